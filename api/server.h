@@ -1,0 +1,21 @@
+/* The HTTP server: one route table drives dispatch, 404/405, validation, the OpenAPI check and the test that every route is
+ * exercised. It knows jobs, store and fleet, and only reads from the latter two. */
+#ifndef RL_API_SERVER_H
+#define RL_API_SERVER_H
+
+#include "base/cleanup.h"
+#include "config.h"
+#include "jobs/jobs.h"
+#include "store/store.h"
+#include "workers/fleet.h"
+
+typedef struct rl_server rl_server;
+
+/* Listens when it returns. *port: the one it got. Refuses (RL_INPUT) to listen beyond loopback without a token and TLS or behind_proxy. */
+int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_fleet *fleet, rl_server **server, int *port,
+                   rl_error *err);
+/* Ends SSE streams, finishes what is being answered, closes. */
+void rl_server_close(rl_server *server);
+
+RL_DEFINE_CLEANUP(rl_server_cleanup, rl_server *, rl_server_close, NULL)
+#endif

@@ -1,0 +1,114 @@
+# What every target of the project shares: warnings, sanitizers, the include roots, the CUDA toolchain, embedded files, tests.
+
+find_program(RL_CCACHE ccache)
+if(RL_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${RL_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${RL_CCACHE})
+endif()
+
+set(RL_HAVE_CUDA OFF)
+if(NOT RL_CUDA STREQUAL "OFF")
+  find_program(RL_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
+  if(RL_NVCC)
+    get_filename_component(RL_CUDA_ROOT ${RL_NVCC} DIRECTORY)
+    get_filename_component(RL_CUDA_ROOT ${RL_CUDA_ROOT} DIRECTORY)
+    find_path(RL_CUDNN_INCLUDE cudnn.h HINTS ${RL_CUDA_ROOT}/include)
+  endif()
+  if(RL_NVCC AND RL_CUDNN_INCLUDE)
+    set(CMAKE_CUDA_COMPILER ${RL_NVCC})
+    set(CMAKE_CUDA_ARCHITECTURES OFF) # named below: CMake 3.25 does not know every one
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    set(CMAKE_CUDA_STANDARD 17)
+    set(RL_HAVE_CUDA ON)
+  elseif(RL_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "RL_CUDA=ON, but nvcc or cudnn.h was not found: install CUDA 13 with cuDNN 9, or set RL_CUDA=OFF")
+  endif()
+endif()
+message(STATUS "CUDA worker: ${RL_HAVE_CUDA}")
+
+add_library(rl_flags INTERFACE)
+target_include_directories(rl_flags INTERFACE ${CMAKE_SOURCE_DIR}/daemon ${CMAKE_SOURCE_DIR}/kernels ${CMAKE_SOURCE_DIR})
+target_compile_definitions(rl_flags INTERFACE _GNU_SOURCE)
+target_compile_options(rl_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers
+    -fno-omit-frame-pointer -ffp-contract=off>
+  $<$<AND:$<BOOL:${RL_WERROR}>,$<COMPILE_LANGUAGE:C>>:-Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -Xcompiler=-Wall
+    -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_86,code=sm_86 -gencode=arch=compute_89,code=sm_89
+    -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_90,code=compute_90>)
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" AND RL_SANITIZE STREQUAL "")
+  target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-D_FORTIFY_SOURCE=2 -fstack-protector-strong>)
+endif()
+if(RL_SANITIZE)
+  target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-fsanitize=${RL_SANITIZE} -fno-sanitize-recover=all>)
+  target_link_options(rl_flags INTERFACE -fsanitize=${RL_SANITIZE})
+endif()
+if(RL_FUZZ)
+  target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>)
+endif()
+
+# rl_library(NAME SOURCES... [LIBS...]): a static library with the project's flags.
+function(rl_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC rl_flags ${ARG_LIBS})
+endfunction()
+
+# rl_program(NAME SOURCES... [LIBS...] [DESTINATION dir]): an installed program.
+function(rl_program name)
+  cmake_parse_arguments(ARG "" "DESTINATION" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE rl_flags ${ARG_LIBS})
+  if(NOT ARG_DESTINATION)
+    set(ARG_DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+  install(TARGETS ${name} DESTINATION ${ARG_DESTINATION})
+endfunction()
+
+# rl_unit_test(NAME SOURCES... [LIBS...] [LABELS...]): a cmocka program that is a CTest test.
+function(rl_unit_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(test_${name} ${ARG_SOURCES})
+  set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(test_${name} PRIVATE rl_flags ${ARG_LIBS} PkgConfig::cmocka)
+  add_test(NAME ${name} COMMAND test_${name})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  # Exit code 77: the test can't run here and says why.
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT 300)
+endfunction()
+
+# rl_python_test(NAME FILE [LABELS...] [TIMEOUT s]): pytest of Debian's own Python against the programs of this build.
+function(rl_python_test name file)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND /usr/bin/python3 -m pytest -q -p no:cacheprovider ${file})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "ROOFLINED_BUILD=${CMAKE_BINARY_DIR};ROOFLINED_SOURCE=${CMAKE_SOURCE_DIR}")
+endfunction()
+
+# rl_fuzz_target(NAME SOURCES... [LIBS...]): built with RL_FUZZ; run by scripts/fuzz.sh.
+function(rl_fuzz_target name)
+  if(RL_FUZZ)
+    cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+    add_executable(fuzz_${name} ${ARG_SOURCES})
+    set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    target_link_libraries(fuzz_${name} PRIVATE rl_flags ${ARG_LIBS} -fsanitize=fuzzer)
+  endif()
+endfunction()
+
+# rl_embed(TARGET NAME FILE...): compiles the files into TARGET as a NULL-named-terminated array
+#   const struct rl_embedded { const char *name; const char *text; size_t size; } NAME[]   (cmake/embedded.h)
+# name is the file's name without folder and last extension.
+function(rl_embed target name)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DOUTPUT=${output} "-DFILES=${ARGN}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/cmake)
+endfunction()

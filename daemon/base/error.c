@@ -1,0 +1,74 @@
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void put(rl_error *err, rl_domain domain, int code, const char *pointer, const char *format, va_list args) {
+  if (err == NULL) return;
+  char message[sizeof err->message];
+  vsnprintf(message, sizeof message, format, args);
+  err->domain = domain;
+  err->code = code;
+  snprintf(err->pointer, sizeof err->pointer, "%s", pointer);
+  memcpy(err->message, message, sizeof message);
+}
+
+int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  put(err, domain, code, "", format, args);
+  va_end(args);
+  return -1;
+}
+
+int rl_fail_at(rl_error *err, const char *pointer, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  put(err, RL_INPUT, 0, pointer, format, args);
+  va_end(args);
+  return -1;
+}
+
+int rl_fail_errno(rl_error *err, const char *format, ...) {
+  int code = errno;
+  va_list args;
+  va_start(args, format);
+  put(err, RL_SYS, code, "", format, args);
+  va_end(args);
+  if (err != NULL) {
+    size_t used = strlen(err->message);
+    snprintf(err->message + used, sizeof err->message - used, ": %s", strerror(code));
+  }
+  return -1;
+}
+
+int rl_wrap(rl_error *err, const char *format, ...) {
+  if (err == NULL) return -1;
+  char message[sizeof err->message];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  size_t used = strlen(message);
+  snprintf(message + used, sizeof message - used, ": %s", err->message);
+  memcpy(err->message, message, sizeof message);
+  return -1;
+}
+
+const char *rl_domain_name(rl_domain domain) {
+  switch (domain) {
+    case RL_OK: return "ok";
+    case RL_SYS: return "sys";
+    case RL_INPUT: return "input";
+    case RL_CUDA: return "cuda";
+    case RL_CUPTI: return "cupti";
+    case RL_CUDNN: return "cudnn";
+    case RL_CUBLAS: return "cublas";
+    case RL_SQLITE: return "sqlite";
+    case RL_HTTP: return "http";
+    case RL_WIRE: return "wire";
+  }
+  return "unknown";
+}

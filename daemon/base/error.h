@@ -1,0 +1,44 @@
+/* Error object: every fallible function returns 0 or -1 and fills a trailing rl_error. Fixed size, so reporting an
+ * error never allocates. Library code fills errors; only the job, request and main boundaries log or answer with them. */
+#ifndef RL_BASE_ERROR_H
+#define RL_BASE_ERROR_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rl_domain {
+  RL_OK = 0,
+  RL_SYS,    /* code: errno */
+  RL_INPUT,  /* what a client or a file said; code: rl_input_code */
+  RL_CUDA,   /* code: cudaError_t or CUresult */
+  RL_CUPTI,  /* code: CUptiResult */
+  RL_CUDNN,  /* code: cudnnStatus_t */
+  RL_CUBLAS, /* code: cublasStatus_t */
+  RL_SQLITE, /* code: extended result code */
+  RL_HTTP,   /* code: status */
+  RL_WIRE    /* a broken frame or a worker that went away; code: rl_wire_code */
+} rl_domain;
+
+typedef struct rl_error {
+  rl_domain domain;
+  int code;
+  char pointer[96];  /* RFC 6901 pointer to the offending field, "" when there is none */
+  char message[384]; /* one sentence that says what to do */
+} rl_error;
+
+/* Fill *err (NULL is allowed) and return -1. */
+int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same for a field of a JSON document; pointer is formatted in front: rl_fail_at(err, "/epochs", "must be ..."). */
+int rl_fail_at(rl_error *err, const char *pointer, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same for the current errno: "<message>: <strerror>". */
+int rl_fail_errno(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Put context in front of the message; returns -1. */
+int rl_wrap(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "sys" "input" "cuda" ... */
+const char *rl_domain_name(rl_domain domain);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,66 @@
+/* One codec between C structs and JSON objects, driven by a table of fields. The same table validates a request body,
+ * (de)serialises a wire message, canonicalises what the store keeps, and describes itself for OpenAPI.
+ * cJSON appears here, in api/ and in the wire's control frames, and nowhere else. Stateless, thread-safe. */
+#ifndef RL_BASE_FIELDS_H
+#define RL_BASE_FIELDS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rl_field_type {
+  RL_FIELD_BOOL,    /* bool */
+  RL_FIELD_INT,     /* int64_t; a whole number within [minimum, maximum], |value| <= 2^53 */
+  RL_FIELD_REAL,    /* double, finite, within [minimum, maximum] */
+  RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable */
+  RL_FIELD_TEXT,    /* char[size], NUL-terminated, UTF-8, no control characters; null or absent leaves it */
+  RL_FIELD_CHOICE,  /* int: index into names */
+  RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]; JSON: a non-empty array without repeats */
+  RL_FIELD_JSON     /* char[size]: JSON text of an object or array, kept as it is */
+} rl_field_type;
+
+typedef struct rl_field {
+  const char *name;
+  rl_field_type type;
+  size_t offset, size;      /* in the struct; size of the text buffer for TEXT and JSON */
+  bool required;
+  double minimum, maximum;  /* INT and REAL; both 0: no bounds */
+  const char *const *names; /* CHOICE and CHOICES, NULL-terminated */
+  const char *summary;      /* for OpenAPI and the documents */
+} rl_field;                 /* a table ends with {0} */
+
+/* Decode object into out, which holds the defaults on entry. Unknown and repeated keys, wrong types and values out of
+ * bounds are errors (RL_INPUT with a JSON pointer below `at`, e.g. at = "" gives "/epochs"). out is untouched on failure.
+ * struct_size: sizeof the struct behind out (at most 8192). */
+int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at, void *out, size_t struct_size,
+                     rl_error *err);
+/* The same from text; nesting deeper than 32 and text after the value are errors at "". */
+int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size,
+                    rl_error *err);
+/* Every field, in the table's order, added to object. Returns -1 only when memory is out. */
+int rl_fields_encode(const rl_field *table, const void *in, cJSON *object);
+/* Compact text of the same; malloc'ed, the caller frees; NULL when memory is out. */
+char *rl_fields_print(const rl_field *table, const void *in);
+/* Parse JSON text of a bounded length: NULL and a filled err (RL_INPUT, code = byte offset) on bad JSON, nesting deeper
+ * than 32, an embedded NUL or trailing text. The caller deletes the result. */
+cJSON *rl_json_parse(const char *text, size_t length, rl_error *err);
+/* JSON Schema of the table's object ("type": "object", "properties", "required", "additionalProperties": false). */
+cJSON *rl_fields_schema(const rl_field *table);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* RL_FIELD(struct type, member, RL_FIELD_..., .minimum = ...) */
+#define RL_FIELD(STRUCT, MEMBER, TYPE, ...)                                                                   \
+  { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), \
+    __VA_ARGS__ }
+
+#endif

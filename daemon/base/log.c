@@ -1,0 +1,41 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static const char *program_name = "rooflined";
+static rl_level threshold = RL_LOG_INFO;
+static bool journal;
+
+void rl_log_open(const char *program, rl_level most) {
+  program_name = program;
+  threshold = most;
+  journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+void rl_log(rl_level level, const char *format, ...) {
+  if (level > threshold) return;
+  char line[2048], instant[RL_INSTANT_SIZE];
+  int used = journal ? snprintf(line, sizeof line, "<%d>", (int)level)
+                     : snprintf(line, sizeof line, "%s %s: %s", rl_instant_format(rl_now_ns(), instant), program_name,
+                                level == RL_LOG_ERROR     ? "error: "
+                                : level == RL_LOG_WARNING ? "warning: "
+                                                          : "");
+  va_list args;
+  va_start(args, format);
+  int wrote = vsnprintf(line + used, sizeof line - 1 - (size_t)used, format, args);
+  va_end(args);
+  used += wrote < 0 ? 0 : wrote;
+  if (used > (int)sizeof line - 2) used = (int)sizeof line - 2;
+  line[used++] = '\n';
+  /* A client's text must not forge a line of its own. */
+  for (int at = 0; at < used - 1; at++)
+    if ((unsigned char)line[at] < 0x20 || line[at] == 0x7f) line[at] = ' ';
+  ssize_t ignored = write(STDERR_FILENO, line, (size_t)used);
+  (void)ignored;
+}

@@ -1,0 +1,50 @@
+/* The configuration: one table (name, type, default, bounds, summary) read from an INI file (section [rooflined]), the
+ * environment (ROOFLINED_<NAME>) and the command line (--name), later ones over earlier ones. */
+#ifndef RL_CONFIG_H
+#define RL_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { RL_PATH_SIZE = 1024 };
+
+typedef struct rl_config {
+  char address[64];           /* 127.0.0.1 */
+  int64_t port;               /* 8731; 0 picks a free one */
+  char state[RL_PATH_SIZE];   /* $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else ~/.local/state/rooflined */
+  char web[RL_PATH_SIZE];     /* static files */
+  char workers[RL_PATH_SIZE]; /* folder of rooflined-worker-* */
+  char mnist_dir[RL_PATH_SIZE];
+  char devices[256];          /* "all", or ids separated by commas: "cpu,gpu0" */
+  int64_t queue_limit;        /* 1000 */
+  int64_t body_limit_bytes;   /* 1 MiB */
+  int64_t connection_limit;   /* 1024 */
+  int64_t request_timeout_s;  /* 15: headers and body must be here by then */
+  int64_t job_deadline_s;     /* 3600 */
+  int64_t activity_days, job_days, max_bytes; /* retention; 0: none */
+  char tls_certificate[RL_PATH_SIZE], tls_key[RL_PATH_SIZE];
+  bool behind_proxy;
+  bool require_token;         /* also on loopback */
+  char allowed_hosts[256];    /* further Host names, comma-separated */
+  int64_t threads;            /* CPU engines; 0: all cores */
+  char log_level[16];         /* error warning info debug */
+} rl_config;
+
+typedef enum rl_config_key_type { RL_KEY_TEXT, RL_KEY_INT, RL_KEY_BOOL } rl_config_key_type;
+typedef struct rl_config_key {
+  const char *name; /* "port": --port, ROOFLINED_PORT, port = */
+  rl_config_key_type type;
+  size_t offset, size;
+  int64_t minimum, maximum;
+  const char *fallback, *summary;
+} rl_config_key;
+extern const rl_config_key rl_config_keys[]; /* ends with {0} */
+
+/* Defaults, then file (NULL: $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf when it exists), then environment, then overrides
+ * ("name=value" strings from the command line). The error names the source and the line. */
+int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config, rl_error *err);
+bool rl_config_loopback(const rl_config *config);
+
+#endif

@@ -1,0 +1,73 @@
+/* The queue and the state machine of jobs. States: queued -> running -> completed | failed | cancelled; a daemon that stops
+ * or dies leaves `interrupted` or `running`, and the next start puts both back to `queued` in their old place: passes that were
+ * committed stay, the unfinished one is done again. A job that kills its worker twice is failed. All calls are thread-safe; every
+ * change is on disk before the call returns. */
+#ifndef RL_JOBS_JOBS_H
+#define RL_JOBS_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "jobs/spec.h"
+
+typedef struct rl_store rl_store;
+typedef struct rl_jobs rl_jobs;
+
+typedef enum rl_job_state {
+  RL_JOB_QUEUED, RL_JOB_RUNNING, RL_JOB_COMPLETED, RL_JOB_FAILED, RL_JOB_CANCELLED, RL_JOB_INTERRUPTED
+} rl_job_state;
+extern const char *const rl_job_state_names[]; /* "queued" ..., NULL */
+
+int rl_jobs_open(rl_store *store, int64_t queue_limit, rl_jobs **jobs, rl_error *err); /* requeues what was interrupted */
+void rl_jobs_close(rl_jobs *jobs);
+
+/* Which device ids exist and which one is the default; told once by the fleet, before requests are served. */
+int rl_jobs_set_devices(rl_jobs *jobs, const char *const *ids, const bool *usable, int count, const char *fallback,
+                        rl_error *err);
+
+/* Accept a job. key NULL: no idempotency. *existing is true when the key and the body hash were seen before (then *id is the
+ * earlier job). Errors: RL_INPUT at /device (unknown or unusable device), RL_HTTP 422 (same key, other body), RL_HTTP 429
+ * (queue full), RL_HTTP 503 (stopping), RL_SQLITE/RL_SYS (507-like: disk full). */
+int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
+                   rl_error *err);
+/* Cancel: queued at once, running as soon as the worker obeys. RL_HTTP 404; 409 when it has finished already. */
+int rl_jobs_cancel(rl_jobs *jobs, int64_t id, rl_error *err);
+
+/* --- for the lane that serves a device --- */
+
+typedef struct rl_claim { /* one pass of one run to do next */
+  int64_t job_id, run_id, pass_id;
+  rl_run_spec run;
+  rl_pass pass;
+  int64_t deadline_ns; /* rl_monotonic_ns */
+} rl_claim;
+
+/* Wait for the next pass to do on this device, at most timeout_ms: 1 and *claim, 0 on time-out or when stopping, -1 on error.
+ * Moves the job to running with its first pass; prefers the running job, then the oldest queued one. */
+int rl_jobs_claim(rl_jobs *jobs, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
+bool rl_jobs_should_cancel(rl_jobs *jobs, int64_t job_id); /* cheap; polled while a pass runs */
+/* Record progress as an event (at most 4 a second a job are kept; the rest is dropped). */
+void rl_jobs_progress(rl_jobs *jobs, int64_t job_id, int64_t run_id, const rl_progress *progress);
+/* Store a finished pass as a whole, and complete the job when it was the last. */
+int rl_jobs_commit(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, rl_error *err);
+/* The worker said the pass can't be done: the job fails. */
+int rl_jobs_fail(rl_jobs *jobs, const rl_claim *claim, const rl_error *why, rl_error *err);
+/* The pass is unavailable here (no counters on a CPU, privilege refused): committed as `unavailable` with the reason; the job goes on. */
+int rl_jobs_unavailable(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err);
+/* The worker died or hung during the pass: retried once, then the job fails with the reason. */
+int rl_jobs_worker_died(rl_jobs *jobs, const rl_claim *claim, const char *reason, rl_error *err);
+/* The worker obeyed a cancel. */
+int rl_jobs_cancelled(rl_jobs *jobs, const rl_claim *claim, rl_error *err);
+/* No more claims; running jobs become `interrupted` once their lane lets go. */
+void rl_jobs_stop(rl_jobs *jobs);
+int rl_jobs_interrupted(rl_jobs *jobs, const rl_claim *claim, rl_error *err);
+
+/* Called, outside any lock, after an event of a job was stored: the API wakes its SSE listeners with it. One listener. */
+void rl_jobs_listen(rl_jobs *jobs, void (*heard)(void *context, int64_t job_id), void *context);
+
+typedef struct rl_jobs_counts { int64_t queued, running; } rl_jobs_counts;
+int rl_jobs_count(rl_jobs *jobs, rl_jobs_counts *counts, rl_error *err);
+
+RL_DEFINE_CLEANUP(rl_jobs_cleanup, rl_jobs *, rl_jobs_close, NULL)
+#endif

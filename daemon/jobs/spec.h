@@ -1,0 +1,38 @@
+/* A job asks for runs: what POST /jobs becomes after validation. Plain values. */
+#ifndef RL_JOBS_SPEC_H
+#define RL_JOBS_SPEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/records.h"
+
+enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 1024, RL_SPEC_SIZE = 4096 };
+
+typedef struct rl_run_spec {
+  char workload[32];           /* rl_workload.name */
+  char variant[32];            /* what sets this run apart in its job: the precision */
+  char params[RL_PARAMS_SIZE]; /* canonical JSON of the workload's parameters */
+} rl_run_spec;
+
+typedef struct rl_job_spec {
+  char kind[16];             /* "train" */
+  char device[16];           /* "" on input: the first usable GPU, else the CPU; filled in by rl_jobs_submit */
+  uint32_t passes;           /* bit i: rl_pass i */
+  int64_t deadline_s;        /* of the whole job; 0: the configured one */
+  int run_count;
+  rl_run_spec runs[RL_RUNS_MAX];
+  char request[RL_SPEC_SIZE]; /* canonical JSON of the request with every default filled in */
+} rl_job_spec;
+
+/* A kind of job: which fields its request has, and how it becomes runs. One table, rl_job_kinds. */
+typedef struct rl_job_kind {
+  const char *name, *summary;
+  const rl_field *fields; /* of the whole request object, "kind" among them */
+} rl_job_kind;
+extern const rl_job_kind rl_job_kinds[]; /* ends with {0} */
+
+/* Validate a request body (JSON text) and expand it: RL_INPUT with a pointer to the field on any mistake. */
+int rl_job_spec_parse(const char *text, size_t length, rl_job_spec *spec, rl_error *err);
+
+#endif

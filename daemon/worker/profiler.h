@@ -1,0 +1,42 @@
+/* What looks at a device from inside its worker, for the passes other than timing. The CPU's is part of its worker; the GPU's is
+ * rooflined-cupti.so, opened only by a worker in the profiled role, so that the clean one never loads CUPTI. */
+#ifndef RL_WORKER_PROFILER_H
+#define RL_WORKER_PROFILER_H
+
+#include "jobs/records.h"
+#include "workload.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rl_profiler rl_profiler;
+
+typedef struct rl_profiler_ops {
+  /* Records everything the device does until trace_stop, which appends names and rows to records, and measurements:
+   * activity_kernel_records, activity_records, activity_dropped_records, activity_zero_time_records. */
+  int (*trace_start)(rl_profiler *profiler, rl_error *err);
+  int (*trace_stop)(rl_profiler *profiler, rl_records *records, rl_error *err);
+  /* Hardware metrics of each kernel of the launches of one step (instance->iteration.sequences[instance->step_sequence]), by replay: appends
+   * kernels and metrics. 0; -1 on error; 1 when the device can't do it, *reason says why (privilege, no such hardware). */
+  int (*count)(rl_profiler *profiler, rl_instance *instance, const rl_observer *observer, rl_records *records,
+               char reason[RL_REASON_SIZE], rl_error *err);
+  /* Upper limit of resident warps over what a launch can have, from its resources (cuda_occupancy.h); NAN when not known. */
+  double (*occupancy)(rl_profiler *profiler, const rl_activity_row *row);
+  void (*close)(rl_profiler *profiler);
+} rl_profiler_ops;
+
+struct rl_profiler {
+  const rl_profiler_ops *ops;
+  rl_device *device;
+};
+
+/* CPU: in profiler_cpu.c. CUDA: the symbol that rooflined-cupti.so exports. Call before rl_device_open where the library
+ * must see the context being made. NULL and err when it can't be had. */
+rl_profiler *rl_profiler_open(int device_index, rl_error *err);
+typedef rl_profiler *(*rl_profiler_open_function)(int device_index, rl_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/* A workload is something to measure. Its definition (name, parameters, cost model) is plain data that the daemon links
+ * without any engine; an engine is one way of doing it on one kind of device; an instance is an engine made ready on an open
+ * device with one set of parameters. To add a workload: x.c with its definition and CPU engine, x.cu with its CUDA engine, and one
+ * line in registry.c and in the engine list of each worker. */
+#ifndef RL_KERNELS_WORKLOAD_H
+#define RL_KERNELS_WORKLOAD_H
+
+#include "base/error.h"
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rl_field; /* base/fields.h */
+
+/* The least work of one iteration: compulsory bytes (each input read once, each output written once) and
+ * arithmetic operations (multiply-add = 2). */
+typedef struct rl_cost {
+  double bytes, operations;
+} rl_cost;
+
+typedef struct rl_workload {
+  const char *name;              /* "mnist_cnn" */
+  const char *kind;              /* kind of job that asks for it: "train" */
+  const char *summary;
+  const struct rl_field *fields; /* of its parameter struct */
+  size_t params_size;
+  void (*defaults)(void *params);
+  rl_cost (*cost)(const void *params);
+} rl_workload;
+
+extern const rl_workload *const rl_workloads[]; /* NULL-terminated; registry.c */
+const rl_workload *rl_workload_find(const char *name);
+
+/* What an iteration produced; NAN where the workload has no such thing. */
+typedef struct rl_report {
+  double samples;             /* images trained in the iteration */
+  double train_loss;          /* mean over the iteration's steps */
+  double test_loss, test_accuracy_ratio; /* of the last evaluation */
+  double loss_scale, skipped_steps;      /* fp16: scale now, steps skipped since reset */
+} rl_report;
+
+typedef struct rl_instance rl_instance;
+typedef struct rl_instance_ops {
+  /* Put everything back to the state after opening: weights from the seed, moments, counters, loss scale. */
+  int (*reset)(rl_instance *instance, rl_error *err);
+  /* Wait for the device and read what the last iteration and evaluation produced. */
+  int (*report)(rl_instance *instance, rl_report *report, rl_error *err);
+  /* Save the state that a step changes / put it back, so that a launch can be replayed on the inputs it had. */
+  int (*save)(rl_instance *instance, rl_error *err);
+  int (*restore)(rl_instance *instance, rl_error *err);
+  void (*close)(rl_instance *instance);
+} rl_instance_ops;
+
+struct rl_instance { /* first member of every engine's own struct */
+  const rl_instance_ops *ops;
+  rl_device *device;
+  rl_program iteration;   /* one epoch */
+  rl_program evaluation;  /* sequence_count 0: there is none */
+  size_t step_sequence;   /* index of the sequence in `iteration` whose launches are one representative step */
+  bool deterministic;     /* same seed, device and engine: bit-identical results */
+  const char *deterministic_note; /* why not; NULL when it is */
+  char dataset[16];       /* "mnist" "custom" "synthetic"; "" when there is none */
+  char dataset_sha256[65];
+};
+
+typedef struct rl_engine {
+  const char *name;     /* "reference" "blas" "cudnn" */
+  const char *workload; /* rl_workload.name */
+  rl_device_kind device;
+  const char *summary;
+  /* -1 and why (RL_INPUT, pointer to the parameter) when it can't do these parameters. */
+  int (*supports)(const void *params, rl_error *err);
+  int (*open)(rl_device *device, const void *params, rl_instance **instance, rl_error *err);
+} rl_engine;
+
+extern const rl_engine *const rl_engines[]; /* NULL-terminated, best first; engines_cpu.c or engines_cuda.cu */
+/* The named engine, or for "auto" the first that supports params; NULL and err (RL_INPUT at /engine) when there is none. */
+const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

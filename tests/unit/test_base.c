@@ -1,0 +1,135 @@
+/* base: the field codec, the clock and the error object. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fields.h"
+
+typedef struct sample {
+  int64_t epochs;
+  double rate, power;
+  bool fast;
+  char name[8];
+  int colour;
+  uint32_t passes;
+  char extra[64];
+} sample;
+
+static const char *const colours[] = {"red", "green", NULL};
+static const rl_field fields[] = {
+    RL_FIELD(sample, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 10, .required = true),
+    RL_FIELD(sample, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2),
+    RL_FIELD(sample, power, RL_FIELD_MEASURE),
+    RL_FIELD(sample, fast, RL_FIELD_BOOL),
+    RL_FIELD(sample, name, RL_FIELD_TEXT),
+    RL_FIELD(sample, colour, RL_FIELD_CHOICE, .names = colours),
+    RL_FIELD(sample, passes, RL_FIELD_CHOICES, .names = colours),
+    RL_FIELD(sample, extra, RL_FIELD_JSON),
+    {0}};
+
+static int parse(const char *text, sample *out, rl_error *err) {
+  return rl_fields_parse(fields, text, strlen(text), out, sizeof *out, err);
+}
+
+static void round_trip(void **state) {
+  (void)state;
+  sample in = {.epochs = 7, .rate = 1.25, .power = NAN, .fast = true, .name = "abc", .colour = 1, .passes = 3,
+               .extra = "{\"a\":[1,null]}"};
+  char *text = rl_fields_print(fields, &in);
+  assert_string_equal(text, "{\"epochs\":7,\"rate\":1.25,\"power\":null,\"fast\":true,\"name\":\"abc\",\"colour\":\"green\","
+                            "\"passes\":[\"red\",\"green\"],\"extra\":{\"a\":[1,null]}}");
+  sample out = {0};
+  rl_error err;
+  assert_int_equal(parse(text, &out, &err), 0);
+  assert_int_equal(out.epochs, 7);
+  assert_true(isnan(out.power) && out.fast && out.colour == 1 && out.passes == 3);
+  assert_string_equal(out.extra, in.extra);
+  free(text);
+}
+
+static void mistakes_name_their_place(void **state) {
+  (void)state;
+  static const struct { const char *text, *pointer; } cases[] = {
+      {"{}", "/epochs"},
+      {"{\"epochs\":0}", "/epochs"},
+      {"{\"epochs\":1.5}", "/epochs"},
+      {"{\"epochs\":1e300}", "/epochs"},
+      {"{\"epochs\":\"1\"}", "/epochs"},
+      {"{\"epochs\":1,\"epochs\":2}", "/epochs"},
+      {"{\"epochs\":1,\"rate\":9}", "/rate"},
+      {"{\"epochs\":1,\"rate\":null}", "/rate"},
+      {"{\"epochs\":1,\"fast\":1}", "/fast"},
+      {"{\"epochs\":1,\"name\":\"longer than seven\"}", "/name"},
+      {"{\"epochs\":1,\"name\":\"a\\u0007\"}", "/name"},
+      {"{\"epochs\":1,\"colour\":\"blue\"}", "/colour"},
+      {"{\"epochs\":1,\"passes\":[]}", "/passes"},
+      {"{\"epochs\":1,\"passes\":[\"red\",\"red\"]}", "/passes/1"},
+      {"{\"epochs\":1,\"passes\":[\"red\",3]}", "/passes/1"},
+      {"{\"epochs\":1,\"extra\":5}", "/extra"},
+      {"{\"epochs\":1,\"a/b~c\":5}", "/a~1b~0c"},
+      {"[]", ""},
+      {"{\"epochs\":1} x", ""},
+      {"{\"epochs\":", ""},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    sample out = {.epochs = 42, .name = "kept"}, before = out;
+    rl_error err = {0};
+    if (parse(cases[i].text, &out, &err) != -1) fail_msg("accepted: %s", cases[i].text);
+    assert_int_equal(err.domain, RL_INPUT);
+    assert_string_equal(err.pointer, cases[i].pointer);
+    assert_memory_equal(&out, &before, sizeof out);
+  }
+}
+
+static void json_text_is_bounded(void **state) {
+  (void)state;
+  char deep[200];
+  rl_error err;
+  memset(deep, '[', sizeof deep);
+  assert_null(rl_json_parse(deep, sizeof deep, &err));
+  assert_non_null(strstr(err.message, "deeper"));
+  assert_null(rl_json_parse("1\0", 2, &err));
+  cJSON *quoted = rl_json_parse("\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[\"", 45, &err);
+  assert_non_null(quoted);
+  cJSON_Delete(quoted);
+}
+
+static void instants(void **state) {
+  (void)state;
+  char text[RL_INSTANT_SIZE];
+  int64_t ns = 0;
+  assert_string_equal(rl_instant_format(1763675580123456789, text), "2025-11-20T21:53:00.123456789Z");
+  assert_int_equal(rl_instant_parse(text, &ns), 0);
+  assert_int_equal(ns, 1763675580123456789);
+  assert_int_equal(rl_instant_parse("2025-11-20T22:53:00.5+01:00", &ns), 0);
+  assert_int_equal(ns, 1763675580500000000);
+  static const char *const wrong[] = {"", "yesterday", "2025-11-20", "2025-13-20T00:00:00Z", "2025-11-20T21:53:00", "2025-11-20T21:53:00Zx",
+                                      "2025-11-20T21:53:00.Z", "2025-11-20T25:00:00Z"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(rl_instant_parse(wrong[i], &ns), -1);
+}
+
+static void errors_keep_their_context(void **state) {
+  (void)state;
+  rl_error err;
+  assert_int_equal(rl_fail_at(&err, "/a", "must be %d", 3), -1);
+  rl_wrap(&err, "job %d", 7);
+  assert_string_equal(err.message, "job 7: must be 3");
+  assert_string_equal(err.pointer, "/a");
+  char longer[2000];
+  memset(longer, 'x', sizeof longer - 1);
+  longer[sizeof longer - 1] = '\0';
+  rl_fail(&err, RL_SYS, 5, "%s", longer);
+  assert_int_equal(strlen(err.message), sizeof err.message - 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(mistakes_name_their_place),
+                                     cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(instants),
+                                     cmocka_unit_test(errors_keep_their_context)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
