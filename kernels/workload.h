@@ -28,6 +28,8 @@ typedef struct rl_workload {
   size_t params_size;
   void (*defaults)(void *params);
   rl_cost (*cost)(const void *params);
+  /* How many iterations to run unmeasured and then measured. NULL: 1 and 1. */
+  void (*schedule)(const void *params, uint32_t *warmup, uint32_t *iterations);
 } rl_workload;
 
 extern const rl_workload *const rl_workloads[]; /* NULL-terminated; registry.c */
@@ -63,6 +65,10 @@ struct rl_instance { /* first member of every engine's own struct */
   const char *deterministic_note; /* why not; NULL when it is */
   char dataset[16];       /* "mnist" "custom" "synthetic"; "" when there is none */
   char dataset_sha256[65];
+  /* Of one iteration; set by open. */
+  uint64_t samples, steps; /* images, optimizer steps (the short tail batch is one too) */
+  uint64_t parameters;     /* trained numbers; 0 where there is no such thing */
+  bool partial;            /* fewer samples than the data set has */
 };
 
 typedef struct rl_engine {
@@ -76,7 +82,7 @@ typedef struct rl_engine {
 } rl_engine;
 
 extern const rl_engine *const rl_engines[]; /* NULL-terminated, best first; engines_cpu.c or engines_cuda.cu */
-/* The named engine, or for "auto" the first that supports params; NULL and err (RL_INPUT at /engine) when there is none. */
+/* engine.c, linked by the workers alone: the named engine, or for "auto" the first that supports params; NULL and err (RL_INPUT at /engine) when there is none. */
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err);
 
 #ifdef __cplusplus
