@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# scripts/fuzz.sh [SECONDS]: runs each fuzz target of build/fuzz for so long (default: $FUZZ_SECONDS or 60), two at a time, from
+# the seeds in tests/fuzz/NAME and what earlier runs found. An input that fails lands in build/fuzz/crashes; the inputs kept in
+# tests/fuzz/regressions/NAME are replayed first.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+seconds=${1:-${FUZZ_SECONDS:-60}}
+build=${ROOFLINED_FUZZ_BUILD:-build/fuzz}
+crashes=$build/crashes
+mkdir -p "$crashes"
+shopt -s nullglob
+targets=("$build"/fuzz/fuzz_*)
+[ ${#targets[@]} -gt 0 ] || { echo "no fuzz targets in $build/fuzz: cmake --preset fuzz && cmake --build --preset fuzz" >&2; exit 2; }
+
+fuzz_one() { # PROGRAM
+  local program=$1 name=${1##*/fuzz_}
+  local corpus=$build/corpus/$name log=$crashes/$name.log
+  local seeds=(tests/fuzz/"$name"/) known=(tests/fuzz/regressions/"$name"/*)
+  mkdir -p "$corpus"
+  [ -d "${seeds[0]}" ] || seeds=()
+  if [ ${#known[@]} -gt 0 ] && ! "$program" "${known[@]}" >"$log" 2>&1; then
+    echo "fuzz $name: a known input fails again"; tail -n 40 "$log"; return 1
+  fi
+  if ! "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+      -artifact_prefix="$crashes/$name-" "$corpus" "${seeds[@]}" >"$log" 2>&1 </dev/null; then
+    echo "fuzz $name: failed"; tail -n 60 "$log"; return 1
+  fi
+  echo "fuzz $name: $(awk -F: '/number_of_executed_units/ {gsub(/ /, "", $2); print $2}' "$log") inputs in $seconds s, none failed"
+}
+
+failed=0
+for ((i = 0; i < ${#targets[@]}; i += 2)); do
+  running=()
+  for program in "${targets[@]:i:2}"; do
+    fuzz_one "$program" &
+    running+=($!)
+  done
+  for process in "${running[@]}"; do
+    wait "$process" || failed=$((failed + 1))
+  done
+done
+echo "${#targets[@]} fuzz targets, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,51 @@
+# shellcheck shell=bash
+# The one list of packages, for Debian 12 and Ubuntu 24.04. Source it and call `rl_install build` or `rl_install build tests`.
+# An entry is a package, or COMMAND:PACKAGE where the command may have come from somewhere else and then is enough.
+
+declare -A RL_PACKAGES
+RL_PACKAGES[build]="
+  gcc:gcc g++:g++ cmake:cmake ninja:ninja-build pkg-config:pkg-config git:git curl:curl ca-certificates
+  libmicrohttpd-dev libcjson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libsystemd-dev libsodium-dev
+  libopenblas-dev libinih-dev libcmocka-dev
+  node:nodejs npm:npm"
+
+RL_PACKAGES[tests]="
+  clang:clang ccache:ccache shellcheck:shellcheck sqlite3:sqlite3 systemd-analyze:systemd openssl:openssl
+  chromium:chromium ps:procps
+  python3-pytest python3-requests python3-jsonschema python3-numpy"
+
+rl_missing_packages() { # SET...
+  local set entry
+  for set in "$@"; do
+    for entry in ${RL_PACKAGES[$set]}; do
+      case $entry in
+        *:*) command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}" ;;
+        *) [ "$(dpkg-query -W -f '${db:Status-Status}' "$entry" 2>/dev/null)" = installed ] || echo "$entry" ;;
+      esac
+    done
+  done
+}
+
+# Install what is missing of the named sets. Fails with the command to run when this user may not.
+rl_install() {
+  local missing as_root=()
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "This is not Debian or Ubuntu: install what scripts/lib/install.sh lists, then run this again." >&2
+    return 0
+  fi
+  missing=$(rl_missing_packages "$@" | tr '\n' ' ')
+  [ -n "$missing" ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    if ! sudo -n true 2>/dev/null; then
+      echo "These packages are missing, and installing them needs root:" >&2
+      echo "  sudo apt-get install -y $missing" >&2
+      return 1
+    fi
+    as_root=(sudo -n)
+  fi
+  echo "Installing: $missing"
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
+  "${apt[@]}" update </dev/null >/dev/null || echo "apt-get update failed; going on with the lists that are there" >&2
+  # shellcheck disable=SC2086 # a list of names
+  "${apt[@]}" install --no-install-recommends $missing </dev/null >/dev/null
+}

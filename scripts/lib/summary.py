@@ -1,0 +1,62 @@
+"""summary.py DIR: adds up what DIR's JUnit files and steps.tsv say, lists what was skipped and why, and ends with one line.
+
+CTest counts a program as one test; here the tests inside it count (pytest's and cmocka's own totals).
+"""
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree as ET
+
+PYTEST = re.compile(r"^=*\s*((?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)(?:, )?)+) in ", re.M)
+CMOCKA = re.compile(r"\[  (PASSED|SKIPPED|FAILED) ?\s*\] (\d+) test\(s\)")
+REASON = re.compile(r"^SKIPPED \[\d+\] (.*)$", re.M)
+
+
+def inside(output):
+    """Counts a test program printed about itself, or None."""
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    found = False
+    for line in PYTEST.findall(output):
+        for number, word in re.findall(r"(\d+) (\w+)", line):
+            key = "failed" if word.startswith("error") else word
+            if key in counts:
+                counts[key] += int(number)
+                found = True
+    for word, number in CMOCKA.findall(output):
+        counts[word.lower()] += int(number)
+        found = True
+    return counts if found and sum(counts.values()) else None
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    total = {"passed": 0, "failed": 0, "skipped": 0}
+    skips = []
+    for file in sorted(folder.glob("*.xml")):
+        for case in ET.parse(file).getroot().iter("testcase"):
+            output = case.findtext("system-out") or ""
+            failed = case.find("failure") is not None
+            skipped = case.find("skipped") is not None or case.get("status") in ("notrun", "disabled")
+            counts = None if skipped else inside(output)
+            if counts is None:
+                counts = {"passed": int(not failed and not skipped), "failed": int(failed), "skipped": int(skipped)}
+            if failed and counts["failed"] == 0:
+                counts["failed"] = 1
+            for key, number in counts.items():
+                total[key] += number
+            if skipped:
+                lines = [line for line in output.strip().splitlines() if line.strip()]
+                skips.append(f"{file.stem}/{case.get('name')}: {lines[-1] if lines else 'no reason printed'}")
+            skips += [f"{file.stem}/{case.get('name')}: {reason}" for reason in REASON.findall(output)]
+    steps = folder / "steps.tsv"
+    for line in steps.read_text().splitlines() if steps.exists() else []:
+        name, outcome, *reason = line.split("\t")
+        total[outcome] += 1
+        if outcome == "skipped":
+            skips.append(f"{name}: {reason[0] if reason else ''}")
+    for skip in skips:
+        print("skipped", skip)
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+
+
+main()

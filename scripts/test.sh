@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# scripts/test.sh [STEP...]: everything that can be tested without a GPU, from a fresh clone: installs what is missing, builds, tests, fuzzes,
+# checks packaging. Every step runs even after one has failed; the exit status says whether any did. Naming steps runs just
+# those (see the list at the end). FUZZ_SECONDS shortens the fuzzing; ROOFLINED_MNIST_DIR names the MNIST files, else
+# ../shared/mnist is used when it is there, else the suites train on synthetic digits.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+export PYTEST_ADDOPTS="-rs ${PYTEST_ADDOPTS:-}" ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
+if [ -z "${ROOFLINED_MNIST_DIR:-}" ] && [ -d ../shared/mnist ]; then
+  ROOFLINED_MNIST_DIR=$(cd ../shared/mnist && pwd)
+  export ROOFLINED_MNIST_DIR
+fi
+# shellcheck source=scripts/lib/install.sh
+. scripts/lib/install.sh
+
+logs=build/test-logs
+jobs=$(nproc)
+mkdir -p "$logs"
+rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.tsv
+failed_steps=()
+
+step() { # NAME COMMAND...: run, time, and show the log when it fails
+  local name=$1 started=$SECONDS status
+  shift
+  "$@" >"$logs/$name.log" 2>&1 </dev/null
+  status=$?
+  if [ "$status" = 0 ]; then
+    printf '  ok      %-16s %4d s  %s\n' "$name" $((SECONDS - started)) "$(tail -n 1 "$logs/$name.log" | cut -c 1-70)"
+    # Steps that CTest does not count are one check each.
+    [ -e "$logs/$name.xml" ] || printf '%s\tpassed\n' "$name" >>"$logs/steps.tsv"
+  elif [ "$status" = 77 ]; then
+    printf '  skipped %-16s %4d s  %s\n' "$name" $((SECONDS - started)) "$(tail -n 1 "$logs/$name.log")"
+    printf '%s\tskipped\t%s\n' "$name" "$(tail -n 1 "$logs/$name.log")" >>"$logs/steps.tsv"
+  else
+    printf '  FAILED  %-16s %4d s  exit status %d\n' "$name" $((SECONDS - started)) "$status"
+    tail -n 120 "$logs/$name.log" | sed 's/^/    | /'
+    failed_steps+=("$name")
+    [ -e "$logs/$name.xml" ] || printf '%s\tfailed\n' "$name" >>"$logs/steps.tsv"
+  fi
+}
+
+build() { # PRESET
+  cmake --preset "$1" && cmake --build --preset "$1" --parallel "$jobs"
+}
+
+suite() { # STEP PRESET CTEST-OPTIONS...
+  local name=$1 preset=$2
+  shift 2
+  ctest --preset "$preset" --output-on-failure --no-tests=error --output-junit "$PWD/$logs/$name.xml" \
+    --test-output-size-passed 65536 --test-output-truncation head "$@"
+}
+
+install_all() { rl_install build tests; }
+unit() { suite unit dev -L unit; }
+worker() { suite worker dev -L worker; }
+api() { suite api dev -L 'api|contract'; }
+crash() { suite crash dev -L crash; }
+client() { suite client dev -L client; }
+web() { suite web dev -L web; }
+rest() { suite rest dev -LE 'unit|worker|api|contract|crash|client|web'; }
+asan() { suite asan asan -L 'unit|api'; }
+tsan() { suite tsan tsan -L 'tsan|unit'; }
+fuzz() { scripts/fuzz.sh; }
+
+cuda_build() {
+  if ! command -v nvcc >/dev/null && ! [ -x /usr/local/cuda/bin/nvcc ]; then
+    echo "no nvcc: the CUDA worker was not compiled"; return 77
+  fi
+  build cuda
+}
+
+shell_scripts() {
+  # shellcheck disable=SC2046 # names without spaces
+  shellcheck -x -S warning $(git ls-files -co --exclude-standard '*.sh' .ci/run)
+}
+
+# What is both generated and kept must be what the build generates now.
+generated() {
+  if [ -x build/dev/bin/rooflined ] && build/dev/bin/rooflined --help 2>&1 | grep -q -- --print-openapi; then
+    build/dev/bin/rooflined --print-openapi | diff -u schema/openapi.json - || return 1
+  fi
+  python3 -m json.tool schema/openapi.json >/dev/null && git diff --exit-code --stat -- schema web/package-lock.json tests/web/package-lock.json
+}
+
+systemd_unit() {
+  local unit=systemd/rooflined.service verdict
+  systemd-analyze verify --recursive-errors=no --man=no "$unit" 2>&1 | grep -vE 'is not executable|Failed to (open|connect)' || true
+  verdict=$(systemd-analyze security --offline=true --threshold=20 --no-pager "$unit" 2>&1) || { echo "$verdict"; return 1; }
+  echo "$verdict" | tail -n 1
+}
+
+# The image itself needs a container engine; its lint and the same build steps need none.
+dockerfile() { scripts/lib/check-dockerfile.sh; }
+installed() { scripts/lib/check-installed.sh build/dev; }
+
+all=(install_all build_dev shell_scripts generated unit worker api client web crash rest systemd_unit dockerfile installed
+     build_asan asan build_tsan tsan build_fuzz fuzz cuda_build)
+build_dev() { build dev; }
+build_asan() { build asan; }
+build_tsan() { build tsan; }
+build_fuzz() { build fuzz; }
+
+[ $# -gt 0 ] && all=("$@")
+echo "rooflined: $(git describe --always --dirty 2>/dev/null), $(nproc) cores, MNIST: ${ROOFLINED_MNIST_DIR:-none, synthetic digits}"
+for name in "${all[@]}"; do
+  step "$name" "$name"
+done
+python3 scripts/lib/summary.py "$logs"
+if [ ${#failed_steps[@]} -gt 0 ]; then
+  echo "failed steps: ${failed_steps[*]}" >&2
+  exit 1
+fi
