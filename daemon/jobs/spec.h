@@ -29,6 +29,8 @@ typedef struct rl_job_spec {
 typedef struct rl_job_kind {
   const char *name, *summary;
   const rl_field *fields; /* of the whole request object, "kind" among them */
+  /* Validate the request and fill in device, passes, deadline_s, runs and request of a zeroed spec. */
+  int (*expand)(const cJSON *request, rl_job_spec *spec, rl_error *err);
 } rl_job_kind;
 extern const rl_job_kind rl_job_kinds[]; /* ends with {0} */
 

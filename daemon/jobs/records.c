@@ -1,0 +1,188 @@
+#include "jobs/records.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/wire.h" /* rl_wire_code */
+
+const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
+const char *const rl_activity_kind_names[] = {"kernel",  "memcpy", "memset", "memory",   "runtime",
+                                              "driver", "range",  "overhead", "span", NULL};
+
+/* A producer sends every field, so a frame that lacks one is broken; JSON fields may be empty, which travels as null. */
+#define WIRE(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
+
+const rl_field rl_run_facts_fields[] = {
+    WIRE(rl_run_facts, engine, RL_FIELD_TEXT, .summary = "engine that ran"),
+    WIRE(rl_run_facts, dataset, RL_FIELD_TEXT, .summary = "mnist, custom or synthetic"),
+    WIRE(rl_run_facts, dataset_sha256, RL_FIELD_TEXT, .summary = "over the decoded images and labels"),
+    WIRE(rl_run_facts, deterministic, RL_FIELD_BOOL, .summary = "same seed, device and engine: the same bits"),
+    WIRE(rl_run_facts, deterministic_note, RL_FIELD_TEXT, .summary = "why not"),
+    WIRE(rl_run_facts, partial, RL_FIELD_BOOL, .summary = "fewer images than the data set has"),
+    WIRE(rl_run_facts, images_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_run_facts, steps_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_run_facts, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_run_facts, floor_operations, RL_FIELD_MEASURE, .summary = "least operations of one iteration"),
+    WIRE(rl_run_facts, floor_bytes, RL_FIELD_MEASURE, .summary = "least bytes that one iteration must move"),
+    RL_FIELD(rl_run_facts, device_facts, RL_FIELD_JSON),
+    WIRE(rl_run_facts, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
+    {0}};
+
+const rl_field rl_epoch_fields[] = {
+    WIRE(rl_epoch, epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_epoch, warmup, RL_FIELD_BOOL),
+    WIRE(rl_epoch, device_ms, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, host_ms, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, evaluation_ms, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, images, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, train_loss, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, test_loss, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, test_accuracy_ratio, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, loss_scale, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, skipped_steps, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, sm_clock_before_mhz, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, sm_clock_after_mhz, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, memory_clock_mhz, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, temperature_c, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, power_w, RL_FIELD_MEASURE),
+    WIRE(rl_epoch, throttle_reasons, RL_FIELD_TEXT),
+    RL_FIELD(rl_epoch, unavailable, RL_FIELD_JSON),
+    {0}};
+
+const rl_field rl_measurement_fields[] = {WIRE(rl_measurement, name, RL_FIELD_TEXT),
+                                          WIRE(rl_measurement, value, RL_FIELD_MEASURE),
+                                          WIRE(rl_measurement, reason, RL_FIELD_TEXT),
+                                          {0}};
+
+const rl_field rl_kernel_fields[] = {
+    WIRE(rl_kernel, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_kernel, launch, RL_FIELD_TEXT),
+    WIRE(rl_kernel, phase, RL_FIELD_TEXT),
+    WIRE(rl_kernel, name, RL_FIELD_TEXT),
+    WIRE(rl_kernel, launches, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_kernel, total_us, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, min_us, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, median_us, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, max_us, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, share_ratio, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, registers_per_thread, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, static_shared_bytes, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, dynamic_shared_bytes, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, grid_x, RL_FIELD_INT),
+    WIRE(rl_kernel, grid_y, RL_FIELD_INT),
+    WIRE(rl_kernel, grid_z, RL_FIELD_INT),
+    WIRE(rl_kernel, block_x, RL_FIELD_INT),
+    WIRE(rl_kernel, block_y, RL_FIELD_INT),
+    WIRE(rl_kernel, block_z, RL_FIELD_INT),
+    WIRE(rl_kernel, theoretical_occupancy_ratio, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, reason, RL_FIELD_TEXT),
+    {0}};
+
+const rl_field rl_kernel_metric_fields[] = {
+    WIRE(rl_kernel_metric, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_kernel_metric, metric, RL_FIELD_TEXT),
+    WIRE(rl_kernel_metric, value, RL_FIELD_MEASURE),
+    WIRE(rl_kernel_metric, reason, RL_FIELD_TEXT),
+    {0}};
+
+const rl_field rl_progress_fields[] = {
+    WIRE(rl_progress, pass, RL_FIELD_TEXT),
+    WIRE(rl_progress, phase, RL_FIELD_TEXT, .summary = "prepare, warmup, epoch, trace, counters or evaluate"),
+    WIRE(rl_progress, epoch, RL_FIELD_INT, .summary = "-1 where there is no such thing"),
+    WIRE(rl_progress, epochs, RL_FIELD_INT),
+    WIRE(rl_progress, step, RL_FIELD_INT),
+    WIRE(rl_progress, steps, RL_FIELD_INT),
+    WIRE(rl_progress, train_loss, RL_FIELD_MEASURE),
+    WIRE(rl_progress, images_per_s, RL_FIELD_MEASURE),
+    WIRE(rl_progress, eta_s, RL_FIELD_MEASURE),
+    WIRE(rl_progress, test_accuracy_ratio, RL_FIELD_MEASURE),
+    {0}};
+
+static const size_t DEFAULT_LIMIT = (size_t)1 << 30;
+
+/* An array of n items has room for the next power of two, so no capacity needs keeping. */
+static size_t room_for(size_t count) {
+  size_t room = 16;
+  while (room < count) room *= 2;
+  return count == 0 ? 0 : room;
+}
+
+static int take_bytes(rl_records *records, size_t bytes, rl_error *err) {
+  size_t limit = records->limit_bytes != 0 ? records->limit_bytes : DEFAULT_LIMIT;
+  if (bytes > limit || records->bytes > limit - bytes)
+    return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "the pass yields more than %zu bytes of records", limit);
+  records->bytes += bytes;
+  return 0;
+}
+
+static int append(rl_records *records, void **array, size_t *count, size_t size, const void *items, size_t added,
+                  rl_error *err) {
+  if (added > SIZE_MAX / 4 / size || take_bytes(records, added * size, err) < 0) return -1;
+  size_t room = room_for(*count + added);
+  if (room != room_for(*count)) {
+    void *grown = realloc(*array, room * size);
+    if (grown == NULL) {
+      records->bytes -= added * size;
+      return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for %zu bytes of records", room * size);
+    }
+    *array = grown;
+  }
+  if (added > 0) memcpy((char *)*array + *count * size, items, added * size);
+  *count += added;
+  return 0;
+}
+
+#define APPEND(ARRAY, COUNT, ITEMS, ADDED)                                                                      \
+  append(records, (void **)&records->ARRAY, &records->COUNT, sizeof *records->ARRAY, ITEMS, ADDED, err)
+
+int rl_records_add_epoch(rl_records *records, const rl_epoch *epoch, rl_error *err) {
+  return APPEND(epochs, epoch_count, epoch, 1);
+}
+
+int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err) {
+  return APPEND(measurements, measurement_count, measurement, 1);
+}
+
+int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err) {
+  return APPEND(kernels, kernel_count, kernel, 1);
+}
+
+int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err) {
+  return APPEND(metrics, metric_count, metric, 1);
+}
+
+int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err) {
+  return APPEND(rows, row_count, rows, count);
+}
+
+int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err) {
+  if (take_bytes(records, length + 1, err) < 0) return -1;
+  char *copy = strndup(name, length);
+  if (copy == NULL) rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a name of %zu bytes", length);
+  if (copy != NULL && APPEND(names, name_count, &copy, 1) == 0) return 0;
+  free(copy);
+  records->bytes -= length + 1;
+  return -1;
+}
+
+int rl_records_measure(rl_records *records, const char *name, double value, const char *reason, rl_error *err) {
+  rl_measurement measurement = {.value = value};
+  if (!isfinite(value) && (reason == NULL || *reason == '\0'))
+    return rl_fail(err, RL_INPUT, 0, "the measurement %s has neither a value nor a reason for having none", name);
+  snprintf(measurement.name, sizeof measurement.name, "%s", name);
+  snprintf(measurement.reason, sizeof measurement.reason, "%s", reason != NULL ? reason : "");
+  return rl_records_add_measurement(records, &measurement, err);
+}
+
+void rl_records_clear(rl_records *records) {
+  for (size_t i = 0; i < records->name_count; i++) free(records->names[i]);
+  free(records->epochs);
+  free(records->measurements);
+  free(records->kernels);
+  free(records->metrics);
+  free(records->names);
+  free(records->rows);
+  *records = (rl_records){.limit_bytes = records->limit_bytes};
+}
