@@ -26,12 +26,16 @@ void rl_jobs_close(rl_jobs *jobs);
 int rl_jobs_set_devices(rl_jobs *jobs, const char *const *ids, const bool *usable, int count, const char *fallback,
                         rl_error *err);
 
+/* What a job without a deadline of its own may take from its start, in seconds; 3600 until it is told. */
+void rl_jobs_set_deadline(rl_jobs *jobs, int64_t seconds);
+
 /* Accept a job. key NULL: no idempotency. *existing is true when the key and the body hash were seen before (then *id is the
  * earlier job). Errors: RL_INPUT at /device (unknown or unusable device), RL_HTTP 422 (same key, other body), RL_HTTP 429
  * (queue full), RL_HTTP 503 (stopping), RL_SQLITE/RL_SYS (507-like: disk full). */
 int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                    rl_error *err);
-/* Cancel: queued at once, running as soon as the worker obeys. RL_HTTP 404; 409 when it has finished already. */
+/* Cancel, on disk when it returns, queued or running; a worker that is at it is told, and what it yet yields is thrown away.
+ * RL_HTTP 404; 409 when it has finished already. */
 int rl_jobs_cancel(rl_jobs *jobs, int64_t id, rl_error *err);
 
 /* --- for the lane that serves a device --- */

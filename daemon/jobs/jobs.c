@@ -1,0 +1,354 @@
+#include "jobs/jobs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "store/store.h"
+
+const char *const rl_job_state_names[] = {"queued", "running", "completed", "failed", "cancelled", "interrupted", NULL};
+
+enum { DEVICES_MAX = 32, DEATHS_MAX = 2, DEFAULT_DEADLINE_S = 3600 };
+static const int64_t PROGRESS_INTERVAL_NS = 250000000;
+
+/* A device does one job at a time, so what is to be known about a running job stands with its device. */
+typedef struct device {
+  char id[16];
+  bool usable;
+  int64_t job_id;      /* the job that it works on, 0: none */
+  int64_t started_ns;  /* rl_monotonic_ns of that job's first claim in this process */
+  int64_t progress_ns; /* of the last progress that was kept */
+  bool cancel;         /* the job was cancelled meanwhile */
+} device;
+
+struct rl_jobs {
+  rl_store *store;
+  int64_t queue_limit, deadline_s;
+  pthread_mutex_t mutex; /* held through a whole transition, its store call included: transitions never interleave */
+  pthread_cond_t changed;
+  device devices[DEVICES_MAX];
+  int device_count;
+  char fallback[16];
+  bool stopping;
+  pthread_mutex_t hearing; /* held while `heard` runs, so that rl_jobs_listen can take it away safely */
+  void (*heard)(void *context, int64_t job_id);
+  void *heard_context;
+};
+
+static void lock(rl_jobs *jobs) { pthread_mutex_lock(&jobs->mutex); }
+static void unlock(rl_jobs *jobs) { pthread_mutex_unlock(&jobs->mutex); }
+
+int rl_jobs_open(rl_store *store, int64_t queue_limit, rl_jobs **jobs, rl_error *err) {
+  int64_t requeued;
+  if (rl_store_jobs_requeue(store, &requeued, err) < 0) return -1;
+  rl_jobs *made = calloc(1, sizeof *made);
+  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for the queue");
+  made->store = store;
+  made->queue_limit = queue_limit;
+  made->deadline_s = DEFAULT_DEADLINE_S;
+  pthread_mutex_init(&made->mutex, NULL);
+  pthread_mutex_init(&made->hearing, NULL);
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&made->changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  *jobs = made;
+  return 0;
+}
+
+void rl_jobs_close(rl_jobs *jobs) {
+  if (jobs == NULL) return;
+  pthread_cond_destroy(&jobs->changed);
+  pthread_mutex_destroy(&jobs->hearing);
+  pthread_mutex_destroy(&jobs->mutex);
+  free(jobs);
+}
+
+/* --- devices ------------------------------------------------------------------------------------------------------ */
+
+static device *find_device(rl_jobs *jobs, const char *id) {
+  for (int i = 0; i < jobs->device_count; i++)
+    if (strcmp(jobs->devices[i].id, id) == 0) return &jobs->devices[i];
+  return NULL;
+}
+
+/* The device whose lane works on the job. */
+static device *find_job(rl_jobs *jobs, int64_t job_id) {
+  for (int i = 0; i < jobs->device_count; i++)
+    if (jobs->devices[i].job_id == job_id) return &jobs->devices[i];
+  return NULL;
+}
+
+int rl_jobs_set_devices(rl_jobs *jobs, const char *const *ids, const bool *usable, int count, const char *fallback,
+                        rl_error *err) {
+  if (count > DEVICES_MAX) return rl_fail(err, RL_INPUT, 0, "%d devices are more than %d", count, DEVICES_MAX);
+  lock(jobs);
+  jobs->device_count = count;
+  for (int i = 0; i < count; i++) {
+    jobs->devices[i] = (device){.usable = usable[i]};
+    snprintf(jobs->devices[i].id, sizeof jobs->devices[i].id, "%s", ids[i]);
+  }
+  snprintf(jobs->fallback, sizeof jobs->fallback, "%s", fallback != NULL ? fallback : "");
+  unlock(jobs);
+  return 0;
+}
+
+void rl_jobs_set_deadline(rl_jobs *jobs, int64_t seconds) {
+  lock(jobs);
+  jobs->deadline_s = seconds;
+  unlock(jobs);
+}
+
+static int choose_device(rl_jobs *jobs, char *id, size_t size, rl_error *err) {
+  if (id[0] == '\0') {
+    if (jobs->fallback[0] == '\0')
+      return rl_fail(err, RL_HTTP, 503, "no device can take jobs now; /devices says why");
+    snprintf(id, size, "%s", jobs->fallback);
+    return 0;
+  }
+  const device *chosen = find_device(jobs, id);
+  if (chosen == NULL) return rl_fail_at(err, "/device", "there is no device %s; /devices lists them", id);
+  if (!chosen->usable) return rl_fail_at(err, "/device", "%s can't take jobs; /devices says why", id);
+  return 0;
+}
+
+/* --- events ------------------------------------------------------------------------------------------------------- */
+
+void rl_jobs_listen(rl_jobs *jobs, void (*heard)(void *context, int64_t job_id), void *context) {
+  pthread_mutex_lock(&jobs->hearing);
+  jobs->heard = heard;
+  jobs->heard_context = context;
+  pthread_mutex_unlock(&jobs->hearing);
+}
+
+static void announce(rl_jobs *jobs, int64_t job_id) {
+  pthread_mutex_lock(&jobs->hearing);
+  if (jobs->heard != NULL) jobs->heard(jobs->heard_context, job_id);
+  pthread_mutex_unlock(&jobs->hearing);
+}
+
+/* Append an event and delete data. What happened is already on disk with the job itself, so an event that can't be
+ * written (disk full) is left out rather than undoing it. */
+static void tell(rl_jobs *jobs, int64_t job_id, const char *type, cJSON *data) {
+  rl_error ignored;
+  int64_t seq;
+  char *text = data != NULL ? cJSON_PrintUnformatted(data) : NULL;
+  if (text != NULL) (void)rl_store_event_append(jobs->store, job_id, type, text, &seq, &ignored);
+  free(text);
+  cJSON_Delete(data);
+}
+
+static void tell_state(rl_jobs *jobs, int64_t job_id, rl_job_state state, const rl_error *problem) {
+  cJSON *data = cJSON_CreateObject();
+  cJSON_AddStringToObject(data, "state", rl_job_state_names[state]);
+  if (problem != NULL) {
+    cJSON *why = cJSON_AddObjectToObject(data, "problem");
+    cJSON_AddStringToObject(why, "domain", rl_domain_name(problem->domain));
+    cJSON_AddNumberToObject(why, "code", problem->code);
+    cJSON_AddStringToObject(why, "pointer", problem->pointer);
+    cJSON_AddStringToObject(why, "message", problem->message);
+  }
+  tell(jobs, job_id, "state", data);
+}
+
+static void tell_pass(rl_jobs *jobs, const rl_claim *claim, const char *state, const char *reason) {
+  cJSON *data = cJSON_CreateObject();
+  cJSON_AddNumberToObject(data, "run_id", (double)claim->run_id);
+  cJSON_AddStringToObject(data, "variant", claim->run.variant);
+  cJSON_AddStringToObject(data, "pass", rl_pass_names[claim->pass]);
+  cJSON_AddStringToObject(data, "state", state);
+  if (reason != NULL) cJSON_AddStringToObject(data, "reason", reason);
+  tell(jobs, claim->job_id, "pass", data);
+}
+
+/* --- clients ------------------------------------------------------------------------------------------------------ */
+
+int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
+                   rl_error *err) {
+  lock(jobs);
+  int rc = jobs->stopping ? rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back")
+                          : choose_device(jobs, spec->device, sizeof spec->device, err);
+  if (rc == 0) rc = rl_store_job_insert(jobs->store, spec, key, body_sha256, jobs->queue_limit, id, existing, err);
+  if (rc == 0) pthread_cond_broadcast(&jobs->changed);
+  unlock(jobs);
+  if (rc == 0 && !*existing) announce(jobs, *id);
+  return rc;
+}
+
+/* The cancel is on disk at once, also when a worker still has to be told: whatever it yet yields is thrown away. */
+int rl_jobs_cancel(rl_jobs *jobs, int64_t id, rl_error *err) {
+  lock(jobs);
+  int rc = rl_store_job_finish(jobs->store, id, RL_JOB_CANCELLED, NULL, err);
+  if (rc == 0) {
+    device *on = find_job(jobs, id);
+    if (on != NULL) on->cancel = true;
+    tell_state(jobs, id, RL_JOB_CANCELLED, NULL);
+  }
+  unlock(jobs);
+  if (rc == 0) announce(jobs, id);
+  return rc;
+}
+
+int rl_jobs_count(rl_jobs *jobs, rl_jobs_counts *counts, rl_error *err) {
+  return rl_store_jobs_count(jobs->store, counts, err);
+}
+
+/* --- lanes -------------------------------------------------------------------------------------------------------- */
+
+/* 1: *claim is the next pass. *started says that its job begins with it. */
+static int claim_locked(rl_jobs *jobs, device *on, rl_claim *claim, bool *started, rl_error *err) {
+  rl_claim next;
+  int rc = rl_store_pass_claim(jobs->store, on->id, &next, err);
+  if (rc != 1) return rc;
+  *started = on->job_id != next.job_id;
+  if (*started) {
+    on->job_id = next.job_id;
+    on->started_ns = rl_monotonic_ns();
+    on->progress_ns = 0;
+    tell_state(jobs, next.job_id, RL_JOB_RUNNING, NULL);
+  }
+  on->cancel = false;
+  int64_t allowed_ns = next.deadline_ns > 0 ? next.deadline_ns : jobs->deadline_s * 1000000000;
+  next.deadline_ns = on->started_ns + allowed_ns;
+  *claim = next;
+  return 1;
+}
+
+int rl_jobs_claim(rl_jobs *jobs, const char *id, int timeout_ms, rl_claim *claim, rl_error *err) {
+  int64_t until_ns = rl_monotonic_ns() + (int64_t)timeout_ms * 1000000;
+  struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
+  bool started = false;
+  int rc = 0, waited = 0;
+  lock(jobs);
+  device *on = find_device(jobs, id);
+  if (on == NULL) rc = rl_fail(err, RL_INPUT, 0, "there is no device %s", id);
+  while (rc == 0 && !jobs->stopping) {
+    rc = claim_locked(jobs, on, claim, &started, err);
+    if (rc != 0 || waited == ETIMEDOUT) break;
+    waited = pthread_cond_timedwait(&jobs->changed, &jobs->mutex, &until);
+  }
+  unlock(jobs);
+  if (started) announce(jobs, claim->job_id);
+  return rc;
+}
+
+bool rl_jobs_should_cancel(rl_jobs *jobs, int64_t job_id) {
+  lock(jobs);
+  const device *on = find_job(jobs, job_id);
+  bool cancel = on != NULL && on->cancel;
+  unlock(jobs);
+  return cancel;
+}
+
+void rl_jobs_progress(rl_jobs *jobs, int64_t job_id, int64_t run_id, const rl_progress *progress) {
+  int64_t now = rl_monotonic_ns();
+  lock(jobs);
+  device *on = find_job(jobs, job_id);
+  bool kept = on != NULL && !on->cancel && (on->progress_ns == 0 || now - on->progress_ns >= PROGRESS_INTERVAL_NS);
+  if (kept) {
+    on->progress_ns = now;
+    cJSON *data = cJSON_CreateObject();
+    cJSON_AddNumberToObject(data, "run_id", (double)run_id);
+    rl_fields_encode(rl_progress_fields, progress, data);
+    tell(jobs, job_id, "progress", data);
+  }
+  unlock(jobs);
+  if (kept) announce(jobs, job_id);
+}
+
+/* How a lane's claim can end. Each ending locks, asks settle_begin, does its store call, and hands the result to settle_end. */
+typedef struct ending {
+  device *on;
+  bool cancelled; /* the job was cancelled meanwhile: nothing more is to be stored */
+} ending;
+
+static ending settle_begin(rl_jobs *jobs, const rl_claim *claim) {
+  lock(jobs);
+  ending end = {.on = find_job(jobs, claim->job_id)};
+  end.cancelled = end.on != NULL && end.on->cancel;
+  return end;
+}
+
+/* On success the claim is over, and with job_over the job is no longer the device's. */
+static int settle_end(rl_jobs *jobs, const rl_claim *claim, ending end, bool job_over, int rc) {
+  if (rc == 0 && end.on != NULL && (job_over || end.cancelled)) {
+    end.on->job_id = 0;
+    end.on->cancel = false;
+  }
+  unlock(jobs);
+  if (rc == 0) announce(jobs, claim->job_id);
+  return rc;
+}
+
+static int commit_as(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err) {
+  ending end = settle_begin(jobs, claim);
+  bool job_done = false;
+  int rc = 0;
+  if (!end.cancelled) {
+    rc = rl_store_pass_commit(jobs->store, claim, records, reason, &job_done, err);
+    if (rc == 0) tell_pass(jobs, claim, reason != NULL ? "unavailable" : "completed", reason);
+    if (rc == 0 && job_done) tell_state(jobs, claim->job_id, RL_JOB_COMPLETED, NULL);
+  }
+  return settle_end(jobs, claim, end, job_done, rc);
+}
+
+int rl_jobs_commit(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, rl_error *err) {
+  return commit_as(jobs, claim, records, NULL, err);
+}
+
+int rl_jobs_unavailable(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err) {
+  return commit_as(jobs, claim, records, reason, err);
+}
+
+static int finish_as(rl_jobs *jobs, const rl_claim *claim, rl_job_state state, const rl_error *problem, rl_error *err) {
+  ending end = settle_begin(jobs, claim);
+  int rc = 0;
+  if (!end.cancelled) {
+    rc = rl_store_job_finish(jobs->store, claim->job_id, state, problem, err);
+    if (rc == 0) tell_state(jobs, claim->job_id, state, problem);
+  }
+  return settle_end(jobs, claim, end, true, rc);
+}
+
+int rl_jobs_fail(rl_jobs *jobs, const rl_claim *claim, const rl_error *why, rl_error *err) {
+  return finish_as(jobs, claim, RL_JOB_FAILED, why, err);
+}
+
+int rl_jobs_cancelled(rl_jobs *jobs, const rl_claim *claim, rl_error *err) {
+  return finish_as(jobs, claim, RL_JOB_CANCELLED, NULL, err);
+}
+
+int rl_jobs_interrupted(rl_jobs *jobs, const rl_claim *claim, rl_error *err) {
+  return finish_as(jobs, claim, RL_JOB_INTERRUPTED, NULL, err);
+}
+
+int rl_jobs_worker_died(rl_jobs *jobs, const rl_claim *claim, const char *reason, rl_error *err) {
+  ending end = settle_begin(jobs, claim);
+  bool job_over = false;
+  int rc = 0;
+  if (!end.cancelled) {
+    int64_t deaths = 0;
+    rc = rl_store_pass_died(jobs->store, claim, reason, &deaths, err);
+    if (rc == 0) tell_pass(jobs, claim, "died", reason);
+    job_over = rc == 0 && deaths >= DEATHS_MAX;
+    if (job_over) {
+      rl_error why;
+      rl_fail(&why, RL_WIRE, 0, "the worker died %d times during this job, in the end: %s", (int)deaths, reason);
+      rc = rl_store_job_finish(jobs->store, claim->job_id, RL_JOB_FAILED, &why, err);
+      if (rc == 0) tell_state(jobs, claim->job_id, RL_JOB_FAILED, &why);
+    }
+  }
+  return settle_end(jobs, claim, end, job_over, rc);
+}
+
+void rl_jobs_stop(rl_jobs *jobs) {
+  lock(jobs);
+  jobs->stopping = true;
+  pthread_cond_broadcast(&jobs->changed);
+  unlock(jobs);
+}
