@@ -1,0 +1,140 @@
+/* The commands that are one request each: under --json they print the answer as it is. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/client/http.h"
+#include "api/client/print.h"
+#include "api/client/request.h"
+
+int rl_usage(rl_error *err, const char *format, ...) {
+  char message[256];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  return rl_fail(err, RL_INPUT, 0, "%s", message);
+}
+
+int rl_job_argument(const rl_cli *cli, long long *id, rl_error *err) {
+  char *end = NULL;
+  errno = 0;
+  long long parsed = cli->argc == 1 ? strtoll(cli->argv[0], &end, 10) : 0;
+  if (end == NULL || *end != '\0' || parsed < 1 || errno != 0) return rl_usage(err, "this command needs a job's number");
+  *id = parsed;
+  return 0;
+}
+
+/* GET the job's document at `part`, print it as it is, or hand it on. */
+static int get_job(rl_cli *cli, const char *part, cJSON **document, rl_error *err) {
+  long long id;
+  char path[80];
+  if (rl_job_argument(cli, &id, err) < 0) return -1;
+  snprintf(path, sizeof path, "/jobs/%lld%s", id, part);
+  *document = rl_http_get(cli, path, err);
+  return *document != NULL ? 0 : -1;
+}
+
+static int print_json(const cJSON *document) {
+  rl_auto(rl_free_text) char *text = cJSON_PrintUnformatted(document);
+  if (text != NULL) puts(text);
+  return RL_EXIT_COMPLETED;
+}
+
+int rl_command_submit(rl_cli *cli, rl_error *err) {
+  if (cli->argc != 1) return rl_usage(err, "submit needs a FILE, or - for standard input");
+  rl_auto(rl_free_text) char *body = rl_request_read(cli->argv[0], err);
+  rl_auto(rl_text_free) rl_text answer = {0};
+  if (body == NULL || rl_http_send(cli, "POST", "/jobs", body, &answer, err) < 0) return -1;
+  rl_auto(rl_json_free) cJSON *job = cJSON_Parse(answer.data != NULL ? answer.data : "");
+  if (cli->json) return print_json(job);
+  printf("%.0f\n", rl_json_number(job, "id"));
+  return RL_EXIT_COMPLETED;
+}
+
+int rl_command_show(rl_cli *cli, rl_error *err) {
+  rl_auto(rl_json_free) cJSON *job = NULL;
+  if (get_job(cli, "", &job, err) < 0) return -1;
+  if (cli->json) return print_json(job);
+  rl_auto(rl_json_free) cJSON *results = NULL;
+  rl_auto(rl_json_free) cJSON *comparison = NULL;
+  if (get_job(cli, "/results", &results, err) < 0 || get_job(cli, "/comparison", &comparison, err) < 0) return -1;
+  rl_print_results(stdout, job, results, comparison);
+  return RL_EXIT_COMPLETED;
+}
+
+int rl_command_cancel(rl_cli *cli, rl_error *err) {
+  long long id;
+  char path[64];
+  rl_auto(rl_text_free) rl_text answer = {0};
+  if (rl_job_argument(cli, &id, err) < 0) return -1;
+  snprintf(path, sizeof path, "/jobs/%lld", id);
+  if (rl_http_send(cli, "DELETE", path, NULL, &answer, err) < 0) return -1;
+  if (cli->json) printf("%s\n", answer.data != NULL && answer.length > 0 ? answer.data : "{}");
+  else printf("job %lld is cancelled\n", id);
+  return RL_EXIT_COMPLETED;
+}
+
+int rl_command_list(rl_cli *cli, rl_error *err) {
+  const cJSON *job, *variant;
+  char cell[RL_CELL_SIZE];
+  if (cli->argc != 0) return rl_usage(err, "list takes no arguments");
+  rl_auto(rl_json_free) cJSON *jobs = rl_http_get(cli, "/jobs", err);
+  if (jobs == NULL) return -1;
+  if (cli->json) return print_json(jobs);
+  printf("%6s  %-7s %-12s %-7s %-8s %-20s %s\n", "job", "kind", "state", "device", "passes", "created (UTC)", "runs");
+  cJSON_ArrayForEach(job, rl_json_at(jobs, "items")) {
+    double done = rl_json_number(job, "passes.completed") + rl_json_number(job, "passes.unavailable");
+    snprintf(cell, sizeof cell, "%.0f/%.0f", done, rl_json_number(job, "passes.total"));
+    printf("%6.0f  %-7s %-12s %-7s %-8s %-20.19s", rl_json_number(job, "id"), rl_json_text(job, "kind"),
+           rl_json_text(job, "state"), rl_json_text(job, "device"), cell, rl_json_text(job, "created_at"));
+    cJSON_ArrayForEach(variant, rl_json_at(job, "variants")) printf(" %s", rl_json_text(variant, ""));
+    putchar('\n');
+  }
+  return RL_EXIT_COMPLETED;
+}
+
+int rl_command_devices(rl_cli *cli, rl_error *err) {
+  const cJSON *device;
+  if (cli->argc != 0) return rl_usage(err, "devices takes no arguments");
+  rl_auto(rl_json_free) cJSON *devices = rl_http_get(cli, "/devices", err);
+  if (devices == NULL) return -1;
+  if (cli->json) return print_json(devices);
+  printf("%-7s %-6s %-9s %-7s %s\n", "device", "kind", "state", "job", "what");
+  cJSON_ArrayForEach(device, rl_json_at(devices, "items")) {
+    char job[24];
+    double id = rl_json_number(device, "job");
+    const char *reason = rl_json_text(device, "reason"), *name = rl_json_text(device, "facts.name");
+    snprintf(job, sizeof job, id > 0 ? "%.0f" : "—", id);
+    printf("%-7s %-6s %-9s ", rl_json_text(device, "id"), rl_json_text(device, "kind"), rl_json_text(device, "state"));
+    rl_print_cell(stdout, job, -7);
+    printf(" %s\n", reason[0] != '\0' ? reason : name);
+  }
+  return RL_EXIT_COMPLETED;
+}
+
+int rl_command_kernels(rl_cli *cli, rl_error *err) {
+  const cJSON *kernel;
+  char share[RL_CELL_SIZE], total[RL_CELL_SIZE], median[RL_CELL_SIZE], count[RL_CELL_SIZE];
+  rl_auto(rl_json_free) cJSON *kernels = NULL;
+  if (get_job(cli, "/kernels?limit=1000", &kernels, err) < 0) return -1;
+  if (cli->json) return print_json(kernels);
+  printf("%-8s %-9s %9s %11s %11s %8s  %s\n", "run", "pass", "launches", "total", "median", "share", "kernel");
+  cJSON_ArrayForEach(kernel, rl_json_at(kernels, "items")) {
+    const char *launch = rl_json_text(kernel, "launch");
+    printf("%-8s %-9s ", rl_json_text(kernel, "variant"), rl_json_text(kernel, "pass"));
+    rl_print_cell(stdout, rl_cell_count(count, rl_json_number(kernel, "launches")), 9);
+    putchar(' ');
+    rl_print_cell(stdout, rl_cell_us(total, rl_json_number(kernel, "total_us")), 11);
+    putchar(' ');
+    rl_print_cell(stdout, rl_cell_us(median, rl_json_number(kernel, "median_us")), 11);
+    putchar(' ');
+    rl_print_cell(stdout, rl_cell_percent(share, rl_json_number(kernel, "share_ratio")), 8);
+    fputs("  ", stdout);
+    rl_print_cell(stdout, launch[0] != '\0' ? launch : rl_json_text(kernel, "name"), -18);
+    putchar('\n');
+  }
+  return RL_EXIT_COMPLETED;
+}

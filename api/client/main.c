@@ -1,0 +1,102 @@
+/* rooflinectl: the commands, the options they share, and what an error becomes. */
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/client/cli.h"
+#include "api/client/request.h"
+
+static const rl_command commands[] = {
+    {"run", "[FILE | - | OPTIONS]", "submit a job, follow it, print its result", rl_command_run},
+    {"submit", "FILE | -", "submit a job and print its number", rl_command_submit},
+    {"watch", "JOB", "follow a job until it is over", rl_command_watch},
+    {"show", "JOB", "a job's result so far", rl_command_show},
+    {"kernels", "JOB", "what its kernels took", rl_command_kernels},
+    {"list", "", "jobs, newest first", rl_command_list},
+    {"cancel", "JOB", "end a queued or running job", rl_command_cancel},
+    {"devices", "", "devices, and why one is not usable", rl_command_devices},
+    {"backup", "[--state DIR] FILE", "copy the database, also while the daemon runs", rl_command_backup},
+    {"token", "[--state DIR] [NAME]", "make an access token and print it once", rl_command_token},
+    {NULL, NULL, NULL, NULL}};
+
+static int help(void) {
+  puts("rooflinectl [--url URL] [--token TOKEN] [--json] COMMAND ...\n\nCommands");
+  for (const rl_command *command = commands; command->name != NULL; command++) {
+    char left[48];
+    snprintf(left, sizeof left, "%s %s", command->name, command->arguments);
+    printf("  %-30s %s\n", left, command->summary);
+  }
+  puts("\nOptions of run");
+  rl_request_help();
+  puts("\nEnvironment: ROOFLINED_URL (http://127.0.0.1:8731), ROOFLINED_TOKEN,\n"
+       "ROOFLINED_CACERT (a certificate to trust).\n"
+       "Exit status: 0 completed, 1 failed, 2 a mistake in the command or request,\n"
+       "3 cancelled, 4 no daemon answers, 130 interrupted (the job goes on).");
+  return RL_EXIT_COMPLETED;
+}
+
+static int exit_code_of(const rl_error *err) {
+  if (err->domain == RL_WIRE) return RL_EXIT_UNREACHABLE;
+  if (err->domain == RL_INPUT) return RL_EXIT_USAGE;
+  return err->domain == RL_HTTP && err->code >= 400 && err->code < 500 ? RL_EXIT_USAGE : RL_EXIT_FAILED;
+}
+
+static int report(const rl_error *err) {
+  fprintf(stderr, "rooflinectl: %s", err->message);
+  if (err->pointer[0] != '\0') fprintf(stderr, " (at %s)", err->pointer);
+  fputc('\n', stderr);
+  if (err->domain == RL_HTTP && err->code == 401) fputs("Set ROOFLINED_TOKEN; `rooflinectl token` makes one.\n", stderr);
+  if (err->domain == RL_WIRE) fputs("Is the daemon running? Start it with `rooflined`, or set ROOFLINED_URL.\n", stderr);
+  return exit_code_of(err);
+}
+
+/* Take --url, --token and --json out of the arguments, wherever they stand. */
+static int take_options(int argc, char **argv, rl_cli *cli, rl_error *err) {
+  for (int i = 1; i < argc; i++) {
+    const char **value = strcmp(argv[i], "--url") == 0 ? &cli->url : strcmp(argv[i], "--token") == 0 ? &cli->token : NULL;
+    if (strcmp(argv[i], "--json") == 0) cli->json = true;
+    else if (value != NULL && i + 1 < argc) *value = argv[++i];
+    else if (value != NULL) return rl_usage(err, "%s needs a value", argv[i]);
+    else cli->argv[cli->argc++] = argv[i];
+  }
+  return 0;
+}
+
+static const char *environment(const char *name, const char *fallback) {
+  const char *value = getenv(name);
+  return value != NULL && value[0] != '\0' ? value : fallback;
+}
+
+int main(int argc, char **argv) {
+  rl_error err = {0};
+  rl_cli cli = {.url = environment("ROOFLINED_URL", "http://127.0.0.1:8731"),
+                .token = environment("ROOFLINED_TOKEN", NULL),
+                .argv = calloc((size_t)argc + 1, sizeof *argv)};
+  if (cli.argv == NULL) return RL_EXIT_FAILED;
+  char **words = cli.argv;
+  int code = RL_EXIT_USAGE;
+  if (take_options(argc, argv, &cli, &err) < 0) {
+    code = report(&err);
+  } else if (cli.argc == 0 || strcmp(words[0], "help") == 0 || strcmp(words[0], "--help") == 0) {
+    code = help() + (cli.argc == 0 ? (int)RL_EXIT_USAGE : 0);
+  } else if (strcmp(words[0], "--version") == 0) {
+    code = printf("rooflinectl %s\n", RL_VERSION) > 0 ? RL_EXIT_COMPLETED : RL_EXIT_FAILED;
+  } else {
+    const rl_command *command = commands;
+    while (command->name != NULL && strcmp(command->name, words[0]) != 0) command++;
+    cli.argc--;
+    cli.argv++;
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (command->name == NULL) {
+      rl_usage(&err, "there is no command %s; rooflinectl help lists them", words[0]);
+      code = report(&err);
+    } else {
+      code = command->run(&cli, &err);
+      if (code < 0) code = report(&err);
+    }
+    curl_global_cleanup();
+  }
+  free(words);
+  return code;
+}

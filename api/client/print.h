@@ -1,0 +1,37 @@
+/* Text for people: cells of tables that fit 80 columns, and numbers read from the API's documents. What is null prints as
+ * "—" and never as zero. */
+#ifndef RL_CLIENT_PRINT_H
+#define RL_CLIENT_PRINT_H
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { RL_CELL_SIZE = 64 };
+
+/* Members of an object; "" and NAN for what is absent, null or of another type. path names nested ones: "passes.total". */
+const cJSON *rl_json_at(const cJSON *object, const char *path);
+const char *rl_json_text(const cJSON *object, const char *path);
+double rl_json_number(const cJSON *object, const char *path);
+
+/* A number into cell[RL_CELL_SIZE], "—" for NAN; returns cell. */
+typedef char *(*rl_cell_format)(char *cell, double value);
+char *rl_cell_ms(char *cell, double ms);       /* "263.9 ms", "18.4 s" */
+char *rl_cell_us(char *cell, double us);
+char *rl_cell_count(char *cell, double value); /* "227 300": digits in groups of three */
+char *rl_cell_bytes(char *cell, double bytes); /* "98.2 MiB" */
+char *rl_cell_percent(char *cell, double ratio);
+char *rl_cell_points(char *cell, double ratio_difference); /* "+0.12 pt" */
+char *rl_cell_times(char *cell, double ratio); /* "1.29×" */
+
+/* Print text padded to width columns (negative: to the left), counting characters and not bytes; longer text is cut. */
+void rl_print_cell(FILE *out, const char *text, int width);
+/* `count` times the same character. */
+void rl_print_line(FILE *out, int count);
+
+/* The comparison table of a finished job, from its three documents. */
+void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const cJSON *comparison);
+/* What went wrong with a failed job; "" when nothing did. */
+const char *rl_job_problem(const cJSON *job);
+
+#endif

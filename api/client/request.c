@@ -1,0 +1,115 @@
+#include "api/client/request.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "api/client/cli.h"
+#include "api/client/http.h"
+
+enum { BODY_MAX = 1 << 20 };
+RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
+
+/* Each option is a field of the request with the same name. */
+typedef struct option_field {
+  const char *name, *field;
+  enum { TEXT, NUMBER, LIST } type;
+  const char *value, *summary;
+} option_field;
+
+static const option_field options[] = {
+    {"--precisions", "precisions", LIST, "fp32,fp16", "a run for each: fp32 tf32 fp16"},
+    {"--epochs", "epochs", NUMBER, "N", "measured epochs"},
+    {"--warmup-epochs", "warmup_epochs", NUMBER, "N", "epochs before them"},
+    {"--batch-size", "batch_size", NUMBER, "N", "1 to 8192"},
+    {"--learning-rate", "learning_rate", NUMBER, "X", "of Adam"},
+    {"--seed", "seed", NUMBER, "N", "of weights and shuffles"},
+    {"--max-images", "max_images", NUMBER, "N", "train on the first N images only"},
+    {"--engine", "engine", TEXT, "NAME", "auto, or one from the API's description"},
+    {"--dataset", "dataset", TEXT, "NAME", "auto, files or synthetic"},
+    {"--device", "device", TEXT, "ID", "as `rooflinectl devices` lists them"},
+    {"--passes", "passes", LIST, "timing,…", "timing, activity, counters"},
+    {"--deadline", "deadline_s", NUMBER, "SECONDS", "of the whole job"},
+};
+enum { OPTIONS = sizeof options / sizeof *options };
+
+void rl_request_help(void) {
+  for (int i = 0; i < OPTIONS; i++) {
+    char left[40];
+    snprintf(left, sizeof left, "%s %s", options[i].name, options[i].value);
+    printf("  %-26s %s\n", left, options[i].summary);
+  }
+}
+
+char *rl_request_read(const char *file, rl_error *err) {
+  rl_auto(close_file) FILE *opened = NULL;
+  FILE *in = stdin;
+  if (strcmp(file, "-") != 0) in = opened = fopen(file, "re");
+  if (in == NULL) {
+    rl_fail(err, RL_INPUT, 0, "%s: %s", file, strerror(errno));
+    return NULL;
+  }
+  char *text = malloc(BODY_MAX + 1);
+  size_t length = text != NULL ? fread(text, 1, BODY_MAX + 1, in) : 0;
+  if (text == NULL || ferror(in) || length > BODY_MAX || memchr(text, '\0', length) != NULL) {
+    rl_fail(err, RL_INPUT, 0, "%s: %s", file, length > BODY_MAX ? "larger than 1 MiB" : "not readable as text");
+    free(text);
+    return NULL;
+  }
+  text[length] = '\0';
+  return text;
+}
+
+static int add_number(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  char *end;
+  double parsed = strtod(value, &end);
+  if (end == value || *end != '\0') return rl_usage(err, "%s needs a number, not %s", option->name, value);
+  cJSON_AddNumberToObject(request, option->field, parsed);
+  return 0;
+}
+
+static void add_list(cJSON *request, const option_field *option, const char *value) {
+  cJSON *list = cJSON_AddArrayToObject(request, option->field);
+  for (;;) {
+    size_t length = strcspn(value, ",");
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)length, value);
+    cJSON_AddItemToArray(list, cJSON_CreateString(name));
+    if (value[length] == '\0') return;
+    value += length + 1;
+  }
+}
+
+static int add_option(cJSON *request, const char *name, const char *value, rl_error *err) {
+  for (int i = 0; i < OPTIONS; i++) {
+    if (strcmp(options[i].name, name) != 0) continue;
+    if (value == NULL) return rl_usage(err, "%s needs a value", name);
+    if (cJSON_HasObjectItem(request, options[i].field)) return rl_usage(err, "%s was given twice", name);
+    if (options[i].type == NUMBER) return add_number(request, &options[i], value, err);
+    if (options[i].type == LIST) add_list(request, &options[i], value);
+    else cJSON_AddStringToObject(request, options[i].field, value);
+    return 0;
+  }
+  return rl_usage(err, "run has no option %s; rooflinectl help lists them", name);
+}
+
+int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err) {
+  if (argc == 1 && (argv[0][0] != '-' || argv[0][1] == '\0')) {
+    *body = rl_request_read(argv[0], err);
+    return *body != NULL ? 0 : -1;
+  }
+  rl_auto(rl_json_free) cJSON *request = cJSON_CreateObject();
+  cJSON_AddStringToObject(request, "kind", "train");
+  for (int i = 0; i < argc; i++) {
+    char name[64];
+    const char *equals = strchr(argv[i], '=');
+    snprintf(name, sizeof name, "%.*s", equals != NULL ? (int)(equals - argv[i]) : (int)strlen(argv[i]), argv[i]);
+    const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+    if (add_option(request, name, value, err) < 0) return -1;
+  }
+  *body = cJSON_PrintUnformatted(request);
+  return *body != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "no memory for a request");
+}

@@ -1,0 +1,159 @@
+/* What rooflinectl decodes and prints, without a daemon: the event stream however it is cut, and numbers for people. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/client/print.h"
+#include "api/client/request.h"
+#include "api/client/sse.h"
+#include "base/cleanup.h"
+
+typedef struct log_text {
+  char text[512];
+  int stop_after;
+} log_text;
+
+static bool note(void *context, const char *type, const char *data) {
+  log_text *heard = context;
+  size_t used = strlen(heard->text);
+  snprintf(heard->text + used, sizeof heard->text - used, "[%s|%s]", type, data);
+  return --heard->stop_after != 0;
+}
+
+static const char stream[] =
+    ": hello\n\nid: 1\nevent: state\ndata: {\"a\":1}\n\nid:2\r\nevent:progress\r\ndata:x\r\ndata: y\r\n\r\n"
+    "id: 3\nevent: nothing\n\ndata: z\n\nid: 4\ndata: half";
+
+static void test_events_however_the_stream_is_cut(void **state) {
+  (void)state;
+  for (size_t piece = 1; piece < sizeof stream; piece++) {
+    log_text heard = {.stop_after = -1};
+    rl_sse parser = {.heard = note, .context = &heard};
+    for (size_t at = 0; at < sizeof stream - 1; at += piece) {
+      size_t left = sizeof stream - 1 - at;
+      assert_true(rl_sse_take(&parser, stream + at, left < piece ? left : piece));
+    }
+    assert_string_equal(heard.text, "[state|{\"a\":1}][progress|x\ny][message|z]");
+  }
+}
+
+static void test_stop_ends_the_stream(void **state) {
+  (void)state;
+  log_text heard = {.stop_after = 1};
+  rl_sse parser = {.heard = note, .context = &heard};
+  assert_false(rl_sse_take(&parser, stream, sizeof stream - 1));
+  assert_string_equal(heard.text, "[state|{\"a\":1}]");
+  assert_string_equal(parser.id, "1");
+}
+
+static void test_reset_forgets_half_an_event(void **state) {
+  (void)state;
+  log_text heard = {.stop_after = -1};
+  rl_sse parser = {.heard = note, .context = &heard};
+  assert_true(rl_sse_take(&parser, "id: 7\ndata: lost", 16));
+  rl_sse_reset(&parser);
+  assert_true(rl_sse_take(&parser, "data: kept\n\n", 12));
+  assert_string_equal(heard.text, "[message|kept]");
+}
+
+static void test_an_event_that_does_not_fit_is_dropped_whole(void **state) {
+  (void)state;
+  log_text heard = {.stop_after = -1};
+  rl_sse parser = {.heard = note, .context = &heard};
+  assert_true(rl_sse_take(&parser, "data: ", 6));
+  for (int i = 0; i < RL_SSE_LINE_SIZE; i++) assert_true(rl_sse_take(&parser, "a", 1));
+  assert_true(rl_sse_take(&parser, "\n\ndata: next\n\n", 14));
+  assert_string_equal(heard.text, "[message|next]");
+}
+
+static void test_cells(void **state) {
+  (void)state;
+  char cell[RL_CELL_SIZE];
+  assert_string_equal(rl_cell_count(cell, 1234567), "1 234 567");
+  assert_string_equal(rl_cell_count(cell, 999), "999");
+  assert_string_equal(rl_cell_count(cell, -1000), "-1 000");
+  assert_string_equal(rl_cell_ms(cell, 263.94), "263.9 ms");
+  assert_string_equal(rl_cell_ms(cell, 18400), "18.40 s");
+  assert_string_equal(rl_cell_bytes(cell, 98.2 * 1048576), "98.2 MiB");
+  assert_string_equal(rl_cell_percent(cell, 0.98765), "98.77 %");
+  assert_string_equal(rl_cell_points(cell, -0.0012), "-0.12 pt");
+  assert_string_equal(rl_cell_times(cell, NAN), "—");
+  assert_string_equal(rl_cell_count(cell, NAN), "—");
+  assert_string_equal(rl_cell_ms(cell, NAN), "—");
+}
+
+static void test_null_is_never_zero(void **state) {
+  (void)state;
+  cJSON *document = cJSON_Parse("{\"a\":{\"b\":null,\"c\":\"text\",\"d\":0}}");
+  assert_true(isnan(rl_json_number(document, "a.b")));
+  assert_true(isnan(rl_json_number(document, "a.c")));
+  assert_true(isnan(rl_json_number(document, "a.missing.deeper")));
+  assert_true(rl_json_number(document, "a.d") == 0);
+  assert_string_equal(rl_json_text(document, "a.b"), "");
+  cJSON_Delete(document);
+}
+
+static void test_results_fit_eighty_columns(void **state) {
+  (void)state;
+  cJSON *job = cJSON_Parse("{\"id\":1,\"state\":\"completed\",\"device\":\"cpu\"}");
+  cJSON *results = cJSON_Parse(
+      "{\"runs\":[{\"run\":1,\"variant\":\"fp32\",\"summary\":{\"epoch_ms_median\":5000,\"images_per_s\":12000}},"
+      "{\"run\":2,\"variant\":\"tf32\",\"summary\":{}},"
+      "{\"run\":3,\"variant\":\"fp16\",\"summary\":{\"epoch_ms_median\":2500,\"unavailable\":{\"peak_memory_bytes\":\"why\"}}}]}");
+  cJSON *comparison = cJSON_Parse(
+      "{\"items\":[{\"baseline\":{\"variant\":\"fp32\"},\"candidate\":{\"run\":2},\"speedup_ratio\":null},"
+      "{\"baseline\":{\"variant\":\"fp32\"},\"candidate\":{\"run\":3},\"speedup_ratio\":2}]}");
+  char text[8192];
+  FILE *out = fmemopen(text, sizeof text, "w");
+  rl_print_results(out, job, results, comparison);
+  fclose(out);
+  assert_non_null(strstr(text, "2.00×"));
+  assert_non_null(strstr(text, "— fp16, peak memory: why"));
+  for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+    int columns = 0;
+    for (const char *at = line; *at != '\0'; at++) columns += ((unsigned char)*at & 0xc0) != 0x80;
+    assert_true(columns <= 80);
+  }
+  cJSON_Delete(job), cJSON_Delete(results), cJSON_Delete(comparison);
+}
+
+static void test_request_from_options(void **state) {
+  (void)state;
+  char *argv[] = {"--precisions", "fp32,fp16", "--epochs=3", "--engine", "blas"};
+  rl_auto(rl_free_text) char *body = NULL;
+  rl_error err;
+  assert_int_equal(rl_request_from_arguments(5, argv, &body, &err), 0);
+  assert_string_equal(body, "{\"kind\":\"train\",\"precisions\":[\"fp32\",\"fp16\"],\"epochs\":3,\"engine\":\"blas\"}");
+}
+
+static void test_bad_options(void **state) {
+  (void)state;
+  char *wrong[][3] = {{"--epochs", "many", NULL}, {"--epochs", NULL, NULL}, {"--colour", "red", NULL}, {"--seed=1", "--seed=2", NULL}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    rl_auto(rl_free_text) char *body = NULL;
+    rl_error err = {0};
+    assert_int_equal(rl_request_from_arguments(wrong[i][1] == NULL ? 1 : 2, wrong[i], &body, &err), -1);
+    assert_int_equal(err.domain, RL_INPUT);
+    assert_null(body);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_events_however_the_stream_is_cut),
+      cmocka_unit_test(test_stop_ends_the_stream),
+      cmocka_unit_test(test_reset_forgets_half_an_event),
+      cmocka_unit_test(test_an_event_that_does_not_fit_is_dropped_whole),
+      cmocka_unit_test(test_cells),
+      cmocka_unit_test(test_null_is_never_zero),
+      cmocka_unit_test(test_results_fit_eighty_columns),
+      cmocka_unit_test(test_request_from_options),
+      cmocka_unit_test(test_bad_options),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
