@@ -1,0 +1,143 @@
+/* Jobs: accepting, finishing, putting back. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/internal.h"
+
+static const char *or_null(const char *text) { return text[0] != '\0' ? text : NULL; }
+
+/* 1 and *id when the key was seen with the same body. */
+static int find_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  int found = rl_db_row(db, err, "job_by_key", &row, RL_TEXT(":key", key));
+  if (found <= 0) return found;
+  const char *before = (const char *)sqlite3_column_text(row, 1);
+  if (before == NULL || body_sha256 == NULL || strcmp(before, body_sha256) != 0)
+    return rl_fail(err, RL_HTTP, 422, "this Idempotency-Key came before with another body, for job %lld: use a new key",
+                   (long long)sqlite3_column_int64(row, 0));
+  *id = sqlite3_column_int64(row, 0);
+  return 1;
+}
+
+static int count_jobs(rl_db *db, rl_jobs_counts *counts, rl_error *err) {
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  if (rl_db_row(db, err, "jobs_count", &row) < 0) return -1;
+  *counts = (rl_jobs_counts){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+  return 0;
+}
+
+/* A statement that inserts one row and returns its id. */
+static int insert(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  if (rl_db_first(db, name, bindings, count, &row, err) < 0) return -1;
+  *id = sqlite3_column_int64(row, 0);
+  return rl_db_step(db, row, err);
+}
+
+static int insert_run(rl_db *db, const rl_job_spec *spec, int64_t job, int ordinal, rl_error *err) {
+  const rl_run_spec *run = &spec->runs[ordinal];
+  int64_t id = 0;
+  if (insert(db, "run_insert", RL_BINDINGS(RL_INT(":job", job), RL_INT(":ordinal", ordinal), RL_TEXT(":workload", run->workload),
+                                           RL_TEXT(":variant", run->variant), RL_TEXT(":params", run->params)), &id, err) < 0)
+    return -1;
+  for (int pass = 0; pass < RL_PASSES; pass++)
+    if ((spec->passes & (1u << pass)) != 0 &&
+        rl_db_run(db, err, "pass_insert", RL_INT(":job", job), RL_INT(":run", id), RL_INT(":ordinal", pass),
+                  RL_TEXT(":name", rl_pass_names[pass])) < 0)
+      return -1;
+  return 0;
+}
+
+static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
+                      int64_t *id, bool *existing, rl_error *err) {
+  rl_db *db = &store->writer;
+  int seen = key != NULL ? find_key(db, key, body_sha256, id, err) : 0;
+  *existing = seen > 0;
+  if (seen != 0) return seen < 0 ? -1 : 0;
+  rl_jobs_counts counts = {0};
+  if (count_jobs(db, &counts, err) < 0) return -1;
+  if (counts.queued >= queue_limit)
+    return rl_fail(err, RL_HTTP, 429, "the queue is full (%lld jobs wait): try again later", (long long)counts.queued);
+  if (insert(db, "job_insert", RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device),
+                                           RL_TEXT(":request", spec->request), RL_INT(":deadline_s", spec->deadline_s),
+                                           RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key), RL_TEXT(":body_sha256", body_sha256)),
+             id, err) < 0)
+    return -1;
+  for (int i = 0; i < spec->run_count; i++)
+    if (insert_run(db, spec, *id, i, err) < 0) return -1;
+  int64_t seq;
+  return rl_store_event_add(store, *id, "state", "{\"state\":\"queued\"}", &seq, err);
+}
+
+int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
+                        int64_t *id, bool *existing, rl_error *err) {
+  int64_t number = 0;
+  bool seen = false;
+  if (rl_store_begin(store, err) < 0) return -1;
+  int rc = insert_job(store, spec, key, body_sha256, queue_limit, &number, &seen, err);
+  if (rl_store_end(store, rc, err) < 0) return -1;
+  *id = number;
+  *existing = seen;
+  return 0;
+}
+
+int rl_store_jobs_requeue(rl_store *store, int64_t *count, rl_error *err) {
+  rl_db *db = &store->writer;
+  int64_t moved = 0;
+  if (rl_store_begin(store, err) < 0) return -1;
+  int rc = rl_db_run(db, err, "jobs_release_passes") == 0 ? rl_db_run(db, err, "jobs_requeue") : -1;
+  if (rc == 0) moved = sqlite3_changes64(db->handle);
+  if (rl_store_end(store, rc, err) < 0) return -1;
+  *count = moved;
+  return 0;
+}
+
+static int read_state(rl_db *db, int64_t job_id, rl_job_state *state, rl_error *err) {
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  int found = rl_db_row(db, err, "job_state", &row, RL_INT(":job", job_id));
+  if (found < 0) return -1;
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
+  const char *name = (const char *)sqlite3_column_text(row, 0);
+  for (int i = 0; name != NULL && rl_job_state_names[i] != NULL; i++)
+    if (strcmp(name, rl_job_state_names[i]) == 0) {
+      *state = (rl_job_state)i;
+      return 0;
+    }
+  return rl_db_fail(db, "read the state of a job", err);
+}
+
+static int finish_job(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
+  rl_job_state now;
+  if (read_state(db, job_id, &now, err) < 0) return -1;
+  if (now == RL_JOB_COMPLETED || now == RL_JOB_FAILED || now == RL_JOB_CANCELLED)
+    return rl_fail(err, RL_HTTP, 409, "job %lld is already %s", (long long)job_id, rl_job_state_names[now]);
+  if (rl_db_run(db, err, "job_release_passes", RL_INT(":job", job_id)) < 0) return -1;
+  rl_binding none = {.type = RL_BIND_NULL}, domain = none, code = none, message = none;
+  if (problem != NULL) {
+    domain = (rl_binding)RL_TEXT(NULL, rl_domain_name(problem->domain));
+    code = (rl_binding)RL_INT(NULL, problem->code);
+    message = (rl_binding)RL_TEXT(NULL, or_null(problem->message));
+  }
+  domain.name = ":domain", code.name = ":code", message.name = ":message";
+  return rl_db_run(db, err, "job_finish", RL_INT(":job", job_id), RL_TEXT(":state", rl_job_state_names[state]),
+                   RL_INT(":now", rl_now_ns()), domain, code, message);
+}
+
+int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
+  if (rl_store_begin(store, err) < 0) return -1;
+  return rl_store_end(store, finish_job(&store->writer, job_id, state, problem, err), err);
+}
+
+int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err) {
+  pthread_mutex_lock(&store->writing);
+  int rc = read_state(&store->writer, job_id, state, err);
+  pthread_mutex_unlock(&store->writing);
+  return rc;
+}
+
+int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err) {
+  pthread_mutex_lock(&store->writing);
+  int rc = count_jobs(&store->writer, counts, err);
+  pthread_mutex_unlock(&store->writing);
+  return rc;
+}

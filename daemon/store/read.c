@@ -1,0 +1,107 @@
+/* Reads: a cursor is a reader connection while one of its queries runs. */
+#include <errno.h>
+#include <time.h>
+
+#include "store/internal.h"
+
+enum { READERS_MAX = 32, WAIT_S = 5 };
+
+struct rl_cursor {
+  rl_store *store;
+  rl_db db;
+  sqlite3_stmt *row;
+  rl_cursor *next; /* idle ones */
+};
+
+static const char *const names[RL_QUERIES] = {
+    [RL_QUERY_JOB] = "job",           [RL_QUERY_JOBS] = "jobs",         [RL_QUERY_EVENTS] = "events",
+    [RL_QUERY_RESULTS] = "results",   [RL_QUERY_KERNELS] = "kernels",   [RL_QUERY_TIMELINE] = "timeline",
+    [RL_QUERY_COMPARISON] = "comparison", [RL_QUERY_HISTORY] = "history",
+};
+
+static void free_cursor(rl_cursor *cursor) {
+  rl_db_close(&cursor->db);
+  free(cursor);
+}
+
+RL_DEFINE_CLEANUP(cursor_freed, rl_cursor *, free_cursor, NULL)
+
+static rl_cursor *open_reader(rl_store *store, rl_error *err) {
+  rl_auto(cursor_freed) rl_cursor *cursor = calloc(1, sizeof *cursor);
+  if (cursor == NULL) {
+    rl_fail_errno(err, "memory is out");
+    return NULL;
+  }
+  cursor->store = store;
+  if (rl_db_open(store->file, SQLITE_OPEN_READONLY, rl_queries, &cursor->db, err) < 0) return NULL;
+  return rl_steal(&cursor);
+}
+
+/* An idle reader, a new one, or the first that comes back. */
+static rl_cursor *take_reader(rl_store *store, rl_error *err) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += WAIT_S;
+  pthread_mutex_lock(&store->reading);
+  int waited = 0;
+  while (store->idle == NULL && store->readers >= READERS_MAX && waited != ETIMEDOUT)
+    waited = pthread_cond_timedwait(&store->returned, &store->reading, &until);
+  rl_cursor *cursor = store->idle;
+  bool may_open = cursor == NULL && store->readers < READERS_MAX;
+  if (cursor != NULL) store->idle = cursor->next;
+  if (may_open) store->readers++;
+  pthread_mutex_unlock(&store->reading);
+  if (cursor != NULL) return cursor;
+  if (!may_open) {
+    rl_fail(err, RL_HTTP, 503, "%d readers use the database already: try again later", READERS_MAX);
+    return NULL;
+  }
+  cursor = open_reader(store, err);
+  if (cursor == NULL) {
+    pthread_mutex_lock(&store->reading);
+    store->readers--;
+    pthread_cond_signal(&store->returned);
+    pthread_mutex_unlock(&store->reading);
+  }
+  return cursor;
+}
+
+int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *taken = take_reader(store, err);
+  if (taken == NULL) return -1;
+  if (rl_db_start(&taken->db, names[query], bindings, count, &taken->row, err) < 0) return -1;
+  *cursor = rl_steal(&taken);
+  return 0;
+}
+
+int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
+  int rc = rl_db_step(&cursor->db, cursor->row, err);
+  if (rc <= 0) return rc;
+  const char *text = (const char *)sqlite3_column_text(cursor->row, 0);
+  if (text == NULL) return rl_db_fail(&cursor->db, "read a row", err);
+  *json = text;
+  return 1;
+}
+
+int64_t rl_cursor_integer(rl_cursor *cursor, int column) { return sqlite3_column_int64(cursor->row, column); }
+const char *rl_cursor_text(rl_cursor *cursor, int column) { return (const char *)sqlite3_column_text(cursor->row, column); }
+
+void rl_cursor_close(rl_cursor *cursor) {
+  if (cursor == NULL) return;
+  rl_store *store = cursor->store;
+  sqlite3_reset(cursor->row);
+  cursor->row = NULL;
+  pthread_mutex_lock(&store->reading);
+  cursor->next = store->idle;
+  store->idle = cursor;
+  pthread_cond_signal(&store->returned);
+  pthread_mutex_unlock(&store->reading);
+}
+
+void rl_store_close_readers(rl_store *store) {
+  while (store->idle != NULL) {
+    rl_cursor *cursor = store->idle;
+    store->idle = cursor->next;
+    free_cursor(cursor);
+  }
+}

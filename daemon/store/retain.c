@@ -1,0 +1,116 @@
+/* Retention. Each step is a transaction of at most BATCH rows, so that other writers never wait long. */
+#include "store/internal.h"
+
+enum { BATCH = 5000 };
+static const int64_t DAY_NS = INT64_C(86400000000000);
+
+typedef struct horizon { int64_t activity_ns, events_ns, jobs_ns; } horizon; /* what finished before may go */
+
+/* The id of the first row, 0 when there is none. */
+static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  int found = rl_db_first(db, name, bindings, count, &row, err);
+  if (found >= 0) *id = found > 0 ? sqlite3_column_int64(row, 0) : 0;
+  return found;
+}
+
+/* One batch of a pass's raw rows; with the last one, what described them. 1: that was the last. */
+static int delete_activity(rl_db *db, int64_t pass, int64_t *removed, rl_error *err) {
+  if (rl_db_run(db, err, "activity_delete", RL_INT(":pass", pass), RL_INT(":batch", BATCH)) < 0) return -1;
+  int64_t changes = sqlite3_changes64(db->handle);
+  *removed += changes;
+  if (changes == BATCH) return 0;
+  if (rl_db_run(db, err, "activity_names_delete", RL_INT(":pass", pass)) < 0 ||
+      rl_db_run(db, err, "activity_spans_delete", RL_INT(":pass", pass)) < 0 ||
+      rl_db_run(db, err, "activity_gone", RL_INT(":pass", pass)) < 0)
+    return -1;
+  return 1;
+}
+
+static int delete_events(rl_db *db, int64_t job, int64_t *removed, rl_error *err) {
+  if (rl_db_run(db, err, "events_delete", RL_INT(":job", job), RL_INT(":batch", BATCH)) < 0) return -1;
+  int64_t changes = sqlite3_changes64(db->handle);
+  *removed += changes;
+  if (changes == BATCH) return 0;
+  return rl_db_run(db, err, "events_gone", RL_INT(":job", job)) < 0 ? -1 : 1;
+}
+
+/* What belongs to a job goes in batches of its own, its row with the last. */
+static int delete_job(rl_db *db, int64_t job, int64_t *removed, rl_error *err) {
+  int64_t pass = 0;
+  int found = first_id(db, "activity_of_job", RL_BINDINGS(RL_INT(":job", job)), &pass, err);
+  if (found != 0) return found < 0 ? -1 : delete_activity(db, pass, removed, err);
+  int done = delete_events(db, job, removed, err);
+  if (done <= 0) return done;
+  if (rl_db_run(db, err, "job_delete", RL_INT(":job", job)) < 0) return -1;
+  *removed += sqlite3_changes64(db->handle);
+  return 1;
+}
+
+static const struct layer { /* in the order in which they go */
+  const char *oldest;
+  int (*remove)(rl_db *db, int64_t id, int64_t *removed, rl_error *err);
+  size_t before; /* in horizon */
+} layers[] = {
+    {"activity_oldest", delete_activity, offsetof(horizon, activity_ns)},
+    {"events_oldest", delete_events, offsetof(horizon, events_ns)},
+    {"job_oldest", delete_job, offsetof(horizon, jobs_ns)},
+};
+
+/* One batch of the first layer that has something to remove: 1, or 0 when none has. */
+static int remove_batch(rl_db *db, const horizon *limits, int64_t *removed, rl_error *err) {
+  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+    int64_t id = 0, before = *(const int64_t *)((const char *)limits + layers[i].before);
+    int found = first_id(db, layers[i].oldest, RL_BINDINGS(RL_INT(":before", before)), &id, err);
+    if (found < 0) return -1;
+    if (found > 0) return layers[i].remove(db, id, removed, err) < 0 ? -1 : 1;
+  }
+  return 0;
+}
+
+static int used_bytes(rl_db *db, int64_t *bytes, rl_error *err) {
+  return first_id(db, "database_bytes", NULL, 0, bytes, err) < 0 ? -1 : 0;
+}
+
+/* Batches until the layers are empty or, with a limit, until so many bytes are in use. */
+static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes, int64_t *removed, rl_error *err) {
+  for (int more = 1; more > 0;) {
+    int64_t used = 0, gone = 0;
+    if (rl_store_begin(store, err) < 0) return -1;
+    more = max_bytes > 0 ? used_bytes(&store->writer, &used, err) : 0;
+    if (more == 0) more = max_bytes > 0 && used <= max_bytes ? 0 : remove_batch(&store->writer, limits, &gone, err);
+    more = rl_store_end(store, more, err);
+    if (more < 0) return -1;
+    *removed += gone;
+  }
+  return 0;
+}
+
+/* Give free pages back to the file system, some at a time, and empty the log. */
+static int shrink(rl_store *store, rl_error *err) {
+  for (int64_t pages = 1, before = 0; pages > 0 && pages != before;) {
+    before = pages;
+    pthread_mutex_lock(&store->writing);
+    int rc = rl_db_run(&store->writer, err, "vacuum");
+    if (rc == 0) rc = first_id(&store->writer, "free_pages", NULL, 0, &pages, err);
+    pthread_mutex_unlock(&store->writing);
+    if (rc < 0) return -1;
+  }
+  pthread_mutex_lock(&store->writing);
+  int rc = rl_db_run(&store->writer, err, "checkpoint");
+  pthread_mutex_unlock(&store->writing);
+  return rc;
+}
+
+int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, int64_t *removed_rows, rl_error *err) {
+  int64_t activity_ns = retention->activity_days > 0 ? now_ns - retention->activity_days * DAY_NS : INT64_MIN;
+  int64_t jobs_ns = retention->job_days > 0 ? now_ns - retention->job_days * DAY_NS : INT64_MIN;
+  horizon aged = {.activity_ns = activity_ns, .events_ns = activity_ns, .jobs_ns = jobs_ns};
+  horizon all = {INT64_MAX, INT64_MAX, INT64_MAX};
+  int64_t removed = 0;
+  if (remove_all(store, &aged, 0, &removed, err) < 0) return -1;
+  if (retention->max_bytes > 0 && remove_all(store, &all, retention->max_bytes, &removed, err) < 0) return -1;
+  if (removed > 0 && shrink(store, err) < 0) return -1;
+  *removed_rows = removed;
+  return 0;
+}

@@ -1,0 +1,176 @@
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "store/internal.h"
+
+/* The folder and what is missing above it. */
+static int make_folder(const char *folder, rl_error *err) {
+  rl_auto(rl_free_text) char *path = strdup(folder);
+  if (path == NULL) return rl_fail_errno(err, "memory is out");
+  for (char *c = path + 1; *path != '\0'; c++) {
+    char kept = *c;
+    if (kept != '/' && kept != '\0') continue;
+    *c = '\0';
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) return rl_fail_errno(err, "cannot create the state folder %s", folder);
+    if (kept == '\0') break;
+    *c = kept;
+  }
+  return 0;
+}
+
+/* One daemon a folder: the descriptor holds the lock until the process ends, however it ends. */
+static int lock_folder(const char *folder, int *lock, rl_error *err) {
+  rl_auto(rl_free_text) char *path = NULL;
+  if (asprintf(&path, "%s/lock", folder) < 0) return rl_fail_errno(err, "memory is out");
+  rl_auto(rl_close_descriptor) int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (descriptor < 0) return rl_fail_errno(err, "cannot write in the state folder %s", folder);
+  char owner[24] = "unknown";
+  if (flock(descriptor, LOCK_EX | LOCK_NB) < 0) {
+    int code = errno;
+    if (code != EWOULDBLOCK) return rl_fail_errno(err, "cannot lock the state folder %s", folder);
+    ssize_t size = pread(descriptor, owner, sizeof owner - 1, 0);
+    if (size > 0) owner[size] = '\0';
+    return rl_fail(err, RL_SYS, code, "the state folder %s is in use by another rooflined (process %s): stop that one, or use another folder",
+                   folder, owner);
+  }
+  int length = snprintf(owner, sizeof owner, "%ld", (long)getpid());
+  if (ftruncate(descriptor, 0) < 0 || pwrite(descriptor, owner, (size_t)length, 0) != length)
+    return rl_fail_errno(err, "cannot write in the state folder %s", folder);
+  *lock = descriptor;
+  descriptor = -1;
+  return 0;
+}
+
+static int open_writer(rl_store *store, rl_error *err) {
+  rl_db *db = &store->writer;
+  if (rl_db_open(store->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, db, err) < 0 ||
+      rl_db_script(db, "open_writer", err) < 0)
+    return -1;
+  sqlite3_stmt *row = NULL;
+  if (rl_db_row(db, err, "journal_mode", &row) < 0) return -1;
+  const char *mode = (const char *)sqlite3_column_text(row, 0);
+  bool wal = mode != NULL && strcmp(mode, "wal") == 0;
+  sqlite3_reset(row);
+  if (!wal)
+    return rl_fail(err, RL_SYS, ENOTSUP, "the file system can't hold a write-ahead log: put the state folder on a local disk");
+  return rl_db_migrate(db, rl_migrations, err);
+}
+
+int rl_store_open(const char *folder, rl_store **store, rl_error *err) {
+  rl_auto(rl_store_cleanup) rl_store *made = calloc(1, sizeof *made);
+  if (made == NULL) return rl_fail_errno(err, "memory is out");
+  made->lock = -1;
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_mutex_init(&made->writing, NULL);
+  pthread_mutex_init(&made->reading, NULL);
+  pthread_cond_init(&made->returned, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  made->folder = strdup(folder);
+  if (made->folder == NULL || asprintf(&made->file, "%s/rooflined.db", folder) < 0) return rl_fail_errno(err, "memory is out");
+  if (make_folder(folder, err) < 0 || lock_folder(folder, &made->lock, err) < 0) return -1;
+  if (open_writer(made, err) < 0) return rl_wrap(err, "%s", made->file);
+  *store = rl_steal(&made);
+  return 0;
+}
+
+void rl_store_close(rl_store *store) {
+  if (store == NULL) return;
+  rl_store_close_readers(store);
+  rl_db_close(&store->writer);
+  if (store->lock >= 0) close(store->lock);
+  pthread_cond_destroy(&store->returned);
+  pthread_mutex_destroy(&store->reading);
+  pthread_mutex_destroy(&store->writing);
+  free(store->file);
+  free(store->folder);
+  free(store);
+}
+
+int rl_store_begin(rl_store *store, rl_error *err) {
+  pthread_mutex_lock(&store->writing);
+  if (rl_db_run(&store->writer, err, "begin") == 0) return 0;
+  pthread_mutex_unlock(&store->writing);
+  return -1;
+}
+
+int rl_store_end(rl_store *store, int rc, rl_error *err) {
+  if (rc >= 0 && rl_db_run(&store->writer, err, "commit") < 0) rc = -1;
+  /* SQLite may have rolled back on its own, as on a full disk */
+  if (rc < 0 && !sqlite3_get_autocommit(store->writer.handle)) rl_db_run(&store->writer, NULL, "rollback");
+  pthread_mutex_unlock(&store->writing);
+  return rc;
+}
+
+/* --- events ---------------------------------------------------------------------------------------------------- */
+
+int rl_store_event_add(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err) {
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  int found = rl_db_row(&store->writer, err, "event_number", &row, RL_INT(":job", job_id));
+  if (found < 0) return -1;
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
+  *seq = sqlite3_column_int64(row, 0);
+  return rl_db_run(&store->writer, err, "event_insert", RL_INT(":job", job_id), RL_INT(":seq", *seq), RL_INT(":now", rl_now_ns()),
+                   RL_TEXT(":type", type), RL_TEXT(":data", data));
+}
+
+int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err) {
+  int64_t number = 0;
+  if (rl_store_begin(store, err) < 0) return -1;
+  if (rl_store_end(store, rl_store_event_add(store, job_id, type, data, &number, err), err) < 0) return -1;
+  *seq = number;
+  return 0;
+}
+
+/* --- tokens ---------------------------------------------------------------------------------------------------- */
+
+int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err) {
+  if (rl_store_begin(store, err) < 0) return -1;
+  return rl_store_end(store, rl_db_run(&store->writer, err, "token_insert", RL_TEXT(":hash", hash), RL_TEXT(":name", name),
+                                       RL_INT(":now", rl_now_ns())), err);
+}
+
+/* The first column of the first row of a statement; *found says whether there is one. */
+static int read_integer(rl_store *store, const char *name, const rl_binding *bindings, int count, bool *found, int64_t *value,
+                        rl_error *err) {
+  pthread_mutex_lock(&store->writing);
+  sqlite3_stmt *row = NULL;
+  int rc = rl_db_first(&store->writer, name, bindings, count, &row, err);
+  if (rc > 0) {
+    *value = sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+  }
+  if (rc >= 0) *found = rc > 0;
+  pthread_mutex_unlock(&store->writing);
+  return rc < 0 ? -1 : 0;
+}
+
+int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err) {
+  bool found;
+  return read_integer(store, "token_count", NULL, 0, &found, count, err);
+}
+
+int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err) {
+  int64_t one;
+  return read_integer(store, "token_known", RL_BINDINGS(RL_TEXT(":hash", hash)), known, &one, err);
+}
+
+/* --- size ------------------------------------------------------------------------------------------------------ */
+
+int rl_store_bytes(rl_store *store, int64_t *bytes, rl_error *err) {
+  rl_auto(rl_free_text) char *log = NULL;
+  struct stat database, wal = {0};
+  if (asprintf(&log, "%s-wal", store->file) < 0) return rl_fail_errno(err, "memory is out");
+  if (stat(store->file, &database) < 0) return rl_fail_errno(err, "cannot read the size of %s", store->file);
+  if (stat(log, &wal) < 0 && errno != ENOENT) return rl_fail_errno(err, "cannot read the size of %s", log);
+  *bytes = (int64_t)database.st_size + (int64_t)wal.st_size;
+  return 0;
+}

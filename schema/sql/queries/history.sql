@@ -1,0 +1,18 @@
+-- :metric :workload :device :from :to :limit
+SELECT json_object(
+  'job', job, 'run', run, 'at', at, 'workload', workload, 'variant', variant, 'engine', engine, 'device', device, 'device_name', device_name,
+  'commit', git_commit, 'metric', :metric, 'value', value,
+  'partial', json(CASE "partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END), 'suspect', json(iif(suspect, 'true', 'false')))
+FROM (
+  SELECT v.job, v.run, p.finished_at AS at, v.workload, v.variant, v.engine, v.device, v.device_name, p.git_commit, v."partial", v.suspect, p.finished_ns,
+    CASE WHEN p.ordinal <> 0 THEN m.value
+         WHEN :metric = 'epoch_ms_median' THEN v.epoch_ms_median
+         WHEN :metric = 'epoch_ms_min' THEN v.epoch_ms_min
+         WHEN :metric = 'images_per_s' THEN v.images_per_s
+         WHEN :metric = 'test_accuracy_ratio' THEN v.test_accuracy_ratio
+         ELSE m.value END AS value
+  FROM passes p CROSS JOIN v_runs v ON v.run = p.run_id LEFT JOIN measurements m ON m.pass_id = p.id AND m.name = :metric
+  WHERE p.finished_ns >= coalesce(:from, 0) AND p.finished_ns < coalesce(:to, 9223372036854775807) AND p.state = 'completed'
+    AND (:workload IS NULL OR v.workload = :workload) AND (:device IS NULL OR v.device = :device))
+WHERE value IS NOT NULL
+ORDER BY finished_ns, run LIMIT coalesce(:limit, 1000)

@@ -1,0 +1,16 @@
+-- :before :kind :state :device :limit
+SELECT json_object(
+  'id', j.id, 'kind', j.kind, 'state', j.state, 'device', j.device,
+  'created_at', j.created_at, 'started_at', j.started_at, 'finished_at', j.finished_at,
+  'passes', json((SELECT json_object('total', count(*), 'pending', count(*) FILTER (WHERE state = 'pending'),
+                                     'running', count(*) FILTER (WHERE state = 'running'),
+                                     'completed', count(*) FILTER (WHERE state = 'completed'),
+                                     'unavailable', count(*) FILTER (WHERE state = 'unavailable'))
+                  FROM passes WHERE job_id = j.id)),
+  'problem', json(iif(j.problem_message IS NULL, 'null', json_object('domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
+  'variants', json((SELECT json_group_array(variant) FROM (SELECT variant FROM runs WHERE job_id = j.id ORDER BY ordinal)))),
+  j.id
+FROM jobs j
+WHERE j.id < coalesce(:before, 9223372036854775807) AND (:kind IS NULL OR j.kind = :kind) AND (:state IS NULL OR j.state = :state)
+  AND (:device IS NULL OR j.device = :device)
+ORDER BY j.id DESC LIMIT coalesce(:limit, 100)

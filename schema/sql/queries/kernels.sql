@@ -1,0 +1,14 @@
+-- :job :pass :run :after :limit; columns: kernel, its id (the next page's :after)
+SELECT json_object(
+  'id', k.id, 'run', p.run_id, 'variant', r.variant, 'pass', p.name, 'ordinal', k.ordinal, 'launch', k.launch, 'phase', k.phase, 'name', k.name,
+  'launches', k.launches, 'total_us', k.total_us, 'min_us', k.min_us, 'median_us', k.median_us, 'max_us', k.max_us, 'share_ratio', k.share_ratio,
+  'registers_per_thread', k.registers_per_thread, 'static_shared_bytes', k.static_shared_bytes, 'dynamic_shared_bytes', k.dynamic_shared_bytes,
+  'grid', json(iif(k.grid_x IS NULL, 'null', json_array(k.grid_x, k.grid_y, k.grid_z))),
+  'block', json(iif(k.block_x IS NULL, 'null', json_array(k.block_x, k.block_y, k.block_z))),
+  'theoretical_occupancy_ratio', k.theoretical_occupancy_ratio, 'reason', k.reason,
+  'metrics', json((
+    SELECT json_group_array(json_object('metric', m.metric, 'value', m.value, 'reason', m.reason)) FROM kernel_metrics m WHERE m.kernel_id = k.id))),
+  k.id
+FROM passes p JOIN runs r ON r.id = p.run_id JOIN kernels k ON k.pass_id = p.id
+WHERE p.job_id = :job AND (:pass IS NULL OR p.name = :pass) AND (:run IS NULL OR p.run_id = :run) AND k.id > coalesce(:after, 0)
+ORDER BY k.id LIMIT coalesce(:limit, 1000)

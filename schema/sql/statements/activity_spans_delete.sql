@@ -1,0 +1,1 @@
+DELETE FROM activity_spans WHERE pass_id = :pass

@@ -1,0 +1,1 @@
+INSERT INTO devices (facts) VALUES (:facts) ON CONFLICT (facts) DO NOTHING

@@ -1,0 +1,1 @@
+UPDATE jobs SET events_kept = 0 WHERE id = :job

@@ -1,0 +1,1 @@
+SELECT state FROM jobs WHERE id = :job

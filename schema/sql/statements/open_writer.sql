@@ -1,0 +1,5 @@
+PRAGMA auto_vacuum = INCREMENTAL; -- takes effect in a new database, before its first table
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA foreign_keys = ON;
+PRAGMA journal_size_limit = 67108864;

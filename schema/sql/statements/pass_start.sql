@@ -1,0 +1,1 @@
+UPDATE passes SET state = 'running', started_ns = :now WHERE id = :pass

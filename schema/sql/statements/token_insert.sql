@@ -1,0 +1,1 @@
+INSERT INTO tokens (hash, name, created_ns) VALUES (:hash, :name, :now)

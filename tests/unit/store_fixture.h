@@ -1,0 +1,228 @@
+/* A store in a temporary folder, and records to put into it. */
+#ifndef RL_TESTS_STORE_FIXTURE_H
+#define RL_TESTS_STORE_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fields.h"
+#include "store/internal.h"
+#include "store/store.h"
+
+#define GOOD(CALL) do { if ((CALL) < 0) fail_msg("%s: %s", #CALL, err.message); } while (0)
+#define REFUSED(CALL, DOMAIN, CODE)                                          \
+  do {                                                                       \
+    memset(&err, 0, sizeof err);                                             \
+    assert_int_equal((CALL), -1);                                            \
+    assert_int_equal(err.domain, (DOMAIN));                                  \
+    assert_int_equal(err.code, (CODE));                                      \
+    assert_true(strlen(err.message) > 10);                                   \
+  } while (0)
+
+static rl_error err;
+
+typedef struct fixture {
+  char folder[64];
+  rl_store *store;
+} fixture;
+
+__attribute__((unused)) static void remove_folder(const char *folder) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  assert_int_equal(system(command), 0);
+}
+
+__attribute__((unused)) static int open_fixture(void **state) {
+  fixture *made = calloc(1, sizeof *made);
+  strcpy(made->folder, "/tmp/rooflined-store-XXXXXX");
+  assert_non_null(mkdtemp(made->folder));
+  GOOD(rl_store_open(made->folder, &made->store, &err));
+  *state = made;
+  return 0;
+}
+
+__attribute__((unused)) static int close_fixture(void **state) {
+  fixture *made = *state;
+  rl_store_close(made->store);
+  remove_folder(made->folder);
+  free(made);
+  return 0;
+}
+
+/* Close and open again, as a restart does. */
+__attribute__((unused)) static void reopen(fixture *made) {
+  rl_store_close(made->store);
+  made->store = NULL;
+  GOOD(rl_store_open(made->folder, &made->store, &err));
+}
+
+static inline rl_job_spec make_spec(const char *device, uint32_t passes) {
+  rl_job_spec spec = {.passes = passes, .run_count = 2, .deadline_s = 60};
+  strcpy(spec.kind, "train");
+  snprintf(spec.device, sizeof spec.device, "%s", device);
+  strcpy(spec.request, "{\"kind\":\"train\",\"precisions\":[\"fp32\",\"fp16\"]}");
+  static const char *const variants[] = {"fp32", "fp16"};
+  for (int i = 0; i < 2; i++) {
+    strcpy(spec.runs[i].workload, "mnist_cnn");
+    strcpy(spec.runs[i].variant, variants[i]);
+    snprintf(spec.runs[i].params, sizeof spec.runs[i].params, "{\"precision\":\"%s\",\"batch_size\":64,\"seed\":1}", variants[i]);
+  }
+  return spec;
+}
+
+static inline int64_t submit(rl_store *store, const char *device, uint32_t passes) {
+  rl_job_spec spec = make_spec(device, passes);
+  int64_t id = 0;
+  bool existing = true;
+  GOOD(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  assert_false(existing);
+  return id;
+}
+
+static inline rl_claim claim(rl_store *store, const char *device) {
+  rl_claim taken = {0};
+  int rc = rl_store_pass_claim(store, device, &taken, &err);
+  if (rc < 0) fail_msg("claim: %s", err.message);
+  assert_int_equal(rc, 1);
+  return taken;
+}
+
+/* The arrays belong to the caller's frame: commit only reads. */
+typedef struct sample {
+  rl_records records;
+  rl_epoch epochs[4];
+  rl_measurement measurements[8];
+  rl_kernel kernels[2];
+  rl_kernel_metric metrics[2];
+  char *names[2];
+  rl_activity_row rows[4];
+} sample;
+
+static inline rl_epoch make_epoch(int64_t number, bool warmup, double ms) {
+  rl_epoch epoch = {.epoch = number, .warmup = warmup, .device_ms = ms, .host_ms = ms + 1, .evaluation_ms = NAN, .images = 60000, .train_loss = 0.5,
+                    .test_loss = NAN, .test_accuracy_ratio = 0.98, .loss_scale = NAN, .skipped_steps = NAN, .sm_clock_before_mhz = NAN,
+                    .sm_clock_after_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN};
+  strcpy(epoch.unavailable, "{\"power_w\":\"no NVML\"}");
+  return epoch;
+}
+
+static inline void measure(sample *made, const char *name, double value, const char *reason) {
+  rl_measurement *measurement = &made->measurements[made->records.measurement_count++];
+  snprintf(measurement->name, sizeof measurement->name, "%s", name);
+  measurement->value = value;
+  snprintf(measurement->reason, sizeof measurement->reason, "%s", reason);
+}
+
+/* Everything a pass can yield. scale stretches the epochs' times: 1 gives a median of 110 ms and a least of 100 ms. */
+static inline void fill_sample(sample *made, rl_pass pass, double scale) {
+  memset(made, 0, sizeof *made);
+  rl_records *records = &made->records;
+  records->have_facts = true;
+  records->facts = (rl_run_facts){.deterministic = true, .images_per_epoch = 60000, .steps_per_epoch = 938, .parameters = 315146,
+                                  .floor_operations = 1e9, .floor_bytes = 1e8};
+  strcpy(records->facts.engine, "blas");
+  strcpy(records->facts.dataset, "mnist");
+  strcpy(records->facts.device_facts, "{\"name\":\"Test CPU\",\"cores\":2}");
+  strcpy(records->facts.commit, "0123456789ab");
+  records->measurements = made->measurements;
+  if (pass == RL_PASS_TIMING) {
+    static const double times[] = {500, 100, 130, 110}; /* the first is warm-up */
+    for (int i = 0; i < 4; i++) made->epochs[i] = make_epoch(i, i == 0, times[i] * scale);
+    records->epochs = made->epochs, records->epoch_count = 4;
+    measure(made, "peak_memory_bytes", 1000 * scale, "");
+    measure(made, "launches_per_step", 25, "");
+    measure(made, "floor_ms", 10, "");
+  } else if (pass == RL_PASS_ACTIVITY) {
+    measure(made, "launch_gap_ratio", NAN, "spans do not overlap");
+    made->names[0] = (char *)"conv1_forward", made->names[1] = (char *)"epoch";
+    records->names = made->names, records->name_count = 2;
+    made->rows[0] = (rl_activity_row){.start_ns = 0, .end_ns = 1000, .kind = RL_ACTIVITY_RANGE, .name = 1};
+    for (uint32_t i = 0; i < 3; i++)
+      made->rows[1 + i] = (rl_activity_row){.start_ns = 100 + 200 * i, .end_ns = 200 + 200 * i, .kind = RL_ACTIVITY_KERNEL, .stream = 7,
+                                            .grid = {2, 3, 4}, .block = {32, 1, 1}, .registers = 40};
+    records->rows = made->rows, records->row_count = 4;
+  }
+  if (pass != RL_PASS_TIMING) {
+    made->kernels[0] = (rl_kernel){.ordinal = 0, .name = "conv1_forward", .launches = 3, .total_us = 0.3, .min_us = 0.1, .median_us = 0.1,
+                                   .max_us = 0.1, .share_ratio = 0.3, .registers_per_thread = 40, .static_shared_bytes = NAN,
+                                   .dynamic_shared_bytes = NAN, .grid_x = 2, .grid_y = 3, .grid_z = 4, .block_x = 32, .block_y = 1, .block_z = 1,
+                                   .theoretical_occupancy_ratio = NAN, .reason = "not known"};
+    made->kernels[1] = (rl_kernel){.ordinal = 1, .name = "relu", .launches = 1, .total_us = NAN, .reason = "no time"};
+    records->kernels = made->kernels, records->kernel_count = 2;
+  }
+  if (pass == RL_PASS_COUNTERS) {
+    made->metrics[0] = (rl_kernel_metric){.ordinal = 0, .metric = "dram__bytes.sum", .value = 4096};
+    made->metrics[1] = (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
+    records->metrics = made->metrics, records->metric_count = 2;
+  }
+}
+
+/* Claim, fill, commit. */
+static inline bool do_pass(rl_store *store, const char *device, double scale) {
+  rl_claim taken = claim(store, device);
+  sample made;
+  bool done = false;
+  fill_sample(&made, taken.pass, scale);
+  GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  return done;
+}
+
+/* One number that a statement of plain SQL yields. */
+static inline int64_t ask(const fixture *made, const char *sql) {
+  char path[96];
+  sqlite3 *db = NULL;
+  sqlite3_stmt *row = NULL;
+  snprintf(path, sizeof path, "%s/rooflined.db", made->folder);
+  assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+  sqlite3_exec(db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL);
+  if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) != SQLITE_OK) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+  int64_t value = sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : -1;
+  sqlite3_finalize(row);
+  sqlite3_close(db);
+  return value;
+}
+
+/* The rows of a query as one JSON array. */
+static inline cJSON *read_rows(rl_store *store, rl_query query, const rl_binding *bindings, int count) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *text = NULL;
+  cJSON *rows = cJSON_CreateArray();
+  GOOD(rl_store_query(store, query, bindings, count, &cursor, &err));
+  for (int more; (more = rl_cursor_next(cursor, &text, &err)) != 0;) {
+    if (more < 0) fail_msg("next: %s", err.message);
+    cJSON *row = rl_json_parse(text, strlen(text), &err);
+    if (row == NULL) fail_msg("not JSON (%s): %s", err.message, text);
+    cJSON_AddItemToArray(rows, row);
+  }
+  return rows;
+}
+#define READ(STORE, QUERY, ...) read_rows((STORE), (QUERY), RL_BINDINGS(__VA_ARGS__))
+
+/* "runs.0.summary.epoch_ms_median" */
+static inline const cJSON *at(const cJSON *node, const char *path) {
+  char copy[128];
+  snprintf(copy, sizeof copy, "%s", path);
+  char *rest = NULL;
+  for (char *part = strtok_r(copy, ".", &rest); part != NULL && node != NULL; part = strtok_r(NULL, ".", &rest))
+    node = cJSON_IsArray(node) ? cJSON_GetArrayItem(node, atoi(part)) : cJSON_GetObjectItemCaseSensitive(node, part);
+  if (node == NULL) fail_msg("there is no %s", path);
+  return node;
+}
+
+static inline void assert_number(const cJSON *node, const char *path, double value) {
+  if (!cJSON_IsNumber(at(node, path)) || fabs(at(node, path)->valuedouble - value) > 1e-9 * fabs(value) + 1e-12)
+    fail_msg("%s is %s, not %.17g", path, cJSON_PrintUnformatted(at(node, path)), value);
+}
+static inline void assert_text(const cJSON *node, const char *path, const char *text) {
+  if (!cJSON_IsString(at(node, path))) fail_msg("%s is not text", path);
+  assert_string_equal(at(node, path)->valuestring, text);
+}
+
+#endif

@@ -1,0 +1,423 @@
+/* store: jobs, passes, the rest of the writing, and the state folder. */
+#include <errno.h>
+
+#include "store_fixture.h"
+
+enum { TIMING = 1u << RL_PASS_TIMING, ALL = (1u << RL_PASSES) - 1 };
+
+static rl_job_state state_of(rl_store *store, int64_t id) {
+  rl_job_state state = RL_JOB_QUEUED;
+  GOOD(rl_store_job_state(store, id, &state, &err));
+  return state;
+}
+
+/* --- the folder ------------------------------------------------------------------------------------------------ */
+
+static void folder_is_made_private(void **state) {
+  (void)state;
+  char top[] = "/tmp/rooflined-store-XXXXXX", folder[64];
+  assert_non_null(mkdtemp(top));
+  snprintf(folder, sizeof folder, "%s/a/b", top);
+  rl_store *store = NULL;
+  GOOD(rl_store_open(folder, &store, &err));
+  struct stat facts;
+  assert_int_equal(stat(folder, &facts), 0);
+  assert_int_equal(facts.st_mode & 0777, 0700);
+  rl_store_close(store);
+  rl_store_close(NULL);
+  remove_folder(top);
+}
+
+static void folder_that_cannot_be_used(void **state) {
+  (void)state;
+  rl_store *store = NULL;
+  REFUSED(rl_store_open("/dev/null/state", &store, &err), RL_SYS, ENOTDIR);
+  assert_non_null(strstr(err.message, "/dev/null/state"));
+  assert_null(store);
+}
+
+static void second_daemon_is_refused(void **state) {
+  fixture *f = *state;
+  rl_store *second = NULL;
+  char pid[24];
+  REFUSED(rl_store_open(f->folder, &second, &err), RL_SYS, EWOULDBLOCK);
+  assert_null(second);
+  snprintf(pid, sizeof pid, "(process %ld)", (long)getpid());
+  assert_non_null(strstr(err.message, pid));
+  reopen(f); /* the lock goes with the store */
+}
+
+static void newer_schema_is_refused(void **state) {
+  fixture *f = *state;
+  rl_store_close(f->store);
+  f->store = NULL;
+  ask(f, "PRAGMA user_version = 1000");
+  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
+  assert_non_null(strstr(err.message, "newer"));
+}
+
+static void damaged_file_is_refused(void **state) {
+  fixture *f = *state;
+  char path[96];
+  rl_store_close(f->store);
+  f->store = NULL;
+  snprintf(path, sizeof path, "%s/rooflined.db", f->folder);
+  FILE *file = fopen(path, "w");
+  fputs("this has never been a database, not in its whole life of more than a hundred bytes, and it will not become one now either", file);
+  fclose(file);
+  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_SQLITE, SQLITE_NOTADB);
+  assert_non_null(strstr(err.message, "restore a backup"));
+}
+
+static void older_schema_is_brought_up(void **state) {
+  (void)state;
+  char folder[] = "/tmp/rooflined-store-XXXXXX", path[96];
+  assert_non_null(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/rooflined.db", folder);
+  rl_db db = {0};
+  const rl_embedded first[] = {rl_migrations[0], {0}};
+  GOOD(rl_db_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, &db, &err));
+  GOOD(rl_db_migrate(&db, first, &err));
+  GOOD(rl_db_run(&db, &err, "token_insert", RL_TEXT(":hash", "ab"), RL_TEXT(":name", "old"), RL_INT(":now", 1)));
+  rl_db_close(&db);
+  fixture f = {0};
+  strcpy(f.folder, folder);
+  assert_int_equal(ask(&f, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'"), 0);
+  GOOD(rl_store_open(folder, &f.store, &err));
+  bool known = false;
+  GOOD(rl_store_token_known(f.store, "ab", &known, &err));
+  assert_true(known);
+  assert_true(ask(&f, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'") > 4);
+  rl_store_close(f.store);
+  remove_folder(folder);
+}
+
+static void migrations_are_numbered_and_set_their_version(void **state) {
+  (void)state;
+  rl_db db = {0};
+  int64_t expected = 0;
+  GOOD(rl_db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, &db, &err));
+  for (const rl_embedded *migration = rl_migrations; migration->name != NULL; migration++) {
+    const rl_embedded one[] = {*migration, {0}};
+    sqlite3_stmt *row = NULL;
+    assert_int_equal(strtol(migration->name, NULL, 10), ++expected);
+    GOOD(rl_db_migrate(&db, one, &err));
+    GOOD(rl_db_row(&db, &err, "schema_version", &row));
+    assert_int_equal(sqlite3_column_int64(row, 0), expected);
+    sqlite3_reset(row);
+  }
+  const rl_embedded broken[] = {{"9999_broken", "CREATE TABLE half (a); CREATE TABEL", 35}, {0}};
+  REFUSED(rl_db_migrate(&db, broken, &err), RL_SQLITE, SQLITE_ERROR);
+  assert_non_null(strstr(err.message, "9999_broken"));
+  assert_int_not_equal(sqlite3_exec(db.handle, "SELECT * FROM half", NULL, NULL, NULL), SQLITE_OK); /* rolled back as a whole */
+  rl_db_close(&db);
+}
+
+/* --- jobs ------------------------------------------------------------------------------------------------------ */
+
+static void job_is_on_disk_when_accepted(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", ALL);
+  assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE state = 'pending'"), 6);
+  assert_int_equal(ask(f, "SELECT count(*) FROM events WHERE seq = 1 AND type = 'state' AND data ->> '$.state' = 'queued'"), 1);
+  reopen(f);
+  assert_int_equal(state_of(f->store, id), RL_JOB_QUEUED);
+  rl_job_state untouched = RL_JOB_FAILED;
+  REFUSED(rl_store_job_state(f->store, id + 1, &untouched, &err), RL_HTTP, 404);
+  assert_int_equal(untouched, RL_JOB_FAILED);
+}
+
+static void same_key_is_the_same_job(void **state) {
+  fixture *f = *state;
+  rl_job_spec spec = make_spec("cpu", TIMING);
+  int64_t first = 0, second = 0, third = 77;
+  bool existing = true;
+  GOOD(rl_store_job_insert(f->store, &spec, "key", "body1", 1, &first, &existing, &err));
+  assert_false(existing);
+  GOOD(rl_store_job_insert(f->store, &spec, "key", "body1", 1, &second, &existing, &err)); /* also with a full queue */
+  assert_true(existing);
+  assert_int_equal(first, second);
+  REFUSED(rl_store_job_insert(f->store, &spec, "key", "body2", 1, &third, &existing, &err), RL_HTTP, 422);
+  assert_int_equal(third, 77);
+  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
+}
+
+static void queue_has_an_end(void **state) {
+  fixture *f = *state;
+  rl_job_spec spec = make_spec("cpu", TIMING);
+  int64_t id = 0;
+  bool existing;
+  GOOD(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
+  GOOD(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
+  REFUSED(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err), RL_HTTP, 429);
+  claim(f->store, "cpu"); /* a job that runs no longer waits */
+  GOOD(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
+  rl_jobs_counts counts = {0};
+  GOOD(rl_store_jobs_count(f->store, &counts, &err));
+  assert_int_equal(counts.queued, 2);
+  assert_int_equal(counts.running, 1);
+}
+
+static void refused_job_leaves_nothing(void **state) {
+  fixture *f = *state;
+  rl_job_spec spec = make_spec("cpu", TIMING);
+  strcpy(spec.runs[1].params, "{not json");
+  int64_t id = 0;
+  bool existing;
+  REFUSED(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err), RL_SQLITE, SQLITE_ERROR);
+  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM runs) + (SELECT count(*) FROM events)"), 0);
+  submit(f->store, "cpu", TIMING); /* and the writer still works */
+}
+
+static void running_job_goes_first(void **state) {
+  fixture *f = *state;
+  int64_t other = submit(f->store, "gpu0", TIMING), first = submit(f->store, "cpu", ALL), second = submit(f->store, "cpu", TIMING);
+  static const struct { rl_pass pass; const char *variant; } order[] = {
+      {RL_PASS_TIMING, "fp32"}, {RL_PASS_TIMING, "fp16"}, {RL_PASS_ACTIVITY, "fp32"}, {RL_PASS_ACTIVITY, "fp16"},
+      {RL_PASS_COUNTERS, "fp32"}, {RL_PASS_COUNTERS, "fp16"}};
+  for (size_t i = 0; i < 6; i++) {
+    rl_claim taken = claim(f->store, "cpu");
+    sample made;
+    bool done = true;
+    assert_int_equal(taken.job_id, first);
+    assert_int_equal(taken.pass, order[i].pass);
+    assert_string_equal(taken.run.variant, order[i].variant);
+    assert_string_equal(taken.run.workload, "mnist_cnn");
+    assert_non_null(strstr(taken.run.params, "\"batch_size\":64"));
+    assert_int_equal(taken.deadline_ns, INT64_C(60000000000));
+    fill_sample(&made, taken.pass, 1);
+    GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
+    assert_int_equal(done, i == 5);
+  }
+  assert_int_equal(state_of(f->store, first), RL_JOB_COMPLETED);
+  assert_int_equal(claim(f->store, "cpu").job_id, second);
+  assert_int_equal(claim(f->store, "gpu0").job_id, other);
+  rl_claim none = {.job_id = 42};
+  assert_int_equal(rl_store_pass_claim(f->store, "gpu1", &none, &err), 0);
+  assert_int_equal(none.job_id, 42);
+}
+
+static void unfinished_passes_are_done_again(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING), count = 0, next = submit(f->store, "cpu", TIMING);
+  do_pass(f->store, "cpu", 1);
+  rl_claim lost = claim(f->store, "cpu");
+  reopen(f); /* died in the middle of the second pass */
+  GOOD(rl_store_jobs_requeue(f->store, &count, &err));
+  assert_int_equal(count, 1);
+  assert_int_equal(state_of(f->store, id), RL_JOB_QUEUED);
+  rl_claim again = claim(f->store, "cpu");
+  assert_int_equal(again.pass_id, lost.pass_id);
+  GOOD(rl_store_job_finish(f->store, id, RL_JOB_INTERRUPTED, NULL, &err));
+  assert_int_equal(ask(f, "SELECT count(*) FROM jobs WHERE finished_ns IS NOT NULL"), 0);
+  GOOD(rl_store_jobs_requeue(f->store, &count, &err));
+  assert_int_equal(count, 1);
+  assert_true(do_pass(f->store, "cpu", 1)); /* the one that was lost */
+  assert_int_equal(state_of(f->store, id), RL_JOB_COMPLETED);
+  assert_int_equal(claim(f->store, "cpu").job_id, next);
+}
+
+static void jobs_end_once(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING), count = 0;
+  rl_error why;
+  rl_fail(&why, RL_CUDA, 700, "an illegal memory access");
+  claim(f->store, "cpu");
+  GOOD(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &why, &err));
+  assert_int_equal(state_of(f->store, id), RL_JOB_FAILED);
+  REFUSED(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 409);
+  REFUSED(rl_store_job_finish(f->store, 99, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 404);
+  GOOD(rl_store_jobs_requeue(f->store, &count, &err));
+  assert_int_equal(count, 0);
+  cJSON *rows = READ(f->store, RL_QUERY_JOB, RL_INT(":id", id));
+  assert_text(rows, "0.problem.domain", "cuda");
+  assert_number(rows, "0.problem.code", 700);
+  assert_text(rows, "0.problem.message", "an illegal memory access");
+  assert_number(rows, "0.passes.pending", 2);
+  cJSON_Delete(rows);
+}
+
+static void deaths_are_counted(void **state) {
+  fixture *f = *state;
+  submit(f->store, "cpu", TIMING);
+  rl_claim first = claim(f->store, "cpu");
+  int64_t deaths = 0;
+  GOOD(rl_store_pass_died(f->store, &first, "killed by signal 9", &deaths, &err));
+  assert_int_equal(deaths, 1);
+  rl_claim again = claim(f->store, "cpu");
+  assert_int_equal(again.pass_id, first.pass_id);
+  GOOD(rl_store_pass_died(f->store, &again, "exit code 1", &deaths, &err));
+  assert_int_equal(deaths, 2);
+  assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE state = 'pending' AND reason = 'exit code 1'"), 1);
+  again.job_id = 99;
+  REFUSED(rl_store_pass_died(f->store, &again, "gone", &deaths, &err), RL_HTTP, 404);
+  assert_int_equal(deaths, 2);
+}
+
+/* --- passes ---------------------------------------------------------------------------------------------------- */
+
+static const char everything[] =
+    "SELECT (SELECT count(*) FROM epochs) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM kernels) + (SELECT count(*) "
+    "FROM kernel_metrics) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM devices)";
+
+static void pass_is_stored_once(void **state) {
+  fixture *f = *state;
+  submit(f->store, "cpu", TIMING);
+  for (int run = 0; run < 2; run++) {
+    rl_claim taken = claim(f->store, "cpu");
+    sample made;
+    bool done = false;
+    fill_sample(&made, taken.pass, 1);
+    GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
+    int64_t before = ask(f, everything);
+    GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
+    assert_int_equal(ask(f, everything), before);
+    assert_int_equal(done, run == 1);
+  }
+  assert_int_equal(ask(f, "SELECT count(*) FROM devices"), 1); /* same facts, one row */
+}
+
+static void pass_is_stored_whole_or_not(void **state) {
+  fixture *f = *state;
+  submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
+  rl_claim taken = claim(f->store, "cpu");
+  sample made;
+  bool done = true;
+  fill_sample(&made, taken.pass, 1);
+  made.rows[3].name = 9; /* there is no such name */
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_FOREIGNKEY);
+  assert_true(done);
+  assert_int_equal(ask(f, everything), 0);
+  made.rows[3].name = 0, made.rows[3].kind = 99;
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_FOREIGNKEY);
+  made.rows[3].kind = RL_ACTIVITY_KERNEL, made.records.kernels[1].ordinal = 0; /* twice the same */
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_UNIQUE);
+  made.records.kernels[1].ordinal = 1;
+  GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
+  assert_false(done);
+}
+
+static void metric_needs_its_kernel(void **state) {
+  fixture *f = *state;
+  submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
+  rl_claim taken = claim(f->store, "cpu");
+  sample made;
+  bool done;
+  fill_sample(&made, taken.pass, 1);
+  made.metrics[1].ordinal = 5;
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+}
+
+static void unavailable_pass_completes_the_job(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
+  bool done = false;
+  for (int run = 0; run < 2; run++) {
+    rl_claim taken = claim(f->store, "cpu");
+    GOOD(rl_store_pass_commit(f->store, &taken, NULL, "a CPU has no counters here", &done, &err));
+  }
+  assert_true(done);
+  cJSON *rows = READ(f->store, RL_QUERY_JOB, RL_INT(":id", id));
+  assert_text(rows, "0.state", "completed");
+  assert_text(rows, "0.runs.1.passes.0.state", "unavailable");
+  assert_text(rows, "0.runs.1.passes.0.reason", "a CPU has no counters here");
+  assert_number(rows, "0.passes.unavailable", 2);
+  cJSON_Delete(rows);
+}
+
+static void stale_claim_is_refused(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING);
+  rl_claim taken = claim(f->store, "cpu");
+  sample made;
+  bool done;
+  fill_sample(&made, taken.pass, 1);
+  GOOD(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err));
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_HTTP, 409);
+  assert_int_equal(ask(f, everything), 0);
+  taken.job_id = 99;
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_HTTP, 404);
+}
+
+static void too_fast_is_suspect(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING);
+  do_pass(f->store, "cpu", 1);
+  do_pass(f->store, "cpu", 0.05); /* 5 ms, with a floor of 10 ms */
+  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_true(cJSON_IsFalse(at(rows, "0.runs.0.epochs.1.suspect")));
+  assert_true(cJSON_IsTrue(at(rows, "0.runs.1.epochs.1.suspect")));
+  assert_non_null(strstr(at(rows, "0.runs.1.epochs.1.suspect_reason")->valuestring, "5 ms is faster than its floor of 10 ms"));
+  assert_true(cJSON_IsTrue(at(rows, "0.runs.1.summary.suspect")));
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
+  assert_true(cJSON_IsNull(at(rows, "0.speedup_ratio")));
+  assert_non_null(strstr(at(rows, "0.unavailable.speedup_ratio")->valuestring, "fp16 is suspect"));
+  cJSON_Delete(rows);
+}
+
+/* --- the rest -------------------------------------------------------------------------------------------------- */
+
+static void events_count_from_one(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING), other = submit(f->store, "cpu", TIMING), seq = 0;
+  for (int64_t expected = 2; expected < 5; expected++) {
+    GOOD(rl_store_event_append(f->store, id, "progress", "{\"step\":1}", &seq, &err));
+    assert_int_equal(seq, expected);
+  }
+  GOOD(rl_store_event_append(f->store, other, "progress", "{}", &seq, &err));
+  assert_int_equal(seq, 2);
+  REFUSED(rl_store_event_append(f->store, 99, "progress", "{}", &seq, &err), RL_HTTP, 404);
+  REFUSED(rl_store_event_append(f->store, id, "progress", "{", &seq, &err), RL_SQLITE, SQLITE_CONSTRAINT_CHECK);
+  GOOD(rl_store_event_append(f->store, id, "progress", "{}", &seq, &err));
+  assert_int_equal(seq, 5); /* a refused one leaves no gap */
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *text = NULL;
+  GOOD(rl_store_query(f->store, RL_QUERY_EVENTS, RL_BINDINGS(RL_INT(":job", id), RL_INT(":after", 1), RL_INT(":limit", 1)), &cursor, &err));
+  assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
+  assert_non_null(strstr(text, "\"step\":1"));
+  assert_int_equal(rl_cursor_integer(cursor, 1), 2);
+  assert_string_equal(rl_cursor_text(cursor, 2), "progress");
+  assert_int_equal(rl_cursor_next(cursor, &text, &err), 0);
+}
+
+static void tokens(void **state) {
+  fixture *f = *state;
+  int64_t count = 7;
+  bool known = true;
+  GOOD(rl_store_token_count(f->store, &count, &err));
+  assert_int_equal(count, 0);
+  GOOD(rl_store_token_known(f->store, "abc", &known, &err));
+  assert_false(known);
+  GOOD(rl_store_token_add(f->store, "laptop", "abc", &err));
+  REFUSED(rl_store_token_add(f->store, "again", "abc", &err), RL_SQLITE, SQLITE_CONSTRAINT_PRIMARYKEY);
+  GOOD(rl_store_token_known(f->store, "abc", &known, &err));
+  assert_true(known);
+  GOOD(rl_store_token_count(f->store, &count, &err));
+  assert_int_equal(count, 1);
+}
+
+static void kinds_are_those_of_the_records(void **state) {
+  fixture *f = *state;
+  assert_int_equal(ask(f, "SELECT count(*) FROM activity_kinds"), RL_ACTIVITY_KINDS);
+  for (int kind = 0; kind < RL_ACTIVITY_KINDS; kind++) {
+    char sql[96];
+    snprintf(sql, sizeof sql, "SELECT kind FROM activity_kinds WHERE name = '%s'", rl_activity_kind_names[kind]);
+    assert_int_equal(ask(f, sql), kind);
+  }
+}
+
+#define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(folder_is_made_private), cmocka_unit_test(folder_that_cannot_be_used), WITH_STORE(second_daemon_is_refused),
+      WITH_STORE(newer_schema_is_refused), WITH_STORE(damaged_file_is_refused), cmocka_unit_test(older_schema_is_brought_up),
+      cmocka_unit_test(migrations_are_numbered_and_set_their_version), WITH_STORE(job_is_on_disk_when_accepted),
+      WITH_STORE(same_key_is_the_same_job), WITH_STORE(queue_has_an_end), WITH_STORE(refused_job_leaves_nothing),
+      WITH_STORE(running_job_goes_first), WITH_STORE(unfinished_passes_are_done_again), WITH_STORE(jobs_end_once),
+      WITH_STORE(deaths_are_counted), WITH_STORE(pass_is_stored_once), WITH_STORE(pass_is_stored_whole_or_not),
+      WITH_STORE(metric_needs_its_kernel), WITH_STORE(unavailable_pass_completes_the_job), WITH_STORE(stale_claim_is_refused),
+      WITH_STORE(too_fast_is_suspect), WITH_STORE(events_count_from_one), WITH_STORE(tokens), WITH_STORE(kinds_are_those_of_the_records)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
