@@ -1,0 +1,270 @@
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL};
+enum { FILE_MAX = 64 << 10 };
+
+#define KEY(MEMBER, TYPE, FALLBACK, SUMMARY, ...)                                                                     \
+  { .name = #MEMBER, .type = (TYPE), .offset = offsetof(rl_config, MEMBER), .size = sizeof(((rl_config *)0)->MEMBER), \
+    .fallback = (FALLBACK), .summary = (SUMMARY), __VA_ARGS__ }
+#define TEXT(MEMBER, FALLBACK, SUMMARY, ...) KEY(MEMBER, RL_KEY_TEXT, FALLBACK, SUMMARY, __VA_ARGS__)
+#define INT(MEMBER, FALLBACK, LEAST, MOST, SUMMARY) \
+  KEY(MEMBER, RL_KEY_INT, FALLBACK, SUMMARY, .minimum = (LEAST), .maximum = (MOST))
+#define BOOL(MEMBER, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, "false", SUMMARY)
+
+const rl_config_key rl_config_keys[] = {
+    TEXT(address, "127.0.0.1", "IP address to listen on; beyond loopback a token and TLS (or behind_proxy) are required"),
+    INT(port, "8731", 0, 65535, "port to listen on; 0 picks a free one"),
+    TEXT(state, "", "folder of the database; empty: $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else "
+                    "~/.local/state/rooflined"),
+    TEXT(web, "", "folder of the page; empty: ../share/rooflined/web beside the program's folder"),
+    TEXT(workers, "", "folder of rooflined-worker-*; empty: the program's own, else ../libexec/rooflined"),
+    TEXT(mnist_dir, "", "folder of the four MNIST files (plain or gzip); empty: synthetic digits"),
+    TEXT(devices, "all", "devices to serve: all, or ids separated by commas (cpu,gpu0)"),
+    INT(queue_limit, "1000", 1, 1000000, "jobs that may wait; more are answered with 429"),
+    INT(body_limit_bytes, "1048576", 1024, 64 << 20, "largest request body"),
+    INT(connection_limit, "1024", 1, 65536, "connections at a time"),
+    INT(request_timeout_s, "15", 1, 3600, "seconds within which headers and body must be here"),
+    INT(job_deadline_s, "3600", 1, 604800, "seconds that a job may take when it doesn't say so itself"),
+    INT(activity_days, "30", 0, 36500, "days to keep raw activity records; 0: for ever"),
+    INT(job_days, "0", 0, 36500, "days to keep jobs and their results; 0: for ever"),
+    INT(max_bytes, "0", 0, INT64_C(1) << 50, "size of the database above which the oldest goes; 0: no limit"),
+    TEXT(tls_certificate, "", "certificate chain (PEM)"),
+    TEXT(tls_key, "", "its private key (PEM)"),
+    BOOL(behind_proxy, "a proxy in front of the daemon does TLS"),
+    BOOL(require_token, "ask for a token also on loopback"),
+    TEXT(allowed_hosts, "", "further Host names that requests may carry, separated by commas"),
+    INT(threads, "0", 0, 4096, "threads of the CPU engines; 0: one for each core"),
+    TEXT(log_level, "info", "error, warning, info or debug", .names = log_levels),
+    {0}};
+
+/* --- one value ---------------------------------------------------------------------------------------------------- */
+
+static const rl_config_key *find_key(const char *name) {
+  for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++)
+    if (strcmp(key->name, name) == 0) return key;
+  return NULL;
+}
+
+static int set_text(const rl_config_key *key, const char *value, char *out, rl_error *err) {
+  size_t length = strlen(value);
+  for (size_t i = 0; i < length; i++)
+    if (iscntrl((unsigned char)value[i])) return rl_fail(err, RL_INPUT, 0, "%s has a control character", key->name);
+  if (length >= key->size) return rl_fail(err, RL_INPUT, 0, "%s must be shorter than %zu bytes", key->name, key->size);
+  bool known = key->names == NULL;
+  for (int i = 0; !known && key->names[i] != NULL; i++) known = strcmp(key->names[i], value) == 0;
+  if (!known) return rl_fail(err, RL_INPUT, 0, "%s must be one of %s, not \"%s\"", key->name, key->summary, value);
+  memcpy(out, value, length + 1);
+  return 0;
+}
+
+static int set_int(const rl_config_key *key, const char *value, int64_t *out, rl_error *err) {
+  char *end = NULL;
+  errno = 0;
+  long long number = strtoll(value, &end, 10);
+  if (end == value || *end != '\0' || errno != 0 || number < key->minimum || number > key->maximum)
+    return rl_fail(err, RL_INPUT, 0, "%s must be a whole number from %lld to %lld, not \"%s\"", key->name,
+                   (long long)key->minimum, (long long)key->maximum, value);
+  *out = number;
+  return 0;
+}
+
+static int set_bool(const rl_config_key *key, const char *value, bool *out, rl_error *err) {
+  static const struct { const char *word; bool meaning; } words[] = {
+      {"true", true}, {"yes", true}, {"on", true}, {"1", true}, {"false", false}, {"no", false}, {"off", false}, {"0", false}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcasecmp(words[i].word, value) == 0) {
+      *out = words[i].meaning;
+      return 0;
+    }
+  return rl_fail(err, RL_INPUT, 0, "%s must be true or false, not \"%s\"", key->name, value);
+}
+
+static int set_value(const rl_config_key *key, const char *value, rl_config *config, rl_error *err) {
+  void *out = (char *)config + key->offset;
+  switch (key->type) {
+    case RL_KEY_TEXT: return set_text(key, value, out, err);
+    case RL_KEY_INT: return set_int(key, value, out, err);
+    case RL_KEY_BOOL: return set_bool(key, value, out, err);
+  }
+  return -1;
+}
+
+/* --- the file ----------------------------------------------------------------------------------------------------- */
+
+typedef struct reading {
+  FILE *stream;
+  rl_config *config;
+  const char *source;
+  int line;
+  uint64_t seen; /* bit i: key i */
+  bool failed;
+  rl_error *err;
+} reading;
+
+static int at_line(reading *in, int rc) {
+  if (rc < 0 && !in->failed) {
+    in->failed = true;
+    rl_wrap(in->err, "%s:%d", in->source, in->line);
+  }
+  return rc;
+}
+
+/* fgets for inih, which would silently cut a longer line in two */
+static char *next_line(char *text, int size, void *context) {
+  reading *in = context;
+  char *got = fgets(text, size, in->stream);
+  if (got == NULL) return NULL;
+  in->line++;
+  if (strchr(text, '\n') == NULL && !feof(in->stream) && !in->failed)
+    at_line(in, rl_fail(in->err, RL_INPUT, 0, "the line is longer than %d bytes or has a NUL byte", size - 2));
+  return in->failed ? NULL : got;
+}
+
+static int take_pair(void *context, const char *section, const char *name, const char *value) {
+  reading *in = context;
+  rl_error ignored;
+  rl_error *err = in->failed ? &ignored : in->err;
+  const rl_config_key *key = find_key(name);
+  if (strcmp(section, "rooflined") != 0)
+    return at_line(in, rl_fail(err, RL_INPUT, 0, "settings stand in the section [rooflined], not [%s]", section)) == 0;
+  if (key == NULL) return at_line(in, rl_fail(err, RL_INPUT, 0, "there is no setting %s", name)) == 0;
+  uint64_t bit = UINT64_C(1) << (key - rl_config_keys);
+  if (in->seen & bit) return at_line(in, rl_fail(err, RL_INPUT, 0, "%s stands here twice", name)) == 0;
+  in->seen |= bit;
+  return at_line(in, set_value(key, value != NULL ? value : "", in->config, err)) == 0;
+}
+
+int rl_config_read(FILE *stream, const char *source, rl_config *config, rl_error *err) {
+  rl_config changed = *config;
+  rl_error ignored;
+  reading in = {.stream = stream, .config = &changed, .source = source, .err = err != NULL ? err : &ignored};
+  int rc = ini_parse_stream(next_line, &in, take_pair, &in);
+  if (in.failed) return -1;
+  if (rc != 0) return rl_fail(err, RL_INPUT, 0, "%s:%d: not a [section], a comment or name = value", source, rc);
+  *config = changed;
+  return 0;
+}
+
+static int load_file(const char *file, rl_config *config, rl_error *err) {
+  static const char *const usual = "/etc/rooflined/rooflined.conf";
+  if (file == NULL) file = getenv("ROOFLINED_CONFIG");
+  bool must_exist = file != NULL && *file != '\0';
+  if (!must_exist) file = usual;
+  FILE *stream = fopen(file, "re");
+  if (stream == NULL) return !must_exist && errno == ENOENT ? 0 : rl_fail_errno(err, "can't read %s", file);
+  struct stat facts;
+  int rc = fstat(fileno(stream), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size <= FILE_MAX
+               ? rl_config_read(stream, file, config, err)
+               : rl_fail(err, RL_INPUT, 0, "%s is not a file of at most %d bytes", file, FILE_MAX);
+  fclose(stream);
+  return rc;
+}
+
+/* --- environment, command line, defaults -------------------------------------------------------------------------- */
+
+static int load_environment(rl_config *config, rl_error *err) {
+  for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++) {
+    char name[64];
+    snprintf(name, sizeof name, "ROOFLINED_%s", key->name);
+    for (char *c = name; *c != '\0'; c++) *c = (char)toupper((unsigned char)*c);
+    const char *value = getenv(name);
+    if (value != NULL && set_value(key, value, config, err) < 0) return rl_wrap(err, "environment variable %s", name);
+  }
+  return 0;
+}
+
+static int load_override(const char *override, rl_config *config, rl_error *err) {
+  char name[64];
+  const char *equals = strchr(override, '=');
+  if (equals == NULL || (size_t)(equals - override) >= sizeof name)
+    return rl_fail(err, RL_INPUT, 0, "\"%s\" is not name=value", override);
+  snprintf(name, sizeof name, "%.*s", (int)(equals - override), override);
+  const rl_config_key *key = find_key(name);
+  if (key == NULL) return rl_fail(err, RL_INPUT, 0, "there is no setting %s", name);
+  return set_value(key, equals + 1, config, err) < 0 ? rl_wrap(err, "option --%s", name) : 0;
+}
+
+static int join(char *path, const char *folder, const char *rest, rl_error *err) {
+  if ((size_t)snprintf(path, RL_PATH_SIZE, "%s%s%s", folder, *rest != '\0' ? "/" : "", rest) >= RL_PATH_SIZE)
+    return rl_fail(err, RL_INPUT, 0, "the path %.80s... is too long", folder);
+  return 0;
+}
+
+static int default_state(rl_config *config, rl_error *err) {
+  static const struct { const char *variable, *rest; } places[] = {
+      {"STATE_DIRECTORY", ""}, {"XDG_STATE_HOME", "rooflined"}, {"HOME", ".local/state/rooflined"}};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    const char *folder = getenv(places[i].variable);
+    if (folder != NULL && *folder == '/') return join(config->state, folder, places[i].rest, err);
+  }
+  return rl_fail(err, RL_INPUT, 0, "there is no home folder to keep the database in: say --state FOLDER");
+}
+
+/* What lies beside the program, in the build tree as when installed. */
+static int default_folders(rl_config *config, rl_error *err) {
+  char program[RL_PATH_SIZE], beside[RL_PATH_SIZE];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  if (length < 0) return rl_fail_errno(err, "can't read /proc/self/exe");
+  program[length] = '\0';
+  *strrchr(program, '/') = '\0';
+  if (config->web[0] == '\0' && join(config->web, program, "../share/rooflined/web", err) < 0) return -1;
+  if (config->workers[0] != '\0') return 0;
+  if (join(beside, program, "rooflined-worker-cpu", err) < 0) return -1;
+  if (access(beside, X_OK) == 0) return join(config->workers, program, "", err);
+  return join(config->workers, program, "../libexec/rooflined", err);
+}
+
+static int check_whole(const rl_config *config, rl_error *err) {
+  unsigned char bytes[16];
+  if (inet_pton(AF_INET, config->address, bytes) != 1 && inet_pton(AF_INET6, config->address, bytes) != 1)
+    return rl_fail(err, RL_INPUT, 0, "address must be an IPv4 or IPv6 address, not \"%s\"", config->address);
+  if ((config->tls_certificate[0] == '\0') != (config->tls_key[0] == '\0'))
+    return rl_fail(err, RL_INPUT, 0, "tls_certificate and tls_key need each other: set both or neither");
+  return 0;
+}
+
+int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config, rl_error *err) {
+  rl_config loaded = {0};
+  for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++)
+    if (set_value(key, key->fallback, &loaded, err) < 0) return -1;
+  if (load_file(file, &loaded, err) < 0 || load_environment(&loaded, err) < 0) return -1;
+  for (int i = 0; i < override_count; i++)
+    if (load_override(overrides[i], &loaded, err) < 0) return -1;
+  if (loaded.state[0] == '\0' && default_state(&loaded, err) < 0) return -1;
+  if (default_folders(&loaded, err) < 0 || check_whole(&loaded, err) < 0) return -1;
+  *config = loaded;
+  return 0;
+}
+
+bool rl_config_loopback(const rl_config *config) {
+  struct in_addr four;
+  struct in6_addr six;
+  if (inet_pton(AF_INET, config->address, &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
+  return inet_pton(AF_INET6, config->address, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+void rl_config_print(const rl_config *config, FILE *out) {
+  fprintf(out, "[rooflined]\n");
+  for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++) {
+    const void *value = (const char *)config + key->offset;
+    fprintf(out, "\n# %s\n%s = ", key->summary, key->name);
+    switch (key->type) {
+      case RL_KEY_TEXT: fprintf(out, "%s\n", (const char *)value); break;
+      case RL_KEY_INT: fprintf(out, "%lld\n", (long long)*(const int64_t *)value); break;
+      case RL_KEY_BOOL: fprintf(out, "%s\n", *(const bool *)value ? "true" : "false"); break;
+    }
+  }
+}

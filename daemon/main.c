@@ -1,0 +1,242 @@
+/* rooflined: put the parts together in order, wait for a signal, take them apart in reverse. */
+#include <curl/curl.h>
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "api/server.h"
+#include "base/clock.h"
+#include "base/commit.h"
+#include "base/log.h"
+#include "config.h"
+#include "health.h"
+#include "workers/fleet.h"
+
+enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 60, HOUSEKEEPING_S = 3600 };
+
+/* --- options ------------------------------------------------------------------------------------------------------ */
+
+enum { OPTION_CONFIG = KEYS_MAX, OPTION_CHECK, OPTION_PRINT, OPTION_VERSION, OPTION_HELP };
+static const struct {
+  struct option option;
+  const char *argument, *summary;
+} own_options[] = {
+    {{"config", required_argument, NULL, OPTION_CONFIG}, "FILE", "settings; else $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf"},
+    {{"check-config", no_argument, NULL, OPTION_CHECK}, "", "say whether the configuration is valid, and exit"},
+    {{"print-config", no_argument, NULL, OPTION_PRINT}, "", "print the settings in force as a configuration file, and exit"},
+    {{"version", no_argument, NULL, OPTION_VERSION}, "", "print the version, and exit"},
+    {{"help", no_argument, NULL, OPTION_HELP}, "", "print this, and exit"},
+};
+enum { OWN_OPTIONS = sizeof own_options / sizeof *own_options };
+
+typedef struct command {
+  const char *file;
+  const char *overrides[OVERRIDES_MAX]; /* "name=value" */
+  int override_count;
+  int only; /* OPTION_CHECK or OPTION_PRINT: do this instead of serving */
+} command;
+
+static void print_help(void) {
+  printf("Usage: rooflined [OPTION]...\nMeasures jobs on GPUs and CPUs, and keeps what it found, behind an HTTP API.\n\n");
+  for (int i = 0; i < OWN_OPTIONS; i++) {
+    char left[64];
+    snprintf(left, sizeof left, "--%s %s", own_options[i].option.name, own_options[i].argument);
+    printf("  %-28s %s\n", left, own_options[i].summary);
+  }
+  printf("\nEvery setting is an option, an environment variable (ROOFLINED_PORT) and a line of the file ([rooflined], port = ...):\n\n");
+  for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++) {
+    char left[64];
+    snprintf(left, sizeof left, "--%s %s", key->name, key->type == RL_KEY_BOOL ? "[=BOOL]" : key->type == RL_KEY_INT ? "N" : "TEXT");
+    for (char *c = left; *c != ' '; c++)
+      if (*c == '_') *c = '-';
+    printf("  %-28s %s%s%s%s\n", left, key->summary, *key->fallback != '\0' ? " [" : "", key->fallback, *key->fallback != '\0' ? "]" : "");
+  }
+}
+
+/* Keep "name=value"; it lives as long as the program. */
+static void override(command *out, const rl_config_key *key, const char *value) {
+  char *text = NULL;
+  if (out->override_count == OVERRIDES_MAX || asprintf(&text, "%s=%s", key->name, value != NULL ? value : "true") < 0) {
+    fprintf(stderr, "rooflined: too many options\n");
+    exit(EX_CONFIG);
+  }
+  out->overrides[out->override_count++] = text;
+}
+
+static void read_options(int argc, char **argv, command *out) {
+  struct option options[KEYS_MAX + OWN_OPTIONS + 1] = {0};
+  static char names[KEYS_MAX][32];
+  int keys = 0;
+  for (; rl_config_keys[keys].name != NULL; keys++) {
+    snprintf(names[keys], sizeof names[keys], "%s", rl_config_keys[keys].name);
+    for (char *c = names[keys]; *c != '\0'; c++)
+      if (*c == '_') *c = '-';
+    options[keys] = (struct option){
+        names[keys], rl_config_keys[keys].type == RL_KEY_BOOL ? optional_argument : required_argument, NULL, keys};
+  }
+  for (int i = 0; i < OWN_OPTIONS; i++) options[keys + i] = own_options[i].option;
+  for (int got; (got = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    switch (got) {
+      case OPTION_CONFIG: out->file = optarg; break;
+      case OPTION_CHECK:
+      case OPTION_PRINT: out->only = got; break;
+      case OPTION_VERSION: printf("rooflined %s (%s)\n", RL_VERSION, RL_COMMIT); exit(0);
+      case OPTION_HELP: print_help(); exit(0);
+      case '?': fprintf(stderr, "rooflined --help lists the options\n"); exit(EX_CONFIG);
+      default: override(out, &rl_config_keys[got], optarg);
+    }
+  }
+  if (optind < argc) {
+    fprintf(stderr, "rooflined: %s is not an option; rooflined --help lists them\n", argv[optind]);
+    exit(EX_CONFIG);
+  }
+}
+
+static rl_level log_level(const char *name) {
+  static const struct { const char *name; rl_level level; } levels[] = {
+      {"error", RL_LOG_ERROR}, {"warning", RL_LOG_WARNING}, {"debug", RL_LOG_DEBUG}};
+  for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+    if (strcmp(levels[i].name, name) == 0) return levels[i].level;
+  return RL_LOG_INFO;
+}
+
+/* --- housekeeping ------------------------------------------------------------------------------------------------- */
+
+typedef struct keeper { /* a thread of its own, so that a long clean-up doesn't starve the watchdog */
+  const rl_config *config;
+  rl_store *store;
+  pthread_t thread;
+  pthread_mutex_t mutex;
+  pthread_cond_t stop;
+  bool stopping;
+} keeper;
+
+static void *keep_house(void *argument) {
+  keeper *at = argument;
+  const rl_retention retention = {at->config->activity_days, at->config->job_days, at->config->max_bytes};
+  struct timespec next;
+  clock_gettime(CLOCK_MONOTONIC, &next);
+  next.tv_sec += HOUSEKEEPING_FIRST_S;
+  pthread_mutex_lock(&at->mutex);
+  while (!at->stopping) {
+    if (pthread_cond_timedwait(&at->stop, &at->mutex, &next) != ETIMEDOUT) continue;
+    pthread_mutex_unlock(&at->mutex);
+    rl_error err;
+    int64_t removed = 0;
+    if (rl_store_retain(at->store, &retention, rl_now_ns(), &removed, &err) < 0)
+      rl_log(RL_LOG_WARNING, "can't clean up the database: %s", err.message);
+    else if (removed > 0)
+      rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
+    next.tv_sec += HOUSEKEEPING_S;
+    pthread_mutex_lock(&at->mutex);
+  }
+  pthread_mutex_unlock(&at->mutex);
+  return NULL;
+}
+
+static int keeper_start(keeper *at, rl_error *err) {
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&at->stop, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  pthread_mutex_init(&at->mutex, NULL);
+  int code = pthread_create(&at->thread, NULL, keep_house, at);
+  return code == 0 ? 0 : rl_fail(err, RL_SYS, code, "can't start a thread: %s", strerror(code));
+}
+
+static void keeper_stop(keeper *at) {
+  pthread_mutex_lock(&at->mutex);
+  at->stopping = true;
+  pthread_cond_signal(&at->stop);
+  pthread_mutex_unlock(&at->mutex);
+  pthread_join(at->thread, NULL);
+}
+
+/* --- serving ------------------------------------------------------------------------------------------------------ */
+
+/* Until one of the signals comes; meanwhile systemd's watchdog is fed as long as the daemon proves to work. */
+static int wait_for_signal(const sigset_t *signals, const rl_config *config, int port, rl_store *store) {
+  uint64_t watchdog_us = 0;
+  bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
+  struct timespec interval = {.tv_sec = (time_t)(watchdog_us / 2 / 1000000), .tv_nsec = (long)(watchdog_us / 2 % 1000000) * 1000};
+  for (;;) {
+    rl_error err;
+    int got = watched ? sigtimedwait(signals, NULL, &interval) : sigwaitinfo(signals, NULL);
+    if (got > 0) return got;
+    if (!watched || errno != EAGAIN) continue;
+    if (rl_health_check(config, port, store, &err) == 0)
+      sd_notify(0, "WATCHDOG=1");
+    else
+      rl_log(RL_LOG_ERROR, "the watchdog is not fed: %s", err.message);
+  }
+}
+
+static void announce(const rl_config *config, int port) {
+  bool six = strchr(config->address, ':') != NULL;
+  char url[128];
+  snprintf(url, sizeof url, "%s://%s%s%s:%d", config->tls_certificate[0] != '\0' ? "https" : "http", six ? "[" : "",
+           config->address, six ? "]" : "", port);
+  printf("listening on %s\n", url);
+  fflush(stdout);
+  sd_notifyf(0, "READY=1\nSTATUS=listening on %s", url);
+  rl_log(RL_LOG_INFO, "rooflined %s (%s) listens on %s, state in %s", RL_VERSION, RL_COMMIT, url, config->state);
+}
+
+static int serve(const rl_config *config, const sigset_t *signals, rl_error *err) {
+  rl_auto(rl_store_cleanup) rl_store *store = NULL;
+  rl_auto(rl_jobs_cleanup) rl_jobs *jobs = NULL;
+  rl_auto(rl_fleet_cleanup) rl_fleet *fleet = NULL;
+  rl_auto(rl_server_cleanup) rl_server *server = NULL;
+  keeper house = {.config = config};
+  int port = 0;
+  if (rl_store_open(config->state, &store, err) < 0 || rl_jobs_open(store, config->queue_limit, &jobs, err) < 0 ||
+      rl_fleet_open(config, jobs, &fleet, err) < 0 || rl_server_open(config, store, jobs, fleet, &server, &port, err) < 0)
+    return -1;
+  house.store = store;
+  if (keeper_start(&house, err) < 0) return -1;
+  announce(config, port);
+  int got = wait_for_signal(signals, config, port, store);
+  sd_notify(0, "STOPPING=1");
+  rl_log(RL_LOG_INFO, "SIG%s: stopping", sigabbrev_np(got));
+  sigprocmask(SIG_UNBLOCK, signals, NULL); /* a second one ends it at once */
+  rl_jobs_stop(jobs);
+  keeper_stop(&house);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  command wanted = {0};
+  rl_config config;
+  rl_error err;
+  read_options(argc, argv, &wanted);
+  if (rl_config_load(wanted.file, wanted.overrides, wanted.override_count, &config, &err) < 0) {
+    fprintf(stderr, "rooflined: %s\n", err.message);
+    return EX_CONFIG;
+  }
+  if (wanted.only == OPTION_PRINT) rl_config_print(&config, stdout);
+  if (wanted.only == OPTION_CHECK) printf("the configuration is valid\n");
+  if (wanted.only != 0) return 0;
+
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  sigprocmask(SIG_BLOCK, &signals, NULL); /* before any thread is made, so that all of them leave these to main */
+  signal(SIGPIPE, SIG_IGN);
+  umask(077);
+  rl_log_open("rooflined", log_level(config.log_level));
+  curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (serve(&config, &signals, &err) == 0) return 0;
+  rl_log(RL_LOG_ERROR, "%s", err.message);
+  return err.domain == RL_INPUT ? EX_CONFIG : 1;
+}
