@@ -1,0 +1,69 @@
+/* Who may ask: a bearer token, or the session cookie that the page got for one. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/internal.h"
+#include "api/token.h"
+#include "base/clock.h"
+
+#define COOKIE "rooflined_session"
+
+static int token_known(rl_call *call, const char *token, bool *known, rl_error *err) {
+  char hash[RL_TOKEN_HASH_SIZE];
+  if (rl_token_hash(token, hash, err) < 0) return -1;
+  return rl_store_token_known(call->server->store, hash, known, err);
+}
+
+static const char *bearer(const rl_call *call) {
+  const char *header = rl_call_header(call, "Authorization");
+  if (header == NULL || strncasecmp(header, "Bearer ", 7) != 0) return NULL;
+  return header + 7 + strspn(header + 7, " ");
+}
+
+static const char *session_id(const rl_call *call) {
+  return MHD_lookup_connection_value(call->connection, MHD_COOKIE_KIND, COOKIE);
+}
+
+int rl_call_authorize(rl_call *call, rl_error *err) {
+  rl_server *server = call->server;
+  const char *token = bearer(call), *session = session_id(call);
+  bool known = false;
+  if (!server->token_needed || call->route->open) return 0;
+  if (token != NULL && token_known(call, token, &known, err) < 0) return -1;
+  if (!known && session != NULL) known = rl_session_known(server->sessions, rl_monotonic_ns(), session);
+  if (known) return 0;
+  return rl_fail(err, RL_HTTP, 401, "Send a token of `rooflinectl token` as `Authorization: Bearer TOKEN`, or log in.");
+}
+
+static int reply_cookie(rl_call *call, const char *id, int seconds, rl_error *err) {
+  char cookie[192];
+  bool secure = call->server->certificate != NULL || call->server->config->behind_proxy;
+  struct MHD_Response *response = rl_response_empty();
+  snprintf(cookie, sizeof cookie, COOKIE "=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s", id, seconds,
+           secure ? "; Secure" : "");
+  if (response != NULL) rl_header(response, "Set-Cookie", cookie);
+  return rl_reply(call, 204, response, err);
+}
+
+typedef struct login { char token[128]; } login;
+static const rl_field login_fields[] = {
+    RL_FIELD(login, token, RL_FIELD_TEXT, .required = true, .summary = "A token of `rooflinectl token`"), {0}};
+
+int rl_handle_login(rl_call *call, rl_error *err) {
+  login body = {0};
+  char id[RL_SESSION_ID_SIZE];
+  bool known;
+  if (rl_fields_parse(login_fields, call->body != NULL ? call->body : "", call->length, &body, sizeof body, err) < 0)
+    return -1;
+  if (token_known(call, body.token, &known, err) < 0) return -1;
+  if (!known) return rl_fail(err, RL_HTTP, 401, "This token is not known.");
+  rl_session_begin(call->server->sessions, rl_monotonic_ns(), id);
+  return reply_cookie(call, id, RL_SESSION_S, err);
+}
+
+int rl_handle_logout(rl_call *call, rl_error *err) {
+  const char *session = session_id(call);
+  if (session != NULL) rl_session_end(call->server->sessions, session);
+  return reply_cookie(call, "", 0, err);
+}

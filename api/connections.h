@@ -1,0 +1,25 @@
+/* Every open connection and the time by which it must have moved on: a whole request within request_timeout_s of opening or of
+ * the last answer, and an answer taken within a bound. A connection that is late is shut down, so slow senders and idle ones give
+ * their place back. MHD's own time-out restarts at each byte, which a slow sender exploits. Thread-safe. */
+#ifndef RL_API_CONNECTIONS_H
+#define RL_API_CONNECTIONS_H
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+typedef struct rl_connections rl_connections;
+typedef struct rl_connection rl_connection;
+
+rl_connections *rl_connections_new(void); /* NULL when memory is out */
+void rl_connections_free(rl_connections *connections);
+/* descriptor stays the caller's; it must be open until rl_connection_remove. NULL when memory is out. */
+rl_connection *rl_connection_add(rl_connections *connections, int descriptor, int64_t deadline_ns);
+void rl_connection_remove(rl_connections *connections, rl_connection *connection); /* NULL is allowed */
+/* rl_monotonic_ns; 0: no deadline. */
+void rl_connection_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
+/* Shut down what is late. */
+void rl_connections_sweep(rl_connections *connections, int64_t now_ns);
+int64_t rl_connections_open(rl_connections *connections);
+
+#endif

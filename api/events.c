@@ -1,0 +1,257 @@
+#include "api/events.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "api/internal.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { EVENTS_AT_ONCE = 64, SILENCE_S = 15 };
+
+typedef struct stream {
+  rl_events *events;
+  rl_server *server;
+  struct MHD_Connection *connection;
+  int64_t job_id, after; /* the last event that was sent */
+  int64_t spoke_ns;
+  bool news;             /* something happened since the last look into the store */
+  bool suspended, ended;
+  char *text;            /* what is being sent */
+  size_t used, sent;
+  LIST_ENTRY(stream) link;
+} stream;
+
+struct rl_events {
+  pthread_mutex_t lock; /* of the list, and of news and suspended in each stream */
+  LIST_HEAD(, stream) streams;
+  int64_t count, limit;
+  bool stopping;
+};
+
+rl_events *rl_events_new(int64_t listener_limit) {
+  rl_events *events = calloc(1, sizeof *events);
+  if (events == NULL) return NULL;
+  pthread_mutex_init(&events->lock, NULL);
+  LIST_INIT(&events->streams);
+  events->limit = listener_limit;
+  return events;
+}
+
+void rl_events_free(rl_events *events) {
+  if (events == NULL) return;
+  pthread_mutex_destroy(&events->lock);
+  free(events);
+}
+
+static void wake(stream *listener) { /* under the lock */
+  listener->news = true;
+  if (!listener->suspended) return;
+  listener->suspended = false;
+  MHD_resume_connection(listener->connection);
+}
+
+void rl_events_heard(void *context, int64_t job_id) {
+  rl_events *events = context;
+  stream *listener;
+  pthread_mutex_lock(&events->lock);
+  LIST_FOREACH(listener, &events->streams, link)
+    if (listener->job_id == job_id) wake(listener);
+  pthread_mutex_unlock(&events->lock);
+}
+
+static bool silent(const stream *listener, int64_t now_ns) {
+  return now_ns - listener->spoke_ns >= SILENCE_S * INT64_C(1000000000);
+}
+
+void rl_events_tick(rl_events *events, int64_t now_ns) {
+  stream *listener;
+  pthread_mutex_lock(&events->lock);
+  LIST_FOREACH(listener, &events->streams, link)
+    if (listener->suspended && silent(listener, now_ns)) wake(listener);
+  pthread_mutex_unlock(&events->lock);
+}
+
+void rl_events_stop(rl_events *events) {
+  stream *listener;
+  pthread_mutex_lock(&events->lock);
+  events->stopping = true;
+  LIST_FOREACH(listener, &events->streams, link) wake(listener);
+  pthread_mutex_unlock(&events->lock);
+}
+
+int64_t rl_events_listeners(rl_events *events) {
+  pthread_mutex_lock(&events->lock);
+  int64_t count = events->count;
+  pthread_mutex_unlock(&events->lock);
+  return count;
+}
+
+char *rl_event_format(int64_t seq, const char *type, const char *data) {
+  char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  if (out == NULL) return NULL;
+  fprintf(out, "id: %lld\nevent: %s\n", (long long)seq, type);
+  for (const char *line = data;;) {
+    size_t length = strcspn(line, "\r\n");
+    fprintf(out, "data: %.*s\n", (int)length, line);
+    if (line[length] == '\0') break;
+    line += length + (line[length] == '\r' && line[length + 1] == '\n' ? 2 : 1);
+  }
+  fputc('\n', out);
+  if (fclose(out) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+static int say(stream *listener, const char *text, rl_error *err) {
+  size_t length = strlen(text);
+  char *grown = realloc(listener->text, listener->used + length + 1);
+  if (grown == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for events");
+  memcpy(grown + listener->used, text, length + 1);
+  listener->text = grown;
+  listener->used += length;
+  return 0;
+}
+
+static bool final(rl_job_state state) {
+  return state == RL_JOB_COMPLETED || state == RL_JOB_FAILED || state == RL_JOB_CANCELLED;
+}
+
+/* Is this the event that ends a job? */
+static bool last_event(const char *type, const char *json) {
+  if (strcmp(type, "state") != 0) return false;
+  rl_auto(rl_json_cleanup) cJSON *data = cJSON_Parse(json);
+  const char *state = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(data, "state"));
+  for (int i = 0; state != NULL && rl_job_state_names[i] != NULL; i++)
+    if (strcmp(state, rl_job_state_names[i]) == 0) return final((rl_job_state)i);
+  return false;
+}
+
+/* Take what the store has from the last event on: that one is looked at once more, to know whether it ended the job. */
+static int look(stream *listener, rl_error *err) {
+  rl_server *server = listener->server;
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  rl_binding bindings[] = {{":job", RL_BIND_INT, .integer = listener->job_id},
+                           {":after", RL_BIND_INT, .integer = listener->after > 0 ? listener->after - 1 : 0},
+                           {":limit", RL_BIND_INT, .integer = EVENTS_AT_ONCE}};
+  rl_job_state state;
+  const char *json;
+  int rc;
+  if (rl_store_job_state(server->store, listener->job_id, &state, err) < 0) return -1;
+  if (rl_store_query(server->store, RL_QUERY_EVENTS, bindings, 3, &cursor, err) < 0) return -1;
+  while ((rc = rl_cursor_next(cursor, &json, err)) > 0) {
+    int64_t seq = rl_cursor_integer(cursor, 1);
+    const char *type = rl_cursor_text(cursor, 2);
+    listener->ended = last_event(type, json);
+    if (seq <= listener->after) continue;
+    rl_auto(rl_free_text) char *text = rl_event_format(seq, type, json);
+    if (text == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for events");
+    if (say(listener, text, err) < 0) return -1;
+    listener->after = seq;
+  }
+  /* A disk that was full, or a crash, may have swallowed the last event; it comes right after the state, if at all. */
+  if (listener->used == 0 && final(state) && silent(listener, rl_monotonic_ns())) listener->ended = true;
+  return rc;
+}
+
+/* True when there is nothing to do until somebody wakes the stream. */
+static bool sleep_until_woken(stream *listener) {
+  rl_events *events = listener->events;
+  pthread_mutex_lock(&events->lock);
+  bool sleeps = !listener->news && !events->stopping;
+  if (sleeps) {
+    listener->suspended = true;
+    MHD_suspend_connection(listener->connection);
+  }
+  pthread_mutex_unlock(&events->lock);
+  return sleeps;
+}
+
+static bool stopping(rl_events *events, stream *listener) {
+  pthread_mutex_lock(&events->lock);
+  listener->news = false;
+  bool is = events->stopping;
+  pthread_mutex_unlock(&events->lock);
+  return is;
+}
+
+static ssize_t read_events(void *context, uint64_t position, char *buffer, size_t room) {
+  stream *listener = context;
+  rl_error err;
+  (void)position;
+  while (listener->sent == listener->used) {
+    listener->sent = listener->used = 0;
+    if (listener->ended || stopping(listener->events, listener)) return MHD_CONTENT_READER_END_OF_STREAM;
+    int64_t now = rl_monotonic_ns();
+    if (look(listener, &err) < 0 ||
+        (listener->used == 0 && silent(listener, now) && say(listener, ": still here\n\n", &err) < 0)) {
+      rl_log(RL_LOG_ERROR, "events of job %lld: %s", (long long)listener->job_id, err.message);
+      return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    if (listener->used > 0) listener->spoke_ns = now;
+    else if (!listener->ended && sleep_until_woken(listener)) return 0;
+  }
+  size_t part = listener->used - listener->sent < room ? listener->used - listener->sent : room;
+  memcpy(buffer, listener->text + listener->sent, part);
+  listener->sent += part;
+  return (ssize_t)part;
+}
+
+static void stream_free(void *context) {
+  stream *listener = context;
+  rl_events *events = listener->events;
+  pthread_mutex_lock(&events->lock);
+  LIST_REMOVE(listener, link);
+  events->count--;
+  pthread_mutex_unlock(&events->lock);
+  free(listener->text);
+  free(listener);
+}
+
+/* Enters the list, or -1 (503) when it is full or the daemon stops. */
+static int enlist(stream *listener, rl_error *err) {
+  rl_events *events = listener->events;
+  pthread_mutex_lock(&events->lock);
+  bool room = events->count < events->limit && !events->stopping;
+  if (room) {
+    LIST_INSERT_HEAD(&events->streams, listener, link);
+    events->count++;
+  }
+  pthread_mutex_unlock(&events->lock);
+  return room ? 0 : rl_fail(err, RL_HTTP, 503, "There are as many listeners as the daemon takes; ask again later.");
+}
+
+int rl_handle_job_events(rl_call *call, rl_error *err) {
+  int64_t after = 0;
+  const char *last = rl_call_header(call, "Last-Event-ID");
+  if (last != NULL && !rl_decimal_parse(last, &after))
+    return rl_call_bad_parameter(call, err, "Last-Event-ID", "must be the number of an event");
+  stream *listener = calloc(1, sizeof *listener);
+  if (listener == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a listener");
+  *listener = (stream){.events = call->server->events, .server = call->server, .connection = call->connection,
+                       .job_id = call->id, .after = after, .spoke_ns = rl_monotonic_ns()};
+  /* The first look is taken here, so that an unknown job is a 404 and not a stream. */
+  if (say(listener, "retry: 2000\n\n", err) < 0 || look(listener, err) < 0 || enlist(listener, err) < 0) {
+    free(listener->text);
+    free(listener);
+    return -1;
+  }
+  if (listener->ended && listener->after == after) { /* nothing left to tell: 204 keeps a browser from coming again */
+    stream_free(listener);
+    return rl_reply(call, 204, rl_response_empty(), err);
+  }
+  struct MHD_Response *response =
+      MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 8 << 10, read_events, listener, stream_free);
+  if (response == NULL) {
+    stream_free(listener);
+  } else {
+    rl_header(response, "Content-Type", "text/event-stream");
+    rl_header(response, "X-Accel-Buffering", "no");
+    rl_connection_deadline(call->server->connections, call->record, 0);
+  }
+  return rl_reply(call, 200, response, err);
+}

@@ -1,0 +1,123 @@
+/* POST /jobs, GET /jobs, GET and DELETE /jobs/{id}. */
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/internal.h"
+
+enum { KEY_LONGEST = 128, PAGE_DEFAULT = 50, PAGE_MOST = 500 };
+
+typedef struct jobs_query {
+  int64_t limit;
+  char cursor[RL_CURSOR_SIZE], kind[16], device[16];
+  int state; /* -1: any */
+} jobs_query;
+
+static const char *const states[] = {"queued", "running", "completed", "failed", "cancelled", "interrupted", NULL};
+
+const rl_field rl_jobs_query[] = {
+    RL_FIELD(jobs_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = PAGE_MOST, .summary = "Most items of a page"),
+    RL_FIELD(jobs_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the page before"),
+    RL_FIELD(jobs_query, kind, RL_FIELD_TEXT, .summary = "Only jobs of this kind"),
+    RL_FIELD(jobs_query, state, RL_FIELD_CHOICE, .names = states, .summary = "Only jobs in this state"),
+    RL_FIELD(jobs_query, device, RL_FIELD_TEXT, .summary = "Only jobs on this device"),
+    {0}};
+
+static int idempotency_key(rl_call *call, const char **key, rl_error *err) {
+  *key = rl_call_header(call, "Idempotency-Key");
+  if (*key == NULL) return 0;
+  size_t length = strlen(*key);
+  for (const char *c = *key; *c != '\0'; c++)
+    if (*c < 0x21 || *c > 0x7e) length = 0;
+  if (length >= 1 && length <= KEY_LONGEST) return 0;
+  return rl_call_bad_parameter(call, err, "Idempotency-Key", "must be 1 to 128 visible ASCII characters");
+}
+
+static void sha256_hex(const char *data, size_t size, char *hex) {
+  unsigned char digest[crypto_hash_sha256_BYTES];
+  crypto_hash_sha256(digest, (const unsigned char *)data, size);
+  sodium_bin2hex(hex, 2 * sizeof digest + 1, digest, sizeof digest);
+}
+
+static cJSON *accepted(int64_t id, const char *state) {
+  static const struct { const char *name, *tail; } links[] = {
+      {"self", ""}, {"events", "/events"}, {"results", "/results"},
+      {"kernels", "/kernels"}, {"timeline", "/timeline"}, {"comparison", "/comparison"}};
+  cJSON *document = cJSON_CreateObject();
+  cJSON_AddNumberToObject(document, "id", (double)id);
+  cJSON_AddStringToObject(document, "state", state);
+  cJSON *object = cJSON_AddObjectToObject(document, "links");
+  for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "/jobs/%lld%s", (long long)id, links[i].tail);
+    cJSON_AddStringToObject(object, links[i].name, path);
+  }
+  return document;
+}
+
+int rl_handle_jobs_submit(rl_call *call, rl_error *err) {
+  rl_server *server = call->server;
+  char sha256[2 * crypto_hash_sha256_BYTES + 1], location[64];
+  const char *key;
+  rl_job_spec spec;
+  int64_t id;
+  bool existing;
+  rl_job_state state = RL_JOB_QUEUED;
+  if (atomic_load(&server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
+  if (idempotency_key(call, &key, err) < 0) return -1;
+  const char *body = call->body != NULL ? call->body : "";
+  if (rl_job_spec_parse(body, call->length, &spec, err) < 0) return -1;
+  sha256_hex(body, call->length, sha256);
+  if (rl_jobs_submit(server->jobs, &spec, key, sha256, &id, &existing, err) < 0) return -1;
+  if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
+  char *text = NULL;
+  rl_auto(rl_json_cleanup) cJSON *document = accepted(id, rl_job_state_names[state]);
+  if (document != NULL) text = cJSON_PrintUnformatted(document);
+  struct MHD_Response *response = rl_response_text(text, text != NULL ? strlen(text) : 0, "application/json");
+  if (response != NULL) {
+    snprintf(location, sizeof location, "/jobs/%lld", (long long)id);
+    rl_header(response, "Location", location);
+    if (existing) rl_header(response, "Idempotent-Replayed", "true");
+  }
+  return rl_reply(call, 202, response, err);
+}
+
+static rl_binding text_filter(const char *name, const char *text) {
+  return (rl_binding){name, text[0] != '\0' ? RL_BIND_TEXT : RL_BIND_NULL, .text = text};
+}
+
+int rl_handle_jobs_list(rl_call *call, rl_error *err) {
+  jobs_query query = {.limit = PAGE_DEFAULT, .state = -1};
+  int64_t before = 0;
+  rl_cursor *cursor;
+  if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
+  if (query.cursor[0] != '\0' && !rl_page_cursor_parse('j', query.cursor, &before))
+    return rl_call_bad_parameter(call, err, "cursor", "is not a next_cursor of this list");
+  rl_binding bindings[] = {
+      {":before", before > 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = before},
+      text_filter(":kind", query.kind),
+      {":state", query.state >= 0 ? RL_BIND_TEXT : RL_BIND_NULL, .text = query.state >= 0 ? states[query.state] : NULL},
+      text_filter(":device", query.device),
+      {":limit", RL_BIND_INT, .integer = query.limit + 1},
+  };
+  if (rl_store_query(call->server->store, RL_QUERY_JOBS, bindings, 5, &cursor, err) < 0) return -1;
+  return rl_reply_rows(call, cursor, query.limit, 'j', err);
+}
+
+int rl_handle_job(rl_call *call, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  rl_binding id = {":id", RL_BIND_INT, .integer = call->id};
+  const char *json;
+  if (rl_store_query(call->server->store, RL_QUERY_JOB, &id, 1, &cursor, err) < 0) return -1;
+  int rc = rl_cursor_next(cursor, &json, err);
+  if (rc < 0) return -1;
+  if (rc == 0) return rl_fail(err, RL_HTTP, 404, "There is no job %lld.", (long long)call->id);
+  return rl_reply_text(call, 200, strdup(json), "application/json", err);
+}
+
+int rl_handle_job_cancel(rl_call *call, rl_error *err) {
+  rl_job_state state;
+  if (rl_jobs_cancel(call->server->jobs, call->id, err) < 0) return -1;
+  if (rl_store_job_state(call->server->store, call->id, &state, err) < 0) return -1;
+  return rl_reply_json(call, 202, accepted(call->id, rl_job_state_names[state]), err);
+}

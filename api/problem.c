@@ -1,0 +1,61 @@
+#include "api/problem.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+
+const rl_problem_kind rl_problem_kinds[RL_PROBLEMS] = {
+    [RL_PROBLEM_BAD_JSON] = {"bad_json", "The body is not valid JSON", 400},
+    [RL_PROBLEM_INVALID_FIELD] = {"invalid_field", "A field of the body is not valid", 400},
+    [RL_PROBLEM_INVALID_PARAMETER] = {"invalid_parameter", "A parameter is not valid", 400},
+    [RL_PROBLEM_BAD_REQUEST] = {"bad_request", "The request is not valid", 400},
+    [RL_PROBLEM_UNAUTHORIZED] = {"unauthorized", "A token is needed", 401},
+    [RL_PROBLEM_CROSS_SITE] = {"cross_site", "Requests from other sites are refused", 403},
+    [RL_PROBLEM_NOT_FOUND] = {"not_found", "There is no such thing here", 404},
+    [RL_PROBLEM_METHOD_NOT_ALLOWED] = {"method_not_allowed", "The method is not allowed here", 405},
+    [RL_PROBLEM_JOB_FINISHED] = {"job_finished", "The job has finished already", 409},
+    [RL_PROBLEM_BODY_TOO_LARGE] = {"body_too_large", "The body is too large", 413},
+    [RL_PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {"unsupported_media_type", "The body must be application/json", 415},
+    [RL_PROBLEM_FOREIGN_HOST] = {"foreign_host", "The Host is not one of this daemon's names", 421},
+    [RL_PROBLEM_IDEMPOTENCY_MISMATCH] = {"idempotency_mismatch", "The Idempotency-Key belongs to another body", 422},
+    [RL_PROBLEM_QUEUE_FULL] = {"queue_full", "The queue is full", 429, 10},
+    [RL_PROBLEM_INTERNAL] = {"internal", "The daemon could not do this", 500},
+    [RL_PROBLEM_UNAVAILABLE] = {"unavailable", "The daemon can't do this now", 503, 5},
+    [RL_PROBLEM_STORAGE_FULL] = {"storage_full", "There is no space left in the state folder", 507},
+};
+
+enum { SQLITE_FULL_CODE = 13 }; /* SQLITE_FULL: sqlite3.h stays in the store */
+
+static bool storage_full(const rl_error *err) {
+  return (err->domain == RL_SQLITE && (err->code & 0xff) == SQLITE_FULL_CODE) ||
+         (err->domain == RL_SYS && (err->code == ENOSPC || err->code == EDQUOT));
+}
+
+rl_problem rl_problem_of(const rl_error *err, bool parameter) {
+  if (err->domain == RL_INPUT)
+    return parameter ? RL_PROBLEM_INVALID_PARAMETER : err->pointer[0] != '\0' ? RL_PROBLEM_INVALID_FIELD
+                                                                              : RL_PROBLEM_BAD_JSON;
+  if (err->domain == RL_HTTP)
+    for (int i = 0; i < RL_PROBLEMS; i++)
+      /* 400 is always told apart by RL_INPUT above; the one without a place is meant here. */
+      if (rl_problem_kinds[i].status == err->code) return err->code == 400 ? RL_PROBLEM_BAD_REQUEST : (rl_problem)i;
+  return storage_full(err) ? RL_PROBLEM_STORAGE_FULL : RL_PROBLEM_INTERNAL;
+}
+
+char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter) {
+  const rl_problem_kind *kind = &rl_problem_kinds[problem];
+  char type[96];
+  bool inside = problem == RL_PROBLEM_INTERNAL || problem == RL_PROBLEM_STORAGE_FULL;
+  snprintf(type, sizeof type, "urn:rooflined:problem:%s", kind->code);
+  cJSON *document = cJSON_CreateObject();
+  cJSON_AddStringToObject(document, "type", type);
+  cJSON_AddStringToObject(document, "title", kind->title);
+  cJSON_AddNumberToObject(document, "status", kind->status);
+  cJSON_AddStringToObject(document, "code", kind->code);
+  cJSON_AddStringToObject(document, "detail", inside ? "The daemon's log says why." : err->message);
+  if (parameter) cJSON_AddStringToObject(document, "parameter", err->pointer + (err->pointer[0] == '/'));
+  else if (err->domain == RL_INPUT) cJSON_AddStringToObject(document, "pointer", err->pointer);
+  char *text = cJSON_PrintUnformatted(document);
+  cJSON_Delete(document);
+  return text;
+}

@@ -1,0 +1,29 @@
+/* Errors as the client sees them: RFC 9457 application/problem+json, from one table. */
+#ifndef RL_API_PROBLEM_H
+#define RL_API_PROBLEM_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+typedef enum rl_problem {
+  RL_PROBLEM_BAD_JSON, RL_PROBLEM_INVALID_FIELD, RL_PROBLEM_INVALID_PARAMETER, RL_PROBLEM_BAD_REQUEST,
+  RL_PROBLEM_UNAUTHORIZED, RL_PROBLEM_CROSS_SITE, RL_PROBLEM_NOT_FOUND, RL_PROBLEM_METHOD_NOT_ALLOWED,
+  RL_PROBLEM_JOB_FINISHED, RL_PROBLEM_BODY_TOO_LARGE, RL_PROBLEM_UNSUPPORTED_MEDIA_TYPE, RL_PROBLEM_FOREIGN_HOST,
+  RL_PROBLEM_IDEMPOTENCY_MISMATCH, RL_PROBLEM_QUEUE_FULL, RL_PROBLEM_INTERNAL, RL_PROBLEM_UNAVAILABLE,
+  RL_PROBLEM_STORAGE_FULL, RL_PROBLEMS
+} rl_problem;
+
+typedef struct rl_problem_kind {
+  const char *code, *title;
+  int status;
+  int retry_after_s; /* 0: no Retry-After */
+} rl_problem_kind;
+extern const rl_problem_kind rl_problem_kinds[RL_PROBLEMS];
+
+/* Which problem an error is. parameter: its pointer names a query parameter or header, not a place in the body. */
+rl_problem rl_problem_of(const rl_error *err, bool parameter);
+/* The document; malloc'ed, NULL when memory is out. What went wrong inside the daemon is not told. */
+char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter);
+
+#endif

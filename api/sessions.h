@@ -1,0 +1,22 @@
+/* Sessions of the page: a random id in a cookie stands for a token that was shown once. In memory only, so a restart logs
+ * everybody out; bounded, the oldest goes first. Thread-safe. */
+#ifndef RL_API_SESSIONS_H
+#define RL_API_SESSIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+enum { RL_SESSION_ID_SIZE = 44, RL_SESSIONS_MAX = 64, RL_SESSION_S = 12 * 3600 };
+
+typedef struct rl_sessions rl_sessions;
+
+rl_sessions *rl_sessions_new(void); /* NULL when memory is out */
+void rl_sessions_free(rl_sessions *sessions);
+/* A new one into id[RL_SESSION_ID_SIZE]; ends RL_SESSION_S after now_ns (rl_monotonic_ns). */
+void rl_session_begin(rl_sessions *sessions, int64_t now_ns, char *id);
+bool rl_session_known(rl_sessions *sessions, int64_t now_ns, const char *id);
+void rl_session_end(rl_sessions *sessions, const char *id);
+
+#endif

@@ -1,0 +1,88 @@
+/* The daemon about itself: devices, health, readiness, the API's description. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/internal.h"
+#include "base/commit.h"
+#include "embedded.h"
+
+enum { DEVICES_MOST = 64 };
+
+extern const rl_embedded rl_openapi[];
+
+/* NULL when memory is out; *count of them. */
+static rl_device_state *devices(rl_server *server, int *count) {
+  rl_device_state *states = calloc(DEVICES_MOST, sizeof *states);
+  if (states == NULL) return NULL;
+  *count = rl_fleet_devices(server->fleet, states, DEVICES_MOST);
+  if (*count > DEVICES_MOST) *count = DEVICES_MOST;
+  return states;
+}
+
+static void text_or_null(cJSON *object, const char *name, const char *text) {
+  if (text[0] != '\0') cJSON_AddStringToObject(object, name, text);
+  else cJSON_AddNullToObject(object, name);
+}
+
+static cJSON *device_json(const rl_device_state *state) {
+  cJSON *device = cJSON_CreateObject();
+  cJSON_AddStringToObject(device, "id", state->id);
+  text_or_null(device, "kind", state->kind);
+  cJSON_AddStringToObject(device, "state", state->state);
+  text_or_null(device, "reason", state->reason);
+  if (state->facts[0] != '\0') cJSON_AddRawToObject(device, "facts", state->facts);
+  else cJSON_AddNullToObject(device, "facts");
+  if (state->job_id != 0) cJSON_AddNumberToObject(device, "job", (double)state->job_id);
+  else cJSON_AddNullToObject(device, "job");
+  cJSON_AddNumberToObject(device, "restarts", (double)state->restarts);
+  return device;
+}
+
+int rl_handle_devices(rl_call *call, rl_error *err) {
+  int count;
+  rl_device_state *states = devices(call->server, &count);
+  if (states == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
+  cJSON *document = cJSON_CreateObject(), *items = cJSON_AddArrayToObject(document, "items");
+  for (int i = 0; i < count; i++) cJSON_AddItemToArray(items, device_json(&states[i]));
+  free(states);
+  return rl_reply_json(call, 200, document, err);
+}
+
+int rl_handle_healthz(rl_call *call, rl_error *err) {
+  cJSON *document = cJSON_CreateObject();
+  cJSON_AddStringToObject(document, "status", "ok");
+  cJSON_AddStringToObject(document, "version", RL_VERSION);
+  cJSON_AddStringToObject(document, "commit", RL_COMMIT);
+  return rl_reply_json(call, 200, document, err);
+}
+
+int rl_handle_readyz(rl_call *call, rl_error *err) {
+  rl_jobs_counts counts;
+  int count, usable = 0;
+  if (atomic_load(&call->server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
+  if (rl_jobs_count(call->server->jobs, &counts, err) < 0) return -1;
+  rl_device_state *states = devices(call->server, &count);
+  if (states == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
+  for (int i = 0; i < count; i++) usable += strcmp(states[i].state, "idle") == 0 || strcmp(states[i].state, "busy") == 0;
+  free(states);
+  if (usable == 0) return rl_fail(err, RL_HTTP, 503, "No device can do jobs now; /devices says why.");
+  cJSON *document = cJSON_CreateObject();
+  cJSON_AddStringToObject(document, "status", "ready");
+  cJSON_AddNumberToObject(document, "devices", usable);
+  return rl_reply_json(call, 200, document, err);
+}
+
+int rl_handle_openapi(rl_call *call, rl_error *err) {
+  char etag[RL_ETAG_SIZE];
+  rl_etag_of(rl_openapi->text, rl_openapi->size, etag);
+  bool same = rl_etag_matches(rl_call_header(call, "If-None-Match"), etag);
+  struct MHD_Response *response =
+      same ? rl_response_empty()
+           : MHD_create_response_from_buffer(rl_openapi->size, (void *)rl_openapi->text, MHD_RESPMEM_PERSISTENT);
+  if (response != NULL) {
+    if (!same) rl_header(response, "Content-Type", "application/json");
+    rl_header(response, "ETag", etag);
+    rl_header(response, "Cache-Control", "no-cache");
+  }
+  return rl_reply(call, same ? 304 : 200, response, err);
+}
