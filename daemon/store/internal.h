@@ -6,7 +6,7 @@
 
 #include "store/db.h"
 
-extern const rl_embedded rl_migrations[], rl_statements[], rl_queries[];
+extern const rl_embedded rl_migrations[], rl_statements[]; /* schema/sql; the queries are among the statements */
 
 struct rl_store {
   char *folder, *file;       /* the state folder and the database in it */
@@ -25,6 +25,9 @@ int rl_store_begin(rl_store *store, rl_error *err);
 int rl_store_end(rl_store *store, int rc, rl_error *err);
 /* The next event of a job, inside a transaction. */
 int rl_store_event_add(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err);
+/* On the writer inside a transaction, or on a reader. */
+int rl_store_read_state(rl_db *db, int64_t job_id, rl_job_state *state, rl_error *err); /* RL_HTTP 404 */
+int rl_store_read_counts(rl_db *db, rl_jobs_counts *counts, rl_error *err);
 void rl_store_close_readers(rl_store *store);
 
 #endif

@@ -19,7 +19,7 @@ static int find_key(rl_db *db, const char *key, const char *body_sha256, int64_t
   return 1;
 }
 
-static int count_jobs(rl_db *db, rl_jobs_counts *counts, rl_error *err) {
+int rl_store_read_counts(rl_db *db, rl_jobs_counts *counts, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   if (rl_db_row(db, err, "jobs_count", &row) < 0) return -1;
   *counts = (rl_jobs_counts){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
@@ -55,7 +55,7 @@ static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key,
   *existing = seen > 0;
   if (seen != 0) return seen < 0 ? -1 : 0;
   rl_jobs_counts counts = {0};
-  if (count_jobs(db, &counts, err) < 0) return -1;
+  if (rl_store_read_counts(db, &counts, err) < 0) return -1;
   if (counts.queued >= queue_limit)
     return rl_fail(err, RL_HTTP, 429, "the queue is full (%lld jobs wait): try again later", (long long)counts.queued);
   if (insert(db, "job_insert", RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device),
@@ -92,7 +92,7 @@ int rl_store_jobs_requeue(rl_store *store, int64_t *count, rl_error *err) {
   return 0;
 }
 
-static int read_state(rl_db *db, int64_t job_id, rl_job_state *state, rl_error *err) {
+int rl_store_read_state(rl_db *db, int64_t job_id, rl_job_state *state, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "job_state", &row, RL_INT(":job", job_id));
   if (found < 0) return -1;
@@ -108,7 +108,7 @@ static int read_state(rl_db *db, int64_t job_id, rl_job_state *state, rl_error *
 
 static int finish_job(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
   rl_job_state now;
-  if (read_state(db, job_id, &now, err) < 0) return -1;
+  if (rl_store_read_state(db, job_id, &now, err) < 0) return -1;
   if (now == RL_JOB_COMPLETED || now == RL_JOB_FAILED || now == RL_JOB_CANCELLED)
     return rl_fail(err, RL_HTTP, 409, "job %lld is already %s", (long long)job_id, rl_job_state_names[now]);
   if (rl_db_run(db, err, "job_release_passes", RL_INT(":job", job_id)) < 0) return -1;
@@ -126,18 +126,4 @@ static int finish_job(rl_db *db, int64_t job_id, rl_job_state state, const rl_er
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
   if (rl_store_begin(store, err) < 0) return -1;
   return rl_store_end(store, finish_job(&store->writer, job_id, state, problem, err), err);
-}
-
-int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err) {
-  pthread_mutex_lock(&store->writing);
-  int rc = read_state(&store->writer, job_id, state, err);
-  pthread_mutex_unlock(&store->writing);
-  return rc;
-}
-
-int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err) {
-  pthread_mutex_lock(&store->writing);
-  int rc = count_jobs(&store->writer, counts, err);
-  pthread_mutex_unlock(&store->writing);
-  return rc;
 }

@@ -33,7 +33,7 @@ static rl_cursor *open_reader(rl_store *store, rl_error *err) {
     return NULL;
   }
   cursor->store = store;
-  if (rl_db_open(store->file, SQLITE_OPEN_READONLY, rl_queries, &cursor->db, err) < 0) return NULL;
+  if (rl_db_open(store->file, SQLITE_OPEN_READONLY, rl_statements, &cursor->db, err) < 0) return NULL;
   return rl_steal(&cursor);
 }
 
@@ -66,12 +66,16 @@ static rl_cursor *take_reader(rl_store *store, rl_error *err) {
   return cursor;
 }
 
-int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
+static int start(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *taken = take_reader(store, err);
   if (taken == NULL) return -1;
-  if (rl_db_start(&taken->db, names[query], bindings, count, &taken->row, err) < 0) return -1;
+  if (rl_db_start(&taken->db, name, bindings, count, &taken->row, err) < 0) return -1;
   *cursor = rl_steal(&taken);
   return 0;
+}
+
+int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
+  return start(store, names[query], bindings, count, cursor, err);
 }
 
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
@@ -96,6 +100,32 @@ void rl_cursor_close(rl_cursor *cursor) {
   store->idle = cursor;
   pthread_cond_signal(&store->returned);
   pthread_mutex_unlock(&store->reading);
+}
+
+int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
+  return cursor != NULL ? rl_store_read_state(&cursor->db, job_id, state, err) : -1;
+}
+
+int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
+  return cursor != NULL ? rl_store_read_counts(&cursor->db, counts, err) : -1;
+}
+
+int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  if (start(store, "token_count", NULL, 0, &cursor, err) < 0) return -1;
+  if (rl_db_step(&cursor->db, cursor->row, err) < 0) return -1;
+  *count = sqlite3_column_int64(cursor->row, 0);
+  return 0;
+}
+
+int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  if (start(store, "token_known", RL_BINDINGS(RL_TEXT(":hash", hash)), &cursor, err) < 0) return -1;
+  int found = rl_db_step(&cursor->db, cursor->row, err);
+  if (found >= 0) *known = found > 0;
+  return found < 0 ? -1 : 0;
 }
 
 void rl_store_close_readers(rl_store *store) {

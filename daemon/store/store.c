@@ -138,31 +138,6 @@ int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_e
                                        RL_INT(":now", rl_now_ns())), err);
 }
 
-/* The first column of the first row of a statement; *found says whether there is one. */
-static int read_integer(rl_store *store, const char *name, const rl_binding *bindings, int count, bool *found, int64_t *value,
-                        rl_error *err) {
-  pthread_mutex_lock(&store->writing);
-  sqlite3_stmt *row = NULL;
-  int rc = rl_db_first(&store->writer, name, bindings, count, &row, err);
-  if (rc > 0) {
-    *value = sqlite3_column_int64(row, 0);
-    sqlite3_reset(row);
-  }
-  if (rc >= 0) *found = rc > 0;
-  pthread_mutex_unlock(&store->writing);
-  return rc < 0 ? -1 : 0;
-}
-
-int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err) {
-  bool found;
-  return read_integer(store, "token_count", NULL, 0, &found, count, err);
-}
-
-int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err) {
-  int64_t one;
-  return read_integer(store, "token_known", RL_BINDINGS(RL_TEXT(":hash", hash)), known, &one, err);
-}
-
 /* --- size ------------------------------------------------------------------------------------------------------ */
 
 int rl_store_bytes(rl_store *store, int64_t *bytes, rl_error *err) {
