@@ -4,7 +4,7 @@
 
 #include "store/internal.h"
 
-enum { READERS_MAX = 32, WAIT_S = 5 };
+enum { READERS_MAX = 32, WAIT_S = 2 };
 
 struct rl_cursor {
   rl_store *store;

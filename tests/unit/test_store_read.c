@@ -1,0 +1,358 @@
+/* store: what the named queries and the views say, that they use indices, and that readers are bounded. */
+#include <pthread.h>
+
+#include "store_fixture.h"
+
+enum { TIMING = 1u << RL_PASS_TIMING, ALL = (1u << RL_PASSES) - 1 };
+
+/* A job with every pass done: fp32 at scale 1, fp16 twice as fast. */
+static int64_t finished_job(rl_store *store) {
+  int64_t id = submit(store, "cpu", ALL);
+  for (int pass = 0; pass < RL_PASSES; pass++) {
+    do_pass(store, "cpu", 1);
+    do_pass(store, "cpu", 0.5);
+  }
+  return id;
+}
+
+static void results(void **state) {
+  fixture *f = *state;
+  int64_t id = finished_job(f->store);
+  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_int_equal(cJSON_GetArraySize(rows), 1);
+  assert_number(rows, "0.job", (double)id);
+  assert_text(rows, "0.state", "completed");
+  assert_int_equal(cJSON_GetArraySize(at(rows, "0.runs")), 2);
+  const cJSON *run = at(rows, "0.runs.0");
+  assert_text(run, "variant", "fp32");
+  assert_text(run, "engine", "blas");
+  assert_true(cJSON_IsTrue(at(run, "deterministic")) && cJSON_IsFalse(at(run, "partial")) && cJSON_IsNull(at(run, "dataset_sha256")));
+  assert_number(run, "params.batch_size", 64);
+  assert_text(run, "device.name", "Test CPU");
+  assert_text(run, "commit", "0123456789ab");
+  assert_text(run, "passes.1.pass", "activity");
+  assert_number(run, "passes.1.activity_rows", 4);
+  char shape[] = "0000-00-00T00:00:00.000000000Z";
+  const char *when = at(run, "passes.0.finished_at")->valuestring;
+  assert_int_equal(strlen(when), strlen(shape));
+  for (size_t i = 0; i < strlen(shape); i++)
+    if (shape[i] == '0') assert_in_range(when[i], '0', '9');
+    else assert_int_equal(when[i], shape[i]);
+  assert_int_equal(cJSON_GetArraySize(at(run, "epochs")), 4);
+  assert_true(cJSON_IsTrue(at(run, "epochs.0.warmup")) && cJSON_IsFalse(at(run, "epochs.1.warmup")));
+  assert_number(run, "epochs.2.device_ms", 130);
+  assert_number(run, "epochs.2.host_ms", 131);
+  assert_number(run, "epochs.2.epoch_ms", 130);
+  assert_true(cJSON_IsNull(at(run, "epochs.2.power_w")));
+  assert_text(run, "epochs.2.unavailable.power_w", "no NVML");
+  assert_number(run, "summary.epochs", 3);
+  assert_number(run, "summary.epoch_ms_median", 110); /* of 100 110 130: the warm-up's 500 does not count */
+  assert_number(run, "summary.epoch_ms_min", 100);
+  assert_number(run, "summary.images_per_s", 60000 / 0.110);
+  assert_number(run, "summary.peak_memory_bytes", 1000);
+  assert_number(run, "summary.test_accuracy_ratio", 0.98);
+  assert_true(cJSON_IsNull(at(run, "summary.launch_gap_ratio")));
+  assert_text(run, "summary.unavailable.launch_gap_ratio", "spans do not overlap");
+  assert_int_equal(cJSON_GetArraySize(at(run, "summary.unavailable")), 1);
+  assert_int_equal(cJSON_GetArraySize(at(run, "measurements")), 4);
+  assert_text(run, "measurements.3.pass", "activity");
+  assert_text(run, "measurements.3.reason", "spans do not overlap");
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id + 1));
+  assert_int_equal(cJSON_GetArraySize(rows), 0);
+  cJSON_Delete(rows);
+}
+
+static void median_of_an_even_count(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING);
+  rl_claim taken = claim(f->store, "cpu");
+  sample made;
+  bool done;
+  fill_sample(&made, RL_PASS_TIMING, 1);
+  made.epochs[0].warmup = false; /* 500 100 130 110 */
+  made.epochs[1].device_ms = NAN; /* the host's 101 counts then */
+  GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
+  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_number(rows, "0.runs.0.summary.epoch_ms_median", 120);
+  assert_number(rows, "0.runs.0.summary.epoch_ms_min", 101);
+  assert_true(cJSON_IsNull(at(rows, "0.runs.1.summary.epoch_ms_median")));
+  assert_text(rows, "0.runs.1.summary.unavailable.epoch_ms_median", "the timing pass is pending");
+  assert_text(rows, "0.runs.1.summary.unavailable.launch_gap_ratio", "the job did not ask for the activity pass");
+  cJSON_Delete(rows);
+}
+
+static void comparison(void **state) {
+  fixture *f = *state;
+  int64_t id = finished_job(f->store);
+  cJSON *rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
+  assert_int_equal(cJSON_GetArraySize(rows), 1);
+  assert_text(rows, "0.baseline.variant", "fp32");
+  assert_text(rows, "0.candidate.variant", "fp16");
+  assert_number(rows, "0.baseline.epoch_ms_median", 110);
+  assert_number(rows, "0.candidate.epoch_ms_median", 55);
+  assert_number(rows, "0.speedup_ratio", 2);
+  assert_number(rows, "0.speedup_min_ratio", 2);
+  assert_number(rows, "0.peak_memory_ratio", 0.5);
+  assert_number(rows, "0.test_accuracy_difference_ratio", 0);
+  assert_number(rows, "0.candidate.launches_per_step", 25);
+  assert_text(rows, "0.candidate.unavailable.launch_gap_ratio", "spans do not overlap");
+  assert_int_equal(cJSON_GetArraySize(at(rows, "0.unavailable")), 0);
+  cJSON_Delete(rows);
+  int64_t half = submit(f->store, "cpu", TIMING);
+  do_pass(f->store, "cpu", 1);
+  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", half));
+  assert_true(cJSON_IsNull(at(rows, "0.speedup_ratio")) && cJSON_IsNull(at(rows, "0.peak_memory_ratio")));
+  assert_text(rows, "0.unavailable.speedup_ratio", "fp16: the timing pass is pending");
+  assert_text(rows, "0.unavailable.test_accuracy_difference_ratio", "fp16: the timing pass is pending");
+  cJSON_Delete(rows);
+}
+
+static void without_a_baseline_there_is_no_comparison(void **state) {
+  fixture *f = *state;
+  rl_job_spec spec = make_spec("cpu", TIMING);
+  strcpy(spec.runs[0].variant, "tf32");
+  int64_t id = 0;
+  bool existing;
+  GOOD(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err));
+  cJSON *rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
+  assert_int_equal(cJSON_GetArraySize(rows), 0);
+  cJSON_Delete(rows);
+}
+
+static void kernels(void **state) {
+  fixture *f = *state;
+  int64_t id = finished_job(f->store);
+  cJSON *rows = READ(f->store, RL_QUERY_KERNELS, RL_INT(":job", id));
+  assert_int_equal(cJSON_GetArraySize(rows), 8);
+  int64_t third = (int64_t)at(rows, "2.id")->valuedouble, run = (int64_t)at(rows, "2.run")->valuedouble;
+  assert_text(rows, "0.name", "conv1_forward");
+  assert_number(rows, "0.grid.2", 4);
+  assert_text(rows, "0.reason", "not known");
+  assert_true(cJSON_IsNull(at(rows, "1.grid")) && cJSON_IsNull(at(rows, "1.total_us")) && cJSON_IsNull(at(rows, "1.launch")));
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_KERNELS, RL_INT(":job", id), RL_INT(":after", third), RL_INT(":limit", 2));
+  assert_int_equal(cJSON_GetArraySize(rows), 2);
+  assert_number(rows, "0.id", (double)third + 1);
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_KERNELS, RL_INT(":job", id), RL_TEXT(":pass", "counters"), RL_INT(":run", run));
+  assert_int_equal(cJSON_GetArraySize(rows), 2);
+  assert_text(rows, "0.variant", "fp16");
+  assert_text(rows, "0.metrics.0.metric", "dram__bytes.sum");
+  assert_number(rows, "0.metrics.0.value", 4096);
+  assert_text(rows, "0.metrics.1.reason", "not offered");
+  assert_int_equal(cJSON_GetArraySize(at(rows, "1.metrics")), 0);
+  cJSON_Delete(rows);
+}
+
+static void timeline(void **state) {
+  fixture *f = *state;
+  int64_t id = finished_job(f->store), run = ask(f, "SELECT min(id) FROM runs");
+  /* rows of a run: the range [0, 1000), kernels [100, 200) [300, 400) [500, 600) */
+  static const struct { int64_t from, to; int count; } windows[] = {
+      {0, 2000, 4}, {0, 100, 1}, {0, 101, 2}, {199, 300, 2}, {200, 300, 1}, {550, 560, 2}, {999, 1001, 1}, {1000, 2000, 0}, {0, 0, 0}};
+  for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+    cJSON *rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run), RL_INT(":from", windows[i].from),
+                       RL_INT(":to", windows[i].to));
+    if (cJSON_GetArraySize(rows) != windows[i].count)
+      fail_msg("[%d, %d): %d rows", (int)windows[i].from, (int)windows[i].to, cJSON_GetArraySize(rows));
+    cJSON_Delete(rows);
+  }
+  cJSON *rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":limit", 3));
+  assert_int_equal(cJSON_GetArraySize(rows), 3);
+  assert_text(rows, "0.kind", "range");
+  assert_text(rows, "0.name", "epoch");
+  assert_true(cJSON_IsNull(at(rows, "0.grid")) && cJSON_IsNull(at(rows, "0.stream")) && cJSON_IsNull(at(rows, "0.bytes")));
+  assert_text(rows, "1.kind", "kernel");
+  assert_text(rows, "1.name", "conv1_forward");
+  assert_number(rows, "1.start_ns", 100);
+  assert_number(rows, "1.end_ns", 200);
+  assert_number(rows, "1.stream", 7);
+  assert_number(rows, "1.block.0", 32);
+  cJSON_Delete(rows);
+}
+
+static void history(void **state) {
+  fixture *f = *state;
+  int64_t first = finished_job(f->store);
+  submit(f->store, "gpu0", TIMING);
+  do_pass(f->store, "gpu0", 3);
+  do_pass(f->store, "gpu0", 0.01);
+  cJSON *rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "epoch_ms_median"));
+  assert_int_equal(cJSON_GetArraySize(rows), 4);
+  assert_number(rows, "0.job", (double)first);
+  assert_number(rows, "0.value", 110);
+  assert_text(rows, "0.metric", "epoch_ms_median");
+  assert_text(rows, "0.commit", "0123456789ab");
+  assert_true(cJSON_IsFalse(at(rows, "0.suspect")) && cJSON_IsTrue(at(rows, "3.suspect")) && cJSON_IsFalse(at(rows, "3.partial")));
+  char when[40];
+  snprintf(when, sizeof when, "%s", at(rows, "2.at")->valuestring);
+  assert_true(strcmp(at(rows, "1.at")->valuestring, when) <= 0);
+  cJSON_Delete(rows);
+  static const struct { const char *metric, *workload, *device; int count; } cases[] = {
+      {"images_per_s", NULL, "gpu0", 2}, {"test_accuracy_ratio", "mnist_cnn", NULL, 4}, {"peak_memory_bytes", NULL, "cpu", 2},
+      {"launches_per_step", "other", NULL, 0}, {"launch_gap_ratio", NULL, NULL, 0}, {"nothing", NULL, NULL, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", cases[i].metric), RL_TEXT(":workload", cases[i].workload),
+                RL_TEXT(":device", cases[i].device));
+    if (cJSON_GetArraySize(rows) != cases[i].count) fail_msg("%s: %d rows", cases[i].metric, cJSON_GetArraySize(rows));
+    cJSON_Delete(rows);
+  }
+  int64_t cut = ask(f, "SELECT max(finished_ns) FROM passes");
+  rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "images_per_s"), RL_INT(":from", cut));
+  assert_int_equal(cJSON_GetArraySize(rows), 1);
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "images_per_s"), RL_INT(":to", cut), RL_INT(":limit", 2));
+  assert_int_equal(cJSON_GetArraySize(rows), 2);
+  cJSON_Delete(rows);
+}
+
+static void jobs(void **state) {
+  fixture *f = *state;
+  int64_t ids[5];
+  for (int i = 0; i < 5; i++) ids[i] = submit(f->store, i < 3 ? "cpu" : "gpu0", TIMING);
+  claim(f->store, "cpu");
+  cJSON *rows = READ(f->store, RL_QUERY_JOBS, RL_INT(":limit", 2));
+  assert_int_equal(cJSON_GetArraySize(rows), 2);
+  assert_number(rows, "0.id", (double)ids[4]);
+  assert_text(rows, "0.variants.1", "fp16");
+  assert_true(cJSON_IsNull(at(rows, "0.problem")) && cJSON_IsNull(at(rows, "0.started_at")));
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_JOBS, RL_INT(":before", ids[3]), RL_TEXT(":device", "cpu"), RL_TEXT(":state", "queued"), RL_TEXT(":kind", "train"));
+  assert_int_equal(cJSON_GetArraySize(rows), 2);
+  assert_number(rows, "1.id", (double)ids[1]);
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_JOBS, RL_TEXT(":kind", "other"));
+  assert_int_equal(cJSON_GetArraySize(rows), 0);
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_JOB, RL_INT(":id", ids[0]));
+  assert_text(rows, "0.state", "running");
+  assert_text(rows, "0.request.kind", "train");
+  assert_text(rows, "0.runs.0.passes.0.state", "running");
+  assert_number(rows, "0.passes.total", 2);
+  cJSON_Delete(rows);
+}
+
+static void views_answer_the_shell(void **state) {
+  fixture *f = *state;
+  finished_job(f->store);
+  assert_int_equal(ask(f, "SELECT count(*) FROM v_epochs WHERE variant = 'fp16' AND NOT warmup"), 3);
+  assert_int_equal(ask(f, "SELECT count(*) FROM v_kernels WHERE pass = 'counters' AND metrics ->> '$.\"dram__bytes.sum\"' = 4096"), 2);
+  assert_int_equal(ask(f, "SELECT count(*) FROM v_measurements WHERE name = 'floor_ms'"), 2);
+  assert_int_equal(ask(f, "SELECT count(*) FROM v_activity WHERE kind = 'kernel' AND duration_ns = 100"), 6);
+  assert_int_equal(ask(f, "SELECT speedup_ratio FROM v_comparisons WHERE candidate_variant = 'fp16'"), 2);
+  assert_int_equal(ask(f, "SELECT epoch_ms_median FROM v_runs WHERE precision = 'fp32' AND batch_size = 64"), 110);
+}
+
+/* No statement reads a growing table from end to end. */
+static void statements_use_indices(void **state) {
+  fixture *f = *state;
+  rl_db *db = &f->store->writer;
+  for (const rl_embedded *text = rl_statements; text->name != NULL; text++) {
+    char sql[16384];
+    sqlite3_stmt *plan = NULL;
+    snprintf(sql, sizeof sql, "EXPLAIN QUERY PLAN %s", text->text);
+    if (sqlite3_prepare_v2(db->handle, sql, -1, &plan, NULL) != SQLITE_OK) fail_msg("%s: %s", text->name, sqlite3_errmsg(db->handle));
+    while (sqlite3_step(plan) == SQLITE_ROW) {
+      const char *step = (const char *)sqlite3_column_text(plan, 3);
+      bool bounded = strstr(step, "VIRTUAL TABLE") != NULL || strncmp(step, "SCAN (", 6) == 0 || strncmp(step, "SCAN CONSTANT", 13) == 0;
+      if (strncmp(step, "SCAN", 4) == 0 && !bounded && strcmp(text->name, "token_count") != 0) fail_msg("%s: %s", text->name, step);
+    }
+    sqlite3_finalize(plan);
+  }
+}
+
+static void wrong_parameters_are_refused(void **state) {
+  fixture *f = *state;
+  rl_cursor *cursor = NULL;
+  REFUSED(rl_store_query(f->store, RL_QUERY_JOB, RL_BINDINGS(RL_INT(":job", 1)), &cursor, &err), RL_SQLITE, SQLITE_MISUSE);
+  assert_null(cursor);
+}
+
+static void cursor_keeps_its_snapshot(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING), seq = 0;
+  GOOD(rl_store_event_append(f->store, id, "a", "{}", &seq, &err));
+  rl_cursor *cursor = NULL;
+  const char *text = NULL;
+  GOOD(rl_store_query(f->store, RL_QUERY_EVENTS, RL_BINDINGS(RL_INT(":job", id)), &cursor, &err));
+  assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
+  GOOD(rl_store_event_append(f->store, id, "b", "{}", &seq, &err));
+  assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
+  assert_int_equal(rl_cursor_next(cursor, &text, &err), 0);
+  rl_cursor_close(cursor);
+  rl_cursor_close(NULL);
+  cJSON *rows = READ(f->store, RL_QUERY_EVENTS, RL_INT(":job", id));
+  assert_int_equal(cJSON_GetArraySize(rows), 3);
+  cJSON_Delete(rows);
+}
+
+static void readers_are_bounded(void **state) {
+  fixture *f = *state;
+  rl_cursor *cursors[33] = {NULL};
+  for (int i = 0; i < 32; i++) GOOD(rl_store_query(f->store, RL_QUERY_JOBS, NULL, 0, &cursors[i], &err));
+  REFUSED(rl_store_query(f->store, RL_QUERY_JOBS, NULL, 0, &cursors[32], &err), RL_HTTP, 503);
+  rl_cursor_close(cursors[0]);
+  GOOD(rl_store_query(f->store, RL_QUERY_JOBS, NULL, 0, &cursors[0], &err));
+  for (int i = 0; i < 32; i++) rl_cursor_close(cursors[i]);
+}
+
+typedef struct worker { rl_store *store; int writes; } worker;
+
+static void *write_jobs(void *context) {
+  worker *w = context;
+  rl_error why;
+  rl_job_spec spec = make_spec("cpu", TIMING);
+  for (int i = 0; i < 20; i++) {
+    int64_t id, seq;
+    bool existing;
+    if (rl_store_job_insert(w->store, &spec, NULL, NULL, 1000, &id, &existing, &why) == 0 &&
+        rl_store_event_append(w->store, id, "progress", "{}", &seq, &why) == 0 && seq == 2)
+      w->writes++;
+  }
+  return NULL;
+}
+
+static void *read_jobs(void *context) {
+  worker *w = context;
+  rl_error why;
+  for (int i = 0; i < 40; i++) {
+    rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+    const char *text;
+    rl_jobs_counts counts;
+    if (rl_store_query(w->store, RL_QUERY_JOBS, NULL, 0, &cursor, &why) < 0) continue;
+    int more;
+    while ((more = rl_cursor_next(cursor, &text, &why)) > 0) {
+    }
+    if (more == 0 && rl_store_jobs_count(w->store, &counts, &why) == 0) w->writes++;
+  }
+  return NULL;
+}
+
+static void many_threads(void **state) {
+  fixture *f = *state;
+  pthread_t threads[8];
+  worker workers[8];
+  for (int i = 0; i < 8; i++) {
+    workers[i] = (worker){.store = f->store};
+    assert_int_equal(pthread_create(&threads[i], NULL, i < 4 ? write_jobs : read_jobs, &workers[i]), 0);
+  }
+  for (int i = 0; i < 8; i++) {
+    pthread_join(threads[i], NULL);
+    assert_int_equal(workers[i].writes, i < 4 ? 20 : 40);
+  }
+  rl_jobs_counts counts;
+  GOOD(rl_store_jobs_count(f->store, &counts, &err));
+  assert_int_equal(counts.queued, 80);
+}
+
+#define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH_STORE(results), WITH_STORE(median_of_an_even_count), WITH_STORE(comparison), WITH_STORE(without_a_baseline_there_is_no_comparison),
+      WITH_STORE(kernels), WITH_STORE(timeline), WITH_STORE(history), WITH_STORE(jobs), WITH_STORE(views_answer_the_shell),
+      WITH_STORE(statements_use_indices), WITH_STORE(wrong_parameters_are_refused), WITH_STORE(cursor_keeps_its_snapshot),
+      WITH_STORE(readers_are_bounded), WITH_STORE(many_threads)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
