@@ -152,8 +152,9 @@ int rl_config_read(FILE *stream, const char *source, rl_config *config, rl_error
   rl_error ignored;
   reading in = {.stream = stream, .config = &changed, .source = source, .err = err != NULL ? err : &ignored};
   int rc = ini_parse_stream(next_line, &in, take_pair, &in);
+  if (rc != 0 && (!in.failed || rc < in.line)) /* inih stumbled, and before anything that we refused */
+    return rl_fail(err, RL_INPUT, 0, "%s:%d: not a [section], a comment or name = value", source, rc);
   if (in.failed) return -1;
-  if (rc != 0) return rl_fail(err, RL_INPUT, 0, "%s:%d: not a [section], a comment or name = value", source, rc);
   *config = changed;
   return 0;
 }

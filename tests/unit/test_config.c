@@ -1,0 +1,157 @@
+/* config: file, environment and options over the defaults, and errors that name their place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+
+static const char *write_file(const char *text) {
+  static char path[64];
+  snprintf(path, sizeof path, "/tmp/rooflined-config-XXXXXX");
+  int descriptor = mkstemp(path);
+  assert_true(descriptor >= 0);
+  assert_int_equal(write(descriptor, text, strlen(text)), strlen(text));
+  close(descriptor);
+  return path;
+}
+
+static int load(const char *text, rl_config *config, rl_error *err) {
+  const char *path = write_file(text);
+  int rc = rl_config_load(path, NULL, 0, config, err);
+  unlink(path);
+  return rc;
+}
+
+static void later_sources_win(void **state) {
+  (void)state;
+  const char *path = write_file("; a comment\n[rooflined]\nport = 1111\nqueue_limit=7\nthreads = 3\nbehind_proxy = yes\n");
+  const char *const overrides[] = {"threads=5", "devices=cpu,gpu0"};
+  rl_config config;
+  rl_error err = {0};
+  setenv("ROOFLINED_QUEUE_LIMIT", "8", 1);
+  setenv("ROOFLINED_THREADS", "4", 1);
+  int rc = rl_config_load(path, overrides, 2, &config, &err);
+  unsetenv("ROOFLINED_QUEUE_LIMIT");
+  unsetenv("ROOFLINED_THREADS");
+  unlink(path);
+  if (rc < 0) fail_msg("%s", err.message);
+  assert_int_equal(config.port, 1111);      /* the file */
+  assert_int_equal(config.queue_limit, 8);  /* the environment over the file */
+  assert_int_equal(config.threads, 5);      /* the option over both */
+  assert_string_equal(config.devices, "cpu,gpu0");
+  assert_true(config.behind_proxy && !config.require_token);
+  assert_int_equal(config.body_limit_bytes, 1 << 20); /* the default */
+  assert_string_equal(config.address, "127.0.0.1");
+}
+
+static void the_state_folder_has_a_default(void **state) {
+  (void)state;
+  rl_config config;
+  rl_error err;
+  unsetenv("STATE_DIRECTORY");
+  unsetenv("XDG_STATE_HOME");
+  setenv("HOME", "/home/someone", 1);
+  assert_int_equal(load("", &config, &err), 0);
+  assert_string_equal(config.state, "/home/someone/.local/state/rooflined");
+  setenv("XDG_STATE_HOME", "/states", 1);
+  assert_int_equal(load("", &config, &err), 0);
+  assert_string_equal(config.state, "/states/rooflined");
+  setenv("STATE_DIRECTORY", "/var/lib/rooflined", 1);
+  assert_int_equal(load("", &config, &err), 0);
+  assert_string_equal(config.state, "/var/lib/rooflined");
+  assert_int_equal(load("[rooflined]\nstate = /elsewhere\n", &config, &err), 0);
+  assert_string_equal(config.state, "/elsewhere");
+}
+
+static void mistakes_name_their_line(void **state) {
+  (void)state;
+  char longer[1200];
+  memset(longer, 'x', sizeof longer - 1);
+  memcpy(longer, "[rooflined]\nstate=", 18);
+  longer[sizeof longer - 1] = '\0';
+  const struct { const char *text, *place, *word; } cases[] = {
+      {"[rooflined]\nport = 99999\n", ":2", "port"},
+      {"[rooflined]\n\nport = 12x\n", ":3", "port"},
+      {"[rooflined]\nport =\n", ":2", "port"},
+      {"[rooflined]\nport = 99999999999999999999\n", ":2", "port"},
+      {"[rooflined]\npotr = 1\n", ":2", "potr"},
+      {"[other]\nport = 1\n", ":2", "other"},
+      {"port = 1\n", ":1", "rooflined"},
+      {"[rooflined]\nport = 1\nport = 2\n", ":3", "twice"},
+      {"[rooflined]\nnonsense\n", ":2", "name = value"},
+      {"[rooflined\nport = 1\n", ":1", "section"},
+      {"[rooflined]\nbehind_proxy = perhaps\n", ":2", "behind_proxy"},
+      {"[rooflined]\nlog_level = loud\n", ":2", "log_level"},
+      {longer, ":2", "longer"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_config config = {.port = 42};
+    rl_error err = {0};
+    if (load(cases[i].text, &config, &err) != -1) fail_msg("accepted: %s", cases[i].text);
+    if (strstr(err.message, cases[i].place) == NULL || strstr(err.message, cases[i].word) == NULL)
+      fail_msg("\"%s\" does not name %s and %s", err.message, cases[i].place, cases[i].word);
+    assert_int_equal(config.port, 42);
+  }
+}
+
+static void values_are_checked_as_a_whole(void **state) {
+  (void)state;
+  static const char *const wrong[] = {"[rooflined]\naddress = nowhere\n", "[rooflined]\ntls_key = /k\n"};
+  rl_config config;
+  rl_error err;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(load(wrong[i], &config, &err), -1);
+  assert_int_equal(rl_config_load("/nonexistent/rooflined.conf", NULL, 0, &config, &err), -1);
+  assert_non_null(strstr(err.message, "/nonexistent/rooflined.conf"));
+  setenv("ROOFLINED_PORT", "x", 1);
+  assert_int_equal(load("", &config, &err), -1);
+  assert_non_null(strstr(err.message, "ROOFLINED_PORT"));
+  unsetenv("ROOFLINED_PORT");
+}
+
+static void loopback_is_known(void **state) {
+  (void)state;
+  static const struct { const char *address; bool loopback; } cases[] = {
+      {"127.0.0.1", true}, {"127.9.9.9", true}, {"::1", true}, {"0.0.0.0", false}, {"10.0.0.1", false}, {"::", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_config config = {0};
+    strcpy(config.address, cases[i].address);
+    assert_int_equal(rl_config_loopback(&config), cases[i].loopback);
+  }
+}
+
+static void what_is_printed_reads_back(void **state) {
+  (void)state;
+  rl_config first, second;
+  rl_error err = {0};
+  char *text = NULL;
+  size_t size = 0;
+  memset(&first, 0, sizeof first);
+  memset(&second, 0, sizeof second);
+  assert_int_equal(load("[rooflined]\nport=1\nmnist_dir=/a b\nrequire_token=true\njob_days=9\n", &first, &err), 0);
+  FILE *out = open_memstream(&text, &size);
+  rl_config_print(&first, out);
+  fclose(out);
+  if (load(text, &second, &err) < 0) fail_msg("%s", err.message);
+  for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++)
+    assert_memory_equal((char *)&first + key->offset, (char *)&second + key->offset, key->size);
+  free(text);
+}
+
+int main(void) {
+  for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++) {
+    char name[64];
+    snprintf(name, sizeof name, "ROOFLINED_%s", key->name);
+    for (char *c = name; *c != '\0'; c++)
+      if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+    unsetenv(name);
+  }
+  const struct CMUnitTest tests[] = {cmocka_unit_test(later_sources_win),        cmocka_unit_test(the_state_folder_has_a_default),
+                                     cmocka_unit_test(mistakes_name_their_line), cmocka_unit_test(values_are_checked_as_a_whole),
+                                     cmocka_unit_test(loopback_is_known),        cmocka_unit_test(what_is_printed_reads_back)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

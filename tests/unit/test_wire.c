@@ -1,0 +1,282 @@
+/* wire: whole frames get through in whatever pieces they come, and broken ones are named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "workers/wire.h"
+
+typedef struct line { /* a pipe with a reader at its end */
+  int in, out;
+  rl_frame_reader *reader;
+} line;
+
+static line open_line(void) {
+  int ends[2];
+  assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+  fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+  return (line){.in = ends[1], .out = ends[0], .reader = rl_frame_reader_new(ends[0])};
+}
+
+static void close_line(line *at) {
+  if (at->in >= 0) close(at->in);
+  close(at->out);
+  rl_frame_reader_free(at->reader);
+}
+
+static void header(unsigned char bytes[RL_WIRE_HEADER], int version, int type, uint32_t length) {
+  memcpy(bytes, (unsigned char[]){'R', 'L', 'F', 'W', (unsigned char)version, (unsigned char)type, 0, 0}, 8);
+  memcpy(bytes + 8, &length, 4);
+}
+
+static rl_records sample(void) {
+  rl_records records = {.have_facts = true};
+  rl_error err;
+  rl_epoch epoch = {.epoch = 3, .warmup = true, .device_ms = 1.5, .host_ms = 2.5, .power_w = NAN, .unavailable = "{\"power_w\":\"no sensor\"}"};
+  rl_kernel kernel = {.ordinal = 2, .launch = "conv1_forward", .name = "void k<1>(float*)", .launches = 938, .grid_x = 7, .median_us = 3.25};
+  rl_kernel_metric metric = {.ordinal = 2, .metric = "sm__throughput", .value = NAN, .reason = "refused"};
+  strcpy(records.facts.engine, "blas");
+  strcpy(records.facts.device_facts, "{\"name\":\"cpu\",\"cores\":2}");
+  records.facts.floor_operations = NAN;
+  records.facts.parameters = 315146;
+  assert_int_equal(rl_records_add_epoch(&records, &epoch, &err), 0);
+  assert_int_equal(rl_records_add_kernel(&records, &kernel, &err), 0);
+  assert_int_equal(rl_records_add_metric(&records, &metric, &err), 0);
+  assert_int_equal(rl_records_measure(&records, "wait_ms", 0.1, NULL, &err), 0);
+  assert_int_equal(rl_records_add_name(&records, "first", 5, &err), 0);
+  assert_int_equal(rl_records_add_name(&records, "second", 6, &err), 0);
+  for (uint32_t i = 0; i < 3; i++) {
+    rl_activity_row row = {.start_ns = i, .end_ns = i + 10, .kind = RL_ACTIVITY_SPAN, .name = i % 2, .bytes = 1ull << 40};
+    assert_int_equal(rl_records_add_rows(&records, &row, 1, &err), 0);
+  }
+  return records;
+}
+
+static void records_survive_the_trip(void **state) {
+  (void)state;
+  line at = open_line();
+  rl_records sent = sample(), got = {0};
+  rl_error err = {0};
+  rl_frame frame;
+  assert_int_equal(rl_records_send(at.in, &sent, &err), 0);
+  assert_int_equal(rl_frame_write(at.in, RL_FRAME_DONE, NULL, 0, &err), 0);
+  int rc;
+  do {
+    assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), 0);
+    rc = rl_frame_collect(&frame, &got, &err);
+    if (rc < 0) fail_msg("%s", err.message);
+  } while (rc == 1);
+  assert_int_equal(frame.type, RL_FRAME_DONE);
+  assert_true(got.have_facts && got.epoch_count == 1 && got.kernel_count == 1 && got.metric_count == 1);
+  assert_string_equal(got.facts.engine, "blas");
+  assert_string_equal(got.facts.device_facts, sent.facts.device_facts);
+  assert_true(isnan(got.facts.floor_operations) && got.facts.parameters == 315146);
+  assert_true(got.epochs[0].warmup && got.epochs[0].device_ms == 1.5 && isnan(got.epochs[0].power_w));
+  assert_string_equal(got.epochs[0].unavailable, sent.epochs[0].unavailable);
+  assert_string_equal(got.kernels[0].name, "void k<1>(float*)");
+  assert_true(got.kernels[0].median_us == 3.25 && got.kernels[0].grid_x == 7);
+  assert_string_equal(got.metrics[0].reason, "refused");
+  assert_string_equal(got.names[1], "second");
+  assert_int_equal(got.row_count, 3);
+  assert_memory_equal(got.rows, sent.rows, 3 * sizeof *sent.rows);
+  rl_records_clear(&sent);
+  rl_records_clear(&got);
+  close_line(&at);
+}
+
+static void frames_come_in_any_pieces(void **state) {
+  (void)state;
+  line from = open_line(), to = open_line();
+  rl_error err;
+  rl_frame frame;
+  rl_request request = {.workload = "mnist_cnn", .params = "{\"epochs\":2}", .pass = RL_PASS_COUNTERS}, got = {0};
+  for (int i = 0; i < 3; i++) assert_int_equal(rl_message_write(from.in, RL_FRAME_REQUEST, rl_request_fields, &request, &err), 0);
+  assert_int_equal(rl_frame_write(from.in, RL_FRAME_CANCEL, NULL, 0, &err), 0);
+  unsigned char bytes[4096];
+  ssize_t size = read(from.out, bytes, sizeof bytes);
+  int whole = 0;
+  for (ssize_t i = 0; i < size; i++) {
+    assert_int_equal(write(to.in, bytes + i, 1), 1);
+    if (rl_frame_read(to.reader, 0, &frame, &err) < 0) {
+      assert_int_equal(err.code, RL_WIRE_TIMEOUT);
+      continue;
+    }
+    whole++;
+    if (whole == 4) break;
+    assert_int_equal(frame.type, RL_FRAME_REQUEST);
+    assert_int_equal(frame.payload[frame.length], 0);
+    assert_int_equal(rl_fields_parse(rl_request_fields, (const char *)frame.payload, frame.length, &got, sizeof got, &err), 0);
+    assert_string_equal(got.params, request.params);
+    assert_int_equal(got.pass, RL_PASS_COUNTERS);
+  }
+  assert_int_equal(whole, 4);
+  assert_int_equal(frame.type, RL_FRAME_CANCEL);
+  /* all at once: the NUL behind one payload must not eat the next header */
+  assert_int_equal(write(to.in, bytes, (size_t)size), size);
+  for (int i = 0; i < 4; i++) assert_int_equal(rl_frame_read(to.reader, 0, &frame, &err), 0);
+  close_line(&from);
+  close_line(&to);
+}
+
+static void *write_rows(void *argument) {
+  rl_error err;
+  static unsigned char rows[RL_WIRE_BULK_MAX / sizeof(rl_activity_row) * sizeof(rl_activity_row)];
+  memset(rows, 7, sizeof rows);
+  int *descriptor = argument;
+  fcntl(*descriptor, F_SETFL, O_NONBLOCK);
+  for (int i = 0; i < 2; i++)
+    if (rl_frame_write(*descriptor, RL_FRAME_ROWS, rows, sizeof rows, &err) < 0) return argument;
+  return NULL;
+}
+
+static void the_largest_frame_passes_a_full_pipe(void **state) {
+  (void)state;
+  line at = open_line();
+  pthread_t thread;
+  rl_frame frame;
+  rl_error err;
+  void *failed;
+  assert_int_equal(pthread_create(&thread, NULL, write_rows, &at.in), 0);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(rl_frame_read(at.reader, 10000, &frame, &err), 0);
+    assert_int_equal(frame.length, RL_WIRE_BULK_MAX / sizeof(rl_activity_row) * sizeof(rl_activity_row));
+    assert_int_equal(frame.payload[0], 7);
+    assert_int_equal(frame.payload[frame.length - 1], 7);
+  }
+  pthread_join(thread, &failed);
+  assert_null(failed);
+  close_line(&at);
+}
+
+static void broken_headers_are_named(void **state) {
+  (void)state;
+  static const struct { int version, type; uint32_t length; rl_wire_code code; } cases[] = {
+      {2, RL_FRAME_DONE, 0, RL_WIRE_BAD_VERSION},
+      {1, 0, 0, RL_WIRE_TYPE},
+      {1, RL_FRAME_TYPES, 0, RL_WIRE_TYPE},
+      {1, 255, 0, RL_WIRE_TYPE},
+      {1, RL_FRAME_DONE, 1, RL_WIRE_TOO_LARGE},
+      {1, RL_FRAME_EPOCH, RL_WIRE_CONTROL_MAX + 1, RL_WIRE_TOO_LARGE},
+      {1, RL_FRAME_ROWS, RL_WIRE_BULK_MAX + 1, RL_WIRE_TOO_LARGE},
+      {1, RL_FRAME_ROWS, UINT32_MAX, RL_WIRE_TOO_LARGE},
+      {1, RL_FRAME_EPOCH, 0, RL_WIRE_PAYLOAD},
+      {1, RL_FRAME_NAME, 0, RL_WIRE_PAYLOAD},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    unsigned char bytes[RL_WIRE_HEADER];
+    rl_frame frame;
+    rl_error err;
+    header(bytes, cases[i].version, cases[i].type, cases[i].length);
+    assert_int_equal(rl_frame_decode(bytes, sizeof bytes, &frame, &err), -1);
+    assert_int_equal(err.domain, RL_WIRE);
+    assert_int_equal(err.code, cases[i].code);
+  }
+  unsigned char text[] = "printf from device code", reserved[RL_WIRE_HEADER];
+  rl_frame frame;
+  rl_error err;
+  assert_int_equal(rl_frame_decode(text, sizeof text, &frame, &err), -1);
+  assert_int_equal(err.code, RL_WIRE_MAGIC);
+  header(reserved, 1, RL_FRAME_DONE, 0);
+  reserved[7] = 1;
+  assert_int_equal(rl_frame_decode(reserved, sizeof reserved, &frame, &err), -1);
+  assert_int_equal(rl_frame_decode(reserved, RL_WIRE_HEADER - 1, &frame, &err), 0);
+}
+
+static void an_end_of_file_is_told_from_a_cut(void **state) {
+  (void)state;
+  static const struct { size_t bytes; rl_wire_code code; } cases[] = {{0, RL_WIRE_CLOSED}, {5, RL_WIRE_TRUNCATED}, {14, RL_WIRE_TRUNCATED}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    line at = open_line();
+    unsigned char bytes[16] = {0};
+    rl_frame frame;
+    rl_error err;
+    header(bytes, 1, RL_FRAME_NAME, 4);
+    assert_int_equal(write(at.in, bytes, cases[i].bytes), cases[i].bytes);
+    assert_int_equal(rl_frame_read(at.reader, 20, &frame, &err), -1);
+    assert_int_equal(err.code, RL_WIRE_TIMEOUT);
+    close(at.in);
+    at.in = -1;
+    assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), -1);
+    assert_int_equal(err.code, cases[i].code);
+    close_line(&at);
+  }
+}
+
+static int collect_text(rl_frame_type type, const char *text, size_t length, rl_records *records, rl_error *err) {
+  rl_frame frame = {.type = type, .length = (uint32_t)length, .payload = (const unsigned char *)text};
+  return rl_frame_collect(&frame, records, err);
+}
+
+static void broken_records_are_refused(void **state) {
+  (void)state;
+  rl_records records = {0};
+  rl_error err;
+  static const struct { rl_frame_type type; const char *text; } cases[] = {
+      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1}"},                                   /* no reason */
+      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1,\"reason\":\"\",\"more\":1}"},
+      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":\"1\",\"reason\":\"\"}"},
+      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1,\"reason\":\"\"} "  "x"},
+      {RL_FRAME_EPOCH, "{}"},
+      {RL_FRAME_KERNEL, "[]"},
+      {RL_FRAME_FACTS, "{"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(collect_text(cases[i].type, cases[i].text, strlen(cases[i].text), &records, &err), -1);
+    assert_int_equal(err.domain, RL_WIRE);
+    assert_int_equal(err.code, RL_WIRE_PAYLOAD);
+  }
+  assert_int_equal(collect_text(RL_FRAME_NAME, "a\0b", 3, &records, &err), -1);
+  assert_int_equal(collect_text(RL_FRAME_NAME, "kernel", 6, &records, &err), 1);
+  rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .name = 0};
+  assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), 1);
+  assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row - 1, &records, &err), -1);
+  row.name = 1; /* of a name that did not come */
+  assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
+  row = (rl_activity_row){.kind = RL_ACTIVITY_KINDS};
+  assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
+  assert_int_equal(records.row_count, 1);
+  assert_int_equal(collect_text(RL_FRAME_PROGRESS, "{}", 2, &records, &err), 0);
+  rl_records_clear(&records);
+}
+
+static void a_message_with_line_ends_still_arrives(void **state) {
+  (void)state;
+  line at = open_line();
+  rl_failure failure = {.domain = "cuda", .code = 700, .message = "an illegal\nmemory access\twas \"met\""}, got = {0};
+  rl_frame frame;
+  rl_error err;
+  assert_int_equal(rl_message_write(at.in, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
+  assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), 0);
+  assert_int_equal(rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &got, sizeof got, &err), 0);
+  assert_string_equal(got.message, "an illegal memory access was \"met\"");
+  close_line(&at);
+}
+
+static void a_closed_pipe_is_an_error_not_a_signal(void **state) {
+  (void)state;
+  line at = open_line();
+  rl_error err;
+  close(at.out);
+  at.out = dup(at.in);
+  assert_int_equal(rl_frame_write(at.in, RL_FRAME_CANCEL, NULL, 0, &err), -1);
+  assert_int_equal(err.code, RL_WIRE_CLOSED);
+  assert_int_equal(rl_frame_write(at.in, RL_FRAME_ROWS, "", 0, &err), -1);
+  close_line(&at);
+}
+
+int main(void) {
+  signal(SIGPIPE, SIG_IGN);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(records_survive_the_trip),         cmocka_unit_test(frames_come_in_any_pieces),
+      cmocka_unit_test(the_largest_frame_passes_a_full_pipe), cmocka_unit_test(broken_headers_are_named),
+      cmocka_unit_test(an_end_of_file_is_told_from_a_cut), cmocka_unit_test(broken_records_are_refused),
+      cmocka_unit_test(a_message_with_line_ends_still_arrives), cmocka_unit_test(a_closed_pipe_is_an_error_not_a_signal)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
