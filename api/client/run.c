@@ -20,6 +20,6 @@ int rl_command_run(rl_cli *cli, rl_error *err) {
   rl_auto(rl_json_free) cJSON *job = cJSON_Parse(answer.data != NULL ? answer.data : "");
   double id = rl_json_number(job, "id");
   if (isnan(id)) return rl_fail(err, RL_HTTP, 0, "the daemon took the job but did not say its number");
-  if (!cli->json) fprintf(stderr, "job %.0f on %s: %s/job.html?id=%.0f\n", id, rl_json_text(job, "device"), cli->url, id);
+  if (!cli->json) fprintf(stderr, "job %.0f: %s/job.html?id=%.0f\n", id, cli->url, id);
   return rl_follow(cli, (long long)id, err);
 }

@@ -1,0 +1,210 @@
+// One job: live progress while it runs, then the comparison, its epochs, kernels, measurements and where every number is from.
+import { all, finalStates, get, listen, remove, shareDone } from '/lib/api.js';
+import { drawEpochs } from '/lib/epochs.js';
+import { bar, find, make, numberCell, stateBadge } from '/lib/dom.js';
+import { drawKernels } from '/lib/kernels.js';
+import * as show from '/lib/format.js';
+
+const id = Number(new URLSearchParams(location.search).get('id'));
+let stopListening = null;
+let variant = '';
+
+const key = (index) => make('span', { class: `key run-${index % 4}`, 'aria-hidden': 'true' });
+
+/* --- head and progress -------------------------------------------------------------------------------------------- */
+
+function drawHead(job) {
+  document.title = `Job ${job.id} ${job.state} · rooflined`;
+  find('job-title').textContent = `Job ${job.id}`;
+  find('job-state').replaceChildren(stateBadge(job.state));
+  find('cancel').hidden = finalStates.includes(job.state);
+  const took = show.duration(show.between(job.started_at, job.finished_at));
+  find('job-facts').textContent = [job.runs[0]?.workload, `on ${job.device}`, `created ${show.instant(job.created_at)}`,
+    took ? `took ${took}` : null].filter(Boolean).join(' · ');
+  drawProblem(job.problem ? { title: job.state === 'failed' ? 'The job failed' : 'Problem', message: job.problem.message,
+    detail: `${job.problem.domain} ${job.problem.code}` } : null);
+  const running = job.runs.flatMap((run) => run.passes.map((pass) => ({ ...pass, variant: run.variant }))).find((pass) => pass.state === 'running');
+  variant = running?.variant ?? variant;
+  find('live').hidden = job.state !== 'running';
+}
+
+function drawProblem(problem) {
+  find('problem').hidden = problem === null;
+  if (problem === null) return;
+  find('problem').replaceChildren(make('strong', {}, problem.title), make('p', {}, problem.message),
+    problem.detail ? make('p', { class: 'quiet mono' }, problem.detail) : '');
+}
+
+const liveNumbers = [
+  ['Loss', 'train_loss', show.loss], ['Images/s', 'images_per_s', show.count], ['Test accuracy', 'test_accuracy_ratio', show.percent],
+];
+
+function drawProgress(data) {
+  const share = shareDone(data);
+  find('live').hidden = false;
+  find('live-what').textContent = `${variant} · ${data.pass} pass · ${data.phase}${data.epoch >= 0 ? ` ${data.epoch + 1} of ${data.epochs}` : ''}`;
+  find('live-eta').textContent = data.eta_s === null ? '' : `about ${show.duration(data.eta_s)} left in this pass`;
+  if (share === null) find('live-bar').removeAttribute('value');
+  else find('live-bar').value = share;
+  find('live-numbers').replaceChildren(...liveNumbers.filter(([, field]) => data[field] !== null)
+    .map(([label, field, write]) => make('div', {}, make('dt', {}, label), make('dd', {}, write(data[field])))));
+}
+
+/* --- comparison ---------------------------------------------------------------------------------------------------- */
+
+const compared = [
+  { label: 'Epoch time, median', field: 'epoch_ms_median', write: show.ms, ratio: 'speedup_ratio', ratioText: (text) => `${text} speed-up` },
+  { label: 'Epoch time, min', field: 'epoch_ms_min', write: show.ms, ratio: 'speedup_min_ratio', ratioText: (text) => `${text} speed-up` },
+  { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${show.count(value)} /s` },
+  { label: 'Peak memory', field: 'peak_memory_bytes', write: show.bytes, ratio: 'peak_memory_ratio', ratioText: (text) => `${text} of it` },
+  { label: 'Test accuracy', field: 'test_accuracy_ratio', write: show.percent, ratio: 'test_accuracy_difference_ratio', ratioWrite: show.points },
+  { label: 'Launches per step', field: 'launches_per_step', write: show.count },
+];
+
+function barCard(metric, runs, pairs) {
+  const values = runs.map((run) => run.summary[metric.field]);
+  const largest = Math.max(...values.filter((value) => value !== null), 0);
+  const ratios = metric.ratio ? pairs.map((pair) => {
+    const text = (metric.ratioWrite || show.times)(pair[metric.ratio]);
+    return text === null ? null : `${pair.candidate.variant} ${metric.ratioText ? metric.ratioText(text) : text}`;
+  }).filter(Boolean) : [];
+  return make('div', { class: 'panel' }, make('h3', {}, metric.label, make('span', {}, ratios.join(' · '))),
+    ...runs.map((run, index) => {
+      const value = values[index];
+      const text = metric.write(value);
+      const track = make('span', { class: 'track' });
+      if (text !== null && largest > 0) track.append(bar('fill', value / largest));
+      track.firstChild?.style.setProperty('display', 'block');
+      return make('div', { class: `bar run-${index % 4}` }, make('span', {}, run.variant), track,
+        text === null ? make('span', { class: 'value null', title: run.summary.unavailable?.[metric.field] || 'not measured yet' }, '—')
+          : make('span', { class: 'value' }, text));
+    }));
+}
+
+function verdictOf(pairs) {
+  return pairs.map((pair) => {
+    const ratio = pair.speedup_ratio;
+    const [from, to] = [pair.baseline.variant.toUpperCase(), pair.candidate.variant.toUpperCase()];
+    if (ratio === null) return `${to} can’t be compared with ${from} yet: ${pair.unavailable?.speedup_ratio || 'not measured'}.`;
+    const speed = ratio >= 1 ? `${ratio.toFixed(2)} times as fast as` : `slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long as`;
+    const accuracy = show.points(pair.test_accuracy_difference_ratio);
+    const memory = show.percent(pair.peak_memory_ratio);
+    return ratio >= 1
+      ? `${to} is ${speed} ${from}${memory ? `, with ${Math.round(pair.peak_memory_ratio * 100)} % of its memory` : ''}${accuracy ? ` and ${accuracy} test accuracy` : ''}.`
+      : `${to} is ${speed} ${from}${accuracy ? `, with ${accuracy} test accuracy` : ''}.`;
+  }).join(' ');
+}
+
+function reasonsOf(runs) {
+  return runs.flatMap((run) => [
+    ...Object.entries(run.summary.unavailable || {}).map(([field, reason]) => make('li', {}, `${run.variant}, ${field}: ${reason}`)),
+    ...run.passes.filter((pass) => pass.state === 'unavailable').map((pass) => make('li', {}, `${run.variant}, ${pass.pass} pass: ${pass.reason}`)),
+    ...run.epochs.filter((epoch) => epoch.suspect).map((epoch) => make('li', { class: 'bad' }, `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`)),
+  ]);
+}
+
+function drawComparison(runs, pairs) {
+  const measured = runs.filter((run) => run.summary.epochs > 0);
+  find('comparison').hidden = measured.length === 0;
+  if (measured.length === 0) return;
+  const first = measured[0];
+  find('verdict').textContent = verdictOf(pairs);
+  find('bars').replaceChildren(...compared.map((metric) => barCard(metric, runs, pairs)));
+  find('reasons').replaceChildren(make('li', {}, `${first.dataset}${first.partial ? ' (part of it)' : ''} · engine ${first.engine} · batch ${first.params.batch_size} · ${first.summary.epochs} measured epochs`),
+    ...reasonsOf(runs));
+}
+
+/* --- measurements and provenance ------------------------------------------------------------------------------------ */
+
+function wideTable(table, runs, rows) {
+  table.replaceChildren(
+    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, ''), ...runs.map((run, index) => make('th', { scope: 'col' }, key(index), run.variant)))),
+    make('tbody', {}, ...rows));
+}
+
+function drawMeasurements(runs) {
+  const names = new Map();
+  for (const run of runs) for (const one of run.measurements) names.set(`${one.pass} ${one.name}`, one);
+  find('measurements').hidden = names.size === 0;
+  const rows = [...names.values()].map(({ pass, name }) => make('tr', {}, make('th', { scope: 'row' }, `${name} `, make('span', { class: 'quiet' }, pass)),
+    ...runs.map((run) => {
+      const one = run.measurements.find((other) => other.pass === pass && other.name === name);
+      return numberCell(show.byName(name, one?.value), one ? one.reason : 'this run has no such number');
+    })));
+  wideTable(find('measurement-table'), runs, rows);
+  for (const head of find('measurement-table').querySelectorAll('thead th + th')) head.className = 'n';
+}
+
+const textCell = (value) => (value === null || value === undefined || value === ''
+  ? make('td', { class: 'null', title: 'not known' }, '—')
+  : make('td', { class: 'wrap' }, typeof value === 'object' ? JSON.stringify(value) : String(value)));
+
+function drawProvenance(runs) {
+  const facts = [
+    ['engine', (run) => run.engine], ['dataset', (run) => run.dataset && `${run.dataset}${run.partial ? ' (part of it)' : ''}`],
+    ['dataset SHA-256', (run) => run.dataset_sha256], ['commit', (run) => run.commit],
+    ['deterministic', (run) => (run.deterministic === null ? null : run.deterministic ? 'yes' : `no: ${run.deterministic_note}`)],
+    ['images an epoch', (run) => show.count(run.images_per_epoch)], ['steps an epoch', (run) => show.count(run.steps_per_epoch)],
+    ['parameters', (run) => show.count(run.parameters)], ['least operations an epoch', (run) => show.plain(run.floor_operations)],
+    ['least bytes an epoch', (run) => show.bytes(run.floor_bytes)],
+    ['passes', (run) => run.passes.map((pass) => `${pass.pass}: ${pass.state}`).join(', ')],
+  ];
+  const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))].map((name) => [name, (run) => run.params?.[name]]);
+  const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map((name) => [`device ${name}`,
+    (run) => (typeof run.device?.[name] === 'number' ? show.byName(name, run.device[name]) : run.device?.[name])]);
+  find('provenance').hidden = runs.length === 0;
+  wideTable(find('provenance-table'), runs, [...facts, ...params, ...device].map(([label, of]) => make('tr', {},
+    make('th', { scope: 'row' }, label), ...runs.map((run) => textCell(of(run))))));
+}
+
+/* --- loading -------------------------------------------------------------------------------------------------------- */
+
+async function drawResults(job) {
+  const [results, comparison, kernels] = await Promise.all([get(`/jobs/${id}/results`), get(`/jobs/${id}/comparison`), all(`/jobs/${id}/kernels?limit=1000`)]);
+  const withFacts = results.runs.filter((run) => run.engine);
+  drawComparison(results.runs, comparison.items);
+  drawEpochs(results.runs);
+  drawKernels(results.runs, kernels);
+  drawMeasurements(results.runs);
+  drawProvenance(withFacts);
+  document.body.dataset.loaded = job.state;
+}
+
+async function refresh() {
+  const job = await get(`/jobs/${id}`);
+  drawHead(job);
+  await drawResults(job);
+  if (finalStates.includes(job.state)) {
+    stopListening?.();
+  } else {
+    stopListening ??= listen(id, (type, data) => {
+      if (type === 'progress') {
+        drawProgress(data);
+      } else {
+        if (data.variant) variant = data.variant;
+        guarded();
+      }
+    });
+  }
+}
+
+/** Refresh, one at a time; what goes wrong is shown and, while the daemon is away, tried again. */
+let refreshing = null;
+function guarded() {
+  refreshing = (refreshing ?? Promise.resolve()).then(refresh).catch((problem) => {
+    drawProblem({ title: problem.title || 'The page failed', message: problem.message });
+    if (problem.status === 0) setTimeout(guarded, 3000);
+    else if (problem.status === undefined) throw problem;
+  });
+  return refreshing;
+}
+
+find('cancel').addEventListener('click', async () => {
+  find('cancel').disabled = true;
+  await remove(`/jobs/${id}`).catch((problem) => drawProblem({ title: problem.title, message: problem.message }));
+  find('cancel').disabled = false;
+  guarded();
+});
+
+if (Number.isSafeInteger(id) && id > 0) guarded();
+else drawProblem({ title: 'Which job?', message: 'The address needs a job’s number, like job.html?id=1.' });

@@ -1,0 +1,65 @@
+// The epochs of a job's runs: two charts, and the same as a table for who can't see them.
+import uPlot from '/vendor/uPlot.esm.js';
+import { find, make, numberCell } from '/lib/dom.js';
+import * as show from '/lib/format.js';
+
+const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const charts = [];
+
+/** One line a run over the epochs; scale turns the field into what the axis shows. */
+function chart(holder, runs, field, scale) {
+  const last = Math.max(...runs.flatMap((run) => run.epochs.map((epoch) => epoch.epoch)), 0);
+  const x = Array.from({ length: last + 1 }, (_, epoch) => epoch);
+  const series = runs.map((run) => x.map((epoch) => {
+    const value = run.epochs.find((one) => one.epoch === epoch)?.[field];
+    return typeof value === 'number' ? value * scale : null;
+  }));
+  const axis = { stroke: token('--quiet'), grid: { stroke: token('--line'), width: 1 }, ticks: { stroke: token('--line'), width: 1 }, font: '12px system-ui' };
+  const options = {
+    width: Math.max(240, holder.clientWidth), height: 230, scales: { x: { time: false, range: [-0.3, last + 0.3] } },
+    cursor: { points: { size: 7 } },
+    axes: [{ ...axis, splits: () => x.filter((epoch) => x.length <= 12 || epoch % Math.ceil(x.length / 12) === 0), values: (_, ticks) => ticks.map(String) },
+      { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => (field === 'epoch_ms' ? show.count(tick) : String(+tick.toFixed(2)))) }],
+    series: [{ label: 'epoch' }, ...runs.map((run, index) => ({ label: run.variant, stroke: token(`--run-${index % 4}`), width: 2,
+      points: { show: true, size: 7, fill: token(`--run-${index % 4}`) }, value: (_, value) => (value === null ? '—' : show.plain(value)) }))],
+  };
+  holder.replaceChildren();
+  charts.push({ holder, plot: new uPlot(options, [x, ...series], holder) });
+}
+
+const columns = [
+  ['Time', 'epoch_ms', show.ms], ['Host time', 'host_ms', show.ms], ['Evaluation', 'evaluation_ms', show.ms], ['Images/s', 'images_per_s', show.count],
+  ['Train loss', 'train_loss', show.loss], ['Test loss', 'test_loss', show.loss], ['Test accuracy', 'test_accuracy_ratio', show.percent],
+  ['Loss scale', 'loss_scale', show.count], ['Skipped', 'skipped_steps', show.count], ['SM clock, MHz', 'sm_clock_after_mhz', show.count],
+  ['Power, W', 'power_w', show.plain],
+];
+
+function table(runs) {
+  const rows = runs.flatMap((run) => run.epochs.map((epoch) => make('tr', {}, make('th', { scope: 'row' }, `${run.variant} ${epoch.epoch}`),
+    make('td', {}, epoch.warmup ? 'warm-up' : epoch.suspect ? 'suspect' : 'measured'),
+    ...columns.map(([, field, write]) => numberCell(write(epoch[field]), epoch.unavailable?.[field])))));
+  find('epoch-table').replaceChildren(
+    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, 'Run, epoch'), make('th', { scope: 'col' }, 'Counts as'),
+      ...columns.map(([label]) => make('th', { scope: 'col', class: 'n' }, label)))),
+    make('tbody', {}, ...rows));
+}
+
+let drawn = [];
+function drawCharts() {
+  for (const { plot } of charts.splice(0)) plot.destroy();
+  chart(find('chart-time'), drawn, 'epoch_ms', 1);
+  chart(find('chart-accuracy'), drawn, 'test_accuracy_ratio', 100);
+}
+
+export function drawEpochs(runs) {
+  drawn = runs;
+  find('epochs').hidden = runs.every((run) => run.epochs.length === 0);
+  if (find('epochs').hidden) return;
+  drawCharts();
+  table(runs);
+}
+
+new ResizeObserver(() => {
+  for (const { holder, plot } of charts) plot.setSize({ width: Math.max(240, holder.clientWidth), height: 230 });
+}).observe(find('epochs'));
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { if (drawn.length > 0) drawCharts(); });

@@ -1,0 +1,60 @@
+// Numbers and instants for people. Every formatter answers null for what is not a number, so that the caller shows a dash
+// with its reason, never a zero.
+
+const known = (value) => typeof value === 'number' && Number.isFinite(value);
+const format = (write) => (value) => (known(value) ? write(value) : null);
+const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const group = (value) => grouped.format(value).replaceAll(',', '\u202f');
+
+/** Three significant digits or the whole number, whichever is longer. */
+function short(value) {
+  const size = Math.abs(value);
+  if (size >= 1000) return group(value);
+  return value.toFixed(size >= 100 ? 1 : size >= 1 ? 2 : 3);
+}
+
+export const count = format(group);
+export const plain = format((value) => {
+  if (Number.isInteger(value)) return group(value);
+  return Math.abs(value) < 1e-3 ? value.toExponential(2) : short(value);
+});
+export const ms = format((value) => (value < 10000 ? `${short(value)} ms` : `${(value / 1000).toFixed(2)} s`));
+export const us = format((value) => (value < 10000 ? `${short(value)} µs` : `${short(value / 1000)} ms`));
+export const percent = format((ratio) => `${(ratio * 100).toFixed(2)} %`);
+export const points = format((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(2)} pt`);
+export const times = format((ratio) => `${ratio.toFixed(2)}×`);
+export const loss = format((value) => value.toFixed(4));
+
+export const bytes = format((value) => {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  while (value >= 10240 && unit < units.length - 1 || (unit === 0 && value >= 1024)) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? group(value) : value.toFixed(1)} ${units[unit]}`;
+});
+
+export const duration = format((seconds) => {
+  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+});
+
+/** Seconds between two RFC 3339 instants; NaN when one is missing. */
+export const between = (from, to) => (from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : NaN);
+
+export const instant = (text) => (text
+  ? new Date(text).toLocaleString(undefined, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' })
+  : null);
+
+// What a field is, told from the unit that ends its name.
+const bySuffix = [
+  [/_bytes$/, bytes], [/_ms(_|$)/, ms], [/_us(_|$)/, us], [/_ns$/, format((value) => us(value / 1000))], [/_ratio$/, percent],
+  [/_pct$/, format((value) => `${value.toFixed(2)} %`)], [/_s$/, plain],
+];
+export function byName(name, value) {
+  const [, write] = bySuffix.find(([pattern]) => pattern.test(name)) || [null, plain];
+  return write(value);
+}
