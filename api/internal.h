@@ -15,6 +15,7 @@
 #include "api/server.h"
 #include "api/sessions.h"
 #include "base/fields.h"
+#include "embedded.h"
 
 enum { RL_BODY_NONE = 0, RL_BODY_CONFIGURED = -1 }; /* rl_route.body_limit besides bytes */
 
@@ -133,6 +134,8 @@ int rl_handle_file(rl_call *call, rl_error *err);
 
 /* Query tables of the routes, beside their handlers. */
 extern const rl_field rl_jobs_query[], rl_kernels_query[], rl_timeline_query[], rl_history_query[];
+
+extern const rl_embedded rl_openapi[]; /* schema/openapi.json */
 
 /* auth.c: -1 (RL_HTTP 401) when the route needs a token and none came. */
 int rl_call_authorize(rl_call *call, rl_error *err);

@@ -4,11 +4,9 @@
 
 #include "api/internal.h"
 #include "base/commit.h"
-#include "embedded.h"
 
 enum { DEVICES_MOST = 64 };
 
-extern const rl_embedded rl_openapi[];
 
 /* NULL when memory is out; *count of them. */
 static rl_device_state *devices(rl_server *server, int *count) {

@@ -1,0 +1,315 @@
+/* api: the parts that need no server: guards, cursors, ETags, event framing, problems, sessions, tokens, deadlines, the route
+ * table, and that schema/openapi.json says what the tables say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "api/guard.h"
+#include "api/internal.h"
+#include "api/token.h"
+
+
+static void hosts(void **state) {
+  (void)state;
+  static const struct { const char *host, *address, *local, *allowed; bool ours; } cases[] = {
+      {"localhost", "127.0.0.1", NULL, "", true},
+      {"LocalHost:8731", "127.0.0.1", NULL, "", true},
+      {"127.0.0.1:1", "127.0.0.1", NULL, "", true},
+      {"127.8.9.1", "127.0.0.1", NULL, "", true},
+      {"[::1]:8731", "127.0.0.1", NULL, "", true},
+      {"[0:0:0:0:0:0:0:1]", "127.0.0.1", NULL, "", true},
+      {"evil.example", "127.0.0.1", NULL, "", false},
+      {"evil.example:8731", "127.0.0.1", NULL, "", false},
+      {"localhost.evil.example", "127.0.0.1", NULL, "", false},
+      {"127.0.0.1.evil.example", "127.0.0.1", NULL, "", false},
+      {"10.0.0.5", "127.0.0.1", NULL, "", false},
+      {"10.0.0.5", "10.0.0.5", NULL, "", true},
+      {"10.0.0.5", "0.0.0.0", "10.0.0.5", "", true},
+      {"10.0.0.6", "0.0.0.0", "10.0.0.5", "", false},
+      {"gpu.lan", "127.0.0.1", NULL, "box, GPU.lan,other", true},
+      {"gpu", "127.0.0.1", NULL, "gpu.lan", false},
+      {"gpu.lan.evil", "127.0.0.1", NULL, "gpu.lan", false},
+      {"", "127.0.0.1", NULL, "", false},
+      {"localhost:", "127.0.0.1", NULL, "", false},
+      {"localhost:80x", "127.0.0.1", NULL, "", false},
+      {"localhost:123456", "127.0.0.1", NULL, "", false},
+      {"localhost/..", "127.0.0.1", NULL, "", false},
+      {"user@localhost", "127.0.0.1", NULL, "", false},
+      {"[::1", "127.0.0.1", NULL, "", false},
+      {"[::1]x", "127.0.0.1", NULL, "", false},
+      {NULL, "127.0.0.1", NULL, "", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (rl_guard_host(cases[i].host, cases[i].address, cases[i].local, cases[i].allowed) != cases[i].ours)
+      fail_msg("Host %s", cases[i].host != NULL ? cases[i].host : "(none)");
+}
+
+static void origins(void **state) {
+  (void)state;
+  assert_true(rl_guard_origin(NULL, "localhost:8731"));
+  assert_true(rl_guard_origin("http://localhost:8731", "localhost:8731"));
+  assert_true(rl_guard_origin("HTTPS://LOCALHOST", "localhost"));
+  assert_false(rl_guard_origin("http://localhost:3000", "localhost:8731"));
+  assert_false(rl_guard_origin("http://localhost:87310", "localhost:8731"));
+  assert_false(rl_guard_origin("http://evil.example", "localhost:8731"));
+  assert_false(rl_guard_origin("null", "localhost:8731"));
+  assert_false(rl_guard_origin("", "localhost:8731"));
+  assert_true(rl_guard_fetch_site(NULL) && rl_guard_fetch_site("same-origin") && rl_guard_fetch_site("none"));
+  assert_false(rl_guard_fetch_site("Cross-Site"));
+}
+
+static void cursors(void **state) {
+  (void)state;
+  char text[RL_CURSOR_SIZE];
+  int64_t id = -1;
+  rl_page_cursor_format('j', INT64_C(9007199254740992), text);
+  assert_true(rl_page_cursor_parse('j', text, &id));
+  assert_int_equal(id, INT64_C(9007199254740992));
+  static const char *const broken[] = {"", "j", "j0", "j-1", "j1x", "k1", "J1", "1", "j 1", "j9007199254740993",
+                                       "j99999999999999999"};
+  for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+    if (rl_page_cursor_parse('j', broken[i], &id)) fail_msg("cursor %s", broken[i]);
+}
+
+static void etags(void **state) {
+  (void)state;
+  char etag[RL_ETAG_SIZE], other[RL_ETAG_SIZE], list[256];
+  rl_etag_of("abc", 3, etag);
+  rl_etag_of("abd", 3, other);
+  assert_string_not_equal(etag, other);
+  assert_true(rl_etag_matches(etag, etag));
+  assert_true(rl_etag_matches("*", etag));
+  snprintf(list, sizeof list, "\"x,y\" , W/%s", etag);
+  assert_true(rl_etag_matches(list, etag));
+  snprintf(list, sizeof list, "\"x, %s\"", other);
+  assert_false(rl_etag_matches(list, etag));
+  assert_false(rl_etag_matches(other, etag));
+  assert_false(rl_etag_matches(NULL, etag));
+  assert_false(rl_etag_matches("\"unclosed", etag));
+  assert_true(rl_media_is_json("application/json") && rl_media_is_json("Application/JSON; charset=utf-8"));
+  assert_false(rl_media_is_json("application/jsonl") || rl_media_is_json("text/plain") || rl_media_is_json(NULL));
+}
+
+static void framing(void **state) {
+  (void)state;
+  char *text = rl_event_format(7, "state", "{\"state\":\"queued\"}");
+  assert_string_equal(text, "id: 7\nevent: state\ndata: {\"state\":\"queued\"}\n\n");
+  free(text);
+  text = rl_event_format(8, "x", "a\nb\r\nc\rd"); /* no line of data may become a field of its own */
+  assert_string_equal(text, "id: 8\nevent: x\ndata: a\ndata: b\ndata: c\ndata: d\n\n");
+  free(text);
+}
+
+static rl_problem problem_of(rl_domain domain, int code, const char *pointer) {
+  rl_error err = {.domain = domain, .code = code};
+  snprintf(err.pointer, sizeof err.pointer, "%s", pointer);
+  return rl_problem_of(&err, false);
+}
+
+static void problems(void **state) {
+  (void)state;
+  assert_int_equal(problem_of(RL_INPUT, 0, ""), RL_PROBLEM_BAD_JSON);
+  assert_int_equal(problem_of(RL_INPUT, 0, "/epochs"), RL_PROBLEM_INVALID_FIELD);
+  assert_int_equal(problem_of(RL_HTTP, 404, ""), RL_PROBLEM_NOT_FOUND);
+  assert_int_equal(problem_of(RL_HTTP, 400, ""), RL_PROBLEM_BAD_REQUEST);
+  assert_int_equal(problem_of(RL_HTTP, 418, ""), RL_PROBLEM_INTERNAL);
+  assert_int_equal(problem_of(RL_SQLITE, 13, ""), RL_PROBLEM_STORAGE_FULL);
+  assert_int_equal(problem_of(RL_SQLITE, 13 | 2 << 8, ""), RL_PROBLEM_STORAGE_FULL);
+  assert_int_equal(problem_of(RL_SQLITE, 11, ""), RL_PROBLEM_INTERNAL);
+  assert_int_equal(problem_of(RL_SYS, ENOSPC, ""), RL_PROBLEM_STORAGE_FULL);
+  assert_int_equal(problem_of(RL_CUDA, 700, ""), RL_PROBLEM_INTERNAL);
+  rl_error secret;
+  rl_fail(&secret, RL_SQLITE, 11, "no such table: secrets");
+  char *text = rl_problem_print(RL_PROBLEM_INTERNAL, &secret, false);
+  assert_null(strstr(text, "secrets")); /* what went wrong inside is for the log */
+  free(text);
+  rl_fail_at(&secret, "/limit", "limit must be a whole number");
+  text = rl_problem_print(rl_problem_of(&secret, true), &secret, true);
+  assert_non_null(strstr(text, "\"parameter\":\"limit\""));
+  assert_null(strstr(text, "pointer"));
+  free(text);
+}
+
+static void sessions_end(void **state) {
+  (void)state;
+  rl_sessions *sessions = rl_sessions_new();
+  char first[RL_SESSION_ID_SIZE], id[RL_SESSION_ID_SIZE];
+  int64_t now = 1000, lifetime = (int64_t)RL_SESSION_S * 1000000000;
+  rl_session_begin(sessions, now, first);
+  assert_true(rl_session_known(sessions, now, first));
+  assert_false(rl_session_known(sessions, now + lifetime, first));
+  assert_false(rl_session_known(sessions, now, ""));
+  assert_false(rl_session_known(sessions, now, "x"));
+  for (int i = 1; i < RL_SESSIONS_MAX; i++) rl_session_begin(sessions, now + i, id);
+  assert_true(rl_session_known(sessions, now, first));
+  rl_session_begin(sessions, now + RL_SESSIONS_MAX, id); /* one too many: the oldest goes */
+  assert_false(rl_session_known(sessions, now, first));
+  assert_true(rl_session_known(sessions, now, id));
+  rl_session_end(sessions, id);
+  assert_false(rl_session_known(sessions, now, id));
+  rl_sessions_free(sessions);
+}
+
+static void tokens(void **state) {
+  (void)state;
+  char token[RL_TOKEN_SIZE], other[RL_TOKEN_SIZE], hash[RL_TOKEN_HASH_SIZE], again[RL_TOKEN_HASH_SIZE];
+  rl_error err;
+  assert_int_equal(rl_token_make(token, &err), 0);
+  assert_int_equal(rl_token_make(other, &err), 0);
+  assert_int_equal(strlen(token), RL_TOKEN_SIZE - 1);
+  assert_string_not_equal(token, other);
+  assert_int_equal(rl_token_hash(token, hash, &err), 0);
+  assert_int_equal(rl_token_hash(token, again, &err), 0);
+  assert_string_equal(hash, again);
+  assert_null(strstr(hash, token));
+  /* BLAKE2b-256 of "abc": a changed function would lock everybody out. */
+  rl_token_hash("abc", hash, &err);
+  assert_string_equal(hash, "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
+}
+
+static void late_connections_are_shut(void **state) {
+  (void)state;
+  rl_connections *connections = rl_connections_new();
+  int late[2], early[2], never[2];
+  char byte;
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, late), 0);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, early), 0);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, never), 0);
+  rl_connection *first = rl_connection_add(connections, late[0], 100);
+  rl_connection *second = rl_connection_add(connections, early[0], 100);
+  rl_connection_add(connections, never[0], 0);
+  rl_connection_deadline(connections, second, 200);
+  rl_connections_sweep(connections, 150);
+  assert_int_equal(read(late[1], &byte, 1), 0);
+  assert_int_equal(read(early[1], &byte, 1), -1);
+  assert_int_equal(read(never[1], &byte, 1), -1);
+  assert_int_equal(rl_connections_open(connections), 3);
+  rl_connection_remove(connections, first);
+  assert_int_equal(rl_connections_open(connections), 2);
+  rl_connections_free(connections);
+  for (int i = 0; i < 2; i++) close(late[i]), close(early[i]), close(never[i]);
+}
+
+static void routes(void **state) {
+  (void)state;
+  int64_t id = 0;
+  char allow[64];
+  assert_string_equal(rl_route_find("GET", "/jobs/17/kernels", &id, allow, sizeof allow)->operation, "listKernels");
+  assert_int_equal(id, 17);
+  assert_string_equal(rl_route_find("HEAD", "/jobs", &id, allow, sizeof allow)->operation, "listJobs");
+  assert_string_equal(rl_route_find("GET", "/page.js", &id, allow, sizeof allow)->operation, "getFile");
+  assert_string_equal(rl_route_find("GET", "/jobs/x", &id, allow, sizeof allow)->operation, "getFile");
+  assert_null(rl_route_find("PUT", "/jobs", &id, allow, sizeof allow));
+  assert_string_equal(allow, "POST, GET, HEAD");
+  assert_null(rl_route_find("GET", "/login", &id, allow, sizeof allow));
+  assert_string_equal(allow, "POST");
+  assert_null(rl_route_find("POST", "/nowhere", &id, allow, sizeof allow));
+  assert_string_equal(allow, "");
+}
+
+/* --- the document against the tables ------------------------------------------------------------------------------- */
+
+static cJSON *document(void) {
+  rl_error err;
+  cJSON *parsed = rl_json_parse(rl_openapi->text, rl_openapi->size, &err);
+  if (parsed == NULL) fail_msg("openapi.json: %s", err.message);
+  return parsed;
+}
+
+static const cJSON *at(const cJSON *object, const char *first, const char *second) {
+  const cJSON *found = cJSON_GetObjectItemCaseSensitive(object, first);
+  return second != NULL ? cJSON_GetObjectItemCaseSensitive(found, second) : found;
+}
+
+static void same_query(const rl_route *route, const cJSON *operation) {
+  static const rl_field none[] = {{0}};
+  cJSON *schema = rl_fields_schema(route->query != NULL ? route->query : none);
+  cJSON *left = cJSON_GetObjectItem(schema, "properties");
+  const cJSON *parameter, *name;
+  cJSON_ArrayForEach(parameter, at(operation, "parameters", NULL)) {
+    if (cJSON_GetStringValue(at(parameter, "in", NULL)) == NULL ||
+        strcmp(cJSON_GetStringValue(at(parameter, "in", NULL)), "query") != 0)
+      continue;
+    const char *key = cJSON_GetStringValue(at(parameter, "name", NULL));
+    cJSON *property = cJSON_DetachItemFromObject(left, key);
+    if (property == NULL) fail_msg("%s: the table has no %s", route->operation, key);
+    cJSON *summary = cJSON_DetachItemFromObject(property, "description");
+    if (!cJSON_Compare(property, at(parameter, "schema", NULL), 1) ||
+        !cJSON_Compare(summary, at(parameter, "description", NULL), 1))
+      fail_msg("%s: %s differs: %s", route->operation, key, cJSON_PrintUnformatted(property));
+    bool required = false;
+    cJSON_ArrayForEach(name, at(schema, "required", NULL)) required |= strcmp(name->valuestring, key) == 0;
+    assert_int_equal(required, cJSON_IsTrue(at(parameter, "required", NULL)));
+    cJSON_Delete(property);
+    cJSON_Delete(summary);
+  }
+  if (left->child != NULL) fail_msg("%s: openapi.json lacks %s", route->operation, left->child->string);
+  cJSON_Delete(schema);
+}
+
+static void openapi_has_the_table(void **state) {
+  (void)state;
+  cJSON *openapi = document();
+  const cJSON *path, *operation;
+  int documented = 0, routed = 0;
+  for (const rl_route *route = rl_routes; route->method != NULL; route++, routed++) {
+    char method[16] = "";
+    for (size_t i = 0; route->method[i] != '\0'; i++) method[i] = (char)(route->method[i] | 0x20);
+    operation = at(at(openapi, "paths", route->path), method, NULL);
+    if (operation == NULL) fail_msg("openapi.json lacks %s %s", route->method, route->path);
+    assert_string_equal(cJSON_GetStringValue(at(operation, "operationId", NULL)), route->operation);
+    assert_string_equal(cJSON_GetStringValue(at(operation, "summary", NULL)), route->summary);
+    assert_int_equal(at(operation, "requestBody", NULL) != NULL, route->body_limit != RL_BODY_NONE);
+    assert_int_equal(at(operation, "security", NULL) != NULL, route->open);
+    same_query(route, operation);
+  }
+  cJSON_ArrayForEach(path, at(openapi, "paths", NULL)) documented += cJSON_GetArraySize(path);
+  assert_int_equal(documented, routed);
+  cJSON_Delete(openapi);
+}
+
+static void openapi_has_the_job_fields(void **state) {
+  (void)state;
+  cJSON *openapi = document(), *said = cJSON_Duplicate(at(at(openapi, "components", "schemas"), "TrainJob", NULL), 1);
+  cJSON *fields = rl_fields_schema(rl_job_kinds[0].fields);
+  cJSON_DeleteItemFromObject(said, "description");
+  if (!cJSON_Compare(said, fields, 1)) fail_msg("TrainJob should be %s", cJSON_PrintUnformatted(fields));
+  cJSON_Delete(fields);
+  cJSON_Delete(said);
+  cJSON_Delete(openapi);
+}
+
+static void openapi_has_the_problems(void **state) {
+  (void)state;
+  cJSON *openapi = document();
+  const cJSON *codes = at(at(at(at(openapi, "components", "schemas"), "Problem", "properties"), "code", NULL), "enum", NULL);
+  assert_int_equal(cJSON_GetArraySize(codes), RL_PROBLEMS);
+  for (int i = 0; i < RL_PROBLEMS; i++)
+    assert_string_equal(cJSON_GetArrayItem(codes, i)->valuestring, rl_problem_kinds[i].code);
+  cJSON_Delete(openapi);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(hosts),
+      cmocka_unit_test(origins),
+      cmocka_unit_test(cursors),
+      cmocka_unit_test(etags),
+      cmocka_unit_test(framing),
+      cmocka_unit_test(problems),
+      cmocka_unit_test(sessions_end),
+      cmocka_unit_test(tokens),
+      cmocka_unit_test(late_connections_are_shut),
+      cmocka_unit_test(routes),
+      cmocka_unit_test(openapi_has_the_table),
+      cmocka_unit_test(openapi_has_the_job_fields),
+      cmocka_unit_test(openapi_has_the_problems),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
