@@ -24,6 +24,8 @@ typedef struct rl_profiler_ops {
   /* Upper limit of resident warps over what a launch can have, from its resources (cuda_occupancy.h); NAN when not known. */
   double (*occupancy)(rl_profiler *profiler, const rl_activity_row *row);
   void (*close)(rl_profiler *profiler);
+  /* What the host saw of a launch while tracing, for a profiler that has no other source; NULL: not wanted. */
+  void (*span)(rl_profiler *profiler, const rl_span *span);
 } rl_profiler_ops;
 
 struct rl_profiler {
@@ -31,7 +33,7 @@ struct rl_profiler {
   rl_device *device;
 };
 
-/* CPU: in profiler_cpu.c. CUDA: the symbol that rooflined-cupti.so exports. Call before rl_device_open where the library
+/* CPU: in profiler_cpu.c. CUDA: profiler_module.c, which calls the symbol that rooflined-cupti.so exports. Call before rl_device_open where the library
  * must see the context being made. NULL and err when it can't be had. */
 rl_profiler *rl_profiler_open(int device_index, rl_error *err);
 typedef rl_profiler *(*rl_profiler_open_function)(int device_index, rl_error *err);

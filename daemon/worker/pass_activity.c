@@ -1,0 +1,172 @@
+/* What ran when: one iteration under the profiler, and the same without it for comparison. Then one step launch by launch in a trace of its own,
+ * from which the kernels of the first learn which launch they belong to.
+ *
+ *   perturbation_ratio   traced time / untraced time of the iteration
+ *   completeness_ratio   records of kernels, copies, sets (CPU: spans) / launches issued
+ *   device_busy_ratio    union of the work's intervals / traced time: what was seen
+ *   launch_gap_ratio     1 - union of the work's intervals / untraced time: the share of an undisturbed iteration in which the device
+ *                        waited for its next launch. A kernel takes as long under tracing as without; the gaps grow, so they are
+ *                        taken from the untraced time. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyze/timeline.h"
+#include "base/clock.h"
+#include "worker/pass.h"
+
+static const int64_t WARMUP_NS = 3000000000;
+
+typedef struct expected_list {
+  rl_expected *items;
+  size_t count;
+} expected_list;
+
+static void free_expected(expected_list *list) { free(list->items); }
+
+/* The launches of an iteration in order, leaving out sequences that never run. */
+static int list_launches(const rl_program *program, expected_list *list, rl_error *err) {
+  size_t room = 1;
+  for (size_t s = 0; s < program->sequence_count; s++) room += program->sequences[s].launch_count;
+  list->items = calloc(room, sizeof *list->items);
+  if (!list->items) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the launches");
+  for (size_t s = 0; s < program->sequence_count; s++) {
+    const rl_sequence *sequence = &program->sequences[s];
+    for (size_t l = 0; l < sequence->launch_count && sequence->repeat > 0; l++)
+      list->items[list->count++] = (rl_expected){.launch = sequence->launches[l].name, .phase = sequence->launches[l].range,
+                                                 .sequence = (uint32_t)s, .repeat = sequence->repeat};
+  }
+  return 0;
+}
+
+typedef struct limit { /* ends a run when its time is over, or when the request is cancelled */
+  const rl_observer *outer;
+  int64_t until_ns;
+} limit;
+
+static bool is_cancelled(const rl_observer *observer) { return observer->cancelled && observer->cancelled(observer->context); }
+static bool is_over(void *context) {
+  const limit *within = context;
+  return rl_monotonic_ns() > within->until_ns || is_cancelled(within->outer);
+}
+
+/* One iteration, or as much of it as fits the time: clocks rise, pages and caches fill. */
+static int warm_up(rl_session *session, rl_error *err) {
+  limit within = {.outer = &session->observer, .until_ns = rl_monotonic_ns() + WARMUP_NS};
+  rl_observer observer = {.context = &within, .cancelled = is_over};
+  rl_elapsed elapsed;
+  rl_pass_enter(session, "warmup", -1, -1);
+  if (session->instance->ops->reset(session->instance, err)) return -1;
+  int rc = session->device->ops->run(session->device, session->iteration, &observer, &elapsed, err);
+  bool stopped = rc && rl_pass_outcome(rc, err) == RL_OUTCOME_CANCELLED;
+  if (stopped && is_cancelled(&session->observer)) return -1;
+  return stopped ? 0 : rc;
+}
+
+static void pass_span_on(void *context, const rl_span *span) {
+  rl_profiler *profiler = ((rl_session *)context)->profiler;
+  profiler->ops->span(profiler, span);
+}
+
+/* Let `body` run while the profiler records into records; a trace is always stopped. */
+static int trace(rl_session *session, rl_records *records, int (*body)(rl_session *, rl_elapsed *, rl_error *),
+                 rl_elapsed *elapsed, rl_error *err) {
+  rl_profiler *profiler = session->profiler;
+  if (profiler->ops->trace_start(profiler, err)) return -1;
+  if (profiler->ops->span) session->observer.span = pass_span_on;
+  int rc = body(session, elapsed, err);
+  session->observer.span = NULL;
+  if (rc == 0) return profiler->ops->trace_stop(profiler, records, err);
+  rl_records thrown_away = {0};
+  profiler->ops->trace_stop(profiler, &thrown_away, NULL);
+  rl_records_clear(&thrown_away);
+  return -1;
+}
+
+static int run_iteration(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
+  return session->device->ops->run(session->device, session->iteration, &session->observer, elapsed, err);
+}
+
+/* Every sequence once, launch by launch. */
+static int run_each_once(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
+  rl_program program = session->instance->iteration;
+  rl_sequence *once = calloc(program.sequence_count + 1, sizeof *once);
+  if (!once) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a step");
+  for (size_t s = 0; s < program.sequence_count; s++) {
+    once[s] = program.sequences[s];
+    if (once[s].repeat > 1) once[s].repeat = 1;
+  }
+  program.sequences = once;
+  int rc = session->device->ops->run_eager(session->device, &program, &session->observer, elapsed, err);
+  free(once);
+  return rc;
+}
+
+static int learn_launches(rl_session *session, const expected_list *expected, rl_attribution **attribution, rl_error *err) {
+  rl_records eager = {0};
+  rl_elapsed elapsed;
+  int rc = session->instance->ops->reset(session->instance, err);
+  if (!rc) rc = trace(session, &eager, run_each_once, &elapsed, err);
+  if (!rc) rc = rl_attribution_learn(&eager, expected->items, expected->count, attribution, err);
+  rl_records_clear(&eager);
+  return rc;
+}
+
+static double occupancy_of(void *context, const rl_activity_row *row) {
+  rl_profiler *profiler = context;
+  return profiler->ops->occupancy(profiler, row);
+}
+
+static int measure_trace(rl_session *session, const rl_elapsed *untraced, const rl_elapsed *traced, rl_error *err) {
+  rl_busy busy;
+  if (rl_timeline_busy(session->records->rows, session->records->row_count, &busy, err)) return -1;
+  double busy_ms = busy.rows ? (double)busy.busy_ns * 1e-6 : NAN;
+  double gap = 1 - busy_ms / untraced->device_ms;
+  bool none = gap < 0; /* the work alone took longer than the whole undisturbed iteration */
+  const char *no_rows = "the trace holds no work of the device";
+  return rl_pass_measure(session, "epoch_untraced_ms", untraced->device_ms, NULL, err) ||
+                 rl_pass_measure(session, "epoch_traced_ms", traced->device_ms, NULL, err) ||
+                 rl_pass_measure(session, "perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed", err) ||
+                 rl_pass_measure(session, "launches_issued", (double)traced->launches, NULL, err) ||
+                 rl_pass_measure(session, "completeness_ratio",
+                                 traced->launches ? (double)busy.rows / (double)traced->launches : NAN,
+                                 "nothing was launched", err) ||
+                 rl_pass_measure(session, "device_busy_ratio", busy_ms / traced->device_ms, no_rows, err) ||
+                 rl_pass_measure(session, "launch_gap_ratio", none ? NAN : gap,
+                                 none ? "the work took longer under tracing than the whole untraced epoch" : no_rows, err)
+             ? -1
+             : 0;
+}
+
+static int look(rl_session *session, rl_error *err) {
+  rl_auto(free_expected) expected_list expected = {0};
+  rl_auto(rl_attribution_cleanup) rl_attribution *attribution = NULL;
+  rl_elapsed untraced, traced;
+  bool gpu = session->device->kind == RL_DEVICE_CUDA;
+  session->units = 2;
+  if (list_launches(&session->instance->iteration, &expected, err) || warm_up(session, err)) return -1;
+
+  rl_pass_enter(session, "epoch", 0, 1);
+  if (session->instance->ops->reset(session->instance, err) || run_iteration(session, &untraced, err)) return -1;
+  rl_pass_unit_done(session);
+
+  rl_pass_enter(session, "trace", 0, 1);
+  if (session->instance->ops->reset(session->instance, err)) return -1;
+  if (trace(session, session->records, run_iteration, &traced, err)) return -1;
+  rl_pass_unit_done(session);
+
+  if (gpu && learn_launches(session, &expected, &attribution, err)) return -1;
+  rl_aggregate_options options = {.attribution = attribution, .expected = expected.items, .expected_count = expected.count,
+                                  .epoch_us = traced.device_ms * 1e3, .occupancy = gpu ? occupancy_of : NULL,
+                                  .context = session->profiler,
+                                  .reason = gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
+  if (rl_timeline_kernels(session->records, &options, session->records, err)) return -1;
+  return measure_trace(session, &untraced, &traced, err);
+}
+
+rl_outcome rl_activity_run(rl_session *session, rl_error *err) {
+  if (session->profiler) return rl_pass_outcome(look(session, err), err);
+  rl_fail(err, RL_SYS, ENOTSUP, "%s", session->profiler_reason);
+  return RL_OUTCOME_UNAVAILABLE;
+}

@@ -1,0 +1,106 @@
+/* The CPU's profiler: the spans that the device hands to its observer, kept while a trace runs. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "worker/profiler.h"
+
+typedef struct cpu_profiler {
+  rl_profiler base;
+  bool tracing;
+  int64_t start_ns;
+  rl_span *spans;
+  size_t count, room, dropped;
+} cpu_profiler;
+
+static int trace_start(rl_profiler *profiler, rl_error *err) {
+  cpu_profiler *self = (cpu_profiler *)profiler;
+  if (self->tracing) return rl_fail(err, RL_INPUT, 0, "a trace is already running");
+  self->tracing = true;
+  self->count = self->dropped = 0;
+  self->start_ns = rl_monotonic_ns();
+  return 0;
+}
+
+static void keep_span(rl_profiler *profiler, const rl_span *span) {
+  cpu_profiler *self = (cpu_profiler *)profiler;
+  if (!self->tracing) return;
+  if (self->count == self->room) {
+    size_t room = self->room ? 2 * self->room : 4096;
+    rl_span *grown = realloc(self->spans, room * sizeof *grown);
+    if (!grown) {
+      self->dropped++;
+      return;
+    }
+    self->spans = grown;
+    self->room = room;
+  }
+  self->spans[self->count++] = *span;
+}
+
+/* Index of the launch's name among those that records got from `base` on; it is added when it is new. */
+static int name_index(rl_records *records, size_t base, const char *name, uint32_t *index, rl_error *err) {
+  for (size_t i = base; i < records->name_count; i++)
+    if (strcmp(records->names[i], name) == 0) {
+      *index = (uint32_t)i;
+      return 0;
+    }
+  *index = (uint32_t)records->name_count;
+  return rl_records_add_name(records, name, strlen(name), err);
+}
+
+static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err) {
+  cpu_profiler *self = (cpu_profiler *)profiler;
+  if (!self->tracing) return rl_fail(err, RL_INPUT, 0, "no trace is running");
+  self->tracing = false;
+  size_t base = records->name_count, untimed = 0;
+  for (size_t i = 0; i < self->count; i++) {
+    const rl_span *span = &self->spans[i];
+    rl_activity_row row = {.kind = RL_ACTIVITY_SPAN, .start_ns = span->start_ns - self->start_ns,
+                           .end_ns = span->end_ns - self->start_ns};
+    uint32_t name;
+    if (name_index(records, base, span->launch->name, &name, err)) return -1;
+    row.name = name;
+    untimed += span->start_ns == 0 || span->end_ns == 0;
+    if (rl_records_add_rows(records, &row, 1, err)) return -1;
+  }
+  if (rl_records_measure(records, "activity_kernel_records", NAN, "the CPU device runs no GPU kernels", err) ||
+      rl_records_measure(records, "activity_records", (double)self->count, NULL, err) ||
+      rl_records_measure(records, "activity_dropped_records", (double)self->dropped, NULL, err) ||
+      rl_records_measure(records, "activity_zero_time_records", (double)untimed, NULL, err))
+    return -1;
+  return 0;
+}
+
+static int count(rl_profiler *profiler, rl_instance *instance, const rl_observer *observer, rl_records *records,
+                 char reason[RL_REASON_SIZE], rl_error *err) {
+  (void)profiler, (void)instance, (void)observer, (void)records, (void)err;
+  snprintf(reason, RL_REASON_SIZE, "the CPU device has no hardware counters here");
+  return 1;
+}
+
+static double occupancy(rl_profiler *profiler, const rl_activity_row *row) {
+  (void)profiler, (void)row;
+  return NAN;
+}
+
+static void close_profiler(rl_profiler *profiler) {
+  free(((cpu_profiler *)profiler)->spans);
+  free(profiler);
+}
+
+rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
+  static const rl_profiler_ops ops = {.trace_start = trace_start, .trace_stop = trace_stop, .count = count,
+                                      .occupancy = occupancy, .close = close_profiler, .span = keep_span};
+  (void)device_index;
+  cpu_profiler *self = calloc(1, sizeof *self);
+  if (!self) {
+    rl_fail(err, RL_SYS, ENOMEM, "out of memory for the profiler");
+    return NULL;
+  }
+  self->base.ops = &ops;
+  return &self->base;
+}

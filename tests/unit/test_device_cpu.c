@@ -1,0 +1,161 @@
+/* The CPU as a device: memory by purpose, order and number of launches, cancelling, facts. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fields.h"
+#include "workload.h"
+
+const rl_engine *const rl_engines[] = {NULL};
+
+static char order[64];
+
+static int write_letter(void *arg, rl_stream stream, rl_error *err) {
+  assert_null(stream);
+  if (*(const char *)arg == '!') return rl_fail(err, RL_SYS, EIO, "broke");
+  strncat(order, arg, 1);
+  return 0;
+}
+
+static const rl_launch step[] = {{"first", "data", write_letter, "a"}, {"second", "forward", write_letter, "b"}};
+static const rl_launch tail[] = {{"last", "data", write_letter, "z"}};
+static const rl_sequence sequences[] = {{"step", step, 2, 3}, {"never", tail, 1, 0}, {"tail", tail, 1, 1}};
+static const rl_program program = {"epoch", sequences, 3};
+
+static int open_device(void **state) {
+  setenv("ROOFLINED_THREADS", "1", 1);
+  *state = rl_device_open(0, NULL);
+  order[0] = '\0';
+  return *state ? 0 : -1;
+}
+static int close_device(void **state) {
+  rl_device *device = *state;
+  device->ops->close(device);
+  return 0;
+}
+
+static void memory_is_aligned_and_counted(void **state) {
+  rl_device *device = *state;
+  void *a, *b, *none;
+  assert_int_equal(device->ops->allocate(device, RL_MEMORY_WEIGHTS, 1000, &a, NULL), 0);
+  assert_int_equal(device->ops->allocate(device, RL_MEMORY_DATASET, 1, &b, NULL), 0);
+  assert_int_equal(((uintptr_t)a | (uintptr_t)b) % 256, 0);
+  memset(a, 1, 1000);
+  assert_int_equal(device->memory.bytes[RL_MEMORY_WEIGHTS], 1000);
+  assert_int_equal(device->memory.total_bytes, 1001);
+  device->ops->release(device, a);
+  device->ops->release(device, NULL);
+  assert_int_equal(device->memory.total_bytes, 1);
+  assert_int_equal(device->memory.peak_total_bytes, 1001);
+  assert_int_equal(device->memory.peak_bytes[RL_MEMORY_WEIGHTS], 1000);
+  rl_error err = {0};
+  assert_int_equal(device->ops->allocate(device, RL_MEMORY_DATASET, SIZE_MAX - 8, &none, &err), -1);
+  assert_int_equal(err.code, ENOMEM);
+  assert_int_equal(device->memory.total_bytes, 1);
+  device->ops->release(device, b);
+}
+
+typedef struct watcher {
+  int spans, advances, asked, cancel_at;
+  uint64_t done, of;
+} watcher;
+
+static bool cancelled(void *context) {
+  watcher *w = context;
+  return ++w->asked == w->cancel_at;
+}
+static void advanced(void *context, uint64_t done, uint64_t of) {
+  watcher *w = context;
+  assert_int_equal(done, w->done + 1);
+  w->done = done, w->of = of;
+}
+static void spanned(void *context, const rl_span *span) {
+  watcher *w = context;
+  assert_true(span->end_ns >= span->start_ns && span->launch->name);
+  w->spans++;
+}
+
+static void launches_run_in_order_as_often_as_they_should(void **state) {
+  rl_device *device = *state;
+  rl_plan *plan;
+  rl_elapsed elapsed;
+  watcher w = {0};
+  rl_observer observer = {&w, cancelled, advanced, spanned};
+  assert_int_equal(device->ops->plan(device, &program, &plan, NULL), 0);
+  assert_int_equal(device->ops->run(device, plan, &observer, &elapsed, NULL), 0);
+  assert_string_equal(order, "abababz");
+  assert_int_equal(elapsed.launches, 7);
+  assert_true(elapsed.host_ms >= 0 && elapsed.device_ms == elapsed.host_ms);
+  assert_int_equal(w.spans, 7);
+  assert_int_equal(w.done, 4), assert_int_equal(w.of, 4);
+  assert_int_equal(device->ops->run(device, plan, NULL, &elapsed, NULL), 0); /* nobody needs to watch */
+  device->ops->plan_free(device, plan);
+}
+
+static void cancelling_stops_before_the_next_launch(void **state) {
+  rl_device *device = *state;
+  rl_elapsed elapsed = {.launches = 99};
+  rl_error err = {0};
+  watcher w = {.cancel_at = 4};
+  rl_observer observer = {.context = &w, .cancelled = cancelled};
+  assert_int_equal(device->ops->run_eager(device, &program, &observer, &elapsed, &err), -1);
+  assert_int_equal(err.domain, RL_SYS), assert_int_equal(err.code, ECANCELED);
+  assert_string_equal(order, "aba");
+  assert_int_equal(elapsed.launches, 99); /* untouched on failure */
+}
+
+static void a_failing_launch_is_named(void **state) {
+  rl_device *device = *state;
+  const rl_launch broken[] = {{"conv", "forward", write_letter, "!"}};
+  const rl_sequence once[] = {{"step", broken, 1, 1}};
+  const rl_program bad = {"epoch", once, 1};
+  rl_elapsed elapsed;
+  rl_error err = {0};
+  assert_int_equal(device->ops->run_eager(device, &bad, NULL, &elapsed, &err), -1);
+  assert_string_equal(err.message, "conv: broke");
+}
+
+static void facts_carry_the_measured_rate_once_it_is_open(void **state) {
+  (void)state;
+  char *text = rl_device_facts(0, NULL);
+  cJSON *facts = rl_json_parse(text, strlen(text), NULL);
+  assert_non_null(facts);
+  assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(facts, "sgemm_gflops")) > 0.1);
+  assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(facts, "memory_bytes")) > 1e8);
+  assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(facts, "threads")), 1);
+  assert_true(strlen(cJSON_GetStringValue(cJSON_GetObjectItem(facts, "openblas"))) > 0);
+  assert_non_null(cJSON_GetObjectItem(facts, "isa"));
+  cJSON_Delete(facts);
+  free(text);
+  rl_error err = {0};
+  assert_null(rl_device_facts(1, &err));
+  assert_null(rl_device_open(1, &err));
+}
+
+static void a_bad_thread_count_is_refused(void **state) {
+  (void)state;
+  static const char *const bad[] = {"0", "-3", "two", "2x", "99999"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    rl_error err = {0};
+    setenv("ROOFLINED_THREADS", bad[i], 1);
+    assert_null(rl_device_open(0, &err));
+    assert_int_equal(err.domain, RL_INPUT);
+  }
+  setenv("ROOFLINED_THREADS", "1", 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(memory_is_aligned_and_counted, open_device, close_device),
+      cmocka_unit_test_setup_teardown(launches_run_in_order_as_often_as_they_should, open_device, close_device),
+      cmocka_unit_test_setup_teardown(cancelling_stops_before_the_next_launch, open_device, close_device),
+      cmocka_unit_test_setup_teardown(a_failing_launch_is_named, open_device, close_device),
+      cmocka_unit_test_setup_teardown(facts_carry_the_measured_rate_once_it_is_open, open_device, close_device),
+      cmocka_unit_test(a_bad_thread_count_is_refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

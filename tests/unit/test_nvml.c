@@ -1,0 +1,40 @@
+/* Sensors of a GPU that is not there: every value is NAN and says why; nothing fails. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "worker/sensors.h"
+
+static void every_reading_is_absent_with_a_reason(const char *facts, const char *expected) {
+  rl_reading reading;
+  memset(&reading, 0x5a, sizeof reading);
+  rl_sensors *sensors = rl_sensors_open(facts);
+  assert_non_null(sensors);
+  rl_sensors_read(sensors, &reading);
+  assert_true(isnan(reading.sm_clock_mhz) && isnan(reading.memory_clock_mhz) && isnan(reading.temperature_c) &&
+              isnan(reading.power_w) && isnan(reading.memory_used_bytes));
+  assert_string_equal(reading.throttle_reasons, "");
+  if (expected) assert_string_equal(reading.reason, expected);
+  assert_true(reading.reason[0] != '\0');
+  rl_sensors_close(sensors);
+}
+
+static void a_device_without_uuid(void **state) {
+  (void)state;
+  every_reading_is_absent_with_a_reason("{}", "the device's UUID is not known");
+  every_reading_is_absent_with_a_reason("not JSON", "the device's UUID is not known");
+}
+
+/* Either there is no NVML here, or it does not know this GPU. */
+static void a_device_that_does_not_exist(void **state) {
+  (void)state;
+  every_reading_is_absent_with_a_reason("{\"uuid\":\"GPU-00000000-0000-0000-0000-000000000000\"}", NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_device_without_uuid), cmocka_unit_test(a_device_that_does_not_exist)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,423 @@
+/* The passes over an engine that was made for it: its step is two launches that move one weight towards a target, so that losses,
+ * counts and bytes are known. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "worker/session.h"
+
+typedef struct fake_params {
+  char engine[16];
+  int64_t steps, epochs, warmup, bytes, fail_at, nap_us;
+  bool evaluates;
+} fake_params;
+
+static const rl_field fake_fields[] = {
+    RL_FIELD(fake_params, engine, RL_FIELD_TEXT), RL_FIELD(fake_params, steps, RL_FIELD_INT),
+    RL_FIELD(fake_params, epochs, RL_FIELD_INT), RL_FIELD(fake_params, warmup, RL_FIELD_INT),
+    RL_FIELD(fake_params, bytes, RL_FIELD_INT), RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
+    RL_FIELD(fake_params, nap_us, RL_FIELD_INT), RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL), {0}};
+
+static void fake_defaults(void *params) {
+  *(fake_params *)params = (fake_params){.engine = "auto", .steps = 5, .epochs = 2, .warmup = 1, .bytes = 1000, .evaluates = true};
+}
+static rl_cost fake_cost(const void *params) {
+  return (rl_cost){.bytes = 10, .operations = (double)((const fake_params *)params)->steps * 1e6};
+}
+static void fake_schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+  const fake_params *p = params;
+  *warmup = (uint32_t)p->warmup;
+  *iterations = (uint32_t)p->epochs;
+}
+static const rl_workload fake_workload = {.name = "fake", .kind = "train", .fields = fake_fields, .params_size = sizeof(fake_params),
+                                          .defaults = fake_defaults, .cost = fake_cost, .schedule = fake_schedule};
+const rl_workload *const rl_workloads[] = {&fake_workload, NULL};
+
+typedef struct fake_instance {
+  rl_instance base;
+  fake_params params;
+  void *weights, *activations;
+  double weight, loss, seen;
+  int64_t pushes;
+  rl_launch step[2], judge;
+  rl_sequence iteration[1], evaluation[1];
+} fake_instance;
+
+static int opened, closed;
+
+static int gather(void *arg, rl_stream stream, rl_error *err) {
+  fake_instance *self = arg;
+  (void)stream;
+  if (self->params.fail_at && ++self->pushes == self->params.fail_at) return rl_fail(err, RL_SYS, EIO, "the launch broke");
+  if (self->params.nap_us) nanosleep(&(struct timespec){.tv_nsec = self->params.nap_us * 1000}, NULL);
+  return 0;
+}
+static int descend(void *arg, rl_stream stream, rl_error *err) {
+  fake_instance *self = arg;
+  (void)stream, (void)err;
+  self->weight += 0.1 * (3 - self->weight);
+  self->loss = (3 - self->weight) * (3 - self->weight);
+  return 0;
+}
+static int judge(void *arg, rl_stream stream, rl_error *err) {
+  fake_instance *self = arg;
+  (void)stream, (void)err;
+  self->seen = self->weight;
+  return 0;
+}
+static int fake_reset(rl_instance *instance, rl_error *err) {
+  fake_instance *self = (fake_instance *)instance;
+  (void)err;
+  self->weight = self->loss = self->seen = 0;
+  self->pushes = 0;
+  return 0;
+}
+static int fake_report(rl_instance *instance, rl_report *report, rl_error *err) {
+  fake_instance *self = (fake_instance *)instance;
+  (void)err;
+  *report = (rl_report){.samples = (double)self->params.steps * 64, .train_loss = self->loss, .test_loss = 3 - self->seen,
+                        .test_accuracy_ratio = self->seen / 3, .loss_scale = NAN, .skipped_steps = NAN};
+  return 0;
+}
+static void fake_close(rl_instance *instance) {
+  fake_instance *self = (fake_instance *)instance;
+  instance->device->ops->release(instance->device, self->weights);
+  instance->device->ops->release(instance->device, self->activations);
+  free(self);
+  closed++;
+}
+static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close};
+
+static int fake_supports(const void *params, rl_error *err) {
+  return ((const fake_params *)params)->steps < 100000 ? 0 : rl_fail_at(err, "/steps", "must be below 100000");
+}
+
+static int fake_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
+  fake_instance *self = calloc(1, sizeof *self);
+  void *scratch;
+  assert_non_null(self);
+  self->params = *(const fake_params *)params;
+  /* Scratch that is gone again counts in the peak. */
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, 300, &scratch, err)) return -1;
+  device->ops->release(device, scratch);
+  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, 100, &self->weights, err) ||
+      device->ops->allocate(device, RL_MEMORY_ACTIVATIONS, (size_t)self->params.bytes, &self->activations, err)) {
+    device->ops->release(device, self->weights);
+    free(self);
+    return -1;
+  }
+  self->step[0] = (rl_launch){"gather", "data", gather, self};
+  self->step[1] = (rl_launch){"descend", "optimizer", descend, self};
+  self->judge = (rl_launch){"judge", "evaluate", judge, self};
+  self->iteration[0] = (rl_sequence){"step", self->step, 2, (uint64_t)self->params.steps};
+  self->evaluation[0] = (rl_sequence){"evaluate", &self->judge, 1, 1};
+  self->base = (rl_instance){.ops = &fake_ops, .device = device, .deterministic = true, .dataset = "synthetic",
+                             .iteration = {"epoch", self->iteration, 1}, .samples = (uint64_t)self->params.steps * 64,
+                             .steps = (uint64_t)self->params.steps, .parameters = 1};
+  if (self->params.evaluates) self->base.evaluation = (rl_program){"evaluation", self->evaluation, 1};
+  *instance = &self->base;
+  opened++;
+  return 0;
+}
+static const rl_engine fake_engine = {.name = "hand", .workload = "fake", .device = RL_DEVICE_CPU, .supports = fake_supports,
+                                      .open = fake_open};
+const rl_engine *const rl_engines[] = {&fake_engine, NULL};
+
+/* ---- a service to ask ---------------------------------------------------------------------------------------------------- */
+
+typedef struct bench {
+  rl_device *device;
+  rl_profiler *profiler;
+  rl_sensors *sensors;
+  rl_service *service;
+  rl_records records;
+  rl_error err;
+  int facts, progress, asked, cancel_at; /* cancel from the n-th time it is asked on; 0: never */
+  bool late_facts;
+  rl_progress last;
+} bench;
+
+static bool on_cancelled(void *context) {
+  bench *b = context;
+  return ++b->asked >= b->cancel_at && b->cancel_at > 0;
+}
+static void on_opened(void *context, const rl_run_facts *facts) {
+  bench *b = context;
+  assert_string_equal(facts->engine, "hand");
+  b->facts++;
+  b->late_facts |= b->progress > 0;
+}
+static void on_progress(void *context, const rl_progress *progress) {
+  bench *b = context;
+  b->progress++;
+  b->last = *progress;
+}
+
+static void start(bench *b, const char *role) {
+  *b = (bench){.device = rl_device_open(0, NULL), .profiler = rl_profiler_open(0, NULL), .sensors = rl_sensors_open("{}")};
+  assert_non_null(b->device);
+  rl_service_options options = {.device = b->device, .profiler = b->profiler, .sensors = b->sensors, .role = role,
+                                .profiler_reason = "none", .before_bytes = NAN, .cancelled = on_cancelled, .opened = on_opened,
+                                .progress = on_progress, .context = b};
+  assert_int_equal(rl_service_open(&options, &b->service, NULL), 0);
+  opened = closed = 0;
+}
+
+static void stop(bench *b) {
+  rl_service_close(b->service);
+  assert_int_equal(opened, closed);
+  assert_int_equal(b->device->memory.total_bytes, 0);
+  b->profiler->ops->close(b->profiler);
+  rl_sensors_close(b->sensors);
+  rl_records_clear(&b->records);
+  b->device->ops->close(b->device);
+}
+
+static rl_outcome ask(bench *b, rl_pass pass, const char *params) {
+  rl_request request = {.workload = "fake", .pass = pass};
+  snprintf(request.params, sizeof request.params, "%s", params);
+  rl_records_clear(&b->records);
+  b->err = (rl_error){0};
+  b->facts = b->progress = b->asked = 0;
+  b->late_facts = false;
+  return rl_service_serve(b->service, &request, &b->records, &b->err);
+}
+
+static const rl_measurement *measured(const bench *b, const char *name) {
+  for (size_t i = 0; i < b->records.measurement_count; i++)
+    if (strcmp(b->records.measurements[i].name, name) == 0) return &b->records.measurements[i];
+  fail_msg("%s was not measured", name);
+  return NULL;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+
+static void warm_up_is_stored_and_then_undone(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"warmup\":2,\"epochs\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(b.facts, 1);
+  assert_false(b.late_facts);
+  assert_int_equal(b.records.epoch_count, 5);
+  const rl_epoch *epochs = b.records.epochs;
+  for (int i = 0; i < 5; i++) {
+    assert_int_equal(epochs[i].epoch, i);
+    assert_int_equal(epochs[i].warmup, i < 2);
+    assert_true(epochs[i].device_ms > 0 && epochs[i].evaluation_ms > 0 && epochs[i].images == 320);
+  }
+  assert_true(epochs[1].train_loss < epochs[0].train_loss);            /* it trains while it warms up */
+  assert_true(epochs[2].train_loss == epochs[0].train_loss);           /* and starts anew */
+  assert_true(fabs(epochs[4].train_loss - 9 * pow(0.9, 30)) < 1e-12);  /* fifteen steps after the reset */
+  assert_true(fabs(epochs[4].test_accuracy_ratio - (1 - pow(0.9, 15))) < 1e-12);
+  stop(&b);
+}
+
+static void what_an_epoch_lacks_has_a_reason(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"evaluates\":false}"), RL_OUTCOME_DONE);
+  const rl_epoch *epoch = &b.records.epochs[0];
+  assert_true(isnan(epoch->evaluation_ms) && isnan(epoch->test_accuracy_ratio) && isnan(epoch->power_w));
+  cJSON *reasons = rl_json_parse(epoch->unavailable, strlen(epoch->unavailable), NULL);
+  assert_non_null(reasons);
+  for (const rl_field *field = rl_epoch_fields; field->name; field++) {
+    if (field->type != RL_FIELD_MEASURE) continue;
+    bool absent = isnan(*(const double *)((const char *)epoch + field->offset));
+    const cJSON *reason = cJSON_GetObjectItemCaseSensitive(reasons, field->name);
+    if (absent != cJSON_IsString(reason)) fail_msg("%s: absent %d, reason %d", field->name, absent, cJSON_IsString(reason));
+  }
+  assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(reasons, "power_w")), "the CPU device has no such sensor");
+  cJSON_Delete(reasons);
+  for (size_t i = 0; i < b.records.measurement_count; i++) {
+    const rl_measurement *m = &b.records.measurements[i];
+    if (isnan(m->value) != (m->reason[0] != '\0')) fail_msg("%s: %g because of \"%s\"", m->name, m->value, m->reason);
+  }
+  stop(&b);
+}
+
+static void instances_stay_open_and_the_oldest_goes(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  double loss = b.records.epochs[2].train_loss;
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(opened, 1);
+  assert_memory_equal(&loss, &b.records.epochs[2].train_loss, sizeof loss); /* bit for bit */
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":4}"), RL_OUTCOME_DONE);
+  assert_int_equal(ask(&b, RL_PASS_ACTIVITY, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(opened, 2);
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":5}"), RL_OUTCOME_DONE); /* 4 is the one not used for longest */
+  assert_int_equal(closed, 1);
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(opened, 3);
+  stop(&b);
+}
+
+static void memory_is_counted_apart_from_other_instances(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  for (int round = 0; round < 2; round++) {
+    assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":5000}"), RL_OUTCOME_DONE);
+    assert_true(measured(&b, "peak_memory_bytes")->value == 5100);
+    assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
+    assert_true(measured(&b, "peak_memory_bytes")->value == 300);
+    assert_true(measured(&b, "memory_activations_bytes")->value == 50 && measured(&b, "memory_weights_bytes")->value == 100);
+    assert_true(measured(&b, "memory_workspace_bytes")->value == 300 && measured(&b, "memory_dataset_bytes")->value == 0);
+  }
+  assert_true(measured(&b, "peak_rss_bytes")->value > 100000);
+  assert_true(measured(&b, "launches_per_step")->value == 2);
+  stop(&b);
+}
+
+static void a_full_device_gives_up_what_lies_idle(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":4611686018427387904}"), RL_OUTCOME_FAILED); /* beyond 2^53: a bad request */
+  assert_int_equal(b.err.domain, RL_INPUT);
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":9007199254740991}"), RL_OUTCOME_FAILED);
+  assert_int_equal(b.err.code, ENOMEM);
+  assert_int_equal(closed, 1);
+  assert_true(rl_service_healthy(b.service));
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
+  stop(&b);
+}
+
+static void bad_requests_say_where(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  rl_request unknown = {.workload = "nothing", .params = "{}"};
+  assert_int_equal(rl_service_serve(b.service, &unknown, &b.records, &b.err), RL_OUTCOME_FAILED);
+  assert_int_equal(b.err.domain, RL_INPUT);
+  assert_string_equal(b.err.pointer, "/workload");
+  const struct {
+    const char *params, *pointer;
+  } bad[] = {{"{\"steps\":100000}", "/steps"}, {"{\"engine\":\"other\"}", "/engine"}, {"{\"wings\":2}", "/wings"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_equal(ask(&b, RL_PASS_TIMING, bad[i].params), RL_OUTCOME_FAILED);
+    assert_int_equal(b.err.domain, RL_INPUT);
+    assert_string_equal(b.err.pointer, bad[i].pointer);
+    assert_int_equal(b.facts, 0);
+  }
+  assert_int_equal(opened, 0);
+  stop(&b);
+}
+
+static void a_broken_launch_fails_one_request_only(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"fail_at\":7}"), RL_OUTCOME_FAILED);
+  assert_non_null(strstr(b.err.message, "gather: the launch broke"));
+  assert_int_equal(ask(&b, RL_PASS_ACTIVITY, "{\"fail_at\":3}"), RL_OUTCOME_FAILED);
+  assert_true(rl_service_healthy(b.service));
+  assert_int_equal(ask(&b, RL_PASS_ACTIVITY, "{}"), RL_OUTCOME_DONE); /* the trace was stopped */
+  stop(&b);
+}
+
+static void cancelling_leaves_the_instance_usable(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  double loss = b.records.epochs[2].train_loss;
+  for (int pass = RL_PASS_TIMING; pass <= RL_PASS_ACTIVITY; pass++)
+    for (int at = 1; at < 30; at += 4) {
+      b.cancel_at = at;
+      rl_outcome outcome = ask(&b, (rl_pass)pass, "{}");
+      if (b.asked >= at) assert_int_equal(outcome, RL_OUTCOME_CANCELLED);
+      if (pass == RL_PASS_TIMING) assert_int_equal(b.asked, at); /* nothing was launched after it */
+    }
+  b.cancel_at = 0;
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_memory_equal(&loss, &b.records.epochs[2].train_loss, sizeof loss);
+  stop(&b);
+}
+
+static void activity_accounts_for_every_launch(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "profiled");
+  assert_int_equal(ask(&b, RL_PASS_ACTIVITY, "{\"steps\":50,\"nap_us\":100}"), RL_OUTCOME_DONE);
+  assert_int_equal(b.records.row_count, 100);
+  assert_true(measured(&b, "launches_issued")->value == 100 && measured(&b, "completeness_ratio")->value == 1);
+  assert_true(measured(&b, "activity_records")->value == 100 && measured(&b, "activity_dropped_records")->value == 0);
+  assert_true(measured(&b, "activity_zero_time_records")->value == 0);
+  double busy = measured(&b, "device_busy_ratio")->value;
+  assert_true(busy > 0.5 && busy <= 1);
+  assert_true(measured(&b, "perturbation_ratio")->value > 0);
+  assert_int_equal(b.records.kernel_count, 2);
+  const rl_kernel *gathers = &b.records.kernels[0];
+  assert_string_equal(gathers->launch, "gather"), assert_string_equal(gathers->phase, "data");
+  assert_int_equal(gathers->launches, 50);
+  assert_true(gathers->min_us >= 100 && gathers->median_us >= gathers->min_us && gathers->max_us >= gathers->median_us);
+  assert_true(gathers->share_ratio > 0.5 && gathers->total_us >= 5000);
+  for (size_t i = 0; i < b.records.row_count; i++)
+    assert_true(b.records.rows[i].start_ns >= 0 && b.records.rows[i].end_ns >= b.records.rows[i].start_ns);
+  stop(&b);
+}
+
+static void counters_say_why_they_are_missing(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "profiled");
+  assert_int_equal(ask(&b, RL_PASS_COUNTERS, "{}"), RL_OUTCOME_UNAVAILABLE);
+  assert_non_null(strstr(b.err.message, "no hardware counters"));
+  assert_int_equal(b.facts, 1);
+  stop(&b);
+}
+
+static void a_role_keeps_to_its_passes(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "clean");
+  assert_int_equal(ask(&b, RL_PASS_ACTIVITY, "{}"), RL_OUTCOME_FAILED);
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  stop(&b);
+  start(&b, "profiled");
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{}"), RL_OUTCOME_FAILED);
+  assert_int_equal(b.err.domain, RL_INPUT);
+  stop(&b);
+}
+
+static void progress_is_rare_and_knows_where_it_is(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":300,\"nap_us\":1000,\"epochs\":2,\"warmup\":0}"), RL_OUTCOME_DONE);
+  double seconds = (b.records.epochs[0].host_ms + b.records.epochs[1].host_ms) * 1e-3;
+  assert_true(b.progress >= 2);
+  assert_true(b.progress <= 2 + (int)(seconds * 5));
+  assert_string_equal(b.last.pass, "timing");
+  assert_int_equal(b.last.epochs, 2);
+  assert_int_equal(b.last.epoch, 1);
+  assert_true(b.last.step > 0 && b.last.step <= 300 && b.last.steps == 300);
+  assert_true(b.last.eta_s > 0 && b.last.eta_s < seconds);
+  assert_true(b.last.train_loss == b.records.epochs[0].train_loss);
+  assert_true(b.last.images_per_s > 0);
+  stop(&b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(warm_up_is_stored_and_then_undone), cmocka_unit_test(what_an_epoch_lacks_has_a_reason),
+      cmocka_unit_test(instances_stay_open_and_the_oldest_goes), cmocka_unit_test(memory_is_counted_apart_from_other_instances),
+      cmocka_unit_test(a_full_device_gives_up_what_lies_idle), cmocka_unit_test(bad_requests_say_where),
+      cmocka_unit_test(a_broken_launch_fails_one_request_only), cmocka_unit_test(cancelling_leaves_the_instance_usable),
+      cmocka_unit_test(activity_accounts_for_every_launch), cmocka_unit_test(counters_say_why_they_are_missing),
+      cmocka_unit_test(a_role_keeps_to_its_passes), cmocka_unit_test(progress_is_rare_and_knows_where_it_is)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
