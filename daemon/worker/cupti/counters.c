@@ -1,0 +1,241 @@
+#include "worker/cupti/counters.h"
+
+#include <cuda_runtime_api.h>
+#include <cupti_profiler_target.h>
+#include <cupti_target.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/cupti/flush.h"
+#include "worker/cupti/metrics.h"
+#include "worker/cupti/replay.h"
+#include "worker/cupti/result.h"
+
+typedef struct step_kernel { /* a kernel of the step, in the order in which they are issued */
+  rl_activity_row row;
+  size_t launch;
+  char name[RL_KERNEL_NAME_SIZE];
+} step_kernel;
+
+typedef struct counted_step { /* what is replayed */
+  rl_instance *instance;
+  const rl_sequence *sequence;
+  const rl_observer *observer;
+  rl_flush *flush;
+  step_kernel *kernels;
+  size_t kernel_count;
+  uint64_t passes, passes_done;
+} counted_step;
+
+/* Each launch of a sequence once on the stream, and wait. mark: note for the trace whose kernels are whose. */
+static int enqueue(const counted_step *step, const rl_sequence *sequence, bool mark, rl_error *err) {
+  rl_stream stream = step->instance->device->stream;
+  for (size_t i = 0; i < sequence->launch_count; i++) {
+    const rl_launch *launch = &sequence->launches[i];
+    if (mark && rl_trace_mark((uint32_t)i, err) != 0) return -1;
+    int result = launch->enqueue(launch->arg, stream, err);
+    if (mark && rl_trace_unmark(result == 0 ? err : NULL) != 0) return -1;
+    if (result != 0) return rl_wrap(err, "%s", launch->name);
+  }
+  return rl_cuda_check(cudaStreamSynchronize(stream), sequence->name, err);
+}
+
+/* What comes before the step in an iteration: it prepares what the step reads. */
+static int lead_up(const counted_step *step, rl_error *err) {
+  const rl_program *iteration = &step->instance->iteration;
+  for (const rl_sequence *sequence = iteration->sequences; sequence < step->sequence; sequence++)
+    if (sequence->repeat > 0 && enqueue(step, sequence, false, err) != 0) return -1;
+  return 0;
+}
+
+static int restore(void *context, rl_error *err) {
+  const counted_step *step = context;
+  if (step->instance->ops->restore(step->instance, err) != 0) return -1;
+  return rl_cuda_check(cudaDeviceSynchronize(), "putting the step's inputs back", err);
+}
+
+static int run_cold(void *context, rl_error *err) {
+  const counted_step *step = context;
+  uint64_t flushes = 0;
+  rl_flush_arm(step->flush);
+  int result = enqueue(step, step->sequence, false, err);
+  if (rl_flush_disarm(step->flush, &flushes, result == 0 ? err : NULL) != 0 || result != 0) return -1;
+  if (flushes != step->kernel_count)
+    return rl_fail(err, RL_CUPTI, 0, "the step launched %zu kernels when it was traced and %llu under the profiler",
+                   step->kernel_count, (unsigned long long)flushes);
+  return 0;
+}
+
+static int advanced(void *context, rl_error *err) {
+  counted_step *step = context;
+  const rl_observer *observer = step->observer;
+  step->passes_done++;
+  if (observer == NULL) return 0;
+  if (observer->advanced != NULL) observer->advanced(observer->context, step->passes_done, step->passes);
+  if (observer->cancelled != NULL && observer->cancelled(observer->context))
+    return rl_fail(err, RL_SYS, ECANCELED, "cancelled between two passes over the counters");
+  return 0;
+}
+
+static int by_correlation(const void *a, const void *b) {
+  const rl_mark *x = a, *y = b;
+  return (x->correlation > y->correlation) - (x->correlation < y->correlation);
+}
+
+static int in_order_of_issue(const void *a, const void *b) {
+  const step_kernel *x = a, *y = b;
+  return (x->row.correlation > y->row.correlation) - (x->row.correlation < y->row.correlation);
+}
+
+/* Which kernels the step consists of, from a trace of it. */
+static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
+  rl_traced traced;
+  if (rl_trace_start(trace, rl_trace_launches, err) != 0) return -1;
+  int ran = enqueue(step, step->sequence, true, err);
+  if (rl_trace_stop(trace, &traced, ran == 0 ? err : NULL) != 0 || ran != 0) return -1;
+  step->kernels = calloc(traced.kernels + 1, sizeof *step->kernels);
+  rl_mark *marks = calloc(traced.mark_count + 1, sizeof *marks);
+  if (step->kernels == NULL || marks == NULL) {
+    free(marks);
+    return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
+  }
+  if (traced.mark_count > 0) memcpy(marks, traced.marks, traced.mark_count * sizeof *marks);
+  qsort(marks, traced.mark_count, sizeof *marks, by_correlation);
+  int result = 0;
+  for (size_t i = 0; i < traced.row_count && result == 0; i++) {
+    const rl_activity_row *row = &traced.rows[i];
+    if (row->kind != RL_ACTIVITY_KERNEL) continue;
+    const rl_mark *mark = bsearch(&(rl_mark){row->correlation, 0}, marks, traced.mark_count, sizeof *marks, by_correlation);
+    if (mark == NULL) {
+      result = rl_fail(err, RL_CUPTI, 0, "CUPTI did not say which launch %s belongs to", traced.names->items[row->name].text);
+      break;
+    }
+    step_kernel *kernel = &step->kernels[step->kernel_count++];
+    kernel->row = *row;
+    kernel->launch = mark->launch;
+    snprintf(kernel->name, sizeof kernel->name, "%s", traced.names->items[row->name].text);
+  }
+  free(marks);
+  if (result == 0 && (traced.dropped > 0 || step->kernel_count == 0))
+    result = rl_fail(err, RL_CUPTI, 0, "of one step, CUPTI recorded %zu kernels and dropped %llu records", step->kernel_count,
+                     (unsigned long long)traced.dropped);
+  qsort(step->kernels, step->kernel_count, sizeof *step->kernels, in_order_of_issue);
+  return result;
+}
+
+static int make_plan(rl_counters *counters, rl_error *err) {
+  if (counters->plan != NULL) return 0;
+  CUpti_Profiler_Initialize_Params start = {CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
+  CUpti_Device_GetChipName_Params chip = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
+  chip.deviceIndex = (size_t)counters->device_index;
+  if (rl_cupti_check(cuptiProfilerInitialize(&start), "cuptiProfilerInitialize", err) != 0 ||
+      rl_cupti_check(cuptiDeviceGetChipName(&chip), "cuptiDeviceGetChipName", err) != 0)
+    return -1;
+  const char **names = calloc(rl_metric_count, sizeof *names);
+  if (names == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
+  for (size_t i = 0; i < rl_metric_count; i++) names[i] = rl_metrics[i].name;
+  int result = rl_counter_plan_open(chip.pChipName, names, rl_metric_count, &counters->plan, err);
+  free(names); /* the groups hold the pointers that were in it */
+  return result;
+}
+
+/* values[kernel * rl_metric_count + metric]; NAN where the plan has no way to it. */
+static int measure(const rl_counter_plan *plan, counted_step *step, double *values, rl_error *err) {
+  const rl_replay replay = {.restore = restore, .run = run_cold, .advanced = advanced, .context = step};
+  size_t ranges = 2 * step->kernel_count; /* a flush in front of each */
+  double *group_values = calloc(ranges * rl_metric_count, sizeof *group_values);
+  if (group_values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
+  for (size_t i = 0; i < step->kernel_count * rl_metric_count; i++) values[i] = NAN;
+  int result = 0;
+  for (size_t g = 0; g < plan->group_count && result == 0; g++) {
+    const rl_group *group = &plan->groups[g];
+    result = rl_replay_group(group, &replay, ranges, group_values, err);
+    for (size_t k = 0; k < step->kernel_count && result == 0; k++)
+      for (size_t m = 0; m < group->count; m++)
+        values[k * rl_metric_count + group->metrics[m]] = group_values[(2 * k + 1) * group->count + m];
+  }
+  free(group_values);
+  return result;
+}
+
+static int append_kernel(const rl_counters *counters, const counted_step *step, size_t ordinal, rl_records *records, rl_error *err) {
+  const step_kernel *kernel = &step->kernels[ordinal];
+  const rl_launch *launch = &step->sequence->launches[kernel->launch];
+  const rl_activity_row *row = &kernel->row;
+  rl_kernel made = {.ordinal = (int64_t)ordinal, .launches = 1, .total_us = NAN, .min_us = NAN, .median_us = NAN,
+                    .max_us = NAN, .share_ratio = NAN, .registers_per_thread = row->registers,
+                    .static_shared_bytes = row->static_shared_bytes, .dynamic_shared_bytes = row->dynamic_shared_bytes,
+                    .grid_x = row->grid[0], .grid_y = row->grid[1], .grid_z = row->grid[2], .block_x = row->block[0],
+                    .block_y = row->block[1], .block_z = row->block[2],
+                    .theoretical_occupancy_ratio = rl_occupancy_ratio(counters->occupancy, row)};
+  snprintf(made.launch, sizeof made.launch, "%s", launch->name);
+  snprintf(made.phase, sizeof made.phase, "%s", launch->range);
+  snprintf(made.name, sizeof made.name, "%s", kernel->name);
+  snprintf(made.reason, sizeof made.reason,
+           "counters replay single launches with cold caches, so their times are no result: see the activity pass");
+  return rl_records_add_kernel(records, &made, err);
+}
+
+static int append_metric(const rl_counter_plan *plan, size_t ordinal, size_t metric, double value, rl_records *records,
+                         rl_error *err) {
+  rl_kernel_metric made = {.ordinal = (int64_t)ordinal, .value = value};
+  snprintf(made.metric, sizeof made.metric, "%s", rl_metrics[metric].name);
+  if (!isfinite(value)) {
+    made.value = NAN;
+    const char *missing = plan->reasons[metric].text;
+    snprintf(made.reason, sizeof made.reason, "%s", missing[0] != '\0' ? missing : "undefined: the kernel did nothing of the kind (0 of 0)");
+  }
+  return rl_records_add_metric(records, &made, err);
+}
+
+static int append(const rl_counters *counters, const counted_step *step, const double *values, rl_records *records, rl_error *err) {
+  for (size_t k = 0; k < step->kernel_count; k++) {
+    if (append_kernel(counters, step, k, records, err) != 0) return -1;
+    for (size_t m = 0; m < rl_metric_count; m++)
+      if (append_metric(counters->plan, k, m, values[k * rl_metric_count + m], records, err) != 0) return -1;
+  }
+  return 0;
+}
+
+/* With the state saved. */
+static int count_step(rl_counters *counters, counted_step *step, rl_records *records, rl_error *err) {
+  if (list_kernels(counters->trace, step, err) != 0 || make_plan(counters, err) != 0 ||
+      rl_flush_open(&step->flush, err) != 0)
+    return -1;
+  step->passes = counters->plan->passes;
+  double *values = calloc(step->kernel_count * rl_metric_count, sizeof *values);
+  if (values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
+  int result = measure(counters->plan, step, values, err);
+  if (result == 0) result = append(counters, step, values, records, err);
+  free(values);
+  return result;
+}
+
+int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_observer *observer, rl_records *records,
+                    char reason[RL_REASON_SIZE], rl_error *err) {
+  rl_error why = {0};
+  counted_step step = {.instance = instance, .observer = observer,
+               .sequence = &instance->iteration.sequences[instance->step_sequence]};
+  if (rl_cuda_check(cudaSetDevice(counters->device_index), "cudaSetDevice", err) != 0 || lead_up(&step, err) != 0 ||
+      instance->ops->save(instance, err) != 0)
+    return -1;
+  int result = count_step(counters, &step, records, &why);
+  rl_flush_close(step.flush);
+  free(step.kernels);
+  if (restore(&step, result == 0 ? err : NULL) != 0 && result == 0) return -1;
+  if (result == 0) return 0;
+  if (rl_cupti_refused(&why)) {
+    snprintf(reason, RL_REASON_SIZE, "%s", why.message);
+    return 1;
+  }
+  if (err != NULL) *err = why;
+  return -1;
+}
+
+void rl_counters_close(rl_counters *counters) {
+  rl_counter_plan_close(counters->plan);
+  counters->plan = NULL;
+}

@@ -1,0 +1,22 @@
+/* Hardware metrics of each kernel of one step. */
+#ifndef RL_CUPTI_COUNTERS_H
+#define RL_CUPTI_COUNTERS_H
+
+#include "worker/cupti/occupancy.h"
+#include "worker/cupti/plan.h"
+#include "worker/cupti/trace.h"
+#include "workload.h"
+
+typedef struct rl_counters {
+  int device_index;
+  rl_trace *trace;
+  const rl_occupancy *occupancy;
+  rl_counter_plan *plan; /* made at the first use and kept */
+} rl_counters;
+
+/* rl_profiler_ops.count */
+int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_observer *observer, rl_records *records,
+                    char reason[RL_REASON_SIZE], rl_error *err);
+void rl_counters_close(rl_counters *counters);
+
+#endif

@@ -1,0 +1,81 @@
+/* rooflined-cupti.so: the profiler of CUDA devices. It exports rl_profiler_open and nothing else. */
+#include "worker/profiler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/cupti/counters.h"
+#include "worker/cupti/occupancy.h"
+#include "worker/cupti/trace.h"
+
+typedef struct cupti_profiler {
+  rl_profiler base;
+  rl_trace *trace;
+  rl_occupancy limits;
+  rl_counters counters;
+} cupti_profiler;
+
+static int trace_start(rl_profiler *base, rl_error *err) {
+  cupti_profiler *profiler = (cupti_profiler *)base;
+  return rl_trace_start(profiler->trace, rl_trace_everything, err);
+}
+
+static int trace_stop(rl_profiler *base, rl_records *records, rl_error *err) {
+  cupti_profiler *profiler = (cupti_profiler *)base;
+  rl_traced traced;
+  if (rl_trace_stop(profiler->trace, &traced, err) != 0) return -1;
+  for (size_t i = 0; i < traced.names->count; i++) {
+    const char *text = traced.names->items[i].text;
+    if (rl_records_add_name(records, text, strlen(text), err) != 0) return -1;
+  }
+  if (rl_records_add_rows(records, traced.rows, traced.row_count, err) != 0) return -1;
+  const struct {
+    const char *name;
+    uint64_t value;
+  } counts[] = {{"activity_kernel_records", traced.kernels},
+                {"activity_records", traced.records},
+                {"activity_dropped_records", traced.dropped},
+                {"activity_zero_time_records", traced.zero_times}};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    if (rl_records_measure(records, counts[i].name, (double)counts[i].value, NULL, err) != 0) return -1;
+  return 0;
+}
+
+static int count(rl_profiler *base, rl_instance *instance, const rl_observer *observer, rl_records *records,
+                 char reason[RL_REASON_SIZE], rl_error *err) {
+  cupti_profiler *profiler = (cupti_profiler *)base;
+  return rl_counters_count(&profiler->counters, instance, observer, records, reason, err);
+}
+
+static double occupancy(rl_profiler *base, const rl_activity_row *row) {
+  const cupti_profiler *profiler = (const cupti_profiler *)base;
+  return rl_occupancy_ratio(&profiler->limits, row);
+}
+
+static void close_profiler(rl_profiler *base) {
+  cupti_profiler *profiler = (cupti_profiler *)base;
+  if (profiler == NULL) return;
+  rl_counters_close(&profiler->counters);
+  rl_trace_close(profiler->trace);
+  free(profiler);
+}
+
+static const rl_profiler_ops ops = {.trace_start = trace_start, .trace_stop = trace_stop, .count = count,
+                                    .occupancy = occupancy, .close = close_profiler};
+
+rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
+  cupti_profiler *profiler = calloc(1, sizeof *profiler);
+  if (profiler == NULL) {
+    rl_fail(err, RL_SYS, ENOMEM, "out of memory for the profiler");
+    return NULL;
+  }
+  profiler->base.ops = &ops;
+  /* Tracing first: CUPTI must be there before the first CUDA call makes a context. */
+  if (rl_trace_open(&profiler->trace, err) != 0 || rl_occupancy_of_device(device_index, &profiler->limits, err) != 0) {
+    close_profiler(&profiler->base);
+    return NULL;
+  }
+  profiler->counters = (rl_counters){.device_index = device_index, .trace = profiler->trace, .occupancy = &profiler->limits};
+  return &profiler->base;
+}

@@ -1,0 +1,74 @@
+/* One step of an instance: `run` launches it between cudaProfilerStart and -Stop, for another profiler to look at; `count`
+ * looks at it with our module and prints ordinal, launch, kernel, metric, value as CSV. */
+#include <cuda_profiler_api.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "open.h"
+#include "subject.h"
+
+static rl_instance *open_subject(int argc, char **argv) {
+  rl_instance *instance = NULL;
+  rl_error err = {0};
+  int opened = subject_open(argc, argv, &instance, &err);
+  if (opened == 1) {
+    printf("skipped: %s\n", err.message);
+    exit(SKIP);
+  }
+  must(opened, "subject", &err);
+  return instance;
+}
+
+static void run_sequence(const rl_instance *instance, const rl_sequence *sequence) {
+  rl_error err = {0};
+  for (size_t i = 0; i < sequence->launch_count && sequence->repeat > 0; i++)
+    must(sequence->launches[i].enqueue(sequence->launches[i].arg, instance->device->stream, &err), sequence->name, &err);
+  if (cudaStreamSynchronize(instance->device->stream) != cudaSuccess) must(-1, sequence->name, &err);
+}
+
+static int run(int argc, char **argv) {
+  rl_instance *instance = open_subject(argc, argv);
+  for (size_t i = 0; i < instance->step_sequence; i++) run_sequence(instance, &instance->iteration.sequences[i]);
+  cudaProfilerStart();
+  run_sequence(instance, &instance->iteration.sequences[instance->step_sequence]);
+  cudaProfilerStop();
+  instance->ops->close(instance);
+  return 0;
+}
+
+static int count(int argc, char **argv) {
+  rl_error err = {0};
+  rl_records records = {0};
+  char reason[RL_REASON_SIZE] = "";
+  rl_profiler *profiler = load_profiler(&err);
+  rl_instance *instance = open_subject(argc, argv);
+  must(profiler == NULL ? -1 : 0, "profiler", &err);
+  profiler->device = instance->device;
+  int result = profiler->ops->count(profiler, instance, NULL, &records, reason, &err);
+  if (result == 1) {
+    printf("skipped: %s\n", reason);
+    return SKIP;
+  }
+  must(result, "counters", &err);
+  for (size_t i = 0; i < records.metric_count; i++) {
+    const rl_kernel_metric *metric = &records.metrics[i];
+    const rl_kernel *kernel = &records.kernels[metric->ordinal];
+    printf("%d,%s,\"%s\",%s,", (int)metric->ordinal, kernel->launch, kernel->name, metric->metric);
+    if (isnan(metric->value)) printf("\n");
+    else printf("%.17g\n", metric->value);
+  }
+  rl_records_clear(&records);
+  profiler->ops->close(profiler);
+  instance->ops->close(instance);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc >= 2 && strcmp(argv[1], "run") == 0) return run(argc - 2, argv + 2);
+  if (argc >= 2 && strcmp(argv[1], "count") == 0) return count(argc - 2, argv + 2);
+  fprintf(stderr, "usage: %s run|count SUBJECT...\n", argv[0]);
+  return 2;
+}

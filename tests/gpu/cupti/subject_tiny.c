@@ -1,0 +1,9 @@
+#include "subject.h"
+#include "tiny.h"
+
+int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
+  static tiny_rig rig;
+  (void)argc, (void)argv;
+  *instance = &rig.base;
+  return tiny_open(&rig, err);
+}

@@ -1,0 +1,237 @@
+/* What the activity pass records, against what is known to have been launched. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "open.h"
+#include "ranges.h"
+
+static rl_profiler *profiler;
+static tiny_rig device;
+static rl_records records;
+static rl_error err;
+
+#define OK(call) do { if ((call) != 0) fail_msg("%s: %s", #call, err.message); } while (0)
+
+static void start(void) {
+  rl_records_clear(&records);
+  OK(profiler->ops->trace_start(profiler, &err));
+}
+
+static void stop(void) { OK(profiler->ops->trace_stop(profiler, &records, &err)); }
+
+static double measured(const char *name) {
+  for (size_t i = 0; i < records.measurement_count; i++)
+    if (strcmp(records.measurements[i].name, name) == 0) return records.measurements[i].value;
+  fail_msg("no measurement %s", name);
+  return NAN;
+}
+
+static const char *name_of(const rl_activity_row *row) {
+  assert_true(row->name < records.name_count);
+  return records.names[row->name];
+}
+
+static size_t count(rl_activity_kind kind, const char *name) {
+  size_t found = 0;
+  for (size_t i = 0; i < records.row_count; i++)
+    if (records.rows[i].kind == (uint32_t)kind && (name == NULL || strcmp(name_of(&records.rows[i]), name) == 0)) found++;
+  return found;
+}
+
+static const rl_activity_row *find(rl_activity_kind kind, const char *name) {
+  for (size_t i = 0; i < records.row_count; i++)
+    if (records.rows[i].kind == (uint32_t)kind && strcmp(name_of(&records.rows[i]), name) == 0) return &records.rows[i];
+  fail_msg("no record of %s", name);
+  return NULL;
+}
+
+static void assert_complete(double kernels) {
+  assert_true(measured("activity_kernel_records") == kernels);
+  assert_true(measured("activity_dropped_records") == 0);
+  assert_true(measured("activity_zero_time_records") == 0);
+  assert_true(measured("activity_records") == (double)records.row_count);
+}
+
+static void test_a_kernel_lasts_as_long_as_it_sleeps(void **state) {
+  (void)state;
+  OK(tiny_sleep(&device, &err)); /* loads it */
+  start();
+  for (int i = 0; i < 5; i++) OK(tiny_sleep(&device, &err));
+  stop();
+  assert_complete(5);
+  for (size_t i = 0; i < records.row_count; i++) {
+    if (records.rows[i].kind != RL_ACTIVITY_KERNEL) continue;
+    double us = (double)(records.rows[i].end_ns - records.rows[i].start_ns) / 1e3;
+    print_message("sleep of %d us recorded as %.3f us\n", TINY_SLEEP_US, us);
+    assert_true(fabs(us - TINY_SLEEP_US) <= 0.02 * TINY_SLEEP_US);
+  }
+}
+
+static void test_every_stream_launch_is_recorded(void **state) {
+  (void)state;
+  start();
+  int64_t before = rl_monotonic_ns();
+  OK(tiny_launch_empty(&device, 20000, &err));
+  int64_t lasted = rl_monotonic_ns() - before;
+  stop();
+  print_message("%.2f us a launch, traced\n", (double)lasted / 20000e3);
+  assert_complete(20000);
+  assert_int_equal(count(RL_ACTIVITY_KERNEL, "tiny_empty()"), 20000);
+  assert_int_equal(count(RL_ACTIVITY_RUNTIME, NULL) >= 20000, 1);
+  int64_t last = 0;
+  for (size_t i = 0; i < records.row_count; i++) {
+    const rl_activity_row *row = &records.rows[i];
+    assert_true(row->start_ns >= last); /* sorted */
+    last = row->start_ns;
+    if (row->kind != RL_ACTIVITY_KERNEL) continue;
+    assert_int_equal(row->grid[0] * row->grid[1] * row->grid[2], 3);
+    assert_int_equal(row->block[0] * row->block[1] * row->block[2], 64);
+    assert_true(row->registers > 0 && row->correlation != 0 && row->graph_node == 0);
+    assert_true(row->start_ns >= 0 && row->end_ns >= row->start_ns && row->end_ns <= lasted + 5000000);
+  }
+}
+
+static void assert_replays(void *graph, int nodes, int replays) {
+  double plain = 0, traced = 0;
+  OK(tiny_graph_run(&device, graph, replays, &plain, &err));
+  OK(tiny_graph_run(&device, graph, replays, &plain, &err));
+  start();
+  OK(tiny_graph_run(&device, graph, replays, &traced, &err));
+  stop();
+  print_message("%d nodes x %d: %.3f us a node, traced %.3f us\n", nodes, replays, plain / nodes, traced / nodes);
+  assert_complete((double)nodes * replays);
+  enum { MOST = 4096 };
+  uint32_t seen[MOST];
+  size_t distinct = 0;
+  for (size_t i = 0; i < records.row_count; i++) {
+    if (records.rows[i].kind != RL_ACTIVITY_KERNEL) continue;
+    size_t at = 0;
+    assert_int_not_equal(records.rows[i].graph_node, 0);
+    while (at < distinct && seen[at] != records.rows[i].graph_node) at++;
+    if (at == distinct && distinct < MOST) seen[distinct++] = records.rows[i].graph_node;
+  }
+  assert_int_equal(distinct, nodes);
+}
+
+/* A resident worker's graphs are older than its traces. */
+static void test_every_node_of_a_graph_made_before_is_recorded(void **state) {
+  (void)state;
+  void *graph = NULL;
+  OK(tiny_graph_open(&device, TINY_NODES, &graph, &err));
+  assert_replays(graph, TINY_NODES, 1000);
+  tiny_graph_close(graph);
+}
+
+static void test_every_node_of_a_large_graph_is_recorded(void **state) {
+  (void)state;
+  void *graph = NULL;
+  OK(tiny_graph_open(&device, 2000, &graph, &err));
+  assert_replays(graph, 2000, 10);
+  tiny_graph_close(graph);
+}
+
+static void test_copies_sets_and_allocations_carry_their_bytes(void **state) {
+  (void)state;
+  const size_t bytes = 3 << 20;
+  start();
+  OK(tiny_move(&device, bytes, &err));
+  stop();
+  assert_complete(0);
+  assert_int_equal(find(RL_ACTIVITY_MEMSET, "memset")->bytes, bytes);
+  assert_int_equal(find(RL_ACTIVITY_MEMCPY, "memcpy DtoD")->bytes, bytes);
+  assert_int_equal(find(RL_ACTIVITY_MEMCPY, "memcpy DtoH")->bytes, bytes);
+  assert_int_equal(find(RL_ACTIVITY_MEMORY, "allocate device")->bytes, bytes);
+  assert_int_equal(find(RL_ACTIVITY_MEMORY, "free device")->bytes, bytes);
+}
+
+static void test_a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
+  (void)state;
+  start();
+  OK(tiny_launch_empty(&device, 1, &err));
+  stop();
+  uint32_t correlation = find(RL_ACTIVITY_KERNEL, "tiny_empty()")->correlation;
+  size_t calls = 0;
+  for (size_t i = 0; i < records.row_count; i++)
+    if (records.rows[i].kind == RL_ACTIVITY_RUNTIME && records.rows[i].correlation == correlation) {
+      assert_non_null(strstr(name_of(&records.rows[i]), "cudaLaunchKernel"));
+      calls++;
+    }
+  assert_int_equal(calls, 1);
+}
+
+static void test_ranges_of_our_domain_nest_and_others_are_left_out(void **state) {
+  (void)state;
+  nvtxDomainHandle_t other = nvtxDomainCreateA("other");
+  nvtxEventAttributes_t event = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                 .messageType = NVTX_MESSAGE_TYPE_ASCII, .message.ascii = "foreign"};
+  start();
+  rl_range_push("epoch");
+  for (int i = 0; i < 3; i++) {
+    rl_range_push("forward");
+    nvtxDomainRangePushEx(other, &event);
+    OK(tiny_launch_empty(&device, 1, &err));
+    nvtxDomainRangePop(other);
+    rl_range_pop();
+  }
+  rl_range_pop();
+  stop();
+  assert_int_equal(count(RL_ACTIVITY_RANGE, "epoch"), 1);
+  assert_int_equal(count(RL_ACTIVITY_RANGE, "forward"), 3);
+  assert_int_equal(count(RL_ACTIVITY_RANGE, NULL), 4);
+  const rl_activity_row *outer = find(RL_ACTIVITY_RANGE, "epoch"), *inner = find(RL_ACTIVITY_RANGE, "forward");
+  assert_true(outer->start_ns <= inner->start_ns && inner->end_ns <= outer->end_ns && inner->start_ns < inner->end_ns);
+  size_t inside = 0; /* the launch calls, which are host times as ranges are */
+  for (size_t i = 0; i < records.row_count; i++)
+    inside += records.rows[i].kind == RL_ACTIVITY_RUNTIME && strstr(name_of(&records.rows[i]), "cudaLaunchKernel") != NULL &&
+              records.rows[i].start_ns >= outer->start_ns && records.rows[i].end_ns <= outer->end_ns;
+  assert_int_equal(inside, 3);
+}
+
+static void test_nothing_is_recorded_between_traces(void **state) {
+  (void)state;
+  start();
+  stop();
+  OK(tiny_launch_empty(&device, 100, &err));
+  start();
+  OK(tiny_launch_empty(&device, 7, &err));
+  stop();
+  assert_complete(7);
+}
+
+static void test_occupancy_is_what_the_calculator_says(void **state) {
+  (void)state;
+  rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {132, 1, 1}, .block = {256, 1, 1}, .registers = 32};
+  assert_true(profiler->ops->occupancy(profiler, &row) == 1.0);
+  row.registers = 255; /* 65536 registers hold one block of 256 threads with 256 each */
+  assert_true(profiler->ops->occupancy(profiler, &row) < 0.26);
+  row.kind = RL_ACTIVITY_MEMCPY;
+  assert_true(isnan(profiler->ops->occupancy(profiler, &row)));
+}
+
+int main(void) {
+  profiler = open_profiler(&device);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_kernel_lasts_as_long_as_it_sleeps),
+      cmocka_unit_test(test_every_stream_launch_is_recorded),
+      cmocka_unit_test(test_every_node_of_a_graph_made_before_is_recorded),
+      cmocka_unit_test(test_every_node_of_a_large_graph_is_recorded),
+      cmocka_unit_test(test_copies_sets_and_allocations_carry_their_bytes),
+      cmocka_unit_test(test_a_kernel_is_tied_to_the_call_that_launched_it),
+      cmocka_unit_test(test_ranges_of_our_domain_nest_and_others_are_left_out),
+      cmocka_unit_test(test_nothing_is_recorded_between_traces),
+      cmocka_unit_test(test_occupancy_is_what_the_calculator_says),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  rl_records_clear(&records);
+  profiler->ops->close(profiler);
+  tiny_close(&device);
+  return failed;
+}

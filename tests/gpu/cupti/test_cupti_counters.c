@@ -1,0 +1,170 @@
+/* What the counters pass says of kernels whose traffic and instructions are known. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "open.h"
+
+static rl_profiler *profiler;
+static tiny_rig device;
+static rl_records records;
+static rl_error err;
+static char reason[RL_REASON_SIZE];
+
+enum { SLEEP, COPY, FMA, FMA_TWICE, PAIR_FIRST, PAIR_SECOND, UPDATE, KERNELS }; /* of the step */
+
+static double metric(int64_t kernel, const char *name) {
+  for (size_t i = 0; i < records.metric_count; i++)
+    if (records.metrics[i].ordinal == kernel && strcmp(records.metrics[i].metric, name) == 0) return records.metrics[i].value;
+  fail_msg("no metric %s", name);
+  return NAN;
+}
+
+static void assert_near(double value, double expected, double ratio, const char *what) {
+  print_message("%s: %.6g, expected %.6g\n", what, value, expected);
+  if (!(fabs(value - expected) <= ratio * expected)) fail_msg("%s is %.9g, not %.9g", what, value, expected);
+}
+
+static void test_every_kernel_of_the_step_is_listed(void **state) {
+  (void)state;
+  static const struct {
+    const char *launch, *phase, *name;
+  } expected[KERNELS] = {{"sleep", "data", "tiny_sleeps("},         {"copy", "data", "tiny_copies("},
+                         {"fma", "forward", "void tiny_multiplies<"}, {"fma_twice", "forward", "void tiny_multiplies<"},
+                         {"pair", "backward", "tiny_reads("},         {"pair", "backward", "tiny_reads("},
+                         {"update", "optimizer", "tiny_updates("}};
+  assert_int_equal(records.kernel_count, KERNELS);
+  for (int i = 0; i < KERNELS; i++) {
+    const rl_kernel *kernel = &records.kernels[i];
+    assert_int_equal(kernel->ordinal, i);
+    assert_string_equal(kernel->launch, expected[i].launch);
+    assert_string_equal(kernel->phase, expected[i].phase);
+    assert_memory_equal(kernel->name, expected[i].name, strlen(expected[i].name));
+    assert_true(kernel->registers_per_thread > 0 && isnan(kernel->total_us) && kernel->reason[0] != '\0');
+  }
+  assert_int_equal(records.kernels[FMA].grid_x * records.kernels[FMA].block_x, TINY_FMA_WARPS * 32);
+}
+
+static void test_every_number_is_there_or_says_why_not(void **state) {
+  (void)state;
+  assert_int_equal(records.metric_count % KERNELS, 0);
+  for (size_t i = 0; i < records.metric_count; i++)
+    assert_true(isnan(records.metrics[i].value) == (records.metrics[i].reason[0] != '\0'));
+}
+
+static void test_a_cold_copy_reads_its_bytes(void **state) {
+  (void)state;
+  const double bytes = TINY_COPY_BYTES, l2 = 64 << 20; /* at most that much is still dirty in L2 when it ends */
+  assert_near(metric(COPY, "dram__bytes_read.sum"), bytes, 0.01, "bytes read by the copy");
+  double written = metric(COPY, "dram__bytes_write.sum");
+  print_message("bytes written by the copy: %.6g of %.6g\n", written, bytes);
+  assert_true(written <= 1.01 * bytes && written >= bytes - l2);
+  assert_near(metric(COPY, "dram__bytes.sum"), metric(COPY, "dram__bytes_read.sum") + written, 0.02, "read and written");
+  assert_near(metric(COPY, "dram__bytes_read.sum.per_second"),
+              metric(COPY, "dram__bytes_read.sum") / (metric(COPY, "gpu__time_duration.sum") * 1e-9), 0.05, "rate of reading");
+}
+
+static void test_caches_are_cold_for_every_kernel_of_a_launch(void **state) {
+  (void)state;
+  assert_near(metric(PAIR_FIRST, "dram__bytes_read.sum"), TINY_PAIR_BYTES, 0.02, "bytes read by the first of a pair");
+  assert_near(metric(PAIR_SECOND, "dram__bytes_read.sum"), TINY_PAIR_BYTES, 0.02, "bytes read by the second of a pair");
+}
+
+static void test_instructions_are_exact(void **state) {
+  (void)state;
+  double once = metric(FMA, "smsp__inst_executed.sum"), twice = metric(FMA_TWICE, "smsp__inst_executed.sum");
+  print_message("instructions: %.0f and %.0f\n", once, twice);
+  assert_true(twice - once == (double)TINY_FMAS * TINY_FMA_WARPS);
+}
+
+static void test_a_sleeping_kernel_lasts_as_long_as_it_sleeps(void **state) {
+  (void)state;
+  assert_near(metric(SLEEP, "gpu__time_duration.sum") / 1e3, TINY_SLEEP_US, 0.02, "us slept");
+  assert_true(metric(SLEEP, "dram__bytes.sum") < 1e6);
+}
+
+/* Not of the update: there the compiler loads a constant by HFMA2.MMA, which runs on the tensor pipe. */
+static void test_tensor_cores_are_idle_where_nothing_multiplies_matrices(void **state) {
+  (void)state;
+  for (int i = SLEEP; i < UPDATE; i++)
+    assert_true(metric(i, "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active") == 0);
+}
+
+static void count_once(void) {
+  rl_records_clear(&records);
+  int64_t before = rl_monotonic_ns();
+  int result = profiler->ops->count(profiler, &device.base, NULL, &records, reason, &err);
+  if (result == -1) fail_msg("%s", err.message);
+  if (result == 1) fail_msg("refused: %s", reason);
+  print_message("counted %zu kernels in %.2f s\n", records.kernel_count, (double)(rl_monotonic_ns() - before) / 1e9);
+}
+
+static void test_counting_leaves_no_trace_and_repeats(void **state) {
+  (void)state;
+  float *before = malloc(TINY_STATE * sizeof *before), *after = malloc(TINY_STATE * sizeof *after);
+  double instructions = metric(UPDATE, "smsp__inst_executed.sum");
+  assert_int_equal(tiny_state(&device, before, &err), 0);
+  count_once();
+  assert_int_equal(tiny_state(&device, after, &err), 0);
+  assert_memory_equal(before, after, TINY_STATE * sizeof *before);
+  assert_true(metric(UPDATE, "smsp__inst_executed.sum") == instructions);
+  free(before);
+  free(after);
+}
+
+static void test_tracing_works_after_counting(void **state) {
+  (void)state;
+  rl_records_clear(&records);
+  assert_int_equal(profiler->ops->trace_start(profiler, &err), 0);
+  assert_int_equal(tiny_launch_empty(&device, 50, &err), 0);
+  assert_int_equal(profiler->ops->trace_stop(profiler, &records, &err), 0);
+  size_t kernels = 0;
+  for (size_t i = 0; i < records.row_count; i++) kernels += records.rows[i].kind == RL_ACTIVITY_KERNEL;
+  assert_int_equal(kernels, 50);
+}
+
+static bool cancel(void *context) { return ++*(int *)context == 2; }
+
+static void test_it_can_be_cancelled(void **state) {
+  (void)state;
+  int asked = 0;
+  rl_observer observer = {.context = &asked, .cancelled = cancel};
+  rl_records_clear(&records);
+  assert_int_equal(profiler->ops->count(profiler, &device.base, &observer, &records, reason, &err), -1);
+  assert_int_equal(err.domain, RL_SYS);
+  assert_int_equal(asked, 2);
+}
+
+static int first_count(void **state) {
+  (void)state;
+  count_once();
+  return 0;
+}
+
+int main(void) {
+  profiler = open_profiler(&device);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_kernel_of_the_step_is_listed),
+      cmocka_unit_test(test_every_number_is_there_or_says_why_not),
+      cmocka_unit_test(test_a_cold_copy_reads_its_bytes),
+      cmocka_unit_test(test_caches_are_cold_for_every_kernel_of_a_launch),
+      cmocka_unit_test(test_instructions_are_exact),
+      cmocka_unit_test(test_a_sleeping_kernel_lasts_as_long_as_it_sleeps),
+      cmocka_unit_test(test_tensor_cores_are_idle_where_nothing_multiplies_matrices),
+      cmocka_unit_test(test_counting_leaves_no_trace_and_repeats),
+      cmocka_unit_test(test_tracing_works_after_counting),
+      cmocka_unit_test(test_it_can_be_cancelled),
+  };
+  int failed = cmocka_run_group_tests(tests, first_count, NULL);
+  rl_records_clear(&records);
+  profiler->ops->close(profiler);
+  tiny_close(&device);
+  return failed;
+}
