@@ -113,6 +113,19 @@ static void migrations_are_numbered_and_set_their_version(void **state) {
   rl_db_close(&db);
 }
 
+static void writer_is_durable(void **state) {
+  fixture *f = *state;
+  static const struct { const char *sql; int value; } settings[] = {
+      {"PRAGMA synchronous", 2}, {"PRAGMA foreign_keys", 1}, {"PRAGMA auto_vacuum", 2}, {"SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1}};
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    sqlite3_stmt *row = NULL;
+    assert_int_equal(sqlite3_prepare_v2(f->store->writer.handle, settings[i].sql, -1, &row, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    if (sqlite3_column_int(row, 0) != settings[i].value) fail_msg("%s: %d", settings[i].sql, sqlite3_column_int(row, 0));
+    sqlite3_finalize(row);
+  }
+}
+
 /* --- jobs ------------------------------------------------------------------------------------------------------ */
 
 static void job_is_on_disk_when_accepted(void **state) {
@@ -413,7 +426,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(folder_is_made_private), cmocka_unit_test(folder_that_cannot_be_used), WITH_STORE(second_daemon_is_refused),
       WITH_STORE(newer_schema_is_refused), WITH_STORE(damaged_file_is_refused), cmocka_unit_test(older_schema_is_brought_up),
-      cmocka_unit_test(migrations_are_numbered_and_set_their_version), WITH_STORE(job_is_on_disk_when_accepted),
+      cmocka_unit_test(migrations_are_numbered_and_set_their_version), WITH_STORE(writer_is_durable), WITH_STORE(job_is_on_disk_when_accepted),
       WITH_STORE(same_key_is_the_same_job), WITH_STORE(queue_has_an_end), WITH_STORE(refused_job_leaves_nothing),
       WITH_STORE(running_job_goes_first), WITH_STORE(unfinished_passes_are_done_again), WITH_STORE(jobs_end_once),
       WITH_STORE(deaths_are_counted), WITH_STORE(pass_is_stored_once), WITH_STORE(pass_is_stored_whole_or_not),

@@ -1,0 +1,258 @@
+/* store under faults. The Nth write, sync or truncation of SQLite fails (once, or from then on), or the process ends there; or the Nth
+ * allocation fails; for all N over: open, submit, and claim and commit of two passes. Whatever happens, what was acknowledged is there
+ * after a restart, every pass is whole or absent, the database is intact and the job can be brought to its end. */
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "store_fixture.h"
+
+/* --- faults ---------------------------------------------------------------------------------------------------- */
+
+typedef enum mode { OFF, ONCE, FROM_THEN_ON, DIE } mode;
+
+static struct { mode mode; int64_t at, seen; } disk, memory;
+
+/* Is this operation the one? */
+static int strikes(int64_t at, mode how, int64_t seen) {
+  if (how == OFF || seen < at || (how == ONCE && seen > at)) return 0;
+  if (how == DIE) _exit(9);
+  return 1;
+}
+
+static int disk_fails(void) {
+  disk.seen++;
+  return strikes(disk.at, disk.mode, disk.seen);
+}
+
+typedef struct file {
+  sqlite3_file base;
+  sqlite3_file *real; /* lies behind this struct */
+} file;
+
+static sqlite3_vfs *real_vfs;
+static sqlite3_file *real_of(sqlite3_file *f) { return ((file *)f)->real; }
+#define PASS(F, CALL, ...) real_of(F)->pMethods->CALL(real_of(F), ##__VA_ARGS__)
+
+static int close_file(sqlite3_file *f) { return PASS(f, xClose); }
+static int read_file(sqlite3_file *f, void *to, int size, sqlite3_int64 at) { return PASS(f, xRead, to, size, at); }
+static int write_file(sqlite3_file *f, const void *from, int size, sqlite3_int64 at) {
+  return disk_fails() ? SQLITE_FULL : PASS(f, xWrite, from, size, at);
+}
+static int truncate_file(sqlite3_file *f, sqlite3_int64 size) { return disk_fails() ? SQLITE_IOERR_TRUNCATE : PASS(f, xTruncate, size); }
+static int sync_file(sqlite3_file *f, int flags) { return disk_fails() ? SQLITE_IOERR_FSYNC : PASS(f, xSync, flags); }
+static int size_of_file(sqlite3_file *f, sqlite3_int64 *size) { return PASS(f, xFileSize, size); }
+static int lock_file(sqlite3_file *f, int level) { return PASS(f, xLock, level); }
+static int unlock_file(sqlite3_file *f, int level) { return PASS(f, xUnlock, level); }
+static int check_lock(sqlite3_file *f, int *held) { return PASS(f, xCheckReservedLock, held); }
+static int control_file(sqlite3_file *f, int what, void *with) { return PASS(f, xFileControl, what, with); }
+static int sector_size(sqlite3_file *f) { return PASS(f, xSectorSize); }
+static int characteristics(sqlite3_file *f) { return PASS(f, xDeviceCharacteristics); }
+static int map_shared(sqlite3_file *f, int region, int size, int extend, void volatile **to) { return PASS(f, xShmMap, region, size, extend, to); }
+static int lock_shared(sqlite3_file *f, int offset, int n, int flags) { return PASS(f, xShmLock, offset, n, flags); }
+static void barrier(sqlite3_file *f) { PASS(f, xShmBarrier); }
+static int unmap_shared(sqlite3_file *f, int remove) { return PASS(f, xShmUnmap, remove); }
+
+static const sqlite3_io_methods methods = {
+    .iVersion = 2, .xClose = close_file, .xRead = read_file, .xWrite = write_file, .xTruncate = truncate_file, .xSync = sync_file,
+    .xFileSize = size_of_file, .xLock = lock_file, .xUnlock = unlock_file, .xCheckReservedLock = check_lock, .xFileControl = control_file,
+    .xSectorSize = sector_size, .xDeviceCharacteristics = characteristics, .xShmMap = map_shared, .xShmLock = lock_shared,
+    .xShmBarrier = barrier, .xShmUnmap = unmap_shared};
+
+static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, int flags, int *out) {
+  (void)vfs;
+  file *made = (file *)f;
+  *made = (file){.real = (sqlite3_file *)(made + 1)};
+  made->real->pMethods = NULL;
+  int rc = real_vfs->xOpen(real_vfs, name, made->real, flags, out);
+  if (made->real->pMethods != NULL) made->base.pMethods = &methods;
+  return rc;
+}
+
+static sqlite3_mem_methods real_memory;
+static int memory_fails(void) {
+  memory.seen++;
+  return strikes(memory.at, memory.mode, memory.seen);
+}
+static void *allocate(int size) { return memory_fails() ? NULL : real_memory.xMalloc(size); }
+static void *reallocate(void *old, int size) { return memory_fails() ? NULL : real_memory.xRealloc(old, size); }
+
+static void install(void) {
+  static sqlite3_mem_methods shim;
+  static sqlite3_vfs vfs;
+  assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real_memory), SQLITE_OK);
+  shim = real_memory;
+  shim.xMalloc = allocate;
+  shim.xRealloc = reallocate;
+  assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &shim), SQLITE_OK);
+  real_vfs = sqlite3_vfs_find(NULL);
+  vfs = *real_vfs;
+  vfs.zName = "faulty";
+  vfs.pNext = NULL;
+  vfs.szOsFile = (int)sizeof(file) + real_vfs->szOsFile;
+  vfs.xOpen = open_file;
+  assert_int_equal(sqlite3_vfs_register(&vfs, 1), SQLITE_OK);
+}
+
+/* --- the scenario ---------------------------------------------------------------------------------------------- */
+
+typedef struct progress { int submitted, committed; } progress; /* what was acknowledged */
+
+static int submit_once(rl_store *store, rl_error *why) {
+  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_ACTIVITY);
+  int64_t id;
+  bool existing;
+  return rl_store_job_insert(store, &spec, "the key", "the body", 10, &id, &existing, why);
+}
+
+static int do_one(rl_store *store, rl_error *why) {
+  rl_claim taken;
+  sample made;
+  bool done;
+  int rc = rl_store_pass_claim(store, "cpu", &taken, why);
+  if (rc <= 0) return rc;
+  fill_sample(&made, taken.pass, 1);
+  return rl_store_pass_commit(store, &taken, &made.records, NULL, &done, why) < 0 ? -1 : 1;
+}
+
+static void act(const char *folder, volatile progress *seen) {
+  rl_error why = {0};
+  rl_store *store = NULL;
+  if (rl_store_open(folder, &store, &why) < 0) {
+    assert_true(why.domain != RL_OK && why.message[0] != '\0');
+    return;
+  }
+  if (submit_once(store, &why) == 0) {
+    seen->submitted = 1;
+    for (int pass = 0; pass < 2; pass++) {
+      int rc = do_one(store, &why);
+      if (rc > 0) seen->committed++;
+      if (rc < 0) assert_true(why.domain == RL_SQLITE && why.message[0] != '\0');
+    }
+  } else {
+    assert_true(why.domain == RL_SQLITE && why.message[0] != '\0');
+  }
+  rl_store_close(store);
+}
+
+/* A pass has all of its rows or none: 2 names, 4 activity rows, 2 spans, 2 kernels, 1 measurement. */
+static const char torn[] =
+    "SELECT count(*) FROM (SELECT p.state, (SELECT count(*) FROM names WHERE pass_id = p.id) + (SELECT count(*) FROM activity WHERE pass_id "
+    "= p.id) + (SELECT count(*) FROM activity_spans WHERE pass_id = p.id) + (SELECT count(*) FROM kernels WHERE pass_id = p.id) + (SELECT "
+    "count(*) FROM measurements WHERE pass_id = p.id) AS n FROM passes p) WHERE n <> iif(state = 'completed', 11, 0)";
+
+static void check(const char *folder, const volatile progress *seen, int64_t at) {
+  fixture f = {0};
+  int64_t requeued;
+  snprintf(f.folder, sizeof f.folder, "%s", folder);
+  if (rl_store_open(folder, &f.store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)at, err.message);
+  int64_t jobs = ask(&f, "SELECT count(*) FROM jobs"), done = ask(&f, "SELECT count(*) FROM passes WHERE state = 'completed'");
+  if (jobs < seen->submitted || jobs > 1) fail_msg("fault %d: %d jobs", (int)at, (int)jobs);
+  if (done < seen->committed) fail_msg("fault %d: %d passes, %d acknowledged", (int)at, (int)done, seen->committed);
+  if (ask(&f, torn) != 0) fail_msg("fault %d: a pass is torn", (int)at);
+  if (ask(&f, "SELECT count(*) FROM passes") != 2 * jobs || ask(&f, "SELECT count(*) FROM events") < jobs) fail_msg("fault %d: a job is torn", (int)at);
+  if (ask(&f, "SELECT count(*) FROM jobs WHERE (state = 'completed') <> (SELECT count(*) = 2 FROM passes WHERE state = 'completed')") != 0)
+    fail_msg("fault %d: the job's state is wrong", (int)at);
+  if (ask(&f, "SELECT integrity_check = 'ok' FROM pragma_integrity_check") != 1) fail_msg("fault %d: damaged", (int)at);
+  if (ask(&f, "SELECT count(*) FROM pragma_foreign_key_check") != 0) fail_msg("fault %d: dangling rows", (int)at);
+  GOOD(rl_store_jobs_requeue(f.store, &requeued, &err));
+  GOOD(submit_once(f.store, &err));
+  for (int rc; (rc = do_one(f.store, &err)) != 0;)
+    if (rc < 0) fail_msg("fault %d: going on: %s", (int)at, err.message);
+  if (ask(&f, "SELECT count(*) FROM jobs WHERE state = 'completed'") != 1) fail_msg("fault %d: not brought to its end", (int)at);
+  rl_store_close(f.store);
+}
+
+static void fresh_folder(char *folder) {
+  strcpy(folder, "/tmp/rooflined-store-XXXXXX");
+  assert_non_null(mkdtemp(folder));
+}
+
+static int64_t operations_without_a_fault(int64_t *allocations) {
+  char folder[64];
+  progress seen = {0};
+  fresh_folder(folder);
+  disk.mode = memory.mode = OFF, disk.seen = memory.seen = 0;
+  act(folder, &seen);
+  assert_int_equal(seen.submitted, 1);
+  assert_int_equal(seen.committed, 2);
+  if (allocations != NULL) *allocations = memory.seen;
+  int64_t count = disk.seen;
+  check(folder, &seen, 0);
+  remove_folder(folder);
+  return count;
+}
+
+static void disk_faults(mode how) {
+  int64_t count = operations_without_a_fault(NULL);
+  assert_true(count > 50);
+  for (int64_t at = 1; at <= count; at++) {
+    char folder[64];
+    progress seen = {0};
+    fresh_folder(folder);
+    disk.mode = how, disk.at = at, disk.seen = 0;
+    act(folder, &seen);
+    disk.mode = OFF;
+    check(folder, &seen, at);
+    remove_folder(folder);
+  }
+}
+
+static void one_operation_fails(void **state) {
+  (void)state;
+  disk_faults(ONCE);
+}
+
+static void disk_stays_broken(void **state) {
+  (void)state;
+  disk_faults(FROM_THEN_ON);
+}
+
+static void process_ends(void **state) {
+  (void)state;
+  volatile progress *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  int64_t count = operations_without_a_fault(NULL);
+  for (int64_t at = 1; at <= count; at++) {
+    char folder[64];
+    int status;
+    seen->submitted = seen->committed = 0;
+    fresh_folder(folder);
+    pid_t child = fork();
+    if (child == 0) {
+      disk.mode = DIE, disk.at = at, disk.seen = 0;
+      act(folder, seen);
+      _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+    check(folder, seen, at);
+    remove_folder(folder);
+  }
+  munmap((void *)seen, sizeof *seen);
+}
+
+/* Thousands of allocations: every one in the first seconds, then with growing strides. */
+static void memory_runs_out(void **state) {
+  (void)state;
+  int64_t count = 0, stride = 1;
+  operations_without_a_fault(&count);
+  time_t start = time(NULL);
+  for (int64_t at = 1; at <= count; at += stride) {
+    char folder[64];
+    progress seen = {0};
+    fresh_folder(folder);
+    memory.mode = ONCE, memory.at = at, memory.seen = 0;
+    act(folder, &seen);
+    memory.mode = OFF;
+    check(folder, &seen, at);
+    remove_folder(folder);
+    if (time(NULL) - start > 3) stride = 1 + (count - at) / 100;
+  }
+}
+
+int main(void) {
+  install();
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_operation_fails), cmocka_unit_test(disk_stays_broken),
+                                     cmocka_unit_test(process_ends), cmocka_unit_test(memory_runs_out)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

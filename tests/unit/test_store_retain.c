@@ -1,0 +1,130 @@
+/* store: what retention removes and in which order, the online backup, sizes. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "store_fixture.h"
+
+enum { ALL = (1u << RL_PASSES) - 1, ROWS = 12000 };
+static const int64_t DAY_NS = INT64_C(86400000000000);
+
+/* A finished job with two activity passes of ROWS rows each. */
+static int64_t big_job(rl_store *store) {
+  int64_t id = submit(store, "cpu", 1u << RL_PASS_ACTIVITY), seq;
+  rl_activity_row *rows = calloc(ROWS, sizeof *rows);
+  for (uint32_t i = 0; i < ROWS; i++) rows[i] = (rl_activity_row){.start_ns = i * 10, .end_ns = i * 10 + 5, .kind = RL_ACTIVITY_KERNEL};
+  for (int run = 0; run < 2; run++) {
+    rl_claim taken = claim(store, "cpu");
+    sample made;
+    bool done;
+    fill_sample(&made, taken.pass, 1);
+    made.records.rows = rows, made.records.row_count = ROWS;
+    GOOD(rl_store_event_append(store, id, "progress", "{}", &seq, &err));
+    GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  }
+  free(rows);
+  return id;
+}
+
+static int64_t retain(rl_store *store, rl_retention retention, int64_t days_later) {
+  int64_t removed = -1;
+  GOOD(rl_store_retain(store, &retention, rl_now_ns() + days_later * DAY_NS, &removed, &err));
+  return removed;
+}
+
+static void nothing_goes_without_limits(void **state) {
+  fixture *f = *state;
+  big_job(f->store);
+  assert_int_equal(retain(f->store, (rl_retention){0}, 10000), 0);
+  assert_int_equal(retain(f->store, (rl_retention){.activity_days = 7, .job_days = 30, .max_bytes = INT64_C(1) << 40}, 1), 0);
+  assert_int_equal(ask(f, "SELECT count(*) FROM activity"), 2 * ROWS);
+}
+
+static void raw_rows_go_before_jobs(void **state) {
+  fixture *f = *state;
+  int64_t id = big_job(f->store), waiting = submit(f->store, "cpu", ALL);
+  rl_retention retention = {.activity_days = 7, .job_days = 30};
+  assert_int_equal(retain(f->store, retention, 8), 2 * ROWS + 3);
+  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity_spans)"), 0);
+  assert_int_equal(ask(f, "SELECT count(*) FROM kernels"), 4); /* aggregates stay */
+  assert_int_equal(ask(f, "SELECT count(*) FROM events"), 1);  /* of the job that waits */
+  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_number(rows, "0.runs.0.passes.0.activity_rows", ROWS); /* what there was is still known */
+  assert_true(cJSON_IsFalse(at(rows, "0.runs.0.passes.0.activity_kept")));
+  cJSON_Delete(rows);
+  assert_int_equal(retain(f->store, retention, 31), 1);
+  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
+  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM kernels) + (SELECT count(*) FROM measurements)"), 0);
+  rl_job_state left;
+  GOOD(rl_store_job_state(f->store, waiting, &left, &err));
+  assert_int_equal(left, RL_JOB_QUEUED);
+  assert_true(submit(f->store, "cpu", ALL) > waiting); /* numbers are not used again */
+}
+
+static void running_jobs_stay(void **state) {
+  fixture *f = *state;
+  submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
+  do_pass(f->store, "cpu", 1);
+  assert_int_equal(retain(f->store, (rl_retention){.job_days = 1, .max_bytes = 1}, 1000), 4); /* only raw rows of the finished pass */
+  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
+  assert_true(do_pass(f->store, "cpu", 1));
+}
+
+static void size_is_bounded(void **state) {
+  fixture *f = *state;
+  int64_t before = 0, after = 0, first = big_job(f->store);
+  big_job(f->store);
+  int64_t last = big_job(f->store);
+  GOOD(rl_store_bytes(f->store, &before, &err));
+  int64_t limit = before / 3;
+  assert_true(retain(f->store, (rl_retention){.max_bytes = limit}, 0) > 0);
+  GOOD(rl_store_bytes(f->store, &after, &err));
+  assert_true(after <= limit);
+  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 3); /* raw rows were enough */
+  char sql[128];
+  snprintf(sql, sizeof sql, "SELECT count(*) FROM passes WHERE job_id = %d AND activity_kept", (int)first);
+  assert_int_equal(ask(f, sql), 0);
+  snprintf(sql, sizeof sql, "SELECT count(*) FROM passes WHERE job_id = %d AND activity_kept", (int)last);
+  assert_true(ask(f, sql) > 0); /* the oldest went first */
+  retain(f->store, (rl_retention){.max_bytes = 1}, 0);
+  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 0);
+  assert_int_equal(ask(f, "SELECT count(*) FROM runs"), 0);
+}
+
+/* --- backup ---------------------------------------------------------------------------------------------------- */
+
+static void backup_is_a_database(void **state) {
+  fixture *f = *state, copy = {0};
+  char file[96];
+  int64_t id = big_job(f->store);
+  snprintf(copy.folder, sizeof copy.folder, "%s/copy", f->folder);
+  assert_int_equal(mkdir(copy.folder, 0700), 0);
+  snprintf(file, sizeof file, "%s/rooflined.db", copy.folder);
+  GOOD(rl_store_backup(f->folder, file, &err)); /* while the store is open */
+  REFUSED(rl_store_backup(f->folder, file, &err), RL_SYS, EEXIST);
+  assert_int_equal(ask(&copy, "SELECT count(*) FROM activity"), 2 * ROWS);
+  assert_int_equal(ask(&copy, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
+  GOOD(rl_store_open(copy.folder, &copy.store, &err));
+  rl_job_state left;
+  GOOD(rl_store_job_state(copy.store, id, &left, &err));
+  assert_int_equal(left, RL_JOB_COMPLETED);
+  rl_store_close(copy.store);
+  rl_store_close(f->store);
+  f->store = NULL;
+  snprintf(file, sizeof file, "%s/second.db", copy.folder);
+  GOOD(rl_store_backup(f->folder, file, &err)); /* and while it is not */
+}
+
+static void backup_needs_a_place(void **state) {
+  fixture *f = *state;
+  REFUSED(rl_store_backup("/nowhere", "/tmp/rooflined-never.db", &err), RL_SYS, ENOENT);
+  REFUSED(rl_store_backup(f->folder, "/nowhere/backup.db", &err), RL_SYS, ENOENT);
+}
+
+#define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH_STORE(nothing_goes_without_limits), WITH_STORE(raw_rows_go_before_jobs), WITH_STORE(running_jobs_stay), WITH_STORE(size_is_bounded),
+      WITH_STORE(backup_is_a_database), WITH_STORE(backup_needs_a_place)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
