@@ -1,0 +1,250 @@
+"""rooflinectl against the real daemon with the CPU worker: every command, every exit code, text and JSON."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+
+import pytest
+
+BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
+# Small enough to take about a second an epoch under a sanitizer; real training all the same.
+QUICK = ["--epochs", "2", "--warmup-epochs", "0", "--max-images", "512", "--dataset", "synthetic", "--device", "cpu"]
+LONG = ["--epochs", "1000", "--warmup-epochs", "0", "--dataset", "synthetic", "--device", "cpu"]
+
+
+class Daemon:
+    def __init__(self, state, *options):
+        self.state = state
+        self.process = subprocess.Popen(
+            [BUILD / "bin/rooflined", "--port", "0", "--state", str(state), "--devices", "cpu", *options],
+            stdout=subprocess.PIPE, stderr=open(f"{state}.log", "ab"), text=True)
+        line = self.process.stdout.readline()
+        match = re.match(r"listening on (http://\S+)", line)
+        assert match, f"the daemon did not come up: {line!r}\n{open(f'{state}.log').read()}"
+        self.url = match.group(1)
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(timeout=10)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    started = Daemon(tmp_path_factory.mktemp("daemon") / "state")
+    yield started
+    started.stop()
+
+
+def start(*arguments, url=None, **environment):
+    env = {**os.environ, **environment, "ROOFLINED_URL": url or "http://127.0.0.1:9"}
+    return subprocess.Popen([BUILD / "bin/rooflinectl", *arguments], env=env, text=True, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def ctl(*arguments, url=None, stdin="", code=0, **environment):
+    process = start(*arguments, url=url, **environment)
+    out, err = process.communicate(stdin, timeout=200)
+    assert process.returncode == code, f"exit {process.returncode}, not {code}\n{out}\n{err}"
+    return out, err
+
+
+@pytest.fixture(scope="module")
+def finished(daemon):
+    """One job that ran to its end, followed by `run --json`."""
+    out, _ = ctl("--json", "run", *QUICK, "--passes", "timing,activity,counters", url=daemon.url)
+    return json.loads(out)
+
+
+def wait_until_running(daemon, job):
+    deadline = time.monotonic() + 60
+    while json.loads(ctl("--json", "show", str(job), url=daemon.url)[0])["state"] != "running":
+        assert time.monotonic() < deadline, "the job never started"
+        time.sleep(0.05)
+
+
+def submit(daemon, *options):
+    request = {"kind": "train"}
+    for name, value in zip(options[::2], options[1::2]):
+        field = name.removeprefix("--").replace("-", "_")
+        request[field] = value.split(",") if field in ("precisions", "passes") else int(value) if value.isdigit() else value
+    out, _ = ctl("submit", "-", url=daemon.url, stdin=json.dumps(request))
+    return int(out)
+
+
+def test_run_json_is_one_document(finished):
+    assert finished["job"]["state"] == "completed"
+    runs = finished["results"]["runs"]
+    assert [run["variant"] for run in runs] == ["fp32", "fp16"]
+    assert all(len(run["epochs"]) == 2 and run["summary"]["epoch_ms_median"] > 0 for run in runs)
+    assert len(finished["comparison"]["items"]) == 1
+
+
+def test_show_prints_the_comparison_within_80_columns(daemon, finished):
+    out, _ = ctl("show", str(finished["job"]["id"]), url=daemon.url)
+    head = out.splitlines()
+    table = [line for line in head if re.match(r"(epoch time|images/s|peak memory|test accuracy)", line)]
+    assert len(table) == 5
+    assert max(len(line) for line in table) <= 80
+    ratio = finished["comparison"]["items"][0]["speedup_ratio"]
+    assert f"{ratio:.2f}×" in next(line for line in table if "median" in line)
+    assert "synthetic (part of it)" in out
+
+
+def test_counters_that_a_cpu_lacks_are_told_with_their_reason(daemon, finished):
+    out, _ = ctl("show", str(finished["job"]["id"]), url=daemon.url)
+    assert re.search(r"— fp32, counters pass: \S+", out)
+
+
+def test_run_prints_progress_on_stderr_and_the_table_on_stdout(daemon):
+    out, err = ctl("run", *QUICK, "--precisions=fp32", url=daemon.url)
+    assert "epoch time, median" in out and "fp32 timing" in err
+    assert "fp32 timing: completed" in err
+
+
+def test_list_and_devices(daemon, finished):
+    out, _ = ctl("list", url=daemon.url)
+    row = next(line for line in out.splitlines() if line.split()[0] == str(finished["job"]["id"]))
+    assert row.split()[1:5] == ["train", "completed", "cpu", "6/6"]
+    assert max(map(len, out.splitlines())) <= 80
+    out, _ = ctl("devices", url=daemon.url)
+    assert re.search(r"^cpu +cpu +(idle|busy) ", out, re.M)
+    devices = json.loads(ctl("devices", "--json", url=daemon.url)[0])["items"]
+    assert devices[0]["id"] == "cpu" and devices[0]["facts"]["name"]
+
+
+def test_kernels(daemon, finished):
+    out, _ = ctl("kernels", str(finished["job"]["id"]), url=daemon.url)
+    assert re.search(r"^fp32 +activity .*conv2", out, re.M), out
+    items = json.loads(ctl("--json", "kernels", str(finished["job"]["id"]), url=daemon.url)[0])["items"]
+    assert all(item["launches"] > 0 for item in items if item["pass"] == "activity")
+
+
+def test_problems_name_the_field(daemon):
+    _, err = ctl("run", "--epochs", "0", url=daemon.url, code=2)
+    assert "/epochs" in err
+    _, err = ctl("run", "--device", "gpu9", url=daemon.url, code=2)
+    assert "/device" in err
+    _, err = ctl("submit", "-", url=daemon.url, stdin="{", code=2)
+    assert "JSON" in err
+
+
+@pytest.mark.parametrize("arguments", [["run", "--epochs", "x"], ["run", "--colour", "red"], ["show"], ["show", "one"], ["cancel", "-1"],
+                                       ["nothing"], [], ["list", "more"], ["submit"], ["submit", "/does/not/exist"]])
+def test_mistakes_in_the_command_line(daemon, arguments):
+    _, err = ctl(*arguments, url=daemon.url, code=2)
+    assert err or not arguments
+
+
+def test_unknown_job(daemon):
+    for command in ("show", "watch", "cancel", "kernels"):
+        ctl(command, "999999", url=daemon.url, code=2)
+
+
+def test_cancel_ends_the_run_with_its_own_exit_code(daemon):
+    follower = start("run", *LONG, url=daemon.url)
+    job = int(re.search(r"job (\d+)", follower.stderr.readline()).group(1))
+    wait_until_running(daemon, job)
+    out, _ = ctl("cancel", str(job), url=daemon.url)
+    assert "cancelled" in out
+    follower.communicate(timeout=30)
+    assert follower.returncode == 3
+    _, err = ctl("cancel", str(job), url=daemon.url, code=2)
+    assert "finished" in err
+
+
+def test_interrupt_leaves_the_job_running(daemon):
+    follower = start("run", *LONG, url=daemon.url)
+    job = int(re.search(r"job (\d+)", follower.stderr.readline()).group(1))
+    wait_until_running(daemon, job)
+    follower.send_signal(signal.SIGINT)
+    _, err = follower.communicate(timeout=10)
+    assert follower.returncode == 130
+    assert f"rooflinectl watch {job}" in err and f"rooflinectl cancel {job}" in err
+    assert json.loads(ctl("--json", "show", str(job), url=daemon.url)[0])["state"] == "running"
+    ctl("cancel", str(job), url=daemon.url)
+
+
+def test_no_daemon():
+    for command in (["list"], ["run"], ["watch", "1"]):
+        _, err = ctl(*command, code=4)
+        assert "rooflined" in err
+
+
+def test_a_failed_job_is_exit_1(tmp_path):
+    """Files are demanded where there are none."""
+    (tmp_path / "none").mkdir()
+    failing = Daemon(tmp_path / "state", "--mnist-dir", str(tmp_path / "none"))
+    try:
+        out, _ = ctl("run", "--dataset", "files", "--precisions", "fp32", url=failing.url, code=1)
+        assert re.search(r"job \d+ failed", out)
+    finally:
+        failing.stop()
+
+
+def test_run_outlives_a_restart_of_the_daemon(tmp_path):
+    first = Daemon(tmp_path / "state")
+    port = first.url.rsplit(":", 1)[1]
+    follower = start("run", "--precisions", "fp32", "--epochs", "3", "--warmup-epochs", "0", "--max-images", "6400", "--dataset", "synthetic",
+                     "--device", "cpu", "--json", url=first.url)
+    second = None
+    try:
+        deadline = time.monotonic() + 60
+        while '"running"' not in ctl("--json", "list", url=first.url)[0]:
+            assert time.monotonic() < deadline and follower.poll() is None
+            time.sleep(0.05)
+        first.stop(signal.SIGKILL)
+        second = Daemon(tmp_path / "state", "--port", port)
+        out, _ = follower.communicate(timeout=200)
+        assert follower.returncode == 0
+        assert json.loads(out)["job"]["state"] == "completed"
+    finally:
+        first.stop(signal.SIGKILL)
+        if second:
+            second.stop()
+
+
+def test_backup_while_the_daemon_runs(daemon, finished, tmp_path):
+    ctl("backup", "--state", str(daemon.state), str(tmp_path / "copy.db"))
+    with contextlib.closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert copy.execute("SELECT count(*) FROM v_comparisons WHERE job = ?", (finished["job"]["id"],)).fetchone() == (1,)
+    ctl("backup", "--state", str(daemon.state), str(tmp_path / "copy.db"), code=2)
+    ctl("backup", code=2)
+
+
+def test_token_opens_a_daemon_that_asks_for_one(tmp_path):
+    state = tmp_path / "state"
+    token = ctl("token", "--state", str(state), "laptop")[0].strip()
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43}", token)
+    other = json.loads(ctl("--json", "token", "--state", str(state))[0])["token"]
+    assert other != token
+    with open(state / "rooflined.db", "rb") as database:
+        assert token.encode() not in database.read()
+    guarded = Daemon(state, "--require-token", "true")
+    try:
+        _, err = ctl("list", url=guarded.url, code=2)
+        assert "ROOFLINED_TOKEN" in err
+        ctl("list", url=guarded.url, ROOFLINED_TOKEN="x" * 43, code=2)
+        ctl("list", url=guarded.url, ROOFLINED_TOKEN=token)
+        ctl("--token", other, "devices", url=guarded.url)
+    finally:
+        guarded.stop()
+
+
+def test_many_followers_see_the_same_end(daemon):
+    job = submit(daemon, *QUICK)
+    codes = []
+    followers = [threading.Thread(target=lambda: codes.append(json.loads(ctl("--json", "watch", str(job), url=daemon.url)[0])["job"]["state"]))
+                 for _ in range(8)]
+    for follower in followers:
+        follower.start()
+    for follower in followers:
+        follower.join()
+    assert codes == ["completed"] * 8

@@ -1,0 +1,206 @@
+// The page in headless Chromium against the real daemon: a job from the form to its result, at three sizes, in both colour
+// schemes, by keyboard, behind a token; and not one console error or policy violation on the way.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+
+const build = process.env.ROOFLINED_BUILD;
+const { chromium } = createRequire(path.join(build, 'tests/web/'))('playwright-core');
+const scratch = mkdtempSync(path.join(tmpdir(), 'rooflined-web-'));
+const shots = path.join(build, 'tests/web/screenshots');
+const executablePath = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+
+async function startDaemon(state, ...options) {
+  const child = spawn(path.join(build, 'bin/rooflined'), ['--port', '0', '--state', state, '--devices', 'cpu', ...options],
+    { stdio: ['ignore', 'pipe', 'inherit'] });
+  const url = await new Promise((resolve, reject) => {
+    let text = '';
+    child.stdout.on('data', (bytes) => {
+      text += bytes;
+      const match = /listening on (http:\S+)/.exec(text);
+      if (match) resolve(match[1]);
+    });
+    child.on('exit', (code) => reject(new Error(`the daemon ended with ${code}`)));
+  });
+  return { child, url, stop: () => new Promise((resolve) => { child.removeAllListeners('exit'); child.on('exit', resolve); child.kill('SIGTERM'); }) };
+}
+
+let daemon;
+let browser;
+const complaints = [];
+
+async function open(where, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()}: ${message.text()}`); });
+  page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error}`));
+  page.on('requestfailed', (request) => { if (!request.url().endsWith('/events')) complaints.push(`${request.url()}: ${request.failure()?.errorText}`); });
+  await page.addInitScript(() => document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+  await page.goto(where);
+  return page;
+}
+
+const shoot = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
+const noSidewaysScroll = (page) => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
+const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {
+  method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ kind: 'train', dataset: 'synthetic', ...request }),
+})).json()).id;
+
+async function finish(id) {
+  for (;;) {
+    const job = await (await fetch(`${daemon.url}/jobs/${id}`)).json();
+    if (['completed', 'failed', 'cancelled'].includes(job.state)) return job;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+before(async () => {
+  assert.ok(executablePath, 'no Chromium: install it or name it in CHROMIUM');
+  mkdirSync(shots, { recursive: true });
+  daemon = await startDaemon(path.join(scratch, 'state'));
+  browser = await chromium.launch({ executablePath, args: flags });
+});
+
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+test('an empty daemon says how to start', async () => {
+  const page = await open(daemon.url);
+  await page.locator('#devices li').first().waitFor();
+  assert.match(await page.locator('#empty').innerText(), /No jobs yet/);
+  assert.match(await page.locator('#devices').innerText(), /cpu/);
+  await page.close();
+});
+
+let job;
+test('the form starts a comparison, and the page follows it to its result', async () => {
+  const page = await open(daemon.url);
+  await page.locator('[name="max_images"]').fill('1024');
+  await page.locator('[name="epochs"]').fill('3');
+  await page.locator('[value="counters"]').check();
+  await page.getByRole('button', { name: 'Run it' }).click();
+  await page.waitForURL(/job\.html\?id=\d+/);
+  job = Number(new URL(page.url()).searchParams.get('id'));
+  await page.locator('body[data-loaded="completed"]').waitFor({ timeout: 120000 });
+  assert.match(await page.locator('#verdict').innerText(), /^FP16 is .* FP32/);
+  const results = await (await fetch(`${daemon.url}/jobs/${job}/results`)).json();
+  for (const run of results.runs) {
+    const bars = page.locator('.bar', { hasText: run.variant });
+    assert.ok(await bars.count() >= 6);
+  }
+  assert.equal(await page.locator('#chart-time canvas').count(), 1);
+  assert.equal(await page.locator('#problem').isVisible(), false);
+  assert.equal(await page.locator('#cancel').isVisible(), false);
+  await shoot(page, 'job-light');
+  await page.close();
+});
+
+test('what was not measured is a dash with its reason', async () => {
+  const page = await open(`${daemon.url}/job.html?id=${job}`);
+  await page.locator('body[data-loaded]').waitFor();
+  assert.match(await page.locator('#reasons').innerText(), /counters pass: /);
+  const empty = page.locator('td.null').first();
+  await page.locator('summary').click();
+  assert.equal(await empty.innerText(), '—');
+  assert.ok((await empty.getAttribute('title')).length > 3);
+  await page.close();
+});
+
+test('the kernel table sorts by keyboard and filters by name', async () => {
+  const page = await open(`${daemon.url}/job.html?id=${job}`);
+  await page.locator('#kernel-table tbody tr').first().waitFor();
+  const totals = () => page.locator('#kernel-table tbody tr').evaluateAll((rows) => rows.map((row) => row.cells[0].innerText));
+  const before = await totals();
+  await page.locator('#kernel-table th button', { hasText: 'Kernel' }).focus();
+  await page.keyboard.press('Enter');
+  assert.deepEqual(await totals(), [...before].sort((a, b) => a.localeCompare(b)));
+  assert.equal(await page.locator('#kernel-table th[aria-sort="ascending"]').innerText(), 'Kernel');
+  await page.locator('#kernel-find').fill('conv2');
+  assert.ok((await totals()).length < before.length && (await totals()).every((name) => name.includes('conv2')));
+  await page.close();
+});
+
+test('a job that runs shows its progress and can be cancelled', async () => {
+  const id = await submit({ epochs: 1000, warmup_epochs: 0, precisions: ['fp32'] });
+  const page = await open(`${daemon.url}/job.html?id=${id}`);
+  await page.locator('#live-numbers dd').first().waitFor({ timeout: 60000 });
+  assert.match(await page.locator('#live-what').innerText(), /fp32 · timing pass/);
+  await shoot(page, 'job-running');
+  await page.locator('#cancel').click();
+  await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
+  await page.close();
+});
+
+test('the list follows states', async () => {
+  const page = await open(daemon.url, { colorScheme: 'dark' });
+  const id = await submit({ epochs: 1, warmup_epochs: 0, max_images: 256, precisions: ['fp32'] });
+  const row = page.locator('#jobs tbody tr', { has: page.locator(`a[href="/job.html?id=${id}"]`) });
+  await row.locator('.state[data-state="completed"]').waitFor({ timeout: 60000 });
+  await shoot(page, 'list-dark');
+  await page.close();
+});
+
+test('a mistake in the form is told beside its field', async () => {
+  const page = await open(daemon.url);
+  await page.locator('[name="batch_size"]').fill('0');
+  const refused = page.waitForResponse((response) => response.status() === 400);
+  await page.getByRole('button', { name: 'Run it' }).click();
+  await refused;
+  await page.locator('[data-field="batch_size"][data-bad]').waitFor();
+  assert.match(await page.locator('#submit-problem').innerText(), /batch_size|8192/);
+  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 400')));
+  await page.close();
+});
+
+test('a job that is not there is a problem, not an empty page', async () => {
+  const page = await open(`${daemon.url}/job.html?id=999999`);
+  await page.locator('#problem').waitFor();
+  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 404')));
+  await page.close();
+});
+
+test('a phone is wide enough', async () => {
+  for (const [where, name] of [[daemon.url, 'list-360'], [`${daemon.url}/job.html?id=${job}`, 'job-360']]) {
+    const page = await open(where, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+    await page.locator(name.startsWith('job') ? 'body[data-loaded]' : '#jobs tbody tr').first().waitFor();
+    assert.ok(await noSidewaysScroll(page), `${name} scrolls sideways`);
+    await shoot(page, name);
+    await page.close();
+  }
+});
+
+test('the dark job page', async () => {
+  const page = await open(`${daemon.url}/job.html?id=${job}`, { colorScheme: 'dark' });
+  await page.locator('body[data-loaded]').waitFor();
+  await shoot(page, 'job-dark');
+  await page.close();
+});
+
+test('a daemon with a token asks for it once', async () => {
+  const state = path.join(scratch, 'guarded');
+  const token = execFileSync(path.join(build, 'bin/rooflinectl'), ['token', '--state', state], { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
+  const guarded = await startDaemon(state, '--require-token', 'true');
+  const page = await open(guarded.url);
+  await page.getByLabel('Access token').fill('wrong');
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.locator('dialog .problem-line', { hasText: /\S/ }).waitFor();
+  await page.getByLabel('Access token').fill(token);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.locator('#devices li').first().waitFor();
+  assert.equal(await page.evaluate(() => document.cookie), '', 'the cookie must be out of scripts’ reach');
+  await page.reload();
+  await page.locator('#devices li').first().waitFor();
+  assert.equal(await page.locator('dialog').count(), 0);
+  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 401')));
+  await page.close();
+  await guarded.stop();
+});
+
+test('nothing complained', () => assert.deepEqual(complaints, []));
