@@ -199,6 +199,15 @@ int rl_fields_parse(const rl_field *table, const char *text, size_t length, void
   return rc;
 }
 
+/* cJSON writes 15 digits when that comes close; what then reads back as another number is written out with 17. */
+static cJSON *encode_number(double value) {
+  char text[32];
+  snprintf(text, sizeof text, "%.15g", value);
+  if (strtod(text, NULL) == value) return cJSON_CreateNumber(value);
+  snprintf(text, sizeof text, "%.17g", value);
+  return cJSON_CreateRaw(text);
+}
+
 static cJSON *encode_one(const rl_field *field, const void *in) {
   switch (field->type) {
     case RL_FIELD_BOOL: {
@@ -209,13 +218,13 @@ static cJSON *encode_one(const rl_field *field, const void *in) {
     case RL_FIELD_INT: {
       int64_t value;
       memcpy(&value, in, sizeof value);
-      return cJSON_CreateNumber((double)value);
+      return encode_number((double)value);
     }
     case RL_FIELD_REAL:
     case RL_FIELD_MEASURE: {
       double value;
       memcpy(&value, in, sizeof value);
-      return isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull();
+      return isfinite(value) ? encode_number(value) : cJSON_CreateNull();
     }
     case RL_FIELD_TEXT: return cJSON_CreateString(in);
     case RL_FIELD_CHOICE: {

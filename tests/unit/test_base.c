@@ -52,6 +52,21 @@ static void round_trip(void **state) {
   free(text);
 }
 
+static void numbers_keep_every_bit(void **state) {
+  (void)state;
+  static const rl_field table[] = {RL_FIELD(sample, epochs, RL_FIELD_INT), RL_FIELD(sample, rate, RL_FIELD_REAL), {0}};
+  static const struct { int64_t whole; double real; } cases[] = {
+      {INT64_C(9007199254740992), 0.1 + 0.2}, {INT64_C(-9007199254740991), 1.0 / 3}, {1763675580123456, 0.1}, {0, 5e-324}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    sample in = {.epochs = cases[i].whole, .rate = cases[i].real}, out = {0};
+    char *text = rl_fields_print(table, &in);
+    rl_error err;
+    assert_int_equal(rl_fields_parse(table, text, strlen(text), &out, sizeof out, &err), 0);
+    assert_true(out.epochs == in.epochs && out.rate == in.rate);
+    free(text);
+  }
+}
+
 static void mistakes_name_their_place(void **state) {
   (void)state;
   static const struct { const char *text, *pointer; } cases[] = {
@@ -128,7 +143,8 @@ static void errors_keep_their_context(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(mistakes_name_their_place),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(numbers_keep_every_bit),
+                                     cmocka_unit_test(mistakes_name_their_place),
                                      cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(instants),
                                      cmocka_unit_test(errors_keep_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
