@@ -36,7 +36,7 @@ static const rl_field train_fields[] = {
     RL_FIELD(train_request, warmup_epochs, RL_FIELD_INT, .minimum = 0, .maximum = 100,
              .summary = "epochs before them, recorded apart; default 1"),
     RL_FIELD(train_request, batch_size, RL_FIELD_INT, .minimum = 1, .maximum = 8192, .summary = "default 64"),
-    RL_FIELD(train_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740992.0,
+    RL_FIELD(train_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "of initial weights and shuffles; default 1"),
     RL_FIELD(train_request, max_images, RL_FIELD_INT, .minimum = 0, .maximum = 10000000,
              .summary = "train on the first so many images only; default 0: all of them"),

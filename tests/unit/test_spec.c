@@ -1,0 +1,119 @@
+/* spec: the train request is checked field by field and becomes one run for each precision. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "jobs/spec.h"
+#include "train/model.h"
+
+static int parse(const char *text, rl_job_spec *spec, rl_error *err) { return rl_job_spec_parse(text, strlen(text), spec, err); }
+
+static rl_train_params params_of(const rl_run_spec *run) {
+  rl_train_params params = {0};
+  rl_error err = {0};
+  if (rl_fields_parse(rl_train_fields, run->params, strlen(run->params), &params, sizeof params, &err) < 0)
+    fail_msg("%s: %s", run->params, err.message);
+  return params;
+}
+
+static void a_bare_request_gets_the_defaults(void **state) {
+  (void)state;
+  rl_job_spec spec;
+  rl_error err = {0};
+  if (parse("{\"kind\":\"train\"}", &spec, &err) < 0) fail_msg("%s", err.message);
+  assert_string_equal(spec.kind, "train");
+  assert_string_equal(spec.device, "");
+  assert_int_equal(spec.passes, 1u << RL_PASS_TIMING);
+  assert_int_equal(spec.run_count, 2);
+  assert_string_equal(spec.runs[0].workload, "mnist_cnn");
+  assert_string_equal(spec.runs[0].variant, "fp32");
+  assert_string_equal(spec.runs[1].variant, "fp16");
+  rl_train_params params = params_of(&spec.runs[1]);
+  assert_int_equal(params.precision, RL_FP16);
+  assert_true(params.epochs == 2 && params.warmup_epochs == 1 && params.batch_size == 64 && params.seed == 1 && params.max_images == 0);
+  assert_true(params.learning_rate == 1e-3);
+  assert_string_equal(params.engine, "auto");
+  assert_string_equal(params.dataset, "auto");
+}
+
+static void every_field_arrives(void **state) {
+  (void)state;
+  static const char text[] =
+      "{\"passes\":[\"counters\",\"activity\"],\"kind\":\"train\",\"precisions\":[\"fp16\",\"tf32\"],\"epochs\":7,\"warmup_epochs\":0,"
+      "\"batch_size\":8192,\"seed\":9007199254740991,\"learning_rate\":0.5,\"engine\":\"cudnn\",\"dataset\":\"files\",\"device\":\"gpu1\","
+      "\"max_images\":640,\"deadline_s\":60}";
+  rl_job_spec spec, again;
+  rl_error err = {0};
+  if (parse(text, &spec, &err) < 0) fail_msg("%s", err.message);
+  assert_int_equal(spec.passes, 1u << RL_PASS_ACTIVITY | 1u << RL_PASS_COUNTERS);
+  assert_int_equal(spec.deadline_s, 60);
+  assert_string_equal(spec.device, "gpu1");
+  assert_int_equal(spec.run_count, 2);
+  assert_string_equal(spec.runs[0].variant, "tf32"); /* in the order of the precisions, not of the request */
+  rl_train_params params = params_of(&spec.runs[1]);
+  assert_true(params.epochs == 7 && params.warmup_epochs == 0 && params.batch_size == 8192 && params.seed == INT64_C(9007199254740991));
+  assert_true(params.max_images == 640 && params.learning_rate == 0.5);
+  assert_string_equal(params.engine, "cudnn");
+  assert_string_equal(params.dataset, "files");
+  /* The canonical request means the same job. */
+  if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
+  assert_memory_equal(&spec, &again, sizeof spec);
+}
+
+static void mistakes_name_their_field(void **state) {
+  (void)state;
+  static const struct { const char *text, *pointer; } cases[] = {
+      {"", ""},
+      {"[]", ""},
+      {"{\"kind\":\"train\"", ""},
+      {"{}", "/kind"},
+      {"{\"kind\":\"bake\"}", "/kind"},
+      {"{\"kind\":3}", "/kind"},
+      {"{\"kind\":\"train\",\"kind\":\"train\"}", "/kind"},
+      {"{\"kind\":\"train\",\"epochs\":0}", "/epochs"},
+      {"{\"kind\":\"train\",\"epochs\":1001}", "/epochs"},
+      {"{\"kind\":\"train\",\"epochs\":\"2\"}", "/epochs"},
+      {"{\"kind\":\"train\",\"batch_size\":0}", "/batch_size"},
+      {"{\"kind\":\"train\",\"batch_size\":1000000000}", "/batch_size"},
+      {"{\"kind\":\"train\",\"seed\":-1}", "/seed"},
+      {"{\"kind\":\"train\",\"learning_rate\":0}", "/learning_rate"},
+      {"{\"kind\":\"train\",\"learning_rate\":10.5}", "/learning_rate"},
+      {"{\"kind\":\"train\",\"precisions\":[]}", "/precisions"},
+      {"{\"kind\":\"train\",\"precisions\":[\"fp32\",\"fp8\"]}", "/precisions/1"},
+      {"{\"kind\":\"train\",\"passes\":[\"timing\",\"timing\"]}", "/passes/1"},
+      {"{\"kind\":\"train\",\"engine\":\"tensorflow\"}", "/engine"},
+      {"{\"kind\":\"train\",\"dataset\":\"cifar\"}", "/dataset"},
+      {"{\"kind\":\"train\",\"device\":\"a name that is far too long\"}", "/device"},
+      {"{\"kind\":\"train\",\"deadline_s\":604801}", "/deadline_s"},
+      {"{\"kind\":\"train\",\"epoch\":2}", "/epoch"},
+      {"{\"kind\":\"train\",\"engine\":\"blas\",\"device\":\"gpu0\"}", "/engine"},
+      {"{\"kind\":\"train\",\"engine\":\"cudnn\",\"device\":\"cpu\"}", "/engine"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_job_spec spec = {.run_count = 42};
+    rl_error err = {0};
+    if (parse(cases[i].text, &spec, &err) != -1) fail_msg("accepted: %s", cases[i].text);
+    assert_int_equal(err.domain, RL_INPUT);
+    assert_string_equal(err.pointer, cases[i].pointer);
+    assert_int_equal(spec.run_count, 42);
+  }
+}
+
+static void an_engine_of_the_cpu_chooses_the_cpu(void **state) {
+  (void)state;
+  rl_job_spec spec;
+  rl_error err;
+  assert_int_equal(parse("{\"kind\":\"train\",\"engine\":\"blas\"}", &spec, &err), 0);
+  assert_string_equal(spec.device, "cpu");
+  assert_int_equal(parse("{\"kind\":\"train\",\"engine\":\"cudnn\"}", &spec, &err), 0);
+  assert_string_equal(spec.device, "");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_bare_request_gets_the_defaults), cmocka_unit_test(every_field_arrives),
+                                     cmocka_unit_test(mistakes_name_their_field),
+                                     cmocka_unit_test(an_engine_of_the_cpu_chooses_the_cpu)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
