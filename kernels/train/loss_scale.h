@@ -1,0 +1,30 @@
+/* Dynamic loss scaling as torch.amp.GradScaler's defaults, in host and device code. */
+#ifndef RL_TRAIN_LOSS_SCALE_H
+#define RL_TRAIN_LOSS_SCALE_H
+
+#include <stdbool.h>
+
+#include "train/model.h"
+
+typedef struct rl_loss_scale {
+  float scale;
+  uint32_t good;    /* steps in a row without inf or NaN */
+  uint32_t skipped; /* steps since reset */
+} rl_loss_scale;
+
+#define RL_LOSS_SCALE_START 65536.0f
+enum { RL_LOSS_SCALE_PATIENCE = 2000 };
+
+/* After the gradients of a step are known: finite ones are applied, others are skipped. */
+RL_BOTH void rl_loss_scale_update(rl_loss_scale *state, bool finite) {
+  if (!finite) {
+    state->scale *= 0.5f;
+    state->good = 0;
+    state->skipped++;
+  } else if (++state->good == RL_LOSS_SCALE_PATIENCE) {
+    state->scale *= 2;
+    state->good = 0;
+  }
+}
+
+#endif
