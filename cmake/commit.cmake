@@ -1,7 +1,9 @@
 # cmake -DSOURCE=dir -DOUTPUT=header -P commit.cmake: the git commit of the tree, written only when it changed.
 execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=* OUTPUT_VARIABLE commit
   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
-if(failed)
+if(NOT "$ENV{ROOFLINED_COMMIT}" STREQUAL "") # a source tree without its history, as in an image's build
+  set(commit "$ENV{ROOFLINED_COMMIT}")
+elseif(failed)
   set(commit "unknown")
 endif()
 set(text "#define RL_COMMIT \"${commit}\"\n")

@@ -227,7 +227,7 @@ def test_token_opens_a_daemon_that_asks_for_one(tmp_path):
     assert other != token
     with open(state / "rooflined.db", "rb") as database:
         assert token.encode() not in database.read()
-    guarded = Daemon(state, "--require-token", "true")
+    guarded = Daemon(state, "--require-token")
     try:
         _, err = ctl("list", url=guarded.url, code=2)
         assert "ROOFLINED_TOKEN" in err

@@ -186,7 +186,7 @@ test('the dark job page', async () => {
 test('a daemon with a token asks for it once', async () => {
   const state = path.join(scratch, 'guarded');
   const token = execFileSync(path.join(build, 'bin/rooflinectl'), ['token', '--state', state], { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
-  const guarded = await startDaemon(state, '--require-token', 'true');
+  const guarded = await startDaemon(state, '--require-token');
   const page = await open(guarded.url);
   await page.getByLabel('Access token').fill('wrong');
   await page.getByRole('button', { name: 'Log in' }).click();

@@ -1,0 +1,37 @@
+# rooflined with its CPU and CUDA workers. Build: docker build --build-arg COMMIT=$(git rev-parse --short=12 HEAD) -t rooflined .
+# Run on a GPU host, behind a proxy that does TLS (see README, "Beyond this machine"):
+#   docker run --gpus all -p 127.0.0.1:8731:8731 -v rooflined:/var/lib/rooflined -v /path/to/mnist:/mnist:ro rooflined
+# Hardware counters need the host's driver to allow them (NVreg_RestrictProfilingToAdminUsers=0) or --cap-add SYS_ADMIN; without
+# either the counters pass says so and the rest works.
+# CI checks this file's rules and does the same install from the same build; it has no container engine to build the image with.
+
+FROM nvidia/cuda:13.0.1-cudnn-devel-ubuntu24.04 AS build
+RUN apt-get update \
+  && apt-get install -y --no-install-recommends gcc g++ cmake ninja-build pkg-config git ca-certificates nodejs npm \
+    libmicrohttpd-dev libcjson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libsystemd-dev libsodium-dev libopenblas-dev \
+    libinih-dev libcmocka-dev \
+  && rm -rf /var/lib/apt/lists/*
+WORKDIR /source
+COPY . .
+ARG COMMIT=unknown
+ENV ROOFLINED_COMMIT=$COMMIT
+RUN cmake --preset release -DRL_CUDA=ON -DCMAKE_INSTALL_PREFIX=/usr/local \
+  && cmake --build --preset release \
+  && DESTDIR=/stage cmake --install build/release
+
+FROM nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04
+RUN apt-get update \
+  && apt-get install -y --no-install-recommends libmicrohttpd12t64 libcjson1 libsqlite3-0 zlib1g libcurl4t64 libsystemd0 libsodium23 \
+    libopenblas0-pthread libinih1 curl cuda-cupti-13-0 \
+  && rm -rf /var/lib/apt/lists/* \
+  && useradd --system --uid 8731 --home-dir /var/lib/rooflined --create-home rooflined
+COPY --from=build /stage/usr/local/ /usr/local/
+# The container's own network is not loopback, so the daemon asks for a token and for TLS in front of it:
+#   docker exec CONTAINER rooflinectl token
+ENV ROOFLINED_STATE=/var/lib/rooflined ROOFLINED_ADDRESS=0.0.0.0 ROOFLINED_PORT=8731 ROOFLINED_BEHIND_PROXY=true ROOFLINED_MNIST_DIR=/mnist
+VOLUME /var/lib/rooflined
+EXPOSE 8731
+USER rooflined
+HEALTHCHECK --interval=30s --timeout=5s --start-period=20s CMD ["curl", "-fsS", "-o", "/dev/null", "http://127.0.0.1:8731/healthz"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["rooflined"]

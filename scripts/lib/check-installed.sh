@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# check-installed.sh BUILD: installs BUILD into an empty folder, as the Dockerfile does, and starts the daemon from there.
+set -euo pipefail
+build=$1
+stage=$(mktemp -d)
+daemon=
+cleanup() {
+  [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
+  rm -rf "$stage"
+}
+trap cleanup EXIT
+DESTDIR=$stage cmake --install "$build" --prefix /usr/local >/dev/null
+root=$stage/usr/local
+for file in bin/rooflined bin/rooflinectl share/rooflined/web/index.html share/rooflined/web/vendor/uPlot.esm.js; do
+  [ -e "$root/$file" ] || { echo "cmake --install left out $file"; exit 1; }
+done
+"$root/bin/rooflined" --state "$stage/state" --port 0 >"$stage/out" 2>"$stage/log" </dev/null &
+daemon=$!
+for _ in $(seq 100); do
+  grep -q '^listening on ' "$stage/out" && break
+  sleep 0.1
+done
+url=$(sed -n 's/^listening on //p' "$stage/out")
+[ -n "$url" ] || { cat "$stage/log"; echo "the installed daemon did not start"; exit 1; }
+# What the image's HEALTHCHECK asks, the page, and a job on the installed worker.
+curl -fsS "$url/readyz" >/dev/null
+curl -fsS "$url/" | grep -q '<title>'
+ROOFLINED_URL=$url "$root/bin/rooflinectl" run --device cpu --dataset synthetic --max-images 256 --epochs 1 --warmup-epochs 0 --precisions fp32
+kill "$daemon"
+wait "$daemon"
+daemon=
+echo "the installed daemon answers, serves its page, runs a job and stops with status 0"
