@@ -1,134 +1,15 @@
-/* The passes over an engine that was made for it: its step is two launches that move one weight towards a target, so that losses,
- * counts and bytes are known. */
+/* The passes over tests/worker/fake_engine.c, whose losses, counts and bytes are known. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
+#include "tests/worker/fake_engine.h"
 #include "worker/session.h"
-
-typedef struct fake_params {
-  char engine[16];
-  int64_t steps, epochs, warmup, bytes, fail_at, nap_us;
-  bool evaluates;
-} fake_params;
-
-static const rl_field fake_fields[] = {
-    RL_FIELD(fake_params, engine, RL_FIELD_TEXT), RL_FIELD(fake_params, steps, RL_FIELD_INT),
-    RL_FIELD(fake_params, epochs, RL_FIELD_INT), RL_FIELD(fake_params, warmup, RL_FIELD_INT),
-    RL_FIELD(fake_params, bytes, RL_FIELD_INT), RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
-    RL_FIELD(fake_params, nap_us, RL_FIELD_INT), RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL), {0}};
-
-static void fake_defaults(void *params) {
-  *(fake_params *)params = (fake_params){.engine = "auto", .steps = 5, .epochs = 2, .warmup = 1, .bytes = 1000, .evaluates = true};
-}
-static rl_cost fake_cost(const void *params) {
-  return (rl_cost){.bytes = 10, .operations = (double)((const fake_params *)params)->steps * 1e6};
-}
-static void fake_schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
-  const fake_params *p = params;
-  *warmup = (uint32_t)p->warmup;
-  *iterations = (uint32_t)p->epochs;
-}
-static const rl_workload fake_workload = {.name = "fake", .kind = "train", .fields = fake_fields, .params_size = sizeof(fake_params),
-                                          .defaults = fake_defaults, .cost = fake_cost, .schedule = fake_schedule};
-const rl_workload *const rl_workloads[] = {&fake_workload, NULL};
-
-typedef struct fake_instance {
-  rl_instance base;
-  fake_params params;
-  void *weights, *activations;
-  double weight, loss, seen;
-  int64_t pushes;
-  rl_launch step[2], judge;
-  rl_sequence iteration[1], evaluation[1];
-} fake_instance;
-
-static int opened, closed;
-
-static int gather(void *arg, rl_stream stream, rl_error *err) {
-  fake_instance *self = arg;
-  (void)stream;
-  if (self->params.fail_at && ++self->pushes == self->params.fail_at) return rl_fail(err, RL_SYS, EIO, "the launch broke");
-  if (self->params.nap_us) nanosleep(&(struct timespec){.tv_nsec = self->params.nap_us * 1000}, NULL);
-  return 0;
-}
-static int descend(void *arg, rl_stream stream, rl_error *err) {
-  fake_instance *self = arg;
-  (void)stream, (void)err;
-  self->weight += 0.1 * (3 - self->weight);
-  self->loss = (3 - self->weight) * (3 - self->weight);
-  return 0;
-}
-static int judge(void *arg, rl_stream stream, rl_error *err) {
-  fake_instance *self = arg;
-  (void)stream, (void)err;
-  self->seen = self->weight;
-  return 0;
-}
-static int fake_reset(rl_instance *instance, rl_error *err) {
-  fake_instance *self = (fake_instance *)instance;
-  (void)err;
-  self->weight = self->loss = self->seen = 0;
-  self->pushes = 0;
-  return 0;
-}
-static int fake_report(rl_instance *instance, rl_report *report, rl_error *err) {
-  fake_instance *self = (fake_instance *)instance;
-  (void)err;
-  *report = (rl_report){.samples = (double)self->params.steps * 64, .train_loss = self->loss, .test_loss = 3 - self->seen,
-                        .test_accuracy_ratio = self->seen / 3, .loss_scale = NAN, .skipped_steps = NAN};
-  return 0;
-}
-static void fake_close(rl_instance *instance) {
-  fake_instance *self = (fake_instance *)instance;
-  instance->device->ops->release(instance->device, self->weights);
-  instance->device->ops->release(instance->device, self->activations);
-  free(self);
-  closed++;
-}
-static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close};
-
-static int fake_supports(const void *params, rl_error *err) {
-  return ((const fake_params *)params)->steps < 100000 ? 0 : rl_fail_at(err, "/steps", "must be below 100000");
-}
-
-static int fake_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  fake_instance *self = calloc(1, sizeof *self);
-  void *scratch;
-  assert_non_null(self);
-  self->params = *(const fake_params *)params;
-  /* Scratch that is gone again counts in the peak. */
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, 300, &scratch, err)) return -1;
-  device->ops->release(device, scratch);
-  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, 100, &self->weights, err) ||
-      device->ops->allocate(device, RL_MEMORY_ACTIVATIONS, (size_t)self->params.bytes, &self->activations, err)) {
-    device->ops->release(device, self->weights);
-    free(self);
-    return -1;
-  }
-  self->step[0] = (rl_launch){"gather", "data", gather, self};
-  self->step[1] = (rl_launch){"descend", "optimizer", descend, self};
-  self->judge = (rl_launch){"judge", "evaluate", judge, self};
-  self->iteration[0] = (rl_sequence){"step", self->step, 2, (uint64_t)self->params.steps};
-  self->evaluation[0] = (rl_sequence){"evaluate", &self->judge, 1, 1};
-  self->base = (rl_instance){.ops = &fake_ops, .device = device, .deterministic = true, .dataset = "synthetic",
-                             .iteration = {"epoch", self->iteration, 1}, .samples = (uint64_t)self->params.steps * 64,
-                             .steps = (uint64_t)self->params.steps, .parameters = 1};
-  if (self->params.evaluates) self->base.evaluation = (rl_program){"evaluation", self->evaluation, 1};
-  *instance = &self->base;
-  opened++;
-  return 0;
-}
-static const rl_engine fake_engine = {.name = "hand", .workload = "fake", .device = RL_DEVICE_CPU, .supports = fake_supports,
-                                      .open = fake_open};
-const rl_engine *const rl_engines[] = {&fake_engine, NULL};
 
 /* ---- a service to ask ---------------------------------------------------------------------------------------------------- */
 
@@ -167,12 +48,12 @@ static void start(bench *b, const char *role) {
                                 .profiler_reason = "none", .before_bytes = NAN, .cancelled = on_cancelled, .opened = on_opened,
                                 .progress = on_progress, .context = b};
   assert_int_equal(rl_service_open(&options, &b->service, NULL), 0);
-  opened = closed = 0;
+  fake_opened = fake_closed = 0;
 }
 
 static void stop(bench *b) {
   rl_service_close(b->service);
-  assert_int_equal(opened, closed);
+  assert_int_equal(fake_opened, fake_closed);
   assert_int_equal(b->device->memory.total_bytes, 0);
   b->profiler->ops->close(b->profiler);
   rl_sensors_close(b->sensors);
@@ -251,15 +132,15 @@ static void instances_stay_open_and_the_oldest_goes(void **state) {
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
   double loss = b.records.epochs[2].train_loss;
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
-  assert_int_equal(opened, 1);
+  assert_int_equal(fake_opened, 1);
   assert_memory_equal(&loss, &b.records.epochs[2].train_loss, sizeof loss); /* bit for bit */
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":4}"), RL_OUTCOME_DONE);
   assert_int_equal(ask(&b, RL_PASS_ACTIVITY, "{\"steps\":3}"), RL_OUTCOME_DONE);
-  assert_int_equal(opened, 2);
+  assert_int_equal(fake_opened, 2);
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":5}"), RL_OUTCOME_DONE); /* 4 is the one not used for longest */
-  assert_int_equal(closed, 1);
+  assert_int_equal(fake_closed, 1);
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
-  assert_int_equal(opened, 3);
+  assert_int_equal(fake_opened, 3);
   stop(&b);
 }
 
@@ -289,7 +170,7 @@ static void a_full_device_gives_up_what_lies_idle(void **state) {
   assert_int_equal(b.err.domain, RL_INPUT);
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":9007199254740991}"), RL_OUTCOME_FAILED);
   assert_int_equal(b.err.code, ENOMEM);
-  assert_int_equal(closed, 1);
+  assert_int_equal(fake_closed, 1);
   assert_true(rl_service_healthy(b.service));
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
   stop(&b);
@@ -312,7 +193,7 @@ static void bad_requests_say_where(void **state) {
     assert_string_equal(b.err.pointer, bad[i].pointer);
     assert_int_equal(b.facts, 0);
   }
-  assert_int_equal(opened, 0);
+  assert_int_equal(fake_opened, 0);
   stop(&b);
 }
 

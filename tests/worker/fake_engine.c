@@ -1,0 +1,135 @@
+#include "tests/worker/fake_engine.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/fields.h"
+#include "workload.h"
+
+typedef struct fake_params {
+  char engine[16];
+  int64_t steps, epochs, warmup, bytes, fail_at, die_at, nap_us;
+  bool evaluates, prints;
+} fake_params;
+
+static const rl_field fake_fields[] = {
+    RL_FIELD(fake_params, engine, RL_FIELD_TEXT), RL_FIELD(fake_params, steps, RL_FIELD_INT),
+    RL_FIELD(fake_params, epochs, RL_FIELD_INT), RL_FIELD(fake_params, warmup, RL_FIELD_INT),
+    RL_FIELD(fake_params, bytes, RL_FIELD_INT), RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
+    RL_FIELD(fake_params, die_at, RL_FIELD_INT), RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
+    RL_FIELD(fake_params, nap_us, RL_FIELD_INT), RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL), {0}};
+
+static void fake_defaults(void *params) {
+  *(fake_params *)params = (fake_params){.engine = "auto", .steps = 5, .epochs = 2, .warmup = 1, .bytes = 1000, .evaluates = true};
+}
+static rl_cost fake_cost(const void *params) {
+  return (rl_cost){.bytes = 10, .operations = (double)((const fake_params *)params)->steps * 1e6};
+}
+static void fake_schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+  const fake_params *p = params;
+  *warmup = (uint32_t)p->warmup;
+  *iterations = (uint32_t)p->epochs;
+}
+static const rl_workload fake_workload = {.name = "fake", .kind = "train", .fields = fake_fields, .params_size = sizeof(fake_params),
+                                          .defaults = fake_defaults, .cost = fake_cost, .schedule = fake_schedule};
+const rl_workload *const rl_workloads[] = {&fake_workload, NULL};
+
+typedef struct fake_instance {
+  rl_instance base;
+  fake_params params;
+  void *weights, *activations;
+  double weight, loss, seen;
+  int64_t pushes;
+  rl_launch step[2], judge;
+  rl_sequence iteration[1], evaluation[1];
+} fake_instance;
+
+int fake_opened, fake_closed;
+
+static int gather(void *arg, rl_stream stream, rl_error *err) {
+  fake_instance *self = arg;
+  (void)stream;
+  self->pushes++;
+  if (self->params.prints) {
+    printf("not a frame\n");
+    fflush(stdout);
+  }
+  if (self->pushes == self->params.die_at) raise(SIGKILL);
+  if (self->pushes == self->params.fail_at) return rl_fail(err, RL_SYS, EIO, "the launch broke");
+  if (self->params.nap_us) nanosleep(&(struct timespec){.tv_nsec = self->params.nap_us * 1000}, NULL);
+  return 0;
+}
+static int descend(void *arg, rl_stream stream, rl_error *err) {
+  fake_instance *self = arg;
+  (void)stream, (void)err;
+  self->weight += 0.1 * (3 - self->weight);
+  self->loss = (3 - self->weight) * (3 - self->weight);
+  return 0;
+}
+static int judge(void *arg, rl_stream stream, rl_error *err) {
+  fake_instance *self = arg;
+  (void)stream, (void)err;
+  self->seen = self->weight;
+  return 0;
+}
+static int fake_reset(rl_instance *instance, rl_error *err) {
+  fake_instance *self = (fake_instance *)instance;
+  (void)err;
+  self->weight = self->loss = self->seen = 0;
+  self->pushes = 0;
+  return 0;
+}
+static int fake_report(rl_instance *instance, rl_report *report, rl_error *err) {
+  fake_instance *self = (fake_instance *)instance;
+  (void)err;
+  *report = (rl_report){.samples = (double)self->params.steps * 64, .train_loss = self->loss, .test_loss = 3 - self->seen,
+                        .test_accuracy_ratio = self->seen / 3, .loss_scale = NAN, .skipped_steps = NAN};
+  return 0;
+}
+static void fake_close(rl_instance *instance) {
+  fake_instance *self = (fake_instance *)instance;
+  instance->device->ops->release(instance->device, self->weights);
+  instance->device->ops->release(instance->device, self->activations);
+  free(self);
+  fake_closed++;
+}
+static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close};
+
+static int fake_supports(const void *params, rl_error *err) {
+  return ((const fake_params *)params)->steps < 100000 ? 0 : rl_fail_at(err, "/steps", "must be below 100000");
+}
+
+static int fake_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
+  fake_instance *self = calloc(1, sizeof *self);
+  void *scratch;
+  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory");
+  self->params = *(const fake_params *)params;
+  /* Scratch that is gone again counts in the peak. */
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, 300, &scratch, err)) return -1;
+  device->ops->release(device, scratch);
+  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, 100, &self->weights, err) ||
+      device->ops->allocate(device, RL_MEMORY_ACTIVATIONS, (size_t)self->params.bytes, &self->activations, err)) {
+    device->ops->release(device, self->weights);
+    free(self);
+    return -1;
+  }
+  self->step[0] = (rl_launch){"gather", "data", gather, self};
+  self->step[1] = (rl_launch){"descend", "optimizer", descend, self};
+  self->judge = (rl_launch){"judge", "evaluate", judge, self};
+  self->iteration[0] = (rl_sequence){"step", self->step, 2, (uint64_t)self->params.steps};
+  self->evaluation[0] = (rl_sequence){"evaluate", &self->judge, 1, 1};
+  self->base = (rl_instance){.ops = &fake_ops, .device = device, .deterministic = true, .dataset = "synthetic",
+                             .iteration = {"epoch", self->iteration, 1}, .samples = (uint64_t)self->params.steps * 64,
+                             .steps = (uint64_t)self->params.steps, .parameters = 1};
+  if (self->params.evaluates) self->base.evaluation = (rl_program){"evaluation", self->evaluation, 1};
+  *instance = &self->base;
+  fake_opened++;
+  return 0;
+}
+static const rl_engine fake_engine = {.name = "hand", .workload = "fake", .device = RL_DEVICE_CPU, .supports = fake_supports,
+                                      .open = fake_open};
+const rl_engine *const rl_engines[] = {&fake_engine, NULL};

@@ -1,0 +1,121 @@
+"""Frames as daemon/workers/wire.h describes them, and a worker program to speak them with."""
+import collections
+import json
+import os
+import pathlib
+import select
+import struct
+import subprocess
+import time
+
+BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", "build/dev"))
+HEADER = struct.Struct("<4sBBHI")
+ROW = struct.Struct("<qq14IQ")  # rl_activity_row
+TYPES = (None, "HELLO", "REQUEST", "CANCEL", "FACTS", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
+         "DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
+LAST = ("DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
+Frame = collections.namedtuple("Frame", "type payload")
+
+
+def pack(kind, payload=b""):
+    return HEADER.pack(b"RLFW", 1, TYPES.index(kind), 0, len(payload)) + payload
+
+
+def unpack(data):
+    """The frames in data, which must hold whole ones and nothing else."""
+    frames = []
+    while data:
+        magic, version, kind, zero, length = HEADER.unpack_from(data)
+        assert (magic, version, zero) == (b"RLFW", 1, 0), data[:64]
+        payload, data = data[HEADER.size:HEADER.size + length], data[HEADER.size + length:]
+        assert len(payload) == length
+        frames.append(decode(kind, payload))
+    return frames
+
+
+def decode(kind, payload):
+    name = TYPES[kind]
+    if name == "NAME":
+        return Frame(name, payload.decode())
+    if name == "ROWS":
+        assert len(payload) % ROW.size == 0
+        return Frame(name, list(ROW.iter_unpack(payload)))
+    return Frame(name, json.loads(payload) if payload else None)
+
+
+class Worker:
+    """One worker process; used as a context manager, it is gone afterwards."""
+
+    def __init__(self, program, *arguments, env=None, hello=True):
+        self.process = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env={**os.environ, "ROOFLINED_THREADS": "1", **(env or {})})
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.buffer = b""
+        self.hello = self.read() if hello else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            try:
+                stream.close()
+            except BrokenPipeError:
+                pass
+
+    def write(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def request(self, workload, params, which="timing"):
+        self.write(pack("REQUEST", json.dumps({"workload": workload, "params": params, "pass": which}).encode()))
+
+    def cancel(self):
+        self.write(pack("CANCEL"))
+
+    def read(self, timeout=60):
+        """The next frame; None when the worker closed its pipe at a frame's end."""
+        end = time.monotonic() + timeout
+        while True:
+            if len(self.buffer) >= HEADER.size:
+                magic, version, kind, zero, length = HEADER.unpack_from(self.buffer)
+                assert (magic, version, zero) == (b"RLFW", 1, 0), f"no frame: {self.buffer[:64]!r}"
+                if len(self.buffer) >= HEADER.size + length:
+                    payload = self.buffer[HEADER.size:HEADER.size + length]
+                    self.buffer = self.buffer[HEADER.size + length:]
+                    return decode(kind, payload)
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
+            assert ready, "no frame came in time"
+            got = os.read(self.process.stdout.fileno(), 1 << 20)
+            if not got:
+                assert not self.buffer, f"truncated: {self.buffer[:64]!r}"
+                return None
+            self.buffer += got
+
+    def until(self, *types, timeout=60):
+        """All frames up to and with the first of one of these types."""
+        frames = []
+        while True:
+            frame = self.read(timeout)
+            assert frame, f"the worker went away after {[f.type for f in frames]}"
+            frames.append(frame)
+            if frame.type in types:
+                return frames
+
+    def ask(self, workload, params, which="timing", timeout=120):
+        self.request(workload, params, which)
+        return self.until(*LAST, timeout=timeout)
+
+    def end(self, timeout=10):
+        self.process.stdin.close()
+        return self.process.wait(timeout)
+
+
+def of(frames, kind):
+    return [frame.payload for frame in frames if frame.type == kind]
+
+
+def measurements(frames):
+    return {m["name"]: m["value"] for m in of(frames, "MEASUREMENT")}

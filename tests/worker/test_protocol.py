@@ -1,0 +1,196 @@
+"""The worker program on its own, without a daemon: what it says on its pipe, and when it ends."""
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from frames import BUILD, HEADER, LAST, TYPES, Worker, measurements, of, pack, unpack  # noqa: E402
+
+FAKE = str(BUILD / "tests" / "fake-worker")
+SLOW = {"steps": 100000 - 1, "nap_us": 1000, "epochs": 1, "warmup": 0}
+
+
+def fake(role="any"):
+    return Worker(FAKE, "--device", "cpu", "--role", role)
+
+
+def test_it_says_hello_first_and_once():
+    with fake("clean") as worker:
+        hello = worker.hello.payload
+        assert worker.hello.type == "HELLO"
+        assert (hello["protocol"], hello["device"], hello["role"], hello["usable"]) == (1, "cpu", "clean", True)
+        assert hello["facts"]["threads"] == 1 and hello["facts"]["memory_bytes"] > 1e8
+        assert hello["program"] == "fake-worker" and hello["commit"]
+        assert "HELLO" not in [frame.type for frame in worker.ask("fake", {})]
+
+
+def test_listing_is_quick_and_opens_nothing():
+    start = time.monotonic()
+    done = subprocess.run([FAKE, "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+    (hello,) = unpack(done.stdout)
+    assert done.returncode == 0 and hello.type == "HELLO" and hello.payload["usable"]
+    assert hello.payload["facts"]["sgemm_gflops"] is None
+    assert time.monotonic() - start < 5
+
+
+def test_frames_come_in_the_order_of_the_protocol():
+    with fake() as worker:
+        for which, results in (("timing", ("EPOCH", "MEASUREMENT")), ("activity", ("MEASUREMENT", "KERNEL", "NAME", "ROWS"))):
+            frames = worker.ask("fake", {"steps": 300, "nap_us": 1000}, which)
+            kinds = [frame.type for frame in frames]
+            assert kinds[0] == "FACTS" and kinds.count("FACTS") == 1
+            assert kinds[-1] == "DONE" and sum(kind in LAST for kind in kinds) == 1
+            order = [kind for i, kind in enumerate(kinds) if i == 0 or kinds[i - 1] != kind]
+            assert order == ["FACTS", "PROGRESS", *results, "DONE"]
+
+
+def test_rows_point_at_the_names_before_them():
+    with fake() as worker:
+        frames = worker.ask("fake", {"steps": 20}, "activity")
+        names = of(frames, "NAME")
+        rows = [row for rows in of(frames, "ROWS") for row in rows]
+        assert len(rows) == 40
+        assert [names[row[3]] for row in rows[:4]] == ["gather", "descend"] * 2
+        assert all(row[0] <= row[1] for row in rows)
+        assert measurements(frames)["completeness_ratio"] == 1
+
+
+def test_the_same_seed_gives_the_same_bits():
+    with fake() as worker:
+        first, second = (of(worker.ask("fake", {"epochs": 3}), "EPOCH") for _ in range(2))
+        assert [e["train_loss"] for e in first] == [e["train_loss"] for e in second]
+        assert len({e["train_loss"] for e in first}) == 3  # and it does train: the warm-up equals the first measured epoch
+
+
+def test_cancelling_in_the_middle_of_an_epoch():
+    with fake() as worker:
+        for _ in range(2):
+            worker.request("fake", SLOW)
+            worker.until("PROGRESS")
+            time.sleep(0.3)
+            start = time.monotonic()
+            worker.cancel()
+            frames = worker.until(*LAST)
+            assert frames[-1].type == "CANCELLED" and time.monotonic() - start < 1
+            assert not of(frames, "EPOCH")
+        assert worker.ask("fake", {})[-1].type == "DONE"
+
+
+def test_a_late_cancel_does_not_touch_the_next_request():
+    with fake() as worker:
+        assert worker.ask("fake", {})[-1].type == "DONE"
+        worker.cancel()
+        assert worker.ask("fake", {})[-1].type == "DONE"
+
+
+@pytest.mark.parametrize("busy", (False, True))
+def test_end_of_file_ends_it_at_once(busy):
+    with fake() as worker:
+        if busy:
+            worker.request("fake", SLOW)
+            worker.until("PROGRESS")
+        start = time.monotonic()
+        assert worker.end() == 0
+        assert time.monotonic() - start < 1
+
+
+def test_what_an_engine_prints_stays_out_of_the_frames():
+    with fake() as worker:
+        frames = worker.ask("fake", {"prints": True, "steps": 10, "epochs": 1, "warmup": 0})
+        assert frames[-1].type == "DONE" and len(of(frames, "EPOCH")) == 1
+        worker.end()
+        assert worker.process.stderr.read().count(b"not a frame\n") == 11  # ten steps, and the one that counts launches
+
+
+def test_progress_comes_at_most_five_times_a_second():
+    with fake() as worker:
+        start = time.monotonic()
+        frames = worker.ask("fake", {"steps": 1500, "nap_us": 600, "epochs": 1, "warmup": 0})
+        seconds = time.monotonic() - start
+        progress = of(frames, "PROGRESS")
+        assert 2 <= len(progress) <= 2 + 5 * seconds
+        steps = [p["step"] for p in progress if p["phase"] == "epoch" and p["step"] >= 0]
+        assert steps == sorted(steps) and all(p["steps"] == 1500 for p in progress if p["step"] >= 0)
+
+
+@pytest.mark.parametrize("workload, params, pointer", (
+    ("nothing", {}, "/workload"), ("fake", {"steps": 100000}, "/steps"), ("fake", {"wings": 2}, "/wings"),
+    ("fake", {"engine": "none"}, "/engine"), ("fake", {"steps": "many"}, "/steps")))
+def test_a_bad_request_fails_and_the_next_is_served(workload, params, pointer):
+    with fake() as worker:
+        (failed,) = worker.ask(workload, params)
+        assert failed.type == "FAILED" and failed.payload["domain"] == "input"
+        assert failed.payload["message"].startswith(pointer)
+        assert worker.ask("fake", {})[-1].type == "DONE"
+
+
+def test_a_failing_launch_yields_no_results_and_the_next_request_is_served():
+    with fake() as worker:
+        frames = worker.ask("fake", {"fail_at": 7, "steps": 5, "epochs": 2, "warmup": 0})  # in the second epoch
+        assert frames[-1].type == "FAILED" and "gather: the launch broke" in frames[-1].payload["message"]
+        assert not of(frames, "EPOCH") and not of(frames, "MEASUREMENT")
+        assert worker.ask("fake", {})[-1].type == "DONE"
+
+
+def test_counters_are_unavailable_with_a_reason():
+    with fake("profiled") as worker:
+        frames = worker.ask("fake", {}, "counters")
+        assert [frame.type for frame in frames if frame.type != "PROGRESS"] == ["FACTS", "UNAVAILABLE"]
+        assert "no hardware counters" in frames[-1].payload["message"]
+
+
+def test_a_role_refuses_the_passes_of_the_other():
+    with fake("clean") as worker:
+        assert worker.ask("fake", {}, "activity")[-1].type == "FAILED"
+        assert worker.ask("fake", {}, "timing")[-1].type == "DONE"
+    with fake("profiled") as worker:
+        assert worker.ask("fake", {}, "timing")[-1].type == "FAILED"
+
+
+@pytest.mark.parametrize("data", (
+    b"GET / HTTP/1.1\r\n\r\n", pack("DONE"), HEADER.pack(b"RLFW", 1, TYPES.index("REQUEST"), 0, 1 << 30),
+    HEADER.pack(b"RLFW", 9, TYPES.index("CANCEL"), 0, 0), pack("REQUEST", b"{}"), pack("REQUEST", b"not JSON")))
+def test_a_broken_frame_ends_it(data):
+    with fake() as worker:
+        worker.write(data)
+        assert worker.process.wait(5) == 5
+        assert worker.process.stderr.read()
+
+
+def test_a_second_request_at_the_same_time_ends_it():
+    with fake() as worker:
+        worker.request("fake", SLOW)
+        worker.until("PROGRESS")
+        worker.request("fake", {})
+        assert worker.process.wait(5) == 5
+
+
+def test_death_in_a_launch_shows_as_death():
+    with fake() as worker:
+        worker.request("fake", {"die_at": 3})
+        assert worker.process.wait(5) == -signal.SIGKILL
+
+
+def test_an_interrupt_from_the_terminal_is_left_to_the_daemon():
+    with fake() as worker:
+        worker.process.send_signal(signal.SIGINT)
+        assert worker.ask("fake", {})[-1].type == "DONE"
+
+
+@pytest.mark.parametrize("arguments", (
+    (), ("--role", "any"), ("--device", "cpu", "--list"), ("--device", "cpu", "--role", "none"), ("--device", "gpu0"),
+    ("--device", "cpu1"), ("--device", "cpu", "more"), ("--wings",)))
+def test_wrong_arguments_are_refused_on_standard_error(arguments):
+    done = subprocess.run([FAKE, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+    assert done.returncode == 2 and done.stdout == b"" and done.stderr
+
+
+def test_a_device_that_can_not_be_opened_says_why():
+    with Worker(FAKE, "--device", "cpu", env={"ROOFLINED_THREADS": "none"}) as worker:
+        assert not worker.hello.payload["usable"]
+        assert "ROOFLINED_THREADS" in worker.hello.payload["reason"]
+        assert worker.process.wait(5) == 3

@@ -1,0 +1,93 @@
+"""The CPU worker with its real engines: the MNIST CNN on a part of the synthetic digits."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from frames import BUILD, Worker, measurements, of, unpack  # noqa: E402
+
+CPU, CUDA = str(BUILD / "bin" / "rooflined-worker-cpu"), str(BUILD / "bin" / "rooflined-worker-cuda")
+SMALL = {"dataset": "synthetic", "max_images": 1600, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7}
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with Worker(CPU, "--device", "cpu", env={"ROOFLINED_THREADS": "2"}) as cpu:
+        yield cpu
+
+
+@pytest.mark.parametrize("precision", ("fp32", "fp16"))
+def test_training_is_timed_and_learns(worker, precision):
+    frames = worker.ask("mnist_cnn", {**SMALL, "precision": precision, "epochs": 3})
+    assert frames[-1].type == "DONE", frames[-1].payload
+    (facts,) = of(frames, "FACTS")
+    assert facts["images_per_epoch"] == 1600 and facts["steps_per_epoch"] == 25 and facts["parameters"] == 315146
+    assert facts["dataset"] == "synthetic" and len(facts["dataset_sha256"]) == 64 and facts["partial"]
+    assert facts["device_facts"]["sgemm_gflops"] > 0.1 and facts["floor_operations"] > 1e10
+    epochs = of(frames, "EPOCH")
+    assert [(e["epoch"], e["warmup"]) for e in epochs] == [(0, True), (1, False), (2, False), (3, False)]
+    assert all(e["device_ms"] > 0 and e["evaluation_ms"] > 0 and e["images"] == 1600 for e in epochs)
+    assert epochs[0]["train_loss"] == epochs[1]["train_loss"] > epochs[2]["train_loss"] > epochs[3]["train_loss"]
+    assert epochs[3]["test_accuracy_ratio"] > epochs[1]["test_accuracy_ratio"] > 0.15
+    for epoch in epochs:
+        absent = {name for name, value in epoch.items() if value is None and name != "unavailable"}
+        assert absent == set(epoch["unavailable"] or {})
+    values = measurements(frames)
+    parts = sum(values[f"memory_{p}_bytes"] for p in ("dataset", "weights", "activations", "workspace"))
+    assert 0 < values["peak_memory_bytes"] <= parts
+    assert values["memory_weights_bytes"] >= 4 * 4 * 315146  # weights, gradients and two moments
+    assert values["peak_rss_bytes"] > values["peak_memory_bytes"] and values["launches_per_step"] >= 5
+
+
+def test_two_requests_with_one_seed_give_the_same_bits(worker):
+    runs = [of(worker.ask("mnist_cnn", SMALL), "EPOCH") for _ in range(2)]
+    assert [e["train_loss"] for e in runs[0]] == [e["train_loss"] for e in runs[1]]
+    other = of(worker.ask("mnist_cnn", {**SMALL, "seed": 8}), "EPOCH")
+    assert other[0]["train_loss"] != runs[0][0]["train_loss"]
+
+
+def test_activity_shows_every_launch(worker):
+    frames = worker.ask("mnist_cnn", SMALL, "activity")
+    assert frames[-1].type == "DONE", frames[-1].payload
+    values = measurements(frames)
+    assert values["completeness_ratio"] == 1 and values["activity_dropped_records"] == 0
+    assert values["perturbation_ratio"] == pytest.approx(values["epoch_traced_ms"] / values["epoch_untraced_ms"])
+    kernels = of(frames, "KERNEL")
+    assert {"data", "forward", "backward", "optimizer"} <= {k["phase"] for k in kernels}
+    assert sum(k["launches"] for k in kernels) == values["launches_issued"]
+    assert 0.8 < sum(k["share_ratio"] for k in kernels) <= 1
+    assert all(k["reason"] for k in kernels if k["registers_per_thread"] is None)
+
+
+def test_what_an_engine_can_not_do_is_refused(worker):
+    (failed,) = worker.ask("mnist_cnn", {**SMALL, "precision": "tf32"})
+    assert failed.type == "FAILED" and failed.payload["domain"] == "input"
+    assert worker.ask("mnist_cnn", {**SMALL, "epochs": 1, "warmup_epochs": 0})[-1].type == "DONE"
+
+
+@pytest.mark.parametrize("program", (CPU, CUDA))
+def test_no_worker_is_linked_with_cupti(program):
+    if not os.path.exists(program):
+        pytest.skip("not built here")
+    libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    assert "cupti" not in libraries.lower()
+    if program == CPU:
+        assert "cuda" not in libraries.lower()
+
+
+def test_the_cuda_worker_says_hello_without_a_gpu():
+    if not os.path.exists(CUDA):
+        pytest.skip("the CUDA worker is not built here")
+    done = subprocess.run([CUDA, "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    hello = unpack(done.stdout)
+    assert done.returncode == 0 and hello
+    if not os.path.exists("/dev/nvidiactl"):
+        assert len(hello) == 1 and not hello[0].payload["usable"] and hello[0].payload["device"] == "gpu0"
+        assert hello[0].payload["reason"]
+        for role in ("clean", "profiled"):
+            with Worker(CUDA, "--device", "gpu0", "--role", role) as worker:
+                assert not worker.hello.payload["usable"] and worker.hello.payload["reason"]
+                assert worker.process.wait(20) == 3
