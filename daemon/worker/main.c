@@ -221,17 +221,16 @@ static int list_devices(const char *role) {
 
 /* ---- main ---------------------------------------------------------------------------------------------------------------- */
 
-/* Open everything in the order that it must be opened in (the profiler sees the context being made), say hello and serve. */
+/* Open everything in the order that it must be opened in (the profiler first: it must be there before the device's first call), say hello and serve. */
 static int work(inbox *box, int index, const char *role) {
   rl_error err = {0}, profiler_err = {0};
   rl_service *service = NULL;
   rl_reading before = {.memory_used_bytes = NAN};
+  rl_profiler *profiler = strcmp(role, "clean") == 0 ? NULL : rl_profiler_open(index, &profiler_err);
   rl_hello hello = hello_of(index, role);
   fill_hello(&hello, index);
   rl_sensors *sensors = rl_sensors_open(hello.facts);
   if (sensors) rl_sensors_read(sensors, &before);
-  rl_profiler *profiler = NULL;
-  if (hello.usable && strcmp(role, "clean") != 0) profiler = rl_profiler_open(index, &profiler_err);
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
   if (profiler) profiler->device = device;
   rl_service_options options = {.device = device, .profiler = profiler, .sensors = sensors, .role = role,
