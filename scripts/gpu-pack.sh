@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# scripts/gpu-pack.sh [BUILD]: gathers in .gpu/ what scripts/gpu-test.sh needs on a GPU host that can neither build nor install:
+# the programs and GPU tests of BUILD (default build/cuda), the page, the shared libraries that such a host lacks (it has CUDA, cuDNN, the
+# driver, glibc, libstdc++, SQLite and zlib), MNIST, and the list of tests. Carry .gpu/ there beside the tree.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/cuda}
+mnist=${ROOFLINED_MNIST_DIR:-../shared/mnist}
+[ -x "$build/bin/rooflined-worker-cuda" ] || { echo "$build has no rooflined-worker-cuda: cmake --preset cuda && cmake --build --preset cuda" >&2; exit 2; }
+rm -rf .gpu
+mkdir -p .gpu/bin .gpu/lib .gpu/tests .gpu/share
+
+cp "$build"/bin/{rooflined,rooflinectl,rooflined-worker-cuda,rooflined-cupti.so} .gpu/bin/
+cp -R "$build/share/rooflined" .gpu/share/
+ls "$mnist"/*.gz >/dev/null 2>&1 && mkdir .gpu/mnist && cp "$mnist"/*.gz .gpu/mnist/
+
+# The GPU tests, as CTest knows them, with paths that hold on any machine: name, then the command's words.
+ctest --test-dir "$build" --show-only=json-v1 | python3 -c '
+import json, os, shutil, sys
+build, source = os.path.abspath(sys.argv[1]), os.getcwd()
+with open(".gpu/tests.tsv", "w") as out:
+    for test in json.load(sys.stdin)["tests"]:
+        labels = [p["value"] for p in test.get("properties", []) if p["name"] == "LABELS"]
+        if not labels or "gpu" not in labels[0] or "command" not in test:
+            continue
+        for word in test["command"]:
+            if word.startswith(build + "/") and os.access(word, os.X_OK):
+                shutil.copy(word, ".gpu/tests/")
+        words = [w.replace(build, ".gpu").replace(source + "/", "") for w in test["command"]]
+        print(test["name"], *words, sep="\t", file=out)
+' "$build"
+for tool in "$build"/bin/bench_train "$build"/tests/bench_train; do
+  if [ -x "$tool" ]; then cp "$tool" .gpu/tests/; fi
+done
+
+for program in .gpu/bin/* .gpu/tests/*; do
+  ldd "$program" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
+done | sort -u |
+  grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*|libgcc_s|libstdc\+\+|libsqlite3|libz)\.so|/cuda|libnvidia|libcuda\.so|libcudnn|libcublas|libcupti|libnvperf|libopenblas' |
+  while read -r library; do cp -L "$library" .gpu/lib/; done
+strip --strip-debug .gpu/bin/* .gpu/tests/* 2>/dev/null || true
+git describe --always --dirty --abbrev=12 --exclude='*' >.gpu/commit
+echo ".gpu holds $(wc -l <.gpu/tests.tsv) GPU tests, $(du -sm .gpu | cut -f 1) MiB, of $(cat .gpu/commit)"
