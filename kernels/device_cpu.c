@@ -31,9 +31,12 @@ struct rl_plan {
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
+static size_t machine_bytes(void) { return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE); }
+
+/* More than the machine has is refused here: the system would grant it, and kill someone once it is touched. */
 static int cpu_allocate(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
-  size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  unsigned char *base = rounded < bytes || rounded > SIZE_MAX / 2 ? NULL : aligned_alloc(ALIGNMENT, rounded + ALIGNMENT);
+  unsigned char *base = NULL;
+  if (bytes <= machine_bytes()) base = aligned_alloc(ALIGNMENT, (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
   if (!base)
     return rl_fail(err, RL_SYS, ENOMEM, "out of memory: %zu bytes for %s", bytes, rl_purpose_names[purpose]);
   *(block *)base = (block){.bytes = bytes, .purpose = purpose};
@@ -265,7 +268,7 @@ char *rl_device_facts(int index, rl_error *err) {
   }
   int threads = threads_wanted(&ignored);
   facts.threads = threads > 0 ? threads : facts.cores;
-  facts.memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  facts.memory_bytes = (int64_t)machine_bytes();
   cpuinfo_value("model name", facts.name, sizeof facts.name);
   list_isa(facts.isa, sizeof facts.isa);
   struct utsname name;

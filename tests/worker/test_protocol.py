@@ -95,7 +95,7 @@ def test_end_of_file_ends_it_at_once(busy):
             worker.until("PROGRESS")
         start = time.monotonic()
         assert worker.end() == 0
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 3  # a sanitizer takes a second to leave
 
 
 def test_what_an_engine_prints_stays_out_of_the_frames():
