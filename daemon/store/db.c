@@ -120,7 +120,7 @@ static int migrate_one(rl_db *db, const rl_embedded *migration, rl_error *err) {
   return rl_wrap(err, "migration %s", migration->name);
 }
 
-int rl_db_migrate(rl_db *db, const rl_embedded *migrations, rl_error *err) {
+int rl_db_migrate(rl_db *db, const rl_embedded *migrations, bool may_change, rl_error *err) {
   sqlite3_stmt *row = NULL;
   if (rl_db_row(db, err, "schema_version", &row) < 0) return -1;
   int64_t version = sqlite3_column_int64(row, 0), last = 0;
@@ -129,6 +129,9 @@ int rl_db_migrate(rl_db *db, const rl_embedded *migrations, rl_error *err) {
   if (version > last)
     return rl_fail(err, RL_INPUT, 0, "the database has schema %lld, but this rooflined knows only up to %lld: run the newer rooflined, "
                    "or give this one another state folder", (long long)version, (long long)last);
+  if (version < last && !may_change)
+    return rl_fail(err, RL_INPUT, 0, "the rooflined that runs on it is older than this program (schema %lld, not %lld): stop it first",
+                   (long long)version, (long long)last);
   for (const rl_embedded *migration = migrations; migration->name != NULL; migration++)
     if (strtol(migration->name, NULL, 10) > version && migrate_one(db, migration, err) < 0) return -1;
   return 0;

@@ -41,8 +41,9 @@ int rl_db_finish(rl_db *db, const char *name, const rl_binding *bindings, int co
 #define rl_db_run(DB, ERR, NAME, ...) rl_db_finish((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (ERR))
 #define rl_db_row(DB, ERR, NAME, STATEMENT, ...) rl_db_first((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (STATEMENT), (ERR))
 
-/* Bring the schema to the last of the migrations, each in a transaction of its own. RL_INPUT when the file is newer than that. */
-int rl_db_migrate(rl_db *db, const rl_embedded *migrations, rl_error *err);
+/* Bring the schema to the last of the migrations, each in a transaction of its own. RL_INPUT when the file is newer than that, or when
+ * it is older and may_change is false. */
+int rl_db_migrate(rl_db *db, const rl_embedded *migrations, bool may_change, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_db_release, sqlite3_stmt *, sqlite3_reset, NULL)
 #endif

@@ -10,7 +10,7 @@ extern const rl_embedded rl_migrations[], rl_statements[]; /* schema/sql; the qu
 
 struct rl_store {
   char *folder, *file;       /* the state folder and the database in it */
-  int lock;                  /* descriptor that holds the folder's lock */
+  int lock;                  /* descriptor that holds the folder's lock; -1: a daemon beside us holds it */
   pthread_mutex_t writing;   /* held during a transaction of the writer */
   rl_db writer;
   pthread_mutex_t reading;   /* guards what is below */

@@ -60,10 +60,10 @@ static int open_writer(rl_store *store, rl_error *err) {
   sqlite3_reset(row);
   if (!wal)
     return rl_fail(err, RL_SYS, ENOTSUP, "the file system can't hold a write-ahead log: put the state folder on a local disk");
-  return rl_db_migrate(db, rl_migrations, err);
+  return rl_db_migrate(db, rl_migrations, store->lock >= 0, err);
 }
 
-int rl_store_open(const char *folder, rl_store **store, rl_error *err) {
+static int open_store(const char *folder, bool beside, rl_store **store, rl_error *err) {
   rl_auto(rl_store_cleanup) rl_store *made = calloc(1, sizeof *made);
   if (made == NULL) return rl_fail_errno(err, "memory is out");
   made->lock = -1;
@@ -76,11 +76,19 @@ int rl_store_open(const char *folder, rl_store **store, rl_error *err) {
   pthread_condattr_destroy(&monotonic);
   made->folder = strdup(folder);
   if (made->folder == NULL || asprintf(&made->file, "%s/rooflined.db", folder) < 0) return rl_fail_errno(err, "memory is out");
-  if (make_folder(folder, err) < 0 || lock_folder(folder, &made->lock, err) < 0) return -1;
+  rl_error why;
+  if (make_folder(folder, err) < 0) return -1;
+  if (lock_folder(folder, &made->lock, &why) < 0 && !(beside && why.domain == RL_SYS && why.code == EWOULDBLOCK)) {
+    if (err != NULL) *err = why;
+    return -1;
+  }
   if (open_writer(made, err) < 0) return rl_wrap(err, "%s", made->file);
   *store = rl_steal(&made);
   return 0;
 }
+
+int rl_store_open(const char *folder, rl_store **store, rl_error *err) { return open_store(folder, false, store, err); }
+int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err) { return open_store(folder, true, store, err); }
 
 void rl_store_close(rl_store *store) {
   if (store == NULL) return;

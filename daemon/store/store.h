@@ -16,6 +16,9 @@ typedef struct rl_store rl_store;
 
 /* folder is created (0700) when missing. Errors say what to do: unwritable, already in use by another daemon, newer schema. */
 int rl_store_open(const char *folder, rl_store **store, rl_error *err);
+/* The same, beside a daemon that may be running: for a program that adds a token. The schema of a running daemon is never changed:
+ * RL_INPUT when it is older than this program's. */
+int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
 
 /* --- writing: jobs ------------------------------------------------------------------------------------------- */

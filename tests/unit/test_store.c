@@ -47,6 +47,43 @@ static void second_daemon_is_refused(void **state) {
   reopen(f); /* the lock goes with the store */
 }
 
+static void token_is_added_beside_the_daemon(void **state) {
+  fixture *f = *state;
+  rl_store *second = NULL;
+  bool known = false;
+  GOOD(rl_store_open_beside(f->folder, &second, &err));
+  GOOD(rl_store_token_add(second, "laptop", "abc", &err));
+  rl_store_close(second);
+  GOOD(rl_store_token_known(f->store, "abc", &known, &err));
+  assert_true(known);
+  char sql[48];
+  snprintf(sql, sizeof sql, "PRAGMA user_version = %d", (int)ask(f, "PRAGMA user_version"));
+  ask(f, "PRAGMA user_version = 1");
+  REFUSED(rl_store_open_beside(f->folder, &second, &err), RL_INPUT, 0);
+  ask(f, sql);
+  rl_store_close(f->store);
+  f->store = NULL;
+  GOOD(rl_store_open_beside(f->folder, &f->store, &err)); /* alone: the lock is free, and taken */
+  REFUSED(rl_store_open(f->folder, &second, &err), RL_SYS, EWOULDBLOCK);
+}
+
+/* As a user who may not write there. */
+static void unwritable_folder(void **state) {
+  fixture *f = *state;
+  rl_store_close(f->store);
+  f->store = NULL;
+  assert_int_equal(chmod(f->folder, 0500), 0);
+  uid_t me = geteuid();
+  if (me == 0) assert_int_equal(chmod(f->folder, 0555) | seteuid(65534), 0);
+  int rc = rl_store_open(f->folder, &f->store, &err);
+  assert_int_equal(seteuid(me), 0);
+  assert_int_equal(chmod(f->folder, 0700), 0);
+  assert_int_equal(rc, -1);
+  assert_int_equal(err.domain, RL_SYS);
+  assert_int_equal(err.code, EACCES);
+  assert_non_null(strstr(err.message, f->folder));
+}
+
 static void newer_schema_is_refused(void **state) {
   fixture *f = *state;
   rl_store_close(f->store);
@@ -77,7 +114,7 @@ static void older_schema_is_brought_up(void **state) {
   rl_db db = {0};
   const rl_embedded first[] = {rl_migrations[0], {0}};
   GOOD(rl_db_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, &db, &err));
-  GOOD(rl_db_migrate(&db, first, &err));
+  GOOD(rl_db_migrate(&db, first, true, &err));
   GOOD(rl_db_run(&db, &err, "token_insert", RL_TEXT(":hash", "ab"), RL_TEXT(":name", "old"), RL_INT(":now", 1)));
   rl_db_close(&db);
   fixture f = {0};
@@ -101,13 +138,13 @@ static void migrations_are_numbered_and_set_their_version(void **state) {
     const rl_embedded one[] = {*migration, {0}};
     sqlite3_stmt *row = NULL;
     assert_int_equal(strtol(migration->name, NULL, 10), ++expected);
-    GOOD(rl_db_migrate(&db, one, &err));
+    GOOD(rl_db_migrate(&db, one, true, &err));
     GOOD(rl_db_row(&db, &err, "schema_version", &row));
     assert_int_equal(sqlite3_column_int64(row, 0), expected);
     sqlite3_reset(row);
   }
   const rl_embedded broken[] = {{"9999_broken", "CREATE TABLE half (a); CREATE TABEL", 35}, {0}};
-  REFUSED(rl_db_migrate(&db, broken, &err), RL_SQLITE, SQLITE_ERROR);
+  REFUSED(rl_db_migrate(&db, broken, true, &err), RL_SQLITE, SQLITE_ERROR);
   assert_non_null(strstr(err.message, "9999_broken"));
   assert_int_not_equal(sqlite3_exec(db.handle, "SELECT * FROM half", NULL, NULL, NULL), SQLITE_OK); /* rolled back as a whole */
   rl_db_close(&db);
@@ -425,7 +462,8 @@ static void kinds_are_those_of_the_records(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(folder_is_made_private), cmocka_unit_test(folder_that_cannot_be_used), WITH_STORE(second_daemon_is_refused),
-      WITH_STORE(newer_schema_is_refused), WITH_STORE(damaged_file_is_refused), cmocka_unit_test(older_schema_is_brought_up),
+      WITH_STORE(token_is_added_beside_the_daemon),
+      WITH_STORE(unwritable_folder), WITH_STORE(newer_schema_is_refused), WITH_STORE(damaged_file_is_refused), cmocka_unit_test(older_schema_is_brought_up),
       cmocka_unit_test(migrations_are_numbered_and_set_their_version), WITH_STORE(writer_is_durable), WITH_STORE(job_is_on_disk_when_accepted),
       WITH_STORE(same_key_is_the_same_job), WITH_STORE(queue_has_an_end), WITH_STORE(refused_job_leaves_nothing),
       WITH_STORE(running_job_goes_first), WITH_STORE(unfinished_passes_are_done_again), WITH_STORE(jobs_end_once),

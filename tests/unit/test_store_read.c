@@ -262,6 +262,25 @@ static void statements_use_indices(void **state) {
   }
 }
 
+/* Every SELECT of docs/schema.md. */
+static void documented_examples_run(void **state) {
+  fixture *f = *state;
+  static char text[1 << 16];
+  FILE *document = fopen(RL_SOURCE "/docs/schema.md", "r");
+  assert_non_null(document);
+  text[fread(text, 1, sizeof text - 1, document)] = '\0';
+  fclose(document);
+  int examples = 0;
+  for (char *start = text; (start = strstr(start, "\n    SELECT ")) != NULL; examples++) {
+    char *end = strchr(start, ';');
+    assert_non_null(end);
+    *end = '\0';
+    ask(f, start);
+    start = end + 1;
+  }
+  assert_int_equal(examples, 6);
+}
+
 static void wrong_parameters_are_refused(void **state) {
   fixture *f = *state;
   rl_cursor *cursor = NULL;
@@ -352,7 +371,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_STORE(results), WITH_STORE(median_of_an_even_count), WITH_STORE(comparison), WITH_STORE(without_a_baseline_there_is_no_comparison),
       WITH_STORE(kernels), WITH_STORE(timeline), WITH_STORE(history), WITH_STORE(jobs), WITH_STORE(views_answer_the_shell),
-      WITH_STORE(statements_use_indices), WITH_STORE(wrong_parameters_are_refused), WITH_STORE(cursor_keeps_its_snapshot),
+      WITH_STORE(statements_use_indices), WITH_STORE(documented_examples_run), WITH_STORE(wrong_parameters_are_refused), WITH_STORE(cursor_keeps_its_snapshot),
       WITH_STORE(readers_are_bounded), WITH_STORE(many_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
