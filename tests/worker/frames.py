@@ -8,7 +8,8 @@ import struct
 import subprocess
 import time
 
-BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", "build/dev"))
+# Beside a carried build there is no build folder.
+BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq14IQ")  # rl_activity_row
 TYPES = (None, "HELLO", "REQUEST", "CANCEL", "FACTS", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",

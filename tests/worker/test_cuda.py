@@ -1,0 +1,114 @@
+"""The CUDA worker on a GPU: what each role loads, measures and hands over. Skipped, with the reason, where there is no GPU."""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from frames import BUILD, Worker, measurements, of, unpack  # noqa: E402
+
+CUDA = BUILD / "bin" / "rooflined-worker-cuda"
+SMALL = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7}
+
+
+def why_not():
+    if not CUDA.exists():
+        return "the CUDA worker is not built here"
+    done = subprocess.run([str(CUDA), "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+    hello = unpack(done.stdout)[0].payload
+    return None if hello["usable"] else hello["reason"]
+
+
+REASON = why_not()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+
+
+def maps(worker):
+    return pathlib.Path(f"/proc/{worker.process.pid}/maps").read_text()
+
+
+@pytest.fixture(scope="module")
+def clean():
+    with Worker(str(CUDA), "--device", "gpu0", "--role", "clean") as worker:
+        yield worker
+
+
+@pytest.fixture(scope="module")
+def profiled():
+    with Worker(str(CUDA), "--device", "gpu0", "--role", "profiled") as worker:
+        yield worker
+
+
+@pytest.mark.parametrize("precision", ("fp32", "tf32", "fp16"))
+def test_timing_without_cupti(clean, precision):
+    frames = clean.ask("mnist_cnn", {**SMALL, "precision": precision})
+    assert frames[-1].type == "DONE", frames[-1].payload
+    assert "cupti" not in maps(clean).lower()
+    epochs = of(frames, "EPOCH")
+    assert [e["warmup"] for e in epochs] == [True, False, False]
+    for epoch in epochs:
+        assert 0 < epoch["device_ms"] <= epoch["host_ms"] * 1.001
+        assert epoch["sm_clock_before_mhz"] > 100 and epoch["memory_clock_mhz"] > 100
+        assert 10 < epoch["temperature_c"] < 110 and 20 < epoch["power_w"] < 2000
+        absent = {name for name, value in epoch.items() if value is None and name != "unavailable"}
+        assert absent == set(epoch["unavailable"] or {})
+        assert absent <= {"loss_scale", "skipped_steps"}
+    assert epochs[2]["train_loss"] < epochs[1]["train_loss"]
+    values = measurements(frames)
+    assert values["memory_weights_bytes"] >= 4 * 4 * 315146
+    assert values["peak_memory_bytes"] <= sum(values[f"memory_{p}_bytes"] for p in ("dataset", "weights", "activations", "workspace"))
+    assert 5e7 < values["context_memory_bytes"] < 4e9
+    assert values["device_memory_after_bytes"] > values["device_memory_before_bytes"]
+    assert 5 <= values["launches_per_step"] <= 200
+
+
+def test_two_requests_with_one_seed_give_the_same_bits(clean):
+    frames = [clean.ask("mnist_cnn", SMALL) for _ in range(2)]
+    (facts,) = of(frames[0], "FACTS")
+    if not facts["deterministic"]:
+        pytest.skip(facts["deterministic_note"])
+    first, second = ([e["train_loss"] for e in of(f, "EPOCH")] for f in frames)
+    assert first == second and first[0] == first[1]
+
+
+@pytest.mark.parametrize("precision", ("fp32", "fp16"))
+def test_activity_is_complete_and_attributed(profiled, precision):
+    frames = profiled.ask("mnist_cnn", {**SMALL, "precision": precision}, "activity")
+    assert frames[-1].type == "DONE", frames[-1].payload
+    assert "cupti" in maps(profiled).lower()
+    values = measurements(frames)
+    assert values["completeness_ratio"] == 1
+    assert values["activity_dropped_records"] == 0 and values["activity_zero_time_records"] == 0
+    assert 0 < values["device_busy_ratio"] <= 1 and values["perturbation_ratio"] > 0.5
+    kernels = of(frames, "KERNEL")
+    assert [k["ordinal"] for k in kernels] == list(range(len(kernels)))
+    assert all(k["launch"] and k["phase"] for k in kernels), [k["name"] for k in kernels if not k["launch"]]
+    assert {"forward", "backward", "optimizer"} <= {k["phase"] for k in kernels}
+    assert sum(k["launches"] for k in kernels) == values["activity_kernel_records"]
+    assert sum(k["share_ratio"] for k in kernels) == pytest.approx(values["device_busy_ratio"], abs=0.1)
+    for kernel in kernels:
+        assert kernel["min_us"] <= kernel["median_us"] <= kernel["max_us"]
+        assert kernel["registers_per_thread"] > 0 and kernel["block_x"] > 0 and kernel["grid_x"] > 0
+        assert 0 < kernel["theoretical_occupancy_ratio"] <= 1
+
+
+def test_counters_come_or_say_why_not(profiled):
+    frames = profiled.ask("mnist_cnn", SMALL, "counters", timeout=200)
+    assert frames[-1].type in ("DONE", "UNAVAILABLE"), frames[-1].payload
+    if frames[-1].type == "UNAVAILABLE":
+        assert frames[-1].payload["message"]
+        pytest.skip(frames[-1].payload["message"])
+    metrics = of(frames, "METRIC")
+    assert metrics and all(m["value"] is not None or m["reason"] for m in metrics)
+    assert {m["ordinal"] for m in metrics} <= {k["ordinal"] for k in of(frames, "KERNEL")}
+
+
+def test_the_profiled_role_serves_without_its_module(tmp_path):
+    alone = tmp_path / CUDA.name
+    shutil.copy(CUDA, alone)
+    with Worker(str(alone), "--device", "gpu0", "--role", "profiled") as worker:
+        assert worker.hello.payload["usable"]
+        last = worker.ask("mnist_cnn", SMALL, "counters")[-1]
+        assert last.type == "UNAVAILABLE" and "rooflined-cupti.so" in last.payload["message"]
