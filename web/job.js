@@ -7,7 +7,7 @@ import * as show from '/lib/format.js';
 
 const id = Number(new URLSearchParams(location.search).get('id'));
 let stopListening = null;
-let variant = '';
+let variants = new Map(); // run id -> variant
 
 const key = (index) => make('span', { class: `key run-${index % 4}`, 'aria-hidden': 'true' });
 
@@ -23,8 +23,7 @@ function drawHead(job) {
     took ? `took ${took}` : null].filter(Boolean).join(' · ');
   drawProblem(job.problem ? { title: job.state === 'failed' ? 'The job failed' : 'Problem', message: job.problem.message,
     detail: `${job.problem.domain} ${job.problem.code}` } : null);
-  const running = job.runs.flatMap((run) => run.passes.map((pass) => ({ ...pass, variant: run.variant }))).find((pass) => pass.state === 'running');
-  variant = running?.variant ?? variant;
+  variants = new Map(job.runs.map((run) => [run.id, run.variant]));
   find('live').hidden = job.state !== 'running';
 }
 
@@ -42,7 +41,7 @@ const liveNumbers = [
 function drawProgress(data) {
   const share = shareDone(data);
   find('live').hidden = false;
-  find('live-what').textContent = `${variant} · ${data.pass} pass · ${data.phase}${data.epoch >= 0 ? ` ${data.epoch + 1} of ${data.epochs}` : ''}`;
+  find('live-what').textContent = `${variants.get(data.run_id) ?? ''} · ${data.pass} pass · ${data.phase}${data.epoch >= 0 ? ` ${data.epoch + 1} of ${data.epochs}` : ''}`;
   find('live-eta').textContent = data.eta_s === null ? '' : `about ${show.duration(data.eta_s)} left in this pass`;
   if (share === null) find('live-bar').removeAttribute('value');
   else find('live-bar').value = share;
@@ -53,10 +52,10 @@ function drawProgress(data) {
 /* --- comparison ---------------------------------------------------------------------------------------------------- */
 
 const compared = [
-  { label: 'Epoch time, median', field: 'epoch_ms_median', write: show.ms, ratio: 'speedup_ratio', ratioText: (text) => `${text} speed-up` },
-  { label: 'Epoch time, min', field: 'epoch_ms_min', write: show.ms, ratio: 'speedup_min_ratio', ratioText: (text) => `${text} speed-up` },
+  { label: 'Epoch time, median', field: 'epoch_ms_median', write: show.ms, ratio: 'speedup_ratio' },
+  { label: 'Epoch time, min', field: 'epoch_ms_min', write: show.ms, ratio: 'speedup_min_ratio' },
   { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${show.count(value)} /s` },
-  { label: 'Peak memory', field: 'peak_memory_bytes', write: show.bytes, ratio: 'peak_memory_ratio', ratioText: (text) => `${text} of it` },
+  { label: 'Peak memory', field: 'peak_memory_bytes', write: show.bytes, ratio: 'peak_memory_ratio' },
   { label: 'Test accuracy', field: 'test_accuracy_ratio', write: show.percent, ratio: 'test_accuracy_difference_ratio', ratioWrite: show.points },
   { label: 'Launches per step', field: 'launches_per_step', write: show.count },
 ];
@@ -66,7 +65,7 @@ function barCard(metric, runs, pairs) {
   const largest = Math.max(...values.filter((value) => value !== null), 0);
   const ratios = metric.ratio ? pairs.map((pair) => {
     const text = (metric.ratioWrite || show.times)(pair[metric.ratio]);
-    return text === null ? null : `${pair.candidate.variant} ${metric.ratioText ? metric.ratioText(text) : text}`;
+    return text === null ? null : `${pairs.length > 1 ? `${pair.candidate.variant} ` : ''}${text}`;
   }).filter(Boolean) : [];
   return make('div', { class: 'panel' }, make('h3', {}, metric.label, make('span', {}, ratios.join(' · '))),
     ...runs.map((run, index) => {
@@ -81,17 +80,18 @@ function barCard(metric, runs, pairs) {
     }));
 }
 
+/** One sentence a pair, from what was measured; without a ratio it says why there is none. */
 function verdictOf(pairs) {
   return pairs.map((pair) => {
-    const ratio = pair.speedup_ratio;
     const [from, to] = [pair.baseline.variant.toUpperCase(), pair.candidate.variant.toUpperCase()];
-    if (ratio === null) return `${to} can’t be compared with ${from} yet: ${pair.unavailable?.speedup_ratio || 'not measured'}.`;
-    const speed = ratio >= 1 ? `${ratio.toFixed(2)} times as fast as` : `slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long as`;
-    const accuracy = show.points(pair.test_accuracy_difference_ratio);
-    const memory = show.percent(pair.peak_memory_ratio);
-    return ratio >= 1
-      ? `${to} is ${speed} ${from}${memory ? `, with ${Math.round(pair.peak_memory_ratio * 100)} % of its memory` : ''}${accuracy ? ` and ${accuracy} test accuracy` : ''}.`
-      : `${to} is ${speed} ${from}${accuracy ? `, with ${accuracy} test accuracy` : ''}.`;
+    const ratio = pair.speedup_ratio;
+    if (ratio === null) return `${to} can’t be compared with ${from}: ${pair.unavailable?.speedup_ratio || 'it was not measured'}.`;
+    const speed = ratio >= 1 ? `${to} is ${ratio.toFixed(2)} times as fast as ${from}` : `${to} is slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long`;
+    const memory = pair.peak_memory_ratio;
+    const points = show.points(pair.test_accuracy_difference_ratio);
+    const also = [memory === null ? null : `${Math.round(memory * 100)} % of its peak memory`,
+      points === null ? null : /^.0\.00/.test(points) ? 'the same test accuracy' : `${points} of test accuracy`].filter(Boolean);
+    return `${speed}${also.length > 0 ? `, with ${also.join(' and ')}` : ''}.`;
   }).join(' ');
 }
 
@@ -149,7 +149,7 @@ function drawProvenance(runs) {
     ['least bytes an epoch', (run) => show.bytes(run.floor_bytes)],
     ['passes', (run) => run.passes.map((pass) => `${pass.pass}: ${pass.state}`).join(', ')],
   ];
-  const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))].map((name) => [name, (run) => run.params?.[name]]);
+  const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))].map((name) => [`asked: ${name}`, (run) => run.params?.[name]]);
   const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map((name) => [`device ${name}`,
     (run) => (typeof run.device?.[name] === 'number' ? show.byName(name, run.device[name]) : run.device?.[name])]);
   find('provenance').hidden = runs.length === 0;
@@ -178,12 +178,8 @@ async function refresh() {
     stopListening?.();
   } else {
     stopListening ??= listen(id, (type, data) => {
-      if (type === 'progress') {
-        drawProgress(data);
-      } else {
-        if (data.variant) variant = data.variant;
-        guarded();
-      }
+      if (type === 'progress') drawProgress(data);
+      else guarded();
     });
   }
 }

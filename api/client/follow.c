@@ -30,7 +30,7 @@ static const final_state *final_of(const char *state) {
 
 typedef struct watcher {
   bool terminal, quiet;
-  char variant[32]; /* of the run that runs */
+  const cJSON *job; /* as it was when the stream began: names the runs */
   char last[96];    /* what was printed last, off a terminal */
 } watcher;
 
@@ -46,6 +46,14 @@ static void append_number(char *line, size_t size, const char *format, double va
   if (isnan(value)) return;
   snprintf(text, sizeof text, format, value);
   append(line, size, text);
+}
+
+/* What the run of an event is called in its job. */
+static const char *variant_of(const watcher *watching, const cJSON *data) {
+  const cJSON *run;
+  cJSON_ArrayForEach(run, rl_json_at(watching->job, "runs"))
+    if (rl_json_number(run, "id") == rl_json_number(data, "run_id")) return rl_json_text(run, "variant");
+  return "";
 }
 
 /* Share of the pass that is done: whole epochs and the part of this one. NAN when the pass has no such thing. */
@@ -67,9 +75,9 @@ static void append_bar(char *line, size_t size, double share) {
 static void show_progress(watcher *watching, const cJSON *data) {
   char line[512] = "", cell[RL_CELL_SIZE];
   double epoch = rl_json_number(data, "epoch"), epochs = rl_json_number(data, "epochs");
-  snprintf(line, sizeof line, "%s %s", watching->variant, rl_json_text(data, "pass"));
+  snprintf(line, sizeof line, "%s %s", variant_of(watching, data), rl_json_text(data, "pass"));
   if (!watching->terminal) { /* one line an epoch or phase is enough for a log */
-    snprintf(line, sizeof line, "%s %s: %s", watching->variant, rl_json_text(data, "pass"), rl_json_text(data, "phase"));
+    snprintf(line, sizeof line, "%s %s: %s", variant_of(watching, data), rl_json_text(data, "pass"), rl_json_text(data, "phase"));
     if (epoch >= 0) append_number(line, sizeof line, " %.0f", epoch + 1), append_number(line, sizeof line, "/%.0f", epochs);
     if (strcmp(line, watching->last) == 0) return;
     snprintf(watching->last, sizeof watching->last, "%s", line);
@@ -95,12 +103,10 @@ static void clear_progress(const watcher *watching) {
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
 
-static void show_pass(watcher *watching, const cJSON *data) {
+static void show_pass(const watcher *watching, const cJSON *data) {
   const char *state = rl_json_text(data, "state"), *reason = rl_json_text(data, "reason");
-  snprintf(watching->variant, sizeof watching->variant, "%s", rl_json_text(data, "variant"));
-  if (strcmp(state, "running") == 0) return;
   clear_progress(watching);
-  fprintf(stderr, "%s %s: %s%s%s\n", watching->variant, rl_json_text(data, "pass"), state, reason[0] != '\0' ? ": " : "", reason);
+  fprintf(stderr, "%s %s: %s%s%s\n", rl_json_text(data, "variant"), rl_json_text(data, "pass"), state, reason[0] != '\0' ? ": " : "", reason);
 }
 
 static bool heard(void *context, const char *type, const char *text) {
@@ -163,6 +169,7 @@ int rl_follow(rl_cli *cli, long long id, rl_error *err) {
       return finish(cli, id, job, err);
     }
     parser.stopped = false;
+    watching.job = job;
     if (job != NULL) answered = true, away_since = 0;
     if (job != NULL && rl_http_stream(cli, path, &parser, &why) == 0) {
       if (!parser.stopped) nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
