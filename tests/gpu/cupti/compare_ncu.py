@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares our counters with Nsight Compute's for the same kernels, in one sitting.
 
-  compare_ncu.py PROBE [--out DIR] [--ratio 0.03] [--runs 4] [PROBE-ARGUMENT...]
+  compare_ncu.py [--out DIR] [--ratio 0.03] [--runs 4] PROBE [PROBE-ARGUMENT...]
 
-Runs `PROBE count` and `ncu PROBE run` in turns. A metric of a kernel
+Runs `PROBE count` and `ncu PROBE run` in turns; a run whose kernels are not those of the first is made again, since a library
+may choose by timing. A metric of a kernel
   is equal       a count that is the same in every run of both;
   agrees         the medians lie within RATIO of each other;
   within spread  the ranges over the runs overlap, or the medians are as near as ncu's own runs are to each other;
@@ -36,11 +37,14 @@ def our_counts(probe, arguments):
         sys.exit(77)
     if done.returncode != 0:
         sys.exit(f"{probe} count: {done.stderr.strip() or done.stdout.strip()}")
-    kernels, names = {}, {}
+    kernels, names, launches = [], [], []
     for ordinal, launch, kernel, metric, value in csv.reader(io.StringIO(done.stdout)):
-        kernels.setdefault(int(ordinal), {})[metric] = float(value) if value else math.nan
-        names[int(ordinal)] = (launch, kernel)
-    return kernels, names, done.stdout
+        if int(ordinal) == len(kernels):
+            kernels.append({})
+            names.append(kernel)
+            launches.append(launch)
+        kernels[-1][metric] = float(value) if value else math.nan
+    return kernels, names, done.stdout, launches
 
 
 def ncu_counts(ncu, probe, arguments, metrics):
@@ -55,11 +59,29 @@ def ncu_counts(ncu, probe, arguments, metrics):
     return kernels, [row["Kernel Name"] for row in rows], "\n".join(lines) + "\n"
 
 
+def functions(run):
+    """The kernels of a run by function, without template and call arguments, which the tools write differently."""
+    return [name.removeprefix("void ").split("<")[0].split("(")[0] for name in run[1]]
+
+
+def keep_same(runs, run, kernels):
+    if functions(run) == kernels:
+        runs.append(run)
+
+
 def number(text):
     try:
         return float(text.replace(",", ""))
     except ValueError:
         return math.nan
+
+
+def median(runs, kernel, metric):
+    return statistics.median(run[0][kernel].get(metric, math.nan) for run in runs)
+
+
+def show(values):
+    return " / ".join("–" if math.isnan(v) else f"{v:.6g}" for v in values)
 
 
 def apart(a, b):
@@ -93,36 +115,35 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--ratio", type=float, default=0.03)
     parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("arguments", nargs="*")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     ncu = shutil.which("ncu") or next((p for p in ["/usr/local/cuda/bin/ncu"] if os.path.exists(p)), None)
     if ncu is None:
         print("skipped: ncu is not installed")
         sys.exit(77)
 
-    ours, theirs = [], []
-    for _ in range(options.runs):
-        ours.append(our_counts(options.probe, options.arguments))
-        metrics = list(ours[0][0][0])
-        theirs.append(ncu_counts(ncu, options.probe, options.arguments, metrics))
-    count = len(ours[0][0])
-    if any(len(t[0]) != count for t in theirs):
-        sys.exit(f"we count {count} kernels, ncu {[len(t[0]) for t in theirs]}")
+    ours, theirs = [our_counts(options.probe, options.arguments)], []
+    metrics, kernels = list(ours[0][0][0]), functions(ours[0])
+    for attempt in range(4 * options.runs):
+        if len(theirs) < options.runs:
+            keep_same(theirs, ncu_counts(ncu, options.probe, options.arguments, metrics), kernels)
+        if len(ours) < options.runs:
+            keep_same(ours, our_counts(options.probe, options.arguments), kernels)
+    if min(len(ours), len(theirs)) < options.runs:
+        sys.exit(f"only {len(theirs)} of {attempt + 1} runs of ncu, and {len(ours)} of ours, launched the kernels {kernels}")
 
     out = ["| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
     tally = {}
-    for k in range(count):
-        launch, name = ours[0][1][k]
-        middle = lambda runs, metric: statistics.median(run[0][k].get(metric, math.nan) for run in runs)
-        traffic = middle(ours, "dram__bytes.sum")
-        written = middle(ours, KNOWN_WRITES), middle(theirs, KNOWN_WRITES)
+    for k in range(len(kernels)):
+        launch = ours[0][3][k]
+        traffic = median(ours, k, "dram__bytes.sum")
+        written = median(ours, k, KNOWN_WRITES), median(theirs, k, KNOWN_WRITES)
         for metric in metrics:
             mine, other = [o[0][k][metric] for o in ours], [t[0][k][metric] for t in theirs]
             word, distance = verdict(metric, mine, other, options.ratio, traffic, written)
             tally[word] = tally.get(word, 0) + 1
-            show = lambda values: " / ".join("–" if math.isnan(v) else f"{v:.6g}" for v in values)
             far = "–" if math.isnan(distance) else f"{100 * distance:.2f} %"
-            out.append(f"| {k} {launch}: {name.split('(')[0]} | {metric} | {show(mine)} | {show(other)} | {far} | {word} |")
+            out.append(f"| {k} {launch}: {kernels[k][:60]} | {metric} | {show(mine)} | {show(other)} | {far} | {word} |")
     text = "\n".join(out) + "\n"
     print(text)
     print("verdicts: " + ", ".join(f"{n} {word}" for word, n in sorted(tally.items())))

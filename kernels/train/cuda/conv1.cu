@@ -1,0 +1,173 @@
+/* The first layer, 1→32 channels on 28×28, in one kernel each way. Its 29 MFLOP for a batch of 64 are nothing; what counts
+ * is that the normalised image, the 28×28×32 product and the batch itself are never written to memory. */
+#include "cuda_check.h"
+#include "train/cuda/kernels.h"
+#include "train/cuda/vector.cuh"
+
+enum { WIDTH = RL_IMAGE + 2, MAP = RL_P1 * RL_P1 };
+
+static __device__ __forceinline__ uint32_t image_of(const rl_gather &gather, uint32_t n) {
+  uint32_t position = *gather.step * gather.stride + n;
+  return gather.order ? gather.order[position] : position;
+}
+
+static __device__ __forceinline__ float normalised(uint8_t byte) {
+  return (byte * (1.0f / 255.0f) - 0.1307f) * (1.0f / 0.3081f);
+}
+
+/* Rows [first, first + count) of the image with a border of zeros around it, first = 0 being the border, into tile[count][WIDTH]. */
+static __device__ void load_rows(const uint8_t *image, int first, int count, float *tile) {
+  for (int i = threadIdx.x; i < count * WIDTH; i += blockDim.x) {
+    int y = first + i / WIDTH - 1, x = i % WIDTH - 1;
+    bool inside = y >= 0 && y < RL_IMAGE && x >= 0 && x < RL_IMAGE;
+    tile[i] = inside ? normalised(image[y * RL_IMAGE + x]) : 0.0f;
+  }
+}
+
+/* --- forward: a block makes two pooled rows of one image; a thread makes one pooled pixel of four channels ------------------------ */
+
+enum { ROWS = 2, PIXELS = ROWS * RL_P1, GROUPS = RL_C1 / 4, SLICES = RL_P1 / ROWS };
+
+template <bool LAST, typename T>
+static __global__ void __launch_bounds__(PIXELS * GROUPS)
+conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict__ pooled, uint8_t *__restrict__ codes) {
+  __shared__ float tile[(2 * ROWS + 2) * WIDTH];
+  uint32_t n = blockIdx.x / SLICES, slice = blockIdx.x % SLICES;
+  int group = LAST ? threadIdx.x % GROUPS : threadIdx.x / PIXELS;
+  int pixel = LAST ? threadIdx.x / GROUPS : threadIdx.x % PIXELS;
+  float w[4][9], bias[4];
+  for (int c = 0; c < 4; c++) {
+    bias[c] = weights[RL_C1 * 9 + group * 4 + c];
+    for (int k = 0; k < 9; k++) w[c][k] = weights[(group * 4 + c) * 9 + k];
+  }
+  load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, slice * 2 * ROWS, 2 * ROWS + 2, tile);
+  __syncthreads();
+
+  int row = pixel / RL_P1, column = pixel % RL_P1;
+  float patch[4][4];
+  for (int y = 0; y < 4; y++)
+    for (int x = 0; x < 4; x++) patch[y][x] = tile[(2 * row + y) * WIDTH + 2 * column + x];
+  float best[4];
+  int code[4];
+  for (int c = 0; c < 4; c++) {
+    for (int at = 0; at < 4; at++) {
+      float sum = bias[c];
+      for (int k = 0; k < 9; k++) sum = fmaf(w[c][k], patch[at / 2 + k / 3][at % 2 + k % 3], sum);
+      if (at == 0 || sum > best[c]) {
+        best[c] = sum;
+        code[c] = at;
+      }
+    }
+    if (!(best[c] > 0.0f)) code[c] = RL_POOL_STOPPED;
+    best[c] = fmaxf(best[c], 0.0f);
+  }
+  size_t place = slice * PIXELS + pixel;
+  if (LAST) {
+    size_t to = (n * MAP + place) * RL_C1 + group * 4;
+    store4(&pooled[to], make_float4(best[0], best[1], best[2], best[3]));
+    *(uchar4 *)&codes[to] = make_uchar4(code[0], code[1], code[2], code[3]);
+  } else {
+    for (int c = 0; c < 4; c++) {
+      size_t to = ((size_t)n * RL_C1 + group * 4 + c) * MAP + place;
+      pooled[to] = (T)best[c];
+      codes[to] = code[c];
+    }
+  }
+}
+
+int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes,
+                     cudaStream_t stream, rl_error *err) {
+  dim3 grid(gather.batch * SLICES), block(PIXELS * GROUPS);
+  if (format.half) conv1_forward<true><<<grid, block, 0, stream>>>(gather, weights, (__half *)pooled, codes);
+  else if (format.channels_last) conv1_forward<true><<<grid, block, 0, stream>>>(gather, weights, (float *)pooled, codes);
+  else conv1_forward<false><<<grid, block, 0, stream>>>(gather, weights, (float *)pooled, codes);
+  return rl_launch_ok("conv1 forward", err);
+}
+
+/* --- backward ------------------------------------------------------------------------------------------------------------------
+ * A pooled element's gradient goes to the one conv1 output that won: nine weights and the bias. */
+
+enum { WARPS = 16, ROW = RL_C1 * 10, MOST_IMAGES = 64 }; /* images side by side; more of them are taken in turns */
+
+/* sums[0..8]: weights, sums[9]: bias of one channel, from one pooled element. */
+static __device__ __forceinline__ void add_element(float gradient, int code, int pixel, const float *tile, float sums[10]) {
+  if (code == RL_POOL_STOPPED) return;
+  int y = 2 * (pixel / RL_P1) + code / 2, x = 2 * (pixel % RL_P1) + code % 2;
+  const float *corner = &tile[y * WIDTH + x];
+  for (int k = 0; k < 9; k++) sums[k] = fmaf(gradient, corner[k / 3 * WIDTH + k % 3], sums[k]);
+  sums[9] += gradient;
+}
+
+/* NHWC: two blocks an image, half of its pixels each; a lane is a channel. */
+template <typename T>
+static __global__ void __launch_bounds__(WARPS * 32)
+conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+                    float *__restrict__ partial, const __half *__restrict__ watched, uint32_t watched_count,
+                    rl_train_state *state) {
+  __shared__ float tile[WIDTH * WIDTH], sums[WARPS][ROW];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = blockIdx.x % 2;
+  float mine[10] = {};
+  bool overflow = false;
+  for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
+    __syncthreads();
+    load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, WIDTH, tile);
+    __syncthreads();
+    for (int pixel = half * (MAP / 2) + warp; pixel < (half + 1) * (MAP / 2); pixel += WARPS) {
+      size_t from = ((size_t)n * MAP + pixel) * RL_C1 + lane;
+      float gradient = (float)d_pooled[from];
+      int code = codes[from];
+      overflow |= code != RL_POOL_STOPPED && !isfinite(gradient);
+      add_element(gradient, code, pixel, tile, mine);
+    }
+  }
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < watched_count; i += gridDim.x * blockDim.x)
+    overflow |= !isfinite((float)watched[i]);
+  if (overflow) state->overflow = 1;
+  for (int k = 0; k < 9; k++) sums[warp][lane * 9 + k] = mine[k];
+  sums[warp][RL_C1 * 9 + lane] = mine[9];
+  __syncthreads();
+  for (int i = threadIdx.x; i < ROW; i += blockDim.x) {
+    float sum = 0.0f;
+    for (int from = 0; from < WARPS; from++) sum += sums[from][i];
+    partial[blockIdx.x * ROW + i] = sum;
+  }
+}
+
+/* NCHW: two blocks an image, half of its channels each; a warp is a channel, a lane a pixel. */
+static __global__ void __launch_bounds__(WARPS * 32)
+conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+                     float *__restrict__ partial) {
+  __shared__ float tile[WIDTH * WIDTH];
+  int lane = threadIdx.x % 32, channel = blockIdx.x % 2 * WARPS + threadIdx.x / 32;
+  float mine[10] = {};
+  for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
+    __syncthreads();
+    load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, WIDTH, tile);
+    __syncthreads();
+    size_t from = ((size_t)n * RL_C1 + channel) * MAP;
+    for (int pixel = lane; pixel < MAP; pixel += 32)
+      add_element(d_pooled[from + pixel], codes[from + pixel], pixel, tile, mine);
+  }
+  float *row = &partial[blockIdx.x / 2 * ROW];
+  for (int k = 0; k < 10; k++) {
+    float sum = warp_sum(mine[k]);
+    if (lane == 0) row[k < 9 ? channel * 9 + k : RL_C1 * 9 + channel] = sum;
+  }
+}
+
+static uint32_t images_at_once(uint32_t batch) { return batch < MOST_IMAGES ? batch : (uint32_t)MOST_IMAGES; }
+
+uint32_t rl_conv1_rows(rl_format format, uint32_t batch) { return images_at_once(batch) * (format.channels_last ? 2 : 1); }
+
+int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
+                      const void *watched, uint32_t watched_count, rl_train_state *state, cudaStream_t stream,
+                      rl_error *err) {
+  dim3 grid(2 * images_at_once(gather.batch)), block(WARPS * 32);
+  if (format.half)
+    conv1_backward_last<<<grid, block, 0, stream>>>(gather, (const __half *)d_pooled, codes, partial,
+                                                    (const __half *)watched, watched_count, state);
+  else if (format.channels_last)
+    conv1_backward_last<<<grid, block, 0, stream>>>(gather, (const float *)d_pooled, codes, partial, NULL, 0, state);
+  else conv1_backward_first<<<grid, block, 0, stream>>>(gather, (const float *)d_pooled, codes, partial);
+  return rl_launch_ok("conv1 backward", err);
+}

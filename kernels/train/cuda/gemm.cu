@@ -1,0 +1,111 @@
+#include "train/cuda/gemm.h"
+
+#include <stdlib.h>
+
+#include "cuda_check.h"
+#include "train/cuda/tune.h"
+
+enum { MOST_ALGORITHMS = 32 };
+
+struct rl_gemm {
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t product;
+  cublasLtMatrixLayout_t layout_a, layout_b, layout_d;
+  cublasLtMatmulAlgo_t algorithm;
+  const void *a, *b;
+  void *d, *workspace;
+  size_t workspace_bytes;
+  double us;
+};
+
+void rl_gemm_close(rl_gemm *g) {
+  if (!g) return;
+  if (g->product) cublasLtMatmulDescDestroy(g->product);
+  if (g->layout_a) cublasLtMatrixLayoutDestroy(g->layout_a);
+  if (g->layout_b) cublasLtMatrixLayoutDestroy(g->layout_b);
+  if (g->layout_d) cublasLtMatrixLayoutDestroy(g->layout_d);
+  free(g);
+}
+
+int rl_gemm_enqueue(rl_gemm *g, rl_stream stream, rl_error *err) {
+  float one = 1.0f, zero = 0.0f;
+  return rl_cublas_ok(cublasLtMatmul(g->handle, g->product, &one, g->a, g->layout_a, g->b, g->layout_b, &zero, g->d,
+                                     g->layout_d, g->d, g->layout_d, &g->algorithm, g->workspace, g->workspace_bytes,
+                                     (cudaStream_t)stream),
+                      "running a matrix product", err);
+}
+
+double rl_gemm_us(const rl_gemm *g) { return g->us; }
+
+static int enqueue_trial(void *arg, rl_stream stream, rl_error *err) { return rl_gemm_enqueue((rl_gemm *)arg, stream, err); }
+
+static int make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t stride,
+                       cublasLtMatrixLayout_t *layout, rl_error *err) {
+  int32_t count = (int32_t)batch;
+  if (rl_cublas_ok(cublasLtMatrixLayoutCreate(layout, type, (uint64_t)rows, (uint64_t)columns, ld), "describing a matrix", err))
+    return -1;
+  if (batch == 1) return 0;
+  if (rl_cublas_ok(cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+                   "describing a matrix", err))
+    return -1;
+  return rl_cublas_ok(cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+                      "describing a matrix", err);
+}
+
+static int describe(rl_gemm *g, const rl_gemm_shape *s, rl_error *err) {
+  cublasOperation_t a = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  cublasComputeType_t compute = s->tensor_float ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  if (rl_cublas_ok(cublasLtMatmulDescCreate(&g->product, compute, CUDA_R_32F), "describing a product", err) ||
+      rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a), "describing a product", err) ||
+      rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b), "describing a product", err) ||
+      make_layout(s->input, s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, s->lda, s->batch, s->stride_a, &g->layout_a, err) ||
+      make_layout(s->input, s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, s->ldb, s->batch, s->stride_b, &g->layout_b, err) ||
+      make_layout(s->output, s->m, s->n, s->ldd, s->batch, s->stride_d, &g->layout_d, err))
+    return -1;
+  return 0;
+}
+
+/* Leaves the fastest algorithm in g. */
+static int choose(rl_gemm *g, int most, rl_stream stream, rl_error *err) {
+  cublasLtMatmulPreference_t preference = NULL;
+  cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS];
+  int count = 0, best = -1;
+  if (rl_cublas_ok(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms", err)) return -1;
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &g->workspace_bytes,
+                                       sizeof g->workspace_bytes);
+  cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(g->handle, g->product, g->layout_a, g->layout_b, g->layout_d, g->layout_d,
+                                                         preference, MOST_ALGORITHMS, found, &count);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (rl_cublas_ok(status, "asking for algorithms", err)) return -1;
+  for (int i = 0, tried = 0; i < count && tried < most; i++) {
+    double us;
+    g->algorithm = found[i].algo;
+    if (rl_tune_time(enqueue_trial, g, stream, &us, NULL)) continue;
+    tried++;
+    if (best < 0 || us < g->us) {
+      best = i;
+      g->us = us;
+    }
+  }
+  if (best < 0) return rl_fail(err, RL_CUBLAS, 0, "cuBLASLt has no algorithm for this product (%d tried)", count);
+  g->algorithm = found[best].algo;
+  return 0;
+}
+
+int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void *a, const void *b, void *d, void *workspace,
+                 size_t workspace_bytes, int most, rl_stream stream, rl_gemm **gemm, rl_error *err) {
+  rl_gemm *g = (rl_gemm *)calloc(1, sizeof *g);
+  if (!g) return rl_fail_errno(err, "describing a product");
+  g->handle = handle;
+  g->a = a;
+  g->b = b;
+  g->d = d;
+  g->workspace = workspace;
+  g->workspace_bytes = workspace_bytes;
+  if (describe(g, shape, err) || choose(g, most, stream, err)) {
+    rl_gemm_close(g);
+    return -1;
+  }
+  *gemm = g;
+  return 0;
+}

@@ -1,0 +1,27 @@
+/* Four neighbouring values at once, as floats, whatever the storage. */
+#ifndef RL_TRAIN_CUDA_VECTOR_H
+#define RL_TRAIN_CUDA_VECTOR_H
+
+#include <cuda_fp16.h>
+
+static __device__ __forceinline__ float4 load4(const float *from) { return *(const float4 *)from; }
+
+static __device__ __forceinline__ float4 load4(const __half *from) {
+  uint2 raw = *(const uint2 *)from;
+  float2 low = __half22float2(*(__half2 *)&raw.x), high = __half22float2(*(__half2 *)&raw.y);
+  return make_float4(low.x, low.y, high.x, high.y);
+}
+
+static __device__ __forceinline__ void store4(float *to, float4 v) { *(float4 *)to = v; }
+
+static __device__ __forceinline__ void store4(__half *to, float4 v) {
+  __half2 low = __floats2half2_rn(v.x, v.y), high = __floats2half2_rn(v.z, v.w);
+  *(uint2 *)to = make_uint2(*(unsigned *)&low, *(unsigned *)&high);
+}
+
+static __device__ __forceinline__ float warp_sum(float v) {
+  for (int offset = 16; offset; offset >>= 1) v += __shfl_xor_sync(0xffffffffu, v, offset);
+  return v;
+}
+
+#endif

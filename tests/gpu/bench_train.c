@@ -1,0 +1,136 @@
+/* bench_train [NAME=VALUE]...: trains on the GPU without the daemon and prints each epoch's time, loss and accuracy, then one line of JSON.
+ *   precision=fp32|tf32|fp16  epochs=10  warmup=1  batch=64  seed=1  images=0 (all)  dataset=auto|files|synthetic  eager=0
+ * Exit code 77 and the reason where there is no GPU; 1 on failure. An epoch is what docs call one: shuffle, every step, the short last batch. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/commit.h"
+#include "train/cudnn.h"
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count) {
+  qsort(values, count, sizeof *values, compare);
+  return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static int choice_of(const char *value) {
+  for (int i = 0; rl_precision_names[i]; i++)
+    if (strcmp(value, rl_precision_names[i]) == 0) return i;
+  fprintf(stderr, "bench_train: precision is fp32, tf32 or fp16\n");
+  exit(1);
+}
+
+static int eager;
+
+static void read_arguments(int argc, char **argv, rl_train_params *params) {
+  for (int i = 1; i < argc; i++) {
+    char *value = strchr(argv[i], '=');
+    if (!value) {
+      fprintf(stderr, "bench_train: %s is not NAME=VALUE\n", argv[i]);
+      exit(1);
+    }
+    *value++ = '\0';
+    if (strcmp(argv[i], "precision") == 0) params->precision = choice_of(value);
+    else if (strcmp(argv[i], "epochs") == 0) params->epochs = atoll(value);
+    else if (strcmp(argv[i], "warmup") == 0) params->warmup_epochs = atoll(value);
+    else if (strcmp(argv[i], "batch") == 0) params->batch_size = atoll(value);
+    else if (strcmp(argv[i], "seed") == 0) params->seed = atoll(value);
+    else if (strcmp(argv[i], "images") == 0) params->max_images = atoll(value);
+    else if (strcmp(argv[i], "dataset") == 0) snprintf(params->dataset, sizeof params->dataset, "%s", value);
+    else if (strcmp(argv[i], "eager") == 0) eager = atoi(value);
+    else {
+      fprintf(stderr, "bench_train: no argument is called %s\n", argv[i]);
+      exit(1);
+    }
+  }
+}
+
+static void print_choices(rl_train_instance *train) {
+  rl_cudnn_choice choices[RL_CUDNN_CHOICES];
+  rl_cudnn_choices(train, choices);
+  for (int i = 0; i < RL_CUDNN_CHOICES; i++) printf("  %-14s %7.2f us  %s\n", choices[i].what, choices[i].us, choices[i].how);
+}
+
+static int bench(rl_device *device, const rl_train_params *params, rl_error *err) {
+  rl_instance *instance = NULL;
+  rl_plan *epoch = NULL, *test = NULL;
+  rl_elapsed took = {0}, evaluated = {0};
+  rl_report report = {0};
+  double device_ms[1000], host_ms[1000];
+  int64_t begun = rl_monotonic_ns();
+  const rl_engine *engine = rl_engine_find("mnist_cnn", params->engine, params, err);
+  if (!engine || engine->open(device, params, &instance, err)) return -1;
+  int64_t opened = rl_monotonic_ns();
+  if (device->ops->plan(device, &instance->iteration, &epoch, err) || device->ops->plan(device, &instance->evaluation, &test, err))
+    return -1;
+  printf("%s: open %.0f ms, plan %.0f ms, %s%s\n", instance->dataset, (double)(opened - begun) * 1e-6,
+         (double)(rl_monotonic_ns() - opened) * 1e-6, instance->deterministic ? "deterministic" : "not deterministic: ",
+         instance->deterministic ? "" : instance->deterministic_note);
+  print_choices((rl_train_instance *)instance);
+  uint64_t checksum = 0;
+  for (int64_t i = -params->warmup_epochs; i < params->epochs; i++) {
+    int rc = eager ? device->ops->run_eager(device, &instance->iteration, NULL, &took, err)
+                   : device->ops->run(device, epoch, NULL, &took, err);
+    if (rc || device->ops->run(device, test, NULL, &evaluated, err) || instance->ops->report(instance, &report, err)) return -1;
+    if (i >= 0) device_ms[i] = took.device_ms, host_ms[i] = took.host_ms;
+    printf("epoch %lld: device %.3f ms, host %.3f ms, %llu launches, loss %.5f, test loss %.5f, accuracy %.4f (in %.2f ms)\n",
+           (long long)i, took.device_ms, took.host_ms, (unsigned long long)took.launches, report.train_loss, report.test_loss,
+           report.test_accuracy_ratio, evaluated.device_ms);
+  }
+  float *weights = malloc(RL_PARAMETERS * sizeof *weights);
+  if (!weights || ((rl_train_instance *)instance)->parameters((rl_train_instance *)instance, weights, err)) return -1;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) {
+    uint32_t bits;
+    memcpy(&bits, &weights[i], sizeof bits);
+    checksum = rl_mix64(checksum ^ bits);
+  }
+  free(weights);
+  size_t count = (size_t)params->epochs;
+  double least = device_ms[0];
+  for (size_t i = 1; i < count; i++) least = fmin(least, device_ms[i]);
+  printf("{\"engine\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"seed\":%lld,\"dataset\":\"%s\",\"epochs\":%zu,"
+         "\"epoch_device_ms_median\":%.3f,\"epoch_device_ms_min\":%.3f,\"epoch_host_ms_median\":%.3f,\"test_accuracy_ratio\":%.4f,"
+         "\"train_loss\":%.6f,\"evaluation_ms\":%.3f,\"launches\":%llu,\"peak_bytes\":%llu,\"weights_hash\":\"%016llx\",\"commit\":\"%s\"",
+         engine->name, rl_precision_names[params->precision], (long long)params->batch_size, (long long)params->seed,
+         instance->dataset, count, median(device_ms, count), least, median(host_ms, count), report.test_accuracy_ratio,
+         report.train_loss, evaluated.device_ms, (unsigned long long)took.launches,
+         (unsigned long long)device->memory.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);
+  for (int i = 0; i < RL_MEMORY_PURPOSES; i++)
+    printf(",\"peak_%s_bytes\":%llu", rl_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
+  if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%g,\"skipped_steps\":%g", report.loss_scale, report.skipped_steps);
+  printf("}\n");
+  device->ops->plan_free(device, epoch);
+  device->ops->plan_free(device, test);
+  instance->ops->close(instance);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  rl_error err = {0};
+  rl_train_params params;
+  rl_mnist_cnn.defaults(&params);
+  params.epochs = 10;
+  read_arguments(argc, argv, &params);
+  if (params.epochs < 1 || params.epochs > 1000) params.epochs = 10;
+  if (rl_device_count(&err) == 0) {
+    printf("skipped: %s\n", err.message);
+    return 77;
+  }
+  char *facts = rl_device_facts(0, &err);
+  printf("%s\n", facts ? facts : err.message);
+  free(facts);
+  rl_device *device = rl_device_open(0, &err);
+  if (!device || bench(device, &params, &err)) {
+    fprintf(stderr, "bench_train: %s\n", err.message);
+    return 1;
+  }
+  device->ops->close(device);
+  return 0;
+}

@@ -1,0 +1,80 @@
+/* What the GPU tests share: a device, an engine opened on it with a plan of its epoch, and the exit code of a machine without a GPU. */
+#ifndef RL_TESTS_GPU_FIXTURE_H
+#define RL_TESTS_GPU_FIXTURE_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "train/cudnn.h"
+
+static rl_device *device; /* one for the whole program */
+
+typedef struct training {
+  rl_instance *instance;
+  rl_train_instance *train; /* the same */
+  rl_plan *epoch, *test;
+} training;
+
+#define must(CALL)                                       \
+  do {                                                   \
+    rl_error err = {0}, *e = &err;                       \
+    if ((CALL) != 0) fail_msg("%s: %s", #CALL, err.message); \
+    (void)e;                                             \
+  } while (0)
+
+static inline rl_train_params small_training(int precision, int64_t batch, int64_t images) {
+  rl_train_params params;
+  rl_mnist_cnn.defaults(&params);
+  params.precision = precision;
+  params.batch_size = batch;
+  params.max_images = images;
+  return params;
+}
+
+static inline training open_training(rl_train_params params) {
+  training t = {0};
+  rl_error err = {0};
+  const rl_engine *engine = rl_engine_find("mnist_cnn", "cudnn", &params, &err);
+  if (!engine) fail_msg("%s", err.message);
+  must(engine->open(device, &params, &t.instance, e));
+  t.train = (rl_train_instance *)t.instance;
+  must(device->ops->plan(device, &t.instance->iteration, &t.epoch, e));
+  must(device->ops->plan(device, &t.instance->evaluation, &t.test, e));
+  return t;
+}
+
+static inline void close_training(training *t) {
+  device->ops->plan_free(device, t->epoch);
+  device->ops->plan_free(device, t->test);
+  t->instance->ops->close(t->instance);
+  assert_int_equal(device->memory.total_bytes, 0);
+}
+
+static inline void run_epoch(training *t) {
+  rl_elapsed took = {0};
+  must(device->ops->run(device, t->epoch, NULL, &took, e));
+  assert_true(took.device_ms > 0 && took.host_ms > 0 && took.launches > 0);
+}
+
+/* The process ends here, with 77 and the reason, where there is no GPU. */
+static inline void need_gpu(void) {
+  rl_error err = {0};
+  if (rl_device_count(&err) == 0) {
+    printf("skipped: %s\n", err.message);
+    exit(77);
+  }
+  device = rl_device_open(0, &err);
+  if (!device) {
+    fprintf(stderr, "%s\n", err.message);
+    exit(1);
+  }
+}
+
+#endif

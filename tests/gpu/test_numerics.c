@@ -1,0 +1,303 @@
+/* Every layer of the engine "cudnn", forward and backward, against the double-precision oracle on the inputs and the pooling and ReLU decisions
+ * that the engine itself had; the whole network in FP32; and 50 losses in a row. */
+#include "data/dataset.h"
+#include "fixture.h"
+#include "train/oracle.h"
+
+enum { MAP1 = RL_P1 * RL_P1, SIZE1 = RL_C1 * MAP1, MAP2 = RL_P2 * RL_P2, FULL1 = RL_H1 * RL_H1, FULL2 = RL_H2 * RL_H2 };
+
+static rl_dataset dataset;
+
+static double *doubles(size_t count) {
+  double *made = calloc(count, sizeof *made);
+  assert_non_null(made);
+  return made;
+}
+
+/* ‖got − wanted‖ / ‖wanted‖; NaN and an empty reference fail. */
+static void check(const char *what, const double *got, const double *wanted, size_t count, double most) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < count; i++) {
+    difference += (got[i] - wanted[i]) * (got[i] - wanted[i]);
+    norm += wanted[i] * wanted[i];
+  }
+  double ratio = sqrt(difference / norm);
+  printf("    %-22s %.2e (at most %.0e)\n", what, ratio, most);
+  if (!(norm > 0) || !(ratio < most)) fail_msg("%s is off by %g", what, ratio);
+}
+
+static double from_half(uint16_t h) {
+  int exponent = h >> 10 & 31, fraction = h & 1023;
+  double value = exponent == 31  ? (fraction ? NAN : INFINITY)
+                 : exponent == 0 ? ldexp(fraction, -24)
+                                 : ldexp(1024 + fraction, exponent - 25);
+  return h >> 15 ? -value : value;
+}
+
+/* To the nearest FP16 number, ties to even. */
+static double rounded_to_half(double value) {
+  if (value == 0) return 0;
+  int exponent;
+  frexp(value, &exponent);
+  int last = exponent - 11 < -24 ? -24 : exponent - 11;
+  return ldexp(nearbyint(ldexp(value, -last)), last);
+}
+
+/* A device tensor of planes×map values an image as doubles in NCHW. */
+static double *fetch(const rl_cudnn_tensors *t, const void *from, size_t planes, size_t map, double factor) {
+  size_t count = t->batch * planes * map, bytes = t->half ? 2 : 4;
+  unsigned char *raw = malloc(count * bytes);
+  double *made = doubles(count);
+  must(device->ops->download(device, raw, from, count * bytes, e));
+  for (size_t i = 0; i < count; i++) {
+    double value = t->half ? from_half(((uint16_t *)raw)[i]) : (double)((float *)raw)[i];
+    size_t n = i / (planes * map), at = i % (planes * map);
+    made[t->channels_last ? (n * planes + at % planes) * map + at / planes : i] = value * factor;
+  }
+  free(raw);
+  return made;
+}
+
+static uint8_t *fetch_codes(const rl_cudnn_tensors *t, const uint8_t *from, size_t planes, size_t map) {
+  size_t count = t->batch * planes * map;
+  uint8_t *raw = malloc(count), *made = malloc(count);
+  assert_true(raw && made);
+  must(device->ops->download(device, raw, from, count, e));
+  for (size_t i = 0; i < count; i++) {
+    size_t n = i / (planes * map), at = i % (planes * map);
+    made[t->channels_last ? (n * planes + at % planes) * map + at / planes : i] = raw[i];
+  }
+  free(raw);
+  return made;
+}
+
+/* What the decisions `code` let through of x[planes][size][size]. A decision may differ from the exact one by rounding alone. */
+static double *pooled_as_decided(size_t planes, int size, const double *x, const uint8_t *code, double slack) {
+  int half = size / 2;
+  double *y = doubles(planes * half * half);
+  for (size_t i = 0; i < planes * half * half; i++) {
+    const double *corner = &x[i / (half * half) * size * size + i % (half * half) / half * 2 * size + i % half * 2];
+    double greatest = 0;
+    for (int at = 0; at < 4; at++) greatest = fmax(greatest, corner[at / 2 * size + at % 2]);
+    y[i] = code[i] == RL_ORACLE_DEAD ? 0 : corner[code[i] / 2 * size + code[i] % 2];
+    if (fabs(greatest - y[i]) > slack) fail_msg("a pool let %g through of at most %g", y[i], greatest);
+  }
+  return y;
+}
+
+typedef struct batch { /* a step's images and labels in the order of the shuffle */
+  double *x;
+  uint8_t *labels;
+} batch;
+
+static batch gather(uint32_t from, uint32_t count, uint32_t images, int64_t seed, uint64_t epoch) {
+  batch b = {doubles((size_t)count * RL_PIXELS), malloc(count)};
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t image = rl_permute(from + i, images, rl_shuffle_key((uint64_t)seed, epoch));
+    b.labels[i] = dataset.train_labels[image];
+    for (int p = 0; p < RL_PIXELS; p++)
+      b.x[(size_t)i * RL_PIXELS + p] = (dataset.train_images[(size_t)image * RL_PIXELS + p] / 255.0 - 0.1307) / 0.3081;
+  }
+  return b;
+}
+
+/* fc1's bias and ReLU, fc2 and the loss, forward and back. dead (may be NULL) says where d_hidden is 0 whatever ReLU makes of it here. */
+static double run_head(int n, const double *product, const double *w, const uint8_t *labels, const double *decided, double *d_hidden,
+                       double *gradients) {
+  const double *b1 = &w[rl_tensor_offsets[RL_FC1_B]], *w2 = &w[rl_tensor_offsets[RL_FC2_W]], *b2 = &w[rl_tensor_offsets[RL_FC2_B]];
+  double *hidden = doubles(n * RL_FC1), *logits = doubles(n * RL_CLASSES), *d_logits = doubles(n * RL_CLASSES);
+  for (int i = 0; i < n * RL_FC1; i++) hidden[i] = fmax(0, product[i] + b1[i % RL_FC1]);
+  rl_oracle_linear_forward(n, RL_FC1, RL_CLASSES, hidden, w2, b2, logits);
+  double loss = rl_oracle_loss(n, logits, labels, 1, d_logits, NULL);
+  rl_oracle_linear_input_gradient(n, RL_FC1, RL_CLASSES, d_logits, w2, d_hidden);
+  for (int i = 0; i < n * RL_FC1; i++)
+    if (decided && fabs(product[i] + b1[i % RL_FC1]) < 1e-3 ? decided[i] == 0 : hidden[i] == 0) d_hidden[i] = 0;
+  rl_oracle_linear_weight_gradient(n, RL_FC1, RL_CLASSES, hidden, d_logits, &gradients[rl_tensor_offsets[RL_FC2_W]],
+                                   &gradients[rl_tensor_offsets[RL_FC2_B]]);
+  for (int k = 0; k < RL_FC1; k++) gradients[rl_tensor_offsets[RL_FC1_B] + k] = 0;
+  for (int i = 0; i < n * RL_FC1; i++) gradients[rl_tensor_offsets[RL_FC1_B] + i % RL_FC1] += d_hidden[i];
+  free(hidden);
+  free(logits);
+  free(d_logits);
+  return loss;
+}
+
+/* One step of the whole network in double. codes: pooling decisions to follow, or NULL: its own. Returns the loss. */
+static double run_network(int n, const batch *b, const double *w, const uint8_t *codes1, const uint8_t *codes2, const double *decided,
+                          double *gradients) {
+  static const double none[RL_FC1];
+  const uint32_t *at = rl_tensor_offsets;
+  double *y1 = doubles((size_t)n * RL_C1 * FULL1), *p1, *y2 = doubles((size_t)n * RL_C2 * FULL2), *p2, *unused = doubles(RL_FC1);
+  uint8_t *own1 = malloc((size_t)n * SIZE1), *own2 = malloc((size_t)n * RL_FLAT);
+  rl_oracle_conv_forward(&rl_oracle_conv1, n, b->x, &w[at[RL_CONV1_W]], &w[at[RL_CONV1_B]], y1);
+  if (codes1) p1 = pooled_as_decided((size_t)n * RL_C1, RL_H1, y1, codes1, 1e-3);
+  else rl_oracle_pool_forward((size_t)n * RL_C1, RL_H1, y1, p1 = doubles((size_t)n * SIZE1), own1);
+  rl_oracle_conv_forward(&rl_oracle_conv2, n, p1, &w[at[RL_CONV2_W]], &w[at[RL_CONV2_B]], y2);
+  if (codes2) p2 = pooled_as_decided((size_t)n * RL_C2, RL_H2, y2, codes2, 1e-3);
+  else rl_oracle_pool_forward((size_t)n * RL_C2, RL_H2, y2, p2 = doubles((size_t)n * RL_FLAT), own2);
+  double *product = doubles(n * RL_FC1), *d_hidden = doubles(n * RL_FC1), *d_p2 = doubles((size_t)n * RL_FLAT);
+  rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, p2, &w[at[RL_FC1_W]], none, product);
+  double loss = run_head(n, product, w, b->labels, decided, d_hidden, gradients);
+  rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, p2, d_hidden, &gradients[at[RL_FC1_W]], unused);
+  rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, d_hidden, &w[at[RL_FC1_W]], d_p2);
+  double *d_y2 = doubles((size_t)n * RL_C2 * FULL2), *d_p1 = doubles((size_t)n * SIZE1), *d_y1 = doubles((size_t)n * RL_C1 * FULL1);
+  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, d_p2, codes2 ? codes2 : own2, d_y2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2, &gradients[at[RL_CONV2_W]], &gradients[at[RL_CONV2_B]]);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2, &w[at[RL_CONV2_W]], d_p1);
+  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, d_p1, codes1 ? codes1 : own1, d_y1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b->x, d_y1, &gradients[at[RL_CONV1_W]], &gradients[at[RL_CONV1_B]]);
+  void *const all[] = {y1, p1, y2, p2, unused, own1, own2, product, d_hidden, d_p2, d_y2, d_p1, d_y1};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  return loss;
+}
+
+static void check_tensor(const double *got, const double *wanted, rl_tensor tensor, double most) {
+  uint32_t at = rl_tensor_offsets[tensor];
+  char what[48];
+  snprintf(what, sizeof what, "d %s", rl_tensor_names[tensor]);
+  check(what, &got[at], &wanted[at], rl_tensor_sizes[tensor], most);
+}
+
+/* One step of `count` images in one precision. own: bound of what our FP32 kernels compute; library: of what runs in the precision. */
+static void check_step(int precision, uint32_t count) {
+  const double own = 1e-5, library = precision == RL_FP32 ? 1e-5 : 5e-3, stored = precision == RL_FP16 ? 5e-3 : 1e-5;
+  const uint32_t *at = rl_tensor_offsets;
+  static const double none[RL_FC1];
+  printf("  %s, batch %u\n", rl_precision_names[precision], count);
+  rl_train_params params = small_training(precision, count, count);
+  training t = open_training(params);
+  float *raw = malloc(2 * RL_PARAMETERS * sizeof *raw), *raw_after = raw + RL_PARAMETERS, loss;
+  double *w = doubles(RL_PARAMETERS), *multiplied = doubles(RL_PARAMETERS), *got = doubles(RL_PARAMETERS),
+         *wanted = doubles(RL_PARAMETERS);
+  rl_model_initialise((uint64_t)params.seed, raw);
+  for (int i = 0; i < RL_PARAMETERS; i++) {
+    w[i] = raw[i];
+    multiplied[i] = precision == RL_FP16 ? rounded_to_half(raw[i]) : raw[i];
+  }
+  run_epoch(&t);
+  must(t.train->gradients(t.train, raw, e));
+  must(t.train->parameters(t.train, raw_after, e));
+  must(t.train->losses(t.train, &loss, e));
+  for (int i = 0; i < RL_PARAMETERS; i++) got[i] = raw[i];
+  rl_cudnn_tensors v;
+  must(rl_cudnn_view(t.train, &v, e));
+  assert_int_equal(v.batch, count);
+  double unscale = 1.0 / v.loss_scale;
+  int n = (int)count;
+  batch b = gather(0, count, count, params.seed, 0);
+  double *p1 = fetch(&v, v.pooled1, RL_C1, MAP1, 1), *p2 = fetch(&v, v.pooled2, RL_C2, MAP2, 1),
+         *d_p1 = fetch(&v, v.d_pooled1, RL_C1, MAP1, unscale), *d_p2 = fetch(&v, v.d_pooled2, RL_C2, MAP2, unscale),
+         *d_y2 = fetch(&v, v.d_product2, RL_C2, FULL2, unscale), *d_fc1 = fetch(&v, v.d_fc1, RL_FC1, 1, unscale);
+  uint8_t *codes1 = fetch_codes(&v, v.codes1, RL_C1, MAP1), *codes2 = fetch_codes(&v, v.codes2, RL_C2, MAP2);
+
+  double *y1 = doubles((size_t)n * RL_C1 * FULL1), *y2 = doubles((size_t)n * RL_C2 * FULL2);
+  rl_oracle_conv_forward(&rl_oracle_conv1, n, b.x, &w[at[RL_CONV1_W]], &w[at[RL_CONV1_B]], y1);
+  double *ref1 = pooled_as_decided((size_t)n * RL_C1, RL_H1, y1, codes1, 1e-5);
+  check("conv1 + pool", p1, ref1, (size_t)n * SIZE1, stored);
+  rl_oracle_conv_forward(&rl_oracle_conv2, n, p1, &multiplied[at[RL_CONV2_W]], &w[at[RL_CONV2_B]], y2);
+  double *ref2 = pooled_as_decided((size_t)n * RL_C2, RL_H2, y2, codes2, precision == RL_FP32 ? 1e-5 : 1e-2);
+  check("conv2 + pool", p2, ref2, (size_t)n * RL_FLAT, library);
+
+  double *product = doubles(n * RL_FC1), *d_hidden = doubles(n * RL_FC1);
+  rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, p2, &multiplied[at[RL_FC1_W]], none, product);
+  double exact = run_head(n, product, w, b.labels, d_fc1, d_hidden, wanted), measured = loss;
+  check("loss", &measured, &exact, 1, precision == RL_FP32 ? own : 1e-3);
+  check("d fc1's product", d_fc1, d_hidden, (size_t)n * RL_FC1, library);
+  for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++) check_tensor(got, wanted, (rl_tensor)tensor, library);
+
+  double *d_p2_ref = doubles((size_t)n * RL_FLAT), *unused = doubles(RL_FC1), *d_y2_ref = doubles((size_t)n * RL_C2 * FULL2),
+         *d_p1_ref = doubles((size_t)n * SIZE1), *d_y1 = doubles((size_t)n * RL_C1 * FULL1);
+  rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, d_fc1, &multiplied[at[RL_FC1_W]], d_p2_ref);
+  check("d pool2", d_p2, d_p2_ref, (size_t)n * RL_FLAT, library);
+  rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, p2, d_fc1, &wanted[at[RL_FC1_W]], unused);
+  check_tensor(got, wanted, RL_FC1_W, library);
+  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, d_p2, codes2, d_y2_ref);
+  assert_memory_equal(d_y2, d_y2_ref, (size_t)n * RL_C2 * FULL2 * sizeof *d_y2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2, &wanted[at[RL_CONV2_W]], &wanted[at[RL_CONV2_B]]);
+  check_tensor(got, wanted, RL_CONV2_W, library);
+  check_tensor(got, wanted, RL_CONV2_B, own);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2, &multiplied[at[RL_CONV2_W]], d_p1_ref);
+  check("d pool1", d_p1, d_p1_ref, (size_t)n * SIZE1, library);
+  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, d_p1, codes1, d_y1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b.x, d_y1, &wanted[at[RL_CONV1_W]], &wanted[at[RL_CONV1_B]]);
+  check_tensor(got, wanted, RL_CONV1_W, own);
+  check_tensor(got, wanted, RL_CONV1_B, own);
+
+  /* Adam's first step from these gradients: what it changed, so that the weights themselves hide nothing. */
+  double *adam = doubles(3 * RL_PARAMETERS), *changed = doubles(RL_PARAMETERS);
+  memcpy(adam, w, RL_PARAMETERS * sizeof *w);
+  rl_oracle_adam(RL_PARAMETERS, 1, params.learning_rate, got, adam, adam + RL_PARAMETERS, adam + 2 * RL_PARAMETERS);
+  for (int i = 0; i < RL_PARAMETERS; i++) {
+    adam[i] -= w[i];
+    changed[i] = (double)raw_after[i] - w[i];
+  }
+  check("Adam's change", changed, adam, RL_PARAMETERS, 1e-4); /* weights near 0.1 hold a change of 1e-3 to 1e-5 */
+
+  if (precision == RL_FP32) {
+    double whole = run_network(n, &b, w, codes1, codes2, d_fc1, wanted);
+    check("whole network: loss", &measured, &whole, 1, 1e-5);
+    check("whole network: d", got, wanted, RL_PARAMETERS, 1e-5);
+  }
+  void *const all[] = {raw, w, multiplied, got, wanted, b.x, b.labels, p1, p2, d_p1, d_p2, d_y2, d_fc1, codes1, codes2, y1, y2,
+                       ref1, ref2, product, d_hidden, d_p2_ref, unused, d_y2_ref, d_p1_ref, d_y1, adam, changed};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  close_training(&t);
+}
+
+static void test_layers(void **state) {
+  (void)state;
+  static const uint32_t batches[] = {1, 3, 32, 64, 129};
+  for (int precision = RL_FP32; precision <= RL_FP16; precision++)
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) check_step(precision, batches[i]);
+}
+
+/* 50 steps of 16 images in double, with the engine's order of images. */
+static void test_losses_follow_the_oracle(void **state) {
+  (void)state;
+  enum { STEPS = 50, BATCH = 16, IMAGES = STEPS * BATCH };
+  double *w = doubles(RL_PARAMETERS), *m = doubles(RL_PARAMETERS), *v = doubles(RL_PARAMETERS), *g = doubles(RL_PARAMETERS),
+         wanted[STEPS];
+  float *initial = malloc(RL_PARAMETERS * sizeof *initial), losses[STEPS];
+  rl_train_params params = small_training(RL_FP32, BATCH, IMAGES);
+  rl_model_initialise((uint64_t)params.seed, initial);
+  for (int i = 0; i < RL_PARAMETERS; i++) w[i] = initial[i];
+  for (uint32_t step = 0; step < STEPS; step++) {
+    batch b = gather(step * BATCH, BATCH, IMAGES, params.seed, 0);
+    wanted[step] = run_network(BATCH, &b, w, NULL, NULL, NULL, g);
+    rl_oracle_adam(RL_PARAMETERS, step + 1, params.learning_rate, g, w, m, v);
+    free(b.x);
+    free(b.labels);
+  }
+  static const double most[] = {[RL_FP32] = 2e-3, [RL_TF32] = 2e-2, [RL_FP16] = 2e-2};
+  for (int precision = RL_FP32; precision <= RL_FP16; precision++) {
+    params.precision = precision;
+    training t = open_training(params);
+    run_epoch(&t);
+    must(t.train->losses(t.train, losses, e));
+    double worst = 0;
+    for (int i = 0; i < STEPS; i++) worst = fmax(worst, fabs(losses[i] - wanted[i]));
+    printf("  %s: 50 losses from %.4f to %.4f, worst difference %.2e (at most %.0e)\n", rl_precision_names[precision], wanted[0],
+           wanted[STEPS - 1], worst, most[precision]);
+    assert_true(worst < most[precision]);
+    close_training(&t);
+  }
+  free(w);
+  free(m);
+  free(v);
+  free(g);
+  free(initial);
+}
+
+int main(void) {
+  need_gpu();
+  rl_error err = {0};
+  if (rl_dataset_load("auto", getenv("ROOFLINED_MNIST_DIR"), &dataset, &err)) {
+    fprintf(stderr, "%s\n", err.message);
+    return 1;
+  }
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_losses_follow_the_oracle)};
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  rl_dataset_free(&dataset);
+  device->ops->close(device);
+  return failed;
+}

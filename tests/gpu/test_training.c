@@ -1,0 +1,155 @@
+/* How the engine "cudnn" behaves as a whole on the GPU: reproducible, the same with and without a graph, skipping on overflow, giving
+ * everything back, and learning MNIST. */
+#include <errno.h>
+
+#include "fixture.h"
+
+static uint64_t hash_parameters(training *t) {
+  float *weights = malloc(RL_PARAMETERS * sizeof *weights);
+  uint64_t hash = 0;
+  must(t->train->parameters(t->train, weights, e));
+  for (int i = 0; i < RL_PARAMETERS; i++) {
+    uint32_t bits;
+    memcpy(&bits, &weights[i], sizeof bits);
+    hash = rl_mix64(hash ^ bits);
+  }
+  free(weights);
+  return hash;
+}
+
+static void test_same_seed_same_bits(void **state) {
+  (void)state;
+  for (int precision = RL_FP32; precision <= RL_FP16; precision++) {
+    rl_train_params params = small_training(precision, 64, 1000); /* 15 steps and a tail of 40 */
+    training t = open_training(params);
+    run_epoch(&t);
+    run_epoch(&t);
+    uint64_t first = hash_parameters(&t);
+    must(t.instance->ops->reset(t.instance, e));
+    run_epoch(&t);
+    assert_int_not_equal(hash_parameters(&t), first);
+    must(t.instance->ops->save(t.instance, e));
+    run_epoch(&t);
+    if (t.instance->deterministic) assert_int_equal(hash_parameters(&t), first);
+    else assert_non_null(t.instance->deterministic_note);
+    must(t.instance->ops->restore(t.instance, e));
+    rl_elapsed eager = {0}, graph = {0};
+    must(device->ops->run_eager(device, &t.instance->iteration, NULL, &eager, e));
+    if (t.instance->deterministic) assert_int_equal(hash_parameters(&t), first);
+    must(device->ops->run(device, t.epoch, NULL, &graph, e));
+    assert_int_equal(eager.launches, graph.launches);
+    close_training(&t);
+    params.seed++;
+    t = open_training(params);
+    run_epoch(&t);
+    run_epoch(&t);
+    assert_int_not_equal(hash_parameters(&t), first);
+    close_training(&t);
+  }
+}
+
+/* Activations beyond FP16 make the gradients infinite or NaN: no weight may move, and the scale halves at each step. */
+static void test_overflow_skips_the_step(void **state) {
+  (void)state;
+  training t = open_training(small_training(RL_FP16, 64, 128));
+  float *weights = malloc(RL_PARAMETERS * sizeof *weights);
+  must(t.train->parameters(t.train, weights, e));
+  for (uint32_t i = 0; i < rl_tensor_sizes[RL_CONV2_W]; i++) weights[rl_tensor_offsets[RL_CONV2_W] + i] = 6e4f;
+  must(t.train->set_parameters(t.train, weights, e));
+  uint64_t before = hash_parameters(&t);
+  run_epoch(&t);
+  rl_report report;
+  must(t.instance->ops->report(t.instance, &report, e));
+  assert_true(hash_parameters(&t) == before);
+  assert_true(report.skipped_steps == 2);
+  assert_true(report.loss_scale == 16384);
+  must(t.instance->ops->reset(t.instance, e));
+  run_epoch(&t);
+  must(t.instance->ops->report(t.instance, &report, e));
+  assert_true(report.skipped_steps == 0 && report.loss_scale == 65536 && report.train_loss < 2.4);
+  free(weights);
+  close_training(&t);
+}
+
+static bool always(void *context) {
+  (*(int *)context)++;
+  return true;
+}
+
+static void test_cancellation(void **state) {
+  (void)state;
+  training t = open_training(small_training(RL_FP32, 64, 1000));
+  int asked = 0;
+  rl_observer observer = {.context = &asked, .cancelled = always};
+  rl_elapsed took = {0};
+  rl_error err = {0};
+  assert_int_equal(device->ops->run(device, t.epoch, &observer, &took, &err), -1);
+  assert_int_equal(err.domain, RL_SYS);
+  assert_int_equal(err.code, ECANCELED);
+  assert_int_equal(asked, 1);
+  run_epoch(&t); /* the device is as usable as before */
+  close_training(&t);
+}
+
+typedef struct counted {
+  uint64_t last, of, calls;
+} counted;
+
+static void count_up(void *context, uint64_t done, uint64_t of) {
+  counted *c = context;
+  assert_true(done >= c->last && done <= of);
+  *c = (counted){done, of, c->calls + 1};
+}
+
+static void test_progress_ends_at_the_end(void **state) {
+  (void)state;
+  training t = open_training(small_training(RL_FP16, 1, 1500));
+  counted seen = {0};
+  rl_observer observer = {.context = &seen, .advanced = count_up};
+  rl_elapsed took = {0};
+  must(device->ops->run(device, t.epoch, &observer, &took, e));
+  assert_int_equal(seen.last, 1501); /* the shuffle and 1500 steps of one image */
+  assert_int_equal(seen.of, 1501);
+  assert_true(seen.calls > 2);
+  close_training(&t);
+}
+
+static void test_learns_mnist(void **state) {
+  (void)state;
+  enum { SEEDS = 3, EPOCHS = 5 };
+  for (int precision = RL_FP32; precision <= RL_FP16; precision++) {
+    double after_one = 0, after_five = 0;
+    for (int seed = 1; seed <= SEEDS; seed++) {
+      rl_train_params params = small_training(precision, 64, 0);
+      params.seed = seed;
+      training t = open_training(params);
+      if (strcmp(t.instance->dataset, "mnist") != 0) {
+        close_training(&t);
+        skip();
+      }
+      rl_report report = {0};
+      for (int epoch = 1; epoch <= EPOCHS; epoch++) {
+        rl_elapsed took = {0};
+        run_epoch(&t);
+        must(device->ops->run(device, t.test, NULL, &took, e));
+        must(t.instance->ops->report(t.instance, &report, e));
+        if (epoch == 1) after_one += report.test_accuracy_ratio / SEEDS;
+      }
+      after_five += report.test_accuracy_ratio / SEEDS;
+      close_training(&t);
+    }
+    printf("  %s: accuracy %.4f after 1 epoch, %.4f after %d (mean of %d seeds)\n", rl_precision_names[precision], after_one,
+           after_five, EPOCHS, SEEDS);
+    assert_true(after_one >= 0.975 && after_five >= 0.988);
+  }
+}
+
+int main(void) {
+  need_gpu();
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_same_seed_same_bits), cmocka_unit_test(test_overflow_skips_the_step), cmocka_unit_test(test_cancellation),
+    cmocka_unit_test(test_progress_ends_at_the_end), cmocka_unit_test(test_learns_mnist)};
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  device->ops->close(device);
+  return failed;
+}
