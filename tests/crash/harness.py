@@ -1,0 +1,153 @@
+"""A real daemon that may be killed at any moment, its workers, and what must hold of its database."""
+
+import os
+import pathlib
+import select
+import signal
+import sqlite3
+import subprocess
+import time
+import uuid
+
+import requests
+
+SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev"))
+PROGRAM = BUILD / "bin" / "rooflined"
+FINAL = ("completed", "failed", "cancelled")
+MARK = "ROOFLINED_TEST_MARK"
+
+
+def job(**changes):
+    """A short one on the CPU."""
+    return {"kind": "train", "engine": "blas", "dataset": "synthetic", "max_images": 256, "epochs": 1, "warmup_epochs": 0,
+            "precisions": ["fp32"], **changes}
+
+
+def endless(**changes):
+    """One that runs until something ends it."""
+    return job(epochs=1000, max_images=0, engine="reference", **changes)
+
+
+def wait_until(condition, seconds=60, what="the condition"):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not come true within {seconds} s")
+
+
+class Daemon:
+    """options: further command line; env: over a clean environment. start=False: don't wait until it answers."""
+
+    def __init__(self, state, *options, env=None, wait=True):
+        self.state = pathlib.Path(state)
+        self.mark = uuid.uuid4().hex
+        self.log = open(self.state.parent / f"{self.state.name}.log", "ab+")
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
+        command = [str(PROGRAM), "--port", "0", "--state", str(state), "--devices", "cpu", "--threads", "1", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log,
+                                        env={**clean, MARK: self.mark, **(env or {})})
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.url = None
+        if wait:
+            self.wait_until_it_answers()
+
+    def wait_until_it_answers(self, seconds=60):
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        line = self.process.stdout.readline().decode() if ready else ""
+        assert line.startswith("listening on "), f"the daemon did not start: {self.log_text()[-2000:]}"
+        self.url = line.split()[-1]
+
+    def log_text(self):
+        return pathlib.Path(self.log.name).read_text(errors="replace")
+
+    def signal(self, number):
+        """Returns (exit status, seconds until it had ended)."""
+        begin = time.monotonic()
+        self.process.send_signal(number)
+        status = self.process.wait(30)
+        took = time.monotonic() - begin
+        self.session.close()
+        self.process.stdout.close()
+        return status, took
+
+    def kill(self):
+        return self.signal(signal.SIGKILL)
+
+    def stop(self):
+        if self.process.poll() is None:
+            return self.signal(signal.SIGTERM)
+        return self.process.returncode, 0
+
+    def call(self, method, path, **more):
+        return self.session.request(method, self.url + path, timeout=30, **more)
+
+    def submit(self, body, key=None):
+        answer = self.call("POST", "/jobs", json=body, headers={"Idempotency-Key": key} if key else {})
+        assert answer.status_code == 202, answer.text
+        return answer.json()["id"]
+
+    def job(self, number):
+        answer = self.call("GET", f"/jobs/{number}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def wait_for(self, number, *states, seconds=120):
+        wanted = states or FINAL
+
+        def reached():
+            found = self.job(number)
+            assert found["state"] in wanted or found["state"] not in FINAL, found
+            return found if found["state"] in wanted else None
+
+        return wait_until(reached, seconds, f"job {number} being {' or '.join(wanted)}")
+
+    def run(self, **changes):
+        done = self.wait_for(self.submit(job(**changes)))
+        assert done["state"] == "completed", done
+        return done
+
+    def processes(self):
+        """Ids of everything that it has started and that still runs, itself left out."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return [pid for pid in found if pid != self.process.pid]
+
+    def worker(self):
+        """The worker that is at it, once its job has made progress."""
+        return wait_until(self.processes, 30, "a worker")[0]
+
+    def wait_for_progress(self, number):
+        wait_until(lambda: self.rows("SELECT 1 FROM events WHERE job_id = ? AND type = 'progress'", number), 60, "progress")
+
+    def rows(self, sql, *values):
+        with sqlite3.connect(f"file:{self.state}/rooflined.db?mode=ro", uri=True) as base:
+            return base.execute(sql, values).fetchall()
+
+
+def assert_sound(daemon):
+    """What holds of a database after whatever happened."""
+    assert daemon.rows("PRAGMA integrity_check") == [("ok",)]
+    assert daemon.rows("PRAGMA foreign_key_check") == []
+    # A pass has all of its epochs or none.
+    assert daemon.rows("""
+        SELECT p.id, p.state, count(e.epoch), count(DISTINCT e.epoch) FROM passes p
+        JOIN runs r ON r.id = p.run_id LEFT JOIN epochs e ON e.pass_id = p.id
+        WHERE p.name = 'timing' GROUP BY p.id
+        HAVING count(e.epoch) <> CASE WHEN p.state = 'completed'
+            THEN (r.params ->> '$.epochs') + (r.params ->> '$.warmup_epochs') ELSE 0 END
+          OR count(e.epoch) <> count(DISTINCT e.epoch)""") == []
+    # A completed job has no pass left to do, and a job's events are numbered without gaps.
+    assert daemon.rows("""
+        SELECT j.id FROM jobs j JOIN passes p ON p.job_id = j.id
+        WHERE j.state = 'completed' AND p.state NOT IN ('completed', 'unavailable')""") == []
+    assert daemon.rows("SELECT job_id FROM events GROUP BY job_id HAVING max(seq) <> count(*) OR min(seq) <> 1") == []

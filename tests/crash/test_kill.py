@@ -1,0 +1,75 @@
+"""kill -9 of the daemon at random moments, while jobs run and are submitted."""
+
+import os
+import random
+import threading
+import time
+
+import requests
+from harness import assert_sound, job, wait_until
+
+KILLS = int(os.environ.get("ROOFLINED_KILLS", 52))
+SEED = int(os.environ.get("ROOFLINED_SEED", random.randrange(2**32)))
+
+
+class Submitter(threading.Thread):
+    """Submits until the daemon is gone. What got no answer is submitted again with the same key by the next one."""
+
+    def __init__(self, daemon, rng, unanswered, accepted):
+        super().__init__()
+        self.daemon_process, self.unanswered, self.accepted = daemon, unanswered, accepted
+        self.pauses = [rng.uniform(0, 0.3) for _ in range(4)]
+        self.bodies = [job(max_images=rng.choice([256, 384, 640]), seed=rng.randrange(1000),
+                           precisions=rng.choice([["fp32"], ["fp32", "fp16"]]), epochs=rng.choice([1, 2]),
+                           passes=rng.choice([["timing"], ["timing", "activity"]])) for _ in range(4)]
+
+    def run(self):
+        waiting = list(self.unanswered.items()) + [(f"key-{random.getrandbits(64)}", body) for body in self.bodies]
+        for (key, body), pause in zip(waiting, self.pauses):
+            self.unanswered[key] = body
+            try:
+                number = self.daemon_process.submit(body, key)
+            except requests.RequestException:
+                return
+            self.accepted[key] = number
+            del self.unanswered[key]
+            time.sleep(pause)
+
+
+def kill_at_random(start, rng, unanswered, accepted, submit):
+    daemon = start(wait=False)
+    if rng.random() < 0.15:  # while it is starting
+        time.sleep(rng.uniform(0, 0.1))
+    else:
+        daemon.wait_until_it_answers()
+        listed = {item["id"] for item in daemon.call("GET", "/jobs?limit=500").json()["items"]}
+        assert set(accepted.values()) <= listed, "an accepted job is lost"
+        assert_sound(daemon)
+        submitter = Submitter(daemon, rng, unanswered, accepted) if submit else None
+        if submitter:
+            submitter.start()
+        time.sleep(rng.uniform(0, 1.2))
+        daemon.kill()
+        if submitter:
+            submitter.join()
+    if daemon.process.poll() is None:
+        daemon.kill()
+    wait_until(lambda: not daemon.processes(), 5, "the workers' end")
+
+
+def test_no_accepted_job_is_lost_and_no_result_is_doubled(start):
+    print(f"ROOFLINED_SEED={SEED}")
+    rng = random.Random(SEED)
+    unanswered, accepted = {}, {}
+    for number in range(KILLS):
+        kill_at_random(start, rng, unanswered, accepted, submit=number % 4 != 3)
+    daemon = start()
+    for key, body in unanswered.items():
+        accepted[key] = daemon.submit(body, key)
+    assert len(set(accepted.values())) == len(accepted), "two keys got the same job"
+    for number in accepted.values():
+        done = daemon.wait_for(number)
+        assert done["state"] == "completed", done
+    assert_sound(daemon)
+    assert daemon.rows("SELECT count(*) FROM jobs") == [(len(accepted),)], "an answer that was lost made a second job"
+    print(f"{KILLS} kills, {len(accepted)} jobs")

@@ -1,0 +1,303 @@
+"""Bad worlds: workers that die or hang, disks, folders, files and clocks that are not as they should be."""
+
+import gzip
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, job, wait_until
+
+# --- workers --------------------------------------------------------------------------------------------------------
+
+
+def kill_worker_of(daemon, number, but=()):
+    """Kill the worker in the middle of the job; returns its id."""
+    daemon.wait_for_progress(number)
+    worker = wait_until(lambda: [pid for pid in daemon.processes() if pid not in but], 30, "a worker")[0]
+    os.kill(worker, signal.SIGKILL)
+    return worker
+
+
+def test_a_job_survives_one_death_of_its_worker(start):
+    daemon = start()
+    number = daemon.submit(job(epochs=60, max_images=640))
+    kill_worker_of(daemon, number)
+    done = daemon.wait_for(number, seconds=180)
+    assert done["state"] == "completed", done
+    assert daemon.rows("SELECT worker_deaths FROM jobs WHERE id = ?", number) == [(1,)]
+    assert daemon.rows("SELECT count(*) FROM events WHERE type = 'pass' AND data LIKE '%SIGKILL%'") == [(1,)]
+    assert_sound(daemon)
+
+
+def test_a_second_death_fails_the_job(start):
+    daemon = start()
+    number = daemon.submit(endless())
+    first = kill_worker_of(daemon, number)
+    kill_worker_of(daemon, number, but=(first,))
+    done = daemon.wait_for(number)
+    assert done["state"] == "failed"
+    assert "SIGKILL" in done["problem"]["message"]
+    daemon.run()
+    assert_sound(daemon)
+
+
+def test_a_hung_worker_is_killed_at_the_deadline(start):
+    daemon = start()
+    number = daemon.submit(endless(deadline_s=4))
+    daemon.wait_for_progress(number)
+    worker = daemon.worker()
+    os.kill(worker, signal.SIGSTOP)
+    done = daemon.wait_for(number, seconds=30)
+    assert done["state"] == "failed"
+    assert "deadline" in done["problem"]["message"]
+    daemon.run()
+    assert worker not in daemon.processes()
+
+
+def test_a_hung_worker_is_killed_by_a_cancel(start):
+    daemon = start()
+    number = daemon.submit(endless())
+    daemon.wait_for_progress(number)
+    os.kill(daemon.worker(), signal.SIGSTOP)
+    assert daemon.call("DELETE", f"/jobs/{number}").status_code in (200, 202, 204)
+    daemon.run()  # the next one gets a worker of its own
+    assert daemon.job(number)["state"] == "cancelled"
+
+
+# --- stopping ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_takes_two_seconds_at_most_and_the_job_goes_on_later(start, number):
+    first = start()
+    resumed = first.submit(job(epochs=200, max_images=640))
+    waiting = first.submit(job())
+    first.wait_for_progress(resumed)
+    status, took = first.signal(number)
+    assert status == 0
+    assert took < 2
+    assert first.rows("SELECT state FROM jobs WHERE id = ?", resumed) == [("interrupted",)]
+    assert not first.processes()
+    second = start()
+    for job_id in (resumed, waiting):
+        assert second.wait_for(job_id, seconds=180)["state"] == "completed"
+    assert_sound(second)
+
+
+def test_listeners_do_not_hold_up_a_stop(start):
+    daemon = start()
+    number = daemon.submit(endless())
+    streams = [daemon.call("GET", f"/jobs/{number}/events", stream=True) for _ in range(5)]
+    assert all(stream.status_code == 200 for stream in streams)
+    status, took = daemon.stop()
+    assert status == 0
+    assert took < 2
+
+
+# --- folders and disks --------------------------------------------------------------------------------------------------
+
+
+def refused(*options, env=None):
+    """Start a daemon that must not start; returns (status, what it said)."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
+    ended = subprocess.run([str(PROGRAM), "--port", "0", *options], capture_output=True, text=True, timeout=60,
+                           env={**clean, **(env or {})})
+    assert "listening" not in ended.stdout
+    return ended.returncode, ended.stderr
+
+
+def test_a_second_daemon_on_the_same_folder_is_refused(start):
+    daemon = start()
+    status, said = refused("--state", str(daemon.state))
+    assert status == 1
+    assert str(daemon.state) in said and str(daemon.process.pid) in said
+    daemon.run()
+
+
+def test_an_unwritable_state_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    status, said = refused("--state", str(tmp_path / "file" / "state"))
+    assert status == 1
+    assert str(tmp_path / "file" / "state") in said
+    if os.geteuid() != 0:  # root may write anywhere
+        (tmp_path / "locked").mkdir(mode=0o500)
+        status, said = refused("--state", str(tmp_path / "locked" / "state"))
+        assert status == 1 and "locked" in said
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"can't mount a small tmpfs: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk):
+    with open(disk / "filler", "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            pass
+
+
+def test_a_full_disk_is_answered_and_outlived(start, small_disk):
+    daemon = start(state=small_disk / "state")
+    daemon.run()
+    fill(small_disk)
+    refusals = []
+    for _ in range(300):  # the database may have a little room left inside its files
+        answer = daemon.call("POST", "/jobs", json=endless())
+        if answer.status_code != 202:
+            refusals.append(answer)
+            break
+    assert refusals, "a full disk accepted 300 jobs"
+    assert refusals[0].status_code in (500, 503, 507), refusals[0].text
+    assert refusals[0].headers["Content-Type"].startswith("application/problem+json")
+    assert daemon.call("GET", "/healthz").status_code == 200
+    (small_disk / "filler").unlink()
+    listed = daemon.call("GET", "/jobs?limit=500").json()["items"]
+    for item in listed:
+        if item["state"] in ("queued", "running"):
+            assert daemon.call("DELETE", f"/jobs/{item['id']}").status_code in (200, 202, 204)
+    daemon.run()
+    assert_sound(daemon)
+    daemon.stop()
+
+
+def test_results_wait_for_room_on_the_disk(start, small_disk):
+    daemon = start(state=small_disk / "state")
+    number = daemon.submit(job(epochs=60, max_images=640))
+    daemon.wait_for_progress(number)
+    fill(small_disk)
+    wait_until(lambda: "can't store" in daemon.log_text(), 120, "a commit that finds the disk full")
+    (small_disk / "filler").unlink()
+    assert daemon.wait_for(number, seconds=60)["state"] == "completed"
+    assert_sound(daemon)
+    daemon.stop()
+
+
+# --- the data set ---------------------------------------------------------------------------------------------------------
+
+
+def idx(dimensions, items):
+    header = bytes([0, 0, 8, len(dimensions)]) + b"".join(size.to_bytes(4, "big") for size in dimensions)
+    return header + items
+
+
+def mnist(folder, train=64, test=32):
+    folder.mkdir(exist_ok=True)
+    for name, count in (("train", train), ("t10k", test)):
+        (folder / f"{name}-images-idx3-ubyte").write_bytes(idx((count, 28, 28), bytes(range(256)) * (count * 784 // 256)))
+        (folder / f"{name}-labels-idx1-ubyte").write_bytes(idx((count,), bytes(i % 10 for i in range(count))))
+    return folder
+
+
+def truncate(folder):
+    file = folder / "train-images-idx3-ubyte"
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def spoil_magic(folder):
+    file = folder / "train-labels-idx1-ubyte"
+    file.write_bytes(b"\0\0\7\1" + file.read_bytes()[4:])
+
+
+def disagree(folder):
+    (folder / "train-labels-idx1-ubyte").write_bytes(idx((63,), bytes(63)))
+
+
+def cut_gzip(folder):
+    file = folder / "train-images-idx3-ubyte"
+    packed = gzip.compress(file.read_bytes())
+    file.unlink()
+    (folder / "train-images-idx3-ubyte.gz").write_bytes(packed[: len(packed) // 2])
+
+
+def remove(folder):
+    (folder / "t10k-images-idx3-ubyte").unlink()
+
+
+def bad_label(folder):
+    (folder / "train-labels-idx1-ubyte").write_bytes(idx((64,), bytes([10] * 64)))
+
+
+@pytest.mark.parametrize("spoil, name", [
+    (truncate, "train-images"), (spoil_magic, "train-labels"), (disagree, "train"), (cut_gzip, "train-images"),
+    (remove, "t10k-images"), (bad_label, "label")], ids=lambda value: getattr(value, "__name__", None))
+def test_a_broken_data_set_fails_the_job_that_wants_it(start, tmp_path, spoil, name):
+    folder = mnist(tmp_path / "mnist")
+    spoil(folder)
+    daemon = start("--mnist-dir", str(folder))
+    done = daemon.wait_for(daemon.submit(job(dataset="files", max_images=0)))
+    assert done["state"] == "failed", done
+    assert name in done["problem"]["message"], done["problem"]
+    daemon.run()
+
+
+def test_a_good_data_set_of_ones_own_is_taken(start, tmp_path):
+    daemon = start("--mnist-dir", str(mnist(tmp_path / "mnist")))
+    daemon.run(dataset="files", max_images=0)
+    assert daemon.rows("SELECT dataset FROM runs") == [("custom",)]
+
+
+# --- clocks ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_clock_set_back_changes_no_duration_and_no_order(start, tmp_path):
+    shift = tmp_path / "shift"
+    shift.write_text("0")
+    env = {"LD_PRELOAD": str(BUILD / "tests" / "clock_shift.so"), "CLOCK_SHIFT_FILE": str(shift),
+           "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    daemon = start(env=env)
+    before = daemon.run()
+    running = daemon.submit(job(epochs=60, max_images=640, deadline_s=300))
+    daemon.wait_for_progress(running)
+    shift.write_text(str(-86400))
+    assert daemon.wait_for(running, seconds=180)["state"] == "completed"  # the deadline did not move either
+    after = daemon.run()
+    assert after["finished_at"] < before["finished_at"], "the clock was not set back"
+    listed = [item["id"] for item in daemon.call("GET", "/jobs").json()["items"]]
+    assert listed == sorted(listed, reverse=True), "newest first is by acceptance, not by the clock"
+    assert daemon.rows("SELECT count(*) FROM epochs WHERE NOT (host_ms > 0 AND host_ms < 600000)") == [(0,)]
+    assert_sound(daemon)
+    daemon.stop()
+    shift.write_text(str(-2 * 86400))
+    again = start(env=env)
+    again.run()
+    assert_sound(again)
+
+
+# --- configuration --------------------------------------------------------------------------------------------------------
+
+
+def test_the_example_configuration_names_every_setting_with_its_default(tmp_path):
+    example = (SOURCE / "systemd" / "rooflined.conf").read_text()
+    commented = dict(re.findall(r"^;(\w+) =[ ]?(.*)$", example, re.M))
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
+
+    def in_force(text):
+        (tmp_path / "conf").write_text(text)
+        printed = subprocess.run([str(PROGRAM), "--config", str(tmp_path / "conf"), "--print-config"], capture_output=True,
+                                 text=True, check=True, env=clean).stdout
+        return re.findall(r"^# (.*)\n(\w+) = (.*)$", printed, re.M)
+
+    assert set(commented) == {name for _, name, _ in in_force("")}
+    assert in_force(re.sub(r"^;", "", example, flags=re.M)) == in_force("")
+    for summary, name, _ in in_force(""):
+        assert f"# {summary}\n;{name} =" in example
+
+
+def test_a_wrong_configuration_is_78(tmp_path):
+    (tmp_path / "conf").write_text("[rooflined]\nport = none\n")
+    status, said = refused("--config", str(tmp_path / "conf"))
+    assert status == 78
+    assert f"{tmp_path}/conf:2" in said
+    assert refused("--no-such-option")[0] == 78
+    assert refused("--state", str(tmp_path / "state"), "--address", "0.0.0.0")[0] == 78
