@@ -1,4 +1,4 @@
-/* backup and token: on the state folder itself, no daemon needed. */
+/* backup and token: on the state folder itself, whether a daemon runs or not. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ int rl_command_token(rl_cli *cli, rl_error *err) {
   const char *name = "token";
   char token[RL_TOKEN_SIZE], hash[RL_TOKEN_HASH_SIZE];
   int count;
-  if (state_folder(cli, &config, &name, 1, &count, err) < 0 || rl_store_open(config.state, &store, err) < 0 ||
+  if (state_folder(cli, &config, &name, 1, &count, err) < 0 || rl_store_open_beside(config.state, &store, err) < 0 ||
       rl_token_make(token, err) < 0 || rl_token_hash(token, hash, err) < 0 || rl_store_token_add(store, name, hash, err) < 0)
     return -1;
   if (cli->json) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check-dockerfile.sh: what can be said about the Dockerfile without building it. hadolint is used too where it is installed.
+# dockerfile.sh: what can be said about the Dockerfile without building it. hadolint is used too where it is installed.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 wrong=0

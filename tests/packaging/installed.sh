@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check-installed.sh BUILD: installs BUILD into an empty folder, as the Dockerfile does, and starts the daemon from there.
+# installed.sh BUILD: installs BUILD into an empty folder, as the Dockerfile does, and starts the daemon from there.
 set -euo pipefail
 build=$1
 stage=$(mktemp -d)
