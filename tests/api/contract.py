@@ -1,0 +1,119 @@
+"""Every request and response of the suite, held against schema/openapi.json as the daemon serves it."""
+
+import json
+import re
+from urllib.parse import parse_qsl, urlsplit
+
+from jsonschema import Draft202012Validator, FormatChecker, RefResolver
+
+FORMATS = FormatChecker(())
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z")
+
+
+@FORMATS.checks("date-time")
+def is_instant(value):
+    return not isinstance(value, str) or INSTANT.fullmatch(value) is not None
+
+
+class Contract:
+    def __init__(self, document):
+        self.document = document
+        self.resolver = RefResolver("", document)
+        self.seen = set()  # (operation, status)
+        self.codes = set()  # of problems
+        self.operations = []
+        for path, methods in document["paths"].items():
+            # {file} may have slashes; every other hole is one segment
+            pattern = re.sub(r"\\{(\w+)\\}", lambda hole: ".*" if hole[1] == "file" else r"\d+", re.escape(path))
+            for method, operation in methods.items():
+                self.operations.append((method.upper(), re.compile(pattern), operation))
+
+    def resolve(self, thing):
+        return self.resolver.resolve(thing["$ref"])[1] if "$ref" in thing else thing
+
+    def errors(self, schema, value):
+        validator = Draft202012Validator(schema, resolver=self.resolver, format_checker=FORMATS)
+        return [f"{'/'.join(map(str, error.absolute_path))}: {error.message}" for error in validator.iter_errors(value)]
+
+    def operation(self, method, path):
+        method = "GET" if method == "HEAD" else method
+        for known, pattern, operation in self.operations:
+            if known == method and pattern.fullmatch(path):
+                return operation
+        return None
+
+    def check(self, method, url, body, response):
+        parts = urlsplit(url)
+        operation = self.operation(method, parts.path)
+        where = f"{method} {parts.path}?{parts.query} -> {response.status_code}"
+        if response.status_code >= 400:
+            self.check_problem(where, response, method)
+        if operation is None:
+            assert response.status_code in (204, 404, 405, 403, 421), where
+            return
+        name, status = operation["operationId"], str(response.status_code)
+        self.seen.add((name, status))
+        assert status in operation["responses"] or response.status_code >= 400, f"{where} is not documented"
+        said = self.resolve(operation["responses"].get(status, operation["responses"]["default"]))
+        if response.status_code < 400:
+            self.check_request(where, operation, parts, body)
+            for header in said.get("headers", {}):
+                optional = header in ("Idempotent-Replayed", "ETag")
+                assert optional or header in response.headers, f"{where} lacks {header}"
+        self.check_body(where, said, response, method)
+
+    def check_problem(self, where, response, method):
+        assert response.headers["Content-Type"] == "application/problem+json", where
+        if method == "HEAD":
+            return
+        problem = response.json()
+        errors = self.errors({"$ref": "#/components/schemas/Problem"}, problem)
+        assert not errors, f"{where}: {errors}"
+        assert problem["status"] == response.status_code, where
+        assert problem["type"] == "urn:rooflined:problem:" + problem["code"], where
+        self.codes.add(problem["code"])
+
+    def check_request(self, where, operation, parts, body):
+        """What was accepted must be what the document allows."""
+        parameters = [self.resolve(parameter) for parameter in operation.get("parameters", [])]
+        allowed = {parameter["name"]: parameter["schema"] for parameter in parameters if parameter["in"] == "query"}
+        for name, text in parse_qsl(parts.query, keep_blank_values=True):
+            if operation["operationId"] == "getFile":  # the query belongs to the page's scripts
+                continue
+            assert name in allowed, f"{where}: {name} is not documented"
+            value = int(text) if allowed[name]["type"] == "integer" else text
+            errors = self.errors(allowed[name], value)
+            assert not errors, f"{where}: {errors}"
+        if "requestBody" in operation:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            errors = self.errors(schema, json.loads(body))
+            assert not errors, f"{where}: the daemon took a body that the document forbids: {errors}"
+
+    def check_body(self, where, said, response, method):
+        content = said.get("content", {})
+        if not content:
+            assert response.content == b"", f"{where} has a body"
+            return
+        kind = response.headers["Content-Type"].split(";")[0]
+        assert kind in content, f"{where}: {kind} is not documented"
+        if method == "HEAD" or kind == "text/event-stream" or "schema" not in content[kind]:
+            return
+        value = response.json() if kind.endswith("json") else response.text
+        errors = self.errors(content[kind]["schema"], value)
+        assert not errors, f"{where}: {errors}"
+
+    def check_event(self, kind, data):
+        operation = self.operation("GET", "/jobs/1/events")
+        schemas = operation["responses"]["200"]["content"]["text/event-stream"]["x-events"]
+        assert kind in schemas, f"event {kind} is not documented"
+        errors = self.errors(schemas[kind], data)
+        assert not errors, f"event {kind}: {errors}"
+
+    def never_seen(self):
+        documented = {
+            (operation["operationId"], status)
+            for _, _, operation in self.operations
+            for status in operation["responses"]
+            if status != "default"
+        }
+        return documented - self.seen

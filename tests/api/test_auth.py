@@ -1,0 +1,131 @@
+"""Tokens, sessions, and what the daemon refuses to do beyond loopback."""
+
+import subprocess
+
+import pytest
+import requests
+from daemon import job, make_token
+
+
+@pytest.fixture(scope="module")
+def guarded(start):
+    return start("--require-token", token=True)
+
+
+PROTECTED = [("POST", "/jobs"), ("GET", "/jobs"), ("GET", "/jobs/1"), ("DELETE", "/jobs/1"), ("GET", "/jobs/1/events"), ("GET", "/jobs/1/results"),
+             ("GET", "/jobs/1/kernels"), ("GET", "/jobs/1/timeline"), ("GET", "/jobs/1/comparison"), ("GET", "/history?metric=x"),
+             ("GET", "/devices"), ("GET", "/metrics"), ("GET", "/openapi.json")]
+
+
+@pytest.mark.parametrize("method, path", PROTECTED)
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic eDp5", "Bearer " + "A" * 43, "Bearer " + "A" * 5000])
+def test_no_or_wrong_token(guarded, method, path, header):
+    response = guarded.call(method, path, body=job() if method == "POST" else None, headers={"Authorization": header})
+    assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
+    assert response.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_right_token(guarded):
+    assert guarded.get("/jobs").status_code == 200
+    assert guarded.get("/jobs", headers={"Authorization": f"bearer  {guarded.token}"}).status_code == 200
+    number = guarded.run(job())
+    assert guarded.get(f"/jobs/{number}/results").status_code == 200
+
+
+def test_the_store_has_only_the_hash(guarded):
+    for name in guarded.state.iterdir():
+        assert guarded.token.encode() not in name.read_bytes()
+
+
+def test_open_routes(guarded):
+    for path in ("/healthz", "/readyz", "/", "/index.html"):
+        assert guarded.get(path, headers={"Authorization": ""}).status_code == 200
+
+
+def test_session(guarded):
+    nobody = {"Authorization": ""}
+    login = guarded.call("POST", "/login", {"token": guarded.token}, headers=nobody)
+    assert login.status_code == 204
+    cookie = login.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Path=/" in cookie and guarded.token not in cookie
+    assert "Secure" not in cookie  # there is no TLS here
+    session = {**nobody, "Cookie": cookie.split(";")[0]}
+    guarded.session.cookies.clear()
+    assert guarded.get("/jobs", headers=session).status_code == 200
+    assert guarded.get("/jobs", headers={**nobody, "Cookie": "rooflined_session=" + "A" * 43}).status_code == 401
+    out = guarded.call("POST", "/logout", headers=session)
+    assert out.status_code == 204 and "Max-Age=0" in out.headers["Set-Cookie"]
+    guarded.session.cookies.clear()
+    assert guarded.get("/jobs", headers=session).status_code == 401
+    assert guarded.call("POST", "/logout", headers=nobody).status_code == 204
+
+
+@pytest.mark.parametrize("body, status", [({"token": "wrong"}, 401), ({"token": ""}, 401), ({}, 400), ({"token": 5}, 400), (b"{", 400),
+                                          ({"token": "x" * 5000}, 413), ({"token": "x" * 200}, 400), ({"token": "a", "user": "b"}, 400)])
+def test_bad_logins(guarded, body, status):
+    response = guarded.call("POST", "/login", body, headers={"Authorization": ""})
+    assert response.status_code == status
+    assert "Set-Cookie" not in response.headers
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem", "-out",
+                    "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+                   cwd=folder, check=True, capture_output=True)
+    return folder / "cert.pem", folder / "key.pem"
+
+
+def refuses(start, *options, **more):
+    with pytest.raises(RuntimeError) as refusal:
+        start(*options, **more)
+    return str(refusal.value)
+
+
+def test_beyond_loopback(start, certificate, tmp_path):
+    tls = ("--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]))
+    assert "tls_certificate" in refuses(start, "--address", "0.0.0.0", token=True)
+    assert "rooflinectl token" in refuses(start, "--address", "0.0.0.0", "--behind-proxy")
+    assert "rooflinectl token" in refuses(start, "--address", "0.0.0.0", *tls)
+    assert "need each other" in refuses(start, *tls[:2])
+    assert "opened" in refuses(start, "--tls-certificate", str(tmp_path / "none"), "--tls-key", str(tmp_path / "none"))
+    assert "pair" in refuses(start, "--tls-certificate", str(certificate[1]), "--tls-key", str(certificate[0]))
+
+
+def test_tls(start, certificate):
+    other = start("--address", "0.0.0.0", "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]), token=True)
+    assert other.url.startswith("https://")
+    other.url = f"https://localhost:{other.port}"
+    other.session.verify = str(certificate[0])
+    assert other.get("/jobs").status_code == 200
+    assert other.get("/jobs", headers={"Authorization": ""}).status_code == 401
+    assert other.get("/index.html").status_code == 200
+    login = other.call("POST", "/login", {"token": other.token})
+    assert "; Secure" in login.headers["Set-Cookie"]
+    number = other.submit(job())
+    with other.get(f"/jobs/{number}/events", stream=True) as response:
+        assert b'"completed"' in b"".join(response.iter_content(None))
+    with pytest.raises(requests.RequestException):
+        requests.get(f"http://localhost:{other.port}/healthz", timeout=5)
+    assert other.stop() == 0
+
+
+def test_behind_a_proxy(start):
+    """Requests come from elsewhere, so a token is needed although the address is loopback."""
+    other = start("--behind-proxy", "--allowed-hosts", "gpu.example", token=True)
+    assert other.get("/jobs", headers={"Host": "gpu.example"}).status_code == 200
+    assert other.get("/jobs", headers={"Authorization": ""}).status_code == 401
+    login = other.call("POST", "/login", {"token": other.token})
+    assert "; Secure" in login.headers["Set-Cookie"]
+    assert other.stop() == 0
+
+
+def test_two_tokens(start, tmp_path):
+    state = tmp_path / "state"
+    first, second = make_token(state), make_token(state)
+    other = start("--require-token", state=state)
+    assert first != second
+    for token in (first, second):
+        assert other.get("/jobs", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+    assert other.stop() == 0

@@ -1,0 +1,69 @@
+"""Who may talk to the daemon: Host, Origin, Sec-Fetch-Site; and the headers that bind a browser."""
+
+import http.client
+
+import pytest
+from daemon import job
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8731", "127.0.0.1.evil.example", "10.1.2.3", "[::2]", "localhost:99999999", "a b"])
+def test_foreign_hosts(daemon, host):
+    for method, path in (("GET", "/jobs"), ("GET", "/"), ("GET", "/healthz"), ("OPTIONS", "/jobs"), ("GET", "/nowhere")):
+        response = daemon.call(method, path, headers={"Host": host})
+        assert (response.status_code, response.json()["code"]) == (421, "foreign_host")
+    response = daemon.call("POST", "/jobs", job(), headers={"Host": host})
+    assert response.status_code == 421
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.1.2.3:8080", "[::1]:8731"])
+def test_our_hosts(daemon, host):
+    assert daemon.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+def test_no_host_and_two_hosts(daemon):
+    for hosts in ([], ["localhost", "localhost"]):
+        connection = http.client.HTTPConnection(daemon.host, daemon.port, timeout=10)
+        connection.putrequest("GET", "/healthz", skip_host=True)
+        for host in hosts:
+            connection.putheader("Host", host)
+        connection.endheaders()
+        assert connection.getresponse().status in (400, 421)
+        connection.close()
+
+
+def test_allowed_hosts(start):
+    other = start("--allowed-hosts", "gpu.lan, box", "--devices", "cpu")
+    assert other.get("/healthz", headers={"Host": "GPU.lan:8731"}).status_code == 200
+    assert other.get("/healthz", headers={"Host": "box"}).status_code == 200
+    assert other.get("/healthz", headers={"Host": "lan"}).status_code == 421
+    assert other.stop() == 0
+
+
+@pytest.mark.parametrize("headers", [
+    {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "https://localhost.evil.example"}, {"Origin": "http://127.0.0.1:1"},
+    {"Sec-Fetch-Site": "cross-site"}, {"Origin": "ftp://localhost"},
+])
+def test_other_sites(daemon, headers):
+    before = daemon.get("/jobs?limit=1").json()
+    for method, path in (("GET", "/jobs"), ("DELETE", "/jobs/1"), ("OPTIONS", "/jobs"), ("GET", "/index.html")):
+        response = daemon.call(method, path, headers=headers)
+        assert (response.status_code, response.json()["code"]) == (403, "cross_site")
+    assert daemon.call("POST", "/jobs", job(), headers=headers).status_code == 403
+    assert daemon.get("/jobs?limit=1").json() == before
+
+
+def test_our_own_page(daemon):
+    headers = {"Origin": f"http://{daemon.host}:{daemon.port}", "Sec-Fetch-Site": "same-origin"}
+    assert daemon.get("/jobs", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs", "/nowhere", "/metrics", "/openapi.json"])
+def test_hardening(daemon, path):
+    headers = daemon.get(path).headers
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'self'" in policy and "frame-ancestors 'none'" in policy and "object-src 'none'" in policy
+    assert "unsafe" not in policy and "*" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert "Access-Control-Allow-Origin" not in headers

@@ -1,0 +1,197 @@
+"""The bad world: bodies without end, senders without haste, connections without number."""
+
+import socket
+import threading
+import time
+
+import pytest
+import requests
+from daemon import endless, job
+
+
+def connect(daemon):
+    return socket.create_connection((daemon.host, daemon.port), timeout=30)
+
+
+def read_all(raw):
+    answer = b""
+    try:
+        while piece := raw.recv(65536):
+            answer += piece
+    except ConnectionResetError:
+        pass
+    return answer
+
+
+@pytest.fixture(scope="module")
+def hasty(start):
+    return start("--request-timeout-s", "2", "--connection-limit", "64")
+
+
+@pytest.mark.parametrize("size", [(1 << 20) + 1, 10_000_000])
+def test_large_bodies(daemon, size):
+    response = daemon.call("POST", "/jobs", b" " * size)
+    assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
+
+
+def test_large_chunked_body(daemon):
+    def pieces():
+        for _ in range(160):
+            yield b" " * 65536
+
+    response = requests.post(daemon.url + "/jobs", data=pieces(), headers={"Content-Type": "application/json"}, timeout=60)
+    assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
+
+
+def test_the_largest_body(daemon):
+    body = b'{"kind":"train","device":"cpu","dataset":"synthetic","max_images":640,"epochs":1,"warmup_epochs":0}'
+    daemon.wait(daemon.submit(body + b" " * ((1 << 20) - len(body))))
+
+
+def test_a_body_that_is_announced_and_too_large(daemon):
+    with connect(daemon) as raw:
+        raw.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10000000\r\nExpect: 100-continue\r\n\r\n")
+        assert raw.recv(4096).startswith(b"HTTP/1.1 413 ")
+    with connect(daemon) as raw:
+        raw.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999999999\r\n\r\n")
+        assert raw.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_body_where_none_belongs(daemon):
+    for method, path in (("GET", "/jobs"), ("DELETE", "/jobs/1"), ("POST", "/logout")):
+        response = daemon.call(method, path, b"{}")
+        assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
+
+
+def test_large_headers(daemon):
+    with connect(daemon) as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000 + b"\r\n\r\n")
+        assert read_all(raw).split()[1:2] in ([b"431"], [b"413"], [])  # the library's own answer
+    with connect(daemon) as raw:
+        raw.sendall(b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert read_all(raw).split()[1:2] in ([b"414"], [b"431"], [b"413"], [])
+    assert daemon.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("noise", [b"\x00" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 5000,
+                                   b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+                                   b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                                   b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}"],
+                         ids=["nul", "tls", "no-target", "version", "blank-lines", "negative-length", "bad-chunk", "two-lengths"])
+def test_noise(hasty, noise):
+    with connect(hasty) as raw:
+        raw.sendall(noise)
+        raw.shutdown(socket.SHUT_WR)
+        read_all(raw)
+    assert hasty.get("/healthz").status_code == 200
+
+
+def test_500_idle_connections(daemon):
+    idle = [connect(daemon) for _ in range(500)]
+    try:
+        started = time.monotonic()
+        number = daemon.submit(job())
+        assert daemon.wait(number, seconds=30)["state"] == "completed"
+        for _ in range(20):
+            assert requests.get(daemon.url + "/healthz", timeout=5).status_code == 200  # each on a connection of its own
+        assert time.monotonic() - started < 15
+        text = daemon.get("/metrics").text
+        assert int(text.split("\nrooflined_http_connections ")[1].split()[0]) >= 500
+    finally:
+        for raw in idle:
+            raw.close()
+
+
+def cut_after(raw, send, seconds):
+    """Send a byte now and then until the daemon hangs up; how long that took."""
+    started = time.monotonic()
+    raw.settimeout(0.2)
+    while time.monotonic() - started < seconds:
+        try:
+            if send:
+                raw.sendall(send)
+            if raw.recv(1024) == b"":
+                return time.monotonic() - started
+        except socket.timeout:
+            continue
+        except (ConnectionResetError, BrokenPipeError):
+            return time.monotonic() - started
+    return None
+
+
+@pytest.mark.parametrize("opening, drip", [
+    (b"", b""),  # says nothing
+    (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X: y\r\n"),  # headers without end
+    (b"GET /", b"a"),
+    (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n", b" "),
+    (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n", b" "),  # refused, and drips on
+])
+def test_slow_senders_are_cut(hasty, opening, drip):
+    with connect(hasty) as raw:
+        if opening:
+            raw.sendall(opening)
+        took = cut_after(raw, drip, 10)
+    assert took is not None and 1 < took < 5
+
+
+def test_idle_between_requests_is_cut(hasty):
+    with connect(hasty) as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
+        took = cut_after(raw, b"", 10)
+    assert took is not None and 1 < took < 5
+
+
+def test_more_connections_than_the_limit(hasty):
+    """The idle ones give way in time, and then everybody is served."""
+    idle = [connect(hasty) for _ in range(100)]
+    try:
+        assert requests.get(hasty.url + "/healthz", timeout=20).status_code == 200
+    finally:
+        for raw in idle:
+            raw.close()
+
+
+def test_a_reader_that_goes_away_leaves_nothing_behind(daemon, finished):
+    """Cursors of readers that hang up in the middle are closed: a reader connection each, of which there are few."""
+    for _ in range(80):
+        with connect(daemon) as raw:
+            raw.sendall(f"GET /jobs/{finished}/timeline?limit=200000 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            raw.recv(512)
+    assert daemon.get("/jobs").status_code == 200
+    until = time.monotonic() + 20
+    while int(daemon.get("/metrics").text.split("\nrooflined_http_connections ")[1].split()[0]) > 10:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+def test_many_at_once(daemon, finished):
+    wrong = []
+
+    def ask(path):
+        session = requests.Session()
+        for _ in range(15):
+            answer = session.get(daemon.url + path, timeout=60)
+            if answer.status_code != 200:
+                wrong.append((path, answer.status_code, answer.text))
+
+    paths = ["/jobs", f"/jobs/{finished}/results", f"/jobs/{finished}/kernels", f"/jobs/{finished}/timeline", "/metrics", "/devices", "/",
+             "/history?metric=epoch_ms_min"] * 3
+    crowd = [threading.Thread(target=ask, args=(path,)) for path in paths]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_stop_while_a_job_runs_is_quick(start):
+    other = start()
+    other.wait(other.submit(endless()), states=("running",))
+    idle = [connect(other) for _ in range(20)]
+    started = time.monotonic()
+    assert other.stop() == 0
+    assert time.monotonic() - started < 3
+    for raw in idle:
+        raw.close()

@@ -1,0 +1,144 @@
+"""What is refused, and how: exact status, code and place."""
+
+import json
+
+import pytest
+from daemon import job
+
+JOBS = "/jobs"
+
+
+def refused(response, status, code, **members):
+    problem = response.json()
+    assert (response.status_code, problem["code"]) == (status, code), problem
+    for name, value in members.items():
+        assert problem[name] == value, problem
+
+
+@pytest.mark.parametrize("body", [
+    b"", b"{", b'{"kind":"train"', b"nonsense", b'{"kind":"train"} x', b'{"kind":"train",}', b"\xff\xfe", b'{"kind":"tr\x00ain"}',
+    b"[" * 40 + b"]" * 40, b'{"a":' * 100000,
+])
+def test_malformed_json(daemon, body):
+    refused(daemon.call("POST", JOBS, body), 400, "bad_json", pointer="")
+
+
+@pytest.mark.parametrize("change, pointer", [
+    ({"kind": "dance"}, "/kind"),
+    ({"kind": 1}, "/kind"),
+    ({"kind": None}, "/kind"),
+    ({"batch_size": 0}, "/batch_size"),
+    ({"batch_size": 1e9}, "/batch_size"),
+    ({"batch_size": 64.5}, "/batch_size"),
+    ({"batch_size": "64"}, "/batch_size"),
+    ({"batch_size": None}, "/batch_size"),
+    ({"batch_size": [64]}, "/batch_size"),
+    ({"batch_size": True}, "/batch_size"),
+    ({"epochs": -1}, "/epochs"),
+    ({"seed": 1e300}, "/seed"),
+    ({"learning_rate": 0}, "/learning_rate"),
+    ({"learning_rate": "fast"}, "/learning_rate"),
+    ({"precisions": []}, "/precisions"),
+    ({"precisions": "fp32"}, "/precisions"),
+    ({"precisions": ["fp32", "fp32"]}, "/precisions/1"),
+    ({"precisions": ["fp32", "fp128"]}, "/precisions/1"),
+    ({"passes": ["timing", 5]}, "/passes/1"),
+    ({"engine": "warp"}, "/engine"),
+    ({"dataset": {}}, "/dataset"),
+    ({"device": "gpu77"}, "/device"),
+    ({"device": "a" * 100}, "/device"),
+    ({"device": "cpu\u0007"}, "/device"),
+    ({"unknown": 1}, "/unknown"),
+    ({"a/b~c": 1}, "/a~1b~0c"),
+])
+def test_invalid_fields(daemon, change, pointer):
+    before = daemon.get("/jobs?limit=1").json()["items"]
+    body = job(**change)
+    if pointer == "/device" or change.get("device"):
+        body.pop("engine", None)
+    refused(daemon.call("POST", JOBS, body), 400, "invalid_field", pointer=pointer)
+    assert daemon.get("/jobs?limit=1").json()["items"] == before
+
+
+def test_bodies_that_are_no_objects_and_missing_or_repeated_keys(daemon):
+    for body in (b"[]", b"null", b'"train"', b"17"):
+        assert daemon.call("POST", JOBS, body).status_code == 400
+    refused(daemon.call("POST", JOBS, {}), 400, "invalid_field", pointer="/kind")
+    refused(daemon.call("POST", JOBS, b'{"kind":"train","epochs":1,"epochs":2}'), 400, "invalid_field", pointer="/epochs")
+
+
+@pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize("path", ["/jobs", "/login"])
+def test_other_content_types(daemon, kind, path):
+    headers = {"Content-Type": kind} if kind is not None else {"Content-Type": None}
+    refused(daemon.call("POST", path, json.dumps(job()).encode(), headers=headers), 415, "unsupported_media_type")
+
+
+def test_content_type_with_a_charset(daemon):
+    number = daemon.submit(job(), headers={"Content-Type": "Application/JSON; charset=utf-8"})
+    daemon.wait(number)
+
+
+@pytest.mark.parametrize("method, path, allow", [
+    ("PUT", "/jobs", "POST, GET, HEAD, OPTIONS"),
+    ("PATCH", "/jobs/1", "GET, HEAD, DELETE, OPTIONS"),
+    ("POST", "/jobs/1/events", "GET, HEAD, OPTIONS"),
+    ("DELETE", "/healthz", "GET, HEAD, OPTIONS"),
+    ("GET", "/login", "POST, OPTIONS"),
+    ("HEAD", "/logout", "POST, OPTIONS"),
+    ("DELETE", "/index.html", "GET, HEAD, OPTIONS"),
+])
+def test_methods(daemon, method, path, allow):
+    response = daemon.call(method, path)
+    assert (response.status_code, response.headers["Allow"]) == (405, allow)
+    if method != "HEAD":
+        refused(response, 405, "method_not_allowed")
+
+
+def test_options(daemon):
+    response = daemon.call("OPTIONS", "/jobs/5")
+    assert (response.status_code, response.headers["Allow"]) == (204, "GET, HEAD, DELETE, OPTIONS")
+    assert "Access-Control-Allow-Origin" not in response.headers
+    assert daemon.call("OPTIONS", "/nowhere").status_code == 404
+
+
+def test_head_is_get_without_the_body(daemon):
+    for path in ("/jobs", "/healthz", "/openapi.json", "/index.html"):
+        got, head = daemon.get(path), daemon.call("HEAD", path)
+        assert head.status_code == 200 and head.content == b""
+        assert head.headers["Content-Type"] == got.headers["Content-Type"]
+        assert head.headers["Content-Length"] == got.headers["Content-Length"] or "chunked" in got.headers.get("Transfer-Encoding", "")
+
+
+@pytest.mark.parametrize("path", ["/jobs/0", "/jobs/999999999", "/jobs/999999999/events", "/jobs/999999999/results", "/jobs/999999999/kernels",
+                                  "/jobs/999999999/timeline", "/jobs/999999999/comparison", "/jobs/x", "/jobs/-1", "/jobs/1.0",
+                                  "/jobs/99999999999999999999", "/jobs/", "/jobs//events", "/nowhere", "/JOBS", "/jobs/1/nothing"])
+def test_what_is_not_there(daemon, path):
+    refused(daemon.get(path), 404, "not_found")
+    if path.startswith("/jobs/9999") and path.count("/") == 2 and len(path) < 20:
+        refused(daemon.call("DELETE", path), 404, "not_found")
+
+
+@pytest.mark.parametrize("path, parameter", [
+    ("/jobs?limit=0", "limit"), ("/jobs?limit=501", "limit"), ("/jobs?limit=x", "limit"), ("/jobs?limit=", "limit"),
+    ("/jobs?limit=1e1", "limit"), ("/jobs?limit=+1", "limit"), ("/jobs?limit", "limit"), ("/jobs?limit=1&limit=2", "limit"),
+    ("/jobs?Limit=1", "Limit"), ("/jobs?state=done", "state"), ("/jobs?device=" + "x" * 100, "device"), ("/jobs?unknown=1", "unknown"),
+    ("/jobs?cursor=j", "cursor"), ("/jobs?cursor=j0", "cursor"), ("/jobs?cursor=k5", "cursor"), ("/jobs?cursor=5", "cursor"),
+    ("/jobs?cursor=j-5", "cursor"), ("/jobs?cursor=j9999999999999999999", "cursor"), ("/jobs?cursor=" + "j" * 200, "cursor"),
+    ("/jobs?cursor=%6a1%27", "cursor"), ("/jobs/1?x=1", "x"), ("/healthz?x=1", "x"), ("/openapi.json?x", "x"), ("/index.html?x=1", None),
+    ("/history", "metric"), ("/history?metric=", "metric"), ("/history?metric=a&from=yesterday", "from"),
+    ("/history?metric=a&to=2026-13-01T00:00:00Z", "to"), ("/history?metric=a&limit=0", "limit"), ("/devices?state=idle", "state"),
+])
+def test_query_parameters(daemon, path, parameter):
+    response = daemon.get(path)
+    if parameter is None:
+        assert response.status_code == 200
+    else:
+        refused(response, 400, "invalid_parameter", parameter=parameter)
+
+
+def test_query_parameters_of_a_job(daemon, finished):
+    for path, parameter in (("kernels?pass=looking", "pass"), ("kernels?run=0", "run"), ("kernels?limit=2001", "limit"), ("kernels?cursor=j1", "cursor"),
+                            ("timeline?from=-1", "from"), ("timeline?to=x", "to"), ("timeline?from=5&to=4", "to"), ("timeline?limit=0", "limit"),
+                            ("comparison?x=1", "x"), ("results?x=1", "x"), ("events?x=1", "x")):
+        refused(daemon.get(f"/jobs/{finished}/{path}"), 400, "invalid_parameter", parameter=parameter)

@@ -1,0 +1,124 @@
+"""What a finished job gives: results, kernels, timeline, comparison, history, ETags."""
+
+import math
+
+from daemon import endless, job
+
+
+def test_results(daemon, finished):
+    results = daemon.get(f"/jobs/{finished}/results").json()
+    assert results["state"] == "completed"
+    assert [run["variant"] for run in results["runs"]] == ["fp32", "fp16"]
+    for run in results["runs"]:
+        assert run["engine"] == "blas" and run["dataset"] == "synthetic" and run["partial"] is True
+        assert run["images_per_epoch"] == 640 and run["steps_per_epoch"] == 10 and run["parameters"] == 315146
+        assert [epoch["epoch"] for epoch in run["epochs"]] == [0, 1]
+        for epoch in run["epochs"]:
+            assert epoch["host_ms"] > 0 and epoch["images"] == 640
+            for name, value in epoch.items():
+                if value is None and name != "suspect_reason":
+                    assert name in epoch["unavailable"], f"{name} is null without a reason"
+        median = sorted(epoch["epoch_ms"] for epoch in run["epochs"])
+        assert math.isclose(run["summary"]["epoch_ms_median"], sum(median) / 2, rel_tol=1e-9)
+        assert run["summary"]["epoch_ms_min"] == median[0]
+        for name, value in run["summary"].items():
+            if value is None:
+                assert name in run["summary"]["unavailable"], f"{name} is null without a reason"
+        for measurement in run["measurements"]:
+            assert (measurement["value"] is None) == (measurement["reason"] is not None), measurement
+        states = {entry["pass"]: entry["state"] for entry in run["passes"]}
+        assert states == {"timing": "completed", "activity": "completed", "counters": "unavailable"}
+        counters = next(entry for entry in run["passes"] if entry["pass"] == "counters")
+        assert counters["reason"]
+
+
+def test_etags_of_finished_results(daemon, finished):
+    path = f"/jobs/{finished}/results"
+    first = daemon.get(path)
+    etag = first.headers["ETag"]
+    for header in (etag, f'"x", W/{etag}', "*"):
+        same = daemon.get(path, headers={"If-None-Match": header})
+        assert (same.status_code, same.content, same.headers["ETag"]) == (304, b"", etag)
+    assert daemon.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
+    assert daemon.get(path).headers["ETag"] == etag
+
+
+def test_unfinished_results_have_no_etag(daemon):
+    number = daemon.submit(endless())
+    response = daemon.get(f"/jobs/{number}/results", headers={"If-None-Match": "*"})
+    assert response.status_code == 200 and "ETag" not in response.headers
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.json()["state"] in ("queued", "running")
+    daemon.cancel_all()
+
+
+def test_kernels(daemon, finished):
+    path = f"/jobs/{finished}/kernels"
+    whole = daemon.get(path).json()
+    assert whole["next_cursor"] is None and whole["items"]
+    walked, cursor = [], ""
+    while cursor is not None:
+        page = daemon.get(f"{path}?limit=3{cursor}").json()
+        assert len(page["items"]) <= 3
+        walked += page["items"]
+        cursor = f"&cursor={page['next_cursor']}" if page["next_cursor"] else None
+    assert walked == whole["items"]
+    runs = {item["run"] for item in whole["items"]}
+    assert len(runs) == 2
+    one = daemon.get(f"{path}?run={min(runs)}&pass=activity").json()["items"]
+    assert one and all(item["run"] == min(runs) and item["pass"] == "activity" for item in one)
+    assert daemon.get(f"{path}?pass=counters").json()["items"] == []
+    assert daemon.get(f"{path}?run=999999").json()["items"] == []
+    for item in one:
+        assert item["launches"] >= 1 and item["min_us"] <= item["median_us"] <= item["max_us"] <= item["total_us"] * (1 + 1e-9)
+        assert item["grid"] is None  # there is no grid on a CPU
+    assert sum(item["share_ratio"] for item in one) <= 1 + 1e-9
+
+
+def test_timeline(daemon, finished):
+    path = f"/jobs/{finished}/timeline"
+    whole = daemon.get(path).json()
+    assert whole["items"] and whole["truncated"] is False
+    assert all(item["start_ns"] <= item["end_ns"] for item in whole["items"])
+    run = whole["items"][0]["run"]
+    mine = [item for item in whole["items"] if item["run"] == run]
+    assert [item["start_ns"] for item in mine] == sorted(item["start_ns"] for item in mine)
+    start, end = mine[len(mine) // 3]["start_ns"], mine[len(mine) // 2]["start_ns"]
+    window = daemon.get(f"{path}?run={run}&from={start}&to={end}").json()["items"]
+    assert window == [item for item in mine if item["start_ns"] < end and (item["end_ns"] > start or item["start_ns"] >= start)]
+    assert 0 < len(window) < len(mine)
+    short = daemon.get(f"{path}?limit=5").json()
+    assert len(short["items"]) == 5 and short["truncated"] is True
+    exact = daemon.get(f"{path}?limit={len(whole['items'])}").json()
+    assert exact == whole
+
+
+def test_comparison(daemon, finished):
+    (pair,) = daemon.get(f"/jobs/{finished}/comparison").json()["items"]
+    assert (pair["baseline"]["variant"], pair["candidate"]["variant"]) == ("fp32", "fp16")
+    expected = pair["baseline"]["epoch_ms_median"] / pair["candidate"]["epoch_ms_median"]
+    if pair["speedup_ratio"] is None:
+        assert "suspect" in pair["unavailable"]["speedup_ratio"]
+    else:
+        assert math.isclose(pair["speedup_ratio"], expected, rel_tol=1e-9)
+    alone = daemon.run(job())
+    assert daemon.get(f"/jobs/{alone}/comparison").json() == {"items": []}
+
+
+def test_history(daemon, finished):
+    assert finished
+    path = "/history?metric=epoch_ms_median"
+    points = daemon.get(path).json()["items"]
+    assert points and [point["at"] for point in points] == sorted(point["at"] for point in points)
+    assert {point["run"] for point in points if point["job"] == finished} == {
+        run["run"] for run in daemon.get(f"/jobs/{finished}/results").json()["runs"]}
+    workload = points[0]["workload"]
+    assert daemon.get(f"{path}&workload={workload}&device=cpu").json()["items"] == points
+    assert daemon.get(f"{path}&device=gpu0").json()["items"] == []
+    assert daemon.get("/history?metric=no_such_thing").json() == {"items": [], "truncated": False}
+    cut = points[len(points) // 2]["at"]
+    late = daemon.get(f"{path}&from={cut}").json()["items"]
+    early = daemon.get(f"{path}&to={cut}").json()["items"]
+    assert early + late == points and late
+    one = daemon.get(f"{path}&limit=1").json()
+    assert one["items"] == points[:1] and one["truncated"] is (len(points) > 1)

@@ -1,0 +1,120 @@
+"""Devices, health, metrics, the description, the page's files."""
+
+import json
+import os
+import socket
+
+import pytest
+from daemon import DOCUMENT, SOURCE, endless
+
+
+def test_health(daemon):
+    health = daemon.get("/healthz").json()
+    assert health["status"] == "ok" and health["version"]
+    assert daemon.get("/readyz").json() == {"status": "ready", "devices": 1}
+
+
+def test_devices(daemon):
+    (device,) = daemon.get("/devices").json()["items"]
+    assert (device["id"], device["kind"]) == ("cpu", "cpu")
+    assert device["facts"]
+    number = daemon.submit(endless())
+    daemon.wait(number, states=("running",))
+    (busy,) = daemon.get("/devices").json()["items"]
+    assert (busy["state"], busy["job"]) == ("busy", number)
+    daemon.cancel_all()
+
+
+def test_metrics(daemon, finished):
+    assert finished
+    daemon.get("/jobs/999999999")
+    response = daemon.get("/metrics")
+    assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    values, typed = {}, set()
+    for line in response.text.splitlines():
+        if line.startswith("# TYPE "):
+            name = line.split()[2]
+            assert name not in typed
+            typed.add(name)
+        elif not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            assert name not in values, f"{name} stands here twice"
+            values[name] = float(value)
+            bare = name.split("{")[0]
+            assert bare in typed or any(bare == kind + tail for kind in typed for tail in ("_bucket", "_sum", "_count"))
+    assert values['rooflined_http_requests_total{route="getJob",status="404"}'] >= 1
+    assert values["rooflined_database_bytes"] > 4096
+    assert values['rooflined_jobs{state="queued"}'] == 0
+    assert values['rooflined_device_state{device="cpu",state="unusable"}'] == 0
+    assert values['rooflined_worker_restarts_total{device="cpu"}'] == 0
+    assert values["rooflined_http_connections"] >= 1
+    assert values['rooflined_http_request_duration_seconds_bucket{le="+Inf"}'] == values["rooflined_http_request_duration_seconds_count"]
+
+
+def test_openapi(daemon):
+    response = daemon.get("/openapi.json")
+    assert response.json() == DOCUMENT
+    again = daemon.get("/openapi.json", headers={"If-None-Match": response.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_the_page(daemon):
+    for path in ("/", "/index.html", "/index.html?job=3"):
+        response = daemon.get(path)
+        assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert response.content == (SOURCE / "web" / "index.html").read_bytes()
+        assert response.headers["Cache-Control"] == "no-cache"
+        again = daemon.get(path, headers={"If-None-Match": response.headers["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.fixture(scope="module")
+def site(start, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "secret.txt").write_text("secret")
+    web = folder / "web"
+    (web / "lib" / "deep").mkdir(parents=True)
+    files = {"index.html": "text/html; charset=utf-8", "a.js": "text/javascript; charset=utf-8", "a.css": "text/css; charset=utf-8",
+             "a.svg": "image/svg+xml", "a.json": "application/json", "a.woff2": "font/woff2", "lib/deep/a.mjs": "text/javascript; charset=utf-8",
+             "a.js.map": "application/json", "empty.css": "text/css; charset=utf-8"}
+    for name in files:
+        (web / name).write_text("" if name.startswith("empty") else f"this is {name}")
+    (web / ".hidden.js").write_text("hidden")
+    (web / "program.exe").write_text("x")
+    (web / "link.txt").symlink_to(folder / "secret.txt")
+    (web / "inside.js").symlink_to(web / "a.js")
+    (web / "out").symlink_to(folder)
+    os.mkfifo(web / "pipe.js")
+    (web / "folder.js").mkdir()
+    return start("--web", str(web)), files
+
+
+def test_types_of_files(site):
+    daemon, files = site
+    for name, kind in files.items():
+        response = daemon.get(f"/{name}")
+        assert (response.status_code, response.headers["Content-Type"]) == (200, kind)
+        assert response.text == ("" if name.startswith("empty") else f"this is {name}")
+
+
+@pytest.mark.parametrize("path", [
+    "/../secret.txt", "/lib/../../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/lib/..%2f..%2fsecret.txt", "//secret.txt", "/./a.js",
+    "/lib/../a.js", "/link.txt", "/inside.js", "/out/secret.txt", "/.hidden.js", "/program.exe", "/pipe.js", "/folder.js", "/lib", "/lib/",
+    "/a.js/", "/a.js%00.html/x", "/lib//deep/a.mjs", "/%5c..%5csecret.txt", "/" + "a" * 300 + ".js", "/" + "a/" * 400 + "a.js",
+], ids=lambda path: path[:32])
+def test_no_way_out(site, path):
+    daemon, _ = site
+    with socket.create_connection((daemon.host, daemon.port), timeout=10) as raw:  # requests would tidy the path
+        raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while piece := raw.recv(65536):
+            answer += piece
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b" 404 " in head.splitlines()[0], answer
+    assert json.loads(body)["code"] == "not_found"
+
+
+def test_a_changed_file_has_another_etag(site, tmp_path):
+    daemon, _ = site
+    first = daemon.get("/a.css").headers["ETag"]
+    assert daemon.get("/a.css").headers["ETag"] == first

@@ -1,0 +1,32 @@
+/* The body of POST /jobs, from any bytes: it is refused with its place and nothing is written, or its canonical form is accepted
+ * again and means the same. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+static void check_refusal(const rl_error *err, const rl_job_spec *spec) {
+  static const rl_job_spec untouched;
+  if (memcmp(spec, &untouched, sizeof untouched) != 0) abort();
+  if (err->domain != RL_INPUT || err->message[0] == '\0') abort();
+  if (err->pointer[0] != '\0' && err->pointer[0] != '/') abort();
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
+  static rl_job_spec spec, again;
+  rl_error err;
+  memset(&spec, 0, sizeof spec);
+  memset(&again, 0, sizeof again);
+  if (rl_job_spec_parse((const char *)data, size, &spec, &err) < 0) {
+    check_refusal(&err, &spec);
+    return 0;
+  }
+  if (spec.run_count < 1 || spec.run_count > RL_RUNS_MAX || spec.passes == 0) abort();
+  if (rl_job_spec_parse(spec.request, strlen(spec.request), &again, &err) < 0) abort();
+  if (strcmp(spec.request, again.request) != 0 || spec.run_count != again.run_count) abort();
+  for (int i = 0; i < spec.run_count; i++)
+    if (strcmp(spec.runs[i].params, again.runs[i].params) != 0) abort();
+  return 0;
+}
