@@ -156,15 +156,15 @@ static int cores_usable(void) {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* ROOFLINED_THREADS, or every core that this process may use; -1 when the variable is no such number. */
+/* ROOFLINED_THREADS; 0 or unset: every core that this process may use; -1 when the variable is no such number. */
 static int threads_wanted(rl_error *err) {
   const char *text = getenv("ROOFLINED_THREADS");
   if (!text || !*text) return cores_usable();
   char *end;
   long threads = strtol(text, &end, 10);
-  if (*end || threads < 1 || threads > THREADS_MAX)
-    return rl_fail(err, RL_INPUT, 0, "ROOFLINED_THREADS must be a whole number from 1 to %d", THREADS_MAX);
-  return (int)threads;
+  if (*end || threads < 0 || threads > THREADS_MAX)
+    return rl_fail(err, RL_INPUT, 0, "ROOFLINED_THREADS must be a whole number from 0 to %d", THREADS_MAX);
+  return threads == 0 ? cores_usable() : (int)threads;
 }
 
 /* The best of some multiplications of square matrices that fit the outer caches: the rate that an engine built on the

@@ -137,9 +137,22 @@ static void facts_carry_the_measured_rate_once_it_is_open(void **state) {
   assert_null(rl_device_open(1, &err));
 }
 
+static void no_thread_count_means_every_core(void **state) {
+  (void)state;
+  setenv("ROOFLINED_THREADS", "0", 1);
+  rl_device *all = rl_device_open(0, NULL);
+  unsetenv("ROOFLINED_THREADS");
+  rl_device *unset = rl_device_open(0, NULL);
+  assert_non_null(all);
+  assert_int_equal(all->threads, unset->threads);
+  all->ops->close(all);
+  unset->ops->close(unset);
+  setenv("ROOFLINED_THREADS", "1", 1);
+}
+
 static void a_bad_thread_count_is_refused(void **state) {
   (void)state;
-  static const char *const bad[] = {"0", "-3", "two", "2x", "99999"};
+  static const char *const bad[] = {"-3", "two", "2x", "99999"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     rl_error err = {0};
     setenv("ROOFLINED_THREADS", bad[i], 1);
@@ -156,6 +169,6 @@ int main(void) {
       cmocka_unit_test_setup_teardown(cancelling_stops_before_the_next_launch, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_failing_launch_is_named, open_device, close_device),
       cmocka_unit_test_setup_teardown(facts_carry_the_measured_rate_once_it_is_open, open_device, close_device),
-      cmocka_unit_test(a_bad_thread_count_is_refused)};
+      cmocka_unit_test(no_thread_count_means_every_core), cmocka_unit_test(a_bad_thread_count_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
