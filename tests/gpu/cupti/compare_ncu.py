@@ -3,70 +3,45 @@
 
   compare_ncu.py [--out DIR] [--ratio 0.03] [--runs 4] PROBE [PROBE-ARGUMENT...]
 
-Runs `PROBE count` and `ncu PROBE run` in turns; a run whose kernels are not those of the first is made again, since a library
-may choose by timing. A metric of a kernel
+Runs `PROBE count` and `ncu PROBE run` in turns. Kernels are matched by function, grid and block; where a library chooses its
+kernels by timing, those that did not appear in at least two runs of both are left out, and said to be. A metric of a kernel
   is equal       a count that is the same in every run of both;
   agrees         the medians lie within RATIO of each other;
   within spread  the ranges over the runs overlap, or the medians are as near as ncu's own runs are to each other;
-  small          what is compared is too little for that: see SMALL below;
-  known          the tools differ on purpose: see KNOWN below;
+  short          a time, or what is taken over it, of a kernel so short that START_NS, the difference of the tools' fixed costs, is
+                 more than RATIO of it, and apart by no more than that;
+  small          percentages less than SMALL_POINTS apart; traffic, or a hit rate, of less than SMALL_BYTES, where code and constants
+                 are most of it;
+  known          bytes written that only ncu sees: its flush leaves dirty lines, which are written back while the kernel runs;
   DIFFERS        otherwise.
 Writes comparison.md and the first run's values to DIR. Exit code: 0 nothing differs, 1 something does, 77 can't be run here."""
 import argparse
+import collections
 import csv
 import io
 import math
 import os
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 
 EXACT = {"smsp__inst_executed.sum"}
-# Half a percentage point, and traffic of less than 64 KiB, where fetching code and constants is most of it.
+TIME = "gpu__time_duration.sum"
+TRAFFIC, WRITTEN = "dram__bytes.sum", "dram__bytes_write.sum"
+START_NS = 400
 SMALL_POINTS, SMALL_BYTES = 0.5, 65536
-# ncu's flush leaves dirty lines behind, which are then written back while the kernel runs; ours only reads.
-KNOWN_WRITES = "dram__bytes_write.sum"
 KNOWN_WRITE_BYTES = 1 << 20
 
 
-def our_counts(probe, arguments):
-    done = subprocess.run([probe, "count", *arguments], capture_output=True, text=True)
-    if done.returncode == 77:
-        print(done.stdout.strip())
-        sys.exit(77)
-    if done.returncode != 0:
-        sys.exit(f"{probe} count: {done.stderr.strip() or done.stdout.strip()}")
-    kernels, names, launches = [], [], []
-    for ordinal, launch, kernel, metric, value in csv.reader(io.StringIO(done.stdout)):
-        if int(ordinal) == len(kernels):
-            kernels.append({})
-            names.append(kernel)
-            launches.append(launch)
-        kernels[-1][metric] = float(value) if value else math.nan
-    return kernels, names, done.stdout, launches
+def function(name):
+    """Without template and call arguments, which the tools write differently."""
+    return name.removeprefix("void ").split("<")[0].split("(")[0]
 
 
-def ncu_counts(ncu, probe, arguments, metrics):
-    done = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none", "--metrics", ",".join(metrics), "--csv", "--page",
-                           "raw", "--print-units", "base", "--kernel-name-base", "demangled", probe, "run", *arguments],
-                          capture_output=True, text=True)
-    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
-    if done.returncode != 0 or len(lines) < 3:
-        sys.exit(f"ncu: {done.stderr.strip()} {done.stdout.strip()[-2000:]}")
-    rows = list(csv.DictReader(lines))[1:]  # the first holds the units
-    kernels = [{m: number(row.get(m, "")) for m in metrics} for row in rows]
-    return kernels, [row["Kernel Name"] for row in rows], "\n".join(lines) + "\n"
-
-
-def functions(run):
-    """The kernels of a run by function, without template and call arguments, which the tools write differently."""
-    return [name.removeprefix("void ").split("<")[0].split("(")[0] for name in run[1]]
-
-
-def keep_same(runs, run, kernels):
-    if functions(run) == kernels:
-        runs.append(run)
+def numbers(text):
+    return tuple(int(n) for n in re.findall(r"\d+", text))
 
 
 def number(text):
@@ -76,20 +51,54 @@ def number(text):
         return math.nan
 
 
-def median(runs, kernel, metric):
-    return statistics.median(run[0][kernel].get(metric, math.nan) for run in runs)
+class Run:
+    """kernels: (function, grid, block, how often that was seen before in the step) -> (launch, {metric: value})"""
+
+    def __init__(self, text):
+        self.text, self.kernels, self.seen = text, {}, collections.Counter()
+
+    def add(self, name, grid, block, launch, values):
+        key = (function(name), grid, block)
+        self.kernels[(*key, self.seen[key])] = (launch, values)
+        self.seen[key] += 1
 
 
-def show(values):
-    return " / ".join("–" if math.isnan(v) else f"{v:.6g}" for v in values)
+def count(probe, arguments):
+    done = subprocess.run([probe, "count", *arguments], capture_output=True, text=True)
+    if done.returncode == 77:
+        print(done.stdout.strip())
+        sys.exit(77)
+    if done.returncode != 0:
+        sys.exit(f"{probe} count: {done.stderr.strip() or done.stdout.strip()}")
+    run = Run(done.stdout)
+    kernels = {}
+    for ordinal, launch, name, grid, block, metric, value in csv.reader(io.StringIO(done.stdout)):
+        kernels.setdefault(int(ordinal), (name, numbers(grid), numbers(block), launch, {}))[4][metric] = number(value)
+    for kernel in kernels.values():
+        run.add(*kernel)
+    return run
+
+
+def count_with_ncu(ncu, probe, arguments, metrics):
+    done = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none", "--metrics",
+                           ",".join(metrics), "--csv", "--page", "raw", "--print-units", "base", "--kernel-name-base",
+                           "demangled", probe, "run", *arguments], capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+    if done.returncode != 0 or len(lines) < 3:
+        sys.exit(f"ncu: {done.stderr.strip()} {done.stdout.strip()[-2000:]}")
+    run = Run("\n".join(lines) + "\n")
+    for row in list(csv.DictReader(lines))[1:]:  # the first holds the units
+        run.add(row["Kernel Name"], numbers(row["Grid Size"]), numbers(row["Block Size"]), "",
+                {metric: number(row.get(metric, "")) for metric in metrics})
+    return run
 
 
 def apart(a, b):
     return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
 
 
-def verdict(metric, ours, theirs, ratio, traffic, written):
-    """The word above, and how far the medians are apart. traffic: bytes from and to DRAM; written: (ours, ncu's)."""
+def verdict(metric, ours, theirs, ratio, typical):
+    """The word above, and how far the medians are apart. typical(which, metric): the median of another metric of the kernel."""
     if any(math.isnan(v) for v in ours + theirs):
         return ("no value" if all(math.isnan(v) for v in ours + theirs) else "DIFFERS"), math.nan
     mine, other = statistics.median(ours), statistics.median(theirs)
@@ -101,12 +110,35 @@ def verdict(metric, ours, theirs, ratio, traffic, written):
     overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
     if overlap or distance <= apart(min(theirs), max(theirs)):
         return "within spread", distance
-    in_bytes = metric.startswith("dram__bytes")
-    if (".pct" in metric and abs(mine - other) < SMALL_POINTS) or ((in_bytes or "hit_rate" in metric) and traffic < SMALL_BYTES):
+    counted = metric.startswith("dram__bytes") and metric.endswith(".sum") or metric in EXACT or "hit_rate" in metric
+    duration = max(typical("ours", TIME), typical("ncu", TIME))
+    if not counted and distance <= START_NS / duration:
+        return "short", distance
+    few = typical("ours", TRAFFIC) < SMALL_BYTES and (metric.startswith("dram__bytes") or "hit_rate" in metric)
+    if few or (".pct" in metric and abs(mine - other) < SMALL_POINTS):
         return "small", distance
-    if metric.startswith(KNOWN_WRITES) and 0 <= written[1] - written[0] < KNOWN_WRITE_BYTES:
+    if metric.startswith(WRITTEN) and 0 <= typical("ncu", WRITTEN) - typical("ours", WRITTEN) < KNOWN_WRITE_BYTES:
         return "known", distance
     return "DIFFERS", distance
+
+
+def show(values):
+    return " / ".join("–" if math.isnan(v) else f"{v:.6g}" for v in values)
+
+
+def compare(key, ours, theirs, metrics, ratio):
+    """Rows of the table for one kernel: (metric, ours, ncu's, distance, word)."""
+    values = {"ours": [run.kernels[key][1] for run in ours if key in run.kernels],
+              "ncu": [run.kernels[key][1] for run in theirs if key in run.kernels]}
+    if min(len(found) for found in values.values()) < 2:
+        return None
+    typical = lambda which, metric: statistics.median(found.get(metric, math.nan) for found in values[which])
+    rows = []
+    for metric in metrics:
+        mine, other = ([found[metric] for found in values[which]] for which in ("ours", "ncu"))
+        word, distance = verdict(metric, mine, other, ratio, typical)
+        rows.append((metric, show(mine), show(other), "–" if math.isnan(distance) else f"{100 * distance:.2f} %", word))
+    return rows
 
 
 def main():
@@ -122,37 +154,34 @@ def main():
         print("skipped: ncu is not installed")
         sys.exit(77)
 
-    ours, theirs = [our_counts(options.probe, options.arguments)], []
-    metrics, kernels = list(ours[0][0][0]), functions(ours[0])
-    for attempt in range(4 * options.runs):
-        if len(theirs) < options.runs:
-            keep_same(theirs, ncu_counts(ncu, options.probe, options.arguments, metrics), kernels)
-        if len(ours) < options.runs:
-            keep_same(ours, our_counts(options.probe, options.arguments), kernels)
-    if min(len(ours), len(theirs)) < options.runs:
-        sys.exit(f"only {len(theirs)} of {attempt + 1} runs of ncu, and {len(ours)} of ours, launched the kernels {kernels}")
+    ours, theirs = [], []
+    for _ in range(options.runs):
+        ours.append(count(options.probe, options.arguments))
+        metrics = list(next(iter(ours[0].kernels.values()))[1])
+        theirs.append(count_with_ncu(ncu, options.probe, options.arguments, metrics))
 
-    out = ["| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
-    tally = {}
-    for k in range(len(kernels)):
-        launch = ours[0][3][k]
-        traffic = median(ours, k, "dram__bytes.sum")
-        written = median(ours, k, KNOWN_WRITES), median(theirs, k, KNOWN_WRITES)
-        for metric in metrics:
-            mine, other = [o[0][k][metric] for o in ours], [t[0][k][metric] for t in theirs]
-            word, distance = verdict(metric, mine, other, options.ratio, traffic, written)
-            tally[word] = tally.get(word, 0) + 1
-            far = "–" if math.isnan(distance) else f"{100 * distance:.2f} %"
-            out.append(f"| {k} {launch}: {kernels[k][:60]} | {metric} | {show(mine)} | {show(other)} | {far} | {word} |")
-    text = "\n".join(out) + "\n"
+    lines = ["| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
+    tally, compared, left_out = collections.Counter(), 0, []
+    for key in dict.fromkeys(key for run in ours for key in run.kernels):
+        launch = next(run.kernels[key][0] for run in ours if key in run.kernels)
+        rows = compare(key, ours, theirs, metrics, options.ratio)
+        if rows is None:
+            left_out.append(f"{launch}: {key[0][:60]}")
+            continue
+        compared += 1
+        for metric, mine, other, distance, word in rows:
+            tally[word] += 1
+            lines.append(f"| {launch}: {key[0][:60]} | {metric} | {mine} | {other} | {distance} | {word} |")
+    lines += ["", f"{compared} kernels compared, {len(left_out)} left out" + "".join(f"; {name}" for name in left_out),
+              "", "verdicts: " + ", ".join(f"{n} {word}" for word, n in sorted(tally.items()))]
+    text = "\n".join(lines) + "\n"
     print(text)
-    print("verdicts: " + ", ".join(f"{n} {word}" for word, n in sorted(tally.items())))
     if options.out:
         os.makedirs(options.out, exist_ok=True)
-        for name, content in [("comparison.md", text), ("ours.csv", ours[0][2]), ("ncu.csv", theirs[0][2])]:
+        for name, content in [("comparison.md", text), ("ours.csv", ours[0].text), ("ncu.csv", theirs[0].text)]:
             with open(os.path.join(options.out, name), "w", encoding="utf-8") as file:
                 file.write(content)
-    sys.exit(1 if "DIFFERS" in tally else 0)
+    sys.exit(1 if tally["DIFFERS"] or compared == 0 else 0)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 /* One step of an instance: `run` launches it between cudaProfilerStart and -Stop, for another profiler to look at; `count`
- * looks at it with our module and prints ordinal, launch, kernel, metric, value as CSV. */
+ * looks at it with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV. */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -56,7 +56,9 @@ static int count(int argc, char **argv) {
   for (size_t i = 0; i < records.metric_count; i++) {
     const rl_kernel_metric *metric = &records.metrics[i];
     const rl_kernel *kernel = &records.kernels[metric->ordinal];
-    printf("%d,%s,\"%s\",%s,", (int)metric->ordinal, kernel->launch, kernel->name, metric->metric);
+    printf("%d,%s,\"%s\",%d %d %d,%d %d %d,%s,", (int)metric->ordinal, kernel->launch, kernel->name, (int)kernel->grid_x,
+           (int)kernel->grid_y, (int)kernel->grid_z, (int)kernel->block_x, (int)kernel->block_y, (int)kernel->block_z,
+           metric->metric);
     if (isnan(metric->value)) printf("\n");
     else printf("%.17g\n", metric->value);
   }
