@@ -233,6 +233,7 @@ static int work(inbox *box, int index, const char *role) {
   if (sensors) rl_sensors_read(sensors, &before);
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
   if (profiler) profiler->device = device;
+  if (device) fill_hello(&hello, index); /* with what only an open device knows */
   rl_service_options options = {.device = device, .profiler = profiler, .sensors = sensors, .role = role,
                                 .profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the clean role",
                                 .before_bytes = before.memory_used_bytes, .cancelled = on_cancelled, .opened = on_opened,

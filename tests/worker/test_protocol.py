@@ -24,6 +24,7 @@ def test_it_says_hello_first_and_once():
         assert worker.hello.type == "HELLO"
         assert (hello["protocol"], hello["device"], hello["role"], hello["usable"]) == (1, "cpu", "clean", True)
         assert hello["facts"]["threads"] == 1 and hello["facts"]["memory_bytes"] > 1e8
+        assert hello["facts"]["sgemm_gflops"] > 0.1  # measured when the device was opened
         assert hello["program"] == "fake-worker" and hello["commit"]
         assert "HELLO" not in [frame.type for frame in worker.ask("fake", {})]
 
