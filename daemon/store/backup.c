@@ -1,5 +1,5 @@
-/* SQLite's online backup: a snapshot, whatever the daemon writes meanwhile. It is made beside its place and linked there when it
- * is whole, so that a file with the asked name is always a usable one. */
+/* SQLite's online backup: a snapshot, whatever the daemon writes meanwhile. It is made beside its place and linked
+ * there when it is whole, so that a file with the asked name is always a usable one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

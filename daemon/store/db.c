@@ -6,7 +6,10 @@
 
 enum { BUSY_MS = 5000 };
 
-static const struct { int code; const char *advice; } advices[] = {
+static const struct {
+  int code;
+  const char *advice;
+} advices[] = {
     {SQLITE_FULL, "the disk is full: free some space, then try again"},
     {SQLITE_NOMEM, "memory is out"},
     {SQLITE_READONLY, "this user may not write there"},
@@ -65,19 +68,21 @@ int rl_db_script(rl_db *db, const char *name, rl_error *err) {
 static int bind_one(sqlite3_stmt *statement, int index, const rl_binding *binding) {
   switch (binding->type) {
     case RL_BIND_INT: return sqlite3_bind_int64(statement, index, binding->integer);
-    case RL_BIND_REAL: return isfinite(binding->real) ? sqlite3_bind_double(statement, index, binding->real) : SQLITE_OK;
+    case RL_BIND_REAL:
+      return isfinite(binding->real) ? sqlite3_bind_double(statement, index, binding->real) : SQLITE_OK;
     case RL_BIND_TEXT: return sqlite3_bind_text(statement, index, binding->text, -1, SQLITE_STATIC);
     case RL_BIND_NULL: break;
   }
   return SQLITE_OK;
 }
 
-int rl_db_start(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err) {
+int rl_db_start(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement,
+                rl_error *err) {
   const rl_embedded *text = find(db, name, err);
   if (text == NULL) return -1;
   sqlite3_stmt **slot = &db->statements[text - db->texts];
-  if (*slot == NULL &&
-      sqlite3_prepare_v3(db->handle, text->text, (int)text->size + 1, SQLITE_PREPARE_PERSISTENT, slot, NULL) != SQLITE_OK)
+  if (*slot == NULL && sqlite3_prepare_v3(db->handle, text->text, (int)text->size + 1, SQLITE_PREPARE_PERSISTENT, slot,
+                                          NULL) != SQLITE_OK)
     return rl_db_fail(db, name, err);
   sqlite3_reset(*slot);
   sqlite3_clear_bindings(*slot);
@@ -98,7 +103,8 @@ int rl_db_step(rl_db *db, sqlite3_stmt *statement, rl_error *err) {
   return rc;
 }
 
-int rl_db_first(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err) {
+int rl_db_first(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement,
+                rl_error *err) {
   return rl_db_start(db, name, bindings, count, statement, err) < 0 ? -1 : rl_db_step(db, *statement, err);
 }
 
@@ -125,12 +131,16 @@ int rl_db_migrate(rl_db *db, const rl_embedded *migrations, bool may_change, rl_
   if (rl_db_row(db, err, "schema_version", &row) < 0) return -1;
   int64_t version = sqlite3_column_int64(row, 0), last = 0;
   sqlite3_reset(row);
-  for (const rl_embedded *migration = migrations; migration->name != NULL; migration++) last = strtol(migration->name, NULL, 10);
+  for (const rl_embedded *migration = migrations; migration->name != NULL; migration++)
+    last = strtol(migration->name, NULL, 10);
   if (version > last)
-    return rl_fail(err, RL_INPUT, 0, "the database has schema %lld, but this rooflined knows only up to %lld: run the newer rooflined, "
-                   "or give this one another state folder", (long long)version, (long long)last);
+    return rl_fail(err, RL_INPUT, 0,
+                   "the database has schema %lld, but this rooflined knows only up to %lld: run the newer rooflined, "
+                   "or give this one another state folder",
+                   (long long)version, (long long)last);
   if (version < last && !may_change)
-    return rl_fail(err, RL_INPUT, 0, "the rooflined that runs on it is older than this program (schema %lld, not %lld): stop it first",
+    return rl_fail(err, RL_INPUT, 0,
+                   "the rooflined that runs on it is older than this program (schema %lld, not %lld): stop it first",
                    (long long)version, (long long)last);
   for (const rl_embedded *migration = migrations; migration->name != NULL; migration++)
     if (strtol(migration->name, NULL, 10) > version && migrate_one(db, migration, err) < 0) return -1;

@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "store/internal.h"
 
-static const char *or_null(const char *text) { return text[0] != '\0' ? text : NULL; }
-
 /* 1 and *id when the key was seen with the same body. */
 static int find_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
@@ -37,8 +35,10 @@ static int insert(rl_db *db, const char *name, const rl_binding *bindings, int c
 static int insert_run(rl_db *db, const rl_job_spec *spec, int64_t job, int ordinal, rl_error *err) {
   const rl_run_spec *run = &spec->runs[ordinal];
   int64_t id = 0;
-  if (insert(db, "run_insert", RL_BINDINGS(RL_INT(":job", job), RL_INT(":ordinal", ordinal), RL_TEXT(":workload", run->workload),
-                                           RL_TEXT(":variant", run->variant), RL_TEXT(":params", run->params)), &id, err) < 0)
+  if (insert(db, "run_insert",
+             RL_BINDINGS(RL_INT(":job", job), RL_INT(":ordinal", ordinal), RL_TEXT(":workload", run->workload),
+                         RL_TEXT(":variant", run->variant), RL_TEXT(":params", run->params)),
+             &id, err) < 0)
     return -1;
   for (int pass = 0; pass < RL_PASSES; pass++)
     if ((spec->passes & (1u << pass)) != 0 &&
@@ -48,8 +48,8 @@ static int insert_run(rl_db *db, const rl_job_spec *spec, int64_t job, int ordin
   return 0;
 }
 
-static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
-                      int64_t *id, bool *existing, rl_error *err) {
+static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256,
+                      int64_t queue_limit, int64_t *id, bool *existing, rl_error *err) {
   rl_db *db = &store->writer;
   int seen = key != NULL ? find_key(db, key, body_sha256, id, err) : 0;
   *existing = seen > 0;
@@ -58,9 +58,10 @@ static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key,
   if (rl_store_read_counts(db, &counts, err) < 0) return -1;
   if (counts.queued >= queue_limit)
     return rl_fail(err, RL_HTTP, 429, "the queue is full (%lld jobs wait): try again later", (long long)counts.queued);
-  if (insert(db, "job_insert", RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device),
-                                           RL_TEXT(":request", spec->request), RL_INT(":deadline_s", spec->deadline_s),
-                                           RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key), RL_TEXT(":body_sha256", body_sha256)),
+  if (insert(db, "job_insert",
+             RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device),
+                         RL_TEXT(":request", spec->request), RL_INT(":deadline_s", spec->deadline_s),
+                         RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key), RL_TEXT(":body_sha256", body_sha256)),
              id, err) < 0)
     return -1;
   for (int i = 0; i < spec->run_count; i++)
@@ -69,8 +70,8 @@ static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key,
   return rl_store_event_add(store, *id, "state", "{\"state\":\"queued\"}", &seq, err);
 }
 
-int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
-                        int64_t *id, bool *existing, rl_error *err) {
+int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256,
+                        int64_t queue_limit, int64_t *id, bool *existing, rl_error *err) {
   int64_t number = 0;
   bool seen = false;
   if (rl_store_begin(store, err) < 0) return -1;
@@ -112,15 +113,11 @@ static int finish_job(rl_db *db, int64_t job_id, rl_job_state state, const rl_er
   if (now == RL_JOB_COMPLETED || now == RL_JOB_FAILED || now == RL_JOB_CANCELLED)
     return rl_fail(err, RL_HTTP, 409, "job %lld is already %s", (long long)job_id, rl_job_state_names[now]);
   if (rl_db_run(db, err, "job_release_passes", RL_INT(":job", job_id)) < 0) return -1;
-  rl_binding none = {.type = RL_BIND_NULL}, domain = none, code = none, message = none;
-  if (problem != NULL) {
-    domain = (rl_binding)RL_TEXT(NULL, rl_domain_name(problem->domain));
-    code = (rl_binding)RL_INT(NULL, problem->code);
-    message = (rl_binding)RL_TEXT(NULL, or_null(problem->message));
-  }
-  domain.name = ":domain", code.name = ":code", message.name = ":message";
   return rl_db_run(db, err, "job_finish", RL_INT(":job", job_id), RL_TEXT(":state", rl_job_state_names[state]),
-                   RL_INT(":now", rl_now_ns()), domain, code, message);
+                   RL_INT(":now", rl_now_ns()),
+                   RL_TEXT(":domain", problem != NULL ? rl_domain_name(problem->domain) : NULL),
+                   RL_INT(":code", problem != NULL ? problem->code : 0),
+                   RL_TEXT(":message", problem != NULL ? problem->message : NULL));
 }
 
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {

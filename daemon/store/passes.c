@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "store/internal.h"
 
-static const char *or_null(const char *text) { return text[0] != '\0' ? text : NULL; }
-
 /* --- claim ----------------------------------------------------------------------------------------------------- */
 
 static void copy(char *to, size_t size, sqlite3_stmt *row, int column) {
@@ -19,8 +17,10 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "pass_next", &row, RL_TEXT(":device", device));
   if (found <= 0) return found;
-  *claim = (rl_claim){.job_id = sqlite3_column_int64(row, 0), .run_id = sqlite3_column_int64(row, 1),
-                      .pass_id = sqlite3_column_int64(row, 2), .pass = (rl_pass)sqlite3_column_int(row, 3),
+  *claim = (rl_claim){.job_id = sqlite3_column_int64(row, 0),
+                      .run_id = sqlite3_column_int64(row, 1),
+                      .pass_id = sqlite3_column_int64(row, 2),
+                      .pass = (rl_pass)sqlite3_column_int(row, 3),
                       .deadline_ns = sqlite3_column_int64(row, 7) * 1000000000};
   copy(claim->run.workload, sizeof claim->run.workload, row, 4);
   copy(claim->run.variant, sizeof claim->run.variant, row, 5);
@@ -49,57 +49,62 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 /* --- commit ---------------------------------------------------------------------------------------------------- */
 
 static int store_facts(rl_db *db, const rl_claim *claim, const rl_run_facts *facts, rl_error *err) {
-  if (facts->device_facts[0] != '\0' && rl_db_run(db, err, "device_insert", RL_TEXT(":facts", facts->device_facts)) < 0) return -1;
+  if (facts->device_facts[0] != '\0' && rl_db_run(db, err, "device_insert", RL_TEXT(":facts", facts->device_facts)) < 0)
+    return -1;
   return rl_db_run(db, err, "run_facts", RL_INT(":run", claim->run_id), RL_TEXT(":engine", facts->engine),
-                   RL_TEXT(":dataset", or_null(facts->dataset)), RL_TEXT(":dataset_sha256", or_null(facts->dataset_sha256)),
-                   RL_INT(":deterministic", facts->deterministic), RL_TEXT(":deterministic_note", or_null(facts->deterministic_note)),
-                   RL_INT(":partial", facts->partial), RL_INT(":images_per_epoch", facts->images_per_epoch),
+                   RL_WORD(":dataset", facts->dataset), RL_WORD(":dataset_sha256", facts->dataset_sha256),
+                   RL_INT(":deterministic", facts->deterministic),
+                   RL_WORD(":deterministic_note", facts->deterministic_note), RL_INT(":partial", facts->partial),
+                   RL_INT(":images_per_epoch", facts->images_per_epoch),
                    RL_INT(":steps_per_epoch", facts->steps_per_epoch), RL_INT(":parameters", facts->parameters),
                    RL_REAL(":floor_operations", facts->floor_operations), RL_REAL(":floor_bytes", facts->floor_bytes));
 }
 
 static int store_epoch(rl_db *db, int64_t pass, const rl_epoch *epoch, rl_error *err) {
-  return rl_db_run(db, err, "epoch_insert", RL_INT(":pass", pass), RL_INT(":epoch", epoch->epoch), RL_INT(":warmup", epoch->warmup),
-                   RL_REAL(":device_ms", epoch->device_ms), RL_REAL(":host_ms", epoch->host_ms),
-                   RL_REAL(":evaluation_ms", epoch->evaluation_ms), RL_REAL(":images", epoch->images),
-                   RL_REAL(":train_loss", epoch->train_loss), RL_REAL(":test_loss", epoch->test_loss),
-                   RL_REAL(":test_accuracy_ratio", epoch->test_accuracy_ratio), RL_REAL(":loss_scale", epoch->loss_scale),
-                   RL_REAL(":skipped_steps", epoch->skipped_steps), RL_REAL(":sm_clock_before_mhz", epoch->sm_clock_before_mhz),
-                   RL_REAL(":sm_clock_after_mhz", epoch->sm_clock_after_mhz), RL_REAL(":memory_clock_mhz", epoch->memory_clock_mhz),
-                   RL_REAL(":temperature_c", epoch->temperature_c), RL_REAL(":power_w", epoch->power_w),
-                   RL_TEXT(":throttle_reasons", epoch->throttle_reasons), RL_TEXT(":unavailable", or_null(epoch->unavailable)));
+  return rl_db_run(
+      db, err, "epoch_insert", RL_INT(":pass", pass), RL_INT(":epoch", epoch->epoch), RL_INT(":warmup", epoch->warmup),
+      RL_REAL(":device_ms", epoch->device_ms), RL_REAL(":host_ms", epoch->host_ms),
+      RL_REAL(":evaluation_ms", epoch->evaluation_ms), RL_REAL(":images", epoch->images),
+      RL_REAL(":train_loss", epoch->train_loss), RL_REAL(":test_loss", epoch->test_loss),
+      RL_REAL(":test_accuracy_ratio", epoch->test_accuracy_ratio), RL_REAL(":loss_scale", epoch->loss_scale),
+      RL_REAL(":skipped_steps", epoch->skipped_steps), RL_REAL(":sm_clock_before_mhz", epoch->sm_clock_before_mhz),
+      RL_REAL(":sm_clock_after_mhz", epoch->sm_clock_after_mhz), RL_REAL(":memory_clock_mhz", epoch->memory_clock_mhz),
+      RL_REAL(":temperature_c", epoch->temperature_c), RL_REAL(":power_w", epoch->power_w),
+      RL_TEXT(":throttle_reasons", epoch->throttle_reasons), RL_WORD(":unavailable", epoch->unavailable));
 }
 
 static int store_measurement(rl_db *db, int64_t pass, const rl_measurement *measurement, rl_error *err) {
   return rl_db_run(db, err, "measurement_insert", RL_INT(":pass", pass), RL_TEXT(":name", measurement->name),
-                   RL_REAL(":value", measurement->value), RL_TEXT(":reason", or_null(measurement->reason)));
+                   RL_REAL(":value", measurement->value), RL_WORD(":reason", measurement->reason));
 }
 
 static int store_kernel(rl_db *db, int64_t pass, const rl_kernel *kernel, rl_error *err) {
-  return rl_db_run(db, err, "kernel_insert", RL_INT(":pass", pass), RL_INT(":ordinal", kernel->ordinal),
-                   RL_TEXT(":launch", or_null(kernel->launch)), RL_TEXT(":phase", or_null(kernel->phase)), RL_TEXT(":name", kernel->name),
-                   RL_INT(":launches", kernel->launches), RL_REAL(":total_us", kernel->total_us), RL_REAL(":min_us", kernel->min_us),
-                   RL_REAL(":median_us", kernel->median_us), RL_REAL(":max_us", kernel->max_us),
-                   RL_REAL(":share_ratio", kernel->share_ratio), RL_REAL(":registers_per_thread", kernel->registers_per_thread),
-                   RL_REAL(":static_shared_bytes", kernel->static_shared_bytes),
-                   RL_REAL(":dynamic_shared_bytes", kernel->dynamic_shared_bytes), RL_INT(":grid_x", kernel->grid_x),
-                   RL_INT(":grid_y", kernel->grid_y), RL_INT(":grid_z", kernel->grid_z), RL_INT(":block_x", kernel->block_x),
-                   RL_INT(":block_y", kernel->block_y), RL_INT(":block_z", kernel->block_z),
-                   RL_REAL(":theoretical_occupancy_ratio", kernel->theoretical_occupancy_ratio),
-                   RL_TEXT(":reason", or_null(kernel->reason)));
+  return rl_db_run(
+      db, err, "kernel_insert", RL_INT(":pass", pass), RL_INT(":ordinal", kernel->ordinal),
+      RL_WORD(":launch", kernel->launch), RL_WORD(":phase", kernel->phase), RL_TEXT(":name", kernel->name),
+      RL_INT(":launches", kernel->launches), RL_REAL(":total_us", kernel->total_us), RL_REAL(":min_us", kernel->min_us),
+      RL_REAL(":median_us", kernel->median_us), RL_REAL(":max_us", kernel->max_us),
+      RL_REAL(":share_ratio", kernel->share_ratio), RL_REAL(":registers_per_thread", kernel->registers_per_thread),
+      RL_REAL(":static_shared_bytes", kernel->static_shared_bytes),
+      RL_REAL(":dynamic_shared_bytes", kernel->dynamic_shared_bytes), RL_INT(":grid_x", kernel->grid_x),
+      RL_INT(":grid_y", kernel->grid_y), RL_INT(":grid_z", kernel->grid_z), RL_INT(":block_x", kernel->block_x),
+      RL_INT(":block_y", kernel->block_y), RL_INT(":block_z", kernel->block_z),
+      RL_REAL(":theoretical_occupancy_ratio", kernel->theoretical_occupancy_ratio), RL_WORD(":reason", kernel->reason));
 }
 
 static int store_metric(rl_db *db, int64_t pass, const rl_kernel_metric *metric, rl_error *err) {
   return rl_db_run(db, err, "kernel_metric_insert", RL_INT(":pass", pass), RL_INT(":ordinal", metric->ordinal),
-                   RL_TEXT(":metric", metric->metric), RL_REAL(":value", metric->value), RL_TEXT(":reason", or_null(metric->reason)));
+                   RL_TEXT(":metric", metric->metric), RL_REAL(":value", metric->value),
+                   RL_WORD(":reason", metric->reason));
 }
 
 static int store_activity(rl_db *db, int64_t pass, size_t ordinal, const rl_activity_row *row, rl_error *err) {
-  return rl_db_run(db, err, "activity_insert", RL_INT(":pass", pass), RL_INT(":kind", row->kind), RL_INT(":start_ns", row->start_ns),
-                   RL_INT(":ordinal", ordinal), RL_INT(":end_ns", row->end_ns), RL_INT(":name", row->name),
-                   RL_INT(":stream", row->stream), RL_INT(":correlation", row->correlation), RL_INT(":graph_node", row->graph_node),
-                   RL_INT(":grid_x", row->grid[0]), RL_INT(":grid_y", row->grid[1]), RL_INT(":grid_z", row->grid[2]),
-                   RL_INT(":block_x", row->block[0]), RL_INT(":block_y", row->block[1]), RL_INT(":block_z", row->block[2]),
+  return rl_db_run(db, err, "activity_insert", RL_INT(":pass", pass), RL_INT(":kind", row->kind),
+                   RL_INT(":start_ns", row->start_ns), RL_INT(":ordinal", ordinal), RL_INT(":end_ns", row->end_ns),
+                   RL_INT(":name", row->name), RL_INT(":stream", row->stream), RL_INT(":correlation", row->correlation),
+                   RL_INT(":graph_node", row->graph_node), RL_INT(":grid_x", row->grid[0]),
+                   RL_INT(":grid_y", row->grid[1]), RL_INT(":grid_z", row->grid[2]), RL_INT(":block_x", row->block[0]),
+                   RL_INT(":block_y", row->block[1]), RL_INT(":block_z", row->block[2]),
                    RL_INT(":registers", row->registers), RL_INT(":static_shared_bytes", row->static_shared_bytes),
                    RL_INT(":dynamic_shared_bytes", row->dynamic_shared_bytes), RL_INT(":bytes", row->bytes));
 }
@@ -116,7 +121,9 @@ static int store_records(rl_db *db, const rl_claim *claim, const rl_records *rec
   for (size_t i = 0; i < records->metric_count; i++)
     if (store_metric(db, pass, &records->metrics[i], err) < 0) return -1;
   for (size_t i = 0; i < records->name_count; i++)
-    if (rl_db_run(db, err, "name_insert", RL_INT(":pass", pass), RL_INT(":ordinal", i), RL_TEXT(":name", records->names[i])) < 0) return -1;
+    if (rl_db_run(db, err, "name_insert", RL_INT(":pass", pass), RL_INT(":ordinal", i),
+                  RL_TEXT(":name", records->names[i])) < 0)
+      return -1;
   for (size_t i = 0; i < records->row_count; i++)
     if (store_activity(db, pass, i, &records->rows[i], err) < 0) return -1;
   if (rl_db_run(db, err, "activity_spans_insert", RL_INT(":pass", pass)) < 0) return -1;
@@ -130,27 +137,28 @@ static int check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_erro
                         RL_INT(":pass", claim->pass_id));
   if (found < 0) return -1;
   if (found == 0)
-    return rl_fail(err, RL_HTTP, 404, "there is no pass %lld of job %lld", (long long)claim->pass_id, (long long)claim->job_id);
+    return rl_fail(err, RL_HTTP, 404, "there is no pass %lld of job %lld", (long long)claim->pass_id,
+                   (long long)claim->job_id);
   const char *pass = (const char *)sqlite3_column_text(row, 0), *job = (const char *)sqlite3_column_text(row, 1);
   if (pass == NULL || job == NULL) return rl_db_fail(db, "read the state of a pass", err);
   *job_done = strcmp(job, "completed") == 0;
   if (strcmp(pass, "completed") == 0 || strcmp(pass, "unavailable") == 0) return 0;
   if (strcmp(pass, "running") == 0 && strcmp(job, "running") == 0) return 1;
-  return rl_fail(err, RL_HTTP, 409, "job %lld is %s and its pass %lld is %s: what the worker sent is not stored", (long long)claim->job_id,
-                 job, (long long)claim->pass_id, pass);
+  return rl_fail(err, RL_HTTP, 409, "job %lld is %s and its pass %lld is %s: what the worker sent is not stored",
+                 (long long)claim->job_id, job, (long long)claim->pass_id, pass);
 }
 
-static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done, rl_error *err) {
+static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
+                       rl_error *err) {
   int runs = check_claim(db, claim, job_done, err);
   if (runs <= 0) return runs;
   static const rl_records nothing;
   if (records == NULL) records = &nothing;
   int64_t now = rl_now_ns();
   if (store_records(db, claim, records, err) < 0 ||
-      rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason), RL_INT(":now", now),
-                RL_INT(":rows", records->row_count),
-                RL_TEXT(":commit", records->have_facts ? or_null(records->facts.commit) : NULL),
-                RL_TEXT(":facts", records->have_facts ? or_null(records->facts.device_facts) : NULL)) < 0)
+      rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason),
+                RL_INT(":now", now), RL_INT(":rows", records->row_count), RL_WORD(":commit", records->facts.commit),
+                RL_WORD(":facts", records->facts.device_facts)) < 0)
     return -1;
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int completed = rl_db_row(db, err, "job_complete", &row, RL_INT(":job", claim->job_id), RL_INT(":now", now));
@@ -159,8 +167,8 @@ static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *recor
   return completed > 0 ? rl_db_step(db, row, err) : 0;
 }
 
-int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
-                         rl_error *err) {
+int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason,
+                         bool *job_done, rl_error *err) {
   bool done = false;
   if (rl_store_begin(store, err) < 0) return -1;
   if (rl_store_end(store, commit_pass(&store->writer, claim, records, reason, &done, err), err) < 0) return -1;
@@ -177,7 +185,8 @@ static int count_death(rl_db *db, const rl_claim *claim, const char *reason, int
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)claim->job_id);
   *deaths = sqlite3_column_int64(row, 0);
   if (rl_db_step(db, row, err) < 0) return -1;
-  return rl_db_run(db, err, "pass_died", RL_INT(":pass", claim->pass_id), RL_INT(":job", claim->job_id), RL_TEXT(":reason", reason));
+  return rl_db_run(db, err, "pass_died", RL_INT(":pass", claim->pass_id), RL_INT(":job", claim->job_id),
+                   RL_TEXT(":reason", reason));
 }
 
 int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t *deaths, rl_error *err) {

@@ -14,9 +14,14 @@ struct rl_cursor {
 };
 
 static const char *const names[RL_QUERIES] = {
-    [RL_QUERY_JOB] = "job",           [RL_QUERY_JOBS] = "jobs",         [RL_QUERY_EVENTS] = "events",
-    [RL_QUERY_RESULTS] = "results",   [RL_QUERY_KERNELS] = "kernels",   [RL_QUERY_TIMELINE] = "timeline",
-    [RL_QUERY_COMPARISON] = "comparison", [RL_QUERY_HISTORY] = "history",
+    [RL_QUERY_JOB] = "job",
+    [RL_QUERY_JOBS] = "jobs",
+    [RL_QUERY_EVENTS] = "events",
+    [RL_QUERY_RESULTS] = "results",
+    [RL_QUERY_KERNELS] = "kernels",
+    [RL_QUERY_TIMELINE] = "timeline",
+    [RL_QUERY_COMPARISON] = "comparison",
+    [RL_QUERY_HISTORY] = "history",
 };
 
 static void free_cursor(rl_cursor *cursor) {
@@ -66,7 +71,8 @@ static rl_cursor *take_reader(rl_store *store, rl_error *err) {
   return cursor;
 }
 
-static int start(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
+static int start(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor,
+                 rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *taken = take_reader(store, err);
   if (taken == NULL) return -1;
   if (rl_db_start(&taken->db, name, bindings, count, &taken->row, err) < 0) return -1;
@@ -74,13 +80,18 @@ static int start(rl_store *store, const char *name, const rl_binding *bindings, 
   return 0;
 }
 
-int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
+int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor,
+                   rl_error *err) {
   return start(store, names[query], bindings, count, cursor, err);
 }
 
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
+  if (cursor->row == NULL) return 0; /* the end was told before: a further step would begin again */
   int rc = rl_db_step(&cursor->db, cursor->row, err);
-  if (rc <= 0) return rc;
+  if (rc <= 0) {
+    cursor->row = NULL;
+    return rc;
+  }
   const char *text = (const char *)sqlite3_column_text(cursor->row, 0);
   if (text == NULL) return rl_db_fail(&cursor->db, "read a row", err);
   *json = text;
@@ -88,7 +99,9 @@ int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
 }
 
 int64_t rl_cursor_integer(rl_cursor *cursor, int column) { return sqlite3_column_int64(cursor->row, column); }
-const char *rl_cursor_text(rl_cursor *cursor, int column) { return (const char *)sqlite3_column_text(cursor->row, column); }
+const char *rl_cursor_text(rl_cursor *cursor, int column) {
+  return (const char *)sqlite3_column_text(cursor->row, column);
+}
 
 void rl_cursor_close(rl_cursor *cursor) {
   if (cursor == NULL) return;

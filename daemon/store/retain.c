@@ -4,7 +4,9 @@
 enum { BATCH = 5000 };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
-typedef struct horizon { int64_t activity_ns, events_ns, jobs_ns; } horizon; /* what finished before may go */
+typedef struct horizon {
+  int64_t activity_ns, events_ns, jobs_ns;
+} horizon; /* what finished before may go */
 
 /* The id of the first row, 0 when there is none. */
 static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
@@ -102,7 +104,8 @@ static int shrink(rl_store *store, rl_error *err) {
   return rc;
 }
 
-int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, int64_t *removed_rows, rl_error *err) {
+int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, int64_t *removed_rows,
+                    rl_error *err) {
   int64_t activity_ns = retention->activity_days > 0 ? now_ns - retention->activity_days * DAY_NS : INT64_MIN;
   int64_t jobs_ns = retention->job_days > 0 ? now_ns - retention->job_days * DAY_NS : INT64_MIN;
   horizon aged = {.activity_ns = activity_ns, .events_ns = activity_ns, .jobs_ns = jobs_ns};

@@ -18,7 +18,8 @@ static int make_folder(const char *folder, rl_error *err) {
     char kept = *c;
     if (kept != '/' && kept != '\0') continue;
     *c = '\0';
-    if (mkdir(path, 0700) < 0 && errno != EEXIST) return rl_fail_errno(err, "cannot create the state folder %s", folder);
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+      return rl_fail_errno(err, "cannot create the state folder %s", folder);
     if (kept == '\0') break;
     *c = kept;
   }
@@ -37,8 +38,10 @@ static int lock_folder(const char *folder, int *lock, rl_error *err) {
     if (code != EWOULDBLOCK) return rl_fail_errno(err, "cannot lock the state folder %s", folder);
     ssize_t size = pread(descriptor, owner, sizeof owner - 1, 0);
     if (size > 0) owner[size] = '\0';
-    return rl_fail(err, RL_SYS, code, "the state folder %s is in use by another rooflined (process %s): stop that one, or use another folder",
-                   folder, owner);
+    return rl_fail(
+        err, RL_SYS, code,
+        "the state folder %s is in use by another rooflined (process %s): stop that one, or use another folder", folder,
+        owner);
   }
   int length = snprintf(owner, sizeof owner, "%ld", (long)getpid());
   if (ftruncate(descriptor, 0) < 0 || pwrite(descriptor, owner, (size_t)length, 0) != length)
@@ -59,7 +62,8 @@ static int open_writer(rl_store *store, rl_error *err) {
   bool wal = mode != NULL && strcmp(mode, "wal") == 0;
   sqlite3_reset(row);
   if (!wal)
-    return rl_fail(err, RL_SYS, ENOTSUP, "the file system can't hold a write-ahead log: put the state folder on a local disk");
+    return rl_fail(err, RL_SYS, ENOTSUP,
+                   "the file system can't hold a write-ahead log: put the state folder on a local disk");
   return rl_db_migrate(db, rl_migrations, store->lock >= 0, err);
 }
 
@@ -75,7 +79,8 @@ static int open_store(const char *folder, bool beside, rl_store **store, rl_erro
   pthread_cond_init(&made->returned, &monotonic);
   pthread_condattr_destroy(&monotonic);
   made->folder = strdup(folder);
-  if (made->folder == NULL || asprintf(&made->file, "%s/rooflined.db", folder) < 0) return rl_fail_errno(err, "memory is out");
+  if (made->folder == NULL || asprintf(&made->file, "%s/rooflined.db", folder) < 0)
+    return rl_fail_errno(err, "memory is out");
   rl_error why;
   if (make_folder(folder, err) < 0) return -1;
   if (lock_folder(folder, &made->lock, &why) < 0 && !(beside && why.domain == RL_SYS && why.code == EWOULDBLOCK)) {
@@ -88,7 +93,9 @@ static int open_store(const char *folder, bool beside, rl_store **store, rl_erro
 }
 
 int rl_store_open(const char *folder, rl_store **store, rl_error *err) { return open_store(folder, false, store, err); }
-int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err) { return open_store(folder, true, store, err); }
+int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err) {
+  return open_store(folder, true, store, err);
+}
 
 void rl_store_close(rl_store *store) {
   if (store == NULL) return;
@@ -120,17 +127,19 @@ int rl_store_end(rl_store *store, int rc, rl_error *err) {
 
 /* --- events ---------------------------------------------------------------------------------------------------- */
 
-int rl_store_event_add(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err) {
+int rl_store_event_add(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq,
+                       rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(&store->writer, err, "event_number", &row, RL_INT(":job", job_id));
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
   *seq = sqlite3_column_int64(row, 0);
-  return rl_db_run(&store->writer, err, "event_insert", RL_INT(":job", job_id), RL_INT(":seq", *seq), RL_INT(":now", rl_now_ns()),
-                   RL_TEXT(":type", type), RL_TEXT(":data", data));
+  return rl_db_run(&store->writer, err, "event_insert", RL_INT(":job", job_id), RL_INT(":seq", *seq),
+                   RL_INT(":now", rl_now_ns()), RL_TEXT(":type", type), RL_TEXT(":data", data));
 }
 
-int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err) {
+int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq,
+                          rl_error *err) {
   int64_t number = 0;
   if (rl_store_begin(store, err) < 0) return -1;
   if (rl_store_end(store, rl_store_event_add(store, job_id, type, data, &number, err), err) < 0) return -1;
@@ -142,8 +151,10 @@ int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, con
 
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err) {
   if (rl_store_begin(store, err) < 0) return -1;
-  return rl_store_end(store, rl_db_run(&store->writer, err, "token_insert", RL_TEXT(":hash", hash), RL_TEXT(":name", name),
-                                       RL_INT(":now", rl_now_ns())), err);
+  return rl_store_end(store,
+                      rl_db_run(&store->writer, err, "token_insert", RL_TEXT(":hash", hash), RL_TEXT(":name", name),
+                                RL_INT(":now", rl_now_ns())),
+                      err);
 }
 
 /* --- size ------------------------------------------------------------------------------------------------------ */

@@ -2,10 +2,13 @@
 #ifndef RL_TESTS_STORE_FIXTURE_H
 #define RL_TESTS_STORE_FIXTURE_H
 
+/* clang-format off */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
+#include <cmocka.h> /* needs those above it */
+/* clang-format on */
+#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +19,17 @@
 #include "store/internal.h"
 #include "store/store.h"
 
-#define GOOD(CALL) do { if ((CALL) < 0) fail_msg("%s: %s", #CALL, err.message); } while (0)
-#define REFUSED(CALL, DOMAIN, CODE)                                          \
-  do {                                                                       \
-    memset(&err, 0, sizeof err);                                             \
-    assert_int_equal((CALL), -1);                                            \
-    assert_int_equal(err.domain, (DOMAIN));                                  \
-    assert_int_equal(err.code, (CODE));                                      \
-    assert_true(strlen(err.message) > 10);                                   \
+#define GOOD(CALL)                                          \
+  do {                                                      \
+    if ((CALL) < 0) fail_msg("%s: %s", #CALL, err.message); \
+  } while (0)
+#define REFUSED(CALL, DOMAIN, CODE)         \
+  do {                                      \
+    memset(&err, 0, sizeof err);            \
+    assert_int_equal((CALL), -1);           \
+    assert_int_equal(err.domain, (DOMAIN)); \
+    assert_int_equal(err.code, (CODE));     \
+    assert_true(strlen(err.message) > 10);  \
   } while (0)
 
 static rl_error err;
@@ -33,13 +39,16 @@ typedef struct fixture {
   rl_store *store;
 } fixture;
 
-__attribute__((unused)) static void remove_folder(const char *folder) {
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  assert_int_equal(system(command), 0);
+static inline int remove_entry(const char *path, const struct stat *facts, int type, struct FTW *place) {
+  (void)facts, (void)type, (void)place;
+  return remove(path);
 }
 
-__attribute__((unused)) static int open_fixture(void **state) {
+static inline void remove_folder(const char *folder) {
+  assert_int_equal(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static inline int open_fixture(void **state) {
   fixture *made = calloc(1, sizeof *made);
   strcpy(made->folder, "/tmp/rooflined-store-XXXXXX");
   assert_non_null(mkdtemp(made->folder));
@@ -48,7 +57,7 @@ __attribute__((unused)) static int open_fixture(void **state) {
   return 0;
 }
 
-__attribute__((unused)) static int close_fixture(void **state) {
+static inline int close_fixture(void **state) {
   fixture *made = *state;
   rl_store_close(made->store);
   remove_folder(made->folder);
@@ -57,7 +66,7 @@ __attribute__((unused)) static int close_fixture(void **state) {
 }
 
 /* Close and open again, as a restart does. */
-__attribute__((unused)) static void reopen(fixture *made) {
+static inline void reopen(fixture *made) {
   rl_store_close(made->store);
   made->store = NULL;
   GOOD(rl_store_open(made->folder, &made->store, &err));
@@ -72,7 +81,8 @@ static inline rl_job_spec make_spec(const char *device, uint32_t passes) {
   for (int i = 0; i < 2; i++) {
     strcpy(spec.runs[i].workload, "mnist_cnn");
     strcpy(spec.runs[i].variant, variants[i]);
-    snprintf(spec.runs[i].params, sizeof spec.runs[i].params, "{\"precision\":\"%s\",\"batch_size\":64,\"seed\":1}", variants[i]);
+    snprintf(spec.runs[i].params, sizeof spec.runs[i].params, "{\"precision\":\"%s\",\"batch_size\":64,\"seed\":1}",
+             variants[i]);
   }
   return spec;
 }
@@ -106,9 +116,22 @@ typedef struct sample {
 } sample;
 
 static inline rl_epoch make_epoch(int64_t number, bool warmup, double ms) {
-  rl_epoch epoch = {.epoch = number, .warmup = warmup, .device_ms = ms, .host_ms = ms + 1, .evaluation_ms = NAN, .images = 60000, .train_loss = 0.5,
-                    .test_loss = NAN, .test_accuracy_ratio = 0.98, .loss_scale = NAN, .skipped_steps = NAN, .sm_clock_before_mhz = NAN,
-                    .sm_clock_after_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN};
+  rl_epoch epoch = {.epoch = number,
+                    .warmup = warmup,
+                    .device_ms = ms,
+                    .host_ms = ms + 1,
+                    .evaluation_ms = NAN,
+                    .images = 60000,
+                    .train_loss = 0.5,
+                    .test_loss = NAN,
+                    .test_accuracy_ratio = 0.98,
+                    .loss_scale = NAN,
+                    .skipped_steps = NAN,
+                    .sm_clock_before_mhz = NAN,
+                    .sm_clock_after_mhz = NAN,
+                    .memory_clock_mhz = NAN,
+                    .temperature_c = NAN,
+                    .power_w = NAN};
   strcpy(epoch.unavailable, "{\"power_w\":\"no NVML\"}");
   return epoch;
 }
@@ -125,8 +148,12 @@ static inline void fill_sample(sample *made, rl_pass pass, double scale) {
   memset(made, 0, sizeof *made);
   rl_records *records = &made->records;
   records->have_facts = true;
-  records->facts = (rl_run_facts){.deterministic = true, .images_per_epoch = 60000, .steps_per_epoch = 938, .parameters = 315146,
-                                  .floor_operations = 1e9, .floor_bytes = 1e8};
+  records->facts = (rl_run_facts){.deterministic = true,
+                                  .images_per_epoch = 60000,
+                                  .steps_per_epoch = 938,
+                                  .parameters = 315146,
+                                  .floor_operations = 1e9,
+                                  .floor_bytes = 1e8};
   strcpy(records->facts.engine, "blas");
   strcpy(records->facts.dataset, "mnist");
   strcpy(records->facts.device_facts, "{\"name\":\"Test CPU\",\"cores\":2}");
@@ -145,21 +172,42 @@ static inline void fill_sample(sample *made, rl_pass pass, double scale) {
     records->names = made->names, records->name_count = 2;
     made->rows[0] = (rl_activity_row){.start_ns = 0, .end_ns = 1000, .kind = RL_ACTIVITY_RANGE, .name = 1};
     for (uint32_t i = 0; i < 3; i++)
-      made->rows[1 + i] = (rl_activity_row){.start_ns = 100 + 200 * i, .end_ns = 200 + 200 * i, .kind = RL_ACTIVITY_KERNEL, .stream = 7,
-                                            .grid = {2, 3, 4}, .block = {32, 1, 1}, .registers = 40};
+      made->rows[1 + i] = (rl_activity_row){.start_ns = 100 + 200 * i,
+                                            .end_ns = 200 + 200 * i,
+                                            .kind = RL_ACTIVITY_KERNEL,
+                                            .stream = 7,
+                                            .grid = {2, 3, 4},
+                                            .block = {32, 1, 1},
+                                            .registers = 40};
     records->rows = made->rows, records->row_count = 4;
   }
   if (pass != RL_PASS_TIMING) {
-    made->kernels[0] = (rl_kernel){.ordinal = 0, .name = "conv1_forward", .launches = 3, .total_us = 0.3, .min_us = 0.1, .median_us = 0.1,
-                                   .max_us = 0.1, .share_ratio = 0.3, .registers_per_thread = 40, .static_shared_bytes = NAN,
-                                   .dynamic_shared_bytes = NAN, .grid_x = 2, .grid_y = 3, .grid_z = 4, .block_x = 32, .block_y = 1, .block_z = 1,
-                                   .theoretical_occupancy_ratio = NAN, .reason = "not known"};
+    made->kernels[0] = (rl_kernel){.ordinal = 0,
+                                   .name = "conv1_forward",
+                                   .launches = 3,
+                                   .total_us = 0.3,
+                                   .min_us = 0.1,
+                                   .median_us = 0.1,
+                                   .max_us = 0.1,
+                                   .share_ratio = 0.3,
+                                   .registers_per_thread = 40,
+                                   .static_shared_bytes = NAN,
+                                   .dynamic_shared_bytes = NAN,
+                                   .grid_x = 2,
+                                   .grid_y = 3,
+                                   .grid_z = 4,
+                                   .block_x = 32,
+                                   .block_y = 1,
+                                   .block_z = 1,
+                                   .theoretical_occupancy_ratio = NAN,
+                                   .reason = "not known"};
     made->kernels[1] = (rl_kernel){.ordinal = 1, .name = "relu", .launches = 1, .total_us = NAN, .reason = "no time"};
     records->kernels = made->kernels, records->kernel_count = 2;
   }
   if (pass == RL_PASS_COUNTERS) {
     made->metrics[0] = (rl_kernel_metric){.ordinal = 0, .metric = "dram__bytes.sum", .value = 4096};
-    made->metrics[1] = (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
+    made->metrics[1] =
+        (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
     records->metrics = made->metrics, records->metric_count = 2;
   }
 }

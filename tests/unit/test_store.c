@@ -100,7 +100,10 @@ static void damaged_file_is_refused(void **state) {
   f->store = NULL;
   snprintf(path, sizeof path, "%s/rooflined.db", f->folder);
   FILE *file = fopen(path, "w");
-  fputs("this has never been a database, not in its whole life of more than a hundred bytes, and it will not become one now either", file);
+  fputs(
+      "this has never been a database, not in its whole life of more than a hundred bytes, and it will not become one "
+      "now either",
+      file);
   fclose(file);
   REFUSED(rl_store_open(f->folder, &f->store, &err), RL_SQLITE, SQLITE_NOTADB);
   assert_non_null(strstr(err.message, "restore a backup"));
@@ -146,19 +149,26 @@ static void migrations_are_numbered_and_set_their_version(void **state) {
   const rl_embedded broken[] = {{"9999_broken", "CREATE TABLE half (a); CREATE TABEL", 35}, {0}};
   REFUSED(rl_db_migrate(&db, broken, true, &err), RL_SQLITE, SQLITE_ERROR);
   assert_non_null(strstr(err.message, "9999_broken"));
-  assert_int_not_equal(sqlite3_exec(db.handle, "SELECT * FROM half", NULL, NULL, NULL), SQLITE_OK); /* rolled back as a whole */
+  assert_int_not_equal(sqlite3_exec(db.handle, "SELECT * FROM half", NULL, NULL, NULL),
+                       SQLITE_OK); /* rolled back as a whole */
   rl_db_close(&db);
 }
 
 static void writer_is_durable(void **state) {
   fixture *f = *state;
-  static const struct { const char *sql; int value; } settings[] = {
-      {"PRAGMA synchronous", 2}, {"PRAGMA foreign_keys", 1}, {"PRAGMA auto_vacuum", 2}, {"SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1}};
+  static const struct {
+    const char *sql;
+    int value;
+  } settings[] = {{"PRAGMA synchronous", 2},
+                  {"PRAGMA foreign_keys", 1},
+                  {"PRAGMA auto_vacuum", 2},
+                  {"SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1}};
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     sqlite3_stmt *row = NULL;
     assert_int_equal(sqlite3_prepare_v2(f->store->writer.handle, settings[i].sql, -1, &row, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(row), SQLITE_ROW);
-    if (sqlite3_column_int(row, 0) != settings[i].value) fail_msg("%s: %d", settings[i].sql, sqlite3_column_int(row, 0));
+    if (sqlite3_column_int(row, 0) != settings[i].value)
+      fail_msg("%s: %d", settings[i].sql, sqlite3_column_int(row, 0));
     sqlite3_finalize(row);
   }
 }
@@ -169,7 +179,8 @@ static void job_is_on_disk_when_accepted(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", ALL);
   assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE state = 'pending'"), 6);
-  assert_int_equal(ask(f, "SELECT count(*) FROM events WHERE seq = 1 AND type = 'state' AND data ->> '$.state' = 'queued'"), 1);
+  assert_int_equal(
+      ask(f, "SELECT count(*) FROM events WHERE seq = 1 AND type = 'state' AND data ->> '$.state' = 'queued'"), 1);
   reopen(f);
   assert_int_equal(state_of(f->store, id), RL_JOB_QUEUED);
   rl_job_state untouched = RL_JOB_FAILED;
@@ -215,16 +226,20 @@ static void refused_job_leaves_nothing(void **state) {
   int64_t id = 0;
   bool existing;
   REFUSED(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err), RL_SQLITE, SQLITE_ERROR);
-  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM runs) + (SELECT count(*) FROM events)"), 0);
+  assert_int_equal(
+      ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM runs) + (SELECT count(*) FROM events)"), 0);
   submit(f->store, "cpu", TIMING); /* and the writer still works */
 }
 
 static void running_job_goes_first(void **state) {
   fixture *f = *state;
-  int64_t other = submit(f->store, "gpu0", TIMING), first = submit(f->store, "cpu", ALL), second = submit(f->store, "cpu", TIMING);
-  static const struct { rl_pass pass; const char *variant; } order[] = {
-      {RL_PASS_TIMING, "fp32"}, {RL_PASS_TIMING, "fp16"}, {RL_PASS_ACTIVITY, "fp32"}, {RL_PASS_ACTIVITY, "fp16"},
-      {RL_PASS_COUNTERS, "fp32"}, {RL_PASS_COUNTERS, "fp16"}};
+  int64_t other = submit(f->store, "gpu0", TIMING), first = submit(f->store, "cpu", ALL),
+          second = submit(f->store, "cpu", TIMING);
+  static const struct {
+    rl_pass pass;
+    const char *variant;
+  } order[] = {{RL_PASS_TIMING, "fp32"},   {RL_PASS_TIMING, "fp16"},   {RL_PASS_ACTIVITY, "fp32"},
+               {RL_PASS_ACTIVITY, "fp16"}, {RL_PASS_COUNTERS, "fp32"}, {RL_PASS_COUNTERS, "fp16"}};
   for (size_t i = 0; i < 6; i++) {
     rl_claim taken = claim(f->store, "cpu");
     sample made;
@@ -307,8 +322,10 @@ static void deaths_are_counted(void **state) {
 /* --- passes ---------------------------------------------------------------------------------------------------- */
 
 static const char everything[] =
-    "SELECT (SELECT count(*) FROM epochs) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM kernels) + (SELECT count(*) "
-    "FROM kernel_metrics) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM devices)";
+    "SELECT (SELECT count(*) FROM epochs) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM kernels) + "
+    "(SELECT count(*) "
+    "FROM kernel_metrics) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM "
+    "devices)";
 
 static void pass_is_stored_once(void **state) {
   fixture *f = *state;
@@ -335,13 +352,16 @@ static void pass_is_stored_whole_or_not(void **state) {
   bool done = true;
   fill_sample(&made, taken.pass, 1);
   made.rows[3].name = 9; /* there is no such name */
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_FOREIGNKEY);
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
+          SQLITE_CONSTRAINT_FOREIGNKEY);
   assert_true(done);
   assert_int_equal(ask(f, everything), 0);
   made.rows[3].name = 0, made.rows[3].kind = 99;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_FOREIGNKEY);
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
+          SQLITE_CONSTRAINT_FOREIGNKEY);
   made.rows[3].kind = RL_ACTIVITY_KERNEL, made.records.kernels[1].ordinal = 0; /* twice the same */
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_UNIQUE);
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
+          SQLITE_CONSTRAINT_UNIQUE);
   made.records.kernels[1].ordinal = 1;
   GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
   assert_false(done);
@@ -355,7 +375,8 @@ static void metric_needs_its_kernel(void **state) {
   bool done;
   fill_sample(&made, taken.pass, 1);
   made.metrics[1].ordinal = 5;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
+          SQLITE_CONSTRAINT_NOTNULL);
 }
 
 static void unavailable_pass_completes_the_job(void **state) {
@@ -397,7 +418,8 @@ static void too_fast_is_suspect(void **state) {
   cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
   assert_true(cJSON_IsFalse(at(rows, "0.runs.0.epochs.1.suspect")));
   assert_true(cJSON_IsTrue(at(rows, "0.runs.1.epochs.1.suspect")));
-  assert_non_null(strstr(at(rows, "0.runs.1.epochs.1.suspect_reason")->valuestring, "5 ms is faster than its floor of 10 ms"));
+  assert_non_null(
+      strstr(at(rows, "0.runs.1.epochs.1.suspect_reason")->valuestring, "5 ms is faster than its floor of 10 ms"));
   assert_true(cJSON_IsTrue(at(rows, "0.runs.1.summary.suspect")));
   cJSON_Delete(rows);
   rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
@@ -423,7 +445,8 @@ static void events_count_from_one(void **state) {
   assert_int_equal(seq, 5); /* a refused one leaves no gap */
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *text = NULL;
-  GOOD(rl_store_query(f->store, RL_QUERY_EVENTS, RL_BINDINGS(RL_INT(":job", id), RL_INT(":after", 1), RL_INT(":limit", 1)), &cursor, &err));
+  GOOD(rl_store_query(f->store, RL_QUERY_EVENTS,
+                      RL_BINDINGS(RL_INT(":job", id), RL_INT(":after", 1), RL_INT(":limit", 1)), &cursor, &err));
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
   assert_non_null(strstr(text, "\"step\":1"));
   assert_int_equal(rl_cursor_integer(cursor, 1), 2);
@@ -460,15 +483,32 @@ static void kinds_are_those_of_the_records(void **state) {
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(folder_is_made_private), cmocka_unit_test(folder_that_cannot_be_used), WITH_STORE(second_daemon_is_refused),
-      WITH_STORE(token_is_added_beside_the_daemon),
-      WITH_STORE(unwritable_folder), WITH_STORE(newer_schema_is_refused), WITH_STORE(damaged_file_is_refused), cmocka_unit_test(older_schema_is_brought_up),
-      cmocka_unit_test(migrations_are_numbered_and_set_their_version), WITH_STORE(writer_is_durable), WITH_STORE(job_is_on_disk_when_accepted),
-      WITH_STORE(same_key_is_the_same_job), WITH_STORE(queue_has_an_end), WITH_STORE(refused_job_leaves_nothing),
-      WITH_STORE(running_job_goes_first), WITH_STORE(unfinished_passes_are_done_again), WITH_STORE(jobs_end_once),
-      WITH_STORE(deaths_are_counted), WITH_STORE(pass_is_stored_once), WITH_STORE(pass_is_stored_whole_or_not),
-      WITH_STORE(metric_needs_its_kernel), WITH_STORE(unavailable_pass_completes_the_job), WITH_STORE(stale_claim_is_refused),
-      WITH_STORE(too_fast_is_suspect), WITH_STORE(events_count_from_one), WITH_STORE(tokens), WITH_STORE(kinds_are_those_of_the_records)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(folder_is_made_private),
+                                     cmocka_unit_test(folder_that_cannot_be_used),
+                                     WITH_STORE(second_daemon_is_refused),
+                                     WITH_STORE(token_is_added_beside_the_daemon),
+                                     WITH_STORE(unwritable_folder),
+                                     WITH_STORE(newer_schema_is_refused),
+                                     WITH_STORE(damaged_file_is_refused),
+                                     cmocka_unit_test(older_schema_is_brought_up),
+                                     cmocka_unit_test(migrations_are_numbered_and_set_their_version),
+                                     WITH_STORE(writer_is_durable),
+                                     WITH_STORE(job_is_on_disk_when_accepted),
+                                     WITH_STORE(same_key_is_the_same_job),
+                                     WITH_STORE(queue_has_an_end),
+                                     WITH_STORE(refused_job_leaves_nothing),
+                                     WITH_STORE(running_job_goes_first),
+                                     WITH_STORE(unfinished_passes_are_done_again),
+                                     WITH_STORE(jobs_end_once),
+                                     WITH_STORE(deaths_are_counted),
+                                     WITH_STORE(pass_is_stored_once),
+                                     WITH_STORE(pass_is_stored_whole_or_not),
+                                     WITH_STORE(metric_needs_its_kernel),
+                                     WITH_STORE(unavailable_pass_completes_the_job),
+                                     WITH_STORE(stale_claim_is_refused),
+                                     WITH_STORE(too_fast_is_suspect),
+                                     WITH_STORE(events_count_from_one),
+                                     WITH_STORE(tokens),
+                                     WITH_STORE(kinds_are_those_of_the_records)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

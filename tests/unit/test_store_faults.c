@@ -1,6 +1,7 @@
-/* store under faults. The Nth write, sync or truncation of SQLite fails (once, or from then on), or the process ends there; or the Nth
- * allocation fails; for all N over: open, submit, and claim and commit of two passes. Whatever happens, what was acknowledged is there
- * after a restart, every pass is whole or absent, the database is intact and the job can be brought to its end. */
+/* store under faults. The Nth write, sync or truncation of SQLite fails (once, or from then on), or the process ends
+ * there; or the Nth allocation fails; for all N over: open, submit, and claim and commit of two passes. Whatever
+ * happens, what was acknowledged is there after a restart, every pass is whole or absent, the database is intact and
+ * the job can be brought to its end. */
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -11,7 +12,10 @@
 
 typedef enum mode { OFF, ONCE, FROM_THEN_ON, DIE } mode;
 
-static struct { mode mode; int64_t at, seen; } disk, memory;
+static struct {
+  mode mode;
+  int64_t at, seen;
+} disk, memory;
 
 /* Is this operation the one? */
 static int strikes(int64_t at, mode how, int64_t seen) {
@@ -39,7 +43,9 @@ static int read_file(sqlite3_file *f, void *to, int size, sqlite3_int64 at) { re
 static int write_file(sqlite3_file *f, const void *from, int size, sqlite3_int64 at) {
   return disk_fails() ? SQLITE_FULL : PASS(f, xWrite, from, size, at);
 }
-static int truncate_file(sqlite3_file *f, sqlite3_int64 size) { return disk_fails() ? SQLITE_IOERR_TRUNCATE : PASS(f, xTruncate, size); }
+static int truncate_file(sqlite3_file *f, sqlite3_int64 size) {
+  return disk_fails() ? SQLITE_IOERR_TRUNCATE : PASS(f, xTruncate, size);
+}
 static int sync_file(sqlite3_file *f, int flags) { return disk_fails() ? SQLITE_IOERR_FSYNC : PASS(f, xSync, flags); }
 static int size_of_file(sqlite3_file *f, sqlite3_int64 *size) { return PASS(f, xFileSize, size); }
 static int lock_file(sqlite3_file *f, int level) { return PASS(f, xLock, level); }
@@ -48,16 +54,30 @@ static int check_lock(sqlite3_file *f, int *held) { return PASS(f, xCheckReserve
 static int control_file(sqlite3_file *f, int what, void *with) { return PASS(f, xFileControl, what, with); }
 static int sector_size(sqlite3_file *f) { return PASS(f, xSectorSize); }
 static int characteristics(sqlite3_file *f) { return PASS(f, xDeviceCharacteristics); }
-static int map_shared(sqlite3_file *f, int region, int size, int extend, void volatile **to) { return PASS(f, xShmMap, region, size, extend, to); }
+static int map_shared(sqlite3_file *f, int region, int size, int extend, void volatile **to) {
+  return PASS(f, xShmMap, region, size, extend, to);
+}
 static int lock_shared(sqlite3_file *f, int offset, int n, int flags) { return PASS(f, xShmLock, offset, n, flags); }
 static void barrier(sqlite3_file *f) { PASS(f, xShmBarrier); }
 static int unmap_shared(sqlite3_file *f, int remove) { return PASS(f, xShmUnmap, remove); }
 
-static const sqlite3_io_methods methods = {
-    .iVersion = 2, .xClose = close_file, .xRead = read_file, .xWrite = write_file, .xTruncate = truncate_file, .xSync = sync_file,
-    .xFileSize = size_of_file, .xLock = lock_file, .xUnlock = unlock_file, .xCheckReservedLock = check_lock, .xFileControl = control_file,
-    .xSectorSize = sector_size, .xDeviceCharacteristics = characteristics, .xShmMap = map_shared, .xShmLock = lock_shared,
-    .xShmBarrier = barrier, .xShmUnmap = unmap_shared};
+static const sqlite3_io_methods methods = {.iVersion = 2,
+                                           .xClose = close_file,
+                                           .xRead = read_file,
+                                           .xWrite = write_file,
+                                           .xTruncate = truncate_file,
+                                           .xSync = sync_file,
+                                           .xFileSize = size_of_file,
+                                           .xLock = lock_file,
+                                           .xUnlock = unlock_file,
+                                           .xCheckReservedLock = check_lock,
+                                           .xFileControl = control_file,
+                                           .xSectorSize = sector_size,
+                                           .xDeviceCharacteristics = characteristics,
+                                           .xShmMap = map_shared,
+                                           .xShmLock = lock_shared,
+                                           .xShmBarrier = barrier,
+                                           .xShmUnmap = unmap_shared};
 
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, int flags, int *out) {
   (void)vfs;
@@ -96,7 +116,9 @@ static void install(void) {
 
 /* --- the scenario ---------------------------------------------------------------------------------------------- */
 
-typedef struct progress { int submitted, committed; } progress; /* what was acknowledged */
+typedef struct progress {
+  int submitted, committed;
+} progress; /* what was acknowledged */
 
 static int submit_once(rl_store *store, rl_error *why) {
   rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_ACTIVITY);
@@ -145,8 +167,10 @@ static void act(const char *folder, volatile progress *seen) {
 
 /* A pass has all of its rows or none: 2 names, 4 activity rows, 2 spans, 2 kernels, 1 measurement. */
 static const char torn[] =
-    "SELECT count(*) FROM (SELECT p.state, (SELECT count(*) FROM names WHERE pass_id = p.id) + (SELECT count(*) FROM activity WHERE pass_id "
-    "= p.id) + (SELECT count(*) FROM activity_spans WHERE pass_id = p.id) + (SELECT count(*) FROM kernels WHERE pass_id = p.id) + (SELECT "
+    "SELECT count(*) FROM (SELECT p.state, (SELECT count(*) FROM names WHERE pass_id = p.id) + (SELECT count(*) FROM "
+    "activity WHERE pass_id "
+    "= p.id) + (SELECT count(*) FROM activity_spans WHERE pass_id = p.id) + (SELECT count(*) FROM kernels WHERE "
+    "pass_id = p.id) + (SELECT "
     "count(*) FROM measurements WHERE pass_id = p.id) AS n FROM passes p) WHERE n <> iif(state = 'completed', 11, 0)";
 
 static void check(const char *folder, const volatile progress *seen, int64_t at) {
@@ -154,12 +178,16 @@ static void check(const char *folder, const volatile progress *seen, int64_t at)
   int64_t requeued;
   snprintf(f.folder, sizeof f.folder, "%s", folder);
   if (rl_store_open(folder, &f.store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)at, err.message);
-  int64_t jobs = ask(&f, "SELECT count(*) FROM jobs"), done = ask(&f, "SELECT count(*) FROM passes WHERE state = 'completed'");
+  int64_t jobs = ask(&f, "SELECT count(*) FROM jobs"),
+          done = ask(&f, "SELECT count(*) FROM passes WHERE state = 'completed'");
   if (jobs < seen->submitted || jobs > 1) fail_msg("fault %d: %d jobs", (int)at, (int)jobs);
   if (done < seen->committed) fail_msg("fault %d: %d passes, %d acknowledged", (int)at, (int)done, seen->committed);
   if (ask(&f, torn) != 0) fail_msg("fault %d: a pass is torn", (int)at);
-  if (ask(&f, "SELECT count(*) FROM passes") != 2 * jobs || ask(&f, "SELECT count(*) FROM events") < jobs) fail_msg("fault %d: a job is torn", (int)at);
-  if (ask(&f, "SELECT count(*) FROM jobs WHERE (state = 'completed') <> (SELECT count(*) = 2 FROM passes WHERE state = 'completed')") != 0)
+  if (ask(&f, "SELECT count(*) FROM passes") != 2 * jobs || ask(&f, "SELECT count(*) FROM events") < jobs)
+    fail_msg("fault %d: a job is torn", (int)at);
+  if (ask(&f,
+          "SELECT count(*) FROM jobs WHERE (state = 'completed') <> (SELECT count(*) = 2 FROM passes WHERE state = "
+          "'completed')") != 0)
     fail_msg("fault %d: the job's state is wrong", (int)at);
   if (ask(&f, "SELECT integrity_check = 'ok' FROM pragma_integrity_check") != 1) fail_msg("fault %d: damaged", (int)at);
   if (ask(&f, "SELECT count(*) FROM pragma_foreign_key_check") != 0) fail_msg("fault %d: dangling rows", (int)at);
@@ -167,12 +195,14 @@ static void check(const char *folder, const volatile progress *seen, int64_t at)
   GOOD(submit_once(f.store, &err));
   for (int rc; (rc = do_one(f.store, &err)) != 0;)
     if (rc < 0) fail_msg("fault %d: going on: %s", (int)at, err.message);
-  if (ask(&f, "SELECT count(*) FROM jobs WHERE state = 'completed'") != 1) fail_msg("fault %d: not brought to its end", (int)at);
+  if (ask(&f, "SELECT count(*) FROM jobs WHERE state = 'completed'") != 1)
+    fail_msg("fault %d: not brought to its end", (int)at);
   rl_store_close(f.store);
 }
 
 static void fresh_folder(char *folder) {
-  static const char *const places[] = {"/dev/shm", "/tmp"}; /* in memory when that is possible: there are many thousand syncs */
+  static const char *const places[] = {"/dev/shm",
+                                       "/tmp"}; /* in memory when that is possible: there are many thousand syncs */
   snprintf(folder, 64, "%s/rooflined-store-XXXXXX", places[access(places[0], W_OK) != 0]);
   assert_non_null(mkdtemp(folder));
 }

@@ -26,7 +26,8 @@ static void results(void **state) {
   const cJSON *run = at(rows, "0.runs.0");
   assert_text(run, "variant", "fp32");
   assert_text(run, "engine", "blas");
-  assert_true(cJSON_IsTrue(at(run, "deterministic")) && cJSON_IsFalse(at(run, "partial")) && cJSON_IsNull(at(run, "dataset_sha256")));
+  assert_true(cJSON_IsTrue(at(run, "deterministic")) && cJSON_IsFalse(at(run, "partial")) &&
+              cJSON_IsNull(at(run, "dataset_sha256")));
   assert_number(run, "params.batch_size", 64);
   assert_text(run, "device.name", "Test CPU");
   assert_text(run, "commit", "0123456789ab");
@@ -70,7 +71,7 @@ static void median_of_an_even_count(void **state) {
   sample made;
   bool done;
   fill_sample(&made, RL_PASS_TIMING, 1);
-  made.epochs[0].warmup = false; /* 500 100 130 110 */
+  made.epochs[0].warmup = false;  /* 500 100 130 110 */
   made.epochs[1].device_ms = NAN; /* the host's 101 counts then */
   GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
   cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
@@ -129,7 +130,8 @@ static void kernels(void **state) {
   assert_text(rows, "0.name", "conv1_forward");
   assert_number(rows, "0.grid.2", 4);
   assert_text(rows, "0.reason", "not known");
-  assert_true(cJSON_IsNull(at(rows, "1.grid")) && cJSON_IsNull(at(rows, "1.total_us")) && cJSON_IsNull(at(rows, "1.launch")));
+  assert_true(cJSON_IsNull(at(rows, "1.grid")) && cJSON_IsNull(at(rows, "1.total_us")) &&
+              cJSON_IsNull(at(rows, "1.launch")));
   cJSON_Delete(rows);
   rows = READ(f->store, RL_QUERY_KERNELS, RL_INT(":job", id), RL_INT(":after", third), RL_INT(":limit", 2));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
@@ -149,11 +151,14 @@ static void timeline(void **state) {
   fixture *f = *state;
   int64_t id = finished_job(f->store), run = ask(f, "SELECT min(id) FROM runs");
   /* rows of a run: the range [0, 1000), kernels [100, 200) [300, 400) [500, 600) */
-  static const struct { int64_t from, to; int count; } windows[] = {
-      {0, 2000, 4}, {0, 100, 1}, {0, 101, 2}, {199, 300, 2}, {200, 300, 1}, {550, 560, 2}, {999, 1001, 1}, {1000, 2000, 0}, {0, 0, 0}};
+  static const struct {
+    int64_t from, to;
+    int count;
+  } windows[] = {{0, 2000, 4},  {0, 100, 1},    {0, 101, 2},     {199, 300, 2}, {200, 300, 1},
+                 {550, 560, 2}, {999, 1001, 1}, {1000, 2000, 0}, {0, 0, 0}};
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-    cJSON *rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run), RL_INT(":from", windows[i].from),
-                       RL_INT(":to", windows[i].to));
+    cJSON *rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run),
+                       RL_INT(":from", windows[i].from), RL_INT(":to", windows[i].to));
     if (cJSON_GetArraySize(rows) != windows[i].count)
       fail_msg("[%d, %d): %d rows", (int)windows[i].from, (int)windows[i].to, cJSON_GetArraySize(rows));
     cJSON_Delete(rows);
@@ -162,7 +167,8 @@ static void timeline(void **state) {
   assert_int_equal(cJSON_GetArraySize(rows), 3);
   assert_text(rows, "0.kind", "range");
   assert_text(rows, "0.name", "epoch");
-  assert_true(cJSON_IsNull(at(rows, "0.grid")) && cJSON_IsNull(at(rows, "0.stream")) && cJSON_IsNull(at(rows, "0.bytes")));
+  assert_true(cJSON_IsNull(at(rows, "0.grid")) && cJSON_IsNull(at(rows, "0.stream")) &&
+              cJSON_IsNull(at(rows, "0.bytes")));
   assert_text(rows, "1.kind", "kernel");
   assert_text(rows, "1.name", "conv1_forward");
   assert_number(rows, "1.start_ns", 100);
@@ -184,17 +190,21 @@ static void history(void **state) {
   assert_number(rows, "0.value", 110);
   assert_text(rows, "0.metric", "epoch_ms_median");
   assert_text(rows, "0.commit", "0123456789ab");
-  assert_true(cJSON_IsFalse(at(rows, "0.suspect")) && cJSON_IsTrue(at(rows, "3.suspect")) && cJSON_IsFalse(at(rows, "3.partial")));
+  assert_true(cJSON_IsFalse(at(rows, "0.suspect")) && cJSON_IsTrue(at(rows, "3.suspect")) &&
+              cJSON_IsFalse(at(rows, "3.partial")));
   char when[40];
   snprintf(when, sizeof when, "%s", at(rows, "2.at")->valuestring);
   assert_true(strcmp(at(rows, "1.at")->valuestring, when) <= 0);
   cJSON_Delete(rows);
-  static const struct { const char *metric, *workload, *device; int count; } cases[] = {
-      {"images_per_s", NULL, "gpu0", 2}, {"test_accuracy_ratio", "mnist_cnn", NULL, 4}, {"peak_memory_bytes", NULL, "cpu", 2},
-      {"launches_per_step", "other", NULL, 0}, {"launch_gap_ratio", NULL, NULL, 0}, {"nothing", NULL, NULL, 0}};
+  static const struct {
+    const char *metric, *workload, *device;
+    int count;
+  } cases[] = {{"images_per_s", NULL, "gpu0", 2},     {"test_accuracy_ratio", "mnist_cnn", NULL, 4},
+               {"peak_memory_bytes", NULL, "cpu", 2}, {"launches_per_step", "other", NULL, 0},
+               {"launch_gap_ratio", NULL, NULL, 0},   {"nothing", NULL, NULL, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", cases[i].metric), RL_TEXT(":workload", cases[i].workload),
-                RL_TEXT(":device", cases[i].device));
+    rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", cases[i].metric),
+                RL_TEXT(":workload", cases[i].workload), RL_TEXT(":device", cases[i].device));
     if (cJSON_GetArraySize(rows) != cases[i].count) fail_msg("%s: %d rows", cases[i].metric, cJSON_GetArraySize(rows));
     cJSON_Delete(rows);
   }
@@ -218,7 +228,8 @@ static void jobs(void **state) {
   assert_text(rows, "0.variants.1", "fp16");
   assert_true(cJSON_IsNull(at(rows, "0.problem")) && cJSON_IsNull(at(rows, "0.started_at")));
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_JOBS, RL_INT(":before", ids[3]), RL_TEXT(":device", "cpu"), RL_TEXT(":state", "queued"), RL_TEXT(":kind", "train"));
+  rows = READ(f->store, RL_QUERY_JOBS, RL_INT(":before", ids[3]), RL_TEXT(":device", "cpu"),
+              RL_TEXT(":state", "queued"), RL_TEXT(":kind", "train"));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_number(rows, "1.id", (double)ids[1]);
   cJSON_Delete(rows);
@@ -237,7 +248,9 @@ static void views_answer_the_shell(void **state) {
   fixture *f = *state;
   finished_job(f->store);
   assert_int_equal(ask(f, "SELECT count(*) FROM v_epochs WHERE variant = 'fp16' AND NOT warmup"), 3);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_kernels WHERE pass = 'counters' AND metrics ->> '$.\"dram__bytes.sum\"' = 4096"), 2);
+  assert_int_equal(
+      ask(f, "SELECT count(*) FROM v_kernels WHERE pass = 'counters' AND metrics ->> '$.\"dram__bytes.sum\"' = 4096"),
+      2);
   assert_int_equal(ask(f, "SELECT count(*) FROM v_measurements WHERE name = 'floor_ms'"), 2);
   assert_int_equal(ask(f, "SELECT count(*) FROM v_activity WHERE kind = 'kernel' AND duration_ns = 100"), 6);
   assert_int_equal(ask(f, "SELECT speedup_ratio FROM v_comparisons WHERE candidate_variant = 'fp16'"), 2);
@@ -252,11 +265,14 @@ static void statements_use_indices(void **state) {
     char sql[16384];
     sqlite3_stmt *plan = NULL;
     snprintf(sql, sizeof sql, "EXPLAIN QUERY PLAN %s", text->text);
-    if (sqlite3_prepare_v2(db->handle, sql, -1, &plan, NULL) != SQLITE_OK) fail_msg("%s: %s", text->name, sqlite3_errmsg(db->handle));
+    if (sqlite3_prepare_v2(db->handle, sql, -1, &plan, NULL) != SQLITE_OK)
+      fail_msg("%s: %s", text->name, sqlite3_errmsg(db->handle));
     while (sqlite3_step(plan) == SQLITE_ROW) {
       const char *step = (const char *)sqlite3_column_text(plan, 3);
-      bool bounded = strstr(step, "VIRTUAL TABLE") != NULL || strncmp(step, "SCAN (", 6) == 0 || strncmp(step, "SCAN CONSTANT", 13) == 0;
-      if (strncmp(step, "SCAN", 4) == 0 && !bounded && strcmp(text->name, "token_count") != 0) fail_msg("%s: %s", text->name, step);
+      bool bounded = strstr(step, "VIRTUAL TABLE") != NULL || strncmp(step, "SCAN (", 6) == 0 ||
+                     strncmp(step, "SCAN CONSTANT", 13) == 0;
+      if (strncmp(step, "SCAN", 4) == 0 && !bounded && strcmp(text->name, "token_count") != 0)
+        fail_msg("%s: %s", text->name, step);
     }
     sqlite3_finalize(plan);
   }
@@ -284,7 +300,8 @@ static void documented_examples_run(void **state) {
 static void wrong_parameters_are_refused(void **state) {
   fixture *f = *state;
   rl_cursor *cursor = NULL;
-  REFUSED(rl_store_query(f->store, RL_QUERY_JOB, RL_BINDINGS(RL_INT(":job", 1)), &cursor, &err), RL_SQLITE, SQLITE_MISUSE);
+  REFUSED(rl_store_query(f->store, RL_QUERY_JOB, RL_BINDINGS(RL_INT(":job", 1)), &cursor, &err), RL_SQLITE,
+          SQLITE_MISUSE);
   assert_null(cursor);
 }
 
@@ -299,6 +316,7 @@ static void cursor_keeps_its_snapshot(void **state) {
   GOOD(rl_store_event_append(f->store, id, "b", "{}", &seq, &err));
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 0);
+  assert_int_equal(rl_cursor_next(cursor, &text, &err), 0); /* and it stays the end */
   rl_cursor_close(cursor);
   rl_cursor_close(NULL);
   cJSON *rows = READ(f->store, RL_QUERY_EVENTS, RL_INT(":job", id));
@@ -316,7 +334,10 @@ static void readers_are_bounded(void **state) {
   for (int i = 0; i < 32; i++) rl_cursor_close(cursors[i]);
 }
 
-typedef struct worker { rl_store *store; int writes; } worker;
+typedef struct worker {
+  rl_store *store;
+  int writes;
+} worker;
 
 static void *write_jobs(void *context) {
   worker *w = context;
@@ -368,10 +389,20 @@ static void many_threads(void **state) {
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      WITH_STORE(results), WITH_STORE(median_of_an_even_count), WITH_STORE(comparison), WITH_STORE(without_a_baseline_there_is_no_comparison),
-      WITH_STORE(kernels), WITH_STORE(timeline), WITH_STORE(history), WITH_STORE(jobs), WITH_STORE(views_answer_the_shell),
-      WITH_STORE(statements_use_indices), WITH_STORE(documented_examples_run), WITH_STORE(wrong_parameters_are_refused), WITH_STORE(cursor_keeps_its_snapshot),
-      WITH_STORE(readers_are_bounded), WITH_STORE(many_threads)};
+  const struct CMUnitTest tests[] = {WITH_STORE(results),
+                                     WITH_STORE(median_of_an_even_count),
+                                     WITH_STORE(comparison),
+                                     WITH_STORE(without_a_baseline_there_is_no_comparison),
+                                     WITH_STORE(kernels),
+                                     WITH_STORE(timeline),
+                                     WITH_STORE(history),
+                                     WITH_STORE(jobs),
+                                     WITH_STORE(views_answer_the_shell),
+                                     WITH_STORE(statements_use_indices),
+                                     WITH_STORE(documented_examples_run),
+                                     WITH_STORE(wrong_parameters_are_refused),
+                                     WITH_STORE(cursor_keeps_its_snapshot),
+                                     WITH_STORE(readers_are_bounded),
+                                     WITH_STORE(many_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

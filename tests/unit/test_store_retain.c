@@ -11,7 +11,8 @@ static const int64_t DAY_NS = INT64_C(86400000000000);
 static int64_t big_job(rl_store *store) {
   int64_t id = submit(store, "cpu", 1u << RL_PASS_ACTIVITY), seq;
   rl_activity_row *rows = calloc(ROWS, sizeof *rows);
-  for (uint32_t i = 0; i < ROWS; i++) rows[i] = (rl_activity_row){.start_ns = i * 10, .end_ns = i * 10 + 5, .kind = RL_ACTIVITY_KERNEL};
+  for (uint32_t i = 0; i < ROWS; i++)
+    rows[i] = (rl_activity_row){.start_ns = i * 10, .end_ns = i * 10 + 5, .kind = RL_ACTIVITY_KERNEL};
   for (int run = 0; run < 2; run++) {
     rl_claim taken = claim(store, "cpu");
     sample made;
@@ -35,7 +36,8 @@ static void nothing_goes_without_limits(void **state) {
   fixture *f = *state;
   big_job(f->store);
   assert_int_equal(retain(f->store, (rl_retention){0}, 10000), 0);
-  assert_int_equal(retain(f->store, (rl_retention){.activity_days = 7, .job_days = 30, .max_bytes = INT64_C(1) << 40}, 1), 0);
+  assert_int_equal(
+      retain(f->store, (rl_retention){.activity_days = 7, .job_days = 30, .max_bytes = INT64_C(1) << 40}, 1), 0);
   assert_int_equal(ask(f, "SELECT count(*) FROM activity"), 2 * ROWS);
 }
 
@@ -44,7 +46,10 @@ static void raw_rows_go_before_jobs(void **state) {
   int64_t id = big_job(f->store), waiting = submit(f->store, "cpu", ALL);
   rl_retention retention = {.activity_days = 7, .job_days = 30};
   assert_int_equal(retain(f->store, retention, 8), 2 * ROWS + 3);
-  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity_spans)"), 0);
+  assert_int_equal(ask(f,
+                       "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM names) + (SELECT count(*) FROM "
+                       "activity_spans)"),
+                   0);
   assert_int_equal(ask(f, "SELECT count(*) FROM kernels"), 4); /* aggregates stay */
   assert_int_equal(ask(f, "SELECT count(*) FROM events"), 1);  /* of the job that waits */
   cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
@@ -64,7 +69,8 @@ static void running_jobs_stay(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
   do_pass(f->store, "cpu", 1);
-  assert_int_equal(retain(f->store, (rl_retention){.job_days = 1, .max_bytes = 1}, 1000), 4); /* only raw rows of the finished pass */
+  assert_int_equal(retain(f->store, (rl_retention){.job_days = 1, .max_bytes = 1}, 1000),
+                   4); /* only raw rows of the finished pass */
   assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
   assert_true(do_pass(f->store, "cpu", 1));
 }
@@ -101,6 +107,8 @@ static void backup_is_a_database(void **state) {
   snprintf(file, sizeof file, "%s/rooflined.db", copy.folder);
   GOOD(rl_store_backup(f->folder, file, &err)); /* while the store is open */
   REFUSED(rl_store_backup(f->folder, file, &err), RL_SYS, EEXIST);
+  strcat(file, "-wal");
+  assert_int_equal(access(file, F_OK), -1); /* one file, nothing beside it */
   assert_int_equal(ask(&copy, "SELECT count(*) FROM activity"), 2 * ROWS);
   assert_int_equal(ask(&copy, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
   GOOD(rl_store_open(copy.folder, &copy.store, &err));
@@ -123,8 +131,8 @@ static void backup_needs_a_place(void **state) {
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      WITH_STORE(nothing_goes_without_limits), WITH_STORE(raw_rows_go_before_jobs), WITH_STORE(running_jobs_stay), WITH_STORE(size_is_bounded),
-      WITH_STORE(backup_is_a_database), WITH_STORE(backup_needs_a_place)};
+  const struct CMUnitTest tests[] = {WITH_STORE(nothing_goes_without_limits), WITH_STORE(raw_rows_go_before_jobs),
+                                     WITH_STORE(running_jobs_stay),           WITH_STORE(size_is_bounded),
+                                     WITH_STORE(backup_is_a_database),        WITH_STORE(backup_needs_a_place)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
