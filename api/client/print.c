@@ -167,7 +167,7 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
     fprintf(out, "%s%s · engine %s · batch %.0f · %.0f measured epochs · commit %s\n", dataset,
             cJSON_IsTrue(rl_json_at(first, "partial")) ? " (part of it)" : "", rl_json_text(first, "engine"),
             rl_json_number(first, "params.batch_size"), rl_json_number(first, "summary.epochs"), rl_json_text(first, "commit"));
-  if (cJSON_GetArraySize(runs) == 0) return;
+  if (dataset[0] == '\0') return; /* nothing has run yet */
   fputc('\n', out);
   print_header(out, runs, comparison);
   for (int i = 0; i < ROWS; i++) print_row(out, &rows[i], runs, comparison);

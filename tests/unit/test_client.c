@@ -102,7 +102,7 @@ static void test_results_fit_eighty_columns(void **state) {
   (void)state;
   cJSON *job = cJSON_Parse("{\"id\":1,\"state\":\"completed\",\"device\":\"cpu\"}");
   cJSON *results = cJSON_Parse(
-      "{\"runs\":[{\"run\":1,\"variant\":\"fp32\",\"summary\":{\"epoch_ms_median\":5000,\"images_per_s\":12000}},"
+      "{\"runs\":[{\"run\":1,\"variant\":\"fp32\",\"dataset\":\"mnist\",\"summary\":{\"epoch_ms_median\":5000,\"images_per_s\":12000}},"
       "{\"run\":2,\"variant\":\"tf32\",\"summary\":{}},"
       "{\"run\":3,\"variant\":\"fp16\",\"summary\":{\"epoch_ms_median\":2500,\"unavailable\":{\"peak_memory_bytes\":\"why\"}}}]}");
   cJSON *comparison = cJSON_Parse(
