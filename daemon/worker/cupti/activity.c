@@ -298,7 +298,9 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   for (const CUpti_ActivityKind *kind = kinds; *kind != CUPTI_ACTIVITY_KIND_INVALID; kind++)
     if (rl_cupti_check(cuptiActivityEnable(*kind), "cuptiActivityEnable", err) != 0) {
       disable(kinds);
+      pthread_mutex_lock(&trace->lock);
       trace->running = false;
+      pthread_mutex_unlock(&trace->lock);
       return -1;
     }
   return 0;

@@ -1,8 +1,10 @@
-/* One step of an instance: `run` launches it between cudaProfilerStart and -Stop, for another profiler to look at; `count`
- * looks at it with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV. */
+/* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `count` looks at
+ * a step with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV; `trace` runs an iteration as a worker
+ * does, records it with our module and fails unless every launch is in the records. */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,9 +70,48 @@ static int count(int argc, char **argv) {
   return 0;
 }
 
+static double measured(const rl_records *records, const char *name) {
+  for (size_t i = 0; i < records->measurement_count; i++)
+    if (strcmp(records->measurements[i].name, name) == 0) return records->measurements[i].value;
+  return NAN;
+}
+
+static int trace(int argc, char **argv) {
+  rl_error err = {0};
+  rl_records records = {0};
+  rl_elapsed plain, traced;
+  rl_plan *plan = NULL;
+  rl_profiler *profiler = load_profiler(&err);
+  rl_instance *instance = open_subject(argc, argv);
+  rl_device *device = instance->device;
+  must(profiler == NULL ? -1 : 0, "profiler", &err);
+  must(device->ops->plan(device, &instance->iteration, &plan, &err), "plan", &err);
+  for (int i = 0; i < 3; i++) must(device->ops->run(device, plan, NULL, &plain, &err), "run", &err);
+  must(profiler->ops->trace_start(profiler, &err), "trace", &err);
+  must(device->ops->run(device, plan, NULL, &traced, &err), "run", &err);
+  must(profiler->ops->trace_stop(profiler, &records, &err), "trace", &err);
+  uint64_t kinds[RL_ACTIVITY_KINDS] = {0};
+  for (size_t i = 0; i < records.row_count; i++) kinds[records.rows[i].kind]++;
+  uint64_t work = kinds[RL_ACTIVITY_KERNEL] + kinds[RL_ACTIVITY_MEMCPY] + kinds[RL_ACTIVITY_MEMSET];
+  printf("launches %llu, recorded %llu (%llu kernels), all records %.0f, dropped %.0f, without times %.0f; %.3f ms, traced %.3f ms\n",
+         (unsigned long long)traced.launches, (unsigned long long)work, (unsigned long long)kinds[RL_ACTIVITY_KERNEL],
+         measured(&records, "activity_records"), measured(&records, "activity_dropped_records"),
+         measured(&records, "activity_zero_time_records"), plain.device_ms, traced.device_ms);
+  for (int kind = 0; kind < RL_ACTIVITY_KINDS; kind++)
+    printf("%s %llu\n", rl_activity_kind_names[kind], (unsigned long long)kinds[kind]);
+  bool complete = work == traced.launches && measured(&records, "activity_dropped_records") == 0 &&
+                  measured(&records, "activity_zero_time_records") == 0;
+  rl_records_clear(&records);
+  device->ops->plan_free(device, plan);
+  profiler->ops->close(profiler);
+  instance->ops->close(instance);
+  return complete ? 0 : 1;
+}
+
 int main(int argc, char **argv) {
   if (argc >= 2 && strcmp(argv[1], "run") == 0) return run(argc - 2, argv + 2);
   if (argc >= 2 && strcmp(argv[1], "count") == 0) return count(argc - 2, argv + 2);
-  fprintf(stderr, "usage: %s run|count SUBJECT...\n", argv[0]);
+  if (argc >= 2 && strcmp(argv[1], "trace") == 0) return trace(argc - 2, argv + 2);
+  fprintf(stderr, "usage: %s run|count|trace SUBJECT...\n", argv[0]);
   return 2;
 }
