@@ -1,7 +1,26 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
-rl_library(rl_workloads SOURCES registry.c workload.c engine.c train/model.c LIBS rl_base m)
+rl_library(rl_workloads SOURCES registry.c workload.c train/model.c LIBS rl_base m)
 rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c
   LIBS rl_base PkgConfig::zlib PkgConfig::libsodium Threads::Threads m)
 
 rl_fuzz_target(idx SOURCES ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_idx.c LIBS rl_data PkgConfig::zlib)
 rl_library(rl_oracle SOURCES train/oracle.c LIBS rl_workloads m)
+
+# The loops that are not products, once for each instruction set; simd_pick.c chooses at run time.
+function(rl_simd variant)
+  add_library(rl_simd_${variant} OBJECT train/simd.c)
+  target_link_libraries(rl_simd_${variant} PRIVATE rl_flags rl_workloads)
+  target_compile_definitions(rl_simd_${variant} PRIVATE RL_SIMD=rl_simd_${variant})
+  target_compile_options(rl_simd_${variant} PRIVATE -O3 -Wno-psabi -fno-math-errno -fno-trapping-math -ffp-contract=fast ${ARGN})
+endfunction()
+set(rl_simd_variants baseline)
+rl_simd(baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND rl_simd_variants avx2 avx512)
+  rl_simd(avx2 -mavx2 -mfma -mf16c)
+  rl_simd(avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512)
+endif()
+list(TRANSFORM rl_simd_variants REPLACE "(.+)" "$<TARGET_OBJECTS:rl_simd_\\1>" OUTPUT_VARIABLE rl_simd_objects)
+rl_library(rl_engines_cpu
+  SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/blas.c train/simd_pick.c ${rl_simd_objects}
+  LIBS rl_workloads rl_oracle rl_data rl_base PkgConfig::openblas m)

@@ -1,0 +1,337 @@
+#include "train/cpu.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/half.h"
+#include "train/oracle.h"
+#include "train/setup.h"
+
+int rl_cpu_allocate(rl_cpu_train *train, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
+  rl_device *device = train->instance.base.device;
+  if (train->block_count == RL_CPU_BLOCKS) return rl_fail(err, RL_SYS, 0, "an engine asks for too many blocks of memory");
+  if (device->ops->allocate(device, purpose, bytes, memory, err) != 0) return -1;
+  train->blocks[train->block_count++] = *memory;
+  return device->ops->clear(device, *memory, bytes, err);
+}
+
+/* ---- the launches that all engines share ------------------------------------------------------------------------- */
+
+static void begin_epoch(rl_cpu_train *train, uint32_t n) {
+  (void)n;
+  if (train->state.step != 0) train->state.epoch++;
+  train->state.step = 0;
+}
+
+static void begin_evaluation(rl_cpu_train *train, uint32_t n) {
+  (void)n;
+  train->state.test_position = train->state.test_correct = 0;
+  train->state.test_loss = 0;
+}
+
+static void normalise(const rl_cpu_train *train, const uint8_t *image, float *x) {
+  for (int i = 0; i < RL_PIXELS; i++) {
+    float value = ((float)image[i] / 255.0f - 0.1307f) / 0.3081f;
+    x[i] = train->half ? rl_half_to_float(rl_half_from_float(value)) : value;
+  }
+}
+
+static void gather(rl_cpu_train *train, uint32_t n) {
+  const rl_train_params *params = &train->instance.params;
+  uint64_t key = rl_shuffle_key((uint64_t)params->seed, train->state.epoch);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t position = train->state.step * (uint32_t)params->batch_size + i;
+    uint32_t from = rl_permute(position, train->instance.images, key);
+    normalise(train, train->train_images + (size_t)from * RL_PIXELS, train->x + (size_t)i * RL_PIXELS);
+    train->labels[i] = train->train_labels[from];
+  }
+}
+
+static void gather_test(rl_cpu_train *train, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t from = train->state.test_position + i;
+    normalise(train, train->test_images + (size_t)from * RL_PIXELS, train->x + (size_t)i * RL_PIXELS);
+    train->labels[i] = train->test_labels[from];
+  }
+  train->state.test_position += n;
+}
+
+/* The loss is FP32 in every precision; here each image's in double. Summed over the batch in its order. */
+static double batch_loss(rl_cpu_train *train, uint32_t n, double scale, uint32_t *correct) {
+  double sum = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    double logits[RL_CLASSES], gradient[RL_CLASSES];
+    for (int c = 0; c < RL_CLASSES; c++) logits[c] = train->logits[i * RL_CLASSES + c];
+    sum += rl_oracle_loss(1, logits, &train->labels[i], scale / n, gradient, correct);
+    for (int c = 0; c < RL_CLASSES; c++) {
+      float value = (float)gradient[c];
+      train->dlogits[i * RL_CLASSES + c] = train->half ? rl_half_to_float(rl_half_from_float(value)) : value;
+    }
+  }
+  return sum;
+}
+
+static void loss(rl_cpu_train *train, uint32_t n) {
+  train->state.gradient_scale = train->half ? train->state.scale.scale : 1;
+  train->step_losses[train->state.step] = (float)(batch_loss(train, n, train->state.gradient_scale, NULL) / n);
+}
+
+static void loss_test(rl_cpu_train *train, uint32_t n) {
+  train->state.test_loss += batch_loss(train, n, 1, &train->state.test_correct);
+}
+
+static void adam(rl_cpu_train *train, uint32_t n) {
+  (void)n;
+  bool apply = true;
+  if (train->half) {
+    apply = train->math->finite(train);
+    rl_loss_scale_update(&train->state.scale, apply);
+  }
+  if (apply)
+    train->math->adam(train, ++train->state.applied, train->instance.params.learning_rate, train->state.gradient_scale);
+  train->state.step++;
+}
+
+static const rl_cpu_layer begin_epoch_layer = {"begin_epoch", begin_epoch}, gather_layer = {"gather", gather},
+                          loss_layer = {"loss", loss}, adam_layer = {"adam", adam},
+                          begin_evaluation_layer = {"begin_evaluation", begin_evaluation},
+                          gather_test_layer = {"gather_test", gather_test}, loss_test_layer = {"loss_test", loss_test};
+
+/* ---- the epoch as a program ---------------------------------------------------------------------------------------- */
+
+static int enqueue(void *argument, rl_stream stream, rl_error *err) {
+  (void)stream;
+  (void)err;
+  const rl_cpu_batch *batch = argument;
+  batch->layer->work(batch->train, batch->n);
+  return 0;
+}
+
+typedef struct writer { /* appends launches and sequences */
+  rl_cpu_train *train;
+  size_t launches, sequences, first;
+} writer;
+
+static void add(writer *to, const char *range, const rl_cpu_layer *layer, uint32_t n) {
+  rl_cpu_batch *batch = &to->train->batches[to->launches];
+  *batch = (rl_cpu_batch){to->train, layer, n};
+  to->train->launches[to->launches++] = (rl_launch){layer->name, range, enqueue, batch};
+}
+
+static void end_sequence(writer *to, const char *name, uint64_t repeat) {
+  to->train->sequences[to->sequences++] = (rl_sequence){
+      name, &to->train->launches[to->first], to->launches - to->first, repeat};
+  to->first = to->launches;
+}
+
+static void add_step(writer *to, const char *name, uint32_t n, uint64_t repeat) {
+  if (n == 0 || repeat == 0) return;
+  add(to, "data", &gather_layer, n);
+  for (const rl_cpu_layer *layer = to->train->math->forward; layer->name != NULL; layer++) add(to, "forward", layer, n);
+  add(to, "forward", &loss_layer, n);
+  for (const rl_cpu_layer *layer = to->train->math->backward; layer->name != NULL; layer++) add(to, "backward", layer, n);
+  add(to, "optimizer", &adam_layer, n);
+  end_sequence(to, name, repeat);
+}
+
+static void add_evaluation(writer *to, const char *name, uint32_t n, uint64_t repeat) {
+  if (n == 0 || repeat == 0) return;
+  add(to, "data", &gather_test_layer, n);
+  for (const rl_cpu_layer *layer = to->train->math->forward; layer->name != NULL; layer++) add(to, "forward", layer, n);
+  add(to, "forward", &loss_test_layer, n);
+  end_sequence(to, name, repeat);
+}
+
+static void write_programs(rl_cpu_train *train) {
+  const rl_train_instance *instance = &train->instance;
+  uint32_t batch = (uint32_t)instance->params.batch_size;
+  writer to = {.train = train};
+  add(&to, "data", &begin_epoch_layer, 0);
+  end_sequence(&to, "begin", 1);
+  add_step(&to, "step", batch, instance->images / batch);
+  add_step(&to, "tail", instance->tail, 1);
+  train->instance.base.iteration = (rl_program){"epoch", train->sequences, to.sequences};
+  train->instance.base.step_sequence = 1;
+  size_t first = to.sequences;
+  add(&to, "data", &begin_evaluation_layer, 0);
+  end_sequence(&to, "begin", 1);
+  add_evaluation(&to, "evaluate", batch, instance->test_images / batch);
+  add_evaluation(&to, "evaluate_tail", instance->test_images % batch, 1);
+  train->instance.base.evaluation = (rl_program){"evaluation", train->sequences + first, to.sequences - first};
+}
+
+/* ---- the instance -------------------------------------------------------------------------------------------------- */
+
+static uint32_t place(const rl_cpu_train *train, uint32_t parameter) {
+  return train->math->place != NULL ? train->math->place(parameter) : parameter;
+}
+
+static int set_parameters(rl_train_instance *instance, const float *weights, rl_error *err) {
+  (void)err;
+  rl_cpu_train *train = (rl_cpu_train *)instance;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->weights[place(train, i)] = weights[i];
+  if (train->math->weights_changed != NULL) train->math->weights_changed(train);
+  return 0;
+}
+
+static int get_parameters(rl_train_instance *instance, float *weights, rl_error *err) {
+  (void)err;
+  const rl_cpu_train *train = (const rl_cpu_train *)instance;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) weights[i] = train->weights[place(train, i)];
+  return 0;
+}
+
+static int get_gradients(rl_train_instance *instance, float *gradients, rl_error *err) {
+  (void)err;
+  const rl_cpu_train *train = (const rl_cpu_train *)instance;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++)
+    gradients[i] = train->gradients[place(train, i)] / train->state.gradient_scale;
+  return 0;
+}
+
+static int get_losses(rl_train_instance *instance, float *losses, rl_error *err) {
+  (void)err;
+  memcpy(losses, ((const rl_cpu_train *)instance)->step_losses, instance->steps * sizeof *losses);
+  return 0;
+}
+
+static int reset(rl_instance *instance, rl_error *err) {
+  rl_cpu_train *train = (rl_cpu_train *)instance;
+  float *initial = malloc(sizeof *initial * RL_PARAMETERS);
+  if (initial == NULL) return rl_fail_errno(err, "initial weights");
+  rl_model_initialise((uint64_t)train->instance.params.seed, initial);
+  memset(train->m, 0, sizeof *train->m * RL_PARAMETERS);
+  memset(train->v, 0, sizeof *train->v * RL_PARAMETERS);
+  train->state = (rl_cpu_state){.scale = {.scale = RL_LOSS_SCALE_START}, .gradient_scale = 1, .test_loss = NAN};
+  int rc = set_parameters(&train->instance, initial, err);
+  free(initial);
+  return rc;
+}
+
+static int report(rl_instance *instance, rl_report *out, rl_error *err) {
+  (void)err;
+  const rl_cpu_train *train = (const rl_cpu_train *)instance;
+  const rl_cpu_state *state = &train->state;
+  double sum = 0;
+  for (uint32_t i = 0; i < state->step; i++) sum += train->step_losses[i];
+  *out = (rl_report){.samples = train->instance.images,
+                        .train_loss = state->step > 0 ? sum / state->step : NAN,
+                        .test_loss = state->test_position > 0 ? state->test_loss / state->test_position : NAN,
+                        .test_accuracy_ratio =
+                            state->test_position > 0 ? (double)state->test_correct / state->test_position : NAN,
+                        .loss_scale = train->half ? state->scale.scale : NAN,
+                        .skipped_steps = train->half ? state->scale.skipped : NAN};
+  return 0;
+}
+
+static int save(rl_instance *instance, rl_error *err) {
+  rl_cpu_train *train = (rl_cpu_train *)instance;
+  if (train->saved_numbers == NULL) train->saved_numbers = malloc(3 * sizeof(float) * RL_PARAMETERS);
+  if (train->saved_numbers == NULL) return rl_fail_errno(err, "memory for a saved state");
+  const float *const arrays[3] = {train->weights, train->m, train->v};
+  for (int i = 0; i < 3; i++) memcpy(train->saved_numbers + i * RL_PARAMETERS, arrays[i], sizeof(float) * RL_PARAMETERS);
+  train->saved = train->state;
+  return 0;
+}
+
+static int restore(rl_instance *instance, rl_error *err) {
+  rl_cpu_train *train = (rl_cpu_train *)instance;
+  if (train->saved_numbers == NULL) return rl_fail(err, RL_SYS, 0, "no state was saved");
+  float *const arrays[3] = {train->weights, train->m, train->v};
+  for (int i = 0; i < 3; i++) memcpy(arrays[i], train->saved_numbers + i * RL_PARAMETERS, sizeof(float) * RL_PARAMETERS);
+  train->state = train->saved;
+  if (train->math->weights_changed != NULL) train->math->weights_changed(train);
+  return 0;
+}
+
+static void close_train(rl_instance *instance) {
+  rl_cpu_train *train = (rl_cpu_train *)instance;
+  rl_device *device = instance->device;
+  while (train->block_count > 0) device->ops->release(device, train->blocks[--train->block_count]);
+  rl_threads_close(train->threads);
+  free(train->saved_numbers);
+  free(train);
+}
+
+static const rl_instance_ops operations = {reset, report, save, restore, close_train};
+
+int rl_cpu_supports(const void *params, rl_error *err) {
+  const rl_train_params *train = params;
+  if (train->precision == RL_TF32)
+    return rl_fail_at(err, "/precision", "tf32 needs a GPU's tensor cores; on the CPU use fp32 or fp16");
+  if (train->batch_size < 1 || train->batch_size > 8192)
+    return rl_fail_at(err, "/batch_size", "batch_size must be between 1 and 8192");
+  return 0;
+}
+
+static int take_data(rl_cpu_train *train, rl_dataset *data, rl_error *err) {
+  rl_train_instance *instance = &train->instance;
+  const struct {
+    uint8_t **to;
+    const uint8_t *from;
+    size_t bytes;
+  } copies[] = {{&train->train_images, data->train_images, (size_t)instance->images * RL_PIXELS},
+                {&train->train_labels, data->train_labels, instance->images},
+                {&train->test_images, data->test_images, (size_t)instance->test_images * RL_PIXELS},
+                {&train->test_labels, data->test_labels, instance->test_images}};
+  rl_device *device = instance->base.device;
+  for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+    if (rl_cpu_allocate(train, RL_MEMORY_DATASET, copies[i].bytes, (void **)copies[i].to, err) != 0 ||
+        device->ops->upload(device, *copies[i].to, copies[i].from, copies[i].bytes, err) != 0)
+      return -1;
+  return 0;
+}
+
+static int allocate_shared(rl_cpu_train *train, rl_error *err) {
+  size_t batch = (size_t)train->instance.params.batch_size;
+  const struct {
+    void *to;
+    rl_purpose purpose;
+    size_t bytes;
+  } blocks[] = {{&train->weights, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
+                {&train->m, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
+                {&train->v, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
+                {&train->gradients, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
+                {&train->x, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_PIXELS},
+                {&train->logits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
+                {&train->dlogits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
+                {&train->labels, RL_MEMORY_ACTIVATIONS, batch},
+                {&train->step_losses, RL_MEMORY_WORKSPACE, sizeof(float) * train->instance.steps}};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+    if (rl_cpu_allocate(train, blocks[i].purpose, blocks[i].bytes, blocks[i].to, err) != 0) return -1;
+  return 0;
+}
+
+static int fill(rl_cpu_train *train, rl_error *err) {
+  rl_dataset data = {0};
+  rl_train_params params = train->instance.params;
+  if (rl_train_setup(&train->instance, &params, &data, err) != 0) return -1;
+  int rc = take_data(train, &data, err);
+  rl_dataset_free(&data);
+  if (rc != 0 || allocate_shared(train, err) != 0) return -1;
+  train->threads = rl_threads_open(train->math->threaded ? train->instance.base.device->threads : 1, err);
+  if (train->threads == NULL || train->math->prepare(train, err) != 0) return -1;
+  write_programs(train);
+  return reset(&train->instance.base, err);
+}
+
+int rl_cpu_open(const rl_cpu_math *math, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
+  if (rl_cpu_supports(params, err) != 0) return -1;
+  rl_cpu_train *train = calloc(1, math->size);
+  if (train == NULL) return rl_fail_errno(err, "an engine's instance");
+  train->math = math;
+  train->instance = (rl_train_instance){.base = {.ops = &operations, .device = device, .deterministic = true},
+                                        .params = *(const rl_train_params *)params,
+                                        .losses = get_losses,
+                                        .parameters = get_parameters,
+                                        .gradients = get_gradients,
+                                        .set_parameters = set_parameters};
+  train->half = train->instance.params.precision == RL_FP16;
+  if (fill(train, err) != 0) {
+    close_train(&train->instance.base);
+    return -1;
+  }
+  *instance = &train->instance.base;
+  return 0;
+}
