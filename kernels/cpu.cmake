@@ -24,3 +24,15 @@ list(TRANSFORM rl_simd_variants REPLACE "(.+)" "$<TARGET_OBJECTS:rl_simd_\\1>" O
 rl_library(rl_engines_cpu
   SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/blas.c train/simd_pick.c ${rl_simd_objects}
   LIBS rl_workloads rl_oracle rl_data rl_base PkgConfig::openblas m)
+
+set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
+rl_unit_test(model SOURCES ${rl_tests}/test_model.c LIBS rl_workloads m)
+rl_unit_test(numerics SOURCES ${rl_tests}/test_numerics.c LIBS rl_engines_cpu rl_oracle m)
+rl_unit_test(engines_cpu SOURCES ${rl_tests}/test_engines_cpu.c LIBS rl_engines_cpu m)
+rl_unit_test(data SOURCES ${rl_tests}/test_data.c LIBS rl_data PkgConfig::zlib)
+rl_unit_test(learning SOURCES ${rl_tests}/test_learning.c LIBS rl_engines_cpu m LABELS slow)
+add_test(NAME learning_mnist COMMAND test_learning mnist)
+set_tests_properties(learning_mnist PROPERTIES LABELS slow SKIP_RETURN_CODE 77 TIMEOUT 300)
+foreach(test IN ITEMS data learning)
+  target_compile_definitions(test_${test} PRIVATE RL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+endforeach()

@@ -325,6 +325,29 @@ static void adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
   rl_threads_run(train->threads, SLOTS, adam_part, &shared);
 }
 
+static void peek(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out) {
+  blas *b = (blas *)train;
+  const struct {
+    values stored;
+    const uint8_t *choice;
+    uint32_t pixels, channels;
+  } views[] = {[RL_VALUE_P1] = {b->p1, NULL, RL_P1 * RL_P1, RL_C1},
+               [RL_VALUE_CHOICE1] = {{NULL}, b->choice1, RL_P1 * RL_P1, RL_C1},
+               [RL_VALUE_P2] = {b->p2, NULL, RL_P2 * RL_P2, RL_C2},
+               [RL_VALUE_CHOICE2] = {{NULL}, b->choice2, RL_P2 * RL_P2, RL_C2},
+               [RL_VALUE_F1] = {b->f1, NULL, 1, RL_FC1},
+               [RL_VALUE_DF1] = {b->df1, NULL, 1, RL_FC1},
+               [RL_VALUE_DP2] = {b->dp2, NULL, RL_P2 * RL_P2, RL_C2},
+               [RL_VALUE_DP1] = {b->dp1, NULL, RL_P1 * RL_P1, RL_C1}};
+  uint32_t pixels = views[value].pixels, channels = views[value].channels;
+  for (size_t i = 0; i < (size_t)n * pixels * channels; i++) {
+    size_t image = i / (pixels * channels), pixel = i / channels % pixels, channel = i % channels;
+    float spare;
+    out[(image * channels + channel) * pixels + pixel] =
+        views[value].choice != NULL ? views[value].choice[i] : *unpack(b, views[value].stored, i, 1, &spare);
+  }
+}
+
 static int prepare(rl_cpu_train *train, rl_error *err) {
   blas *b = (blas *)train;
   size_t n = (size_t)train->instance.params.batch_size, each = train->half ? sizeof(uint16_t) : sizeof(float);
@@ -369,7 +392,8 @@ static const rl_cpu_math math = {.threaded = true,
                                  .prepare = prepare,
                                  .weights_changed = weights_changed,
                                  .finite = gradients_finite,
-                                 .adam = adam};
+                                 .adam = adam,
+                                 .peek = peek};
 
 static int open_blas(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_cpu_open(&math, device, params, instance, err);

@@ -14,6 +14,11 @@ typedef struct rl_cpu_layer { /* a launch of a step */
   void (*work)(rl_cpu_train *train, uint32_t n); /* n: images in the batch */
 } rl_cpu_layer;
 
+/* What a step leaves between layers, for tests: as numbers in PyTorch's layouts. Gradients are still scaled. */
+typedef enum rl_cpu_value {
+  RL_VALUE_P1, RL_VALUE_CHOICE1, RL_VALUE_P2, RL_VALUE_CHOICE2, RL_VALUE_F1, RL_VALUE_DF1, RL_VALUE_DP2, RL_VALUE_DP1
+} rl_cpu_value;
+
 typedef struct rl_cpu_math {
   bool threaded;
   size_t size;                                   /* of the engine's struct, which starts with rl_cpu_train */
@@ -22,6 +27,7 @@ typedef struct rl_cpu_math {
   int (*prepare)(rl_cpu_train *train, rl_error *err); /* allocate with rl_cpu_allocate */
   void (*weights_changed)(rl_cpu_train *train);  /* from outside; NULL: nothing to do */
   bool (*finite)(rl_cpu_train *train);           /* no gradient is inf or NaN */
+  void (*peek)(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out); /* NULL: not to be had */
   /* Step number `step` (from 1) on the gradients divided by scale. */
   void (*adam)(rl_cpu_train *train, uint64_t step, double rate, float scale);
 } rl_cpu_math;

@@ -1,0 +1,95 @@
+/* What the tests of engines share: opening one, running it, comparing arrays. */
+#ifndef RL_TESTS_ENGINES_H
+#define RL_TESTS_ENGINES_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/dataset.h"
+#include "train/model.h"
+
+static inline void must(int rc, const rl_error *err) {
+  if (rc != 0) fail_msg("%s: %s", rl_domain_name(err->domain), err->message);
+}
+
+static inline void put_idx(const char *folder, const char *name, uint32_t count, const uint8_t *items, int dimensions) {
+  char path[256];
+  const uint8_t header[16] = {0, 0, 8, (uint8_t)dimensions, 0, 0, (uint8_t)(count >> 8), (uint8_t)count, 0, 0, 0, 28, 0, 0, 0, 28};
+  snprintf(path, sizeof path, "%s/%s-idx%d-ubyte", folder, name, dimensions);
+  FILE *file = fopen(path, "wb");
+  size_t head = dimensions == 3 ? 16 : 8, size = (size_t)count * (dimensions == 3 ? RL_PIXELS : 1);
+  assert_true(file != NULL && fwrite(header, 1, head, file) == head && fwrite(items, 1, size, file) == size);
+  assert_int_equal(fclose(file), 0);
+}
+
+/* A data set of `train` and `test` synthetic digits as files in a new folder, which ROOFLINED_MNIST_DIR then names: opening an engine on them
+ * is quick. */
+static inline void use_few_digits(char folder[64], uint32_t train, uint32_t test) {
+  rl_dataset data;
+  rl_error err = {0};
+  must(rl_synthetic_render(1, train, test, &data, &err), &err);
+  strcpy(folder, "/tmp/rl_digits_XXXXXX");
+  assert_non_null(mkdtemp(folder));
+  put_idx(folder, "train-images", train, data.train_images, 3);
+  put_idx(folder, "train-labels", train, data.train_labels, 1);
+  put_idx(folder, "t10k-images", test, data.test_images, 3);
+  put_idx(folder, "t10k-labels", test, data.test_labels, 1);
+  rl_dataset_free(&data);
+  setenv("ROOFLINED_MNIST_DIR", folder, 1);
+}
+
+static inline void remove_digits(const char *folder) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  if (system(command) != 0) print_message("could not remove %s\n", folder);
+}
+
+static inline rl_train_params small_params(int precision, int64_t batch, int64_t images) {
+  rl_train_params params;
+  rl_mnist_cnn.defaults(&params);
+  strcpy(params.dataset, "files");
+  params.precision = precision;
+  params.batch_size = batch;
+  params.max_images = images;
+  return params;
+}
+
+static inline rl_train_instance *open_train(const char *engine, rl_device *device, const rl_train_params *params) {
+  rl_error err = {0};
+  rl_instance *instance = NULL;
+  const rl_engine *found = rl_engine_find("mnist_cnn", engine, params, &err);
+  must(found == NULL ? -1 : 0, &err);
+  must(found->open(device, params, &instance, &err), &err);
+  return (rl_train_instance *)instance;
+}
+
+static inline void close_train(rl_train_instance *train) { train->base.ops->close(&train->base); }
+
+static inline void run_program(rl_train_instance *train, const rl_program *program) {
+  rl_error err = {0};
+  rl_elapsed elapsed;
+  must(train->base.device->ops->run_eager(train->base.device, program, NULL, &elapsed, &err), &err);
+}
+
+static inline void run_epoch(rl_train_instance *train) { run_program(train, &train->base.iteration); }
+
+static inline rl_report report_of(rl_train_instance *train) {
+  rl_error err = {0};
+  rl_report report;
+  must(train->base.ops->report(&train->base, &report, &err), &err);
+  return report;
+}
+
+/* ‖a - b‖ / ‖b‖ */
+static inline double distance(size_t count, const float *a, const float *b) {
+  double apart = 0, size = 0;
+  for (size_t i = 0; i < count; i++) {
+    apart += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+    size += (double)b[i] * b[i];
+  }
+  return size > 0 ? sqrt(apart / size) : sqrt(apart);
+}
+
+#endif

@@ -1,0 +1,197 @@
+/* The CPU engines as instances: sizes, determinism, saved states, loss scaling, refusals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "engines.h"
+
+enum { DIGITS = 700, TESTS = 150 };
+
+static rl_device *device;
+static float weights[RL_PARAMETERS], others[RL_PARAMETERS];
+
+static void get_losses(rl_train_instance *instance, float *losses) {
+  rl_error err = {0};
+  must(instance->losses(instance, losses, &err), &err);
+}
+
+static void get_weights(rl_train_instance *instance, float *to) {
+  rl_error err = {0};
+  must(instance->parameters(instance, to, &err), &err);
+}
+
+static void sizes_of_batches_and_tails(void **state) {
+  (void)state;
+  static const struct { uint32_t batch, images, steps, tail; } cases[] = {
+      {1, 3, 3, 0}, {64, 128, 2, 0}, {64, 150, 3, 22}, {33, 34, 2, 1}, {512, 100, 1, 100}, {8192, 0, 1, DIGITS}, {700, 0, 1, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_train_params params = small_params(RL_FP32, cases[i].batch, cases[i].images);
+    rl_train_instance *instance = open_train("blas", device, &params);
+    uint32_t images = cases[i].images ? cases[i].images : DIGITS;
+    assert_int_equal(instance->images, images);
+    assert_int_equal(instance->steps, cases[i].steps);
+    assert_int_equal(instance->tail, cases[i].tail);
+    assert_int_equal(instance->base.partial, cases[i].images != 0);
+    assert_int_equal(instance->test_images, images < TESTS ? images : TESTS);
+    assert_string_equal(instance->base.dataset, "custom");
+    run_epoch(instance);
+    run_program(instance, &instance->base.evaluation);
+    rl_report report = report_of(instance);
+    assert_true(report.samples == images && isfinite(report.train_loss) && isfinite(report.test_loss));
+    assert_true(report.test_accuracy_ratio >= 0 && report.test_accuracy_ratio <= 1);
+    assert_true(isnan(report.loss_scale) && isnan(report.skipped_steps));
+    close_train(instance);
+  }
+}
+
+/* With a vanishing learning rate the mean of the steps' losses, weighed by their sizes, does not depend on the batch size: every image
+ * is shown exactly once, in the tail too. */
+static void every_image_once(void **state) {
+  (void)state;
+  static const uint32_t batches[] = {150, 64, 7};
+  double means[3];
+  for (int k = 0; k < 3; k++) {
+    rl_train_params params = small_params(RL_FP32, batches[k], 150);
+    params.learning_rate = 1e-12;
+    rl_train_instance *instance = open_train("blas", device, &params);
+    float losses[150];
+    run_epoch(instance);
+    run_epoch(instance); /* another order of the same images */
+    get_losses(instance, losses);
+    means[k] = 0;
+    for (uint32_t i = 0; i < instance->steps; i++)
+      means[k] += losses[i] * (instance->tail && i + 1 == instance->steps ? instance->tail : batches[k]) / 150.0;
+    close_train(instance);
+  }
+  assert_true(fabs(means[1] / means[0] - 1) < 1e-6 && fabs(means[2] / means[0] - 1) < 1e-6);
+}
+
+static void losses_are_bit_identical(void **state) {
+  (void)state;
+  int threads = device->threads;
+  for (int precision = RL_FP32; precision <= RL_FP16; precision += RL_FP16 - RL_FP32) {
+    float curves[3][2][11];
+    for (int run = 0; run < 3; run++) {
+      device->threads = run + 1;
+      rl_train_params params = small_params(precision, 64, 690);
+      rl_train_instance *instance = open_train("blas", device, &params);
+      assert_true(instance->base.deterministic);
+      for (int epoch = 0; epoch < 2; epoch++) {
+        run_epoch(instance);
+        get_losses(instance, curves[run][epoch]);
+      }
+      if (run == 0) { /* reset is a new start */
+        rl_error err = {0};
+        must(instance->base.ops->reset(&instance->base, &err), &err);
+        run_epoch(instance);
+        float again[11];
+        get_losses(instance, again);
+        assert_memory_equal(again, curves[0][0], sizeof again);
+      }
+      close_train(instance);
+    }
+    assert_memory_equal(curves[1], curves[0], sizeof curves[0]);
+    assert_memory_equal(curves[2], curves[0], sizeof curves[0]);
+    assert_memory_not_equal(curves[0][0], curves[0][1], sizeof curves[0][0]);
+  }
+  device->threads = threads;
+}
+
+static void saved_state_comes_back(void **state) {
+  (void)state;
+  static const char *const engines[] = {"blas", "reference"};
+  for (int e = 0; e < 2; e++)
+    for (int precision = RL_FP32; precision <= RL_FP16; precision += RL_FP16 - RL_FP32) {
+      rl_train_params params = small_params(precision, 16, 40);
+      rl_train_instance *instance = open_train(engines[e], device, &params);
+      rl_error err = {0};
+      float first[3], second[3];
+      assert_int_equal(instance->base.ops->restore(&instance->base, &err), -1);
+      run_epoch(instance);
+      must(instance->base.ops->save(&instance->base, &err), &err);
+      run_epoch(instance);
+      get_losses(instance, first);
+      get_weights(instance, weights);
+      must(instance->base.ops->restore(&instance->base, &err), &err);
+      run_epoch(instance);
+      get_losses(instance, second);
+      get_weights(instance, others);
+      assert_memory_equal(first, second, sizeof first);
+      assert_memory_equal(weights, others, sizeof weights);
+      close_train(instance);
+    }
+}
+
+static void overflow_halves_the_scale_and_skips(void **state) {
+  (void)state;
+  static const char *const engines[] = {"blas", "reference"};
+  for (int e = 0; e < 2; e++) {
+    rl_train_params params = small_params(RL_FP16, 8, 24);
+    rl_train_instance *instance = open_train(engines[e], device, &params);
+    rl_error err = {0};
+    get_weights(instance, weights);
+    for (int i = 0; i < RL_PARAMETERS; i++) weights[i] *= 3000;
+    must(instance->set_parameters(instance, weights, &err), &err);
+    run_epoch(instance);
+    rl_report report = report_of(instance);
+    assert_true(report.skipped_steps == 3 && report.loss_scale == 65536 / 8);
+    get_weights(instance, others);
+    assert_memory_equal(weights, others, sizeof weights);
+    must(instance->base.ops->reset(&instance->base, &err), &err); /* and it can train afterwards */
+    run_epoch(instance);
+    report = report_of(instance);
+    assert_true(report.skipped_steps < 3 && isfinite(report.train_loss));
+    get_weights(instance, others);
+    assert_memory_not_equal(weights, others, sizeof weights);
+    close_train(instance);
+  }
+}
+
+static void half_stores_half(void **state) {
+  (void)state;
+  uint64_t bytes[2];
+  for (int k = 0; k < 2; k++) {
+    rl_train_params params = small_params(k ? RL_FP16 : RL_FP32, 64, 100);
+    rl_train_instance *instance = open_train("blas", device, &params);
+    bytes[k] = device->memory.bytes[RL_MEMORY_ACTIVATIONS];
+    close_train(instance);
+    assert_int_equal(device->memory.total_bytes, 0);
+  }
+  assert_true(bytes[1] < 0.7 * bytes[0]);
+}
+
+static void refusals_say_why(void **state) {
+  (void)state;
+  rl_train_params params = small_params(RL_TF32, 64, 100);
+  rl_error err = {0};
+  assert_null(rl_engine_find("mnist_cnn", "auto", &params, &err));
+  assert_string_equal(err.pointer, "/precision");
+  params = small_params(RL_FP32, 64, 100);
+  assert_null(rl_engine_find("mnist_cnn", "cudnn", &params, &err));
+  assert_string_equal(err.pointer, "/engine");
+  assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, &err)->name, "blas");
+  strcpy(params.dataset, "flowers");
+  rl_instance *instance = NULL;
+  assert_int_equal(rl_engine_find("mnist_cnn", "blas", &params, &err)->open(device, &params, &instance, &err), -1);
+  assert_string_equal(err.pointer, "/dataset");
+  assert_null(instance);
+  assert_int_equal(device->memory.total_bytes, 0);
+}
+
+int main(void) {
+  rl_error err = {0};
+  device = rl_device_open(0, &err);
+  if (device == NULL) return 1;
+  char folder[64];
+  use_few_digits(folder, DIGITS, TESTS);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sizes_of_batches_and_tails), cmocka_unit_test(every_image_once),
+      cmocka_unit_test(losses_are_bit_identical),   cmocka_unit_test(saved_state_comes_back),
+      cmocka_unit_test(overflow_halves_the_scale_and_skips), cmocka_unit_test(half_stores_half),
+      cmocka_unit_test(refusals_say_why)};
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  device->ops->close(device);
+  remove_digits(folder);
+  return failed;
+}

@@ -1,0 +1,100 @@
+/* Slow: what the training reaches. Real MNIST, where it is there, and the synthetic digits, which must be neither too easy nor too hard. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "engines.h"
+
+static rl_device *device;
+
+static double accuracy_after(const char *dataset, int epochs) {
+  rl_train_params params;
+  rl_mnist_cnn.defaults(&params);
+  strcpy(params.dataset, dataset);
+  rl_train_instance *instance = open_train("auto", device, &params);
+  for (int i = 0; i < epochs; i++) run_epoch(instance);
+  run_program(instance, &instance->base.evaluation);
+  double accuracy = report_of(instance).test_accuracy_ratio;
+  print_message("%s: %.4f after %d\n", instance->base.dataset, accuracy, epochs);
+  close_train(instance);
+  return accuracy;
+}
+
+static void mnist_in_one_epoch(void **state) {
+  (void)state;
+  assert_true(accuracy_after("files", 1) >= 0.975);
+}
+
+static void synthetic_is_learnt_by_the_network(void **state) {
+  (void)state;
+  assert_true(accuracy_after("synthetic", 1) >= 0.98);
+}
+
+/* Softmax regression on the pixels, by plain stochastic gradient descent. */
+static double linear_accuracy(const rl_dataset *data, int epochs) {
+  static float w[RL_CLASSES][RL_PIXELS + 1];
+  double accuracy = 0;
+  memset(w, 0, sizeof w);
+  for (int epoch = 0; epoch <= epochs; epoch++) { /* the last one only counts */
+    bool test = epoch == epochs;
+    uint32_t count = test ? data->test_count : data->train_count, right = 0;
+    for (uint32_t k = 0; k < count; k++) {
+      uint32_t i = test ? k : rl_permute(k, count, rl_shuffle_key(1, (uint64_t)epoch));
+      const uint8_t *image = (test ? data->test_images : data->train_images) + (size_t)i * RL_PIXELS;
+      uint8_t label = (test ? data->test_labels : data->train_labels)[i];
+      float x[RL_PIXELS], y[RL_CLASSES], sum = 0, rate = 0.02f / (1 + (float)epoch);
+      int best = 0;
+      for (int p = 0; p < RL_PIXELS; p++) x[p] = image[p] / 255.0f;
+      for (int c = 0; c < RL_CLASSES; c++) {
+        float part[8] = {0};
+        for (int p = 0; p < RL_PIXELS; p++) part[p % 8] += w[c][p] * x[p];
+        y[c] = w[c][RL_PIXELS];
+        for (int j = 0; j < 8; j++) y[c] += part[j];
+        if (y[c] > y[best]) best = c;
+      }
+      right += best == label;
+      if (test) continue;
+      for (int c = 0; c < RL_CLASSES; c++) sum += expf(y[c] - y[best]);
+      for (int c = 0; c < RL_CLASSES; c++) {
+        float g = rate * (expf(y[c] - y[best]) / sum - (c == label));
+        for (int p = 0; p < RL_PIXELS; p++) w[c][p] -= g * x[p];
+        w[c][RL_PIXELS] -= g;
+      }
+    }
+    accuracy = (double)right / count;
+  }
+  return accuracy;
+}
+
+static void synthetic_is_too_hard_for_a_linear_model(void **state) {
+  (void)state;
+  rl_dataset data;
+  rl_error err = {0};
+  must(rl_dataset_load("synthetic", NULL, &data, &err), &err);
+  double accuracy = linear_accuracy(&data, 4);
+  print_message("linear model: %.4f\n", accuracy);
+  assert_true(accuracy > 0.5 && accuracy < 0.97);
+  rl_dataset_free(&data);
+}
+
+int main(int count, char **arguments) {
+  bool mnist = count > 1 && strcmp(arguments[1], "mnist") == 0;
+  if (mnist && getenv("ROOFLINED_MNIST_DIR") == NULL) {
+    if (access(RL_SOURCE_DIR "/../shared/mnist", R_OK) != 0) {
+      puts("no MNIST files: set ROOFLINED_MNIST_DIR");
+      return 77;
+    }
+    setenv("ROOFLINED_MNIST_DIR", RL_SOURCE_DIR "/../shared/mnist", 1);
+  }
+  rl_error err = {0};
+  device = rl_device_open(0, &err);
+  if (device == NULL) return 1;
+  const struct CMUnitTest real[] = {cmocka_unit_test(mnist_in_one_epoch)};
+  const struct CMUnitTest synthetic[] = {cmocka_unit_test(synthetic_is_too_hard_for_a_linear_model),
+                                         cmocka_unit_test(synthetic_is_learnt_by_the_network)};
+  int failed = mnist ? cmocka_run_group_tests(real, NULL, NULL) : cmocka_run_group_tests(synthetic, NULL, NULL);
+  device->ops->close(device);
+  return failed;
+}

@@ -1,0 +1,338 @@
+/* The oracle against finite differences, every instruction set against the oracle, each layer of the blas engine against the oracle on the inputs
+ * and decisions that it had, and whole networks against each other. Inputs are fresh each time; ROOFLINED_TEST_SEED repeats a run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <time.h>
+
+#include "engines.h"
+#include "train/cpu.h"
+#include "train/half.h"
+#include "train/oracle.h"
+#include "train/simd.h"
+
+static uint64_t seed, drawn;
+static rl_device *device;
+
+static double draw(void) { return (double)(rl_mix64(seed + drawn++) >> 11) * 0x1p-52 - 1; }
+
+static double *numbers(size_t count, bool random) {
+  double *made = calloc(count, sizeof *made);
+  for (size_t i = 0; random && i < count; i++) made[i] = draw();
+  return made;
+}
+
+static double dot(size_t count, const double *a, const double *b) {
+  double sum = 0;
+  for (size_t i = 0; i < count; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+/* ‖a - b‖ / ‖b‖ */
+static double apart(size_t count, const double *a, const double *b) {
+  double difference = 0;
+  for (size_t i = 0; i < count; i++) difference += (a[i] - b[i]) * (a[i] - b[i]);
+  return sqrt(difference / dot(count, b, b));
+}
+
+static void close_to(const char *what, double found, double limit) {
+  if (!(found < limit)) fail_msg("%s: %g is not below %g (seed %llu)", what, found, limit, (unsigned long long)seed);
+}
+
+/* y is linear in x and in w: a directional difference quotient with a step of 1 is exact but for rounding. */
+static void oracle_convolutions(void **state) {
+  (void)state;
+  static const rl_oracle_conv shapes[] = {{1, 28, 32, 1}, {3, 6, 5, 1}, {4, 7, 3, 0}};
+  for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+    const rl_oracle_conv *s = &shapes[k];
+    int n = 2, side = s->size + 2 * s->padding - 2;
+    size_t nx = (size_t)n * s->in * s->size * s->size, nw = (size_t)s->out * s->in * 9, ny = (size_t)n * s->out * side * side;
+    double *x = numbers(nx, true), *w = numbers(nw, true), *b = numbers(s->out, true), *dy = numbers(ny, true);
+    double *y = numbers(ny, false), *y2 = numbers(ny, false), *step = numbers(nx + nw, true), *g = numbers(nx + nw, false),
+           *db = numbers(s->out, false);
+    rl_oracle_conv_forward(s, n, x, w, b, y);
+    /* One output by the definition. */
+    int image = 1, o = s->out - 1, row = 0, column = side - 1;
+    double expected = b[o];
+    for (int c = 0; c < s->in; c++)
+      for (int i = 0; i < 9; i++) {
+        int r = row + i / 3 - s->padding, q = column + i % 3 - s->padding;
+        if (r >= 0 && r < s->size && q >= 0 && q < s->size)
+          expected += x[((image * s->in + c) * s->size + r) * s->size + q] * w[(o * s->in + c) * 9 + i];
+      }
+    assert_true(fabs(expected - y[((image * s->out + o) * side + row) * side + column]) < 1e-12);
+    double before = dot(ny, y, dy);
+    rl_oracle_conv_input_gradient(s, n, dy, w, g);
+    for (size_t i = 0; i < nx; i++) x[i] += step[i];
+    rl_oracle_conv_forward(s, n, x, w, b, y2);
+    close_to("input gradient", fabs(dot(ny, y2, dy) - before - dot(nx, g, step)), 1e-9);
+    before = dot(ny, y2, dy);
+    rl_oracle_conv_weight_gradient(s, n, x, dy, g, db);
+    for (size_t i = 0; i < nw; i++) w[i] += step[i];
+    b[0] += 1;
+    rl_oracle_conv_forward(s, n, x, w, b, y2);
+    close_to("weight gradient", fabs(dot(ny, y2, dy) - before - dot(nw, g, step) - db[0]), 1e-9);
+    free(x), free(w), free(b), free(dy), free(y), free(y2), free(step), free(g), free(db);
+  }
+}
+
+static void oracle_linear_loss_and_pool(void **state) {
+  (void)state;
+  enum { N = 3, IN = 11, OUT = RL_CLASSES };
+  double x[N * IN], w[OUT * IN], b[OUT], y[N * OUT], dy[N * OUT], dx[N * IN], dw[OUT * IN], db[OUT];
+  uint8_t labels[N] = {3, 0, 9};
+  for (int i = 0; i < N * IN; i++) x[i] = draw();
+  for (int i = 0; i < OUT * IN; i++) w[i] = draw();
+  for (int i = 0; i < OUT; i++) b[i] = draw();
+  rl_oracle_linear_forward(N, IN, OUT, x, w, b, y);
+  double loss = rl_oracle_loss(N, y, labels, 2, dy, NULL);
+  rl_oracle_linear_input_gradient(N, IN, OUT, dy, w, dx);
+  rl_oracle_linear_weight_gradient(N, IN, OUT, x, dy, dw, db);
+  const struct { double *values, *gradient; int count; } parts[] = {{x, dx, N * IN}, {w, dw, OUT * IN}, {b, db, OUT}};
+  for (int p = 0; p < 3; p++)
+    for (int i = 0; i < parts[p].count; i++) {
+      double kept = parts[p].values[i], h = 1e-5, two[2];
+      for (int side = 0; side < 2; side++) {
+        parts[p].values[i] = kept + (side ? h : -h);
+        rl_oracle_linear_forward(N, IN, OUT, x, w, b, y);
+        two[side] = rl_oracle_loss(N, y, labels, 1, NULL, NULL);
+      }
+      parts[p].values[i] = kept;
+      close_to("loss gradient", fabs((two[1] - two[0]) / (2 * h) * 2 - parts[p].gradient[i]), 1e-8);
+    }
+  assert_true(loss > 0);
+  /* Ties go to the first; nothing positive: dead. */
+  double plane[16] = {1, 1, -1, -2, 1, 1, -3, -4, 0, 0, 5, 6, 0, 0, 7, 7}, pooled[4], back[16];
+  uint8_t choice[4];
+  rl_oracle_pool_forward(1, 4, plane, pooled, choice);
+  const uint8_t chosen[4] = {0, RL_ORACLE_DEAD, RL_ORACLE_DEAD, 2};
+  assert_memory_equal(choice, chosen, 4);
+  rl_oracle_pool_gradient(1, 4, (double[]){1, 2, 3, 4}, choice, back);
+  assert_true(back[0] == 1 && back[14] == 4 && back[1] == 0 && back[2] == 0 && back[8] == 0);
+}
+
+/* Adam by hand, two steps of one number (Kingma & Ba, algorithm 1). */
+static void oracle_adam(void **state) {
+  (void)state;
+  double w = 1, m = 0, v = 0, g = 0.5;
+  rl_oracle_adam(1, 1, 1e-3, &g, &w, &m, &v);
+  assert_true(fabs(w - (1 - 1e-3 * 0.5 / (0.5 + 1e-8))) < 1e-15);
+  g = -1;
+  rl_oracle_adam(1, 2, 1e-3, &g, &w, &m, &v);
+  double m2 = 0.9 * 0.05 - 0.1, v2 = 0.999 * 0.00025 + 0.001;
+  double expected = 1 - 1e-3 * 0.5 / (0.5 + 1e-8) - 1e-3 * (m2 / 0.19) / (sqrt(v2 / (1 - 0.999 * 0.999)) + 1e-8);
+  assert_true(fabs(w - expected) < 1e-15);
+}
+
+static void every_instruction_set(void **state) {
+  (void)state;
+  const rl_simd *tables[] = {&rl_simd_baseline, rl_simd_pick()};
+  enum { COUNT = 1003 };
+  static float values[COUNT], back[COUNT], w[COUNT], m[COUNT], v[COUNT];
+  static uint16_t halves[COUNT];
+  for (int t = 0; t < 2; t++) {
+    for (int i = 0; i < COUNT; i++) values[i] = (float)(draw() * exp2(40 * draw()));
+    tables[t]->to_half(COUNT, values, halves);
+    tables[t]->from_half(COUNT, halves, back);
+    for (int i = 0; i < COUNT; i++) {
+      assert_int_equal(halves[i], rl_half_from_float(values[i]));
+      assert_true(back[i] == rl_half_to_float(halves[i]));
+    }
+    assert_true(tables[t]->finite(COUNT, values));
+    for (int i = 0; i < 3; i++) {
+      float kept = values[COUNT - 1 - i];
+      values[COUNT - 1 - i] = (float[]){NAN, INFINITY, -INFINITY}[i];
+      assert_false(tables[t]->finite(COUNT, values));
+      values[COUNT - 1 - i] = kept;
+    }
+    double dw[COUNT], dm[COUNT], dv[COUNT], dg[COUNT], result[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+      dw[i] = w[i] = (float)draw();
+      dm[i] = m[i] = (float)draw();
+      dv[i] = v[i] = (float)fabs(draw());
+      values[i] = (float)draw();
+      dg[i] = values[i] / 1024.0;
+    }
+    tables[t]->adam(COUNT, values, 1024, 1e-3f, (float)(1 - pow(0.9, 5)), (float)(1 - pow(0.999, 5)), w, m, v);
+    rl_oracle_adam(COUNT, 5, 1e-3, dg, dw, dm, dv);
+    for (int i = 0; i < COUNT; i++) result[i] = w[i];
+    close_to("adam", apart(COUNT, result, dw), 1e-6);
+  }
+}
+
+/* ---- each layer of the blas engine -------------------------------------------------------------------------------- */
+
+typedef struct peeked {
+  rl_cpu_train *train;
+  uint32_t n;
+} peeked;
+
+static double *peek(const peeked *from, rl_cpu_value value, size_t each) {
+  double *out = malloc(sizeof *out * each * from->n);
+  from->train->math->peek(from->train, value, from->n, out);
+  return out;
+}
+
+static double *widen(size_t count, const float *from) {
+  double *out = malloc(sizeof *out * count);
+  for (size_t i = 0; i < count; i++) out[i] = from[i];
+  return out;
+}
+
+/* Forward through a pool with the engine's decisions: the chosen one of four, 0 where dead. */
+static void pool_as_chosen(size_t planes, int size, const double *x, const double *choice, double *y, double *worst) {
+  int half = size / 2;
+  for (size_t i = 0; i < planes * half * half; i++) {
+    size_t plane = i / (half * half), row = i / half % half, column = i % half;
+    const double *corner = x + plane * size * size + 2 * row * size + 2 * column;
+    double best = fmax(fmax(corner[0], corner[1]), fmax(corner[size], corner[size + 1]));
+    int k = (int)choice[i];
+    y[i] = k == RL_ORACLE_DEAD ? 0 : corner[k / 2 * size + k % 2];
+    *worst = fmax(*worst, fmax(best, 0) - y[i]); /* a decision may differ only where it hardly matters */
+  }
+}
+
+static void check_layers(int precision, uint32_t n) {
+  const double limit = precision == RL_FP16 ? 5e-3 : 1e-5, exact = 1e-5;
+  rl_train_params params = small_params(precision, n, n);
+  params.seed = (int64_t)(seed % 1000000) + n;
+  rl_train_instance *instance = open_train("blas", device, &params);
+  rl_cpu_train *train = (rl_cpu_train *)instance;
+  rl_error err = {0};
+  static float parameters[RL_PARAMETERS], gradients[RL_PARAMETERS];
+  static double w[RL_PARAMETERS], found[RL_PARAMETERS];
+  must(instance->parameters(instance, parameters, &err), &err);
+  for (int i = 0; i < RL_PARAMETERS; i++)
+    w[i] = precision == RL_FP16 ? rl_half_to_float(rl_half_from_float(parameters[i])) : parameters[i];
+  run_epoch(instance); /* one step */
+  must(instance->gradients(instance, gradients, &err), &err);
+  float scale = train->state.gradient_scale;
+  for (int i = 0; i < RL_PARAMETERS; i++) found[i] = (double)gradients[i] * scale;
+
+  peeked from = {train, n};
+  enum { A1 = RL_C1 * RL_P1 * RL_P1, B1 = RL_C1 * RL_H1 * RL_H1, B2 = RL_C2 * RL_H2 * RL_H2 };
+  double *x = widen((size_t)n * RL_PIXELS, train->x), *dlogits = widen((size_t)n * RL_CLASSES, train->dlogits),
+         *logits = widen((size_t)n * RL_CLASSES, train->logits);
+  double *p1 = peek(&from, RL_VALUE_P1, A1), *choice1 = peek(&from, RL_VALUE_CHOICE1, A1), *p2 = peek(&from, RL_VALUE_P2, RL_FLAT),
+         *choice2 = peek(&from, RL_VALUE_CHOICE2, RL_FLAT), *f1 = peek(&from, RL_VALUE_F1, RL_FC1),
+         *df1 = peek(&from, RL_VALUE_DF1, RL_FC1), *dp2 = peek(&from, RL_VALUE_DP2, RL_FLAT), *dp1 = peek(&from, RL_VALUE_DP1, A1);
+  double *big = malloc(sizeof *big * (size_t)n * B1), *out = malloc(sizeof *out * (size_t)n * A1), worst = 0;
+  static double dw[RL_PARAMETERS], db[RL_FC1];
+#define AT(T) rl_tensor_offsets[T]
+#define GRADIENT(T, COMPUTED) close_to(rl_tensor_names[T], apart(rl_tensor_sizes[T], found + AT(T), COMPUTED), exact)
+
+  rl_oracle_conv_forward(&rl_oracle_conv1, (int)n, x, w + AT(RL_CONV1_W), w + AT(RL_CONV1_B), big);
+  pool_as_chosen((size_t)n * RL_C1, RL_H1, big, choice1, out, &worst);
+  close_to("conv1 forward", apart((size_t)n * A1, p1, out), limit);
+  rl_oracle_conv_forward(&rl_oracle_conv2, (int)n, p1, w + AT(RL_CONV2_W), w + AT(RL_CONV2_B), big);
+  pool_as_chosen((size_t)n * RL_C2, RL_H2, big, choice2, out, &worst);
+  close_to("conv2 forward", apart((size_t)n * RL_FLAT, p2, out), limit);
+  close_to("pool decisions", worst, 1e-5);
+  rl_oracle_linear_forward((int)n, RL_FLAT, RL_FC1, p2, w + AT(RL_FC1_W), w + AT(RL_FC1_B), out);
+  for (size_t i = 0; i < (size_t)n * RL_FC1; i++)
+    if (f1[i] <= 0 && out[i] < 1e-5) out[i] = 0;
+  close_to("fc1 forward", apart((size_t)n * RL_FC1, f1, out), limit);
+  rl_oracle_linear_forward((int)n, RL_FC1, RL_CLASSES, f1, w + AT(RL_FC2_W), w + AT(RL_FC2_B), out);
+  close_to("fc2 forward", apart((size_t)n * RL_CLASSES, logits, out), limit);
+  double loss = rl_oracle_loss((int)n, logits, train->labels, scale, out, NULL);
+  close_to("loss", fabs(loss - train->step_losses[0]), 1e-6 * loss);
+  close_to("loss gradient", apart((size_t)n * RL_CLASSES, dlogits, out), limit);
+
+  rl_oracle_linear_weight_gradient((int)n, RL_FC1, RL_CLASSES, f1, dlogits, dw, db);
+  GRADIENT(RL_FC2_W, dw);
+  GRADIENT(RL_FC2_B, db);
+  rl_oracle_linear_input_gradient((int)n, RL_FC1, RL_CLASSES, dlogits, w + AT(RL_FC2_W), out);
+  rl_oracle_relu_gradient((size_t)n * RL_FC1, f1, out);
+  close_to("fc2 input gradient", apart((size_t)n * RL_FC1, df1, out), limit);
+  rl_oracle_linear_weight_gradient((int)n, RL_FLAT, RL_FC1, p2, df1, dw, db);
+  GRADIENT(RL_FC1_W, dw);
+  GRADIENT(RL_FC1_B, db);
+  rl_oracle_linear_input_gradient((int)n, RL_FLAT, RL_FC1, df1, w + AT(RL_FC1_W), out);
+  close_to("fc1 input gradient", apart((size_t)n * RL_FLAT, dp2, out), limit);
+
+  uint8_t *choice = malloc((size_t)n * A1);
+  double *planes = malloc(sizeof *planes * (size_t)n * B1);
+  for (size_t i = 0; i < (size_t)n * RL_FLAT; i++) choice[i] = (uint8_t)choice2[i];
+  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, dp2, choice, planes);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, (int)n, p1, planes, dw, db);
+  GRADIENT(RL_CONV2_W, dw);
+  GRADIENT(RL_CONV2_B, db);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, (int)n, planes, w + AT(RL_CONV2_W), out);
+  close_to("conv2 input gradient", apart((size_t)n * A1, dp1, out), limit);
+  for (size_t i = 0; i < (size_t)n * A1; i++) choice[i] = (uint8_t)choice1[i];
+  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, dp1, choice, planes);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, (int)n, x, planes, dw, db);
+  GRADIENT(RL_CONV1_W, dw);
+  GRADIENT(RL_CONV1_B, db);
+  free(x), free(dlogits), free(logits), free(p1), free(choice1), free(p2), free(choice2), free(f1), free(df1), free(dp2), free(dp1);
+  free(big), free(out), free(choice), free(planes);
+  close_train(instance);
+}
+
+static void blas_layers(void **state) {
+  (void)state;
+  static const uint32_t sizes[] = {1, 5, 32, 67};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    check_layers(RL_FP32, sizes[i]);
+    check_layers(RL_FP16, sizes[i]);
+  }
+}
+
+/* ---- whole networks --------------------------------------------------------------------------------------------------- */
+
+static void whole_network_gradients(void **state) {
+  (void)state;
+  static float found[RL_PARAMETERS], expected[RL_PARAMETERS];
+  static const uint32_t sizes[] = {1, 32};
+  for (int i = 0; i < 2; i++) {
+    rl_train_params params = small_params(RL_FP32, sizes[i], sizes[i]);
+    rl_train_instance *blas = open_train("blas", device, &params), *reference = open_train("reference", device, &params);
+    rl_error err = {0};
+    run_epoch(blas);
+    run_epoch(reference);
+    must(blas->gradients(blas, found, &err), &err);
+    must(reference->gradients(reference, expected, &err), &err);
+    for (int t = 0; t < RL_TENSORS; t++)
+      close_to(rl_tensor_names[t], distance(rl_tensor_sizes[t], found + AT(t), expected + AT(t)), 1e-4);
+    close_train(blas);
+    close_train(reference);
+  }
+}
+
+static void loss_curves_agree(void **state) {
+  (void)state;
+  enum { STEPS = 50, BATCH = 8 };
+  static const struct { int precision; double limit; } cases[] = {{RL_FP32, 1e-3}, {RL_FP16, 5e-2}};
+  for (int k = 0; k < 2; k++) {
+    rl_train_params params = small_params(cases[k].precision, BATCH, STEPS * BATCH);
+    float curves[2][STEPS];
+    for (int e = 0; e < 2; e++) {
+      rl_train_instance *instance = open_train(e == 0 ? "blas" : "reference", device, &params);
+      rl_error err = {0};
+      run_epoch(instance);
+      must(instance->losses(instance, curves[e], &err), &err);
+      close_train(instance);
+    }
+    close_to("loss curve", distance(STEPS, curves[0], curves[1]), cases[k].limit);
+    assert_true(curves[0][STEPS - 1] < 0.9 * curves[0][0]); /* and they learn */
+  }
+}
+
+int main(void) {
+  const char *repeat = getenv("ROOFLINED_TEST_SEED");
+  seed = repeat != NULL ? strtoull(repeat, NULL, 10) : (uint64_t)time(NULL);
+  rl_error err = {0};
+  device = rl_device_open(0, &err);
+  if (device == NULL) return 1;
+  char folder[64];
+  use_few_digits(folder, 1000, 100);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(oracle_convolutions),   cmocka_unit_test(oracle_linear_loss_and_pool), cmocka_unit_test(oracle_adam),
+      cmocka_unit_test(every_instruction_set), cmocka_unit_test(blas_layers),                 cmocka_unit_test(whole_network_gradients),
+      cmocka_unit_test(loss_curves_agree)};
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  device->ops->close(device);
+  remove_digits(folder);
+  return failed;
+}
