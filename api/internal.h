@@ -42,6 +42,7 @@ struct rl_server {
   int listener, web;       /* descriptors; web -1: no such folder */
   bool token_needed;
   atomic_bool stopping;
+  atomic_int streaming;    /* answers that hold a cursor of the store */
   rl_connections *connections;
   rl_events *events;
   rl_metrics *metrics;
@@ -110,7 +111,8 @@ void rl_etag_of(const void *data, size_t size, char *etag);
 
 /* rows.c: {"items":[...], ...} streamed from a cursor, which it takes and closes whatever happens. The query must have been
  * asked for one row more than limit, so that there being more can be told: letter != 0 adds "next_cursor" (made of the
- * rows' second column, null at the end), letter == 0 adds "truncated". A limit of 0 means all rows and adds neither. */
+ * rows' second column, null at the end), letter == 0 adds "truncated". A limit of 0 means all rows and adds neither. Few answers
+ * may hold a cursor while their client reads: 503 beyond that, so that slow readers leave the store's readers to the others. */
 int rl_reply_rows(rl_call *call, rl_cursor *cursor, int64_t limit, char letter, rl_error *err);
 
 /* Handlers */

@@ -6,10 +6,11 @@
 #include "api/internal.h"
 #include "base/log.h"
 
-enum { FILL = 64 << 10 };
+enum { FILL = 64 << 10, STREAMING_MOST = 16 };
 
 typedef struct rows {
   rl_cursor *cursor; /* NULL when all has been read */
+  rl_server *server; /* where a streamed answer is counted; NULL before it is one */
   int64_t limit, count, last_id;
   char letter;
   char *text;
@@ -30,10 +31,15 @@ static int append(rows *all, const char *text, rl_error *err) {
   return 0;
 }
 
-static int finish(rows *all, bool more, rl_error *err) {
-  char tail[64], cursor[RL_CURSOR_SIZE];
+static void let_go(rows *all) {
+  if (all->cursor != NULL && all->server != NULL) atomic_fetch_sub(&all->server->streaming, 1);
   rl_cursor_close(all->cursor);
   all->cursor = NULL;
+}
+
+static int finish(rows *all, bool more, rl_error *err) {
+  char tail[64], cursor[RL_CURSOR_SIZE];
+  let_go(all);
   if (all->limit == 0) return append(all, "]}", err);
   if (all->letter == 0) return append(all, more ? "],\"truncated\":true}" : "],\"truncated\":false}", err);
   if (!more) return append(all, "],\"next_cursor\":null}", err);
@@ -78,7 +84,7 @@ static ssize_t read_rows(void *context, uint64_t position, char *buffer, size_t 
 
 static void rows_free(void *context) {
   rows *all = context;
-  rl_cursor_close(all->cursor);
+  let_go(all);
   free(all->text);
   free(all);
 }
@@ -98,6 +104,11 @@ int rl_reply_rows(rl_call *call, rl_cursor *cursor, int64_t limit, char letter, 
     char *text = rl_steal(&all->text);
     rows_free(all);
     return rl_reply_text(call, 200, text, "application/json", err);
+  }
+  all->server = call->server;
+  if (atomic_fetch_add(&call->server->streaming, 1) >= STREAMING_MOST) {
+    rows_free(all);
+    return rl_fail(err, RL_HTTP, 503, "As many large answers as the daemon takes are being read; ask again later.");
   }
   struct MHD_Response *response =
       MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16 << 10, read_rows, all, rows_free);

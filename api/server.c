@@ -19,8 +19,9 @@ enum {
   HTTP_THREADS = 4,
   HEADERS_BYTES = 32 << 10,        /* of memory per connection: request line, headers, and the reply's */
   DROPPED_BODY_BYTES = 64 << 20,   /* a refused body is read up to here, so that the client can read the answer */
-  ANSWER_S = 300,                  /* time a client has to take an answer; events excepted */
+  ANSWER_S = 120,                  /* time a client has to take an answer; events excepted */
   FAREWELL_MS = 700,               /* time that answers under way get when the daemon stops */
+  SEND_BUFFER_BYTES = 128 << 10,   /* of the kernel per connection; its own choice is megabytes, for each slow reader */
   DESCRIPTORS_BESIDES = 256,       /* files, databases and pipes besides connections */
   PEM_BYTES = 1 << 20
 };
@@ -202,6 +203,7 @@ static int listen_on(const rl_config *config, int *listener, int *port, rl_error
   struct sockaddr_storage got;
   socklen_t length = sizeof got;
   bool bound = descriptor >= 0 && setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0 &&
+               setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER_BYTES}, sizeof(int)) == 0 &&
                bind(descriptor, found->ai_addr, found->ai_addrlen) == 0 && listen(descriptor, SOMAXCONN) == 0 &&
                getsockname(descriptor, (struct sockaddr *)&got, &length) == 0;
   freeaddrinfo(found);
@@ -238,9 +240,10 @@ static int http_start(rl_server *server, rl_error *err) {
     tls[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, server->key};
   }
   /* MHD divides the limit between its threads, and a thread that is full leaves newcomers to the others. */
+  unsigned threads = config->connection_limit < HTTP_THREADS ? (unsigned)config->connection_limit : HTTP_THREADS;
   server->http = MHD_start_daemon(
       flags, 0, NULL, NULL, serve, server, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL, MHD_OPTION_LISTEN_SOCKET,
-      server->listener, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT,
+      server->listener, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0, MHD_OPTION_CONNECTION_LIMIT,
       (unsigned)config->connection_limit, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_BYTES,
       MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->request_timeout_s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
       MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_NOTIFY_COMPLETED, request_done, server,

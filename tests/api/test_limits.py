@@ -1,6 +1,7 @@
 """The bad world: bodies without end, senders without haste, connections without number."""
 
 import socket
+import subprocess
 import threading
 import time
 
@@ -166,6 +167,36 @@ def test_a_reader_that_goes_away_leaves_nothing_behind(daemon, finished):
         time.sleep(0.2)
 
 
+def test_slow_readers_leave_room(start):
+    """A large answer holds one of the store's readers while it is read; not all of them go to clients that don't read."""
+    other = start()
+    number = other.run(job(batch_size=1, passes=["activity"]))  # 640 steps
+    path = f"/jobs/{number}/timeline?limit=200000"
+    size = len(other.get(path).content)
+    assert size > 1_000_000  # more than the kernel buffers for one connection
+    slow = []
+    try:
+        for _ in range(40):
+            raw = socket.socket()
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.connect((other.host, other.port))
+            raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            slow.append((raw, raw.recv(16)[9:12]))
+        statuses = [status for _, status in slow]
+        assert statuses.count(b"200") == 16 and statuses.count(b"503") == 24
+        started = time.monotonic()
+        assert other.get("/jobs").status_code == 200 and other.get(f"/jobs/{number}/results").status_code == 200
+        assert time.monotonic() - started < 2
+    finally:
+        for raw, _ in slow:
+            raw.close()
+    until = time.monotonic() + 20
+    while other.get(path).status_code != 200:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    assert other.stop() == 0
+
+
 def test_many_at_once(daemon, finished):
     wrong = []
 
@@ -184,6 +215,40 @@ def test_many_at_once(daemon, finished):
     for thread in crowd:
         thread.join()
     assert wrong == []
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "rooflined-test", tmp_path], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"can't mount a small file system here: {made.stderr.strip()}")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+def test_a_full_disk(start, small_disk):
+    """The answer is 507, nothing half-accepted is left, and reading goes on; with room again, so does accepting."""
+    state = small_disk / "state"
+    other = start(state=state)
+    first = other.submit(endless())
+    with open(small_disk / "ballast", "wb", buffering=0) as ballast:
+        try:
+            while ballast.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
+    for _ in range(400):
+        response = other.call("POST", "/jobs", endless())
+        if response.status_code != 202:
+            break
+    assert (response.status_code, response.json()["code"]) == (507, "storage_full")
+    assert "SQL" not in response.text and "disk" not in response.text.replace("There is no space left", "")
+    known = [item["id"] for item in other.get("/jobs?limit=500").json()["items"]]
+    assert first in known and other.get("/healthz").status_code == 200
+    (small_disk / "ballast").unlink()
+    assert other.submit(endless()) == max(known) + 1
+    other.cancel_all()
+    assert other.stop() == 0
 
 
 def test_a_stop_while_a_job_runs_is_quick(start):
