@@ -87,7 +87,9 @@ def test_activity_is_complete_and_attributed(profiled, precision):
     assert all(k["launch"] and k["phase"] for k in kernels), [k["name"] for k in kernels if not k["launch"]]
     assert {"forward", "backward", "optimizer"} <= {k["phase"] for k in kernels}
     assert sum(k["launches"] for k in kernels) == values["activity_kernel_records"]
-    assert sum(k["share_ratio"] for k in kernels) == pytest.approx(values["device_busy_ratio"], abs=0.1)
+    shares = [k["share_ratio"] for k in kernels]
+    assert max(shares) < 1 and sum(shares) > values["device_busy_ratio"] - 0.01  # overlapping kernels count twice
+    assert 0 <= values["launch_gap_ratio"] < 0.5
     for kernel in kernels:
         assert kernel["min_us"] <= kernel["median_us"] <= kernel["max_us"]
         assert kernel["registers_per_thread"] > 0 and kernel["block_x"] > 0 and kernel["grid_x"] > 0
