@@ -36,3 +36,8 @@ set_tests_properties(learning_mnist PROPERTIES LABELS slow SKIP_RETURN_CODE 77 T
 foreach(test IN ITEMS data learning)
   target_compile_definitions(test_${test} PRIVATE RL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 endforeach()
+
+# For docs/measurements/cpu-training.md; not a test.
+add_executable(cpu_training ${CMAKE_SOURCE_DIR}/tests/measure/cpu_training.c)
+set_target_properties(cpu_training PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_link_libraries(cpu_training PRIVATE rl_flags rl_engines_cpu m)
