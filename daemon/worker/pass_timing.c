@@ -124,15 +124,18 @@ static int measure_memory(rl_session *session, rl_error *err) {
              : 0;
 }
 
-/* Launches of one step, counted where none is hidden in a graph. Changes the state as a step does. */
+/* Launches of one step, counted where none is hidden in a graph. The iteration begins anew: after its last step there is no other. */
 static int measure_step(rl_session *session, rl_error *err) {
   const rl_instance *instance = session->instance;
   rl_sequence step = instance->iteration.sequences[instance->step_sequence];
+  rl_program begin = {.name = instance->iteration.name, .sequences = instance->iteration.sequences, .sequence_count = instance->step_sequence};
   rl_program once = {.name = step.name, .sequences = &step, .sequence_count = 1};
   rl_observer quiet = {.context = session->observer.context, .cancelled = session->observer.cancelled};
   rl_elapsed elapsed;
   step.repeat = 1;
-  if (session->device->ops->run_eager(session->device, &once, &quiet, &elapsed, err)) return -1;
+  if (session->device->ops->run_eager(session->device, &begin, &quiet, &elapsed, err) ||
+      session->device->ops->run_eager(session->device, &once, &quiet, &elapsed, err))
+    return -1;
   return rl_pass_measure(session, "launches_per_step", (double)elapsed.launches, NULL, err);
 }
 
