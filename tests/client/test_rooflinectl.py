@@ -215,7 +215,7 @@ def test_backup_while_the_daemon_runs(daemon, finished, tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
         assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert copy.execute("SELECT count(*) FROM v_comparisons WHERE job = ?", (finished["job"]["id"],)).fetchone() == (1,)
-    ctl("backup", "--state", str(daemon.state), str(tmp_path / "copy.db"), code=2)
+    ctl("backup", "--state", str(daemon.state), str(tmp_path / "copy.db"), code=1)
     ctl("backup", code=2)
 
 

@@ -88,7 +88,7 @@ test('the form starts a comparison, and the page follows it to its result', asyn
   await page.getByRole('button', { name: 'Run it' }).click();
   await page.waitForURL(/job\.html\?id=\d+/);
   job = Number(new URL(page.url()).searchParams.get('id'));
-  await page.locator('body[data-loaded="completed"]').waitFor({ timeout: 120000 });
+  await page.locator('body[data-loaded="completed"]').waitFor({ timeout: 60000 });
   assert.match(await page.locator('#verdict').innerText(), /^FP16 is (\d+\.\d\d times as fast as|slower than) FP32/);
   const results = await (await fetch(`${daemon.url}/jobs/${job}/results`)).json();
   for (const run of results.runs) {
