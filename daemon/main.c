@@ -214,7 +214,7 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
 }
 
 int main(int argc, char **argv) {
-  command wanted = {0};
+  static command wanted; /* what is read from it lives as long as the program */
   rl_config config;
   rl_error err;
   read_options(argc, argv, &wanted);
