@@ -110,7 +110,7 @@ function drawComparison(runs, pairs) {
   const first = measured[0];
   find('verdict').textContent = verdictOf(pairs);
   find('bars').replaceChildren(...compared.map((metric) => barCard(metric, runs, pairs)));
-  find('reasons').replaceChildren(make('li', {}, `${first.dataset}${first.partial ? ' (part of it)' : ''} · engine ${first.engine} · batch ${first.params.batch_size} · ${first.summary.epochs} measured epochs`),
+  find('reasons').replaceChildren(make('li', {}, `${first.dataset}${first.partial ? ' (part of it)' : ''} · engine ${first.engine} · batch ${first.params.batch_size} · measured epochs: ${first.summary.epochs}`),
     ...reasonsOf(runs));
 }
 

@@ -33,9 +33,9 @@ static char *number(char *cell, double value, const char *format) {
   return cell;
 }
 
-char *rl_cell_ms(char *cell, double ms) { return ms < 10000 ? number(cell, ms, "%.1f ms") : number(cell, ms / 1000, "%.2f s"); }
+char *rl_cell_ms(char *cell, double ms) { return ms < 1000 ? number(cell, ms, "%.1f ms") : number(cell, ms / 1000, "%.2f s"); }
 
-char *rl_cell_us(char *cell, double us) { return us < 10000 ? number(cell, us, "%.1f µs") : rl_cell_ms(cell, us / 1000); }
+char *rl_cell_us(char *cell, double us) { return us < 1000 ? number(cell, us, "%.1f µs") : rl_cell_ms(cell, us / 1000); }
 
 char *rl_cell_count(char *cell, double value) {
   if (isnan(value)) return number(cell, value, "");
@@ -164,7 +164,7 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
   fputc('\n', out);
   if (rl_job_problem(job)[0] != '\0') fprintf(out, "%s\n", rl_job_problem(job));
   if (dataset[0] != '\0')
-    fprintf(out, "%s%s · engine %s · batch %.0f · %.0f measured epochs · commit %s\n", dataset,
+    fprintf(out, "%s%s · engine %s · batch %.0f · measured epochs: %.0f · commit %s\n", dataset,
             cJSON_IsTrue(rl_json_at(first, "partial")) ? " (part of it)" : "", rl_json_text(first, "engine"),
             rl_json_number(first, "params.batch_size"), rl_json_number(first, "summary.epochs"), rl_json_text(first, "commit"));
   if (dataset[0] == '\0') return; /* nothing has run yet */

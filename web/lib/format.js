@@ -18,8 +18,8 @@ export const plain = format((value) => {
   if (Number.isInteger(value)) return group(value);
   return Math.abs(value) < 1e-3 ? value.toExponential(2) : short(value);
 });
-export const ms = format((value) => (value < 10000 ? `${short(value)} ms` : `${(value / 1000).toFixed(2)} s`));
-export const us = format((value) => (value < 10000 ? `${short(value)} µs` : `${short(value / 1000)} ms`));
+export const ms = format((value) => (value < 1000 ? `${short(value)} ms` : `${(value / 1000).toFixed(2)} s`));
+export const us = format((value) => (value < 1000 ? `${short(value)} µs` : ms(value / 1000)));
 export const percent = format((ratio) => `${(ratio * 100).toFixed(2)} %`);
 export const points = format((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(2)} pt`);
 export const times = format((ratio) => `${ratio.toFixed(2)}×`);
