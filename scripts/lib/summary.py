@@ -1,6 +1,6 @@
 """summary.py DIR: adds up what DIR's JUnit files and steps.tsv say, lists what was skipped and why, and ends with one line.
 
-CTest counts a program as one test; here the tests inside it count (pytest's and cmocka's own totals).
+CTest counts a program as one test; here the tests inside it count (pytest's, cmocka's and node's own totals).
 """
 import pathlib
 import re
@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 
 PYTEST = re.compile(r"^=*\s*((?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)(?:, )?)+) in ", re.M)
 CMOCKA = re.compile(r"\[  (PASSED|SKIPPED|FAILED) ?\s*\] (\d+) test\(s\)")
+NODE = re.compile(r"^\W* ?(pass|fail|skipped) (\d+)$", re.M)
 REASON = re.compile(r"^SKIPPED \[\d+\] (.*)$", re.M)
 
 
@@ -24,6 +25,9 @@ def inside(output):
                 found = True
     for word, number in CMOCKA.findall(output):
         counts[word.lower()] += int(number)
+        found = True
+    for word, number in NODE.findall(output):
+        counts[{"pass": "passed", "fail": "failed"}.get(word, word)] += int(number)
         found = True
     return counts if found and sum(counts.values()) else None
 
