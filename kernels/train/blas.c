@@ -298,6 +298,12 @@ static uint32_t place(uint32_t parameter) {
   }
 }
 
+/* Products run inside our own threads. The setting is the process's, and others (the sgemm measurement) change it too. */
+static void begin(rl_cpu_train *train) {
+  (void)train;
+  openblas_set_num_threads(1);
+}
+
 static void weights_changed(rl_cpu_train *train) {
   blas *b = (blas *)train;
   if (train->half) b->simd->to_half(RL_PARAMETERS, train->weights, b->weights16);
@@ -351,7 +357,6 @@ static void peek(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *ou
 static int prepare(rl_cpu_train *train, rl_error *err) {
   blas *b = (blas *)train;
   size_t n = (size_t)train->instance.params.batch_size, each = train->half ? sizeof(uint16_t) : sizeof(float);
-  openblas_set_num_threads(1); /* products run inside our own threads */
   b->simd = rl_simd_pick();
   const struct {
     void *to;
@@ -390,6 +395,7 @@ static const rl_cpu_math math = {.threaded = true,
                                  .backward = backward,
                                  .place = place,
                                  .prepare = prepare,
+                                 .begin = begin,
                                  .weights_changed = weights_changed,
                                  .finite = gradients_finite,
                                  .adam = adam,

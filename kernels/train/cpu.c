@@ -20,12 +20,14 @@ int rl_cpu_allocate(rl_cpu_train *train, rl_purpose purpose, size_t bytes, void 
 
 static void begin_epoch(rl_cpu_train *train, uint32_t n) {
   (void)n;
+  if (train->math->begin != NULL) train->math->begin(train);
   if (train->state.step != 0) train->state.epoch++;
   train->state.step = 0;
 }
 
 static void begin_evaluation(rl_cpu_train *train, uint32_t n) {
   (void)n;
+  if (train->math->begin != NULL) train->math->begin(train);
   train->state.test_position = train->state.test_correct = 0;
   train->state.test_loss = 0;
 }

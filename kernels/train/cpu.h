@@ -25,6 +25,7 @@ typedef struct rl_cpu_math {
   const rl_cpu_layer *forward, *backward;        /* each ends with {0}; from x to logits, from dlogits to gradients */
   uint32_t (*place)(uint32_t parameter);         /* where a parameter of PyTorch's layout lies here; NULL: there */
   int (*prepare)(rl_cpu_train *train, rl_error *err); /* allocate with rl_cpu_allocate */
+  void (*begin)(rl_cpu_train *train);            /* of an epoch or evaluation; NULL: nothing to do */
   void (*weights_changed)(rl_cpu_train *train);  /* from outside; NULL: nothing to do */
   bool (*finite)(rl_cpu_train *train);           /* no gradient is inf or NaN */
   void (*peek)(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out); /* NULL: not to be had */

@@ -161,6 +161,24 @@ static void every_instruction_set(void **state) {
   }
 }
 
+/* A constant plane, as MNIST's margins are: the first of four equal ones passes, and nothing where it is not positive. */
+static void ties_go_to_the_first(void **state) {
+  (void)state;
+  const rl_simd *tables[] = {&rl_simd_baseline, rl_simd_pick()};
+  static float x[RL_PIXELS], w[9 * RL_C1], b[RL_C2], c2[RL_H2 * RL_H2 * RL_C2], y[RL_P1 * RL_P1 * RL_C1];
+  static uint8_t choice[RL_P1 * RL_P1 * RL_C1];
+  for (int c = 0; c < RL_C2; c++) b[c] = c % 3 - 1;
+  for (int t = 0; t < 2; t++) {
+    tables[t]->conv1_forward(x, w, b, y, choice);
+    for (int i = 0; i < RL_P1 * RL_P1 * RL_C1; i++) {
+      assert_int_equal(choice[i], b[i % RL_C1] > 0 ? 0 : RL_ORACLE_DEAD);
+      assert_true(y[i] == fmaxf(b[i % RL_C1], 0));
+    }
+    tables[t]->pool2_forward(c2, b, y, choice);
+    for (int i = 0; i < RL_FLAT; i++) assert_int_equal(choice[i], b[i % RL_C2] > 0 ? 0 : RL_ORACLE_DEAD);
+  }
+}
+
 /* ---- each layer of the blas engine -------------------------------------------------------------------------------- */
 
 typedef struct peeked {
@@ -329,7 +347,7 @@ int main(void) {
   use_few_digits(folder, 1000, 100);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(oracle_convolutions),   cmocka_unit_test(oracle_linear_loss_and_pool), cmocka_unit_test(oracle_adam),
-      cmocka_unit_test(every_instruction_set), cmocka_unit_test(blas_layers),                 cmocka_unit_test(whole_network_gradients),
+      cmocka_unit_test(every_instruction_set), cmocka_unit_test(ties_go_to_the_first), cmocka_unit_test(blas_layers),                 cmocka_unit_test(whole_network_gradients),
       cmocka_unit_test(loss_curves_agree)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
