@@ -5,9 +5,9 @@
  *   pool2_forward    bias + ReLU + pool                                  own
  *   fc1_forward      split along K into parts that `head` adds up        cuBLASLt, one strided-batch product
  *   head             bias + ReLU + fc2 + softmax + loss, and back        own
- *   fc1_backward     weight gradient beside input gradient               cuBLASLt, two branches
+ *   fc1_backward     weight and input gradient                           cuBLASLt, side by side where that is faster
  *   pool2_backward   with conv2's bias gradient                          own
- *   conv2_backward   weight gradient beside input gradient               cuDNN, two branches
+ *   conv2_backward   weight and input gradient                           cuDNN, side by side where that is faster
  *   conv1_backward   from the pooled gradient to 320 gradients           own
  *   adam             with loss scale, overflow, loss and counters        own
  *
@@ -45,6 +45,7 @@ typedef struct stage { /* everything for one batch size */
   rl_gather gather;
   rl_conv *conv2, *conv2_data, *conv2_weight;
   rl_gemm *fc1, *fc1_data, *fc1_weight;
+  bool fc1_beside, conv2_beside; /* the two gradients run side by side: a fork and a join in the graph cost some µs */
   rl_head head;
   rl_gradients gradients;
   rl_launch launches[LAUNCHES];
@@ -177,7 +178,7 @@ static int pool2_forward(void *arg, rl_stream stream, rl_error *err) {
   stage *s = (stage *)arg;
   engine *e = s->owner;
   return rl_pool2_forward(e->format, s->gather.batch, e->product2, &e->weights[rl_tensor_offsets[RL_CONV2_B]], e->pooled2,
-                          e->codes2, (cudaStream_t)stream, err);
+                          e->codes2, s->train ? e->state : NULL, (cudaStream_t)stream, err);
 }
 
 static int fc1_forward(void *arg, rl_stream stream, rl_error *err) { return rl_gemm_enqueue(((stage *)arg)->fc1, stream, err); }
@@ -193,8 +194,9 @@ static int head(void *arg, rl_stream stream, rl_error *err) {
 static int fc1_backward(void *arg, rl_stream stream, rl_error *err) {
   stage *s = (stage *)arg;
   engine *e = s->owner;
-  return fork_side(e, stream, err) || rl_gemm_enqueue(s->fc1_data, stream, err) ||
-         rl_gemm_enqueue(s->fc1_weight, e->side, err) || join_side(e, stream, err) ? -1 : 0;
+  rl_stream weight_stream = s->fc1_beside ? e->side : stream;
+  return (s->fc1_beside && fork_side(e, stream, err)) || rl_gemm_enqueue(s->fc1_data, stream, err) ||
+         rl_gemm_enqueue(s->fc1_weight, weight_stream, err) || (s->fc1_beside && join_side(e, stream, err)) ? -1 : 0;
 }
 
 static int pool2_backward(void *arg, rl_stream stream, rl_error *err) {
@@ -207,8 +209,9 @@ static int pool2_backward(void *arg, rl_stream stream, rl_error *err) {
 static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   stage *s = (stage *)arg;
   engine *e = s->owner;
-  return fork_side(e, stream, err) || rl_conv_enqueue(s->conv2_data, stream, err) ||
-         rl_conv_enqueue(s->conv2_weight, e->side, err) || join_side(e, stream, err) ? -1 : 0;
+  rl_stream weight_stream = s->conv2_beside ? e->side : stream;
+  return (s->conv2_beside && fork_side(e, stream, err)) || rl_conv_enqueue(s->conv2_data, stream, err) ||
+         rl_conv_enqueue(s->conv2_weight, weight_stream, err) || (s->conv2_beside && join_side(e, stream, err)) ? -1 : 0;
 }
 
 static int conv1_backward(void *arg, rl_stream stream, rl_error *err) {
@@ -326,6 +329,17 @@ static int open_fc1_backward(stage *s, int most, rl_error *err) {
                       stream_of(e), &s->fc1_weight, err);
 }
 
+/* Whether a launch's two parts are faster side by side. */
+static int choose_beside(stage *s, int (*launch)(void *arg, rl_stream stream, rl_error *err), bool *beside, rl_error *err) {
+  double us[2];
+  for (int i = 0; i < 2; i++) {
+    *beside = i;
+    if (rl_tune_time(launch, s, stream_of(s->owner), &us[i], err)) return -1;
+  }
+  *beside = us[1] < us[0];
+  return 0;
+}
+
 static void describe_stage(engine *e, int index, uint32_t batch, uint32_t stride) {
   stage *s = &e->stages[index];
   s->owner = e;
@@ -364,6 +378,8 @@ static int open_products(engine *e, rl_error *err) {
     if (open_fc1(s, i == STEP, err) || rl_conv_bind(s->conv2, e->workspace[0], err)) return -1;
     if (s->train && (open_fc1_backward(s, i == STEP ? 16 : 1, err) || rl_conv_bind(s->conv2_data, e->workspace[0], err) ||
                      rl_conv_bind(s->conv2_weight, e->workspace[1], err)))
+      return -1;
+    if (i == STEP && (choose_beside(s, fc1_backward, &s->fc1_beside, err) || choose_beside(s, conv2_backward, &s->conv2_beside, err)))
       return -1;
   }
   return 0;
@@ -518,8 +534,9 @@ void rl_cudnn_choices(rl_train_instance *instance, rl_cudnn_choice choices[RL_CU
   for (int i = 0; i < RL_CUDNN_CHOICES; i++) {
     choices[i].what = names[i];
     choices[i].us = i < 3 ? rl_conv_chosen(convs[i])->us : rl_gemm_us(products[i - 3]);
-    if (i < 3) snprintf(choices[i].how, sizeof choices[i].how, "%s", rl_conv_chosen(convs[i])->name);
-    else snprintf(choices[i].how, sizeof choices[i].how, "cuBLASLt, %u parts", i == 3 ? s->head.part_count : 1);
+    const char *beside = (i == 2 && s->conv2_beside) || (i == 5 && s->fc1_beside) ? ", beside the other gradient" : "";
+    if (i < 3) snprintf(choices[i].how, sizeof choices[i].how, "cuDNN %s%s", rl_conv_chosen(convs[i])->name, beside);
+    else snprintf(choices[i].how, sizeof choices[i].how, "cuBLASLt, %u parts%s", i == 3 ? s->head.part_count : 1, beside);
   }
 }
 

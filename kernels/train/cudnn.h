@@ -23,7 +23,7 @@ int rl_cudnn_view(rl_train_instance *instance, rl_cudnn_tensors *tensors, rl_err
 
 typedef struct rl_cudnn_choice { /* what tuning chose for a library call of a training step */
   const char *what;
-  char how[96];
+  char how[128];
   double us;
 } rl_cudnn_choice;
 enum { RL_CUDNN_CHOICES = 6 };

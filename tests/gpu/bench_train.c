@@ -1,5 +1,6 @@
 /* bench_train [NAME=VALUE]...: trains on the GPU without the daemon and prints each epoch's time, loss and accuracy, then one line of JSON.
  *   precision=fp32|tf32|fp16  epochs=10  warmup=1  batch=64  seed=1  images=0 (all)  dataset=auto|files|synthetic  eager=0
+ *   launches=1: also what each launch of a step costs when repeated in a graph
  * Exit code 77 and the reason where there is no GPU; 1 on failure. An epoch is what docs call one: shuffle, every step, the short last batch. */
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/commit.h"
+#include "train/cuda/tune.h"
 #include "train/cudnn.h"
 
 static int compare(const void *a, const void *b) {
@@ -27,7 +29,7 @@ static int choice_of(const char *value) {
   exit(1);
 }
 
-static int eager;
+static int eager, launches;
 
 static void read_arguments(int argc, char **argv, rl_train_params *params) {
   for (int i = 1; i < argc; i++) {
@@ -45,6 +47,7 @@ static void read_arguments(int argc, char **argv, rl_train_params *params) {
     else if (strcmp(argv[i], "images") == 0) params->max_images = atoll(value);
     else if (strcmp(argv[i], "dataset") == 0) snprintf(params->dataset, sizeof params->dataset, "%s", value);
     else if (strcmp(argv[i], "eager") == 0) eager = atoi(value);
+    else if (strcmp(argv[i], "launches") == 0) launches = atoi(value);
     else {
       fprintf(stderr, "bench_train: no argument is called %s\n", argv[i]);
       exit(1);
@@ -56,6 +59,22 @@ static void print_choices(rl_train_instance *train) {
   rl_cudnn_choice choices[RL_CUDNN_CHOICES];
   rl_cudnn_choices(train, choices);
   for (int i = 0; i < RL_CUDNN_CHOICES; i++) printf("  %-14s %7.2f us  %s\n", choices[i].what, choices[i].us, choices[i].how);
+}
+
+/* After training: trains on from a fresh shuffle, so that counters stay within an epoch. */
+static int print_launches(rl_device *device, const rl_instance *instance, rl_error *err) {
+  const rl_sequence *begin = &instance->iteration.sequences[0], *step = &instance->iteration.sequences[instance->step_sequence];
+  double sum = 0;
+  for (size_t i = 0; i < step->launch_count; i++) {
+    double us = 0;
+    if (begin->launches[0].enqueue(begin->launches[0].arg, device->stream, err) ||
+        rl_tune_time(step->launches[i].enqueue, step->launches[i].arg, device->stream, &us, err))
+      return -1;
+    printf("  %-16s %7.2f us\n", step->launches[i].name, us);
+    sum += us;
+  }
+  printf("  %-16s %7.2f us\n", "together", sum);
+  return 0;
 }
 
 static int bench(rl_device *device, const rl_train_params *params, rl_error *err) {
@@ -106,6 +125,7 @@ static int bench(rl_device *device, const rl_train_params *params, rl_error *err
     printf(",\"peak_%s_bytes\":%llu", rl_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
   if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%g,\"skipped_steps\":%g", report.loss_scale, report.skipped_steps);
   printf("}\n");
+  if (launches && print_launches(device, instance, err)) return -1;
   device->ops->plan_free(device, epoch);
   device->ops->plan_free(device, test);
   instance->ops->close(instance);

@@ -254,7 +254,7 @@ static void test_layers(void **state) {
 /* 50 steps of 16 images in double, with the engine's order of images. */
 static void test_losses_follow_the_oracle(void **state) {
   (void)state;
-  enum { STEPS = 50, BATCH = 16, IMAGES = STEPS * BATCH };
+  enum { STEPS = 50, EARLY = 10, BATCH = 16, IMAGES = STEPS * BATCH };
   double *w = doubles(RL_PARAMETERS), *m = doubles(RL_PARAMETERS), *v = doubles(RL_PARAMETERS), *g = doubles(RL_PARAMETERS),
          wanted[STEPS];
   float *initial = malloc(RL_PARAMETERS * sizeof *initial), losses[STEPS];
@@ -268,17 +268,22 @@ static void test_losses_follow_the_oracle(void **state) {
     free(b.x);
     free(b.labels);
   }
-  static const double most[] = {[RL_FP32] = 2e-3, [RL_TF32] = 2e-2, [RL_FP16] = 2e-2};
+  /* Rounding differences grow from step to step (Adam divides by the size of the gradient): tight at first, wider at the end. */
+  static const double most_early[] = {[RL_FP32] = 1e-4, [RL_TF32] = 1e-2, [RL_FP16] = 1e-2},
+                      most[] = {[RL_FP32] = 1e-2, [RL_TF32] = 5e-2, [RL_FP16] = 5e-2};
   for (int precision = RL_FP32; precision <= RL_FP16; precision++) {
     params.precision = precision;
     training t = open_training(params);
     run_epoch(&t);
     must(t.train->losses(t.train, losses, e));
-    double worst = 0;
-    for (int i = 0; i < STEPS; i++) worst = fmax(worst, fabs(losses[i] - wanted[i]));
-    printf("  %s: 50 losses from %.4f to %.4f, worst difference %.2e (at most %.0e)\n", rl_precision_names[precision], wanted[0],
-           wanted[STEPS - 1], worst, most[precision]);
-    assert_true(worst < most[precision]);
+    double early = 0, worst = 0;
+    for (int i = 0; i < STEPS; i++) {
+      worst = fmax(worst, fabs(losses[i] - wanted[i]));
+      if (i < EARLY) early = worst;
+    }
+    printf("  %s: 50 losses from %.4f to %.4f, worst difference %.2e in the first %d (at most %.0e), %.2e (at most %.0e)\n",
+           rl_precision_names[precision], wanted[0], wanted[STEPS - 1], early, EARLY, most_early[precision], worst, most[precision]);
+    assert_true(early < most_early[precision] && worst < most[precision]);
     close_training(&t);
   }
   free(w);

@@ -1,6 +1,6 @@
 /* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in torch.optim.Adam's order of operations). It adds up partial
- * gradients, removes the loss scale, skips the step on overflow, updates weights, moments and FP16 copies, and its last block moves the
- * training state on. At least 28 bytes a parameter: 8.8 MB, all of it in L2. Sums go in a fixed order: results are reproducible. */
+ * gradients, removes the loss scale, skips the step on overflow, updates weights, moments and FP16 copies, and the last block to have read the
+ * training state moves it on. At least 28 bytes a parameter: 8.8 MB, all of it in L2. Sums go in a fixed order: results are reproducible. */
 #include "cuda_check.h"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
@@ -74,7 +74,7 @@ static __device__ __forceinline__ float updated(float weight, float gradient, fl
   return weight - r.step_size * *first / (sqrtf(*second) * r.inverse_root + EPSILON);
 }
 
-/* The last block: losses, scale, counters. One thread. */
+/* Losses, scale, counters. One thread of one block. */
 static __device__ void advance(const rl_adam &adam, const rl_gradients &g, float loss) {
   rl_train_state *s = adam.state;
   adam.losses[s->step++] = loss / g.batch;
@@ -94,39 +94,52 @@ static __device__ void advance(const rl_adam &adam, const rl_gradients &g, float
   s->overflow = 0;
 }
 
-static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
-  const rl_train_state *s = adam.state;
-  rates r = {s->inverse_scale, s->step_size, s->inverse_root};
-  bool skip = s->overflow;
-  __half *halves = (__half *)adam.halves;
-  uint32_t at;
-  if (blockIdx.x < WHOLE_BLOCKS) {
-    float4 gradient = whole_gradient(g, blockIdx.x * THREADS + threadIdx.x, &at);
-    if (!skip) {
-      float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
-      w.x = updated(w.x, gradient.x, &m.x, &v.x, r);
-      w.y = updated(w.y, gradient.y, &m.y, &v.y, r);
-      w.z = updated(w.z, gradient.z, &m.z, &v.z, r);
-      w.w = updated(w.w, gradient.w, &m.w, &v.w, r);
-      store4(&adam.weights[at], w);
-      store4(&adam.first[at], m);
-      store4(&adam.second[at], v);
-      if (halves) store4(&halves[at], w);
-    }
-  } else {
-    bool mine;
-    float gradient = partial_gradient(g, blockIdx.x - WHOLE_BLOCKS, &at, &mine);
-    if (mine && !skip) adam.weights[at] = updated(adam.weights[at], gradient, &adam.first[at], &adam.second[at], r);
+/* By the first warp of each block, once the block has read the state: the last block to come here may change it. */
+static __device__ void settle(const rl_adam &adam, const rl_gradients &g) {
+  uint32_t before = 0;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    before = atomicAdd(&adam.state->ticket, 1);
   }
-  __shared__ bool last;
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicAdd(&adam.state->ticket, 1) == gridDim.x - 1;
-  __syncthreads();
-  if (!last || threadIdx.x >= 32) return;
+  if (__shfl_sync(0xffffffffu, before, 0) != gridDim.x - 1) return;
   float loss = 0.0f;
   for (uint32_t row = threadIdx.x; row < g.head_rows; row += 32) loss += g.head[row * RL_HEAD_ROW + RL_HEAD_LOSS];
   loss = warp_sum(loss);
   if (threadIdx.x == 0) advance(adam, g, loss);
+}
+
+static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g, rates r, bool skip) {
+  __half *halves = (__half *)adam.halves;
+  uint32_t at;
+  float4 gradient = whole_gradient(g, blockIdx.x * THREADS + threadIdx.x, &at);
+  float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
+  __syncthreads();
+  if (threadIdx.x < 32) settle(adam, g);
+  if (skip) return;
+  w.x = updated(w.x, gradient.x, &m.x, &v.x, r);
+  w.y = updated(w.y, gradient.y, &m.y, &v.y, r);
+  w.z = updated(w.z, gradient.z, &m.z, &v.z, r);
+  w.w = updated(w.w, gradient.w, &m.w, &v.w, r);
+  store4(&adam.weights[at], w);
+  store4(&adam.first[at], m);
+  store4(&adam.second[at], v);
+  if (halves) store4(&halves[at], w);
+}
+
+static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g, rates r, bool skip) {
+  uint32_t at;
+  bool mine;
+  float gradient = partial_gradient(g, blockIdx.x - WHOLE_BLOCKS, &at, &mine);
+  if (threadIdx.x < 32) settle(adam, g);
+  if (mine && !skip) adam.weights[at] = updated(adam.weights[at], gradient, &adam.first[at], &adam.second[at], r);
+}
+
+static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
+  const rl_train_state *s = adam.state;
+  rates r = {s->inverse_scale, s->step_size, s->inverse_root};
+  bool skip = s->overflow;
+  if (blockIdx.x < WHOLE_BLOCKS) step_whole(adam, g, r, skip);
+  else step_partial(adam, g, r, skip);
 }
 
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err) {

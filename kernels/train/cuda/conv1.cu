@@ -35,11 +35,9 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict
   uint32_t n = blockIdx.x / SLICES, slice = blockIdx.x % SLICES;
   int group = LAST ? threadIdx.x % GROUPS : threadIdx.x / PIXELS;
   int pixel = LAST ? threadIdx.x / GROUPS : threadIdx.x % PIXELS;
-  float w[4][9], bias[4];
-  for (int c = 0; c < 4; c++) {
-    bias[c] = weights[RL_C1 * 9 + group * 4 + c];
-    for (int k = 0; k < 9; k++) w[c][k] = weights[(group * 4 + c) * 9 + k];
-  }
+  float w[4 * 9], bias[4];
+  for (int i = 0; i < 9; i++) *(float4 *)&w[i * 4] = load4(&weights[group * 36 + i * 4]);
+  *(float4 *)bias = load4(&weights[RL_C1 * 9 + group * 4]);
   load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, slice * 2 * ROWS, 2 * ROWS + 2, tile);
   __syncthreads();
 
@@ -52,7 +50,7 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict
   for (int c = 0; c < 4; c++) {
     for (int at = 0; at < 4; at++) {
       float sum = bias[c];
-      for (int k = 0; k < 9; k++) sum = fmaf(w[c][k], patch[at / 2 + k / 3][at % 2 + k % 3], sum);
+      for (int k = 0; k < 9; k++) sum = fmaf(w[c * 9 + k], patch[at / 2 + k / 3][at % 2 + k % 3], sum);
       if (at == 0 || sum > best[c]) {
         best[c] = sum;
         code[c] = at;
@@ -87,7 +85,9 @@ int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, v
 /* --- backward ------------------------------------------------------------------------------------------------------------------
  * A pooled element's gradient goes to the one conv1 output that won: nine weights and the bias. */
 
-enum { WARPS = 16, ROW = RL_C1 * 10, MOST_IMAGES = 64 }; /* images side by side; more of them are taken in turns */
+enum { WARPS = 16, ROW = RL_C1 * 10, MOST_IMAGES = 64, /* images side by side; more of them are taken in turns */
+       TURNS = (MAP / 2 + WARPS - 1) / WARPS };         /* pixels of an image that a thread takes; as many in NCHW */
+static_assert((MAP + 31) / 32 == TURNS, "both layouts take an image in as many turns");
 
 /* sums[0..8]: weights, sums[9]: bias of one channel, from one pooled element. */
 static __device__ __forceinline__ void add_element(float gradient, int code, int pixel, const float *tile, float sums[10]) {
@@ -109,15 +109,20 @@ conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint
   float mine[10] = {};
   bool overflow = false;
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
+    float gradient[TURNS]; /* asked for before the image, so that both are on their way */
+    int code[TURNS];
+    for (int turn = 0; turn < TURNS; turn++) {
+      int pixel = warp + turn * WARPS;
+      size_t from = ((size_t)n * MAP + half * (MAP / 2) + pixel) * RL_C1 + lane;
+      code[turn] = pixel < MAP / 2 ? codes[from] : RL_POOL_STOPPED;
+      gradient[turn] = pixel < MAP / 2 ? (float)d_pooled[from] : 0.0f;
+    }
     __syncthreads();
     load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, WIDTH, tile);
     __syncthreads();
-    for (int pixel = half * (MAP / 2) + warp; pixel < (half + 1) * (MAP / 2); pixel += WARPS) {
-      size_t from = ((size_t)n * MAP + pixel) * RL_C1 + lane;
-      float gradient = (float)d_pooled[from];
-      int code = codes[from];
-      overflow |= code != RL_POOL_STOPPED && !isfinite(gradient);
-      add_element(gradient, code, pixel, tile, mine);
+    for (int turn = 0; turn < TURNS; turn++) {
+      overflow |= code[turn] != RL_POOL_STOPPED && !isfinite(gradient[turn]);
+      add_element(gradient[turn], code[turn], half * (MAP / 2) + warp + turn * WARPS, tile, mine);
     }
   }
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < watched_count; i += gridDim.x * blockDim.x)
@@ -141,12 +146,18 @@ conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const
   int lane = threadIdx.x % 32, channel = blockIdx.x % 2 * WARPS + threadIdx.x / 32;
   float mine[10] = {};
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
+    size_t from = ((size_t)n * RL_C1 + channel) * MAP;
+    float gradient[TURNS]; /* asked for before the image, so that both are on their way */
+    int code[TURNS];
+    for (int turn = 0; turn < TURNS; turn++) {
+      int pixel = lane + turn * 32;
+      code[turn] = pixel < MAP ? codes[from + pixel] : RL_POOL_STOPPED;
+      gradient[turn] = pixel < MAP ? d_pooled[from + pixel] : 0.0f;
+    }
     __syncthreads();
     load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, WIDTH, tile);
     __syncthreads();
-    size_t from = ((size_t)n * RL_C1 + channel) * MAP;
-    for (int pixel = lane; pixel < MAP; pixel += 32)
-      add_element(d_pooled[from + pixel], codes[from + pixel], pixel, tile, mine);
+    for (int turn = 0; turn < TURNS; turn++) add_element(gradient[turn], code[turn], lane + turn * 32, tile, mine);
   }
   float *row = &partial[blockIdx.x / 2 * ROW];
   for (int k = 0; k < 10; k++) {

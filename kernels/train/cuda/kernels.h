@@ -57,9 +57,10 @@ uint32_t rl_conv1_rows(rl_format format, uint32_t batch);
 int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
                       const void *watched, uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
-/* pool.cu: conv2's product [n][12][12][64] or [n][64][12][12] + bias, ReLU, pool → [n][6][6][64] or [n][64][6][6], and codes. */
+/* pool.cu: conv2's product [n][12][12][64] or [n][64][12][12] + bias, ReLU, pool → [n][6][6][64] or [n][64][6][6], and codes.
+ * FP16: notes an overflow of the product in state, unless that is NULL; ReLU and pooling would hide it from what follows. */
 int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *codes,
-                     cudaStream_t stream, rl_error *err);
+                     rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* d_pooled → gradient of conv2's product into d_y, and partial sums of the bias gradient, partial[rows][64]. */
 uint32_t rl_pool2_rows(rl_format format, uint32_t batch);
 int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y,

@@ -20,7 +20,7 @@ static __device__ __forceinline__ int source(int pixel, int at) {
 /* NHWC: a thread makes one pooled pixel of four channels. */
 template <typename T>
 static __global__ void pool2_forward_last(uint32_t count, const T *__restrict__ y, const float *__restrict__ bias,
-                                          T *__restrict__ pooled, uint8_t *__restrict__ codes) {
+                                          T *__restrict__ pooled, uint8_t *__restrict__ codes, rl_train_state *state) {
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   uint32_t group = i % GROUPS, pixel = i / GROUPS % MAP, n = i / GROUPS / MAP;
@@ -28,12 +28,15 @@ static __global__ void pool2_forward_last(uint32_t count, const T *__restrict__ 
   int code[4];
   float4 in[4], b = load4(&bias[group * 4]);
   for (int at = 0; at < 4; at++) in[at] = load4(&y[((size_t)n * FULL + source(pixel, at)) * RL_C2 + group * 4]);
+  float all = 0.0f; /* of FP16 values: finite unless one of them is not */
   for (int at = 0; at < 4; at++) {
+    all += in[at].x + in[at].y + in[at].z + in[at].w;
     take(in[at].x + b.x, at, &best[0], &code[0]);
     take(in[at].y + b.y, at, &best[1], &code[1]);
     take(in[at].z + b.z, at, &best[2], &code[2]);
     take(in[at].w + b.w, at, &best[3], &code[3]);
   }
+  if (sizeof(T) == 2 && state && !isfinite(all)) state->overflow = 1;
   for (int c = 0; c < 4; c++) {
     if (!(best[c] > 0.0f)) code[c] = RL_POOL_STOPPED;
     best[c] = fmaxf(best[c], 0.0f);
@@ -61,12 +64,12 @@ static __global__ void pool2_forward_first(uint32_t count, const float *__restri
 }
 
 int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *codes,
-                     cudaStream_t stream, rl_error *err) {
+                     rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t count = batch * MAP * (format.channels_last ? (uint32_t)GROUPS : (uint32_t)RL_C2), blocks = (count + 255) / 256;
   if (format.half)
-    pool2_forward_last<<<blocks, 256, 0, stream>>>(count, (const __half *)y, bias, (__half *)pooled, codes);
+    pool2_forward_last<<<blocks, 256, 0, stream>>>(count, (const __half *)y, bias, (__half *)pooled, codes, state);
   else if (format.channels_last)
-    pool2_forward_last<<<blocks, 256, 0, stream>>>(count, (const float *)y, bias, (float *)pooled, codes);
+    pool2_forward_last<<<blocks, 256, 0, stream>>>(count, (const float *)y, bias, (float *)pooled, codes, state);
   else pool2_forward_first<<<blocks, 256, 0, stream>>>(count, (const float *)y, bias, (float *)pooled, codes);
   return rl_launch_ok("pool2 forward", err);
 }

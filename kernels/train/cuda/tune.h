@@ -5,10 +5,17 @@
 
 #include "device.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Microseconds of one enqueue(arg), the least of a few rounds, into *us. -1 when it fails or can't be captured; the device stays usable. */
 int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
                  rl_error *err);
 /* Fill memory with reproducible noise in [-1, 1), count values of 4 bytes (float) or 2 (half): never time on zeros. */
 int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream stream, rl_error *err);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""The MNIST CNN that rooflined trains, in PyTorch: what its engines are compared with, to be run in the same sitting.
+
+An epoch is timed as rooflined times its own: the shuffle, gathering and normalising, every step of every image including the last short
+batch, until the device is idle; evaluation apart. The data set is resident on the GPU in every variant.
+
+  eager    one kernel launch after the other from Python
+  graph    the whole step (gather to optimizer) captured into a CUDA graph and replayed; the cursor lives on the device
+  compile  the same with forward and backward from torch.compile(max-autotune); the one short batch runs uncompiled, in a graph too
+
+fp32 is IEEE single (TF32 off), tf32 allows it, fp16 is autocast + GradScaler with a dynamic scale. Prints one JSON object a line.
+"""
+import argparse
+import gzip
+import json
+import os
+import statistics
+import struct
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, 3, padding=1)
+        self.conv2 = nn.Conv2d(32, 64, 3)
+        self.fc1 = nn.Linear(64 * 6 * 6, 128)
+        self.fc2 = nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+
+
+def read_idx(folder, name):
+    with gzip.open(os.path.join(folder, name + ".gz"), "rb") as file:
+        data = file.read()
+    dimensions = data[3]
+    shape = struct.unpack(f">{dimensions}I", data[4:4 + 4 * dimensions])
+    return torch.frombuffer(bytearray(data[4 + 4 * dimensions:]), dtype=torch.uint8).reshape(shape).cuda()
+
+
+class Training:
+    """Model, optimizer and data; step() trains one batch of `size` images from the cursor on, without asking the host anything."""
+
+    def __init__(self, arguments, precision):
+        torch.manual_seed(arguments.seed)
+        self.half = precision == "fp16"
+        self.images = read_idx(arguments.mnist, "train-images-idx3-ubyte").unsqueeze(1)
+        self.labels = read_idx(arguments.mnist, "train-labels-idx1-ubyte").long()
+        self.count = len(self.images)
+        self.model = Net().cuda()
+        if arguments.channels_last:
+            self.model = self.model.to(memory_format=torch.channels_last)
+        self.compiled = self.model
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True, capturable=True)
+        self.scaler = torch.amp.GradScaler("cuda", enabled=self.half)
+        self.order = torch.arange(self.count, device="cuda")
+        self.cursor = torch.zeros((), dtype=torch.long, device="cuda")
+        self.losses = torch.zeros((), device="cuda")
+
+    def shuffle(self):
+        self.order.copy_(torch.randperm(self.count, device="cuda"))
+        self.cursor.zero_()
+        self.losses.zero_()
+
+    def step(self, model, size):
+        chosen = self.order[self.cursor + torch.arange(size, device="cuda")]
+        x = self.images[chosen].float().div_(255).sub_(0.1307).div_(0.3081)
+        y = self.labels[chosen]
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", dtype=torch.float16, enabled=self.half):
+            logits = model(x)
+        loss = F.cross_entropy(logits.float(), y)
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.losses += loss.detach()
+        self.cursor += size
+
+    def capture(self, model, size):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.cursor.zero_()
+                self.step(model, size)
+        torch.cuda.current_stream().wait_stream(side)
+        self.cursor.zero_()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.step(model, size)
+        return graph.replay
+
+    @torch.no_grad()
+    def accuracy(self, images, labels):
+        right = 0
+        for at in range(0, len(images), 1000):
+            x = images[at:at + 1000].float().div_(255).sub_(0.1307).div_(0.3081)
+            right += (self.model(x).argmax(1) == labels[at:at + 1000]).sum().item()
+        return right / len(images)
+
+
+def run(arguments, precision, variant):
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    torch.cuda.reset_peak_memory_stats()
+    training = Training(arguments, precision)
+    tail = training.count % arguments.batch
+    begun = time.perf_counter()
+    if variant == "eager":
+        step = lambda: training.step(training.model, arguments.batch)
+        last = lambda: training.step(training.model, tail)
+    else:
+        model = training.model
+        if variant == "compile":
+            model = torch.compile(model, mode="max-autotune-no-cudagraphs", dynamic=False)
+        step = training.capture(model, arguments.batch)
+        last = training.capture(training.model, tail) if tail else None
+    prepared = time.perf_counter() - begun
+    test_images = read_idx(arguments.mnist, "t10k-images-idx3-ubyte").unsqueeze(1)
+    test_labels = read_idx(arguments.mnist, "t10k-labels-idx1-ubyte").long()
+    start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    device_ms, host_ms, accuracy = [], [], 0.0
+    for epoch in range(-arguments.warmup, arguments.epochs):
+        torch.cuda.synchronize()
+        host = time.perf_counter()
+        start.record()
+        training.shuffle()
+        for _ in range(training.count // arguments.batch):
+            step()
+        if tail:
+            last()
+        stop.record()
+        torch.cuda.synchronize()
+        if epoch >= 0:
+            host_ms.append((time.perf_counter() - host) * 1e3)
+            device_ms.append(start.elapsed_time(stop))
+        accuracy = training.accuracy(test_images, test_labels)
+    steps = training.count // arguments.batch + (tail > 0)
+    print(json.dumps({
+        "framework": "pytorch", "version": torch.__version__, "cudnn": torch.backends.cudnn.version(),
+        "device": torch.cuda.get_device_name(), "variant": variant, "precision": precision, "batch": arguments.batch,
+        "channels_last": arguments.channels_last, "epochs": arguments.epochs, "warmup_epochs": arguments.warmup, "steps": steps,
+        "epoch_device_ms_median": round(statistics.median(device_ms), 3), "epoch_device_ms_min": round(min(device_ms), 3),
+        "epoch_host_ms_median": round(statistics.median(host_ms), 3), "epoch_device_ms": [round(ms, 3) for ms in device_ms],
+        "train_loss": round(training.losses.item() / steps, 6), "test_accuracy_ratio": accuracy,
+        "loss_scale": training.scaler.get_scale() if training.half else None, "dynamic_scale": training.half,
+        "peak_allocated_bytes": torch.cuda.max_memory_allocated(), "prepare_ms": round(prepared * 1e3, 1)}), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--precisions", default="fp32,fp16")
+    parser.add_argument("--variants", default="eager,graph,compile")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--warmup", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--mnist", default=os.environ.get("ROOFLINED_MNIST_DIR", "."))
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit(77)
+    for precision in arguments.precisions.split(","):
+        for variant in arguments.variants.split(","):
+            torch._dynamo.reset()
+            run(arguments, precision, variant)
+
+
+if __name__ == "__main__":
+    main()
