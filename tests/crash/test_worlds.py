@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, job, wait_until
+from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, idx, job, mnist, wait_until
 
 # --- workers --------------------------------------------------------------------------------------------------------
 
@@ -22,7 +22,7 @@ def kill_worker_of(daemon, number, but=()):
 
 def test_a_job_survives_one_death_of_its_worker(start):
     daemon = start()
-    number = daemon.submit(job(epochs=60, max_images=640))
+    number = daemon.submit(job(epochs=15, max_images=640))
     kill_worker_of(daemon, number)
     done = daemon.wait_for(number, seconds=180)
     assert done["state"] == "completed", done
@@ -72,7 +72,7 @@ def test_a_hung_worker_is_killed_by_a_cancel(start):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_takes_two_seconds_at_most_and_the_job_goes_on_later(start, number):
     first = start()
-    resumed = first.submit(job(epochs=200, max_images=640))
+    resumed = first.submit(job(epochs=40, max_images=640))
     waiting = first.submit(job())
     first.wait_for_progress(resumed)
     status, took = first.signal(number)
@@ -173,7 +173,7 @@ def test_a_full_disk_is_answered_and_outlived(start, small_disk):
 
 def test_results_wait_for_room_on_the_disk(start, small_disk):
     daemon = start(state=small_disk / "state")
-    number = daemon.submit(job(epochs=60, max_images=640))
+    number = daemon.submit(job(epochs=15, max_images=640))
     daemon.wait_for_progress(number)
     fill(small_disk)
     wait_until(lambda: "can't store" in daemon.log_text(), 120, "a commit that finds the disk full")
@@ -184,19 +184,6 @@ def test_results_wait_for_room_on_the_disk(start, small_disk):
 
 
 # --- the data set ---------------------------------------------------------------------------------------------------------
-
-
-def idx(dimensions, items):
-    header = bytes([0, 0, 8, len(dimensions)]) + b"".join(size.to_bytes(4, "big") for size in dimensions)
-    return header + items
-
-
-def mnist(folder, train=64, test=32):
-    folder.mkdir(exist_ok=True)
-    for name, count in (("train", train), ("t10k", test)):
-        (folder / f"{name}-images-idx3-ubyte").write_bytes(idx((count, 28, 28), bytes(range(256)) * (count * 784 // 256)))
-        (folder / f"{name}-labels-idx1-ubyte").write_bytes(idx((count,), bytes(i % 10 for i in range(count))))
-    return folder
 
 
 def truncate(folder):
@@ -210,7 +197,7 @@ def spoil_magic(folder):
 
 
 def disagree(folder):
-    (folder / "train-labels-idx1-ubyte").write_bytes(idx((63,), bytes(63)))
+    (folder / "train-labels-idx1-ubyte").write_bytes(idx((2047,), bytes(2047)))
 
 
 def cut_gzip(folder):
@@ -225,7 +212,7 @@ def remove(folder):
 
 
 def bad_label(folder):
-    (folder / "train-labels-idx1-ubyte").write_bytes(idx((64,), bytes([10] * 64)))
+    (folder / "train-labels-idx1-ubyte").write_bytes(idx((2048,), bytes([10] * 2048)))
 
 
 @pytest.mark.parametrize("spoil, name", [
@@ -235,15 +222,15 @@ def test_a_broken_data_set_fails_the_job_that_wants_it(start, tmp_path, spoil, n
     folder = mnist(tmp_path / "mnist")
     spoil(folder)
     daemon = start("--mnist-dir", str(folder))
-    done = daemon.wait_for(daemon.submit(job(dataset="files", max_images=0)))
+    done = daemon.wait_for(daemon.submit(job(max_images=0)))
     assert done["state"] == "failed", done
     assert name in done["problem"]["message"], done["problem"]
-    daemon.run()
+    assert daemon.call("GET", "/healthz").status_code == 200
 
 
 def test_a_good_data_set_of_ones_own_is_taken(start, tmp_path):
     daemon = start("--mnist-dir", str(mnist(tmp_path / "mnist")))
-    daemon.run(dataset="files", max_images=0)
+    daemon.run(max_images=0)
     assert daemon.rows("SELECT dataset FROM runs") == [("custom",)]
 
 
@@ -257,7 +244,7 @@ def test_a_clock_set_back_changes_no_duration_and_no_order(start, tmp_path):
            "ASAN_OPTIONS": "verify_asan_link_order=0"}
     daemon = start(env=env)
     before = daemon.run()
-    running = daemon.submit(job(epochs=60, max_images=640, deadline_s=300))
+    running = daemon.submit(job(epochs=15, max_images=640, deadline_s=300))
     daemon.wait_for_progress(running)
     shift.write_text(str(-86400))
     assert daemon.wait_for(running, seconds=180)["state"] == "completed"  # the deadline did not move either

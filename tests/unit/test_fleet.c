@@ -1,4 +1,8 @@
 /* fleet: real processes, most of which misbehave; the daemon's side lives on, and so does the queue. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -171,7 +175,7 @@ static void a_death_is_retried_once(void **state) {
   open_fleet(at);
   int64_t id = put(at, 0);
   wait_for_state(at, id, RL_JOB_COMPLETED);
-  assert_told(at, id, "was killed by SIGSEGV");
+  assert_told(at, id, "was killed by SIGKILL");
   assert_int_equal(starts_of(at, pids), 2);
   wait_for_device(at, "idle");
   rl_fleet_devices(at->fleet, &device, 1);

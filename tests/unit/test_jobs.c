@@ -1,4 +1,8 @@
 /* jobs: the queue and the state machine, over a real store. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
 #include <pthread.h>
 #include <time.h>
 
