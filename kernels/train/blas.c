@@ -357,7 +357,9 @@ static void peek(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *ou
 static int prepare(rl_cpu_train *train, rl_error *err) {
   blas *b = (blas *)train;
   size_t n = (size_t)train->instance.params.batch_size, each = train->half ? sizeof(uint16_t) : sizeof(float);
-  b->simd = rl_simd_pick();
+  const rl_simd *usable[RL_SIMD_TABLES];
+  rl_simd_usable(usable);
+  b->simd = usable[0];
   const struct {
     void *to;
     rl_purpose purpose;

@@ -32,6 +32,8 @@ typedef struct rl_simd {
 } rl_simd;
 
 extern const rl_simd rl_simd_baseline, rl_simd_avx2, rl_simd_avx512;
-const rl_simd *rl_simd_pick(void);
+enum { RL_SIMD_TABLES = 3 };
+/* Those that this CPU can run, best first; returns how many. */
+int rl_simd_usable(const rl_simd *tables[RL_SIMD_TABLES]);
 
 #endif

@@ -1,12 +1,15 @@
 #include "train/simd.h"
 
-const rl_simd *rl_simd_pick(void) {
+int rl_simd_usable(const rl_simd *tables[RL_SIMD_TABLES]) {
+  int count = 0;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("fma"))
-    return &rl_simd_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("fma")) return &rl_simd_avx2;
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("fma");
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq"))
+    tables[count++] = &rl_simd_avx512;
+  if (avx2) tables[count++] = &rl_simd_avx2;
 #endif
-  return &rl_simd_baseline;
+  tables[count++] = &rl_simd_baseline;
+  return count;
 }

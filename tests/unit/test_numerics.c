@@ -127,11 +127,12 @@ static void oracle_adam(void **state) {
 
 static void every_instruction_set(void **state) {
   (void)state;
-  const rl_simd *tables[] = {&rl_simd_baseline, rl_simd_pick()};
+  const rl_simd *tables[RL_SIMD_TABLES];
+  int usable = rl_simd_usable(tables);
   enum { COUNT = 1003 };
   static float values[COUNT], back[COUNT], w[COUNT], m[COUNT], v[COUNT];
   static uint16_t halves[COUNT];
-  for (int t = 0; t < 2; t++) {
+  for (int t = 0; t < usable; t++) {
     for (int i = 0; i < COUNT; i++) values[i] = (float)(draw() * exp2(40 * draw()));
     tables[t]->to_half(COUNT, values, halves);
     tables[t]->from_half(COUNT, halves, back);
@@ -161,14 +162,48 @@ static void every_instruction_set(void **state) {
   }
 }
 
+static void fill_floats(size_t count, float *values) {
+  for (size_t i = 0; i < count; i++) values[i] = (float)draw();
+}
+
+/* The loops that check_layers sees only with the best table agree between all tables. */
+static void instruction_sets_agree(void **state) {
+  (void)state;
+  enum { A1 = RL_P1 * RL_P1 * RL_C1, B2 = RL_H2 * RL_H2 * RL_C2, COLUMNS = RL_H2 * RL_H2 * 9 * RL_C1 };
+  static float x[RL_PIXELS], w[9 * RL_C1], b[RL_C2], c2[B2], dy[A1], a1[A1], relu[10 * RL_C2];
+  typedef struct outputs {
+    float y1[A1], dw[9 * RL_C1], db1[RL_C1], y2[RL_FLAT], dc[B2], db2[RL_C2], columns[COLUMNS], image[A1], relu[10 * RL_C2];
+  } outputs;
+  static outputs out[RL_SIMD_TABLES];
+  static uint8_t choice1[RL_SIMD_TABLES][A1], choice2[RL_SIMD_TABLES][RL_FLAT];
+  fill_floats(RL_PIXELS, x), fill_floats(9 * RL_C1, w), fill_floats(RL_C2, b), fill_floats(B2, c2), fill_floats(A1, dy);
+  fill_floats(A1, a1), fill_floats(10 * RL_C2, relu);
+  const rl_simd *tables[RL_SIMD_TABLES];
+  int usable = rl_simd_usable(tables);
+  for (int t = 0; t < usable; t++) {
+    outputs *o = &out[t];
+    tables[t]->conv1_forward(x, w, b, o->y1, choice1[t]);
+    tables[t]->conv1_gradient(x, dy, choice1[0], o->dw, o->db1);
+    tables[t]->pool2_forward(c2, b, o->y2, choice2[t]);
+    tables[t]->pool2_gradient(dy, choice2[0], o->dc, o->db2);
+    tables[t]->image_to_columns(a1, o->columns);
+    tables[t]->columns_to_image(o->columns, o->image);
+    memcpy(o->relu, relu, sizeof relu);
+    tables[t]->bias_relu(10, RL_C2, b, o->relu);
+    close_to(tables[t]->name, distance(sizeof *o / sizeof(float), (const float *)o, (const float *)&out[0]), 1e-6);
+    assert_memory_equal(choice2[t], choice2[0], sizeof choice2[0]); /* a sum of two rounds the same everywhere */
+  }
+}
+
 /* A constant plane, as MNIST's margins are: the first of four equal ones passes, and nothing where it is not positive. */
 static void ties_go_to_the_first(void **state) {
   (void)state;
-  const rl_simd *tables[] = {&rl_simd_baseline, rl_simd_pick()};
+  const rl_simd *tables[RL_SIMD_TABLES];
+  int usable = rl_simd_usable(tables);
   static float x[RL_PIXELS], w[9 * RL_C1], b[RL_C2], c2[RL_H2 * RL_H2 * RL_C2], y[RL_P1 * RL_P1 * RL_C1];
   static uint8_t choice[RL_P1 * RL_P1 * RL_C1];
   for (int c = 0; c < RL_C2; c++) b[c] = c % 3 - 1;
-  for (int t = 0; t < 2; t++) {
+  for (int t = 0; t < usable; t++) {
     tables[t]->conv1_forward(x, w, b, y, choice);
     for (int i = 0; i < RL_P1 * RL_P1 * RL_C1; i++) {
       assert_int_equal(choice[i], b[i % RL_C1] > 0 ? 0 : RL_ORACLE_DEAD);
@@ -347,7 +382,7 @@ int main(void) {
   use_few_digits(folder, 1000, 100);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(oracle_convolutions),   cmocka_unit_test(oracle_linear_loss_and_pool), cmocka_unit_test(oracle_adam),
-      cmocka_unit_test(every_instruction_set), cmocka_unit_test(ties_go_to_the_first), cmocka_unit_test(blas_layers),                 cmocka_unit_test(whole_network_gradients),
+      cmocka_unit_test(every_instruction_set), cmocka_unit_test(instruction_sets_agree), cmocka_unit_test(ties_go_to_the_first), cmocka_unit_test(blas_layers),                 cmocka_unit_test(whole_network_gradients),
       cmocka_unit_test(loss_curves_agree)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
