@@ -21,11 +21,11 @@ fuzz_one() { # PROGRAM
   if [ ${#known[@]} -gt 0 ] && ! "$program" "${known[@]}" >"$log" 2>&1; then
     echo "fuzz $name: a known input fails again"; tail -n 40 "$log"; return 1
   fi
-  if ! "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+  if ! "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
       -artifact_prefix="$crashes/$name-" "$corpus" "${seeds[@]}" >"$log" 2>&1 </dev/null; then
     echo "fuzz $name: failed"; tail -n 60 "$log"; return 1
   fi
-  echo "fuzz $name: $(awk -F: '/number_of_executed_units/ {gsub(/ /, "", $2); print $2}' "$log") inputs in $seconds s, none failed"
+  echo "fuzz $name: $(awk -F: '/number_of_executed_units/ {gsub(/ /, "", $NF); print $NF}' "$log") inputs in $seconds s, none failed"
 }
 
 failed=0

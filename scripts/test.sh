@@ -84,7 +84,12 @@ all=(install_all build_dev generated unit worker api client web crash packaging 
 build_dev() { build dev; }
 build_asan() { build asan; }
 build_tsan() { build tsan; }
-build_fuzz() { build fuzz; }
+build_fuzz() { # just the targets: the rest of the tree is gcc's
+  local targets
+  cmake --preset fuzz || return
+  mapfile -t targets < <(ninja -C build/fuzz -t targets all | sed -n 's/^\(fuzz_[a-z_]*\): phony$/\1/p')
+  cmake --build --preset fuzz --parallel "$jobs" --target "${targets[@]}"
+}
 
 [ $# -gt 0 ] && all=("$@")
 echo "rooflined: $(git describe --always --dirty 2>/dev/null), $(nproc) cores, MNIST: ${ROOFLINED_MNIST_DIR:-none, synthetic digits}"
