@@ -3,7 +3,7 @@
 #   device     what the GPU is                        -> device.csv
 #   tests      the GPU tests of CTest (numerics, CUPTI, ncu)  -> tests/NAME.log, tests.tsv
 #   job        the main job over HTTP, all passes     -> job.json, job.txt, kernels.json
-#   baselines  PyTorch's loops by the same definition -> baselines.json
+#   baselines  PyTorch's loops by the same definition -> baselines.jsonl
 # and summary.md. What can't run is skipped with its reason. The exit status says whether anything failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -72,11 +72,8 @@ job() {
 
 baselines() {
   python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null || { note baselines 77 "no PyTorch with CUDA"; return; }
-  timeout 480 python3 tests/baselines/torch_mnist.py --mnist "${ROOFLINED_MNIST_DIR:-.}" >"$out/baselines.json" 2>"$out/baselines.log"
+  timeout 480 python3 tests/baselines/torch_mnist.py --mnist "${ROOFLINED_MNIST_DIR:-.}" >"$out/baselines.jsonl" 2>"$out/baselines.log"
   note baselines $? "PyTorch: eager, CUDA graph, torch.compile + CUDA graph"
-}
-  timeout 480 python3 "$script" --mnist "${ROOFLINED_MNIST_DIR:-}" --out "$out/baselines.json" >"$out/baselines.log" 2>&1
-  note baselines $? "$(tail -n 1 "$out/baselines.log")"
 }
 
 for one in "${steps[@]}"; do
