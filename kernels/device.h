@@ -95,6 +95,9 @@ typedef struct rl_device_ops {
   int (*run_eager)(rl_device *device, const rl_program *program, const rl_observer *observer, rl_elapsed *elapsed,
                    rl_error *err);
   void (*close)(rl_device *device);
+  /* Operations per second that no FP32 arithmetic on this device beats, measured anew at each call and the best so far
+   * returned; NULL: not known here yet. */
+  double (*ceiling)(rl_device *device);
 } rl_device_ops;
 
 struct rl_device {

@@ -145,9 +145,12 @@ static int cpu_run(rl_device *device, rl_plan *plan, const rl_observer *observer
 
 static void cpu_close(rl_device *device) { free(device); }
 
+static double cpu_ceiling(rl_device *device);
+
 static const rl_device_ops cpu_ops = {
     .allocate = cpu_allocate, .release = cpu_release, .upload = cpu_upload, .download = cpu_download, .clear = cpu_clear,
-    .plan = cpu_plan, .plan_free = cpu_plan_free, .run = cpu_run, .run_eager = cpu_run_eager, .close = cpu_close};
+    .plan = cpu_plan, .plan_free = cpu_plan_free, .run = cpu_run, .run_eager = cpu_run_eager, .close = cpu_close,
+    .ceiling = cpu_ceiling};
 
 /* ---- the machine ----------------------------------------------------------------------------------------------------- */
 
@@ -167,24 +170,42 @@ static int threads_wanted(rl_error *err) {
   return threads == 0 ? cores_usable() : (int)threads;
 }
 
-/* The best of some multiplications of square matrices that fit the outer caches: the rate that an engine built on the
- * same library could reach at most. NAN when there is no memory for it. */
-static double measure_sgemm_gflops(void) {
-  enum { SIDE = 1024, LEAST = 5, MOST = 20 };
-  const double operations = 2.0 * SIDE * SIDE * SIDE;
-  const int64_t budget_ns = 300000000;
-  rl_auto(free_floats) float *a = calloc(3 * (size_t)SIDE * SIDE, sizeof *a);
-  if (!a) return NAN;
-  float *b = a + SIDE * SIDE, *c = b + SIDE * SIDE;
-  for (int i = 0; i < SIDE * SIDE; i++) a[i] = b[i] = 1.0f / (float)(1 + i % 7);
+/* Operations per second of the best of some multiplications of square matrices within the budget; 0 when memory is out. */
+static double best_sgemm(int side, int64_t budget_ns) {
+  enum { LEAST = 5 };
+  size_t count = (size_t)side * (size_t)side;
+  const double operations = 2.0 * (double)count * side;
+  rl_auto(free_floats) float *a = malloc(3 * count * sizeof *a);
+  if (!a) return 0;
+  float *b = a + count, *c = b + count;
+  for (size_t i = 0; i < count; i++) a[i] = b[i] = 1.0f / (float)(1 + i % 7);
   int64_t best = INT64_MAX, begin = rl_monotonic_ns();
-  for (int i = 0; i < MOST && (i < LEAST || rl_monotonic_ns() - begin < budget_ns); i++) {
+  for (int i = 0; i < LEAST || rl_monotonic_ns() - begin < budget_ns; i++) {
     int64_t start = rl_monotonic_ns();
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIDE, SIDE, SIDE, 1, a, SIDE, b, SIDE, 0, c, SIDE);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, side, side, side, 1, a, side, b, side, 0, c, side);
     int64_t took = rl_monotonic_ns() - start;
     if (took < best) best = took;
   }
-  return operations / (double)best;
+  return operations / (double)best * 1e9;
+}
+
+/* All threads on one product that fits the outer caches: what an engine built on the same library could reach at most. NAN when
+ * memory is out. */
+static double measure_sgemm_gflops(void) {
+  double rate = best_sgemm(1024, 300000000);
+  return rate > 0 ? rate * 1e-9 : NAN;
+}
+
+/* A bound must hold on a busy machine too, where all threads are never undisturbed at once: the best of products so short that one
+ * fits into a time slice, on one thread, times the threads. */
+static double cpu_ceiling(rl_device *device) {
+  static double best;
+  int before = openblas_get_num_threads();
+  openblas_set_num_threads(1);
+  double rate = best_sgemm(512, 100000000) * device->threads;
+  openblas_set_num_threads(before);
+  if (rate > best) best = rate;
+  return best;
 }
 
 static double sgemm_gflops = NAN; /* measured once, by the first opening */

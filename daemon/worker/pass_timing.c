@@ -139,36 +139,21 @@ static int measure_step(rl_session *session, rl_error *err) {
   return rl_pass_measure(session, "launches_per_step", (double)elapsed.launches, NULL, err);
 }
 
-/* The rate that no iteration of these parameters can beat, as measured on this device; NAN when there is none yet. The only one so
- * far is sgemm's, which bounds what computes in fp32. */
-static double ceiling_flops(const rl_session *session) {
-  double gflops = NAN;
-  const rl_field *field = session->workload->fields;
-  while (field->name && strcmp(field->name, "precision") != 0) field++;
-  if (!field->name || field->type != RL_FIELD_CHOICE) return NAN;
-  int precision = *(const int *)((const char *)session->params + field->offset);
-  if (strcmp(field->names[precision], "fp32") != 0) return NAN;
-  const char *facts = session->records->facts.device_facts;
-  cJSON *object = rl_json_parse(facts, strlen(facts), NULL);
-  const cJSON *rate = cJSON_GetObjectItemCaseSensitive(object, "sgemm_gflops");
-  if (cJSON_IsNumber(rate) && rate->valuedouble > 0) gflops = rate->valuedouble;
-  cJSON_Delete(object);
-  return gflops * 1e9;
-}
-
 static int time_all(rl_session *session, rl_error *err) {
   uint32_t warmup = 1, measured = 1;
   if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &measured);
   const int64_t count = (int64_t)warmup + measured;
+  double (*ceiling)(rl_device *) = session->device->ops->ceiling;
   session->units = (double)count;
   rl_pass_enter(session, "prepare", -1, count);
+  if (ceiling) ceiling(session->device); /* and once more at the end: a machine that was busy then may not be now */
   for (int64_t i = 0; i < count; i++) {
     bool fresh = i == 0 || i == (int64_t)warmup;
     if (fresh && session->instance->ops->reset(session->instance, err)) return -1;
     if (time_one(session, i, count, i < (int64_t)warmup, err)) return -1;
   }
   if (measure_memory(session, err) || measure_step(session, err)) return -1;
-  double floor_ms = session->records->facts.floor_operations / ceiling_flops(session) * 1e3;
+  double floor_ms = ceiling ? session->records->facts.floor_operations / ceiling(session->device) * 1e3 : NAN;
   return rl_pass_measure(session, "floor_ms", floor_ms, "no ceiling measured yet", err);
 }
 
