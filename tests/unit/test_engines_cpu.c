@@ -55,10 +55,12 @@ static void every_image_once(void **state) {
     rl_train_params params = small_params(RL_FP32, batches[k], 150);
     params.learning_rate = 1e-12;
     rl_train_instance *instance = open_train("blas", device, &params);
-    float losses[150];
+    float losses[150], before[150];
     run_epoch(instance);
-    run_epoch(instance); /* another order of the same images */
+    get_losses(instance, before);
+    run_epoch(instance); /* the same images in another order: other batches, other losses */
     get_losses(instance, losses);
+    for (uint32_t i = 0; batches[k] < 150 && i + 1 < instance->steps; i++) assert_true(fabsf(losses[i] - before[i]) > 1e-7f);
     means[k] = 0;
     for (uint32_t i = 0; i < instance->steps; i++)
       means[k] += losses[i] * (instance->tail && i + 1 == instance->steps ? instance->tail : batches[k]) / 150.0;
