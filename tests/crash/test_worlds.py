@@ -4,6 +4,7 @@ import gzip
 import os
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -94,6 +95,22 @@ def test_listeners_do_not_hold_up_a_stop(start):
     status, took = daemon.stop()
     assert status == 0
     assert took < 2
+
+
+def test_systemd_is_told(start, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(10)
+        daemon = start(env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"})
+        ready = systemd.recv(4096).decode()
+        assert "READY=1" in ready and f"STATUS=listening on {daemon.url}" in ready
+        assert [systemd.recv(4096) for _ in range(2)] == [b"WATCHDOG=1"] * 2
+        daemon.process.send_signal(signal.SIGTERM)
+        told = systemd.recv(4096)
+        while told == b"WATCHDOG=1":
+            told = systemd.recv(4096)
+        assert told == b"STOPPING=1"
+        assert daemon.process.wait(5) == 0
 
 
 # --- folders and disks --------------------------------------------------------------------------------------------------
