@@ -61,7 +61,7 @@ web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging'; }
 asan() { suite asan asan -L 'unit|api'; }
-tsan() { suite tsan tsan -L 'tsan|unit'; }
+tsan() { suite tsan tsan -R '^(api|jobs|store|fleet|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
 cuda_build() {

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 
 PYTEST = re.compile(r"^=*\s*((?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)(?:, )?)+) in ", re.M)
 CMOCKA = re.compile(r"\[  (PASSED|SKIPPED|FAILED) ?\s*\] (\d+) test\(s\)")
-NODE = re.compile(r"^\W* ?(pass|fail|skipped) (\d+)$", re.M)
+NODE = re.compile(r"^\S* ?(pass|fail|skipped) (\d+)$", re.M)
 REASON = re.compile(r"^SKIPPED \[\d+\] (.*)$", re.M)
 
 
