@@ -113,7 +113,7 @@ class Daemon:
         return number
 
     def cancel_all(self):
-        for state in ("running", "queued"):
+        for state in ("queued", "running"):  # in the order of a job's life, so that none slips by
             for item in self.get(f"/jobs?state={state}&limit=500").json()["items"]:
                 self.call("DELETE", f"/jobs/{item['id']}")
 
