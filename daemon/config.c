@@ -25,10 +25,12 @@ enum { FILE_MAX = 64 << 10 };
 #define BOOL(MEMBER, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, "false", SUMMARY)
 
 const rl_config_key rl_config_keys[] = {
-    TEXT(address, "127.0.0.1", "IP address to listen on; beyond loopback a token and TLS (or behind_proxy) are required"),
+    TEXT(address, "127.0.0.1",
+         "IP address to listen on; beyond loopback a token and TLS (or behind_proxy) are required"),
     INT(port, "8731", 0, 65535, "port to listen on; 0 picks a free one"),
-    TEXT(state, "", "folder of the database; empty: $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else "
-                    "~/.local/state/rooflined"),
+    TEXT(state, "",
+         "folder of the database; empty: $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else "
+         "~/.local/state/rooflined"),
     TEXT(web, "", "folder of the page; empty: ../share/rooflined/web beside the program's folder"),
     TEXT(workers, "", "folder of rooflined-worker-*; empty: the program's own, else ../libexec/rooflined"),
     TEXT(mnist_dir, "", "folder of the four MNIST files (plain or gzip); empty: synthetic digits"),
@@ -83,7 +85,8 @@ static int set_int(const rl_config_key *key, const char *value, int64_t *out, rl
 
 static int set_bool(const rl_config_key *key, const char *value, bool *out, rl_error *err) {
   static const struct { const char *word; bool meaning; } words[] = {
-      {"true", true}, {"yes", true}, {"on", true}, {"1", true}, {"false", false}, {"no", false}, {"off", false}, {"0", false}};
+      {"true", true}, {"yes", true}, {"on", true}, {"1", true},
+      {"false", false}, {"no", false}, {"off", false}, {"0", false}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcasecmp(words[i].word, value) == 0) {
       *out = words[i].meaning;
@@ -237,7 +240,8 @@ static int check_whole(const rl_config *config, rl_error *err) {
   return 0;
 }
 
-int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config, rl_error *err) {
+int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config,
+                   rl_error *err) {
   rl_config loaded = {0};
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++)
     if (set_value(key, key->fallback, &loaded, err) < 0) return -1;

@@ -33,8 +33,8 @@ static int ask(const char *url, rl_error *err) {
 int rl_health_check(const rl_config *config, int port, rl_store *store, rl_error *err) {
   char url[128];
   bool six = strchr(config->address, ':') != NULL;
-  snprintf(url, sizeof url, "%s://%s%s%s:%d/healthz", config->tls_certificate[0] != '\0' ? "https" : "http", six ? "[" : "",
-           config->address, six ? "]" : "", port);
+  snprintf(url, sizeof url, "%s://%s%s%s:%d/healthz", config->tls_certificate[0] != '\0' ? "https" : "http",
+           six ? "[" : "", config->address, six ? "]" : "", port);
   rl_jobs_counts counts;
   return ask(url, err) < 0 || rl_store_jobs_count(store, &counts, err) < 0 ? -1 : 0;
 }

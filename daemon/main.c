@@ -29,9 +29,13 @@ static const struct {
   struct option option;
   const char *argument, *summary;
 } own_options[] = {
-    {{"config", required_argument, NULL, OPTION_CONFIG}, "FILE", "settings; else $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf"},
+    {{"config", required_argument, NULL, OPTION_CONFIG},
+     "FILE",
+     "settings; else $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf"},
     {{"check-config", no_argument, NULL, OPTION_CHECK}, "", "say whether the configuration is valid, and exit"},
-    {{"print-config", no_argument, NULL, OPTION_PRINT}, "", "print the settings in force as a configuration file, and exit"},
+    {{"print-config", no_argument, NULL, OPTION_PRINT},
+     "",
+     "print the settings in force as a configuration file, and exit"},
     {{"version", no_argument, NULL, OPTION_VERSION}, "", "print the version, and exit"},
     {{"help", no_argument, NULL, OPTION_HELP}, "", "print this, and exit"},
 };
@@ -45,19 +49,26 @@ typedef struct command {
 } command;
 
 static void print_help(void) {
-  printf("Usage: rooflined [OPTION]...\nMeasures jobs on GPUs and CPUs, and keeps what it found, behind an HTTP API.\n\n");
+  printf(
+      "Usage: rooflined [OPTION]...\nMeasures jobs on GPUs and CPUs, and keeps what it found, behind an HTTP API.\n\n");
   for (int i = 0; i < OWN_OPTIONS; i++) {
     char left[64];
     snprintf(left, sizeof left, "--%s %s", own_options[i].option.name, own_options[i].argument);
     printf("  %-28s %s\n", left, own_options[i].summary);
   }
-  printf("\nEvery setting is an option, an environment variable (ROOFLINED_PORT) and a line of the file ([rooflined], port = ...):\n\n");
+  printf(
+      "\nEvery setting is an option, an environment variable (ROOFLINED_PORT) and a line of the file ([rooflined], "
+      "port = ...):\n\n");
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++) {
     char left[64];
-    snprintf(left, sizeof left, "--%s %s", key->name, key->type == RL_KEY_BOOL ? "[=BOOL]" : key->type == RL_KEY_INT ? "N" : "TEXT");
+    snprintf(left, sizeof left, "--%s %s", key->name,
+             key->type == RL_KEY_BOOL  ? "[=BOOL]"
+             : key->type == RL_KEY_INT ? "N"
+                                       : "TEXT");
     for (char *c = left; *c != ' '; c++)
       if (*c == '_') *c = '-';
-    printf("  %-28s %s%s%s%s\n", left, key->summary, *key->fallback != '\0' ? " [" : "", key->fallback, *key->fallback != '\0' ? "]" : "");
+    printf("  %-28s %s%s%s%s\n", left, key->summary, *key->fallback != '\0' ? " [" : "", key->fallback,
+           *key->fallback != '\0' ? "]" : "");
   }
 }
 
@@ -167,7 +178,8 @@ static void keeper_stop(keeper *at) {
 static int wait_for_signal(const sigset_t *signals, const rl_config *config, int port, rl_store *store) {
   uint64_t watchdog_us = 0;
   bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
-  struct timespec interval = {.tv_sec = (time_t)(watchdog_us / 2 / 1000000), .tv_nsec = (long)(watchdog_us / 2 % 1000000) * 1000};
+  struct timespec interval = {.tv_sec = (time_t)(watchdog_us / 2 / 1000000),
+                              .tv_nsec = (long)(watchdog_us / 2 % 1000000) * 1000};
   for (;;) {
     rl_error err;
     int got = watched ? sigtimedwait(signals, NULL, &interval) : sigwaitinfo(signals, NULL);
@@ -199,7 +211,8 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   keeper house = {.config = config};
   int port = 0;
   if (rl_store_open(config->state, &store, err) < 0 || rl_jobs_open(store, config->queue_limit, &jobs, err) < 0 ||
-      rl_fleet_open(config, jobs, &fleet, err) < 0 || rl_server_open(config, store, jobs, fleet, &server, &port, err) < 0)
+      rl_fleet_open(config, jobs, &fleet, err) < 0 ||
+      rl_server_open(config, store, jobs, fleet, &server, &port, err) < 0)
     return -1;
   house.store = store;
   if (keeper_start(&house, err) < 0) return -1;

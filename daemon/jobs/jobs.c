@@ -168,8 +168,8 @@ static void tell_pass(rl_jobs *jobs, const rl_claim *claim, const char *state, c
 
 /* --- clients ------------------------------------------------------------------------------------------------------ */
 
-int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
-                   rl_error *err) {
+int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id,
+                   bool *existing, rl_error *err) {
   lock(jobs);
   int rc = jobs->stopping ? rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back")
                           : choose_device(jobs, spec->device, sizeof spec->device, err);
@@ -261,7 +261,8 @@ void rl_jobs_progress(rl_jobs *jobs, int64_t job_id, int64_t run_id, const rl_pr
   if (kept) announce(jobs, job_id);
 }
 
-/* How a lane's claim can end. Each ending locks, asks settle_begin, does its store call, and hands the result to settle_end. */
+/* How a lane's claim can end. Each ending locks, asks settle_begin, does its store call, and hands the result to
+ * settle_end. */
 typedef struct ending {
   device *on;
   bool cancelled; /* the job was cancelled meanwhile: nothing more is to be stored */
@@ -285,7 +286,8 @@ static int settle_end(rl_jobs *jobs, const rl_claim *claim, ending end, bool job
   return rc;
 }
 
-static int commit_as(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err) {
+static int commit_as(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason,
+                     rl_error *err) {
   ending end = settle_begin(jobs, claim);
   bool job_done = false;
   int rc = 0;
@@ -301,7 +303,8 @@ int rl_jobs_commit(rl_jobs *jobs, const rl_claim *claim, const rl_records *recor
   return commit_as(jobs, claim, records, NULL, err);
 }
 
-int rl_jobs_unavailable(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err) {
+int rl_jobs_unavailable(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason,
+                        rl_error *err) {
   return commit_as(jobs, claim, records, reason, err);
 }
 

@@ -11,7 +11,7 @@ const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
 const char *const rl_activity_kind_names[] = {"kernel",  "memcpy", "memset", "memory",   "runtime",
                                               "driver", "range",  "overhead", "span", NULL};
 
-/* A producer sends every field, so a frame that lacks one is broken; JSON fields may be empty, which travels as null. */
+/* A producer sends every field, so a frame that lacks one is broken. JSON fields may be empty: null. */
 #define WIRE(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
 
 const rl_field rl_run_facts_fields[] = {

@@ -30,7 +30,7 @@ struct rl_fleet {
   int count;
 };
 
-/* --- what a worker program has ------------------------------------------------------------------------------------- */
+/* --- what a worker program has ----------------------------------------------------------------------------------- */
 
 static entry *find(rl_fleet *fleet, const char *id) {
   for (int i = 0; i < fleet->count; i++)
@@ -38,7 +38,8 @@ static entry *find(rl_fleet *fleet, const char *id) {
   return NULL;
 }
 
-/* A new entry, or the one that has this id already (the first program that names a device has it); NULL when the table is full. */
+/* A new entry, or the one that has this id already (the first program that names a device has it); NULL when the table
+ * is full. */
 static entry *add(rl_fleet *fleet, const char *program, const char *kind, const char *id) {
   entry *known = find(fleet, id);
   if (known != NULL || fleet->count == DEVICES_MAX) return known;
@@ -97,7 +98,8 @@ static int read_list(rl_fleet *fleet, const char *program, const char *kind, rl_
       return err->domain == RL_WIRE && err->code == RL_WIRE_CLOSED ? 0 : -1;
     if (frame.type != RL_FRAME_HELLO)
       return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "its list has a frame that is not HELLO");
-    if (rl_fields_parse(rl_hello_fields, (const char *)frame.payload, frame.length, &hello, sizeof hello, err) < 0) return -1;
+    if (rl_fields_parse(rl_hello_fields, (const char *)frame.payload, frame.length, &hello, sizeof hello, err) < 0)
+      return -1;
     if (hello.protocol != RL_WIRE_VERSION || hello.device[0] == '\0')
       return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "its HELLO has another protocol or no device");
     take_hello(fleet, program, kind, &hello);
@@ -114,7 +116,8 @@ static void list_devices(rl_fleet *fleet, const char *program) {
   rl_auto(rl_close_descriptor) int errors = memfd_create("errors", MFD_CLOEXEC);
   if (rl_process_start(arguments, none, errors, &process, &err) == 0) {
     rl_frame_reader *reader = rl_frame_reader_new(process.output);
-    rc = reader != NULL ? read_list(fleet, program, kind, reader, &count, &err) : rl_fail(&err, RL_SYS, ENOMEM, "no memory");
+    rc = reader != NULL ? read_list(fleet, program, kind, reader, &count, &err)
+                        : rl_fail(&err, RL_SYS, ENOMEM, "no memory");
     rl_frame_reader_free(reader);
     rl_process_end(&process, rc == 0 ? LIST_GRACE_MS : 0, ending);
   }
@@ -132,11 +135,12 @@ static void list_programs(rl_fleet *fleet) {
   snprintf(pattern, sizeof pattern, "%s/%s*", fleet->config.workers, prefix);
   if (glob(pattern, 0, NULL, &found) == 0)
     for (size_t i = 0; i < found.gl_pathc; i++)
-      if (strlen(found.gl_pathv[i]) < RL_PATH_SIZE && access(found.gl_pathv[i], X_OK) == 0) list_devices(fleet, found.gl_pathv[i]);
+      if (strlen(found.gl_pathv[i]) < RL_PATH_SIZE && access(found.gl_pathv[i], X_OK) == 0)
+        list_devices(fleet, found.gl_pathv[i]);
   globfree(&found);
 }
 
-/* --- which of them serve ------------------------------------------------------------------------------------------- */
+/* --- which of them serve ----------------------------------------------------------------------------------------- */
 
 static bool in_list(const char *list, const char *id) {
   size_t length = strlen(id);

@@ -24,7 +24,8 @@ enum {
 static const int64_t MS = 1000000, PAUSE_FIRST_MS = 250, PAUSE_MOST_MS = 30000;
 static const size_t RECORDS_LIMIT = (size_t)512 << 20;
 
-/* Which worker does which pass. The timing pass has a worker to itself, which never loads a profiler; the CPU has none to load. */
+/* Which worker does which pass. The timing pass has a worker to itself, which never loads a profiler; the CPU has none
+ * to load. */
 enum { WORKERS_MAX = 2 };
 typedef struct staffing {
   const char *kind;
@@ -108,7 +109,8 @@ static answer interruption(pass *at) {
   if (at->by->process.pid == 0) return ANSWER_CANCELLED;
   if (at->cancel_sent_ns == 0) {
     at->cancel_sent_ns = now;
-    return rl_frame_write(at->by->process.input, RL_FRAME_CANCEL, NULL, 0, &at->why) < 0 ? ANSWER_IGNORED_CANCEL : ANSWER_NONE;
+    return rl_frame_write(at->by->process.input, RL_FRAME_CANCEL, NULL, 0, &at->why) < 0 ? ANSWER_IGNORED_CANCEL
+                                                                                         : ANSWER_NONE;
   }
   return now - at->cancel_sent_ns > CANCEL_WAIT_MS * MS ? ANSWER_IGNORED_CANCEL : ANSWER_NONE;
 }
@@ -137,7 +139,8 @@ static rl_domain domain_named(const char *name) {
 
 static answer take_failure(pass *at, const rl_frame *frame, answer meaning) {
   rl_failure failure = {0};
-  if (rl_fields_parse(rl_failure_fields, (const char *)frame->payload, frame->length, &failure, sizeof failure, &at->why) < 0)
+  if (rl_fields_parse(rl_failure_fields, (const char *)frame->payload, frame->length, &failure, sizeof failure,
+                      &at->why) < 0)
     return ANSWER_DIED;
   rl_fail(&at->why, domain_named(failure.domain), (int)failure.code, "%s", failure.message);
   return meaning;
@@ -159,7 +162,8 @@ static answer take_frame(pass *at, const rl_frame *frame) {
     case RL_FRAME_CANCELLED: return at->cancel_sent_ns != 0 ? ANSWER_CANCELLED : broken(at, "CANCELLED came unasked");
     default: break;
   }
-  if (!at->records.have_facts && frame->type != RL_FRAME_FACTS) return broken(at, "the first frame of a pass is not FACTS");
+  if (!at->records.have_facts && frame->type != RL_FRAME_FACTS)
+    return broken(at, "the first frame of a pass is not FACTS");
   int rc = rl_frame_collect(frame, &at->records, &at->why);
   if (rc == 0) return broken(at, "a frame came that workers don't send during a pass");
   return rc < 0 ? ANSWER_DIED : ANSWER_NONE;
@@ -226,7 +230,8 @@ static answer do_pass(pass *at) {
   snprintf(request.workload, sizeof request.workload, "%s", at->claim->run.workload);
   snprintf(request.params, sizeof request.params, "%s", at->claim->run.params);
   show(at->lane, "busy", at->claim->job_id);
-  if (rl_message_write(at->by->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &at->why) < 0) return ANSWER_DIED;
+  if (rl_message_write(at->by->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &at->why) < 0)
+    return ANSWER_DIED;
   while (got == ANSWER_NONE) {
     rl_frame frame;
     got = next_frame(at, 0, &frame);
@@ -245,7 +250,9 @@ static void punish(pass *at, answer got) {
                    (at->why.code == RL_WIRE_CLOSED || at->why.code == RL_WIRE_TRUNCATED);
   end_worker(at->by, ending, by_itself ? 10 * TICK_MS : 0);
   if (got != ANSWER_DIED) return;
-  lane->pause_ms = lane->pause_ms == 0 ? PAUSE_FIRST_MS : lane->pause_ms * 2 < PAUSE_MOST_MS ? lane->pause_ms * 2 : PAUSE_MOST_MS;
+  lane->pause_ms = lane->pause_ms == 0                  ? PAUSE_FIRST_MS
+                   : lane->pause_ms * 2 < PAUSE_MOST_MS ? lane->pause_ms * 2
+                                                        : PAUSE_MOST_MS;
   lane->not_before_ns = rl_monotonic_ns() + lane->pause_ms * MS;
   pthread_mutex_lock(&lane->mutex);
   lane->state.restarts++;
@@ -254,8 +261,8 @@ static void punish(pass *at, answer got) {
     rl_fail(&at->why, RL_WIRE, RL_WIRE_CLOSED, "the %s worker %s", at->by->role, ending);
   else
     rl_wrap(&at->why, "the %s worker was ended", at->by->role);
-  rl_log(RL_LOG_WARNING, "job %lld, %s pass of %s on %s: %s", (long long)at->claim->job_id, rl_pass_names[at->claim->pass],
-         at->claim->run.variant, lane->state.id, at->why.message);
+  rl_log(RL_LOG_WARNING, "job %lld, %s pass of %s on %s: %s", (long long)at->claim->job_id,
+         rl_pass_names[at->claim->pass], at->claim->run.variant, lane->state.id, at->why.message);
 }
 
 static int settle_once(pass *at, answer got, rl_error *err) {
@@ -274,8 +281,8 @@ static int settle_once(pass *at, answer got, rl_error *err) {
   return rl_jobs_fail(jobs, at->claim, &at->why, err);
 }
 
-/* Get the outcome onto the disk. The disk may be full for a while: results are offered again a few times, and then the job is
- * failed, which needs less room. What can't be written at all is taken up again at the next start. */
+/* Get the outcome onto the disk. The disk may be full for a while: results are offered again a few times, and then the
+ * job is failed, which needs less room. What can't be written at all is taken up again at the next start. */
 static void settle(pass *at, answer got) {
   rl_error err;
   int64_t pause_ms = PAUSE_FIRST_MS;
@@ -331,8 +338,8 @@ static void *run(void *argument) {
   return NULL;
 }
 
-int rl_lane_open(const char *program, const rl_device_state *device, const rl_config *config, rl_jobs *jobs, rl_lane **lane,
-                 rl_error *err) {
+int rl_lane_open(const char *program, const rl_device_state *device, const rl_config *config, rl_jobs *jobs,
+                 rl_lane **lane, rl_error *err) {
   const staffing *found = find_staffing(device->kind);
   if (found == NULL) return rl_fail(err, RL_INPUT, 0, "this daemon knows no devices of the kind %s", device->kind);
   rl_lane *made = calloc(1, sizeof *made);

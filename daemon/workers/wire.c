@@ -46,10 +46,11 @@ const rl_field rl_hello_fields[] = {RL_FIELD(rl_hello, protocol, RL_FIELD_INT, .
                                     RL_FIELD(rl_hello, facts, RL_FIELD_JSON),
                                     {0}};
 
-const rl_field rl_request_fields[] = {RL_FIELD(rl_request, workload, RL_FIELD_TEXT, .required = true),
-                                      RL_FIELD(rl_request, params, RL_FIELD_JSON, .required = true),
-                                      RL_FIELD(rl_request, pass, RL_FIELD_CHOICE, .required = true, .names = rl_pass_names),
-                                      {0}};
+const rl_field rl_request_fields[] = {
+    RL_FIELD(rl_request, workload, RL_FIELD_TEXT, .required = true),
+    RL_FIELD(rl_request, params, RL_FIELD_JSON, .required = true),
+    RL_FIELD(rl_request, pass, RL_FIELD_CHOICE, .required = true, .names = rl_pass_names),
+    {0}};
 
 const rl_field rl_failure_fields[] = {RL_FIELD(rl_failure, domain, RL_FIELD_TEXT, .required = true),
                                       RL_FIELD(rl_failure, code, RL_FIELD_INT, .required = true),
@@ -125,7 +126,7 @@ static int make_room(rl_frame_reader *reader, rl_error *err) {
   return 0;
 }
 
-/* Wait until the descriptor can be read (or written): 1, or 0 when the time is over. A negative deadline never passes. */
+/* Wait until the descriptor can be read (or written): 1, or 0 when the time is over. Below 0: no deadline. */
 static int wait_for(int descriptor, short events, int64_t deadline_ns, rl_error *err) {
   for (;;) {
     int64_t left_ms = -1;
@@ -239,13 +240,15 @@ static int broken(const rl_frame *frame, rl_error *err) {
 }
 
 static int parse(const rl_frame *frame, const rl_field *table, void *out, size_t size, rl_error *err) {
-  if (rl_fields_parse(table, (const char *)frame->payload, frame->length, out, size, err) < 0) return broken(frame, err);
+  if (rl_fields_parse(table, (const char *)frame->payload, frame->length, out, size, err) < 0)
+    return broken(frame, err);
   return 0;
 }
 
 static int check_rows(const rl_frame *frame, const rl_records *records, rl_error *err) {
   if (frame->length % sizeof(rl_activity_row) != 0)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a ROWS frame has %u bytes, not a whole number of rows", frame->length);
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a ROWS frame has %u bytes, not a whole number of rows",
+                   frame->length);
   const rl_activity_row *rows = (const rl_activity_row *)frame->payload;
   for (size_t i = 0; i < frame->length / sizeof *rows; i++)
     if (rows[i].kind >= RL_ACTIVITY_KINDS || rows[i].name >= records->name_count)
@@ -287,7 +290,8 @@ static int send_rows(int descriptor, const rl_records *records, rl_error *err) {
   const size_t most = RL_WIRE_BULK_MAX / sizeof(rl_activity_row);
   for (size_t at = 0; at < records->row_count; at += most) {
     size_t count = records->row_count - at < most ? records->row_count - at : most;
-    if (rl_frame_write(descriptor, RL_FRAME_ROWS, records->rows + at, count * sizeof(rl_activity_row), err) < 0) return -1;
+    if (rl_frame_write(descriptor, RL_FRAME_ROWS, records->rows + at, count * sizeof(rl_activity_row), err) < 0)
+      return -1;
   }
   return 0;
 }
