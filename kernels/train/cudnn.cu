@@ -12,7 +12,7 @@
  *   adam             with loss scale, overflow, loss and counters        own
  *
  * At batch 64 a step is 1.19 GFLOP and a dependent graph node costs about 0.9 µs on an H200, so few nodes win; nothing in an
- * epoch needs the host. FP32 runs in NCHW (cuDNN's single-precision kernels were 15–19 µs there, 27–35 in NHWC), TF32 and FP16 in NHWC. */
+ * epoch needs the host. Library algorithms are chosen by timing, once in a process: results repeat bit for bit within it. FP32 runs in NCHW (cuDNN's single-precision kernels were 15–19 µs there, 27–35 in NHWC), TF32 and FP16 in NHWC. */
 #include "train/cudnn.h"
 
 #include <errno.h>
@@ -291,11 +291,14 @@ static int open_fc1(stage *s, bool tune, rl_error *err) {
   static const uint32_t splits[] = {1, 2, 3, 4, 6, 9, 12, 18};
   uint32_t most = most_parts(s->gather.batch);
   double least = 0;
+  char key[64];
+  snprintf(key, sizeof key, "fc1 parts %d %u %d", s->owner->base.params.precision, s->gather.batch, tune);
+  int64_t before_now = rl_tune_recall(key);
   for (int i = 7; i >= 0; i--) {
     rl_gemm *gemm = NULL, *before = s->fc1;
     uint32_t parts_before = s->head.part_count;
     double us = 0;
-    if (splits[i] > most) continue;
+    if (splits[i] > most || (before_now > 0 && splits[i] != (uint32_t)before_now)) continue;
     if (open_fc1_split(s, splits[i], tune ? 8 : 1, &gemm, err)) return -1;
     s->fc1 = gemm;
     s->head.part_count = splits[i];
@@ -312,6 +315,7 @@ static int open_fc1(stage *s, bool tune, rl_error *err) {
     }
     rl_gemm_close(better ? before : gemm);
   }
+  rl_tune_remember(key, s->head.part_count);
   return 0;
 }
 
@@ -535,7 +539,7 @@ void rl_cudnn_choices(rl_train_instance *instance, rl_cudnn_choice choices[RL_CU
     choices[i].what = names[i];
     choices[i].us = i < 3 ? rl_conv_chosen(convs[i])->us : rl_gemm_us(products[i - 3]);
     const char *beside = (i == 2 && s->conv2_beside) || (i == 5 && s->fc1_beside) ? ", beside the other gradient" : "";
-    if (i < 3) snprintf(choices[i].how, sizeof choices[i].how, "cuDNN %s%s", rl_conv_chosen(convs[i])->name, beside);
+    if (i < 3) snprintf(choices[i].how, sizeof choices[i].how, "cuDNN %.88s%s", rl_conv_chosen(convs[i])->name, beside);
     else snprintf(choices[i].how, sizeof choices[i].how, "cuBLASLt, %u parts%s", i == 3 ? s->head.part_count : 1, beside);
   }
 }

@@ -23,11 +23,12 @@ typedef struct training {
   uint64_t bytes_before;
 } training;
 
-#define must(CALL)                                       \
-  do {                                                   \
-    rl_error err = {0}, *e = &err;                       \
-    if ((CALL) != 0) fail_msg("%s: %s", #CALL, err.message); \
-    (void)e;                                             \
+/* The call's last argument is e. */
+#define must(CALL)                                                   \
+  do {                                                               \
+    rl_error must_error = {0}, *e = &must_error;                     \
+    if ((CALL) != 0) fail_msg("%s: %s", #CALL, must_error.message);  \
+    (void)e;                                                         \
   } while (0)
 
 static inline rl_train_params small_training(int precision, int64_t batch, int64_t images) {

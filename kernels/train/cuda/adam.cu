@@ -74,64 +74,76 @@ static __device__ __forceinline__ float updated(float weight, float gradient, fl
   return weight - r.step_size * *first / (sqrtf(*second) * r.inverse_root + EPSILON);
 }
 
-/* Losses, scale, counters. One thread of one block. */
-static __device__ void advance(const rl_adam &adam, const rl_gradients &g, float loss) {
-  rl_train_state *s = adam.state;
-  adam.losses[s->step++] = loss / g.batch;
-  s->ticket = 0;
-  s->last_inverse_scale = s->inverse_scale;
-  s->last_batch = g.batch;
-  if (!s->overflow) {
-    s->beta1_power *= BETA1;
-    s->beta2_power *= BETA2;
-    s->step_size = (float)(adam.learning_rate / (1.0 - s->beta1_power));
-    s->inverse_root = (float)(1.0 / sqrt(1.0 - s->beta2_power));
+/* What the first warp of a block keeps while the block works. Every block takes a ticket once it has read the state, and the block with the last
+ * one may change it; all that this needs is asked for early, because at the end of the kernel everybody waits for it. */
+typedef struct turn {
+  rl_train_state state;
+  float loss;
+  bool last;
+} turn;
+
+static __device__ __forceinline__ void take_turn(const rl_adam &adam, const rl_gradients &g, turn *mine) {
+  mine->loss = 0.0f;
+  for (uint32_t row = threadIdx.x; row < g.head_rows; row += 32) mine->loss += g.head[row * RL_HEAD_ROW + RL_HEAD_LOSS];
+  if (threadIdx.x == 0) {
+    mine->state = *adam.state;
+    __threadfence();
+    mine->last = atomicAdd(&adam.state->ticket, 1) == gridDim.x - 1;
   }
-  if (s->dynamic_scale) {
-    rl_loss_scale_update(&s->scale, !s->overflow);
-    s->inverse_scale = 1.0f / s->scale.scale;
-  }
-  s->overflow = 0;
 }
 
-/* By the first warp of each block, once the block has read the state: the last block to come here may change it. */
-static __device__ void settle(const rl_adam &adam, const rl_gradients &g) {
-  uint32_t before = 0;
-  if (threadIdx.x == 0) {
-    __threadfence();
-    before = atomicAdd(&adam.state->ticket, 1);
+/* Loss, scale, counters. */
+static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gradients &g, const turn *mine) {
+  float loss = warp_sum(mine->loss);
+  if (threadIdx.x != 0 || !mine->last) return;
+  rl_train_state s = mine->state;
+  adam.losses[s.step++] = loss / g.batch;
+  s.ticket = 0;
+  s.last_inverse_scale = s.inverse_scale;
+  s.last_batch = g.batch;
+  if (!s.overflow) {
+    s.beta1_power *= BETA1;
+    s.beta2_power *= BETA2;
+    s.step_size = (float)(adam.learning_rate / (1.0 - s.beta1_power));
+    s.inverse_root = rsqrtf((float)(1.0 - s.beta2_power));
   }
-  if (__shfl_sync(0xffffffffu, before, 0) != gridDim.x - 1) return;
-  float loss = 0.0f;
-  for (uint32_t row = threadIdx.x; row < g.head_rows; row += 32) loss += g.head[row * RL_HEAD_ROW + RL_HEAD_LOSS];
-  loss = warp_sum(loss);
-  if (threadIdx.x == 0) advance(adam, g, loss);
+  if (s.dynamic_scale) {
+    rl_loss_scale_update(&s.scale, !s.overflow);
+    s.inverse_scale = 1.0f / s.scale.scale;
+  }
+  s.overflow = 0;
+  *adam.state = s;
 }
 
 static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g, rates r, bool skip) {
   __half *halves = (__half *)adam.halves;
   uint32_t at;
+  turn mine;
   float4 gradient = whole_gradient(g, blockIdx.x * THREADS + threadIdx.x, &at);
   float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
   __syncthreads();
-  if (threadIdx.x < 32) settle(adam, g);
-  if (skip) return;
-  w.x = updated(w.x, gradient.x, &m.x, &v.x, r);
-  w.y = updated(w.y, gradient.y, &m.y, &v.y, r);
-  w.z = updated(w.z, gradient.z, &m.z, &v.z, r);
-  w.w = updated(w.w, gradient.w, &m.w, &v.w, r);
-  store4(&adam.weights[at], w);
-  store4(&adam.first[at], m);
-  store4(&adam.second[at], v);
-  if (halves) store4(&halves[at], w);
+  if (threadIdx.x < 32) take_turn(adam, g, &mine);
+  if (!skip) {
+    w.x = updated(w.x, gradient.x, &m.x, &v.x, r);
+    w.y = updated(w.y, gradient.y, &m.y, &v.y, r);
+    w.z = updated(w.z, gradient.z, &m.z, &v.z, r);
+    w.w = updated(w.w, gradient.w, &m.w, &v.w, r);
+    store4(&adam.weights[at], w);
+    store4(&adam.first[at], m);
+    store4(&adam.second[at], v);
+    if (halves) store4(&halves[at], w);
+  }
+  if (threadIdx.x < 32) end_turn(adam, g, &mine);
 }
 
 static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g, rates r, bool skip) {
   uint32_t at;
+  turn turn;
   bool mine;
   float gradient = partial_gradient(g, blockIdx.x - WHOLE_BLOCKS, &at, &mine);
-  if (threadIdx.x < 32) settle(adam, g);
+  if (threadIdx.x < 32) take_turn(adam, g, &turn);
   if (mine && !skip) adam.weights[at] = updated(adam.weights[at], gradient, &adam.first[at], &adam.second[at], r);
+  if (threadIdx.x < 32) end_turn(adam, g, &turn);
 }
 
 static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {

@@ -262,12 +262,20 @@ static int64_t choose(rl_conv *trial, const rl_conv_shape *shape, const configur
 /* Leaves the plan to use in conv. */
 static int search_plan(rl_conv *conv, const rl_conv_shape *shape, const configurations *found, const rl_conv_search *search,
                        rl_stream stream, rl_error *err) {
-  /* Scratch of the trials: not part of what a run needs, so not taken through the device. */
-  if (rl_cuda_ok(cudaMalloc(&conv->workspace, search->workspace_limit), "allocating scratch for trying convolutions", err))
-    return -1;
-  int64_t best = choose(conv, shape, found, search, stream);
-  cudaFree(conv->workspace);
-  conv->workspace = NULL;
+  char key[112];
+  snprintf(key, sizeof key, "conv %d %lld %lld %lld %lld %lld %lld %d %d %d %d %d", shape->pass, (long long)shape->n,
+           (long long)shape->c, (long long)shape->h, (long long)shape->w, (long long)shape->k, (long long)shape->pad,
+           shape->channels_last, shape->type, shape->weight_type, shape->tensor_float, search->most);
+  int64_t best = rl_tune_recall(key);
+  if (best < 0) {
+    /* Scratch of the trials: not part of what a run needs, so not taken through the device. */
+    if (rl_cuda_ok(cudaMalloc(&conv->workspace, search->workspace_limit), "allocating scratch for trying convolutions", err))
+      return -1;
+    best = choose(conv, shape, found, search, stream);
+    cudaFree(conv->workspace);
+    conv->workspace = NULL;
+    if (best >= 0) rl_tune_remember(key, best);
+  }
   double us = conv->choice.us;
   conv->choice = (rl_conv_choice){};
   if (best < 0 || !allowed(shape, found->list[best], &conv->choice) ||

@@ -21,7 +21,7 @@ typedef struct rl_conv_shape {
 
 typedef struct rl_conv_choice { /* one engine configuration, as timed */
   char name[96];                /* cuDNN's tag of engine and knobs: "eng3_k2=1" */
-  double us;
+  double us;                    /* 0: chosen before in this process, not timed again */
   size_t workspace_bytes;
   bool deterministic, tensor_cores, winograd;
 } rl_conv_choice;

@@ -1,5 +1,6 @@
 #include "train/cuda/gemm.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cuda_check.h"
@@ -66,7 +67,7 @@ static int describe(rl_gemm *g, const rl_gemm_shape *s, rl_error *err) {
 }
 
 /* Leaves the fastest algorithm in g. */
-static int choose(rl_gemm *g, int most, rl_stream stream, rl_error *err) {
+static int choose(rl_gemm *g, const char *key, int most, rl_stream stream, rl_error *err) {
   cublasLtMatmulPreference_t preference = NULL;
   cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS];
   int count = 0, best = -1;
@@ -77,6 +78,11 @@ static int choose(rl_gemm *g, int most, rl_stream stream, rl_error *err) {
                                                          preference, MOST_ALGORITHMS, found, &count);
   cublasLtMatmulPreferenceDestroy(preference);
   if (rl_cublas_ok(status, "asking for algorithms", err)) return -1;
+  int64_t before = rl_tune_recall(key);
+  if (before >= 0 && before < count) {
+    g->algorithm = found[before].algo;
+    return 0;
+  }
   for (int i = 0, tried = 0; i < count && tried < most; i++) {
     double us;
     g->algorithm = found[i].algo;
@@ -89,6 +95,7 @@ static int choose(rl_gemm *g, int most, rl_stream stream, rl_error *err) {
   }
   if (best < 0) return rl_fail(err, RL_CUBLAS, 0, "cuBLASLt has no algorithm for this product (%d tried)", count);
   g->algorithm = found[best].algo;
+  rl_tune_remember(key, best);
   return 0;
 }
 
@@ -102,7 +109,11 @@ int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void
   g->d = d;
   g->workspace = workspace;
   g->workspace_bytes = workspace_bytes;
-  if (describe(g, shape, err) || choose(g, most, stream, err)) {
+  char key[112];
+  snprintf(key, sizeof key, "gemm %lld %lld %lld %d %d %lld %d %d %d %d", (long long)shape->m, (long long)shape->n,
+           (long long)shape->k, shape->transpose_a, shape->transpose_b, (long long)shape->batch, shape->input, shape->output,
+           shape->tensor_float, most);
+  if (describe(g, shape, err) || choose(g, key, most, stream, err)) {
     rl_gemm_close(g);
     return -1;
   }

@@ -24,6 +24,6 @@ int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void
                  size_t workspace_bytes, int most, rl_stream stream, rl_gemm **gemm, rl_error *err);
 void rl_gemm_close(rl_gemm *gemm); /* NULL is allowed */
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream stream, rl_error *err);
-double rl_gemm_us(const rl_gemm *gemm); /* as timed at open */
+double rl_gemm_us(const rl_gemm *gemm); /* as timed at open; 0: chosen before in this process */
 
 #endif

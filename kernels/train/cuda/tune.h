@@ -15,6 +15,11 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
 /* Fill memory with reproducible noise in [-1, 1), count values of 4 bytes (float) or 2 (half): never time on zeros. */
 int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream stream, rl_error *err);
 
+/* What was chosen for `key` before in this process, -1 when nothing was; and the note of it. A choice holds for the life of the process, so
+ * that the same training opened again gives the same bits, and opens at once. One thread. */
+int64_t rl_tune_recall(const char *key);
+void rl_tune_remember(const char *key, int64_t choice);
+
 #ifdef __cplusplus
 }
 #endif
