@@ -102,7 +102,8 @@ typedef struct rl_device_ops {
   double (*ceiling)(rl_device *device);
   /* Time one repeat of a sequence, `count` times, into device_us[count]. RL_CACHE_COLD: before each, so much other memory is read that the
    * last cache holds nothing of the sequence's. RL_CACHE_WARM: repeats follow one another closely, and a sample is the mean of
-   * so many that the clock's resolution does not matter. NULL: this device can't. -1 with ECANCELED as run. */
+   * so many that the clock's resolution does not matter; the gaps between them are part of it. On CUDA a sample lies between two events,
+   * whose own cost is part of it. NULL: this device can't. -1 with ECANCELED as run. */
   int (*sample)(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
                 double *device_us, rl_error *err);
 } rl_device_ops;

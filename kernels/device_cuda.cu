@@ -29,8 +29,6 @@ typedef struct cuda_device {
   rl_device base;
   block *blocks;
   cudaEvent_t start, stop, ring[AHEAD];
-  uint4 *other; /* memory whose reading empties L2; NULL until it is needed */
-  size_t other_count;
 } cuda_device;
 
 static cuda_device *own(rl_device *device) { return (cuda_device *)device; }
@@ -313,39 +311,38 @@ __global__ static void read_through(const uint4 *memory, size_t count, uint4 *ne
   if (sum.x + 1 == 0 && sum.y + 1 == 0) *never = sum; /* the memory is zero */
 }
 
-/* Three times L2, at least 32 MiB. */
-static int have_other(rl_device *device, rl_error *err) {
-  cuda_device *cuda = own(device);
-  int l2 = 0;
-  if (cuda->other) return 0;
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device->index), "asking for the size of L2", err)) return -1;
-  size_t bytes = 3 * (size_t)l2, least = (size_t)32 << 20;
-  if (bytes < least) bytes = least;
-  if (rl_cuda_ok(cudaMalloc((void **)&cuda->other, bytes), "allocating memory to empty L2 with", err)) {
-    cuda->other = NULL;
-    (void)cudaGetLastError();
-    return -1;
-  }
-  cuda->other_count = bytes / sizeof *cuda->other;
-  return rl_cuda_ok(cudaMemsetAsync(cuda->other, 0, bytes, stream_of(device)), "clearing", err);
-}
-
-static int empty_l2(rl_device *device, rl_error *err) {
-  cuda_device *cuda = own(device);
-  read_through<<<1024, 256, 0, stream_of(device)>>>(cuda->other, cuda->other_count, cuda->other);
-  return rl_launch_ok("emptying L2", err);
-}
-
 typedef struct sampling {
   const rl_sequence *sequence;
   cudaGraphExec_t graph; /* of `copies` repeats; NULL: cold, launch by launch */
   uint64_t copies;
   cudaEvent_t events[2 * SAMPLES];
+  uint4 *other; /* memory whose reading empties L2 */
+  size_t other_count;
 } sampling;
+
+/* Three times L2, at least 32 MiB; kept only while sampling, so that no one's memory is larger for it. */
+static int have_other(rl_device *device, sampling *s, rl_error *err) {
+  int l2 = 0;
+  if (rl_cuda_ok(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device->index), "asking for the size of L2", err)) return -1;
+  size_t bytes = 3 * (size_t)l2, least = (size_t)32 << 20;
+  if (bytes < least) bytes = least;
+  if (rl_cuda_ok(cudaMalloc((void **)&s->other, bytes), "allocating memory to empty L2 with", err)) {
+    s->other = NULL;
+    (void)cudaGetLastError();
+    return -1;
+  }
+  s->other_count = bytes / sizeof *s->other;
+  return rl_cuda_ok(cudaMemsetAsync(s->other, 0, bytes, stream_of(device)), "clearing", err);
+}
+
+static int empty_l2(rl_device *device, const sampling *s, rl_error *err) {
+  read_through<<<1024, 256, 0, stream_of(device)>>>(s->other, s->other_count, s->other);
+  return rl_launch_ok("emptying L2", err);
+}
 
 static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_error *err) {
   cudaStream_t stream = stream_of(device);
-  if ((!s->graph && empty_l2(device, err)) || rl_cuda_ok(cudaEventRecord(s->events[2 * slot], stream), "timing", err)) return -1;
+  if ((!s->graph && empty_l2(device, s, err)) || rl_cuda_ok(cudaEventRecord(s->events[2 * slot], stream), "timing", err)) return -1;
   if (s->graph && rl_cuda_ok(cudaGraphLaunch(s->graph, stream), "launching a graph", err)) return -1;
   for (size_t i = 0; i < s->sequence->launch_count && !s->graph; i++)
     if (enqueue(device, &s->sequence->launches[i], err)) return -1;
@@ -371,9 +368,9 @@ static int make_warm(rl_device *device, sampling *s, double once_us, rl_error *e
   double copies = once_us > 0 ? enough_us / once_us : most;
   piece made = {};
   s->copies = copies < 1 ? 1 : (uint64_t)(copies < most ? copies : most);
-  if (make_piece(device, s->sequence, s->copies, 1, &made, err)) return -1;
+  int rc = make_piece(device, s->sequence, s->copies, 1, &made, err);
   s->graph = made.graph;
-  return 0;
+  return rc;
 }
 
 static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t count, const rl_observer *observer, double *device_us,
@@ -383,7 +380,7 @@ static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t c
   for (int i = 0; i < 2 * SAMPLES; i++)
     if (rl_cuda_ok(cudaEventCreate(&s->events[i]), "creating an event", err)) return -1;
   /* Clocks rise, code is loaded. */
-  if (have_other(device, err) || take_samples(device, s, SAMPLES, first, err)) return -1;
+  if (have_other(device, s, err) || take_samples(device, s, SAMPLES, first, err)) return -1;
   if (cache == RL_CACHE_WARM && (make_warm(device, s, first[SAMPLES - 1], err) || take_samples(device, s, 2, first, err))) return -1;
   for (uint32_t done = 0; done < count; done += SAMPLES) {
     uint32_t some = count - done < SAMPLES ? count - done : SAMPLES;
@@ -399,6 +396,7 @@ static int cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache 
   int rc = sample_all(device, &s, cache, count, observer, device_us, err);
   if (rc) wait(device, "sampling", &ignored); /* nothing may run on into what comes next */
   if (s.graph) cudaGraphExecDestroy(s.graph);
+  if (s.other) cudaFree(s.other);
   for (int i = 0; i < 2 * SAMPLES; i++)
     if (s.events[i]) cudaEventDestroy(s.events[i]);
   return rc;
@@ -412,7 +410,6 @@ static void cuda_close(rl_device *device) {
   while (cuda->blocks) cuda_release(device, cuda->blocks->memory);
   for (int i = 0; i < AHEAD; i++)
     if (cuda->ring[i]) cudaEventDestroy(cuda->ring[i]);
-  if (cuda->other) cudaFree(cuda->other);
   if (cuda->start) cudaEventDestroy(cuda->start);
   if (cuda->stop) cudaEventDestroy(cuda->stop);
   if (device->stream) cudaStreamDestroy(stream_of(device));

@@ -107,7 +107,7 @@ static int check(rl_instance *instance, double *relative_error, double *toleranc
     return rl_fail(err, RL_SYS, EDOM, "%lld elements of the result are not numbers", (long long)total.missing);
   double off = sqrt(total.difference), size = sqrt(total.reference);
   *relative_error = size > 0 ? off / size : off; /* where all must be zero, the difference itself */
-  *tolerance = self->params.family->tolerance * rl_dtype_epsilon(self->params.dtype);
+  *tolerance = rl_kernel_tolerance(&self->params);
   return 0;
 }
 

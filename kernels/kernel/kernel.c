@@ -18,14 +18,13 @@ const char *const rl_dtype_names[] = {"fp64", "fp32", "fp16", "bf16", NULL};
 
 static const struct {
   size_t size;
-  double epsilon;
+  double epsilon; /* distance from 1 to the next number */
 } dtypes[RL_DTYPES] = {[RL_DTYPE_FP64] = {8, 0x1p-52},
                        [RL_DTYPE_FP32] = {4, 0x1p-23},
                        [RL_DTYPE_FP16] = {2, 0x1p-10},
                        [RL_DTYPE_BF16] = {2, 0x1p-7}};
 
 size_t rl_dtype_size(int dtype) { return dtypes[dtype].size; }
-double rl_dtype_epsilon(int dtype) { return dtypes[dtype].epsilon; }
 
 static float float_of_bits(uint32_t bits) {
   float value;
@@ -103,6 +102,12 @@ int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_
     snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", family->variants[i]);
   }
   return rl_fail_at(err, "/variant", "variant of %s must be one of: %s", family->workload.name, names);
+}
+
+double rl_kernel_tolerance(const rl_kernel_params *params) {
+  const double arithmetic = dtypes[params->dtype == RL_DTYPE_FP64 ? RL_DTYPE_FP64 : RL_DTYPE_FP32].epsilon;
+  double allowed = params->family->tolerance * arithmetic;
+  return allowed > 0 ? allowed + dtypes[params->dtype].epsilon / 2 : 0;
 }
 
 int64_t rl_kernel_input_elements(const rl_kernel_family *family, const rl_kernel_shape *shape, uint32_t input) {

@@ -25,7 +25,6 @@ size_t rl_dtype_size(int dtype);
 /* The number with all bits set (a NaN in every type) is what outputs are poisoned with. */
 double rl_dtype_load(int dtype, const void *memory, size_t index);
 void rl_dtype_store(int dtype, void *memory, size_t index, double value); /* rounds to nearest even */
-double rl_dtype_epsilon(int dtype); /* distance from 1 to the next number */
 
 typedef struct rl_kernel_shape {
   int64_t rows, columns;
@@ -40,7 +39,7 @@ typedef struct rl_kernel_family {
   uint32_t input_count;
   bool shared[RL_KERNEL_INPUTS];
   double operations; /* of one element of the output */
-  double tolerance;  /* ‖result − reference‖ / ‖reference‖ up to which a result counts as right, in rl_dtype_epsilon */
+  double tolerance;  /* error that the arithmetic may make, relative, in units in the last place of the type it is done in; 0: none at all */
   /* Some rows of the output from the same rows of the inputs. reference is written for exactness, the others for speed. */
   void (*reference)(const rl_kernel_shape *shape, const double *const *in, double *out);
   void (*compute_float)(const rl_kernel_shape *shape, const float *const *in, float *out);
@@ -72,6 +71,9 @@ int rl_kernel_shape_decode(const rl_kernel_family *family, const cJSON *object, 
 int rl_kernel_shape_of(const rl_kernel_params *params, rl_kernel_shape *shape, rl_error *err);
 /* Index of the variant; -1 with RL_INPUT at /variant. */
 int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_error *err);
+/* ‖result − reference‖ / ‖reference‖ up to which a result counts as right: the family's tolerance of arithmetic, in double for fp64
+ * and in float for all others, and half a unit for rounding the result. */
+double rl_kernel_tolerance(const rl_kernel_params *params);
 /* Elements of an input. */
 int64_t rl_kernel_input_elements(const rl_kernel_family *family, const rl_kernel_shape *shape, uint32_t input);
 /* What an input holds: uniform in [-2, 2) from the seed, then rounded to the type. Anyone can tell any element at any time. */

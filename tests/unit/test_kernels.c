@@ -125,6 +125,20 @@ static void cost_is_what_must_be_moved(void **state) {
   assert_true(cost.bytes == (70 + 7 + 70) * 8 && cost.operations == 6 * 70);
 }
 
+static void tolerance_is_of_rounding(void **state) {
+  (void)state;
+  static const struct { const rl_kernel_family *family; int dtype; double tolerance; } cases[] = {
+      {&rl_kernel_copy, RL_DTYPE_BF16, 0},
+      {&rl_kernel_residual_add, RL_DTYPE_FP64, 1.5 * 0x1p-52},
+      {&rl_kernel_residual_add, RL_DTYPE_FP32, 1.5 * 0x1p-23},
+      {&rl_kernel_silu_mul, RL_DTYPE_FP16, 0x1p-11 + 4 * 0x1p-23},
+      {&rl_kernel_silu_mul, RL_DTYPE_BF16, 0x1p-8 + 4 * 0x1p-23}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "scalar", "{\"n\":1}");
+    assert_true(rl_kernel_tolerance(&params) == cases[i].tolerance);
+  }
+}
+
 static void what_a_family_can_not_do_is_refused(void **state) {
   (void)state;
   static const struct { const char *shape, *variant, *pointer; } cases[] = {
@@ -152,6 +166,7 @@ int main(void) {
                                      cmocka_unit_test(inputs_are_the_seed_s),
                                      cmocka_unit_test(bfloat_rounds_to_even),
                                      cmocka_unit_test(cost_is_what_must_be_moved),
+                                     cmocka_unit_test(tolerance_is_of_rounding),
                                      cmocka_unit_test(what_a_family_can_not_do_is_refused)};
   setenv("ROOFLINED_THREADS", "2", 1);
   device = rl_device_open(0, NULL);

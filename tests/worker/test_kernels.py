@@ -61,7 +61,7 @@ def test_errors_stay_within_their_limits(worker, workload, dtype, shape):
         frames = worker.ask(workload, {"dtype": dtype, "shape": shape, "variant": variant, "samples": 1})
         assert frames[-1].type == "DONE", frames[-1].payload
         values = measurements(frames)
-        assert 0 <= values["relative_error"] <= values["relative_error_limit"] < 0.3
+        assert 0 <= values["relative_error"] <= values["relative_error_limit"] < 0.005
 
 
 def test_progress_tells_no_epochs_of_training(worker):
