@@ -60,7 +60,8 @@ typedef struct rl_instance_ops {
   int (*save)(rl_instance *instance, rl_error *err);
   int (*restore)(rl_instance *instance, rl_error *err);
   void (*close)(rl_instance *instance);
-  /* Run the step once and compare what it writes with a reference: the error, and up to where it counts as right. NULL: there is no reference. */
+  /* Run the step once and compare what it writes with a reference: the error, and up to where it counts as right. NULL: there is
+   * no reference. */
   int (*check)(rl_instance *instance, double *relative_error, double *tolerance, rl_error *err);
 } rl_instance_ops;
 

@@ -54,8 +54,8 @@ void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
   if (rl_json_text(first, "engine")[0] == '\0') return; /* nothing has run yet */
   fprintf(out, "%s %s", rl_json_text(first, "workload"), rl_json_text(first, "params.dtype"));
   cJSON_ArrayForEach(size, rl_json_at(first, "params.shape")) fprintf(out, " %s=%.0f", size->string, size->valuedouble);
-  fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"), rl_json_number(first, "params.samples"),
-          rl_json_text(first, "commit"));
+  fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
+          rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));
   print_table(out, runs);
   cJSON_ArrayForEach(run, runs) print_reasons(out, run);
 }

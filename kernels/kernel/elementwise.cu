@@ -1,5 +1,5 @@
-/* The families of elementwise.c on CUDA. scalar: one element a thread; vector: as many as 16 bytes hold, and a thread more for the tail.
- * Arithmetic is in double for fp64, else in float. */
+/* The families of elementwise.c on CUDA. scalar: one element a thread; vector: as many as 16 bytes hold, and a thread more for
+ * the tail. Arithmetic is in double for fp64, else in float. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -1,6 +1,7 @@
-/* Single kernels as workloads of the kind "kernel". A family is what a kernel computes: its shape, inputs, variants, reference in double
- * precision and cost; it knows no device. The engines (cpu.c; cuda.cu with a .cu file of kernels for each file of families) run
- * every family there is. To add one: a definition like those in elementwise.c, a launcher in a .cu file, a line in RL_KERNEL_FAMILIES.
+/* Single kernels as workloads of the kind "kernel". A family is what a kernel computes: its shape, inputs, variants, reference
+ * in double precision and cost; it knows no device. The engines (cpu.c; cuda.cu with a .cu file of kernels for each file of
+ * families) run every family there is. To add one: a definition like those in elementwise.c, a launcher in a .cu file, a word
+ * in RL_KERNEL_FAMILIES.
  *
  * Every buffer is rows × columns, row after row; an input that is `shared` is one row that all rows read. A family whose shape is a
  * count n has n rows of one column. */
@@ -39,7 +40,7 @@ typedef struct rl_kernel_family {
   uint32_t input_count;
   bool shared[RL_KERNEL_INPUTS];
   double operations; /* of one element of the output */
-  double tolerance;  /* error that the arithmetic may make, relative, in units in the last place of the type it is done in; 0: none at all */
+  double tolerance;  /* relative error that the arithmetic may make, in units in the last place of its type; 0: none at all */
   /* Some rows of the output from the same rows of the inputs. reference is written for exactness, the others for speed. */
   void (*reference)(const rl_kernel_shape *shape, const double *const *in, double *out);
   void (*compute_float)(const rl_kernel_shape *shape, const float *const *in, float *out);
@@ -71,8 +72,8 @@ int rl_kernel_shape_decode(const rl_kernel_family *family, const cJSON *object, 
 int rl_kernel_shape_of(const rl_kernel_params *params, rl_kernel_shape *shape, rl_error *err);
 /* Index of the variant; -1 with RL_INPUT at /variant. */
 int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_error *err);
-/* ‖result − reference‖ / ‖reference‖ up to which a result counts as right: the family's tolerance of arithmetic, in double for fp64
- * and in float for all others, and half a unit for rounding the result. */
+/* ‖result − reference‖ / ‖reference‖ up to which a result counts as right: the tolerance of the family's arithmetic, which is
+ * in double for fp64 and in float for all others, and half a unit for rounding the result. */
 double rl_kernel_tolerance(const rl_kernel_params *params);
 /* Elements of an input. */
 int64_t rl_kernel_input_elements(const rl_kernel_family *family, const rl_kernel_shape *shape, uint32_t input);
