@@ -12,7 +12,7 @@
  *   adam             with loss scale, overflow, loss and counters        own
  *
  * At batch 64 a step is 1.19 GFLOP and a dependent graph node costs about 0.9 µs on an H200, so few nodes win; nothing in an
- * epoch needs the host. Library algorithms are chosen by timing, once in a process: results repeat bit for bit within it. FP32 runs in NCHW (cuDNN's single-precision kernels were 15–19 µs there, 27–35 in NHWC), TF32 and FP16 in NHWC. */
+ * epoch needs the host. Library algorithms are chosen by timing, once (train/cuda/tune.h): results repeat bit for bit with the same choices. FP32 runs in NCHW (cuDNN's single-precision kernels were 15–19 µs there, 27–35 in NHWC), TF32 and FP16 in NHWC. */
 #include "train/cudnn.h"
 
 #include <errno.h>
@@ -674,10 +674,28 @@ static void note_determinism(engine *e) {
   }
   if (!instance->deterministic)
     instance->deterministic_note = "cuDNN's fastest engine for a convolution of this batch size adds in no fixed order";
+  else if (!rl_tune_lasts()) {
+    instance->deterministic = false;
+    instance->deterministic_note = "algorithms are chosen by timing and, without ROOFLINED_CACHE_DIR, kept for this process alone";
+  }
+}
+
+/* What a choice of an algorithm is good for. */
+static int scope_choices(const rl_device *device, rl_error *err) {
+  cudaDeviceProp properties;
+  char scope[160];
+  int driver = 0;
+  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device->index), "reading the device's properties", err) ||
+      rl_cuda_ok(cudaDriverGetVersion(&driver), "reading the driver's version", err))
+    return -1;
+  snprintf(scope, sizeof scope, "%s/cuda-%d/cudnn-%zu/cublaslt-%zu", properties.name, driver, cudnnGetVersion(), cublasLtGetVersion());
+  rl_tune_scope(scope);
+  return 0;
 }
 
 static int build(engine *e, const rl_train_params *params, rl_error *err) {
   rl_dataset data = {};
+  if (scope_choices(e->base.base.device, err)) return -1;
   if (rl_train_setup(&e->base, params, &data, err)) return -1;
   int rc = upload_dataset(e, &data, err);
   rl_dataset_free(&data);
