@@ -29,6 +29,8 @@ set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
 rl_unit_test(model SOURCES ${rl_tests}/test_model.c LIBS rl_workloads m)
 rl_unit_test(numerics SOURCES ${rl_tests}/test_numerics.c LIBS rl_engines_cpu rl_oracle m)
 rl_unit_test(engines_cpu SOURCES ${rl_tests}/test_engines_cpu.c LIBS rl_engines_cpu m)
+# Plain C of the CUDA engines, tested where there is no CUDA too.
+rl_unit_test(choices SOURCES ${rl_tests}/test_choices.c train/cuda/choices.c LIBS rl_base)
 rl_unit_test(data SOURCES ${rl_tests}/test_data.c LIBS rl_data PkgConfig::zlib)
 rl_unit_test(learning SOURCES ${rl_tests}/test_learning.c LIBS rl_engines_cpu m LABELS slow)
 add_test(NAME learning_mnist COMMAND test_learning mnist)

@@ -170,6 +170,8 @@ static void test_learns_mnist(void **state) {
 }
 
 int main(void) {
+  char cache[] = "/tmp/rooflined-choices-XXXXXX"; /* kept choices are what makes the engine deterministic */
+  if (mkdtemp(cache)) setenv("ROOFLINED_CACHE_DIR", cache, 1);
   need_gpu();
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_same_seed_same_bits), cmocka_unit_test(test_overflow_skips_the_step),

@@ -1,5 +1,5 @@
 /* See training.h. Nothing in an epoch needs the host, so that it is one captured graph; a dependent node of it costs about 0.9 µs on an H200:
- * few launches win. Library algorithms are chosen by timing, once in a process: results repeat bit for bit within it. */
+ * few launches win. Library algorithms are chosen by timing, once (tune.h): results repeat bit for bit with the same choices. */
 #include "train/cuda/training.h"
 
 #include <errno.h>
@@ -435,8 +435,29 @@ static void describe_programs(rl_training *e) {
   t->base.step_sequence = t->images >= batch ? 1 : 2;
 }
 
+/* What a choice of an algorithm is good for. */
+static int scope_choices(const rl_device *device, rl_error *err) {
+  cudaDeviceProp properties;
+  char scope[160];
+  int driver = 0;
+  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device->index), "reading the device's properties", err) ||
+      rl_cuda_ok(cudaDriverGetVersion(&driver), "reading the driver's version", err))
+    return -1;
+  snprintf(scope, sizeof scope, "%.96s/cuda-%d/cudnn-%zu/cublaslt-%zu", properties.name, driver, cudnnGetVersion(), cublasLtGetVersion());
+  rl_tune_scope(scope);
+  return 0;
+}
+
+/* Unless the engine found a reason of its own. */
+static void note_determinism(rl_instance *instance) {
+  if (!instance->deterministic || rl_tune_lasts()) return;
+  instance->deterministic = false;
+  instance->deterministic_note = "algorithms are chosen by timing and, without ROOFLINED_CACHE_DIR, kept for this process alone";
+}
+
 static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
   rl_dataset data = {};
+  if (scope_choices(e->base.base.device, err)) return -1;
   if (rl_train_setup(&e->base, params, &data, err)) return -1;
   int rc = upload_dataset(e, &data, err);
   rl_dataset_free(&data);
@@ -446,6 +467,7 @@ static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
   if (reset(&e->base.base, err) || (e->recipe->open && e->recipe->open(e, err)) || open_products(e, err) ||
       (e->recipe->bind && e->recipe->bind(e, err)))
     return -1;
+  note_determinism(&e->base.base);
   return reset(&e->base.base, err); /* trials raise the overflow flag */
 }
 
