@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <glob.h>
 #include <ini.h>
 #include <limits.h>
 #include <stddef.h>
@@ -217,17 +218,26 @@ static int default_state(rl_config *config, rl_error *err) {
   return rl_fail(err, RL_INPUT, 0, "there is no home folder to keep the database in: say --state FOLDER");
 }
 
+/* Any worker will do: a GPU host may have just the CUDA one. */
+static bool has_workers(const char *folder) {
+  char pattern[RL_PATH_SIZE];
+  glob_t found = {0};
+  bool any = snprintf(pattern, sizeof pattern, "%s/rooflined-worker-*", folder) < (int)sizeof pattern &&
+             glob(pattern, 0, NULL, &found) == 0;
+  globfree(&found);
+  return any;
+}
+
 /* What lies beside the program, in the build tree as when installed. */
 static int default_folders(rl_config *config, rl_error *err) {
-  char program[RL_PATH_SIZE], beside[RL_PATH_SIZE];
+  char program[RL_PATH_SIZE];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   if (length < 0) return rl_fail_errno(err, "can't read /proc/self/exe");
   program[length] = '\0';
   *strrchr(program, '/') = '\0';
   if (config->web[0] == '\0' && join(config->web, program, "../share/rooflined/web", err) < 0) return -1;
   if (config->workers[0] != '\0') return 0;
-  if (join(beside, program, "rooflined-worker-cpu", err) < 0) return -1;
-  if (access(beside, X_OK) == 0) return join(config->workers, program, "", err);
+  if (has_workers(program)) return join(config->workers, program, "", err);
   return join(config->workers, program, "../libexec/rooflined", err);
 }
 

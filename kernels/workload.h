@@ -82,7 +82,7 @@ struct rl_instance { /* first member of every engine's own struct */
 };
 
 typedef struct rl_engine {
-  const char *name;     /* "reference" "blas" "cudnn" */
+  const char *name;     /* "reference" "blas" "cudnn" "fused" */
   const char *workload; /* rl_workload.name */
   rl_device_kind device;
   const char *summary;

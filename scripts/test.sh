@@ -70,6 +70,11 @@ cuda_build() {
   fi
   build cuda
 }
+# Without a GPU they are skipped, each with its reason, and counted as such.
+gpu() {
+  [ -d build/cuda/tests/gpu ] || { echo "the CUDA worker was not compiled"; return 77; }
+  suite gpu cuda -L gpu
+}
 
 # What is both generated and kept must be what the build generates now: only the lock files of the page and its tests are.
 generated() {
@@ -80,7 +85,7 @@ generated() {
   git diff --exit-code --stat -- web/package-lock.json tests/web/package-lock.json && echo "lock files are fresh"
 }
 
-all=(install_all build_dev generated unit worker api client web crash packaging rest build_asan asan build_tsan tsan build_fuzz fuzz cuda_build)
+all=(install_all build_dev generated unit worker api client web crash packaging rest build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
 build_dev() { build dev; }
 build_asan() { build asan; }
 build_tsan() { build tsan; }

@@ -208,10 +208,11 @@ static answer start_worker(pass *at) {
     if (outside != ANSWER_NONE) return outside;
     nap();
   }
-  char mnist[RL_PATH_SIZE + 32], threads[64];
+  char mnist[RL_PATH_SIZE + 32], cache[RL_PATH_SIZE + 32], threads[64];
   snprintf(mnist, sizeof mnist, "ROOFLINED_MNIST_DIR=%s", lane->config->mnist_dir);
   snprintf(threads, sizeof threads, "ROOFLINED_THREADS=%lld", (long long)lane->config->threads);
-  const char *const variables[] = {mnist, threads, NULL};
+  snprintf(cache, sizeof cache, "ROOFLINED_CACHE_DIR=%s/cache", lane->config->state);
+  const char *const variables[] = {mnist, cache, threads, NULL};
   const char *const arguments[] = {lane->program, "--device", lane->state.id, "--role", at->by->role, NULL};
   if (rl_process_start(arguments, variables, -1, &at->by->process, &at->why) < 0) return ANSWER_DIED;
   at->by->reader = rl_frame_reader_new(at->by->process.output);

@@ -22,6 +22,8 @@ def checks(document):
         if states.get("activity", {}).get("state") == "completed":
             dropped = numbers.get(("activity", "activity_dropped_records"))
             yield f"{name}: no activity record dropped", dropped == 0, dropped
+            complete = numbers.get(("activity", "completeness_ratio"))
+            yield f"{name}: every launch has its record", complete == 1, complete
             zero = numbers.get(("activity", "activity_zero_time_records"))
             yield f"{name}: no activity record without times", zero == 0, zero
         counters = states.get("counters", {})

@@ -10,7 +10,7 @@ RL_PACKAGES[build]="
   node:nodejs npm:npm"
 
 RL_PACKAGES[tests]="
-  clang:clang ccache:ccache shellcheck:shellcheck sqlite3:sqlite3 systemd-analyze:systemd openssl:openssl
+  clang:clang libclang-rt-dev ccache:ccache shellcheck:shellcheck sqlite3:sqlite3 systemd-analyze:systemd openssl:openssl
   chromium:chromium ps:procps
   python3-pytest python3-requests python3-jsonschema python3-numpy"
 

@@ -70,14 +70,17 @@ def test_many_listeners(daemon):
         time.sleep(0.1)
     started = time.monotonic()
     assert daemon.get("/healthz").status_code == 200
-    assert time.monotonic() - started < 1  # listeners cost others nothing
+    assert time.monotonic() - started < 5  # listeners don't hold others up, also on a busy machine
     daemon.call("DELETE", f"/jobs/{number}")
     for listener in listeners:
         listener.join(30)
     assert len(heard) == 150
     longest = max(heard, key=len)
     assert all(ids == longest for ids in heard) and longest == list(range(1, len(longest) + 1))
-    assert "rooflined_event_listeners 0" in daemon.get("/metrics").text
+    until = time.monotonic() + 30  # a client sees the end before the daemon has put the listener away
+    while "rooflined_event_listeners 0" not in daemon.get("/metrics").text:
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 def test_listeners_are_bounded(start):

@@ -3,11 +3,13 @@
 import gzip
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 
 import pytest
+import requests
 from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, idx, job, mnist, wait_until
 
 # --- workers --------------------------------------------------------------------------------------------------------
@@ -296,6 +298,21 @@ def test_the_example_configuration_names_every_setting_with_its_default(tmp_path
     assert in_force(re.sub(r"^;", "", example, flags=re.M)) == in_force("")
     for summary, name, _ in in_force(""):
         assert f"# {summary}\n;{name} =" in example
+
+
+def test_one_worker_beside_the_program_is_enough(tmp_path):
+    """A GPU host may have only the CUDA worker; here a stranger stands for it."""
+    shutil.copy2(PROGRAM, tmp_path / "rooflined")
+    shutil.copy2("/bin/false", tmp_path / "rooflined-worker-strange")
+    process = subprocess.Popen([tmp_path / "rooflined", "--port", "0", "--state", tmp_path / "state"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        url = process.stdout.readline().split()[-1]
+        (device,) = requests.get(f"{url}/devices", timeout=30).json()["items"]
+        assert device["id"] == "strange" and device["state"] == "unusable" and "rooflined-worker-strange" in device["reason"]
+    finally:
+        process.terminate()
+        process.wait(10)
 
 
 def test_a_wrong_configuration_is_78(tmp_path):

@@ -1,5 +1,5 @@
 /* bench_train [NAME=VALUE]...: trains on the GPU without the daemon and prints each epoch's time, loss and accuracy, then one line of JSON.
- *   precision=fp32|tf32|fp16  epochs=10  warmup=1  batch=64  seed=1  images=0 (all)  dataset=auto|files|synthetic  eager=0
+ *   engine=auto|cudnn|fused  precision=fp32|tf32|fp16  epochs=10  warmup=1  batch=64  seed=1  images=0 (all)  dataset=auto|files|synthetic  eager=0
  *   launches=1: also what each launch of a step costs when repeated in a graph
  * Exit code 77 and the reason where there is no GPU; 1 on failure. An epoch is what docs call one: shuffle, every step, the short last batch. */
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/commit.h"
 #include "train/cuda/tune.h"
-#include "train/cudnn.h"
+#include "train/view.h"
 
 static int compare(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -40,6 +40,7 @@ static void read_arguments(int argc, char **argv, rl_train_params *params) {
     }
     *value++ = '\0';
     if (strcmp(argv[i], "precision") == 0) params->precision = choice_of(value);
+    else if (strcmp(argv[i], "engine") == 0) snprintf(params->engine, sizeof params->engine, "%s", value);
     else if (strcmp(argv[i], "epochs") == 0) params->epochs = atoll(value);
     else if (strcmp(argv[i], "warmup") == 0) params->warmup_epochs = atoll(value);
     else if (strcmp(argv[i], "batch") == 0) params->batch_size = atoll(value);
@@ -56,9 +57,9 @@ static void read_arguments(int argc, char **argv, rl_train_params *params) {
 }
 
 static void print_choices(rl_train_instance *train) {
-  rl_cudnn_choice choices[RL_CUDNN_CHOICES];
-  rl_cudnn_choices(train, choices);
-  for (int i = 0; i < RL_CUDNN_CHOICES; i++) printf("  %-14s %7.2f us  %s\n", choices[i].what, choices[i].us, choices[i].how);
+  rl_training_choice choices[RL_TRAINING_CHOICES];
+  int count = rl_training_choices(train, choices);
+  for (int i = 0; i < count; i++) printf("  %-14s %7.2f us  %s\n", choices[i].what, choices[i].us, choices[i].how);
 }
 
 /* After training: trains on from a fresh shuffle, so that counters stay within an epoch. */

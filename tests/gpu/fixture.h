@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "train/cudnn.h"
+#include "train/view.h"
 
 static rl_device *device; /* one for the whole program */
 
@@ -31,10 +31,19 @@ typedef struct training {
     (void)e;                                                         \
   } while (0)
 
-static inline rl_train_params small_training(int precision, int64_t batch, int64_t images) {
+typedef struct engine_case {
+  const char *engine;
+  int precision;
+} engine_case;
+/* Every engine with every precision that it has; FP32 first. */
+static const engine_case engine_cases[] = {{"cudnn", RL_FP32}, {"cudnn", RL_TF32}, {"cudnn", RL_FP16}, {"fused", RL_FP16}};
+enum { ENGINE_CASES = sizeof engine_cases / sizeof *engine_cases };
+
+static inline rl_train_params small_training(engine_case which, int64_t batch, int64_t images) {
   rl_train_params params;
   rl_mnist_cnn.defaults(&params);
-  params.precision = precision;
+  params.precision = which.precision;
+  snprintf(params.engine, sizeof params.engine, "%s", which.engine);
   params.batch_size = batch;
   params.max_images = images;
   return params;
@@ -43,7 +52,7 @@ static inline rl_train_params small_training(int precision, int64_t batch, int64
 static inline training open_training(rl_train_params params) {
   training t = {.bytes_before = device->memory.total_bytes};
   rl_error err = {0};
-  const rl_engine *engine = rl_engine_find("mnist_cnn", "cudnn", &params, &err);
+  const rl_engine *engine = rl_engine_find("mnist_cnn", params.engine, &params, &err);
   if (!engine) fail_msg("%s", err.message);
   must(engine->open(device, &params, &t.instance, e));
   t.train = (rl_train_instance *)t.instance;

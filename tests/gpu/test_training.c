@@ -1,4 +1,4 @@
-/* How the engine "cudnn" behaves as a whole on the GPU: reproducible, the same with and without a graph, skipping on overflow, giving
+/* How every engine behaves as a whole on the GPU: reproducible, the same with and without a graph, skipping on overflow, giving
  * everything back, and learning MNIST. */
 #include <errno.h>
 
@@ -19,8 +19,8 @@ static uint64_t hash_parameters(training *t) {
 
 static void test_same_seed_same_bits(void **state) {
   (void)state;
-  for (int precision = RL_FP32; precision <= RL_FP16; precision++) {
-    rl_train_params params = small_training(precision, 64, 1000); /* 15 steps and a tail of 40 */
+  for (int which = 0; which < ENGINE_CASES; which++) {
+    rl_train_params params = small_training(engine_cases[which], 64, 1000); /* 15 steps and a tail of 40 */
     training t = open_training(params);
     run_epoch(&t);
     run_epoch(&t);
@@ -54,9 +54,8 @@ static void test_same_seed_same_bits(void **state) {
 }
 
 /* Activations beyond FP16 make the gradients infinite or NaN: no weight may move, and the scale halves at each step. */
-static void test_overflow_skips_the_step(void **state) {
-  (void)state;
-  training t = open_training(small_training(RL_FP16, 64, 128));
+static void check_overflow(engine_case which) {
+  training t = open_training(small_training(which, 64, 128));
   float *weights = malloc(RL_PARAMETERS * sizeof *weights);
   must(t.train->parameters(t.train, weights, e));
   for (uint32_t i = 0; i < rl_tensor_sizes[RL_CONV2_W]; i++) weights[rl_tensor_offsets[RL_CONV2_W] + i] = 6e4f;
@@ -76,6 +75,27 @@ static void test_overflow_skips_the_step(void **state) {
   close_training(&t);
 }
 
+static void test_overflow_skips_the_step(void **state) {
+  (void)state;
+  for (int which = 0; which < ENGINE_CASES; which++)
+    if (engine_cases[which].precision == RL_FP16) check_overflow(engine_cases[which]);
+}
+
+/* What an engine does not do it says, and names the one that does; "auto" goes on to that. */
+static void test_fused_refuses_other_precisions(void **state) {
+  (void)state;
+  for (int precision = RL_FP32; precision <= RL_TF32; precision++) {
+    rl_train_params params = small_training((engine_case){"fused", precision}, 64, 0);
+    rl_error err = {0};
+    assert_null(rl_engine_find("mnist_cnn", "fused", &params, &err));
+    assert_int_equal(err.domain, RL_INPUT);
+    assert_non_null(strstr(err.message, "cudnn"));
+    assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, &err)->name, "cudnn");
+    params.precision = RL_FP16;
+    assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, &err)->name, "fused");
+  }
+}
+
 static bool always(void *context) {
   (*(int *)context)++;
   return true;
@@ -83,7 +103,7 @@ static bool always(void *context) {
 
 static void test_cancellation(void **state) {
   (void)state;
-  training t = open_training(small_training(RL_FP32, 64, 1000));
+  training t = open_training(small_training(engine_cases[0], 64, 1000));
   int asked = 0;
   rl_observer observer = {.context = &asked, .cancelled = always};
   rl_elapsed took = {0};
@@ -108,7 +128,7 @@ static void count_up(void *context, uint64_t done, uint64_t of) {
 
 static void test_progress_ends_at_the_end(void **state) {
   (void)state;
-  training t = open_training(small_training(RL_FP16, 1, 1500));
+  training t = open_training(small_training(engine_cases[ENGINE_CASES - 1], 1, 1500));
   counted seen = {0};
   rl_observer observer = {.context = &seen, .advanced = count_up};
   rl_elapsed took = {0};
@@ -122,10 +142,10 @@ static void test_progress_ends_at_the_end(void **state) {
 static void test_learns_mnist(void **state) {
   (void)state;
   enum { SEEDS = 3, EPOCHS = 5 };
-  for (int precision = RL_FP32; precision <= RL_FP16; precision++) {
+  for (int which = 0; which < ENGINE_CASES; which++) {
     double after_one = 0, after_five = 0;
     for (int seed = 1; seed <= SEEDS; seed++) {
-      rl_train_params params = small_training(precision, 64, 0);
+      rl_train_params params = small_training(engine_cases[which], 64, 0);
       params.seed = seed;
       training t = open_training(params);
       if (strcmp(t.instance->dataset, "mnist") != 0) {
@@ -143,16 +163,19 @@ static void test_learns_mnist(void **state) {
       after_five += report.test_accuracy_ratio / SEEDS;
       close_training(&t);
     }
-    printf("  %s: accuracy %.4f after 1 epoch, %.4f after %d (mean of %d seeds)\n", rl_precision_names[precision], after_one,
-           after_five, EPOCHS, SEEDS);
+    printf("  %s, %s: accuracy %.4f after 1 epoch, %.4f after %d (mean of %d seeds)\n", engine_cases[which].engine,
+           rl_precision_names[engine_cases[which].precision], after_one, after_five, EPOCHS, SEEDS);
     assert_true(after_one >= 0.975 && after_five >= 0.988);
   }
 }
 
 int main(void) {
+  char cache[] = "/tmp/rooflined-choices-XXXXXX"; /* kept choices are what makes the engine deterministic */
+  if (mkdtemp(cache)) setenv("ROOFLINED_CACHE_DIR", cache, 1);
   need_gpu();
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_same_seed_same_bits), cmocka_unit_test(test_overflow_skips_the_step), cmocka_unit_test(test_cancellation),
+    cmocka_unit_test(test_same_seed_same_bits), cmocka_unit_test(test_overflow_skips_the_step),
+    cmocka_unit_test(test_fused_refuses_other_precisions), cmocka_unit_test(test_cancellation),
     cmocka_unit_test(test_progress_ends_at_the_end), cmocka_unit_test(test_learns_mnist)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);

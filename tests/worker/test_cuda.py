@@ -30,14 +30,20 @@ def maps(worker):
 
 
 @pytest.fixture(scope="module")
-def clean():
-    with Worker(str(CUDA), "--device", "gpu0", "--role", "clean") as worker:
+def choices(tmp_path_factory):
+    """Where the workers keep what they chose by timing, as under one daemon."""
+    return {"ROOFLINED_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
+
+
+@pytest.fixture(scope="module")
+def clean(choices):
+    with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env=choices) as worker:
         yield worker
 
 
 @pytest.fixture(scope="module")
-def profiled():
-    with Worker(str(CUDA), "--device", "gpu0", "--role", "profiled") as worker:
+def profiled(choices):
+    with Worker(str(CUDA), "--device", "gpu0", "--role", "profiled", env=choices) as worker:
         yield worker
 
 
@@ -71,6 +77,19 @@ def test_two_requests_with_one_seed_give_the_same_bits(clean):
         pytest.skip(facts["deterministic_note"])
     first, second = ([e["train_loss"] for e in of(f, "EPOCH")] for f in frames)
     assert first == second and first[0] == first[1]
+
+
+def test_another_process_gives_the_same_bits_or_says_that_it_may_not(clean, choices):
+    for precision in ("fp32", "fp16"):
+        params = {**SMALL, "precision": precision}
+        here = clean.ask("mnist_cnn", params)
+        with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env=choices) as other:
+            there = other.ask("mnist_cnn", params)
+        if of(here, "FACTS")[0]["deterministic"]:
+            assert [e["train_loss"] for e in of(here, "EPOCH")] == [e["train_loss"] for e in of(there, "EPOCH")]
+    with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env={"ROOFLINED_CACHE_DIR": ""}) as alone:
+        (facts,) = of(alone.ask("mnist_cnn", SMALL), "FACTS")
+    assert not facts["deterministic"] and "ROOFLINED_CACHE_DIR" in facts["deterministic_note"]
 
 
 @pytest.mark.parametrize("precision", ("fp32", "fp16"))

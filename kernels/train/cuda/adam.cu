@@ -9,22 +9,56 @@ enum {
   THREADS = 256, LANES = 32, SPLITS = THREADS / LANES,
   CONV2_AT = RL_C1 * 10, CONV2_COUNT = RL_C2 * RL_C1 * 9, CONV2_BIAS_AT = CONV2_AT + CONV2_COUNT,
   FC1_AT = CONV2_BIAS_AT + RL_C2, FC1_COUNT = RL_FC1 * RL_FLAT, HEAD_AT = FC1_AT + FC1_COUNT,
-  WHOLE_BLOCKS = (CONV2_COUNT + FC1_COUNT) / 4 / THREADS,
+  CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS, CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / LANES, FC1_BLOCKS = FC1_COUNT / 4 / THREADS,
   CONV1_BLOCKS = CONV2_AT / LANES, BIAS_BLOCKS = RL_C2 / LANES, HEAD_BLOCKS = (RL_HEAD_LOSS + LANES - 1) / LANES,
-  BLOCKS = WHOLE_BLOCKS + CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS
+  SMALL_BLOCKS = CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS
 };
-static_assert((CONV2_COUNT + FC1_COUNT) % (4 * THREADS) == 0, "whole blocks");
+static_assert(CONV2_COUNT % (4 * THREADS) == 0 && FC1_COUNT % (4 * THREADS) == 0, "whole blocks");
 static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a place");
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-8f;
 
-/* Gradients of parameters [at, at + 4) of conv2.weight or fc1.weight, still scaled. */
-static __device__ __forceinline__ float4 whole_gradient(const rl_gradients &g, uint32_t quad, uint32_t *at) {
-  uint32_t i = quad * 4;
-  if (i >= CONV2_COUNT) {
-    *at = FC1_AT + i - CONV2_COUNT;
-    return load4(&g.fc1_weight[i - CONV2_COUNT]);
+/* Blocks 0… have conv2.weight and then fc1.weight, four parameters a thread (one row of threads where conv2's is a sum). */
+static __host__ __device__ __forceinline__ uint32_t conv2_blocks(const rl_gradients &g) {
+  return g.conv2_rows ? (uint32_t)CONV2_SUM_BLOCKS : (uint32_t)CONV2_BLOCKS;
+}
+
+static __host__ __device__ __forceinline__ uint32_t whole_blocks(const rl_gradients &g) { return conv2_blocks(g) + FC1_BLOCKS; }
+
+/* The first of this thread's parameters. */
+static __device__ __forceinline__ uint32_t whole_place(const rl_gradients &g) {
+  if (blockIdx.x >= conv2_blocks(g)) return FC1_AT + ((blockIdx.x - conv2_blocks(g)) * THREADS + threadIdx.x) * 4;
+  return CONV2_AT + (g.conv2_rows ? blockIdx.x * LANES + threadIdx.x % LANES : blockIdx.x * THREADS + threadIdx.x) * 4;
+}
+
+/* Sum of four columns of partial[rows][CONV2_COUNT], by SPLITS threads. */
+static __device__ float4 conv2_sum(const float *partial, uint32_t rows, uint32_t column) {
+  __shared__ float4 sums[SPLITS][LANES];
+  uint32_t lane = threadIdx.x % LANES, split = threadIdx.x / LANES;
+  float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll 4
+  for (uint32_t row = split; row < rows; row += SPLITS) {
+    float4 v = load4(&partial[(size_t)row * CONV2_COUNT + column]);
+    sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
   }
-  *at = CONV2_AT + i;
+  sums[split][lane] = sum;
+  __syncthreads();
+  sum = sums[0][lane];
+  for (int i = 1; i < SPLITS; i++) {
+    float4 v = sums[i][lane];
+    sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
+  }
+  return sum;
+}
+
+/* Gradients of the four parameters at `at`, still scaled. *mine: they are this thread's to use. */
+static __device__ __forceinline__ float4 whole_gradient(const rl_gradients &g, uint32_t at, bool *mine) {
+  *mine = true;
+  if (blockIdx.x >= conv2_blocks(g)) return load4(&g.fc1_weight[at - FC1_AT]);
+  uint32_t i = at - CONV2_AT;
+  if (g.conv2_rows) {
+    *mine = threadIdx.x < LANES;
+    return conv2_sum((const float *)g.conv2_weight, g.conv2_rows, i);
+  }
   return g.conv2_half ? load4((const __half *)g.conv2_weight + i) : load4((const float *)g.conv2_weight + i);
 }
 
@@ -117,13 +151,14 @@ static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gr
 
 static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g, rates r, bool skip) {
   __half *halves = (__half *)adam.halves;
-  uint32_t at;
-  turn mine;
-  float4 gradient = whole_gradient(g, blockIdx.x * THREADS + threadIdx.x, &at);
+  turn turn;
+  bool mine;
+  const uint32_t at = whole_place(g);
   float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
+  float4 gradient = whole_gradient(g, at, &mine);
   __syncthreads();
-  if (threadIdx.x < 32) take_turn(adam, g, &mine);
-  if (!skip) {
+  if (threadIdx.x < 32) take_turn(adam, g, &turn);
+  if (mine && !skip) {
     w.x = updated(w.x, gradient.x, &m.x, &v.x, r);
     w.y = updated(w.y, gradient.y, &m.y, &v.y, r);
     w.z = updated(w.z, gradient.z, &m.z, &v.z, r);
@@ -133,14 +168,14 @@ static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g, ra
     store4(&adam.second[at], v);
     if (halves) store4(&halves[at], w);
   }
-  if (threadIdx.x < 32) end_turn(adam, g, &mine);
+  if (threadIdx.x < 32) end_turn(adam, g, &turn);
 }
 
 static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g, rates r, bool skip) {
   uint32_t at;
   turn turn;
   bool mine;
-  float gradient = partial_gradient(g, blockIdx.x - WHOLE_BLOCKS, &at, &mine);
+  float gradient = partial_gradient(g, blockIdx.x - whole_blocks(g), &at, &mine);
   if (threadIdx.x < 32) take_turn(adam, g, &turn);
   if (mine && !skip) adam.weights[at] = updated(adam.weights[at], gradient, &adam.first[at], &adam.second[at], r);
   if (threadIdx.x < 32) end_turn(adam, g, &turn);
@@ -150,31 +185,32 @@ static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gra
   const rl_train_state *s = adam.state;
   rates r = {s->inverse_scale, s->step_size, s->inverse_root};
   bool skip = s->overflow;
-  if (blockIdx.x < WHOLE_BLOCKS) step_whole(adam, g, r, skip);
+  if (blockIdx.x < whole_blocks(g)) step_whole(adam, g, r, skip);
   else step_partial(adam, g, r, skip);
 }
 
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err) {
-  adam_step<<<BLOCKS, THREADS, 0, stream>>>(*adam, *gradients);
+  adam_step<<<whole_blocks(*gradients) + SMALL_BLOCKS, THREADS, 0, stream>>>(*adam, *gradients);
   return rl_launch_ok("Adam", err);
 }
 
 static __global__ void __launch_bounds__(THREADS) adam_gather(rl_gradients g, const rl_train_state *state, float *flat) {
   float scale = state->last_inverse_scale;
   uint32_t at;
-  if (blockIdx.x < WHOLE_BLOCKS) {
-    float4 v = whole_gradient(g, blockIdx.x * THREADS + threadIdx.x, &at);
-    store4(&flat[at], make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale));
+  bool mine;
+  if (blockIdx.x < whole_blocks(g)) {
+    at = whole_place(g);
+    float4 v = whole_gradient(g, at, &mine);
+    if (mine) store4(&flat[at], make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale));
   } else {
-    bool mine;
-    float v = partial_gradient(g, blockIdx.x - WHOLE_BLOCKS, &at, &mine);
+    float v = partial_gradient(g, blockIdx.x - whole_blocks(g), &at, &mine);
     if (mine) flat[at] = v * scale;
   }
 }
 
 int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream,
                    rl_error *err) {
-  adam_gather<<<BLOCKS, THREADS, 0, stream>>>(*gradients, state, flat);
+  adam_gather<<<whole_blocks(*gradients) + SMALL_BLOCKS, THREADS, 0, stream>>>(*gradients, state, flat);
   return rl_launch_ok("collecting gradients", err);
 }
 

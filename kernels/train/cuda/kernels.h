@@ -1,6 +1,7 @@
 /* The training kernels that no library has, one subject a file: gather.cu and conv1.cu (first layer), pool.cu (second
- * layer's bias, ReLU and pooling), head.cu (what follows fc1's product), adam.cu (optimizer). They are queued on a stream and read everything that
- * changes between steps from rl_train_state on the device, so a captured graph of them can be replayed for ever.
+ * layer's bias, ReLU and pooling), conv2.cu (all of the second layer), head.cu (what follows fc1's product), adam.cu (optimizer). They are
+ * queued on a stream and read everything that changes between steps from rl_train_state on the device, so a captured graph of them can be
+ * replayed for ever.
  *
  * Layout: activations and convolution weights are NHWC (channels_last) or NCHW; `half` says that activations are FP16.
  * A pool code is one byte an element of the pooled tensor: which of the four inputs was the greatest (0–3 in row-major order), or 4 where
@@ -66,6 +67,16 @@ uint32_t rl_pool2_rows(rl_format format, uint32_t batch);
 int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y,
                       float *partial, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
+/* conv2.cu, FP16 alone: conv2, bias, ReLU and pooling in one: in [n][14][14][32], weights [64][9][32] → pooled [n][6][6][64] and codes.
+ * Notes an overflow of the product in state, unless that is NULL. */
+int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *codes,
+                     rl_train_state *state, cudaStream_t stream, rl_error *err);
+/* d_pooled → d_in [n][14][14][32] and partial sums of the gradients of weights and bias, partial[rows][64][9][32] and
+ * partial_bias[rows][64], rows as rl_conv2_rows says. Notes an overflow of d_pooled in state. */
+uint32_t rl_conv2_rows(uint32_t batch);
+int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
+                      float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
+
 /* head.cu: from fc1's product, split along K into parts[count][batch][128] floats, to the gradient of that product: sums the parts, adds
  * fc1's bias, ReLU, fc2, softmax, mean cross-entropy, and back. All of it is FP32, but d_fc1 [batch][128] is stored in the format. */
 enum { RL_HEAD_LOSS = RL_FC1 + RL_CLASSES * RL_FC1 + RL_CLASSES, RL_HEAD_ROW = RL_HEAD_LOSS + 2 };
@@ -83,10 +94,11 @@ int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *par
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,
                      rl_error *err);
 
-/* adam.cu: gradients where they lie: conv2.weight and fc1.weight whole, the rest as rows of partial sums. */
+/* adam.cu: gradients where they lie: fc1.weight whole, conv2.weight either way, the rest as rows of partial sums. */
 typedef struct rl_gradients {
-  const void *conv2_weight; /* in the activations' type */
-  bool conv2_half;
+  const void *conv2_weight;
+  uint32_t conv2_rows; /* of partial sums, float; 0: whole, */
+  bool conv2_half;     /* in this type */
   const float *fc1_weight;
   const float *conv1, *conv2_bias, *head; /* partial sums */
   uint32_t conv1_rows, conv2_bias_rows, head_rows;

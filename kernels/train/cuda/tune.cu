@@ -1,8 +1,6 @@
 #include "train/cuda/tune.h"
 
 #include <cuda_fp16.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cuda_check.h"
 #include "train/model.h"
@@ -66,23 +64,4 @@ int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream stre
   if (value_bytes == sizeof(float)) noise<<<256, 256, 0, (cudaStream_t)stream>>>((float *)memory, count);
   else noise<<<256, 256, 0, (cudaStream_t)stream>>>((__half *)memory, count);
   return rl_launch_ok("filling with noise", err);
-}
-
-enum { MOST_CHOICES = 256, KEY_SIZE = 112 };
-static struct choice {
-  char key[KEY_SIZE];
-  int64_t what;
-} choices[MOST_CHOICES];
-static int choice_count;
-
-int64_t rl_tune_recall(const char *key) {
-  for (int i = 0; i < choice_count; i++)
-    if (strcmp(choices[i].key, key) == 0) return choices[i].what;
-  return -1;
-}
-
-void rl_tune_remember(const char *key, int64_t what) {
-  if (choice_count == MOST_CHOICES || strlen(key) >= KEY_SIZE || rl_tune_recall(key) >= 0) return;
-  snprintf(choices[choice_count].key, KEY_SIZE, "%s", key);
-  choices[choice_count++].what = what;
 }

@@ -3,6 +3,8 @@
 #ifndef RL_TRAIN_TUNE_H
 #define RL_TRAIN_TUNE_H
 
+#include <stdbool.h>
+
 #include "device.h"
 
 #ifdef __cplusplus
@@ -15,10 +17,14 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
 /* Fill memory with reproducible noise in [-1, 1), count values of 4 bytes (float) or 2 (half): never time on zeros. */
 int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream stream, rl_error *err);
 
-/* What was chosen for `key` before in this process, -1 when nothing was; and the note of it. A choice holds for the life of the process, so
- * that the same training opened again gives the same bits, and opens at once. One thread. */
-int64_t rl_tune_recall(const char *key);
+/* Choices that timing made, kept in $ROOFLINED_CACHE_DIR/choices.tsv, so that another process (the other worker of the same device, or
+ * the next daemon) runs the same kernels and gets the same bits, and opens at once; without that folder, for the life of the
+ * process. scope: what a choice is good for, the device and the libraries' versions; told before anything is recalled. A file that
+ * can't be read or written only costs timing again. One thread; processes may share the file. */
+void rl_tune_scope(const char *scope);
+int64_t rl_tune_recall(const char *key); /* -1 when nothing was chosen */
 void rl_tune_remember(const char *key, int64_t choice);
+bool rl_tune_lasts(void); /* beyond this process */
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,102 @@
+/* fc1 by cuBLASLt: forward split along K into parts that `head` adds up, one strided-batch product; backward two products, side by side
+ * where that is faster. */
+#include <stdio.h>
+
+#include "cuda_check.h"
+#include "train/cuda/training.h"
+#include "train/cuda/tune.h"
+
+int rl_fc1_forward_launch(void *arg, rl_stream stream, rl_error *err) { return rl_gemm_enqueue(((rl_stage *)arg)->fc1, stream, err); }
+
+int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *s = (rl_stage *)arg;
+  rl_training *e = s->owner;
+  rl_stream weight_stream = s->fc1_beside ? e->side : stream;
+  return (s->fc1_beside && rl_training_fork(e, stream, err)) || rl_gemm_enqueue(s->fc1_data, stream, err) ||
+         rl_gemm_enqueue(s->fc1_weight, weight_stream, err) || (s->fc1_beside && rl_training_join(e, stream, err)) ? -1 : 0;
+}
+
+static rl_gemm_shape product(const rl_training *e, int64_t m, int64_t n, int64_t k) {
+  cudaDataType_t type = e->format.half ? CUDA_R_16F : CUDA_R_32F;
+  return {m, n, k, false, false, m, k, m, 1, 0, 0, 0, type, type, e->tensor_float};
+}
+
+static int try_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {
+  return rl_fc1_forward_launch(arg, stream, err) || rl_head_launch(arg, stream, err) ? -1 : 0;
+}
+
+/* parts[p][batch][128] = input[batch][K range p] · weights[128][K range p]ᵀ; row-major is column-major transposed. */
+static int open_fc1_split(rl_stage *s, uint32_t parts, int most, rl_gemm **gemm, rl_error *err) {
+  rl_training *e = s->owner;
+  rl_gemm_shape shape = product(e, RL_FC1, s->gather.batch, RL_FLAT / parts);
+  shape.transpose_a = true;
+  shape.lda = shape.ldb = RL_FLAT;
+  shape.batch = parts;
+  shape.stride_a = shape.stride_b = RL_FLAT / parts;
+  shape.stride_d = (int64_t)s->gather.batch * RL_FC1;
+  shape.output = CUDA_R_32F;
+  return rl_gemm_open(e->cublas, &shape, rl_training_multiplied(e, RL_FC1_W), e->pooled2, e->parts, e->workspace[0],
+                      e->workspace_bytes[0], most, rl_training_stream(e), gemm, err);
+}
+
+static uint32_t most_parts(uint32_t batch) { return batch >= RL_PART_ROWS ? 1 : RL_PART_ROWS / batch; }
+
+/* How many parts fc1's product is best split into is a matter of both it and the head that adds them up. */
+static int open_forward(rl_stage *s, bool tune, rl_error *err) {
+  static const uint32_t splits[] = {1, 2, 3, 4, 6, 9, 12, 18};
+  uint32_t most = most_parts(s->gather.batch);
+  double least = 0;
+  char key[64];
+  snprintf(key, sizeof key, "fc1 parts %d %u %d", s->owner->base.params.precision, s->gather.batch, tune);
+  int64_t before_now = rl_tune_recall(key);
+  for (int i = 7; i >= 0; i--) {
+    rl_gemm *gemm = NULL, *before = s->fc1;
+    uint32_t parts_before = s->head.part_count;
+    double us = 0;
+    if (splits[i] > most || (before_now > 0 && splits[i] != (uint32_t)before_now)) continue;
+    if (open_fc1_split(s, splits[i], tune ? 8 : 1, &gemm, err)) return -1;
+    s->fc1 = gemm;
+    s->head.part_count = splits[i];
+    if (!tune) return 0;
+    if (rl_tune_time(try_fc1_and_head, s, rl_training_stream(s->owner), &us, err)) {
+      rl_gemm_close(before);
+      return -1;
+    }
+    bool better = !before || us < least;
+    if (better) least = us;
+    else {
+      s->fc1 = before;
+      s->head.part_count = parts_before;
+    }
+    rl_gemm_close(better ? before : gemm);
+  }
+  rl_tune_remember(key, s->head.part_count);
+  return 0;
+}
+
+static int open_backward(rl_stage *s, int most, rl_error *err) {
+  rl_training *e = s->owner;
+  uint32_t batch = s->gather.batch;
+  rl_gemm_shape data = product(e, RL_FLAT, batch, RL_FC1), weight = product(e, RL_FLAT, RL_FC1, batch);
+  weight.transpose_b = true;
+  weight.ldb = RL_FC1;
+  weight.output = CUDA_R_32F;
+  if (rl_gemm_open(e->cublas, &data, rl_training_multiplied(e, RL_FC1_W), e->d_fc1, e->d_pooled2, e->workspace[0], e->workspace_bytes[0],
+                   most, rl_training_stream(e), &s->fc1_data, err))
+    return -1;
+  return rl_gemm_open(e->cublas, &weight, e->pooled2, e->d_fc1, e->d_fc1_weight, e->workspace[1], e->workspace_bytes[1], most,
+                      rl_training_stream(e), &s->fc1_weight, err);
+}
+
+/* Whether a launch's two parts are faster side by side. */
+
+int rl_fc1_open(rl_stage *s, bool tune, rl_error *err) {
+  if (open_forward(s, tune, err) || (s->train && open_backward(s, tune ? 16 : 1, err))) return -1;
+  return tune ? rl_training_beside(s, rl_fc1_backward_launch, &s->fc1_beside, err) : 0;
+}
+
+void rl_fc1_close(rl_stage *s) {
+  rl_gemm_close(s->fc1);
+  rl_gemm_close(s->fc1_data);
+  rl_gemm_close(s->fc1_weight);
+}

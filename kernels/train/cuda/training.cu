@@ -1,0 +1,497 @@
+/* See training.h. Nothing in an epoch needs the host, so that it is one captured graph; a dependent node of it costs about 0.9 µs on an H200:
+ * few launches win. Library algorithms are chosen by timing, once (tune.h): results repeat bit for bit with the same choices. */
+#include "train/cuda/training.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_check.h"
+#include "train/cuda/tune.h"
+#include "train/setup.h"
+
+enum {
+  TEST_BATCH = 500,
+  PRODUCT_WORKSPACE = 2 << 20, /* for cuBLASLt */
+  PADDED = (RL_PARAMETERS + 63) / 64 * 64
+};
+
+static rl_training *own(void *instance) { return (rl_training *)instance; }
+static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+cudaStream_t rl_training_stream(const rl_training *e) { return (cudaStream_t)e->base.base.device->stream; }
+
+/* --- layouts ------------------------------------------------------------------------------------------------------------------- */
+
+/* Where parameter i of PyTorch's flat order lies in ours. */
+static uint32_t place(const rl_training *e, uint32_t i) {
+  if (!e->format.channels_last) return i;
+  if (i >= rl_tensor_offsets[RL_CONV2_W] && i < rl_tensor_offsets[RL_CONV2_B]) {
+    uint32_t at = rl_tensor_offsets[RL_CONV2_W], tap = (i - at) % 9, c = (i - at) / 9 % RL_C1, k = (i - at) / 9 / RL_C1;
+    return at + (k * 9 + tap) * RL_C1 + c;
+  }
+  if (i >= rl_tensor_offsets[RL_FC1_W] && i < rl_tensor_offsets[RL_FC1_B]) {
+    const uint32_t map = RL_P2 * RL_P2;
+    uint32_t at = rl_tensor_offsets[RL_FC1_W], pixel = (i - at) % map, c = (i - at) / map % RL_C2, row = (i - at) / RL_FLAT;
+    return at + row * RL_FLAT + pixel * RL_C2 + c;
+  }
+  return i;
+}
+
+static float *make_floats(rl_error *err) {
+  float *made = (float *)malloc(RL_PARAMETERS * sizeof *made);
+  if (!made) rl_fail(err, RL_SYS, ENOMEM, "out of memory for the parameters");
+  return made;
+}
+
+static int download_parameters(rl_training *e, const float *from, float *out, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  float *ours = make_floats(err);
+  if (!ours || device->ops->download(device, ours, from, RL_PARAMETERS * sizeof *ours, err)) {
+    free(ours);
+    return -1;
+  }
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) out[i] = ours[place(e, i)];
+  free(ours);
+  return 0;
+}
+
+static rl_adam adam_of(const rl_training *e) {
+  return {e->weights, e->first, e->second, e->halves, e->losses, (float)e->base.params.learning_rate, e->state};
+}
+
+static int upload_parameters(rl_training *e, const float *weights, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  float *ours = make_floats(err);
+  if (!ours) return -1;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) ours[place(e, i)] = weights[i];
+  int rc = device->ops->upload(device, e->weights, ours, RL_PARAMETERS * sizeof *ours, err);
+  free(ours);
+  rl_adam adam = adam_of(e);
+  if (rc || (e->halves && rl_adam_halves(&adam, rl_training_stream(e), err))) return -1;
+  return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "setting the parameters", err);
+}
+
+/* --- launches ------------------------------------------------------------------------------------------------------------------ */
+
+int rl_training_fork(rl_training *e, rl_stream stream, rl_error *err) {
+  if (rl_cuda_ok(cudaEventRecord(e->fork, (cudaStream_t)stream), "forking", err)) return -1;
+  return rl_cuda_ok(cudaStreamWaitEvent(e->side, e->fork, 0), "forking", err);
+}
+
+int rl_training_join(rl_training *e, rl_stream stream, rl_error *err) {
+  if (rl_cuda_ok(cudaEventRecord(e->join, e->side), "joining", err)) return -1;
+  return rl_cuda_ok(cudaStreamWaitEvent((cudaStream_t)stream, e->join, 0), "joining", err);
+}
+
+static int begin_epoch(void *arg, rl_stream stream, rl_error *err) {
+  rl_training *e = own(arg);
+  return rl_epoch_begin(e->state, e->order, e->base.images, (cudaStream_t)stream, err);
+}
+
+static int begin_test(void *arg, rl_stream stream, rl_error *err) {
+  uint32_t *step = &own(arg)->state->test_step;
+  return rl_cuda_ok(cudaMemsetAsync(step, 0, sizeof *step, (cudaStream_t)stream), "starting the evaluation", err);
+}
+
+int rl_conv1_forward_launch(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *s = (rl_stage *)arg;
+  rl_training *e = s->owner;
+  return rl_conv1_forward(e->format, s->gather, e->weights, e->pooled1, e->codes1, (cudaStream_t)stream, err);
+}
+
+int rl_head_launch(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *s = (rl_stage *)arg;
+  rl_training *e = s->owner;
+  if (!s->train)
+    return rl_head_evaluate(&s->head, e->test_losses, e->test_correct, e->state, (cudaStream_t)stream, err);
+  return rl_head_train(e->format, &s->head, e->d_fc1, e->partial_head, e->state, (cudaStream_t)stream, err);
+}
+
+int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *s = (rl_stage *)arg;
+  rl_training *e = s->owner;
+  /* Sums of products of finite FP16 values are finite in FP32; in FP16 they may not be. */
+  const void *watched = s->gradients.conv2_rows ? NULL : s->gradients.conv2_weight;
+  return rl_conv1_backward(e->format, s->gather, e->d_pooled1, e->codes1, e->partial_conv1, watched,
+                           watched ? rl_tensor_sizes[RL_CONV2_W] : 0, e->state, (cudaStream_t)stream, err);
+}
+
+int rl_adam_launch(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *s = (rl_stage *)arg;
+  rl_adam update = adam_of(s->owner);
+  return rl_adam_step(&update, &s->gradients, (cudaStream_t)stream, err);
+}
+
+/* --- stages ---------------------------------------------------------------------------------------------------------------------- */
+
+void *rl_training_multiplied(const rl_training *e, rl_tensor tensor) {
+  uint32_t at = rl_tensor_offsets[tensor];
+  return e->halves ? (void *)((uint16_t *)e->halves + at) : (void *)&e->weights[at];
+}
+
+int rl_training_beside(rl_stage *s, int (*launch)(void *arg, rl_stream stream, rl_error *err), bool *beside, rl_error *err) {
+  double us[2];
+  for (int i = 0; i < 2; i++) {
+    *beside = i;
+    if (rl_tune_time(launch, s, rl_training_stream(s->owner), &us[i], err)) return -1;
+  }
+  *beside = us[1] < us[0];
+  return 0;
+}
+
+static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t stride) {
+  rl_stage *s = &e->stages[index];
+  const rl_recipe *recipe = e->recipe;
+  s->owner = e;
+  s->index = index;
+  s->train = index == RL_STEP || index == RL_TAIL;
+  s->gather = s->train ? rl_gather{e->train_images, e->train_labels, e->order, &e->state->step, stride, batch}
+                       : rl_gather{e->test_images, e->test_labels, NULL, &e->state->test_step, stride, batch};
+  s->head = {s->gather, e->parts, 1, &e->weights[rl_tensor_offsets[RL_FC1_B]]};
+  s->gradients = {e->d_conv2_weight, recipe->weight_rows(batch), e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2,
+                  e->partial_head, rl_conv1_rows(e->format, batch), recipe->bias_rows(e->format, batch), rl_head_rows(batch), batch};
+  s->launch_count = s->train ? recipe->launch_count : recipe->forward_count;
+  memcpy(s->launches, recipe->launches, s->launch_count * sizeof *s->launches);
+  for (size_t i = 0; i < s->launch_count; i++) s->launches[i].arg = s;
+}
+
+static int open_products(rl_training *e, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  for (int lane = 0; lane < RL_LANES; lane++) {
+    if (e->workspace_bytes[lane] < PRODUCT_WORKSPACE) e->workspace_bytes[lane] = PRODUCT_WORKSPACE;
+    if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->workspace_bytes[lane], &e->workspace[lane], err)) return -1;
+  }
+  for (int i = 0; i < RL_STAGES; i++)
+    if (e->stages[i].gather.batch && rl_fc1_open(&e->stages[i], i == RL_STEP, err)) return -1;
+  return 0;
+}
+
+/* --- state --------------------------------------------------------------------------------------------------------------------- */
+
+static int write_state(rl_training *e, rl_error *err) {
+  const double beta1 = 0.9f, beta2 = 0.999f;
+  rl_device *device = e->base.base.device;
+  rl_train_state state = {};
+  state.seed = (uint64_t)e->base.params.seed;
+  state.beta1_power = beta1;
+  state.beta2_power = beta2;
+  state.step_size = (float)(e->base.params.learning_rate / (1.0 - beta1));
+  state.inverse_root = (float)(1.0 / sqrt(1.0 - beta2));
+  state.dynamic_scale = e->format.half;
+  state.scale.scale = e->format.half ? RL_LOSS_SCALE_START : 1.0f;
+  state.inverse_scale = state.last_inverse_scale = 1.0f / state.scale.scale;
+  return device->ops->upload(device, e->state, &state, sizeof state, err);
+}
+
+static int reset(rl_instance *instance, rl_error *err) {
+  rl_training *e = own(instance);
+  rl_device *device = instance->device;
+  float *weights = make_floats(err);
+  if (!weights) return -1;
+  rl_model_initialise((uint64_t)e->base.params.seed, weights);
+  int rc = device->ops->clear(device, e->first, 2 * PADDED * sizeof(float), err) || write_state(e, err) ||
+           upload_parameters(e, weights, err);
+  free(weights);
+  return rc ? -1 : 0;
+}
+
+static int read_state(rl_training *e, rl_train_state *state, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  return device->ops->download(device, state, e->state, sizeof *state, err);
+}
+
+static int losses(rl_train_instance *instance, float *out, rl_error *err) {
+  rl_training *e = own(instance);
+  rl_device *device = instance->base.device;
+  return device->ops->download(device, out, e->losses, instance->steps * sizeof *out, err);
+}
+
+static int report_training(rl_training *e, const rl_train_state *state, rl_report *out, rl_error *err) {
+  if (state->step == 0) return 0;
+  float *each = (float *)malloc(e->base.steps * sizeof *each);
+  if (!each) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the losses");
+  int rc = losses(&e->base, each, err);
+  double sum = 0;
+  for (uint32_t i = 0; i < state->step && !rc; i++) sum += each[i];
+  free(each);
+  out->train_loss = sum / state->step;
+  return rc;
+}
+
+static int report_test(rl_training *e, const rl_train_state *state, rl_report *out, rl_error *err) {
+  if (state->test_step == 0) return 0;
+  rl_device *device = e->base.base.device;
+  uint32_t count = e->base.test_images, right = 0;
+  float *each = (float *)malloc(count * (sizeof *each + 1));
+  uint8_t *correct = (uint8_t *)(each + count);
+  if (!each) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the evaluation");
+  double sum = 0;
+  int rc = device->ops->download(device, each, e->test_losses, count * sizeof *each, err) ||
+           device->ops->download(device, correct, e->test_correct, count, err);
+  for (uint32_t i = 0; i < count && !rc; i++) {
+    sum += each[i];
+    right += correct[i];
+  }
+  free(each);
+  out->test_loss = sum / count;
+  out->test_accuracy_ratio = (double)right / count;
+  return rc ? -1 : 0;
+}
+
+static int report(rl_instance *instance, rl_report *out, rl_error *err) {
+  rl_training *e = own(instance);
+  rl_train_state state;
+  rl_report made = {(double)e->base.images, NAN, NAN, NAN, NAN, NAN};
+  if (read_state(e, &state, err) || report_training(e, &state, &made, err) || report_test(e, &state, &made, err)) return -1;
+  if (e->format.half) {
+    made.loss_scale = state.scale.scale;
+    made.skipped_steps = state.scale.skipped;
+  }
+  *out = made;
+  return 0;
+}
+
+static int copy_kept(rl_training *e, void *to, const void *from, rl_error *err) {
+  if (rl_cuda_ok(cudaMemcpyAsync(to, from, e->kept_bytes, cudaMemcpyDeviceToDevice, rl_training_stream(e)), "copying the state", err))
+    return -1;
+  return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "copying the state", err);
+}
+
+static int save(rl_instance *instance, rl_error *err) {
+  rl_training *e = own(instance);
+  rl_device *device = instance->device;
+  if (!e->saved && device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->kept_bytes, (void **)&e->saved, err)) return -1;
+  return copy_kept(e, e->saved, e->kept, err);
+}
+
+static int restore(rl_instance *instance, rl_error *err) {
+  rl_training *e = own(instance);
+  if (!e->saved) return rl_fail(err, RL_INPUT, 0, "nothing was saved");
+  return copy_kept(e, e->kept, e->saved, err);
+}
+
+static int parameters(rl_train_instance *instance, float *weights, rl_error *err) {
+  return download_parameters(own(instance), own(instance)->weights, weights, err);
+}
+
+static int set_parameters(rl_train_instance *instance, const float *weights, rl_error *err) {
+  return upload_parameters(own(instance), weights, err);
+}
+
+/* The stage of the last step. */
+static const rl_stage *last_stage(const rl_training *e, const rl_train_state *state) {
+  return &e->stages[state->last_batch == e->stages[RL_STEP].gather.batch ? RL_STEP : RL_TAIL];
+}
+
+static int gradients(rl_train_instance *instance, float *out, rl_error *err) {
+  rl_training *e = own(instance);
+  rl_device *device = instance->base.device;
+  rl_train_state state;
+  void *flat = NULL;
+  if (read_state(e, &state, err)) return -1;
+  if (state.last_batch == 0) return rl_fail(err, RL_INPUT, 0, "no step was done yet");
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, RL_PARAMETERS * sizeof(float), &flat, err)) return -1;
+  int rc = rl_adam_gather(&last_stage(e, &state)->gradients, e->state, (float *)flat, rl_training_stream(e), err) ||
+           download_parameters(e, (const float *)flat, out, err);
+  device->ops->release(device, flat);
+  return rc ? -1 : 0;
+}
+
+int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err) {
+  rl_training *e = own(instance);
+  rl_train_state state;
+  if (read_state(e, &state, err)) return -1;
+  *tensors = {e->format.channels_last, e->format.half, state.last_batch, e->pooled1, e->pooled2, e->codes1, e->codes2,
+              e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, 1.0f / state.last_inverse_scale};
+  return 0;
+}
+
+int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[RL_TRAINING_CHOICES]) {
+  rl_training *e = own(instance);
+  const rl_stage *s = &e->stages[e->stages[RL_STEP].gather.batch ? RL_STEP : RL_TAIL];
+  const rl_gemm *products[] = {s->fc1, s->fc1_data, s->fc1_weight};
+  static const char *const names[] = {"fc1_forward", "fc1_data", "fc1_weight"};
+  int count = e->recipe->choices ? e->recipe->choices(e, s, choices) : 0;
+  for (int i = 0; i < 3; i++) {
+    rl_training_choice *to = &choices[count++];
+    to->what = names[i];
+    to->us = rl_gemm_us(products[i]);
+    snprintf(to->how, sizeof to->how, "cuBLASLt, %u parts%s", i == 0 ? s->head.part_count : 1,
+             i == 2 && s->fc1_beside ? ", beside the other gradient" : "");
+  }
+  return count;
+}
+
+/* --- opening and closing --------------------------------------------------------------------------------------------------------- */
+
+static void close_engine(rl_instance *instance) {
+  if (!instance) return;
+  rl_training *e = own(instance);
+  rl_device *device = instance->device;
+  if (e->recipe->close) e->recipe->close(e);
+  for (int i = 0; i < RL_STAGES; i++) rl_fc1_close(&e->stages[i]);
+  void *const memory[] = {e->train_images, e->train_labels, e->test_images, e->test_labels, e->order, e->kept, e->saved,
+    e->pooled1, e->pooled2, e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, e->d_conv2_weight, e->codes1, e->codes2,
+    e->parts, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head, e->losses, e->test_losses,
+    e->test_correct, e->workspace[0], e->workspace[1]};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
+  if (e->cublas) cublasLtDestroy(e->cublas);
+  if (e->fork) cudaEventDestroy(e->fork);
+  if (e->join) cudaEventDestroy(e->join);
+  if (e->side) cudaStreamDestroy(e->side);
+  free(e);
+}
+
+static int open_handles(rl_training *e, rl_error *err) {
+  if (rl_cublas_ok(cublasLtCreate(&e->cublas), "starting cuBLASLt", err) ||
+      rl_cuda_ok(cudaStreamCreateWithFlags(&e->side, cudaStreamNonBlocking), "creating a stream", err) ||
+      rl_cuda_ok(cudaEventCreateWithFlags(&e->fork, cudaEventDisableTiming), "creating an event", err))
+    return -1;
+  return rl_cuda_ok(cudaEventCreateWithFlags(&e->join, cudaEventDisableTiming), "creating an event", err);
+}
+
+static int upload_new(rl_device *device, const void *from, size_t bytes, uint8_t **to, rl_error *err) {
+  if (device->ops->allocate(device, RL_MEMORY_DATASET, bytes, (void **)to, err)) return -1;
+  return device->ops->upload(device, *to, from, bytes, err);
+}
+
+static int upload_dataset(rl_training *e, const rl_dataset *data, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  size_t images = e->base.images, test_images = e->base.test_images;
+  if (upload_new(device, data->train_images, images * RL_PIXELS, &e->train_images, err) ||
+      upload_new(device, data->train_labels, images, &e->train_labels, err) ||
+      upload_new(device, data->test_images, test_images * RL_PIXELS, &e->test_images, err) ||
+      upload_new(device, data->test_labels, test_images, &e->test_labels, err) ||
+      device->ops->allocate(device, RL_MEMORY_DATASET, images * sizeof *e->order, (void **)&e->order, err))
+    return -1;
+  return device->ops->clear(device, e->order, images * sizeof *e->order, err);
+}
+
+static int allocate_kept(rl_training *e, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  size_t floats = 3 * PADDED * sizeof(float), halves = e->format.half ? PADDED * sizeof(uint16_t) : 0;
+  e->kept_bytes = floats + halves + sizeof *e->state;
+  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, e->kept_bytes, (void **)&e->kept, err)) return -1;
+  e->weights = (float *)e->kept;
+  e->first = e->weights + PADDED;
+  e->second = e->first + PADDED;
+  e->halves = halves ? e->kept + floats : NULL;
+  e->state = (rl_train_state *)(e->kept + floats + halves);
+  return device->ops->clear(device, e->kept, e->kept_bytes, err);
+}
+
+static int allocate_activations(rl_training *e, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  const rl_train_instance *t = &e->base;
+  size_t batch = smaller((uint32_t)t->params.batch_size, t->images);
+  size_t test = smaller(TEST_BATCH, t->test_images), most = batch > test ? batch : test, v = e->value_bytes;
+  size_t part_rows = most > RL_PART_ROWS ? most : (size_t)RL_PART_ROWS;
+  const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? most * RL_C2 * RL_H2 * RL_H2 : 0;
+  const size_t rows = e->recipe->weight_rows((uint32_t)batch);
+  const struct { void *to; rl_purpose purpose; size_t bytes; } wanted[] = {
+    {&e->pooled1, RL_MEMORY_ACTIVATIONS, most * map1 * v}, {&e->codes1, RL_MEMORY_ACTIVATIONS, most * map1},
+    {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v}, {&e->pooled2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT * v},
+    {&e->codes2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT}, {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
+    {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FLAT * v},
+    {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, batch * map1 * v},
+    {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_CONV2_W] * (rows ? rows * sizeof(float) : v)},
+    {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
+    {&e->partial_conv1, RL_MEMORY_WEIGHTS, rl_conv1_rows(e->format, batch) * RL_C1 * 10 * sizeof(float)},
+    {&e->partial_conv2, RL_MEMORY_WEIGHTS, e->recipe->bias_rows(e->format, (uint32_t)batch) * RL_C2 * sizeof(float)},
+    {&e->partial_head, RL_MEMORY_WEIGHTS, rl_head_rows(batch) * RL_HEAD_ROW * sizeof(float)},
+    {&e->losses, RL_MEMORY_ACTIVATIONS, t->steps * sizeof(float)},
+    {&e->test_losses, RL_MEMORY_ACTIVATIONS, t->test_images * sizeof(float)},
+    {&e->test_correct, RL_MEMORY_ACTIVATIONS, t->test_images},
+  };
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    if (wanted[i].bytes && device->ops->allocate(device, wanted[i].purpose, wanted[i].bytes, (void **)wanted[i].to, err)) return -1;
+  void *const noisy[] = {e->pooled1, e->product2, e->pooled2, e->d_fc1, e->d_pooled2};
+  const size_t counts[] = {most * map1, product2, most * RL_FLAT, batch * RL_FC1, batch * RL_FLAT};
+  for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
+    if (counts[i] && rl_tune_noise(noisy[i], counts[i], v, device->stream, err)) return -1;
+  return 0;
+}
+
+static void describe_programs(rl_training *e) {
+  rl_train_instance *t = &e->base;
+  uint32_t batch = (uint32_t)t->params.batch_size, test = smaller(TEST_BATCH, t->test_images);
+  uint32_t test_tail = test ? t->test_images % test : 0;
+  if (t->images >= batch) describe_stage(e, RL_STEP, batch, batch);
+  if (t->tail) describe_stage(e, RL_TAIL, t->tail, batch);
+  if (test) describe_stage(e, RL_TEST, test, test);
+  if (test_tail) describe_stage(e, RL_TEST_TAIL, test_tail, test);
+  e->begin = {"shuffle", "data", begin_epoch, e};
+  e->test_begin = {"begin", "data", begin_test, e};
+  e->sequences[0] = {"begin", &e->begin, 1, 1};
+  e->sequences[1] = {"step", e->stages[RL_STEP].launches, e->stages[RL_STEP].launch_count, t->images / batch};
+  e->sequences[2] = {"tail", e->stages[RL_TAIL].launches, e->stages[RL_TAIL].launch_count, t->tail ? 1u : 0u};
+  e->test_sequences[0] = {"begin", &e->test_begin, 1, 1};
+  e->test_sequences[1] = {"evaluate", e->stages[RL_TEST].launches, e->stages[RL_TEST].launch_count, test ? t->test_images / test : 0};
+  e->test_sequences[2] = {"evaluate_tail", e->stages[RL_TEST_TAIL].launches, e->stages[RL_TEST_TAIL].launch_count, test_tail ? 1u : 0u};
+  t->base.iteration = {"epoch", e->sequences, 3};
+  t->base.evaluation = {"evaluation", e->test_sequences, test ? 3u : 0u};
+  t->base.step_sequence = t->images >= batch ? 1 : 2;
+}
+
+/* What a choice of an algorithm is good for. */
+static int scope_choices(const rl_device *device, rl_error *err) {
+  cudaDeviceProp properties;
+  char scope[160];
+  int driver = 0;
+  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device->index), "reading the device's properties", err) ||
+      rl_cuda_ok(cudaDriverGetVersion(&driver), "reading the driver's version", err))
+    return -1;
+  snprintf(scope, sizeof scope, "%.96s/cuda-%d/cudnn-%zu/cublaslt-%zu", properties.name, driver, cudnnGetVersion(), cublasLtGetVersion());
+  rl_tune_scope(scope);
+  return 0;
+}
+
+/* Unless the engine found a reason of its own. */
+static void note_determinism(rl_instance *instance) {
+  if (!instance->deterministic || rl_tune_lasts()) return;
+  instance->deterministic = false;
+  instance->deterministic_note = "algorithms are chosen by timing and, without ROOFLINED_CACHE_DIR, kept for this process alone";
+}
+
+static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
+  rl_dataset data = {};
+  if (scope_choices(e->base.base.device, err)) return -1;
+  if (rl_train_setup(&e->base, params, &data, err)) return -1;
+  int rc = upload_dataset(e, &data, err);
+  rl_dataset_free(&data);
+  if (rc || open_handles(e, err) || allocate_kept(e, err) || allocate_activations(e, err)) return -1;
+  describe_programs(e);
+  e->base.base.deterministic = true;
+  if (reset(&e->base.base, err) || (e->recipe->open && e->recipe->open(e, err)) || open_products(e, err) ||
+      (e->recipe->bind && e->recipe->bind(e, err)))
+    return -1;
+  note_determinism(&e->base.base);
+  return reset(&e->base.base, err); /* trials raise the overflow flag */
+}
+
+static const rl_instance_ops operations = {reset, report, save, restore, close_engine};
+
+int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
+  rl_training *e = (rl_training *)calloc(1, sizeof *e);
+  if (!e) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the engine");
+  e->recipe = recipe;
+  e->base.base.ops = &operations;
+  e->base.base.device = device;
+  e->base.losses = losses;
+  e->base.parameters = parameters;
+  e->base.gradients = gradients;
+  e->base.set_parameters = set_parameters;
+  int precision = ((const rl_train_params *)params)->precision;
+  e->format.half = precision == RL_FP16;
+  e->format.channels_last = precision != RL_FP32;
+  e->tensor_float = precision == RL_TF32;
+  e->value_bytes = e->format.half ? 2 : 4;
+  if (build(e, (const rl_train_params *)params, err)) {
+    close_engine(&e->base.base);
+    return -1;
+  }
+  *instance = &e->base.base;
+  return 0;
+}

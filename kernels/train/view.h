@@ -1,0 +1,36 @@
+/* What tests and benchmarks see of a training engine on the GPU: where a step's tensors lie on the device. */
+#ifndef RL_TRAIN_VIEW_H
+#define RL_TRAIN_VIEW_H
+
+#include "train/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rl_training_tensors { /* of the last step; types and layout below */
+  bool channels_last;         /* activations NHWC (else NCHW), convolution weights KRSC (else KCRS), fc1's input in H,W,C order (else C,H,W) */
+  bool half;                  /* activations and what is multiplied are FP16 */
+  uint32_t batch;             /* images of the last step */
+  const void *pooled1, *pooled2;       /* inputs of conv2 and of fc1 */
+  const uint8_t *codes1, *codes2;      /* 0–3: which input the pool chose, 4: ReLU stopped it; same layout as pooled */
+  const void *d_product2;              /* gradient of conv2's product; NULL where it is never stored */
+  const void *d_pooled1, *d_pooled2, *d_fc1;
+  float loss_scale;           /* all gradients are multiplied by it */
+} rl_training_tensors;
+
+int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err);
+
+typedef struct rl_training_choice { /* what tuning chose for a library call of a training step */
+  const char *what;
+  char how[128];
+  double us;
+} rl_training_choice;
+enum { RL_TRAINING_CHOICES = 6 }; /* at most */
+/* Returns how many there are. */
+int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[RL_TRAINING_CHOICES]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,94 @@
+/* What timing chose holds for later processes of the same scope, and a damaged file costs nothing but timing again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "train/cuda/tune.h"
+
+static char folder[64];
+
+/* Each question is asked in a process of its own: choices are kept in memory too. */
+static int in_a_process(int (*ask)(void)) {
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) _exit(ask());
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int choose_three(void) {
+  rl_tune_scope("card/1");
+  if (rl_tune_recall("conv a") != -1 || !rl_tune_lasts()) return 1;
+  rl_tune_remember("conv a", 7);
+  rl_tune_remember("conv b", 0);
+  rl_tune_remember("conv a", 9); /* the first one holds */
+  return rl_tune_recall("conv a") == 7 && rl_tune_recall("conv b") == 0 && rl_tune_recall("conv") == -1 ? 0 : 2;
+}
+
+static int recall_them(void) {
+  rl_tune_scope("card/1");
+  return rl_tune_recall("conv a") == 7 && rl_tune_recall("conv b") == 0 && rl_tune_lasts() ? 0 : 1;
+}
+
+static int recall_on_another_card(void) {
+  rl_tune_scope("card/2");
+  return rl_tune_recall("conv a") == -1 ? 0 : 1;
+}
+
+static int choose_without_a_folder(void) {
+  unsetenv("ROOFLINED_CACHE_DIR");
+  rl_tune_scope("card/1");
+  if (rl_tune_recall("conv a") != -1) return 1;
+  rl_tune_remember("conv a", 3);
+  return rl_tune_recall("conv a") == 3 && !rl_tune_lasts() ? 0 : 2;
+}
+
+static int choose_in_a_folder_that_can_not_be(void) {
+  setenv("ROOFLINED_CACHE_DIR", "/proc/no/such", 1);
+  rl_tune_scope("card/1");
+  rl_tune_remember("conv a", 3);
+  return rl_tune_recall("conv a") == 3 && !rl_tune_lasts() ? 0 : 1;
+}
+
+static void choices_outlive_the_process(void **state) {
+  (void)state;
+  assert_int_equal(in_a_process(choose_three), 0);
+  assert_int_equal(in_a_process(recall_them), 0);
+  assert_int_equal(in_a_process(recall_on_another_card), 0);
+}
+
+static void without_a_folder_they_do_not(void **state) {
+  (void)state;
+  assert_int_equal(in_a_process(choose_without_a_folder), 0);
+  assert_int_equal(in_a_process(choose_in_a_folder_that_can_not_be), 0);
+}
+
+static void a_damaged_file_is_passed_over(void **state) {
+  (void)state;
+  char path[128];
+  snprintf(path, sizeof path, "%s/choices.tsv", folder);
+  FILE *file = fopen(path, "w");
+  fputs("nonsense\n-4\tcard/1 conv a\n\t\n5 card/1 conv a\n", file);
+  for (int i = 0; i < 5000; i++) fputc('x', file); /* longer than any line */
+  fputs("\n7\tcard/1 conv a\n0\tcard/1 conv b\n8\tcard/1 conv a", file);
+  fclose(file);
+  assert_int_equal(in_a_process(recall_them), 0);
+}
+
+int main(void) {
+  snprintf(folder, sizeof folder, "/tmp/rooflined-choices-XXXXXX");
+  if (!mkdtemp(folder)) return 1;
+  strcat(folder, "/cache"); /* made when it is first needed */
+  setenv("ROOFLINED_CACHE_DIR", folder, 1);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(choices_outlive_the_process), cmocka_unit_test(without_a_folder_they_do_not),
+                                     cmocka_unit_test(a_damaged_file_is_passed_over)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
