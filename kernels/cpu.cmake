@@ -1,5 +1,5 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
-rl_library(rl_workloads SOURCES registry.c workload.c train/model.c LIBS rl_base m)
+rl_library(rl_workloads SOURCES registry.c workload.c train/model.c kernel/kernel.c kernel/elementwise.c LIBS rl_base m)
 rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c
   LIBS rl_base PkgConfig::zlib PkgConfig::libsodium Threads::Threads m)
 
@@ -24,13 +24,15 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 endif()
 list(TRANSFORM rl_simd_variants REPLACE "(.+)" "$<TARGET_OBJECTS:rl_simd_\\1>" OUTPUT_VARIABLE rl_simd_objects)
 rl_library(rl_engines_cpu
-  SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/blas.c train/simd_pick.c ${rl_simd_objects}
+  SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/blas.c train/simd_pick.c
+    kernel/instance.c kernel/cpu.c ${rl_simd_objects}
   LIBS rl_workloads rl_oracle rl_data rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
 rl_unit_test(model SOURCES ${rl_tests}/test_model.c LIBS rl_workloads m)
 rl_unit_test(numerics SOURCES ${rl_tests}/test_numerics.c LIBS rl_engines_cpu rl_oracle m)
 rl_unit_test(engines_cpu SOURCES ${rl_tests}/test_engines_cpu.c LIBS rl_engines_cpu m)
+rl_unit_test(kernels SOURCES ${rl_tests}/test_kernels.c LIBS rl_engines_cpu m)
 # Plain C of the CUDA engines, tested where there is no CUDA too.
 rl_unit_test(choices SOURCES ${rl_tests}/test_choices.c train/cuda/choices.c LIBS rl_base)
 rl_unit_test(data SOURCES ${rl_tests}/test_data.c LIBS rl_data PkgConfig::zlib)

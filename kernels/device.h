@@ -38,7 +38,7 @@ typedef void *rl_stream;
  * iterations (counters live on the device), so that a captured graph of it can be replayed for ever. */
 typedef struct rl_launch {
   const char *name;  /* "conv2_forward": stable, a key in the store */
-  const char *range; /* NVTX range and phase: "data" "forward" "backward" "optimizer" */
+  const char *range; /* NVTX range and phase: "data" "forward" "backward" "optimizer" "kernel" */
   int (*enqueue)(void *arg, rl_stream stream, rl_error *err);
   void *arg;
 } rl_launch;
@@ -75,6 +75,8 @@ typedef struct rl_elapsed {
   uint64_t launches;/* device launches issued: kernels, copies and sets, counted in graph nodes */
 } rl_elapsed;
 
+typedef enum rl_cache { RL_CACHE_COLD, RL_CACHE_WARM } rl_cache;
+
 typedef struct rl_device rl_device;
 typedef struct rl_plan rl_plan; /* a program made ready to run: captured graphs on CUDA */
 
@@ -98,6 +100,12 @@ typedef struct rl_device_ops {
   /* Operations per second that no FP32 arithmetic on this device beats, measured anew at each call and the best so far
    * returned; NULL: not known here yet. */
   double (*ceiling)(rl_device *device);
+  /* Time one repeat of a sequence, `count` times, into device_us[count]. RL_CACHE_COLD: before each, so much other memory is
+   * read that the last cache holds nothing of the sequence's. RL_CACHE_WARM: repeats follow one another closely, and a sample
+   * is the mean of so many that the clock's resolution does not matter; the gaps between them are part of it. On CUDA a sample
+   * lies between two events, whose own cost is part of it. NULL: this device can't. -1 with ECANCELED as run. */
+  int (*sample)(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
+                double *device_us, rl_error *err);
 } rl_device_ops;
 
 struct rl_device {

@@ -16,6 +16,7 @@
 #include "ranges.h"
 
 RL_DEFINE_CLEANUP(free_floats, float *, free, NULL)
+RL_DEFINE_CLEANUP(free_bytes, unsigned char *, free, NULL)
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
 enum { ALIGNMENT = 256, THREADS_MAX = 1024 };
@@ -86,9 +87,14 @@ static void cpu_plan_free(rl_device *device, rl_plan *plan) {
   free(plan);
 }
 
-static int launch_one(const rl_launch *launch, const rl_observer *observer, rl_error *err) {
+static int check_cancelled(const rl_observer *observer, rl_error *err) {
   if (observer && observer->cancelled && observer->cancelled(observer->context))
     return rl_fail(err, RL_SYS, ECANCELED, "cancelled");
+  return 0;
+}
+
+static int launch_one(const rl_launch *launch, const rl_observer *observer, rl_error *err) {
+  if (check_cancelled(observer, err)) return -1;
   rl_span span = {.launch = launch, .start_ns = rl_monotonic_ns()};
   rl_range_push(launch->name);
   int rc = launch->enqueue(launch->arg, NULL, err);
@@ -143,6 +149,54 @@ static int cpu_run(rl_device *device, rl_plan *plan, const rl_observer *observer
   return cpu_run_eager(device, plan->program, observer, elapsed, err);
 }
 
+/* ---- samples --------------------------------------------------------------------------------------------------------- */
+
+/* Twice the last cache, where the system says how large that is. */
+static size_t flush_bytes(void) {
+  const size_t least = (size_t)64 << 20, most = (size_t)512 << 20;
+  long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  size_t bytes = cache > 0 ? 2 * (size_t)cache : least;
+  return bytes < least ? least : bytes > most ? most : bytes;
+}
+
+static void flush(const volatile unsigned char *memory, size_t bytes) {
+  enum { LINE = 64 };
+  for (size_t at = 0; at < bytes; at += LINE) (void)memory[at];
+}
+
+/* ns for `times` repeats, or -1. */
+static int64_t time_repeats(const rl_sequence *sequence, int64_t times, rl_error *err) {
+  int64_t start = rl_monotonic_ns();
+  for (int64_t time = 0; time < times; time++)
+    for (size_t l = 0; l < sequence->launch_count; l++)
+      if (sequence->launches[l].enqueue(sequence->launches[l].arg, NULL, err)) return rl_wrap(err, "%s", sequence->launches[l].name);
+  return rl_monotonic_ns() - start;
+}
+
+static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
+                      double *device_us, rl_error *err) {
+  enum { WARM_NS = 200000, REPEATS_MOST = 1000 };
+  (void)device;
+  rl_auto(free_bytes) unsigned char *other = NULL;
+  const size_t bytes = flush_bytes();
+  int64_t once = time_repeats(sequence, 1, err), times = 1;
+  if (once < 0) return -1;
+  if (cache == RL_CACHE_WARM && once < WARM_NS) times = once > WARM_NS / REPEATS_MOST ? WARM_NS / once + 1 : REPEATS_MOST;
+  if (cache == RL_CACHE_COLD) {
+    other = malloc(bytes);
+    if (!other) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for emptying the caches");
+    memset(other, 1, bytes); /* or all pages were one page of zeros */
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    if (check_cancelled(observer, err)) return -1;
+    if (other) flush(other, bytes);
+    int64_t took = time_repeats(sequence, times, err);
+    if (took < 0) return -1;
+    device_us[i] = (double)took * 1e-3 / (double)times;
+  }
+  return 0;
+}
+
 static void cpu_close(rl_device *device) { free(device); }
 
 static double cpu_ceiling(rl_device *device);
@@ -150,7 +204,7 @@ static double cpu_ceiling(rl_device *device);
 static const rl_device_ops cpu_ops = {
     .allocate = cpu_allocate, .release = cpu_release, .upload = cpu_upload, .download = cpu_download, .clear = cpu_clear,
     .plan = cpu_plan, .plan_free = cpu_plan_free, .run = cpu_run, .run_eager = cpu_run_eager, .close = cpu_close,
-    .ceiling = cpu_ceiling};
+    .ceiling = cpu_ceiling, .sample = cpu_sample};
 
 /* ---- the machine ----------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,6 @@
-/* The engines of the CPU worker, best first. */
+/* The engines of the CPU worker; for each workload the best first. */
+#include "kernel/cpu.h"
 #include "train/cpu.h"
 
-const rl_engine *const rl_engines[] = {&rl_engine_blas, &rl_engine_reference, NULL};
+#define KERNEL(NAME) &rl_kernel_cpu_##NAME,
+const rl_engine *const rl_engines[] = {&rl_engine_blas, &rl_engine_reference, RL_KERNEL_FAMILIES(KERNEL) NULL};

@@ -1,7 +1,10 @@
-/* Engines of the CUDA worker, best first. */
-#include "workload.h"
+/* Engines of the CUDA worker; for each workload the best first. */
+#include "kernel/kernel.h"
 
+#define KERNEL_DECLARE(NAME) extern const rl_engine rl_kernel_cuda_##NAME;
+#define KERNEL(NAME) &rl_kernel_cuda_##NAME,
 extern "C" {
 extern const rl_engine rl_engine_fused, rl_engine_cudnn;
-const rl_engine *const rl_engines[] = {&rl_engine_fused, &rl_engine_cudnn, NULL};
+RL_KERNEL_FAMILIES(KERNEL_DECLARE)
+const rl_engine *const rl_engines[] = {&rl_engine_fused, &rl_engine_cudnn, RL_KERNEL_FAMILIES(KERNEL) NULL};
 }

@@ -1,4 +1,6 @@
 /* Every workload there is. */
+#include "kernel/kernel.h"
 #include "train/model.h"
 
-const rl_workload *const rl_workloads[] = {&rl_mnist_cnn, NULL};
+#define KERNEL(NAME) &rl_kernel_##NAME.workload,
+const rl_workload *const rl_workloads[] = {&rl_mnist_cnn, RL_KERNEL_FAMILIES(KERNEL) NULL};

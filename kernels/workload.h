@@ -20,9 +20,15 @@ typedef struct rl_cost {
   double bytes, operations;
 } rl_cost;
 
+/* What the timing pass measures. */
+typedef enum rl_iteration {
+  RL_ITERATION_EPOCH, /* iterations one by one, each with its evaluation and report */
+  RL_ITERATION_LAUNCH /* the launches of the step again and again: samples with a cold cache and with a warm one */
+} rl_iteration;
+
 typedef struct rl_workload {
   const char *name;              /* "mnist_cnn" */
-  const char *kind;              /* kind of job that asks for it: "train" */
+  const char *kind;              /* kind of job that asks for it: "train" "kernel" */
   const char *summary;
   const struct rl_field *fields; /* of its parameter struct */
   size_t params_size;
@@ -30,6 +36,7 @@ typedef struct rl_workload {
   rl_cost (*cost)(const void *params);
   /* How many iterations to run unmeasured and then measured. NULL: 1 and 1. */
   void (*schedule)(const void *params, uint32_t *warmup, uint32_t *iterations);
+  rl_iteration iteration;
 } rl_workload;
 
 extern const rl_workload *const rl_workloads[]; /* NULL-terminated; registry.c */
@@ -53,6 +60,9 @@ typedef struct rl_instance_ops {
   int (*save)(rl_instance *instance, rl_error *err);
   int (*restore)(rl_instance *instance, rl_error *err);
   void (*close)(rl_instance *instance);
+  /* Run the step once and compare what it writes with a reference: the error, and up to where it counts as right. NULL: there is
+   * no reference. */
+  int (*check)(rl_instance *instance, double *relative_error, double *tolerance, rl_error *err);
 } rl_instance_ops;
 
 struct rl_instance { /* first member of every engine's own struct */
@@ -66,7 +76,7 @@ struct rl_instance { /* first member of every engine's own struct */
   char dataset[16];       /* "mnist" "custom" "synthetic"; "" when there is none */
   char dataset_sha256[65];
   /* Of one iteration; set by open. */
-  uint64_t samples, steps; /* images, optimizer steps (the short tail batch is one too) */
+  uint64_t samples, steps; /* images, optimizer steps (the short tail batch is one too); 0 where there is no such thing */
   uint64_t parameters;     /* trained numbers; 0 where there is no such thing */
   bool partial;            /* fewer samples than the data set has */
 };

@@ -57,6 +57,9 @@ char *rl_cell_percent(char *cell, double ratio) { return number(cell, ratio * 10
 char *rl_cell_points(char *cell, double difference) { return number(cell, difference * 100, "%+.2f pt"); }
 char *rl_cell_times(char *cell, double ratio) { return number(cell, ratio, "%.2f×"); }
 
+char *rl_cell_rate(char *cell, double bytes_per_s) { return number(cell, bytes_per_s * 1e-9, "%.1f GB/s"); }
+char *rl_cell_error(char *cell, double relative) { return relative == 0 ? number(cell, 0, "%.0f") : number(cell, relative, "%.1e"); }
+
 static bool starts_character(char byte) { return ((unsigned char)byte & 0xc0) != 0x80; }
 
 void rl_print_cell(FILE *out, const char *text, int width) {
@@ -163,6 +166,10 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
   if (name[0] != '\0') fprintf(out, " (%s)", name);
   fputc('\n', out);
   if (rl_job_problem(job)[0] != '\0') fprintf(out, "%s\n", rl_job_problem(job));
+  if (strcmp(rl_json_text(job, "kind"), "kernel") == 0) {
+    rl_print_kernel_runs(out, runs);
+    return;
+  }
   if (dataset[0] != '\0')
     fprintf(out, "%s%s · engine %s · batch %.0f · measured epochs: %.0f · commit %s\n", dataset,
             cJSON_IsTrue(rl_json_at(first, "partial")) ? " (part of it)" : "", rl_json_text(first, "engine"),

@@ -23,6 +23,8 @@ char *rl_cell_bytes(char *cell, double bytes); /* "98.2 MiB" */
 char *rl_cell_percent(char *cell, double ratio);
 char *rl_cell_points(char *cell, double ratio_difference); /* "+0.12 pt" */
 char *rl_cell_times(char *cell, double ratio); /* "1.29×" */
+char *rl_cell_rate(char *cell, double bytes_per_s); /* "3911.2 GB/s" */
+char *rl_cell_error(char *cell, double relative);   /* "2.1e-04" */
 
 /* Print text padded to width columns (negative: to the left), counting characters and not bytes; longer text is cut. */
 void rl_print_cell(FILE *out, const char *text, int width);
@@ -31,6 +33,8 @@ void rl_print_line(FILE *out, int count);
 
 /* The comparison table of a finished job, from its three documents. */
 void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const cJSON *comparison);
+/* The part of it that a kernel job has instead of the comparison: print_kernel.c. */
+void rl_print_kernel_runs(FILE *out, const cJSON *runs);
 /* What went wrong with a failed job; "" when nothing did. */
 const char *rl_job_problem(const cJSON *job);
 

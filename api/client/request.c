@@ -16,11 +16,16 @@ RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 /* Each option is a field of the request with the same name. */
 typedef struct option_field {
   const char *name, *field;
-  enum { TEXT, NUMBER, LIST } type;
+  enum { TEXT, NUMBER, LIST, SIZES } type;
   const char *value, *summary;
 } option_field;
 
 static const option_field options[] = {
+    {"--kernel", "kernel", TEXT, "NAME", "measure one kernel, with these four, instead of training"},
+    {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, fp16 or bf16"},
+    {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
+    {"--variant", "variant", TEXT, "NAME", "default: each that the kernel has"},
+    {"--samples", "samples", NUMBER, "N", "launches to time, cold and warm"},
     {"--precisions", "precisions", LIST, "fp32,fp16", "a run for each: fp32 tf32 fp16"},
     {"--epochs", "epochs", NUMBER, "N", "measured epochs"},
     {"--warmup-epochs", "warmup_epochs", NUMBER, "N", "epochs before them"},
@@ -83,12 +88,31 @@ static void add_list(cJSON *request, const option_field *option, const char *val
   }
 }
 
+/* "rows=4,columns=8" */
+static int add_sizes(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  cJSON *sizes = cJSON_AddObjectToObject(request, option->field);
+  for (;;) {
+    size_t length = strcspn(value, ",");
+    char pair[64], *end;
+    snprintf(pair, sizeof pair, "%.*s", (int)length, value);
+    char *equals = strchr(pair, '=');
+    double size = equals != NULL ? strtod(equals + 1, &end) : 0;
+    if (equals == NULL || end == equals + 1 || *end != '\0')
+      return rl_usage(err, "%s needs sizes like rows=4,columns=8, not %s", option->name, pair);
+    *equals = '\0';
+    cJSON_AddNumberToObject(sizes, pair, size);
+    if (value[length] == '\0') return 0;
+    value += length + 1;
+  }
+}
+
 static int add_option(cJSON *request, const char *name, const char *value, rl_error *err) {
   for (int i = 0; i < OPTIONS; i++) {
     if (strcmp(options[i].name, name) != 0) continue;
     if (value == NULL) return rl_usage(err, "%s needs a value", name);
     if (cJSON_HasObjectItem(request, options[i].field)) return rl_usage(err, "%s was given twice", name);
     if (options[i].type == NUMBER) return add_number(request, &options[i], value, err);
+    if (options[i].type == SIZES) return add_sizes(request, &options[i], value, err);
     if (options[i].type == LIST) add_list(request, &options[i], value);
     else cJSON_AddStringToObject(request, options[i].field, value);
     return 0;
@@ -110,6 +134,7 @@ int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err)
     const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
     if (add_option(request, name, value, err) < 0) return -1;
   }
+  if (cJSON_HasObjectItem(request, "kernel")) cJSON_SetValuestring(cJSON_GetObjectItem(request, "kind"), "kernel");
   *body = cJSON_PrintUnformatted(request);
   return *body != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "no memory for a request");
 }

@@ -51,6 +51,14 @@ const rl_field rl_epoch_fields[] = {
     RL_FIELD(rl_epoch, unavailable, RL_FIELD_JSON),
     {0}};
 
+const char *const rl_sample_mode_names[] = {"cold", "warm", NULL};
+
+const rl_field rl_sample_fields[] = {
+    WIRE(rl_sample, mode, RL_FIELD_CHOICE, .names = rl_sample_mode_names),
+    WIRE(rl_sample, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_sample, device_us, RL_FIELD_MEASURE),
+    {0}};
+
 const rl_field rl_measurement_fields[] = {WIRE(rl_measurement, name, RL_FIELD_TEXT),
                                           WIRE(rl_measurement, value, RL_FIELD_MEASURE),
                                           WIRE(rl_measurement, reason, RL_FIELD_TEXT),
@@ -89,7 +97,7 @@ const rl_field rl_kernel_metric_fields[] = {
 
 const rl_field rl_progress_fields[] = {
     WIRE(rl_progress, pass, RL_FIELD_TEXT),
-    WIRE(rl_progress, phase, RL_FIELD_TEXT, .summary = "prepare, warmup, epoch, trace, counters or evaluate"),
+    WIRE(rl_progress, phase, RL_FIELD_TEXT, .summary = "prepare, warmup, epoch, samples, trace, counters or evaluate"),
     WIRE(rl_progress, epoch, RL_FIELD_INT, .summary = "-1 where there is no such thing"),
     WIRE(rl_progress, epochs, RL_FIELD_INT),
     WIRE(rl_progress, step, RL_FIELD_INT),
@@ -141,6 +149,10 @@ int rl_records_add_epoch(rl_records *records, const rl_epoch *epoch, rl_error *e
   return APPEND(epochs, epoch_count, epoch, 1);
 }
 
+int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error *err) {
+  return APPEND(samples, sample_count, sample, 1);
+}
+
 int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err) {
   return APPEND(measurements, measurement_count, measurement, 1);
 }
@@ -179,6 +191,7 @@ int rl_records_measure(rl_records *records, const char *name, double value, cons
 void rl_records_clear(rl_records *records) {
   for (size_t i = 0; i < records->name_count; i++) free(records->names[i]);
   free(records->epochs);
+  free(records->samples);
   free(records->measurements);
   free(records->kernels);
   free(records->metrics);

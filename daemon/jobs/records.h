@@ -41,6 +41,15 @@ typedef struct rl_epoch { /* timing */
   char unavailable[768];                /* JSON object: field -> reason, for every NAN above */
 } rl_epoch;
 
+typedef enum rl_sample_mode { RL_SAMPLE_COLD, RL_SAMPLE_WARM, RL_SAMPLE_MODES } rl_sample_mode;
+extern const char *const rl_sample_mode_names[]; /* "cold" "warm", NULL */
+
+typedef struct rl_sample { /* timing of single launches */
+  int mode;             /* rl_sample_mode: what the caches hold when the launch begins */
+  int64_t ordinal;      /* counts from 0 within the mode, in the order of time */
+  double device_us;     /* on the device's clock; warm: mean of launches that follow one another */
+} rl_sample;
+
 typedef struct rl_measurement { /* one number about the run under this pass; the unit ends the name */
   char name[RL_NAME_SIZE];
   double value;
@@ -67,12 +76,12 @@ typedef struct rl_kernel_metric { /* counters */
 } rl_kernel_metric;
 
 typedef struct rl_progress { /* not stored as a result: an event */
-  char pass[16], phase[16];             /* phase: "prepare" "warmup" "epoch" "trace" "counters" "evaluate" */
+  char pass[16], phase[16];             /* phase: "prepare" "warmup" "epoch" "samples" "trace" "counters" "evaluate" */
   int64_t epoch, epochs, step, steps;   /* -1 where there is no such thing */
   double train_loss, images_per_s, eta_s, test_accuracy_ratio;
 } rl_progress;
 
-extern const rl_field rl_run_facts_fields[], rl_epoch_fields[], rl_measurement_fields[], rl_kernel_fields[],
+extern const rl_field rl_run_facts_fields[], rl_epoch_fields[], rl_sample_fields[], rl_measurement_fields[], rl_kernel_fields[],
     rl_kernel_metric_fields[], rl_progress_fields[];
 
 /* One activity record, packed little-endian, as it travels in ROWS frames. Times are ns since the start of the trace. */
@@ -100,6 +109,7 @@ typedef struct rl_records {
   bool have_facts;
   rl_run_facts facts;
   rl_epoch *epochs; size_t epoch_count;
+  rl_sample *samples; size_t sample_count;
   rl_measurement *measurements; size_t measurement_count;
   rl_kernel *kernels; size_t kernel_count;
   rl_kernel_metric *metrics; size_t metric_count;
@@ -110,6 +120,7 @@ typedef struct rl_records {
 
 /* Append copies; -1 (RL_WIRE) when the limit is reached or memory is out. */
 int rl_records_add_epoch(rl_records *records, const rl_epoch *epoch, rl_error *err);
+int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error *err);
 int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err);
 int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err);
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "jobs/spec_kinds.h"
 #include "train/model.h"
 
 /* --- train: one MNIST run for each precision ------------------------------------------------------------------- */
@@ -64,8 +65,7 @@ static const train_request train_defaults = {
     .passes = 1u << RL_PASS_TIMING,
 };
 
-/* Put malloc'ed text into a buffer of the spec and free it. */
-static int keep_text(char *text, char *out, size_t size, rl_error *err) {
+int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err) {
   rl_auto(rl_free_text) char *owned = text;
   if (owned == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a job");
   if ((size_t)snprintf(out, size, "%s", owned) >= size)
@@ -88,7 +88,7 @@ static int train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   train_request request = train_defaults;
   if (rl_fields_decode(train_fields, object, "", &request, sizeof request, err) < 0 ||
       train_device(&request, spec->device, sizeof spec->device, err) < 0 ||
-      keep_text(rl_fields_print(train_fields, &request), spec->request, sizeof spec->request, err) < 0)
+      rl_spec_keep_text(rl_fields_print(train_fields, &request), spec->request, sizeof spec->request, err) < 0)
     return -1;
   spec->passes = request.passes;
   spec->deadline_s = request.deadline_s;
@@ -106,7 +106,7 @@ static int train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
     snprintf(params.dataset, sizeof params.dataset, "%s", dataset_names[request.dataset]);
     snprintf(run->workload, sizeof run->workload, "%s", rl_mnist_cnn.name);
     snprintf(run->variant, sizeof run->variant, "%s", rl_precision_names[precision]);
-    if (keep_text(rl_fields_print(rl_train_fields, &params), run->params, sizeof run->params, err) < 0) return -1;
+    if (rl_spec_keep_text(rl_fields_print(rl_train_fields, &params), run->params, sizeof run->params, err) < 0) return -1;
   }
   return 0;
 }
@@ -114,7 +114,9 @@ static int train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
 /* --- all kinds --------------------------------------------------------------------------------------------------- */
 
 const rl_job_kind rl_job_kinds[] = {
-    {"train", "train the MNIST CNN in one or more precisions and compare them", train_fields, train_expand}, {0}};
+    {"train", "train the MNIST CNN in one or more precisions and compare them", train_fields, train_expand},
+    {"kernel", "time one kernel in each of its variants and check its result", rl_spec_kernel_fields, rl_spec_kernel_expand},
+    {0}};
 
 static int unknown_kind(rl_error *err) {
   rl_fail_at(err, "/kind", "kind must be one of:");

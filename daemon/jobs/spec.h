@@ -11,12 +11,12 @@ enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 1024, RL_SPEC_SIZE = 4096 };
 
 typedef struct rl_run_spec {
   char workload[32];           /* rl_workload.name */
-  char variant[32];            /* what sets this run apart in its job: the precision */
+  char variant[32];            /* what sets this run apart in its job: the precision, the kernel's variant */
   char params[RL_PARAMS_SIZE]; /* canonical JSON of the workload's parameters */
 } rl_run_spec;
 
 typedef struct rl_job_spec {
-  char kind[16];             /* "train" */
+  char kind[16];             /* "train" "kernel" */
   char device[16];           /* "" on input: the first usable GPU, else the CPU; filled in by rl_jobs_submit */
   uint32_t passes;           /* bit i: rl_pass i */
   int64_t deadline_s;        /* of the whole job; 0: the configured one */

@@ -73,6 +73,11 @@ static int store_epoch(rl_db *db, int64_t pass, const rl_epoch *epoch, rl_error 
       RL_TEXT(":throttle_reasons", epoch->throttle_reasons), RL_WORD(":unavailable", epoch->unavailable));
 }
 
+static int store_sample(rl_db *db, int64_t pass, const rl_sample *sample, rl_error *err) {
+  return rl_db_run(db, err, "sample_insert", RL_INT(":pass", pass), RL_TEXT(":mode", rl_sample_mode_names[sample->mode]),
+                   RL_INT(":ordinal", sample->ordinal), RL_REAL(":device_us", sample->device_us));
+}
+
 static int store_measurement(rl_db *db, int64_t pass, const rl_measurement *measurement, rl_error *err) {
   return rl_db_run(db, err, "measurement_insert", RL_INT(":pass", pass), RL_TEXT(":name", measurement->name),
                    RL_REAL(":value", measurement->value), RL_WORD(":reason", measurement->reason));
@@ -114,6 +119,8 @@ static int store_records(rl_db *db, const rl_claim *claim, const rl_records *rec
   if (records->have_facts && store_facts(db, claim, &records->facts, err) < 0) return -1;
   for (size_t i = 0; i < records->epoch_count; i++)
     if (store_epoch(db, pass, &records->epochs[i], err) < 0) return -1;
+  for (size_t i = 0; i < records->sample_count; i++)
+    if (store_sample(db, pass, &records->samples[i], err) < 0) return -1;
   for (size_t i = 0; i < records->measurement_count; i++)
     if (store_measurement(db, pass, &records->measurements[i], err) < 0) return -1;
   for (size_t i = 0; i < records->kernel_count; i++)

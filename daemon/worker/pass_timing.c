@@ -99,7 +99,7 @@ static int time_one(rl_session *session, int64_t index, int64_t count, bool warm
   return rl_records_add_epoch(session->records, &epoch, err);
 }
 
-static int measure_memory(rl_session *session, rl_error *err) {
+int rl_pass_measure_memory(rl_session *session, rl_error *err) {
   static const char *const names[RL_MEMORY_PURPOSES] = {"memory_dataset_bytes", "memory_weights_bytes",
                                                         "memory_activations_bytes", "memory_workspace_bytes"};
   rl_memory memory = rl_session_memory(session);
@@ -124,8 +124,7 @@ static int measure_memory(rl_session *session, rl_error *err) {
              : 0;
 }
 
-/* Launches of one step, counted where none is hidden in a graph. The iteration begins anew: after its last step there is no other. */
-static int measure_step(rl_session *session, rl_error *err) {
+int rl_pass_measure_step(rl_session *session, rl_error *err) {
   const rl_instance *instance = session->instance;
   rl_sequence step = instance->iteration.sequences[instance->step_sequence];
   rl_program begin = {.name = instance->iteration.name, .sequences = instance->iteration.sequences, .sequence_count = instance->step_sequence};
@@ -139,7 +138,7 @@ static int measure_step(rl_session *session, rl_error *err) {
   return rl_pass_measure(session, "launches_per_step", (double)elapsed.launches, NULL, err);
 }
 
-static int time_all(rl_session *session, rl_error *err) {
+int rl_time_epochs(rl_session *session, rl_error *err) {
   uint32_t warmup = 1, measured = 1;
   if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &measured);
   const int64_t count = (int64_t)warmup + measured;
@@ -152,9 +151,13 @@ static int time_all(rl_session *session, rl_error *err) {
     if (fresh && session->instance->ops->reset(session->instance, err)) return -1;
     if (time_one(session, i, count, i < (int64_t)warmup, err)) return -1;
   }
-  if (measure_memory(session, err) || measure_step(session, err)) return -1;
+  if (rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err)) return -1;
   double floor_ms = ceiling ? session->records->facts.floor_operations / ceiling(session->device) * 1e3 : NAN;
   return rl_pass_measure(session, "floor_ms", floor_ms, "no ceiling measured yet", err);
 }
 
-rl_outcome rl_timing_run(rl_session *session, rl_error *err) { return rl_pass_outcome(time_all(session, err), err); }
+rl_outcome rl_timing_run(rl_session *session, rl_error *err) {
+  static int (*const timers[])(rl_session *, rl_error *) = {[RL_ITERATION_EPOCH] = rl_time_epochs,
+                                                            [RL_ITERATION_LAUNCH] = rl_time_launches};
+  return rl_pass_outcome(timers[session->workload->iteration](session, err), err);
+}

@@ -51,7 +51,7 @@ static void show(rl_session *session, bool at_once) {
   bool iterating = strcmp(at->phase, "epoch") == 0 || strcmp(at->phase, "warmup") == 0 || strcmp(at->phase, "trace") == 0;
   double part = session->units > 0 ? (session->units_done + (iterating ? within : 0)) / session->units : 0;
   at->eta_s = part > 0 && part <= 1 ? (double)(now - session->started_ns) * 1e-9 * (1 - part) / part : NAN;
-  if (iterating && at->step > 0 && session->device->kind == RL_DEVICE_CPU) /* a GPU's steps are only queued by then */
+  if (iterating && session->instance->samples > 0 && at->step > 0 && session->device->kind == RL_DEVICE_CPU) /* a GPU's steps are only queued by then */
     at->images_per_s = (double)session->instance->samples * within / ((double)(now - session->entered_ns) * 1e-9);
   session->progress(session, at);
 }

@@ -25,6 +25,7 @@ static const struct {
     [RL_FRAME_FACTS] = {"FACTS", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_PROGRESS] = {"PROGRESS", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_EPOCH] = {"EPOCH", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_SAMPLE] = {"SAMPLE", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_MEASUREMENT] = {"MEASUREMENT", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_KERNEL] = {"KERNEL", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_METRIC] = {"METRIC", 2, RL_WIRE_CONTROL_MAX},
@@ -272,6 +273,7 @@ int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err) 
       records->have_facts = true;
       return 1;
     case RL_FRAME_EPOCH: COLLECT(rl_epoch, rl_epoch_fields, rl_records_add_epoch);
+    case RL_FRAME_SAMPLE: COLLECT(rl_sample, rl_sample_fields, rl_records_add_sample);
     case RL_FRAME_MEASUREMENT: COLLECT(rl_measurement, rl_measurement_fields, rl_records_add_measurement);
     case RL_FRAME_KERNEL: COLLECT(rl_kernel, rl_kernel_fields, rl_records_add_kernel);
     case RL_FRAME_METRIC: COLLECT(rl_kernel_metric, rl_kernel_metric_fields, rl_records_add_metric);
@@ -305,6 +307,7 @@ int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
   } messages[] = {
       {RL_FRAME_FACTS, rl_run_facts_fields, &records->facts, records->have_facts ? 1 : 0, sizeof records->facts},
       {RL_FRAME_EPOCH, rl_epoch_fields, records->epochs, records->epoch_count, sizeof *records->epochs},
+      {RL_FRAME_SAMPLE, rl_sample_fields, records->samples, records->sample_count, sizeof *records->samples},
       {RL_FRAME_MEASUREMENT, rl_measurement_fields, records->measurements, records->measurement_count,
        sizeof *records->measurements},
       {RL_FRAME_KERNEL, rl_kernel_fields, records->kernels, records->kernel_count, sizeof *records->kernels},

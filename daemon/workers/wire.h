@@ -21,6 +21,7 @@ typedef enum rl_frame_type {
   RL_FRAME_HELLO = 1, RL_FRAME_REQUEST, RL_FRAME_CANCEL, RL_FRAME_FACTS, RL_FRAME_PROGRESS, RL_FRAME_EPOCH,
   RL_FRAME_MEASUREMENT, RL_FRAME_KERNEL, RL_FRAME_METRIC, RL_FRAME_NAME /* payload: the bytes of one name */,
   RL_FRAME_ROWS /* payload: rl_activity_row[] */, RL_FRAME_DONE, RL_FRAME_UNAVAILABLE, RL_FRAME_FAILED, RL_FRAME_CANCELLED,
+  RL_FRAME_SAMPLE,
   RL_FRAME_TYPES
 } rl_frame_type;
 
@@ -73,7 +74,7 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err);
 int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);
 
-/* Put one record frame into records (FACTS EPOCH MEASUREMENT KERNEL METRIC NAME ROWS): 1 when it was one, 0 when it is
+/* Put one record frame into records (FACTS EPOCH SAMPLE MEASUREMENT KERNEL METRIC NAME ROWS): 1 when it was one, 0 when it is
  * another type, -1 when it is broken. Name indices of rows are checked against the names that came before. */
 int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err);
 /* The reverse: send every record of a pass as frames, in the order the protocol wants. */

@@ -126,6 +126,19 @@ def test_kernels(daemon, finished):
     assert all(item["launches"] > 0 for item in items if item["pass"] == "activity")
 
 
+def test_a_kernel_job_prints_its_own_table(daemon):
+    out, err = ctl("run", "--kernel", "silu_mul", "--dtype", "bf16", "--shape", "n=5000", "--samples", "5", "--device", "cpu", url=daemon.url)
+    assert "scalar timing: completed" in err
+    head = next(line for line in out.splitlines() if "scalar" in line)
+    assert head.split() == ["scalar", "vector"]
+    for label in ("cold, median", "cold, min", "warm, median", "warm, min", "bytes moved, cold", "relative error"):
+        assert re.search(rf"^{label} +[0-9]", out, re.M), out
+    assert "silu_mul bf16 n=5000 · engine cpu" in out and "epoch" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    _, err = ctl("run", "--kernel", "relu", "--shape", "m=5", url=daemon.url, code=2)
+    assert "/shape/m" in err
+
+
 def test_problems_name_the_field(daemon):
     _, err = ctl("run", "--epochs", "0", url=daemon.url, code=2)
     assert "/epochs" in err

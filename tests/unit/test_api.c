@@ -275,12 +275,19 @@ static void openapi_has_the_table(void **state) {
 
 static void openapi_has_the_job_fields(void **state) {
   (void)state;
-  cJSON *openapi = document(), *said = cJSON_Duplicate(at(at(openapi, "components", "schemas"), "TrainJob", NULL), 1);
-  cJSON *fields = rl_fields_schema(rl_job_kinds[0].fields);
-  cJSON_DeleteItemFromObject(said, "description");
-  if (!cJSON_Compare(said, fields, 1)) fail_msg("TrainJob should be %s", cJSON_PrintUnformatted(fields));
-  cJSON_Delete(fields);
-  cJSON_Delete(said);
+  static const char *const schemas[] = {"TrainJob", "KernelJob"}; /* in the order of the kinds */
+  cJSON *openapi = document();
+  size_t count = 0;
+  for (const rl_job_kind *kind = rl_job_kinds; kind->name != NULL; kind++, count++) {
+    assert_true(count < sizeof schemas / sizeof *schemas);
+    cJSON *said = cJSON_Duplicate(at(at(openapi, "components", "schemas"), schemas[count], NULL), 1);
+    cJSON *fields = rl_fields_schema(kind->fields);
+    cJSON_DeleteItemFromObject(said, "description");
+    if (!cJSON_Compare(said, fields, 1)) fail_msg("%s should be %s", schemas[count], cJSON_PrintUnformatted(fields));
+    cJSON_Delete(fields);
+    cJSON_Delete(said);
+  }
+  assert_int_equal(count, sizeof schemas / sizeof *schemas);
   cJSON_Delete(openapi);
 }
 

@@ -131,9 +131,41 @@ static void test_request_from_options(void **state) {
   assert_string_equal(body, "{\"kind\":\"train\",\"precisions\":[\"fp32\",\"fp16\"],\"epochs\":3,\"engine\":\"blas\"}");
 }
 
+static void test_kernel_request_from_options(void **state) {
+  (void)state;
+  char *argv[] = {"--kernel", "bias_gelu", "--shape=rows=4,columns=8", "--dtype", "bf16"};
+  rl_auto(rl_free_text) char *body = NULL;
+  rl_error err;
+  assert_int_equal(rl_request_from_arguments(5, argv, &body, &err), 0);
+  assert_string_equal(body, "{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"shape\":{\"rows\":4,\"columns\":8},\"dtype\":\"bf16\"}");
+}
+
+static void test_a_kernel_s_table(void **state) {
+  (void)state;
+  cJSON *job = cJSON_Parse("{\"id\":1,\"kind\":\"kernel\",\"state\":\"completed\",\"device\":\"cpu\"}");
+  cJSON *results = cJSON_Parse(
+      "{\"runs\":[{\"run\":1,\"workload\":\"relu\",\"variant\":\"scalar\",\"engine\":\"cpu\",\"params\":{\"dtype\":\"fp16\",\"shape\":{\"n\":70001},"
+      "\"samples\":20},\"measurements\":[{\"pass\":\"timing\",\"name\":\"time_cold_us_median\",\"value\":12.5,\"reason\":null},"
+      "{\"pass\":\"timing\",\"name\":\"achieved_bytes_per_s\",\"value\":2.24e10,\"reason\":null},"
+      "{\"pass\":\"timing\",\"name\":\"relative_error\",\"value\":0,\"reason\":null},"
+      "{\"pass\":\"timing\",\"name\":\"time_warm_us_min\",\"value\":null,\"reason\":\"no clock\"}]}]}");
+  char text[4096];
+  FILE *out = fmemopen(text, sizeof text, "w");
+  rl_print_results(out, job, results, NULL);
+  fclose(out);
+  assert_non_null(strstr(text, "relu fp16 n=70001 · engine cpu · samples: 20"));
+  assert_non_null(strstr(text, "12.5 µs"));
+  assert_non_null(strstr(text, "22.4 GB/s"));
+  assert_non_null(strstr(text, "relative error                  0\n"));
+  assert_non_null(strstr(text, "— scalar, warm, min: no clock"));
+  assert_null(strstr(text, "epoch"));
+  cJSON_Delete(job), cJSON_Delete(results);
+}
+
 static void test_bad_options(void **state) {
   (void)state;
-  char *wrong[][3] = {{"--epochs", "many", NULL}, {"--epochs", NULL, NULL}, {"--colour", "red", NULL}, {"--seed=1", "--seed=2", NULL}};
+  char *wrong[][3] = {{"--epochs", "many", NULL}, {"--epochs", NULL, NULL}, {"--colour", "red", NULL}, {"--seed=1", "--seed=2", NULL},
+                      {"--shape", "4", NULL}, {"--shape", "n=", NULL}, {"--shape", "n=4,", NULL}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     rl_auto(rl_free_text) char *body = NULL;
     rl_error err = {0};
@@ -153,6 +185,8 @@ int main(void) {
       cmocka_unit_test(test_null_is_never_zero),
       cmocka_unit_test(test_results_fit_eighty_columns),
       cmocka_unit_test(test_request_from_options),
+      cmocka_unit_test(test_kernel_request_from_options),
+      cmocka_unit_test(test_a_kernel_s_table),
       cmocka_unit_test(test_bad_options),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

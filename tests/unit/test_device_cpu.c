@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/fields.h"
 #include "workload.h"
 
@@ -162,6 +163,42 @@ static void a_bad_thread_count_is_refused(void **state) {
   setenv("ROOFLINED_THREADS", "1", 1);
 }
 
+static int wait_a_while(void *arg, rl_stream stream, rl_error *err) {
+  (void)stream, (void)err;
+  for (int64_t until = rl_monotonic_ns() + *(const int64_t *)arg; rl_monotonic_ns() < until;) continue;
+  return 0;
+}
+
+static void a_sample_is_the_time_of_one_repeat(void **state) {
+  rl_device *device = *state;
+  int64_t part_ns = 40000;
+  const rl_launch launches[] = {{"one", "kernel", wait_a_while, &part_ns}, {"two", "kernel", wait_a_while, &part_ns}};
+  const rl_sequence sequence = {"launch", launches, 2, 7};
+  for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
+    double us[5] = {0}, least = INFINITY;
+    assert_int_equal(device->ops->sample(device, &sequence, (rl_cache)cache, 5, NULL, us, NULL), 0);
+    for (int i = 0; i < 5; i++) least = us[i] < least ? us[i] : least;
+    assert_true(least >= 80 && least < 800);
+  }
+}
+
+static bool soon(void *context) { return ++*(int *)context == 3; }
+
+static void sampling_can_fail_and_be_cancelled(void **state) {
+  rl_device *device = *state;
+  const rl_launch broken = {"third", "kernel", write_letter, "!"};
+  const rl_sequence breaks = {"launch", &broken, 1, 1}, works = {"launch", tail, 1, 1};
+  int asked = 0;
+  rl_observer observer = {.context = &asked, .cancelled = soon};
+  double us[9];
+  rl_error err = {0};
+  assert_int_equal(device->ops->sample(device, &breaks, RL_CACHE_COLD, 9, NULL, us, &err), -1);
+  assert_string_equal(err.message, "third: broke");
+  assert_int_equal(device->ops->sample(device, &works, RL_CACHE_COLD, 9, &observer, us, &err), -1);
+  assert_true(err.domain == RL_SYS && err.code == ECANCELED);
+  assert_int_equal(strlen(order), 3); /* the unmeasured one and two samples */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(memory_is_aligned_and_counted, open_device, close_device),
@@ -169,6 +206,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(cancelling_stops_before_the_next_launch, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_failing_launch_is_named, open_device, close_device),
       cmocka_unit_test_setup_teardown(facts_carry_the_measured_rate_once_it_is_open, open_device, close_device),
+      cmocka_unit_test_setup_teardown(a_sample_is_the_time_of_one_repeat, open_device, close_device),
+      cmocka_unit_test_setup_teardown(sampling_can_fail_and_be_cancelled, open_device, close_device),
       cmocka_unit_test(no_thread_count_means_every_core), cmocka_unit_test(a_bad_thread_count_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,8 +61,9 @@ static void stop(bench *b) {
   b->device->ops->close(b->device);
 }
 
-static rl_outcome ask(bench *b, rl_pass pass, const char *params) {
-  rl_request request = {.workload = "fake", .pass = pass};
+static rl_outcome ask_for(bench *b, const char *workload, rl_pass pass, const char *params) {
+  rl_request request = {.pass = pass};
+  snprintf(request.workload, sizeof request.workload, "%s", workload);
   snprintf(request.params, sizeof request.params, "%s", params);
   rl_records_clear(&b->records);
   b->err = (rl_error){0};
@@ -70,6 +71,8 @@ static rl_outcome ask(bench *b, rl_pass pass, const char *params) {
   b->late_facts = false;
   return rl_service_serve(b->service, &request, &b->records, &b->err);
 }
+
+static rl_outcome ask(bench *b, rl_pass pass, const char *params) { return ask_for(b, "fake", pass, params); }
 
 static const rl_measurement *measured(const bench *b, const char *name) {
   for (size_t i = 0; i < b->records.measurement_count; i++)
@@ -292,8 +295,64 @@ static void progress_is_rare_and_knows_where_it_is(void **state) {
   stop(&b);
 }
 
+/* Five steps of two launches an iteration; samples are of one step. */
+static void launches_are_sampled(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "clean");
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{\"epochs\":3,\"error\":0.25,\"nap_us\":200}"), RL_OUTCOME_DONE);
+  assert_int_equal(b.records.epoch_count, 0);
+  assert_int_equal(b.records.sample_count, 6);
+  double least = INFINITY;
+  for (int i = 0; i < 6; i++) {
+    const rl_sample *sample = &b.records.samples[i];
+    assert_true(sample->mode == (i < 3 ? RL_SAMPLE_COLD : RL_SAMPLE_WARM) && sample->ordinal == i % 3 && sample->device_us >= 200);
+    if (i < 3 && sample->device_us < least) least = sample->device_us;
+  }
+  assert_true(measured(&b, "time_cold_us_min")->value == least);
+  assert_true(measured(&b, "time_cold_us_median")->value >= least);
+  double median_s = measured(&b, "time_cold_us_median")->value * 1e-6;
+  assert_true(fabs(measured(&b, "achieved_bytes_per_s")->value * median_s / 10 - 1) < 1e-12);
+  assert_true(measured(&b, "relative_error")->value == 0.25 && measured(&b, "relative_error_limit")->value == 0.5);
+  assert_true(isnan(measured(&b, "floor_ms")->value) && measured(&b, "floor_ms")->reason[0]);
+  assert_int_equal(measured(&b, "launches_per_step")->value, 2);
+  stop(&b);
+}
+
+static void a_wrong_result_fails_the_pass(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{\"error\":0.75}"), RL_OUTCOME_FAILED);
+  assert_true(b.err.domain == RL_SYS && b.err.code == EDOM);
+  assert_non_null(strstr(b.err.message, "0.75"));
+  assert_int_equal(b.records.sample_count, 0);
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{\"error\":null}"), RL_OUTCOME_FAILED); /* not a number */
+  stop(&b);
+}
+
+static void a_device_without_samples_says_so(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  const rl_device_ops *whole = b.device->ops;
+  rl_device_ops less = *whole;
+  less.sample = NULL;
+  b.device->ops = &less;
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  static const char *const absent[] = {"time_cold_us_median", "time_cold_us_min", "time_warm_us_median", "time_warm_us_min", "achieved_bytes_per_s"};
+  for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+    assert_true(isnan(measured(&b, absent[i])->value) && measured(&b, absent[i])->reason[0]);
+  assert_int_equal(b.records.sample_count, 0);
+  b.device->ops = whole;
+  stop(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(launches_are_sampled),
+      cmocka_unit_test(a_wrong_result_fails_the_pass),
+      cmocka_unit_test(a_device_without_samples_says_so),
       cmocka_unit_test(warm_up_is_stored_and_then_undone), cmocka_unit_test(what_an_epoch_lacks_has_a_reason),
       cmocka_unit_test(instances_stay_open_and_the_oldest_goes), cmocka_unit_test(memory_is_counted_apart_from_other_instances),
       cmocka_unit_test(a_full_device_gives_up_what_lies_idle), cmocka_unit_test(bad_requests_say_where),

@@ -88,6 +88,19 @@ static void mistakes_name_their_field(void **state) {
       {"{\"kind\":\"train\",\"device\":\"a name that is far too long\"}", "/device"},
       {"{\"kind\":\"train\",\"deadline_s\":604801}", "/deadline_s"},
       {"{\"kind\":\"train\",\"epoch\":2}", "/epoch"},
+      {"{\"kind\":\"kernel\",\"shape\":{\"n\":1}}", "/kernel"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"knead\",\"shape\":{\"n\":1}}", "/kernel"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\"}", "/shape"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":[1]}", "/shape"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{}}", "/shape/n"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":0}}", "/shape/n"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1,\"rows\":1}}", "/shape/rows"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"shape\":{\"rows\":1}}", "/shape/columns"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"shape\":{\"rows\":100000,\"columns\":100000}}", "/shape"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"dtype\":\"fp8\"}", "/dtype"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"variant\":\"best\"}", "/variant"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"samples\":1001}", "/samples"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"epochs\":1}", "/epochs"},
       {"{\"kind\":\"train\",\"engine\":\"blas\",\"device\":\"gpu0\"}", "/engine"},
       {"{\"kind\":\"train\",\"engine\":\"cudnn\",\"device\":\"cpu\"}", "/engine"},
   };
@@ -99,6 +112,31 @@ static void mistakes_name_their_field(void **state) {
     assert_string_equal(err.pointer, cases[i].pointer);
     assert_int_equal(spec.run_count, 42);
   }
+}
+
+static void a_kernel_runs_once_for_each_variant(void **state) {
+  (void)state;
+  rl_job_spec spec, again;
+  rl_error err = {0};
+  if (parse("{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":17}}", &spec, &err) < 0) fail_msg("%s", err.message);
+  assert_string_equal(spec.kind, "kernel");
+  assert_int_equal(spec.passes, 1u << RL_PASS_TIMING);
+  assert_int_equal(spec.run_count, 2);
+  assert_string_equal(spec.runs[0].workload, "relu");
+  assert_string_equal(spec.runs[0].variant, "scalar");
+  assert_string_equal(spec.runs[1].variant, "vector");
+  assert_string_equal(spec.runs[1].params, "{\"dtype\":\"fp32\",\"shape\":{\"n\":17},\"variant\":\"vector\",\"samples\":20,\"seed\":1}");
+  assert_int_equal(parse("{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"dtype\":\"bf16\",\"shape\":{\"columns\":3,\"rows\":2},"
+                         "\"variant\":\"scalar\",\"samples\":7,\"seed\":9,\"device\":\"gpu1\",\"passes\":[\"counters\"],\"deadline_s\":5}",
+                         &spec, &err), 0);
+  assert_int_equal(spec.run_count, 1);
+  assert_string_equal(spec.device, "gpu1");
+  assert_int_equal(spec.passes, 1u << RL_PASS_COUNTERS);
+  assert_int_equal(spec.deadline_s, 5);
+  assert_string_equal(spec.runs[0].params, "{\"dtype\":\"bf16\",\"shape\":{\"rows\":2,\"columns\":3},\"variant\":\"scalar\",\"samples\":7,\"seed\":9}");
+  /* The canonical request means the same job. */
+  if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
+  assert_memory_equal(&spec, &again, sizeof spec);
 }
 
 static void an_engine_of_the_cpu_chooses_the_cpu(void **state) {
@@ -114,6 +152,7 @@ static void an_engine_of_the_cpu_chooses_the_cpu(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_bare_request_gets_the_defaults), cmocka_unit_test(every_field_arrives),
                                      cmocka_unit_test(mistakes_name_their_field),
+                                     cmocka_unit_test(a_kernel_runs_once_for_each_variant),
                                      cmocka_unit_test(an_engine_of_the_cpu_chooses_the_cpu)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,7 +324,7 @@ static void deaths_are_counted(void **state) {
 static const char everything[] =
     "SELECT (SELECT count(*) FROM epochs) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM kernels) + "
     "(SELECT count(*) "
-    "FROM kernel_metrics) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM "
+    "FROM kernel_metrics) + (SELECT count(*) FROM samples) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM "
     "devices)";
 
 static void pass_is_stored_once(void **state) {

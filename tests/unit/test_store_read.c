@@ -64,6 +64,32 @@ static void results(void **state) {
   cJSON_Delete(rows);
 }
 
+/* A pass that timed single launches: what it lacks is null. */
+static void samples_of_launches(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING);
+  rl_claim taken = claim(f->store, "cpu");
+  rl_sample samples[] = {{RL_SAMPLE_WARM, 0, 1.5}, {RL_SAMPLE_COLD, 1, NAN}, {RL_SAMPLE_COLD, 0, 4}};
+  rl_records records = {.have_facts = true, .facts = {.engine = "cpu", .deterministic = true, .commit = "0123456789ab"},
+                        .samples = samples, .sample_count = 3};
+  bool done;
+  GOOD(rl_store_pass_commit(f->store, &taken, &records, NULL, &done, &err));
+  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  const cJSON *run = at(rows, "0.runs.0");
+  assert_int_equal(cJSON_GetArraySize(at(run, "samples")), 3);
+  assert_text(run, "samples.0.mode", "cold");
+  assert_number(run, "samples.0.ordinal", 0);
+  assert_number(run, "samples.0.device_us", 4);
+  assert_true(cJSON_IsNull(at(run, "samples.1.device_us")));
+  assert_text(run, "samples.2.mode", "warm");
+  assert_true(cJSON_IsNull(at(run, "images_per_epoch")) && cJSON_IsNull(at(run, "steps_per_epoch")) &&
+              cJSON_IsNull(at(run, "parameters")) && cJSON_IsNull(at(run, "dataset")));
+  assert_int_equal(cJSON_GetArraySize(at(run, "epochs")), 0);
+  assert_int_equal(cJSON_GetArraySize(at(rows, "0.runs.1.samples")), 0);
+  cJSON_Delete(rows);
+  assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE mode = 'cold' AND pass = 'timing'"), 2);
+}
+
 static void median_of_an_even_count(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
@@ -294,7 +320,7 @@ static void documented_examples_run(void **state) {
     ask(f, start);
     start = end + 1;
   }
-  assert_int_equal(examples, 6);
+  assert_int_equal(examples, 7);
 }
 
 static void wrong_parameters_are_refused(void **state) {
@@ -390,7 +416,7 @@ static void many_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {WITH_STORE(results),
-                                     WITH_STORE(median_of_an_even_count),
+                                     WITH_STORE(samples_of_launches), WITH_STORE(median_of_an_even_count),
                                      WITH_STORE(comparison),
                                      WITH_STORE(without_a_baseline_there_is_no_comparison),
                                      WITH_STORE(kernels),

@@ -41,12 +41,14 @@ static rl_records sample(void) {
   rl_error err;
   rl_epoch epoch = {.epoch = 3, .warmup = true, .device_ms = 1.5, .host_ms = 2.5, .power_w = NAN, .unavailable = "{\"power_w\":\"no sensor\"}"};
   rl_kernel kernel = {.ordinal = 2, .launch = "conv1_forward", .name = "void k<1>(float*)", .launches = 938, .grid_x = 7, .median_us = 3.25};
+  rl_sample launch = {.mode = RL_SAMPLE_WARM, .ordinal = 4, .device_us = 2.75};
   rl_kernel_metric metric = {.ordinal = 2, .metric = "sm__throughput", .value = NAN, .reason = "refused"};
   strcpy(records.facts.engine, "blas");
   strcpy(records.facts.device_facts, "{\"name\":\"cpu\",\"cores\":2}");
   records.facts.floor_operations = NAN;
   records.facts.parameters = 315146;
   assert_int_equal(rl_records_add_epoch(&records, &epoch, &err), 0);
+  assert_int_equal(rl_records_add_sample(&records, &launch, &err), 0);
   assert_int_equal(rl_records_add_kernel(&records, &kernel, &err), 0);
   assert_int_equal(rl_records_add_metric(&records, &metric, &err), 0);
   assert_int_equal(rl_records_measure(&records, "wait_ms", 0.1, NULL, &err), 0);
@@ -80,6 +82,7 @@ static void records_survive_the_trip(void **state) {
   assert_true(isnan(got.facts.floor_operations) && got.facts.parameters == 315146);
   assert_true(got.epochs[0].warmup && got.epochs[0].device_ms == 1.5 && isnan(got.epochs[0].power_w));
   assert_string_equal(got.epochs[0].unavailable, sent.epochs[0].unavailable);
+  assert_true(got.sample_count == 1 && got.samples[0].mode == RL_SAMPLE_WARM && got.samples[0].ordinal == 4 && got.samples[0].device_us == 2.75);
   assert_string_equal(got.kernels[0].name, "void k<1>(float*)");
   assert_true(got.kernels[0].median_us == 3.25 && got.kernels[0].grid_x == 7);
   assert_string_equal(got.metrics[0].reason, "refused");

@@ -14,6 +14,7 @@ typedef struct fake_params {
   char engine[16];
   int64_t steps, epochs, warmup, bytes, fail_at, die_at, nap_us;
   bool evaluates, prints;
+  double error; /* of the result, if it is checked */
 } fake_params;
 
 static const rl_field fake_fields[] = {
@@ -21,7 +22,8 @@ static const rl_field fake_fields[] = {
     RL_FIELD(fake_params, epochs, RL_FIELD_INT), RL_FIELD(fake_params, warmup, RL_FIELD_INT),
     RL_FIELD(fake_params, bytes, RL_FIELD_INT), RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
     RL_FIELD(fake_params, die_at, RL_FIELD_INT), RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
-    RL_FIELD(fake_params, nap_us, RL_FIELD_INT), RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL), {0}};
+    RL_FIELD(fake_params, nap_us, RL_FIELD_INT), RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL),
+    RL_FIELD(fake_params, error, RL_FIELD_MEASURE), {0}};
 
 static void fake_defaults(void *params) {
   *(fake_params *)params = (fake_params){.engine = "auto", .steps = 5, .epochs = 2, .warmup = 1, .bytes = 1000, .evaluates = true};
@@ -36,7 +38,11 @@ static void fake_schedule(const void *params, uint32_t *warmup, uint32_t *iterat
 }
 static const rl_workload fake_workload = {.name = "fake", .kind = "train", .fields = fake_fields, .params_size = sizeof(fake_params),
                                           .defaults = fake_defaults, .cost = fake_cost, .schedule = fake_schedule};
-const rl_workload *const rl_workloads[] = {&fake_workload, NULL};
+/* The same, looked at launch by launch. */
+static const rl_workload fake_launch_workload = {.name = "fake_launch", .kind = "kernel", .fields = fake_fields,
+                                                 .params_size = sizeof(fake_params), .defaults = fake_defaults, .cost = fake_cost,
+                                                 .schedule = fake_schedule, .iteration = RL_ITERATION_LAUNCH};
+const rl_workload *const rl_workloads[] = {&fake_workload, &fake_launch_workload, NULL};
 
 typedef struct fake_instance {
   rl_instance base;
@@ -97,7 +103,13 @@ static void fake_close(rl_instance *instance) {
   free(self);
   fake_closed++;
 }
-static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close};
+static int fake_check(rl_instance *instance, double *relative_error, double *tolerance, rl_error *err) {
+  (void)err;
+  *relative_error = ((fake_instance *)instance)->params.error;
+  *tolerance = 0.5;
+  return 0;
+}
+static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check};
 
 static int fake_supports(const void *params, rl_error *err) {
   return ((const fake_params *)params)->steps < 100000 ? 0 : rl_fail_at(err, "/steps", "must be below 100000");
@@ -132,4 +144,6 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
 }
 static const rl_engine fake_engine = {.name = "hand", .workload = "fake", .device = RL_DEVICE_CPU, .supports = fake_supports,
                                       .open = fake_open};
-const rl_engine *const rl_engines[] = {&fake_engine, NULL};
+static const rl_engine fake_launch_engine = {.name = "hand", .workload = "fake_launch", .device = RL_DEVICE_CPU,
+                                             .supports = fake_supports, .open = fake_open};
+const rl_engine *const rl_engines[] = {&fake_engine, &fake_launch_engine, NULL};

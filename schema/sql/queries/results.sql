@@ -28,6 +28,10 @@ SELECT json_object('job', j.id, 'state', j.state, 'runs', json((
             'unavailable', json(coalesce(e.unavailable, '{}')),
             'suspect', json(iif(e.suspect, 'true', 'false')), 'suspect_reason', e.suspect_reason) AS epoch
           FROM passes p JOIN epochs e ON e.pass_id = p.id WHERE p.run_id = r.id AND p.ordinal = 0 ORDER BY e.epoch))),
+      'samples', json((
+        SELECT json_group_array(json_object('mode', mode, 'ordinal', ordinal, 'device_us', device_us)) FROM (
+          SELECT s.mode, s.ordinal, s.device_us FROM passes p JOIN samples s ON s.pass_id = p.id
+          WHERE p.run_id = r.id AND p.ordinal = 0 ORDER BY s.mode, s.ordinal))),
       'summary', json((
         SELECT json_object(
           'epochs', v.epochs, 'epoch_ms_median', v.epoch_ms_median, 'epoch_ms_min', v.epoch_ms_min, 'images_per_s', v.images_per_s,

@@ -1,0 +1,61 @@
+/* The table of a kernel job: a column for each variant. */
+#include <string.h>
+
+#include "api/client/print.h"
+
+typedef struct row {
+  const char *label, *name; /* of a measurement of the timing pass */
+  rl_cell_format format;
+} row;
+
+static const row rows[] = {
+    {"cold, median", "time_cold_us_median", rl_cell_us}, {"cold, min", "time_cold_us_min", rl_cell_us},
+    {"warm, median", "time_warm_us_median", rl_cell_us}, {"warm, min", "time_warm_us_min", rl_cell_us},
+    {"bytes moved, cold", "achieved_bytes_per_s", rl_cell_rate}, {"relative error", "relative_error", rl_cell_error},
+};
+enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 14 };
+
+static const cJSON *measurement_of(const cJSON *run, const char *name) {
+  const cJSON *one;
+  cJSON_ArrayForEach(one, rl_json_at(run, "measurements"))
+    if (strcmp(rl_json_text(one, "pass"), "timing") == 0 && strcmp(rl_json_text(one, "name"), name) == 0) return one;
+  return NULL;
+}
+
+static void print_table(FILE *out, const cJSON *runs) {
+  const cJSON *run;
+  char cell[RL_CELL_SIZE];
+  rl_print_cell(out, "", -LABEL);
+  cJSON_ArrayForEach(run, runs) rl_print_cell(out, rl_json_text(run, "variant"), VALUE);
+  fputc('\n', out);
+  rl_print_line(out, LABEL + VALUE * cJSON_GetArraySize(runs));
+  for (int i = 0; i < ROWS; i++) {
+    rl_print_cell(out, rows[i].label, -LABEL);
+    cJSON_ArrayForEach(run, runs)
+      rl_print_cell(out, rows[i].format(cell, rl_json_number(measurement_of(run, rows[i].name), "value")), VALUE);
+    fputc('\n', out);
+  }
+}
+
+static void print_reasons(FILE *out, const cJSON *run) {
+  const cJSON *pass;
+  const char *variant = rl_json_text(run, "variant");
+  for (int i = 0; i < ROWS; i++) {
+    const char *reason = rl_json_text(measurement_of(run, rows[i].name), "reason");
+    if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
+  }
+  cJSON_ArrayForEach(pass, rl_json_at(run, "passes"))
+    if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
+      fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));
+}
+
+void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
+  const cJSON *run, *size, *first = cJSON_GetArrayItem(runs, 0);
+  if (rl_json_text(first, "engine")[0] == '\0') return; /* nothing has run yet */
+  fprintf(out, "%s %s", rl_json_text(first, "workload"), rl_json_text(first, "params.dtype"));
+  cJSON_ArrayForEach(size, rl_json_at(first, "params.shape")) fprintf(out, " %s=%.0f", size->string, size->valuedouble);
+  fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
+          rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));
+  print_table(out, runs);
+  cJSON_ArrayForEach(run, runs) print_reasons(out, run);
+}

@@ -1,0 +1,84 @@
+/* kernel: one run for each variant of a kernel. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "jobs/spec_kinds.h"
+#include "kernel/kernel.h"
+
+typedef struct kernel_request {
+  int kind, kernel, dtype;
+  char shape[128], variant[32];
+  int64_t samples, seed;
+  char device[16];
+  uint32_t passes;
+  int64_t deadline_s;
+} kernel_request;
+
+static const char *const kind_names[] = {"kernel", NULL};
+
+const rl_field rl_spec_kernel_fields[] = {
+    RL_FIELD(kernel_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
+    RL_FIELD(kernel_request, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true,
+             .summary = "copy: y = x; relu: y = max(x, 0); residual_add: y = x + r; bias_gelu: y = gelu(x + b), one b for each "
+                        "column; silu_mul: y = silu(x) g"),
+    RL_FIELD(kernel_request, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names,
+             .summary = "of inputs and output; default fp32"),
+    RL_FIELD(kernel_request, shape, RL_FIELD_JSON, .required = true,
+             .summary = "whole numbers: rows and columns for bias_gelu, n for the others; at most 268435456 elements"),
+    RL_FIELD(kernel_request, variant, RL_FIELD_TEXT,
+             .summary = "way of doing it, scalar or vector; default: a run for each that the kernel has"),
+    RL_FIELD(kernel_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
+             .summary = "times to take with a cold cache, and as many with a warm one; default 20"),
+    RL_FIELD(kernel_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
+             .summary = "of the inputs; default 1"),
+    RL_FIELD(kernel_request, device, RL_FIELD_TEXT,
+             .summary = "an id from /devices; default: the first usable GPU, else the CPU"),
+    RL_FIELD(kernel_request, passes, RL_FIELD_CHOICES, .names = rl_pass_names,
+             .summary = "ways of looking at each run; default timing"),
+    RL_FIELD(kernel_request, deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,
+             .summary = "of the whole job, from its start; default 0: the daemon's job_deadline_s"),
+    {0}};
+
+static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .passes = 1u << RL_PASS_TIMING};
+
+/* Check the shape and write it out as its fields say. */
+static int take_shape(const rl_kernel_family *family, const cJSON *object, char *text, size_t size, rl_error *err) {
+  rl_kernel_shape shape;
+  const cJSON *asked = cJSON_GetObjectItemCaseSensitive(object, "shape");
+  return rl_kernel_shape_decode(family, asked, &shape, err) < 0 ||
+                 rl_spec_keep_text(rl_fields_print(family->shape, &shape), text, size, err) < 0
+             ? -1
+             : 0;
+}
+
+static int add_run(const kernel_request *request, const rl_kernel_family *family, const char *variant, rl_job_spec *spec,
+                   rl_error *err) {
+  rl_run_spec *run = &spec->runs[spec->run_count++];
+  rl_kernel_params params;
+  family->workload.defaults(&params);
+  params.dtype = request->dtype;
+  params.samples = request->samples;
+  params.seed = request->seed;
+  snprintf(params.variant, sizeof params.variant, "%s", variant);
+  snprintf(params.shape, sizeof params.shape, "%s", request->shape);
+  snprintf(run->workload, sizeof run->workload, "%s", family->workload.name);
+  snprintf(run->variant, sizeof run->variant, "%s", variant);
+  return rl_spec_keep_text(rl_fields_print(rl_kernel_params_fields, &params), run->params, sizeof run->params, err);
+}
+
+int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
+  kernel_request request = defaults;
+  if (rl_fields_decode(rl_spec_kernel_fields, object, "", &request, sizeof request, err) < 0) return -1;
+  const rl_kernel_family *family = rl_kernel_families[request.kernel];
+  if (take_shape(family, object, request.shape, sizeof request.shape, err) < 0) return -1;
+  bool all = request.variant[0] == '\0';
+  if (!all && rl_kernel_variant_find(family, request.variant, err) < 0) return -1;
+  for (int i = 0; family->variants[i] != NULL; i++)
+    if ((all || strcmp(family->variants[i], request.variant) == 0) && add_run(&request, family, family->variants[i], spec, err) < 0)
+      return -1;
+  snprintf(spec->device, sizeof spec->device, "%s", request.device);
+  spec->passes = request.passes;
+  spec->deadline_s = request.deadline_s;
+  return rl_spec_keep_text(rl_fields_print(rl_spec_kernel_fields, &request), spec->request, sizeof spec->request, err);
+}

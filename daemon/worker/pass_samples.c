@@ -1,0 +1,82 @@
+/* How long the launches of a step take, with no profiler attached: samples with a cold cache and with a warm one. First the result is
+ * compared with its reference: a time of a wrong result is worth nothing, so it fails the pass.
+ *
+ *   time_cold_us_median, time_cold_us_min, time_warm_us_median, time_warm_us_min   of the samples
+ *   achieved_bytes_per_s   the least bytes that must be moved / time_cold_us_median
+ *   relative_error, relative_error_limit   of the result, and what it may be */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/pass.h"
+
+static const struct {
+  rl_cache cache;
+  const char *median, *least;
+} modes[RL_SAMPLE_MODES] = {[RL_SAMPLE_COLD] = {RL_CACHE_COLD, "time_cold_us_median", "time_cold_us_min"},
+                            [RL_SAMPLE_WARM] = {RL_CACHE_WARM, "time_warm_us_median", "time_warm_us_min"}};
+static const char no_samples[] = "this device can't time single launches";
+
+RL_DEFINE_CLEANUP(free_times, double *, free, NULL)
+
+static int by_size(const void *a, const void *b) {
+  double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+static double median_of(const double *sorted, uint32_t count) { return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2; }
+
+static int check(rl_session *session, rl_error *err) {
+  int (*compare)(rl_instance *, double *, double *, rl_error *) = session->instance->ops->check;
+  double error = NAN, limit = NAN;
+  rl_pass_enter(session, "evaluate", -1, -1);
+  if (compare && compare(session->instance, &error, &limit, err)) return -1;
+  if (compare && !(error <= limit))
+    return rl_fail(err, RL_SYS, EDOM, "the result is wrong: its relative error of %.3g is more than %.3g", error, limit);
+  const char *reason = "the workload has no reference";
+  return rl_pass_measure(session, "relative_error", error, reason, err) ||
+                 rl_pass_measure(session, "relative_error_limit", limit, reason, err)
+             ? -1
+             : 0;
+}
+
+/* Samples of one mode into the records and into us[count], sorted. */
+static int take(rl_session *session, int mode, uint32_t count, double *us, rl_error *err) {
+  const rl_instance *instance = session->instance;
+  const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
+  rl_pass_enter(session, "samples", mode, RL_SAMPLE_MODES);
+  if (session->device->ops->sample(session->device, step, modes[mode].cache, count, &session->observer, us, err)) return -1;
+  for (uint32_t i = 0; i < count; i++) {
+    rl_sample sample = {.mode = mode, .ordinal = i, .device_us = us[i]};
+    if (rl_records_add_sample(session->records, &sample, err)) return -1;
+  }
+  qsort(us, count, sizeof *us, by_size);
+  rl_pass_unit_done(session);
+  return 0;
+}
+
+int rl_time_launches(rl_session *session, rl_error *err) {
+  uint32_t warmup, count = 1;
+  double cold_us = NAN;
+  if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &count);
+  rl_auto(free_times) double *us = malloc(count * sizeof *us);
+  if (!us) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the samples");
+  session->units = RL_SAMPLE_MODES;
+  if (session->instance->ops->reset(session->instance, err) || check(session, err)) return -1;
+  for (int mode = 0; mode < RL_SAMPLE_MODES; mode++) {
+    bool can = session->device->ops->sample != NULL;
+    if (can && take(session, mode, count, us, err)) return -1;
+    double median = can ? median_of(us, count) : NAN;
+    if (rl_pass_measure(session, modes[mode].median, median, no_samples, err) ||
+        rl_pass_measure(session, modes[mode].least, can ? us[0] : NAN, no_samples, err))
+      return -1;
+    if (mode == RL_SAMPLE_COLD) cold_us = median;
+  }
+  double bytes_per_s = cold_us > 0 ? session->records->facts.floor_bytes / (cold_us * 1e-6) : NAN;
+  return rl_pass_measure(session, "achieved_bytes_per_s", bytes_per_s, "there is no time with a cold cache", err) ||
+                 rl_pass_measure(session, "floor_ms", NAN, "no ceiling of the memory's bandwidth measured yet", err) ||
+                 rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err)
+             ? -1
+             : 0;
+}

@@ -1,0 +1,13 @@
+/* The engine of every family on the CPU. */
+#ifndef RL_KERNELS_KERNEL_CPU_H
+#define RL_KERNELS_KERNEL_CPU_H
+
+#include "kernel/kernel.h"
+
+int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err);
+
+#define RL_KERNEL_DECLARE(NAME) extern const rl_engine rl_kernel_cpu_##NAME;
+RL_KERNEL_FAMILIES(RL_KERNEL_DECLARE)
+#undef RL_KERNEL_DECLARE
+
+#endif

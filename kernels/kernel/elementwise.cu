@@ -1,0 +1,126 @@
+/* The families of elementwise.c on CUDA. scalar: one element a thread; vector: as many as 16 bytes hold, and a thread more for
+ * the tail. Arithmetic is in double for fp64, else in float. */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "cuda_check.h"
+#include "kernel/cuda.h"
+
+enum { BLOCK = 256, SCALAR = 0 }; /* SCALAR: index of the variant */
+
+/* --- types ------------------------------------------------------------------------------------------------------- */
+
+template <class T> struct arithmetic { typedef float type; };
+template <> struct arithmetic<double> { typedef double type; };
+
+__device__ static inline double widen(double x) { return x; }
+__device__ static inline float widen(float x) { return x; }
+__device__ static inline float widen(__half x) { return __half2float(x); }
+__device__ static inline float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ static inline void narrow(double x, double *y) { *y = x; }
+__device__ static inline void narrow(float x, float *y) { *y = x; }
+__device__ static inline void narrow(float x, __half *y) { *y = __float2half_rn(x); }
+__device__ static inline void narrow(float x, __nv_bfloat16 *y) { *y = __float2bfloat16_rn(x); }
+
+template <class T> struct alignas(16) pack { T at[16 / sizeof(T)]; };
+
+/* --- families ------------------------------------------------------------------------------------------------------ */
+
+__device__ static inline float erfc_of(float x) { return erfcf(x); }
+__device__ static inline double erfc_of(double x) { return erfc(x); }
+__device__ static inline float exp_of(float x) { return expf(x); }
+__device__ static inline double exp_of(double x) { return exp(x); }
+
+struct copy { /* second: what the other input is */
+  enum { SECOND = 0, SHARED = 0 };
+  template <class M> __device__ static M of(M x, M) { return x; }
+};
+struct relu {
+  enum { SECOND = 0, SHARED = 0 };
+  template <class M> __device__ static M of(M x, M) { return x < 0 ? 0 : x; }
+};
+struct residual_add {
+  enum { SECOND = 1, SHARED = 0 };
+  template <class M> __device__ static M of(M x, M r) { return x + r; }
+};
+struct bias_gelu {
+  enum { SECOND = 1, SHARED = 1 };
+  template <class M> __device__ static M of(M x, M b) {
+    M v = x + b;
+    return v * (M)0.5 * erfc_of(-v * (M)0.70710678118654752440);
+  }
+};
+struct silu_mul {
+  enum { SECOND = 1, SHARED = 0 };
+  template <class M> __device__ static M of(M x, M g) { return x / (1 + exp_of(-x)) * g; }
+};
+
+template <class FAMILY, class T>
+__device__ static inline void element(T x, T second, T *y) {
+  typedef typename arithmetic<T>::type M;
+  narrow(FAMILY::template of<M>(widen(x), widen(second)), y);
+}
+
+/* Where element i finds its second input; without one it reads nothing. */
+template <class FAMILY, class T>
+__device__ static inline T second_of(const T *second, uint32_t i, uint32_t columns) {
+  if (!FAMILY::SECOND) return T(0.0f);
+  return second[FAMILY::SHARED ? i % columns : i];
+}
+
+/* --- kernels ------------------------------------------------------------------------------------------------------ */
+
+template <class FAMILY, class T>
+__global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y,
+                                                uint32_t count, uint32_t columns) {
+  uint32_t i = blockIdx.x * BLOCK + threadIdx.x;
+  if (i < count) element<FAMILY>(x[i], second_of<FAMILY>(second, i, columns), &y[i]);
+}
+
+template <class FAMILY, class T>
+__global__ void __launch_bounds__(BLOCK) vector(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y,
+                                                uint32_t count, uint32_t columns) {
+  const uint32_t width = 16 / sizeof(T), packs = count / width, at = blockIdx.x * BLOCK + threadIdx.x, first = at * width;
+  if (at < packs) {
+    pack<T> xs = ((const pack<T> *)x)[at], seconds, ys;
+    if (FAMILY::SECOND && !FAMILY::SHARED) seconds = ((const pack<T> *)second)[at];
+#pragma unroll
+    for (uint32_t k = 0; k < width; k++)
+      element<FAMILY>(xs.at[k], FAMILY::SECOND && !FAMILY::SHARED ? seconds.at[k] : second_of<FAMILY>(second, first + k, columns),
+                      &ys.at[k]);
+    ((pack<T> *)y)[at] = ys;
+  } else if (at == packs) {
+    for (uint32_t i = first; i < count; i++) element<FAMILY>(x[i], second_of<FAMILY>(second, i, columns), &y[i]);
+  }
+}
+
+template <class FAMILY, class T>
+static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+  const T *x = (const T *)instance->in[0], *second = (const T *)instance->in[1];
+  T *y = (T *)instance->out;
+  uint32_t count = (uint32_t)(instance->shape.rows * instance->shape.columns), columns = (uint32_t)instance->shape.columns;
+  uint32_t threads = instance->variant == SCALAR ? count : count / (uint32_t)(16 / sizeof(T)) + 1;
+  uint32_t grid = (threads + BLOCK - 1) / BLOCK;
+  if (instance->variant == SCALAR)
+    scalar<FAMILY, T><<<grid, BLOCK, 0, stream>>>(x, second, y, count, columns);
+  else
+    vector<FAMILY, T><<<grid, BLOCK, 0, stream>>>(x, second, y, count, columns);
+  return rl_launch_ok("launching", err);
+}
+
+template <class FAMILY>
+static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+  static int (*const typed[RL_DTYPES])(const rl_kernel_instance *, cudaStream_t, rl_error *) = {
+      launch_typed<FAMILY, double>, launch_typed<FAMILY, float>, launch_typed<FAMILY, __half>, launch_typed<FAMILY, __nv_bfloat16>};
+  return typed[instance->params.dtype](instance, stream, err);
+}
+
+#define LAUNCHER(NAME)                                                                                          \
+  int rl_kernel_launch_##NAME(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {         \
+    return launch<NAME>(instance, stream, err);                                                                 \
+  }
+LAUNCHER(copy)
+LAUNCHER(relu)
+LAUNCHER(residual_add)
+LAUNCHER(bias_gelu)
+LAUNCHER(silu_mul)

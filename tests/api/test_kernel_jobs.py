@@ -1,0 +1,72 @@
+"""Jobs of the kind kernel: what they give, and what is refused."""
+
+import statistics
+
+import pytest
+
+
+def kernel(**changes):
+    return {"kind": "kernel", "kernel": "relu", "dtype": "fp16", "shape": {"n": 10007}, "samples": 5, "device": "cpu", **changes}
+
+
+def test_a_run_for_each_variant(daemon):
+    number = daemon.run(kernel(passes=["timing", "activity", "counters"]))
+    job = daemon.get(f"/jobs/{number}").json()
+    assert (job["kind"], job["state"], job["problem"]) == ("kernel", "completed", None)
+    assert job["request"]["shape"] == {"n": 10007} and job["request"]["seed"] == 1
+    runs = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    assert [(run["workload"], run["variant"]) for run in runs] == [("relu", "scalar"), ("relu", "vector")]
+    for run in runs:
+        assert run["engine"] == "cpu" and run["dataset"] is None and run["images_per_epoch"] is None and run["epochs"] == []
+        assert run["params"]["shape"] == {"n": 10007} and run["floor_bytes"] == 4 * 10007
+        assert [(s["mode"], s["ordinal"]) for s in run["samples"]] == [(mode, i) for mode in ("cold", "warm") for i in range(5)]
+        values = {m["name"]: m["value"] for m in run["measurements"] if m["pass"] == "timing"}
+        cold = [s["device_us"] for s in run["samples"] if s["mode"] == "cold"]
+        assert values["time_cold_us_median"] == pytest.approx(statistics.median(cold))
+        assert values["achieved_bytes_per_s"] == pytest.approx(4 * 10007 / values["time_cold_us_median"] * 1e6)
+        assert values["relative_error"] == 0
+        for measurement in run["measurements"]:
+            assert (measurement["value"] is None) == (measurement["reason"] is not None), measurement
+        assert run["summary"]["epoch_ms_median"] is None and run["summary"]["unavailable"]["epoch_ms_median"]
+        assert {p["pass"]: p["state"] for p in run["passes"]} == {"timing": "completed", "activity": "completed", "counters": "unavailable"}
+    items = daemon.get(f"/jobs/{number}/kernels?pass=activity").json()["items"]
+    assert [(item["launch"], item["launches"]) for item in items] == [("relu", 5), ("relu", 5)]
+    assert daemon.get(f"/jobs/{number}/comparison").json() == {"items": []}
+    points = daemon.get("/history?metric=time_cold_us_median&workload=relu").json()["items"]
+    assert {point["variant"] for point in points if point["job"] == number} == {"scalar", "vector"}
+
+
+def test_one_variant_of_a_table(daemon):
+    number = daemon.run(kernel(kernel="bias_gelu", dtype="bf16", shape={"rows": 3, "columns": 77}, variant="vector"))
+    (run,) = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    assert run["variant"] == "vector" and run["params"]["dtype"] == "bf16"
+    values = {m["name"]: m["value"] for m in run["measurements"]}
+    assert 0 < values["relative_error"] <= values["relative_error_limit"]
+
+
+@pytest.mark.parametrize("change, pointer", [
+    ({"kernel": "knead"}, "/kernel"),
+    ({"kernel": None}, "/kernel"),
+    ({"dtype": "fp8"}, "/dtype"),
+    ({"shape": {}}, "/shape/n"),
+    ({"shape": {"n": 0}}, "/shape/n"),
+    ({"shape": {"n": 1.5}}, "/shape/n"),
+    ({"shape": {"n": 1, "m": 1}}, "/shape/m"),
+    ({"shape": {"n": 1 << 40}}, "/shape/n"),
+    ({"shape": [1]}, "/shape"),
+    ({"shape": "large"}, "/shape"),
+    ({"kernel": "bias_gelu", "shape": {"rows": 100000, "columns": 100000}}, "/shape"),
+    ({"variant": "best"}, "/variant"),
+    ({"samples": 0}, "/samples"),
+    ({"epochs": 1}, "/epochs"),
+])
+def test_refusals(daemon, change, pointer):
+    response = daemon.call("POST", "/jobs", kernel(**change))
+    assert (response.status_code, response.json()["pointer"]) == (400, pointer)
+
+
+def test_what_must_be_there(daemon):
+    for missing in ("kernel", "shape"):
+        body = kernel()
+        del body[missing]
+        assert daemon.call("POST", "/jobs", body).json()["pointer"] == f"/{missing}"

@@ -1,0 +1,70 @@
+/* Kernel workloads on the GPU: every result against its reference, and samples that make sense. */
+#include <errno.h>
+
+#include "fixture.h"
+
+#include "tests/unit/kernel_cases.h"
+
+static void every_family_type_and_variant_is_right(void **state) {
+  (void)state;
+  check_everything(device);
+  assert_int_equal(device->memory.total_bytes, 0);
+}
+
+static int by_size(const void *a, const void *b) {
+  double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+static double median(rl_kernel_instance *kernel, rl_cache cache) {
+  enum { COUNT = 41 };
+  double us[COUNT];
+  must(device->ops->sample(device, &kernel->sequence, cache, COUNT, NULL, us, e));
+  qsort(us, COUNT, sizeof *us, by_size);
+  assert_true(us[0] > 0);
+  return us[COUNT / 2];
+}
+
+/* What fits L2 is read faster from there; what does not can't go faster than any memory. */
+static void warm_samples_are_shorter_where_the_cache_helps(void **state) {
+  (void)state;
+  rl_kernel_params small = kernel_params(&rl_kernel_copy, RL_DTYPE_FP32, "vector", "{\"n\":1048576}");
+  rl_kernel_params large = kernel_params(&rl_kernel_copy, RL_DTYPE_FP32, "vector", "{\"n\":67108864}");
+  rl_kernel_instance *kernel = open_kernel(device, &small);
+  double cold = median(kernel, RL_CACHE_COLD), warm = median(kernel, RL_CACHE_WARM);
+  print_message("copy of 4 MiB: cold %.2f us, warm %.2f us\n", cold, warm);
+  assert_true(warm < cold);
+  close_kernel(kernel);
+  kernel = open_kernel(device, &large);
+  cold = median(kernel, RL_CACHE_COLD), warm = median(kernel, RL_CACHE_WARM);
+  double bytes_per_s = large.family->workload.cost(&large).bytes / (cold * 1e-6);
+  print_message("copy of 256 MiB: cold %.2f us, warm %.2f us, %.3g bytes/s\n", cold, warm, bytes_per_s);
+  assert_true(bytes_per_s > 1e10 && bytes_per_s < 1e13 && fabs(cold / warm - 1) < 0.25);
+  close_kernel(kernel);
+}
+
+static bool at_once(void *context) { return ++*(int *)context > 1; }
+
+static void sampling_can_be_cancelled(void **state) {
+  (void)state;
+  rl_kernel_params params = kernel_params(&rl_kernel_copy, RL_DTYPE_FP32, "vector", "{\"n\":1048576}");
+  rl_kernel_instance *kernel = open_kernel(device, &params);
+  static double us[1000];
+  int asked = 0;
+  rl_observer observer = {.context = &asked, .cancelled = at_once};
+  rl_error err = {0};
+  assert_int_equal(device->ops->sample(device, &kernel->sequence, RL_CACHE_COLD, 1000, &observer, us, &err), -1);
+  assert_true(err.domain == RL_SYS && err.code == ECANCELED);
+  checked(kernel);
+  close_kernel(kernel);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_family_type_and_variant_is_right),
+                                     cmocka_unit_test(warm_samples_are_shorter_where_the_cache_helps),
+                                     cmocka_unit_test(sampling_can_be_cancelled)};
+  need_gpu();
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  device->ops->close(device);
+  return failed;
+}

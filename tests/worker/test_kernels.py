@@ -1,0 +1,88 @@
+"""Kernel workloads in the CPU worker, and in the CUDA worker where there is a GPU: samples, measurements and the check, in frames."""
+import pathlib
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from frames import BUILD, Worker, measurements, of, unpack  # noqa: E402
+
+CPU, CUDA = BUILD / "bin" / "rooflined-worker-cpu", BUILD / "bin" / "rooflined-worker-cuda"
+RELU = {"dtype": "fp16", "shape": {"n": 20001}, "variant": "vector", "samples": 9, "seed": 3}
+
+
+def why_not(program):
+    if not program.exists():
+        return f"{program.name} is not built here"
+    done = subprocess.run([str(program), "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+    hello = unpack(done.stdout)[0].payload
+    return None if hello["usable"] else hello["reason"]
+
+
+@pytest.fixture(scope="module", params=((CPU, "cpu"), (CUDA, "gpu0")), ids=("cpu", "cuda"))
+def worker(request):
+    program, device = request.param
+    reason = why_not(program)
+    if reason is not None:
+        pytest.skip(reason)
+    with Worker(str(program), "--device", device, "--role", "any" if device == "cpu" else "clean", env={"ROOFLINED_THREADS": "2"}) as started:
+        yield started
+
+
+def test_a_kernel_is_checked_and_timed(worker):
+    frames = worker.ask("relu", RELU)
+    assert frames[-1].type == "DONE", frames[-1].payload
+    (facts,) = of(frames, "FACTS")
+    assert facts["floor_bytes"] == 2 * 2 * 20001 and facts["floor_operations"] == 20001
+    assert facts["deterministic"] and facts["dataset"] == "" and facts["images_per_epoch"] == facts["parameters"] == 0
+    assert not of(frames, "EPOCH")
+    samples = {mode: [s["device_us"] for s in of(frames, "SAMPLE") if s["mode"] == mode] for mode in ("cold", "warm")}
+    assert [s["ordinal"] for s in of(frames, "SAMPLE")] == 2 * list(range(9))
+    values = measurements(frames)
+    for mode, times in samples.items():
+        assert len(times) == 9 and min(times) > 0
+        assert values[f"time_{mode}_us_min"] == min(times)
+        assert values[f"time_{mode}_us_median"] == pytest.approx(statistics.median(times))
+    assert values["achieved_bytes_per_s"] == pytest.approx(facts["floor_bytes"] / values["time_cold_us_median"] * 1e6)
+    assert values["relative_error"] == values["relative_error_limit"] == 0  # relu rounds nothing
+    assert values["launches_per_step"] == 1
+    assert values["memory_dataset_bytes"] == values["memory_activations_bytes"] == 2 * 20001
+    for one in of(frames, "MEASUREMENT"):
+        assert (one["value"] is None) == (one["reason"] != ""), one
+
+
+@pytest.mark.parametrize("workload, dtype, shape", (
+    ("copy", "fp64", {"n": 1}), ("residual_add", "bf16", {"n": 17}), ("bias_gelu", "fp32", {"rows": 5, "columns": 301}),
+    ("silu_mul", "fp16", {"n": 70001})))
+def test_errors_stay_within_their_limits(worker, workload, dtype, shape):
+    for variant in ("scalar", "vector"):
+        frames = worker.ask(workload, {"dtype": dtype, "shape": shape, "variant": variant, "samples": 1})
+        assert frames[-1].type == "DONE", frames[-1].payload
+        values = measurements(frames)
+        assert 0 <= values["relative_error"] <= values["relative_error_limit"] < 0.005
+
+
+def test_progress_tells_no_epochs_of_training(worker):
+    phases = {p["phase"] for p in of(worker.ask("relu", RELU), "PROGRESS")}
+    assert phases <= {"prepare", "evaluate", "samples"} and phases
+
+
+@pytest.mark.parametrize("change, pointer", (
+    ({"shape": {}}, "/shape/n"), ({"shape": {"n": 0}}, "/shape/n"), ({"shape": {"n": 1, "rows": 1}}, "/shape/rows"),
+    ({"variant": "fast"}, "/variant"), ({"dtype": "fp8"}, "/dtype"), ({"samples": 0}, "/samples"), ({"epochs": 1}, "/epochs")))
+def test_wrong_parameters_are_refused(worker, change, pointer):
+    (failed,) = worker.ask("relu", {**RELU, **change})
+    assert failed.type == "FAILED" and failed.payload["domain"] == "input"
+    assert failed.payload["message"].startswith(pointer)
+
+
+@pytest.mark.skipif(not CPU.exists(), reason="the CPU worker is not here")
+def test_activity_sees_every_launch():
+    with Worker(str(CPU), "--device", "cpu", env={"ROOFLINED_THREADS": "2"}) as worker:
+        frames = worker.ask("relu", RELU, "activity")
+        assert frames[-1].type == "DONE", frames[-1].payload
+        (kernel,) = of(frames, "KERNEL")
+        assert (kernel["launch"], kernel["phase"], kernel["launches"]) == ("relu", "kernel", 9)
+        assert measurements(frames)["completeness_ratio"] == 1
