@@ -47,12 +47,7 @@ static const rl_field train_fields[] = {
              .summary = "default auto: the best that the device has"),
     RL_FIELD(train_request, dataset, RL_FIELD_CHOICE, .names = dataset_names,
              .summary = "default auto: the IDX files if they are there, else synthetic digits"),
-    RL_FIELD(train_request, device, RL_FIELD_TEXT,
-             .summary = "an id from /devices; default: the first usable GPU, else the CPU"),
-    RL_FIELD(train_request, passes, RL_FIELD_CHOICES, .names = rl_pass_names,
-             .summary = "ways of looking at each run; default timing"),
-    RL_FIELD(train_request, deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,
-             .summary = "of the whole job, from its start; default 0: the daemon's job_deadline_s"),
+    RL_SPEC_COMMON_FIELDS(train_request),
     {0}};
 
 static const train_request train_defaults = {

@@ -32,12 +32,7 @@ const rl_field rl_spec_kernel_fields[] = {
              .summary = "times to take with a cold cache, and as many with a warm one; default 20"),
     RL_FIELD(kernel_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "of the inputs; default 1"),
-    RL_FIELD(kernel_request, device, RL_FIELD_TEXT,
-             .summary = "an id from /devices; default: the first usable GPU, else the CPU"),
-    RL_FIELD(kernel_request, passes, RL_FIELD_CHOICES, .names = rl_pass_names,
-             .summary = "ways of looking at each run; default timing"),
-    RL_FIELD(kernel_request, deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,
-             .summary = "of the whole job, from its start; default 0: the daemon's job_deadline_s"),
+    RL_SPEC_COMMON_FIELDS(kernel_request),
     {0}};
 
 static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .passes = 1u << RL_PASS_TIMING};

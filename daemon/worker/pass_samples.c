@@ -6,9 +6,9 @@
  *   relative_error, relative_error_limit   of the result, and what it may be */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "analyze/statistics.h"
 #include "worker/pass.h"
 
 static const struct {
@@ -19,13 +19,6 @@ static const struct {
 static const char no_samples[] = "this device can't time single launches";
 
 RL_DEFINE_CLEANUP(free_times, double *, free, NULL)
-
-static int by_size(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-static double median_of(const double *sorted, uint32_t count) { return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2; }
 
 static int check(rl_session *session, rl_error *err) {
   int (*compare)(rl_instance *, double *, double *, rl_error *) = session->instance->ops->check;
@@ -41,8 +34,8 @@ static int check(rl_session *session, rl_error *err) {
              : 0;
 }
 
-/* Samples of one mode into the records and into us[count], sorted. */
-static int take(rl_session *session, int mode, uint32_t count, double *us, rl_error *err) {
+/* Samples of one mode into the records, and what they come to; us[count] is scratch. */
+static int take(rl_session *session, int mode, uint32_t count, double *us, rl_summary *summary, rl_error *err) {
   const rl_instance *instance = session->instance;
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
   rl_pass_enter(session, "samples", mode, RL_SAMPLE_MODES);
@@ -51,7 +44,7 @@ static int take(rl_session *session, int mode, uint32_t count, double *us, rl_er
     rl_sample sample = {.mode = mode, .ordinal = i, .device_us = us[i]};
     if (rl_records_add_sample(session->records, &sample, err)) return -1;
   }
-  qsort(us, count, sizeof *us, by_size);
+  *summary = rl_summarize(us, count);
   rl_pass_unit_done(session);
   return 0;
 }
@@ -65,13 +58,12 @@ int rl_time_launches(rl_session *session, rl_error *err) {
   session->units = RL_SAMPLE_MODES;
   if (session->instance->ops->reset(session->instance, err) || check(session, err)) return -1;
   for (int mode = 0; mode < RL_SAMPLE_MODES; mode++) {
-    bool can = session->device->ops->sample != NULL;
-    if (can && take(session, mode, count, us, err)) return -1;
-    double median = can ? median_of(us, count) : NAN;
-    if (rl_pass_measure(session, modes[mode].median, median, no_samples, err) ||
-        rl_pass_measure(session, modes[mode].least, can ? us[0] : NAN, no_samples, err))
+    rl_summary times = {.minimum = NAN, .median = NAN};
+    if (session->device->ops->sample && take(session, mode, count, us, &times, err)) return -1;
+    if (rl_pass_measure(session, modes[mode].median, times.median, no_samples, err) ||
+        rl_pass_measure(session, modes[mode].least, times.minimum, no_samples, err))
       return -1;
-    if (mode == RL_SAMPLE_COLD) cold_us = median;
+    if (mode == RL_SAMPLE_COLD) cold_us = times.median;
   }
   double bytes_per_s = cold_us > 0 ? session->records->facts.floor_bytes / (cold_us * 1e-6) : NAN;
   return rl_pass_measure(session, "achieved_bytes_per_s", bytes_per_s, "there is no time with a cold cache", err) ||

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "train/half.h"
+#include "half.h"
 #include "train/model.h" /* rl_mix64 */
 
 #define FAMILY(NAME) &rl_kernel_##NAME,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/half.h"
+#include "half.h"
 #include "train/oracle.h"
 #include "train/setup.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "train/cpu.h"
-#include "train/half.h"
+#include "half.h"
 #include "train/oracle.h"
 
 typedef struct reference {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "train/half.h"
+#include "half.h"
 #include "train/model.h"
 #include "train/oracle.h"
 #if defined(__SSE2__)

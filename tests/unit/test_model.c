@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/half.h"
+#include "half.h"
 #include "train/loss_scale.h"
 #include "train/model.h"
 

@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "engines.h"
+#include "half.h"
 #include "train/cpu.h"
-#include "train/half.h"
 #include "train/oracle.h"
 #include "train/simd.h"
 

@@ -1,6 +1,6 @@
 /* IEEE 754 binary16 in plain C, round to nearest even. */
-#ifndef RL_TRAIN_HALF_H
-#define RL_TRAIN_HALF_H
+#ifndef RL_KERNELS_HALF_H
+#define RL_KERNELS_HALF_H
 
 #include <stdint.h>
 #include <string.h>
