@@ -20,6 +20,10 @@ if(NOT RL_CUDA STREQUAL "OFF")
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     set(CMAKE_CUDA_STANDARD 17)
+    foreach(arch IN LISTS RL_CUDA_ARCHITECTURES)
+      list(APPEND RL_CUDA_CODE -gencode=arch=compute_${arch},code=sm_${arch})
+    endforeach()
+    list(APPEND RL_CUDA_CODE -gencode=arch=compute_${RL_CUDA_PTX},code=compute_${RL_CUDA_PTX})
     set(RL_HAVE_CUDA ON)
   elseif(RL_CUDA STREQUAL "ON")
     message(FATAL_ERROR "RL_CUDA=ON, but nvcc or cudnn.h was not found: install CUDA 13 with cuDNN 9, or set RL_CUDA=OFF")
@@ -34,9 +38,7 @@ target_compile_options(rl_flags INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Wno-format-truncation
     -fno-omit-frame-pointer -ffp-contract=off>
   $<$<AND:$<BOOL:${RL_WERROR}>,$<COMPILE_LANGUAGE:C>>:-Werror>
-  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -Xcompiler=-Wall
-    -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_86,code=sm_86 -gencode=arch=compute_89,code=sm_89
-    -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_90,code=compute_90>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -Xcompiler=-Wall --compress-mode=size ${RL_CUDA_CODE}>)
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" AND RL_SANITIZE STREQUAL "")
   target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-D_FORTIFY_SOURCE=2 -fstack-protector-strong>)
 endif()
