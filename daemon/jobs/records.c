@@ -85,6 +85,7 @@ const rl_field rl_kernel_fields[] = {
     WIRE(rl_kernel, block_y, RL_FIELD_INT),
     WIRE(rl_kernel, block_z, RL_FIELD_INT),
     WIRE(rl_kernel, theoretical_occupancy_ratio, RL_FIELD_MEASURE),
+    WIRE(rl_kernel, code_sha256, RL_FIELD_TEXT),
     WIRE(rl_kernel, reason, RL_FIELD_TEXT),
     {0}};
 
@@ -93,6 +94,24 @@ const rl_field rl_kernel_metric_fields[] = {
     WIRE(rl_kernel_metric, metric, RL_FIELD_TEXT),
     WIRE(rl_kernel_metric, value, RL_FIELD_MEASURE),
     WIRE(rl_kernel_metric, reason, RL_FIELD_TEXT),
+    {0}};
+
+const rl_field rl_instruction_fields[] = {
+    WIRE(rl_instruction, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_instruction, offset, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_instruction, opcode, RL_FIELD_TEXT),
+    WIRE(rl_instruction, sass, RL_FIELD_TEXT),
+    WIRE(rl_instruction, file, RL_FIELD_TEXT),
+    WIRE(rl_instruction, line, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_instruction, counts, RL_FIELD_JSON),
+    WIRE(rl_instruction, reason, RL_FIELD_TEXT),
+    {0}};
+
+const rl_field rl_series_point_fields[] = {
+    WIRE(rl_series_point, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_series_point, series, RL_FIELD_TEXT),
+    WIRE(rl_series_point, x, RL_FIELD_REAL),
+    WIRE(rl_series_point, value, RL_FIELD_MEASURE),
     {0}};
 
 const rl_field rl_progress_fields[] = {
@@ -165,6 +184,14 @@ int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, r
   return APPEND(metrics, metric_count, metric, 1);
 }
 
+int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err) {
+  return APPEND(instructions, instruction_count, instruction, 1);
+}
+
+int rl_records_add_point(rl_records *records, const rl_series_point *point, rl_error *err) {
+  return APPEND(points, point_count, point, 1);
+}
+
 int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err) {
   return APPEND(rows, row_count, rows, count);
 }
@@ -195,6 +222,8 @@ void rl_records_clear(rl_records *records) {
   free(records->measurements);
   free(records->kernels);
   free(records->metrics);
+  free(records->instructions);
+  free(records->points);
   free(records->names);
   free(records->rows);
   *records = (rl_records){.limit_bytes = records->limit_bytes};

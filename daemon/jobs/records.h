@@ -65,6 +65,7 @@ typedef struct rl_kernel { /* activity: aggregate over an epoch; counters: one k
   double registers_per_thread, static_shared_bytes, dynamic_shared_bytes;
   int64_t grid_x, grid_y, grid_z, block_x, block_y, block_z; /* 0 on the CPU */
   double theoretical_occupancy_ratio;
+  char code_sha256[65];                 /* of the machine code; "" when not known */
   char reason[RL_REASON_SIZE];          /* why what is NAN is NAN */
 } rl_kernel;
 
@@ -75,6 +76,24 @@ typedef struct rl_kernel_metric { /* counters */
   char reason[RL_REASON_SIZE];
 } rl_kernel_metric;
 
+typedef struct rl_instruction { /* counters: one machine instruction of a kernel */
+  int64_t ordinal;                      /* rl_kernel.ordinal in the same pass */
+  int64_t offset;                       /* bytes from the start of its function */
+  char opcode[32];                      /* with its modifiers: "LDG.E.U16"; "" when not disassembled */
+  char sass[224];                       /* the whole instruction, "" when not disassembled */
+  char file[256];                       /* of the source, "" when not known */
+  int64_t line;                         /* 0 when not known */
+  char counts[1024];                    /* JSON object: metric -> number; {} when it was neither executed nor sampled */
+  char reason[RL_REASON_SIZE];          /* why what is missing is missing */
+} rl_instruction;
+
+typedef struct rl_series_point { /* counters: a point of a curve that belongs to a kernel */
+  int64_t ordinal;                      /* rl_kernel.ordinal in the same pass */
+  char series[RL_NAME_SIZE];            /* which curve; time lines inside the kernel and occupancy curves */
+  double x;                             /* grows within a series; a time line's: ns since the kernel began */
+  double value;                         /* NAN: this point was not measured */
+} rl_series_point;
+
 typedef struct rl_progress { /* not stored as a result: an event */
   char pass[16], phase[16];             /* phase: "prepare" "warmup" "epoch" "samples" "trace" "counters" "evaluate" */
   int64_t epoch, epochs, step, steps;   /* -1 where there is no such thing */
@@ -82,7 +101,7 @@ typedef struct rl_progress { /* not stored as a result: an event */
 } rl_progress;
 
 extern const rl_field rl_run_facts_fields[], rl_epoch_fields[], rl_sample_fields[], rl_measurement_fields[], rl_kernel_fields[],
-    rl_kernel_metric_fields[], rl_progress_fields[];
+    rl_kernel_metric_fields[], rl_instruction_fields[], rl_series_point_fields[], rl_progress_fields[];
 
 /* One activity record, packed little-endian, as it travels in ROWS frames. Times are ns since the start of the trace. */
 typedef enum rl_activity_kind {
@@ -113,6 +132,8 @@ typedef struct rl_records {
   rl_measurement *measurements; size_t measurement_count;
   rl_kernel *kernels; size_t kernel_count;
   rl_kernel_metric *metrics; size_t metric_count;
+  rl_instruction *instructions; size_t instruction_count;
+  rl_series_point *points; size_t point_count;
   char **names; size_t name_count;
   rl_activity_row *rows; size_t row_count;
   size_t bytes, limit_bytes; /* limit_bytes 0: 1 GiB */
@@ -124,6 +145,8 @@ int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error
 int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err);
 int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err);
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
+int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err);
+int rl_records_add_point(rl_records *records, const rl_series_point *point, rl_error *err);
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err);
 int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err); /* unaligned is fine */
 /* Convenience for producers: value NAN needs a reason. */

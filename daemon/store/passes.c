@@ -94,13 +94,27 @@ static int store_kernel(rl_db *db, int64_t pass, const rl_kernel *kernel, rl_err
       RL_REAL(":dynamic_shared_bytes", kernel->dynamic_shared_bytes), RL_INT(":grid_x", kernel->grid_x),
       RL_INT(":grid_y", kernel->grid_y), RL_INT(":grid_z", kernel->grid_z), RL_INT(":block_x", kernel->block_x),
       RL_INT(":block_y", kernel->block_y), RL_INT(":block_z", kernel->block_z),
-      RL_REAL(":theoretical_occupancy_ratio", kernel->theoretical_occupancy_ratio), RL_WORD(":reason", kernel->reason));
+      RL_REAL(":theoretical_occupancy_ratio", kernel->theoretical_occupancy_ratio),
+      RL_WORD(":code_sha256", kernel->code_sha256), RL_WORD(":reason", kernel->reason));
 }
 
 static int store_metric(rl_db *db, int64_t pass, const rl_kernel_metric *metric, rl_error *err) {
   return rl_db_run(db, err, "kernel_metric_insert", RL_INT(":pass", pass), RL_INT(":ordinal", metric->ordinal),
                    RL_TEXT(":metric", metric->metric), RL_REAL(":value", metric->value),
                    RL_WORD(":reason", metric->reason));
+}
+
+static int store_instruction(rl_db *db, int64_t pass, const rl_instruction *instruction, rl_error *err) {
+  return rl_db_run(db, err, "instruction_insert", RL_INT(":pass", pass), RL_INT(":ordinal", instruction->ordinal),
+                   RL_INT(":offset", instruction->offset), RL_WORD(":opcode", instruction->opcode),
+                   RL_WORD(":sass", instruction->sass), RL_WORD(":file", instruction->file),
+                   RL_INT(":line", instruction->line), RL_TEXT(":counts", instruction->counts),
+                   RL_WORD(":reason", instruction->reason));
+}
+
+static int store_point(rl_db *db, int64_t pass, const rl_series_point *point, rl_error *err) {
+  return rl_db_run(db, err, "series_insert", RL_INT(":pass", pass), RL_INT(":ordinal", point->ordinal),
+                   RL_TEXT(":name", point->series), RL_REAL(":x", point->x), RL_REAL(":value", point->value));
 }
 
 static int store_activity(rl_db *db, int64_t pass, size_t ordinal, const rl_activity_row *row, rl_error *err) {
@@ -127,6 +141,10 @@ static int store_records(rl_db *db, const rl_claim *claim, const rl_records *rec
     if (store_kernel(db, pass, &records->kernels[i], err) < 0) return -1;
   for (size_t i = 0; i < records->metric_count; i++)
     if (store_metric(db, pass, &records->metrics[i], err) < 0) return -1;
+  for (size_t i = 0; i < records->instruction_count; i++)
+    if (store_instruction(db, pass, &records->instructions[i], err) < 0) return -1;
+  for (size_t i = 0; i < records->point_count; i++)
+    if (store_point(db, pass, &records->points[i], err) < 0) return -1;
   for (size_t i = 0; i < records->name_count; i++)
     if (rl_db_run(db, err, "name_insert", RL_INT(":pass", pass), RL_INT(":ordinal", i),
                   RL_TEXT(":name", records->names[i])) < 0)

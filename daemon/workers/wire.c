@@ -29,6 +29,8 @@ static const struct {
     [RL_FRAME_MEASUREMENT] = {"MEASUREMENT", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_KERNEL] = {"KERNEL", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_METRIC] = {"METRIC", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_INSTRUCTION] = {"INSTRUCTION", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_POINT] = {"POINT", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_NAME] = {"NAME", 1, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_ROWS] = {"ROWS", sizeof(rl_activity_row), RL_WIRE_BULK_MAX},
     [RL_FRAME_DONE] = {"DONE", 0, 0},
@@ -277,6 +279,8 @@ int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err) 
     case RL_FRAME_MEASUREMENT: COLLECT(rl_measurement, rl_measurement_fields, rl_records_add_measurement);
     case RL_FRAME_KERNEL: COLLECT(rl_kernel, rl_kernel_fields, rl_records_add_kernel);
     case RL_FRAME_METRIC: COLLECT(rl_kernel_metric, rl_kernel_metric_fields, rl_records_add_metric);
+    case RL_FRAME_INSTRUCTION: COLLECT(rl_instruction, rl_instruction_fields, rl_records_add_instruction);
+    case RL_FRAME_POINT: COLLECT(rl_series_point, rl_series_point_fields, rl_records_add_point);
     case RL_FRAME_NAME:
       if (memchr(frame->payload, '\0', frame->length) != NULL)
         return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a name has a NUL byte");
@@ -312,6 +316,9 @@ int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
        sizeof *records->measurements},
       {RL_FRAME_KERNEL, rl_kernel_fields, records->kernels, records->kernel_count, sizeof *records->kernels},
       {RL_FRAME_METRIC, rl_kernel_metric_fields, records->metrics, records->metric_count, sizeof *records->metrics},
+      {RL_FRAME_INSTRUCTION, rl_instruction_fields, records->instructions, records->instruction_count,
+       sizeof *records->instructions},
+      {RL_FRAME_POINT, rl_series_point_fields, records->points, records->point_count, sizeof *records->points},
   };
   for (size_t m = 0; m < sizeof messages / sizeof *messages; m++)
     for (size_t i = 0; i < messages[m].count; i++)

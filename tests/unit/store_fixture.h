@@ -111,6 +111,8 @@ typedef struct sample {
   rl_measurement measurements[8];
   rl_kernel kernels[2];
   rl_kernel_metric metrics[2];
+  rl_instruction instructions[2];
+  rl_series_point points[2];
   char *names[2];
   rl_activity_row rows[4];
 } sample;
@@ -200,9 +202,17 @@ static inline void fill_sample(sample *made, rl_pass pass, double scale) {
                                    .block_y = 1,
                                    .block_z = 1,
                                    .theoretical_occupancy_ratio = NAN,
+                                   .code_sha256 = "c0de",
                                    .reason = "not known"};
     made->kernels[1] = (rl_kernel){.ordinal = 1, .name = "relu", .launches = 1, .total_us = NAN, .reason = "no time"};
     records->kernels = made->kernels, records->kernel_count = 2;
+    made->instructions[0] = (rl_instruction){.offset = 0, .opcode = "LDG.E", .sass = "LDG.E R2, [R2.64]", .file = "relu.cu", .line = 7,
+                                             .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
+    made->instructions[1] = (rl_instruction){.offset = 16, .counts = "{}", .reason = "nvdisasm is not installed"};
+    records->instructions = made->instructions, records->instruction_count = 2;
+    made->points[0] = (rl_series_point){.series = "sm_active_pct", .x = 0, .value = 12.5};
+    made->points[1] = (rl_series_point){.series = "sm_active_pct", .x = 1000, .value = NAN};
+    records->points = made->points, records->point_count = 2;
   }
   if (pass == RL_PASS_COUNTERS) {
     made->metrics[0] = (rl_kernel_metric){.ordinal = 0, .metric = "dram__bytes.sum", .value = 4096};

@@ -324,7 +324,7 @@ static void deaths_are_counted(void **state) {
 static const char everything[] =
     "SELECT (SELECT count(*) FROM epochs) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM kernels) + "
     "(SELECT count(*) "
-    "FROM kernel_metrics) + (SELECT count(*) FROM samples) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM "
+    "FROM kernel_metrics) + (SELECT count(*) FROM instructions) + (SELECT count(*) FROM series) + (SELECT count(*) FROM samples) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM "
     "devices)";
 
 static void pass_is_stored_once(void **state) {
@@ -377,6 +377,22 @@ static void metric_needs_its_kernel(void **state) {
   made.metrics[1].ordinal = 5;
   REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
           SQLITE_CONSTRAINT_NOTNULL);
+}
+
+static void what_is_inside_needs_its_kernel(void **state) {
+  fixture *f = *state;
+  submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
+  rl_claim taken = claim(f->store, "cpu");
+  sample made;
+  bool done;
+  fill_sample(&made, taken.pass, 1);
+  made.instructions[1].ordinal = 5;
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+  made.instructions[1].ordinal = 0, made.instructions[1].offset = 0; /* twice the same */
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_PRIMARYKEY);
+  made.instructions[1].offset = 16, made.points[1].ordinal = 5;
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+  assert_int_equal(ask(f, everything), 0);
 }
 
 static void unavailable_pass_completes_the_job(void **state) {
@@ -504,6 +520,7 @@ int main(void) {
                                      WITH_STORE(pass_is_stored_once),
                                      WITH_STORE(pass_is_stored_whole_or_not),
                                      WITH_STORE(metric_needs_its_kernel),
+                                     WITH_STORE(what_is_inside_needs_its_kernel),
                                      WITH_STORE(unavailable_pass_completes_the_job),
                                      WITH_STORE(stale_claim_is_refused),
                                      WITH_STORE(too_fast_is_suspect),

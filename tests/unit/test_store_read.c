@@ -156,6 +156,8 @@ static void kernels(void **state) {
   assert_text(rows, "0.name", "conv1_forward");
   assert_number(rows, "0.grid.2", 4);
   assert_text(rows, "0.reason", "not known");
+  assert_text(rows, "0.code_sha256", "c0de");
+  assert_true(cJSON_IsNull(at(rows, "1.code_sha256")));
   assert_true(cJSON_IsNull(at(rows, "1.grid")) && cJSON_IsNull(at(rows, "1.total_us")) &&
               cJSON_IsNull(at(rows, "1.launch")));
   cJSON_Delete(rows);
@@ -171,6 +173,19 @@ static void kernels(void **state) {
   assert_text(rows, "0.metrics.1.reason", "not offered");
   assert_int_equal(cJSON_GetArraySize(at(rows, "1.metrics")), 0);
   cJSON_Delete(rows);
+}
+
+static void inside_of_a_kernel(void **state) {
+  fixture *f = *state;
+  finished_job(f->store);
+  assert_int_equal(ask(f, "SELECT counts ->> '$.inst_executed' FROM v_instructions WHERE kernel = 0 AND variant = 'fp16' AND opcode = 'LDG.E' "
+                          "AND line = 7 AND reason IS NULL"),
+                   64);
+  assert_int_equal(ask(f, "SELECT min(sass IS NULL AND opcode IS NULL AND line IS NULL AND reason = 'nvdisasm is not installed') "
+                          "FROM v_instructions WHERE \"offset\" = 16"),
+                   1);
+  assert_int_equal(ask(f, "SELECT min(value = 12.5) FROM v_series WHERE series = 'sm_active_pct' AND x = 0"), 1);
+  assert_int_equal(ask(f, "SELECT min(value IS NULL) FROM v_series WHERE x = 1000"), 1);
 }
 
 static void timeline(void **state) {
@@ -320,7 +335,7 @@ static void documented_examples_run(void **state) {
     ask(f, start);
     start = end + 1;
   }
-  assert_int_equal(examples, 7);
+  assert_int_equal(examples, 8);
 }
 
 static void wrong_parameters_are_refused(void **state) {
@@ -420,6 +435,7 @@ int main(void) {
                                      WITH_STORE(comparison),
                                      WITH_STORE(without_a_baseline_there_is_no_comparison),
                                      WITH_STORE(kernels),
+                                     WITH_STORE(inside_of_a_kernel),
                                      WITH_STORE(timeline),
                                      WITH_STORE(history),
                                      WITH_STORE(jobs),

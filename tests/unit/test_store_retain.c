@@ -58,7 +58,9 @@ static void raw_rows_go_before_jobs(void **state) {
   cJSON_Delete(rows);
   assert_int_equal(retain(f->store, retention, 31), 1);
   assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
-  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM kernels) + (SELECT count(*) FROM measurements)"), 0);
+  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM kernels) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM instructions) + "
+                          "(SELECT count(*) FROM series)"),
+                   0);
   rl_job_state left;
   GOOD(rl_store_job_state(f->store, waiting, &left, &err));
   assert_int_equal(left, RL_JOB_QUEUED);

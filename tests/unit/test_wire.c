@@ -43,6 +43,9 @@ static rl_records sample(void) {
   rl_kernel kernel = {.ordinal = 2, .launch = "conv1_forward", .name = "void k<1>(float*)", .launches = 938, .grid_x = 7, .median_us = 3.25};
   rl_sample launch = {.mode = RL_SAMPLE_WARM, .ordinal = 4, .device_us = 2.75};
   rl_kernel_metric metric = {.ordinal = 2, .metric = "sm__throughput", .value = NAN, .reason = "refused"};
+  rl_instruction load = {.ordinal = 2, .offset = 48, .opcode = "LDG.E", .sass = "@!P0 LDG.E R2, desc[UR4][R2.64]", .file = "a.cu", .line = 9,
+                         .counts = "{\"inst_executed\":32}", .reason = "not sampled"};
+  rl_series_point point = {.ordinal = 2, .series = "sm_active_pct", .x = 2e6, .value = NAN};
   strcpy(records.facts.engine, "blas");
   strcpy(records.facts.device_facts, "{\"name\":\"cpu\",\"cores\":2}");
   records.facts.floor_operations = NAN;
@@ -51,6 +54,8 @@ static rl_records sample(void) {
   assert_int_equal(rl_records_add_sample(&records, &launch, &err), 0);
   assert_int_equal(rl_records_add_kernel(&records, &kernel, &err), 0);
   assert_int_equal(rl_records_add_metric(&records, &metric, &err), 0);
+  assert_int_equal(rl_records_add_instruction(&records, &load, &err), 0);
+  assert_int_equal(rl_records_add_point(&records, &point, &err), 0);
   assert_int_equal(rl_records_measure(&records, "wait_ms", 0.1, NULL, &err), 0);
   assert_int_equal(rl_records_add_name(&records, "first", 5, &err), 0);
   assert_int_equal(rl_records_add_name(&records, "second", 6, &err), 0);
@@ -86,6 +91,12 @@ static void records_survive_the_trip(void **state) {
   assert_string_equal(got.kernels[0].name, "void k<1>(float*)");
   assert_true(got.kernels[0].median_us == 3.25 && got.kernels[0].grid_x == 7);
   assert_string_equal(got.metrics[0].reason, "refused");
+  assert_true(got.instruction_count == 1 && got.instructions[0].offset == 48 && got.instructions[0].line == 9);
+  assert_string_equal(got.instructions[0].sass, sent.instructions[0].sass);
+  assert_string_equal(got.instructions[0].counts, sent.instructions[0].counts);
+  assert_string_equal(got.instructions[0].reason, "not sampled");
+  assert_true(got.point_count == 1 && got.points[0].ordinal == 2 && got.points[0].x == 2e6 && isnan(got.points[0].value));
+  assert_string_equal(got.points[0].series, "sm_active_pct");
   assert_string_equal(got.names[1], "second");
   assert_int_equal(got.row_count, 3);
   assert_memory_equal(got.rows, sent.rows, 3 * sizeof *sent.rows);
@@ -227,6 +238,9 @@ static void broken_records_are_refused(void **state) {
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":\"1\",\"reason\":\"\"}"},
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1,\"reason\":\"\"} "  "x"},
       {RL_FRAME_EPOCH, "{}"},
+      {RL_FRAME_INSTRUCTION, "{\"ordinal\":0,\"offset\":-16,\"opcode\":\"\",\"sass\":\"\",\"file\":\"\",\"line\":0,\"counts\":{},\"reason\":\"\"}"},
+      {RL_FRAME_INSTRUCTION, "{\"ordinal\":0,\"offset\":0,\"opcode\":\"\",\"sass\":\"\",\"file\":\"\",\"line\":0,\"counts\":7,\"reason\":\"\"}"},
+      {RL_FRAME_POINT, "{\"ordinal\":0,\"series\":\"a\",\"x\":null,\"value\":1}"}, /* a point is somewhere */
       {RL_FRAME_KERNEL, "[]"},
       {RL_FRAME_FACTS, "{"},
   };

@@ -13,7 +13,7 @@ BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Pat
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq14IQ")  # rl_activity_row
 TYPES = (None, "HELLO", "REQUEST", "CANCEL", "FACTS", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
-         "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE")
+         "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT")
 LAST = ("DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
 Frame = collections.namedtuple("Frame", "type payload")
 

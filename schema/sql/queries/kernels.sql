@@ -5,7 +5,7 @@ SELECT json_object(
   'registers_per_thread', k.registers_per_thread, 'static_shared_bytes', k.static_shared_bytes, 'dynamic_shared_bytes', k.dynamic_shared_bytes,
   'grid', json(iif(k.grid_x IS NULL, 'null', json_array(k.grid_x, k.grid_y, k.grid_z))),
   'block', json(iif(k.block_x IS NULL, 'null', json_array(k.block_x, k.block_y, k.block_z))),
-  'theoretical_occupancy_ratio', k.theoretical_occupancy_ratio, 'reason', k.reason,
+  'theoretical_occupancy_ratio', k.theoretical_occupancy_ratio, 'code_sha256', k.code_sha256, 'reason', k.reason,
   'metrics', json((
     SELECT json_group_array(json_object('metric', m.metric, 'value', m.value, 'reason', m.reason)) FROM kernel_metrics m WHERE m.kernel_id = k.id))),
   k.id
