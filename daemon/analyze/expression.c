@@ -1,0 +1,182 @@
+#include "analyze/expression.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH = 64 }; /* of parentheses and signs: a text can't exhaust the stack */
+
+typedef struct reader {
+  const char *at, *end;
+  int depth;
+  const rl_scope *scope;
+  const char *failed; /* where reading stopped; NULL while all is well */
+} reader;
+
+static double fail_here(reader *r) {
+  if (!r->failed) r->failed = r->at;
+  r->at = r->end;
+  return NAN;
+}
+
+static void skip_space(reader *r) {
+  while (r->at < r->end && isspace((unsigned char)*r->at)) r->at++;
+}
+
+static bool accept(reader *r, const char *token) {
+  size_t length = strlen(token);
+  skip_space(r);
+  if ((size_t)(r->end - r->at) < length || memcmp(r->at, token, length) != 0) return false;
+  r->at += length;
+  return true;
+}
+
+static void expect(reader *r, const char *token) {
+  if (!accept(r, token)) fail_here(r);
+}
+
+/* ---- operators ----------------------------------------------------------------------------------------------------------- */
+
+static double add(double a, double b) { return a + b; }
+static double subtract(double a, double b) { return a - b; }
+static double multiply(double a, double b) { return a * b; }
+static double divide(double a, double b) { return b == 0 ? NAN : a / b; }
+
+static double known(double a, double b, bool truth) { return isnan(a) || isnan(b) ? NAN : truth; }
+static double less(double a, double b) { return known(a, b, a < b); }
+static double less_equal(double a, double b) { return known(a, b, a <= b); }
+static double more(double a, double b) { return known(a, b, a > b); }
+static double more_equal(double a, double b) { return known(a, b, a >= b); }
+static double equal(double a, double b) { return known(a, b, a == b); }
+static double unequal(double a, double b) { return known(a, b, a != b); }
+
+static double both(double a, double b) { return a == 0 || b == 0 ? 0 : known(a, b, true); }
+static double either(double a, double b) {
+  bool decided = (!isnan(a) && a != 0) || (!isnan(b) && b != 0);
+  return decided ? 1 : known(a, b, false);
+}
+
+typedef struct operator {
+  const char *token;
+  double (*apply)(double a, double b);
+} operator;
+
+/* From the loosest to the tightest; within a level, what begins another token comes after it. */
+enum { LEVELS = 5, LEVEL_OPERATORS = 6 };
+static const operator operators[LEVELS][LEVEL_OPERATORS + 1] = {
+    {{"||", either}},
+    {{"&&", both}},
+    {{"<=", less_equal}, {">=", more_equal}, {"==", equal}, {"!=", unequal}, {"<", less}, {">", more}},
+    {{"+", add}, {"-", subtract}},
+    {{"*", multiply}, {"/", divide}},
+};
+
+/* ---- functions ----------------------------------------------------------------------------------------------------------- */
+
+static double least(double a, double b) { return known(a, b, true) * fmin(a, b); }
+static double most(double a, double b) { return known(a, b, true) * fmax(a, b); }
+
+typedef struct function {
+  const char *name;
+  double (*fold)(double a, double b); /* of any number of arguments */
+  double (*map)(double a);            /* or of one */
+} function;
+
+static const function functions[] = {{"min", least, NULL}, {"max", most, NULL}, {"floor", NULL, floor}, {"ceil", NULL, ceil}};
+
+static const function *find_function(const char *name) {
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    if (strcmp(functions[i].name, name) == 0) return &functions[i];
+  return NULL;
+}
+
+/* ---- the grammar --------------------------------------------------------------------------------------------------------- */
+
+static double read_level(reader *r, int level);
+
+static double call(reader *r, const function *f) {
+  double value = read_level(r, 0);
+  if (f->map) {
+    expect(r, ")");
+    return f->map(value);
+  }
+  while (accept(r, ",")) value = f->fold(value, read_level(r, 0));
+  expect(r, ")");
+  return value;
+}
+
+static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
+
+static double read_name(reader *r) {
+  char name[RL_EXPRESSION_NAME];
+  const char *begin = r->at;
+  while (r->at < r->end && in_name(*r->at)) r->at++;
+  size_t length = (size_t)(r->at - begin);
+  if (length >= sizeof name) return fail_here(r);
+  memcpy(name, begin, length);
+  name[length] = 0;
+  if (!accept(r, "(")) return r->scope->lookup(r->scope->context, name);
+  const function *f = find_function(name);
+  return f ? call(r, f) : fail_here(r);
+}
+
+static double read_number(reader *r) {
+  char digits[32], *after;
+  size_t length = 0;
+  while (length < sizeof digits - 1 && r->at + length < r->end && in_name(r->at[length])) length++;
+  memcpy(digits, r->at, length);
+  digits[length] = 0;
+  double value = strtod(digits, &after);
+  if (after != digits + length) return fail_here(r);
+  r->at += length;
+  return value;
+}
+
+static double read_operand(reader *r);
+
+static double read_deeper(reader *r) {
+  if (accept(r, "-")) return -read_operand(r);
+  if (accept(r, "!")) return equal(read_operand(r), 0);
+  if (accept(r, "(")) {
+    double value = read_level(r, 0);
+    expect(r, ")");
+    return value;
+  }
+  if (r->at == r->end) return fail_here(r);
+  if (isdigit((unsigned char)*r->at)) return read_number(r);
+  return isalpha((unsigned char)*r->at) || *r->at == '_' ? read_name(r) : fail_here(r);
+}
+
+static double read_operand(reader *r) {
+  if (r->depth == DEPTH) return fail_here(r);
+  r->depth++;
+  double value = read_deeper(r);
+  r->depth--;
+  return value;
+}
+
+static const operator *accept_operator(reader *r, int level) {
+  for (const operator *o = operators[level]; o->token; o++)
+    if (accept(r, o->token)) return o;
+  return NULL;
+}
+
+static double read_level(reader *r, int level) {
+  if (level == LEVELS) return read_operand(r);
+  double value = read_level(r, level + 1);
+  for (const operator *o; (o = accept_operator(r, level)) != NULL;) value = o->apply(value, read_level(r, level + 1));
+  return value;
+}
+
+int rl_expression_evaluate(const char *text, size_t length, const rl_scope *scope, double *value, rl_error *err) {
+  reader r = {.at = text, .end = text + length, .scope = scope};
+  double result = read_level(&r, 0);
+  skip_space(&r);
+  if (r.at != r.end) fail_here(&r);
+  if (r.failed)
+    return rl_fail(err, RL_INPUT, 0, "can't read the expression at character %td: %.*s", r.failed - text, (int)length, text);
+  *value = result;
+  return 0;
+}

@@ -1,0 +1,121 @@
+"""The metric catalogue: schema/metrics/*.json, one file a section, into the C table (daemon/analyze/catalogue.h) and docs/metrics.md.
+
+    catalogue.py c OUTPUT      catalogue.py docs OUTPUT
+
+A section: id (ncu's), order, name, sets, summary, tables of rows, and "collects": raw metrics with their units that are needed beside
+those that rows show as they are. A row: name, unit, key (ncu's metric of the row), expression over raw metrics where that is more than
+the key, choices (texts of an enumeration's numbers), instances (raw metrics "KEY:NAME" are its parts)."""
+import json
+import pathlib
+import re
+import sys
+
+SETS = ["basic", "detailed", "full"]
+FUNCTIONS = {"max", "min", "sum"}
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*")
+# Names that CUPTI's range profiler does not have, by their beginning: where each comes from instead.
+ORIGINS = [
+    ("LAUNCH", ("launch__", "sm__maximum_warps_", "smsp__maximum_warps_")),
+    ("DEVICE", ("device__attribute_", "numa__", "nvlink__", "c2clink__")),
+    ("SAMPLING", ("smsp__pcsamp_", "profiler__pmsampler_")),
+    ("SASS", ("sass__", "derived__", "memory_", "smsp__sass_inst_executed_memdesc_explicit_evict_type")),
+]
+
+
+def origin(name):
+    return next((kind for kind, prefixes in ORIGINS if name.startswith(prefixes)), "COUNTER")
+
+
+def expression(row):
+    return row.get("expression", row["key"])
+
+
+def inputs(text):
+    return [name for name in NAME.findall(text) if name not in FUNCTIONS]
+
+
+def load(folder):
+    sections = sorted((json.loads(path.read_text()) for path in folder.glob("*.json")), key=lambda section: section["order"])
+    if not 0 < len(sections) < 32:
+        sys.exit("a set of sections is a mask of 32 bits")
+    return sections
+
+
+def raw_metrics(sections):
+    """{name: [unit, mask of sections]} of every name that a row needs."""
+    metrics = {}
+
+    def need(name, unit, section):
+        known = metrics.setdefault(name, [None, 0])
+        if unit is not None and known[0] not in (None, unit):
+            sys.exit(f"{sections[section]['id']}: {name} has the units {known[0]!r} and {unit!r}")
+        known[0] = unit if unit is not None else known[0]
+        known[1] |= 1 << section
+
+    for index, section in enumerate(sections):
+        for metric in section.get("collects", []):
+            need(metric["name"], metric["unit"], index)
+        for table in section["tables"]:
+            for row in table["rows"]:
+                for name in inputs(expression(row)):
+                    need(name, row["unit"] if expression(row) == row["key"] else None, index)
+    missing = [name for name, (unit, _) in metrics.items() if unit is None]
+    if missing:
+        sys.exit("no unit is known of " + ", ".join(missing) + ": name it in a section's \"collects\"")
+    return dict(sorted(metrics.items()))
+
+
+def text(value):
+    return json.dumps(value)  # of ASCII, what JSON quotes C quotes alike
+
+
+def c_row(table, row, choices):
+    fields = [table["name"], row["name"], row["unit"], row["key"], expression(row)]
+    line = ", ".join(map(text, fields))
+    if "choices" in row:
+        line += f", .choices = {choices(row['choices'])}"
+    if row.get("instances"):
+        line += ", .instances = true"
+    return "  {" + line + "},"
+
+
+def c_table(sections):
+    out = ['#include "analyze/catalogue.h"', ""]
+    named = {}
+
+    def choices(texts):
+        if tuple(texts) not in named:
+            named[tuple(texts)] = f"choices_{len(named)}"
+            out.append(f"static const char *const {named[tuple(texts)]}[] = {{{', '.join(map(text, texts))}, NULL}};")
+        return named[tuple(texts)]
+
+    for index, section in enumerate(sections):
+        rows = [c_row(table, row, choices) for table in section["tables"] for row in table["rows"]]
+        out += [f"static const rl_section_row rows_{index}[] = {{", *rows, "};"]
+    out += ["", "const rl_section rl_sections[] = {"]
+    for index, section in enumerate(sections):
+        out.append(f"  {{{text(section['id'])}, {text(section['name'])}, {text(section['summary'])}, rows_{index}, "
+                   f"sizeof rows_{index} / sizeof *rows_{index}}},")
+    out += ["};", "const size_t rl_section_count = sizeof rl_sections / sizeof *rl_sections;"]
+    names = ", ".join(text(section["id"]) for section in sections)
+    out += [f"const char *const rl_section_names[] = {{{names}, NULL}};", "", "const rl_section_set rl_section_sets[] = {"]
+    for name in SETS:
+        mask = sum(1 << index for index, section in enumerate(sections) if name in section["sets"])
+        out.append(f"  {{{text(name)}, {mask:#x}u}},")
+    out += ["};", "const size_t rl_section_set_count = sizeof rl_section_sets / sizeof *rl_section_sets;",
+            f"const char *const rl_section_set_names[] = {{{', '.join(map(text, SETS))}, NULL}};", "",
+            "const rl_raw_metric rl_raw_metrics[] = {"]
+    for name, (unit, mask) in raw_metrics(sections).items():
+        out.append(f"  {{{text(name)}, {text(unit)}, RL_ORIGIN_{origin(name)}, {mask:#x}u}},")
+    out += ["};", "const size_t rl_raw_metric_count = sizeof rl_raw_metrics / sizeof *rl_raw_metrics;", ""]
+    return "\n".join(out)
+
+
+def main():
+    kind, output = sys.argv[1:]
+    sections = load(pathlib.Path(__file__).resolve().parent / "metrics")
+    pathlib.Path(output).write_text({"c": c_table}[kind](sections))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+/* The table made from schema/metrics: what its readers rely on. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/catalogue.h"
+#include "analyze/expression.h"
+#include "analyze/metrics.h"
+
+static const rl_raw_metric *raw_metric(const char *name) {
+  for (size_t i = 0; i < rl_raw_metric_count; i++)
+    if (strcmp(rl_raw_metrics[i].name, name) == 0) return &rl_raw_metrics[i];
+  return NULL;
+}
+
+static uint32_t section(const char *id) {
+  for (size_t i = 0; i < rl_section_count; i++)
+    if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
+  fail_msg("there is no section %s", id);
+  return 0;
+}
+
+static void raw_metrics_are_in_order_and_named_once(void **state) {
+  (void)state;
+  for (size_t i = 1; i < rl_raw_metric_count; i++)
+    assert_true(strcmp(rl_raw_metrics[i - 1].name, rl_raw_metrics[i].name) < 0);
+}
+
+static double need(void *context, const char *name) {
+  const rl_raw_metric *metric = raw_metric(name);
+  if (!metric) fail_msg("%s is no raw metric", name);
+  if (!(metric->sections & *(const uint32_t *)context)) fail_msg("%s is not collected for its row's section", name);
+  return 1;
+}
+
+static void every_expression_reads_what_its_section_collects(void **state) {
+  (void)state;
+  assert_true(rl_section_count > 0 && rl_section_count < 32);
+  for (size_t s = 0; s < rl_section_count; s++) {
+    uint32_t mask = UINT32_C(1) << s;
+    for (size_t r = 0; r < rl_sections[s].row_count; r++) {
+      const rl_section_row *row = &rl_sections[s].rows[r];
+      rl_error err = {0};
+      double value = NAN;
+      if (rl_expression_evaluate(row->expression, strlen(row->expression), &(rl_scope){need, &mask}, &value, &err))
+        fail_msg("%s, %s: %s", rl_sections[s].id, row->name, err.message);
+      assert_false(isnan(value));
+    }
+  }
+}
+
+static void rows_of_a_table_are_neighbours_with_names_of_their_own(void **state) {
+  (void)state;
+  for (size_t s = 0; s < rl_section_count; s++)
+    for (size_t a = 0; a < rl_sections[s].row_count; a++)
+      for (size_t b = a + 1; b < rl_sections[s].row_count; b++) {
+        const rl_section_row *x = &rl_sections[s].rows[a], *y = &rl_sections[s].rows[b];
+        if (strcmp(x->table, y->table) != 0) continue;
+        assert_string_equal(rl_sections[s].rows[b - 1].table, x->table);
+        if (strcmp(x->name, y->name) == 0) fail_msg("%s, %s: %s twice", rl_sections[s].id, x->table, x->name);
+      }
+}
+
+static void names_and_sets_agree_with_the_sections(void **state) {
+  (void)state;
+  for (size_t i = 0; i < rl_section_count; i++) assert_string_equal(rl_section_names[i], rl_sections[i].id);
+  assert_null(rl_section_names[rl_section_count]);
+  for (size_t i = 0; i < rl_section_set_count; i++) assert_string_equal(rl_section_set_names[i], rl_section_sets[i].name);
+  uint32_t basic = section("SpeedOfLight") | section("LaunchStats") | section("Occupancy") | section("WorkloadDistribution");
+  assert_int_equal(rl_section_sets[0].sections, basic);
+  assert_int_equal(rl_section_sets[1].sections & basic, basic);
+  assert_int_equal(rl_section_sets[2].sections, (UINT32_C(1) << rl_section_count) - 1);
+}
+
+static void origin_follows_from_the_name(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    rl_metric_origin origin;
+  } known[] = {
+      {"gpu__time_duration.sum", RL_ORIGIN_COUNTER},
+      {"smsp__sass_branch_targets_threads_divergent.sum", RL_ORIGIN_COUNTER},
+      {"launch__grid_size", RL_ORIGIN_LAUNCH},
+      {"sm__maximum_warps_per_active_cycle_pct", RL_ORIGIN_LAUNCH},
+      {"numa__id_cpu", RL_ORIGIN_DEVICE},
+      {"smsp__pcsamp_sample_count", RL_ORIGIN_SAMPLING},
+      {"sass__inst_executed_per_opcode", RL_ORIGIN_SASS},
+      {"memory_l2_theoretical_sectors_global", RL_ORIGIN_SASS},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const rl_raw_metric *metric = raw_metric(known[i].name);
+    assert_non_null(metric);
+    assert_int_equal(metric->origin, known[i].origin);
+  }
+}
+
+static void values_are_found_by_name(void **state) {
+  (void)state;
+  rl_metric_value items[] = {{"b", 2, NULL}, {"a.sum", 1, NULL}, {"c", NAN, "not here"}, {"a", 0, NULL}};
+  rl_metric_values values = {items, 4}, none = {NULL, 0};
+  rl_metric_values_sort(items, 4);
+  rl_metric_values_sort(NULL, 0);
+  assert_true(rl_metric_get(&values, "a.sum") == 1 && rl_metric_get(&values, "b") == 2 && rl_metric_get(&values, "a") == 0);
+  assert_true(isnan(rl_metric_get(&values, "c")) && isnan(rl_metric_get(&values, "d")));
+  assert_string_equal(rl_metric_find(&values, "c")->reason, "not here");
+  assert_null(rl_metric_find(&values, "aa"));
+  assert_null(rl_metric_find(&none, "a"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(raw_metrics_are_in_order_and_named_once),
+      cmocka_unit_test(every_expression_reads_what_its_section_collects),
+      cmocka_unit_test(rows_of_a_table_are_neighbours_with_names_of_their_own),
+      cmocka_unit_test(names_and_sets_agree_with_the_sections),
+      cmocka_unit_test(origin_follows_from_the_name),
+      cmocka_unit_test(values_are_found_by_name),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
