@@ -17,7 +17,7 @@ extern "C" {
 typedef enum rl_pass { RL_PASS_TIMING, RL_PASS_ACTIVITY, RL_PASS_COUNTERS, RL_PASSES } rl_pass;
 extern const char *const rl_pass_names[]; /* "timing" "activity" "counters", NULL */
 
-enum { RL_NAME_SIZE = 64, RL_REASON_SIZE = 192, RL_KERNEL_NAME_SIZE = 512 };
+enum { RL_NAME_SIZE = 64, RL_REASON_SIZE = 192, RL_METRIC_NAME_SIZE = 128, RL_KERNEL_NAME_SIZE = 512 };
 
 typedef struct rl_run_facts { /* exactly one a pass, before any other record */
   char engine[16];
@@ -71,7 +71,7 @@ typedef struct rl_kernel { /* activity: aggregate over an epoch; counters: one k
 
 typedef struct rl_kernel_metric { /* counters */
   int64_t ordinal;                      /* rl_kernel.ordinal in the same pass */
-  char metric[96];                      /* the metric's own name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
+  char metric[RL_METRIC_NAME_SIZE];     /* the metric's own name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
   double value;
   char reason[RL_REASON_SIZE];
 } rl_kernel_metric;

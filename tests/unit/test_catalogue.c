@@ -9,6 +9,7 @@
 #include "analyze/catalogue.h"
 #include "analyze/expression.h"
 #include "analyze/metrics.h"
+#include "jobs/records.h"
 
 static const rl_raw_metric *raw_metric(const char *name) {
   for (size_t i = 0; i < rl_raw_metric_count; i++)
@@ -23,8 +24,9 @@ static uint32_t section(const char *id) {
   return 0;
 }
 
-static void raw_metrics_are_in_order_and_named_once(void **state) {
+static void raw_metrics_are_in_order_named_once_and_fit_a_record(void **state) {
   (void)state;
+  for (size_t i = 0; i < rl_raw_metric_count; i++) assert_true(strlen(rl_raw_metrics[i].name) < RL_METRIC_NAME_SIZE);
   for (size_t i = 1; i < rl_raw_metric_count; i++)
     assert_true(strcmp(rl_raw_metrics[i - 1].name, rl_raw_metrics[i].name) < 0);
 }
@@ -112,7 +114,7 @@ static void values_are_found_by_name(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(raw_metrics_are_in_order_and_named_once),
+      cmocka_unit_test(raw_metrics_are_in_order_named_once_and_fit_a_record),
       cmocka_unit_test(every_expression_reads_what_its_section_collects),
       cmocka_unit_test(rows_of_a_table_are_neighbours_with_names_of_their_own),
       cmocka_unit_test(names_and_sets_agree_with_the_sections),
