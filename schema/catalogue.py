@@ -1,15 +1,17 @@
 """The metric catalogue: schema/metrics/*.json, one file a section, into the C table (daemon/analyze/catalogue.h) and docs/metrics.md.
 
-    catalogue.py c OUTPUT      catalogue.py docs OUTPUT
+    catalogue.py c OUTPUT      catalogue.py docs OUTPUT      catalogue.py check DOCS (fails when it is not what docs would write)
 
 A section: id (ncu's), order, name, sets, summary, tables of rows, and "collects": raw metrics with their units that are needed beside
 those that rows show as they are. A row: name, unit, key (ncu's metric of the row), expression over raw metrics where that is more than
-the key, choices (texts of an enumeration's numbers), instances (raw metrics "KEY:NAME" are its parts)."""
+the key, choices (texts of an enumeration's numbers), instances (raw metrics "KEY:NAME" are its parts), chips (compute capabilities, where
+not all of CHIPS have its counters)."""
 import json
 import pathlib
 import re
 import sys
 
+CHIPS = ["8.0", "8.6", "8.9", "9.0", "10.0", "12.0"]
 SETS = ["basic", "detailed", "full"]
 FUNCTIONS = {"max", "min", "sum"}
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*")
@@ -74,13 +76,15 @@ def c_row(table, row, choices):
     line = ", ".join(map(text, fields))
     if "choices" in row:
         line += f", .choices = {choices(row['choices'])}"
+    if "chips" in row:
+        line += f", .chips = {text(' '.join(row['chips']))}"
     if row.get("instances"):
         line += ", .instances = true"
     return "  {" + line + "},"
 
 
 def c_table(sections):
-    out = ['#include "analyze/catalogue.h"', ""]
+    out = ['#include "analyze/catalogue.h"', "", f"const char rl_catalogue_chips[] = {text(' '.join(CHIPS))};", ""]
     named = {}
 
     def choices(texts):
@@ -111,10 +115,46 @@ def c_table(sections):
     return "\n".join(out)
 
 
+DOCS_TOP = """# The report's sections and metrics
+
+Made from `schema/metrics/*.json` by `schema/catalogue.py docs docs/metrics.md`; `GET /sections` answers the same as data. Section
+identifiers, row names and metric names are those of Nsight Compute 2025.3, so that what is known of them holds here. Values are in the
+units below, unscaled; only `format=csv` scales them as ncu prints them. A row whose metric could not be collected is null and says why.
+"Computed from" is filled in where a row is more than its metric. "Chips" lists the compute capabilities that have the row's counters, of
+{chips}; nothing there: all of them.
+
+| set | sections |
+| --- | --- |
+"""
+
+
+def cell(value):
+    return f"`{value}`" if value else ""
+
+
+def docs(sections):
+    out = [DOCS_TOP.format(chips=", ".join(CHIPS)).rstrip("\n")]
+    for name in SETS:
+        out.append(f"| `{name}` | {', '.join(section['id'] for section in sections if name in section['sets'])} |")
+    for section in sections:
+        out += ["", f"## {section['id']}: {section['name']}", "", section["summary"]]
+        for table in section["tables"]:
+            out += ["", f"**{table['name']}**" if table["name"] else "**Header**", "",
+                    "| row | unit | metric | computed from | chips |", "| --- | --- | --- | --- | --- |"]
+            for row in table["rows"]:
+                fields = [row["name"], row["unit"], cell(row["key"]), cell(row.get("expression")), ", ".join(row.get("chips", []))]
+                out.append("| " + " | ".join(fields) + " |")
+    return "\n".join(out) + "\n"
+
+
 def main():
-    kind, output = sys.argv[1:]
+    kind, file = sys.argv[1:]
     sections = load(pathlib.Path(__file__).resolve().parent / "metrics")
-    pathlib.Path(output).write_text({"c": c_table}[kind](sections))
+    if kind == "check":
+        if pathlib.Path(file).read_text() != docs(sections):
+            sys.exit(f"{file} is stale: schema/catalogue.py docs {file}")
+    else:
+        pathlib.Path(file).write_text({"c": c_table, "docs": docs}[kind](sections))
 
 
 if __name__ == "__main__":

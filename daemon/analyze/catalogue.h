@@ -25,6 +25,7 @@ typedef struct rl_section_row {
   const char *key;        /* ncu's name of the row's metric */
   const char *expression; /* over raw metrics (analyze/expression.h) */
   const char *const *choices; /* the numbers 0, 1... stand for these texts, NULL-terminated; NULL: a number is a number */
+  const char *chips;      /* compute capabilities that have its counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
   bool instances;         /* raw metrics named "KEY:PART" are its parts */
 } rl_section_row;
 
@@ -33,6 +34,9 @@ typedef struct rl_section {
   const rl_section_row *rows;
   size_t row_count;
 } rl_section;
+
+/* The compute capabilities that the catalogue knows of, as `chips`. Any row may be there on another one. */
+extern const char rl_catalogue_chips[];
 
 /* Fewer than 32: a set of sections is a uint32_t whose bit i is rl_sections[i]. */
 extern const rl_section rl_sections[];

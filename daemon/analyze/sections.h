@@ -1,0 +1,23 @@
+/* Rows of a report's sections, computed from a kernel's numbers. Pure. */
+#ifndef RL_ANALYZE_SECTIONS_H
+#define RL_ANALYZE_SECTIONS_H
+
+#include "analyze/catalogue.h"
+#include "analyze/metrics.h"
+
+enum { RL_ROW_REASON_SIZE = 256 };
+
+typedef struct rl_row_value {
+  double value;
+  char reason[RL_ROW_REASON_SIZE]; /* why value is NAN: of the first input that is missing; "" when it is a number */
+} rl_row_value;
+
+rl_row_value rl_row_evaluate(const rl_section_row *row, const rl_metric_values *values);
+/* What a number of a row with choices stands for; NULL: for itself. */
+const char *rl_row_text(const rl_section_row *row, double value);
+/* The parts of a row with instances: *first of that many, in order; a part's name is what follows the colon. */
+size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, const rl_metric_value **first);
+/* Is the row one of this device's? capability: "9.0"; NULL or one that the catalogue does not know has every row. */
+bool rl_row_is_on(const rl_section_row *row, const char *capability);
+
+#endif
