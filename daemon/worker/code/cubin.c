@@ -1,0 +1,76 @@
+#include "worker/code/cubin.h"
+
+#include <elf.h>
+#include <sodium.h>
+#include <stdbool.h>
+#include <string.h>
+
+typedef struct image {
+  const unsigned char *bytes;
+  size_t size;
+  Elf64_Ehdr header;
+} image;
+
+/* Copy what lies at an offset, since a header may lie anywhere; false when it does not lie in the image. */
+static bool take(const image *from, uint64_t offset, void *to, size_t size) {
+  if (offset > from->size || size > from->size - offset) return false;
+  memcpy(to, from->bytes + offset, size);
+  return true;
+}
+
+static bool take_section(const image *from, uint64_t index, Elf64_Shdr *section) {
+  return index < from->header.e_shnum && from->header.e_shentsize == sizeof *section &&
+         from->header.e_shoff <= from->size && take(from, from->header.e_shoff + index * sizeof *section, section, sizeof *section);
+}
+
+static bool holds(const image *from, const Elf64_Shdr *section) {
+  return section->sh_type != SHT_NOBITS && section->sh_offset <= from->size && section->sh_size <= from->size - section->sh_offset;
+}
+
+static bool named(const image *from, const Elf64_Shdr *strings, uint32_t offset, const char *name) {
+  size_t length = strlen(name) + 1;
+  return offset <= strings->sh_size && length <= strings->sh_size - offset &&
+         memcmp(from->bytes + strings->sh_offset + offset, name, length) == 0;
+}
+
+static bool find_symbols(const image *from, Elf64_Shdr *symbols, Elf64_Shdr *strings) {
+  for (uint64_t i = 0; take_section(from, i, symbols); i++)
+    if (symbols->sh_type == SHT_SYMTAB)
+      return holds(from, symbols) && take_section(from, symbols->sh_link, strings) && holds(from, strings);
+  return false;
+}
+
+static bool locate(const image *from, const Elf64_Sym *symbol, rl_cubin_function *function) {
+  Elf64_Shdr section;
+  if (!take_section(from, symbol->st_shndx, &section) || !holds(from, &section) || symbol->st_value > section.sh_size ||
+      symbol->st_size > section.sh_size - symbol->st_value || symbol->st_size == 0)
+    return false;
+  function->code = from->bytes + section.sh_offset + symbol->st_value;
+  function->size = symbol->st_size;
+  return true;
+}
+
+static void hash(rl_cubin_function *function) {
+  unsigned char digest[crypto_hash_sha256_BYTES];
+  crypto_hash_sha256(digest, function->code, function->size);
+  sodium_bin2hex(function->sha256, sizeof function->sha256, digest, sizeof digest);
+}
+
+int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err) {
+  image from = {.bytes = cubin, .size = size};
+  Elf64_Shdr symbols, strings;
+  if (!take(&from, 0, &from.header, sizeof from.header) || memcmp(from.header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      from.header.e_ident[EI_CLASS] != ELFCLASS64 || !find_symbols(&from, &symbols, &strings))
+    return rl_fail(err, RL_INPUT, 0, "%zu bytes of GPU code are no 64-bit ELF image with symbols", size);
+  Elf64_Sym symbol;
+  for (uint64_t i = 0; i < symbols.sh_size / sizeof symbol; i++) {
+    rl_cubin_function found = {.symbol = (uint32_t)i};
+    if (!take(&from, symbols.sh_offset + i * sizeof symbol, &symbol, sizeof symbol)) break;
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !named(&from, &strings, symbol.st_name, name)) continue;
+    if (!locate(&from, &symbol, &found)) break;
+    hash(&found);
+    *function = found;
+    return 0;
+  }
+  return rl_fail(err, RL_INPUT, 0, "the GPU code has no function %.128s", name);
+}

@@ -1,0 +1,32 @@
+/* GPU machine code as text, by nvdisasm where it is installed: it runs as a child, with a time limit and bounded output. */
+#ifndef RL_CODE_DISASSEMBLY_H
+#define RL_CODE_DISASSEMBLY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+typedef struct rl_sass {
+  int64_t offset;  /* bytes from the start of the function */
+  char opcode[32]; /* with modifiers, without predicate: "LDG.E.U16" */
+  char text[224];  /* the whole instruction, on one line, without the semicolon */
+} rl_sass;
+
+typedef struct rl_disassembly {
+  rl_sass *items; /* in order of offset */
+  size_t count;
+} rl_disassembly;
+
+/* One function of a cubin by its index in the symbol table. program: path of nvdisasm, NULL to look for it ($PATH, /usr/local/cuda/bin).
+ * RL_SYS ENOENT when there is none; -1 also when it fails, takes too long, or says too much. */
+int rl_disassemble(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembly *into, rl_error *err);
+/* What nvdisasm printed; lines that hold no instruction are left out. */
+int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *into, rl_error *err);
+const rl_sass *rl_disassembly_at(const rl_disassembly *in, int64_t offset); /* NULL: there is no instruction */
+void rl_disassembly_clear(rl_disassembly *disassembly);
+
+static inline void rl_disassembly_cleanup(rl_disassembly *disassembly) { rl_disassembly_clear(disassembly); }
+
+#endif

@@ -1,0 +1,235 @@
+/* code: functions are found in GPU code whatever its bytes say, and nvdisasm is heard within limits. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "worker/code/cubin.h"
+#include "worker/code/disassembly.h"
+
+static rl_error err;
+
+/* --- cubin ---------------------------------------------------------------------------------------------------- */
+
+typedef struct image { /* two functions, "first" whose code is "abc" and "second" whose code is "code" */
+  Elf64_Ehdr header;
+  Elf64_Shdr sections[4]; /* none, text, symbols, strings */
+  Elf64_Sym symbols[4];   /* none, a section, first, second */
+  char text[8], strings[16];
+} image;
+
+static image make_image(void) {
+  image made = {.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB}, .e_shoff = offsetof(image, sections),
+                           .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 4},
+                .sections = {[1] = {.sh_type = SHT_PROGBITS, .sh_offset = offsetof(image, text), .sh_size = 8},
+                             [2] = {.sh_type = SHT_SYMTAB, .sh_offset = offsetof(image, symbols), .sh_size = 4 * sizeof(Elf64_Sym),
+                                    .sh_link = 3},
+                             [3] = {.sh_type = SHT_STRTAB, .sh_offset = offsetof(image, strings), .sh_size = 16}},
+                .symbols = {[1] = {.st_name = 1, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION), .st_shndx = 1},
+                            [2] = {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_size = 3},
+                            [3] = {.st_name = 7, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 4, .st_size = 4}},
+                .text = "abc"};
+  memcpy(made.text + 4, "code", 4);
+  memcpy(made.strings, "\0first\0second\0\0\0", 16);
+  return made;
+}
+
+/* On the heap and no byte more, so that a sanitizer sees a read behind its end. */
+static int find(const void *bytes, size_t size, const char *name, rl_cubin_function *function) {
+  unsigned char *copy = malloc(size > 0 ? size : 1);
+  memcpy(copy, bytes, size);
+  int found = rl_cubin_find(copy, size, name, function, &err);
+  if (found == 0) function->code = (const unsigned char *)bytes + (function->code - copy);
+  free(copy);
+  return found;
+}
+
+static void a_function_is_found_and_hashed(void **state) {
+  (void)state;
+  image made = make_image();
+  rl_cubin_function function = {0};
+  assert_int_equal(find(&made, sizeof made, "first", &function), 0);
+  assert_int_equal(function.size, 3);
+  assert_int_equal(function.symbol, 2);
+  assert_memory_equal(function.code, "abc", 3);
+  assert_string_equal(function.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  assert_memory_equal(function.code, "code", 4);
+  assert_int_equal(function.symbol, 3);
+}
+
+static void what_is_not_there_is_said(void **state) {
+  (void)state;
+  image made = make_image();
+  rl_cubin_function function = {.symbol = 77};
+  assert_int_equal(find(&made, sizeof made, "fir", &function), -1);
+  assert_int_equal(find(&made, sizeof made, "first\0", &function), 0);
+  assert_int_equal(find(&made, sizeof made, "firsts", &function), -1);
+  assert_non_null(strstr(err.message, "no function firsts"));
+  assert_int_equal(find("PTX text", 8, "first", &function), -1);
+  assert_non_null(strstr(err.message, "no 64-bit ELF image"));
+}
+
+static void a_cut_image_is_refused(void **state) {
+  (void)state;
+  image made = make_image();
+  rl_cubin_function function;
+  for (size_t size = 0; size < sizeof made - 3; size++) /* the strings end with three bytes that nothing needs */
+    assert_int_equal(find(&made, size, "second", &function), -1);
+}
+
+/* Each field in turn takes values that point behind the end: found or refused, but read within the image. */
+static void no_byte_leads_out_of_the_image(void **state) {
+  (void)state;
+  static const unsigned char values[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
+  for (size_t at = 0; at < sizeof(image); at++)
+    for (size_t v = 0; v < sizeof values; v++)
+      for (int width = 1; width <= 8 && at + (size_t)width <= sizeof(image); width *= 2) {
+        image made = make_image();
+        rl_cubin_function function;
+        memset((char *)&made + at, values[v], (size_t)width);
+        if (find(&made, sizeof made, "second", &function) == 0)
+          assert_true(function.code >= (unsigned char *)&made && function.code + function.size <= (unsigned char *)(&made + 1));
+      }
+}
+
+/* --- disassembly ---------------------------------------------------------------------------------------------- */
+
+static const char listing[] =
+    "\t.headerflags\t@\"EF_CUDA_TEXMODE_UNIFIED\"\n"
+    ".text._Z4reluPK6__halfPS_m:\n"
+    "        /*0000*/                   LDC R1, c[0x0][0x28] ;\n"
+    "        /*0010*/              @!P0 LDG.E.U16.CONSTANT R2, desc[UR4][R2.64]  ;  /* a remark */\n"
+    ".L_x_0:\n"
+    "        /*0020*/                   BRA `(.L_x_0);\n"
+    "        /*00000030*/ { NOP \n"
+    "        /*zz*/ NOP ;\n"
+    "        /*0040*/\n"
+    "        /*00";
+
+static void instructions_are_read(void **state) {
+  (void)state;
+  rl_disassembly read = {0};
+  assert_int_equal(rl_disassembly_parse(listing, strlen(listing), &read, &err), 0);
+  assert_int_equal(read.count, 4);
+  assert_string_equal(read.items[0].text, "LDC R1, c[0x0][0x28]");
+  assert_string_equal(read.items[1].opcode, "LDG.E.U16.CONSTANT");
+  assert_string_equal(read.items[1].text, "@!P0 LDG.E.U16.CONSTANT R2, desc[UR4][R2.64]");
+  assert_string_equal(read.items[2].text, "BRA `(.L_x_0)");
+  assert_ptr_equal(rl_disassembly_at(&read, 0x30), &read.items[3]);
+  assert_string_equal(read.items[3].opcode, "NOP");
+  assert_null(rl_disassembly_at(&read, 0x18));
+  assert_null(rl_disassembly_at(&read, 0x40));
+  rl_disassembly_clear(&read);
+  assert_int_equal(rl_disassembly_parse("", 0, &read, &err), 0);
+  assert_null(rl_disassembly_at(&read, 0));
+}
+
+static void long_instructions_are_cut(void **state) {
+  (void)state;
+  char line[600];
+  rl_disassembly read = {0};
+  int length = snprintf(line, sizeof line, "/*0*/ %0500d ;", 7);
+  assert_int_equal(rl_disassembly_parse(line, (size_t)length, &read, &err), 0);
+  assert_int_equal(read.count, 1);
+  assert_int_equal(strlen(read.items[0].text), sizeof read.items[0].text - 1);
+  assert_int_equal(strlen(read.items[0].opcode), sizeof read.items[0].opcode - 1);
+  rl_disassembly_clear(&read);
+}
+
+static void two_functions_are_no_function(void **state) {
+  (void)state;
+  static const char both[] = "/*0000*/ NOP ;\n/*0010*/ EXIT ;\n.text.b:\n/*0000*/ NOP ;\n";
+  rl_disassembly read = {0};
+  assert_int_equal(rl_disassembly_parse(both, strlen(both), &read, &err), -1);
+  assert_int_equal(read.count, 0);
+}
+
+/* --- the program ---------------------------------------------------------------------------------------------- */
+
+static char program[64];
+
+static void write_program(const char *body) {
+  FILE *file = fopen(program, "w");
+  assert_non_null(file);
+  fprintf(file, "#!/bin/sh\n%s\n", body);
+  assert_int_equal(fclose(file), 0);
+  assert_int_equal(chmod(program, 0700), 0);
+}
+
+static int run_program(const char *body, rl_disassembly *into) {
+  write_program(body);
+  return rl_disassemble(program, "the code\n", 9, 7, into, &err);
+}
+
+static void the_program_reads_the_code(void **state) {
+  (void)state;
+  rl_disassembly read = {0};
+  if (run_program("[ \"$(cat \"$4\")\" = 'the code' ] && [ \"$2 $3\" = '-fun 7' ] && echo '/*0010*/ RET.REL ;'", &read) != 0)
+    fail_msg("%s", err.message);
+  assert_int_equal(read.count, 1);
+  assert_int_equal(read.items[0].offset, 16);
+  assert_string_equal(read.items[0].opcode, "RET.REL");
+  rl_disassembly_clear(&read);
+}
+
+static void a_program_that_fails_is_named(void **state) {
+  (void)state;
+  rl_disassembly read = {0};
+  assert_int_equal(run_program("echo '/*0000*/ NOP ;'; exit 3", &read), -1);
+  assert_string_equal(err.message, "nvdisasm exited with 3");
+  assert_int_equal(read.count, 0);
+}
+
+static void a_program_that_never_ends_is_ended(void **state) {
+  (void)state;
+  rl_disassembly read = {0};
+  assert_int_equal(run_program("sleep 100", &read), -1);
+  assert_int_equal(err.code, ETIMEDOUT);
+  assert_int_equal(run_program("yes '/*0000*/ NOP ;'", &read), -1);
+  assert_int_equal(err.code, EFBIG);
+}
+
+static void without_the_program_there_is_a_reason(void **state) {
+  (void)state;
+  rl_disassembly read = {0};
+  assert_int_equal(rl_disassemble("/nowhere/nvdisasm", "x", 1, 0, &read, &err), -1);
+  assert_int_equal(err.code, ENOENT);
+  if (access("/usr/local/cuda/bin/nvdisasm", X_OK) == 0) return;
+  setenv("PATH", "relative:/nowhere", 1);
+  assert_int_equal(rl_disassemble(NULL, "x", 1, 0, &read, &err), -1);
+  assert_int_equal(err.code, ENOENT);
+  assert_non_null(strstr(err.message, "not installed"));
+}
+
+static int make_folder(void **state) {
+  (void)state;
+  strcpy(program, "/tmp/rooflined-code-XXXXXX");
+  if (mkdtemp(program) == NULL) return -1;
+  strcat(program, "/nvdisasm");
+  return 0;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  remove(program);
+  *strrchr(program, '/') = '\0';
+  return remove(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_function_is_found_and_hashed), cmocka_unit_test(what_is_not_there_is_said),
+      cmocka_unit_test(a_cut_image_is_refused), cmocka_unit_test(no_byte_leads_out_of_the_image),
+      cmocka_unit_test(instructions_are_read), cmocka_unit_test(long_instructions_are_cut),
+      cmocka_unit_test(two_functions_are_no_function), cmocka_unit_test(the_program_reads_the_code),
+      cmocka_unit_test(a_program_that_fails_is_named), cmocka_unit_test(a_program_that_never_ends_is_ended),
+      cmocka_unit_test(without_the_program_there_is_a_reason)};
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
