@@ -1,9 +1,9 @@
 /* POST /jobs, GET /jobs, GET and DELETE /jobs/{id}. */
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/internal.h"
+#include "base/sha256.h"
 
 enum { KEY_LONGEST = 128, PAGE_DEFAULT = 50, PAGE_MOST = 500 };
 
@@ -33,12 +33,6 @@ static int idempotency_key(rl_call *call, const char **key, rl_error *err) {
   return rl_call_bad_parameter(call, err, "Idempotency-Key", "must be 1 to 128 visible ASCII characters");
 }
 
-static void sha256_hex(const char *data, size_t size, char *hex) {
-  unsigned char digest[crypto_hash_sha256_BYTES];
-  crypto_hash_sha256(digest, (const unsigned char *)data, size);
-  sodium_bin2hex(hex, 2 * sizeof digest + 1, digest, sizeof digest);
-}
-
 static cJSON *accepted(int64_t id, const char *state) {
   static const struct { const char *name, *tail; } links[] = {
       {"self", ""}, {"events", "/events"}, {"results", "/results"},
@@ -57,7 +51,7 @@ static cJSON *accepted(int64_t id, const char *state) {
 
 int rl_handle_jobs_submit(rl_call *call, rl_error *err) {
   rl_server *server = call->server;
-  char sha256[2 * crypto_hash_sha256_BYTES + 1], location[64];
+  char sha256[RL_SHA256_SIZE], location[64];
   const char *key;
   rl_job_spec spec;
   int64_t id;
@@ -67,7 +61,7 @@ int rl_handle_jobs_submit(rl_call *call, rl_error *err) {
   if (idempotency_key(call, &key, err) < 0) return -1;
   const char *body = call->body != NULL ? call->body : "";
   if (rl_job_spec_parse(body, call->length, &spec, err) < 0) return -1;
-  sha256_hex(body, call->length, sha256);
+  rl_sha256(body, call->length, sha256);
   if (rl_jobs_submit(server->jobs, &spec, key, sha256, &id, &existing, err) < 0) return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
   char *text = NULL;

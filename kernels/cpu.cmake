@@ -3,6 +3,10 @@ rl_library(rl_workloads SOURCES registry.c workload.c train/model.c kernel/kerne
 rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c
   LIBS rl_base PkgConfig::zlib PkgConfig::libsodium Threads::Threads m)
 
+# NVRTC is looked for at run time, so that both build without CUDA.
+rl_library(rl_nvrtc SOURCES nvrtc/nvrtc.c nvrtc/cache.c LIBS rl_base m)
+rl_program(rooflined-nvrtc SOURCES nvrtc/compiler.c nvrtc/jail.c LIBS rl_base ${CMAKE_DL_LIBS})
+
 rl_fuzz_target(idx SOURCES ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_idx.c LIBS rl_data PkgConfig::zlib)
 rl_library(rl_oracle SOURCES train/oracle.c LIBS rl_workloads m)
 
@@ -33,6 +37,9 @@ rl_unit_test(model SOURCES ${rl_tests}/test_model.c LIBS rl_workloads m)
 rl_unit_test(numerics SOURCES ${rl_tests}/test_numerics.c LIBS rl_engines_cpu rl_oracle m)
 rl_unit_test(engines_cpu SOURCES ${rl_tests}/test_engines_cpu.c LIBS rl_engines_cpu m)
 rl_unit_test(kernels SOURCES ${rl_tests}/test_kernels.c LIBS rl_engines_cpu m)
+rl_unit_test(nvrtc SOURCES ${rl_tests}/test_nvrtc.c LIBS rl_nvrtc)
+target_compile_definitions(test_nvrtc PRIVATE RL_COMPILER="$<TARGET_FILE:rooflined-nvrtc>")
+add_dependencies(test_nvrtc rooflined-nvrtc)
 # Plain C of the CUDA engines, tested where there is no CUDA too.
 rl_unit_test(choices SOURCES ${rl_tests}/test_choices.c train/cuda/choices.c LIBS rl_base)
 rl_unit_test(data SOURCES ${rl_tests}/test_data.c LIBS rl_data PkgConfig::zlib)

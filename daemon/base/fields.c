@@ -50,7 +50,7 @@ static void pointer_to(char *pointer, size_t size, const char *at, const char *n
 }
 
 static int decode_number(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
-  bool whole = field->type == RL_FIELD_INT, bounded = field->minimum != 0 || field->maximum != 0;
+  bool whole = field->type == RL_FIELD_INT || field->type == RL_FIELD_INTS, bounded = field->minimum != 0 || field->maximum != 0;
   double value = item->valuedouble;
   if (!cJSON_IsNumber(item) || !isfinite(value) || (whole && (value != floor(value) || fabs(value) > EXACT)))
     return rl_fail_at(err, at, "%s must be a %s", field->name, whole ? "whole number" : "number");
@@ -79,6 +79,36 @@ static int decode_choices(const rl_field *field, const cJSON *item, const char *
     bits |= 1u << bit;
   }
   memcpy(out, &bits, sizeof bits);
+  return 0;
+}
+
+static int decode_ints(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
+  char where[sizeof err->pointer];
+  int most = (int)(field->size / sizeof(int64_t)), index = 0;
+  if (!cJSON_IsArray(item) || item->child == NULL || cJSON_GetArraySize(item) > most)
+    return rl_fail_at(err, at, "%s must be an array of 1 to %d whole numbers", field->name, most);
+  for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
+    snprintf(where, sizeof where, "%.80s/%d", at, index);
+    if (decode_number(field, member, where, (int64_t *)out + index, err) < 0) return -1;
+  }
+  return 0;
+}
+
+/* What stays in the document; null is absent. */
+static int decode_pointer(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
+  const void *found = item;
+  if (cJSON_IsNull(item) && !field->required) return 0;
+  if (field->type == RL_FIELD_STRING) {
+    found = item->valuestring;
+    if (!cJSON_IsString(item) || strlen(item->valuestring) > (size_t)field->maximum)
+      return rl_fail_at(err, at, "%s must be a string of at most %.0f bytes", field->name, field->maximum);
+  } else if (field->type == RL_FIELD_OBJECT) {
+    if (!cJSON_IsObject(item)) return rl_fail_at(err, at, "%s must be an object", field->name);
+  } else if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) > (int)field->maximum) {
+    return rl_fail_at(err, at, "%s must be an array of at most %.0f %s", field->name, field->maximum,
+                      field->fields != NULL ? "objects" : "strings");
+  }
+  memcpy(out, &found, sizeof found);
   return 0;
 }
 
@@ -120,6 +150,10 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *at, 
       if (!cJSON_PrintPreallocated((cJSON *)item, out, (int)field->size, 0))
         return rl_fail_at(err, at, "%s must be shorter than %zu bytes", field->name, field->size - 5);
       return 0;
+    case RL_FIELD_INTS: return decode_ints(field, item, at, out, err);
+    case RL_FIELD_STRING:
+    case RL_FIELD_OBJECT:
+    case RL_FIELD_ARRAY: return decode_pointer(field, item, at, out, err);
   }
   return rl_fail_at(err, at, "%s has no known type", field->name);
 }
@@ -208,6 +242,12 @@ static cJSON *encode_number(double value) {
   return cJSON_CreateRaw(text);
 }
 
+static const void *pointed_at(const void *in) {
+  const void *pointer;
+  memcpy(&pointer, in, sizeof pointer);
+  return pointer;
+}
+
 static cJSON *encode_one(const rl_field *field, const void *in) {
   switch (field->type) {
     case RL_FIELD_BOOL: {
@@ -241,13 +281,29 @@ static cJSON *encode_one(const rl_field *field, const void *in) {
       return array;
     }
     case RL_FIELD_JSON: return *(const char *)in != '\0' ? cJSON_CreateRaw(in) : cJSON_CreateNull();
+    case RL_FIELD_INTS: {
+      cJSON *array = cJSON_CreateArray();
+      for (size_t i = 0; array != NULL && i < field->size / sizeof(int64_t); i++)
+        cJSON_AddItemToArray(array, encode_number((double)((const int64_t *)in)[i]));
+      return array;
+    }
+    case RL_FIELD_STRING: return cJSON_CreateString(pointed_at(in));
+    case RL_FIELD_OBJECT:
+    case RL_FIELD_ARRAY: return cJSON_Duplicate(pointed_at(in), true);
   }
   return NULL;
 }
 
+static bool absent(const rl_field *field, const void *in) {
+  bool pointer = field->type == RL_FIELD_STRING || field->type == RL_FIELD_OBJECT || field->type == RL_FIELD_ARRAY;
+  return pointer && pointed_at(in) == NULL;
+}
+
 int rl_fields_encode(const rl_field *table, const void *in, cJSON *object) {
   for (const rl_field *field = table; field->name != NULL; field++) {
-    cJSON *item = encode_one(field, (const unsigned char *)in + field->offset);
+    const void *member = (const unsigned char *)in + field->offset;
+    if (absent(field, member)) continue;
+    cJSON *item = encode_one(field, member);
     if (item == NULL || !cJSON_AddItemToObject(object, field->name, item)) {
       cJSON_Delete(item);
       return -1;
@@ -264,19 +320,55 @@ char *rl_fields_print(const rl_field *table, const void *in) {
   return text;
 }
 
+static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "array", "object",
+                                           "array",   "string",  "object", "array"};
+
+static void add_bounds(cJSON *schema, const rl_field *field) {
+  if (field->minimum == 0 && field->maximum == 0) return;
+  cJSON_AddNumberToObject(schema, "minimum", field->minimum);
+  cJSON_AddNumberToObject(schema, "maximum", field->maximum);
+}
+
+/* "items" of an array of one type; the holder of what its members may be. */
+static cJSON *add_items(cJSON *schema, const char *type, double least, double most) {
+  cJSON_AddNumberToObject(schema, "minItems", least);
+  cJSON_AddNumberToObject(schema, "maxItems", most);
+  cJSON *items = cJSON_AddObjectToObject(schema, "items");
+  cJSON_AddStringToObject(items, "type", type);
+  return items;
+}
+
+/* What types that hold others say more; the schema of a table begins with its own "type". */
+static void describe_parts(cJSON *schema, const rl_field *field) {
+  if (field->type == RL_FIELD_INTS) add_bounds(add_items(schema, "integer", 1, (double)(field->size / sizeof(int64_t))), field);
+  if (field->type == RL_FIELD_STRING) cJSON_AddNumberToObject(schema, "maxLength", field->maximum);
+  if (field->type == RL_FIELD_ARRAY && field->fields == NULL) add_items(schema, "string", 0, field->maximum);
+  if (field->fields == NULL) return;
+  cJSON *part = rl_fields_schema(field->fields);
+  if (field->type == RL_FIELD_ARRAY) {
+    cJSON_AddNumberToObject(schema, "minItems", 0);
+    cJSON_AddNumberToObject(schema, "maxItems", field->maximum);
+    cJSON_AddItemToObject(schema, "items", part);
+    return;
+  }
+  cJSON_DeleteItemFromObject(part, "type");
+  while (part != NULL && part->child != NULL) {
+    cJSON *member = cJSON_DetachItemViaPointer(part, part->child);
+    cJSON_AddItemToObject(schema, member->string, member);
+  }
+  cJSON_Delete(part);
+}
+
 cJSON *rl_fields_schema(const rl_field *table) {
-  static const char *const types[] = {"boolean", "integer", "number", "number", "string", "string", "array", "object"};
   cJSON *schema = cJSON_CreateObject(), *required = cJSON_CreateArray();
   cJSON_AddStringToObject(schema, "type", "object");
   cJSON *properties = cJSON_AddObjectToObject(schema, "properties");
   for (const rl_field *field = table; field->name != NULL; field++) {
     cJSON *property = cJSON_AddObjectToObject(properties, field->name), *holder = property;
-    cJSON_AddStringToObject(property, "type", types[field->type]);
+    cJSON_AddStringToObject(property, "type", schema_types[field->type]);
     if (field->summary != NULL) cJSON_AddStringToObject(property, "description", field->summary);
-    if ((field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL) && (field->minimum != 0 || field->maximum != 0)) {
-      cJSON_AddNumberToObject(property, "minimum", field->minimum);
-      cJSON_AddNumberToObject(property, "maximum", field->maximum);
-    }
+    if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL) add_bounds(property, field);
+    describe_parts(property, field);
     if (field->type == RL_FIELD_TEXT) cJSON_AddNumberToObject(property, "maxLength", (double)field->size - 1);
     if (field->type == RL_FIELD_CHOICES) {
       cJSON_AddNumberToObject(property, "minItems", 1);

@@ -23,28 +23,36 @@ typedef enum rl_field_type {
   RL_FIELD_TEXT,    /* char[size], NUL-terminated, UTF-8, no control characters; null or absent leaves it */
   RL_FIELD_CHOICE,  /* int: index into names */
   RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]; JSON: a non-empty array without repeats */
-  RL_FIELD_JSON     /* char[size]: JSON text of an object or array, kept as it is */
+  RL_FIELD_JSON,    /* char[size]: JSON text of an object or array, kept as it is */
+  RL_FIELD_INTS,    /* int64_t[]: an array of 1 to size / 8 whole numbers within [minimum, maximum]; what is left out stays */
+  /* What is too large or too varied for a struct stays in the document: these hold a pointer into it, NULL when it is absent, and
+   * are valid as long as the document is. */
+  RL_FIELD_STRING,  /* const char *: at most `maximum` bytes of any text */
+  RL_FIELD_OBJECT,  /* const cJSON *: an object of the table `fields` */
+  RL_FIELD_ARRAY    /* const cJSON *: at most `maximum` objects of the table `fields`; strings where there is none */
 } rl_field_type;
 
-typedef struct rl_field {
+typedef struct rl_field rl_field;
+struct rl_field {
   const char *name;
   rl_field_type type;
   size_t offset, size;      /* in the struct; size of the text buffer for TEXT and JSON */
   bool required;
-  double minimum, maximum;  /* INT and REAL; both 0: no bounds */
+  double minimum, maximum;  /* INT, INTS and REAL; both 0: no bounds. STRING and ARRAY: maximum */
   const char *const *names; /* CHOICE and CHOICES, NULL-terminated */
   const char *summary;      /* for OpenAPI and the documents */
-} rl_field;                 /* a table ends with {0} */
+  const rl_field *fields;   /* OBJECT and ARRAY; whoever asked for the pointer decodes what it points to */
+};                          /* a table ends with {0} */
 
 /* Decode object into out, which holds the defaults on entry. Unknown and repeated keys, wrong types and values out of
  * bounds are errors (RL_INPUT with a JSON pointer below `at`, e.g. at = "" gives "/epochs"). out is untouched on failure.
  * struct_size: sizeof the struct behind out (at most 8192). */
 int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at, void *out, size_t struct_size,
                      rl_error *err);
-/* The same from text; nesting deeper than 32 and text after the value are errors at "". */
+/* The same from text, for tables without STRING, OBJECT and ARRAY; nesting deeper than 32 and text after the value are errors at "". */
 int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size,
                     rl_error *err);
-/* Every field, in the table's order, added to object. Returns -1 only when memory is out. */
+/* Every field but what is absent, in the table's order, added to object. Returns -1 only when memory is out. */
 int rl_fields_encode(const rl_field *table, const void *in, cJSON *object);
 /* Compact text of the same; malloc'ed, the caller frees; NULL when memory is out. */
 char *rl_fields_print(const rl_field *table, const void *in);

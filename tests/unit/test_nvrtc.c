@@ -1,0 +1,265 @@
+/* nvrtc: compiling without a GPU, the log of what does not compile, the cache, and that no text makes the compiler read a file of the
+ * host. Skipped where there is no libnvrtc. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nvrtc/nvrtc.h"
+
+static char folder[] = "/tmp/rooflined-nvrtc-XXXXXX", cache[64], secret_path[64];
+static const char secret[] = "the secret of the host";
+
+static int compile_in(const char *in, const char *code, const char *entry, const char *const *options, rl_nvrtc_result *result,
+                      rl_error *err) {
+  rl_nvrtc_request request = {.code = code, .length = strlen(code), .entry = entry, .arch = "sm_90a", .options = options, .cache = in,
+                              .compiler = RL_COMPILER};
+  while (options != NULL && options[request.option_count] != NULL) request.option_count++;
+  return rl_nvrtc_compile(&request, result, err);
+}
+
+static int compile(const char *code, const char *entry, rl_nvrtc_result *result, rl_error *err) {
+  return compile_in(NULL, code, entry, NULL, result, err);
+}
+
+static const char good[] = "extern \"C\" __global__ void add(float *x) { x[threadIdx.x] += 1; }\n";
+
+static void names(void **state) {
+  (void)state;
+  static const struct { const char *code, *entry, *symbol; } cases[] = {
+      {good, "add", "add"},
+      {"__global__ void add(float *x) { *x += 1; }", "add", "_Z3addPf"},
+      {"template <class T, int N> __global__ void add(T *x) { *x += N; }", "add<double, 4>", "_Z3addIdLi4EEvPT_"},
+      {"namespace a { __global__ void add(float *x) { *x += 1; } }", "a::add", "_ZN1a3addEPf"},
+      {"#include <cuda_fp16.h>\n#include <cuda/std/limits>\nextern \"C\" __global__ void h(__half *x) { *x = __hadd(*x, *x); }", "h", "h"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_nvrtc_result result;
+    rl_error err = {0};
+    if (compile(cases[i].code, cases[i].entry, &result, &err) != 0) fail_msg("%s: %s", cases[i].entry, err.message);
+    assert_string_equal(result.symbol, cases[i].symbol);
+    assert_memory_equal(result.image, "\177ELF", 4);
+    assert_true(result.compile_ms > 0 && !result.cached && result.spill_store_bytes == 0 && result.spill_load_bytes == 0);
+    rl_nvrtc_clear(&result);
+  }
+}
+
+static void spills_are_counted(void **state) {
+  (void)state;
+  static const char code[] = "extern \"C\" __global__ void spill(float *x) { float v[96];\n#pragma unroll\nfor (int i = 0; i < 96; i++) v[i] = x[i * 7];\n"
+                             "__syncthreads();\n#pragma unroll\nfor (int i = 0; i < 96; i++) x[i * 5] = v[95 - i] * v[i]; }";
+  static const char *const options[] = {"--maxrregcount=32", NULL};
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  assert_int_equal(compile_in(NULL, code, "spill", options, &result, &err), 0);
+  assert_true(result.spill_store_bytes > 0 && result.spill_load_bytes > 0);
+  rl_nvrtc_clear(&result);
+}
+
+static void mistakes_have_their_line(void **state) {
+  (void)state;
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  assert_int_equal(compile("// one\n// two\n__global__ void k() { three = 3; }\n", "k", &result, &err), -1);
+  assert_int_equal(err.domain, RL_INPUT);
+  assert_string_equal(err.pointer, "/code");
+  assert_string_equal(err.message, "code.cu(3): error: identifier \"three\" is undefined");
+  assert_non_null(strstr(result.log, "1 error detected"));
+  rl_nvrtc_clear(&result);
+  assert_int_equal(compile(good, "subtract", &result, &err), -1);
+  assert_non_null(strstr(err.message, "subtract"));
+  rl_nvrtc_clear(&result);
+}
+
+static void logs_are_bounded(void **state) {
+  (void)state;
+  char *code = malloc(400 << 10), *at = code;
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  for (int i = 0; i < 5000; i++) at += sprintf(at, "int x%d = undefined_%d;\n", i, i);
+  assert_int_equal(compile(code, "k", &result, &err), -1);
+  assert_true(strlen(result.log) > 1000 && strlen(result.log) <= RL_NVRTC_LOG_MAX);
+  rl_nvrtc_clear(&result);
+  free(code);
+}
+
+/* --- the cache ------------------------------------------------------------------------------------------------------- */
+
+static int files_of(const char *path, char *last, size_t size) {
+  int count = 0;
+  DIR *entries = opendir(path);
+  assert_non_null(entries);
+  for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    snprintf(last, size, "%s/%s", path, entry->d_name);
+    count++;
+  }
+  closedir(entries);
+  return count;
+}
+
+static void the_cache_answers(void **state) {
+  (void)state;
+  static const char *const fast[] = {"-use_fast_math", NULL};
+  char file[512];
+  rl_nvrtc_result first, second, third;
+  rl_error err = {0};
+  assert_int_equal(compile_in(cache, good, "add", NULL, &first, &err), 0);
+  assert_int_equal(compile_in(cache, good, "add", NULL, &second, &err), 0);
+  assert_true(!first.cached && second.cached);
+  assert_int_equal(first.size, second.size);
+  assert_memory_equal(first.image, second.image, first.size);
+  assert_string_equal(first.symbol, second.symbol);
+  assert_string_equal(first.log, second.log);
+  assert_int_equal(files_of(cache, file, sizeof file), 1);
+  assert_int_equal(compile_in(cache, good, "add", fast, &third, &err), 0);
+  assert_false(third.cached);
+  assert_int_equal(files_of(cache, file, sizeof file), 2);
+  rl_nvrtc_clear(&first);
+  rl_nvrtc_clear(&second);
+  rl_nvrtc_clear(&third);
+}
+
+static void broken_files_do_not_count(void **state) {
+  (void)state;
+  static const char code[] = "extern \"C\" __global__ void once(int *x) { *x = 1; }";
+  char own[80], file[512];
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  snprintf(own, sizeof own, "%s/own", folder);
+  for (off_t keep = 0; keep < 200; keep += 50) {
+    assert_int_equal(compile_in(own, code, "once", NULL, &result, &err), 0);
+    assert_false(result.cached);
+    rl_nvrtc_clear(&result);
+    assert_int_equal(files_of(own, file, sizeof file), 1);
+    assert_int_equal(truncate(file, keep), 0);
+  }
+}
+
+static void what_does_not_compile_is_not_kept(void **state) {
+  (void)state;
+  char before[512], after[512];
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  int count = files_of(cache, before, sizeof before);
+  assert_int_equal(compile_in(cache, "nonsense", "k", NULL, &result, &err), -1);
+  rl_nvrtc_clear(&result);
+  assert_int_equal(files_of(cache, after, sizeof after), count);
+}
+
+/* --- the jail -------------------------------------------------------------------------------------------------------- */
+
+static void no_text_reads_a_file(void **state) {
+  (void)state;
+  static const char *const tricks[] = {
+      "#include \"%s\"\n",
+      "#include <%s>\n",
+      "#include \"../../../../../../../..%s\"\n",
+      "#include \"/usr/local/cuda/include/../../../..%s\"\n",
+      "#define FILE_OF(x) #x\n#define PATH \"%s\"\n#include PATH\n",
+      "#in\\\nclude \"%s\"\n",
+      "?\?=include \"%s\"\n",
+      "%%:include \"%s\"\n",
+      "#/**/include/**/\"%s\"\n",
+      "#include_next \"%s\"\n",
+      "#import \"%s\"\n",
+      "#if __has_include(\"%s\")\n#include \"%s\"\n#endif\n",
+      "__device__ const unsigned char data[] = {\n#embed \"%s\"\n};\n",
+      "#pragma include_alias(\"x.h\", \"%s\")\n#include \"x.h\"\n",
+      "#pragma push_macro(\"x\")\n#include \"/proc/self/cwd%s\"\n",
+      "#include \"/proc/self/root%s\"\n",
+      "#include \"/proc/1/root%s\"\n",
+      "#include \"/dev/fd/../../..%s\"\n",
+      "__device__ void f() { asm(\".incbin \\\"%s\\\"\"); }\n__global__ void g() { f(); }\n",
+      "asm(\".include \\\"%s\\\"\");\n",
+      "__device__ void f() { asm volatile(\".file 1 \\\"%s\\\"\\n.loc 1 1 0\\n\"); }\n",
+      "#line 1 \"%s\"\nnonsense;\n",
+      "#error \"%s\"\n",
+  };
+  const char *paths[] = {secret_path, "/etc/passwd", "/proc/self/environ", "/proc/self/maps"};
+  const char *told[] = {secret, "root:", "ROOFLINED_TEST_SECRET", "libc.so"}; /* what the log would hold, had it been read */
+  setenv("ROOFLINED_TEST_SECRET", "1", 1);
+  for (size_t t = 0; t < sizeof tricks / sizeof *tricks; t++)
+    for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) {
+      char code[1024];
+      rl_nvrtc_result result;
+      rl_error err = {0};
+      int used = snprintf(code, sizeof code, tricks[t], paths[p], paths[p]);
+      snprintf(code + used, sizeof code - (size_t)used, "extern \"C\" __global__ void k() {}\n");
+      int rc = compile(code, "k", &result, &err);
+      if (err.domain == RL_SYS) fail_msg("%s", err.message);
+      if (result.log != NULL && strstr(result.log, told[p]) != NULL) fail_msg("%s\ntold %s", code, result.log);
+      for (size_t i = 0; rc == 0 && i + strlen(told[p]) <= result.size; i++)
+        if (memcmp(result.image + i, told[p], strlen(told[p])) == 0 && strcmp(told[p], "root:") != 0) fail_msg("%s\nis in the image", code);
+      rl_nvrtc_clear(&result);
+    }
+}
+
+/* The trick that must work where there is no jail: the test above can fail. */
+static void headers_are_read(void **state) {
+  (void)state;
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  assert_int_equal(compile("#include \"cuda_bf16.h\"\nextern \"C\" __global__ void k(__nv_bfloat16 *x) { *x = *x + *x; }\n", "k", &result, &err), 0);
+  rl_nvrtc_clear(&result);
+}
+
+static void endless_code_ends(void **state) {
+  (void)state;
+  static const char code[] = "template <int N> struct deep { static constexpr int of = deep<N - 1>::of + deep<N - 2>::of; };\n"
+                             "extern \"C\" __global__ void k(int *x) { *x = deep<1 << 20>::of; }\n";
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  assert_int_equal(compile(code, "k", &result, &err), -1);
+  assert_string_equal(err.pointer, "/code");
+  rl_nvrtc_clear(&result);
+}
+
+static int prepare(void **state) {
+  (void)state;
+  if (mkdtemp(folder) == NULL) return -1;
+  snprintf(cache, sizeof cache, "%s/cache", folder);
+  snprintf(secret_path, sizeof secret_path, "%s/secret.h", folder);
+  FILE *file = fopen(secret_path, "w");
+  if (file == NULL) return -1;
+  fprintf(file, "%s\n", secret);
+  return fclose(file);
+}
+
+static int tidy(void **state) {
+  (void)state;
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(names),
+      cmocka_unit_test(spills_are_counted),
+      cmocka_unit_test(mistakes_have_their_line),
+      cmocka_unit_test(logs_are_bounded),
+      cmocka_unit_test(the_cache_answers),
+      cmocka_unit_test(broken_files_do_not_count),
+      cmocka_unit_test(what_does_not_compile_is_not_kept),
+      cmocka_unit_test(no_text_reads_a_file),
+      cmocka_unit_test(headers_are_read),
+      cmocka_unit_test(endless_code_ends),
+  };
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  int rc = compile(good, "add", &result, &err);
+  rl_nvrtc_clear(&result);
+  if (rc != 0 && err.domain == RL_SYS) {
+    printf("skipped: %s\n", err.message);
+    return 77;
+  }
+  return cmocka_run_group_tests(tests, prepare, tidy);
+}
