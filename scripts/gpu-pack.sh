@@ -10,7 +10,7 @@ mnist=${ROOFLINED_MNIST_DIR:-../shared/mnist}
 rm -rf .gpu
 mkdir -p .gpu/bin .gpu/lib .gpu/tests .gpu/share
 
-cp "$build"/bin/{rooflined,rooflinectl,rooflined-worker-cuda,rooflined-cupti.so} .gpu/bin/
+cp "$build"/bin/{rooflined,rooflinectl,rooflined-worker-cuda,rooflined-nvrtc,rooflined-cupti.so} .gpu/bin/
 cp -R "$build/share/rooflined" .gpu/share/
 ls "$mnist"/*.gz >/dev/null 2>&1 && mkdir .gpu/mnist && cp "$mnist"/*.gz .gpu/mnist/
 

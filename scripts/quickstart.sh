@@ -32,7 +32,7 @@ rl_install build
 
 gpu=false
 [ -e /dev/nvidiactl ] && gpu=true
-targets=(rooflined rooflinectl rooflined-worker-cpu web)
+targets=(rooflined rooflinectl rooflined-worker-cpu rooflined-nvrtc web)
 cuda=OFF # without a GPU, compiling for one is only waiting
 if $gpu; then
   cuda=AUTO
