@@ -1,0 +1,317 @@
+/* Each rule speaks on numbers of one side of its threshold, with the estimate worked out by hand, and is silent on the other. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/catalogue.h"
+#include "analyze/rules.h"
+
+typedef struct rule_case {
+  const char *rule;
+  const char *loud;  /* "name=value ...": every input of the rule */
+  double speedup;    /* NAN: none */
+  const char *quiet; /* what to change so that it just does not speak */
+} rule_case;
+
+#define STALL(reason, stalled_quiet) {"stall_" reason, "stalled=6 latency=20 issued=0.5", 30, stalled_quiet}
+
+static const rule_case cases[] = {
+    {"bound_memory", "compute=40 memory=75", NAN, "memory=59.9"},
+    {"bound_memory", "compute=70 memory=80", NAN, "compute=70.1"},
+    {"bound_compute", "compute=74.04 memory=46.14", NAN, "compute=59.9"},
+    {"bound_balanced", "compute=69.9 memory=60", NAN, "compute=70"},
+    {"bound_balanced", "compute=55 memory=60", NAN, "memory=59.9"},
+    {"near_peak", "compute=80 memory=20", 20, "compute=79.9"},
+    {"low_utilization", "compute=59.9 memory=10", NAN, "compute=60"},
+    {"dram_saturated", "dram=90 rate=4e12", 10, "dram=79.9"},
+    {"launch_too_small", "blocks=33 sms=132", 75, "blocks=132"},
+    {"partial_wave", "blocks=132 sms=132 waves=0.125", NAN, "waves=0.9"},
+    {"partial_wave", "blocks=132 sms=132 waves=0.125", NAN, "blocks=131"},
+    {"tail_effect", "blocks=1056 waves=1.5", 25, "waves=1.81"},
+    {"tail_effect", "blocks=1056 waves=1.5", 25, "waves=0.5"},
+    {"block_not_whole_warps", "threads=48 warp=32", 25, "threads=64"},
+    {"short_kernel", "duration=9999", NAN, "duration=10000"},
+    {"launch_bound", "gap=0.2", 20, "gap=0.19"},
+    {"occupancy_registers", "theoretical=50 registers=4 shared=8 blocks=32 barriers=32 warps=8", 50, "shared=3"},
+    {"occupancy_registers", "theoretical=33.33 registers=4 shared=5 blocks=16 barriers=16 warps=12", 66.67, "theoretical=80"},
+    {"occupancy_shared", "theoretical=25 registers=4 shared=2 blocks=32 barriers=32 warps=8", 75, "shared=5"},
+    {"occupancy_blocks", "theoretical=50 registers=64 shared=64 blocks=32 barriers=64 warps=64", 50, "blocks=65"},
+    {"occupancy_barriers", "theoretical=25 registers=16 shared=16 blocks=32 barriers=4 warps=16", 75, "barriers=17"},
+    {"occupancy_warps", "theoretical=75 registers=3 shared=9 blocks=32 barriers=32 warps=2", 25, "warps=4"},
+    {"occupancy_achieved", "theoretical=100 achieved=33.5", 66.5, "achieved=90.1"},
+    {"issue_slots", "issued=0.15 active=5.4 eligible=0.19 places=16", 85, "issued=0.6"},
+    STALL("long_scoreboard", "stalled=5.9"), STALL("short_scoreboard", "stalled=5.9"), STALL("mio_throttle", "stalled=5.9"),
+    STALL("lg_throttle", "stalled=5.9"), STALL("tex_throttle", "stalled=5.9"), STALL("math_pipe_throttle", "stalled=5.9"),
+    STALL("barrier", "stalled=5.9"), STALL("membar", "stalled=5.9"), STALL("wait", "stalled=5.9"),
+    STALL("branch_resolving", "stalled=5.9"), STALL("no_instruction", "stalled=5.9"), STALL("imc_miss", "stalled=5.9"),
+    STALL("drain", "stalled=5.9"), STALL("sleeping", "stalled=5.9"), STALL("dispatch_stall", "stalled=5.9"),
+    STALL("gmma", "stalled=5.9"), STALL("misc", "stalled=5.9"),
+    {"stall_long_scoreboard", "stalled=18 latency=20 issued=0.7", 30, "issued=0.8"}, /* no more than the idle slots */
+    {"stall_not_selected", "stalled=6 latency=20", NAN, "stalled=5.9"},
+    {"thread_divergence", "threads=16 warp=32", 50, "threads=28.1"},
+    {"thread_divergence", "threads=48 warp=64", 25, "threads=56.1"},
+    {"predication", "threads=32 on=24 warp=32", 25, "on=28.1"},
+    {"branch_divergence", "uniform=50 divergent=10 branches=20 instructions=1000", NAN, "uniform=90"},
+    {"branch_divergence", "uniform=50 divergent=10 branches=20 instructions=1000", NAN, "instructions=2001"},
+    {"fp64_slow_device", "fp64=50 ratio=64", 49.21875, "fp64=9.9"},
+    {"fp64_slow_device", "fp64=50 ratio=64", 49.21875, "ratio=2"},
+    {"fp64_dominates", "fp64=40 fma=10 tensor=0 ratio=2", 20, "fma=40"},
+    {"fp64_dominates", "fp64=40 fma=10 tensor=0 ratio=2", 20, "fp64=19.9"},
+    {"not_fused_fp32", "fused=0 additions=500 multiplications=500 peak=10000", 50, "peak=10001"},
+    {"not_fused_fp64", "fused=800 additions=100 multiplications=100 peak=8000", 10, "fused=801"},
+    {"not_fused_fp16", "fused=1000 additions=1000 multiplications=0 peak=16896", 25, "additions=249"},
+    {"tensor_unused", "fused=4000 additions=0 multiplications=0 peak=16896 tensor=0", NAN, "tensor=1"},
+    {"tensor_unused", "fused=4000 additions=0 multiplications=0 peak=16896 tensor=0", NAN, "additions=1001"},
+    {"tensor_underused", "tensor=25 memory=30", 35, "tensor=60"},
+    {"tensor_underused", "tensor=25 memory=30", 35, "memory=60"},
+    {"pipe_alu_saturated", "busy=85", 15, "busy=79.9"}, {"pipe_fma_saturated", "busy=85", 15, "busy=79.9"},
+    {"pipe_fp64_saturated", "busy=85", 15, "busy=79.9"}, {"pipe_xu_saturated", "busy=85", 15, "busy=79.9"},
+    {"pipe_lsu_saturated", "busy=85", 15, "busy=79.9"}, {"pipe_tensor_saturated", "busy=85", 15, "busy=79.9"},
+    {"uncoalesced_ld", "used=4 sectors=3200 requests=100", 87.5, "used=24"},
+    {"uncoalesced_st", "used=8 sectors=1600 requests=100", 75, "sectors=0"},
+    {"l2_sectors_excess", "sectors=1000 ideal=500", 50, "ideal=951"},
+    {"l2_sectors_excess", "sectors=1000 ideal=500", 50, "ideal=1000"},
+    {"dram_sector_use", "used=4 missed=800 asked=1000", 70, "missed=57"},
+    {"traffic_above_model", "read=150 written=50 model=100 dram=80", 40, "model=161"},
+    {"traffic_above_model", "read=150 written=50 model=100 dram=80", 40, "dram=29.9"},
+    {"bank_conflicts_ld", "conflicts=3100 wavefronts=3200 requests=100", 96.875, "conflicts=319"},
+    {"bank_conflicts_st", "conflicts=100 wavefronts=200 requests=100", 50, "requests=0"},
+    {"l1_hit_low", "sectors=1000 hits=100 l2_asked=900 l2_hits=850 l2=60", NAN, "hits=500"},
+    {"l1_hit_low", "sectors=1000 hits=100 l2_asked=900 l2_hits=850 l2=60", NAN, "l2=39.9"},
+    {"l2_hit_low", "asked=1000 hits=100 dram=70", NAN, "hits=500"},
+    {"l2_hit_low", "asked=1000 hits=100 dram=70", NAN, "dram=49.9"},
+    {"local_memory", "loads=100 stores=100 instructions=1000 registers=255", 20, "instructions=20001"},
+    {"l2_compression", "success=10", NAN, "success=50"},
+    {"l2_compression", "success=10", NAN, "success=0"},
+    {"imbalance_sm", "most=1000 average=500 least=100 elapsed=1000", 50, "average=901"},
+    {"imbalance_sm", "most=1000 average=500 least=100 elapsed=1000", 50, "elapsed=10001"},
+    {"imbalance_l2", "most=1000 average=500 least=100 elapsed=2000", 25, "average=901"},
+    {"imbalance_dram", "most=1000 average=500 least=100 elapsed=2000", 25, "average=901"},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* ---- numbers for a rule ------------------------------------------------------------------------------------------------ */
+
+typedef struct numbers {
+  rl_metric_value items[RL_RULE_INPUTS];
+  size_t count;
+} numbers;
+
+static rl_metric_values sorted(numbers *of) {
+  rl_metric_values_sort(of->items, of->count);
+  return (rl_metric_values){of->items, of->count};
+}
+
+static bool apply(const rl_rule *rule, numbers *to, rl_finding *finding) {
+  rl_metric_values values = sorted(to);
+  return rl_rule_apply(rule, &values, finding);
+}
+
+static const char *metric_of(const rl_rule *rule, const char *name) {
+  for (const rl_rule_input *input = rule->inputs; input->name; input++)
+    if (strcmp(input->name, name) == 0) return input->metric;
+  fail_msg("%s has no input %s", rule->id, name);
+  return NULL;
+}
+
+static void set(numbers *to, const rl_rule *rule, const char *text) {
+  char name[32];
+  double value;
+  for (int read; sscanf(text, " %31[^=]=%lf%n", name, &value, &read) == 2; text += read) {
+    const char *metric = metric_of(rule, name);
+    size_t i = 0;
+    while (i < to->count && strcmp(to->items[i].name, metric) != 0) i++;
+    to->items[i] = (rl_metric_value){metric, value, NULL};
+    if (i == to->count) to->count++;
+  }
+}
+
+static numbers numbers_of(const rl_rule *rule, const char *loud) {
+  numbers made = {0};
+  set(&made, rule, loud);
+  return made;
+}
+
+static const rl_rule *rule_of(const rule_case *c) {
+  const rl_rule *rule = rl_rule_find(c->rule);
+  if (!rule) fail_msg("there is no rule %s", c->rule);
+  return rule;
+}
+
+static size_t input_count(const rl_rule *rule) {
+  size_t count = 0;
+  while (rule->inputs[count].name) count++;
+  return count;
+}
+
+/* ---- the table of rules ------------------------------------------------------------------------------------------------ */
+
+static bool for_each_rule(bool (*visit)(const rl_rule *rule)) {
+  for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
+    for (const rl_rule *rule = group->rules; rule->id; rule++)
+      if (!visit(rule)) return false;
+  return true;
+}
+
+static bool has_case(const rl_rule *rule) {
+  for (size_t i = 0; i < CASES; i++)
+    if (strcmp(cases[i].rule, rule->id) == 0) return true;
+  fail_msg("%s has no case here", rule->id);
+  return false;
+}
+
+static bool can_be_read(const rl_rule *rule) {
+  rl_error err = {0};
+  if (rl_rule_check(rule, &err) != 0) fail_msg("%s: %s", rule->id, err.message);
+  assert_true(rl_rule_find(rule->id) == rule); /* ids are unique */
+  assert_true(rule->version >= 1 && rule->title && rule->message);
+  return true;
+}
+
+static void every_rule_can_be_read_and_has_a_case(void **state) {
+  (void)state;
+  for_each_rule(can_be_read);
+  for_each_rule(has_case);
+}
+
+static uint32_t section_mask(const char *id) {
+  for (size_t i = 0; i < rl_section_count; i++)
+    if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
+  fail_msg("there is no section %s", id);
+  return 0;
+}
+
+static bool of_the_run(const char *metric) { return strncmp(metric, "run__", 5) == 0 || strncmp(metric, "model__", 7) == 0; }
+
+static bool collected(const char *metric, uint32_t section) {
+  for (size_t i = 0; i < rl_raw_metric_count; i++)
+    if (strcmp(rl_raw_metrics[i].name, metric) == 0) return rl_raw_metrics[i].sections & section;
+  return false;
+}
+
+static bool reads_what_its_section_collects(const rl_rule *rule) {
+  uint32_t section = section_mask(rule->section);
+  for (const rl_rule_input *input = rule->inputs; input->name; input++)
+    if (!of_the_run(input->metric) && !collected(input->metric, section))
+      fail_msg("%s: %s is not collected for %s", rule->id, input->metric, rule->section);
+  return true;
+}
+
+static void whoever_asks_for_a_section_gets_its_rules(void **state) {
+  (void)state;
+  for_each_rule(reads_what_its_section_collects);
+}
+
+/* ---- the verdicts ------------------------------------------------------------------------------------------------------ */
+
+static void a_finding_carries_its_numbers(void **state) {
+  (void)state;
+  for (size_t i = 0; i < CASES; i++) {
+    const rl_rule *rule = rule_of(&cases[i]);
+    numbers loud = numbers_of(rule, cases[i].loud);
+    rl_finding finding;
+    if (loud.count != input_count(rule)) fail_msg("%s: %s is not every input", rule->id, cases[i].loud);
+    if (!apply(rule, &loud, &finding)) fail_msg("%s is silent on %s", rule->id, cases[i].loud);
+    assert_true(finding.rule == rule && finding.kind == rule->kind);
+    assert_int_equal(finding.input_count, input_count(rule));
+    rl_metric_values values = sorted(&loud);
+    for (int k = 0; k < finding.input_count; k++) {
+      assert_string_equal(finding.inputs[k].name, rule->inputs[k].metric);
+      assert_true(finding.inputs[k].value == rl_metric_get(&values, finding.inputs[k].name));
+    }
+    bool as_expected = isnan(cases[i].speedup) ? isnan(finding.speedup_pct) : fabs(finding.speedup_pct - cases[i].speedup) < 1e-9;
+    if (!as_expected) fail_msg("%s on %s: %g%%, not %g%%", rule->id, cases[i].loud, finding.speedup_pct, cases[i].speedup);
+    if (strpbrk(finding.message, "{}") || strstr(finding.message, " nan") || strlen(finding.message) > RL_FINDING_MESSAGE - 24)
+      fail_msg("%s: %s", rule->id, finding.message);
+  }
+}
+
+static void just_beyond_the_threshold_there_is_none(void **state) {
+  (void)state;
+  for (size_t i = 0; i < CASES; i++) {
+    const rl_rule *rule = rule_of(&cases[i]);
+    numbers quiet = numbers_of(rule, cases[i].loud);
+    set(&quiet, rule, cases[i].quiet);
+    rl_finding finding;
+    if (apply(rule, &quiet, &finding)) fail_msg("%s speaks at %s: %s", rule->id, cases[i].quiet, finding.message);
+  }
+}
+
+static void what_is_missing_is_never_judged(void **state) {
+  (void)state;
+  static const char why[] = "this chip has none";
+  for (size_t i = 0; i < CASES; i++) {
+    const rl_rule *rule = rule_of(&cases[i]);
+    for (size_t k = 0; k < input_count(rule); k++) {
+      numbers partial = numbers_of(rule, cases[i].loud);
+      const char *missing = partial.items[k].name;
+      partial.items[k] = (rl_metric_value){missing, NAN, why};
+      rl_finding finding;
+      bool spoke = apply(rule, &partial, &finding);
+      if (spoke != (rule->says_missing && input_count(rule) > 1)) fail_msg("%s without %s", rule->id, missing);
+      if (!spoke) continue;
+      assert_int_equal(finding.kind, RL_FINDING_INFO);
+      assert_true(isnan(finding.speedup_pct));
+      assert_non_null(strstr(finding.message, missing));
+      assert_non_null(strstr(finding.message, why));
+    }
+  }
+}
+
+/* Whatever the numbers are, a finding's own are sound. */
+static void no_number_harms_a_rule(void **state) {
+  (void)state;
+  static const double odd[] = {0, -1, 1e-300, 1e300, INFINITY, 42};
+  enum { ODD = sizeof odd / sizeof *odd };
+  for (size_t i = 0; i < CASES; i++) {
+    const rl_rule *rule = rule_of(&cases[i]);
+    for (unsigned mix = 0; mix < 512; mix++) {
+      numbers strange = numbers_of(rule, cases[i].loud);
+      for (size_t k = 0, rest = mix; k < strange.count; k++, rest = rest / ODD + k) strange.items[k].value = odd[rest % ODD];
+      rl_finding finding;
+      if (!apply(rule, &strange, &finding)) continue;
+      assert_true(isnan(finding.speedup_pct) || (finding.speedup_pct >= 0 && finding.speedup_pct <= 100));
+      assert_true(strlen(finding.message) < RL_FINDING_MESSAGE);
+    }
+  }
+}
+
+static void without_numbers_there_is_nothing_to_say(void **state) {
+  (void)state;
+  rl_metric_values none = {NULL, 0};
+  rl_finding finding;
+  assert_int_equal(rl_rules_apply(&none, &finding, 1), 0);
+}
+
+static void findings_beyond_the_capacity_are_counted(void **state) {
+  (void)state;
+  rl_metric_value items[] = {{"sm__throughput.avg.pct_of_peak_sustained_elapsed", 10, NULL},
+                             {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", 90, NULL},
+                             {"launch__grid_size", 1, NULL},
+                             {"launch__sm_count", 132, NULL}};
+  rl_metric_values_sort(items, 4);
+  rl_metric_values values = {items, 4};
+  rl_finding findings[2] = {{0}};
+  assert_int_equal(rl_rules_apply(&values, findings, 1), 3); /* memory bound, near the peak, too small */
+  assert_string_equal(findings[0].rule->id, "bound_memory");
+  assert_null(findings[1].rule);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_rule_can_be_read_and_has_a_case),
+      cmocka_unit_test(whoever_asks_for_a_section_gets_its_rules),
+      cmocka_unit_test(a_finding_carries_its_numbers),
+      cmocka_unit_test(just_beyond_the_threshold_there_is_none),
+      cmocka_unit_test(what_is_missing_is_never_judged),
+      cmocka_unit_test(no_number_harms_a_rule),
+      cmocka_unit_test(without_numbers_there_is_nothing_to_say),
+      cmocka_unit_test(findings_beyond_the_capacity_are_counted),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
