@@ -1,5 +1,5 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
-rl_library(rl_workloads SOURCES registry.c workload.c train/model.c kernel/kernel.c kernel/elementwise.c LIBS rl_base m)
+rl_library(rl_workloads SOURCES registry.c workload.c train/model.c kernel/kernel.c kernel/dtype.c kernel/elementwise.c LIBS rl_base m)
 rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c
   LIBS rl_base PkgConfig::zlib PkgConfig::libsodium Threads::Threads m)
 
@@ -29,7 +29,7 @@ endif()
 list(TRANSFORM rl_simd_variants REPLACE "(.+)" "$<TARGET_OBJECTS:rl_simd_\\1>" OUTPUT_VARIABLE rl_simd_objects)
 rl_library(rl_engines_cpu
   SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/blas.c train/simd_pick.c
-    kernel/instance.c kernel/cpu.c ${rl_simd_objects}
+    kernel/instance.c kernel/pieces.c kernel/check.c kernel/cpu.c ${rl_simd_objects}
   LIBS rl_workloads rl_oracle rl_data rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)

@@ -116,7 +116,12 @@ struct rl_device {
   rl_stream stream;
   int threads;      /* CPU: worker threads; 0 on CUDA */
   rl_memory memory;
+  const rl_observer *observer; /* of whoever waits for what is done now; NULL: no one. Asked where no run takes one: while an
+                                  instance is opened and checked. */
 };
+
+/* -1 with RL_SYS, ECANCELED when the device's observer says so. On the device's thread. */
+int rl_device_cancelled(const rl_device *device, rl_error *err);
 
 /* Bookkeeping for implementations of allocate and release. */
 void rl_memory_add(rl_memory *memory, rl_purpose purpose, size_t bytes);

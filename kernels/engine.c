@@ -1,5 +1,6 @@
 /* What every worker shares about engines and memory. Apart from workload.c, because the daemon links the definitions of
  * workloads without any engine. */
+#include <errno.h>
 #include <string.h>
 
 #include "workload.h"
@@ -16,6 +17,11 @@ void rl_memory_add(rl_memory *memory, rl_purpose purpose, size_t bytes) {
 void rl_memory_remove(rl_memory *memory, rl_purpose purpose, size_t bytes) {
   memory->bytes[purpose] -= bytes;
   memory->total_bytes -= bytes;
+}
+
+int rl_device_cancelled(const rl_device *device, rl_error *err) {
+  const rl_observer *observer = device->observer;
+  return observer && observer->cancelled && observer->cancelled(observer->context) ? rl_fail(err, RL_SYS, ECANCELED, "cancelled") : 0;
 }
 
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err) {

@@ -50,6 +50,11 @@ typedef struct rl_report {
   double loss_scale, skipped_steps;      /* fp16: scale now, steps skipped since reset */
 } rl_report;
 
+typedef struct rl_check { /* of a result against a reference; NAN: there is none */
+  double relative_error, tolerance; /* the result is right up to the tolerance */
+  double checked_ratio;             /* of the result */
+} rl_check;
+
 typedef struct rl_instance rl_instance;
 typedef struct rl_instance_ops {
   /* Put everything back to the state after opening: weights from the seed, moments, counters, loss scale. */
@@ -60,9 +65,8 @@ typedef struct rl_instance_ops {
   int (*save)(rl_instance *instance, rl_error *err);
   int (*restore)(rl_instance *instance, rl_error *err);
   void (*close)(rl_instance *instance);
-  /* Run the step once and compare what it writes with a reference: the error, and up to where it counts as right. NULL: there is
-   * no reference. */
-  int (*check)(rl_instance *instance, double *relative_error, double *tolerance, rl_error *err);
+  /* Run the step once and compare what it writes with a reference. NULL: there is no reference. */
+  int (*check)(rl_instance *instance, rl_check *check, rl_error *err);
 } rl_instance_ops;
 
 struct rl_instance { /* first member of every engine's own struct */

@@ -359,6 +359,13 @@ static void describe_parts(cJSON *schema, const rl_field *field) {
   cJSON_Delete(part);
 }
 
+static void add_summary(cJSON *property, const rl_field *field) {
+  char text[4096];
+  if (field->describe != NULL) field->describe(text, sizeof text);
+  const char *summary = field->describe != NULL ? text : field->summary;
+  if (summary != NULL) cJSON_AddStringToObject(property, "description", summary);
+}
+
 cJSON *rl_fields_schema(const rl_field *table) {
   cJSON *schema = cJSON_CreateObject(), *required = cJSON_CreateArray();
   cJSON_AddStringToObject(schema, "type", "object");
@@ -366,7 +373,7 @@ cJSON *rl_fields_schema(const rl_field *table) {
   for (const rl_field *field = table; field->name != NULL; field++) {
     cJSON *property = cJSON_AddObjectToObject(properties, field->name), *holder = property;
     cJSON_AddStringToObject(property, "type", schema_types[field->type]);
-    if (field->summary != NULL) cJSON_AddStringToObject(property, "description", field->summary);
+    add_summary(property, field);
     if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL) add_bounds(property, field);
     describe_parts(property, field);
     if (field->type == RL_FIELD_TEXT) cJSON_AddNumberToObject(property, "maxLength", (double)field->size - 1);

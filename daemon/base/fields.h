@@ -42,6 +42,7 @@ struct rl_field {
   const char *const *names; /* CHOICE and CHOICES, NULL-terminated */
   const char *summary;      /* for OpenAPI and the documents */
   const rl_field *fields;   /* OBJECT and ARRAY; whoever asked for the pointer decodes what it points to */
+  void (*describe)(char *text, size_t size); /* writes the summary, where that is made from other tables */
 };                          /* a table ends with {0} */
 
 /* Decode object into out, which holds the defaults on entry. Unknown and repeated keys, wrong types and values out of

@@ -8,7 +8,7 @@
 
 typedef struct kernel_request {
   int kind, kernel, dtype;
-  char shape[128], variant[32];
+  char shape[RL_KERNEL_SHAPE_TEXT], variant[32];
   int64_t samples, seed;
   char device[16];
   uint32_t passes;
@@ -20,14 +20,10 @@ static const char *const kind_names[] = {"kernel", NULL};
 const rl_field rl_spec_kernel_fields[] = {
     RL_FIELD(kernel_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
     RL_FIELD(kernel_request, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true,
-             .summary = "copy: y = x; relu: y = max(x, 0); residual_add: y = x + r; bias_gelu: y = gelu(x + b), one b for each "
-                        "column; silu_mul: y = silu(x) g"),
-    RL_FIELD(kernel_request, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names,
-             .summary = "of inputs and output; default fp32"),
-    RL_FIELD(kernel_request, shape, RL_FIELD_JSON, .required = true,
-             .summary = "whole numbers: rows and columns for bias_gelu, n for the others; at most 268435456 elements"),
-    RL_FIELD(kernel_request, variant, RL_FIELD_TEXT,
-             .summary = "way of doing it, scalar or vector; default: a run for each that the kernel has"),
+             .describe = rl_kernel_describe_families),
+    RL_FIELD(kernel_request, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .describe = rl_kernel_describe_dtypes),
+    RL_FIELD(kernel_request, shape, RL_FIELD_JSON, .required = true, .describe = rl_kernel_describe_shapes),
+    RL_FIELD(kernel_request, variant, RL_FIELD_TEXT, .describe = rl_kernel_describe_variants),
     RL_FIELD(kernel_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "times to take with a cold cache, and as many with a warm one; default 20"),
     RL_FIELD(kernel_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
@@ -66,7 +62,8 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
   kernel_request request = defaults;
   if (rl_fields_decode(rl_spec_kernel_fields, object, "", &request, sizeof request, err) < 0) return -1;
   const rl_kernel_family *family = rl_kernel_families[request.kernel];
-  if (take_shape(family, object, request.shape, sizeof request.shape, err) < 0) return -1;
+  if (rl_kernel_dtype_check(family, request.dtype, err) < 0 || take_shape(family, object, request.shape, sizeof request.shape, err) < 0)
+    return -1;
   bool all = request.variant[0] == '\0';
   if (!all && rl_kernel_variant_find(family, request.variant, err) < 0) return -1;
   for (int i = 0; family->variants[i] != NULL; i++)

@@ -3,7 +3,8 @@
  *
  *   time_cold_us_median, time_cold_us_min, time_warm_us_median, time_warm_us_min   of the samples
  *   achieved_bytes_per_s   the least bytes that must be moved / time_cold_us_median
- *   relative_error, relative_error_limit   of the result, and what it may be */
+ *   relative_error, relative_error_limit   of the result, and what it may be
+ *   checked_ratio   of the result was compared with the reference */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,15 +22,17 @@ static const char no_samples[] = "this device can't time single launches";
 RL_DEFINE_CLEANUP(free_times, double *, free, NULL)
 
 static int check(rl_session *session, rl_error *err) {
-  int (*compare)(rl_instance *, double *, double *, rl_error *) = session->instance->ops->check;
-  double error = NAN, limit = NAN;
+  int (*compare)(rl_instance *, rl_check *, rl_error *) = session->instance->ops->check;
+  rl_check check = {NAN, NAN, NAN};
   rl_pass_enter(session, "evaluate", -1, -1);
-  if (compare && compare(session->instance, &error, &limit, err)) return -1;
-  if (compare && !(error <= limit))
-    return rl_fail(err, RL_SYS, EDOM, "the result is wrong: its relative error of %.3g is more than %.3g", error, limit);
+  if (compare && compare(session->instance, &check, err)) return -1;
+  if (compare && !(check.relative_error <= check.tolerance))
+    return rl_fail(err, RL_SYS, EDOM, "the result is wrong: its relative error of %.3g is more than %.3g", check.relative_error,
+                   check.tolerance);
   const char *reason = "the workload has no reference";
-  return rl_pass_measure(session, "relative_error", error, reason, err) ||
-                 rl_pass_measure(session, "relative_error_limit", limit, reason, err)
+  return rl_pass_measure(session, "relative_error", check.relative_error, reason, err) ||
+                 rl_pass_measure(session, "relative_error_limit", check.tolerance, reason, err) ||
+                 rl_pass_measure(session, "checked_ratio", check.checked_ratio, reason, err)
              ? -1
              : 0;
 }

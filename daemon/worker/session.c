@@ -33,6 +33,7 @@ struct rl_service {
   uint64_t requests;
   int64_t shown_ns;     /* when progress was last shown */
   rl_session session;
+  rl_observer observer; /* of every request; context: this */
   resident *current;
   uint64_t others[RL_MEMORY_PURPOSES], others_total; /* bytes that are not the current instance's */
   /* Of the device's memory, beside what our allocator handed out: until the request began, and both counts as it began. */
@@ -62,14 +63,14 @@ static void pass_on(rl_session *session, const rl_progress *progress) {
 }
 
 static void advanced(void *context, uint64_t done, uint64_t of) {
-  rl_session *session = context;
+  rl_session *session = &((rl_service *)context)->session;
   session->position.step = (int64_t)done;
   session->position.steps = (int64_t)of;
   show(session, false);
 }
 
 static bool is_cancelled(void *context) {
-  rl_service *service = ((rl_session *)context)->context;
+  rl_service *service = context;
   return service->options.cancelled && service->options.cancelled(service->options.context);
 }
 
@@ -281,7 +282,7 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
                           .sensors = options->sensors, .started_ns = rl_monotonic_ns(),
                           .position = {.epoch = -1, .epochs = -1, .step = -1, .steps = -1, .train_loss = NAN,
                                        .images_per_s = NAN, .eta_s = NAN, .test_accuracy_ratio = NAN}};
-  session->observer = (rl_observer){.context = session, .cancelled = is_cancelled, .advanced = advanced};
+  session->observer = service->observer;
   snprintf(session->position.pass, sizeof session->position.pass, "%s", rl_pass_names[request->pass]);
   return 0;
 }
@@ -314,6 +315,8 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
   rl_service *opened = calloc(1, sizeof *opened);
   if (!opened) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the service");
   opened->options = *options;
+  opened->observer = (rl_observer){.context = opened, .cancelled = is_cancelled, .advanced = advanced};
+  options->device->observer = &opened->observer;
   opened->context_bytes = used_bytes(opened) - options->before_bytes;
   *service = opened;
   return 0;
@@ -322,5 +325,6 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
 void rl_service_close(rl_service *service) {
   if (!service) return;
   close_all(service);
+  service->options.device->observer = NULL;
   free(service);
 }

@@ -1,96 +1,73 @@
-/* The engine "cpu" of every family: rows are converted to float (fp64: kept), computed, and converted back, the rows shared out to
- * threads. Variant 0 does this a row at a time; any other as many rows as fit a tile, so that the loops are long enough for the
+/* The engine "cpu" of every family: pieces shared out to threads; types that the CPU does not compute with are converted to float and
+ * back. Variant 0 does this a piece at a time; any other as many pieces as fit a tile, so that the loops are long enough for the
  * compiler's vectors. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernel/cpu.h"
-#include "kernel/instance.h"
-#include "threads.h"
+#include "kernel/pieces.h"
 
-enum { TILE = 4096, SHARE = 1 << 16 }; /* elements in a tile, and in what a thread takes at once; at least a row */
+enum { TILE = 4096, SHARE = 1 << 16 }; /* elements in a tile, and in what a thread takes at once; at least a piece */
 
-typedef struct crew {
-  rl_threads *threads;
-  double *scratch; /* for each thread and buffer `room` numbers */
-  int64_t room;
-} crew;
+static bool as_it_is(int dtype) { return dtype == RL_DTYPE_FP64 || dtype == RL_DTYPE_FP32 || dtype == RL_DTYPE_TF32; }
 
-static void close_crew(void *engine) {
-  crew *all = engine;
-  rl_threads_close(all->threads);
-  free(all->scratch);
-  free(all);
-}
-
-static int64_t rows_in(int64_t elements, int64_t columns) { return columns < elements ? elements / columns : 1; }
-static int64_t tile_rows(const rl_kernel_instance *self) { return self->variant == 0 ? 1 : rows_in(TILE, self->shape.columns); }
-
-static void load(const rl_kernel_instance *self, const void *from, int64_t first, int64_t count, void *to) {
+static const void *read_input(const rl_kernel_instance *self, uint32_t input, int64_t start, int64_t count, void *room) {
   const int dtype = self->params.dtype;
-  if (dtype == RL_DTYPE_FP64 || dtype == RL_DTYPE_FP32)
-    memcpy(to, (const char *)from + (size_t)first * rl_dtype_size(dtype), (size_t)count * rl_dtype_size(dtype));
-  else
-    for (int64_t i = 0; i < count; i++) ((float *)to)[i] = (float)rl_dtype_load(dtype, from, (size_t)(first + i));
+  const char *from = (const char *)self->in[input] + (size_t)start * rl_dtype_size(dtype);
+  if (as_it_is(dtype)) return from;
+  rl_dtype_to_float(dtype, from, count, room);
+  return room;
 }
 
-static void store(const rl_kernel_instance *self, const void *from, int64_t first, int64_t count) {
-  const int dtype = self->params.dtype;
-  if (dtype == RL_DTYPE_FP64 || dtype == RL_DTYPE_FP32)
-    memcpy((char *)self->out + (size_t)first * rl_dtype_size(dtype), from, (size_t)count * rl_dtype_size(dtype));
-  else
-    for (int64_t i = 0; i < count; i++) rl_dtype_store(dtype, self->out, (size_t)(first + i), ((const float *)from)[i]);
-}
-
-static void do_tile(const rl_kernel_instance *self, double *scratch, int64_t first, int64_t rows) {
-  const rl_kernel_family *family = self->params.family;
-  const crew *all = self->engine;
-  const int64_t columns = self->shape.columns;
-  const rl_kernel_shape part = {rows, columns};
-  double *in[RL_KERNEL_INPUTS], *out = scratch + RL_KERNEL_INPUTS * all->room;
-  for (uint32_t i = 0; i < RL_KERNEL_INPUTS; i++) in[i] = scratch + i * all->room;
-  for (uint32_t i = 0; i < family->input_count; i++)
-    load(self, self->in[i], family->shared[i] ? 0 : first * columns, family->shared[i] ? columns : rows * columns, in[i]);
-  if (self->params.dtype == RL_DTYPE_FP64)
-    family->compute_double(&part, (const double *const *)in, out);
-  else
-    family->compute_float(&part, (const float *const *)in, (float *)out);
-  store(self, out, first * columns, rows * columns);
-}
-
-static void do_share(void *context, uint32_t task, uint32_t thread) {
+static void do_tile(void *context, const void *const *in, int64_t first, int64_t count, void *room) {
   const rl_kernel_instance *self = context;
-  const crew *all = self->engine;
-  const int64_t share = rows_in(SHARE, self->shape.columns), step = tile_rows(self);
-  const int64_t first = share * task, end = first + share < self->shape.rows ? first + share : self->shape.rows;
-  double *scratch = all->scratch + (int64_t)thread * (RL_KERNEL_INPUTS + 1) * all->room;
-  for (int64_t row = first; row < end; row += step) do_tile(self, scratch, row, row + step < end ? step : end - row);
+  const rl_kernel_family *family = self->params.family;
+  const int dtype = self->params.dtype;
+  const int64_t each = rl_kernel_piece_elements(self);
+  char *to = (char *)self->out + (size_t)(first * each) * rl_dtype_size(dtype);
+  void *out = as_it_is(dtype) ? to : room;
+  if (dtype == RL_DTYPE_FP64)
+    family->compute_double(&self->shape, (const double *const *)in, first, count, out);
+  else
+    family->compute_float(&self->shape, (const float *const *)in, first, count, out);
+  if (out != to) rl_dtype_from_float(dtype, out, count * each, to);
+}
+
+static int do_share(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
+  rl_kernel_instance *self = context;
+  const int64_t step = self->variant == 0 ? 1 : rl_kernel_pieces_in(self, TILE), end = first + count;
+  for (int64_t piece = first; piece < end; piece += step)
+    if (rl_kernel_feed_work(self->engine, piece, piece + step < end ? step : end - piece, thread, do_tile, self, err)) return -1;
+  return 0;
 }
 
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   rl_kernel_instance *self = arg;
-  (void)stream, (void)err;
-  const int64_t share = rows_in(SHARE, self->shape.columns);
-  rl_threads_run(((crew *)self->engine)->threads, (uint32_t)((self->shape.rows + share - 1) / share), do_share, self);
-  return 0;
+  (void)stream;
+  if (rl_kernel_feed_refresh(self->engine, err)) return -1;
+  return rl_kernel_share(self, self->params.family->pieces(&self->shape), rl_kernel_pieces_in(self, SHARE), do_share, self, err);
+}
+
+static void close_feed(void *engine) {
+  rl_kernel_feed_close(engine);
+  free(engine);
 }
 
 int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_kernel_instance *self;
   if (rl_kernel_open(device, params, enqueue, &self, err)) return -1;
-  crew *all = calloc(1, sizeof *all);
-  if (all) {
-    self->engine = all;
-    self->engine_close = close_crew;
-    all->threads = rl_threads_open(device->threads, err);
-    all->room = tile_rows(self) * self->shape.columns;
-    if (all->threads)
-      all->scratch = malloc(rl_threads_count(all->threads) * (RL_KERNEL_INPUTS + 1) * (size_t)all->room * sizeof *all->scratch);
+  rl_kernel_feed *feed = calloc(1, sizeof *feed);
+  int rc = feed ? 0 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
+  if (feed) {
+    *feed = (rl_kernel_feed){.kernel = self, .number = self->params.dtype == RL_DTYPE_FP64 ? sizeof(double) : sizeof(float),
+                             .most = 4 * TILE, .read = read_input};
+    self->engine = feed;
+    self->engine_close = close_feed;
+    rc = rl_kernel_feed_open(feed, err);
   }
-  if (!all || !all->threads || !all->scratch) {
+  if (rc) {
     self->base.ops->close(&self->base);
-    return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the threads of a kernel");
+    return -1;
   }
   *instance = &self->base;
   return 0;
@@ -98,6 +75,6 @@ int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **inst
 
 #define ENGINE(NAME)                                                                                                  \
   const rl_engine rl_kernel_cpu_##NAME = {.name = "cpu", .workload = #NAME, .device = RL_DEVICE_CPU,                  \
-                                          .summary = "rows shared out to threads", .supports = rl_kernel_supports,    \
+                                          .summary = "pieces shared out to threads", .supports = rl_kernel_supports,  \
                                           .open = rl_kernel_cpu_open};
 RL_KERNEL_FAMILIES(ENGINE)

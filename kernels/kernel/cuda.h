@@ -1,4 +1,4 @@
-/* What the CUDA engine and its kernels share. Included by .cu files only. */
+/* The CUDA engine of a family, made of a launcher. Included by .cu files only. */
 #ifndef RL_KERNELS_KERNEL_CUDA_H
 #define RL_KERNELS_KERNEL_CUDA_H
 
@@ -6,9 +6,46 @@
 
 #include "kernel/instance.h"
 
-/* Queue the instance's variant of its family on the stream; one for each family. */
-#define RL_KERNEL_DECLARE(NAME) int rl_kernel_launch_##NAME(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err);
-RL_KERNEL_FAMILIES(RL_KERNEL_DECLARE)
-#undef RL_KERNEL_DECLARE
+/* How a family is done on CUDA. */
+typedef struct rl_kernel_launcher {
+  /* Queue the instance's variant on the stream; may be captured into a graph. */
+  int (*launch)(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err);
+  /* What it can't do of what the family says; NULL: nothing. */
+  int (*supports)(const rl_kernel_params *params, rl_error *err);
+  /* Make what launches need beside the buffers (descriptors, plans, workspace) and hang it into instance->engine; NULL: nothing.
+   * close gets that, after a failed open too, where it is not NULL. */
+  int (*open)(rl_kernel_instance *instance, rl_error *err);
+  void (*close)(void *engine);
+} rl_kernel_launcher;
+
+/* The shared instance with a launcher; enqueue's argument is the instance. */
+int rl_kernel_cuda_open(rl_device *device, const void *params, const rl_kernel_launcher *launcher,
+                        int (*enqueue)(void *arg, rl_stream stream, rl_error *err), rl_instance **instance, rl_error *err);
+
+template <const rl_kernel_launcher *LAUNCHER>
+static int rl_kernel_enqueue(void *arg, rl_stream stream, rl_error *err) {
+  return LAUNCHER->launch((const rl_kernel_instance *)arg, (cudaStream_t)stream, err);
+}
+
+template <const rl_kernel_launcher *LAUNCHER>
+static int rl_kernel_cuda_supports(const void *params, rl_error *err) {
+  if (rl_kernel_supports(params, err)) return -1;
+  return LAUNCHER->supports ? LAUNCHER->supports((const rl_kernel_params *)params, err) : 0;
+}
+
+template <const rl_kernel_launcher *LAUNCHER>
+static int rl_kernel_open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
+  return rl_kernel_cuda_open(device, params, LAUNCHER, rl_kernel_enqueue<LAUNCHER>, instance, err);
+}
+
+/* Defines rl_kernel_cuda_NAME, which engines_cuda.cu lists. LAUNCHER: a static const rl_kernel_launcher. */
+#define RL_KERNEL_CUDA_ENGINE(NAME, ENGINE, SUMMARY, LAUNCHER)                                                               \
+  extern "C" const rl_engine rl_kernel_cuda_##NAME;                                                                          \
+  const rl_engine rl_kernel_cuda_##NAME = {ENGINE, #NAME, RL_DEVICE_CUDA, SUMMARY, rl_kernel_cuda_supports<&LAUNCHER>,       \
+                                           rl_kernel_open_engine<&LAUNCHER>};
+/* The usual one: LAUNCH runs hand-written kernels that need nothing but the buffers. */
+#define RL_KERNEL_CUDA(NAME, LAUNCH)                                                                                         \
+  static const rl_kernel_launcher launcher_of_##NAME = {LAUNCH};                                                             \
+  RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)
 
 #endif

@@ -1,28 +1,10 @@
 /* The families of elementwise.c on CUDA. scalar: one element a thread; vector: as many as 16 bytes hold, and a thread more for
  * the tail. Arithmetic is in double for fp64, else in float. */
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "cuda_check.h"
 #include "kernel/cuda.h"
+#include "kernel/types.cuh"
 
 enum { BLOCK = 256, SCALAR = 0 }; /* SCALAR: index of the variant */
-
-/* --- types ------------------------------------------------------------------------------------------------------- */
-
-template <class T> struct arithmetic { typedef float type; };
-template <> struct arithmetic<double> { typedef double type; };
-
-__device__ static inline double widen(double x) { return x; }
-__device__ static inline float widen(float x) { return x; }
-__device__ static inline float widen(__half x) { return __half2float(x); }
-__device__ static inline float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
-__device__ static inline void narrow(double x, double *y) { *y = x; }
-__device__ static inline void narrow(float x, float *y) { *y = x; }
-__device__ static inline void narrow(float x, __half *y) { *y = __float2half_rn(x); }
-__device__ static inline void narrow(float x, __nv_bfloat16 *y) { *y = __float2bfloat16_rn(x); }
-
-template <class T> struct alignas(16) pack { T at[16 / sizeof(T)]; };
 
 /* --- families ------------------------------------------------------------------------------------------------------ */
 
@@ -95,10 +77,9 @@ __global__ void __launch_bounds__(BLOCK) vector(const T *__restrict__ x, const T
 }
 
 template <class FAMILY, class T>
-static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+static int launch_typed(const rl_kernel_instance *instance, uint32_t count, uint32_t columns, cudaStream_t stream, rl_error *err) {
   const T *x = (const T *)instance->in[0], *second = (const T *)instance->in[1];
   T *y = (T *)instance->out;
-  uint32_t count = (uint32_t)(instance->shape.rows * instance->shape.columns), columns = (uint32_t)instance->shape.columns;
   uint32_t threads = instance->variant == SCALAR ? count : count / (uint32_t)(16 / sizeof(T)) + 1;
   uint32_t grid = (threads + BLOCK - 1) / BLOCK;
   if (instance->variant == SCALAR)
@@ -110,17 +91,14 @@ static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream,
 
 template <class FAMILY>
 static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
-  static int (*const typed[RL_DTYPES])(const rl_kernel_instance *, cudaStream_t, rl_error *) = {
-      launch_typed<FAMILY, double>, launch_typed<FAMILY, float>, launch_typed<FAMILY, __half>, launch_typed<FAMILY, __nv_bfloat16>};
-  return typed[instance->params.dtype](instance, stream, err);
+  const rl_kernel_family *family = instance->params.family;
+  const uint32_t count = (uint32_t)family->output_elements(&instance->shape);
+  const uint32_t columns = FAMILY::SHARED ? (uint32_t)family->input_elements(&instance->shape, 1) : 1;
+  RL_KERNEL_BY_DTYPE(instance->params.dtype, (launch_typed<FAMILY, T>(instance, count, columns, stream, err)))
 }
 
-#define LAUNCHER(NAME)                                                                                          \
-  int rl_kernel_launch_##NAME(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {         \
-    return launch<NAME>(instance, stream, err);                                                                 \
-  }
-LAUNCHER(copy)
-LAUNCHER(relu)
-LAUNCHER(residual_add)
-LAUNCHER(bias_gelu)
-LAUNCHER(silu_mul)
+RL_KERNEL_CUDA(copy, launch<copy>)
+RL_KERNEL_CUDA(relu, launch<relu>)
+RL_KERNEL_CUDA(residual_add, launch<residual_add>)
+RL_KERNEL_CUDA(bias_gelu, launch<bias_gelu>)
+RL_KERNEL_CUDA(silu_mul, launch<silu_mul>)

@@ -17,6 +17,7 @@ typedef struct rl_kernel_instance {
   void *in[RL_KERNEL_INPUTS], *out;
   rl_launch launch;
   rl_sequence sequence;
+  struct rl_threads *threads; /* of the host */
   void *engine; /* the engine's own; released by engine_close, which may be NULL */
   void (*engine_close)(void *engine);
 } rl_kernel_instance;
@@ -26,6 +27,10 @@ int rl_kernel_supports(const void *params, rl_error *err);
 /* Buffers filled, the iteration one launch of enqueue (its argument: the instance), repeated as often as there are samples. */
 int rl_kernel_open(rl_device *device, const void *params, int (*enqueue)(void *arg, rl_stream stream, rl_error *err),
                    rl_kernel_instance **instance, rl_error *err);
+/* Every byte of the output 0xff: a NaN wherever the kernel does not write. */
+int rl_kernel_poison(rl_kernel_instance *instance, rl_error *err);
+/* check.c, for rl_instance_ops. */
+int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,61 +1,16 @@
 #include "kernel/kernel.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "half.h"
 #include "train/model.h" /* rl_mix64 */
 
 #define FAMILY(NAME) &rl_kernel_##NAME,
 #define NAME_OF(NAME) #NAME,
 const rl_kernel_family *const rl_kernel_families[] = {RL_KERNEL_FAMILIES(FAMILY) NULL};
 const char *const rl_kernel_names[] = {RL_KERNEL_FAMILIES(NAME_OF) NULL};
-
-/* --- types ------------------------------------------------------------------------------------------------------- */
-
-const char *const rl_dtype_names[] = {"fp64", "fp32", "fp16", "bf16", NULL};
-
-static const struct {
-  size_t size;
-  double epsilon; /* distance from 1 to the next number */
-} dtypes[RL_DTYPES] = {[RL_DTYPE_FP64] = {8, 0x1p-52},
-                       [RL_DTYPE_FP32] = {4, 0x1p-23},
-                       [RL_DTYPE_FP16] = {2, 0x1p-10},
-                       [RL_DTYPE_BF16] = {2, 0x1p-7}};
-
-size_t rl_dtype_size(int dtype) { return dtypes[dtype].size; }
-
-static float float_of_bits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-static uint16_t bfloat_from_float(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  if (isnan(value)) return (uint16_t)(bits >> 16 | 0x40);
-  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-double rl_dtype_load(int dtype, const void *memory, size_t index) {
-  switch (dtype) {
-    case RL_DTYPE_FP64: return ((const double *)memory)[index];
-    case RL_DTYPE_FP32: return ((const float *)memory)[index];
-    case RL_DTYPE_FP16: return rl_half_to_float(((const uint16_t *)memory)[index]);
-    default: return float_of_bits((uint32_t)((const uint16_t *)memory)[index] << 16);
-  }
-}
-
-void rl_dtype_store(int dtype, void *memory, size_t index, double value) {
-  switch (dtype) {
-    case RL_DTYPE_FP64: ((double *)memory)[index] = value; break;
-    case RL_DTYPE_FP32: ((float *)memory)[index] = (float)value; break;
-    case RL_DTYPE_FP16: ((uint16_t *)memory)[index] = rl_half_from_float((float)value); break;
-    default: ((uint16_t *)memory)[index] = bfloat_from_float((float)value);
-  }
-}
 
 /* --- parameters ---------------------------------------------------------------------------------------------------- */
 
@@ -77,11 +32,20 @@ void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_family *family
   snprintf(params->variant, sizeof params->variant, "%s", family->variants[0]);
 }
 
-int rl_kernel_shape_decode(const rl_kernel_family *family, const cJSON *object, rl_kernel_shape *shape, rl_error *err) {
-  rl_kernel_shape decoded = {1, 1};
-  if (rl_fields_decode(family->shape, object, "/shape", &decoded, sizeof decoded, err) < 0) return -1;
-  if (decoded.rows > RL_KERNEL_ELEMENTS_MAX / decoded.columns)
+static int sizes_in_bounds(const rl_kernel_family *family, const rl_kernel_shape *shape, rl_error *err) {
+  if (family->output_elements(shape) > RL_KERNEL_ELEMENTS_MAX)
     return rl_fail_at(err, "/shape", "the output may have at most %d elements", RL_KERNEL_ELEMENTS_MAX);
+  for (uint32_t input = 0; input < family->input_count; input++)
+    if (family->input_elements(shape, input) > RL_KERNEL_ELEMENTS_MAX)
+      return rl_fail_at(err, "/shape", "an input may have at most %d elements", RL_KERNEL_ELEMENTS_MAX);
+  return 0;
+}
+
+int rl_kernel_shape_decode(const rl_kernel_family *family, const cJSON *object, rl_kernel_shape *shape, rl_error *err) {
+  rl_kernel_shape decoded = {{1, 1, 1, 1, 1, 1, 1, 1}};
+  if (rl_fields_decode(family->shape, object, "/shape", &decoded, sizeof decoded, err) < 0 ||
+      (family->shape_check != NULL && family->shape_check(&decoded, err) < 0) || sizes_in_bounds(family, &decoded, err) < 0)
+    return -1;
   *shape = decoded;
   return 0;
 }
@@ -94,40 +58,128 @@ int rl_kernel_shape_of(const rl_kernel_params *params, rl_kernel_shape *shape, r
   return rc;
 }
 
+static void append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void append(char *text, size_t size, const char *format, ...) {
+  size_t used = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text + used, size - used, format, arguments);
+  va_end(arguments);
+}
+
+static void list_dtypes(const rl_kernel_family *family, char *text, size_t size) {
+  for (int dtype = 0; dtype < RL_DTYPES; dtype++)
+    if (family->dtypes & 1u << dtype) append(text, size, "%s%s", text[0] != '\0' ? ", " : "", rl_dtype_names[dtype]);
+}
+
+static void list_variants(const rl_kernel_family *family, char *text, size_t size) {
+  for (int i = 0; family->variants[i] != NULL; i++) append(text, size, "%s%s", i > 0 ? ", " : "", family->variants[i]);
+}
+
+int rl_kernel_dtype_check(const rl_kernel_family *family, int dtype, rl_error *err) {
+  char names[128] = "";
+  if (family->dtypes & 1u << dtype) return 0;
+  list_dtypes(family, names, sizeof names);
+  return rl_fail_at(err, "/dtype", "dtype of %s must be one of: %s", family->workload.name, names);
+}
+
 int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_error *err) {
   char names[128] = "";
-  for (int i = 0; family->variants[i] != NULL; i++) {
+  for (int i = 0; family->variants[i] != NULL; i++)
     if (strcmp(family->variants[i], name) == 0) return i;
-    size_t used = strlen(names);
-    snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", family->variants[i]);
-  }
+  list_variants(family, names, sizeof names);
   return rl_fail_at(err, "/variant", "variant of %s must be one of: %s", family->workload.name, names);
 }
 
-double rl_kernel_tolerance(const rl_kernel_params *params) {
-  const double arithmetic = dtypes[params->dtype == RL_DTYPE_FP64 ? RL_DTYPE_FP64 : RL_DTYPE_FP32].epsilon;
-  double allowed = params->family->tolerance * arithmetic;
-  return allowed > 0 ? allowed + dtypes[params->dtype].epsilon / 2 : 0;
+/* --- descriptions ---------------------------------------------------------------------------------------------------- */
+
+typedef void describer(const rl_kernel_family *family, char *text, size_t size); /* adds to the text */
+
+static bool described_before(const rl_kernel_family *const *family, describer *describe, const char *what) {
+  bool found = false;
+  for (const rl_kernel_family *const *other = rl_kernel_families; other < family && !found; other++) {
+    char text[512] = "";
+    describe(*other, text, sizeof text);
+    found = strcmp(text, what) == 0;
+  }
+  return found;
 }
 
-int64_t rl_kernel_input_elements(const rl_kernel_family *family, const rl_kernel_shape *shape, uint32_t input) {
-  return family->shared[input] ? shape->columns : shape->rows * shape->columns;
+/* "LEAD NAME, NAME: what these have; NAME: what that has". */
+static void describe_each(const char *lead, describer *describe, char *text, size_t size) {
+  snprintf(text, size, "%s", lead);
+  for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++) {
+    char what[512] = "", same[512];
+    describe(*family, what, sizeof what);
+    if (described_before(family, describe, what)) continue;
+    append(text, size, "%s%s", family > rl_kernel_families ? "; " : "", (*family)->workload.name);
+    for (const rl_kernel_family *const *other = family + 1; *other != NULL; other++) {
+      same[0] = '\0';
+      describe(*other, same, sizeof same);
+      if (strcmp(same, what) == 0) append(text, size, ", %s", (*other)->workload.name);
+    }
+    append(text, size, ": %s", what);
+  }
+}
+
+static void list_sizes(const rl_kernel_family *family, char *text, size_t size) {
+  for (const rl_field *field = family->shape; field->name != NULL; field++)
+    append(text, size, "%s%s (%s)", field > family->shape ? ", " : "", field->name, field->summary);
+}
+
+static void summarize(const rl_kernel_family *family, char *text, size_t size) { append(text, size, "%s", family->workload.summary); }
+
+void rl_kernel_describe_families(char *text, size_t size) { describe_each("", summarize, text, size); }
+
+void rl_kernel_describe_shapes(char *text, size_t size) {
+  describe_each("whole numbers, no input or output with more than 268435456 elements. ", list_sizes, text, size);
+}
+
+void rl_kernel_describe_dtypes(char *text, size_t size) {
+  describe_each("of inputs and output; default fp32. ", list_dtypes, text, size);
+}
+
+void rl_kernel_describe_variants(char *text, size_t size) {
+  describe_each("way of doing it; default: a run for each that the kernel has. ", list_variants, text, size);
+}
+
+/* --- what is known of a shape ------------------------------------------------------------------------------------------- */
+
+double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape) {
+  const double arithmetic = rl_dtype_epsilon(params->dtype == RL_DTYPE_FP64 ? RL_DTYPE_FP64 : RL_DTYPE_FP32);
+  double allowed = params->family->tolerance(shape) * arithmetic;
+  return allowed > 0 ? allowed + rl_dtype_epsilon(params->dtype) / 2 : 0;
+}
+
+void rl_kernel_input_fill(const rl_kernel_params *params, uint32_t input, int64_t start, int64_t count, void *memory) {
+  enum { SOME = 1024 };
+  const uint64_t key = rl_mix64(rl_mix64((uint64_t)params->seed) + input);
+  const size_t size = rl_dtype_size(params->dtype);
+  double values[SOME];
+  for (int64_t done = 0; done < count; done += SOME) {
+    const int64_t some = count - done < SOME ? count - done : SOME;
+    for (int64_t i = 0; i < some; i++)
+      values[i] = (double)(rl_mix64(key + (uint64_t)(start + done + i)) >> 11) * 0x1p-51 - 2;
+    rl_dtype_from_double(params->dtype, values, some, (char *)memory + (size_t)done * size);
+  }
 }
 
 double rl_kernel_input_value(const rl_kernel_params *params, uint32_t input, int64_t index) {
-  uint64_t random = rl_mix64(rl_mix64(rl_mix64((uint64_t)params->seed) + input) + (uint64_t)index), rounded;
-  rl_dtype_store(params->dtype, &rounded, 0, (double)(random >> 11) * 0x1p-51 - 2);
+  double rounded;
+  rl_kernel_input_fill(params, input, index, 1, &rounded);
   return rl_dtype_load(params->dtype, &rounded, 0);
 }
 
 rl_cost rl_kernel_cost(const void *params) {
   const rl_kernel_params *asked = params;
+  const rl_kernel_family *family = asked->family;
+  const size_t size = rl_dtype_size(asked->dtype);
   rl_kernel_shape shape;
   if (rl_kernel_shape_of(asked, &shape, NULL) < 0) return (rl_cost){NAN, NAN};
-  double elements = (double)(shape.rows * shape.columns), moved = elements;
-  for (uint32_t i = 0; i < asked->family->input_count; i++)
-    moved += (double)rl_kernel_input_elements(asked->family, &shape, i);
-  return (rl_cost){.bytes = moved * (double)rl_dtype_size(asked->dtype), .operations = elements * asked->family->operations};
+  int64_t moved = family->output_elements(&shape);
+  for (uint32_t i = 0; i < family->input_count; i++) moved += family->input_elements(&shape, i);
+  return (rl_cost){.bytes = family->bytes != NULL ? family->bytes(&shape, size) : (double)moved * (double)size,
+                   .operations = family->operations(&shape)};
 }
 
 void rl_kernel_schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {

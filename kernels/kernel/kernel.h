@@ -1,16 +1,17 @@
-/* Single kernels as workloads of the kind "kernel". A family is what a kernel computes: its shape, inputs, variants, reference
- * in double precision and cost; it knows no device. The engines (cpu.c; cuda.cu with a .cu file of kernels for each file of
- * families) run every family there is. To add one: a definition like those in elementwise.c, a launcher in a .cu file, a word
- * in RL_KERNEL_FAMILIES.
+/* Single kernels as workloads of the kind "kernel". A family is what a kernel computes: its shape, inputs, variants, reference in
+ * double precision and cost; it knows no device. The engines (cpu.c; cuda.cu with a launcher for each family) run every family there
+ * is. To add one: a definition like those in elementwise.c, a launcher in a .cu file, a word in RL_KERNEL_FAMILIES.
  *
- * Every buffer is rows × columns, row after row; an input that is `shared` is one row that all rows read. A family whose shape is a
- * count n has n rows of one column. */
+ * The output is so many equal contiguous pieces, each computable alone: an element of it, a row, an image. What of the inputs some
+ * pieces need is the window of those pieces. References, the CPU engine and the check all work on a few pieces and their windows at a
+ * time, so none of them ever holds a whole problem. */
 #ifndef RL_KERNELS_KERNEL_H
 #define RL_KERNELS_KERNEL_H
 
 #include <stdint.h>
 
 #include "base/fields.h"
+#include "kernel/dtype.h"
 #include "workload.h"
 
 #ifdef __cplusplus
@@ -20,31 +21,51 @@ extern "C" {
 /* In the order of the API's choices. */
 #define RL_KERNEL_FAMILIES(X) X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul)
 
-typedef enum rl_dtype { RL_DTYPE_FP64, RL_DTYPE_FP32, RL_DTYPE_FP16, RL_DTYPE_BF16, RL_DTYPES } rl_dtype;
-extern const char *const rl_dtype_names[]; /* "fp64" "fp32" "fp16" "bf16", NULL */
-size_t rl_dtype_size(int dtype);
-/* The number with all bits set (a NaN in every type) is what outputs are poisoned with. */
-double rl_dtype_load(int dtype, const void *memory, size_t index);
-void rl_dtype_store(int dtype, void *memory, size_t index, double value); /* rounds to nearest even */
+enum {
+  RL_KERNEL_SIZES = 8,              /* named sizes of a shape */
+  RL_KERNEL_INPUTS = 4,             /* of a kernel */
+  RL_KERNEL_SHAPE_TEXT = 256,       /* a shape as JSON */
+  RL_KERNEL_ELEMENTS_MAX = 1 << 28  /* of an input or of the output */
+};
 
 typedef struct rl_kernel_shape {
-  int64_t rows, columns;
+  int64_t size[RL_KERNEL_SIZES]; /* each family names its own, in order; those that a request leaves out are 1 */
 } rl_kernel_shape;
 
-enum { RL_KERNEL_INPUTS = 2, RL_KERNEL_ELEMENTS_MAX = 1 << 28 };
+/* A row of rl_kernel_family.shape: size[INDEX]. */
+#define RL_KERNEL_SIZE(INDEX, NAME, MAXIMUM, SUMMARY)                                                                        \
+  { .name = NAME, .type = RL_FIELD_INT, .offset = offsetof(rl_kernel_shape, size) + (INDEX) * sizeof(int64_t),               \
+    .size = sizeof(int64_t), .required = true, .minimum = 1, .maximum = (MAXIMUM), .summary = SUMMARY }
+
+/* The usual types of a family. */
+#define RL_KERNEL_FLOATS (1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_FP16 | 1u << RL_DTYPE_BF16)
+
+/* Pieces [first, first + count) of the output from their windows of the inputs. */
+typedef void rl_kernel_in_double(const rl_kernel_shape *shape, const double *const *in, int64_t first, int64_t count, double *out);
+typedef void rl_kernel_in_float(const rl_kernel_shape *shape, const float *const *in, int64_t first, int64_t count, float *out);
 
 typedef struct rl_kernel_family {
   rl_workload workload;
-  const rl_field *shape;       /* of rl_kernel_shape, under the names of the API */
+  const rl_field *shape;                                               /* of rl_kernel_shape, under the names of the API */
+  int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);     /* what no bound of one size says; NULL: nothing */
+  uint32_t dtypes;                                                     /* bit i: rl_dtype i */
   const char *const *variants; /* NULL-terminated, at most RL_RUNS_MAX; the engines know them by their index */
   uint32_t input_count;
-  bool shared[RL_KERNEL_INPUTS];
-  double operations; /* of one element of the output */
-  double tolerance;  /* relative error that the arithmetic may make, in units in the last place of its type; 0: none at all */
-  /* Some rows of the output from the same rows of the inputs. reference is written for exactness, the others for speed. */
-  void (*reference)(const rl_kernel_shape *shape, const double *const *in, double *out);
-  void (*compute_float)(const rl_kernel_shape *shape, const float *const *in, float *out);
-  void (*compute_double)(const rl_kernel_shape *shape, const double *const *in, double *out);
+  /* In elements. All of these hold for shapes whose sizes lie within their bounds; rl_kernel_times keeps products from overflowing. */
+  int64_t (*input_elements)(const rl_kernel_shape *shape, uint32_t input);
+  int64_t (*output_elements)(const rl_kernel_shape *shape);
+  int64_t (*pieces)(const rl_kernel_shape *shape);
+  void (*window)(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements);
+  /* reference is written for exactness, the others for speed: the CPU engine's. */
+  rl_kernel_in_double *reference, *compute_double;
+  rl_kernel_in_float *compute_float;
+  double (*bytes)(const rl_kernel_shape *shape, size_t element_size); /* NULL: each input read once and the output written once */
+  double (*operations)(const rl_kernel_shape *shape);
+  /* Relative error that the arithmetic may make, in units in the last place of its type; 0: none at all. */
+  double (*tolerance)(const rl_kernel_shape *shape);
+  /* How large an element of the output typically is, where cancellation can make it much smaller: errors are then relative to this.
+   * NULL: errors are relative to what comes out. */
+  double (*scale)(const rl_kernel_shape *shape);
 } rl_kernel_family;
 
 #define RL_KERNEL_DECLARE(NAME) extern const rl_kernel_family rl_kernel_##NAME;
@@ -57,7 +78,7 @@ typedef struct rl_kernel_params {
   const rl_kernel_family *family; /* set by its defaults, no field */
   int dtype;                      /* rl_dtype */
   char variant[32];
-  char shape[128]; /* JSON object of the family's shape */
+  char shape[RL_KERNEL_SHAPE_TEXT]; /* JSON object of the family's shape */
   int64_t samples, seed;
 } rl_kernel_params;
 extern const rl_field rl_kernel_params_fields[];
@@ -66,18 +87,36 @@ extern const rl_field rl_kernel_params_fields[];
 void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_family *family);
 rl_cost rl_kernel_cost(const void *params);
 void rl_kernel_schedule(const void *params, uint32_t *warmup, uint32_t *iterations);
+/* The workload of a family whose definition has a function NAME_defaults. */
+#define RL_KERNEL_WORKLOAD(NAME, SUMMARY)                                                                                    \
+  {                                                                                                                          \
+    .name = #NAME, .kind = "kernel", .summary = SUMMARY, .fields = rl_kernel_params_fields,                                  \
+    .params_size = sizeof(rl_kernel_params), .defaults = NAME##_defaults, .cost = rl_kernel_cost,                            \
+    .schedule = rl_kernel_schedule, .iteration = RL_ITERATION_LAUNCH                                                         \
+  }
+/* a · b, or a number above RL_KERNEL_ELEMENTS_MAX where the product is; a ≥ 0, b > 0. */
+static inline int64_t rl_kernel_times(int64_t a, int64_t b) {
+  return a > RL_KERNEL_ELEMENTS_MAX / b ? (int64_t)RL_KERNEL_ELEMENTS_MAX + 1 : a * b;
+}
 
 /* The shape of the request's object; RL_INPUT with a pointer below /shape. */
 int rl_kernel_shape_decode(const rl_kernel_family *family, const cJSON *object, rl_kernel_shape *shape, rl_error *err);
 int rl_kernel_shape_of(const rl_kernel_params *params, rl_kernel_shape *shape, rl_error *err);
+/* -1 with RL_INPUT at /dtype where the family has no such type. */
+int rl_kernel_dtype_check(const rl_kernel_family *family, int dtype, rl_error *err);
 /* Index of the variant; -1 with RL_INPUT at /variant. */
 int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_error *err);
+/* For rl_field.describe: what each kernel computes, and which sizes, types and variants each has. */
+void rl_kernel_describe_families(char *text, size_t size);
+void rl_kernel_describe_shapes(char *text, size_t size);
+void rl_kernel_describe_dtypes(char *text, size_t size);
+void rl_kernel_describe_variants(char *text, size_t size);
 /* ‖result − reference‖ / ‖reference‖ up to which a result counts as right: the tolerance of the family's arithmetic, which is
  * in double for fp64 and in float for all others, and half a unit for rounding the result. */
-double rl_kernel_tolerance(const rl_kernel_params *params);
-/* Elements of an input. */
-int64_t rl_kernel_input_elements(const rl_kernel_family *family, const rl_kernel_shape *shape, uint32_t input);
-/* What an input holds: uniform in [-2, 2) from the seed, then rounded to the type. Anyone can tell any element at any time. */
+double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape);
+/* What an input holds from element `start` on, as it lies in memory: uniform in [-2, 2) from the seed, then rounded to the type. Anyone
+ * can tell any element at any time. */
+void rl_kernel_input_fill(const rl_kernel_params *params, uint32_t input, int64_t start, int64_t count, void *memory);
 double rl_kernel_input_value(const rl_kernel_params *params, uint32_t input, int64_t index);
 
 #ifdef __cplusplus

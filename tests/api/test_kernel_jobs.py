@@ -24,7 +24,7 @@ def test_a_run_for_each_variant(daemon):
         cold = [s["device_us"] for s in run["samples"] if s["mode"] == "cold"]
         assert values["time_cold_us_median"] == pytest.approx(statistics.median(cold))
         assert values["achieved_bytes_per_s"] == pytest.approx(4 * 10007 / values["time_cold_us_median"] * 1e6)
-        assert values["relative_error"] == 0
+        assert values["relative_error"] == 0 and values["checked_ratio"] == 1
         for measurement in run["measurements"]:
             assert (measurement["value"] is None) == (measurement["reason"] is not None), measurement
         assert run["summary"]["epoch_ms_median"] is None and run["summary"]["unavailable"]["epoch_ms_median"]
@@ -48,6 +48,7 @@ def test_one_variant_of_a_table(daemon):
     ({"kernel": "knead"}, "/kernel"),
     ({"kernel": None}, "/kernel"),
     ({"dtype": "fp8"}, "/dtype"),
+    ({"dtype": "tf32"}, "/dtype"),
     ({"shape": {}}, "/shape/n"),
     ({"shape": {"n": 0}}, "/shape/n"),
     ({"shape": {"n": 1.5}}, "/shape/n"),

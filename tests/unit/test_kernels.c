@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "kernel/cpu.h"
+
 static rl_device *device;
 
 static void every_family_type_and_variant_is_right(void **state) {
@@ -21,14 +23,14 @@ static void references_are_what_the_books_say(void **state) {
       {&rl_kernel_relu, 3, 0, 3},               {&rl_kernel_residual_add, 1.5, -4, -2.5},
       {&rl_kernel_bias_gelu, 0.25, 0.75, 0.841344746068543}, {&rl_kernel_bias_gelu, -1, 0, -0.158655253931457},
       {&rl_kernel_silu_mul, 1, 2, 2 * 0.731058578630005},    {&rl_kernel_silu_mul, -1, 3, -3 * 0.268941421369995}};
-  const rl_kernel_shape one = {1, 1};
+  const rl_kernel_shape one = {{1, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double y = NAN;
-    cases[i].family->reference(&one, (const double *const[]){&cases[i].x, &cases[i].second}, &y);
+    cases[i].family->reference(&one, (const double *const[]){&cases[i].x, &cases[i].second}, 0, 1, &y);
     if (!(fabs(y - cases[i].y) <= 1e-14)) fail_msg("%s: %.17g", cases[i].family->workload.name, y);
   }
   double y = 0;
-  rl_kernel_relu.reference(&one, (const double *const[]){&(double){NAN}}, &y);
+  rl_kernel_relu.reference(&one, (const double *const[]){&(double){NAN}}, 0, 1, &y);
   assert_true(isnan(y));
 }
 
@@ -36,10 +38,10 @@ static void a_shared_row_is_read_by_every_row(void **state) {
   (void)state;
   const double x[6] = {0, 0, 0, 1, 1, 1}, b[3] = {-1, 0, 1};
   double y[6], first, last;
-  const rl_kernel_shape shape = {2, 3}, one = {1, 1};
-  rl_kernel_bias_gelu.reference(&shape, (const double *const[]){x, b}, y);
-  rl_kernel_bias_gelu.reference(&one, (const double *const[]){&x[0], &b[0]}, &first);
-  rl_kernel_bias_gelu.reference(&one, (const double *const[]){&x[5], &b[2]}, &last);
+  const rl_kernel_shape shape = {{2, 3}}, one = {{1, 1}};
+  rl_kernel_bias_gelu.reference(&shape, (const double *const[]){x, b}, 0, 6, y);
+  rl_kernel_bias_gelu.reference(&one, (const double *const[]){&x[0], &b[0]}, 0, 1, &first);
+  rl_kernel_bias_gelu.reference(&one, (const double *const[]){&x[5], &b[2]}, 0, 1, &last);
   assert_true(y[0] == first && y[5] == last && y[1] == 0 && y[3] == 0);
 }
 
@@ -54,7 +56,7 @@ static int (*honest)(void *arg, rl_stream stream, rl_error *err);
 static int spoil_last(void *arg, rl_stream stream, rl_error *err) {
   rl_kernel_instance *kernel = arg;
   int rc = honest(arg, stream, err);
-  ((float *)kernel->out)[kernel->shape.rows - 1] += 1;
+  ((float *)kernel->out)[kernel->shape.size[0] - 1] += 1;
   return rc;
 }
 
@@ -62,16 +64,103 @@ static void what_is_not_written_or_wrong_is_noticed(void **state) {
   (void)state;
   rl_kernel_params params = kernel_params(&rl_kernel_relu, RL_DTYPE_FP32, "vector", "{\"n\":70001}");
   rl_kernel_instance *kernel = open_kernel(device, &params);
-  double error = NAN, limit = NAN;
+  rl_check check = {NAN, NAN, NAN};
   rl_error err = {0};
   assert_true(checked(kernel) == 0);
   honest = kernel->launch.enqueue;
   kernel->launch.enqueue = do_nothing;
-  assert_int_equal(kernel->base.ops->check(&kernel->base, &error, &limit, &err), -1);
+  assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &err), -1);
   assert_non_null(strstr(err.message, "70001 elements of the result are not numbers"));
   kernel->launch.enqueue = spoil_last;
-  assert_int_equal(kernel->base.ops->check(&kernel->base, &error, &limit, &err), 0);
-  assert_true(error > limit && error < 0.1);
+  assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &err), 0);
+  assert_true(check.relative_error > check.tolerance && check.relative_error < 0.1 && check.checked_ratio == 1);
+  close_kernel(kernel);
+}
+
+static bool when_asked_often_enough(void *context) { return --*(int *)context < 0; }
+
+/* Opening and checking look at the device's observer, and so does a launch on the CPU. */
+static void all_of_it_can_be_cancelled(void **state) {
+  (void)state;
+  rl_kernel_params params = kernel_params(&rl_kernel_silu_mul, RL_DTYPE_FP16, "vector", "{\"n\":1000003}");
+  rl_kernel_instance *kernel = open_kernel(device, &params);
+  rl_instance *never = NULL;
+  rl_check check;
+  int patience = 0;
+  const rl_observer observer = {.context = &patience, .cancelled = when_asked_often_enough};
+  device->observer = &observer;
+  for (int asked = 0; asked < 6; asked++) {
+    rl_error opening = {0}, checking = {0}, launching = {0};
+    patience = asked;
+    assert_int_equal(rl_engine_find("silu_mul", "auto", &params, NULL)->open(device, &params, &never, &opening), -1);
+    patience = asked;
+    assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &checking), -1);
+    patience = asked;
+    assert_int_equal(kernel->launch.enqueue(kernel, NULL, &launching), -1);
+    assert_true(opening.code == ECANCELED && checking.code == ECANCELED && launching.code == ECANCELED);
+  }
+  device->observer = NULL;
+  checked(kernel);
+  close_kernel(kernel);
+  assert_int_equal(device->memory.total_bytes, 0);
+}
+
+/* A family that claims so much work that only a part of it is checked: y = x w, w one number. */
+static const rl_field rows_and_columns[] = {RL_KERNEL_SIZE(0, "rows", 1e9, ""), RL_KERNEL_SIZE(1, "columns", 1e9, ""), {0}};
+static int64_t costly_output(const rl_kernel_shape *shape) { return shape->size[0] * shape->size[1]; }
+static int64_t costly_input(const rl_kernel_shape *shape, uint32_t input) { return input == 0 ? costly_output(shape) : 1; }
+static int64_t costly_rows(const rl_kernel_shape *shape) { return shape->size[0]; }
+static double costly_operations(const rl_kernel_shape *shape) { return 0x1p31 / 100 * (double)shape->size[0]; }
+static double costly_tolerance(const rl_kernel_shape *shape) { return (void)shape, 1; }
+static void costly_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+  *start = input == 0 ? first * shape->size[1] : 0;
+  *elements = input == 0 ? count * shape->size[1] : 1;
+}
+#define COSTLY(SUFFIX, T)                                                                                                      \
+  static void costly_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {        \
+    (void)first;                                                                                                               \
+    for (int64_t i = 0; i < count * shape->size[1]; i++) out[i] = in[0][i] * in[1][0];                                         \
+  }
+COSTLY(double, double)
+COSTLY(float, float)
+static const rl_kernel_family costly;
+static void costly_defaults(void *params) { rl_kernel_defaults(params, &costly); }
+static const char *const costly_variants[] = {"only", NULL};
+static const rl_kernel_family costly = {
+    .workload = RL_KERNEL_WORKLOAD(costly, "much work"), .shape = rows_and_columns, .dtypes = 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_TF32,
+    .variants = costly_variants, .input_count = 2, .input_elements = costly_input, .output_elements = costly_output,
+    .pieces = costly_rows, .window = costly_window, .reference = costly_double, .compute_double = costly_double,
+    .compute_float = costly_float, .operations = costly_operations, .tolerance = costly_tolerance};
+
+static int64_t spoiled_row;
+static int spoil_row(void *arg, rl_stream stream, rl_error *err) {
+  rl_kernel_instance *kernel = arg;
+  int rc = honest(arg, stream, err);
+  ((float *)kernel->out)[spoiled_row * kernel->shape.size[1]] += 10;
+  return rc;
+}
+
+/* Of 1000 rows the 100 that can be afforded are checked, among them the first and the last; wrong rows are found as often. */
+static void a_large_result_is_sampled(void **state) {
+  (void)state;
+  rl_kernel_params params = kernel_params(&costly, RL_DTYPE_TF32, "only", "{\"rows\":1000,\"columns\":70}");
+  rl_instance *instance = NULL;
+  rl_check check = {NAN, NAN, NAN};
+  rl_error err = {0};
+  int found = 0;
+  assert_int_equal(rl_kernel_cpu_open(device, &params, &instance, &err), 0);
+  rl_kernel_instance *kernel = (rl_kernel_instance *)instance;
+  assert_int_equal(instance->ops->check(instance, &check, &err), 0);
+  assert_true(check.relative_error <= check.tolerance && check.checked_ratio > 0.05 && check.checked_ratio <= 0.1);
+  honest = kernel->launch.enqueue;
+  kernel->launch.enqueue = spoil_row;
+  for (spoiled_row = 0; spoiled_row < 1000; spoiled_row++) {
+    assert_int_equal(instance->ops->check(instance, &check, &err), 0);
+    bool seen = check.relative_error > check.tolerance;
+    found += seen;
+    assert_true(seen || (spoiled_row > 0 && spoiled_row < 999));
+  }
+  assert_int_equal(found, (int)(check.checked_ratio * 1000 + 0.5));
   close_kernel(kernel);
 }
 
@@ -100,6 +189,19 @@ static void inputs_are_the_seed_s(void **state) {
 }
 
 /* --- types, cost, refusals --------------------------------------------------------------------------------------------- */
+
+static void tf32_keeps_ten_bits(void **state) {
+  (void)state;
+  static const struct { double value, kept; } cases[] = {{1 + 0x1p-10, 1 + 0x1p-10}, {1 + 0x1p-11, 1}, {1 + 3 * 0x1p-11, 1 + 0x1p-9},
+                                                         {-1.5, -1.5}, {1 + 0x1p-11 + 0x1p-20, 1 + 0x1p-10}};
+  float memory;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_dtype_store(RL_DTYPE_TF32, &memory, 0, cases[i].value);
+    assert_true(memory == cases[i].kept);
+  }
+  rl_dtype_store(RL_DTYPE_TF32, &memory, 0, NAN);
+  assert_true(isnan(memory));
+}
 
 static void bfloat_rounds_to_even(void **state) {
   (void)state;
@@ -135,7 +237,7 @@ static void tolerance_is_of_rounding(void **state) {
       {&rl_kernel_silu_mul, RL_DTYPE_BF16, 0x1p-8 + 4 * 0x1p-23}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "scalar", "{\"n\":1}");
-    assert_true(rl_kernel_tolerance(&params) == cases[i].tolerance);
+    assert_true(rl_kernel_tolerance(&params, &(rl_kernel_shape){{1}}) == cases[i].tolerance);
   }
 }
 
@@ -152,6 +254,10 @@ static void what_a_family_can_not_do_is_refused(void **state) {
     assert_int_equal(err.domain, RL_INPUT);
     assert_string_equal(err.pointer, cases[i].pointer);
   }
+  rl_kernel_params foreign = kernel_params(&rl_kernel_relu, RL_DTYPE_TF32, "scalar", "{\"n\":9}");
+  rl_error why = {0};
+  assert_int_equal(rl_kernel_supports(&foreign, &why), -1);
+  assert_string_equal(why.pointer, "/dtype");
   rl_kernel_params large = kernel_params(&rl_kernel_bias_gelu, RL_DTYPE_FP32, "scalar", "{\"rows\":100000,\"columns\":100000}");
   rl_error err = {0};
   assert_int_equal(rl_kernel_supports(&large, &err), -1);
@@ -163,7 +269,10 @@ int main(void) {
                                      cmocka_unit_test(references_are_what_the_books_say),
                                      cmocka_unit_test(a_shared_row_is_read_by_every_row),
                                      cmocka_unit_test(what_is_not_written_or_wrong_is_noticed),
+                                     cmocka_unit_test(all_of_it_can_be_cancelled),
+                                     cmocka_unit_test(a_large_result_is_sampled),
                                      cmocka_unit_test(inputs_are_the_seed_s),
+                                     cmocka_unit_test(tf32_keeps_ten_bits),
                                      cmocka_unit_test(bfloat_rounds_to_even),
                                      cmocka_unit_test(cost_is_what_must_be_moved),
                                      cmocka_unit_test(tolerance_is_of_rounding),

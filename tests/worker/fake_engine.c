@@ -103,10 +103,9 @@ static void fake_close(rl_instance *instance) {
   free(self);
   fake_closed++;
 }
-static int fake_check(rl_instance *instance, double *relative_error, double *tolerance, rl_error *err) {
+static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
   (void)err;
-  *relative_error = ((fake_instance *)instance)->params.error;
-  *tolerance = 0.5;
+  *check = (rl_check){.relative_error = ((fake_instance *)instance)->params.error, .tolerance = 0.5, .checked_ratio = 0.75};
   return 0;
 }
 static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check};

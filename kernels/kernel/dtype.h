@@ -1,0 +1,34 @@
+/* The types of numbers that kernels work on, as they lie in memory. */
+#ifndef RL_KERNELS_KERNEL_DTYPE_H
+#define RL_KERNELS_KERNEL_DTYPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In the order of the API's choices. tf32 lies in memory as a float whose mantissa is rounded to 10 bits; what is computed from it is a
+ * float. */
+typedef enum rl_dtype { RL_DTYPE_FP64, RL_DTYPE_FP32, RL_DTYPE_TF32, RL_DTYPE_FP16, RL_DTYPE_BF16, RL_DTYPES } rl_dtype;
+extern const char *const rl_dtype_names[]; /* "fp64" "fp32" "tf32" "fp16" "bf16", NULL */
+
+size_t rl_dtype_size(int dtype);            /* bytes in memory */
+double rl_dtype_epsilon(int dtype);         /* distance from 1 to the next result */
+double rl_dtype_smallest_normal(int dtype); /* below it numbers have fewer digits */
+
+/* The number with all bits set (a NaN in every type) is what outputs are poisoned with. */
+double rl_dtype_load(int dtype, const void *memory, size_t index);
+void rl_dtype_store(int dtype, void *memory, size_t index, double value); /* rounds to nearest even */
+
+/* Many at once: `count` numbers from memory on. */
+void rl_dtype_to_double(int dtype, const void *memory, int64_t count, double *to);
+void rl_dtype_to_float(int dtype, const void *memory, int64_t count, float *to);
+void rl_dtype_from_double(int dtype, const double *from, int64_t count, void *memory);
+void rl_dtype_from_float(int dtype, const float *from, int64_t count, void *memory);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
