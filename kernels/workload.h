@@ -55,6 +55,13 @@ typedef struct rl_check { /* of a result against a reference; NAN: there is none
   double checked_ratio;             /* of the result */
 } rl_check;
 
+/* What an engine found out while it made an instance ready: a measurement of its timing pass. value NAN has a reason. */
+typedef struct rl_opening_fact {
+  const char *name; /* ends with its unit */
+  double value;
+  const char *reason;
+} rl_opening_fact;
+
 typedef struct rl_instance rl_instance;
 typedef struct rl_instance_ops {
   /* Put everything back to the state after opening: weights from the seed, moments, counters, loss scale. */
@@ -83,6 +90,8 @@ struct rl_instance { /* first member of every engine's own struct */
   uint64_t samples, steps; /* images, optimizer steps (the short tail batch is one too); 0 where there is no such thing */
   uint64_t parameters;     /* trained numbers; 0 where there is no such thing */
   bool partial;            /* fewer samples than the data set has */
+  const rl_opening_fact *facts; /* as long as the instance; NULL where there is none */
+  size_t fact_count;
 };
 
 typedef struct rl_engine {

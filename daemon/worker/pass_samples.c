@@ -4,7 +4,8 @@
  *   time_cold_us_median, time_cold_us_min, time_warm_us_median, time_warm_us_min   of the samples
  *   achieved_bytes_per_s   the least bytes that must be moved / time_cold_us_median
  *   relative_error, relative_error_limit   of the result, and what it may be
- *   checked_ratio   of the result was compared with the reference */
+ *   checked_ratio   of the result was compared with the reference
+ * and what the engine found out while it opened. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,6 +36,13 @@ static int check(rl_session *session, rl_error *err) {
                  rl_pass_measure(session, "checked_ratio", check.checked_ratio, reason, err)
              ? -1
              : 0;
+}
+
+static int measure_opening(rl_session *session, rl_error *err) {
+  const rl_instance *instance = session->instance;
+  for (const rl_opening_fact *fact = instance->facts; fact < instance->facts + instance->fact_count; fact++)
+    if (rl_pass_measure(session, fact->name, fact->value, fact->reason, err)) return -1;
+  return 0;
 }
 
 /* Samples of one mode into the records, and what they come to; us[count] is scratch. */
@@ -69,7 +77,8 @@ int rl_time_launches(rl_session *session, rl_error *err) {
     if (mode == RL_SAMPLE_COLD) cold_us = times.median;
   }
   double bytes_per_s = cold_us > 0 ? session->records->facts.floor_bytes / (cold_us * 1e-6) : NAN;
-  return rl_pass_measure(session, "achieved_bytes_per_s", bytes_per_s, "there is no time with a cold cache", err) ||
+  return measure_opening(session, err) ||
+                 rl_pass_measure(session, "achieved_bytes_per_s", bytes_per_s, "there is no time with a cold cache", err) ||
                  rl_pass_measure(session, "floor_ms", NAN, "no ceiling of the memory's bandwidth measured yet", err) ||
                  rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err)
              ? -1

@@ -315,6 +315,8 @@ static void launches_are_sampled(void **state) {
   assert_true(fabs(measured(&b, "achieved_bytes_per_s")->value * median_s / 10 - 1) < 1e-12);
   assert_true(measured(&b, "relative_error")->value == 0.25 && measured(&b, "relative_error_limit")->value == 0.5);
   assert_true(measured(&b, "checked_ratio")->value == 0.75);
+  assert_true(measured(&b, "compile_ms")->value == 2.5 && isnan(measured(&b, "spill_bytes")->value));
+  assert_string_equal(measured(&b, "spill_bytes")->reason, "nobody compiled it");
   assert_true(isnan(measured(&b, "floor_ms")->value) && measured(&b, "floor_ms")->reason[0]);
   assert_int_equal(measured(&b, "launches_per_step")->value, 2);
   stop(&b);

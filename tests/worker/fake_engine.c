@@ -108,6 +108,7 @@ static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
   *check = (rl_check){.relative_error = ((fake_instance *)instance)->params.error, .tolerance = 0.5, .checked_ratio = 0.75};
   return 0;
 }
+static const rl_opening_fact fake_facts[] = {{"compile_ms", 2.5, NULL}, {"spill_bytes", NAN, "nobody compiled it"}};
 static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check};
 
 static int fake_supports(const void *params, rl_error *err) {
@@ -135,7 +136,7 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   self->evaluation[0] = (rl_sequence){"evaluate", &self->judge, 1, 1};
   self->base = (rl_instance){.ops = &fake_ops, .device = device, .deterministic = true, .dataset = "synthetic",
                              .iteration = {"epoch", self->iteration, 1}, .samples = (uint64_t)self->params.steps * 64,
-                             .steps = (uint64_t)self->params.steps, .parameters = 1};
+                             .steps = (uint64_t)self->params.steps, .parameters = 1, .facts = fake_facts, .fact_count = 2};
   if (self->params.evaluates) self->base.evaluation = (rl_program){"evaluation", self->evaluation, 1};
   *instance = &self->base;
   fake_opened++;
