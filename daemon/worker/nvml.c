@@ -1,16 +1,13 @@
-/* The GPU's sensors through NVML, which comes with the driver: opened at run time, with our own declarations of the few functions
- * (documented in NVIDIA's "NVML API Reference Guide"), so that a machine without the driver can run this program. */
-#include <dlfcn.h>
+/* The GPU's sensors through NVML. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fields.h"
+#include "worker/nvml_library.h"
 #include "worker/sensors.h"
 
-typedef void *nvml_device;
-typedef int nvml_return; /* 0: success */
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, TEMPERATURE_GPU = 0 };
 
 typedef struct nvml_memory { /* nvmlMemory_t */
@@ -18,16 +15,12 @@ typedef struct nvml_memory { /* nvmlMemory_t */
 } nvml_memory;
 
 struct rl_sensors {
-  void *library;
-  nvml_device device;
-  char reason[RL_REASON_SIZE]; /* why there is no device; "" when there is */
-  nvml_return (*shutdown)(void);
-  nvml_return (*clock)(nvml_device, int, unsigned *);
-  nvml_return (*temperature)(nvml_device, int, unsigned *);
-  nvml_return (*power)(nvml_device, unsigned *);
-  nvml_return (*memory)(nvml_device, nvml_memory *);
-  nvml_return (*throttle)(nvml_device, unsigned long long *);
-  const char *(*error_text)(nvml_return);
+  rl_nvml nvml;
+  rl_nvml_return (*clock)(rl_nvml_device, int, unsigned *);
+  rl_nvml_return (*temperature)(rl_nvml_device, int, unsigned *);
+  rl_nvml_return (*power)(rl_nvml_device, unsigned *);
+  rl_nvml_return (*memory)(rl_nvml_device, nvml_memory *);
+  rl_nvml_return (*throttle)(rl_nvml_device, unsigned long long *);
 };
 
 static const struct {
@@ -44,91 +37,48 @@ static void uuid_of(const char *facts, char *uuid, size_t size) {
   cJSON_Delete(object);
 }
 
-static void refuse(rl_sensors *sensors, const char *what, nvml_return rc) {
-  const char *text = rc && sensors->error_text ? sensors->error_text(rc) : NULL;
-  snprintf(sensors->reason, sizeof sensors->reason, "%s%s%s", what, text ? ": " : "", text ? text : "");
-}
-
-static void find_device(rl_sensors *sensors, const char *uuid) {
-  sensors->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!sensors->library) {
-    refuse(sensors, "libnvidia-ml.so.1 is not installed", 0);
-    return;
-  }
-  nvml_return (*init)(void);
-  nvml_return (*by_uuid)(const char *, nvml_device *);
-  const struct {
-    const char *name;
-    void *function; /* where its address goes */
-    bool required;
-  } symbols[] = {{"nvmlInit_v2", &init, true},
-                 {"nvmlShutdown", &sensors->shutdown, true},
-                 {"nvmlDeviceGetHandleByUUID", &by_uuid, true},
-                 {"nvmlErrorString", &sensors->error_text, true},
-                 {"nvmlDeviceGetClockInfo", &sensors->clock, true},
-                 {"nvmlDeviceGetTemperature", &sensors->temperature, true},
-                 {"nvmlDeviceGetPowerUsage", &sensors->power, true},
-                 {"nvmlDeviceGetMemoryInfo", &sensors->memory, true},
-                 {"nvmlDeviceGetCurrentClocksThrottleReasons", &sensors->throttle, false}};
-  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-    void *address = dlsym(sensors->library, symbols[i].name);
-    memcpy(symbols[i].function, &address, sizeof address);
-    if (!address && symbols[i].required) {
-      snprintf(sensors->reason, sizeof sensors->reason, "libnvidia-ml.so.1 lacks %s", symbols[i].name);
-      sensors->shutdown = NULL; /* nothing was started */
-      return;
-    }
-  }
-  nvml_return rc = init();
-  if (rc) {
-    sensors->shutdown = NULL;
-    refuse(sensors, "NVML does not start", rc);
-    return;
-  }
-  rc = by_uuid(uuid, &sensors->device);
-  if (rc) refuse(sensors, "NVML does not know the device", rc);
-}
-
 rl_sensors *rl_sensors_open(const char *device_facts) {
   char uuid[96];
   rl_sensors *sensors = calloc(1, sizeof *sensors);
   if (!sensors) return NULL;
+  const rl_nvml_symbol symbols[] = {{"nvmlDeviceGetClockInfo", &sensors->clock, true},
+                                    {"nvmlDeviceGetTemperature", &sensors->temperature, true},
+                                    {"nvmlDeviceGetPowerUsage", &sensors->power, true},
+                                    {"nvmlDeviceGetMemoryInfo", &sensors->memory, true},
+                                    {"nvmlDeviceGetCurrentClocksThrottleReasons", &sensors->throttle, false}};
   uuid_of(device_facts, uuid, sizeof uuid);
-  if (uuid[0])
-    find_device(sensors, uuid);
-  else
-    refuse(sensors, "the device's UUID is not known", 0);
+  rl_nvml_open(&sensors->nvml, uuid, symbols, sizeof symbols / sizeof *symbols);
   return sensors;
 }
 
 /* value, or NAN with the first reason kept. */
-static double kept(rl_sensors *sensors, rl_reading *reading, const char *what, nvml_return rc, double value) {
+static double kept(rl_sensors *sensors, rl_reading *reading, const char *what, rl_nvml_return rc, double value) {
   if (!rc) return value;
-  if (!reading->reason[0]) snprintf(reading->reason, sizeof reading->reason, "NVML, %s: %s", what, sensors->error_text(rc));
+  if (!reading->reason[0]) snprintf(reading->reason, sizeof reading->reason, "NVML, %s: %s", what, sensors->nvml.error_text(rc));
   return NAN;
 }
 
 void rl_sensors_read(rl_sensors *sensors, rl_reading *reading) {
   *reading = (rl_reading){.sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN,
                           .memory_used_bytes = NAN};
-  if (sensors->reason[0]) {
-    snprintf(reading->reason, sizeof reading->reason, "%s", sensors->reason);
+  if (sensors->nvml.reason[0]) {
+    snprintf(reading->reason, sizeof reading->reason, "%s", sensors->nvml.reason);
     return;
   }
   unsigned sm = 0, memory_clock = 0, celsius = 0, milliwatts = 0;
   nvml_memory memory = {0};
   unsigned long long reasons = 0;
-  nvml_return rc = sensors->clock(sensors->device, CLOCK_SM, &sm);
+  rl_nvml_return rc = sensors->clock(sensors->nvml.device, CLOCK_SM, &sm);
   reading->sm_clock_mhz = kept(sensors, reading, "SM clock", rc, sm);
-  rc = sensors->clock(sensors->device, CLOCK_MEMORY, &memory_clock);
+  rc = sensors->clock(sensors->nvml.device, CLOCK_MEMORY, &memory_clock);
   reading->memory_clock_mhz = kept(sensors, reading, "memory clock", rc, memory_clock);
-  rc = sensors->temperature(sensors->device, TEMPERATURE_GPU, &celsius);
+  rc = sensors->temperature(sensors->nvml.device, TEMPERATURE_GPU, &celsius);
   reading->temperature_c = kept(sensors, reading, "temperature", rc, celsius);
-  rc = sensors->power(sensors->device, &milliwatts);
+  rc = sensors->power(sensors->nvml.device, &milliwatts);
   reading->power_w = kept(sensors, reading, "power", rc, milliwatts * 1e-3);
-  rc = sensors->memory(sensors->device, &memory);
+  rc = sensors->memory(sensors->nvml.device, &memory);
   reading->memory_used_bytes = kept(sensors, reading, "memory", rc, (double)memory.used);
-  if (!sensors->throttle || sensors->throttle(sensors->device, &reasons)) return;
+  if (!sensors->throttle || sensors->throttle(sensors->nvml.device, &reasons)) return;
   size_t used = 0, size = sizeof reading->throttle_reasons;
   for (size_t i = 0; i < sizeof throttle_names / sizeof *throttle_names && used < size; i++)
     if (reasons & throttle_names[i].bit)
@@ -137,7 +87,6 @@ void rl_sensors_read(rl_sensors *sensors, rl_reading *reading) {
 
 void rl_sensors_close(rl_sensors *sensors) {
   if (!sensors) return;
-  if (sensors->shutdown) sensors->shutdown();
-  if (sensors->library) dlclose(sensors->library);
+  rl_nvml_close(&sensors->nvml);
   free(sensors);
 }

@@ -165,7 +165,9 @@ static void write_program(const char *body) {
 
 static int run_program(const char *body, rl_disassembly *into) {
   write_program(body);
-  return rl_disassemble(program, "the code\n", 9, 7, into, &err);
+  rl_disassembler started = {0};
+  if (rl_disassembler_start(program, "the code\n", 9, 7, &started, &err) != 0) return -1;
+  return rl_disassembler_finish(&started, into, &err);
 }
 
 static void the_program_reads_the_code(void **state) {
@@ -196,14 +198,31 @@ static void a_program_that_never_ends_is_ended(void **state) {
   assert_int_equal(err.code, EFBIG);
 }
 
+static void several_run_at_once(void **state) {
+  (void)state;
+  rl_disassembler started[4] = {{{0}}};
+  write_program("sleep 0.1; printf '/*00%x0*/ NOP ;\\n' \"$3\"");
+  for (uint32_t i = 0; i < 4; i++) assert_int_equal(rl_disassembler_start(program, "x", 1, i, &started[i], &err), 0);
+  for (uint32_t i = 4; i-- > 1;) {
+    rl_disassembly read = {0};
+    assert_int_equal(rl_disassembler_finish(&started[i], &read, &err), 0);
+    assert_int_equal(read.count, 1);
+    assert_int_equal(read.items[0].offset, 16 * i);
+    rl_disassembly_clear(&read);
+  }
+  rl_disassembler_stop(&started[0]);
+  rl_disassembler_stop(&started[0]);
+  assert_int_equal(started[0].process.pid, 0);
+}
+
 static void without_the_program_there_is_a_reason(void **state) {
   (void)state;
-  rl_disassembly read = {0};
-  assert_int_equal(rl_disassemble("/nowhere/nvdisasm", "x", 1, 0, &read, &err), -1);
+  rl_disassembler started = {0};
+  assert_int_equal(rl_disassembler_start("/nowhere/nvdisasm", "x", 1, 0, &started, &err), -1);
   assert_int_equal(err.code, ENOENT);
   if (access("/usr/local/cuda/bin/nvdisasm", X_OK) == 0) return;
   setenv("PATH", "relative:/nowhere", 1);
-  assert_int_equal(rl_disassemble(NULL, "x", 1, 0, &read, &err), -1);
+  assert_int_equal(rl_disassembler_start(NULL, "x", 1, 0, &started, &err), -1);
   assert_int_equal(err.code, ENOENT);
   assert_non_null(strstr(err.message, "not installed"));
 }
@@ -230,6 +249,6 @@ int main(void) {
       cmocka_unit_test(instructions_are_read), cmocka_unit_test(long_instructions_are_cut),
       cmocka_unit_test(two_functions_are_no_function), cmocka_unit_test(the_program_reads_the_code),
       cmocka_unit_test(a_program_that_fails_is_named), cmocka_unit_test(a_program_that_never_ends_is_ended),
-      cmocka_unit_test(without_the_program_there_is_a_reason)};
+      cmocka_unit_test(several_run_at_once), cmocka_unit_test(without_the_program_there_is_a_reason)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

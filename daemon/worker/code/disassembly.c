@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,9 +11,8 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "workers/process.h"
 
-enum { MOST_BYTES = 32 << 20, TIME_LIMIT_MS = 3000, PATH_SIZE = 4096 };
+enum { MOST_BYTES = 32 << 20, PIPE_BYTES = 1 << 20, TIME_LIMIT_MS = 5000, GRACE_MS = 1000, PATH_SIZE = 4096 };
 
 /* --- text ----------------------------------------------------------------------------------------------------- */
 
@@ -137,8 +137,7 @@ static int put_into_memory(const void *cubin, size_t size, rl_error *err) {
 }
 
 /* All that it prints until it ends; *text is malloc'ed and the caller's. */
-static int listen_to(const rl_process *process, char **text, size_t *length, rl_error *err) {
-  int64_t deadline = rl_monotonic_ns() + (int64_t)TIME_LIMIT_MS * 1000000;
+static int listen_to(const rl_disassembler *started, char **text, size_t *length, rl_error *err) {
   for (size_t room = 0;;) {
     if (*length == room) {
       if (room == MOST_BYTES) return rl_fail(err, RL_SYS, EFBIG, "nvdisasm printed more than %d bytes", MOST_BYTES);
@@ -147,33 +146,54 @@ static int listen_to(const rl_process *process, char **text, size_t *length, rl_
       if (grown == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a disassembly");
       *text = grown;
     }
-    ssize_t got = read(process->output, *text + *length, room - *length);
+    ssize_t got = read(started->process.output, *text + *length, room - *length);
     if (got == 0) return 0;
     if (got > 0) *length += (size_t)got;
     if (got < 0 && errno != EAGAIN && errno != EINTR) return rl_fail_errno(err, "can't read from nvdisasm");
-    int64_t left = deadline - rl_monotonic_ns();
+    int64_t left = started->deadline_ns - rl_monotonic_ns();
     if (left <= 0) return rl_fail(err, RL_SYS, ETIMEDOUT, "nvdisasm took longer than %d ms", TIME_LIMIT_MS);
-    struct pollfd entry = {.fd = process->output, .events = POLLIN};
+    struct pollfd entry = {.fd = started->process.output, .events = POLLIN};
     if (got < 0) (void)poll(&entry, 1, (int)(left / 1000000) + 1);
   }
 }
 
-int rl_disassemble(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembly *into, rl_error *err) {
+int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembler *started,
+                          rl_error *err) {
   static const char *const variables[] = {NULL};
-  char path[PATH_SIZE], file[64], function[16], ending[RL_ENDING_SIZE] = "";
+  char path[PATH_SIZE], file[64], function[16];
   if (program == NULL && find_program(path, err) != 0) return -1;
   rl_auto(rl_close_descriptor) int image = put_into_memory(cubin, size, err);
   if (image < 0) return -1;
   snprintf(file, sizeof file, "/proc/%d/fd/%d", (int)getpid(), image);
   snprintf(function, sizeof function, "%u", symbol);
   const char *const arguments[] = {program != NULL ? program : path, "-c", "-fun", function, file, NULL};
-  rl_auto(rl_free_text) char *text = NULL;
-  size_t length = 0;
   rl_process process = {0};
   if (rl_process_start(arguments, variables, -1, &process, err) != 0) return -1;
-  int heard = listen_to(&process, &text, &length, err);
-  rl_process_end(&process, heard == 0 ? 1000 : 0, ending);
+  (void)fcntl(process.output, F_SETPIPE_SZ, PIPE_BYTES); /* so that it seldom waits for us */
+  *started = (rl_disassembler){.process = process, .image = image,
+                               .deadline_ns = rl_monotonic_ns() + (int64_t)TIME_LIMIT_MS * 1000000};
+  image = -1;
+  return 0;
+}
+
+static void end(rl_disassembler *started, int grace_ms, char ending[RL_ENDING_SIZE]) {
+  rl_process_end(&started->process, grace_ms, ending);
+  close(started->image);
+  *started = (rl_disassembler){0};
+}
+
+int rl_disassembler_finish(rl_disassembler *started, rl_disassembly *into, rl_error *err) {
+  rl_auto(rl_free_text) char *text = NULL;
+  char ending[RL_ENDING_SIZE] = "";
+  size_t length = 0;
+  int heard = listen_to(started, &text, &length, err);
+  end(started, heard == 0 ? GRACE_MS : 0, ending);
   if (heard != 0) return -1;
   if (strcmp(ending, "exited with 0") != 0) return rl_fail(err, RL_SYS, ECHILD, "nvdisasm %s", ending);
   return rl_disassembly_parse(text, length, into, err);
+}
+
+void rl_disassembler_stop(rl_disassembler *started) {
+  char ending[RL_ENDING_SIZE];
+  if (started->process.pid != 0) end(started, 0, ending);
 }

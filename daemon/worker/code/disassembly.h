@@ -1,4 +1,5 @@
-/* GPU machine code as text, by nvdisasm where it is installed: it runs as a child, with a time limit and bounded output. */
+/* GPU machine code as text, by nvdisasm where it is installed: it runs as a child, with a time limit and bounded output. It takes about half a
+ * second to start, so it is started early and heard later. */
 #ifndef RL_CODE_DISASSEMBLY_H
 #define RL_CODE_DISASSEMBLY_H
 
@@ -7,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "workers/process.h"
 
 typedef struct rl_sass {
   int64_t offset;  /* bytes from the start of the function */
@@ -19,9 +21,20 @@ typedef struct rl_disassembly {
   size_t count;
 } rl_disassembly;
 
-/* One function of a cubin by its index in the symbol table. program: path of nvdisasm, NULL to look for it ($PATH, /usr/local/cuda/bin).
- * RL_SYS ENOENT when there is none; -1 also when it fails, takes too long, or says too much. */
-int rl_disassemble(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembly *into, rl_error *err);
+typedef struct rl_disassembler { /* one function being disassembled; zeroed: none */
+  rl_process process;
+  int image; /* descriptor of the cubin */
+  int64_t deadline_ns;
+} rl_disassembler;
+
+/* Of one function of a cubin by its index in the symbol table. program: path of nvdisasm, NULL to look for it ($PATH,
+ * /usr/local/cuda/bin). RL_SYS ENOENT when there is none. */
+int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembler *started,
+                          rl_error *err);
+/* Wait for it. -1 when it fails, takes too long, or says too much; it is gone in any case. */
+int rl_disassembler_finish(rl_disassembler *started, rl_disassembly *into, rl_error *err);
+void rl_disassembler_stop(rl_disassembler *started); /* without hearing it */
+
 /* What nvdisasm printed; lines that hold no instruction are left out. */
 int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *into, rl_error *err);
 const rl_sass *rl_disassembly_at(const rl_disassembly *in, int64_t offset); /* NULL: there is no instruction */

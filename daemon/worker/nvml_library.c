@@ -1,0 +1,59 @@
+#include "worker/nvml_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static void refuse(rl_nvml *nvml, const char *what, rl_nvml_return rc) {
+  const char *text = rc && nvml->error_text ? nvml->error_text(rc) : NULL;
+  snprintf(nvml->reason, sizeof nvml->reason, "%s%s%s", what, text ? ": " : "", text ? text : "");
+}
+
+static bool find_symbols(rl_nvml *nvml, const rl_nvml_symbol *symbols, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    void *address = dlsym(nvml->library, symbols[i].name);
+    memcpy(symbols[i].function, &address, sizeof address);
+    if (address || !symbols[i].required) continue;
+    snprintf(nvml->reason, sizeof nvml->reason, "libnvidia-ml.so.1 lacks %s", symbols[i].name);
+    return false;
+  }
+  return true;
+}
+
+static void start(rl_nvml *nvml, const char *uuid, rl_nvml_return (*init)(void),
+                  rl_nvml_return (*by_uuid)(const char *, rl_nvml_device *)) {
+  rl_nvml_return rc = init();
+  if (rc) {
+    nvml->shutdown = NULL; /* nothing was started */
+    refuse(nvml, "NVML does not start", rc);
+    return;
+  }
+  rc = by_uuid(uuid, &nvml->device);
+  if (rc) refuse(nvml, "NVML does not know the device", rc);
+}
+
+void rl_nvml_open(rl_nvml *nvml, const char *uuid, const rl_nvml_symbol *symbols, size_t count) {
+  rl_nvml_return (*init)(void), (*by_uuid)(const char *, rl_nvml_device *);
+  *nvml = (rl_nvml){0};
+  const rl_nvml_symbol always[] = {{"nvmlInit_v2", &init, true},
+                                   {"nvmlShutdown", &nvml->shutdown, true},
+                                   {"nvmlDeviceGetHandleByUUID", &by_uuid, true},
+                                   {"nvmlErrorString", &nvml->error_text, true}};
+  if (!uuid[0]) {
+    refuse(nvml, "the device's UUID is not known", 0);
+    return;
+  }
+  nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!nvml->library)
+    refuse(nvml, "libnvidia-ml.so.1 is not installed", 0);
+  else if (find_symbols(nvml, always, sizeof always / sizeof *always) && find_symbols(nvml, symbols, count))
+    start(nvml, uuid, init, by_uuid);
+  else
+    nvml->shutdown = NULL;
+}
+
+void rl_nvml_close(rl_nvml *nvml) {
+  if (nvml->shutdown) nvml->shutdown();
+  if (nvml->library) dlclose(nvml->library);
+  *nvml = (rl_nvml){0};
+}
