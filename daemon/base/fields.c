@@ -64,11 +64,11 @@ static int decode_number(const rl_field *field, const cJSON *item, const char *a
 }
 
 static int decode_choices(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
-  char names[192], where[sizeof err->pointer];
+  char names[512], where[sizeof err->pointer];
   uint32_t bits = 0;
   int index = 0;
-  if (!cJSON_IsArray(item) || item->child == NULL)
-    return rl_fail_at(err, at, "%s must be a non-empty array of: %s", field->name,
+  if (!cJSON_IsArray(item) || (item->child == NULL && !field->may_be_empty))
+    return rl_fail_at(err, at, "%s must be %s array of: %s", field->name, field->may_be_empty ? "an" : "a non-empty",
                       list_names(field->names, names, sizeof names));
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
     snprintf(where, sizeof where, "%.80s/%d", at, index);
@@ -90,6 +90,38 @@ static int decode_ints(const rl_field *field, const cJSON *item, const char *at,
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
     snprintf(where, sizeof where, "%.80s/%d", at, index);
     if (decode_number(field, member, where, (int64_t *)out + index, err) < 0) return -1;
+  }
+  return 0;
+}
+
+static bool is_name(const char *text) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  size_t length = strspn(text, letters);
+  return length > 0 && length <= RL_FIELD_NAME_MOST && text[length] == '\0';
+}
+
+/* Whether a line of text is this name. */
+static bool has_line(const char *text, const char *name) {
+  size_t length = strlen(name);
+  for (const char *line = text; line != NULL && *line != '\0'; line = strchr(line, '\n'), line += line != NULL)
+    if (strncmp(line, name, length) == 0 && (line[length] == '\n' || line[length] == '\0')) return true;
+  return false;
+}
+
+static int decode_name_list(const rl_field *field, const cJSON *item, const char *at, char *out, rl_error *err) {
+  char where[sizeof err->pointer];
+  size_t used = 0;
+  int index = 0;
+  if (!cJSON_IsArray(item)) return rl_fail_at(err, at, "%s must be an array of names", field->name);
+  out[0] = '\0';
+  for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
+    snprintf(where, sizeof where, "%.80s/%d", at, index);
+    if (!cJSON_IsString(member) || !is_name(member->valuestring))
+      return rl_fail_at(err, where, "%s takes names of at most %d letters, digits, _ and .", field->name, RL_FIELD_NAME_MOST);
+    if (has_line(out, member->valuestring)) return rl_fail_at(err, where, "%s names %s twice", field->name, member->valuestring);
+    if (used + strlen(member->valuestring) + 2 > field->size)
+      return rl_fail_at(err, where, "%s must be shorter than %zu bytes together", field->name, field->size);
+    used += (size_t)snprintf(out + used, field->size - used, "%s%s", index > 0 ? "\n" : "", member->valuestring);
   }
   return 0;
 }
@@ -143,6 +175,7 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *at, 
       return 0;
     }
     case RL_FIELD_CHOICES: return decode_choices(field, item, at, out, err);
+    case RL_FIELD_NAMES: return decode_name_list(field, item, at, out, err);
     case RL_FIELD_JSON:
       if (cJSON_IsNull(item) && !field->required) return 0;
       if (!cJSON_IsObject(item) && !cJSON_IsArray(item))
@@ -248,6 +281,18 @@ static const void *pointed_at(const void *in) {
   return pointer;
 }
 
+static cJSON *encode_name_list(const char *text) {
+  cJSON *array = cJSON_CreateArray();
+  while (array != NULL && *text != '\0') {
+    char name[RL_FIELD_NAME_MOST + 1];
+    size_t length = strcspn(text, "\n");
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    cJSON_AddItemToArray(array, cJSON_CreateString(name));
+    text += length + (text[length] == '\n');
+  }
+  return array;
+}
+
 static cJSON *encode_one(const rl_field *field, const void *in) {
   switch (field->type) {
     case RL_FIELD_BOOL: {
@@ -280,6 +325,7 @@ static cJSON *encode_one(const rl_field *field, const void *in) {
         if (bits & (1u << i)) cJSON_AddItemToArray(array, cJSON_CreateString(field->names[i]));
       return array;
     }
+    case RL_FIELD_NAMES: return encode_name_list(in);
     case RL_FIELD_JSON: return *(const char *)in != '\0' ? cJSON_CreateRaw(in) : cJSON_CreateNull();
     case RL_FIELD_INTS: {
       cJSON *array = cJSON_CreateArray();
@@ -320,7 +366,7 @@ char *rl_fields_print(const rl_field *table, const void *in) {
   return text;
 }
 
-static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "array", "object",
+static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "array",  "array", "object",
                                            "array",   "string",  "object", "array"};
 
 static void add_bounds(cJSON *schema, const rl_field *field) {
@@ -377,11 +423,15 @@ cJSON *rl_fields_schema(const rl_field *table) {
     if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL) add_bounds(property, field);
     describe_parts(property, field);
     if (field->type == RL_FIELD_TEXT) cJSON_AddNumberToObject(property, "maxLength", (double)field->size - 1);
-    if (field->type == RL_FIELD_CHOICES) {
-      cJSON_AddNumberToObject(property, "minItems", 1);
+    if (field->type == RL_FIELD_CHOICES || field->type == RL_FIELD_NAMES) {
+      if (field->type == RL_FIELD_CHOICES && !field->may_be_empty) cJSON_AddNumberToObject(property, "minItems", 1);
       cJSON_AddBoolToObject(property, "uniqueItems", 1);
       holder = cJSON_AddObjectToObject(property, "items");
       cJSON_AddStringToObject(holder, "type", "string");
+    }
+    if (field->type == RL_FIELD_NAMES) {
+      cJSON_AddStringToObject(holder, "pattern", "^[A-Za-z0-9_.]+$");
+      cJSON_AddNumberToObject(holder, "maxLength", RL_FIELD_NAME_MOST);
     }
     if (field->names != NULL) {
       cJSON *values = cJSON_AddArrayToObject(holder, "enum");

@@ -44,6 +44,7 @@ typedef struct rl_claim { /* one pass of one run to do next */
   int64_t job_id, run_id, pass_id;
   rl_run_spec run;
   rl_pass pass;
+  char profile[RL_PROFILE_SIZE]; /* the job's; "": none */
   int64_t deadline_ns; /* rl_monotonic_ns */
 } rl_claim;
 

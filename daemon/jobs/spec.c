@@ -20,6 +20,8 @@ typedef struct train_request {
   char device[16];
   uint32_t passes;
   int64_t deadline_s;
+  int set;
+  rl_profile profile;
 } train_request;
 
 enum { ENGINE_AUTO, ENGINE_REFERENCE, ENGINE_BLAS, ENGINE_CUDNN, ENGINE_FUSED };
@@ -48,6 +50,8 @@ static const rl_field train_fields[] = {
     RL_FIELD(train_request, dataset, RL_FIELD_CHOICE, .names = dataset_names,
              .summary = "default auto: the IDX files if they are there, else synthetic digits"),
     RL_SPEC_COMMON_FIELDS(train_request),
+    RL_SPEC_PROFILE_FIELDS(train_request),
+    RL_SPEC_SELECTION_FIELDS(train_request),
     {0}};
 
 static const train_request train_defaults = {
@@ -58,6 +62,7 @@ static const train_request train_defaults = {
     .seed = 1,
     .learning_rate = 1e-3,
     .passes = 1u << RL_PASS_TIMING,
+    .profile = RL_SPEC_NO_SELECTION,
 };
 
 int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err) {
@@ -66,6 +71,14 @@ int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err) {
   if ((size_t)snprintf(out, size, "%s", owned) >= size)
     return rl_fail_at(err, "", "the job is longer than %zu bytes when written out", size - 1);
   return 0;
+}
+
+int rl_spec_take_profile(int set, const rl_profile *asked, uint32_t *passes, rl_job_spec *spec, rl_error *err) {
+  if (set != RL_SET_AUTO || asked->sections != 0 || asked->metrics[0] != '\0' || asked->kernels[0] != '\0' || asked->launch >= 0)
+    *passes |= 1u << RL_PASS_COUNTERS;
+  if ((*passes & 1u << RL_PASS_COUNTERS) == 0) return 0;
+  rl_profile profile = rl_profile_resolve(set, asked);
+  return rl_spec_keep_text(rl_fields_print(rl_profile_fields, &profile), spec->profile, sizeof spec->profile, err);
 }
 
 /* An engine lives on one kind of device, so it chooses the device or must fit the one that was asked for. */
@@ -83,6 +96,7 @@ static int train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   train_request request = train_defaults;
   if (rl_fields_decode(train_fields, object, "", &request, sizeof request, err) < 0 ||
       train_device(&request, spec->device, sizeof spec->device, err) < 0 ||
+      rl_spec_take_profile(request.set, &request.profile, &request.passes, spec, err) < 0 ||
       rl_spec_keep_text(rl_fields_print(train_fields, &request), spec->request, sizeof spec->request, err) < 0)
     return -1;
   spec->passes = request.passes;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "jobs/profile.h"
 #include "jobs/records.h"
 
 enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 1024, RL_SPEC_SIZE = 4096 };
@@ -19,6 +20,7 @@ typedef struct rl_job_spec {
   char kind[16];             /* "train" "kernel" */
   char device[16];           /* "" on input: the first usable GPU, else the CPU; filled in by rl_jobs_submit */
   uint32_t passes;           /* bit i: rl_pass i */
+  char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile, for the counters pass; "" without that pass */
   int64_t deadline_s;        /* of the whole job; 0: the configured one */
   int run_count;
   rl_run_spec runs[RL_RUNS_MAX];
@@ -29,7 +31,7 @@ typedef struct rl_job_spec {
 typedef struct rl_job_kind {
   const char *name, *summary;
   const rl_field *fields; /* of the whole request object, "kind" among them */
-  /* Validate the request and fill in device, passes, deadline_s, runs and request of a zeroed spec. */
+  /* Validate the request and fill in device, passes, profile, deadline_s, runs and request of a zeroed spec. */
   int (*expand)(const cJSON *request, rl_job_spec *spec, rl_error *err);
 } rl_job_kind;
 extern const rl_job_kind rl_job_kinds[]; /* ends with {0} */

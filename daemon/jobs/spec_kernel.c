@@ -13,6 +13,8 @@ typedef struct kernel_request {
   char device[16];
   uint32_t passes;
   int64_t deadline_s;
+  int set;
+  rl_profile profile;
 } kernel_request;
 
 static const char *const kind_names[] = {"kernel", NULL};
@@ -29,9 +31,11 @@ const rl_field rl_spec_kernel_fields[] = {
     RL_FIELD(kernel_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "of the inputs; default 1"),
     RL_SPEC_COMMON_FIELDS(kernel_request),
+    RL_SPEC_PROFILE_FIELDS(kernel_request),
     {0}};
 
-static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .passes = 1u << RL_PASS_TIMING};
+static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .passes = 1u << RL_PASS_TIMING,
+                                        .profile = RL_SPEC_NO_SELECTION};
 
 /* Check the shape and write it out as its fields say. */
 static int take_shape(const rl_kernel_family *family, const cJSON *object, char *text, size_t size, rl_error *err) {
@@ -69,6 +73,7 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
   for (int i = 0; family->variants[i] != NULL; i++)
     if ((all || strcmp(family->variants[i], request.variant) == 0) && add_run(&request, family, family->variants[i], spec, err) < 0)
       return -1;
+  if (rl_spec_take_profile(request.set, &request.profile, &request.passes, spec, err) < 0) return -1;
   snprintf(spec->device, sizeof spec->device, "%s", request.device);
   spec->passes = request.passes;
   spec->deadline_s = request.deadline_s;

@@ -60,7 +60,7 @@ static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key,
     return rl_fail(err, RL_HTTP, 429, "the queue is full (%lld jobs wait): try again later", (long long)counts.queued);
   if (insert(db, "job_insert",
              RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device),
-                         RL_TEXT(":request", spec->request), RL_INT(":deadline_s", spec->deadline_s),
+                         RL_TEXT(":request", spec->request), RL_WORD(":profile", spec->profile), RL_INT(":deadline_s", spec->deadline_s),
                          RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key), RL_TEXT(":body_sha256", body_sha256)),
              id, err) < 0)
     return -1;

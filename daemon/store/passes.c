@@ -25,6 +25,7 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   copy(claim->run.workload, sizeof claim->run.workload, row, 4);
   copy(claim->run.variant, sizeof claim->run.variant, row, 5);
   copy(claim->run.params, sizeof claim->run.params, row, 6);
+  copy(claim->profile, sizeof claim->profile, row, 8);
   return 1;
 }
 

@@ -3,6 +3,7 @@
 #ifndef RL_WORKER_PROFILER_H
 #define RL_WORKER_PROFILER_H
 
+#include "jobs/profile.h"
 #include "jobs/records.h"
 #include "workload.h"
 
@@ -17,9 +18,10 @@ typedef struct rl_profiler_ops {
    * activity_kernel_records, activity_records, activity_dropped_records, activity_zero_time_records. */
   int (*trace_start)(rl_profiler *profiler, rl_error *err);
   int (*trace_stop)(rl_profiler *profiler, rl_records *records, rl_error *err);
-  /* Hardware metrics of each kernel of the launches of one step (instance->iteration.sequences[instance->step_sequence]), by replay, after
-   * what precedes the step has run once: appends kernels and metrics. What a step changes is as it was before the step. 0; -1 on error; 1 when the device can't do it, *reason says why (privilege, no such hardware). */
-  int (*count)(rl_profiler *profiler, rl_instance *instance, const rl_observer *observer, rl_records *records,
+  /* What the profile asks for of kernels of one step (instance->iteration.sequences[instance->step_sequence]), by replay, after what precedes
+   * the step has run once: appends kernels, whose ordinals count in the step, and metrics. What a step changes is as it was before the step.
+   * 0; -1 on error, RL_INPUT when no kernel is the one asked for; 1 when the device can't do it, *reason says why (privilege, no such hardware). */
+  int (*count)(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer, rl_records *records,
                char reason[RL_REASON_SIZE], rl_error *err);
   /* Upper limit of resident warps over what a launch can have, from its resources (cuda_occupancy.h); NAN when not known. */
   double (*occupancy)(rl_profiler *profiler, const rl_activity_row *row);

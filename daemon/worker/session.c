@@ -258,11 +258,23 @@ static int decode(const rl_request *request, const rl_workload **workload, void 
   return 0;
 }
 
+/* What the counters pass is to look at; the usual things where the request does not say. */
+static int decode_profile(const rl_request *request, rl_profile *profile, rl_error *err) {
+  rl_profile asked = {.launch = -1};
+  if (request->profile[0] != '\0' &&
+      rl_fields_parse(rl_profile_fields, request->profile, strlen(request->profile), &asked, sizeof asked, err) < 0)
+    return -1;
+  *profile = rl_profile_resolve(RL_SET_AUTO, &asked);
+  return 0;
+}
+
 /* Have the instance for the request in service->current, warm or new, and the session about it. */
 static int prepare(rl_service *service, const rl_request *request, rl_records *records, rl_error *err) {
   const rl_workload *workload = NULL;
   void *params = NULL;
-  if (check_role(service, request->pass, err) || decode(request, &workload, &params, err)) return -1;
+  rl_profile profile;
+  if (check_role(service, request->pass, err) || decode_profile(request, &profile, err) || decode(request, &workload, &params, err))
+    return -1;
   service->current = find_resident(service, workload, params);
   int rc = service->current ? 0 : open_resident(service, workload, params, &service->current, err);
   free(params);
@@ -279,7 +291,7 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
                           .workload = open->workload, .engine = open->engine, .params = open->params, .records = records,
                           .progress = pass_on, .context = service, .iteration = open->iteration,
                           .evaluation = open->evaluation, .profiler_reason = options->profiler_reason,
-                          .sensors = options->sensors, .started_ns = rl_monotonic_ns(),
+                          .sensors = options->sensors, .profile = profile, .started_ns = rl_monotonic_ns(),
                           .position = {.epoch = -1, .epochs = -1, .step = -1, .steps = -1, .train_loss = NAN,
                                        .images_per_s = NAN, .eta_s = NAN, .test_accuracy_ratio = NAN}};
   session->observer = service->observer;

@@ -17,6 +17,7 @@ typedef struct rl_session {
   const rl_workload *workload;
   const rl_engine *engine;
   const void *params;        /* the workload's struct */
+  rl_profile profile;        /* for the counters pass */
   rl_observer observer;      /* cancellation and progress, to hand to rl_device_ops.run */
   rl_records *records;       /* where the pass puts what it finds */
   void (*progress)(struct rl_session *session, const rl_progress *progress);

@@ -230,6 +230,7 @@ static answer do_pass(pass *at) {
   if (got != ANSWER_NONE) return got;
   snprintf(request.workload, sizeof request.workload, "%s", at->claim->run.workload);
   snprintf(request.params, sizeof request.params, "%s", at->claim->run.params);
+  snprintf(request.profile, sizeof request.profile, "%s", at->claim->profile);
   show(at->lane, "busy", at->claim->job_id);
   if (rl_message_write(at->by->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &at->why) < 0)
     return ANSWER_DIED;

@@ -44,6 +44,7 @@ typedef struct rl_hello { /* a worker that can't serve still says hello, with us
 typedef struct rl_request {
   char workload[32], params[RL_PARAMS_SIZE];
   int pass;                    /* rl_pass */
+  char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile; "": the usual one */
 } rl_request;
 
 typedef struct rl_failure {

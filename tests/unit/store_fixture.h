@@ -76,6 +76,7 @@ static inline rl_job_spec make_spec(const char *device, uint32_t passes) {
   rl_job_spec spec = {.passes = passes, .run_count = 2, .deadline_s = 60};
   strcpy(spec.kind, "train");
   snprintf(spec.device, sizeof spec.device, "%s", device);
+  if ((passes & 1u << RL_PASS_COUNTERS) != 0) strcpy(spec.profile, "{\"sections\":[],\"launch\":-1}");
   strcpy(spec.request, "{\"kind\":\"train\",\"precisions\":[\"fp32\",\"fp16\"]}");
   static const char *const variants[] = {"fp32", "fp16"};
   for (int i = 0; i < 2; i++) {

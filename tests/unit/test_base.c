@@ -17,7 +17,8 @@ typedef struct sample {
   char name[8];
   int colour;
   uint32_t passes;
-  char extra[64];
+  char extra[64], metrics[24];
+  uint32_t sections;
 } sample;
 
 static const char *const colours[] = {"red", "green", NULL};
@@ -30,6 +31,8 @@ static const rl_field fields[] = {
     RL_FIELD(sample, colour, RL_FIELD_CHOICE, .names = colours),
     RL_FIELD(sample, passes, RL_FIELD_CHOICES, .names = colours),
     RL_FIELD(sample, extra, RL_FIELD_JSON),
+    RL_FIELD(sample, sections, RL_FIELD_CHOICES, .names = colours, .may_be_empty = true),
+    RL_FIELD(sample, metrics, RL_FIELD_NAMES),
     {0}};
 
 static int parse(const char *text, sample *out, rl_error *err) {
@@ -39,16 +42,19 @@ static int parse(const char *text, sample *out, rl_error *err) {
 static void round_trip(void **state) {
   (void)state;
   sample in = {.epochs = 7, .rate = 1.25, .power = NAN, .fast = true, .name = "abc", .colour = 1, .passes = 3,
-               .extra = "{\"a\":[1,null]}"};
+               .extra = "{\"a\":[1,null]}", .metrics = "dram__bytes.sum\nb_c"};
   char *text = rl_fields_print(fields, &in);
   assert_string_equal(text, "{\"epochs\":7,\"rate\":1.25,\"power\":null,\"fast\":true,\"name\":\"abc\",\"colour\":\"green\","
-                            "\"passes\":[\"red\",\"green\"],\"extra\":{\"a\":[1,null]}}");
+                            "\"passes\":[\"red\",\"green\"],\"extra\":{\"a\":[1,null]},"
+                            "\"sections\":[],\"metrics\":[\"dram__bytes.sum\",\"b_c\"]}");
   sample out = {0};
   rl_error err;
   assert_int_equal(parse(text, &out, &err), 0);
   assert_int_equal(out.epochs, 7);
   assert_true(isnan(out.power) && out.fast && out.colour == 1 && out.passes == 3);
   assert_string_equal(out.extra, in.extra);
+  assert_string_equal(out.metrics, in.metrics);
+  assert_int_equal(out.sections, 0);
   free(text);
 }
 

@@ -3,8 +3,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "analyze/catalogue.h"
 #include "jobs/spec.h"
 #include "train/model.h"
 
@@ -101,6 +103,16 @@ static void mistakes_name_their_field(void **state) {
       {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"variant\":\"best\"}", "/variant"},
       {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"samples\":1001}", "/samples"},
       {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"epochs\":1}", "/epochs"},
+      {"{\"kind\":\"train\",\"set\":\"everything\"}", "/set"},
+      {"{\"kind\":\"train\",\"sections\":[\"Occupancy\",\"Nothing\"]}", "/sections/1"},
+      {"{\"kind\":\"train\",\"sections\":\"Occupancy\"}", "/sections"},
+      {"{\"kind\":\"train\",\"metrics\":[\"dram__bytes.sum\",\"dram__bytes sum\"]}", "/metrics/1"},
+      {"{\"kind\":\"train\",\"metrics\":[\"\"]}", "/metrics/0"},
+      {"{\"kind\":\"train\",\"metrics\":[\"a__b\",\"a__b\"]}", "/metrics/1"},
+      {"{\"kind\":\"train\",\"metrics\":[7]}", "/metrics/0"},
+      {"{\"kind\":\"train\",\"metrics\":\"dram__bytes.sum\"}", "/metrics"},
+      {"{\"kind\":\"train\",\"launch\":-2}", "/launch"},
+      {"{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"kernels\":\"*\"}", "/kernels"},
       {"{\"kind\":\"train\",\"engine\":\"blas\",\"device\":\"gpu0\"}", "/engine"},
       {"{\"kind\":\"train\",\"engine\":\"cudnn\",\"device\":\"cpu\"}", "/engine"},
   };
@@ -139,6 +151,63 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
   assert_memory_equal(&spec, &again, sizeof spec);
 }
 
+static rl_profile profile_of(const rl_job_spec *spec) {
+  rl_profile profile = {0};
+  rl_error err = {0};
+  if (rl_fields_parse(rl_profile_fields, spec->profile, strlen(spec->profile), &profile, sizeof profile, &err) < 0)
+    fail_msg("%s: %s", spec->profile, err.message);
+  return profile;
+}
+
+static uint32_t section(const char *id) {
+  for (size_t i = 0; i < rl_section_count; i++)
+    if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
+  fail_msg("there is no section %s", id);
+  return 0;
+}
+
+static void naming_what_to_collect_adds_the_counters_pass(void **state) {
+  (void)state;
+  static const char *const asks[] = {"\"set\":\"full\"", "\"sections\":[\"Occupancy\"]", "\"metrics\":[\"dram__bytes.sum\"]",
+                                     "\"kernels\":\"conv*\"", "\"launch\":3"};
+  rl_job_spec spec, again;
+  rl_error err = {0};
+  for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
+    char text[256];
+    snprintf(text, sizeof text, "{\"kind\":\"train\",%s}", asks[i]);
+    if (parse(text, &spec, &err) < 0) fail_msg("%s: %s", text, err.message);
+    assert_int_equal(spec.passes, 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS);
+    if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
+    assert_memory_equal(&spec, &again, sizeof spec);
+  }
+  assert_int_equal(parse("{\"kind\":\"train\",\"set\":\"auto\"}", &spec, &err), 0);
+  assert_int_equal(spec.passes, 1u << RL_PASS_TIMING);
+  assert_string_equal(spec.profile, "");
+}
+
+static void a_profile_has_the_sections_of_its_set_and_more(void **state) {
+  (void)state;
+  rl_job_spec spec;
+  rl_error err = {0};
+  assert_int_equal(parse("{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"set\":\"basic\",\"sections\":[\"SchedulerStats\"],"
+                         "\"metrics\":[\"dram__bytes.sum\",\"sm__no_such_thing.max\"]}", &spec, &err), 0);
+  rl_profile profile = profile_of(&spec);
+  assert_int_equal(profile.sections, section("SpeedOfLight") | section("LaunchStats") | section("Occupancy") |
+                                         section("WorkloadDistribution") | section("SchedulerStats"));
+  assert_string_equal(profile.metrics, "dram__bytes.sum\nsm__no_such_thing.max");
+  assert_true(profile.kernels[0] == '\0' && profile.launch == -1);
+  assert_int_equal(parse("{\"kind\":\"train\",\"kernels\":\"*wgrad*\",\"launch\":2,\"metrics\":[\"dram__bytes.sum\"]}", &spec, &err), 0);
+  profile = profile_of(&spec);
+  assert_string_equal(profile.kernels, "*wgrad*");
+  assert_true(profile.launch == 2 && profile.sections == 0);
+  assert_string_equal(profile.metrics, "dram__bytes.sum");
+  /* The pass alone: the usual things, without the sections that need replays of their own. */
+  assert_int_equal(parse("{\"kind\":\"train\",\"passes\":[\"counters\"]}", &spec, &err), 0);
+  profile = profile_of(&spec);
+  assert_true((profile.sections & section("Occupancy")) != 0 && (profile.sections & section("SourceCounters")) == 0);
+  assert_non_null(strstr(profile.metrics, "smsp__inst_executed.sum"));
+}
+
 static void an_engine_of_the_cpu_chooses_the_cpu(void **state) {
   (void)state;
   rl_job_spec spec;
@@ -153,6 +222,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_bare_request_gets_the_defaults), cmocka_unit_test(every_field_arrives),
                                      cmocka_unit_test(mistakes_name_their_field),
                                      cmocka_unit_test(a_kernel_runs_once_for_each_variant),
+                                     cmocka_unit_test(naming_what_to_collect_adds_the_counters_pass),
+                                     cmocka_unit_test(a_profile_has_the_sections_of_its_set_and_more),
                                      cmocka_unit_test(an_engine_of_the_cpu_chooses_the_cpu)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

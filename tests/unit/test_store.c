@@ -249,6 +249,7 @@ static void running_job_goes_first(void **state) {
     assert_string_equal(taken.run.variant, order[i].variant);
     assert_string_equal(taken.run.workload, "mnist_cnn");
     assert_non_null(strstr(taken.run.params, "\"batch_size\":64"));
+    assert_string_equal(taken.profile, "{\"sections\":[],\"launch\":-1}");
     assert_int_equal(taken.deadline_ns, INT64_C(60000000000));
     fill_sample(&made, taken.pass, 1);
     GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
