@@ -109,10 +109,18 @@ int rl_reply_problem(rl_call *call, rl_error *err);
 enum { RL_ETAG_SIZE = 40 };
 void rl_etag_of(const void *data, size_t size, char *etag);
 
-/* rows.c: {"items":[...], ...} streamed from a cursor, which it takes and closes whatever happens. The query must have been
+/* pieces.c: an answer made a piece at a time, whose length need not be known nor held. Few answers may hold their source while their
+ * client reads: 503 beyond that, so that slow readers leave the store's readers to the others. */
+typedef struct rl_pieces {
+  int (*next)(void *context, const char **text, rl_error *err); /* 1: *text is the next, valid until the next call; 0: that was all */
+  void (*close)(void *context);                                 /* called once, whatever happens */
+  void *context;
+} rl_pieces;
+int rl_reply_pieces(rl_call *call, const rl_pieces *pieces, const char *type, rl_error *err);
+
+/* rows.c: {"items":[...], ...} in pieces from a cursor, which it takes and closes whatever happens. The query must have been
  * asked for one row more than limit, so that there being more can be told: letter != 0 adds "next_cursor" (made of the
- * rows' second column, null at the end), letter == 0 adds "truncated". A limit of 0 means all rows and adds neither. Few answers
- * may hold a cursor while their client reads: 503 beyond that, so that slow readers leave the store's readers to the others. */
+ * rows' second column, null at the end), letter == 0 adds "truncated". A limit of 0 means all rows and adds neither. */
 int rl_reply_rows(rl_call *call, rl_cursor *cursor, int64_t limit, char letter, rl_error *err);
 
 /* Handlers */
