@@ -134,6 +134,9 @@ int rl_handle_kernels(rl_call *call, rl_error *err);
 int rl_handle_timeline(rl_call *call, rl_error *err);
 int rl_handle_comparison(rl_call *call, rl_error *err);
 int rl_handle_history(rl_call *call, rl_error *err);
+int rl_handle_report(rl_call *call, rl_error *err);
+int rl_handle_compare(rl_call *call, rl_error *err);
+int rl_handle_sections(rl_call *call, rl_error *err);
 int rl_handle_devices(rl_call *call, rl_error *err);
 int rl_handle_healthz(rl_call *call, rl_error *err);
 int rl_handle_readyz(rl_call *call, rl_error *err);
@@ -144,7 +147,8 @@ int rl_handle_logout(rl_call *call, rl_error *err);
 int rl_handle_file(rl_call *call, rl_error *err);
 
 /* Query tables of the routes, beside their handlers. */
-extern const rl_field rl_jobs_query[], rl_kernels_query[], rl_timeline_query[], rl_history_query[];
+extern const rl_field rl_jobs_query[], rl_kernels_query[], rl_timeline_query[], rl_history_query[], rl_report_query[],
+    rl_compare_query[];
 
 extern const rl_embedded rl_openapi[]; /* schema/openapi.json */
 

@@ -22,6 +22,10 @@ static const char *const names[RL_QUERIES] = {
     [RL_QUERY_TIMELINE] = "timeline",
     [RL_QUERY_COMPARISON] = "comparison",
     [RL_QUERY_HISTORY] = "history",
+    [RL_QUERY_REPORT_RUN] = "report_run",
+    [RL_QUERY_REPORT_KERNELS] = "report_kernels",
+    [RL_QUERY_REPORT_METRICS] = "report_metrics",
+    [RL_QUERY_COMPARE_KERNELS] = "compare_kernels",
 };
 
 static void free_cursor(rl_cursor *cursor) {

@@ -1,0 +1,256 @@
+#include "api/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------------------- */
+
+static const char not_finite[] = "the number is not finite";
+
+static rl_metric_value number_of(const cJSON *entry) {
+  const cJSON *name = cJSON_GetArrayItem(entry, 0), *value = cJSON_GetArrayItem(entry, 1), *reason = cJSON_GetArrayItem(entry, 2);
+  rl_metric_value item = {.name = name->valuestring, .value = cJSON_IsNumber(value) ? value->valuedouble : NAN};
+  if (isfinite(item.value)) return item;
+  item.reason = cJSON_IsString(reason) ? reason->valuestring : not_finite;
+  item.value = NAN;
+  return item;
+}
+
+int rl_numbers_read(const char *kernel, const char *run, rl_numbers *numbers, rl_error *err) {
+  rl_numbers read = {.kernel = cJSON_Parse(kernel ? kernel : "[]"), .run = cJSON_Parse(run)};
+  size_t count = (size_t)cJSON_GetArraySize(read.kernel) + (size_t)cJSON_GetArraySize(read.run);
+  read.items = calloc(count + 1, sizeof *read.items);
+  if (!read.kernel || !read.run || !read.items) {
+    rl_numbers_clear(&read);
+    return rl_fail(err, RL_SYS, 0, "out of memory for a kernel's numbers");
+  }
+  read.values = (rl_metric_values){read.items, count};
+  rl_metric_value *item = read.items;
+  const cJSON *entry;
+  cJSON_ArrayForEach(entry, read.kernel) *item++ = number_of(entry);
+  cJSON_ArrayForEach(entry, read.run) *item++ = number_of(entry);
+  rl_metric_values_sort(read.items, count);
+  *numbers = read;
+  return 0;
+}
+
+void rl_numbers_clear(rl_numbers *numbers) {
+  cJSON_Delete(numbers->kernel);
+  cJSON_Delete(numbers->run);
+  free(numbers->items);
+  *numbers = (rl_numbers){0};
+}
+
+/* ---- which sections ---------------------------------------------------------------------------------------------------------- */
+
+static uint32_t section_bit(const char *id) {
+  for (size_t i = 0; i < rl_section_count; i++)
+    if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
+  return 0;
+}
+
+rl_view rl_view_of(const char *capability, const char *asked) {
+  rl_view view = {.asked_known = asked != NULL};
+  if (capability) snprintf(view.capability, sizeof view.capability, "%s", capability);
+  cJSON *ids = asked ? cJSON_Parse(asked) : NULL, *id;
+  cJSON_ArrayForEach(id, ids) if (cJSON_IsString(id)) view.asked |= section_bit(id->valuestring);
+  cJSON_Delete(ids);
+  return view;
+}
+
+uint32_t rl_view_sections(const rl_view *view, const rl_metric_values *values) {
+  uint32_t collected = 0, tried = 0;
+  for (size_t i = 0; i < rl_raw_metric_count; i++) {
+    const rl_metric_value *value = rl_metric_find(values, rl_raw_metrics[i].name);
+    if (!value) continue;
+    tried |= rl_raw_metrics[i].sections;
+    if (!isnan(value->value)) collected |= rl_raw_metrics[i].sections;
+  }
+  return view->asked_known && tried ? view->asked : collected;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------------------- */
+
+static void number_or_null(cJSON *object, const char *name, double value) {
+  if (isfinite(value)) cJSON_AddNumberToObject(object, name, value);
+  else cJSON_AddNullToObject(object, name);
+}
+
+static void text_or_null(cJSON *object, const char *name, const char *text) {
+  if (text && text[0] != '\0') cJSON_AddStringToObject(object, name, text);
+  else cJSON_AddNullToObject(object, name);
+}
+
+/* Both a report and a difference are the catalogue's sections with one object a row. */
+typedef struct row_writer {
+  cJSON *(*write)(const struct row_writer *writer, const rl_section_row *row); /* NULL: the row is left out */
+  const rl_metric_values *a, *b;
+  const rl_view *view_a, *view_b;
+} row_writer;
+
+static cJSON *row_json(const rl_section_row *row) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "name", row->name);
+  cJSON_AddStringToObject(object, "unit", row->unit);
+  cJSON_AddStringToObject(object, "metric", row->key);
+  return object;
+}
+
+static cJSON *add_table(cJSON *tables, const char *name) {
+  cJSON *table = cJSON_CreateObject();
+  cJSON_AddStringToObject(table, "name", name);
+  cJSON_AddItemToArray(tables, table);
+  return cJSON_AddArrayToObject(table, "rows");
+}
+
+static cJSON *section_json(const rl_section *section, const row_writer *writer) {
+  cJSON *object = cJSON_CreateObject(), *rows = NULL;
+  cJSON_AddStringToObject(object, "id", section->id);
+  cJSON_AddStringToObject(object, "name", section->name);
+  cJSON *tables = cJSON_AddArrayToObject(object, "tables");
+  const char *table = NULL;
+  for (size_t r = 0; r < section->row_count; r++) {
+    const rl_section_row *row = &section->rows[r];
+    cJSON *written = writer->write(writer, row);
+    if (!written) continue;
+    if (!table || strcmp(table, row->table) != 0) rows = add_table(tables, table = row->table);
+    cJSON_AddItemToArray(rows, written);
+  }
+  return object;
+}
+
+static cJSON *sections_json(uint32_t sections, const row_writer *writer) {
+  cJSON *array = cJSON_CreateArray();
+  for (size_t i = 0; i < rl_section_count; i++)
+    if (sections & UINT32_C(1) << i) cJSON_AddItemToArray(array, section_json(&rl_sections[i], writer));
+  return array;
+}
+
+static void add_parts(cJSON *object, const rl_section_row *row, const rl_metric_values *values) {
+  const rl_metric_value *part;
+  size_t count = rl_row_parts(row, values, &part);
+  if (count == 0) return;
+  cJSON *parts = cJSON_AddArrayToObject(object, "parts");
+  for (; count > 0; count--, part++) {
+    cJSON *entry = cJSON_CreateObject();
+    cJSON_AddStringToObject(entry, "name", strchr(part->name, ':') + 1);
+    number_or_null(entry, "value", part->value);
+    cJSON_AddItemToArray(parts, entry);
+  }
+}
+
+static cJSON *value_row(const row_writer *writer, const rl_section_row *row) {
+  if (!rl_row_is_on(row, writer->view_a->capability)) return NULL;
+  rl_row_value result = rl_row_evaluate(row, writer->a);
+  cJSON *object = row_json(row);
+  number_or_null(object, "value", result.value);
+  text_or_null(object, "reason", result.reason);
+  const char *text = rl_row_text(row, result.value);
+  if (text) cJSON_AddStringToObject(object, "text", text);
+  add_parts(object, row, writer->a);
+  return object;
+}
+
+cJSON *rl_report_sections(const rl_view *view, const rl_metric_values *values) {
+  return sections_json(rl_view_sections(view, values), &(row_writer){value_row, .a = values, .view_a = view});
+}
+
+static cJSON *difference_row(const row_writer *writer, const rl_section_row *row) {
+  if (!rl_row_is_on(row, writer->view_a->capability) && !rl_row_is_on(row, writer->view_b->capability)) return NULL;
+  rl_row_value a = rl_row_evaluate(row, writer->a), b = rl_row_evaluate(row, writer->b);
+  cJSON *object = row_json(row);
+  number_or_null(object, "a", a.value);
+  number_or_null(object, "b", b.value);
+  number_or_null(object, "difference", b.value - a.value);
+  number_or_null(object, "relative", a.value == 0 ? NAN : (b.value - a.value) / fabs(a.value));
+  text_or_null(object, "reason", a.reason[0] != '\0' ? a.reason : b.reason);
+  return object;
+}
+
+cJSON *rl_report_differences(const rl_view *view_a, const rl_metric_values *a, const rl_view *view_b, const rl_metric_values *b) {
+  uint32_t sections = rl_view_sections(view_a, a) | rl_view_sections(view_b, b);
+  return sections_json(sections, &(row_writer){difference_row, a, b, view_a, view_b});
+}
+
+static cJSON *catalogue_row(const row_writer *writer, const rl_section_row *row) {
+  (void)writer;
+  cJSON *object = row_json(row);
+  cJSON_AddStringToObject(object, "expression", row->expression);
+  text_or_null(object, "chips", row->chips);
+  return object;
+}
+
+cJSON *rl_report_catalogue(size_t section) {
+  cJSON *object = section_json(&rl_sections[section], &(row_writer){catalogue_row});
+  cJSON_AddStringToObject(object, "summary", rl_sections[section].summary);
+  cJSON *sets = cJSON_AddArrayToObject(object, "sets");
+  for (size_t i = 0; i < rl_section_set_count; i++)
+    if (rl_section_sets[i].sections & UINT32_C(1) << section)
+      cJSON_AddItemToArray(sets, cJSON_CreateString(rl_section_sets[i].name));
+  return object;
+}
+
+/* ---- findings ----------------------------------------------------------------------------------------------------------------- */
+
+rl_findings rl_report_findings(const rl_metric_values *values) {
+  rl_findings findings = {.count = rl_rules_apply(values, NULL, 0)};
+  findings.items = calloc(findings.count + 1, sizeof *findings.items);
+  if (findings.items) rl_rules_apply(values, findings.items, findings.count);
+  else findings.count = 0;
+  return findings;
+}
+
+static cJSON *finding_json(const rl_finding *finding) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "rule", finding->rule->id);
+  cJSON_AddNumberToObject(object, "version", finding->rule->version);
+  cJSON_AddStringToObject(object, "section", finding->rule->section);
+  cJSON_AddStringToObject(object, "kind", rl_finding_kind_names[finding->kind]);
+  cJSON_AddStringToObject(object, "title", finding->rule->title);
+  cJSON_AddStringToObject(object, "message", finding->message);
+  number_or_null(object, "speedup_pct", finding->speedup_pct);
+  text_or_null(object, "scope", isnan(finding->speedup_pct) ? NULL : finding->global ? "global" : "local");
+  cJSON *inputs = cJSON_AddArrayToObject(object, "inputs");
+  for (int i = 0; i < finding->input_count; i++) {
+    cJSON *input = cJSON_CreateObject();
+    cJSON_AddStringToObject(input, "name", finding->inputs[i].name);
+    number_or_null(input, "value", finding->inputs[i].value);
+    text_or_null(input, "reason", finding->inputs[i].reason);
+    cJSON_AddItemToArray(inputs, input);
+  }
+  return object;
+}
+
+cJSON *rl_report_verdicts(const rl_metric_values *values) {
+  rl_findings findings = rl_report_findings(values);
+  cJSON *array = cJSON_CreateArray();
+  for (size_t i = 0; i < findings.count; i++) cJSON_AddItemToArray(array, finding_json(&findings.items[i]));
+  free(findings.items);
+  return array;
+}
+
+static const rl_finding *finding_of(const rl_findings *findings, const rl_rule *rule) {
+  for (size_t i = 0; i < findings->count; i++)
+    if (findings->items[i].rule == rule) return &findings->items[i];
+  return NULL;
+}
+
+cJSON *rl_report_verdict_changes(const rl_metric_values *a, const rl_metric_values *b) {
+  rl_findings before = rl_report_findings(a), after = rl_report_findings(b);
+  cJSON *array = cJSON_CreateArray();
+  for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
+    for (const rl_rule *rule = group->rules; rule->id; rule++) {
+      const rl_finding *was = finding_of(&before, rule), *is = finding_of(&after, rule);
+      if (!was && !is) continue;
+      cJSON *object = cJSON_CreateObject();
+      cJSON_AddStringToObject(object, "rule", rule->id);
+      cJSON_AddStringToObject(object, "change", !was ? "appeared" : !is ? "went" : "stayed");
+      cJSON_AddItemToObject(object, "a", was ? finding_json(was) : cJSON_CreateNull());
+      cJSON_AddItemToObject(object, "b", is ? finding_json(is) : cJSON_CreateNull());
+      cJSON_AddItemToArray(array, object);
+    }
+  free(before.items);
+  free(after.items);
+  return array;
+}

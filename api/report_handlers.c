@@ -1,0 +1,322 @@
+/* Reports of the kernels of a run, comparisons of two runs, and the catalogue of both. An answer is made a kernel at a time. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/internal.h"
+#include "api/report.h"
+#include "api/report_csv.h"
+
+#define LATEST 9007199254740992.0 /* 2^53 */
+
+typedef struct report_query {
+  int64_t kernel; /* -1: all */
+  int format, page, print_details;
+} report_query;
+
+typedef struct compare_query {
+  int64_t a, b;
+} compare_query;
+
+enum { FORMAT_JSON, FORMAT_CSV };
+enum { PAGE_DETAILS, PAGE_RAW };
+static const char *const formats[] = {"json", "csv", NULL};
+static const char *const pages[] = {"details", "raw", NULL};
+
+const rl_field rl_report_query[] = {
+    RL_FIELD(report_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = LATEST, .summary = "Only the kernel of this ordinal"),
+    RL_FIELD(report_query, format, RL_FIELD_CHOICE, .names = formats, .summary = "csv: in the shape of ncu --csv; default json"),
+    RL_FIELD(report_query, page, RL_FIELD_CHOICE, .names = pages, .summary = "Which of ncu's pages; default details"),
+    RL_FIELD(report_query, print_details, RL_FIELD_CHOICE, .names = rl_details_names,
+             .summary = "Which rows the details page has: the sections' headers, their tables, or all; default header"),
+    {0}};
+const rl_field rl_compare_query[] = {
+    RL_FIELD(compare_query, a, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = LATEST, .summary = "The run to compare with"),
+    RL_FIELD(compare_query, b, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = LATEST, .summary = "The run that is compared"),
+    {0}};
+
+/* ---- a run -------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct run {
+  cJSON *facts;
+  char *numbers; /* JSON text */
+  rl_view view;
+} run;
+
+static void run_clear(run *of) {
+  cJSON_Delete(of->facts);
+  free(of->numbers);
+}
+
+static int run_read(rl_store *store, int64_t id, run *of, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *json;
+  if (rl_store_query(store, RL_QUERY_REPORT_RUN, &(rl_binding){":run", RL_BIND_INT, .integer = id}, 1, &cursor, err) < 0) return -1;
+  int rc = rl_cursor_next(cursor, &json, err);
+  if (rc < 0) return -1;
+  if (rc == 0) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)id);
+  *of = (run){.facts = cJSON_Parse(json), .numbers = strdup(rl_cursor_text(cursor, 1)),
+              .view = rl_view_of(rl_cursor_text(cursor, 2), rl_cursor_text(cursor, 3))};
+  if (of->facts != NULL && of->numbers != NULL) return 0;
+  run_clear(of);
+  return rl_fail(err, RL_SYS, 0, "out of memory for a run");
+}
+
+/* Why a kernel of the run has no sections. */
+static const char *why_not_counted(const run *of) {
+  const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(of->facts, "counters_reason"));
+  return reason != NULL ? reason : "the counters pass did not count this kernel";
+}
+
+/* ---- an answer with one text for each row of a cursor ----------------------------------------------------------------------------- */
+
+enum { COLUMNS = 4 };
+
+typedef struct assembly {
+  run a, b;
+  rl_cursor *cursor;
+  char *head;                               /* the first piece */
+  const char *separator, *tail;             /* between the rows' texts, and after them */
+  char *(*render)(struct assembly *all, const char *const columns[COLUMNS], rl_error *err); /* NULL and err when it can't be made */
+  char *standin;                            /* first column of a row for a cursor that has none; NULL: no row then */
+  rl_details details;
+  char **names;                             /* columns of the raw page */
+  size_t name_count, rows;
+  enum { HEAD, ROWS, DONE } next;
+  char *text, *pending;                     /* the piece that was handed out; one that waits behind its separator */
+} assembly;
+
+static void assembly_free(void *context) {
+  assembly *all = context;
+  rl_cursor_close(all->cursor);
+  run_clear(&all->a);
+  run_clear(&all->b);
+  for (size_t i = 0; i < all->name_count; i++) free(all->names[i]);
+  free(all->names);
+  free(all->head);
+  free(all->standin);
+  free(all->text);
+  free(all->pending);
+  free(all);
+}
+
+RL_DEFINE_CLEANUP(assembly_freed, assembly *, assembly_free, NULL)
+
+static assembly *assembly_new(rl_error *err) {
+  assembly *all = calloc(1, sizeof *all);
+  if (all == NULL) rl_fail(err, RL_SYS, 0, "out of memory for a report");
+  return all;
+}
+
+static int hand_out(assembly *all, char *text, const char **piece) {
+  free(all->text);
+  *piece = all->text = text;
+  return 1;
+}
+
+/* 1 and the columns of the next row, of which those behind the first may be NULL. */
+static int next_row(assembly *all, const char *columns[COLUMNS], rl_error *err) {
+  int rc = rl_cursor_next(all->cursor, &columns[0], err);
+  for (int i = 1; rc > 0 && i < COLUMNS; i++) columns[i] = rl_cursor_text(all->cursor, i);
+  if (rc != 0 || all->rows > 0 || all->standin == NULL) return rc;
+  columns[0] = all->standin;
+  for (int i = 1; i < COLUMNS; i++) columns[i] = "[]";
+  return 1;
+}
+
+static int next_text(assembly *all, const char **piece, rl_error *err) {
+  const char *columns[COLUMNS];
+  if (all->pending != NULL) return hand_out(all, rl_steal(&all->pending), piece);
+  int rc = next_row(all, columns, err);
+  if (rc < 0) return -1;
+  if (rc == 0) {
+    all->next = DONE;
+    *piece = all->tail;
+    return 1;
+  }
+  char *text = all->render(all, columns, err);
+  if (text == NULL) return -1;
+  if (all->rows++ == 0) return hand_out(all, text, piece);
+  all->pending = text;
+  *piece = all->separator;
+  return 1;
+}
+
+static int next_piece(void *context, const char **piece, rl_error *err) {
+  assembly *all = context;
+  if (all->next == DONE) return 0;
+  if (all->next == ROWS) return next_text(all, piece, err);
+  all->next = ROWS;
+  return hand_out(all, rl_steal(&all->head), piece);
+}
+
+static int reply_assembly(rl_call *call, assembly **all, const char *type, rl_error *err) {
+  return rl_reply_pieces(call, &(rl_pieces){next_piece, assembly_free, rl_steal(all)}, type, err);
+}
+
+/* {...} with "kernels" begun behind its last member; object is taken. NULL when memory is out. */
+static char *begin_kernels(cJSON *object, rl_error *err) {
+  char *text = cJSON_PrintUnformatted(object), *head = NULL;
+  cJSON_Delete(object);
+  if (text != NULL && asprintf(&head, "%.*s,\"kernels\":[", (int)strlen(text) - 1, text) < 0) head = NULL;
+  free(text);
+  if (head == NULL) rl_fail(err, RL_SYS, 0, "out of memory for a report");
+  return head;
+}
+
+static char *printed(cJSON *object, rl_error *err) {
+  char *text = cJSON_PrintUnformatted(object);
+  cJSON_Delete(object);
+  if (text == NULL) rl_fail(err, RL_SYS, 0, "out of memory for a kernel's report");
+  return text;
+}
+
+/* ---- the report --------------------------------------------------------------------------------------------------------------- */
+
+static char *render_json(assembly *all, const char *const columns[COLUMNS], rl_error *err) {
+  rl_auto(rl_numbers_clear) rl_numbers numbers = {0};
+  if (rl_numbers_read(columns[1], all->a.numbers, &numbers, err) < 0) return NULL;
+  cJSON *kernel = cJSON_Parse(columns[0]);
+  bool looked_at = rl_view_sections(&all->a.view, &numbers.values) != 0;
+  cJSON_AddItemToObject(kernel, "sections", looked_at ? rl_report_sections(&all->a.view, &numbers.values) : cJSON_CreateNull());
+  cJSON_AddItemToObject(kernel, "reason", looked_at ? cJSON_CreateNull() : cJSON_CreateString(why_not_counted(&all->a)));
+  cJSON_AddItemToObject(kernel, "findings", rl_report_verdicts(&numbers.values));
+  cJSON_AddRawToObject(kernel, "series", columns[2]);
+  cJSON_AddRawToObject(kernel, "instructions", columns[3]);
+  return printed(kernel, err);
+}
+
+/* Lines of CSV, written by `write`. */
+static char *render_csv(assembly *all, const char *const columns[COLUMNS], void (*write)(FILE *, const assembly *, const rl_csv_kernel *),
+                        rl_error *err) {
+  rl_auto(rl_numbers_clear) rl_numbers numbers = {0};
+  rl_auto(rl_json_cleanup) cJSON *kernel = cJSON_Parse(columns[0]);
+  char *text = NULL;
+  size_t size;
+  if (rl_numbers_read(columns[1], all->a.numbers, &numbers, err) < 0) return NULL;
+  FILE *out = open_memstream(&text, &size);
+  if (out != NULL) write(out, all, &(rl_csv_kernel){all->a.facts, kernel, &all->a.view, &numbers.values});
+  if (out == NULL || fclose(out) != 0) rl_fail(err, RL_SYS, 0, "out of memory for a kernel's report");
+  return text;
+}
+
+static void write_details(FILE *out, const assembly *all, const rl_csv_kernel *kernel) { rl_csv_details(out, kernel, all->details); }
+
+static void write_raw(FILE *out, const assembly *all, const rl_csv_kernel *kernel) {
+  rl_csv_raw(out, kernel, (const char *const *)all->names, all->name_count);
+}
+
+static char *render_details(assembly *all, const char *const columns[COLUMNS], rl_error *err) {
+  return render_csv(all, columns, write_details, err);
+}
+
+static char *render_raw(assembly *all, const char *const columns[COLUMNS], rl_error *err) {
+  return render_csv(all, columns, write_raw, err);
+}
+
+/* The columns of the raw page: all that was counted of any of the kernels. */
+static int read_names(rl_store *store, const rl_binding bindings[2], assembly *all, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *json;
+  size_t capacity = 0;
+  int rc;
+  if (rl_store_query(store, RL_QUERY_REPORT_METRICS, bindings, 2, &cursor, err) < 0) return -1;
+  while ((rc = rl_cursor_next(cursor, &json, err)) > 0) {
+    if (all->name_count == capacity) {
+      char **grown = realloc(all->names, (capacity = 2 * capacity + 256) * sizeof *grown);
+      if (grown == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a report");
+      all->names = grown;
+    }
+    if ((all->names[all->name_count] = strdup(rl_cursor_text(cursor, 1))) == NULL)
+      return rl_fail(err, RL_SYS, 0, "out of memory for a report");
+    all->name_count++;
+  }
+  return rc;
+}
+
+static char *csv_head(const assembly *all, int page, rl_error *err) {
+  char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  if (out != NULL && page == PAGE_RAW) rl_csv_raw_head(out, (const char *const *)all->names, all->name_count);
+  else if (out != NULL) rl_csv_details_head(out);
+  if (out == NULL || fclose(out) != 0) rl_fail(err, RL_SYS, 0, "out of memory for a report");
+  return text;
+}
+
+/* Where no pass saw a kernel the run's workload stands for its one kernel. NULL when memory is out. */
+static char *standin_of(const run *of, rl_error *err) {
+  cJSON *kernel = cJSON_CreateObject();
+  const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(of->facts, "workload"));
+  cJSON_AddNumberToObject(kernel, "ordinal", 0);
+  cJSON_AddStringToObject(kernel, "name", workload ? workload : "");
+  static const char *const unknown[] = {"launch", "phase", "pass", "grid", "block", "code_sha256"};
+  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) cJSON_AddNullToObject(kernel, unknown[i]);
+  return printed(kernel, err);
+}
+
+static int prepare_json(assembly *all, bool may_stand_in, rl_error *err) {
+  all->separator = ",";
+  all->tail = "]}";
+  all->render = render_json;
+  if (may_stand_in && (all->standin = standin_of(&all->a, err)) == NULL) return -1;
+  return (all->head = begin_kernels(cJSON_Duplicate(all->a.facts, true), err)) != NULL ? 0 : -1;
+}
+
+static int prepare_csv(assembly *all, const report_query *query, rl_error *err) {
+  all->separator = all->tail = "";
+  all->render = query->page == PAGE_RAW ? render_raw : render_details;
+  all->details = (rl_details)query->print_details;
+  return (all->head = csv_head(all, query->page, err)) != NULL ? 0 : -1;
+}
+
+int rl_handle_report(rl_call *call, rl_error *err) {
+  report_query query = {.kernel = -1};
+  rl_store *store = call->server->store;
+  if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
+  bool csv = query.format == FORMAT_CSV;
+  rl_binding bindings[] = {{":run", RL_BIND_INT, .integer = call->id},
+                           {":kernel", query.kernel >= 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = query.kernel}};
+  rl_auto(assembly_freed) assembly *all = assembly_new(err);
+  if (all == NULL || run_read(store, call->id, &all->a, err) < 0) return -1;
+  if (csv && query.page == PAGE_RAW && read_names(store, bindings, all, err) < 0) return -1;
+  if ((csv ? prepare_csv(all, &query, err) : prepare_json(all, query.kernel <= 0, err)) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_REPORT_KERNELS, bindings, 2, &all->cursor, err) < 0) return -1;
+  return reply_assembly(call, &all, csv ? "text/csv" : "application/json", err);
+}
+
+/* ---- two runs ----------------------------------------------------------------------------------------------------------------- */
+
+static char *render_pair(assembly *all, const char *const columns[COLUMNS], rl_error *err) {
+  rl_auto(rl_numbers_clear) rl_numbers a = {0}, b = {0};
+  if (rl_numbers_read(columns[1], all->a.numbers, &a, err) < 0 || rl_numbers_read(columns[2], all->b.numbers, &b, err) < 0) return NULL;
+  cJSON *pair = cJSON_Parse(columns[0]);
+  cJSON_AddItemToObject(pair, "sections", rl_report_differences(&all->a.view, &a.values, &all->b.view, &b.values));
+  cJSON_AddItemToObject(pair, "findings", rl_report_verdict_changes(&a.values, &b.values));
+  return printed(pair, err);
+}
+
+int rl_handle_compare(rl_call *call, rl_error *err) {
+  compare_query query = {0};
+  rl_store *store = call->server->store;
+  if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
+  rl_binding bindings[] = {{":a", RL_BIND_INT, .integer = query.a}, {":b", RL_BIND_INT, .integer = query.b}};
+  rl_auto(assembly_freed) assembly *all = assembly_new(err);
+  if (all == NULL || run_read(store, query.a, &all->a, err) < 0 || run_read(store, query.b, &all->b, err) < 0) return -1;
+  cJSON *sides = cJSON_CreateObject();
+  cJSON_AddItemToObject(sides, "a", cJSON_Duplicate(all->a.facts, true));
+  cJSON_AddItemToObject(sides, "b", cJSON_Duplicate(all->b.facts, true));
+  all->separator = ",";
+  all->tail = "]}";
+  all->render = render_pair;
+  if ((all->head = begin_kernels(sides, err)) == NULL) return -1;
+  if (rl_store_query(store, RL_QUERY_COMPARE_KERNELS, bindings, 2, &all->cursor, err) < 0) return -1;
+  return reply_assembly(call, &all, "application/json", err);
+}
+
+/* ---- the catalogue ------------------------------------------------------------------------------------------------------------ */
+
+int rl_handle_sections(rl_call *call, rl_error *err) {
+  cJSON *document = cJSON_CreateObject(), *items = cJSON_AddArrayToObject(document, "items");
+  for (size_t i = 0; i < rl_section_count; i++) cJSON_AddItemToArray(items, rl_report_catalogue(i));
+  return rl_reply_json(call, 200, document, err);
+}

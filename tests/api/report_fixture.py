@@ -1,0 +1,76 @@
+"""Runs put straight into a daemon's database, as a GPU worker would have left them: there is no GPU where these tests run."""
+
+import csv
+import json
+import pathlib
+import sqlite3
+import time
+
+REFERENCE = pathlib.Path(__file__).parents[1] / "reference"
+CHOICES = {"PolicySpread": 1, "CachePreferNone": 0}
+FACTS = {"name": "NVIDIA H200", "uuid": "GPU-0", "compute_capability": "9.0"}
+
+
+def number(text):
+    """Of ncu's text; None when it is none."""
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return CHOICES.get(text)
+
+
+def ncu_raw():
+    """{metric: value} of the reference's raw page."""
+    with open(REFERENCE / "ncu_raw_relu_fp16_h200.csv", newline="") as lines:
+        return {row["metric"]: number(row["value"]) for row in csv.DictReader(lines) if "__" in row["metric"] or row["metric"].islower()}
+
+
+def ncu_sections():
+    with open(REFERENCE / "ncu_sections_relu_fp16_h200.csv", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+class Rows:
+    """Inserts rows by the names of their columns."""
+
+    def __init__(self, daemon):
+        self.db = sqlite3.connect(daemon.state / "rooflined.db", timeout=30)
+
+    def insert(self, table, **columns):
+        names = ", ".join(f'"{name}"' for name in columns)
+        done = self.db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})", list(columns.values()))
+        return done.lastrowid
+
+    def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0"):
+        """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value or reason},
+        "series" [(name, x, value)] and "instructions" [dict]. Returns the run's id."""
+        now = time.time_ns()
+        facts = {**FACTS, "compute_capability": capability}
+        job = self.insert("jobs", kind="kernel", device="gpu0", state="completed", request="{}", deadline_s=60, created_ns=now, started_ns=now,
+                          finished_ns=now)
+        run = self.insert("runs", job_id=job, ordinal=0, workload=workload, variant=variant, params="{}", engine="cuda",
+                          floor_bytes=floor[0], floor_operations=floor[1])
+        self.db.execute("INSERT OR IGNORE INTO devices (facts) VALUES (?)", [json.dumps(facts)])
+        device = self.db.execute("SELECT id FROM devices WHERE facts = ?", [json.dumps(facts)]).fetchone()[0]
+        passes = {name: self.insert("passes", job_id=job, run_id=run, ordinal=ordinal, name=name, state="completed", started_ns=now,
+                                    finished_ns=now, device_id=device, git_commit="0" * 40)
+                  for ordinal, name in ((0, "timing"), (2, "counters"))}
+        self.insert("measurements", pass_id=passes["timing"], name="time_cold_us_median", value=22.5)
+        for ordinal, kernel in enumerate(kernels):
+            self._kernel(passes["counters"], ordinal, dict(kernel))
+        self.db.commit()
+        return run
+
+    def _kernel(self, counters, ordinal, kernel):
+        metrics, series = kernel.pop("metrics", {}), kernel.pop("series", [])
+        instructions = kernel.pop("instructions", [])
+        kernel = {"launch": "relu", "name": "relu(const __half *, __half *, unsigned long)", "launches": 1, "grid_x": 32768, "grid_y": 1,
+                  "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1, **kernel}
+        number = self.insert("kernels", pass_id=counters, ordinal=ordinal, **kernel)
+        for name, value in metrics.items():
+            missing = isinstance(value, str)
+            self.insert("kernel_metrics", kernel_id=number, metric=name, value=None if missing else value, reason=value if missing else None)
+        for name, x, value in series:
+            self.insert("series", kernel_id=number, name=name, x=x, value=value)
+        for instruction in instructions:
+            self.insert("instructions", kernel_id=number, **{"counts": "{}", **instruction})

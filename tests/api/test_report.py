@@ -1,0 +1,325 @@
+"""Reports of kernels, comparisons of runs, and ncu's CSV. What a GPU would have measured is ncu's own output of one kernel."""
+
+import collections
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from daemon import endless
+from report_fixture import Rows, ncu_raw, ncu_sections, number
+
+# Rows of ncu's details page that the report does not have, or not as a number.
+LEFT_OUT = {
+    "Access Size": "a source-level attribute of one instruction; ncu's sum over all of them is 0",
+    "Access Operation": "as Access Size",
+    "Address Space": "as Access Size",
+    "GPU ID GPU Name": "a table of texts",
+    "CPU Affinity": "the number is ncu's count of texts, which it prints behind",
+    "Device Names": "as CPU Affinity",
+    "NUMA ID by CPU Affinity": "as CPU Affinity",
+    "NUMA ID by Memory Affinity": "as CPU Affinity",
+    "Enabled TPC IDs": "a text: all",
+    "Executed Instructions by SASS Opcode Category": "ncu prints the parts behind the sum; the report has them apart",
+    "Executed Warp-Level Instructions By Basic SASS Opcode": "as Executed Instructions by SASS Opcode Category",
+}
+# Sampled and timed numbers, whose spread between the two profiles that the two reference pages are of is wider than the rest's.
+SPREAD = re.compile(r"pcsamp|^stall_|Stall (No Instruction|MIO Throttle)|evict_first_lookup_hit|L2 Hit Rate For Loads")
+
+
+@pytest.fixture(scope="module")
+def rows(daemon):
+    return Rows(daemon)
+
+
+def collected():
+    """Every metric of the reference; what CUPTI counts of it under another name than ncu's page has it, too."""
+    raw = {name: "ncu printed no number" if value is None else value for name, value in ncu_raw().items()}
+    raw["smsp__thread_inst_executed.sum"] = raw["thread_inst_executed"]
+    raw["smsp__thread_inst_executed_pred_on.sum"] = raw["thread_inst_executed_true"]
+    return raw
+
+
+@pytest.fixture(scope="module")
+def reference(rows):
+    return rows.run([{"metrics": collected()}])
+
+
+def read_csv(response):
+    assert response.headers["Content-Type"] == "text/csv"
+    return list(csv.reader(io.StringIO(response.text, newline=""), strict=True))
+
+
+def details(daemon, run, which="all"):
+    lines = read_csv(daemon.get(f"/runs/{run}/report?format=csv&page=details&print_details={which}"))
+    return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+
+
+def ncu_rows():
+    """(section, row) -> [(unit, value)]; two of the reference's units stand behind the row's name."""
+    found = collections.defaultdict(list)
+    for line in ncu_sections():
+        name, unit = line["row"], line["unit"]
+        behind = re.fullmatch(r"(.*) (byte/sector|Kbyte/cycle)", name)
+        if behind and not unit:
+            name, unit = behind.groups()
+        found[line["section"], name].append((unit, line["value"]))
+    return found
+
+
+def same(name, ours, theirs):
+    if ours[1] == theirs[1] == "(!) n/a":
+        return True
+    if ours[0] != theirs[0] and "membar" not in name:  # ncu gives samples of this stall the unit byte
+        return False
+    a, b = number(ours[1]), number(theirs[1])
+    if a is None or b is None:
+        return ours[1] == theirs[1]
+    return SPREAD.search(name) is not None or abs(a - b) <= max(0.011, 0.05 * abs(b))
+
+
+def test_every_row_of_ncu(daemon, reference):
+    ours = collections.defaultdict(list)
+    for line in details(daemon, reference):
+        ours[line["Section Name"], line["Metric Name"]].append((line["Metric Unit"], line["Metric Value"]))
+    wrong, equal = [], 0
+    for key, theirs in ncu_rows().items():
+        if key[1] in LEFT_OUT:
+            continue
+        mine, theirs = sorted(ours.get(key, [])), sorted(theirs)
+        equal += sum(a == b for a, b in zip(mine, theirs))
+        if len(mine) != len(theirs) or not all(same(key[1], a, b) for a, b in zip(mine, theirs)):
+            wrong.append((key, mine, theirs))
+    assert wrong == []
+    assert equal > 800  # to the last digit
+
+
+EXACT = ["Grid Size", "Block Size", "Registers Per Thread", "Threads", "Waves Per SM", "Block Limit Warps", "Theoretical Occupancy",
+         "Executed Instructions", "Branch Instructions Ratio", "Predicated-On Thread Instructions Executed", "Cluster Scheduling Policy",
+         "Function Cache Configuration", "Theoretical L2 Cache Bytes Accessible", "Theoretical DRAM Bytes Accessible",
+         "L2 Persisting Size", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_the_program_determines_is_equal(daemon, reference, name):
+    theirs = {key: values for key, values in ncu_rows().items() if key[1] == name}
+    assert theirs
+    lines = details(daemon, reference)
+    for (section, _), values in theirs.items():
+        ours = [(x["Metric Unit"], x["Metric Value"]) for x in lines if (x["Section Name"], x["Metric Name"]) == (section, name)]
+        assert ours == values
+
+
+def test_which_details(daemon, reference):
+    header, body, whole = (details(daemon, reference, which) for which in ("header", "body", "all"))
+
+    def metrics(lines):
+        return [line["Metric Name"] for line in lines if line["Metric Name"]]
+
+    assert len(metrics(header)) + len(metrics(body)) == len(metrics(whole))
+    assert "Duration" in metrics(header) and "SM: Issue Active" in metrics(body) and "SM: Issue Active" not in metrics(header)
+    assert read_csv(daemon.get(f"/runs/{reference}/report?format=csv")) == [list(header[0]), *(list(line.values()) for line in header)]
+    first = header[0]
+    assert (first["ID"], first["Kernel Name"], first["Block Size"], first["Grid Size"], first["CC"], first["Device"], first["Stream"]) == (
+        "0", "relu(const __half *, __half *, unsigned long)", "(128, 1, 1)", "(32768, 1, 1)", "9.0", "0", "7")
+
+
+def test_findings_in_the_details(daemon, reference):
+    lines = [line for line in details(daemon, reference) if line["Rule Name"]]
+    (kernel,) = daemon.get(f"/runs/{reference}/report").json()["kernels"]
+    assert sorted(line["Rule Name"] for line in lines) == sorted(finding["rule"] for finding in kernel["findings"])
+    types = {"info": "INF", "warning": "WRN", "optimization": "OPT"}
+    for line in lines:
+        (finding,) = [f for f in kernel["findings"] if f["rule"] == line["Rule Name"]]
+        assert (line["Rule Type"], line["Rule Description"]) == (types[finding["kind"]], finding["message"])
+        assert line["Estimated Speedup Type"] == (finding["scope"] or "") and not line["Metric Name"]
+        assert (line["Estimated Speedup"] != "") == (finding["speedup_pct"] is not None)
+
+
+def test_the_raw_page(daemon, reference):
+    names, units, values = read_csv(daemon.get(f"/runs/{reference}/report?format=csv&page=raw"))
+    assert names[:11] == ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
+                          "Device", "CC"]
+    assert names[11:] == sorted(collected()) and units[:11] == [""] * 11
+    ours = dict(zip(names, zip(units, values, strict=True), strict=True))
+    with_unit = 0
+    for name, value in ncu_raw().items():
+        if value is None:
+            assert ours[name][1] == "(!) n/a"
+        else:
+            assert number(ours[name][1]) == pytest.approx(value, rel=1e-14, abs=0.005)
+            with_unit += ours[name][0] != ""
+    assert with_unit > 500
+    assert ours["gpu__time_duration.sum"] == ("ns", "21,824") and ours["launch__cluster_scheduling_policy"] == ("", "PolicySpread")
+
+
+def test_text_that_needs_quotes(daemon, rows):
+    name = 'void f<"a, b">(int,\n char)'
+    run = rows.run([{"name": name, "metrics": {"launch__grid_size": 1.0}}], workload='"quoted", by, commas')
+    for page in ("details", "raw"):
+        lines = read_csv(daemon.get(f"/runs/{run}/report?format=csv&page={page}"))
+        assert lines[-1][4] == name and lines[-1][2] == '"quoted", by, commas'
+
+
+def rows_of(kernel, section):
+    (found,) = [s for s in kernel["sections"] if s["id"] == section]
+    return {row["name"]: row for table in found["tables"] for row in table["rows"]}
+
+
+def test_values_and_reasons(daemon, rows):
+    run = rows.run([{"metrics": {"gpu__time_duration.sum": 21824.0, "sm__cycles_active.avg": "the counter is taken",
+                                 "sass__inst_executed_per_opcode": 30.0, "sass__inst_executed_per_opcode:FADD": 10.0,
+                                 "sass__inst_executed_per_opcode:LDG": 20.0, "launch__func_cache_config": 2.0,
+                                 "smsp__inst_executed.sum": 0.0, "smsp__inst_executed_op_branch.sum": 5.0}}])
+    (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
+    speed = rows_of(kernel, "SpeedOfLight")
+    assert speed["Duration"] == {"name": "Duration", "unit": "ns", "metric": "gpu__time_duration.sum", "value": 21824, "reason": None}
+    assert (speed["SM Active Cycles"]["value"], speed["SM Active Cycles"]["reason"]) == (None, "the counter is taken")
+    assert speed["SM Frequency"]["reason"] == "gpc__cycles_elapsed.avg.per_second was not collected"
+    mix = rows_of(kernel, "InstructionStats")["Executed Warp-Level Instructions By Basic SASS Opcode"]
+    assert mix["value"] == 30 and mix["parts"] == [{"name": "FADD", "value": 10}, {"name": "LDG", "value": 20}]
+    assert rows_of(kernel, "LaunchStats")["Function Cache Configuration"]["text"] == "CachePreferL1"
+    assert rows_of(kernel, "SourceCounters")["Branch Instructions Ratio"]["reason"] == "not defined: a divisor is 0"
+
+
+def test_series_and_instructions(daemon, rows):
+    run = rows.run([{"metrics": {"launch__grid_size": 1.0},
+                     "series": [("load", 0.0, 1.5), ("load", 1000.0, None), ("occupancy_by_registers", 8.0, 1.0)],
+                     "instructions": [{"offset": 16, "opcode": "EXIT", "sass": "EXIT ;"},
+                                      {"offset": 0, "counts": json.dumps({"inst_executed": 4}), "file": "k.cu", "line": 3}]}])
+    (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
+    assert kernel["series"] == [{"name": "load", "points": [[0, 1.5], [1000, None]]}, {"name": "occupancy_by_registers", "points": [[8, 1]]}]
+    assert [i["offset"] for i in kernel["instructions"]] == [0, 16]
+    assert kernel["instructions"][0]["counts"] == {"inst_executed": 4} and kernel["instructions"][0]["line"] == 3
+
+
+@pytest.mark.parametrize("capability, there", [("9.0", True), ("8.0", False), ("99.0", True)])
+def test_rows_of_other_chips_are_left_out(daemon, rows, capability, there):
+    run = rows.run([{"metrics": {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 50.0}}], capability=capability)
+    (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
+    assert ("SM: Pipe Tma Cycles Active" in rows_of(kernel, "SpeedOfLight")) == there
+
+
+def test_one_kernel_of_many(daemon, rows):
+    run = rows.run([{"launch": f"k{i}", "metrics": {f"metric_{j}": float(j) for j in range(300)}} for i in range(40)])
+    whole = daemon.get(f"/runs/{run}/report").json()
+    assert [kernel["ordinal"] for kernel in whole["kernels"]] == list(range(40))
+    one = daemon.get(f"/runs/{run}/report?kernel=17").json()
+    assert one["kernels"] == [whole["kernels"][17]] and one["kernels"][0]["launch"] == "k17"
+    assert daemon.get(f"/runs/{run}/report?kernel=40").json()["kernels"] == []
+    raw = read_csv(daemon.get(f"/runs/{run}/report?format=csv&page=raw"))
+    assert len(raw) == 42 and raw[41][0] == "39" and len(set(map(len, raw))) == 1
+
+
+def test_a_run_without_counters(daemon, finished):
+    run = daemon.get(f"/jobs/{finished}/results").json()["runs"][0]
+    report = daemon.get(f"/runs/{run['run']}/report").json()
+    why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
+    assert (report["job"], report["variant"], report["device"], report["counters_reason"]) == (finished, "fp32", "cpu", why)
+    assert report["kernels"] and all(kernel["pass"] == "activity" for kernel in report["kernels"])
+    for kernel in report["kernels"]:
+        assert (kernel["sections"], kernel["reason"]) == (None, why)
+
+
+def test_a_run_that_no_pass_looked_into(daemon):
+    number = daemon.run({"kind": "kernel", "kernel": "relu", "dtype": "fp32", "shape": {"n": 100}, "samples": 2, "device": "cpu"})
+    run = daemon.get(f"/jobs/{number}/results").json()["runs"][0]["run"]
+    (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
+    assert (kernel["name"], kernel["pass"], kernel["sections"]) == ("relu", None, None)
+    assert kernel["reason"] == "the job did not ask for the counters pass"
+    assert daemon.get(f"/runs/{run}/report?kernel=1").json()["kernels"] == []
+    assert len(read_csv(daemon.get(f"/runs/{run}/report?format=csv"))) == 1
+
+
+def test_compare(daemon, rows):
+    slow = {"gpu__time_duration.sum": 200.0, "launch__grid_size": 0.0, "dram__bytes_read.sum": 7.0}
+    fast = {"gpu__time_duration.sum": 150.0, "launch__grid_size": 4.0, "dram__bytes_read.sum": "no"}
+    a = rows.run([{"metrics": slow, "code_sha256": "a" * 64}])
+    b = rows.run([{"metrics": fast, "code_sha256": "b" * 64, "launch": "another"}])
+    document = daemon.get(f"/compare?a={a}&b={b}").json()
+    assert (document["a"]["run"], document["b"]["run"]) == (a, b)
+    (pair,) = document["kernels"]  # of one kernel each
+    assert (pair["a"]["launch"], pair["b"]["launch"], pair["same_code"]) == ("relu", "another", False)
+    duration = rows_of(pair, "SpeedOfLight")["Duration"]
+    assert (duration["a"], duration["b"], duration["difference"], duration["relative"]) == (200, 150, -50, -0.25)
+    grid = rows_of(pair, "LaunchStats")["Grid Size"]
+    assert (grid["difference"], grid["relative"], grid["reason"]) == (4, None, None)
+    read = rows_of(pair, "MemoryWorkloadAnalysis_Chart")["dram__bytes_read.sum"]
+    assert (read["a"], read["b"], read["difference"], read["reason"]) == (7, None, None, "no")
+
+
+def test_compare_pairs_kernels_by_launch(daemon, rows):
+    metrics = {"launch__grid_size": 1.0}
+    a = rows.run([{"launch": name, "metrics": metrics} for name in ("fill", "step", "step", "end")])
+    b = rows.run([{"launch": name, "metrics": metrics} for name in ("step", "new", "end", "step", "step")])
+    pairs = daemon.get(f"/compare?a={a}&b={b}").json()["kernels"]
+    together = [tuple(side and side["ordinal"] for side in (pair["a"], pair["b"])) for pair in pairs]
+    assert sorted(together, key=str) == sorted([(0, None), (1, 0), (2, 3), (3, 2), (None, 1), (None, 4)], key=str)
+    assert all(pair["same_code"] is None for pair in pairs)
+
+
+def test_findings_that_appear_and_go(daemon, rows, reference):
+    spilling = {**collected(), "sass__inst_executed_register_spilling": 1e6, "sm__warps_active.avg.pct_of_peak_sustained_active": 99.0}
+    other = rows.run([{"metrics": spilling}])
+
+    def rules(run):
+        return {finding["rule"] for finding in daemon.get(f"/runs/{run}/report").json()["kernels"][0]["findings"]}
+
+    before, after = rules(reference), rules(other)
+    assert before != after
+    (pair,) = daemon.get(f"/compare?a={reference}&b={other}").json()["kernels"]
+    changes = {change["rule"]: change for change in pair["findings"]}
+    assert set(changes) == before | after
+    for rule, change in changes.items():
+        assert change["change"] == ("stayed" if rule in before & after else "went" if rule in before else "appeared")
+        assert (change["a"] is None, change["b"] is None) == (rule not in before, rule not in after)
+
+
+def test_a_run_beside_itself(daemon, reference):
+    (pair,) = daemon.get(f"/compare?a={reference}&b={reference}").json()["kernels"]
+    for section in pair["sections"]:
+        for table in section["tables"]:
+            assert all(row["difference"] in (0, None) for row in table["rows"])
+
+
+def test_sections(daemon):
+    items = {item["id"]: item for item in daemon.get("/sections").json()["items"]}
+    assert len(items) >= 22
+    assert items["SpeedOfLight"]["sets"] == ["basic", "detailed", "full"] and items["SchedulerStats"]["sets"] == ["full"]
+    every = [row for item in items.values() for table in item["tables"] for row in table["rows"]]
+    assert len(every) > 1000 and all(row["expression"] for row in every)
+    tma = next(row for row in every if row["name"] == "SM: Pipe Tma Cycles Active")
+    assert tma["chips"].startswith("9.0")
+
+
+@pytest.mark.parametrize("path, status, parameter", [
+    ("/runs/999999/report", 404, None),
+    ("/runs/999999/report?format=csv&page=raw", 404, None),
+    ("/runs/1/report?format=xml", 400, "format"),
+    ("/runs/1/report?kernel=-1", 400, "kernel"),
+    ("/runs/1/report?kernel=first", 400, "kernel"),
+    ("/runs/1/report?page=source", 400, "page"),
+    ("/runs/1/report?colour=red", 400, "colour"),
+    ("/runs/x/report", 404, None),
+    ("/compare", 400, "a"),
+    ("/compare?a=1", 400, "b"),
+    ("/compare?a=0&b=1", 400, "a"),
+    ("/compare?a=1&b=999999", 404, None),
+    ("/compare?a=999999&b=1", 404, None),
+])
+def test_refusals(daemon, reference, path, status, parameter):
+    assert reference >= 1
+    response = daemon.get(path)
+    assert response.status_code == status
+    assert response.json().get("parameter") == parameter
+
+
+def test_an_unfinished_run(daemon):
+    number = daemon.submit(endless())
+    daemon.wait(number, states=("running",))
+    (run,) = daemon.get(f"/jobs/{number}").json()["runs"]
+    report = daemon.get(f"/runs/{run['id']}/report").json()
+    assert report["kernels"][0]["sections"] is None
+    daemon.cancel_all()
