@@ -208,7 +208,7 @@ static rl_classification classify(const rl_metric_values *values, const rl_roofl
 rl_roofline rl_roofline_of(const rl_metric_values *values) {
   double counted_ns = rl_metric_get(values, "gpu__time_duration.sum");
   rl_roofline made = {.counted = !isnan(counted_ns)};
-  made.duration_s = made.counted ? counted_ns * 1e-9 : rl_metric_get(values, "run__time_cold_us_median") * 1e-6;
+  made.duration_s = made.counted ? counted_ns * 1e-9 : rl_metric_get(values, "timing__time_cold_us_median") * 1e-6;
   for (int level = 0; level < RL_LEVELS; level++) made.levels[level] = roof_of(values, &level_sources[level]);
   for (int unit = 0; unit < RL_UNITS; unit++) made.units[unit] = roof_of(values, &unit_sources[unit]);
   for (int level = 0; level < RL_LEVELS; level++)

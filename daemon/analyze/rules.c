@@ -99,32 +99,24 @@ static int write_message(reading *r, line to, rl_error *err) {
 /* ---- one rule over one kernel ------------------------------------------------------------------------------------------ */
 
 /* Fills the inputs; returns the first that is not known, or NULL. */
-static const rl_rule_input *read_inputs(reading *r, const rl_metric_values *values, rl_finding *finding) {
-  const rl_rule_input *missing = NULL;
+static const rl_metric_value *read_inputs(reading *r, const rl_metric_values *values, rl_finding *finding) {
+  const rl_metric_value *missing = NULL;
   for (const rl_rule_input *input = r->rule->inputs; input->name; input++) {
     const rl_metric_value *found = rl_metric_find(values, input->metric);
-    rl_metric_value value = found ? *found : (rl_metric_value){NULL, NAN, "it was not collected"};
-    value.name = input->metric;
-    finding->inputs[r->input_count] = value;
-    r->inputs[r->input_count++] = value.value;
-    if (!missing && isnan(value.value)) missing = input;
+    rl_metric_value *copy = &finding->inputs[finding->input_count++];
+    *copy = found ? *found : (rl_metric_value){.value = NAN};
+    copy->name = input->metric;
+    r->inputs[r->input_count++] = copy->value;
+    if (!missing && isnan(copy->value)) missing = copy;
   }
-  finding->input_count = (int)r->input_count;
   return missing;
 }
 
-static bool any_known(const reading *r) {
-  for (size_t i = 0; i < r->input_count; i++)
-    if (!isnan(r->inputs[i])) return true;
-  return false;
-}
-
-static bool say_missing(const reading *r, const rl_rule_input *missing, rl_finding *finding) {
-  if (!r->rule->says_missing || !any_known(r)) return false;
-  const char *reason = finding->inputs[missing - r->rule->inputs].reason;
+/* What was not asked for is not missed: only what could not be had has a reason. */
+static bool say_missing(const rl_metric_value *missing, rl_finding *finding) {
+  if (!finding->rule->says_missing || !missing->reason) return false;
   finding->kind = RL_FINDING_INFO;
-  snprintf(finding->message, sizeof finding->message, "This can't be judged without %s: %s.", missing->metric,
-           reason ? reason : "it has no value");
+  snprintf(finding->message, sizeof finding->message, "This can't be judged without %s: %s.", missing->name, missing->reason);
   return true;
 }
 
@@ -142,9 +134,9 @@ static int judge(reading *r, rl_finding *finding, bool *made, rl_error *err) {
 bool rl_rule_apply(const rl_rule *rule, const rl_metric_values *values, rl_finding *finding) {
   reading r = {.rule = rule};
   *finding = (rl_finding){.rule = rule, .kind = rule->kind, .speedup_pct = NAN, .global = rule->scope == RL_SPEEDUP_GLOBAL};
-  const rl_rule_input *missing = read_inputs(&r, values, finding);
+  const rl_metric_value *missing = read_inputs(&r, values, finding);
   bool made = false;
-  return missing ? say_missing(&r, missing, finding) : judge(&r, finding, &made, NULL) == 0 && made;
+  return missing ? say_missing(missing, finding) : judge(&r, finding, &made, NULL) == 0 && made;
 }
 
 int rl_rule_check(const rl_rule *rule, rl_error *err) {

@@ -1,5 +1,5 @@
 /* Verdicts: rules over the numbers of one kernel. A rule is data: names for the metrics that it reads, a condition, an estimate
- * and a message, written as expressions (expression.h) which are evaluated as they stand and shown to people as they are evaluated.
+ * and a message, written as expressions (expression.h) that are evaluated as they stand and shown to people as they are.
  * Pure: numbers in, findings out, so that an old run can be judged again by a newer rule. The tables are in rules_*.c;
  * docs/rules.md is printed from them. */
 #ifndef RL_ANALYZE_RULES_H
@@ -42,7 +42,7 @@ typedef struct rl_rule {
   rl_speedup_scope scope;
   rl_finding_kind kind;
   const char *message; /* {expression} is replaced by its value with one decimal, {expression:N} with N */
-  bool says_missing;   /* an input that is missing is worth an info, when others are there */
+  bool says_missing;   /* an input that could not be had is worth an info */
 } rl_rule;
 
 typedef struct rl_rule_group {

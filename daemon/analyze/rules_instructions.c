@@ -8,16 +8,18 @@
 #define FP64_PIPE {"fp64", "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active"}
 #define TENSOR_PIPE {"tensor", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"}
 
-/* Two operations in one instruction instead of two: half the instructions of those that are not fused. */
-#define NOT_FUSED(type, chart, fma, add, mul)                                                                                   \
-  {.id = "not_fused_" #type, .version = 1, .section = chart, .title = "Multiplications and additions are not fused (" #type ")", \
-   .inputs = {EXECUTED("fused", fma), EXECUTED("additions", add), EXECUTED("multiplications", mul), PEAK("peak", fma)},         \
+/* Two operations in one instruction instead of two: half of those that are not fused, while their pipeline works. */
+#define NOT_FUSED(type, chart, fma, add, mul, pipe)                                                                             \
+  {.id = "not_fused_" #type, .version = 1, .section = chart,                                                                    \
+   .title = "Multiplications and additions are not fused (" #type ")",                                                          \
+   .inputs = {EXECUTED("fused", fma), EXECUTED("additions", add), EXECUTED("multiplications", mul), PEAK("peak", fma),          \
+              {"busy", pipe ".avg.pct_of_peak_sustained_elapsed"}},                                                             \
    .terms = {{"single", "additions + multiplications"}, {"all", "single + fused"}},                                             \
-   .when = "all >= 0.1 * peak && single >= 0.2 * all", .speedup = "50 * single / all", .scope = RL_SPEEDUP_LOCAL,               \
+   .when = "all >= 0.1 * peak && single >= 0.2 * all", .speedup = "0.5 * busy * single / all", .scope = RL_SPEEDUP_GLOBAL,      \
    .kind = RL_FINDING_OPTIMIZATION,                                                                                             \
    .message = "{100 * single / all:0}% of the " #type " operations are single additions ({additions:0} threads a cycle) and "   \
-              "multiplications ({multiplications:0}), {100 * fused / all:0}% fused ({fused:0}). A fused multiply-add does "     \
-              "two in one instruction: write a * b + c, and don't switch contraction off (--fmad)."}
+              "multiplications ({multiplications:0}), {100 * fused / all:0}% fused ({fused:0}). A fused multiply-add does two " \
+              "in one instruction: write a * b + c, and don't switch contraction off (--fmad)."}
 
 /* One rule for each pipeline. */
 #define SATURATED(pipe, metric, advice)                                                                                         \
@@ -29,15 +31,15 @@
 
 const rl_rule rl_rules_instructions[] = {
     {.id = "thread_divergence", .version = 1, .section = "WarpStateStats", .title = "Threads of a warp go different ways",
-     .inputs = {THREADS, WARP},
-     .when = "threads <= 0.875 * warp", .speedup = "100 * (1 - threads / warp)", .scope = RL_SPEEDUP_LOCAL,
+     .inputs = {THREADS, WARP, RL_COMPUTE_PCT},
+     .when = "threads <= 0.875 * warp", .speedup = "compute * (1 - threads / warp)", .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "Of a warp's {warp:0} threads {threads} take part in an instruction on average. Branches that differ inside a "
                 "warp, loops of different length and blocks that are no whole number of warps idle the others: sort work so "
                 "that neighbours take the same way."},
     {.id = "predication", .version = 1, .section = "WarpStateStats", .title = "Threads are switched off by predicates",
-     .inputs = {THREADS, {"on", "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"}, WARP},
-     .when = "threads - on >= 0.125 * warp", .speedup = "100 * (threads - on) / warp", .scope = RL_SPEEDUP_LOCAL,
+     .inputs = {THREADS, {"on", "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"}, WARP, RL_COMPUTE_PCT},
+     .when = "threads - on >= 0.125 * warp", .speedup = "compute * (threads - on) / warp", .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "Of the {threads} threads that take part in an instruction {on} do its work; for the others a predicate is "
                 "false. Short branches are executed that way: hoist tests out of loops, and treat borders apart from the "
@@ -66,9 +68,9 @@ const rl_rule rl_rules_instructions[] = {
      .message = "The FP64 pipeline is the busiest, {fp64}% of the time, and the device is {ratio:0} times as fast in single "
                 "precision. Where the result bears it, compute in FP32 or refine an FP32 result; matrix products in double "
                 "belong on the tensor cores where there are such."},
-    NOT_FUSED(fp32, "SpeedOfLight_RooflineChart", "ffma", "fadd", "fmul"),
-    NOT_FUSED(fp64, "SpeedOfLight_RooflineChart", "dfma", "dadd", "dmul"),
-    NOT_FUSED(fp16, "SpeedOfLight_HierarchicalHalfRooflineChart", "hfma", "hadd", "hmul"),
+    NOT_FUSED(fp32, "SpeedOfLight_RooflineChart", "ffma", "fadd", "fmul", "sm__pipe_fma_cycles_active"),
+    NOT_FUSED(fp64, "SpeedOfLight_RooflineChart", "dfma", "dadd", "dmul", "sm__pipe_fp64_cycles_active"),
+    NOT_FUSED(fp16, "SpeedOfLight_HierarchicalHalfRooflineChart", "hfma", "hadd", "hmul", "sm__pipe_fma_cycles_active"),
     {.id = "tensor_unused", .version = 1, .section = "SpeedOfLight_HierarchicalHalfRooflineChart",
      .title = "A matrix product in FP16 without tensor cores",
      .inputs = {EXECUTED("fused", "hfma"), EXECUTED("additions", "hadd"), EXECUTED("multiplications", "hmul"),

@@ -32,7 +32,7 @@ const rl_rule rl_rules_launch[] = {
      .message = "The kernel runs {duration / 1000} µs. Below 10 µs the launch itself costs as much: fuse it with its "
                 "neighbours, or launch the sequence as a graph."},
     {.id = "launch_bound", .version = 1, .section = "LaunchStats", .title = "The sequence waits for launches",
-     .inputs = {{"gap", "run__launch_gap_ratio"}},
+     .inputs = {{"gap", "activity__launch_gap_ratio"}},
      .when = "gap >= 0.2", .speedup = "100 * gap", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,
      .message = "In the timing of the run no kernel was at work for {100 * gap}% of the time: the device waits between "
                 "kernels. Capture the sequence in a graph, fuse small kernels, or give each of them more to do."},

@@ -2,15 +2,18 @@
 #include "analyze/rules_tables.h"
 
 #define SECTOR "32" /* bytes */
+#define INSTRUCTIONS {"instructions", "smsp__inst_executed.sum"}
 
-/* Of each sector that an access moves, only part is used. */
+/* Of each sector that an access moves, only part is used. One sector for a whole warp is as good as it gets. */
 #define PATTERN(op, what)                                                                                                       \
   {.id = "uncoalesced_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                          \
    .title = "Global " what " are not coalesced",                                                                                \
    .inputs = {{"used", "smsp__sass_average_data_bytes_per_sector_mem_global_op_" #op ".ratio"},                                 \
               {"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_" #op ".sum"},                                               \
-              {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"}},                                            \
-   .when = "sectors > 0 && used < 24", .speedup = "100 * (1 - used / " SECTOR ")", .scope = RL_SPEEDUP_LOCAL,                   \
+              {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                             \
+              INSTRUCTIONS},                                                                                                    \
+   .when = "requests >= 0.005 * instructions && sectors >= 2 * requests && used < 24",                                          \
+   .speedup = "100 * (1 - used / " SECTOR ")", .scope = RL_SPEEDUP_LOCAL,                                                       \
    .kind = RL_FINDING_OPTIMIZATION,                                                                                             \
    .message = "Global " what " use {used} of the " SECTOR " bytes of a sector, with {sectors / requests} sectors for each "     \
               "request of a warp. Let neighbouring threads touch neighbouring addresses: change the layout, or go through "     \
@@ -21,8 +24,9 @@
    .title = "Shared " what " conflict on banks",                                                                                \
    .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                   \
               {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                      \
-              {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"}},                                                  \
-   .when = "requests > 0 && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",                                      \
+              {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                   \
+              INSTRUCTIONS},                                                                                                    \
+   .when = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",                  \
    .speedup = "100 * conflicts / wavefronts", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,                       \
    .message = "{requests:0} shared " what " take {wavefronts:0} wavefronts, {wavefronts / requests} each; {conflicts:0} of "    \
               "them ({100 * conflicts / wavefronts:0}%) only because threads want different words of one bank. Pad rows by "    \
@@ -43,9 +47,11 @@ const rl_rule rl_rules_memory[] = {
      .title = "DRAM fetches bytes that nobody uses",
      .inputs = {{"used", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"},
                 {"missed", "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum"},
-                {"asked", "lts__t_sectors_srcunit_tex_op_read.sum"}},
+                {"asked", "lts__t_sectors_srcunit_tex_op_read.sum"},
+                RL_DRAM_PCT},
      .terms = {{"waste", "100 * (1 - used / " SECTOR ") * missed / asked"}},
-     .when = "used > 0 && waste >= 5", .speedup = "waste", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,
+     .when = "used > 0 && waste >= 5 && dram >= 10", .speedup = "waste", .scope = RL_SPEEDUP_LOCAL,
+     .kind = RL_FINDING_OPTIMIZATION,
      .message = "Loads use {used} of the " SECTOR " bytes of a sector, and {100 * missed / asked:0}% of the sectors that they "
                 "ask of L2 come from DRAM, so {waste:0}% of that traffic is bytes that nobody uses. A stride between threads "
                 "does that: change the layout."},
@@ -82,7 +88,7 @@ const rl_rule rl_rules_memory[] = {
      .title = "Registers spill, or arrays lie in local memory",
      .inputs = {{"loads", "smsp__sass_inst_executed_op_local_ld.sum"},
                 {"stores", "smsp__sass_inst_executed_op_local_st.sum"},
-                {"instructions", "smsp__inst_executed.sum"},
+                INSTRUCTIONS,
                 {"registers", "launch__registers_per_thread"}},
      .terms = {{"local", "loads + stores"}},
      .when = "local >= 0.01 * instructions && local > 0", .speedup = "100 * local / instructions", .scope = RL_SPEEDUP_LOCAL,

@@ -18,7 +18,7 @@ static const char preface[] =
     "An *optimization* can be acted upon, a *warning* says that something is not as it should be, an *info* says what the\n"
     "kernel is.\n"
     "\n"
-    "Names that begin with `run__` are measurements of the run ([schema.md](schema.md)); `model__bytes` is what the\n"
+    "Names that begin with `activity__` are measurements of that pass ([schema.md](schema.md)); `model__bytes` is what the\n"
     "workload must move at least.\n";
 
 static void print_names(const rl_rule *rule) {

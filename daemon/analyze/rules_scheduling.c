@@ -6,8 +6,9 @@
   {.id = "stall_" #reason, .version = 1, .section = "WarpStateStats", .title = "Warps wait " what,                              \
    .inputs = {{"stalled", "smsp__average_warps_issue_stalled_" #reason "_per_issue_active.ratio"},                              \
               {"latency", "smsp__average_warp_latency_per_inst_issued.ratio"},                                                  \
-              RL_ISSUED},                                                                                                       \
-   .when = "stalled >= 0.3 * latency && issued < 0.8", .speedup = "100 * min(stalled / latency, 1 - issued)",                   \
+              RL_ISSUED, RL_COMPUTE_PCT, RL_MEMORY_PCT},                                                                        \
+   .when = "stalled >= 0.3 * latency && issued < 0.8",                                                                          \
+   .speedup = "min(100 * stalled / latency, 100 * (1 - issued), " RL_HEADROOM ")",                                              \
    .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                                                                 \
    .message = "Of the {latency} cycles between two instructions of a warp, {stalled} ({100 * stalled / latency:0}%) are "       \
               "spent waiting " what ". " advice}
@@ -17,9 +18,10 @@ const rl_rule rl_rules_scheduling[] = {
      .inputs = {RL_ISSUED,
                 {"active", "smsp__warps_active.avg.per_cycle_active"},
                 {"eligible", "smsp__warps_eligible.avg.per_cycle_active"},
-                {"places", "smsp__warps_active.avg.peak_sustained"}},
-     .when = "issued < 0.6", .speedup = "100 * (1 - issued)", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,
-     .says_missing = true,
+                {"places", "smsp__warps_active.avg.peak_sustained"},
+                RL_COMPUTE_PCT, RL_MEMORY_PCT},
+     .when = "issued < 0.6", .speedup = "min(100 * (1 - issued), " RL_HEADROOM ")", .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION, .says_missing = true,
      .message = "A scheduler could issue every cycle and does so every {1 / issued} cycles. Of its {places:0} places for warps "
                 "{active} are taken, and of those only {eligible:2} warps are ready in a cycle. More warps, or more "
                 "independent instructions in each, hide the waiting; the warp states say what they wait for."},

@@ -9,6 +9,8 @@ extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], 
 
 #define RL_COMPUTE_PCT {"compute", "sm__throughput.avg.pct_of_peak_sustained_elapsed"}
 #define RL_MEMORY_PCT {"memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"}
+/* What is left of the time when the busier of the two works at its peak: no estimate of the whole can be more. */
+#define RL_HEADROOM "100 - max(compute, memory)"
 #define RL_DRAM_PCT {"dram", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"}
 #define RL_ISSUED {"issued", "smsp__issue_active.avg.per_cycle_active"} /* instructions each cycle, of 1 */
 #define RL_DURATION {"duration", "gpu__time_duration.sum"}              /* ns */

@@ -142,7 +142,7 @@ static void classification_by_the_thresholds(void **state) {
 static void without_counters_the_model_and_the_measured_ceilings_decide(void **state) {
   (void)state;
   numbers from = {0};
-  set(&from, "run__time_cold_us_median", 1000);
+  set(&from, "timing__time_cold_us_median", 1000);
   set(&from, "model__bytes", 45e6);
   set(&from, "model__operations", 1e6);
   set(&from, "ceiling__dram_copy_bytes_per_s", 50e9);
@@ -155,7 +155,7 @@ static void without_counters_the_model_and_the_measured_ceilings_decide(void **s
   close_to(r.classification.ridge, 10);
   assert_int_equal(r.classification.bound, RL_BOUND_MEMORY);
   assert_int_equal(r.classification.unit, -1);
-  set(&from, "run__time_cold_us_median", 10000);
+  set(&from, "timing__time_cold_us_median", 10000);
   assert_int_equal(roofline_of(&from).classification.bound, RL_BOUND_LATENCY);
 }
 

@@ -8,7 +8,8 @@ SELECT json_object(
                             WHEN c.state = 'unavailable' THEN c.reason
                             WHEN c.state <> 'completed' THEN 'the counters pass is ' || c.state END),
   (SELECT json_group_array(json_array(name, value, reason)) FROM (
-     SELECT 'timing__' || m.name AS name, m.value, m.reason FROM measurements m WHERE m.pass_id = t.id
+     SELECT p.name || '__' || m.name AS name, m.value, m.reason FROM measurements m JOIN passes p ON p.id = m.pass_id
+     WHERE p.run_id = r.id AND p.name IN ('timing', 'activity')
      UNION ALL SELECT 'model__bytes', iif(no_model IS NULL, r.floor_bytes, NULL), coalesce(no_model, 'the workload has no model')
      UNION ALL SELECT 'model__operations', iif(no_model IS NULL, r.floor_operations, NULL), coalesce(no_model, 'the workload has no model'))),
   d.facts ->> '$.compute_capability',
