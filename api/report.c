@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/json.h"
+
 /* ---- numbers ----------------------------------------------------------------------------------------------------------------- */
 
 static const char not_finite[] = "the number is not finite";
@@ -72,16 +74,6 @@ uint32_t rl_view_sections(const rl_view *view, const rl_metric_values *values) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------------------- */
 
-static void number_or_null(cJSON *object, const char *name, double value) {
-  if (isfinite(value)) cJSON_AddNumberToObject(object, name, value);
-  else cJSON_AddNullToObject(object, name);
-}
-
-static void text_or_null(cJSON *object, const char *name, const char *text) {
-  if (text && text[0] != '\0') cJSON_AddStringToObject(object, name, text);
-  else cJSON_AddNullToObject(object, name);
-}
-
 /* Both a report and a difference are the catalogue's sections with one object a row. */
 typedef struct row_writer {
   cJSON *(*write)(const struct row_writer *writer, const rl_section_row *row); /* NULL: the row is left out */
@@ -135,7 +127,7 @@ static void add_parts(cJSON *object, const rl_section_row *row, const rl_metric_
   for (; count > 0; count--, part++) {
     cJSON *entry = cJSON_CreateObject();
     cJSON_AddStringToObject(entry, "name", strchr(part->name, ':') + 1);
-    number_or_null(entry, "value", part->value);
+    rl_json_number(entry, "value", part->value);
     cJSON_AddItemToArray(parts, entry);
   }
 }
@@ -144,8 +136,8 @@ static cJSON *value_row(const row_writer *writer, const rl_section_row *row) {
   if (!rl_row_is_on(row, writer->view_a->capability)) return NULL;
   rl_row_value result = rl_row_evaluate(row, writer->a);
   cJSON *object = row_json(row);
-  number_or_null(object, "value", result.value);
-  text_or_null(object, "reason", result.reason);
+  rl_json_number(object, "value", result.value);
+  rl_json_text(object, "reason", result.reason);
   const char *text = rl_row_text(row, result.value);
   if (text) cJSON_AddStringToObject(object, "text", text);
   add_parts(object, row, writer->a);
@@ -160,11 +152,11 @@ static cJSON *difference_row(const row_writer *writer, const rl_section_row *row
   if (!rl_row_is_on(row, writer->view_a->capability) && !rl_row_is_on(row, writer->view_b->capability)) return NULL;
   rl_row_value a = rl_row_evaluate(row, writer->a), b = rl_row_evaluate(row, writer->b);
   cJSON *object = row_json(row);
-  number_or_null(object, "a", a.value);
-  number_or_null(object, "b", b.value);
-  number_or_null(object, "difference", b.value - a.value);
-  number_or_null(object, "relative", a.value == 0 ? NAN : (b.value - a.value) / fabs(a.value));
-  text_or_null(object, "reason", a.reason[0] != '\0' ? a.reason : b.reason);
+  rl_json_number(object, "a", a.value);
+  rl_json_number(object, "b", b.value);
+  rl_json_number(object, "difference", b.value - a.value);
+  rl_json_number(object, "relative", a.value == 0 ? NAN : (b.value - a.value) / fabs(a.value));
+  rl_json_text(object, "reason", a.reason[0] != '\0' ? a.reason : b.reason);
   return object;
 }
 
@@ -177,7 +169,7 @@ static cJSON *catalogue_row(const row_writer *writer, const rl_section_row *row)
   (void)writer;
   cJSON *object = row_json(row);
   cJSON_AddStringToObject(object, "expression", row->expression);
-  text_or_null(object, "chips", row->chips);
+  rl_json_text(object, "chips", row->chips);
   return object;
 }
 
@@ -209,14 +201,14 @@ static cJSON *finding_json(const rl_finding *finding) {
   cJSON_AddStringToObject(object, "kind", rl_finding_kind_names[finding->kind]);
   cJSON_AddStringToObject(object, "title", finding->rule->title);
   cJSON_AddStringToObject(object, "message", finding->message);
-  number_or_null(object, "speedup_pct", finding->speedup_pct);
-  text_or_null(object, "scope", isnan(finding->speedup_pct) ? NULL : finding->global ? "global" : "local");
+  rl_json_number(object, "speedup_pct", finding->speedup_pct);
+  rl_json_text(object, "scope", isnan(finding->speedup_pct) ? NULL : finding->global ? "global" : "local");
   cJSON *inputs = cJSON_AddArrayToObject(object, "inputs");
   for (int i = 0; i < finding->input_count; i++) {
     cJSON *input = cJSON_CreateObject();
     cJSON_AddStringToObject(input, "name", finding->inputs[i].name);
-    number_or_null(input, "value", finding->inputs[i].value);
-    text_or_null(input, "reason", finding->inputs[i].reason);
+    rl_json_number(input, "value", finding->inputs[i].value);
+    rl_json_text(input, "reason", finding->inputs[i].reason);
     cJSON_AddItemToArray(inputs, input);
   }
   return object;

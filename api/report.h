@@ -47,6 +47,8 @@ typedef struct rl_findings {
 rl_findings rl_report_findings(const rl_metric_values *values);
 /* [{"rule", "version", "section", "kind", "title", "message", "speedup_pct", "scope", "inputs": [{"name", "value", "reason"}]}] */
 cJSON *rl_report_verdicts(const rl_metric_values *values);
+/* What moved and computed how fast, under which ceilings, and what that makes of the kernel: rl_roofline as JSON. */
+cJSON *rl_report_roofline(const rl_metric_values *values);
 /* [{"rule", "change": "appeared" "went" "stayed", "a": finding or null, "b": finding or null}] */
 cJSON *rl_report_verdict_changes(const rl_metric_values *a, const rl_metric_values *b);
 

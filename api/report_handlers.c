@@ -176,10 +176,11 @@ static char *render_json(assembly *all, const char *const columns[COLUMNS], rl_e
   rl_auto(rl_numbers_clear) rl_numbers numbers = {0};
   if (rl_numbers_read(columns[1], all->a.numbers, &numbers, err) < 0) return NULL;
   cJSON *kernel = cJSON_Parse(columns[0]);
-  bool looked_at = rl_view_sections(&all->a.view, &numbers.values) != 0;
+  bool looked_at = cJSON_GetArraySize(numbers.kernel) > 0;
   cJSON_AddItemToObject(kernel, "sections", looked_at ? rl_report_sections(&all->a.view, &numbers.values) : cJSON_CreateNull());
   cJSON_AddItemToObject(kernel, "reason", looked_at ? cJSON_CreateNull() : cJSON_CreateString(why_not_counted(&all->a)));
   cJSON_AddItemToObject(kernel, "findings", rl_report_verdicts(&numbers.values));
+  cJSON_AddItemToObject(kernel, "roofline", rl_report_roofline(&numbers.values));
   cJSON_AddRawToObject(kernel, "series", columns[2]);
   cJSON_AddRawToObject(kernel, "instructions", columns[3]);
   return printed(kernel, err);

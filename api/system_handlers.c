@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/internal.h"
+#include "api/json.h"
 #include "base/commit.h"
 
 enum { DEVICES_MOST = 64 };
@@ -17,17 +18,12 @@ static rl_device_state *devices(rl_server *server, int *count) {
   return states;
 }
 
-static void text_or_null(cJSON *object, const char *name, const char *text) {
-  if (text[0] != '\0') cJSON_AddStringToObject(object, name, text);
-  else cJSON_AddNullToObject(object, name);
-}
-
 static cJSON *device_json(const rl_device_state *state) {
   cJSON *device = cJSON_CreateObject();
   cJSON_AddStringToObject(device, "id", state->id);
-  text_or_null(device, "kind", state->kind);
+  rl_json_text(device, "kind", state->kind);
   cJSON_AddStringToObject(device, "state", state->state);
-  text_or_null(device, "reason", state->reason);
+  rl_json_text(device, "reason", state->reason);
   if (state->facts[0] != '\0') cJSON_AddRawToObject(device, "facts", state->facts);
   else cJSON_AddNullToObject(device, "facts");
   if (state->job_id != 0) cJSON_AddNumberToObject(device, "job", (double)state->job_id);

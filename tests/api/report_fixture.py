@@ -41,12 +41,13 @@ class Rows:
         done = self.db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})", list(columns.values()))
         return done.lastrowid
 
-    def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0"):
+    def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None):
         """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value or reason},
-        "series" [(name, x, value)] and "instructions" [dict]. Returns the run's id."""
+        "series" [(name, x, value)] and "instructions" [dict]; profile: what the job asked for. Returns the run's id."""
         now = time.time_ns()
         facts = {**FACTS, "compute_capability": capability}
-        job = self.insert("jobs", kind="kernel", device="gpu0", state="completed", request="{}", deadline_s=60, created_ns=now, started_ns=now,
+        job = self.insert("jobs", kind="kernel", device="gpu0", state="completed", request="{}",
+                          profile=profile and json.dumps(profile), deadline_s=60, created_ns=now, started_ns=now,
                           finished_ns=now)
         run = self.insert("runs", job_id=job, ordinal=0, workload=workload, variant=variant, params="{}", engine="cuda",
                           floor_bytes=floor[0], floor_operations=floor[1])

@@ -184,6 +184,36 @@ def test_values_and_reasons(daemon, rows):
     assert rows_of(kernel, "SourceCounters")["Branch Instructions Ratio"]["reason"] == "not defined: a divisor is 0"
 
 
+@pytest.mark.parametrize("asked", [["SchedulerStats", "SpeedOfLight"], []])
+def test_sections_that_were_asked_for(daemon, rows, asked):
+    metrics = {"launch__grid_size": 1.0, "gpu__time_duration.sum": 5.0}
+    run = rows.run([{"metrics": metrics}], profile={"sections": asked, "metrics": list(metrics), "kernels": "", "launch": -1})
+    (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
+    assert sorted(section["id"] for section in kernel["sections"]) == asked and kernel["reason"] is None
+    assert {line["Section Name"] for line in details(daemon, run) if line["Metric Name"]} == {s["name"] for s in kernel["sections"]}
+
+
+def test_roofline(daemon, rows):
+    sm = "sm__cycles_elapsed.avg.per_second"
+    run = rows.run([{"metrics": {"gpu__time_duration.sum": 1e6, "dram__bytes.sum.per_second": 2e12, sm: 1e9,
+                                 "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed": 100.0,
+                                 "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed": 0.0,
+                                 "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed": 450.0}}], floor=(1e9, 1e8))
+    roofline = daemon.get(f"/runs/{run}/report").json()["kernels"][0]["roofline"]
+    assert roofline["counted"] is True and roofline["duration_s"] == pytest.approx(1e-3)
+    assert roofline["model"] == {"bytes": 1e9, "operations": 1e8, "intensity": pytest.approx(0.1), "bytes_per_s": pytest.approx(1e12),
+                                 "operations_per_s": pytest.approx(1e11)}
+    fp32 = {point["level"]: point for point in roofline["points"] if point["unit"] == "fp32"}
+    assert fp32["dram"]["intensity"] == pytest.approx((100 + 2 * 450) * 1e9 / 2e12)
+    assert {point["unit"] for point in roofline["points"]} == {"fp32"}
+
+
+def test_model_of_several_kernels(daemon, rows):
+    run = rows.run([{"metrics": {"gpu__time_duration.sum": 1e6}}] * 2)
+    for kernel in daemon.get(f"/runs/{run}/report").json()["kernels"]:
+        assert kernel["roofline"]["model"]["bytes"] is None  # the model is of both together
+
+
 def test_series_and_instructions(daemon, rows):
     run = rows.run([{"metrics": {"launch__grid_size": 1.0},
                      "series": [("load", 0.0, 1.5), ("load", 1000.0, None), ("occupancy_by_registers", 8.0, 1.0)],
@@ -229,6 +259,8 @@ def test_a_run_that_no_pass_looked_into(daemon):
     (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
     assert (kernel["name"], kernel["pass"], kernel["sections"]) == ("relu", None, None)
     assert kernel["reason"] == "the job did not ask for the counters pass"
+    assert kernel["roofline"]["counted"] is False and kernel["roofline"]["duration_s"] > 0
+    assert kernel["roofline"]["model"]["bytes"] == 800 and kernel["roofline"]["model"]["bytes_per_s"] > 0
     assert daemon.get(f"/runs/{run}/report?kernel=1").json()["kernels"] == []
     assert len(read_csv(daemon.get(f"/runs/{run}/report?format=csv"))) == 1
 
