@@ -41,7 +41,7 @@ rl_unit_test(nvrtc SOURCES ${rl_tests}/test_nvrtc.c LIBS rl_nvrtc)
 target_compile_definitions(test_nvrtc PRIVATE RL_COMPILER="$<TARGET_FILE:rooflined-nvrtc>")
 add_dependencies(test_nvrtc rooflined-nvrtc)
 # Plain C of the CUDA engines, tested where there is no CUDA too.
-rl_unit_test(choices SOURCES ${rl_tests}/test_choices.c train/cuda/choices.c LIBS rl_base)
+rl_unit_test(choices SOURCES ${rl_tests}/test_choices.c library/choices.c LIBS rl_base)
 rl_unit_test(data SOURCES ${rl_tests}/test_data.c LIBS rl_data PkgConfig::zlib)
 rl_unit_test(learning SOURCES ${rl_tests}/test_learning.c LIBS rl_engines_cpu m LABELS slow)
 add_test(NAME learning_mnist COMMAND test_learning mnist)

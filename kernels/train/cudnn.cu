@@ -17,11 +17,11 @@
 #include <stdlib.h>
 
 #include "cuda_check.h"
-#include "train/cuda/conv.h"
+#include "library/conv.h"
 #include "train/cuda/training.h"
 
 typedef struct passes { /* of a stage */
-  rl_conv *forward, *data, *weight;
+  rl_dnn *forward, *data, *weight;
   bool beside; /* the two gradients run side by side */
 } passes;
 
@@ -34,7 +34,7 @@ static library *own(const rl_training *e) { return (library *)e->own; }
 static passes *passes_of(const rl_stage *s) { return &own(s->owner)->stages[s->index]; }
 
 static int conv2_forward(void *arg, rl_stream stream, rl_error *err) {
-  return rl_conv_enqueue(passes_of((rl_stage *)arg)->forward, stream, err);
+  return rl_dnn_enqueue(passes_of((rl_stage *)arg)->forward, stream, err);
 }
 
 static int pool2_forward(void *arg, rl_stream stream, rl_error *err) {
@@ -56,24 +56,24 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = s->owner;
   const passes *p = passes_of(s);
   rl_stream weight_stream = p->beside ? e->side : stream;
-  return (p->beside && rl_training_fork(e, stream, err)) || rl_conv_enqueue(p->data, stream, err) ||
-         rl_conv_enqueue(p->weight, weight_stream, err) || (p->beside && rl_training_join(e, stream, err)) ? -1 : 0;
+  return (p->beside && rl_training_fork(e, stream, err)) || rl_dnn_enqueue(p->data, stream, err) ||
+         rl_dnn_enqueue(p->weight, weight_stream, err) || (p->beside && rl_training_join(e, stream, err)) ? -1 : 0;
 }
 
-static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_conv **conv, rl_error *err) {
+static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_dnn **conv, rl_error *err) {
   rl_training *e = s->owner;
   cudnnDataType_t type = e->format.half ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
-  rl_conv_shape shape = {pass, s->gather.batch, RL_C1, RL_P1, RL_P1, RL_C2, 0, e->format.channels_last, type, type,
+  rl_conv_shape shape = {pass, s->gather.batch, RL_C1, RL_P1, RL_P1, RL_C2, 3, 1, 0, e->format.channels_last, type, type,
                          e->tensor_float};
   /* Winograd's FP32 kernels take up to 226 KB of workspace an image. Single precision has few engines, none compiled at run time, so
    * all of them are tried; the tensor-core ones are many and cost a compilation each, and the heuristic ranks those well. */
   bool single = !e->format.half && !e->tensor_float;
-  rl_conv_search search = {(32u << 20) + (size_t)s->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
+  rl_dnn_search search = {(32u << 20) + (size_t)s->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
                            single};
   void *x = pass == RL_CONV_BACKWARD_DATA ? e->d_pooled1 : e->pooled1;
   void *weights = pass == RL_CONV_BACKWARD_FILTER ? e->d_conv2_weight : rl_training_multiplied(e, RL_CONV2_W);
-  if (rl_conv_open(own(e)->cudnn, &shape, x, weights, e->product2, &search, rl_training_stream(e), conv, err)) return -1;
-  size_t *bytes = &e->workspace_bytes[pass == RL_CONV_BACKWARD_FILTER], needed = rl_conv_chosen(*conv)->workspace_bytes;
+  if (rl_conv_open(own(e)->cudnn, &shape, x, weights, e->product2, search, rl_training_stream(e), conv, err)) return -1;
+  size_t *bytes = &e->workspace_bytes[pass == RL_CONV_BACKWARD_FILTER], needed = rl_dnn_chosen(*conv)->workspace_bytes;
   if (needed > *bytes) *bytes = needed;
   return 0;
 }
@@ -95,14 +95,14 @@ static int open_convs(rl_training *e, rl_error *err) {
 }
 
 /* conv may be NULL. */
-static int bind_conv(rl_training *e, rl_conv *conv, int lane, rl_error *err) {
+static int bind_conv(rl_training *e, rl_dnn *conv, int lane, rl_error *err) {
   if (!conv) return 0;
   rl_instance *instance = &e->base.base;
-  if (!rl_conv_chosen(conv)->deterministic) {
+  if (!rl_dnn_chosen(conv)->deterministic) {
     instance->deterministic = false;
     instance->deterministic_note = "cuDNN's fastest engine for a convolution of this batch size adds in no fixed order";
   }
-  return rl_conv_bind(conv, e->workspace[lane], err);
+  return rl_dnn_bind(conv, e->workspace[lane], err);
 }
 
 static int bind_convs(rl_training *e, rl_error *err) {
@@ -118,9 +118,9 @@ static void close_convs(rl_training *e) {
   library *l = own(e);
   if (!l) return;
   for (int i = 0; i < RL_STAGES; i++) {
-    rl_conv_close(l->stages[i].forward);
-    rl_conv_close(l->stages[i].data);
-    rl_conv_close(l->stages[i].weight);
+    rl_dnn_close(l->stages[i].forward);
+    rl_dnn_close(l->stages[i].data);
+    rl_dnn_close(l->stages[i].weight);
   }
   if (l->cudnn) cudnnDestroy(l->cudnn);
   free(l);
@@ -128,12 +128,12 @@ static void close_convs(rl_training *e) {
 
 static int choices_of(const rl_training *e, const rl_stage *s, rl_training_choice *choices) {
   const passes *p = &own(e)->stages[s->index];
-  const rl_conv *convs[] = {p->forward, p->data, p->weight};
+  const rl_dnn *convs[] = {p->forward, p->data, p->weight};
   static const char *const names[] = {"conv2_forward", "conv2_data", "conv2_weight"};
   for (int i = 0; i < 3; i++) {
     choices[i].what = names[i];
-    choices[i].us = rl_conv_chosen(convs[i])->us;
-    snprintf(choices[i].how, sizeof choices[i].how, "cuDNN %.88s%s", rl_conv_chosen(convs[i])->name,
+    choices[i].us = rl_dnn_chosen(convs[i])->us;
+    snprintf(choices[i].how, sizeof choices[i].how, "cuDNN %.88s%s", rl_dnn_chosen(convs[i])->name,
              i == 2 && p->beside ? ", beside the other gradient" : "");
   }
   return 3;

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/commit.h"
-#include "train/cuda/tune.h"
+#include "library/tune.h"
 #include "train/view.h"
 
 static int compare(const void *a, const void *b) {

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "train/cuda/tune.h"
+#include "library/tune.h"
 
 static char folder[64];
 

@@ -4,7 +4,7 @@
 
 #include "cuda_check.h"
 #include "train/cuda/training.h"
-#include "train/cuda/tune.h"
+#include "library/tune.h"
 
 int rl_fc1_forward_launch(void *arg, rl_stream stream, rl_error *err) { return rl_gemm_enqueue(((rl_stage *)arg)->fc1, stream, err); }
 

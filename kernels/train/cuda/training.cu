@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cuda_check.h"
-#include "train/cuda/tune.h"
+#include "library/tune.h"
 #include "train/setup.h"
 
 enum {
@@ -435,29 +435,16 @@ static void describe_programs(rl_training *e) {
   t->base.step_sequence = t->images >= batch ? 1 : 2;
 }
 
-/* What a choice of an algorithm is good for. */
-static int scope_choices(const rl_device *device, rl_error *err) {
-  cudaDeviceProp properties;
-  char scope[160];
-  int driver = 0;
-  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device->index), "reading the device's properties", err) ||
-      rl_cuda_ok(cudaDriverGetVersion(&driver), "reading the driver's version", err))
-    return -1;
-  snprintf(scope, sizeof scope, "%.96s/cuda-%d/cudnn-%zu/cublaslt-%zu", properties.name, driver, cudnnGetVersion(), cublasLtGetVersion());
-  rl_tune_scope(scope);
-  return 0;
-}
-
 /* Unless the engine found a reason of its own. */
 static void note_determinism(rl_instance *instance) {
-  if (!instance->deterministic || rl_tune_lasts()) return;
-  instance->deterministic = false;
-  instance->deterministic_note = "algorithms are chosen by timing and, without ROOFLINED_CACHE_DIR, kept for this process alone";
+  if (!instance->deterministic) return;
+  instance->deterministic_note = rl_tune_note();
+  instance->deterministic = !instance->deterministic_note;
 }
 
 static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
   rl_dataset data = {};
-  if (scope_choices(e->base.base.device, err)) return -1;
+  if (rl_tune_device(e->base.base.device, err)) return -1;
   if (rl_train_setup(&e->base, params, &data, err)) return -1;
   int rc = upload_dataset(e, &data, err);
   rl_dataset_free(&data);

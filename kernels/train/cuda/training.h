@@ -3,7 +3,7 @@
 #ifndef RL_TRAIN_CUDA_TRAINING_H
 #define RL_TRAIN_CUDA_TRAINING_H
 
-#include "train/cuda/gemm.h"
+#include "library/gemm.h"
 #include "train/cuda/kernels.h"
 #include "train/view.h"
 

@@ -1,10 +1,10 @@
-#include "train/cuda/gemm.h"
+#include "library/gemm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cuda_check.h"
-#include "train/cuda/tune.h"
+#include "library/tune.h"
 
 enum { MOST_ALGORITHMS = 32 };
 
@@ -16,6 +16,7 @@ struct rl_gemm {
   const void *a, *b;
   void *d, *workspace;
   size_t workspace_bytes;
+  bool wide; /* sums, and so the factors, are FP64 */
   double us;
 };
 
@@ -29,8 +30,10 @@ void rl_gemm_close(rl_gemm *g) {
 }
 
 int rl_gemm_enqueue(rl_gemm *g, rl_stream stream, rl_error *err) {
-  float one = 1.0f, zero = 0.0f;
-  return rl_cublas_ok(cublasLtMatmul(g->handle, g->product, &one, g->a, g->layout_a, g->b, g->layout_b, &zero, g->d,
+  static const float one = 1.0f, zero = 0.0f;
+  static const double wide_one = 1.0, wide_zero = 0.0;
+  const void *alpha = g->wide ? (const void *)&wide_one : &one, *beta = g->wide ? (const void *)&wide_zero : &zero;
+  return rl_cublas_ok(cublasLtMatmul(g->handle, g->product, alpha, g->a, g->layout_a, g->b, g->layout_b, beta, g->d,
                                      g->layout_d, g->d, g->layout_d, &g->algorithm, g->workspace, g->workspace_bytes,
                                      (cudaStream_t)stream),
                       "running a matrix product", err);
@@ -55,8 +58,10 @@ static int make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64
 
 static int describe(rl_gemm *g, const rl_gemm_shape *s, rl_error *err) {
   cublasOperation_t a = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  cublasComputeType_t compute = s->tensor_float ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  if (rl_cublas_ok(cublasLtMatmulDescCreate(&g->product, compute, CUDA_R_32F), "describing a product", err) ||
+  cublasComputeType_t compute = g->wide          ? CUBLAS_COMPUTE_64F
+                                : s->tensor_float ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                  : CUBLAS_COMPUTE_32F;
+  if (rl_cublas_ok(cublasLtMatmulDescCreate(&g->product, compute, g->wide ? CUDA_R_64F : CUDA_R_32F), "describing a product", err) ||
       rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a), "describing a product", err) ||
       rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b), "describing a product", err) ||
       make_layout(s->input, s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, s->lda, s->batch, s->stride_a, &g->layout_a, err) ||
@@ -66,18 +71,26 @@ static int describe(rl_gemm *g, const rl_gemm_shape *s, rl_error *err) {
   return 0;
 }
 
-/* Leaves the fastest algorithm in g. */
-static int choose(rl_gemm *g, const char *key, int most, rl_stream stream, rl_error *err) {
+/* The algorithms that the heuristic offers, best first. */
+static int ask(const rl_gemm *g, bool exact_parts, cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS], int *count, rl_error *err) {
   cublasLtMatmulPreference_t preference = NULL;
-  cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS];
-  int count = 0, best = -1;
+  const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   if (rl_cublas_ok(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms", err)) return -1;
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &g->workspace_bytes,
                                        sizeof g->workspace_bytes);
+  if (exact_parts)
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
   cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(g->handle, g->product, g->layout_a, g->layout_b, g->layout_d, g->layout_d,
-                                                         preference, MOST_ALGORITHMS, found, &count);
+                                                         preference, MOST_ALGORITHMS, found, count);
   cublasLtMatmulPreferenceDestroy(preference);
-  if (rl_cublas_ok(status, "asking for algorithms", err)) return -1;
+  return rl_cublas_ok(status, "asking for algorithms", err);
+}
+
+/* Leaves the fastest algorithm in g. */
+static int choose(rl_gemm *g, const char *key, bool exact_parts, int most, rl_stream stream, rl_error *err) {
+  cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS];
+  int count = 0, best = -1;
+  if (ask(g, exact_parts, found, &count, err)) return -1;
   int64_t before = rl_tune_recall(key);
   if (before >= 0 && before < count) {
     g->algorithm = found[before].algo;
@@ -93,7 +106,7 @@ static int choose(rl_gemm *g, const char *key, int most, rl_stream stream, rl_er
       g->us = us;
     }
   }
-  if (best < 0) return rl_fail(err, RL_CUBLAS, 0, "cuBLASLt has no algorithm for this product (%d tried)", count);
+  if (best < 0) return rl_fail(err, RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for this product (%d tried)", count);
   g->algorithm = found[best].algo;
   rl_tune_remember(key, best);
   return 0;
@@ -109,11 +122,12 @@ int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void
   g->d = d;
   g->workspace = workspace;
   g->workspace_bytes = workspace_bytes;
-  char key[112];
-  snprintf(key, sizeof key, "gemm %lld %lld %lld %d %d %lld %d %d %d %d", (long long)shape->m, (long long)shape->n,
+  g->wide = shape->input == CUDA_R_64F;
+  char key[128];
+  snprintf(key, sizeof key, "gemm %lld %lld %lld %d %d %lld %d %d %d %d %d", (long long)shape->m, (long long)shape->n,
            (long long)shape->k, shape->transpose_a, shape->transpose_b, (long long)shape->batch, shape->input, shape->output,
-           shape->tensor_float, most);
-  if (describe(g, shape, err) || choose(g, key, most, stream, err)) {
+           shape->tensor_float, shape->exact_parts, most);
+  if (describe(g, shape, err) || choose(g, key, shape->exact_parts, most, stream, err)) {
     rl_gemm_close(g);
     return -1;
   }

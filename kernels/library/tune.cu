@@ -1,6 +1,7 @@
-#include "train/cuda/tune.h"
+#include "library/tune.h"
 
 #include <cuda_fp16.h>
+#include <stdio.h>
 
 #include "cuda_check.h"
 #include "train/model.h"
@@ -64,4 +65,16 @@ int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream stre
   if (value_bytes == sizeof(float)) noise<<<256, 256, 0, (cudaStream_t)stream>>>((float *)memory, count);
   else noise<<<256, 256, 0, (cudaStream_t)stream>>>((__half *)memory, count);
   return rl_launch_ok("filling with noise", err);
+}
+
+int rl_tune_device(const rl_device *device, rl_error *err) {
+  cudaDeviceProp properties;
+  char scope[160];
+  int driver = 0;
+  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device->index), "reading the device's properties", err) ||
+      rl_cuda_ok(cudaDriverGetVersion(&driver), "reading the driver's version", err))
+    return -1;
+  snprintf(scope, sizeof scope, "%.96s/cuda-%d/cudnn-%zu/cublaslt-%zu", properties.name, driver, cudnnGetVersion(), cublasLtGetVersion());
+  rl_tune_scope(scope);
+  return 0;
 }

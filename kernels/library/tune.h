@@ -1,7 +1,7 @@
 /* How long a piece of device work takes, for choosing between ways of doing it: several copies of it in one captured graph,
  * as they will run later, so that launch gaps count and host time does not. */
-#ifndef RL_TRAIN_TUNE_H
-#define RL_TRAIN_TUNE_H
+#ifndef RL_LIBRARY_TUNE_H
+#define RL_LIBRARY_TUNE_H
 
 #include <stdbool.h>
 
@@ -22,9 +22,11 @@ int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream stre
  * process. scope: what a choice is good for, the device and the libraries' versions; told before anything is recalled. A file that
  * can't be read or written only costs timing again. One thread; processes may share the file. */
 void rl_tune_scope(const char *scope);
+int rl_tune_device(const rl_device *device, rl_error *err); /* the scope of a CUDA device, here and now */
 int64_t rl_tune_recall(const char *key); /* -1 when nothing was chosen */
 void rl_tune_remember(const char *key, int64_t choice);
 bool rl_tune_lasts(void); /* beyond this process */
+const char *rl_tune_note(void); /* why results may differ from one process to another; NULL: they don't */
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "train/cuda/tune.h"
+#include "library/tune.h"
 
 enum { MOST_CHOICES = 512, SCOPE_SIZE = 160, KEY_SIZE = 320 };
 
@@ -83,4 +83,8 @@ void rl_tune_remember(const char *key, int64_t what) {
 bool rl_tune_lasts(void) {
   if (!loaded) load();
   return lasts;
+}
+
+const char *rl_tune_note(void) {
+  return rl_tune_lasts() ? NULL : "algorithms are chosen by timing and, without ROOFLINED_CACHE_DIR, kept for this process alone";
 }

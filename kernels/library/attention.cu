@@ -1,0 +1,135 @@
+/* The graph that cuDNN recognises as attention and fuses ("Fused flash attention fprop" in its Graph API documentation):
+ *   scores = Q Kᵀ · 1/√d, masked to the lowest float above the diagonal; softmax over the last axis as max, subtract, exp, sum, divide;
+ *   the statistics max + log sum, which training would keep: nobody reads them here, but cuDNN 9.14 knows no attention without them;
+ *   O = softmax · V.
+ * Everything between the two products is FP32 and virtual; the weights of V are rounded to the type of V, as tensor cores need it. */
+#include "library/attention.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cuda_check.h"
+
+typedef rl_dnn_descriptor descriptor;
+
+typedef struct builder {
+  rl_dnn_graph *graph;
+  const rl_attention_shape *shape;
+} builder;
+
+/* batch×heads×sequence×columns, in no memory. */
+static descriptor between(const builder *b, cudnnDataType_t type, int64_t columns) {
+  const rl_attention_shape *s = b->shape;
+  const int64_t sizes[RL_DNN_RANK] = {s->batch, s->heads, s->sequence, columns};
+  const int64_t strides[RL_DNN_RANK] = {s->heads * s->sequence * columns, s->sequence * columns, columns, 1};
+  return rl_dnn_tensor(b->graph, type, sizes, strides, NULL);
+}
+
+/* batch×heads×sequence×head_size; transposed: the last two swapped, over the same memory. */
+static descriptor in_memory(const builder *b, int64_t heads, bool transposed, void *memory) {
+  const rl_attention_shape *s = b->shape;
+  const int64_t rows = s->sequence, columns = s->head_size;
+  const int64_t sizes[RL_DNN_RANK] = {s->batch, heads, transposed ? columns : rows, transposed ? rows : columns};
+  const int64_t strides[RL_DNN_RANK] = {heads * rows * columns, rows * columns, transposed ? 1 : columns, transposed ? columns : 1};
+  return rl_dnn_tensor(b->graph, s->type, sizes, strides, memory);
+}
+
+/* y = a · b; returns y. */
+static descriptor multiply(const builder *b, descriptor left, descriptor right, descriptor y) {
+  const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
+  rl_dnn_owned product = rl_dnn_make(CUDNN_BACKEND_MATMUL_DESCRIPTOR), operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  if (!rl_dnn_set(product, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
+      cudnnBackendFinalize(product) != CUDNN_STATUS_SUCCESS || !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_DESC, product) ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC, left) ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_BDESC, right) || !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y))
+    rl_dnn_release(&operation);
+  rl_dnn_add(b->graph, operation);
+  operation = NULL;
+  return y;
+}
+
+typedef struct pointwise {
+  cudnnPointwiseMode_t mode;
+  descriptor x, second, choice; /* NULL: the mode has no such operand */
+  cudnnDataType_t compute;
+  int64_t axis; /* of GEN_INDEX */
+} pointwise;
+
+static descriptor apply(const builder *b, pointwise p, descriptor y) {
+  rl_dnn_owned how = rl_dnn_make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR), operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  if (!rl_dnn_set(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &p.mode) ||
+      !rl_dnn_set(how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &p.compute) ||
+      (p.mode == CUDNN_POINTWISE_GEN_INDEX && !rl_dnn_set(how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &p.axis)) ||
+      cudnnBackendFinalize(how) != CUDNN_STATUS_SUCCESS ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how) ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, p.x) ||
+      (p.second && !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, p.second)) ||
+      (p.choice && !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, p.choice)) ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y))
+    rl_dnn_release(&operation);
+  rl_dnn_add(b->graph, operation);
+  operation = NULL;
+  return y;
+}
+
+static descriptor unary(const builder *b, cudnnPointwiseMode_t mode, descriptor x, int64_t columns) {
+  return apply(b, {mode, x, NULL, NULL, CUDNN_DATA_FLOAT, 0}, between(b, CUDNN_DATA_FLOAT, columns));
+}
+
+static descriptor binary(const builder *b, cudnnPointwiseMode_t mode, descriptor x, descriptor second, descriptor y) {
+  return apply(b, {mode, x, second, NULL, CUDNN_DATA_FLOAT, 0}, y);
+}
+
+/* Along a row. */
+static descriptor reduce(const builder *b, cudnnReduceTensorOp_t how, descriptor x) {
+  const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
+  descriptor y = between(b, CUDNN_DATA_FLOAT, 1);
+  rl_dnn_owned reduction = rl_dnn_make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR), operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  if (!rl_dnn_set(reduction, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how) ||
+      !rl_dnn_set(reduction, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
+      cudnnBackendFinalize(reduction) != CUDNN_STATUS_SUCCESS || !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_DESC, reduction) ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x) || !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y))
+    rl_dnn_release(&operation);
+  rl_dnn_add(b->graph, operation);
+  operation = NULL;
+  return y;
+}
+
+/* Scores above the diagonal become the lowest float. */
+static descriptor mask(const builder *b, descriptor scores) {
+  const int64_t n = b->shape->sequence;
+  descriptor row = apply(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 2}, between(b, CUDNN_DATA_INT32, n));
+  descriptor column = apply(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 3}, between(b, CUDNN_DATA_INT32, n));
+  descriptor seen = apply(b, {CUDNN_POINTWISE_CMP_GE, row, column, NULL, CUDNN_DATA_BOOLEAN, 0}, between(b, CUDNN_DATA_BOOLEAN, n));
+  return apply(b, {CUDNN_POINTWISE_BINARY_SELECT, scores, rl_dnn_scalar(b->graph, -FLT_MAX), seen, CUDNN_DATA_FLOAT, 0},
+               between(b, CUDNN_DATA_FLOAT, n));
+}
+
+static void add_attention(const builder *b, void *q, void *k, void *v, void *o) {
+  const rl_attention_shape *s = b->shape;
+  const int64_t n = s->sequence;
+  descriptor queries = in_memory(b, s->heads, false, q), keys = in_memory(b, s->kv_heads, true, k);
+  descriptor scores = multiply(b, queries, keys, between(b, CUDNN_DATA_FLOAT, n));
+  descriptor factor = rl_dnn_scalar(b->graph, 1.0f / sqrtf((float)s->head_size));
+  scores = binary(b, CUDNN_POINTWISE_MUL, scores, factor, between(b, CUDNN_DATA_FLOAT, n));
+  if (s->causal) scores = mask(b, scores);
+  descriptor greatest = reduce(b, CUDNN_REDUCE_TENSOR_MAX, scores);
+  descriptor powers = binary(b, CUDNN_POINTWISE_SUB, scores, greatest, between(b, CUDNN_DATA_FLOAT, n));
+  powers = unary(b, CUDNN_POINTWISE_EXP, powers, n);
+  descriptor sum = reduce(b, CUDNN_REDUCE_TENSOR_ADD, powers);
+  binary(b, CUDNN_POINTWISE_ADD, greatest, unary(b, CUDNN_POINTWISE_LOG, sum, 1), between(b, CUDNN_DATA_FLOAT, 1));
+  descriptor weights = binary(b, CUDNN_POINTWISE_DIV, powers, sum, between(b, s->type, n));
+  multiply(b, weights, in_memory(b, s->kv_heads, false, v), in_memory(b, s->heads, false, o));
+}
+
+int rl_attention_open(cudnnHandle_t handle, const rl_attention_shape *s, void *q, void *k, void *v, void *o, const rl_dnn_search *search,
+                      rl_stream stream, rl_dnn **plan, rl_error *err) {
+  __attribute__((cleanup(rl_dnn_graph_close))) rl_dnn_graph graph = {};
+  const builder b = {&graph, s};
+  char key[128];
+  add_attention(&b, q, k, v, o);
+  snprintf(key, sizeof key, "attention %lld %lld %lld %lld %lld %d %d %d", (long long)s->batch, (long long)s->heads,
+           (long long)s->kv_heads, (long long)s->sequence, (long long)s->head_size, s->causal, s->type, search->most);
+  return rl_dnn_open(handle, &graph, "attention", key, search, stream, plan, err);
+}

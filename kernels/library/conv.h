@@ -1,0 +1,22 @@
+/* A convolution without dilation and its two gradients, by cuDNN. */
+#ifndef RL_LIBRARY_CONV_H
+#define RL_LIBRARY_CONV_H
+
+#include "library/dnn.h"
+
+typedef enum rl_conv_pass { RL_CONV_FORWARD, RL_CONV_BACKWARD_DATA, RL_CONV_BACKWARD_FILTER } rl_conv_pass;
+
+typedef struct rl_conv_shape {
+  rl_conv_pass pass;
+  int64_t n, c, h, w, k, kernel, stride, pad; /* x: n×c×h×w, weights: k×c×kernel×kernel, y: n×k×p×q, p = (h + 2 pad - kernel) / stride + 1 */
+  bool channels_last;          /* x and y NHWC, weights k×kernel×kernel×c; else NCHW, k×c×kernel×kernel */
+  cudnnDataType_t type;        /* of x, weights and y: FLOAT, HALF or BFLOAT16; products are summed in FP32 */
+  cudnnDataType_t weight_type; /* of the weights (their gradient in BACKWARD_FILTER) */
+  bool tensor_float;           /* FLOAT: TF32 tensor cores are allowed */
+} rl_conv_shape;
+
+/* The pass's output is x, weights or y. search->single follows from the shape. Else as rl_dnn_open. */
+int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *shape, void *x, void *weights, void *y, rl_dnn_search search,
+                 rl_stream stream, rl_dnn **plan, rl_error *err);
+
+#endif
