@@ -1,5 +1,8 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
-rl_library(rl_workloads SOURCES registry.c workload.c train/model.c kernel/kernel.c kernel/dtype.c kernel/elementwise.c LIBS rl_base m)
+rl_library(rl_workloads SOURCES registry.c workload.c train/model.c kernel/kernel.c kernel/dtype.c kernel/elementwise.c
+  kernel/gemm.c kernel/attention.c kernel/conv.c LIBS rl_base m)
+# Loops of products are worth the compiler's vectors.
+set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c PROPERTIES COMPILE_OPTIONS -O3)
 rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c
   LIBS rl_base PkgConfig::zlib PkgConfig::libsodium Threads::Threads m)
 
@@ -29,7 +32,7 @@ endif()
 list(TRANSFORM rl_simd_variants REPLACE "(.+)" "$<TARGET_OBJECTS:rl_simd_\\1>" OUTPUT_VARIABLE rl_simd_objects)
 rl_library(rl_engines_cpu
   SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/blas.c train/simd_pick.c
-    kernel/instance.c kernel/pieces.c kernel/check.c kernel/cpu.c ${rl_simd_objects}
+    kernel/instance.c kernel/pieces.c kernel/check.c kernel/cpu.c kernel/gemm_blas.c ${rl_simd_objects}
   LIBS rl_workloads rl_oracle rl_data rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
@@ -37,6 +40,7 @@ rl_unit_test(model SOURCES ${rl_tests}/test_model.c LIBS rl_workloads m)
 rl_unit_test(numerics SOURCES ${rl_tests}/test_numerics.c LIBS rl_engines_cpu rl_oracle m)
 rl_unit_test(engines_cpu SOURCES ${rl_tests}/test_engines_cpu.c LIBS rl_engines_cpu m)
 rl_unit_test(kernels SOURCES ${rl_tests}/test_kernels.c LIBS rl_engines_cpu m)
+rl_unit_test(products SOURCES ${rl_tests}/test_products.c LIBS rl_engines_cpu m)
 rl_unit_test(nvrtc SOURCES ${rl_tests}/test_nvrtc.c LIBS rl_nvrtc)
 target_compile_definitions(test_nvrtc PRIVATE RL_COMPILER="$<TARGET_FILE:rooflined-nvrtc>")
 add_dependencies(test_nvrtc rooflined-nvrtc)

@@ -49,11 +49,16 @@ static void print_reasons(FILE *out, const cJSON *run) {
       fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));
 }
 
+static void print_size(FILE *out, const cJSON *size) {
+  if (cJSON_IsBool(size)) fprintf(out, " %s=%s", size->string, cJSON_IsTrue(size) ? "true" : "false");
+  else fprintf(out, " %s=%.0f", size->string, size->valuedouble);
+}
+
 void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
   const cJSON *run, *size, *first = cJSON_GetArrayItem(runs, 0);
   if (rl_json_text(first, "engine")[0] == '\0') return; /* nothing has run yet */
   fprintf(out, "%s %s", rl_json_text(first, "workload"), rl_json_text(first, "params.dtype"));
-  cJSON_ArrayForEach(size, rl_json_at(first, "params.shape")) fprintf(out, " %s=%.0f", size->string, size->valuedouble);
+  cJSON_ArrayForEach(size, rl_json_at(first, "params.shape")) print_size(out, size);
   fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
           rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));
   print_table(out, runs);

@@ -22,7 +22,7 @@ typedef struct option_field {
 
 static const option_field options[] = {
     {"--kernel", "kernel", TEXT, "NAME", "measure one kernel, with these four, instead of training"},
-    {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, fp16 or bf16"},
+    {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, tf32, fp16 or bf16"},
     {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
     {"--variant", "variant", TEXT, "NAME", "default: each that the kernel has"},
     {"--samples", "samples", NUMBER, "N", "launches to time, cold and warm"},
@@ -88,19 +88,25 @@ static void add_list(cJSON *request, const option_field *option, const char *val
   }
 }
 
+/* "rows=4" or "causal=true" into the object; false: it is neither. */
+static bool add_size(cJSON *sizes, char *pair) {
+  char *end, *equals = strchr(pair, '=');
+  if (equals == NULL) return false;
+  *equals = '\0';
+  const char *value = equals + 1;
+  if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0) return cJSON_AddBoolToObject(sizes, pair, *value == 't') != NULL;
+  double size = strtod(value, &end);
+  return end != value && *end == '\0' && cJSON_AddNumberToObject(sizes, pair, size) != NULL;
+}
+
 /* "rows=4,columns=8" */
 static int add_sizes(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *sizes = cJSON_AddObjectToObject(request, option->field);
   for (;;) {
     size_t length = strcspn(value, ",");
-    char pair[64], *end;
+    char pair[64];
     snprintf(pair, sizeof pair, "%.*s", (int)length, value);
-    char *equals = strchr(pair, '=');
-    double size = equals != NULL ? strtod(equals + 1, &end) : 0;
-    if (equals == NULL || end == equals + 1 || *end != '\0')
-      return rl_usage(err, "%s needs sizes like rows=4,columns=8, not %s", option->name, pair);
-    *equals = '\0';
-    cJSON_AddNumberToObject(sizes, pair, size);
+    if (!add_size(sizes, pair)) return rl_usage(err, "%s needs sizes like rows=4,columns=8, not %s", option->name, value);
     if (value[length] == '\0') return 0;
     value += length + 1;
   }

@@ -149,7 +149,8 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *at, 
   switch (field->type) {
     case RL_FIELD_BOOL:
       if (!cJSON_IsBool(item)) return rl_fail_at(err, at, "%s must be true or false", field->name);
-      memcpy(out, &(bool){cJSON_IsTrue(item)}, sizeof(bool));
+      if (field->size == sizeof(int64_t)) memcpy(out, &(int64_t){cJSON_IsTrue(item)}, sizeof(int64_t));
+      else memcpy(out, &(bool){cJSON_IsTrue(item)}, sizeof(bool));
       return 0;
     case RL_FIELD_MEASURE:
       if (cJSON_IsNull(item)) {
@@ -297,8 +298,10 @@ static cJSON *encode_one(const rl_field *field, const void *in) {
   switch (field->type) {
     case RL_FIELD_BOOL: {
       bool value;
+      int64_t whole;
       memcpy(&value, in, sizeof value);
-      return cJSON_CreateBool(value);
+      if (field->size == sizeof whole) memcpy(&whole, in, sizeof whole);
+      return cJSON_CreateBool(field->size == sizeof whole ? whole != 0 : value);
     }
     case RL_FIELD_INT: {
       int64_t value;

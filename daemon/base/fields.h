@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 typedef enum rl_field_type {
-  RL_FIELD_BOOL,    /* bool */
+  RL_FIELD_BOOL,    /* bool, or an int64_t that is 0 or 1: by its size */
   RL_FIELD_INT,     /* int64_t; a whole number within [minimum, maximum], |value| <= 2^53 */
   RL_FIELD_REAL,    /* double, finite, within [minimum, maximum] */
   RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable */

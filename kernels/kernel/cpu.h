@@ -9,5 +9,6 @@ int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **inst
 #define RL_KERNEL_DECLARE(NAME) extern const rl_engine rl_kernel_cpu_##NAME;
 RL_KERNEL_FAMILIES(RL_KERNEL_DECLARE)
 #undef RL_KERNEL_DECLARE
+extern const rl_engine rl_kernel_openblas_gemm; /* gemm_blas.c */
 
 #endif

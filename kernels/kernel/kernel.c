@@ -148,7 +148,7 @@ void rl_kernel_describe_variants(char *text, size_t size) {
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape) {
   const double arithmetic = rl_dtype_epsilon(params->dtype == RL_DTYPE_FP64 ? RL_DTYPE_FP64 : RL_DTYPE_FP32);
   double allowed = params->family->tolerance(shape) * arithmetic;
-  return allowed > 0 ? allowed + rl_dtype_epsilon(params->dtype) / 2 : 0;
+  return allowed > 0 ? allowed + (1 + params->family->roundings) * rl_dtype_epsilon(params->dtype) / 2 : 0;
 }
 
 void rl_kernel_input_fill(const rl_kernel_params *params, uint32_t input, int64_t start, int64_t count, void *memory) {

@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* In the order of the API's choices. */
-#define RL_KERNEL_FAMILIES(X) X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul)
+#define RL_KERNEL_FAMILIES(X) X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(gemm) X(attention) X(conv) X(conv_dgrad) X(conv_wgrad)
 
 enum {
   RL_KERNEL_SIZES = 8,              /* named sizes of a shape */
@@ -32,10 +32,13 @@ typedef struct rl_kernel_shape {
   int64_t size[RL_KERNEL_SIZES]; /* each family names its own, in order; those that a request leaves out are 1 */
 } rl_kernel_shape;
 
-/* A row of rl_kernel_family.shape: size[INDEX]. */
-#define RL_KERNEL_SIZE(INDEX, NAME, MAXIMUM, SUMMARY)                                                                        \
-  { .name = NAME, .type = RL_FIELD_INT, .offset = offsetof(rl_kernel_shape, size) + (INDEX) * sizeof(int64_t),               \
-    .size = sizeof(int64_t), .required = true, .minimum = 1, .maximum = (MAXIMUM), .summary = SUMMARY }
+/* A row of rl_kernel_family.shape: size[INDEX], from 1 on; a count that may be 0; something that is so or not. */
+#define RL_KERNEL_SHAPE_FIELD(INDEX, NAME, TYPE, MINIMUM, MAXIMUM, SUMMARY)                                                  \
+  { .name = NAME, .type = TYPE, .offset = offsetof(rl_kernel_shape, size) + (INDEX) * sizeof(int64_t),                       \
+    .size = sizeof(int64_t), .required = true, .minimum = (MINIMUM), .maximum = (MAXIMUM), .summary = SUMMARY }
+#define RL_KERNEL_SIZE(INDEX, NAME, MAXIMUM, SUMMARY) RL_KERNEL_SHAPE_FIELD(INDEX, NAME, RL_FIELD_INT, 1, MAXIMUM, SUMMARY)
+#define RL_KERNEL_COUNT(INDEX, NAME, MAXIMUM, SUMMARY) RL_KERNEL_SHAPE_FIELD(INDEX, NAME, RL_FIELD_INT, 0, MAXIMUM, SUMMARY)
+#define RL_KERNEL_FLAG(INDEX, NAME, SUMMARY) RL_KERNEL_SHAPE_FIELD(INDEX, NAME, RL_FIELD_BOOL, 0, 0, SUMMARY)
 
 /* The usual types of a family. */
 #define RL_KERNEL_FLOATS (1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_FP16 | 1u << RL_DTYPE_BF16)
@@ -63,6 +66,7 @@ typedef struct rl_kernel_family {
   double (*operations)(const rl_kernel_shape *shape);
   /* Relative error that the arithmetic may make, in units in the last place of its type; 0: none at all. */
   double (*tolerance)(const rl_kernel_shape *shape);
+  int roundings; /* of intermediate values to the family's type, beside that of the result */
   /* How large an element of the output typically is, where cancellation can make it much smaller: errors are then relative to this.
    * NULL: errors are relative to what comes out. */
   double (*scale)(const rl_kernel_shape *shape);
@@ -112,7 +116,7 @@ void rl_kernel_describe_shapes(char *text, size_t size);
 void rl_kernel_describe_dtypes(char *text, size_t size);
 void rl_kernel_describe_variants(char *text, size_t size);
 /* ‖result − reference‖ / ‖reference‖ up to which a result counts as right: the tolerance of the family's arithmetic, which is
- * in double for fp64 and in float for all others, and half a unit for rounding the result. */
+ * in double for fp64 and in float for all others, and half a unit for each rounding to the type. */
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape);
 /* What an input holds from element `start` on, as it lies in memory: uniform in [-2, 2) from the seed, then rounded to the type. Anyone
  * can tell any element at any time. */

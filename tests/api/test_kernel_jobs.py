@@ -44,7 +44,37 @@ def test_one_variant_of_a_table(daemon):
     assert 0 < values["relative_error"] <= values["relative_error_limit"]
 
 
+CONV = {"images": 2, "height": 9, "width": 7, "channels": 3, "filters": 5, "kernel": 3, "stride": 2, "padding": 1}
+ATTENTION = {"batch": 1, "heads": 4, "kv_heads": 2, "sequence": 65, "head_size": 24, "causal": True}
+
+
+@pytest.mark.parametrize("name, dtype, shape, operations", [
+    ("gemm", "fp16", {"m": 1, "n": 300, "k": 129}, 2 * 300 * 129),
+    ("gemm", "tf32", {"m": 65, "n": 3, "k": 33}, 2 * 65 * 3 * 33),
+    ("attention", "bf16", ATTENTION, 4 * 4 * 24 * 65 * 66 // 2),
+    ("attention", "fp32", {**ATTENTION, "causal": False}, 4 * 4 * 24 * 65 * 65),
+    ("conv", "fp32", CONV, 2 * 2 * 13 * 10 * 3 * 5),
+    ("conv_dgrad", "fp16", CONV, 2 * 2 * 13 * 10 * 3 * 5),
+    ("conv_wgrad", "bf16", CONV, 2 * 2 * 13 * 10 * 3 * 5),
+])
+def test_products(daemon, name, dtype, shape, operations):
+    number = daemon.run(kernel(kernel=name, dtype=dtype, shape=shape, samples=2))
+    runs = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    assert [run["variant"] for run in runs] == ["heuristic", "searched"]
+    for run in runs:
+        assert run["params"]["shape"] == shape and run["floor_operations"] == operations
+        assert run["engine"] == ("openblas" if name == "gemm" else "cpu")
+        values = {m["name"]: m["value"] for m in run["measurements"]}
+        assert 0 < values["relative_error"] <= values["relative_error_limit"] and values["checked_ratio"] == 1
+
+
 @pytest.mark.parametrize("change, pointer", [
+    ({"kernel": "gemm", "shape": {"m": 1, "n": 1}}, "/shape/k"),
+    ({"kernel": "attention", "dtype": "tf32", "shape": ATTENTION}, "/dtype"),
+    ({"kernel": "attention", "shape": {**ATTENTION, "kv_heads": 3}}, "/shape/kv_heads"),
+    ({"kernel": "attention", "shape": {**ATTENTION, "causal": 1}}, "/shape/causal"),
+    ({"kernel": "conv", "shape": {**CONV, "padding": 3}}, "/shape/padding"),
+    ({"kernel": "conv_wgrad", "shape": {**CONV, "kernel": 11}}, "/shape/kernel"),
     ({"kernel": "knead"}, "/kernel"),
     ({"kernel": None}, "/kernel"),
     ({"dtype": "fp8"}, "/dtype"),

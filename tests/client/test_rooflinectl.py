@@ -139,6 +139,14 @@ def test_a_kernel_job_prints_its_own_table(daemon):
     assert "/shape/m" in err
 
 
+def test_a_shape_may_say_true_or_false(daemon):
+    shape = "batch=1,heads=2,kv_heads=1,sequence=33,head_size=16,causal=true"
+    out, _ = ctl("run", "--kernel", "attention", "--shape", shape, "--variant", "heuristic", "--samples", "1", "--device", "cpu", url=daemon.url)
+    assert "attention fp32 " + shape.replace(",", " ") in out
+    _, err = ctl("run", "--kernel", "attention", "--shape", shape.replace("true", "maybe"), url=daemon.url, code=2)
+    assert "--shape" in err
+
+
 def test_problems_name_the_field(daemon):
     _, err = ctl("run", "--epochs", "0", url=daemon.url, code=2)
     assert "/epochs" in err

@@ -11,6 +11,51 @@ static void every_family_type_and_variant_is_right(void **state) {
   assert_int_equal(device->memory.total_bytes, 0);
 }
 
+/* What the libraries are there for must not be refused; and with other shapes in the same process. */
+static void libraries_do_what_they_are_there_for(void **state) {
+  (void)state;
+  enum { FLOATS = 1 << RL_DTYPE_FP32 | 1 << RL_DTYPE_TF32 | 1 << RL_DTYPE_FP16 | 1 << RL_DTYPE_BF16, HALVES = 1 << RL_DTYPE_FP16 | 1 << RL_DTYPE_BF16 };
+#define CONV "{\"images\":4,\"height\":28,\"width\":29,\"channels\":64,\"filters\":32,\"kernel\":3,\"stride\":1,\"padding\":1}"
+#define ATTENTION(HEADS, KV, N, D, CAUSAL) \
+  "{\"batch\":2,\"heads\":" #HEADS ",\"kv_heads\":" #KV ",\"sequence\":" #N ",\"head_size\":" #D ",\"causal\":" #CAUSAL "}"
+  static const struct { const rl_kernel_family *family; int dtypes; const char *shape; } cases[] = {
+      {&rl_kernel_gemm, FLOATS | 1 << RL_DTYPE_FP64, "{\"m\":1,\"n\":4096,\"k\":4096}"},
+      {&rl_kernel_gemm, FLOATS | 1 << RL_DTYPE_FP64, "{\"m\":513,\"n\":515,\"k\":1027}"},
+      {&rl_kernel_attention, HALVES, ATTENTION(4, 4, 512, 64, false)},
+      {&rl_kernel_attention, HALVES, ATTENTION(4, 4, 512, 64, true)},
+      {&rl_kernel_attention, HALVES, ATTENTION(8, 2, 333, 128, false)},
+      {&rl_kernel_attention, HALVES, ATTENTION(8, 2, 333, 128, true)},
+      {&rl_kernel_conv, FLOATS, CONV}, {&rl_kernel_conv_dgrad, FLOATS, CONV}, {&rl_kernel_conv_wgrad, FLOATS, CONV}};
+#undef CONV
+#undef ATTENTION
+  for (size_t i = 0; i < 2 * RL_DTYPES * (sizeof cases / sizeof *cases); i++) {
+    const int dtype = (int)(i / 2 % RL_DTYPES);
+    if (!(cases[i / 2 / RL_DTYPES].dtypes & 1 << dtype)) continue;
+    rl_kernel_params params = kernel_params(cases[i / 2 / RL_DTYPES].family, dtype, i % 2 ? "searched" : "heuristic",
+                                            cases[i / 2 / RL_DTYPES].shape);
+    rl_kernel_instance *kernel = open_kernel(device, &params);
+    checked(kernel);
+    close_kernel(kernel);
+  }
+}
+
+static void what_libraries_lack_is_the_request_s_fault(void **state) {
+  (void)state;
+  static const struct { const rl_kernel_family *family; int dtype; const char *shape, *pointer; } cases[] = {
+      {&rl_kernel_attention, RL_DTYPE_FP32, "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":8,\"head_size\":8,\"causal\":true}", "/dtype"},
+      {&rl_kernel_attention, RL_DTYPE_FP16, "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":8,\"head_size\":7,\"causal\":true}",
+       "/shape/head_size"},
+      {&rl_kernel_conv, RL_DTYPE_FP64,
+       "{\"images\":1,\"height\":8,\"width\":8,\"channels\":8,\"filters\":8,\"kernel\":3,\"stride\":1,\"padding\":1}", "/dtype"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "heuristic", cases[i].shape);
+    rl_error err = {0};
+    assert_null(try_kernel(device, &params, &err));
+    assert_int_equal(err.domain, RL_INPUT);
+    assert_string_equal(err.pointer, cases[i].pointer);
+  }
+}
+
 static int by_size(const void *a, const void *b) {
   double left = *(const double *)a, right = *(const double *)b;
   return (left > right) - (left < right);
@@ -60,7 +105,9 @@ static void sampling_can_be_cancelled(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_family_type_and_variant_is_right),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(libraries_do_what_they_are_there_for),
+                                     cmocka_unit_test(what_libraries_lack_is_the_request_s_fault),
+                                     cmocka_unit_test(every_family_type_and_variant_is_right),
                                      cmocka_unit_test(warm_samples_are_shorter_where_the_cache_helps),
                                      cmocka_unit_test(sampling_can_be_cancelled)};
   need_gpu();

@@ -24,12 +24,19 @@ static inline rl_kernel_params kernel_params(const rl_kernel_family *family, int
   return params;
 }
 
+/* NULL and why when the device's engine can't do it. */
+static inline rl_kernel_instance *try_kernel(rl_device *on, const rl_kernel_params *params, rl_error *err) {
+  rl_instance *instance = NULL;
+  const rl_engine *engine = rl_engine_find(params->family->workload.name, "auto", params, err);
+  if (!engine || engine->open(on, params, &instance, err)) return NULL;
+  return (rl_kernel_instance *)instance;
+}
+
 static inline rl_kernel_instance *open_kernel(rl_device *on, const rl_kernel_params *params) {
   rl_error err = {0};
-  rl_instance *instance = NULL;
-  const rl_engine *engine = rl_engine_find(params->family->workload.name, "auto", params, &err);
-  if (!engine || engine->open(on, params, &instance, &err)) fail_msg("%s: %s", params->family->workload.name, err.message);
-  return (rl_kernel_instance *)instance;
+  rl_kernel_instance *kernel = try_kernel(on, params, &err);
+  if (!kernel) fail_msg("%s %s %s: %s", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
+  return kernel;
 }
 
 static inline void close_kernel(rl_kernel_instance *kernel) { kernel->base.ops->close(&kernel->base); }
@@ -46,20 +53,57 @@ static inline double checked(rl_kernel_instance *kernel) {
   return check.relative_error;
 }
 
+/* Awkward ones, NULL-terminated, for families whose first sizes have these names. */
+#define GEMM(M, N, K) "{\"m\":" #M ",\"n\":" #N ",\"k\":" #K "}"
+#define ATTENTION(B, H, KV, S, D, CAUSAL)                                                                                    \
+  "{\"batch\":" #B ",\"heads\":" #H ",\"kv_heads\":" #KV ",\"sequence\":" #S ",\"head_size\":" #D ",\"causal\":" #CAUSAL "}"
+#define CONV(N, H, W, C, K, R, S, P)                                                                                         \
+  "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R ",\"stride\":" #S \
+  ",\"padding\":" #P "}"
+static const char *const *awkward_shapes(const rl_kernel_family *family) {
+  static const struct { const char *first, *second; const char *shapes[12]; } known[] = {
+      {"n", NULL, {"{\"n\":1}", "{\"n\":17}", "{\"n\":255}", "{\"n\":4096}", "{\"n\":70001}", "{\"n\":1048583}"}},
+      {"rows", "columns", {"{\"rows\":1,\"columns\":1}", "{\"rows\":17,\"columns\":1}", "{\"rows\":3,\"columns\":85}",
+                           "{\"rows\":1,\"columns\":4099}", "{\"rows\":2,\"columns\":70001}", "{\"rows\":1025,\"columns\":257}"}},
+      {"m", "n", {GEMM(1, 1, 1), GEMM(1, 4096, 1), GEMM(3, 5, 7), GEMM(1, 257, 1000), GEMM(17, 33, 65), GEMM(129, 255, 511)}},
+      {"batch", "heads", {ATTENTION(1, 1, 1, 1, 8, false), ATTENTION(2, 3, 3, 17, 16, true), ATTENTION(2, 8, 2, 77, 64, false),
+                          ATTENTION(1, 4, 1, 130, 40, true), ATTENTION(1, 2, 1, 257, 256, true), ATTENTION(1, 6, 3, 300, 72, false)}},
+      {"images", "height", {CONV(1, 1, 1, 1, 1, 1, 1, 0), CONV(2, 5, 7, 3, 5, 3, 1, 1), CONV(3, 9, 8, 7, 4, 3, 2, 0),
+                            CONV(2, 13, 11, 8, 16, 5, 2, 2), CONV(1, 8, 8, 16, 8, 1, 3, 0), CONV(4, 28, 28, 64, 64, 3, 1, 1)}}};
+  const rl_field *fields = family->shape;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i].first, fields[0].name) == 0 && (!known[i].second || strcmp(known[i].second, fields[1].name) == 0))
+      return known[i].shapes;
+  fail_msg("no shapes are known for %s", family->workload.name);
+  return NULL;
+}
+#undef GEMM
+#undef ATTENTION
+#undef CONV
+
+/* Libraries on a GPU can't do everything; they say so as the request's fault. */
+static inline void check_or_refuse(rl_device *on, const rl_kernel_params *params) {
+  rl_error err = {0};
+  rl_kernel_instance *kernel = try_kernel(on, params, &err);
+  if (!kernel && (on->kind == RL_DEVICE_CPU || err.domain != RL_INPUT || !err.pointer[0]))
+    fail_msg("%s %s %s: %s", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
+  if (!kernel) {
+    print_message("refused: %s %s %s: %s %s\n", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.pointer,
+                  err.message);
+    return;
+  }
+  checked(kernel);
+  close_kernel(kernel);
+}
+
 static inline void check_everything(rl_device *on) {
-  static const struct { const char *rows_alone, *both; } shapes[] = {
-      {"{\"n\":1}", "{\"rows\":1,\"columns\":1}"},       {"{\"n\":17}", "{\"rows\":17,\"columns\":1}"},
-      {"{\"n\":255}", "{\"rows\":3,\"columns\":85}"},    {"{\"n\":4096}", "{\"rows\":1,\"columns\":4099}"},
-      {"{\"n\":70001}", "{\"rows\":2,\"columns\":70001}"}, {"{\"n\":1048583}", "{\"rows\":1025,\"columns\":257}"}};
   for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++)
     for (int dtype = 0; dtype < RL_DTYPES; dtype++)
       for (const char *const *variant = (*family)->variants; *variant && (*family)->dtypes & 1u << dtype; variant++)
-        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-          bool table = strcmp((*family)->shape[0].name, "rows") == 0;
-          rl_kernel_params params = kernel_params(*family, dtype, *variant, table ? shapes[s].both : shapes[s].rows_alone);
-          rl_kernel_instance *kernel = open_kernel(on, &params);
-          checked(kernel);
-          close_kernel(kernel);
+        for (const char *const *shape = awkward_shapes(*family); *shape; shape++) {
+          rl_kernel_params params = kernel_params(*family, dtype, *variant, *shape);
+          check_or_refuse(on, &params);
+          if (on->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
         }
 }
 

@@ -1,0 +1,118 @@
+/* attention: O = softmax(Q Kᵀ / √d) V for each head, by itself or causal: a row of the sequence then looks at itself and at those before
+ * it. Q and O are batch×heads×sequence×head_size, K and V batch×kv_heads×sequence×head_size; heads / kv_heads heads in a row share one
+ * head of K and V. A piece is a row of one head. Variants as those of gemm. */
+#include <math.h>
+
+#include "kernel/kernel.h"
+#include "kernel/sums.h"
+
+static const char *const variants[] = {"heuristic", "searched", NULL};
+
+enum { BATCH, HEADS, KV_HEADS, SEQUENCE, HEAD_SIZE, CAUSAL };
+enum { QUERIES };
+static const rl_field sizes[] = {RL_KERNEL_SIZE(BATCH, "batch", RL_KERNEL_ELEMENTS_MAX, "sequences"),
+                                 RL_KERNEL_SIZE(HEADS, "heads", RL_KERNEL_ELEMENTS_MAX, "heads of Q and O"),
+                                 RL_KERNEL_SIZE(KV_HEADS, "kv_heads", RL_KERNEL_ELEMENTS_MAX, "heads of K and V: a divisor of heads"),
+                                 RL_KERNEL_SIZE(SEQUENCE, "sequence", RL_SUM_LENGTH_MAX, "rows of a head"),
+                                 RL_KERNEL_SIZE(HEAD_SIZE, "head_size", 4096, "elements of a row"),
+                                 RL_KERNEL_FLAG(CAUSAL, "causal", "true or false: a row looks at itself and at those before it"), {0}};
+
+static int heads_are_shared_evenly(const rl_kernel_shape *s, rl_error *err) {
+  if (s->size[HEADS] % s->size[KV_HEADS] == 0) return 0;
+  return rl_fail_at(err, "/shape/kv_heads", "kv_heads must divide heads");
+}
+
+static int64_t head_elements(const rl_kernel_shape *s) { return rl_kernel_times(s->size[SEQUENCE], s->size[HEAD_SIZE]); }
+static int64_t elements_of(const rl_kernel_shape *s, int64_t heads) {
+  return rl_kernel_times(rl_kernel_times(s->size[BATCH], heads), head_elements(s));
+}
+static int64_t input_elements(const rl_kernel_shape *s, uint32_t input) {
+  return elements_of(s, s->size[input == QUERIES ? HEADS : KV_HEADS]);
+}
+static int64_t output_elements(const rl_kernel_shape *s) { return elements_of(s, s->size[HEADS]); }
+static int64_t rows(const rl_kernel_shape *s) { return s->size[BATCH] * s->size[HEADS] * s->size[SEQUENCE]; }
+
+/* The head of K and V that a row of Q looks at, counting those of all sequences on. */
+static int64_t kv_head(const rl_kernel_shape *s, int64_t row) {
+  const int64_t head = row / s->size[SEQUENCE];
+  return head / (s->size[HEADS] / s->size[KV_HEADS]);
+}
+
+static void window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+  const int64_t from = input == QUERIES ? first : kv_head(s, first), to = input == QUERIES ? first + count : kv_head(s, first + count - 1) + 1;
+  const int64_t each = input == QUERIES ? s->size[HEAD_SIZE] : head_elements(s);
+  *start = from * each;
+  *elements = (to - from) * each;
+}
+
+/* Two products of head_size multiply-adds for each pair of rows that look at one another; the softmax is not counted. */
+static double operations(const rl_kernel_shape *s) {
+  const double n = (double)s->size[SEQUENCE], pairs = s->size[CAUSAL] ? n * (n + 1) / 2 : n * n;
+  return 4.0 * (double)s->size[BATCH] * (double)s->size[HEADS] * pairs * (double)s->size[HEAD_SIZE];
+}
+
+/* A score's error is relative to its size, a few at most, and is the relative error of its weight; exp adds its own. */
+static double tolerance(const rl_kernel_shape *s) {
+  return 16 + 4 * rl_sum_ulps(s->size[HEAD_SIZE]) + rl_sum_ulps(s->size[SEQUENCE]);
+}
+
+/* Of an element: values are uniform in [-2, 2), and weights as uneven as scores of variance (4/3)² make them. */
+static double scale(const rl_kernel_shape *s) {
+  return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE]));
+}
+
+/* A row's scores are taken in blocks; what is summed so far is scaled down when a block has a greater one. */
+enum { BLOCK = 64 };
+
+#define ATTENTION(SUFFIX, T, EXP, SQRT, LOWEST)                                                                              \
+  static void row_##SUFFIX(const T *query, const T *keys, const T *values, int64_t seen, int64_t size, T *out) {             \
+    const T factor = 1 / SQRT((T)size);                                                                                      \
+    T greatest = LOWEST, total = 0, weights[BLOCK];                                                                          \
+    for (int64_t d = 0; d < size; d++) out[d] = 0;                                                                           \
+    for (int64_t first = 0; first < seen; first += BLOCK) {                                                                  \
+      const int64_t some = seen - first < BLOCK ? seen - first : BLOCK;                                                      \
+      T before = greatest;                                                                                                   \
+      for (int64_t j = 0; j < some; j++) {                                                                                   \
+        weights[j] = factor * rl_dot_##SUFFIX(query, keys + (first + j) * size, size);                                          \
+        if (weights[j] > greatest) greatest = weights[j];                                                                    \
+      }                                                                                                                      \
+      const T down = EXP(before - greatest);                                                                                 \
+      total *= down;                                                                                                         \
+      for (int64_t d = 0; d < size; d++) out[d] *= down;                                                                     \
+      for (int64_t j = 0; j < some; j++) {                                                                                   \
+        const T weight = EXP(weights[j] - greatest), *value = values + (first + j) * size;                                   \
+        total += weight;                                                                                                     \
+        for (int64_t d = 0; d < size; d++) out[d] += weight * value[d];                                                      \
+      }                                                                                                                      \
+    }                                                                                                                        \
+    for (int64_t d = 0; d < size; d++) out[d] /= total;                                                                      \
+  }                                                                                                                          \
+                                                                                                                             \
+  static void attention_##SUFFIX(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {       \
+    const int64_t size = s->size[HEAD_SIZE], sequence = s->size[SEQUENCE], base = kv_head(s, first);                         \
+    for (int64_t i = 0; i < count; i++) {                                                                                    \
+      const int64_t head = (kv_head(s, first + i) - base) * sequence * size, row = (first + i) % sequence;                   \
+      row_##SUFFIX(in[0] + i * size, in[1] + head, in[2] + head, s->size[CAUSAL] ? row + 1 : sequence, size, out + i * size); \
+    }                                                                                                                        \
+  }
+ATTENTION(double, double, exp, sqrt, -HUGE_VAL)
+ATTENTION(float, float, expf, sqrtf, -HUGE_VALF)
+
+static void attention_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_attention); }
+const rl_kernel_family rl_kernel_attention = {.workload = RL_KERNEL_WORKLOAD(attention, "O = softmax(Q Kᵀ / √d) V for each head"),
+                                              .shape = sizes,
+                                              .shape_check = heads_are_shared_evenly,
+                                              .dtypes = RL_KERNEL_FLOATS,
+                                              .variants = variants,
+                                              .input_count = 3,
+                                              .input_elements = input_elements,
+                                              .output_elements = output_elements,
+                                              .pieces = rows,
+                                              .window = window,
+                                              .operations = operations,
+                                              .tolerance = tolerance,
+                                              .scale = scale,
+                                              .roundings = 1, /* of the weights, for the second product */
+                                              .reference = attention_double,
+                                              .compute_float = attention_float,
+                                              .compute_double = attention_double};

@@ -1,0 +1,59 @@
+/* gemm: C = A B, all row after row; A m×k, B k×n. A piece is a row of C.
+ * Variants: the first algorithm that the library's heuristic names, or the fastest of all that it names. On the CPU both are the same. */
+#include "kernel/kernel.h"
+#include "kernel/sums.h"
+
+static const char *const variants[] = {"heuristic", "searched", NULL};
+
+enum { M, N, K };
+static const rl_field sizes[] = {RL_KERNEL_SIZE(M, "m", RL_KERNEL_ELEMENTS_MAX, "rows of A and C"),
+                                 RL_KERNEL_SIZE(N, "n", RL_KERNEL_ELEMENTS_MAX, "columns of B and C"),
+                                 RL_KERNEL_SIZE(K, "k", RL_SUM_LENGTH_MAX, "columns of A, rows of B"), {0}};
+
+static int64_t input_elements(const rl_kernel_shape *s, uint32_t input) {
+  return rl_kernel_times(s->size[K], s->size[input == 0 ? M : N]);
+}
+static int64_t output_elements(const rl_kernel_shape *s) { return rl_kernel_times(s->size[M], s->size[N]); }
+static int64_t rows(const rl_kernel_shape *s) { return s->size[M]; }
+static void window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+  *start = input == 0 ? first * s->size[K] : 0;
+  *elements = input == 0 ? count * s->size[K] : s->size[K] * s->size[N];
+}
+
+static double operations(const rl_kernel_shape *s) { return 2.0 * (double)s->size[M] * (double)s->size[N] * (double)s->size[K]; }
+static double tolerance(const rl_kernel_shape *s) { return rl_sum_ulps(s->size[K]); }
+static double scale(const rl_kernel_shape *s) { return rl_sum_scale(s->size[K]); }
+
+/* Along rows of B, so that the loop inside has no sum. */
+#define PRODUCT(SUFFIX, T)                                                                                                   \
+  static void product_##SUFFIX(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {         \
+    const int64_t n = s->size[N], k = s->size[K];                                                                            \
+    (void)first;                                                                                                             \
+    for (int64_t row = 0; row < count; row++) {                                                                              \
+      T *c = out + row * n;                                                                                                  \
+      for (int64_t j = 0; j < n; j++) c[j] = 0;                                                                              \
+      for (int64_t l = 0; l < k; l++) {                                                                                      \
+        const T a = in[0][row * k + l], *b = in[1] + l * n;                                                                  \
+        for (int64_t j = 0; j < n; j++) c[j] += a * b[j];                                                                    \
+      }                                                                                                                      \
+    }                                                                                                                        \
+  }
+PRODUCT(double, double)
+PRODUCT(float, float)
+
+static void gemm_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_gemm); }
+const rl_kernel_family rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, "C = A B"),
+                                         .shape = sizes,
+                                         .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,
+                                         .variants = variants,
+                                         .input_count = 2,
+                                         .input_elements = input_elements,
+                                         .output_elements = output_elements,
+                                         .pieces = rows,
+                                         .window = window,
+                                         .operations = operations,
+                                         .tolerance = tolerance,
+                                         .scale = scale,
+                                         .reference = product_double,
+                                         .compute_float = product_float,
+                                         .compute_double = product_double};

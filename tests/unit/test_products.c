@@ -1,0 +1,320 @@
+/* gemm, attention and convolutions: their references against the sums that define them, written down once more without any care for
+ * speed, on shapes and numbers that are others each time; pieces computed from their windows alone; costs, tolerances, refusals. */
+#include "kernel_cases.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "kernel/cpu.h"
+#include "train/model.h" /* rl_mix64 */
+
+static rl_device *device;
+static uint64_t seed;
+
+static int64_t any(int64_t least, int64_t most) { return least + (int64_t)(rl_mix64(seed++) % (uint64_t)(most - least + 1)); }
+static double noise(void) { return (double)(rl_mix64(seed++) >> 11) * 0x1p-51 - 2; }
+
+enum { SHAPES = 40 };
+
+/* --- the definitions ---------------------------------------------------------------------------------------------------- */
+
+enum { M, N, K };
+static void define_gemm(const int64_t *s, const double *const *in, double *c) {
+  for (int64_t i = 0; i < s[M]; i++)
+    for (int64_t j = 0; j < s[N]; j++) {
+      c[i * s[N] + j] = 0;
+      for (int64_t l = 0; l < s[K]; l++) c[i * s[N] + j] += in[0][i * s[K] + l] * in[1][l * s[N] + j];
+    }
+}
+
+enum { BATCH, HEADS, KV_HEADS, SEQUENCE, HEAD_SIZE, CAUSAL };
+static void define_attention(const int64_t *s, const double *const *in, double *o) {
+  const int64_t n = s[SEQUENCE], d = s[HEAD_SIZE];
+  for (int64_t head = 0; head < s[BATCH] * s[HEADS]; head++) {
+    const int64_t image = head / s[HEADS], shared = image * s[KV_HEADS] + head % s[HEADS] / (s[HEADS] / s[KV_HEADS]);
+    const double *q = in[0] + head * n * d, *k = in[1] + shared * n * d, *v = in[2] + shared * n * d;
+    for (int64_t row = 0; row < n; row++) {
+      double total = 0, *out = o + (head * n + row) * d;
+      for (int64_t e = 0; e < d; e++) out[e] = 0;
+      for (int64_t other = 0; other < n; other++) {
+        double score = 0;
+        for (int64_t e = 0; e < d; e++) score += q[row * d + e] * k[other * d + e];
+        const double weight = s[CAUSAL] && other > row ? 0 : exp(score / sqrt((double)d));
+        for (int64_t e = 0; e < d; e++) out[e] += weight * v[other * d + e];
+        total += weight;
+      }
+      for (int64_t e = 0; e < d; e++) out[e] /= total;
+    }
+  }
+}
+
+enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING };
+/* Calls with every triple (x, w, y) of elements that meet: y += x w, dx += w dy, dw += x dy. */
+static void each_product(const int64_t *s, void (*meet)(int64_t x, int64_t w, int64_t y, const double *const *in, double *out),
+                         const double *const *in, double *out) {
+  const int64_t p = (s[HEIGHT] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1, q = (s[WIDTH] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1;
+  for (int64_t y = 0; y < s[IMAGES] * p * q * s[FILTERS]; y++)
+    for (int64_t tap = 0; tap < s[KERNEL] * s[KERNEL] * s[CHANNELS]; tap++) {
+      const int64_t k = y % s[FILTERS], column = y / s[FILTERS] % q, row = y / s[FILTERS] / q % p, n = y / s[FILTERS] / q / p;
+      const int64_t c = tap % s[CHANNELS], t = tap / s[CHANNELS] % s[KERNEL], r = tap / s[CHANNELS] / s[KERNEL];
+      const int64_t h = row * s[STRIDE] - s[PADDING] + r, w = column * s[STRIDE] - s[PADDING] + t;
+      if (h < 0 || h >= s[HEIGHT] || w < 0 || w >= s[WIDTH]) continue;
+      meet(((n * s[HEIGHT] + h) * s[WIDTH] + w) * s[CHANNELS] + c, k * s[KERNEL] * s[KERNEL] * s[CHANNELS] + tap, y, in, out);
+    }
+}
+static void meet_forward(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[y] += in[0][x] * in[1][w]; }
+static void meet_dgrad(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[x] += in[0][y] * in[1][w]; }
+static void meet_wgrad(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[w] += in[0][x] * in[1][y]; }
+static void define_conv(const int64_t *s, const double *const *in, double *out) { each_product(s, meet_forward, in, out); }
+static void define_dgrad(const int64_t *s, const double *const *in, double *out) { each_product(s, meet_dgrad, in, out); }
+static void define_wgrad(const int64_t *s, const double *const *in, double *out) { each_product(s, meet_wgrad, in, out); }
+
+static rl_kernel_shape any_gemm(void) { return (rl_kernel_shape){{any(1, 40), any(1, 40), any(1, 90)}}; }
+static rl_kernel_shape any_attention(void) {
+  const int64_t kv_heads = any(1, 3);
+  return (rl_kernel_shape){{any(1, 2), kv_heads * any(1, 3), kv_heads, any(1, 150), any(1, 20), any(0, 1)}};
+}
+static rl_kernel_shape any_conv(void) {
+  const int64_t kernel = any(1, 5), padding = any(0, kernel - 1), least = kernel > 2 * padding ? kernel - 2 * padding : 1;
+  return (rl_kernel_shape){{any(1, 3), any(least, 9), any(least, 9), any(1, 9), any(1, 9), kernel, any(1, 7), padding}};
+}
+
+static const struct definition {
+  const rl_kernel_family *family;
+  rl_kernel_shape (*any_shape)(void);
+  void (*define)(const int64_t *sizes, const double *const *in, double *out);
+} definitions[] = {{&rl_kernel_gemm, any_gemm, define_gemm},
+                   {&rl_kernel_attention, any_attention, define_attention},
+                   {&rl_kernel_conv, any_conv, define_conv},
+                   {&rl_kernel_conv_dgrad, any_conv, define_dgrad},
+                   {&rl_kernel_conv_wgrad, any_conv, define_wgrad}};
+enum { DEFINITIONS = sizeof definitions / sizeof *definitions };
+
+/* --- the references ----------------------------------------------------------------------------------------------------- */
+
+typedef struct problem {
+  const rl_kernel_family *family;
+  rl_kernel_shape shape;
+  double *in[RL_KERNEL_INPUTS], *expected, *got;
+  int64_t elements; /* of the output */
+} problem;
+
+static problem pose(const struct definition *of) {
+  problem p = {.family = of->family, .shape = of->any_shape()};
+  p.elements = p.family->output_elements(&p.shape);
+  for (uint32_t input = 0; input < p.family->input_count; input++) {
+    const int64_t count = p.family->input_elements(&p.shape, input);
+    p.in[input] = malloc((size_t)count * sizeof(double));
+    for (int64_t i = 0; i < count; i++) p.in[input][i] = noise();
+  }
+  p.expected = calloc((size_t)p.elements, sizeof(double));
+  p.got = malloc((size_t)p.elements * sizeof(double));
+  of->define(p.shape.size, (const double *const *)p.in, p.expected);
+  return p;
+}
+
+static void forget(problem *p) {
+  for (uint32_t input = 0; input < RL_KERNEL_INPUTS; input++) free(p->in[input]);
+  free(p->expected);
+  free(p->got);
+}
+
+static void must_agree(const problem *p, double limit, const char *what) {
+  double scale = p->family->scale(&p->shape);
+  for (int64_t i = 0; i < p->elements; i++)
+    if (!(fabs(p->got[i] - p->expected[i]) <= limit * fmax(scale, fabs(p->expected[i])))) {
+      const int64_t *s = p->shape.size;
+      fail_msg("%s, %s: element %lld is %.17g, not %.17g; sizes %lld %lld %lld %lld %lld %lld %lld %lld, seed %llu", p->family->workload.name,
+               what, (long long)i, p->got[i], p->expected[i], (long long)s[0], (long long)s[1], (long long)s[2], (long long)s[3],
+               (long long)s[4], (long long)s[5], (long long)s[6], (long long)s[7], (unsigned long long)seed);
+    }
+}
+
+static void references_are_the_sums_that_define_them(void **state) {
+  (void)state;
+  for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
+    problem p = pose(&definitions[i % DEFINITIONS]);
+    p.family->reference(&p.shape, (const double *const *)p.in, 0, p.family->pieces(&p.shape), p.got);
+    must_agree(&p, 1e-13, "reference");
+    p.family->compute_double(&p.shape, (const double *const *)p.in, 0, p.family->pieces(&p.shape), p.got);
+    must_agree(&p, 1e-13, "compute_double");
+    forget(&p);
+  }
+}
+
+static void in_float_they_are_as_close_as_the_tolerance_says(void **state) {
+  (void)state;
+  for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
+    problem p = pose(&definitions[i % DEFINITIONS]);
+    float *in[RL_KERNEL_INPUTS] = {NULL}, *out = malloc((size_t)p.elements * sizeof(float));
+    for (uint32_t input = 0; input < p.family->input_count; input++) {
+      const int64_t count = p.family->input_elements(&p.shape, input);
+      in[input] = malloc((size_t)count * sizeof(float));
+      for (int64_t k = 0; k < count; k++) p.in[input][k] = in[input][k] = (float)p.in[input][k];
+    }
+    memset(p.expected, 0, (size_t)p.elements * sizeof(double));
+    definitions[i % DEFINITIONS].define(p.shape.size, (const double *const *)p.in, p.expected);
+    p.family->compute_float(&p.shape, (const float *const *)in, 0, p.family->pieces(&p.shape), out);
+    for (int64_t k = 0; k < p.elements; k++) p.got[k] = (double)out[k];
+    must_agree(&p, 4 * p.family->tolerance(&p.shape) * 0x1p-23, "compute_float"); /* of the norm, so some elements are worse */
+    for (uint32_t input = 0; input < RL_KERNEL_INPUTS; input++) free(in[input]);
+    free(out);
+    forget(&p);
+  }
+}
+
+/* A stretch of pieces from copies of its windows, which end where they end. */
+static void compute_stretch(const problem *p, int64_t first, int64_t count) {
+  const int64_t each = p->elements / p->family->pieces(&p->shape);
+  double *window[RL_KERNEL_INPUTS] = {NULL};
+  for (uint32_t input = 0; input < p->family->input_count; input++) {
+    int64_t start, elements;
+    p->family->window(&p->shape, input, first, count, &start, &elements);
+    assert_true(start >= 0 && elements > 0 && start + elements <= p->family->input_elements(&p->shape, input));
+    window[input] = malloc((size_t)elements * sizeof(double));
+    memcpy(window[input], p->in[input] + start, (size_t)elements * sizeof(double));
+  }
+  p->family->reference(&p->shape, (const double *const *)window, first, count, p->got + first * each);
+  for (uint32_t input = 0; input < RL_KERNEL_INPUTS; input++) free(window[input]);
+}
+
+static void pieces_need_their_windows_alone(void **state) {
+  (void)state;
+  for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
+    problem p = pose(&definitions[i % DEFINITIONS]);
+    const int64_t pieces = p.family->pieces(&p.shape);
+    for (int64_t first = 0, count; first < pieces; first += count) {
+      count = any(1, pieces - first);
+      compute_stretch(&p, first, count);
+    }
+    must_agree(&p, 1e-13, "pieces");
+    forget(&p);
+  }
+}
+
+/* --- the engines on the CPU --------------------------------------------------------------------------------------------- */
+
+static void both_engines_of_gemm_are_right(void **state) {
+  (void)state;
+  static const rl_engine *const engines[] = {&rl_kernel_openblas_gemm, &rl_kernel_cpu_gemm};
+  static const char *const shapes[] = {"{\"m\":1,\"n\":1,\"k\":1}", "{\"m\":1,\"n\":1023,\"k\":300}", "{\"m\":777,\"n\":3,\"k\":65}"};
+  for (int i = 0; i < 2 * 3 * RL_DTYPES; i++) {
+    rl_error err = {0};
+    rl_instance *instance = NULL;
+    rl_kernel_params params = kernel_params(&rl_kernel_gemm, i % RL_DTYPES, "heuristic", shapes[i / RL_DTYPES % 3]);
+    params.seed = any(1, 1 << 30);
+    if (engines[i / RL_DTYPES / 3]->open(device, &params, &instance, &err)) fail_msg("%s", err.message);
+    checked((rl_kernel_instance *)instance);
+    instance->ops->close(instance);
+  }
+  rl_kernel_params params = kernel_params(&rl_kernel_gemm, RL_DTYPE_FP32, "heuristic", shapes[0]);
+  assert_ptr_equal(rl_engine_find("gemm", "auto", &params, NULL), &rl_kernel_openblas_gemm);
+  assert_int_equal(device->memory.total_bytes, 0);
+}
+
+/* What the tolerance must tell apart: numbers that TF32 rounds, and sums that were cut short. */
+static void the_check_notices_fewer_digits(void **state) {
+  (void)state;
+  rl_kernel_params params = kernel_params(&rl_kernel_gemm, RL_DTYPE_FP32, "heuristic", "{\"m\":64,\"n\":64,\"k\":4096}");
+  rl_kernel_instance *kernel = open_kernel(device, &params);
+  rl_check check = {NAN, NAN, NAN};
+  rl_error err = {0};
+  assert_true(checked(kernel) > 0);
+  float *a = kernel->in[0];
+  for (int64_t i = 0; i < 64 * 4096; i++) rl_dtype_store(RL_DTYPE_TF32, a, (size_t)i, (double)a[i]);
+  assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &err), 0);
+  assert_true(check.relative_error > 4 * check.tolerance);
+  close_kernel(kernel);
+}
+
+/* --- costs, tolerances, refusals ---------------------------------------------------------------------------------------- */
+
+static rl_cost cost_of(const rl_kernel_family *family, int dtype, const char *shape) {
+  rl_kernel_params params = kernel_params(family, dtype, "heuristic", shape);
+  return family->workload.cost(&params);
+}
+
+static void costs_are_what_must_be_moved_and_done(void **state) {
+  (void)state;
+  rl_cost cost = cost_of(&rl_kernel_gemm, RL_DTYPE_FP16, "{\"m\":2048,\"n\":4096,\"k\":4096}");
+  assert_true(cost.operations == 2.0 * 2048 * 4096 * 4096 && cost.bytes == 2.0 * (2048 * 4096 + 4096 * 4096 + 2048 * 4096));
+  const char *full = "{\"batch\":2,\"heads\":8,\"kv_heads\":2,\"sequence\":100,\"head_size\":64,\"causal\":false}";
+  const char *causal = "{\"batch\":2,\"heads\":8,\"kv_heads\":2,\"sequence\":100,\"head_size\":64,\"causal\":true}";
+  cost = cost_of(&rl_kernel_attention, RL_DTYPE_BF16, full);
+  assert_true(cost.operations == 4.0 * 2 * 8 * 100 * 100 * 64 && cost.bytes == 2.0 * 2 * 100 * 64 * (8 + 2 + 2 + 8));
+  cost = cost_of(&rl_kernel_attention, RL_DTYPE_BF16, causal);
+  assert_true(cost.operations == 4.0 * 2 * 8 * (100 * 101 / 2) * 64);
+  /* 3×3 over 5×7 with a border of zeros: 13 of 15 taps down, 19 of 21 across. */
+  const char *conv = "{\"images\":2,\"height\":5,\"width\":7,\"channels\":3,\"filters\":4,\"kernel\":3,\"stride\":1,\"padding\":1}";
+  for (int i = 2; i < DEFINITIONS; i++) {
+    cost = cost_of(definitions[i].family, RL_DTYPE_FP32, conv);
+    assert_true(cost.operations == 2.0 * 2 * 13 * 19 * 3 * 4 && cost.bytes == 4.0 * (2 * 5 * 7 * 3 + 4 * 9 * 3 + 2 * 5 * 7 * 4));
+  }
+}
+
+static void tolerances_grow_with_sums(void **state) {
+  (void)state;
+  rl_kernel_params gemm = kernel_params(&rl_kernel_gemm, RL_DTYPE_TF32, "heuristic", "{\"m\":1,\"n\":1,\"k\":4096}");
+  rl_kernel_shape shape;
+  assert_int_equal(rl_kernel_shape_of(&gemm, &shape, NULL), 0);
+  assert_true(rl_kernel_tolerance(&gemm, &shape) == (1 + 32 + 128 + 0.5) * 0x1p-23);
+  gemm.dtype = RL_DTYPE_FP16;
+  assert_true(rl_kernel_tolerance(&gemm, &shape) == 161 * 0x1p-23 + 0x1p-11);
+  /* The weights of V are rounded too. */
+  rl_kernel_params attention = kernel_params(&rl_kernel_attention, RL_DTYPE_BF16, "heuristic",
+                                             "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":1,\"head_size\":64,\"causal\":true}");
+  assert_int_equal(rl_kernel_shape_of(&attention, &shape, NULL), 0);
+  assert_true(rl_kernel_tolerance(&attention, &shape) > 2 * 0x1p-8 && rl_kernel_tolerance(&attention, &shape) < 2.1 * 0x1p-8);
+}
+
+static void what_can_not_be_is_refused(void **state) {
+  (void)state;
+#define CONV(N, H, W, C, K, R, S, P)                                                                                         \
+  "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R ",\"stride\":" #S \
+  ",\"padding\":" #P "}"
+#define ATTENTION(HEADS, KV_HEADS, CAUSAL)                                                                                   \
+  "{\"batch\":1,\"heads\":" #HEADS ",\"kv_heads\":" #KV_HEADS ",\"sequence\":4,\"head_size\":8,\"causal\":" #CAUSAL "}"
+  static const struct { const rl_kernel_family *family; int dtype; const char *shape, *pointer; } cases[] = {
+      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":1}", "/shape/k"},
+      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":0,\"k\":1}", "/shape/n"},
+      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":1,\"k\":16777217}", "/shape/k"},
+      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":268435456,\"n\":268435456,\"k\":1}", "/shape"},
+      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":65536,\"k\":65536}", "/shape"},
+      {&rl_kernel_attention, RL_DTYPE_TF32, ATTENTION(1, 1, true), "/dtype"},
+      {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(3, 2, true), "/shape/kv_heads"},
+      {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(2, 4, true), "/shape/kv_heads"},
+      {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(2, 2, 1), "/shape/causal"},
+      {&rl_kernel_conv, RL_DTYPE_FP32, CONV(1, 8, 8, 1, 1, 3, 1, 3), "/shape/padding"},
+      {&rl_kernel_conv, RL_DTYPE_FP32, CONV(1, 8, 8, 1, 1, 3, 1, -1), "/shape/padding"},
+      {&rl_kernel_conv, RL_DTYPE_FP32, CONV(1, 8, 2, 1, 1, 3, 1, 0), "/shape/kernel"},
+      {&rl_kernel_conv_dgrad, RL_DTYPE_FP32, CONV(1, 2, 8, 1, 1, 3, 2, 0), "/shape/kernel"},
+      {&rl_kernel_conv_dgrad, RL_DTYPE_FP32, CONV(1, 1, 1, 1, 1, 1, 0, 0), "/shape/stride"},
+      {&rl_kernel_conv_wgrad, RL_DTYPE_FP32, CONV(1, 8192, 8192, 1, 1, 1, 1, 0), "/shape"},
+      {&rl_kernel_conv_wgrad, RL_DTYPE_FP32, CONV(268435456, 1048576, 1048576, 268435456, 268435456, 1, 1, 0), "/shape"},
+      {&rl_kernel_conv, RL_DTYPE_FP32, CONV(268435456, 1, 1, 2, 1, 1, 1, 0), "/shape"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "searched", cases[i].shape);
+    rl_error err = {0};
+    assert_null(rl_engine_find(cases[i].family->workload.name, "auto", &params, &err));
+    assert_int_equal(err.domain, RL_INPUT);
+    assert_string_equal(err.pointer, cases[i].pointer);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(references_are_the_sums_that_define_them),
+                                     cmocka_unit_test(in_float_they_are_as_close_as_the_tolerance_says),
+                                     cmocka_unit_test(pieces_need_their_windows_alone),
+                                     cmocka_unit_test(both_engines_of_gemm_are_right),
+                                     cmocka_unit_test(the_check_notices_fewer_digits),
+                                     cmocka_unit_test(costs_are_what_must_be_moved_and_done),
+                                     cmocka_unit_test(tolerances_grow_with_sums),
+                                     cmocka_unit_test(what_can_not_be_is_refused)};
+  setenv("ROOFLINED_THREADS", "3", 1);
+  seed = (uint64_t)time(NULL) << 20;
+  device = rl_device_open(0, NULL);
+  if (!device) return 1;
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  device->ops->close(device);
+  return failed;
+}
