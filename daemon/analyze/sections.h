@@ -5,6 +5,10 @@
 #include "analyze/catalogue.h"
 #include "analyze/metrics.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { RL_ROW_REASON_SIZE = 256 };
 
 typedef struct rl_row_value {
@@ -19,5 +23,9 @@ const char *rl_row_text(const rl_section_row *row, double value);
 size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, const rl_metric_value **first);
 /* Is the row one of this device's? capability: "9.0"; NULL or one that the catalogue does not know has every row. */
 bool rl_row_is_on(const rl_section_row *row, const char *capability);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
