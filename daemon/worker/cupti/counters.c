@@ -62,7 +62,7 @@ static int run_cold(void *context, rl_error *err) {
   const counted_step *step = context;
   uint64_t flushes = 0;
   if (enqueue(step, step->sequence, false, err) != 0 || restore(context, err) != 0) return -1;
-  rl_flush_arm(step->flush);
+  if (rl_flush_arm(step->flush, err) != 0) return -1;
   int result = enqueue(step, step->sequence, false, err);
   if (rl_flush_disarm(step->flush, &flushes, result == 0 ? err : NULL) != 0 || result != 0) return -1;
   if (flushes != step->kernel_count)

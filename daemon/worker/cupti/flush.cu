@@ -1,20 +1,18 @@
 #include "worker/cupti/flush.h"
 
 #include <cuda_runtime.h>
-#include <cupti.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "worker/cupti/result.h"
+#include "worker/cupti/subscriber.h"
 
 static const size_t LEAST_BYTES = 256 << 20; /* validated against ncu's flush on 50 MB of L2 */
 
 struct rl_flush {
-  CUpti_SubscriberHandle subscriber;
   uint4 *memory;
   size_t bytes;
   int blocks;
-  bool armed, busy; /* busy: inside our own launch */
   uint64_t flushes;
   cudaError_t failed;
 };
@@ -29,34 +27,13 @@ __global__ void rl_flush_l2(const uint4 *__restrict__ memory, size_t count, uint
   if (sum == 0x9e3779b9u) *sink = sum;
 }
 
-static const CUpti_CallbackId launches[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz};
-
-static CUstream stream_of(CUpti_CallbackId id, const void *params) {
-  switch (id) {
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz:
-      return ((const cuLaunchKernelEx_params *)params)->config->hStream;
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:
-      return ((const cuLaunchCooperativeKernel_params *)params)->hStream;
-    default: return ((const cuLaunchKernel_params *)params)->hStream;
-  }
-}
-
-static void CUPTIAPI on_launch(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info) {
-  rl_flush *flush = (rl_flush *)data;
-  const CUpti_CallbackData *call = (const CUpti_CallbackData *)info;
-  if (domain != CUPTI_CB_DOMAIN_DRIVER_API || call->callbackSite != CUPTI_API_ENTER || !flush->armed || flush->busy) return;
-  flush->busy = true;
-  rl_flush_l2<<<flush->blocks, 256, 0, stream_of(id, call->functionParams)>>>(
-      flush->memory, flush->bytes / sizeof(uint4), (uint32_t *)flush->memory);
+static void on_launch(void *context, bool entering, CUstream stream) {
+  rl_flush *flush = (rl_flush *)context;
+  if (!entering) return;
+  rl_flush_l2<<<flush->blocks, 256, 0, stream>>>(flush->memory, flush->bytes / sizeof(uint4), (uint32_t *)flush->memory);
   cudaError_t result = cudaGetLastError();
   if (result != cudaSuccess) flush->failed = result;
   flush->flushes++;
-  flush->busy = false;
 }
 
 int rl_flush_open(rl_flush **flush, rl_error *err) {
@@ -70,11 +47,7 @@ int rl_flush_open(rl_flush **flush, rl_error *err) {
   made->bytes = 4 * (size_t)l2_bytes > LEAST_BYTES ? 4 * (size_t)l2_bytes : LEAST_BYTES;
   made->blocks = 8 * processors;
   int failed = rl_cuda_check(cudaMalloc((void **)&made->memory, made->bytes), "memory to flush the caches with", err) != 0 ||
-               rl_cuda_check(cudaMemset(made->memory, 0, made->bytes), "cudaMemset", err) != 0 ||
-               rl_cupti_check(cuptiSubscribe(&made->subscriber, on_launch, made), "cuptiSubscribe", err) != 0;
-  for (size_t i = 0; !failed && i < sizeof launches / sizeof *launches; i++)
-    failed = rl_cupti_check(cuptiEnableCallback(1, made->subscriber, CUPTI_CB_DOMAIN_DRIVER_API, launches[i]),
-                            "cuptiEnableCallback", err) != 0;
+               rl_cuda_check(cudaMemset(made->memory, 0, made->bytes), "cudaMemset", err) != 0;
   if (failed) {
     rl_flush_close(made);
     return -1;
@@ -85,19 +58,18 @@ int rl_flush_open(rl_flush **flush, rl_error *err) {
 
 void rl_flush_close(rl_flush *flush) {
   if (flush == NULL) return;
-  if (flush->subscriber != NULL) cuptiUnsubscribe(flush->subscriber);
   cudaFree(flush->memory);
   free(flush);
 }
 
-void rl_flush_arm(rl_flush *flush) {
+int rl_flush_arm(rl_flush *flush, rl_error *err) {
   flush->flushes = 0;
   flush->failed = cudaSuccess;
-  flush->armed = true;
+  return rl_subscriber_watch(on_launch, flush, err);
 }
 
 int rl_flush_disarm(rl_flush *flush, uint64_t *flushes, rl_error *err) {
-  flush->armed = false;
+  rl_subscriber_unwatch();
   *flushes = flush->flushes;
   return rl_cuda_check(flush->failed, "launch of the cache flush", err);
 }

@@ -18,7 +18,7 @@ typedef struct rl_flush rl_flush;
 int rl_flush_open(rl_flush **flush, rl_error *err);
 void rl_flush_close(rl_flush *flush);
 /* Count of flushes since it was last armed; an error when one of them could not be launched. */
-void rl_flush_arm(rl_flush *flush);
+int rl_flush_arm(rl_flush *flush, rl_error *err);
 int rl_flush_disarm(rl_flush *flush, uint64_t *flushes, rl_error *err);
 
 #ifdef __cplusplus

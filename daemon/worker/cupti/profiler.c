@@ -7,6 +7,7 @@
 
 #include "worker/cupti/counters.h"
 #include "worker/cupti/occupancy.h"
+#include "worker/cupti/subscriber.h"
 #include "worker/cupti/trace.h"
 
 typedef struct cupti_profiler {
@@ -58,6 +59,7 @@ static void close_profiler(rl_profiler *base) {
   if (profiler == NULL) return;
   rl_counters_close(&profiler->counters);
   rl_trace_close(profiler->trace);
+  rl_subscriber_close();
   free(profiler);
 }
 
@@ -71,7 +73,8 @@ rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
     return NULL;
   }
   profiler->base.ops = &ops;
-  /* Tracing first: CUPTI must be there before the first CUDA call makes a context. */
+  /* These first: CUPTI must be there before the first CUDA call makes a context. */
+  rl_subscriber_open();
   if (rl_trace_open(&profiler->trace, err) != 0 || rl_occupancy_of_device(device_index, &profiler->limits, err) != 0) {
     close_profiler(&profiler->base);
     return NULL;

@@ -1,0 +1,149 @@
+#include "worker/cupti/subscriber.h"
+
+#include <cupti.h>
+#include <cupti_pcsampling.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/code/cubin.h"
+#include "worker/cupti/result.h"
+
+static const size_t MOST_BYTES = (size_t)256 << 20; /* of code kept; the oldest goes first */
+
+static struct {
+  CUptiResult opened;
+  CUpti_SubscriberHandle handle;
+  rl_launch_hook hook;
+  void *context;
+  bool in_hook;
+  pthread_mutex_t lock; /* of what follows */
+  rl_module *modules;   /* in order of loading */
+  size_t module_count, bytes;
+} the = {.opened = CUPTI_ERROR_NOT_INITIALIZED, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- modules --------------------------------------------------------------------------------------------------- */
+
+static void forget(size_t index) {
+  the.bytes -= the.modules[index].size;
+  free(the.modules[index].cubin);
+  the.module_count--;
+  memmove(&the.modules[index], &the.modules[index + 1], (the.module_count - index) * sizeof *the.modules);
+}
+
+/* What can't be kept is not known: its kernels have no listing then. */
+static void keep(const CUpti_ModuleResourceData *loaded) {
+  if (loaded->pCubin == NULL || loaded->cubinSize == 0 || loaded->cubinSize > MOST_BYTES) return;
+  while (the.bytes > MOST_BYTES - loaded->cubinSize) forget(0);
+  rl_module *grown = realloc(the.modules, (the.module_count + 1) * sizeof *grown);
+  if (grown == NULL) return;
+  the.modules = grown;
+  rl_module module = {.id = loaded->moduleId, .size = loaded->cubinSize, .cubin = malloc(loaded->cubinSize)};
+  if (module.cubin == NULL) return;
+  memcpy(module.cubin, loaded->pCubin, loaded->cubinSize);
+  the.modules[the.module_count++] = module;
+  the.bytes += module.size;
+}
+
+static void drop(const CUpti_ModuleResourceData *unloaded) {
+  for (size_t i = the.module_count; i-- > 0;)
+    if (the.modules[i].id == unloaded->moduleId) forget(i);
+}
+
+static void on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data) {
+  pthread_mutex_lock(&the.lock);
+  if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) keep(data->resourceDescriptor);
+  else if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) drop(data->resourceDescriptor);
+  pthread_mutex_unlock(&the.lock);
+}
+
+static uint64_t crc_of(rl_module *module) {
+  CUpti_GetCubinCrcParams params = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = module->size, .cubin = module->cubin};
+  if (module->crc == 0 && cuptiGetCubinCrc(&params) == CUPTI_SUCCESS) module->crc = params.cubinCrc;
+  return module->crc;
+}
+
+const rl_module *rl_module_find(const char *function, uint64_t crc) {
+  rl_cubin_function ignored;
+  const rl_module *found = NULL;
+  pthread_mutex_lock(&the.lock);
+  for (size_t i = the.module_count; i-- > 0 && found == NULL;) {
+    rl_module *module = &the.modules[i];
+    if (rl_cubin_find(module->cubin, module->size, function, &ignored, NULL) == 0 && (crc == 0 || crc_of(module) == crc))
+      found = module;
+  }
+  pthread_mutex_unlock(&the.lock);
+  return found;
+}
+
+/* --- launches -------------------------------------------------------------------------------------------------- */
+
+static const CUpti_CallbackId launches[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz};
+
+static CUstream stream_of(CUpti_CallbackId id, const void *params) {
+  switch (id) {
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz:
+      return ((const cuLaunchKernelEx_params *)params)->config->hStream;
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:
+      return ((const cuLaunchCooperativeKernel_params *)params)->hStream;
+    default: return ((const cuLaunchKernel_params *)params)->hStream;
+  }
+}
+
+static void on_launch(CUpti_CallbackId id, const CUpti_CallbackData *call) {
+  if (the.hook == NULL || the.in_hook) return;
+  the.in_hook = true;
+  the.hook(the.context, call->callbackSite == CUPTI_API_ENTER, stream_of(id, call->functionParams));
+  the.in_hook = false;
+}
+
+static int enable_launches(bool on, rl_error *err) {
+  for (size_t i = 0; i < sizeof launches / sizeof *launches; i++)
+    if (rl_cupti_check(cuptiEnableCallback(on, the.handle, CUPTI_CB_DOMAIN_DRIVER_API, launches[i]), "cuptiEnableCallback", err) != 0)
+      return -1;
+  return 0;
+}
+
+int rl_subscriber_watch(rl_launch_hook hook, void *context, rl_error *err) {
+  if (rl_cupti_check(the.opened, "cuptiSubscribe", err) != 0) return -1;
+  the.context = context;
+  the.hook = hook;
+  if (enable_launches(true, err) == 0) return 0;
+  rl_subscriber_unwatch();
+  return -1;
+}
+
+void rl_subscriber_unwatch(void) {
+  the.hook = NULL;
+  if (the.opened == CUPTI_SUCCESS) enable_launches(false, NULL);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- */
+
+static void CUPTIAPI on_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info) {
+  (void)data;
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE) on_resource(id, info);
+  else if (domain == CUPTI_CB_DOMAIN_DRIVER_API) on_launch(id, info);
+}
+
+void rl_subscriber_open(void) {
+  the.opened = cuptiSubscribe(&the.handle, on_callback, NULL);
+  if (the.opened != CUPTI_SUCCESS) return;
+  cuptiEnableCallback(1, the.handle, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
+  cuptiEnableCallback(1, the.handle, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+}
+
+void rl_subscriber_close(void) {
+  if (the.opened == CUPTI_SUCCESS) cuptiUnsubscribe(the.handle);
+  the.opened = CUPTI_ERROR_NOT_INITIALIZED;
+  pthread_mutex_lock(&the.lock);
+  while (the.module_count > 0) forget(the.module_count - 1);
+  free(the.modules);
+  the.modules = NULL;
+  pthread_mutex_unlock(&the.lock);
+}
