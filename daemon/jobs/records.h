@@ -83,7 +83,7 @@ typedef struct rl_instruction { /* counters: one machine instruction of a kernel
   char sass[224];                       /* the whole instruction, "" when not disassembled */
   char file[256];                       /* of the source, "" when not known */
   int64_t line;                         /* 0 when not known */
-  char counts[1024];                    /* JSON object: metric -> number; {} when it was neither executed nor sampled */
+  char counts[3072];                    /* JSON object: metric -> number; {} when it was neither executed nor sampled */
   char reason[RL_REASON_SIZE];          /* why what is missing is missing */
 } rl_instruction;
 

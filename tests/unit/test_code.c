@@ -173,7 +173,7 @@ static int run_program(const char *body, rl_disassembly *into) {
 static void the_program_reads_the_code(void **state) {
   (void)state;
   rl_disassembly read = {0};
-  if (run_program("[ \"$(cat \"$4\")\" = 'the code' ] && [ \"$2 $3\" = '-fun 7' ] && echo '/*0010*/ RET.REL ;'", &read) != 0)
+  if (run_program("[ \"$(cat \"$5\")\" = 'the code' ] && [ \"$3 $4\" = '-fun 7' ] && echo '/*0010*/ RET.REL ;'", &read) != 0)
     fail_msg("%s", err.message);
   assert_int_equal(read.count, 1);
   assert_int_equal(read.items[0].offset, 16);
@@ -201,7 +201,7 @@ static void a_program_that_never_ends_is_ended(void **state) {
 static void several_run_at_once(void **state) {
   (void)state;
   rl_disassembler started[4] = {{{0}}};
-  write_program("sleep 0.1; printf '/*00%x0*/ NOP ;\\n' \"$3\"");
+  write_program("sleep 0.1; printf '/*00%x0*/ NOP ;\\n' \"$4\"");
   for (uint32_t i = 0; i < 4; i++) assert_int_equal(rl_disassembler_start(program, "x", 1, i, &started[i], &err), 0);
   for (uint32_t i = 4; i-- > 1;) {
     rl_disassembly read = {0};

@@ -166,7 +166,7 @@ int rl_disassembler_start(const char *program, const void *cubin, size_t size, u
   if (image < 0) return -1;
   snprintf(file, sizeof file, "/proc/%d/fd/%d", (int)getpid(), image);
   snprintf(function, sizeof function, "%u", symbol);
-  const char *const arguments[] = {program != NULL ? program : path, "-c", "-fun", function, file, NULL};
+  const char *const arguments[] = {program != NULL ? program : path, "-c", "-ndf", "-fun", function, file, NULL};
   rl_process process = {0};
   if (rl_process_start(arguments, variables, -1, &process, err) != 0) return -1;
   (void)fcntl(process.output, F_SETPIPE_SZ, PIPE_BYTES); /* so that it seldom waits for us */
