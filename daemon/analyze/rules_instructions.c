@@ -21,6 +21,13 @@
               "multiplications ({multiplications:0}), {100 * fused / all:0}% fused ({fused:0}). A fused multiply-add does two " \
               "in one instruction: write a * b + c, and don't switch contraction off (--fmad)."}
 
+/* FP16 instructions run on the tensor pipeline too: what they do not explain is products of matrices. Percent of elapsed time. */
+#define TENSOR_CHART "SpeedOfLight_HierarchicalTensorRooflineChart"
+#define TENSOR_INPUTS                                                                                                           \
+  EXECUTED("fused", "hfma"), EXECUTED("additions", "hadd"), EXECUTED("multiplications", "hmul"), PEAK("peak", "hfma"),          \
+  {"tensor", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"}
+#define TENSOR_TERMS {"half", "fused + additions + multiplications"}, {"matrix", "max(0, tensor - 100 * half / peak)"}
+
 /* One rule for each pipeline. */
 #define SATURATED(pipe, metric, advice)                                                                                         \
   {.id = "pipe_" #pipe "_saturated", .version = 1, .section = "ComputeWorkloadAnalysis",                                        \
@@ -71,32 +78,34 @@ const rl_rule rl_rules_instructions[] = {
     NOT_FUSED(fp32, "SpeedOfLight_RooflineChart", "ffma", "fadd", "fmul", "sm__pipe_fma_cycles_active"),
     NOT_FUSED(fp64, "SpeedOfLight_RooflineChart", "dfma", "dadd", "dmul", "sm__pipe_fp64_cycles_active"),
     NOT_FUSED(fp16, "SpeedOfLight_HierarchicalHalfRooflineChart", "hfma", "hadd", "hmul", "sm__pipe_fma_cycles_active"),
-    {.id = "tensor_unused", .version = 1, .section = "SpeedOfLight_HierarchicalHalfRooflineChart",
+    {.id = "tensor_unused", .version = 1, .section = TENSOR_CHART,
      .title = "A matrix product in FP16 without tensor cores",
-     .inputs = {EXECUTED("fused", "hfma"), EXECUTED("additions", "hadd"), EXECUTED("multiplications", "hmul"),
-                PEAK("peak", "hfma"), TENSOR_PIPE},
-     .when = "tensor < 1 && fused >= 0.1 * peak && fused >= 0.8 * (fused + additions + multiplications)",
+     .inputs = {TENSOR_INPUTS}, .terms = {TENSOR_TERMS},
+     .when = "matrix < 5 && fused >= 0.1 * peak && fused >= 0.8 * half",
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "The kernel does fused FP16 operations at {100 * fused / peak:0}% of the ordinary pipelines' peak, almost "
-                "nothing else in FP16, and leaves the tensor cores idle ({tensor}%). If these are products of matrices, mma "
-                "instructions or a library do them at many times that rate."},
-    {.id = "tensor_underused", .version = 1, .section = "ComputeWorkloadAnalysis", .title = "Tensor cores wait",
-     .inputs = {TENSOR_PIPE, RL_MEMORY_PCT},
-     .when = "tensor >= 5 && tensor < 60 && memory < 60", .speedup = "60 - tensor", .scope = RL_SPEEDUP_LOCAL,
+     .message = "The kernel does fused FP16 operations at {100 * fused / peak:0}% of the peak of single instructions, almost "
+                "nothing else in FP16, and no product of matrices. If that is what it computes, mma instructions or a library do "
+                "it on the tensor cores at many times that rate."},
+    {.id = "tensor_underused", .version = 1, .section = TENSOR_CHART, .title = "Tensor cores wait",
+     .inputs = {TENSOR_INPUTS, RL_MEMORY_PCT}, .terms = {TENSOR_TERMS},
+     .when = "matrix >= 5 && matrix < 60 && memory < 60", .speedup = "60 - matrix", .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "Tensor cores work {tensor}% of the time where a good matrix product exceeds 60%, and memory ({memory}%) is "
-                "not what stops them. Larger tiles, more stages in flight, sizes that are multiples of the tile, and a grid of "
-                "whole waves keep them fed."},
+     .message = "Tensor cores work {matrix}% of the time where a good matrix product exceeds 60%, and memory ({memory}%) is not "
+                "what stops them. Larger tiles, more stages in flight, sizes that are multiples of the tile, and a grid of whole "
+                "waves keep them fed."},
+    {.id = "tensor_saturated", .version = 1, .section = TENSOR_CHART, .title = "The tensor cores are saturated",
+     .inputs = {TENSOR_INPUTS}, .terms = {TENSOR_TERMS},
+     .when = "matrix >= 80", .speedup = "100 - matrix", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_INFO,
+     .message = "Tensor cores work {matrix}% of the time. That is what a good matrix product looks like: only a cheaper "
+                "precision or fewer operations make it faster."},
     SATURATED(alu, "sm__pipe_alu_cycles_active",
               "It does integer and logic operations and comparisons: simplify index arithmetic, or use wider types."),
     SATURATED(fma, "sm__pipe_fma_cycles_active",
-              "It does FP32 arithmetic and integer products: use FP16 or tensor cores, or compute less."),
+              "It does FP32 and FP16 arithmetic and integer products: use tensor cores, or compute less."),
     SATURATED(fp64, "sm__pipe_fp64_cycles_active", "Compute in FP32 where the result bears it."),
     SATURATED(xu, "sm__inst_executed_pipe_xu",
               "It does transcendental functions and conversions: use polynomials, tables or fewer conversions."),
     SATURATED(lsu, "sm__inst_executed_pipe_lsu",
               "It issues loads, stores and shuffles: use wider accesses and keep values in registers."),
-    SATURATED(tensor, "sm__pipe_tensor_cycles_active",
-              "That is what a good matrix product looks like: only a cheaper precision or fewer operations help."),
     {NULL},
 };

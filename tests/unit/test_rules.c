@@ -68,13 +68,16 @@ static const rule_case cases[] = {
     {"not_fused_fp32", "fused=0 additions=500 multiplications=500 peak=10000 busy=90", 45, "peak=10001"},
     {"not_fused_fp64", "fused=800 additions=100 multiplications=100 peak=8000 busy=50", 5, "fused=801"},
     {"not_fused_fp16", "fused=1000 additions=1000 multiplications=0 peak=16896 busy=100", 25, "additions=249"},
-    {"tensor_unused", "fused=4000 additions=0 multiplications=0 peak=16896 tensor=0", NAN, "tensor=1"},
-    {"tensor_unused", "fused=4000 additions=0 multiplications=0 peak=16896 tensor=0", NAN, "additions=1001"},
-    {"tensor_underused", "tensor=25 memory=30", 35, "tensor=60"},
-    {"tensor_underused", "tensor=25 memory=30", 35, "memory=60"},
+    {"tensor_unused", "fused=9000 additions=0 multiplications=0 peak=10000 tensor=90", NAN, "tensor=95"},
+    {"tensor_unused", "fused=4000 additions=0 multiplications=0 peak=10000 tensor=0", NAN, "additions=1001"},
+    {"tensor_unused", "fused=4000 additions=0 multiplications=0 peak=10000 tensor=0", NAN, "fused=999"},
+    {"tensor_underused", "fused=0 additions=0 multiplications=0 peak=10000 tensor=25 memory=30", 35, "tensor=60"},
+    {"tensor_underused", "fused=0 additions=0 multiplications=0 peak=10000 tensor=25 memory=30", 35, "memory=60"},
+    {"tensor_underused", "fused=0 additions=0 multiplications=0 peak=10000 tensor=25 memory=30", 35, "additions=2001"},
+    {"tensor_saturated", "fused=100 additions=0 multiplications=0 peak=10000 tensor=95", 6, "fused=1501"},
     {"pipe_alu_saturated", "busy=85", 15, "busy=79.9"}, {"pipe_fma_saturated", "busy=85", 15, "busy=79.9"},
     {"pipe_fp64_saturated", "busy=85", 15, "busy=79.9"}, {"pipe_xu_saturated", "busy=85", 15, "busy=79.9"},
-    {"pipe_lsu_saturated", "busy=85", 15, "busy=79.9"}, {"pipe_tensor_saturated", "busy=85", 15, "busy=79.9"},
+    {"pipe_lsu_saturated", "busy=85", 15, "busy=79.9"},
     {"uncoalesced_ld", "used=4 sectors=3200 requests=100 instructions=1000", 87.5, "used=24"},
     {"uncoalesced_ld", "used=4 sectors=3200 requests=100 instructions=1000", 87.5, "sectors=199"},
     {"uncoalesced_st", "used=8 sectors=1600 requests=100 instructions=1000", 75, "instructions=20001"},
@@ -191,7 +194,9 @@ static uint32_t section_mask(const char *id) {
   return 0;
 }
 
-static bool of_the_run(const char *metric) { return strncmp(metric, "activity__", 10) == 0 || strncmp(metric, "model__", 7) == 0; }
+static bool of_the_run(const char *metric) {
+  return strncmp(metric, "activity__", 10) == 0 || strncmp(metric, "model__", 7) == 0;
+}
 
 static bool collected(const char *metric, uint32_t section) {
   for (size_t i = 0; i < rl_raw_metric_count; i++)
