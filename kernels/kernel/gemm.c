@@ -1,5 +1,5 @@
 /* gemm: C = A B, all row after row; A m×k, B k×n. A piece is a row of C.
- * Variants: the first algorithm that the library's heuristic names, or the fastest of all that it names. On the CPU both are the same. */
+ * Variants: the first algorithm that the library's heuristic names, or the fastest of all that it names; for the CPU they mean nothing. */
 #include "kernel/kernel.h"
 #include "kernel/sums.h"
 

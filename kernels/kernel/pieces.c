@@ -114,16 +114,29 @@ static int make_room(rl_kernel_room *room, size_t bytes, rl_error *err) {
   return 0;
 }
 
+/* The windows of some pieces, but for inputs that are there as a whole; returns how many numbers they and the pieces are. */
+static int64_t windows_of(const rl_kernel_feed *feed, int64_t first, int64_t count, window of[RL_KERNEL_INPUTS]) {
+  const rl_kernel_instance *kernel = feed->kernel;
+  int64_t numbers = count * rl_kernel_piece_elements(kernel);
+  for (uint32_t input = 0; input < kernel->params.family->input_count; input++) {
+    of[input] = feed->whole_room[input] == NULL ? window_of(kernel, input, first, count) : (window){0, 0};
+    numbers += of[input].elements;
+  }
+  return numbers;
+}
+
+/* Whether fewer pieces at once need noticeably less than so many numbers. */
+static bool splitting_helps(const rl_kernel_feed *feed, int64_t first, int64_t count, int64_t numbers) {
+  window of[RL_KERNEL_INPUTS];
+  return windows_of(feed, first, count / 2, of) <= numbers / 4 * 3;
+}
+
 int rl_kernel_feed_work(rl_kernel_feed *feed, int64_t first, int64_t count, uint32_t thread, rl_kernel_work *work, void *context,
                         rl_error *err) {
   const rl_kernel_instance *kernel = feed->kernel;
   window of[RL_KERNEL_INPUTS] = {{0}};
-  int64_t numbers = count * rl_kernel_piece_elements(kernel);
-  for (uint32_t input = 0; input < kernel->params.family->input_count; input++) {
-    if (feed->whole_room[input] == NULL) of[input] = window_of(kernel, input, first, count);
-    numbers += of[input].elements;
-  }
-  if (count > 1 && numbers > feed->most) /* a window that is much larger than its pieces: fewer of them */
+  const int64_t numbers = windows_of(feed, first, count, of);
+  if (count > 1 && numbers > feed->most && splitting_helps(feed, first, count, numbers))
     return rl_kernel_feed_work(feed, first, count / 2, thread, work, context, err) ||
                    rl_kernel_feed_work(feed, first + count / 2, count - count / 2, thread, work, context, err)
                ? -1

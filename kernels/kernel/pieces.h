@@ -40,7 +40,7 @@ void rl_kernel_feed_close(rl_kernel_feed *feed);
 
 /* in: the windows of these pieces; out: room for what comes of them. */
 typedef void rl_kernel_work(void *context, const void *const *in, int64_t first, int64_t count, void *out);
-/* work for [first, first + count), in as many goes as `most` asks for; on one thread. */
+/* work for [first, first + count), in as many goes as `most` asks for, but for pieces that share a large window; on one thread. */
 int rl_kernel_feed_work(rl_kernel_feed *feed, int64_t first, int64_t count, uint32_t thread, rl_kernel_work *work, void *context,
                         rl_error *err);
 

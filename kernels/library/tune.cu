@@ -7,6 +7,7 @@
 #include "train/model.h"
 
 enum { COPIES = 12, ROUNDS = 3 };
+static const double LONG_US = 20000; /* so much work at once needs no graph of copies, and no second look */
 
 typedef struct timer {
   cudaGraph_t graph;
@@ -21,36 +22,52 @@ __attribute__((unused)) static void timer_close(timer *t) {
   if (t->stop) cudaEventDestroy(t->stop);
 }
 
-int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
-                 rl_error *err) {
-  cudaStream_t queue = (cudaStream_t)stream;
-  /* Once outside of a graph: modules load, and what can't run says so. */
-  if (enqueue(arg, stream, err) || rl_cuda_ok(cudaStreamSynchronize(queue), "trying", err)) return -1;
-  __attribute__((cleanup(timer_close))) timer t = {};
+/* From the start event until now, when the stream is idle. */
+static int elapsed(timer *t, cudaStream_t queue, double *us, rl_error *err) {
+  float ms = 0;
+  if (rl_cuda_ok(cudaEventRecord(t->stop, queue), "timing", err) || rl_cuda_ok(cudaEventSynchronize(t->stop), "timing", err) ||
+      rl_cuda_ok(cudaEventElapsedTime(&ms, t->start, t->stop), "timing", err))
+    return -1;
+  *us = ms * 1000.0;
+  return 0;
+}
+
+static int capture(timer *t, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t queue, int copies,
+                   rl_error *err) {
   if (rl_cuda_ok(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal), "capturing", err)) return -1;
   int failed = 0;
-  for (int i = 0; i < COPIES && !failed; i++) failed = enqueue(arg, stream, err);
-  cudaError_t ended = cudaStreamEndCapture(queue, &t.graph);
+  for (int i = 0; i < copies && !failed; i++) failed = enqueue(arg, queue, err);
+  cudaError_t ended = cudaStreamEndCapture(queue, &t->graph);
   if (failed || ended != cudaSuccess) {
     (void)cudaGetLastError();
     return failed ? -1 : rl_cuda_ok(ended, "capturing", err);
   }
-  if (rl_cuda_ok(cudaGraphInstantiate(&t.executable, t.graph, 0), "instantiating", err) ||
-      rl_cuda_ok(cudaEventCreate(&t.start), "creating an event", err) ||
-      rl_cuda_ok(cudaEventCreate(&t.stop), "creating an event", err))
+  return rl_cuda_ok(cudaGraphInstantiate(&t->executable, t->graph, 0), "instantiating", err);
+}
+
+int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
+                 rl_error *err) {
+  cudaStream_t queue = (cudaStream_t)stream;
+  __attribute__((cleanup(timer_close))) timer t = {};
+  double once = 0;
+  if (rl_cuda_ok(cudaEventCreate(&t.start), "creating an event", err) || rl_cuda_ok(cudaEventCreate(&t.stop), "creating an event", err))
     return -1;
-  float least = 0;
-  for (int round = 0; round <= ROUNDS; round++) { /* round 0 warms up */
-    float ms = 0;
+  /* Once outside of a graph: modules load, and what can't run says so. Then once more for its length. */
+  if (enqueue(arg, stream, err) || rl_cuda_ok(cudaEventRecord(t.start, queue), "timing", err) || enqueue(arg, stream, err) ||
+      elapsed(&t, queue, &once, err))
+    return -1;
+  const bool is_long = once >= LONG_US;
+  const int copies = is_long ? 1 : once * COPIES <= LONG_US ? COPIES : (int)(LONG_US / once);
+  if (capture(&t, enqueue, arg, queue, copies, err)) return -1;
+  double least = once;
+  for (int round = 0; round <= ROUNDS && !is_long; round++) { /* round 0 warms up */
+    double took;
     if (rl_cuda_ok(cudaEventRecord(t.start, queue), "timing", err) ||
-        rl_cuda_ok(cudaGraphLaunch(t.executable, queue), "timing", err) ||
-        rl_cuda_ok(cudaEventRecord(t.stop, queue), "timing", err) ||
-        rl_cuda_ok(cudaEventSynchronize(t.stop), "timing", err) ||
-        rl_cuda_ok(cudaEventElapsedTime(&ms, t.start, t.stop), "timing", err))
+        rl_cuda_ok(cudaGraphLaunch(t.executable, queue), "timing", err) || elapsed(&t, queue, &took, err))
       return -1;
-    if (round == 1 || (round > 1 && ms < least)) least = ms;
+    if (round == 1 || (round > 1 && took / copies < least)) least = took / copies;
   }
-  *us = least * 1000.0 / COPIES;
+  *us = least;
   return 0;
 }
 

@@ -53,11 +53,18 @@ def test_a_kernel_is_checked_and_timed(worker):
         assert (one["value"] is None) == (one["reason"] != ""), one
 
 
-@pytest.mark.parametrize("workload, dtype, shape", (
-    ("copy", "fp64", {"n": 1}), ("residual_add", "bf16", {"n": 17}), ("bias_gelu", "fp32", {"rows": 5, "columns": 301}),
-    ("silu_mul", "fp16", {"n": 70001})))
-def test_errors_stay_within_their_limits(worker, workload, dtype, shape):
-    for variant in ("scalar", "vector"):
+BY_HAND, BY_LIBRARY = ("scalar", "vector"), ("heuristic", "searched")
+CONV = {"images": 2, "height": 15, "width": 13, "channels": 16, "filters": 8, "kernel": 3, "stride": 1, "padding": 1}
+
+
+@pytest.mark.parametrize("workload, dtype, shape, variants", (
+    ("copy", "fp64", {"n": 1}, BY_HAND), ("residual_add", "bf16", {"n": 17}, BY_HAND),
+    ("bias_gelu", "fp32", {"rows": 5, "columns": 301}, BY_HAND), ("silu_mul", "fp16", {"n": 70001}, BY_HAND),
+    ("gemm", "fp16", {"m": 1, "n": 515, "k": 1027}, BY_LIBRARY), ("gemm", "tf32", {"m": 130, "n": 60, "k": 33}, BY_LIBRARY),
+    ("attention", "fp16", {"batch": 1, "heads": 4, "kv_heads": 2, "sequence": 131, "head_size": 64, "causal": True}, BY_LIBRARY),
+    ("conv", "fp16", CONV, BY_LIBRARY), ("conv_dgrad", "tf32", CONV, BY_LIBRARY), ("conv_wgrad", "fp32", CONV, BY_LIBRARY)))
+def test_errors_stay_within_their_limits(worker, workload, dtype, shape, variants):
+    for variant in variants:
         frames = worker.ask(workload, {"dtype": dtype, "shape": shape, "variant": variant, "samples": 1})
         assert frames[-1].type == "DONE", frames[-1].payload
         values = measurements(frames)
