@@ -1,6 +1,6 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
 rl_library(rl_workloads SOURCES registry.c workload.c train/model.c kernel/kernel.c kernel/dtype.c kernel/elementwise.c
-  kernel/gemm.c kernel/attention.c kernel/conv.c LIBS rl_base m)
+  kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c LIBS rl_base m)
 # Loops of products are worth the compiler's vectors.
 set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c PROPERTIES COMPILE_OPTIONS -O3)
 rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c
@@ -39,6 +39,8 @@ set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
 rl_unit_test(model SOURCES ${rl_tests}/test_model.c LIBS rl_workloads m)
 rl_unit_test(numerics SOURCES ${rl_tests}/test_numerics.c LIBS rl_engines_cpu rl_oracle m)
 rl_unit_test(engines_cpu SOURCES ${rl_tests}/test_engines_cpu.c LIBS rl_engines_cpu m)
+rl_unit_test(lombscargle SOURCES ${rl_tests}/test_lombscargle.c LIBS rl_engines_cpu m)
+target_compile_definitions(test_lombscargle PRIVATE RL_DATA="${CMAKE_SOURCE_DIR}/tests/data")
 rl_unit_test(kernels SOURCES ${rl_tests}/test_kernels.c LIBS rl_engines_cpu m)
 rl_unit_test(products SOURCES ${rl_tests}/test_products.c LIBS rl_engines_cpu m)
 rl_unit_test(nvrtc SOURCES ${rl_tests}/test_nvrtc.c LIBS rl_nvrtc)

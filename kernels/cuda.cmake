@@ -5,6 +5,23 @@ rl_library(rl_engines_cuda
     train/cuda/gather.cu train/cuda/conv1.cu train/cuda/conv2.cu train/cuda/pool.cu train/cuda/head.cu train/cuda/adam.cu
     library/dnn.cu library/conv.cu library/attention.cu library/gemm.cu library/tune.cu library/choices.c
     kernel/instance.c kernel/pieces.c kernel/check.c kernel/cuda.cu kernel/cudnn.cu kernel/elementwise.cu
-    kernel/gemm.cu kernel/attention.cu kernel/conv.cu
-  LIBS rl_workloads rl_data rl_base CUDA::cudart_static CUDA::cublasLt ${RL_CUDNN_LIBRARY})
+    kernel/gemm.cu kernel/attention.cu kernel/conv.cu kernel/lombscargle.cu
+  LIBS rl_workloads rl_data rl_nvrtc rl_base CUDA::cudart_static CUDA::cublasLt ${RL_CUDNN_LIBRARY})
 target_include_directories(rl_engines_cuda PRIVATE ${RL_CUDNN_INCLUDE})
+
+# The versions of the Lomb-Scargle kernels, as fatbins in the program, and their text for NVRTC.
+set(rl_lombscargle ${CMAKE_CURRENT_LIST_DIR}/kernel/lombscargle)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${rl_lombscargle}_versions.txt)
+file(STRINGS ${rl_lombscargle}_versions.txt rl_versions)
+foreach(version IN LISTS rl_versions)
+  separate_arguments(words UNIX_COMMAND "${version}")
+  list(POP_FRONT words variant dtype)
+  set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/lombscargle/${variant}_${dtype}.fatbin)
+  add_custom_command(OUTPUT ${fatbin} COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/lombscargle
+    COMMAND ${RL_CCACHE} ${RL_NVCC} -fatbin -std=c++17 ${RL_CUDA_CODE} ${words} -o ${fatbin} ${rl_lombscargle}_kernels.cu
+    DEPENDS ${rl_lombscargle}_kernels.cu ${rl_lombscargle}_versions.txt VERBATIM)
+  list(APPEND rl_fatbins ${fatbin})
+endforeach()
+rl_embed(rl_engines_cuda rl_lombscargle_fatbins ${rl_fatbins})
+rl_embed(rl_engines_cuda rl_lombscargle_text ${rl_lombscargle}_kernels.cu)
+rl_embed(rl_engines_cuda rl_lombscargle_versions ${rl_lombscargle}_versions.txt)

@@ -29,9 +29,7 @@ with open(".gpu/tests.tsv", "w") as out:
         words = [w.replace(build, ".gpu").replace(source + "/", "") for w in test["command"]]
         print(test["name"], *words, sep="\t", file=out)
 ' "$build"
-for tool in "$build"/bin/bench_train "$build"/tests/bench_train; do
-  if [ -x "$tool" ]; then cp "$tool" .gpu/tests/; fi
-done
+cp "$build"/tests/bench_* "$build"/bin/rooflined-nvrtc .gpu/tests/
 
 for program in .gpu/bin/* .gpu/tests/*; do
   ldd "$program" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}'

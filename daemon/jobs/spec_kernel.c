@@ -8,7 +8,7 @@
 
 typedef struct kernel_request {
   int kind, kernel, dtype;
-  char shape[RL_KERNEL_SHAPE_TEXT], variant[32];
+  char shape[RL_KERNEL_SHAPE_TEXT], variant[32], build[16];
   int64_t samples, seed;
   char device[16];
   uint32_t passes;
@@ -26,6 +26,7 @@ const rl_field rl_spec_kernel_fields[] = {
     RL_FIELD(kernel_request, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .describe = rl_kernel_describe_dtypes),
     RL_FIELD(kernel_request, shape, RL_FIELD_JSON, .required = true, .describe = rl_kernel_describe_shapes),
     RL_FIELD(kernel_request, variant, RL_FIELD_TEXT, .describe = rl_kernel_describe_variants),
+    RL_FIELD(kernel_request, build, RL_FIELD_TEXT, .describe = rl_kernel_describe_builds),
     RL_FIELD(kernel_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "times to take with a cold cache, and as many with a warm one; default 20"),
     RL_FIELD(kernel_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
@@ -56,6 +57,7 @@ static int add_run(const kernel_request *request, const rl_kernel_family *family
   params.samples = request->samples;
   params.seed = request->seed;
   snprintf(params.variant, sizeof params.variant, "%s", variant);
+  snprintf(params.build, sizeof params.build, "%s", request->build);
   snprintf(params.shape, sizeof params.shape, "%s", request->shape);
   snprintf(run->workload, sizeof run->workload, "%s", family->workload.name);
   snprintf(run->variant, sizeof run->variant, "%s", variant);
@@ -68,6 +70,7 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
   const rl_kernel_family *family = rl_kernel_families[request.kernel];
   if (rl_kernel_dtype_check(family, request.dtype, err) < 0 || take_shape(family, object, request.shape, sizeof request.shape, err) < 0)
     return -1;
+  if (rl_kernel_build_find(family, request.build, err) < 0) return -1;
   bool all = request.variant[0] == '\0';
   if (!all && rl_kernel_variant_find(family, request.variant, err) < 0) return -1;
   for (int i = 0; family->variants[i] != NULL; i++)

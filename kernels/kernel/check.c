@@ -26,7 +26,8 @@ typedef struct sample {
 
 static sample choose(const rl_kernel_instance *kernel) {
   const rl_kernel_family *family = kernel->params.family;
-  const double work = (double)family->output_elements(&kernel->shape) + family->operations(&kernel->shape);
+  double (*operations)(const rl_kernel_shape *) = family->reference_operations ? family->reference_operations : family->operations;
+  const double work = (double)family->output_elements(&kernel->shape) + operations(&kernel->shape);
   sample chosen = {.pieces = family->pieces(&kernel->shape), .stretches = 1, .key = rl_mix64((uint64_t)kernel->params.seed)};
   chosen.length = chosen.pieces;
   if (work > OPERATIONS && chosen.pieces > 1) {
@@ -175,7 +176,7 @@ static const void *generate(const rl_kernel_instance *kernel, uint32_t input, in
   double some[SOME];
   for (int64_t done = 0; done < count; done += SOME) {
     const int64_t now = count - done < SOME ? count - done : SOME;
-    rl_kernel_input_fill(&kernel->params, input, start + done, now, some);
+    rl_kernel_input_fill(&kernel->params, &kernel->shape, input, start + done, now, some);
     rl_dtype_to_double(dtype, some, now, (double *)room + done);
   }
   return room;

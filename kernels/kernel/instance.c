@@ -14,7 +14,8 @@ int rl_kernel_supports(const void *params, rl_error *err) {
   const rl_kernel_params *asked = params;
   rl_kernel_shape shape;
   return rl_kernel_dtype_check(asked->family, asked->dtype, err) < 0 || rl_kernel_shape_of(asked, &shape, err) < 0 ||
-                 rl_kernel_variant_find(asked->family, asked->variant, err) < 0
+                 rl_kernel_variant_find(asked->family, asked->variant, err) < 0 ||
+                 rl_kernel_build_find(asked->family, asked->build, err) < 0
              ? -1
              : 0;
 }
@@ -34,7 +35,8 @@ static int fill_part(void *context, int64_t first, int64_t count, uint32_t threa
   const filling *of = context;
   const rl_kernel_params *params = &of->kernel->params;
   (void)thread, (void)err;
-  rl_kernel_input_fill(params, of->input, of->start + first, count, of->stage + (size_t)first * rl_dtype_size(params->dtype));
+  rl_kernel_input_fill(params, &of->kernel->shape, of->input, of->start + first, count,
+                       of->stage + (size_t)first * rl_dtype_size(params->dtype));
   return 0;
 }
 

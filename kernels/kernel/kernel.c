@@ -18,6 +18,7 @@ const rl_field rl_kernel_params_fields[] = {
     RL_FIELD(rl_kernel_params, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .summary = "of inputs and output"),
     RL_FIELD(rl_kernel_params, shape, RL_FIELD_JSON, .required = true, .summary = "sizes; which ones depends on the kernel"),
     RL_FIELD(rl_kernel_params, variant, RL_FIELD_TEXT, .required = true, .summary = "way of doing it"),
+    RL_FIELD(rl_kernel_params, build, RL_FIELD_TEXT, .summary = "how its code comes about"),
     RL_FIELD(rl_kernel_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "launches timed with a cold cache, and as many with a warm one"),
     RL_FIELD(rl_kernel_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the inputs"),
@@ -72,6 +73,11 @@ static void list_dtypes(const rl_kernel_family *family, char *text, size_t size)
     if (family->dtypes & 1u << dtype) append(text, size, "%s%s", text[0] != '\0' ? ", " : "", rl_dtype_names[dtype]);
 }
 
+static void list_builds(const rl_kernel_family *family, char *text, size_t size) {
+  for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
+    append(text, size, "%s%s", i > 0 ? ", " : "", family->builds[i]);
+}
+
 static void list_variants(const rl_kernel_family *family, char *text, size_t size) {
   for (int i = 0; family->variants[i] != NULL; i++) append(text, size, "%s%s", i > 0 ? ", " : "", family->variants[i]);
 }
@@ -89,6 +95,16 @@ int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_
     if (strcmp(family->variants[i], name) == 0) return i;
   list_variants(family, names, sizeof names);
   return rl_fail_at(err, "/variant", "variant of %s must be one of: %s", family->workload.name, names);
+}
+
+int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_error *err) {
+  char names[128] = "";
+  if (name[0] == '\0') return 0;
+  for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
+    if (strcmp(family->builds[i], name) == 0) return i;
+  list_builds(family, names, sizeof names);
+  return family->builds != NULL ? rl_fail_at(err, "/build", "build of %s must be one of: %s", family->workload.name, names)
+                                : rl_fail_at(err, "/build", "%s is built in one way, there is nothing to choose", family->workload.name);
 }
 
 /* --- descriptions ---------------------------------------------------------------------------------------------------- */
@@ -111,8 +127,8 @@ static void describe_each(const char *lead, describer *describe, char *text, siz
   for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++) {
     char what[512] = "", same[512];
     describe(*family, what, sizeof what);
-    if (described_before(family, describe, what)) continue;
-    append(text, size, "%s%s", family > rl_kernel_families ? "; " : "", (*family)->workload.name);
+    if (what[0] == '\0' || described_before(family, describe, what)) continue;
+    append(text, size, "%s%s", text[strlen(lead)] != '\0' ? "; " : "", (*family)->workload.name);
     for (const rl_kernel_family *const *other = family + 1; *other != NULL; other++) {
       same[0] = '\0';
       describe(*other, same, sizeof same);
@@ -143,6 +159,10 @@ void rl_kernel_describe_variants(char *text, size_t size) {
   describe_each("way of doing it; default: a run for each that the kernel has. ", list_variants, text, size);
 }
 
+void rl_kernel_describe_builds(char *text, size_t size) {
+  describe_each("how the code comes about; default: the first. ", list_builds, text, size);
+}
+
 /* --- what is known of a shape ------------------------------------------------------------------------------------------- */
 
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape) {
@@ -151,7 +171,8 @@ double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape
   return allowed > 0 ? allowed + (1 + params->family->roundings) * rl_dtype_epsilon(params->dtype) / 2 : 0;
 }
 
-void rl_kernel_input_fill(const rl_kernel_params *params, uint32_t input, int64_t start, int64_t count, void *memory) {
+void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count,
+                          void *memory) {
   enum { SOME = 1024 };
   const uint64_t key = rl_mix64(rl_mix64((uint64_t)params->seed) + input);
   const size_t size = rl_dtype_size(params->dtype);
@@ -160,14 +181,9 @@ void rl_kernel_input_fill(const rl_kernel_params *params, uint32_t input, int64_
     const int64_t some = count - done < SOME ? count - done : SOME;
     for (int64_t i = 0; i < some; i++)
       values[i] = (double)(rl_mix64(key + (uint64_t)(start + done + i)) >> 11) * 0x1p-51 - 2;
+    if (params->family->inputs != NULL) params->family->inputs(shape, input, start + done, some, values);
     rl_dtype_from_double(params->dtype, values, some, (char *)memory + (size_t)done * size);
   }
-}
-
-double rl_kernel_input_value(const rl_kernel_params *params, uint32_t input, int64_t index) {
-  double rounded;
-  rl_kernel_input_fill(params, input, index, 1, &rounded);
-  return rl_dtype_load(params->dtype, &rounded, 0);
 }
 
 rl_cost rl_kernel_cost(const void *params) {

@@ -19,7 +19,8 @@ extern "C" {
 #endif
 
 /* In the order of the API's choices. */
-#define RL_KERNEL_FAMILIES(X) X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(gemm) X(attention) X(conv) X(conv_dgrad) X(conv_wgrad)
+#define RL_KERNEL_FAMILIES(X) X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(gemm) X(attention) X(conv) X(conv_dgrad) X(conv_wgrad) \
+  X(lombscargle)
 
 enum {
   RL_KERNEL_SIZES = 8,              /* named sizes of a shape */
@@ -53,9 +54,12 @@ typedef struct rl_kernel_family {
   int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);     /* what no bound of one size says; NULL: nothing */
   uint32_t dtypes;                                                     /* bit i: rl_dtype i */
   const char *const *variants; /* NULL-terminated, at most RL_RUNS_MAX; the engines know them by their index */
+  const char *const *builds;   /* how its code can come about, the usual way first; NULL: there is but one way */
   uint32_t input_count;
   /* In elements. All of these hold for shapes whose sizes lie within their bounds; rl_kernel_times keeps products from overflowing. */
   int64_t (*input_elements)(const rl_kernel_shape *shape, uint32_t input);
+  /* Turns numbers uniform in [-2, 2) into what the input holds there; NULL: they are it. */
+  void (*inputs)(const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count, double *values);
   int64_t (*output_elements)(const rl_kernel_shape *shape);
   int64_t (*pieces)(const rl_kernel_shape *shape);
   void (*window)(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements);
@@ -64,6 +68,7 @@ typedef struct rl_kernel_family {
   rl_kernel_in_float *compute_float;
   double (*bytes)(const rl_kernel_shape *shape, size_t element_size); /* NULL: each input read once and the output written once */
   double (*operations)(const rl_kernel_shape *shape);
+  double (*reference_operations)(const rl_kernel_shape *shape); /* NULL: as many */
   /* Relative error that the arithmetic may make, in units in the last place of its type; 0: none at all. */
   double (*tolerance)(const rl_kernel_shape *shape);
   int roundings; /* of intermediate values to the family's type, beside that of the result */
@@ -82,6 +87,7 @@ typedef struct rl_kernel_params {
   const rl_kernel_family *family; /* set by its defaults, no field */
   int dtype;                      /* rl_dtype */
   char variant[32];
+  char build[16]; /* "": the usual one */
   char shape[RL_KERNEL_SHAPE_TEXT]; /* JSON object of the family's shape */
   int64_t samples, seed;
 } rl_kernel_params;
@@ -110,18 +116,21 @@ int rl_kernel_shape_of(const rl_kernel_params *params, rl_kernel_shape *shape, r
 int rl_kernel_dtype_check(const rl_kernel_family *family, int dtype, rl_error *err);
 /* Index of the variant; -1 with RL_INPUT at /variant. */
 int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_error *err);
+/* Index of the build, 0 for "" and where there is but one; -1 with RL_INPUT at /build. */
+int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_error *err);
 /* For rl_field.describe: what each kernel computes, and which sizes, types and variants each has. */
 void rl_kernel_describe_families(char *text, size_t size);
 void rl_kernel_describe_shapes(char *text, size_t size);
 void rl_kernel_describe_dtypes(char *text, size_t size);
 void rl_kernel_describe_variants(char *text, size_t size);
+void rl_kernel_describe_builds(char *text, size_t size);
 /* ‖result − reference‖ / ‖reference‖ up to which a result counts as right: the tolerance of the family's arithmetic, which is
  * in double for fp64 and in float for all others, and half a unit for each rounding to the type. */
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape);
-/* What an input holds from element `start` on, as it lies in memory: uniform in [-2, 2) from the seed, then rounded to the type. Anyone
- * can tell any element at any time. */
-void rl_kernel_input_fill(const rl_kernel_params *params, uint32_t input, int64_t start, int64_t count, void *memory);
-double rl_kernel_input_value(const rl_kernel_params *params, uint32_t input, int64_t index);
+/* What an input holds from element `start` on, as it lies in memory: uniform in [-2, 2) from the seed or what the family makes of that, then
+ * rounded to the type. Anyone can tell any element at any time. */
+void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count,
+                          void *memory);
 
 #ifdef __cplusplus
 }

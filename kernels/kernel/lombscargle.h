@@ -1,0 +1,25 @@
+/* What the definition of the Lomb-Scargle family and its CUDA engine agree on. */
+#ifndef RL_KERNELS_KERNEL_LOMBSCARGLE_H
+#define RL_KERNELS_KERNEL_LOMBSCARGLE_H
+
+#include "kernel/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { RL_LOMBSCARGLE_SAMPLES = 0, RL_LOMBSCARGLE_FREQUENCIES = 1 };     /* sizes of the shape */
+enum { RL_LOMBSCARGLE_TIME = 0, RL_LOMBSCARGLE_VALUE = 1, RL_LOMBSCARGLE_FREQUENCY = 2 }; /* inputs */
+
+/* Times lie in [0, RL_LOMBSCARGLE_SPAN); frequency i is RL_LOMBSCARGLE_FIRST + i step. */
+#define RL_LOMBSCARGLE_SPAN 31.415926535897932
+#define RL_LOMBSCARGLE_FIRST 0.01
+#define RL_LOMBSCARGLE_LAST 10.0
+static inline double rl_lombscargle_step(int64_t frequencies) {
+  return frequencies > 1 ? (RL_LOMBSCARGLE_LAST - RL_LOMBSCARGLE_FIRST) / (double)(frequencies - 1) : 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,102 @@
+/* bench_lombscargle: the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU, and one version beyond it: SciPy's
+ * samples, 2^20 frequencies, every version, type and build. first: compiling or loading, the launch and its result; median: of launches
+ * that follow one another; speed-up: over the same loops on one thread of this host, timed on a sixteenth of the frequencies; error:
+ * relative, over SciPy's 530 points. Exit code 77 where there is no GPU; 1 on failure, also when a result is far off. */
+#include <stdlib.h>
+
+#include "analyze/statistics.h"
+#include "base/clock.h"
+#include "kernel/lombscargle.h"
+#include "unit/kernel_cases.h"
+#include "unit/lombscargle_data.h"
+
+enum { COUNT = 50, SHARE = 16 };
+
+static scipy_data data;
+static double cpu_ms[2]; /* fp64 fp32 */
+
+static const rl_kernel_shape all = {{SCIPY_SAMPLES, SCIPY_FREQUENCIES, 1, 1, 1, 1, 1, 1}};
+
+static void fill(int dtype, void *memory, const double *from, int64_t count) { rl_dtype_from_double(dtype, from, count, memory); }
+
+static void time_cpu(int dtype) {
+  const int64_t count = SCIPY_FREQUENCIES / SHARE;
+  const size_t size = rl_dtype_size(dtype);
+  void *time = malloc(SCIPY_SAMPLES * size), *value = malloc(SCIPY_SAMPLES * size), *frequency = malloc(count * size), *power = malloc(count * size);
+  rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, dtype, "typed", "{\"samples\":114,\"frequencies\":1048576}");
+  fill(dtype, time, data.time, SCIPY_SAMPLES);
+  fill(dtype, value, data.value, SCIPY_SAMPLES);
+  rl_kernel_input_fill(&params, &all, RL_LOMBSCARGLE_FREQUENCY, SCIPY_FREQUENCIES / 2, count, frequency);
+  const int64_t begin = rl_monotonic_ns();
+  const void *const in[] = {time, value, frequency};
+  if (dtype == RL_DTYPE_FP64) rl_kernel_lombscargle.compute_double(&all, (const double *const *)in, 0, count, power);
+  else rl_kernel_lombscargle.compute_float(&all, (const float *const *)in, 0, count, power);
+  cpu_ms[dtype == RL_DTYPE_FP32] = (double)(rl_monotonic_ns() - begin) * 1e-6 * SHARE;
+  free(time), free(value), free(frequency), free(power);
+}
+
+static double fact(const rl_instance *instance, const char *name) {
+  for (size_t i = 0; i < instance->fact_count; i++)
+    if (strcmp(instance->facts[i].name, name) == 0) return instance->facts[i].value;
+  return NAN;
+}
+
+static int measure_error(rl_kernel_instance *kernel, double *error, rl_error *err) {
+  rl_device *device = kernel->base.device;
+  const int dtype = kernel->params.dtype;
+  const size_t size = rl_dtype_size(dtype);
+  double narrowed[SCIPY_SAMPLES], power[SCIPY_POINTS];
+  fill(dtype, narrowed, data.time, SCIPY_SAMPLES);
+  if (device->ops->upload(device, kernel->in[RL_LOMBSCARGLE_TIME], narrowed, SCIPY_SAMPLES * size, err)) return -1;
+  fill(dtype, narrowed, data.value, SCIPY_SAMPLES);
+  if (device->ops->upload(device, kernel->in[RL_LOMBSCARGLE_VALUE], narrowed, SCIPY_SAMPLES * size, err)) return -1;
+  rl_sequence one = kernel->sequence;
+  one.repeat = 1;
+  const rl_program once = {.name = "once", .sequences = &one, .sequence_count = 1};
+  rl_elapsed elapsed;
+  void *out = malloc(SCIPY_FREQUENCIES * size);
+  int rc = !out || device->ops->run_eager(device, &once, NULL, &elapsed, err) ||
+           device->ops->download(device, out, kernel->out, SCIPY_FREQUENCIES * size, err);
+  for (int i = 0; i < SCIPY_POINTS && !rc; i++) power[i] = rl_dtype_load(dtype, out, (size_t)data.index[i]);
+  free(out);
+  if (!rc) *error = scipy_error(&data, power);
+  return rc ? -1 : 0;
+}
+
+static int row(rl_device *device, int dtype, const char *variant, const char *build, rl_error *err) {
+  rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, dtype, variant, "{\"samples\":114,\"frequencies\":1048576}");
+  snprintf(params.build, sizeof params.build, "%s", build);
+  rl_kernel_instance *kernel = open_kernel(device, &params);
+  double us[COUNT], error = NAN;
+  int rc = measure_error(kernel, &error, err) || device->ops->sample(device, &kernel->sequence, RL_CACHE_WARM, COUNT, NULL, us, err);
+  if (!rc) {
+    const double ms = rl_summarize(us, COUNT).median * 1e-3;
+    printf("| %-16s | %s | %-12s | %3.0f | %8.2f | %8.2f | %8.4f | %7.0f | %.2e |\n", variant, rl_dtype_names[dtype], build,
+           fact(&kernel->base, "registers_per_thread"), fact(&kernel->base, "first_pass_ms"), fact(&kernel->base, "compile_ms"), ms,
+           cpu_ms[dtype == RL_DTYPE_FP32] / ms, error);
+    fflush(stdout);
+    if (!(error < (dtype == RL_DTYPE_FP64 ? 1e-12 : 1e-5))) rc = rl_fail(err, RL_SYS, 0, "%s is wrong: error %g", variant, error);
+  }
+  close_kernel(kernel);
+  return rc ? -1 : 0;
+}
+
+int main(void) {
+  static const char *const builds[] = {"fatbin", "nvrtc", "nvrtc_cached", "nvrtc_cached"}; /* the second time from the cache */
+  rl_error err = {0};
+  if (!scipy_read("tests/data", &data)) return fprintf(stderr, "no tests/data here: run it in the source folder\n"), 1;
+  if (rl_device_count(&err) == 0) return fprintf(stderr, "skipped: %s\n", err.message), 77;
+  rl_device *device = rl_device_open(0, &err);
+  if (!device) return fprintf(stderr, "%s\n", err.message), 1;
+  time_cpu(RL_DTYPE_FP64);
+  time_cpu(RL_DTYPE_FP32);
+  printf("one thread of the host: fp64 %.0f ms, fp32 %.0f ms\n\n", cpu_ms[0], cpu_ms[1]);
+  printf("| version | type | build | registers | first ms | compile ms | median ms | speed-up | error |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  int rc = 0;
+  for (int dtype = RL_DTYPE_FP64; dtype <= RL_DTYPE_FP32; dtype++)
+    for (const char *const *variant = rl_kernel_lombscargle.variants; *variant; variant++)
+      for (size_t build = 0; build < sizeof builds / sizeof *builds && !rc; build++) rc = row(device, dtype, *variant, builds[build], &err);
+  if (rc) fprintf(stderr, "%s\n", err.message);
+  device->ops->close(device);
+  return rc ? 1 : 0;
+}

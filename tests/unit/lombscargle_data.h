@@ -1,0 +1,47 @@
+/* The samples of SciPy's example (114 kept of 1024, tests/data) and what scipy.signal.lombscargle 1.18 makes of them at 530 of 2^20 frequencies. */
+#ifndef RL_TESTS_LOMBSCARGLE_DATA_H
+#define RL_TESTS_LOMBSCARGLE_DATA_H
+
+#include <math.h>
+#include <stdio.h>
+
+enum { SCIPY_SAMPLES = 114, SCIPY_POINTS = 530, SCIPY_FREQUENCIES = 1 << 20 };
+
+typedef struct scipy_data {
+  double time[SCIPY_SAMPLES], value[SCIPY_SAMPLES];
+  int index[SCIPY_POINTS]; /* among the frequencies */
+  double frequency[SCIPY_POINTS], power[SCIPY_POINTS];
+} scipy_data;
+
+/* Whether all of it was there. */
+static inline int scipy_read(const char *folder, scipy_data *data) {
+  char path[512];
+  int samples = 0, points = 0;
+  snprintf(path, sizeof path, "%s/lombscargle_samples.csv", folder);
+  FILE *file = fopen(path, "r");
+  if (!file) return 0;
+  if (fscanf(file, "%*[^\n]") == 0)
+    while (samples < SCIPY_SAMPLES && fscanf(file, "%lf,%lf", &data->time[samples], &data->value[samples]) == 2) samples++;
+  fclose(file);
+  snprintf(path, sizeof path, "%s/lombscargle_power.csv", folder);
+  file = fopen(path, "r");
+  if (!file) return 0;
+  if (fscanf(file, "%*[^\n]") == 0)
+    while (points < SCIPY_POINTS &&
+           fscanf(file, "%d,%lf,%lf", &data->index[points], &data->frequency[points], &data->power[points]) == 3)
+      points++;
+  fclose(file);
+  return samples == SCIPY_SAMPLES && points == SCIPY_POINTS;
+}
+
+/* ‖power - SciPy's‖ / ‖SciPy's‖ over its points. */
+static inline double scipy_error(const scipy_data *data, const double *power) {
+  double difference = 0, size = 0;
+  for (int i = 0; i < SCIPY_POINTS; i++) {
+    difference += (power[i] - data->power[i]) * (power[i] - data->power[i]);
+    size += data->power[i] * data->power[i];
+  }
+  return sqrt(difference / size);
+}
+
+#endif

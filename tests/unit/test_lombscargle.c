@@ -1,0 +1,70 @@
+/* The Lomb-Scargle family against SciPy's own results. */
+#include "kernel/lombscargle.h"
+#include "kernel_cases.h"
+#include "lombscargle_data.h"
+
+static const rl_kernel_shape shape = {{SCIPY_SAMPLES, SCIPY_POINTS, 1, 1, 1, 1, 1, 1}};
+
+static void reference_is_scipy_s(void **state) {
+  (void)state;
+  scipy_data data;
+  double power[SCIPY_POINTS];
+  assert_true(scipy_read(RL_DATA, &data));
+  const double *const in[] = {data.time, data.value, data.frequency};
+  rl_kernel_lombscargle.reference(&shape, in, 0, SCIPY_POINTS, power);
+  assert_true(scipy_error(&data, power) < 1e-14);
+}
+
+static void float_is_as_good_as_its_angles(void **state) {
+  (void)state;
+  scipy_data data;
+  float time[SCIPY_SAMPLES], value[SCIPY_SAMPLES], frequency[SCIPY_POINTS], power[SCIPY_POINTS];
+  double widened[SCIPY_POINTS];
+  assert_true(scipy_read(RL_DATA, &data));
+  for (int i = 0; i < SCIPY_SAMPLES; i++) time[i] = (float)data.time[i], value[i] = (float)data.value[i];
+  for (int i = 0; i < SCIPY_POINTS; i++) frequency[i] = (float)data.frequency[i];
+  const float *const in[] = {time, value, frequency};
+  rl_kernel_lombscargle.compute_float(&shape, in, 0, SCIPY_POINTS, power);
+  for (int i = 0; i < SCIPY_POINTS; i++) widened[i] = power[i];
+  assert_true(scipy_error(&data, widened) < 1e-6);
+}
+
+static void inputs_are_times_and_a_grid(void **state) {
+  (void)state;
+  const rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "typed", "{\"samples\":114,\"frequencies\":530}");
+  double time[SCIPY_SAMPLES], frequency[SCIPY_POINTS], least = INFINITY, most = -INFINITY;
+  rl_kernel_input_fill(&params, &shape, RL_LOMBSCARGLE_TIME, 0, SCIPY_SAMPLES, time);
+  for (int i = 0; i < SCIPY_SAMPLES; i++) least = fmin(least, time[i]), most = fmax(most, time[i]);
+  assert_true(least >= 0 && least < 2 && most > RL_LOMBSCARGLE_SPAN - 2 && most < RL_LOMBSCARGLE_SPAN);
+  rl_kernel_input_fill(&params, &shape, RL_LOMBSCARGLE_FREQUENCY, 0, SCIPY_POINTS, frequency);
+  assert_true(frequency[0] == RL_LOMBSCARGLE_FIRST && fabs(frequency[SCIPY_POINTS - 1] - RL_LOMBSCARGLE_LAST) < 1e-12);
+  for (int i = 2; i < SCIPY_POINTS; i++)
+    assert_true(fabs(frequency[i] - 2 * frequency[i - 1] + frequency[i - 2]) < 1e-12);
+}
+
+static void what_makes_no_spectrum_is_refused(void **state) {
+  (void)state;
+  rl_error err = {0};
+  rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP32, "typed", "{\"samples\":7,\"frequencies\":530}");
+  assert_int_equal(rl_kernel_supports(&params, &err), -1);
+  assert_string_equal(err.pointer, "/shape/samples");
+  params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP16, "typed", "{\"samples\":8,\"frequencies\":530}");
+  assert_int_equal(rl_kernel_supports(&params, &err), -1);
+  assert_string_equal(err.pointer, "/dtype");
+  params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP32, "typed", "{\"samples\":8,\"frequencies\":530}");
+  snprintf(params.build, sizeof params.build, "ptx");
+  assert_int_equal(rl_kernel_supports(&params, &err), -1);
+  assert_string_equal(err.pointer, "/build");
+  snprintf(params.build, sizeof params.build, "nvrtc");
+  assert_int_equal(rl_kernel_supports(&params, &err), 0);
+  params = kernel_params(&rl_kernel_relu, RL_DTYPE_FP32, "scalar", "{\"n\":8}");
+  snprintf(params.build, sizeof params.build, "nvrtc");
+  assert_int_equal(rl_kernel_supports(&params, &err), -1);
+  assert_string_equal(err.pointer, "/build");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(reference_is_scipy_s), cmocka_unit_test(float_is_as_good_as_its_angles),
+                                     cmocka_unit_test(inputs_are_times_and_a_grid), cmocka_unit_test(what_makes_no_spectrum_is_refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
