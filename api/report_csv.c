@@ -146,8 +146,10 @@ static const char *unit_of(const char *name) {
 
 static const char *text_of(const char *name, double value) {
   for (size_t s = 0; s < rl_section_count; s++)
-    for (size_t r = 0; r < rl_sections[s].row_count; r++)
-      if (strcmp(rl_sections[s].rows[r].key, name) == 0) return rl_row_text(&rl_sections[s].rows[r], value);
+    for (size_t r = 0; r < rl_sections[s].row_count; r++) {
+      const rl_section_row *row = &rl_sections[s].rows[r];
+      if (row->choices && strcmp(row->key, name) == 0) return rl_row_text(row, value);
+    }
   return NULL;
 }
 

@@ -276,12 +276,13 @@ int rl_handle_report(rl_call *call, rl_error *err) {
   if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
   bool csv = query.format == FORMAT_CSV;
   rl_binding bindings[] = {{":run", RL_BIND_INT, .integer = call->id},
-                           {":kernel", query.kernel >= 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = query.kernel}};
+                           {":kernel", query.kernel >= 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = query.kernel},
+                           {":inside", RL_BIND_INT, .integer = !csv}};
   rl_auto(assembly_freed) assembly *all = assembly_new(err);
   if (all == NULL || run_read(store, call->id, &all->a, err) < 0) return -1;
   if (csv && query.page == PAGE_RAW && read_names(store, bindings, all, err) < 0) return -1;
   if ((csv ? prepare_csv(all, &query, err) : prepare_json(all, query.kernel <= 0, err)) < 0) return -1;
-  if (rl_store_query(store, RL_QUERY_REPORT_KERNELS, bindings, 2, &all->cursor, err) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_REPORT_KERNELS, bindings, 3, &all->cursor, err) < 0) return -1;
   return reply_assembly(call, &all, csv ? "text/csv" : "application/json", err);
 }
 
