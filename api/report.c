@@ -120,15 +120,15 @@ static cJSON *sections_json(uint32_t sections, const row_writer *writer) {
 }
 
 static void add_parts(cJSON *object, const rl_section_row *row, const rl_metric_values *values) {
-  const rl_metric_value *part;
-  size_t count = rl_row_parts(row, values, &part);
+  rl_part parts[RL_PARTS_MOST];
+  size_t count = rl_row_parts(row, values, parts);
   if (count == 0) return;
-  cJSON *parts = cJSON_AddArrayToObject(object, "parts");
-  for (; count > 0; count--, part++) {
-    cJSON *entry = cJSON_CreateObject();
-    cJSON_AddStringToObject(entry, "name", strchr(part->name, ':') + 1);
-    rl_json_number(entry, "value", part->value);
-    cJSON_AddItemToArray(parts, entry);
+  cJSON *array = cJSON_AddArrayToObject(object, "parts");
+  for (size_t i = 0; i < count; i++) {
+    cJSON *part = cJSON_CreateObject();
+    cJSON_AddStringToObject(part, "name", parts[i].name);
+    rl_json_number(part, "value", parts[i].value);
+    cJSON_AddItemToArray(array, part);
   }
 }
 

@@ -100,12 +100,24 @@ static void put_details_line(FILE *out, const rl_csv_kernel *k, const char *cons
   putc('\n', out);
 }
 
+/* "30 (20; 10)": a value with what ncu prints of its parts. Cut where it is longer than text. */
+static void print_value(const char *value, const rl_section_row *row, const rl_metric_values *values, char *text, size_t size) {
+  rl_part parts[RL_PARTS_MOST];
+  size_t count = rl_row_parts(row, values, parts), used = (size_t)snprintf(text, size, "%s", value);
+  for (size_t i = 0; i < count && used < size; i++) {
+    rl_ncu_text number = rl_ncu_plain(parts[i].value, "");
+    used += (size_t)snprintf(text + used, size - used, "%s%s%s", i == 0 ? " (" : "; ",
+                             row->parts == RL_PARTS_NAMES ? parts[i].name : number.value, i + 1 == count ? ")" : "");
+  }
+}
+
 static void put_row(FILE *out, const rl_csv_kernel *k, const rl_section *section, const rl_section_row *row) {
   rl_row_value result = rl_row_evaluate(row, k->values);
   rl_ncu_text number = rl_ncu_scaled(result.value, row->unit);
-  const char *text = rl_row_text(row, result.value);
-  put_details_line(out, k, (const char *const[DETAILS_COLUMNS]){section->name, row->name, number.unit, text ? text : number.value, "", "",
-                                                               "", "", ""});
+  const char *choice = rl_row_text(row, result.value);
+  char text[4096];
+  print_value(choice ? choice : number.value, row, k->values, text, sizeof text);
+  put_details_line(out, k, (const char *const[DETAILS_COLUMNS]){section->name, row->name, number.unit, text, "", "", "", "", ""});
 }
 
 static void put_finding(FILE *out, const rl_csv_kernel *k, const rl_section *section, const rl_finding *finding) {

@@ -4,7 +4,7 @@
 
 A section: id (ncu's), order, name, sets, summary, tables of rows, and "collects": raw metrics with their units that are needed beside
 those that rows show as they are. A row: name, unit, key (ncu's metric of the row), expression over raw metrics where that is more than
-the key, choices (texts of an enumeration's numbers), instances (raw metrics "KEY:NAME" are its parts), chips (compute capabilities, where
+the key, choices (texts of an enumeration's numbers), parts ("values" or "names": raw metrics "KEY:NAME" are its parts, and which of both ncu prints), chips (compute capabilities, where
 not all of CHIPS have its counters)."""
 import json
 import pathlib
@@ -78,8 +78,8 @@ def c_row(table, row, choices):
         line += f", .choices = {choices(row['choices'])}"
     if "chips" in row:
         line += f", .chips = {text(' '.join(row['chips']))}"
-    if row.get("instances"):
-        line += ", .instances = true"
+    if "parts" in row:
+        line += f", .parts = RL_PARTS_{row['parts'].upper()}"
     return "  {" + line + "},"
 
 

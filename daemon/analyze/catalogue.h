@@ -19,6 +19,9 @@ typedef enum rl_metric_origin {
   RL_ORIGIN_SASS      /* counts by instruction */
 } rl_metric_origin;
 
+/* Whether raw metrics named "KEY:PART" are parts of a row, and what of them ncu prints behind its value. */
+typedef enum rl_parts { RL_PARTS_NONE, RL_PARTS_VALUES, RL_PARTS_NAMES } rl_parts;
+
 typedef struct rl_section_row {
   const char *table;      /* "": the section's header */
   const char *name, *unit;
@@ -26,7 +29,7 @@ typedef struct rl_section_row {
   const char *expression; /* over raw metrics (analyze/expression.h) */
   const char *const *choices; /* the numbers 0, 1... stand for these texts, NULL-terminated; NULL: a number is a number */
   const char *chips;      /* compute capabilities that have its counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
-  bool instances;         /* raw metrics named "KEY:PART" are its parts */
+  rl_parts parts;
 } rl_section_row;
 
 typedef struct rl_section {

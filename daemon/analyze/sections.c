@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/expression.h"
@@ -40,14 +41,22 @@ const char *rl_row_text(const rl_section_row *row, double value) {
   return NULL;
 }
 
-size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, const rl_metric_value **first) {
+static int largest_first(const void *a, const void *b) {
+  const rl_part *x = a, *y = b;
+  if (isnan(x->value) != isnan(y->value)) return isnan(x->value) ? 1 : -1;
+  if (x->value != y->value && !isnan(x->value)) return x->value > y->value ? -1 : 1;
+  return strcmp(x->name, y->name);
+}
+
+size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, rl_part parts[RL_PARTS_MOST]) {
   size_t length = strlen(row->key), count = 0;
-  if (!row->instances) return 0;
-  for (size_t i = 0; i < values->count; i++) {
+  if (row->parts == RL_PARTS_NONE) return 0;
+  for (size_t i = 0; i < values->count && count < RL_PARTS_MOST; i++) {
     const rl_metric_value *item = &values->items[i];
-    if (strncmp(item->name, row->key, length) != 0 || item->name[length] != ':') continue;
-    if (count++ == 0) *first = item;
+    if (strncmp(item->name, row->key, length) == 0 && item->name[length] == ':')
+      parts[count++] = (rl_part){item->name + length + 1, item->value};
   }
+  qsort(parts, count, sizeof *parts, largest_first);
   return count;
 }
 

@@ -17,12 +17,8 @@ LEFT_OUT = {
     "Access Operation": "as Access Size",
     "Address Space": "as Access Size",
     "GPU ID GPU Name": "a table of texts",
-    "CPU Affinity": "the number is ncu's count of texts, which it prints behind",
-    "Device Names": "as CPU Affinity",
-    "NUMA ID by CPU Affinity": "as CPU Affinity",
-    "NUMA ID by Memory Affinity": "as CPU Affinity",
     "Enabled TPC IDs": "a text: all",
-    "Executed Instructions by SASS Opcode Category": "ncu prints the parts behind the sum; the report has them apart",
+    "Executed Instructions by SASS Opcode Category": "the reference has its parts cut off",
     "Executed Warp-Level Instructions By Basic SASS Opcode": "as Executed Instructions by SASS Opcode Category",
 }
 # Sampled and timed numbers, whose spread between the two profiles that the two reference pages are of is wider than the rest's.
@@ -37,6 +33,8 @@ def rows(daemon):
 def collected():
     """Every metric of the reference; what CUPTI counts of it under another name than ncu's page has it, too."""
     raw = {name: "ncu printed no number" if value is None else value for name, value in ncu_raw().items()}
+    parts = {"numa__cpu_affinity": "0-15", "numa__dev_display_name_all": "NVIDIA H200", "numa__id_cpu": "0", "numa__id_memory": "0"}
+    raw |= {f"{name}:{part}": 1.0 for name, part in parts.items()}
     raw["smsp__thread_inst_executed.sum"] = raw["thread_inst_executed"]
     raw["smsp__thread_inst_executed_pred_on.sum"] = raw["thread_inst_executed_true"]
     return raw
@@ -179,7 +177,8 @@ def test_values_and_reasons(daemon, rows):
     assert (speed["SM Active Cycles"]["value"], speed["SM Active Cycles"]["reason"]) == (None, "the counter is taken")
     assert speed["SM Frequency"]["reason"] == "gpc__cycles_elapsed.avg.per_second was not collected"
     mix = rows_of(kernel, "InstructionStats")["Executed Warp-Level Instructions By Basic SASS Opcode"]
-    assert mix["value"] == 30 and mix["parts"] == [{"name": "FADD", "value": 10}, {"name": "LDG", "value": 20}]
+    assert mix["value"] == 30 and mix["parts"] == [{"name": "LDG", "value": 20}, {"name": "FADD", "value": 10}]
+    assert [line["Metric Value"] for line in details(daemon, run) if line["Metric Name"] == mix["name"]] == ["30 (20; 10)"]
     assert rows_of(kernel, "LaunchStats")["Function Cache Configuration"]["text"] == "CachePreferL1"
     assert rows_of(kernel, "SourceCounters")["Branch Instructions Ratio"]["reason"] == "not defined: a divisor is 0"
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -10,7 +11,8 @@
 
 static rl_metric_value items[] = {
     {"cycles", 200, NULL},       {"idle", 0, NULL},        {"mix", 30, NULL},
-    {"mix:FADD", 10, NULL},      {"mix:LDG.E", 20, NULL},  {"mixed", 5, NULL},
+    {"mix:BRA", NAN, "lost"},    {"mix:FADD", 10, NULL},   {"mix:LDG.E", 20, NULL},
+    {"mixed", 5, NULL},
     {"policy", 1, NULL},         {"refused", NAN, "the driver refused"}, {"secret", NAN, "no permission"},
 };
 static const rl_metric_values values = {items, sizeof items / sizeof *items};
@@ -66,11 +68,26 @@ static void choices_have_texts(void **state) {
 
 static void parts_are_those_of_the_key_alone(void **state) {
   (void)state;
-  const rl_metric_value *first = NULL;
-  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "mix", .instances = true}, &values, &first), 2);
-  assert_string_equal(first->name, "mix:FADD");
-  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "mix"}, &values, &first), 0);
-  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "cycles", .instances = true}, &values, &first), 0);
+  rl_part parts[RL_PARTS_MOST];
+  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "mix", .parts = RL_PARTS_VALUES}, &values, parts), 3);
+  assert_string_equal(parts[0].name, "LDG.E"); /* the largest first, what is not known last */
+  assert_string_equal(parts[1].name, "FADD");
+  assert_true(isnan(parts[2].value));
+  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "mix"}, &values, parts), 0);
+  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "cycles", .parts = RL_PARTS_NAMES}, &values, parts), 0);
+}
+
+static void parts_are_bounded(void **state) {
+  (void)state;
+  static char names[RL_PARTS_MOST + 50][16];
+  static rl_metric_value many[RL_PARTS_MOST + 50];
+  rl_part parts[RL_PARTS_MOST];
+  for (size_t i = 0; i < RL_PARTS_MOST + 50; i++) {
+    snprintf(names[i], sizeof names[i], "k:%05zu", i);
+    many[i] = (rl_metric_value){names[i], (double)i, NULL};
+  }
+  rl_metric_values all = {many, RL_PARTS_MOST + 50};
+  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "k", .parts = RL_PARTS_VALUES}, &all, parts), RL_PARTS_MOST);
 }
 
 static void a_row_is_on_the_chips_that_it_names(void **state) {
@@ -89,6 +106,7 @@ int main(void) {
       cmocka_unit_test(a_row_that_is_known_anyway_needs_no_reason),
       cmocka_unit_test(choices_have_texts),
       cmocka_unit_test(parts_are_those_of_the_key_alone),
+      cmocka_unit_test(parts_are_bounded),
       cmocka_unit_test(a_row_is_on_the_chips_that_it_names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
