@@ -1,5 +1,5 @@
-/* An answer made a piece at a time. What fits the first buffer is sent whole, with its length, and its source is closed before the
- * answer starts; more is streamed, a buffer at a time, and the source goes with the response. */
+/* An answer made a piece at a time. What fits the first buffer is sent whole, with its length, and its source is closed before
+ * the answer starts; more is streamed, a buffer at a time, and the source goes with the response. */
 #include <string.h>
 
 #include "api/internal.h"

@@ -1,5 +1,5 @@
-/* A kernel's report as JSON, from its numbers: sections side by side with what they are made of. Plain functions over stored text; nothing of
- * requests. */
+/* A kernel's report as JSON, from its numbers: sections, what the rules say of them, the roofline. Plain functions over what the store
+ * gives; nothing of requests. */
 #ifndef RL_API_REPORT_H
 #define RL_API_REPORT_H
 
@@ -45,7 +45,7 @@ typedef struct rl_findings {
   size_t count;
 } rl_findings;
 rl_findings rl_report_findings(const rl_metric_values *values);
-/* [{"rule", "version", "section", "kind", "title", "message", "speedup_pct", "scope", "inputs": [{"name", "value", "reason"}]}] */
+/* [{"rule", "version", "section", "kind", "title", "message", "speedup_pct", "scope", "inputs"}] */
 cJSON *rl_report_verdicts(const rl_metric_values *values);
 /* What moved and computed how fast, under which ceilings, and what that makes of the kernel: rl_roofline as JSON. */
 cJSON *rl_report_roofline(const rl_metric_values *values);

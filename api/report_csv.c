@@ -10,9 +10,13 @@ const char *const rl_details_names[] = {"header", "body", "all", NULL};
 
 static const char *const kernel_columns[] = {"ID",     "Process ID", "Process Name", "Host Name", "Kernel Name", "Context",
                                              "Stream", "Block Size", "Grid Size",    "Device",    "CC"};
-static const char *const details_columns[] = {"Section Name", "Metric Name",      "Metric Unit",            "Metric Value",     "Rule Name",
-                                              "Rule Type",    "Rule Description", "Estimated Speedup Type", "Estimated Speedup"};
-enum { KERNEL_COLUMNS = sizeof kernel_columns / sizeof *kernel_columns, DETAILS_COLUMNS = sizeof details_columns / sizeof *details_columns };
+static const char *const details_columns[] = {"Section Name", "Metric Name", "Metric Unit",      "Metric Value",
+                                              "Rule Name",    "Rule Type",   "Rule Description", "Estimated Speedup Type",
+                                              "Estimated Speedup"};
+enum {
+  KERNEL_COLUMNS = sizeof kernel_columns / sizeof *kernel_columns,
+  DETAILS_COLUMNS = sizeof details_columns / sizeof *details_columns
+};
 
 /* Every field is quoted, as ncu does. */
 static void put(FILE *out, const char *text) {
@@ -33,7 +37,7 @@ static void put_columns(FILE *out, const char *const *columns, size_t count) {
   for (size_t i = 0; i < count; i++) put_next(out, columns[i]);
 }
 
-/* ---- which kernel ------------------------------------------------------------------------------------------------------------- */
+/* ---- which kernel ------------------------------------------------------------------------------------------------------ */
 
 static void put_text_of(FILE *out, const cJSON *object, const char *name) {
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
@@ -86,7 +90,7 @@ static void put_kernel_columns(FILE *out) {
   put_columns(out, kernel_columns + 1, KERNEL_COLUMNS - 1);
 }
 
-/* ---- details ----------------------------------------------------------------------------------------------------------------- */
+/* ---- details ----------------------------------------------------------------------------------------------------------- */
 
 void rl_csv_details_head(FILE *out) {
   put_kernel_columns(out);
@@ -148,7 +152,7 @@ void rl_csv_details(FILE *out, const rl_csv_kernel *k, rl_details details) {
   free(findings.items);
 }
 
-/* ---- raw ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- raw --------------------------------------------------------------------------------------------------------------- */
 
 static const char *unit_of(const char *name) {
   for (size_t i = 0; i < rl_raw_metric_count; i++)

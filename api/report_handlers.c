@@ -2,8 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/internal.h"
-#include "api/report.h"
+#include "api/assembly.h"
 #include "api/report_csv.h"
 
 #define LATEST 9007199254740992.0 /* 2^53 */
@@ -30,128 +29,13 @@ const rl_field rl_report_query[] = {
              .summary = "Which rows the details page has: the sections' headers, their tables, or all; default header"),
     {0}};
 const rl_field rl_compare_query[] = {
-    RL_FIELD(compare_query, a, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = LATEST, .summary = "The run to compare with"),
-    RL_FIELD(compare_query, b, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = LATEST, .summary = "The run that is compared"),
+    RL_FIELD(compare_query, a, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = LATEST,
+             .summary = "The run to compare with"),
+    RL_FIELD(compare_query, b, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = LATEST,
+             .summary = "The run that is compared"),
     {0}};
 
-/* ---- a run -------------------------------------------------------------------------------------------------------------------- */
-
-typedef struct run {
-  cJSON *facts;
-  char *numbers; /* JSON text */
-  rl_view view;
-} run;
-
-static void run_clear(run *of) {
-  cJSON_Delete(of->facts);
-  free(of->numbers);
-}
-
-static int run_read(rl_store *store, int64_t id, run *of, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  const char *json;
-  if (rl_store_query(store, RL_QUERY_REPORT_RUN, &(rl_binding){":run", RL_BIND_INT, .integer = id}, 1, &cursor, err) < 0) return -1;
-  int rc = rl_cursor_next(cursor, &json, err);
-  if (rc < 0) return -1;
-  if (rc == 0) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)id);
-  *of = (run){.facts = cJSON_Parse(json), .numbers = strdup(rl_cursor_text(cursor, 1)),
-              .view = rl_view_of(rl_cursor_text(cursor, 2), rl_cursor_text(cursor, 3))};
-  if (of->facts != NULL && of->numbers != NULL) return 0;
-  run_clear(of);
-  return rl_fail(err, RL_SYS, 0, "out of memory for a run");
-}
-
-/* Why a kernel of the run has no sections. */
-static const char *why_not_counted(const run *of) {
-  const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(of->facts, "counters_reason"));
-  return reason != NULL ? reason : "the counters pass did not count this kernel";
-}
-
-/* ---- an answer with one text for each row of a cursor ----------------------------------------------------------------------------- */
-
-enum { COLUMNS = 4 };
-
-typedef struct assembly {
-  run a, b;
-  rl_cursor *cursor;
-  char *head;                               /* the first piece */
-  const char *separator, *tail;             /* between the rows' texts, and after them */
-  char *(*render)(struct assembly *all, const char *const columns[COLUMNS], rl_error *err); /* NULL and err when it can't be made */
-  char *standin;                            /* first column of a row for a cursor that has none; NULL: no row then */
-  rl_details details;
-  char **names;                             /* columns of the raw page */
-  size_t name_count, rows;
-  enum { HEAD, ROWS, DONE } next;
-  char *text, *pending;                     /* the piece that was handed out; one that waits behind its separator */
-} assembly;
-
-static void assembly_free(void *context) {
-  assembly *all = context;
-  rl_cursor_close(all->cursor);
-  run_clear(&all->a);
-  run_clear(&all->b);
-  for (size_t i = 0; i < all->name_count; i++) free(all->names[i]);
-  free(all->names);
-  free(all->head);
-  free(all->standin);
-  free(all->text);
-  free(all->pending);
-  free(all);
-}
-
-RL_DEFINE_CLEANUP(assembly_freed, assembly *, assembly_free, NULL)
-
-static assembly *assembly_new(rl_error *err) {
-  assembly *all = calloc(1, sizeof *all);
-  if (all == NULL) rl_fail(err, RL_SYS, 0, "out of memory for a report");
-  return all;
-}
-
-static int hand_out(assembly *all, char *text, const char **piece) {
-  free(all->text);
-  *piece = all->text = text;
-  return 1;
-}
-
-/* 1 and the columns of the next row, of which those behind the first may be NULL. */
-static int next_row(assembly *all, const char *columns[COLUMNS], rl_error *err) {
-  int rc = rl_cursor_next(all->cursor, &columns[0], err);
-  for (int i = 1; rc > 0 && i < COLUMNS; i++) columns[i] = rl_cursor_text(all->cursor, i);
-  if (rc != 0 || all->rows > 0 || all->standin == NULL) return rc;
-  columns[0] = all->standin;
-  for (int i = 1; i < COLUMNS; i++) columns[i] = "[]";
-  return 1;
-}
-
-static int next_text(assembly *all, const char **piece, rl_error *err) {
-  const char *columns[COLUMNS];
-  if (all->pending != NULL) return hand_out(all, rl_steal(&all->pending), piece);
-  int rc = next_row(all, columns, err);
-  if (rc < 0) return -1;
-  if (rc == 0) {
-    all->next = DONE;
-    *piece = all->tail;
-    return 1;
-  }
-  char *text = all->render(all, columns, err);
-  if (text == NULL) return -1;
-  if (all->rows++ == 0) return hand_out(all, text, piece);
-  all->pending = text;
-  *piece = all->separator;
-  return 1;
-}
-
-static int next_piece(void *context, const char **piece, rl_error *err) {
-  assembly *all = context;
-  if (all->next == DONE) return 0;
-  if (all->next == ROWS) return next_text(all, piece, err);
-  all->next = ROWS;
-  return hand_out(all, rl_steal(&all->head), piece);
-}
-
-static int reply_assembly(rl_call *call, assembly **all, const char *type, rl_error *err) {
-  return rl_reply_pieces(call, &(rl_pieces){next_piece, assembly_free, rl_steal(all)}, type, err);
-}
+/* ---- JSON -------------------------------------------------------------------------------------------------------------- */
 
 /* {...} with "kernels" begun behind its last member; object is taken. NULL when memory is out. */
 static char *begin_kernels(cJSON *object, rl_error *err) {
@@ -170,9 +54,13 @@ static char *printed(cJSON *object, rl_error *err) {
   return text;
 }
 
-/* ---- the report --------------------------------------------------------------------------------------------------------------- */
+/* Why a kernel of the run has no sections. */
+static const char *why_not_counted(const rl_report_run *run) {
+  const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->facts, "counters_reason"));
+  return reason != NULL ? reason : "the counters pass did not count this kernel";
+}
 
-static char *render_json(assembly *all, const char *const columns[COLUMNS], rl_error *err) {
+static char *render_json(rl_assembly *all, const char *const columns[RL_ASSEMBLY_COLUMNS], rl_error *err) {
   rl_auto(rl_numbers_clear) rl_numbers numbers = {0};
   if (rl_numbers_read(columns[1], all->a.numbers, &numbers, err) < 0) return NULL;
   cJSON *kernel = cJSON_Parse(columns[0]);
@@ -186,9 +74,11 @@ static char *render_json(assembly *all, const char *const columns[COLUMNS], rl_e
   return printed(kernel, err);
 }
 
+/* ---- CSV --------------------------------------------------------------------------------------------------------------- */
+
 /* Lines of CSV, written by `write`. */
-static char *render_csv(assembly *all, const char *const columns[COLUMNS], void (*write)(FILE *, const assembly *, const rl_csv_kernel *),
-                        rl_error *err) {
+static char *render_csv(rl_assembly *all, const char *const columns[RL_ASSEMBLY_COLUMNS],
+                        void (*write)(FILE *, const rl_assembly *, const rl_csv_kernel *), rl_error *err) {
   rl_auto(rl_numbers_clear) rl_numbers numbers = {0};
   rl_auto(rl_json_cleanup) cJSON *kernel = cJSON_Parse(columns[0]);
   char *text = NULL;
@@ -200,22 +90,24 @@ static char *render_csv(assembly *all, const char *const columns[COLUMNS], void 
   return text;
 }
 
-static void write_details(FILE *out, const assembly *all, const rl_csv_kernel *kernel) { rl_csv_details(out, kernel, all->details); }
+static void write_details(FILE *out, const rl_assembly *all, const rl_csv_kernel *kernel) {
+  rl_csv_details(out, kernel, (rl_details)all->details);
+}
 
-static void write_raw(FILE *out, const assembly *all, const rl_csv_kernel *kernel) {
+static void write_raw(FILE *out, const rl_assembly *all, const rl_csv_kernel *kernel) {
   rl_csv_raw(out, kernel, (const char *const *)all->names, all->name_count);
 }
 
-static char *render_details(assembly *all, const char *const columns[COLUMNS], rl_error *err) {
+static char *render_details(rl_assembly *all, const char *const columns[RL_ASSEMBLY_COLUMNS], rl_error *err) {
   return render_csv(all, columns, write_details, err);
 }
 
-static char *render_raw(assembly *all, const char *const columns[COLUMNS], rl_error *err) {
+static char *render_raw(rl_assembly *all, const char *const columns[RL_ASSEMBLY_COLUMNS], rl_error *err) {
   return render_csv(all, columns, write_raw, err);
 }
 
 /* The columns of the raw page: all that was counted of any of the kernels. */
-static int read_names(rl_store *store, const rl_binding bindings[2], assembly *all, rl_error *err) {
+static int read_names(rl_store *store, const rl_binding bindings[2], rl_assembly *all, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *json;
   size_t capacity = 0;
@@ -234,7 +126,7 @@ static int read_names(rl_store *store, const rl_binding bindings[2], assembly *a
   return rc;
 }
 
-static char *csv_head(const assembly *all, int page, rl_error *err) {
+static char *csv_head(const rl_assembly *all, int page, rl_error *err) {
   char *text = NULL;
   size_t size;
   FILE *out = open_memstream(&text, &size);
@@ -245,9 +137,9 @@ static char *csv_head(const assembly *all, int page, rl_error *err) {
 }
 
 /* Where no pass saw a kernel the run's workload stands for its one kernel. NULL when memory is out. */
-static char *standin_of(const run *of, rl_error *err) {
+static char *standin_of(const rl_report_run *run, rl_error *err) {
   cJSON *kernel = cJSON_CreateObject();
-  const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(of->facts, "workload"));
+  const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->facts, "workload"));
   cJSON_AddNumberToObject(kernel, "ordinal", 0);
   cJSON_AddStringToObject(kernel, "name", workload ? workload : "");
   static const char *const unknown[] = {"launch", "phase", "pass", "grid", "block", "code_sha256"};
@@ -255,7 +147,7 @@ static char *standin_of(const run *of, rl_error *err) {
   return printed(kernel, err);
 }
 
-static int prepare_json(assembly *all, bool may_stand_in, rl_error *err) {
+static int prepare_json(rl_assembly *all, bool may_stand_in, rl_error *err) {
   all->separator = ",";
   all->tail = "]}";
   all->render = render_json;
@@ -263,10 +155,10 @@ static int prepare_json(assembly *all, bool may_stand_in, rl_error *err) {
   return (all->head = begin_kernels(cJSON_Duplicate(all->a.facts, true), err)) != NULL ? 0 : -1;
 }
 
-static int prepare_csv(assembly *all, const report_query *query, rl_error *err) {
+static int prepare_csv(rl_assembly *all, const report_query *query, rl_error *err) {
   all->separator = all->tail = "";
   all->render = query->page == PAGE_RAW ? render_raw : render_details;
-  all->details = (rl_details)query->print_details;
+  all->details = query->print_details;
   return (all->head = csv_head(all, query->page, err)) != NULL ? 0 : -1;
 }
 
@@ -278,19 +170,20 @@ int rl_handle_report(rl_call *call, rl_error *err) {
   rl_binding bindings[] = {{":run", RL_BIND_INT, .integer = call->id},
                            {":kernel", query.kernel >= 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = query.kernel},
                            {":inside", RL_BIND_INT, .integer = !csv}};
-  rl_auto(assembly_freed) assembly *all = assembly_new(err);
-  if (all == NULL || run_read(store, call->id, &all->a, err) < 0) return -1;
+  rl_auto(rl_assembly_cleanup) rl_assembly *all = rl_assembly_new(err);
+  if (all == NULL || rl_report_run_read(store, call->id, &all->a, err) < 0) return -1;
   if (csv && query.page == PAGE_RAW && read_names(store, bindings, all, err) < 0) return -1;
   if ((csv ? prepare_csv(all, &query, err) : prepare_json(all, query.kernel <= 0, err)) < 0) return -1;
   if (rl_store_query(store, RL_QUERY_REPORT_KERNELS, bindings, 3, &all->cursor, err) < 0) return -1;
-  return reply_assembly(call, &all, csv ? "text/csv" : "application/json", err);
+  return rl_assembly_reply(call, &all, csv ? "text/csv" : "application/json", err);
 }
 
-/* ---- two runs ----------------------------------------------------------------------------------------------------------------- */
+/* ---- two runs ---------------------------------------------------------------------------------------------------------- */
 
-static char *render_pair(assembly *all, const char *const columns[COLUMNS], rl_error *err) {
+static char *render_pair(rl_assembly *all, const char *const columns[RL_ASSEMBLY_COLUMNS], rl_error *err) {
   rl_auto(rl_numbers_clear) rl_numbers a = {0}, b = {0};
-  if (rl_numbers_read(columns[1], all->a.numbers, &a, err) < 0 || rl_numbers_read(columns[2], all->b.numbers, &b, err) < 0) return NULL;
+  if (rl_numbers_read(columns[1], all->a.numbers, &a, err) < 0) return NULL;
+  if (rl_numbers_read(columns[2], all->b.numbers, &b, err) < 0) return NULL;
   cJSON *pair = cJSON_Parse(columns[0]);
   cJSON_AddItemToObject(pair, "sections", rl_report_differences(&all->a.view, &a.values, &all->b.view, &b.values));
   cJSON_AddItemToObject(pair, "findings", rl_report_verdict_changes(&a.values, &b.values));
@@ -302,8 +195,9 @@ int rl_handle_compare(rl_call *call, rl_error *err) {
   rl_store *store = call->server->store;
   if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
   rl_binding bindings[] = {{":a", RL_BIND_INT, .integer = query.a}, {":b", RL_BIND_INT, .integer = query.b}};
-  rl_auto(assembly_freed) assembly *all = assembly_new(err);
-  if (all == NULL || run_read(store, query.a, &all->a, err) < 0 || run_read(store, query.b, &all->b, err) < 0) return -1;
+  rl_auto(rl_assembly_cleanup) rl_assembly *all = rl_assembly_new(err);
+  if (all == NULL || rl_report_run_read(store, query.a, &all->a, err) < 0) return -1;
+  if (rl_report_run_read(store, query.b, &all->b, err) < 0) return -1;
   cJSON *sides = cJSON_CreateObject();
   cJSON_AddItemToObject(sides, "a", cJSON_Duplicate(all->a.facts, true));
   cJSON_AddItemToObject(sides, "b", cJSON_Duplicate(all->b.facts, true));
@@ -312,10 +206,10 @@ int rl_handle_compare(rl_call *call, rl_error *err) {
   all->render = render_pair;
   if ((all->head = begin_kernels(sides, err)) == NULL) return -1;
   if (rl_store_query(store, RL_QUERY_COMPARE_KERNELS, bindings, 2, &all->cursor, err) < 0) return -1;
-  return reply_assembly(call, &all, "application/json", err);
+  return rl_assembly_reply(call, &all, "application/json", err);
 }
 
-/* ---- the catalogue ------------------------------------------------------------------------------------------------------------ */
+/* ---- the catalogue ----------------------------------------------------------------------------------------------------- */
 
 int rl_handle_sections(rl_call *call, rl_error *err) {
   cJSON *document = cJSON_CreateObject(), *items = cJSON_AddArrayToObject(document, "items");

@@ -2,10 +2,10 @@
 
     catalogue.py c OUTPUT      catalogue.py docs OUTPUT      catalogue.py check DOCS (fails when it is not what docs would write)
 
-A section: id (ncu's), order, name, sets, summary, tables of rows, and "collects": raw metrics with their units that are needed beside
-those that rows show as they are. A row: name, unit, key (ncu's metric of the row), expression over raw metrics where that is more than
-the key, choices (texts of an enumeration's numbers), parts ("values" or "names": raw metrics "KEY:NAME" are its parts, and which of both ncu prints), chips (compute capabilities, where
-not all of CHIPS have its counters)."""
+A section: id (ncu's), order, name, sets, summary, tables of rows, and "collects": raw metrics with their units that are needed
+beside those that rows show as they are. A row: name, unit, key (ncu's metric of the row), and where there is such a thing: expression
+over raw metrics, if that is more than the key; choices, texts of an enumeration's numbers; parts, "values" or "names": raw metrics
+"KEY:NAME" are its parts, and which of both ncu prints; chips, compute capabilities, if not all of CHIPS have its counters."""
 import json
 import pathlib
 import re

@@ -1,5 +1,6 @@
-/* The metric catalogue: which rows a section of the report has, how each is computed, and which raw metrics that takes. A table made
- * from the files of schema/metrics by schema/catalogue.py, as docs/metrics.md is. Plain data, for the daemon and the profiler's module. */
+/* The metric catalogue: which rows a section of the report has, how each is computed, and which raw metrics that takes. A table
+ * made from the files of schema/metrics by schema/catalogue.py, as docs/metrics.md is. Plain data, for the daemon and the
+ * profiler's module. */
 #ifndef RL_ANALYZE_CATALOGUE_H
 #define RL_ANALYZE_CATALOGUE_H
 

@@ -1,0 +1,66 @@
+#include <math.h>
+
+#include "api/json.h"
+#include "api/report.h"
+
+rl_findings rl_report_findings(const rl_metric_values *values) {
+  rl_findings findings = {.count = rl_rules_apply(values, NULL, 0)};
+  findings.items = calloc(findings.count + 1, sizeof *findings.items);
+  if (findings.items) rl_rules_apply(values, findings.items, findings.count);
+  else findings.count = 0;
+  return findings;
+}
+
+static cJSON *finding_json(const rl_finding *finding) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "rule", finding->rule->id);
+  cJSON_AddNumberToObject(object, "version", finding->rule->version);
+  cJSON_AddStringToObject(object, "section", finding->rule->section);
+  cJSON_AddStringToObject(object, "kind", rl_finding_kind_names[finding->kind]);
+  cJSON_AddStringToObject(object, "title", finding->rule->title);
+  cJSON_AddStringToObject(object, "message", finding->message);
+  rl_json_number(object, "speedup_pct", finding->speedup_pct);
+  rl_json_text(object, "scope", isnan(finding->speedup_pct) ? NULL : finding->global ? "global" : "local");
+  cJSON *inputs = cJSON_AddArrayToObject(object, "inputs");
+  for (int i = 0; i < finding->input_count; i++) {
+    cJSON *input = cJSON_CreateObject();
+    cJSON_AddStringToObject(input, "name", finding->inputs[i].name);
+    rl_json_number(input, "value", finding->inputs[i].value);
+    rl_json_text(input, "reason", finding->inputs[i].reason);
+    cJSON_AddItemToArray(inputs, input);
+  }
+  return object;
+}
+
+cJSON *rl_report_verdicts(const rl_metric_values *values) {
+  rl_findings findings = rl_report_findings(values);
+  cJSON *array = cJSON_CreateArray();
+  for (size_t i = 0; i < findings.count; i++) cJSON_AddItemToArray(array, finding_json(&findings.items[i]));
+  free(findings.items);
+  return array;
+}
+
+static const rl_finding *finding_of(const rl_findings *findings, const rl_rule *rule) {
+  for (size_t i = 0; i < findings->count; i++)
+    if (findings->items[i].rule == rule) return &findings->items[i];
+  return NULL;
+}
+
+cJSON *rl_report_verdict_changes(const rl_metric_values *a, const rl_metric_values *b) {
+  rl_findings before = rl_report_findings(a), after = rl_report_findings(b);
+  cJSON *array = cJSON_CreateArray();
+  for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
+    for (const rl_rule *rule = group->rules; rule->id; rule++) {
+      const rl_finding *was = finding_of(&before, rule), *is = finding_of(&after, rule);
+      if (!was && !is) continue;
+      cJSON *object = cJSON_CreateObject();
+      cJSON_AddStringToObject(object, "rule", rule->id);
+      cJSON_AddStringToObject(object, "change", !was ? "appeared" : !is ? "went" : "stayed");
+      cJSON_AddItemToObject(object, "a", was ? finding_json(was) : cJSON_CreateNull());
+      cJSON_AddItemToObject(object, "b", is ? finding_json(is) : cJSON_CreateNull());
+      cJSON_AddItemToArray(array, object);
+    }
+  free(before.items);
+  free(after.items);
+  return array;
+}
