@@ -43,6 +43,8 @@ struct rl_trace {
   size_t row_count, row_capacity;
   rl_mark *marks;
   size_t mark_count, mark_capacity;
+  rl_launch_detail *details;
+  size_t detail_count, detail_capacity;
   open_range ranges[OPEN_RANGES];
   size_t range_count;
   uint64_t kernels, dropped, zero_times;
@@ -86,6 +88,19 @@ static void put_timed(rl_trace *trace, rl_activity_row *row, uint64_t start, uin
 /* CUPTI numbers graphs in the upper half and their nodes, from 0, in the lower. */
 static uint32_t node(uint64_t id) { return id == 0 ? 0 : (uint32_t)id + 1; }
 
+static void take_detail(rl_trace *trace, const CUpti_ActivityKernel10 *kernel) {
+  if (!room(&trace->details, trace->detail_count, &trace->detail_capacity, sizeof *trace->details)) {
+    trace->dropped++;
+    return;
+  }
+  trace->details[trace->detail_count++] =
+      (rl_launch_detail){.correlation = kernel->correlationId, .shared_config_bytes = kernel->sharedMemoryExecuted,
+                         .cache_config = kernel->cacheConfig.config.requested,
+                         .cluster = {kernel->clusterX, kernel->clusterY, kernel->clusterZ},
+                         .cluster_policy = kernel->clusterSchedulingPolicy, .largest_cluster = kernel->maxPotentialClusterSize,
+                         .active_clusters = kernel->maxActiveClusters};
+}
+
 static void take_kernel(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivityKernel10 *kernel = (const void *)record;
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .stream = kernel->streamId, .correlation = kernel->correlationId,
@@ -96,6 +111,7 @@ static void take_kernel(rl_trace *trace, const CUpti_Activity *record) {
                          .static_shared_bytes = (uint32_t)kernel->staticSharedMemory,
                          .dynamic_shared_bytes = (uint32_t)kernel->dynamicSharedMemory};
   trace->kernels++;
+  if (trace->kinds == rl_trace_launches) take_detail(trace, kernel);
   put_timed(trace, &row, kernel->start, kernel->end, kernel->name == NULL ? "(unnamed kernel)" : kernel->name);
 }
 
@@ -287,7 +303,7 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   if (trace->running) return rl_fail(err, RL_CUPTI, 0, "a trace is already running");
   pthread_mutex_lock(&trace->lock);
   rl_names_clear(&trace->names);
-  trace->row_count = trace->mark_count = trace->range_count = 0;
+  trace->row_count = trace->mark_count = trace->detail_count = trace->range_count = 0;
   count_dropped(trace);
   trace->kernels = trace->dropped = trace->zero_times = 0;
   trace->failed = (rl_error){0};
@@ -331,7 +347,8 @@ int rl_trace_stop(rl_trace *trace, rl_traced *traced, rl_error *err) {
   }
   qsort(trace->rows, trace->row_count, sizeof *trace->rows, by_start);
   *traced = (rl_traced){.rows = trace->rows, .row_count = trace->row_count, .names = &trace->names,
-                        .marks = trace->marks, .mark_count = trace->mark_count, .kernels = trace->kernels,
+                        .marks = trace->marks, .mark_count = trace->mark_count,
+                        .details = trace->details, .detail_count = trace->detail_count, .kernels = trace->kernels,
                         .records = trace->row_count, .dropped = trace->dropped, .zero_times = trace->zero_times};
   return 0;
 }
@@ -345,9 +362,12 @@ void rl_trace_close(rl_trace *trace) {
   rl_names_clear(&trace->names);
   free(trace->rows);
   free(trace->marks);
+  free(trace->details);
   trace->rows = NULL;
   trace->marks = NULL;
-  trace->row_count = trace->row_capacity = trace->mark_count = trace->mark_capacity = 0;
+  trace->details = NULL;
+  trace->row_count = trace->row_capacity = trace->mark_count = trace->mark_capacity =
+      trace->detail_count = trace->detail_capacity = 0;
   trace->open = false;
   pthread_mutex_unlock(&trace->lock);
   pthread_mutex_lock(&trace->pool);

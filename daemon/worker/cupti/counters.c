@@ -1,21 +1,22 @@
 #include "worker/cupti/counters.h"
 
 #include <cuda_runtime_api.h>
-#include <cupti_profiler_target.h>
-#include <cupti_target.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/cupti/attributes.h"
 #include "worker/cupti/flush.h"
-#include "worker/cupti/metrics.h"
+#include "worker/cupti/launch.h"
 #include "worker/cupti/replay.h"
 #include "worker/cupti/result.h"
 
 typedef struct step_kernel { /* a kernel of the step, in the order in which they are issued */
   rl_activity_row row;
+  rl_launch_detail detail;
   size_t launch;
   char name[RL_KERNEL_NAME_SIZE];
 } step_kernel;
@@ -26,7 +27,8 @@ typedef struct counted_step { /* what is replayed */
   const rl_observer *observer;
   rl_flush *flush;
   step_kernel *kernels;
-  size_t kernel_count;
+  bool *chosen; /* by kernel: whether it is looked at */
+  size_t kernel_count, chosen_count;
   uint64_t passes, passes_done;
 } counted_step;
 
@@ -57,17 +59,15 @@ static int restore(void *context, rl_error *err) {
   return rl_cuda_check(cudaDeviceSynchronize(), "putting the step's inputs back", err);
 }
 
-/* First a rehearsal, warm and not counted: starting the range profiler leaves address translation cold, which a step never is. */
 static int run_cold(void *context, rl_error *err) {
   const counted_step *step = context;
-  uint64_t flushes = 0;
-  if (enqueue(step, step->sequence, false, err) != 0 || restore(context, err) != 0) return -1;
-  if (rl_flush_arm(step->flush, err) != 0) return -1;
+  uint64_t launched = 0;
+  if (rl_flush_arm(step->flush, step->chosen, step->kernel_count, err) != 0) return -1;
   int result = enqueue(step, step->sequence, false, err);
-  if (rl_flush_disarm(step->flush, &flushes, result == 0 ? err : NULL) != 0 || result != 0) return -1;
-  if (flushes != step->kernel_count)
+  if (rl_flush_disarm(step->flush, &launched, result == 0 ? err : NULL) != 0 || result != 0) return -1;
+  if (launched != step->kernel_count)
     return rl_fail(err, RL_CUPTI, 0, "the step launched %zu kernels when it was traced and %llu under the profiler",
-                   step->kernel_count, (unsigned long long)flushes);
+                   step->kernel_count, (unsigned long long)launched);
   return 0;
 }
 
@@ -92,6 +92,12 @@ static int in_order_of_issue(const void *a, const void *b) {
   return (x->row.correlation > y->row.correlation) - (x->row.correlation < y->row.correlation);
 }
 
+static const rl_launch_detail *find_detail(const rl_traced *traced, uint32_t correlation) {
+  for (size_t i = 0; i < traced->detail_count; i++)
+    if (traced->details[i].correlation == correlation) return &traced->details[i];
+  return NULL;
+}
+
 /* Which kernels the step consists of, from a trace of it. */
 static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
   rl_traced traced;
@@ -111,12 +117,14 @@ static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
     const rl_activity_row *row = &traced.rows[i];
     if (row->kind != RL_ACTIVITY_KERNEL) continue;
     const rl_mark *mark = bsearch(&(rl_mark){row->correlation, 0}, marks, traced.mark_count, sizeof *marks, by_correlation);
-    if (mark == NULL) {
+    const rl_launch_detail *detail = find_detail(&traced, row->correlation);
+    if (mark == NULL || detail == NULL) {
       result = rl_fail(err, RL_CUPTI, 0, "CUPTI did not say which launch %s belongs to", traced.names->items[row->name].text);
       break;
     }
     step_kernel *kernel = &step->kernels[step->kernel_count++];
     kernel->row = *row;
+    kernel->detail = *detail;
     kernel->launch = mark->launch;
     snprintf(kernel->name, sizeof kernel->name, "%s", traced.names->items[row->name].text);
   }
@@ -128,40 +136,50 @@ static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
   return result;
 }
 
-static int make_plan(rl_counters *counters, rl_error *err) {
-  if (counters->plan != NULL) return 0;
-  CUpti_Profiler_Initialize_Params start = {CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
-  CUpti_Device_GetChipName_Params chip = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
-  chip.deviceIndex = (size_t)counters->device_index;
-  if (rl_cupti_check(cuptiProfilerInitialize(&start), "cuptiProfilerInitialize", err) != 0 ||
-      rl_cupti_check(cuptiDeviceGetChipName(&chip), "cuptiDeviceGetChipName", err) != 0)
-    return -1;
-  const char **names = calloc(rl_metric_count, sizeof *names);
-  if (names == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
-  for (size_t i = 0; i < rl_metric_count; i++) names[i] = rl_metrics[i].name;
-  int result = rl_counter_plan_open(chip.pChipName, names, rl_metric_count, &counters->plan, err);
-  free(names); /* the groups hold the pointers that were in it */
-  return result;
+/* --- which of them are looked at ---------------------------------------------------------------------------------------- */
+
+static bool matches(const rl_profile *profile, const rl_launch *launch, const char *kernel) {
+  return profile->kernels[0] == '\0' || fnmatch(profile->kernels, kernel, 0) == 0 || fnmatch(profile->kernels, launch->name, 0) == 0;
 }
 
-/* values[kernel * rl_metric_count + metric]; NAN where the plan has no way to it. */
+static int choose(const rl_profile *profile, counted_step *step, rl_error *err) {
+  int64_t matching = 0;
+  step->chosen = calloc(step->kernel_count + 1, sizeof *step->chosen);
+  if (step->chosen == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
+  for (size_t i = 0; i < step->kernel_count; i++) {
+    const step_kernel *kernel = &step->kernels[i];
+    if (!matches(profile, &step->sequence->launches[kernel->launch], kernel->name)) continue;
+    step->chosen[i] = profile->launch < 0 || profile->launch == matching;
+    step->chosen_count += step->chosen[i];
+    matching++;
+  }
+  if (step->chosen_count > 0) return 0;
+  return rl_fail(err, RL_INPUT, 0, "of the %zu kernels of a step %lld match \"%s\", and launch %lld is none of them", step->kernel_count,
+                 (long long)matching, profile->kernels, (long long)profile->launch);
+}
+
+/* --- counters ------------------------------------------------------------------------------------------------------------- */
+
+/* values[kernel * metric_count + metric]; NAN where the plan has no way to it, and of kernels that are not looked at. */
 static int measure(const rl_counter_plan *plan, counted_step *step, double *values, rl_error *err) {
   const rl_replay replay = {.restore = restore, .run = run_cold, .advanced = advanced, .context = step};
-  size_t kernels = step->kernel_count, ranges = 3 * kernels; /* the rehearsal, then each with a flush in front */
-  double *group_values = calloc(ranges * rl_metric_count, sizeof *group_values);
+  size_t kernels = step->kernel_count, metrics = plan->metric_count;
+  double *group_values = calloc(kernels * metrics + 1, sizeof *group_values);
   if (group_values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
-  for (size_t i = 0; i < step->kernel_count * rl_metric_count; i++) values[i] = NAN;
+  for (size_t i = 0; i < kernels * metrics; i++) values[i] = NAN;
   int result = 0;
   for (size_t g = 0; g < plan->group_count && result == 0; g++) {
     const rl_group *group = &plan->groups[g];
-    result = rl_replay_group(group, &replay, ranges, group_values, err);
+    result = rl_replay_group(group, &replay, step->chosen, kernels, group_values, err);
     for (size_t k = 0; k < kernels && result == 0; k++)
-      for (size_t m = 0; m < group->count; m++)
-        values[k * rl_metric_count + group->metrics[m]] = group_values[(kernels + 2 * k + 1) * group->count + m];
+      for (size_t m = 0; m < group->count && step->chosen[k]; m++)
+        values[k * metrics + group->metrics[m]] = group_values[k * group->count + m];
   }
   free(group_values);
   return result;
 }
+
+/* --- records -------------------------------------------------------------------------------------------------------------- */
 
 static int append_kernel(const rl_counters *counters, const counted_step *step, size_t ordinal, rl_records *records, rl_error *err) {
   const step_kernel *kernel = &step->kernels[ordinal];
@@ -181,52 +199,85 @@ static int append_kernel(const rl_counters *counters, const counted_step *step, 
   return rl_records_add_kernel(records, &made, err);
 }
 
-static int append_metric(const rl_counter_plan *plan, size_t ordinal, size_t metric, double value, rl_records *records,
-                         rl_error *err) {
-  rl_kernel_metric made = {.ordinal = (int64_t)ordinal, .value = value};
-  snprintf(made.metric, sizeof made.metric, "%s", rl_metrics[metric].name);
-  if (!isfinite(value)) {
-    made.value = NAN;
-    const char *missing = plan->reasons[metric].text;
-    snprintf(made.reason, sizeof made.reason, "%s", missing[0] != '\0' ? missing : "undefined: the kernel did nothing of the kind (0 of 0)");
-  }
+static int append_metric(int64_t ordinal, const char *name, double value, const char *reason, rl_records *records, rl_error *err) {
+  rl_kernel_metric made = {.ordinal = ordinal, .value = isfinite(value) ? value : NAN};
+  snprintf(made.metric, sizeof made.metric, "%s", name);
+  if (!isfinite(value)) snprintf(made.reason, sizeof made.reason, "%s", reason);
   return rl_records_add_metric(records, &made, err);
 }
 
-static int append(const rl_counters *counters, const counted_step *step, const double *values, rl_records *records, rl_error *err) {
+static int append_counters(const rl_collection *collection, size_t ordinal, const double *values, rl_records *records, rl_error *err) {
+  const rl_counter_plan *plan = collection->plan;
+  for (size_t m = 0; m < plan->metric_count; m++) {
+    const char *missing = plan->reasons[m].text;
+    if (missing[0] == '\0') missing = "undefined: the kernel did nothing of the kind (0 of 0)";
+    if (append_metric((int64_t)ordinal, collection->counters[m], values[ordinal * plan->metric_count + m], missing, records, err) != 0) return -1;
+  }
+  return 0;
+}
+
+static int append_facts(const rl_counters *counters, const rl_wanted *wanted, const counted_step *step, size_t ordinal, rl_records *records,
+                        rl_error *err) {
+  const step_kernel *kernel = &step->kernels[ordinal];
+  const rl_launch_facts facts = rl_launch_facts_of(counters->occupancy, &kernel->row, &kernel->detail);
+  for (size_t i = wanted->counters; i < wanted->count; i++) {
+    const char *name = wanted->items[i].name, *reason = "";
+    double value;
+    if (wanted->items[i].origin == RL_ORIGIN_LAUNCH) value = rl_launch_fact(&facts, name, &reason);
+    else if (strncmp(name, "device__", 8) == 0) value = rl_attribute_of_device(counters->device_index, name, &reason);
+    else continue;
+    if (append_metric((int64_t)ordinal, name, value, reason, records, err) != 0) return -1;
+  }
+  return 0;
+}
+
+static bool wants_curves(const rl_profile *profile) {
+  for (size_t i = 0; i < rl_section_count; i++)
+    if (strcmp(rl_sections[i].id, "Occupancy") == 0) return (profile->sections & UINT32_C(1) << i) != 0;
+  return false;
+}
+
+static int append(const rl_counters *counters, const rl_collection *collection, const counted_step *step, const double *values,
+                  rl_records *records, rl_error *err) {
   for (size_t k = 0; k < step->kernel_count; k++) {
-    if (append_kernel(counters, step, k, records, err) != 0) return -1;
-    for (size_t m = 0; m < rl_metric_count; m++)
-      if (append_metric(counters->plan, k, m, values[k * rl_metric_count + m], records, err) != 0) return -1;
+    const rl_footprint footprint = rl_footprint_of(&step->kernels[k].row);
+    if (!step->chosen[k]) continue;
+    if (append_kernel(counters, step, k, records, err) != 0 || append_counters(collection, k, values, records, err) != 0 ||
+        append_facts(counters, &collection->wanted, step, k, records, err) != 0)
+      return -1;
+    if (wants_curves(&collection->profile) && rl_occupancy_curves(counters->occupancy, &footprint, (int64_t)k, records, err) != 0) return -1;
   }
   return 0;
 }
 
 /* With the state saved. */
-static int count_step(rl_counters *counters, counted_step *step, rl_records *records, rl_error *err) {
-  if (list_kernels(counters->trace, step, err) != 0 || make_plan(counters, err) != 0 ||
+static int count_step(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records, rl_error *err) {
+  const rl_collection *collection = NULL;
+  if (list_kernels(counters->trace, step, err) != 0 || choose(profile, step, err) != 0 ||
+      rl_collection_find(&counters->collections, counters->device_index, profile, &collection, err) != 0 ||
       rl_flush_open(&step->flush, err) != 0)
     return -1;
-  step->passes = counters->plan->passes;
-  double *values = calloc(step->kernel_count * rl_metric_count, sizeof *values);
+  double *values = calloc(step->kernel_count * collection->plan->metric_count + 1, sizeof *values);
   if (values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
-  int result = measure(counters->plan, step, values, err);
-  if (result == 0) result = append(counters, step, values, records, err);
+  step->passes = collection->plan->passes;
+  int result = measure(collection->plan, step, values, err);
+  if (result == 0) result = append(counters, collection, step, values, records, err);
   free(values);
   return result;
 }
 
-int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_observer *observer, rl_records *records,
-                    char reason[RL_REASON_SIZE], rl_error *err) {
+int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
+                      rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   rl_error why = {0};
   counted_step step = {.instance = instance, .observer = observer,
                .sequence = &instance->iteration.sequences[instance->step_sequence]};
   if (rl_cuda_check(cudaSetDevice(counters->device_index), "cudaSetDevice", err) != 0 || lead_up(&step, err) != 0 ||
       instance->ops->save(instance, err) != 0)
     return -1;
-  int result = count_step(counters, &step, records, &why);
+  int result = count_step(counters, profile, &step, records, &why);
   rl_flush_close(step.flush);
   free(step.kernels);
+  free(step.chosen);
   if (restore(&step, result == 0 ? err : NULL) != 0 && result == 0) return -1;
   if (result == 0) return 0;
   if (rl_cupti_refused(&why)) {
@@ -238,6 +289,5 @@ int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_obs
 }
 
 void rl_counters_close(rl_counters *counters) {
-  rl_counter_plan_close(counters->plan);
-  counters->plan = NULL;
+  rl_collections_close(&counters->collections);
 }

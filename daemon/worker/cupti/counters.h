@@ -1,9 +1,9 @@
-/* Hardware metrics of each kernel of one step. */
+/* What a profile asks for of the kernels of one step: hardware metrics by replay, facts of the launch and of the device, curves. */
 #ifndef RL_CUPTI_COUNTERS_H
 #define RL_CUPTI_COUNTERS_H
 
+#include "worker/cupti/collection.h"
 #include "worker/cupti/occupancy.h"
-#include "worker/cupti/plan.h"
 #include "worker/cupti/trace.h"
 #include "workload.h"
 
@@ -11,12 +11,12 @@ typedef struct rl_counters {
   int device_index;
   rl_trace *trace;
   const rl_occupancy *occupancy;
-  rl_counter_plan *plan; /* made at the first use and kept */
+  rl_collections collections;
 } rl_counters;
 
 /* rl_profiler_ops.count */
-int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_observer *observer, rl_records *records,
-                    char reason[RL_REASON_SIZE], rl_error *err);
+int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
+                      rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
 void rl_counters_close(rl_counters *counters);
 
 #endif

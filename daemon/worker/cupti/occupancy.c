@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "worker/cupti/result.h"
 
@@ -22,9 +23,15 @@ int rl_occupancy_of_device(int device_index, rl_occupancy *occupancy, rl_error *
   return 0;
 }
 
-double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *row) {
-  int threads = (int)(row->block[0] * row->block[1] * row->block[2]);
-  if (row->kind != RL_ACTIVITY_KERNEL || threads == 0) return NAN;
+rl_footprint rl_footprint_of(const rl_activity_row *row) {
+  return (rl_footprint){.threads = (int)(row->block[0] * row->block[1] * row->block[2]), .registers = (int)row->registers,
+                        .static_shared_bytes = row->static_shared_bytes, .dynamic_shared_bytes = row->dynamic_shared_bytes};
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+bool rl_residency_of(const rl_occupancy *occupancy, const rl_footprint *footprint, rl_residency *residency) {
+  if (footprint->threads <= 0) return false;
   cudaOccDeviceProp device = {.computeMajor = occupancy->major, .computeMinor = occupancy->minor,
                               .maxThreadsPerBlock = occupancy->block_threads,
                               .maxThreadsPerMultiprocessor = occupancy->processor_threads,
@@ -35,17 +42,66 @@ double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *
                               .sharedMemPerMultiprocessor = occupancy->processor_shared_bytes,
                               .sharedMemPerBlockOptin = occupancy->block_shared_optin_bytes,
                               .reservedSharedMemPerBlock = occupancy->block_reserved_bytes};
-  cudaOccFuncAttributes function = {.maxThreadsPerBlock = threads, .numRegs = (int)row->registers,
-                                    .sharedSizeBytes = row->static_shared_bytes,
+  cudaOccFuncAttributes function = {.maxThreadsPerBlock = footprint->threads, .numRegs = footprint->registers,
+                                    .sharedSizeBytes = footprint->static_shared_bytes,
                                     .partitionedGCConfig = PARTITIONED_GC_OFF,
                                     .shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN,
                                     .maxDynamicSharedSizeBytes = INT_MAX, .numBlockBarriers = 1};
   cudaOccDeviceState state = {.carveoutConfig = SHAREDMEM_CARVEOUT_DEFAULT};
   cudaOccResult result;
-  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, threads, row->dynamic_shared_bytes) !=
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, footprint->threads, footprint->dynamic_shared_bytes) !=
           CUDA_OCC_SUCCESS ||
       result.activeBlocksPerMultiprocessor == 0)
-    return NAN;
-  int warps = (threads + occupancy->warp_threads - 1) / occupancy->warp_threads;
-  return (double)(result.activeBlocksPerMultiprocessor * warps) / (occupancy->processor_threads / occupancy->warp_threads);
+    return false;
+  int warps = (footprint->threads + occupancy->warp_threads - 1) / occupancy->warp_threads;
+  *residency = (rl_residency){.by_blocks = result.blockLimitBlocks, .by_registers = result.blockLimitRegs,
+                              .by_shared = result.blockLimitSharedMem, .by_warps = result.blockLimitWarps,
+                              .by_barriers = least(result.blockLimitBarriers, result.blockLimitBlocks), .blocks = result.activeBlocksPerMultiprocessor,
+                              .warps = result.activeBlocksPerMultiprocessor * warps,
+                              .allocated_registers = result.allocatedRegistersPerBlock / (warps * occupancy->warp_threads),
+                              .allocated_shared_bytes = result.allocatedSharedMemPerBlock};
+  if (footprint->shared_config_bytes > 0 && residency->allocated_shared_bytes > 0)
+    residency->by_shared = (int)(footprint->shared_config_bytes / residency->allocated_shared_bytes);
+  return true;
+}
+
+double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *row) {
+  rl_footprint footprint = rl_footprint_of(row);
+  rl_residency residency;
+  if (row->kind != RL_ACTIVITY_KERNEL || !rl_residency_of(occupancy, &footprint, &residency)) return NAN;
+  return (double)residency.warps / (occupancy->processor_threads / occupancy->warp_threads);
+}
+
+/* One curve: the footprint with one thing set to x. Where no block fits, no warp is resident. */
+static int add_curve(const rl_occupancy *occupancy, const rl_footprint *footprint, const char *series, void (*set)(rl_footprint *, int), int first,
+                     int last, int step, int64_t ordinal, rl_records *records, rl_error *err) {
+  rl_series_point point = {.ordinal = ordinal};
+  snprintf(point.series, sizeof point.series, "%s", series);
+  for (int x = first; x <= last; x += step) {
+    rl_footprint changed = *footprint;
+    rl_residency residency;
+    set(&changed, x);
+    point.x = x;
+    point.value = rl_residency_of(occupancy, &changed, &residency) ? residency.warps : 0;
+    if (rl_records_add_point(records, &point, err) != 0) return -1;
+  }
+  return 0;
+}
+
+static void set_registers(rl_footprint *footprint, int x) { footprint->registers = x; }
+static void set_threads(rl_footprint *footprint, int x) { footprint->threads = x; }
+static void set_shared(rl_footprint *footprint, int x) {
+  footprint->static_shared_bytes = 0;
+  footprint->dynamic_shared_bytes = (size_t)x;
+}
+
+int rl_occupancy_curves(const rl_occupancy *occupancy, const rl_footprint *footprint, int64_t ordinal, rl_records *records, rl_error *err) {
+  enum { REGISTER_STEP = 8, MOST_REGISTERS = 256, SHARED_STEP = 4 << 10 };
+  if (add_curve(occupancy, footprint, "occupancy_by_registers", set_registers, REGISTER_STEP, MOST_REGISTERS, REGISTER_STEP, ordinal, records,
+                err) != 0 ||
+      add_curve(occupancy, footprint, "occupancy_by_block_size", set_threads, occupancy->warp_threads, occupancy->block_threads,
+                occupancy->warp_threads, ordinal, records, err) != 0)
+    return -1;
+  return add_curve(occupancy, footprint, "occupancy_by_shared_bytes", set_shared, 0, (int)occupancy->block_shared_optin_bytes, SHARED_STEP,
+                   ordinal, records, err);
 }

@@ -7,9 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "worker/cupti/plan_parts.h"
 #include "worker/cupti/result.h"
 
-static int host_open(const char *chip, void **host, rl_error *err) {
+int rl_plan_host_open(const char *chip, void **host, rl_error *err) {
   CUpti_Profiler_Host_Initialize_Params params = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
   params.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
   params.pChipName = chip;
@@ -28,7 +34,7 @@ static void host_close(void *host) {
 /* A host object for exactly these metrics. One that refused a list can't be used again, hence a fresh one every time. */
 static int configure(const char *chip, const char **names, size_t count, void **host, rl_error *err) {
   void *made = NULL;
-  if (host_open(chip, &made, err) != 0) return -1;
+  if (rl_plan_host_open(chip, &made, err) != 0) return -1;
   CUpti_Profiler_Host_ConfigAddMetrics_Params params = {CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
   params.pHostObject = (CUpti_Profiler_Host_Object *)made;
   params.ppMetricNames = names;
@@ -49,23 +55,76 @@ static void group_clear(rl_group *group) {
   memset(group, 0, sizeof *group);
 }
 
-/* Add metric to group when a configuration can hold it with what is there; 1 when it can't. */
-static int group_add(const char *chip, rl_group *group, const char *name, size_t metric, rl_error *err) {
-  const char **names = (const char **)realloc(group->names, (group->count + 1) * sizeof *names);
-  if (names != NULL) group->names = names;
-  size_t *metrics = (size_t *)realloc(group->metrics, (group->count + 1) * sizeof *metrics);
-  if (metrics != NULL) group->metrics = metrics;
-  if (names == NULL || metrics == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
-  void *host = NULL;
-  rl_error why = {};
-  names[group->count] = name;
-  metrics[group->count] = metric;
-  if (configure(chip, names, group->count + 1, &host, &why) != 0) return 1;
-  host_close(group->host);
-  group->host = host;
-  group->count++;
-  return 0;
-}
+/* --- which metrics go together -------------------------------------------------------------------------------------------- */
+
+/* Indices of metrics in the plan's list. */
+typedef std::vector<size_t> metric_set;
+
+struct planner {
+  const char *chip;
+  const char *const *names;
+
+  bool fits(const metric_set &metrics) const {
+    std::vector<const char *> list;
+    for (size_t metric : metrics) list.push_back(names[metric]);
+    void *host = NULL;
+    rl_error why;
+    if (configure(chip, list.data(), list.size(), &host, &why) != 0) return false;
+    host_close(host);
+    return true;
+  }
+
+  /* Add to kept what of [first, last) fits with it, the rest to left: by halves, since most lists fit as a whole. */
+  void sift(metric_set::const_iterator first, metric_set::const_iterator last, metric_set &kept, metric_set &left) const {
+    if (first == last) return;
+    metric_set both = kept;
+    both.insert(both.end(), first, last);
+    if (fits(both)) {
+      kept = both;
+    } else if (last - first == 1) {
+      left.push_back(*first);
+    } else {
+      sift(first, first + (last - first) / 2, kept, left);
+      sift(first + (last - first) / 2, last, kept, left);
+    }
+  }
+
+  std::string unit(size_t metric) const {
+    const char *end = strstr(names[metric], "__");
+    return std::string(names[metric], end == NULL ? strlen(names[metric]) : (size_t)(end - names[metric]));
+  }
+
+  /* By hardware unit, the largest first. */
+  std::vector<metric_set> by_unit(const metric_set &metrics) const {
+    std::map<std::string, metric_set> units;
+    for (size_t metric : metrics) units[unit(metric)].push_back(metric);
+    std::vector<metric_set> sets;
+    for (const auto &entry : units) sets.push_back(entry.second);
+    std::stable_sort(sets.begin(), sets.end(), [](const metric_set &a, const metric_set &b) { return a.size() > b.size(); });
+    return sets;
+  }
+
+  /* The metrics of one configuration out of `left`, which keeps the rest; empty when none of them can be collected. Metrics exclude each
+   * other by the units that they belong to, so that one metric speaks for its unit; lists of all units are slow to try. */
+  metric_set gather(metric_set &left) const {
+    metric_set chosen, speakers, rest;
+    for (const metric_set &unit : by_unit(left)) {
+      metric_set kept;
+      sift(unit.begin(), unit.end(), kept, rest);
+      if (kept.empty()) continue;
+      speakers.push_back(kept.front());
+      bool joins = fits(speakers);
+      if (!joins) speakers.pop_back();
+      metric_set &into = joins ? chosen : rest;
+      into.insert(into.end(), kept.begin(), kept.end());
+    }
+    std::sort(chosen.begin(), chosen.end());
+    metric_set together;
+    sift(chosen.begin(), chosen.end(), together, rest);
+    left = rest;
+    return together;
+  }
+};
 
 static int group_finish(rl_group *group, rl_error *err) {
   CUpti_Profiler_Host_GetConfigImageSize_Params size = {CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
@@ -87,34 +146,20 @@ static int group_finish(rl_group *group, rl_error *err) {
   return 0;
 }
 
-static int add_group(rl_counter_plan *plan, rl_error *err) {
+rl_group *rl_plan_add_group(rl_counter_plan *plan, size_t count, rl_error *err) {
   rl_group *groups = (rl_group *)realloc(plan->groups, (plan->group_count + 1) * sizeof *groups);
-  if (groups == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
-  plan->groups = groups;
-  memset(&groups[plan->group_count++], 0, sizeof *groups);
-  return 0;
-}
-
-/* The first group that can hold the metric, or a new one. */
-static int place(const char *chip, rl_counter_plan *plan, const char *name, size_t metric, rl_error *err) {
-  for (size_t i = 0; i < plan->group_count; i++) {
-    int refused = group_add(chip, &plan->groups[i], name, metric, err);
-    if (refused <= 0) return refused;
+  if (groups != NULL) plan->groups = groups;
+  rl_group made = {(const char **)calloc(count + 1, sizeof *made.names), (size_t *)calloc(count + 1, sizeof *made.metrics), count};
+  if (groups == NULL || made.names == NULL || made.metrics == NULL) {
+    group_clear(&made);
+    rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
+    return NULL;
   }
-  if (add_group(plan, err) != 0) return -1;
-  rl_group *group = &plan->groups[plan->group_count - 1];
-  int refused = group_add(chip, group, name, metric, err);
-  if (refused <= 0) return refused;
-  group_clear(group);
-  plan->group_count--;
-  snprintf(plan->reasons[metric].text, sizeof plan->reasons[metric].text, "CUPTI has no such metric for chip %s", chip);
-  return 0;
+  groups[plan->group_count] = made;
+  return &groups[plan->group_count++];
 }
 
-int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err) {
-  void *host = NULL; /* tells a chip that CUPTI does not know from a metric that the chip does not have */
-  if (host_open(chip, &host, err) != 0) return rl_wrap(err, "chip %s", chip);
-  host_close(host);
+int rl_plan_new(size_t count, rl_counter_plan **plan, rl_error *err) {
   rl_counter_plan *made = (rl_counter_plan *)calloc(1, sizeof *made);
   if (made != NULL) made->reasons = (rl_plan_reason *)calloc(count + 1, sizeof *made->reasons);
   if (made == NULL || made->reasons == NULL) {
@@ -122,12 +167,43 @@ int rl_counter_plan_open(const char *chip, const char *const *names, size_t coun
     return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
   }
   made->metric_count = count;
-  int result = 0;
-  for (size_t i = 0; i < count && result == 0; i++) result = place(chip, made, names[i], i, err);
-  for (size_t i = 0; i < made->group_count && result == 0; i++) {
-    result = group_finish(&made->groups[i], err);
-    made->passes += made->groups[i].passes;
+  *plan = made;
+  return 0;
+}
+
+/* The names that the chip has; the others get their reason. */
+static metric_set known(void *host, const char *chip, const char *const *names, rl_counter_plan *plan) {
+  metric_set found;
+  for (size_t i = 0; i < plan->metric_count; i++) {
+    CUpti_Profiler_Host_GetMetricProperties_Params params = {CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE};
+    params.pHostObject = (CUpti_Profiler_Host_Object *)host;
+    params.pMetricName = names[i];
+    if (cuptiProfilerHostGetMetricProperties(&params) == CUPTI_SUCCESS) found.push_back(i);
+    else snprintf(plan->reasons[i].text, sizeof plan->reasons[i].text, "CUPTI has no such metric for chip %s", chip);
   }
+  return found;
+}
+
+static int add_groups(const planner &planner, metric_set left, rl_counter_plan *plan, rl_error *err) {
+  for (metric_set chosen = planner.gather(left); !chosen.empty(); chosen = planner.gather(left)) {
+    rl_group *group = rl_plan_add_group(plan, chosen.size(), err);
+    if (group == NULL) return -1;
+    for (size_t i = 0; i < chosen.size(); i++) group->names[i] = planner.names[group->metrics[i] = chosen[i]];
+    if (configure(planner.chip, group->names, group->count, &group->host, err) != 0 || group_finish(group, err) != 0) return -1;
+    plan->passes += group->passes;
+  }
+  for (size_t metric : left)
+    snprintf(plan->reasons[metric].text, sizeof plan->reasons[metric].text, "CUPTI does not collect it by ranges on chip %s", planner.chip);
+  return 0;
+}
+
+int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err) {
+  void *host = NULL; /* tells a chip that CUPTI does not know from a metric that the chip does not have */
+  rl_counter_plan *made = NULL;
+  if (rl_plan_host_open(chip, &host, err) != 0) return rl_wrap(err, "chip %s", chip);
+  int result = rl_plan_new(count, &made, err);
+  if (result == 0) result = add_groups(planner{chip, names}, known(host, chip, names, made), made, err);
+  host_close(host);
   if (result != 0) {
     rl_counter_plan_close(made);
     return -1;

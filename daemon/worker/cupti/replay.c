@@ -62,8 +62,8 @@ static int one_pass(CUpti_RangeProfiler_Object *profiler, const rl_replay *repla
 }
 
 /* Between enable and disable: as many passes as the configuration needs, then the values. */
-static int collect(CUpti_RangeProfiler_Object *profiler, const rl_group *group, const rl_replay *replay, size_t ranges,
-                   double *values, rl_error *err) {
+static int collect(CUpti_RangeProfiler_Object *profiler, const rl_group *group, const rl_replay *replay, const bool *chosen,
+                   size_t ranges, double *values, rl_error *err) {
   rl_auto(rl_free_text) char *held = NULL;
   uint8_t *image = NULL;
   size_t image_size = 0;
@@ -97,15 +97,15 @@ static int collect(CUpti_RangeProfiler_Object *profiler, const rl_group *group, 
     return rl_fail(err, RL_CUPTI, 0, "%zu launches were expected under the profiler, %zu were seen and %zu dropped: the step does not "
                    "launch the same kernels every time", ranges, info.numTotalRanges, decode.numOfRangeDropped);
   for (size_t i = 0; i < ranges; i++)
-    if (rl_group_evaluate(group, image, image_size, i, values + i * group->count, err) != 0) return -1;
+    if (chosen[i] && rl_group_evaluate(group, image, image_size, i, values + i * group->count, err) != 0) return -1;
   return 0;
 }
 
-int rl_replay_group(const rl_group *group, const rl_replay *replay, size_t ranges, double *values, rl_error *err) {
+int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges, double *values, rl_error *err) {
   CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
   CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
   if (current_context(&enable.ctx, err) != 0 || CALL(cuptiRangeProfilerEnable, &enable, err) != 0) return -1;
   disable.pRangeProfilerObject = enable.pRangeProfilerObject;
-  int result = collect(enable.pRangeProfilerObject, group, replay, ranges, values, err);
+  int result = collect(enable.pRangeProfilerObject, group, replay, chosen, ranges, values, err);
   return CALL(cuptiRangeProfilerDisable, &disable, result == 0 ? err : NULL) == 0 ? result : -1;
 }

@@ -2,6 +2,7 @@
 #ifndef RL_CUPTI_REPLAY_H
 #define RL_CUPTI_REPLAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -16,7 +17,7 @@ typedef struct rl_replay {
   void *context;
 } rl_replay;
 
-/* values[range * group->count + metric] for exactly `ranges` launches, in the order in which they were issued. */
-int rl_replay_group(const rl_group *group, const rl_replay *replay, size_t ranges, double *values, rl_error *err);
+/* values[range * group->count + metric] for exactly `ranges` launches, in the order in which they were issued; of those that are chosen. */
+int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges, double *values, rl_error *err);
 
 #endif

@@ -15,6 +15,16 @@ typedef struct rl_mark {
   uint32_t correlation, launch;
 } rl_mark;
 
+/* What a kernel's record says of its launch beside the row, for the same kinds. */
+typedef struct rl_launch_detail {
+  uint32_t correlation;
+  uint32_t shared_config_bytes; /* what of L1 the driver made shared memory */
+  uint32_t cache_config;        /* that the function asked for: CUfunc_cache */
+  uint32_t cluster[3];          /* in blocks; 0 where the launch has none */
+  uint32_t cluster_policy;      /* CUclusterSchedulingPolicy */
+  uint32_t largest_cluster, active_clusters; /* that are possible; active: at once on the device */
+} rl_launch_detail;
+
 /* What a trace holds once it is stopped; valid until the next start. */
 typedef struct rl_traced {
   const rl_activity_row *rows; /* in order of start; name: index into names */
@@ -22,6 +32,8 @@ typedef struct rl_traced {
   const rl_names *names;
   const rl_mark *marks;
   size_t mark_count;
+  const rl_launch_detail *details; /* in no order */
+  size_t detail_count;
   uint64_t kernels;    /* kernel records, those without times among them */
   uint64_t records;    /* rows */
   uint64_t dropped;    /* by CUPTI, or by us when the rows' limit was reached */

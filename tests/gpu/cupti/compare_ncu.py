@@ -1,22 +1,25 @@
 #!/usr/bin/env python3
-"""Compares our counters with Nsight Compute's for the same kernels, in one sitting.
+"""Compares our numbers with Nsight Compute's for the same kernels, in one sitting.
 
-  compare_ncu.py [--out DIR] [--ratio 0.03] [--runs 4] PROBE [PROBE-ARGUMENT...]
+  compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] PROBE [PROBE-ARGUMENT...]
 
-Runs `PROBE count` and `ncu PROBE run` in turns. Kernels are matched by function, grid and block; where a library chooses its
-kernels by timing, those that did not appear in at least two runs of both are left out, and said to be. A metric of a kernel
-  is equal       a count that is the same in every run of both;
+For each of the sets runs `PROBE count SET` and `ncu PROBE run` for the same metrics. Kernels are matched by function, grid and block; where a
+library chooses its kernels by timing, those that did not appear in at least two runs of both are left out, and said to be. A metric of a kernel
+  is equal       what the program determines, a count or a fact of the launch: the same in every run of both;
   agrees         the medians lie within RATIO of each other;
   within spread  the ranges over the runs overlap, or the medians are as near as ncu's own runs are to each other;
   short          a time, or what is taken over it, of a kernel so short that START_NS, the difference of the tools' fixed costs, is
                  more than RATIO of it, and apart by no more than that;
-  small          percentages less than SMALL_POINTS apart; traffic, or a hit rate, of less than SMALL_BYTES, where code and constants
-                 are most of it;
-  known          bytes written, up to KNOWN_WRITE_BYTES more with ncu: its flush leaves dirty lines, which are written back while the
-                 kernel runs, and what is still dirty in L2 at its end is written later;
+  small          percentages less than SMALL_POINTS apart; ratios, traffic, or a hit rate, of less than SMALL_BYTES, where code and constants
+                 are most of it; counts of less than SMALL_COUNT;
+  known          bytes written, up to KNOWN_WRITE_BYTES apart: what either flush leaves dirty in L2 is written back while a kernel runs, and what
+                 is still dirty at its end is written later;
   varies         anything of a kernel whose number of instructions differs from run to run, as when blocks wait for each other;
+  no value       neither tool has one;
+  only ours, only ncu   one of them has none;
   DIFFERS        otherwise.
-Writes comparison.md and the first run's values to DIR. Exit code: 0 nothing differs, 1 something does, 77 can't be run here."""
+Writes comparison.md, comparison.csv (every metric of every kernel) and the first run's values to DIR. Exit code: 0 nothing differs, 1 something
+does, 77 can't be run here."""
 import argparse
 import collections
 import csv
@@ -29,11 +32,16 @@ import statistics
 import subprocess
 import sys
 
-EXACT = {"smsp__inst_executed.sum"}
+COUNTED = "smsp__inst_executed.sum"
+EXACT = re.compile(r"launch__|device__|sm__maximum_warps|smsp__maximum_warps|smsp__inst_executed(_op_\w+|_pipe_\w+)?\.sum$|smsp__thread_inst_executed\w*\.sum$|"
+                   r"smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
+WORDS = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0, "PolicySpread": 1,
+         "PolicyLoadBalancing": 2}
+ELSEWHERE = re.compile(r"^(numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__)|:")  # not of a kernel
 TIME = "gpu__time_duration.sum"
 TRAFFIC, WRITTEN = "dram__bytes.sum", "dram__bytes_write.sum"
 START_NS = 400
-SMALL_POINTS, SMALL_BYTES = 0.5, 65536
+SMALL_POINTS, SMALL_BYTES, SMALL_COUNT = 0.5, 65536, 4096
 KNOWN_WRITE_BYTES = 4 << 20
 
 
@@ -50,7 +58,7 @@ def number(text):
     try:
         return float(text.replace(",", ""))
     except ValueError:
-        return math.nan
+        return WORDS.get(text, math.nan)
 
 
 class Run:
@@ -64,9 +72,14 @@ class Run:
         self.kernels[(*key, self.seen[key])] = (launch, values)
         self.seen[key] += 1
 
+    def metrics(self):
+        """Those of kernels that have a value somewhere; ncu refuses names that the chip does not have."""
+        return list(dict.fromkeys(metric for _, values in self.kernels.values() for metric, value in values.items()
+                                  if not math.isnan(value) and not ELSEWHERE.search(metric)))
 
-def count(probe, arguments):
-    done = subprocess.run([probe, "count", *arguments], capture_output=True, text=True)
+
+def count(probe, which, arguments):
+    done = subprocess.run([probe, "count", which, *arguments], capture_output=True, text=True)
     if done.returncode == 77:
         print(done.stdout.strip())
         sys.exit(77)
@@ -101,52 +114,101 @@ def apart(a, b):
 
 def verdict(metric, ours, theirs, ratio, typical):
     """The word above, and how far the medians are apart. typical(which, metric): the median of another metric of the kernel."""
-    if any(math.isnan(v) for v in ours + theirs):
-        return ("no value" if all(math.isnan(v) for v in ours + theirs) else "DIFFERS"), math.nan
-    mine, other = statistics.median(ours), statistics.median(theirs)
+    missing = [all(math.isnan(v) for v in values) for values in (ours, theirs)]
+    if any(missing):
+        return "no value" if all(missing) else "only ncu" if missing[0] else "only ours", math.nan
+    mine, other = middle(ours), middle(theirs)
     distance = apart(mine, other)
-    if metric in EXACT and len(set(ours)) == 1 and len(set(theirs)) == 1:
-        return ("equal" if ours[0] == theirs[0] else "DIFFERS"), distance
+    if EXACT.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
+        return ("equal" if apart(ours[0], theirs[0]) < 1e-9 else "DIFFERS"), distance
     if distance <= ratio:
         return "agrees", distance
     overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
     if overlap or distance <= apart(min(theirs), max(theirs)):
         return "within spread", distance
-    counted = metric.startswith("dram__bytes") and metric.endswith(".sum") or metric in EXACT or "hit_rate" in metric
     duration = max(typical("ours", TIME), typical("ncu", TIME))
+    counted = (metric.startswith("dram__bytes") and metric.endswith(".sum")) or EXACT.match(metric) or "hit_rate" in metric
     if not counted and distance <= START_NS / duration:
         return "short", distance
-    few = typical("ours", TRAFFIC) < SMALL_BYTES and (metric.startswith("dram__bytes") or "hit_rate" in metric)
-    if few or (".pct" in metric and abs(mine - other) < SMALL_POINTS):
+    few = max(typical("ours", TRAFFIC), typical("ncu", TRAFFIC)) < SMALL_BYTES and re.search("^(dram|lts|fbpa)__|hit_rate", metric)
+    little = metric.endswith(".sum") and max(abs(mine), abs(other)) < SMALL_COUNT
+    if few or little or ("pct" in metric and abs(mine - other) < SMALL_POINTS):
         return "small", distance
-    if metric.startswith(WRITTEN) and 0 <= typical("ncu", WRITTEN) - typical("ours", WRITTEN) < KNOWN_WRITE_BYTES:
+    if metric.startswith(WRITTEN) and abs(typical("ncu", WRITTEN) - typical("ours", WRITTEN)) < KNOWN_WRITE_BYTES:
         return "known", distance
     return "DIFFERS", distance
 
 
 def waits(values):
-    return any(len({found[metric] for found in runs}) > 1 for runs in values.values() for metric in EXACT)
+    return any(len({found.get(COUNTED) for found in runs}) > 1 for runs in values.values())
 
 
-def show(values):
-    return " / ".join("–" if math.isnan(v) else f"{v:.6g}" for v in values)
+def middle(values):
+    return math.nan if not values or all(math.isnan(v) for v in values) else statistics.median(v for v in values if not math.isnan(v))
 
 
 def compare(key, ours, theirs, metrics, ratio):
-    """Rows of the table for one kernel: (metric, ours, ncu's, distance, word)."""
+    """Rows for one kernel: (metric, our values, ncu's values, distance, word)."""
     values = {"ours": [run.kernels[key][1] for run in ours if key in run.kernels],
               "ncu": [run.kernels[key][1] for run in theirs if key in run.kernels]}
-    if min(len(found) for found in values.values()) < 2:
+    if min(len(found) for found in values.values()) < min(2, len(ours)):
         return None
-    typical = lambda which, metric: statistics.median(found.get(metric, math.nan) for found in values[which])
+
+    def typical(which, metric):
+        return middle([found[metric] for found in values[which] if metric in found])
+
     rows = []
     for metric in metrics:
-        mine, other = ([found[metric] for found in values[which]] for which in ("ours", "ncu"))
+        mine, other = ([found[metric] for found in values[which] if metric in found] for which in ("ours", "ncu"))
+        if not mine or not other:
+            continue
         word, distance = verdict(metric, mine, other, ratio, typical)
         if word == "DIFFERS" and waits(values):
             word = "varies"
-        rows.append((metric, show(mine), show(other), "–" if math.isnan(distance) else f"{100 * distance:.2f} %", word))
+        rows.append((metric, mine, other, distance, word))
     return rows
+
+
+def percent(distance):
+    return "–" if math.isnan(distance) else f"{100 * distance:.2f} %"
+
+
+def show(values):
+    found = [v for v in values if not math.isnan(v)]
+    if not found:
+        return "–"
+    text = f"{statistics.median(found):.6g}"
+    return text if min(found) == max(found) else f"{text} ({min(found):.6g} to {max(found):.6g})"
+
+
+def write_csv(path, table):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["kernel", "metric", "ours", "ours_least", "ours_most", "ours_runs", "ncu", "ncu_least", "ncu_most", "ncu_runs", "apart_ratio",
+                         "verdict"])
+        for kernel, metric, mine, other, distance, word in table:
+            cells = [[middle(v), min(v), max(v), len(v)] for v in (mine, other)]
+            cells = [["" if isinstance(c, float) and math.isnan(c) else f"{c:.10g}" for c in cell] for cell in cells]
+            writer.writerow([kernel, metric, *cells[0], *cells[1], "" if math.isnan(distance) else f"{distance:.6f}", word])
+
+
+def summary(table, left_out):
+    """How many agree, by kernel; then what does not, one by one."""
+    words = sorted({row[-1] for row in table})
+    kernels = dict.fromkeys(row[0] for row in table)
+    lines = ["| kernel | metrics | " + " | ".join(words) + " |", "| --- | --- |" + " --- |" * len(words)]
+    for kernel in kernels:
+        tally = collections.Counter(row[-1] for row in table if row[0] == kernel)
+        lines.append(f"| {kernel} | {sum(tally.values())} | " + " | ".join(str(tally[w]) for w in words) + " |")
+    tally = collections.Counter(row[-1] for row in table)
+    lines.append(f"| all {len(kernels)} | {len(table)} | " + " | ".join(str(tally[w]) for w in words) + " |")
+    lines += [""] + [f"left out, not in two runs of both: {name}" for name in left_out]
+    lines += ["", "| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
+    for kernel, metric, mine, other, distance, word in table:
+        if word not in ("equal", "agrees", "no value"):
+            lines.append(f"| {kernel} | {metric} | {show(mine)} | {show(other)} | {percent(distance)} | {word} |")
+    lines += ["", f"{len(kernels)} kernels compared, {len(left_out)} left out", "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(tally.items()))]
+    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -154,7 +216,7 @@ def main():
     parser.add_argument("probe")
     parser.add_argument("--out")
     parser.add_argument("--ratio", type=float, default=0.03)
-    parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--sets", default="auto,auto,auto,auto")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     ncu = shutil.which("ncu") or next((p for p in ["/usr/local/cuda/bin/ncu"] if os.path.exists(p)), None)
@@ -162,34 +224,31 @@ def main():
         print("skipped: ncu is not installed")
         sys.exit(77)
 
-    ours, theirs = [], []
-    for _ in range(options.runs):
-        ours.append(count(options.probe, options.arguments))
-        metrics = list(next(iter(ours[0].kernels.values()))[1])
-        theirs.append(count_with_ncu(ncu, options.probe, options.arguments, metrics))
+    ours, theirs, metrics = [], [], {}
+    for which in options.sets.split(","):
+        ours.append(count(options.probe, which, options.arguments))
+        found = ours[-1].metrics()
+        metrics.update(dict.fromkeys(found))
+        theirs.append(count_with_ncu(ncu, options.probe, options.arguments, found))
 
-    lines = ["| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
-    tally, compared, left_out = collections.Counter(), 0, []
+    table, left_out = [], []
     for key in dict.fromkeys(key for run in ours for key in run.kernels):
         launch = next(run.kernels[key][0] for run in ours if key in run.kernels)
-        rows = compare(key, ours, theirs, metrics, options.ratio)
+        kernel = f"{launch}: {key[0][:60]}" + (f" #{key[3]}" if key[3] else "")
+        rows = compare(key, ours, theirs, list(metrics), options.ratio)
         if rows is None:
-            left_out.append(f"{launch}: {key[0][:60]}")
-            continue
-        compared += 1
-        for metric, mine, other, distance, word in rows:
-            tally[word] += 1
-            lines.append(f"| {launch}: {key[0][:60]} | {metric} | {mine} | {other} | {distance} | {word} |")
-    lines += ["", f"{compared} kernels compared, {len(left_out)} left out" + "".join(f"; {name}" for name in left_out),
-              "", "verdicts: " + ", ".join(f"{n} {word}" for word, n in sorted(tally.items()))]
-    text = "\n".join(lines) + "\n"
+            left_out.append(kernel)
+        else:
+            table += [(kernel, *row) for row in rows]
+    text = summary(table, left_out)
     print(text)
     if options.out:
         os.makedirs(options.out, exist_ok=True)
+        write_csv(os.path.join(options.out, "comparison.csv"), table)
         for name, content in [("comparison.md", text), ("ours.csv", ours[0].text), ("ncu.csv", theirs[0].text)]:
             with open(os.path.join(options.out, name), "w", encoding="utf-8") as file:
                 file.write(content)
-    sys.exit(1 if tally["DIFFERS"] or compared == 0 else 0)
+    sys.exit(1 if not table or any(row[-1] == "DIFFERS" for row in table) else 0)
 
 
 if __name__ == "__main__":

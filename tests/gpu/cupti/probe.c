@@ -1,5 +1,5 @@
-/* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `count` looks at
- * a step with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV; `trace` runs an iteration as a worker
+/* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `count SET` looks
+ * at a step with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV; `trace` runs an iteration as a worker
  * does, records it with our module and fails unless every launch is in the records. */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
@@ -41,15 +41,26 @@ static int run(int argc, char **argv) {
   return 0;
 }
 
+/* The sections of a set of the catalogue; none where the word is "auto", which is what a job collects that names nothing. */
+static rl_profile profile_of(const char *set) {
+  rl_profile asked = {.launch = -1};
+  for (int i = 0; rl_set_names[i] != NULL; i++)
+    if (strcmp(rl_set_names[i], set) == 0) return rl_profile_resolve(i, &asked);
+  fprintf(stderr, "there is no set %s\n", set);
+  exit(2);
+}
+
 static int count(int argc, char **argv) {
+  if (argc < 1) return 2;
   rl_error err = {0};
+  const rl_profile profile = profile_of(argv[0]);
   rl_records records = {0};
   char reason[RL_REASON_SIZE] = "";
   rl_profiler *profiler = load_profiler(&err);
-  rl_instance *instance = open_subject(argc, argv);
+  rl_instance *instance = open_subject(argc - 1, argv + 1);
   must(profiler == NULL ? -1 : 0, "profiler", &err);
   profiler->device = instance->device;
-  int result = profiler->ops->count(profiler, instance, NULL, &records, reason, &err);
+  int result = profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err);
   if (result == 1) {
     printf("skipped: %s\n", reason);
     return SKIP;

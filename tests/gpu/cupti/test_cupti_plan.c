@@ -5,15 +5,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "worker/cupti/metrics.h"
+#include "worker/cupti/launch.h"
 #include "worker/cupti/names.h"
 #include "worker/cupti/occupancy.h"
 #include "worker/cupti/plan.h"
 #include "worker/cupti/result.h"
+#include "worker/cupti/wanted.h"
 
 static rl_counter_plan *plan_of(const char *chip, const char *const *names, size_t count) {
   rl_error err = {0};
@@ -22,24 +26,70 @@ static rl_counter_plan *plan_of(const char *chip, const char *const *names, size
   return plan;
 }
 
-static void test_hopper_has_every_metric(void **state) {
+static rl_wanted wanted_of(const char *set, const char *metrics) {
+  rl_profile asked = {.launch = -1};
+  rl_wanted wanted;
+  rl_error err = {0};
+  int which = 0;
+  while (strcmp(rl_set_names[which], set) != 0) which++;
+  snprintf(asked.metrics, sizeof asked.metrics, "%s", metrics);
+  const rl_profile profile = rl_profile_resolve(which, &asked);
+  if (rl_wanted_make(&profile, &wanted, &err) != 0) fail_msg("%s", err.message);
+  return wanted;
+}
+
+static size_t counters_of(const rl_wanted *wanted, const char **names) {
+  for (size_t i = 0; i < wanted->counters; i++) names[i] = wanted->items[i].name;
+  return wanted->counters;
+}
+
+static const char *listed[2000];
+
+/* Metrics that no chip could have would go unnoticed among those that a chip lacks. */
+static void test_hopper_has_what_the_sets_count(void **state) {
   (void)state;
-  const char *names[64] = {0};
-  for (size_t i = 0; i < rl_metric_count; i++) names[i] = rl_metrics[i].name;
-  rl_counter_plan *plan = plan_of("GH100", names, rl_metric_count);
-  size_t placed = 0;
-  for (size_t i = 0; i < plan->group_count; i++) placed += plan->groups[i].count;
-  for (size_t i = 0; i < rl_metric_count; i++) assert_string_equal(plan->reasons[i].text, "");
-  assert_int_equal(placed, rl_metric_count);
-  assert_int_equal(plan->group_count, 1);
-  assert_true(plan->passes > 0 && plan->passes < 20);
-  rl_counter_plan_close(plan);
+  static const struct {
+    const char *set;
+    size_t least, passes; /* passes: at most */
+  } cases[] = {{"auto", 75, 12}, {"basic", 70, 12}, {"full", 690, 36}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_wanted wanted = wanted_of(cases[i].set, "");
+    rl_counter_plan *plan = plan_of("GH100", listed, counters_of(&wanted, listed));
+    size_t placed = 0;
+    for (size_t g = 0; g < plan->group_count; g++) placed += plan->groups[g].count;
+    for (size_t m = 0; m < plan->metric_count; m++)
+      if (plan->reasons[m].text[0] != '\0') print_message("%s: %s\n", listed[m], plan->reasons[m].text);
+    print_message("%s: %zu counters, %zu collected in %zu groups and %zu passes\n", cases[i].set, wanted.counters, placed, plan->group_count,
+                  plan->passes);
+    assert_true(placed >= cases[i].least && plan->passes <= cases[i].passes);
+    rl_counter_plan_close(plan);
+    rl_wanted_clear(&wanted);
+  }
+}
+
+static void test_what_is_wanted_is_there_once_and_has_its_origin(void **state) {
+  (void)state;
+  rl_wanted wanted = wanted_of("basic", "gpu__time_duration.sum\nlaunch__grid_dim_x\ndevice__attribute_warp_size\nsm__nothing.sum\nderived__x");
+  size_t times = 0, found = 0;
+  for (size_t i = 0; i < wanted.count; i++) {
+    const rl_wanted_metric *metric = &wanted.items[i];
+    assert_int_equal(metric->origin == RL_ORIGIN_COUNTER, i < wanted.counters);
+    times += strcmp(metric->name, "gpu__time_duration.sum") == 0;
+    found += strcmp(metric->name, "launch__grid_dim_x") == 0 && metric->origin == RL_ORIGIN_LAUNCH;
+    found += strcmp(metric->name, "device__attribute_warp_size") == 0 && metric->origin == RL_ORIGIN_DEVICE;
+    found += strcmp(metric->name, "sm__nothing.sum") == 0 && metric->origin == RL_ORIGIN_COUNTER;
+    found += strcmp(metric->name, "derived__x") == 0 && metric->origin == RL_ORIGIN_SASS;
+    found += strcmp(metric->name, "launch__waves_per_multiprocessor") == 0 && metric->origin == RL_ORIGIN_LAUNCH;
+  }
+  assert_int_equal(times, 1);
+  assert_int_equal(found, 5);
+  rl_wanted_clear(&wanted);
 }
 
 static void test_metrics_that_exclude_each_other_are_parted(void **state) {
   (void)state;
-  static const char *const names[] = {"dram__bytes.sum", "pcie__read_bytes.sum", "smsp__inst_executed.sum"};
-  rl_counter_plan *plan = plan_of("GH100", names, 3);
+  static const char *const list[] = {"dram__bytes.sum", "pcie__read_bytes.sum", "smsp__inst_executed.sum"};
+  rl_counter_plan *plan = plan_of("GH100", list, 3);
   assert_int_equal(plan->group_count, 2);
   assert_int_equal(plan->groups[0].count, 2);
   assert_int_equal(plan->groups[0].metrics[1], 2);
@@ -48,10 +98,44 @@ static void test_metrics_that_exclude_each_other_are_parted(void **state) {
   rl_counter_plan_close(plan);
 }
 
+static void test_a_plan_is_the_same_from_a_file(void **state) {
+  (void)state;
+  static const char *const list[] = {"dram__bytes.sum", "pcie__read_bytes.sum", "sm__nothing.sum", "smsp__inst_executed.sum"};
+  char path[] = "/tmp/rooflined-plan-XXXXXX";
+  rl_error err = {0};
+  rl_counter_plan *made = plan_of("GH100", list, 4), *read = NULL;
+  close(mkstemp(path));
+  assert_int_equal(rl_counter_plan_save(made, list, "one driver", path, &err), 0);
+  if (rl_counter_plan_load("GH100", list, 4, "one driver", path, &read, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(read->passes, made->passes);
+  assert_int_equal(read->group_count, made->group_count);
+  for (size_t i = 0; i < 4; i++) assert_string_equal(read->reasons[i].text, made->reasons[i].text);
+  for (size_t g = 0; g < read->group_count; g++) {
+    assert_int_equal(read->groups[g].count, made->groups[g].count);
+    assert_int_equal(read->groups[g].passes, made->groups[g].passes);
+    assert_int_equal(read->groups[g].image_size, made->groups[g].image_size);
+    assert_memory_equal(read->groups[g].image, made->groups[g].image, made->groups[g].image_size);
+    for (size_t i = 0; i < read->groups[g].count; i++) assert_string_equal(read->groups[g].names[i], made->groups[g].names[i]);
+  }
+  rl_counter_plan_close(read);
+  /* Of another driver, another list, or cut short it is no plan. */
+  assert_int_equal(rl_counter_plan_load("GH100", list, 4, "another driver", path, &read, &err), -1);
+  assert_int_equal(rl_counter_plan_load("GH100", list, 3, "one driver", path, &read, &err), -1);
+  struct stat file;
+  assert_int_equal(stat(path, &file), 0);
+  for (off_t size = 0; size < file.st_size; size += 1 + file.st_size / 50) {
+    assert_int_equal(truncate(path, size), 0);
+    assert_int_equal(rl_counter_plan_load("GH100", list, 4, "one driver", path, &read, &err), -1);
+    assert_int_equal(rl_counter_plan_save(made, list, "one driver", path, &err), 0);
+  }
+  remove(path);
+  rl_counter_plan_close(made);
+}
+
 static void test_a_metric_that_is_not_there_says_so(void **state) {
   (void)state;
-  static const char *const names[] = {"launch__registers_per_thread", "dram__bytes.sum"};
-  rl_counter_plan *plan = plan_of("GH100", names, 2);
+  static const char *const list[] = {"launch__registers_per_thread", "dram__bytes.sum"};
+  rl_counter_plan *plan = plan_of("GH100", list, 2);
   assert_non_null(strstr(plan->reasons[0].text, "GH100"));
   assert_string_equal(plan->reasons[1].text, "");
   assert_int_equal(plan->group_count, 1);
@@ -60,10 +144,10 @@ static void test_a_metric_that_is_not_there_says_so(void **state) {
 
 static void test_an_unknown_chip_is_an_error(void **state) {
   (void)state;
-  static const char *const names[] = {"dram__bytes.sum"};
+  static const char *const list[] = {"dram__bytes.sum"};
   rl_error err = {0};
   rl_counter_plan *plan = NULL;
-  assert_int_equal(rl_counter_plan_open("XX999", names, 1, &plan, &err), -1);
+  assert_int_equal(rl_counter_plan_open("XX999", list, 1, &plan, &err), -1);
   assert_int_equal(err.domain, RL_CUPTI);
   assert_null(plan);
 }
@@ -133,6 +217,55 @@ static void test_occupancy_is_limited_by_what_runs_out_first(void **state) {
   }
 }
 
+/* The fused ReLU of docs/measurements: 128 threads, 16 registers, 32768 blocks; what ncu says of its launch. */
+static void test_a_launch_tells_what_ncu_says_of_it(void **state) {
+  (void)state;
+  static const struct {
+    const char *metric;
+    double value;
+  } expected[] = {
+      {"launch__block_size", 128}, {"launch__grid_size", 32768}, {"launch__thread_count", 4194304}, {"launch__registers_per_thread", 16},
+      {"launch__registers_per_thread_allocated", 16}, {"launch__occupancy_limit_blocks", 32}, {"launch__occupancy_limit_registers", 32},
+      {"launch__occupancy_limit_shared_mem", 32}, {"launch__occupancy_limit_warps", 16}, {"launch__occupancy_limit_barriers", 32},
+      {"launch__shared_mem_config_size", 32768}, {"launch__shared_mem_per_block_driver", 1024}, {"launch__shared_mem_per_block_static", 0},
+      {"launch__shared_mem_per_block_allocated", 1024}, {"launch__shared_mem_per_block", 1024}, {"launch__cluster_size", 0},
+      {"launch__cluster_max_potential_size", 8}, {"launch__cluster_scheduling_policy", 1}, {"launch__sm_count", 132}, {"launch__tpc_count", 66},
+      {"sm__maximum_warps_per_active_cycle_pct", 100}, {"smsp__maximum_warps_avg_per_active_cycle", 16}, {"launch__uses_green_context", 0}};
+  const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {32768, 1, 1}, .block = {128, 1, 1}, .registers = 16};
+  const rl_launch_detail detail = {.shared_config_bytes = 32768, .cluster_policy = 1, .largest_cluster = 8};
+  const rl_launch_facts facts = rl_launch_facts_of(&hopper, &row, &detail);
+  const char *reason = NULL;
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    double value = rl_launch_fact(&facts, expected[i].metric, &reason);
+    if (value != expected[i].value) fail_msg("%s is %g, not %g", expected[i].metric, value, expected[i].value);
+  }
+  assert_true(fabs(rl_launch_fact(&facts, "launch__waves_per_multiprocessor", &reason) - 15.52) < 0.005);
+  assert_true(isnan(rl_launch_fact(&facts, "launch__no_such_thing", &reason)) && reason[0] != '\0');
+}
+
+static void test_curves_show_what_limits(void **state) {
+  (void)state;
+  rl_records records = {0};
+  rl_error err = {0};
+  const rl_footprint footprint = {.threads = 256, .registers = 32};
+  assert_int_equal(rl_occupancy_curves(&hopper, &footprint, 7, &records, &err), 0);
+  size_t found = 0;
+  for (size_t i = 0; i < records.point_count; i++) {
+    const rl_series_point *point = &records.points[i];
+    assert_int_equal(point->ordinal, 7);
+    double expected = NAN;
+    if (strcmp(point->series, "occupancy_by_registers") == 0 && point->x == 64) expected = 32;
+    if (strcmp(point->series, "occupancy_by_block_size") == 0 && point->x == 1024) expected = 64;
+    if (strcmp(point->series, "occupancy_by_block_size") == 0 && point->x == 32) expected = 32;
+    if (strcmp(point->series, "occupancy_by_shared_bytes") == 0 && point->x == 76 << 10) expected = 16;
+    if (isnan(expected)) continue;
+    if (point->value != expected) fail_msg("%s at %g is %g, not %g", point->series, point->x, point->value, expected);
+    found++;
+  }
+  assert_int_equal(found, 4);
+  rl_records_clear(&records);
+}
+
 static void test_what_cannot_run_has_no_occupancy(void **state) {
   (void)state;
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .block = {256, 1, 1}, .registers = 32, .dynamic_shared_bytes = 300 << 10};
@@ -144,7 +277,9 @@ static void test_what_cannot_run_has_no_occupancy(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_hopper_has_every_metric),
+      cmocka_unit_test(test_hopper_has_what_the_sets_count),
+      cmocka_unit_test(test_what_is_wanted_is_there_once_and_has_its_origin),
+      cmocka_unit_test(test_a_plan_is_the_same_from_a_file),
       cmocka_unit_test(test_metrics_that_exclude_each_other_are_parted),
       cmocka_unit_test(test_a_metric_that_is_not_there_says_so),
       cmocka_unit_test(test_an_unknown_chip_is_an_error),
@@ -152,6 +287,8 @@ int main(void) {
       cmocka_unit_test(test_names_are_demangled_and_kept_once),
       cmocka_unit_test(test_occupancy_is_limited_by_what_runs_out_first),
       cmocka_unit_test(test_what_cannot_run_has_no_occupancy),
+      cmocka_unit_test(test_a_launch_tells_what_ncu_says_of_it),
+      cmocka_unit_test(test_curves_show_what_limits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

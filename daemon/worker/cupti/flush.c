@@ -1,0 +1,69 @@
+#include "worker/cupti/flush.h"
+
+#include <cuda_runtime_api.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "worker/cupti/result.h"
+#include "worker/cupti/subscriber.h"
+
+/* Validated against ncu's flush on 60 MB of L2. A piece is what stays dirty in L2; smaller pieces take longer. */
+static const size_t LEAST_BYTES = 128 << 20, PIECE_BYTES = 4 << 20;
+
+struct rl_flush {
+  char *memory; /* what is read, then a piece to write to */
+  size_t bytes;
+  const bool *before; /* by launch */
+  uint64_t count, launches;
+  cudaError_t failed;
+};
+
+void rl_flush_run(rl_flush *flush, cudaStream_t stream) {
+  for (size_t at = 0; at < flush->bytes && flush->failed == cudaSuccess; at += PIECE_BYTES)
+    flush->failed = cudaMemcpyAsync(flush->memory + flush->bytes, flush->memory + at, PIECE_BYTES, cudaMemcpyDeviceToDevice, stream);
+}
+
+static void on_launch(void *context, bool entering, CUstream stream) {
+  rl_flush *flush = context;
+  if (!entering) return;
+  uint64_t launch = flush->launches++;
+  if (launch < flush->count && flush->before[launch]) rl_flush_run(flush, stream);
+}
+
+int rl_flush_open(rl_flush **flush, rl_error *err) {
+  int device = 0, l2_bytes = 0;
+  if (rl_cuda_check(cudaGetDevice(&device), "cudaGetDevice", err) != 0 ||
+      rl_cuda_check(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device), "size of L2", err) != 0)
+    return -1;
+  rl_flush *made = calloc(1, sizeof *made);
+  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a cache flush");
+  size_t bytes = 2 * (size_t)l2_bytes > LEAST_BYTES ? 2 * (size_t)l2_bytes : LEAST_BYTES;
+  made->bytes = (bytes + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES;
+  if (rl_cuda_check(cudaMalloc((void **)&made->memory, made->bytes + PIECE_BYTES), "memory to flush the caches with", err) != 0 ||
+      rl_cuda_check(cudaMemset(made->memory, 0, made->bytes + PIECE_BYTES), "cudaMemset", err) != 0) {
+    rl_flush_close(made);
+    return -1;
+  }
+  *flush = made;
+  return 0;
+}
+
+void rl_flush_close(rl_flush *flush) {
+  if (flush == NULL) return;
+  cudaFree(flush->memory);
+  free(flush);
+}
+
+int rl_flush_arm(rl_flush *flush, const bool *before, uint64_t count, rl_error *err) {
+  flush->before = before;
+  flush->count = count;
+  flush->launches = 0;
+  flush->failed = cudaSuccess;
+  return rl_subscriber_watch(on_launch, flush, err);
+}
+
+int rl_flush_disarm(rl_flush *flush, uint64_t *launches, rl_error *err) {
+  rl_subscriber_unwatch();
+  *launches = flush->launches;
+  return rl_cuda_check(flush->failed, "copies that flush the cache", err);
+}

@@ -1,0 +1,67 @@
+#include "worker/cupti/wanted.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a name that the catalogue does not have. */
+static rl_metric_origin origin_by_prefix(const char *name) {
+  static const struct {
+    const char *prefix;
+    rl_metric_origin origin;
+  } prefixes[] = {{"launch__", RL_ORIGIN_LAUNCH}, {"device__attribute_", RL_ORIGIN_DEVICE}, {"numa__", RL_ORIGIN_DEVICE},
+                  {"nvlink__", RL_ORIGIN_DEVICE}, {"c2clink__", RL_ORIGIN_DEVICE}, {"smsp__pcsamp_", RL_ORIGIN_SAMPLING},
+                  {"profiler__", RL_ORIGIN_SAMPLING}, {"sass__", RL_ORIGIN_SASS}, {"derived__", RL_ORIGIN_SASS}, {"memory_", RL_ORIGIN_SASS}};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    if (strncmp(name, prefixes[i].prefix, strlen(prefixes[i].prefix)) == 0) return prefixes[i].origin;
+  return RL_ORIGIN_COUNTER;
+}
+
+static int by_name(const void *name, const void *metric) { return strcmp(name, ((const rl_raw_metric *)metric)->name); }
+
+static bool has(const rl_wanted *wanted, const char *name) {
+  for (size_t i = 0; i < wanted->count; i++)
+    if (strcmp(wanted->items[i].name, name) == 0) return true;
+  return false;
+}
+
+static void add(rl_wanted *wanted, const char *name, rl_metric_origin origin) {
+  wanted->items[wanted->count++] = (rl_wanted_metric){name, origin};
+}
+
+/* The names of the profile, which from here on end where their lines did. */
+static void add_named(rl_wanted *wanted) {
+  char *rest = wanted->metrics;
+  for (char *name = strsep(&rest, "\n"); name != NULL; name = strsep(&rest, "\n")) {
+    if (name[0] == '\0' || has(wanted, name)) continue;
+    const rl_raw_metric *known = bsearch(name, rl_raw_metrics, rl_raw_metric_count, sizeof *rl_raw_metrics, by_name);
+    add(wanted, name, known != NULL ? known->origin : origin_by_prefix(name));
+  }
+}
+
+static int counters_first(const void *a, const void *b) {
+  const rl_wanted_metric *x = a, *y = b;
+  int apart = (x->origin != RL_ORIGIN_COUNTER) - (y->origin != RL_ORIGIN_COUNTER);
+  return apart != 0 ? apart : strcmp(x->name, y->name);
+}
+
+void rl_wanted_clear(rl_wanted *wanted) {
+  free(wanted->items);
+  free(wanted->metrics);
+  *wanted = (rl_wanted){0};
+}
+
+int rl_wanted_make(const rl_profile *profile, rl_wanted *wanted, rl_error *err) {
+  size_t most = rl_raw_metric_count + RL_PROFILE_METRICS_SIZE / 2;
+  *wanted = (rl_wanted){.items = calloc(most, sizeof *wanted->items), .metrics = strdup(profile->metrics)};
+  if (wanted->items == NULL || wanted->metrics == NULL) {
+    rl_wanted_clear(wanted);
+    return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
+  }
+  for (size_t i = 0; i < rl_raw_metric_count; i++)
+    if ((rl_raw_metrics[i].sections & profile->sections) != 0) add(wanted, rl_raw_metrics[i].name, rl_raw_metrics[i].origin);
+  add_named(wanted);
+  qsort(wanted->items, wanted->count, sizeof *wanted->items, counters_first);
+  while (wanted->counters < wanted->count && wanted->items[wanted->counters].origin == RL_ORIGIN_COUNTER) wanted->counters++;
+  return 0;
+}

@@ -1,0 +1,22 @@
+/* The raw metrics that a profile asks for, each once, and where each comes from. */
+#ifndef RL_CUPTI_WANTED_H
+#define RL_CUPTI_WANTED_H
+
+#include "analyze/catalogue.h"
+#include "jobs/profile.h"
+
+typedef struct rl_wanted_metric {
+  const char *name;
+  rl_metric_origin origin;
+} rl_wanted_metric;
+
+typedef struct rl_wanted {
+  rl_wanted_metric *items; /* counters first */
+  size_t count, counters;
+  char *metrics; /* where names that the catalogue does not have stand */
+} rl_wanted;
+
+int rl_wanted_make(const rl_profile *profile, rl_wanted *wanted, rl_error *err);
+void rl_wanted_clear(rl_wanted *wanted);
+
+#endif

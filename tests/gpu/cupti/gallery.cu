@@ -1,0 +1,232 @@
+/* Kernels that stress one thing each, for two profilers to agree on; some of them of known answers. One step launches each of them once. */
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <mma.h>
+
+#include "gallery.h"
+
+namespace {
+
+const size_t BYTES = 128 << 20; /* of either buffer */
+const int SIDE = 2048;
+struct memory {
+  char *from, *to;
+} held;
+
+}
+
+__global__ void gallery_copy(const float4 *from, float4 *to) {
+  size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+  to[i] = from[i];
+}
+
+__global__ void gallery_relu(const __half *x, __half *y, size_t n) {
+  size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+  if (i < n) y[i] = __hmax(x[i], __half(0.0f));
+}
+
+__global__ void gallery_flops(float *sink, float factor) {
+  float value = threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < GALLERY_FMAS; i++) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(value) : "f"(factor));
+  if (value == 12345.0f) *sink = value;
+}
+
+__global__ void gallery_fp64(double *sink, double factor) {
+  double value = threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < GALLERY_FMAS; i++) asm volatile("fma.rn.f64 %0, %0, %1, %1;" : "+d"(value) : "d"(factor));
+  if (value == 12345.0) *sink = value;
+}
+
+__global__ void gallery_transpose(const float *from, float *to) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  to[(size_t)x * SIDE + y] = from[(size_t)y * SIDE + x];
+}
+
+/* A row a block: the largest, the sum of exponentials, the quotient. */
+__global__ void gallery_softmax(const float *from, float *to) {
+  __shared__ float part[8];
+  const float *row = from + (size_t)blockIdx.x * SIDE;
+  float most = -1e30f, sum = 0;
+  for (int i = threadIdx.x; i < SIDE; i += blockDim.x) most = fmaxf(most, row[i]);
+  for (int d = 16; d > 0; d /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = most;
+  __syncthreads();
+  for (int i = 0; i < 8; i++) most = fmaxf(most, part[i]);
+  __syncthreads();
+  for (int i = threadIdx.x; i < SIDE; i += blockDim.x) sum += __expf(row[i] - most);
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
+  __syncthreads();
+  sum = 0;
+  for (int i = 0; i < 8; i++) sum += part[i];
+  for (int i = threadIdx.x; i < SIDE; i += blockDim.x) to[(size_t)blockIdx.x * SIDE + i] = __expf(row[i] - most) / sum;
+}
+
+__global__ void gallery_layernorm(const __half2 *from, __half2 *to) {
+  __shared__ float sums[2];
+  if (threadIdx.x < 2) sums[threadIdx.x] = 0;
+  __syncthreads();
+  __half2 value = from[(size_t)blockIdx.x * blockDim.x + threadIdx.x];
+  float2 v = __half22float2(value);
+  atomicAdd(&sums[0], v.x + v.y);
+  atomicAdd(&sums[1], v.x * v.x + v.y * v.y);
+  __syncthreads();
+  float mean = sums[0] / (2 * blockDim.x), scale = rsqrtf(sums[1] / (2 * blockDim.x) - mean * mean + 1e-5f);
+  to[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = __floats2half2_rn((v.x - mean) * scale, (v.y - mean) * scale);
+}
+
+/* A frequency a thread: sums of sines and cosines over all samples, as a periodogram does. */
+__global__ void gallery_periodogram(const float *samples, float *power, int count) {
+  float frequency = 0.01f + 1e-5f * (blockIdx.x * blockDim.x + threadIdx.x), s = 0, c = 0, ss = 0, cc = 0;
+  for (int i = 0; i < count; i++) {
+    float sine, cosine;
+    __sincosf(frequency * samples[2 * i], &sine, &cosine);
+    s += samples[2 * i + 1] * sine;
+    c += samples[2 * i + 1] * cosine;
+    ss += sine * sine;
+    cc += cosine * cosine;
+  }
+  power[blockIdx.x * blockDim.x + threadIdx.x] = s * s / ss + c * c / cc;
+}
+
+__global__ void gallery_divergent(const int *from, int *to) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, value = from[i];
+  for (int turn = 0; turn < threadIdx.x % 32; turn++) value = value * 3 + turn;
+  if (threadIdx.x % 2 == 0) value ^= value >> 3;
+  else value += 77;
+  to[i] = value;
+}
+
+/* More live values than the registers that it is given. */
+__global__ void __launch_bounds__(1024) gallery_spilling(const float *from, float *to, int turns) {
+  float value[96];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int k = 0; k < 96; k++) value[k] = from[i + k];
+  for (int turn = 0; turn < turns; turn++)
+    for (int k = 0; k < 96; k++) value[k] = value[k] * 1.25f + value[(k + turn) % 96];
+  float sum = 0;
+  for (int k = 0; k < 96; k++) sum += value[k];
+  to[i] = sum;
+}
+
+/* STRIDE 32: all lanes of a warp in one bank; 1: in one each. */
+template <int STRIDE>
+__global__ void gallery_banks(float *sink) {
+  __shared__ volatile float cells[32 * 32];
+  float sum = 0;
+  cells[threadIdx.x * STRIDE % 1024] = threadIdx.x;
+  __syncthreads();
+  for (int i = 0; i < GALLERY_BANK_LOADS; i++) sum += cells[(threadIdx.x % 32) * STRIDE + (STRIDE == 32 ? i % 32 : 0)];
+  if (sum == 12345.0f) *sink = sum;
+}
+
+__global__ void gallery_reduction(const float4 *from, float *sum) {
+  float mine = 0;
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < BYTES / 2 / sizeof(float4); i += (size_t)gridDim.x * blockDim.x) {
+    float4 v = from[i];
+    mine += v.x + v.y + v.z + v.w;
+  }
+  for (int d = 16; d > 0; d /= 2) mine += __shfl_xor_sync(~0u, mine, d);
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, mine);
+}
+
+__global__ void gallery_atomics(unsigned *bins) {
+  unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  atomicAdd(&bins[(i * 2654435761u) >> 20], 1u);
+}
+
+/* C = A B of halves by the tensor cores, a tile of 16 a warp. */
+__global__ void gallery_matrix(const __half *a, const __half *b, float *c, int n) {
+  using namespace nvcuda::wmma;
+  int warp = threadIdx.x / 32, row = 16 * (blockIdx.y * 4 + warp), column = 16 * blockIdx.x;
+  fragment<matrix_a, 16, 16, 16, __half, row_major> left;
+  fragment<matrix_b, 16, 16, 16, __half, row_major> right;
+  fragment<accumulator, 16, 16, 16, float> sum;
+  fill_fragment(sum, 0.0f);
+  for (int k = 0; k < n; k += 16) {
+    load_matrix_sync(left, a + (size_t)row * n + k, n);
+    load_matrix_sync(right, b + (size_t)k * n + column, n);
+    mma_sync(sum, left, right, sum);
+  }
+  store_matrix_sync(c + (size_t)row * n + column, sum, n, mem_row_major);
+}
+
+__global__ void gallery_sleep(unsigned long long ns) {
+  unsigned long long start, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+  do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  while (now - start < ns);
+}
+
+namespace {
+
+template <typename T> T *from() { return (T *)held.from; }
+template <typename T> T *to() { return (T *)held.to; }
+float *sink() { return (float *)held.to; }
+
+/* One line a kernel: its name, then the launch. */
+#define KERNEL(NAME, ...)                                                                   \
+  int NAME(void *, rl_stream stream_of_step, rl_error *err) {                               \
+    cudaStream_t stream = (cudaStream_t)stream_of_step;                                     \
+    __VA_ARGS__;                                                                            \
+    cudaError_t result = cudaGetLastError();                                                \
+    return result == cudaSuccess ? 0 : rl_fail(err, RL_CUDA, result, "%s: %s", #NAME, cudaGetErrorString(result)); \
+  }
+KERNEL(copy, gallery_copy<<<GALLERY_COPY_BYTES / 16 / 256, 256, 0, stream>>>(from<float4>(), to<float4>()))
+KERNEL(relu, gallery_relu<<<SIDE * SIDE / 128, 128, 0, stream>>>(from<__half>(), to<__half>(), (size_t)SIDE * SIDE))
+KERNEL(flops, gallery_flops<<<GALLERY_WARPS / 8, 256, 0, stream>>>(sink(), 0.5f))
+KERNEL(fp64, gallery_fp64<<<GALLERY_WARPS / 8, 256, 0, stream>>>((double *)sink(), 0.5))
+KERNEL(transpose, gallery_transpose<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(from<float>(), to<float>()))
+KERNEL(softmax, gallery_softmax<<<SIDE, 256, 0, stream>>>(from<float>(), to<float>()))
+KERNEL(layernorm, gallery_layernorm<<<8192, 512, 0, stream>>>(from<__half2>(), to<__half2>()))
+KERNEL(periodogram, gallery_periodogram<<<4096, 256, 0, stream>>>(from<float>(), to<float>(), 114))
+KERNEL(divergent, gallery_divergent<<<4096, 256, 0, stream>>>(from<int>(), to<int>()))
+KERNEL(spilling, gallery_spilling<<<264, 1024, 0, stream>>>(from<float>(), to<float>(), 8))
+KERNEL(banks_1, gallery_banks<1><<<GALLERY_BANK_WARPS / 8, 256, 0, stream>>>(sink()))
+KERNEL(banks_32, gallery_banks<32><<<GALLERY_BANK_WARPS / 8, 256, 0, stream>>>(sink()))
+KERNEL(reduction, gallery_reduction<<<132 * 8, 256, 0, stream>>>(from<float4>(), sink()))
+KERNEL(atomics, gallery_atomics<<<8192, 256, 0, stream>>>((unsigned *)sink()))
+KERNEL(matrix, gallery_matrix<<<dim3(SIDE / 16, SIDE / 64), 128, 0, stream>>>(from<__half>(), from<__half>(), to<float>(), SIDE))
+KERNEL(sleep, gallery_sleep<<<1, 1, 0, stream>>>(GALLERY_SLEEP_US * 1000ull))
+#undef KERNEL
+
+const rl_launch launches[] = {
+    {"copy", "kernel", copy, NULL},           {"relu", "kernel", relu, NULL},           {"flops", "kernel", flops, NULL},
+    {"fp64", "kernel", fp64, NULL},           {"transpose", "kernel", transpose, NULL}, {"softmax", "kernel", softmax, NULL},
+    {"layernorm", "kernel", layernorm, NULL}, {"periodogram", "kernel", periodogram, NULL}, {"divergent", "kernel", divergent, NULL},
+    {"spilling", "kernel", spilling, NULL},   {"banks_1", "kernel", banks_1, NULL},     {"banks_32", "kernel", banks_32, NULL},
+    {"reduction", "kernel", reduction, NULL}, {"atomics", "kernel", atomics, NULL},     {"matrix", "kernel", matrix, NULL},
+    {"sleep", "kernel", sleep, NULL}};
+const rl_sequence sequences[] = {{"step", launches, sizeof launches / sizeof *launches, 1}};
+
+int nothing(rl_instance *, rl_error *) { return 0; }
+int report(rl_instance *, rl_report *, rl_error *) { return 0; }
+void close_gallery(rl_instance *) {
+  cudaFree(held.from);
+  cudaFree(held.to);
+}
+const rl_instance_ops ops = {nothing, report, nothing, nothing, close_gallery};
+
+}
+
+extern "C" int gallery_open(rl_instance *instance, rl_device *device, rl_error *err) {
+  int count = 0;
+  cudaError_t found = cudaGetDeviceCount(&count);
+  if (found != cudaSuccess || count == 0) {
+    rl_fail(err, RL_CUDA, found, "no GPU here: %s", cudaGetErrorString(found));
+    return 1;
+  }
+  cudaStream_t stream = NULL;
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess || cudaMalloc((void **)&held.from, BYTES) != cudaSuccess ||
+      cudaMalloc((void **)&held.to, BYTES) != cudaSuccess || cudaMemset(held.from, 0x3c, BYTES) != cudaSuccess ||
+      cudaMemset(held.to, 0, BYTES) != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
+    return rl_fail(err, RL_CUDA, 0, "memory for the gallery: %s", cudaGetErrorString(cudaGetLastError()));
+  device->kind = RL_DEVICE_CUDA;
+  device->stream = stream;
+  instance->ops = &ops;
+  instance->device = device;
+  instance->iteration = rl_program{"gallery", sequences, 1};
+  return 0;
+}
