@@ -4,16 +4,16 @@
 #define SECTOR "32" /* bytes */
 #define INSTRUCTIONS {"instructions", "smsp__inst_executed.sum"}
 
-/* Of each sector that an access moves, only part is used. One sector for a whole warp is as good as it gets. */
+/* Of each sector that an access moves only part is used. One sector for a whole warp is as good as it gets. */
 #define PATTERN(op, what)                                                                                                       \
   {.id = "uncoalesced_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                          \
    .title = "Global " what " are not coalesced",                                                                                \
    .inputs = {{"used", "smsp__sass_average_data_bytes_per_sector_mem_global_op_" #op ".ratio"},                                 \
               {"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_" #op ".sum"},                                               \
               {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                             \
-              INSTRUCTIONS},                                                                                                    \
+              INSTRUCTIONS, RL_MEMORY_PCT},                                                                                     \
    .when = "requests >= 0.005 * instructions && sectors >= 2 * requests && used < 24",                                          \
-   .speedup = "100 * (1 - used / " SECTOR ")", .scope = RL_SPEEDUP_LOCAL,                                                       \
+   .speedup = "memory * (1 - used / " SECTOR ")", .scope = RL_SPEEDUP_GLOBAL,                                                   \
    .kind = RL_FINDING_OPTIMIZATION,                                                                                             \
    .message = "Global " what " use {used} of the " SECTOR " bytes of a sector, with {sectors / requests} sectors for each "     \
               "request of a warp. Let neighbouring threads touch neighbouring addresses: change the layout, or go through "     \
@@ -25,9 +25,9 @@
    .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                   \
               {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                      \
               {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                   \
-              INSTRUCTIONS},                                                                                                    \
+              INSTRUCTIONS, {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                     \
    .when = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",                  \
-   .speedup = "100 * conflicts / wavefronts", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,                       \
+   .speedup = "pipe * conflicts / wavefronts", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                     \
    .message = "{requests:0} shared " what " take {wavefronts:0} wavefronts, {wavefronts / requests} each; {conflicts:0} of "    \
               "them ({100 * conflicts / wavefronts:0}%) only because threads want different words of one bank. Pad rows by "    \
               "one word, or permute the columns."}
@@ -36,9 +36,11 @@ const rl_rule rl_rules_memory[] = {
     PATTERN(ld, "loads"),
     PATTERN(st, "stores"),
     {.id = "l2_sectors_excess", .version = 1, .section = "SourceCounters", .title = "More L2 sectors than needed",
-     .inputs = {{"sectors", "memory_l2_theoretical_sectors_global"}, {"ideal", "memory_l2_theoretical_sectors_global_ideal"}},
+     .inputs = {{"sectors", "memory_l2_theoretical_sectors_global"},
+                {"ideal", "memory_l2_theoretical_sectors_global_ideal"},
+                RL_MEMORY_PCT},
      .terms = {{"excess", "sectors - ideal"}},
-     .when = "excess >= 0.05 * sectors && excess > 0", .speedup = "100 * excess / sectors", .scope = RL_SPEEDUP_LOCAL,
+     .when = "excess >= 0.05 * sectors && excess > 0", .speedup = "memory * excess / sectors", .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "{excess:0} of {sectors:0} sectors ({100 * excess / sectors:0}%) that global accesses ask of L2 would not be "
                 "needed if the threads of a warp touched as few sectors as their data has. The per-instruction counts show "
@@ -49,12 +51,12 @@ const rl_rule rl_rules_memory[] = {
                 {"missed", "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum"},
                 {"asked", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 RL_DRAM_PCT},
-     .terms = {{"waste", "100 * (1 - used / " SECTOR ") * missed / asked"}},
-     .when = "used > 0 && waste >= 5 && dram >= 10", .speedup = "waste", .scope = RL_SPEEDUP_LOCAL,
+     .terms = {{"waste", "100 * (1 - used * min(missed, asked) / (" SECTOR " * missed))"}},
+     .when = "missed >= 0.1 * asked && waste >= 5 && dram >= 10", .speedup = "dram * waste / 100", .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "Loads use {used} of the " SECTOR " bytes of a sector, and {100 * missed / asked:0}% of the sectors that they "
-                "ask of L2 come from DRAM, so {waste:0}% of that traffic is bytes that nobody uses. A stride between threads "
-                "does that: change the layout."},
+     .message = "Loads use {used} of the " SECTOR " bytes of a sector; {asked:0} sectors are asked of L2 and {missed:0} fetched "
+                "from DRAM for them, two at a time where one is missing. So {waste:0}% of what DRAM delivers is bytes that "
+                "nobody uses. A stride between threads does that: change the layout."},
     {.id = "traffic_above_model", .version = 1, .section = "MemoryWorkloadAnalysis_Tables",
      .title = "More DRAM traffic than the work needs",
      .inputs = {{"read", "dram__bytes_read.sum"}, {"written", "dram__bytes_write.sum"}, {"model", "model__bytes"}, RL_DRAM_PCT},
