@@ -1,5 +1,6 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
 rl_library(rl_workloads SOURCES registry.c workload.c train/model.c kernel/kernel.c kernel/dtype.c kernel/elementwise.c
+  kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c kernel/reduction.c
   kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c LIBS rl_base m)
 # Loops of products are worth the compiler's vectors.
 set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c PROPERTIES COMPILE_OPTIONS -O3)

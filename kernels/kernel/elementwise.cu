@@ -2,14 +2,13 @@
  * the tail. Arithmetic is in double for fp64, else in float. */
 #include "cuda_check.h"
 #include "kernel/cuda.h"
+#include "kernel/phi.cuh"
 #include "kernel/types.cuh"
 
 enum { BLOCK = 256, SCALAR = 0 }; /* SCALAR: index of the variant */
 
 /* --- families ------------------------------------------------------------------------------------------------------ */
 
-__device__ static inline float erfc_of(float x) { return erfcf(x); }
-__device__ static inline double erfc_of(double x) { return erfc(x); }
 __device__ static inline float exp_of(float x) { return expf(x); }
 __device__ static inline double exp_of(double x) { return exp(x); }
 
@@ -27,10 +26,7 @@ struct residual_add {
 };
 struct bias_gelu {
   enum { SECOND = 1, SHARED = 1 };
-  template <class M> __device__ static M of(M x, M b) {
-    M v = x + b;
-    return v * (M)0.5 * erfc_of(-v * (M)0.70710678118654752440);
-  }
+  template <class M> __device__ static M of(M x, M b) { return (x + b) * phi_of(x + b); }
 };
 struct silu_mul {
   enum { SECOND = 1, SHARED = 0 };
@@ -59,17 +55,38 @@ __global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, const T
   if (i < count) element<FAMILY>(x[i], second_of<FAMILY>(second, i, columns), &y[i]);
 }
 
+/* What the second input holds for the elements from `first` on: at the same place, or in the one row for all, where a whole access lies
+ * together if the row is made of such. */
+template <class FAMILY, class T>
+__device__ static inline pack<T> seconds_of(const T *second, uint32_t first, uint32_t columns) {
+  const uint32_t width = 16 / sizeof(T);
+  pack<T> seconds = {};
+  if (!FAMILY::SECOND) return seconds;
+  if (!FAMILY::SHARED) return *(const pack<T> *)(second + first);
+  uint32_t column = first % columns;
+  if (columns % width == 0) return *(const pack<T> *)(second + column);
+#pragma unroll
+  for (uint32_t k = 0; k < width; k++) {
+    seconds.at[k] = second[column];
+    column = column + 1 < columns ? column + 1 : 0;
+  }
+  return seconds;
+}
+
 template <class FAMILY, class T>
 __global__ void __launch_bounds__(BLOCK) vector(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y,
                                                 uint32_t count, uint32_t columns) {
   const uint32_t width = 16 / sizeof(T), packs = count / width, at = blockIdx.x * BLOCK + threadIdx.x, first = at * width;
   if (at < packs) {
-    pack<T> xs = ((const pack<T> *)x)[at], seconds, ys;
-    if (FAMILY::SECOND && !FAMILY::SHARED) seconds = ((const pack<T> *)second)[at];
+    typedef typename arithmetic<T>::type M;
+    const pack<T> xs = ((const pack<T> *)x)[at], seconds = seconds_of<FAMILY>(second, first, columns);
+    pack<T> ys;
+    M a[width], b[width];
+    widen_all<width>(xs.at, a);
+    widen_all<width>(seconds.at, b);
 #pragma unroll
-    for (uint32_t k = 0; k < width; k++)
-      element<FAMILY>(xs.at[k], FAMILY::SECOND && !FAMILY::SHARED ? seconds.at[k] : second_of<FAMILY>(second, first + k, columns),
-                      &ys.at[k]);
+    for (uint32_t k = 0; k < width; k++) a[k] = FAMILY::template of<M>(a[k], b[k]);
+    narrow_all<width>(a, ys.at);
     ((pack<T> *)y)[at] = ys;
   } else if (at == packs) {
     for (uint32_t i = first; i < count; i++) element<FAMILY>(x[i], second_of<FAMILY>(second, i, columns), &y[i]);

@@ -19,8 +19,9 @@ extern "C" {
 #endif
 
 /* In the order of the API's choices. */
-#define RL_KERNEL_FAMILIES(X) X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(gemm) X(attention) X(conv) X(conv_dgrad) X(conv_wgrad) \
-  X(lombscargle)
+#define RL_KERNEL_FAMILIES(X)                                                                                                \
+  X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(rope) X(softmax) X(rmsnorm) X(layernorm) X(transpose) X(reduction)      \
+  X(gemm) X(attention) X(conv) X(conv_dgrad) X(conv_wgrad) X(lombscargle)
 
 enum {
   RL_KERNEL_SIZES = 8,              /* named sizes of a shape */

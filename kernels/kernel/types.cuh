@@ -18,6 +18,37 @@ __device__ static inline void narrow(float x, float *y) { *y = x; }
 __device__ static inline void narrow(float x, __half *y) { *y = __float2half_rn(x); }
 __device__ static inline void narrow(float x, __nv_bfloat16 *y) { *y = __float2bfloat16_rn(x); }
 
+/* COUNT numbers. Types of two bytes are converted in pairs, which takes half the instructions. */
+template <int COUNT> __device__ static inline void widen_all(const double *x, double *y) {
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) y[i] = x[i];
+}
+template <int COUNT> __device__ static inline void widen_all(const float *x, float *y) {
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) y[i] = x[i];
+}
+template <int COUNT> __device__ static inline void narrow_all(const double *x, double *y) { widen_all<COUNT>(x, y); }
+template <int COUNT> __device__ static inline void narrow_all(const float *x, float *y) { widen_all<COUNT>(x, y); }
+
+#define RL_IN_PAIRS(T, PAIR, FROM_PAIR, TO_PAIR)                                          \
+  template <int COUNT> __device__ static inline void widen_all(const T *x, float *y) {    \
+    if (COUNT % 2 == 1) y[COUNT - 1] = widen(x[COUNT - 1]);                               \
+    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                            \
+      const float2 pair = FROM_PAIR(PAIR(x[i], x[i + 1]));                                \
+      y[i] = pair.x, y[i + 1] = pair.y;                                                   \
+    }                                                                                     \
+  }                                                                                       \
+  template <int COUNT> __device__ static inline void narrow_all(const float *x, T *y) {   \
+    if (COUNT % 2 == 1) narrow(x[COUNT - 1], &y[COUNT - 1]);                              \
+    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                            \
+      const PAIR pair = TO_PAIR(x[i], x[i + 1]);                                          \
+      y[i] = pair.x, y[i + 1] = pair.y;                                                   \
+    }                                                                                     \
+  }
+RL_IN_PAIRS(__half, __half2, __half22float2, __floats2half2_rn)
+RL_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, __bfloat1622float2, __floats2bfloat162_rn)
+#undef RL_IN_PAIRS
+
 /* As many as an access of 16 bytes moves. */
 template <class T> struct alignas(16) pack { T at[16 / sizeof(T)]; };
 

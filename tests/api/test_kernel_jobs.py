@@ -68,6 +68,24 @@ def test_products(daemon, name, dtype, shape, operations):
         assert 0 < values["relative_error"] <= values["relative_error_limit"] and values["checked_ratio"] == 1
 
 
+@pytest.mark.parametrize("name, shape, variants", [
+    ("rope", {"tokens": 3, "heads": 2, "head_size": 10}, ["scalar", "vector"]),
+    ("softmax", {"rows": 7, "columns": 33}, ["scalar", "vector"]),
+    ("rmsnorm", {"rows": 1, "columns": 31}, ["scalar", "vector"]),
+    ("layernorm", {"rows": 31, "columns": 17}, ["scalar", "vector"]),
+    ("transpose", {"rows": 5, "columns": 67}, ["naive", "shared", "padded"]),
+    ("reduction", {"rows": 1, "columns": 1009}, ["scalar", "vector"]),
+])
+def test_families_of_rows(daemon, name, shape, variants):
+    number = daemon.run(kernel(kernel=name, dtype="fp32", shape=shape, samples=2))
+    runs = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    assert [run["variant"] for run in runs] == variants
+    for run in runs:
+        values = {m["name"]: m["value"] for m in run["measurements"]}
+        assert run["params"]["shape"] == shape and run["floor_bytes"] > 0
+        assert 0 <= values["relative_error"] <= values["relative_error_limit"] < 1e-3 and values["checked_ratio"] == 1
+
+
 @pytest.mark.parametrize("change, pointer", [
     ({"kernel": "gemm", "shape": {"m": 1, "n": 1}}, "/shape/k"),
     ({"kernel": "attention", "dtype": "tf32", "shape": ATTENTION}, "/dtype"),
@@ -87,6 +105,11 @@ def test_products(daemon, name, dtype, shape, operations):
     ({"shape": [1]}, "/shape"),
     ({"shape": "large"}, "/shape"),
     ({"kernel": "bias_gelu", "shape": {"rows": 100000, "columns": 100000}}, "/shape"),
+    ({"kernel": "rope", "shape": {"tokens": 3, "heads": 2, "head_size": 5}}, "/shape/head_size"),
+    ({"kernel": "rope", "shape": {"tokens": 1 << 20, "heads": 1 << 16, "head_size": 1 << 12}}, "/shape"),
+    ({"kernel": "transpose", "shape": {"rows": 3}}, "/shape/columns"),
+    ({"kernel": "transpose", "shape": {"rows": 3, "columns": 3}, "variant": "vector"}, "/variant"),
+    ({"kernel": "softmax", "shape": {"rows": 1, "columns": 1 << 23}}, "/shape/columns"),
     ({"variant": "best"}, "/variant"),
     ({"samples": 0}, "/samples"),
     ({"epochs": 1}, "/epochs"),

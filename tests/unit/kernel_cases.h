@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -48,12 +49,15 @@ static inline double checked(rl_kernel_instance *kernel) {
   const rl_kernel_params *params = &kernel->params;
   int rc = kernel->base.ops->check(&kernel->base, &check, &err);
   if (rc || !(check.relative_error <= check.tolerance))
-    fail_msg("%s %s %s %s: error %g, limit %g %s", params->family->workload.name, rl_dtype_names[params->dtype], params->variant,
-             params->shape, check.relative_error, check.tolerance, err.message);
+    fail_msg("%s %s %s %s seed %lld: error %g, limit %g %s", params->family->workload.name, rl_dtype_names[params->dtype],
+             params->variant, params->shape, (long long)params->seed, check.relative_error, check.tolerance, err.message);
   return check.relative_error;
 }
 
 /* Awkward ones, NULL-terminated, for families whose first sizes have these names. */
+#define LINE(N) "{\"n\":" #N "}"
+#define TABLE(R, C) "{\"rows\":" #R ",\"columns\":" #C "}"
+#define ROPE(T, H, S) "{\"tokens\":" #T ",\"heads\":" #H ",\"head_size\":" #S "}"
 #define GEMM(M, N, K) "{\"m\":" #M ",\"n\":" #N ",\"k\":" #K "}"
 #define ATTENTION(B, H, KV, S, D, CAUSAL)                                                                                    \
   "{\"batch\":" #B ",\"heads\":" #H ",\"kv_heads\":" #KV ",\"sequence\":" #S ",\"head_size\":" #D ",\"causal\":" #CAUSAL "}"
@@ -61,10 +65,14 @@ static inline double checked(rl_kernel_instance *kernel) {
   "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R ",\"stride\":" #S \
   ",\"padding\":" #P "}"
 static const char *const *awkward_shapes(const rl_kernel_family *family) {
-  static const struct { const char *first, *second; const char *shapes[12]; } known[] = {
-      {"n", NULL, {"{\"n\":1}", "{\"n\":17}", "{\"n\":255}", "{\"n\":4096}", "{\"n\":70001}", "{\"n\":1048583}"}},
-      {"rows", "columns", {"{\"rows\":1,\"columns\":1}", "{\"rows\":17,\"columns\":1}", "{\"rows\":3,\"columns\":85}",
-                           "{\"rows\":1,\"columns\":4099}", "{\"rows\":2,\"columns\":70001}", "{\"rows\":1025,\"columns\":257}"}},
+  static const struct { const char *first, *second; const char *shapes[24]; } known[] = {
+      {"n", NULL, {LINE(1), LINE(17), LINE(31), LINE(33), LINE(255), LINE(4096), LINE(70001), LINE(1048583)}},
+      {"rows", "columns", {TABLE(1, 1), TABLE(17, 1), TABLE(3, 2), TABLE(31, 33), TABLE(33, 31), TABLE(3, 85), TABLE(64, 64),
+                           TABLE(72, 136), TABLE(5, 1000), TABLE(1, 4099), TABLE(4099, 8), TABLE(37, 4096), TABLE(3, 16392),
+                           TABLE(3, 65536), TABLE(2, 70001), TABLE(521, 257), TABLE(1, 262144), TABLE(1, 262147),
+                           TABLE(262147, 1)}},
+      {"tokens", "heads", {ROPE(1, 1, 2), ROPE(31, 3, 2), ROPE(33, 1, 62), ROPE(127, 7, 128), ROPE(5, 32, 80),
+                          ROPE(3, 2, 4096), ROPE(70001, 1, 16), ROPE(2, 401, 34)}},
       {"m", "n", {GEMM(1, 1, 1), GEMM(1, 4096, 1), GEMM(3, 5, 7), GEMM(1, 257, 1000), GEMM(17, 33, 65), GEMM(129, 255, 511)}},
       {"batch", "heads", {ATTENTION(1, 1, 1, 1, 8, false), ATTENTION(2, 3, 3, 17, 16, true), ATTENTION(2, 8, 2, 77, 64, false),
                           ATTENTION(1, 4, 1, 130, 40, true), ATTENTION(1, 2, 1, 257, 256, true), ATTENTION(1, 6, 3, 300, 72, false)}},
@@ -80,6 +88,9 @@ static const char *const *awkward_shapes(const rl_kernel_family *family) {
   fail_msg("no shapes are known for %s", family->workload.name);
   return NULL;
 }
+#undef LINE
+#undef TABLE
+#undef ROPE
 #undef GEMM
 #undef ATTENTION
 #undef CONV
@@ -99,12 +110,16 @@ static inline void check_or_refuse(rl_device *on, const rl_kernel_params *params
   close_kernel(kernel);
 }
 
+/* With inputs that no run had before; the seed is in the message of what fails. */
 static inline void check_everything(rl_device *on) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
   for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++)
     for (int dtype = 0; dtype < RL_DTYPES; dtype++)
       for (const char *const *variant = (*family)->variants; *variant && (*family)->dtypes & 1u << dtype; variant++)
         for (const char *const *shape = awkward_shapes(*family); *shape; shape++) {
           rl_kernel_params params = kernel_params(*family, dtype, *variant, *shape);
+          params.seed = now.tv_sec * 1000 + now.tv_nsec / 1000000;
           check_or_refuse(on, &params);
           if (on->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
         }

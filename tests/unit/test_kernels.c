@@ -45,6 +45,77 @@ static void a_shared_row_is_read_by_every_row(void **state) {
   assert_true(y[0] == first && y[5] == last && y[1] == 0 && y[3] == 0);
 }
 
+static void references_of_rows_are_what_the_books_say(void **state) {
+  (void)state;
+  static const struct {
+    const rl_kernel_family *family;
+    rl_kernel_shape shape;
+    double in[3][6], out[6];
+    int count;
+  } cases[] = {
+      {&rl_kernel_softmax, {{2, 3}}, {{0, M_LN2, 1000, 1000, 1000, 1000}}, {0, 0, 1, 1.0 / 3, 1.0 / 3, 1.0 / 3}, 6},
+      {&rl_kernel_softmax, {{1, 2}}, {{M_LN2, 2 * M_LN2}}, {1.0 / 3, 2.0 / 3}, 2},
+      {&rl_kernel_rmsnorm, {{1, 2}}, {{3, 4}, {1, -2}}, {0.8485277980128057, -2.262740794700815}, 2}, /* 3/√12.50001, 4/√12.50001 */
+      {&rl_kernel_layernorm, {{1, 2}}, {{1, 3}, {1, 2}, {0.5, 10}}, {-0.499995000037499, 11.999990000074999}, 2}, /* ±1/√1.00001 */
+      {&rl_kernel_reduction, {{2, 3}}, {{1, 2, 4, -1, 1, 0.5}}, {7, 0.5}, 2},
+      {&rl_kernel_transpose, {{2, 3}}, {{1, 2, 3, 4, 5, 6}}, {1, 4, 2, 5, 3, 6}, 6},
+      /* Token 1 turns by 1 and by 10000^-½ = 0.01. */
+      {&rl_kernel_rope, {{1, 1, 4}}, {{1, 2, 3, 4}}, {1, 2, 3, 4}, 4}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    double out[6] = {NAN, NAN, NAN, NAN, NAN, NAN};
+    const double *const in[] = {cases[i].in[0], cases[i].in[1], cases[i].in[2]};
+    cases[i].family->reference(&cases[i].shape, in, 0, cases[i].family->pieces(&cases[i].shape), out);
+    for (int k = 0; k < cases[i].count; k++)
+      if (!(fabs(out[k] - cases[i].out[k]) <= 1e-14)) fail_msg("%s, %d: %.17g", cases[i].family->workload.name, k, out[k]);
+  }
+  const rl_kernel_shape second = {{2, 1, 4}};
+  double turned[4];
+  rl_kernel_rope.reference(&second, (const double *const[]){(const double[]){1, 0, 0, 1}}, 1, 1, turned);
+  const double expected[4] = {0.540302305868139717, -0.00999983333416666468, 0.841470984807896507, 0.999950000416665278};
+  for (int k = 0; k < 4; k++) assert_true(fabs(turned[k] - expected[k]) < 1e-15);
+}
+
+/* Pieces one by one, each from its own windows and nothing else, are the same as all at once. */
+static void compare_pieces(const rl_kernel_params *params, const rl_kernel_shape *shape) {
+  const rl_kernel_family *family = params->family;
+  const int64_t pieces = family->pieces(shape), elements = family->output_elements(shape), length = elements / pieces;
+  double *in[RL_KERNEL_INPUTS] = {NULL}, *windows[RL_KERNEL_INPUTS] = {NULL};
+  double *all = malloc((size_t)elements * sizeof *all), *one = malloc((size_t)length * sizeof *one);
+  for (uint32_t i = 0; i < family->input_count; i++) {
+    in[i] = malloc((size_t)family->input_elements(shape, i) * sizeof *in[i]);
+    rl_kernel_input_fill(params, shape, i, 0, family->input_elements(shape, i), in[i]);
+  }
+  family->reference(shape, (const double *const *)in, 0, pieces, all);
+  for (int64_t piece = 0; piece < pieces; piece++) {
+    for (uint32_t i = 0; i < family->input_count; i++) {
+      int64_t start, count;
+      family->window(shape, i, piece, 1, &start, &count);
+      assert_true(start >= 0 && count >= 1 && start + count <= family->input_elements(shape, i));
+      windows[i] = malloc((size_t)count * sizeof *windows[i]); /* so that an address sanitizer sees what goes beyond */
+      memcpy(windows[i], in[i] + start, (size_t)count * sizeof *windows[i]);
+    }
+    family->reference(shape, (const double *const *)windows, piece, 1, one);
+    if (memcmp(one, all + piece * length, (size_t)length * sizeof *one) != 0)
+      fail_msg("%s %s: piece %lld", family->workload.name, params->shape, (long long)piece);
+    for (uint32_t i = 0; i < family->input_count; i++) free(windows[i]);
+  }
+  for (uint32_t i = 0; i < family->input_count; i++) free(in[i]);
+  free(all);
+  free(one);
+}
+
+static void a_piece_needs_no_more_than_its_window(void **state) {
+  (void)state;
+  enum { FEW = 3000 };
+  for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++)
+    for (const char *const *text = awkward_shapes(*family); *text; text++) {
+      rl_kernel_params params = kernel_params(*family, RL_DTYPE_FP64, (*family)->variants[0], *text);
+      rl_kernel_shape shape;
+      assert_int_equal(rl_kernel_shape_of(&params, &shape, NULL), 0);
+      if ((*family)->output_elements(&shape) <= FEW && (*family)->input_elements(&shape, 0) <= FEW) compare_pieces(&params, &shape);
+    }
+}
+
 /* --- the check notices ------------------------------------------------------------------------------------------------ */
 
 static int do_nothing(void *arg, rl_stream stream, rl_error *err) {
@@ -232,6 +303,15 @@ static void cost_is_what_must_be_moved(void **state) {
   assert_true(cost.bytes == 2 * 2 * 4194304.0 && cost.operations == 4194304);
   cost = rl_kernel_bias_gelu.workload.cost(&gelu);
   assert_true(cost.bytes == (70 + 7 + 70) * 8 && cost.operations == 6 * 70);
+  static const struct { const rl_kernel_family *family; const char *shape; double elements, operations; } others[] = {
+      {&rl_kernel_softmax, "{\"rows\":3,\"columns\":5}", 30, 75},    {&rl_kernel_rmsnorm, "{\"rows\":3,\"columns\":5}", 35, 60},
+      {&rl_kernel_layernorm, "{\"rows\":3,\"columns\":5}", 40, 105}, {&rl_kernel_transpose, "{\"rows\":3,\"columns\":5}", 30, 0},
+      {&rl_kernel_reduction, "{\"rows\":3,\"columns\":5}", 18, 15},  {&rl_kernel_rope, "{\"tokens\":3,\"heads\":5,\"head_size\":4}", 120, 180}};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    rl_kernel_params params = kernel_params(others[i].family, RL_DTYPE_BF16, "scalar", others[i].shape);
+    cost = others[i].family->workload.cost(&params);
+    assert_true(cost.bytes == 2 * others[i].elements && cost.operations == others[i].operations);
+  }
 }
 
 static void tolerance_is_of_rounding(void **state) {
@@ -265,6 +345,9 @@ static void what_a_family_can_not_do_is_refused(void **state) {
   rl_error why = {0};
   assert_int_equal(rl_kernel_supports(&foreign, &why), -1);
   assert_string_equal(why.pointer, "/dtype");
+  rl_kernel_params odd = kernel_params(&rl_kernel_rope, RL_DTYPE_FP32, "scalar", "{\"tokens\":9,\"heads\":1,\"head_size\":7}");
+  assert_int_equal(rl_kernel_supports(&odd, &why), -1);
+  assert_string_equal(why.pointer, "/shape/head_size");
   rl_kernel_params large = kernel_params(&rl_kernel_bias_gelu, RL_DTYPE_FP32, "scalar", "{\"rows\":100000,\"columns\":100000}");
   rl_error err = {0};
   assert_int_equal(rl_kernel_supports(&large, &err), -1);
@@ -275,6 +358,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_family_type_and_variant_is_right),
                                      cmocka_unit_test(references_are_what_the_books_say),
                                      cmocka_unit_test(a_shared_row_is_read_by_every_row),
+                                     cmocka_unit_test(references_of_rows_are_what_the_books_say),
+                                     cmocka_unit_test(a_piece_needs_no_more_than_its_window),
                                      cmocka_unit_test(what_is_not_written_or_wrong_is_noticed),
                                      cmocka_unit_test(all_of_it_can_be_cancelled),
                                      cmocka_unit_test(a_large_result_is_sampled),

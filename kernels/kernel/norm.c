@@ -1,0 +1,71 @@
+/* Normalised rows, with weights for the columns.
+ *   rmsnorm    y = x / √(mean of x² + ε) · w
+ *   layernorm  y = (x - mean) / √(variance + ε) · w + b
+ * ε is 1e-5. Variants: scalar reads a row twice, element by element; vector reads it once, 16 bytes at a time (norm.cu). */
+#include <math.h>
+
+#include "kernel/norm.h"
+#include "kernel/rows.h"
+
+static const char *const variants[] = {"scalar", "vector", NULL};
+
+/* In T; sums are taken in SUM. */
+#define RMSNORM(SUFFIX, T, SUM)                                                                                              \
+  static void rmsnorm_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {     \
+    const int64_t columns = shape->size[RL_COLUMNS];                                                                         \
+    const T *w = in[1];                                                                                                      \
+    (void)first;                                                                                                             \
+    for (int64_t row = 0; row < count; row++) {                                                                              \
+      const T *x = in[0] + row * columns;                                                                                    \
+      T *y = out + row * columns;                                                                                            \
+      SUM squares = 0;                                                                                                       \
+      for (int64_t i = 0; i < columns; i++) squares += (SUM)x[i] * (SUM)x[i];                                                \
+      const T scale = (T)(1 / sqrt((double)(squares / (SUM)columns) + RL_NORM_EPSILON));                                     \
+      for (int64_t i = 0; i < columns; i++) y[i] = x[i] * scale * w[i];                                                      \
+    }                                                                                                                        \
+  }
+RMSNORM(double, double, long double)
+RMSNORM(float, float, double)
+
+#define LAYERNORM(SUFFIX, T, SUM)                                                                                            \
+  static void layernorm_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {   \
+    const int64_t columns = shape->size[RL_COLUMNS];                                                                         \
+    const T *w = in[1], *b = in[2];                                                                                          \
+    (void)first;                                                                                                             \
+    for (int64_t row = 0; row < count; row++) {                                                                              \
+      const T *x = in[0] + row * columns;                                                                                    \
+      T *y = out + row * columns;                                                                                            \
+      SUM sum = 0, squares = 0;                                                                                              \
+      for (int64_t i = 0; i < columns; i++) sum += (SUM)x[i];                                                                \
+      const SUM mean = sum / (SUM)columns;                                                                                   \
+      for (int64_t i = 0; i < columns; i++) squares += ((SUM)x[i] - mean) * ((SUM)x[i] - mean);                              \
+      const T scale = (T)(1 / sqrt((double)(squares / (SUM)columns) + RL_NORM_EPSILON)), shift = (T)mean;                    \
+      for (int64_t i = 0; i < columns; i++) y[i] = (x[i] - shift) * scale * w[i] + b[i];                                     \
+    }                                                                                                                        \
+  }
+LAYERNORM(double, double, long double)
+LAYERNORM(float, float, double)
+
+/* rmsnorm: square, sum, two products; layernorm: the mean's sum, difference, square, sum, two products, the bias. */
+static double rmsnorm_operations(const rl_kernel_shape *shape) { return 4 * (double)rl_kernel_rows_output(shape); }
+static double layernorm_operations(const rl_kernel_shape *shape) { return 7 * (double)rl_kernel_rows_output(shape); }
+
+static double rmsnorm_tolerance(const rl_kernel_shape *shape) { return 8 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
+
+/* Few values can be so close to each other that dividing by their deviation magnifies their rounding, by up to 1 / √ε. */
+static double layernorm_tolerance(const rl_kernel_shape *shape) {
+  const double columns = (double)shape->size[RL_COLUMNS];
+  return 8 + sqrt(columns) / 16 + 1024 / columns;
+}
+static double layernorm_scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
+
+#define FAMILY(NAME, SUMMARY, INPUTS, SCALE)                                                                                 \
+  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                               \
+  const rl_kernel_family rl_kernel_##NAME = {                                                                                \
+      .workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY), .shape = rl_kernel_rows_shape, .dtypes = RL_KERNEL_FLOATS,              \
+      .variants = variants, .input_count = INPUTS, .input_elements = rl_kernel_rows_input,                                   \
+      .output_elements = rl_kernel_rows_output, .pieces = rl_kernel_rows_pieces, .window = rl_kernel_rows_window,            \
+      .reference = NAME##_double, .compute_double = NAME##_double, .compute_float = NAME##_float,                            \
+      .operations = NAME##_operations, .tolerance = NAME##_tolerance, .scale = SCALE};
+FAMILY(rmsnorm, "y = x / sqrt(mean of x^2 over the row + 1e-5) w, one w for each column", 2, NULL)
+FAMILY(layernorm, "y = (x - mean) / sqrt(variance + 1e-5) w + b, row by row, one w and one b for each column", 3, layernorm_scale)

@@ -1,0 +1,7 @@
+/* What the norms' definitions and kernels share. */
+#ifndef RL_KERNELS_KERNEL_NORM_H
+#define RL_KERNELS_KERNEL_NORM_H
+
+#define RL_NORM_EPSILON 1e-5
+
+#endif

@@ -1,0 +1,19 @@
+/* What rope's definition and kernels share. */
+#ifndef RL_KERNELS_KERNEL_ROPE_H
+#define RL_KERNELS_KERNEL_ROPE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { RL_TOKENS = 0, RL_HEADS = 1, RL_HEAD_SIZE = 2 };
+
+/* By how much of a full turn pair `pair` of a head is rotated from one position to the next: 10000^(-2 pair / head_size) / 2π. */
+long double rl_rope_turn(int64_t pair, int64_t head_size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,163 @@
+/* How near each kernel comes to the best copy, in one sitting: for docs/measurements/h200-kernels.md. All families in all types; every
+ * variant at one large size, next to the best copy of that run, and the best variants at small sizes with a cold and a warm cache.
+ * Usage: measure_kernels [-m MiB of the larger buffer] [-n samples] [-f family] [-c (check results)] [-b (best variants only)]
+ *                        [-s (small sizes too)] */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/commit.h"
+#include "kernel/instance.h"
+
+enum { SAMPLES_MOST = 1000 };
+
+static struct {
+  int mebibytes, samples;
+  const char *family;
+  bool check, best, small;
+} asked = {.mebibytes = 256, .samples = 20};
+
+static const struct {
+  const rl_kernel_family *family;
+  int64_t columns; /* of families with rows; 0: all in one row */
+} cases[] = {{&rl_kernel_copy, 0},         {&rl_kernel_relu, 0},       {&rl_kernel_residual_add, 0},  {&rl_kernel_silu_mul, 0},
+             {&rl_kernel_bias_gelu, 4096}, {&rl_kernel_rope, 0},       {&rl_kernel_softmax, 512},     {&rl_kernel_softmax, 4096},
+             {&rl_kernel_softmax, 65536},  {&rl_kernel_rmsnorm, 4096}, {&rl_kernel_rmsnorm, 65536},   {&rl_kernel_layernorm, 768},
+             {&rl_kernel_layernorm, 4096}, {&rl_kernel_layernorm, 65536}, {&rl_kernel_transpose, 8192}, {&rl_kernel_reduction, 0},
+             {&rl_kernel_reduction, 4096}};
+
+static void write_shape(const rl_kernel_family *family, int64_t columns, int64_t elements, char *text, size_t size) {
+  const char *first = family->shape[0].name;
+  if (columns == 0 || columns > elements) columns = elements;
+  if (strcmp(first, "n") == 0) snprintf(text, size, "{\"n\":%lld}", (long long)elements);
+  else if (strcmp(first, "tokens") == 0)
+    snprintf(text, size, "{\"tokens\":%lld,\"heads\":%d,\"head_size\":128}", (long long)(elements < 4096 ? 1 : elements / 4096), elements < 4096 ? 4 : 32);
+  else snprintf(text, size, "{\"rows\":%lld,\"columns\":%lld}", (long long)(elements / columns), (long long)columns);
+}
+
+static int by_size(const void *a, const void *b) {
+  double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+typedef struct outcome {
+  double cold_us, warm_us, bytes_per_s; /* medians; of the cold one */
+  double open_ms, check_ms, relative_error;
+  bool wrong;
+} outcome;
+
+static void fail(const rl_kernel_params *params, const rl_error *err) {
+  fprintf(stderr, "%s %s %s: %s\n", params->family->workload.name, params->variant, params->shape, err->message);
+  exit(1);
+}
+
+static double median(rl_device *device, rl_kernel_instance *kernel, rl_cache cache) {
+  static double us[SAMPLES_MOST];
+  rl_error err = {0};
+  if (device->ops->sample(device, &kernel->sequence, cache, (uint32_t)asked.samples, NULL, us, &err)) fail(&kernel->params, &err);
+  qsort(us, (size_t)asked.samples, sizeof *us, by_size);
+  return us[asked.samples / 2];
+}
+
+static outcome measure(rl_device *device, const rl_kernel_params *params, bool warm, bool check) {
+  rl_instance *instance = NULL;
+  rl_error err = {0};
+  rl_check checked = {NAN, NAN, NAN};
+  int64_t begin = rl_monotonic_ns();
+  const rl_engine *engine = rl_engine_find(params->family->workload.name, "auto", params, &err);
+  if (!engine || engine->open(device, params, &instance, &err)) fail(params, &err);
+  rl_kernel_instance *kernel = (rl_kernel_instance *)instance;
+  outcome out = {.open_ms = (double)(rl_monotonic_ns() - begin) * 1e-6, .warm_us = NAN};
+  out.cold_us = median(device, kernel, RL_CACHE_COLD);
+  if (warm) out.warm_us = median(device, kernel, RL_CACHE_WARM);
+  begin = rl_monotonic_ns();
+  if (check && instance->ops->check(instance, &checked, &err)) fail(params, &err);
+  out.check_ms = (double)(rl_monotonic_ns() - begin) * 1e-6;
+  out.relative_error = checked.relative_error;
+  out.wrong = checked.relative_error > checked.tolerance;
+  out.bytes_per_s = params->family->workload.cost(params).bytes / out.cold_us * 1e6;
+  instance->ops->close(instance);
+  return out;
+}
+
+static rl_kernel_params params_of(size_t i, int dtype, const char *variant, int64_t bytes) {
+  rl_kernel_params params;
+  cases[i].family->workload.defaults(&params);
+  params.dtype = dtype;
+  snprintf(params.variant, sizeof params.variant, "%s", variant);
+  write_shape(cases[i].family, cases[i].columns, bytes / (int64_t)rl_dtype_size(dtype), params.shape, sizeof params.shape);
+  return params;
+}
+
+/* The better variant of copy, of all types. */
+static double best_copy(rl_device *device) {
+  double best = 0;
+  for (int dtype = 0; dtype < RL_DTYPES; dtype++) {
+    rl_kernel_params params = params_of(0, dtype, "vector", (int64_t)asked.mebibytes << 20);
+    if (rl_kernel_copy.dtypes & 1u << dtype) best = fmax(best, measure(device, &params, false, false).bytes_per_s);
+  }
+  return best;
+}
+
+static bool wanted(size_t i, int dtype) {
+  return (cases[i].family->dtypes & 1u << dtype) && (!asked.family || strcmp(asked.family, cases[i].family->workload.name) == 0);
+}
+
+static void large(rl_device *device, double copy) {
+  printf("\n%-13s %-5s %-8s %-48s %10s %9s %7s %9s %9s %9s\n", "kernel", "dtype", "variant", "shape", "cold us", "GB/s", "of copy", "open ms",
+         "check ms", "error");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int dtype = 0; dtype < RL_DTYPES; dtype++)
+      for (const char *const *variant = cases[i].family->variants; *variant && wanted(i, dtype); variant++) {
+        if (asked.best && variant[1]) continue; /* the last one is the best */
+        rl_kernel_params params = params_of(i, dtype, *variant, (int64_t)asked.mebibytes << 20);
+        outcome out = measure(device, &params, false, asked.check);
+        printf("%-13s %-5s %-8s %-48s %10.1f %9.1f %6.1f%% %9.1f %9.1f %9.2g%s\n", cases[i].family->workload.name, rl_dtype_names[dtype], *variant,
+               params.shape, out.cold_us, out.bytes_per_s * 1e-9, 100 * out.bytes_per_s / copy, out.open_ms, out.check_ms, out.relative_error,
+               out.wrong ? " WRONG" : "");
+        fflush(stdout);
+      }
+}
+
+static void small(rl_device *device) {
+  printf("\n%-13s %-5s %-48s %10s %10s %10s\n", "kernel", "dtype", "shape", "KiB", "cold us", "warm us");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int64_t bytes = 4 << 10; bytes <= 4 << 20 && wanted(i, RL_DTYPE_FP16); bytes *= 32) {
+      if (cases[i].columns * 2 > bytes) continue;
+      const char *const *last = cases[i].family->variants;
+      while (last[1]) last++;
+      rl_kernel_params params = params_of(i, RL_DTYPE_FP16, *last, bytes);
+      outcome out = measure(device, &params, true, false);
+      printf("%-13s %-5s %-48s %10lld %10.2f %10.2f\n", cases[i].family->workload.name, "fp16", params.shape, (long long)bytes >> 10, out.cold_us,
+             out.warm_us);
+    }
+}
+
+int main(int count, char **arguments) {
+  for (int option; (option = getopt(count, arguments, "m:n:f:cbs")) != -1;) switch (option) {
+      case 'm': asked.mebibytes = atoi(optarg); break;
+      case 'n': asked.samples = atoi(optarg); break;
+      case 'f': asked.family = optarg; break;
+      case 'c': asked.check = true; break;
+      case 'b': asked.best = true; break;
+      case 's': asked.small = true; break;
+      default: return 2;
+    }
+  if (asked.mebibytes < 1 || asked.mebibytes > 512 || asked.samples < 1 || asked.samples > SAMPLES_MOST) return 2;
+  rl_error err = {0};
+  rl_device *device = rl_device_open(0, &err);
+  if (!device) {
+    fprintf(stderr, "%s\n", err.message);
+    return 77;
+  }
+  double before = best_copy(device);
+  printf("commit %s, %d MiB, median of %d, best copy %.1f GB/s\n", RL_COMMIT, asked.mebibytes, asked.samples, before * 1e-9);
+  large(device, before);
+  if (asked.small) small(device);
+  printf("\nbest copy in the end %.1f GB/s\n", best_copy(device) * 1e-9);
+  device->ops->close(device);
+  return 0;
+}
