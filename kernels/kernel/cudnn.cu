@@ -7,6 +7,7 @@ typedef struct engine {
   cudnnHandle_t cudnn;
   rl_dnn *plan;
   void *workspace;
+  rl_opening_fact rank;
 } engine;
 
 void rl_kernel_cudnn_close(void *closing) {
@@ -28,7 +29,7 @@ int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_planner *plan, rl
   const rl_dnn_choice *chosen = rl_dnn_chosen(own->plan);
   if (chosen->workspace_bytes > 0 && device->ops->allocate(device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes, &own->workspace, err))
     return -1;
-  rl_kernel_note_choice(kernel, chosen->deterministic);
+  rl_kernel_note_choice(kernel, chosen->rank, chosen->deterministic, &own->rank);
   return rl_dnn_bind(own->plan, own->workspace, err);
 }
 

@@ -13,6 +13,7 @@ typedef struct engine {
   cublasLtHandle_t cublas;
   rl_gemm *product;
   void *workspace;
+  rl_opening_fact rank;
 } engine;
 
 static void close_engine(void *closing) {
@@ -47,7 +48,7 @@ static int open_engine(rl_kernel_instance *kernel, rl_error *err) {
   if (rl_gemm_open(own->cublas, &shape, kernel->in[1], kernel->in[0], kernel->out, own->workspace, WORKSPACE,
                    kernel->variant == RL_SEARCHED ? MOST : 1, device->stream, &own->product, err))
     return rl_kernel_refuse(err);
-  rl_kernel_note_choice(kernel, true);
+  rl_kernel_note_choice(kernel, rl_gemm_rank(own->product), true, &own->rank);
   return 0;
 }
 

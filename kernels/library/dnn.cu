@@ -293,6 +293,7 @@ static int search_plan(rl_dnn *p, const configurations *found, const char *key, 
                      (long long)found->count);
     rl_tune_remember(key, best);
   }
+  p->choice.rank = best;
   name_choice(found->list[best], &p->choice);
   return 0;
 }

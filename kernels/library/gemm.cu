@@ -18,6 +18,7 @@ struct rl_gemm {
   size_t workspace_bytes;
   bool wide; /* sums, and so the factors, are FP64 */
   double us;
+  int rank;
 };
 
 void rl_gemm_close(rl_gemm *g) {
@@ -40,6 +41,7 @@ int rl_gemm_enqueue(rl_gemm *g, rl_stream stream, rl_error *err) {
 }
 
 double rl_gemm_us(const rl_gemm *g) { return g->us; }
+int rl_gemm_rank(const rl_gemm *g) { return g->rank; }
 
 static int enqueue_trial(void *arg, rl_stream stream, rl_error *err) { return rl_gemm_enqueue((rl_gemm *)arg, stream, err); }
 
@@ -94,6 +96,7 @@ static int choose(rl_gemm *g, const char *key, bool exact_parts, int most, rl_st
   int64_t before = rl_tune_recall(key);
   if (before >= 0 && before < count) {
     g->algorithm = found[before].algo;
+    g->rank = (int)before;
     return 0;
   }
   for (int i = 0, tried = 0; i < count && tried < most; i++) {
@@ -108,6 +111,7 @@ static int choose(rl_gemm *g, const char *key, bool exact_parts, int most, rl_st
   }
   if (best < 0) return rl_fail(err, RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for this product (%d tried)", count);
   g->algorithm = found[best].algo;
+  g->rank = best;
   rl_tune_remember(key, best);
   return 0;
 }

@@ -26,5 +26,6 @@ int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void
 void rl_gemm_close(rl_gemm *gemm); /* NULL is allowed */
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream stream, rl_error *err);
 double rl_gemm_us(const rl_gemm *gemm); /* as timed at open; 0: chosen before in this process */
+int rl_gemm_rank(const rl_gemm *gemm);  /* of the algorithm in the heuristic's order; 0: its first */
 
 #endif

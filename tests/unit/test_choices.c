@@ -43,6 +43,35 @@ static int recall_on_another_card(void) {
   return rl_tune_recall("conv a") == -1 ? 0 : 1;
 }
 
+static int see_what_another_process_adds(void) {
+  char path[128];
+  rl_tune_scope("card/3");
+  if (rl_tune_recall("conv a") != -1) return 1;
+  snprintf(path, sizeof path, "%s/choices.tsv", folder);
+  FILE *file = fopen(path, "a");
+  fputs("4\tcard/3 conv a\n5\tcard/3 con", file);
+  fflush(file);
+  bool whole = rl_tune_recall("conv a") == 4 && rl_tune_recall("conv b") == -1;
+  fputs("v b\n", file);
+  fclose(file);
+  return whole && rl_tune_recall("conv b") == 5 ? 0 : 2;
+}
+
+static int choose_too_much(void) {
+  char key[32], path[128];
+  rl_tune_scope("card/4");
+  for (int i = 0; i < 6000; i++) {
+    snprintf(key, sizeof key, "gemm %d", i);
+    rl_tune_remember(key, i);
+  }
+  snprintf(path, sizeof path, "%s/choices.tsv", folder);
+  FILE *file = fopen(path, "r");
+  int lines = 0;
+  for (int c; (c = fgetc(file)) != EOF;) lines += c == '\n';
+  fclose(file);
+  return lines < 4200 && rl_tune_recall("gemm 0") == 0 && rl_tune_recall("gemm 5999") == -1 ? 0 : 1;
+}
+
 static int choose_without_a_folder(void) {
   unsetenv("ROOFLINED_CACHE_DIR");
   rl_tune_scope("card/1");
@@ -63,6 +92,16 @@ static void choices_outlive_the_process(void **state) {
   assert_int_equal(in_a_process(choose_three), 0);
   assert_int_equal(in_a_process(recall_them), 0);
   assert_int_equal(in_a_process(recall_on_another_card), 0);
+}
+
+static void processes_see_each_other_s(void **state) {
+  (void)state;
+  assert_int_equal(in_a_process(see_what_another_process_adds), 0);
+}
+
+static void there_is_an_end_to_them(void **state) {
+  (void)state;
+  assert_int_equal(in_a_process(choose_too_much), 0);
 }
 
 static void without_a_folder_they_do_not(void **state) {
@@ -89,6 +128,7 @@ int main(void) {
   strcat(folder, "/cache"); /* made when it is first needed */
   setenv("ROOFLINED_CACHE_DIR", folder, 1);
   const struct CMUnitTest tests[] = {cmocka_unit_test(choices_outlive_the_process), cmocka_unit_test(without_a_folder_they_do_not),
-                                     cmocka_unit_test(a_damaged_file_is_passed_over)};
+                                     cmocka_unit_test(processes_see_each_other_s),
+                                     cmocka_unit_test(a_damaged_file_is_passed_over), cmocka_unit_test(there_is_an_end_to_them)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
