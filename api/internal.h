@@ -137,6 +137,7 @@ int rl_handle_history(rl_call *call, rl_error *err);
 int rl_handle_report(rl_call *call, rl_error *err);
 int rl_handle_compare(rl_call *call, rl_error *err);
 int rl_handle_sections(rl_call *call, rl_error *err);
+int rl_handle_ceilings(rl_call *call, rl_error *err);
 int rl_handle_devices(rl_call *call, rl_error *err);
 int rl_handle_healthz(rl_call *call, rl_error *err);
 int rl_handle_readyz(rl_call *call, rl_error *err);
@@ -148,7 +149,7 @@ int rl_handle_file(rl_call *call, rl_error *err);
 
 /* Query tables of the routes, beside their handlers. */
 extern const rl_field rl_jobs_query[], rl_kernels_query[], rl_timeline_query[], rl_history_query[], rl_report_query[],
-    rl_compare_query[];
+    rl_compare_query[], rl_ceilings_query[];
 
 extern const rl_embedded rl_openapi[]; /* schema/openapi.json */
 

@@ -1,4 +1,4 @@
-/* What jobs measured: results, kernels, timeline, comparison, history. */
+/* What jobs measured: results, kernels, timeline, comparison, history, ceilings. */
 #include <string.h>
 
 #include "api/internal.h"
@@ -22,6 +22,10 @@ typedef struct history_query {
   char metric[RL_NAME_SIZE], workload[32], device[16], from[RL_INSTANT_SIZE], to[RL_INSTANT_SIZE];
   int64_t limit;
 } history_query;
+
+typedef struct ceilings_query {
+  char device[16];
+} ceilings_query;
 
 static const char *const passes[] = {"timing", "activity", "counters", NULL};
 
@@ -47,6 +51,10 @@ const rl_field rl_history_query[] = {
     RL_FIELD(history_query, from, RL_FIELD_TEXT, .summary = "RFC 3339 instant; not before it"),
     RL_FIELD(history_query, to, RL_FIELD_TEXT, .summary = "RFC 3339 instant; before it"),
     RL_FIELD(history_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = HISTORY_MOST, .summary = "Most items"),
+    {0}};
+
+const rl_field rl_ceilings_query[] = {
+    RL_FIELD(ceilings_query, device, RL_FIELD_TEXT, .summary = "Only this device"),
     {0}};
 
 static rl_binding integer(const char *name, int64_t value, bool given) {
@@ -136,4 +144,13 @@ int rl_handle_history(rl_call *call, rl_error *err) {
                            integer(":limit", query.limit + 1, true)};
   if (rl_store_query(call->server->store, RL_QUERY_HISTORY, bindings, 6, &cursor, err) < 0) return -1;
   return rl_reply_rows(call, cursor, query.limit, 0, err);
+}
+
+int rl_handle_ceilings(rl_call *call, rl_error *err) {
+  ceilings_query query = {0};
+  rl_cursor *cursor;
+  if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
+  rl_binding device = text(":device", query.device);
+  if (rl_store_query(call->server->store, RL_QUERY_CEILINGS, &device, 1, &cursor, err) < 0) return -1;
+  return rl_reply_rows(call, cursor, 0, 0, err);
 }

@@ -27,6 +27,7 @@ const rl_route rl_routes[] = {
      .query = rl_report_query},
     {"GET", "/compare", "compareRuns", "The reports of two runs side by side", rl_handle_compare, .query = rl_compare_query},
     {"GET", "/sections", "listSections", "The report's sections and the metrics of their rows", rl_handle_sections},
+    {"GET", "/ceilings", "listCeilings", "What devices can do at best", rl_handle_ceilings, .query = rl_ceilings_query},
     {"GET", "/devices", "listDevices", "Devices and what they do", rl_handle_devices},
     {"GET", "/healthz", "getHealth", "The daemon answers", rl_handle_healthz, .open = true},
     {"GET", "/readyz", "getReadiness", "The daemon can do jobs", rl_handle_readyz, .open = true},

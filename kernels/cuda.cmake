@@ -4,6 +4,7 @@ rl_library(rl_engines_cuda
   SOURCES device_cuda.cu engines_cuda.cu engine.c train/setup.c train/cudnn.cu train/fused.cu train/cuda/training.cu train/cuda/fc1.cu
     train/cuda/gather.cu train/cuda/conv1.cu train/cuda/conv2.cu train/cuda/pool.cu train/cuda/head.cu train/cuda/adam.cu
     library/dnn.cu library/conv.cu library/attention.cu library/gemm.cu library/tune.cu library/choices.c
+    ceilings/instance.c ceilings/cuda.cu ceilings/memory.cu ceilings/arithmetic.cu ceilings/tensor.cu
     kernel/instance.c kernel/pieces.c kernel/check.c kernel/cuda.cu kernel/cudnn.cu kernel/elementwise.cu
     kernel/softmax.cu kernel/norm.cu kernel/rope.cu kernel/transpose.cu kernel/reduction.cu
     kernel/gemm.cu kernel/attention.cu kernel/conv.cu kernel/lombscargle.cu

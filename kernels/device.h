@@ -97,9 +97,6 @@ typedef struct rl_device_ops {
   int (*run_eager)(rl_device *device, const rl_program *program, const rl_observer *observer, rl_elapsed *elapsed,
                    rl_error *err);
   void (*close)(rl_device *device);
-  /* Operations per second that no FP32 arithmetic on this device beats, measured anew at each call and the best so far
-   * returned; NULL: not known here yet. */
-  double (*ceiling)(rl_device *device);
   /* Time one repeat of a sequence, `count` times, into device_us[count]. RL_CACHE_COLD: before each, so much other memory is
    * read that the last cache holds nothing of the sequence's. RL_CACHE_WARM: repeats follow one another closely, and a sample
    * is the mean of so many that the clock's resolution does not matter; the gaps between them are part of it. On CUDA a sample
@@ -132,7 +129,7 @@ rl_device *rl_device_open(int index, rl_error *err);
 /* How many devices of this program's kind there are; 0 with err saying why (no driver, no device, library missing). */
 int rl_device_count(rl_error *err);
 /* Facts of device `index` as compact JSON text of one object (name, uuid, driver, library versions, SM count, clocks,
- * memory_bytes, ...; on the CPU: model name, cores, threads, ISA, OpenBLAS build and its measured sgemm_gflops); keys carry units.
+ * memory_bytes, ...; on the CPU: model name, cores, threads, ISA, caches, OpenBLAS build); keys carry units.
  * malloc'ed, the caller frees; NULL and err when it can't be read. Must work before rl_device_open. */
 char *rl_device_facts(int index, rl_error *err);
 

@@ -15,7 +15,6 @@
 #include "device.h"
 #include "ranges.h"
 
-RL_DEFINE_CLEANUP(free_floats, float *, free, NULL)
 RL_DEFINE_CLEANUP(free_bytes, unsigned char *, free, NULL)
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
@@ -199,12 +198,10 @@ static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache c
 
 static void cpu_close(rl_device *device) { free(device); }
 
-static double cpu_ceiling(rl_device *device);
-
 static const rl_device_ops cpu_ops = {
     .allocate = cpu_allocate, .release = cpu_release, .upload = cpu_upload, .download = cpu_download, .clear = cpu_clear,
     .plan = cpu_plan, .plan_free = cpu_plan_free, .run = cpu_run, .run_eager = cpu_run_eager, .close = cpu_close,
-    .ceiling = cpu_ceiling, .sample = cpu_sample};
+    .sample = cpu_sample};
 
 /* ---- the machine ----------------------------------------------------------------------------------------------------- */
 
@@ -224,46 +221,6 @@ static int threads_wanted(rl_error *err) {
   return threads == 0 ? cores_usable() : (int)threads;
 }
 
-/* Operations per second of the best of some multiplications of square matrices within the budget; 0 when memory is out. */
-static double best_sgemm(int side, int64_t budget_ns) {
-  enum { LEAST = 5 };
-  size_t count = (size_t)side * (size_t)side;
-  const double operations = 2.0 * (double)count * side;
-  rl_auto(free_floats) float *a = malloc(3 * count * sizeof *a);
-  if (!a) return 0;
-  float *b = a + count, *c = b + count;
-  for (size_t i = 0; i < count; i++) a[i] = b[i] = 1.0f / (float)(1 + i % 7);
-  int64_t best = INT64_MAX, begin = rl_monotonic_ns();
-  for (int i = 0; i < LEAST || rl_monotonic_ns() - begin < budget_ns; i++) {
-    int64_t start = rl_monotonic_ns();
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, side, side, side, 1, a, side, b, side, 0, c, side);
-    int64_t took = rl_monotonic_ns() - start;
-    if (took < best) best = took;
-  }
-  return operations / (double)best * 1e9;
-}
-
-/* All threads on one product that fits the outer caches: what an engine built on the same library could reach at most. NAN when
- * memory is out. */
-static double measure_sgemm_gflops(void) {
-  double rate = best_sgemm(1024, 300000000);
-  return rate > 0 ? rate * 1e-9 : NAN;
-}
-
-/* A bound must hold on a busy machine too, where all threads are never undisturbed at once: the best of products so short that one
- * fits into a time slice, on one thread, times the threads. */
-static double cpu_ceiling(rl_device *device) {
-  static double best;
-  int before = openblas_get_num_threads();
-  openblas_set_num_threads(1);
-  double rate = best_sgemm(512, 100000000) * device->threads;
-  openblas_set_num_threads(before);
-  if (rate > best) best = rate;
-  return best;
-}
-
-static double sgemm_gflops = NAN; /* measured once, by the first opening */
-
 rl_device *rl_device_open(int index, rl_error *err) {
   if (index != 0) {
     rl_fail(err, RL_INPUT, 0, "there is one CPU device, \"cpu\"");
@@ -278,7 +235,6 @@ rl_device *rl_device_open(int index, rl_error *err) {
   }
   *device = (rl_device){.ops = &cpu_ops, .kind = RL_DEVICE_CPU, .id = "cpu", .threads = threads};
   openblas_set_num_threads(threads);
-  if (isnan(sgemm_gflops)) sgemm_gflops = measure_sgemm_gflops();
   return device;
 }
 
@@ -290,15 +246,15 @@ int rl_device_count(rl_error *err) {
 typedef struct cpu_facts {
   char name[128], isa[256], kernel[128], openblas[160], compiler[64], commit[48];
   int64_t cores, threads, memory_bytes;
-  double sgemm_gflops;
+  double cache_bytes, private_cache_bytes; /* of all levels together, and of those that a core has for itself; NAN: not known */
 } cpu_facts;
 
 static const rl_field cpu_facts_fields[] = {
     RL_FIELD(cpu_facts, name, RL_FIELD_TEXT), RL_FIELD(cpu_facts, isa, RL_FIELD_TEXT),
     RL_FIELD(cpu_facts, cores, RL_FIELD_INT), RL_FIELD(cpu_facts, threads, RL_FIELD_INT),
     RL_FIELD(cpu_facts, memory_bytes, RL_FIELD_INT), RL_FIELD(cpu_facts, kernel, RL_FIELD_TEXT),
-    RL_FIELD(cpu_facts, openblas, RL_FIELD_TEXT), RL_FIELD(cpu_facts, sgemm_gflops, RL_FIELD_MEASURE),
-    RL_FIELD(cpu_facts, compiler, RL_FIELD_TEXT), RL_FIELD(cpu_facts, commit, RL_FIELD_TEXT), {0}};
+    RL_FIELD(cpu_facts, cache_bytes, RL_FIELD_MEASURE), RL_FIELD(cpu_facts, private_cache_bytes, RL_FIELD_MEASURE),
+    RL_FIELD(cpu_facts, openblas, RL_FIELD_TEXT), RL_FIELD(cpu_facts, compiler, RL_FIELD_TEXT), RL_FIELD(cpu_facts, commit, RL_FIELD_TEXT), {0}};
 
 /* The first line of /proc/cpuinfo that starts with key, from its value on; "" when there is none. */
 static void cpuinfo_value(const char *key, char *value, size_t size) {
@@ -334,9 +290,16 @@ static void list_isa(char *isa, size_t size) {
   }
 }
 
+static void fill_caches(cpu_facts *facts) {
+  const long first = sysconf(_SC_LEVEL1_DCACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE), third = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  bool known = first > 0 && second > 0 && third > 0;
+  facts->private_cache_bytes = known ? (double)facts->threads * (double)(first + second) : NAN;
+  facts->cache_bytes = facts->private_cache_bytes + (double)third;
+}
+
 char *rl_device_facts(int index, rl_error *err) {
   rl_error ignored;
-  cpu_facts facts = {.cores = cores_usable(), .sgemm_gflops = sgemm_gflops, .commit = RL_COMMIT, .compiler = __VERSION__};
+  cpu_facts facts = {.cores = cores_usable(), .commit = RL_COMMIT, .compiler = __VERSION__};
   if (index != 0) {
     rl_fail(err, RL_INPUT, 0, "there is one CPU device, \"cpu\"");
     return NULL;
@@ -344,6 +307,7 @@ char *rl_device_facts(int index, rl_error *err) {
   int threads = threads_wanted(&ignored);
   facts.threads = threads > 0 ? threads : facts.cores;
   facts.memory_bytes = (int64_t)machine_bytes();
+  fill_caches(&facts);
   cpuinfo_value("model name", facts.name, sizeof facts.name);
   list_isa(facts.isa, sizeof facts.isa);
   struct utsname name;

@@ -417,7 +417,7 @@ static void cuda_close(rl_device *device) {
 }
 
 static const rl_device_ops cuda_ops = {cuda_allocate, cuda_release, cuda_upload, cuda_download, cuda_clear, cuda_plan,
-                                       cuda_plan_free, cuda_run, cuda_run_eager, cuda_close, NULL, cuda_sample};
+                                       cuda_plan_free, cuda_run, cuda_run_eager, cuda_close, cuda_sample};
 
 int rl_device_count(rl_error *err) {
   int count = 0;
@@ -476,7 +476,7 @@ rl_device *rl_device_open(int index, rl_error *err) {
 /* --- facts --------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct cuda_facts {
-  char name[256], uuid[48], pci_bus[24], compute_capability[8], driver_cuda[16], cuda_runtime[16], cudnn[64], cublas[64], compiler[24],
+  char name[256], uuid[48], pci_bus[24], compute_capability[8], driver[24], driver_cuda[16], cuda_runtime[16], cudnn[64], cublas[64], compiler[24],
     commit[48];
   int64_t sm_count, memory_bytes, l2_bytes, shared_memory_per_sm_bytes, registers_per_sm, sm_clock_max_khz, memory_clock_max_khz,
     memory_bus_bits;
@@ -487,7 +487,7 @@ static const rl_field cuda_facts_fields[] = {
   FACT(name, RL_FIELD_TEXT), FACT(uuid, RL_FIELD_TEXT), FACT(pci_bus, RL_FIELD_TEXT), FACT(compute_capability, RL_FIELD_TEXT),
   FACT(sm_count, RL_FIELD_INT), FACT(memory_bytes, RL_FIELD_INT), FACT(l2_bytes, RL_FIELD_INT),
   FACT(shared_memory_per_sm_bytes, RL_FIELD_INT), FACT(registers_per_sm, RL_FIELD_INT), FACT(sm_clock_max_khz, RL_FIELD_INT),
-  FACT(memory_clock_max_khz, RL_FIELD_INT), FACT(memory_bus_bits, RL_FIELD_INT), FACT(driver_cuda, RL_FIELD_TEXT),
+  FACT(memory_clock_max_khz, RL_FIELD_INT), FACT(memory_bus_bits, RL_FIELD_INT), FACT(driver, RL_FIELD_TEXT), FACT(driver_cuda, RL_FIELD_TEXT),
   FACT(cuda_runtime, RL_FIELD_TEXT), FACT(cudnn, RL_FIELD_TEXT), FACT(cublas, RL_FIELD_TEXT), FACT(compiler, RL_FIELD_TEXT),
   FACT(commit, RL_FIELD_TEXT), {}};
 
@@ -501,6 +501,21 @@ static void write_uuid(const cudaUUID_t *uuid, char text[48]) {
   for (int i = 0; i < 16; i++)
     used += snprintf(text + used, 48 - (size_t)used, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
                      (unsigned char)uuid->bytes[i]);
+}
+
+/* The driver's own version, of which CUDA knows nothing; "" where the system does not tell. */
+static void write_driver_version(char *text, size_t size) {
+  char line[256] = "";
+  FILE *file = fopen("/proc/driver/nvidia/version", "re");
+  text[0] = '\0';
+  if (!file) return;
+  if (fgets(line, sizeof line, file)) /* NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  ... */
+    for (char *rest = line, *word; (word = strtok_r(rest, " \t\n", &rest)) != NULL;)
+      if (strspn(word, "0123456789.") == strlen(word) && strchr(word, '.')) {
+        snprintf(text, size, "%s", word);
+        break;
+      }
+  fclose(file);
 }
 
 static int64_t attribute(int index, cudaDeviceAttr which) {
@@ -522,6 +537,7 @@ char *rl_device_facts(int index, rl_error *err) {
   write_uuid(&properties.uuid, facts.uuid);
   cudaDeviceGetPCIBusId(facts.pci_bus, sizeof facts.pci_bus, index);
   snprintf(facts.compute_capability, sizeof facts.compute_capability, "%d.%d", properties.major, properties.minor);
+  write_driver_version(facts.driver, sizeof facts.driver);
   write_cuda_version(driver, facts.driver_cuda);
   write_cuda_version(runtime, facts.cuda_runtime);
   snprintf(facts.cudnn, sizeof facts.cudnn, "%zu.%zu.%zu", cudnn / 10000, cudnn % 10000 / 100, cudnn % 100);

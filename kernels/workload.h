@@ -18,17 +18,20 @@ struct rl_field; /* base/fields.h */
  * arithmetic operations (multiply-add = 2). */
 typedef struct rl_cost {
   double bytes, operations;
+  double written_bytes;  /* the outputs' part of bytes: what a cache may keep beyond the end */
+  const char *precision; /* of the operations: "fp64" "fp32" "tf32" "fp16" "bf16"; NULL: of none that a device has a rate for */
 } rl_cost;
 
 /* What the timing pass measures. */
 typedef enum rl_iteration {
-  RL_ITERATION_EPOCH, /* iterations one by one, each with its evaluation and report */
-  RL_ITERATION_LAUNCH /* the launches of the step again and again: samples with a cold cache and with a warm one */
+  RL_ITERATION_EPOCH,  /* iterations one by one, each with its evaluation and report */
+  RL_ITERATION_LAUNCH, /* the launches of the step again and again: samples with a cold cache and with a warm one */
+  RL_ITERATION_RATES   /* each launch of the step for itself: the rates of the instance */
 } rl_iteration;
 
 typedef struct rl_workload {
   const char *name;              /* "mnist_cnn" */
-  const char *kind;              /* kind of job that asks for it: "train" "kernel" */
+  const char *kind;              /* kind of job that asks for it: "train" "kernel" "ceilings" */
   const char *summary;
   const struct rl_field *fields; /* of its parameter struct */
   size_t params_size;
@@ -76,6 +79,14 @@ typedef struct rl_instance_ops {
   int (*check)(rl_instance *instance, rl_check *check, rl_error *err);
 } rl_instance_ops;
 
+/* What the speed of one launch of the step says about the device: amount / its least time. */
+typedef struct rl_rate {
+  const char *name;        /* of the measurement: "dram_read_bytes_per_s" */
+  const rl_launch *launch; /* NULL: not here, and reason says why */
+  double amount;           /* bytes or operations of one launch */
+  const char *reason;
+} rl_rate;
+
 struct rl_instance { /* first member of every engine's own struct */
   const rl_instance_ops *ops;
   rl_device *device;
@@ -92,6 +103,8 @@ struct rl_instance { /* first member of every engine's own struct */
   bool partial;            /* fewer samples than the data set has */
   const rl_opening_fact *facts; /* as long as the instance; NULL where there is none */
   size_t fact_count;
+  const rl_rate *rates;    /* RL_ITERATION_RATES */
+  size_t rate_count;
 };
 
 typedef struct rl_engine {

@@ -76,6 +76,7 @@ if build/release/bin/rooflinectl devices --json | grep -qE '"kind": ?"cuda","sta
   job=(--precisions "fp32,fp16" --epochs 5 --passes "timing,activity,counters")
 fi
 status=0
+build/release/bin/rooflinectl run --kind ceilings || status=$? # so that the times have a floor to be held against
 build/release/bin/rooflinectl run "${job[@]}" || status=$?
 id=$(build/release/bin/rooflinectl list --json | sed -n 's/^{"items":\[{"id":\([0-9]*\).*/\1/p')
 

@@ -36,6 +36,7 @@ int rl_command_list(rl_cli *cli, rl_error *err);
 int rl_command_cancel(rl_cli *cli, rl_error *err);
 int rl_command_devices(rl_cli *cli, rl_error *err);
 int rl_command_kernels(rl_cli *cli, rl_error *err);
+int rl_command_ceilings(rl_cli *cli, rl_error *err);
 /* run.c */
 int rl_command_run(rl_cli *cli, rl_error *err);
 int rl_command_watch(rl_cli *cli, rl_error *err);

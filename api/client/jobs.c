@@ -115,6 +115,20 @@ int rl_command_devices(rl_cli *cli, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
+int rl_command_ceilings(rl_cli *cli, rl_error *err) {
+  const cJSON *one;
+  if (cli->argc != 0) return rl_usage(err, "ceilings takes no arguments");
+  rl_auto(rl_json_free) cJSON *ceilings = rl_http_get(cli, "/ceilings", err);
+  if (ceilings == NULL) return -1;
+  if (cli->json) return print_json(ceilings);
+  cJSON_ArrayForEach(one, rl_json_at(ceilings, "items")) {
+    rl_print_ceilings(stdout, one);
+    if (one->next != NULL) putchar('\n');
+  }
+  if (cJSON_GetArraySize(rl_json_at(ceilings, "items")) == 0) puts("none yet: rooflinectl run --kind ceilings");
+  return RL_EXIT_COMPLETED;
+}
+
 int rl_command_kernels(rl_cli *cli, rl_error *err) {
   const cJSON *kernel;
   char share[RL_CELL_SIZE], total[RL_CELL_SIZE], median[RL_CELL_SIZE], count[RL_CELL_SIZE];

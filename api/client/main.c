@@ -16,6 +16,7 @@ static const rl_command commands[] = {
     {"list", "", "jobs, newest first", rl_command_list},
     {"cancel", "JOB", "end a queued or running job", rl_command_cancel},
     {"devices", "", "devices, and why one is not usable", rl_command_devices},
+    {"ceilings", "", "what they can do at best, as measured", rl_command_ceilings},
     {"backup", "[--state DIR] FILE", "copy the database, also while the daemon runs", rl_command_backup},
     {"token", "[--state DIR] [NAME]", "make an access token and print it once", rl_command_token},
     {NULL, NULL, NULL, NULL}};

@@ -1,6 +1,5 @@
 #include "api/client/print.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +58,16 @@ char *rl_cell_times(char *cell, double ratio) { return number(cell, ratio, "%.2f
 
 char *rl_cell_rate(char *cell, double bytes_per_s) { return number(cell, bytes_per_s * 1e-9, "%.1f GB/s"); }
 char *rl_cell_error(char *cell, double relative) { return relative == 0 ? number(cell, 0, "%.0f") : number(cell, relative, "%.1e"); }
+
+char *rl_cell_operations(char *cell, double operations_per_s) {
+  return operations_per_s < 1e12 ? number(cell, operations_per_s * 1e-9, "%.1f GFLOP/s")
+                                 : number(cell, operations_per_s * 1e-12, "%.2f TFLOP/s");
+}
+
+char *rl_cell_age(char *cell, double seconds) {
+  return seconds < 120 ? number(cell, seconds, "%.0f s") : seconds < 7200 ? number(cell, seconds / 60, "%.0f min")
+         : seconds < 172800 ? number(cell, seconds / 3600, "%.0f h") : number(cell, seconds / 86400, "%.0f days");
+}
 
 static bool starts_character(char byte) { return ((unsigned char)byte & 0xc0) != 0x80; }
 
@@ -168,6 +177,10 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
   if (rl_job_problem(job)[0] != '\0') fprintf(out, "%s\n", rl_job_problem(job));
   if (strcmp(rl_json_text(job, "kind"), "kernel") == 0) {
     rl_print_kernel_runs(out, runs);
+    return;
+  }
+  if (strcmp(rl_json_text(job, "kind"), "ceilings") == 0) {
+    rl_print_ceilings_run(out, first);
     return;
   }
   if (dataset[0] != '\0')

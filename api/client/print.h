@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 enum { RL_CELL_SIZE = 64 };
@@ -25,6 +26,8 @@ char *rl_cell_points(char *cell, double ratio_difference); /* "+0.12 pt" */
 char *rl_cell_times(char *cell, double ratio); /* "1.29×" */
 char *rl_cell_rate(char *cell, double bytes_per_s); /* "3911.2 GB/s" */
 char *rl_cell_error(char *cell, double relative);   /* "2.1e-04" */
+char *rl_cell_operations(char *cell, double operations_per_s); /* "60.62 TFLOP/s", "94.7 GFLOP/s" */
+char *rl_cell_age(char *cell, double seconds);      /* "12 s", "3 h", "40 days" */
 
 /* Print text padded to width columns (negative: to the left), counting characters and not bytes; longer text is cut. */
 void rl_print_cell(FILE *out, const char *text, int width);
@@ -35,6 +38,9 @@ void rl_print_line(FILE *out, int count);
 void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const cJSON *comparison);
 /* The part of it that a kernel job has instead of the comparison: print_kernel.c. */
 void rl_print_kernel_runs(FILE *out, const cJSON *runs);
+/* A ceilings job's run, and an item of /ceilings: print_ceilings.c. */
+void rl_print_ceilings_run(FILE *out, const cJSON *run);
+void rl_print_ceilings(FILE *out, const cJSON *ceilings);
 /* What went wrong with a failed job; "" when nothing did. */
 const char *rl_job_problem(const cJSON *job);
 

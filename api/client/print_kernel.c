@@ -37,6 +37,17 @@ static void print_table(FILE *out, const cJSON *runs) {
   }
 }
 
+/* How many samples must not be trusted, and why the first of them. */
+static void print_suspects(FILE *out, const cJSON *run) {
+  const cJSON *sample, *first = NULL;
+  int count = 0;
+  cJSON_ArrayForEach(sample, rl_json_at(run, "samples")) {
+    if (!cJSON_IsTrue(rl_json_at(sample, "suspect"))) continue;
+    if (count++ == 0) first = sample;
+  }
+  if (count > 0) fprintf(out, "! %s, %d samples are suspect: %s\n", rl_json_text(run, "variant"), count, rl_json_text(first, "suspect_reason"));
+}
+
 static void print_reasons(FILE *out, const cJSON *run) {
   const cJSON *pass;
   const char *variant = rl_json_text(run, "variant");
@@ -62,5 +73,8 @@ void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
   fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
           rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));
   print_table(out, runs);
-  cJSON_ArrayForEach(run, runs) print_reasons(out, run);
+  cJSON_ArrayForEach(run, runs) {
+    print_reasons(out, run);
+    print_suspects(out, run);
+  }
 }

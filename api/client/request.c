@@ -21,6 +21,7 @@ typedef struct option_field {
 } option_field;
 
 static const option_field options[] = {
+    {"--kind", "kind", TEXT, "NAME", "train (default), kernel or ceilings"},
     {"--kernel", "kernel", TEXT, "NAME", "measure one kernel, with these four, instead of training"},
     {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, tf32, fp16 or bf16"},
     {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
@@ -132,7 +133,6 @@ int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err)
     return *body != NULL ? 0 : -1;
   }
   rl_auto(rl_json_free) cJSON *request = cJSON_CreateObject();
-  cJSON_AddStringToObject(request, "kind", "train");
   for (int i = 0; i < argc; i++) {
     char name[64];
     const char *equals = strchr(argv[i], '=');
@@ -140,7 +140,8 @@ int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err)
     const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
     if (add_option(request, name, value, err) < 0) return -1;
   }
-  if (cJSON_HasObjectItem(request, "kernel")) cJSON_SetValuestring(cJSON_GetObjectItem(request, "kind"), "kernel");
+  if (!cJSON_HasObjectItem(request, "kind"))
+    cJSON_AddStringToObject(request, "kind", cJSON_HasObjectItem(request, "kernel") ? "kernel" : "train");
   *body = cJSON_PrintUnformatted(request);
   return *body != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "no memory for a request");
 }

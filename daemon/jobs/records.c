@@ -26,6 +26,8 @@ const rl_field rl_run_facts_fields[] = {
     WIRE(rl_run_facts, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
     WIRE(rl_run_facts, floor_operations, RL_FIELD_MEASURE, .summary = "least operations of one iteration"),
     WIRE(rl_run_facts, floor_bytes, RL_FIELD_MEASURE, .summary = "least bytes that one iteration must move"),
+    WIRE(rl_run_facts, floor_written_bytes, RL_FIELD_MEASURE, .summary = "what of them is written"),
+    WIRE(rl_run_facts, floor_precision, RL_FIELD_TEXT, .summary = "of the operations"),
     RL_FIELD(rl_run_facts, device_facts, RL_FIELD_JSON),
     WIRE(rl_run_facts, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
     {0}};

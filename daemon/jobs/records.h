@@ -26,7 +26,8 @@ typedef struct rl_run_facts { /* exactly one a pass, before any other record */
   char deterministic_note[RL_REASON_SIZE];
   bool partial;         /* fewer images than the data set has */
   int64_t images_per_epoch, steps_per_epoch, parameters;
-  double floor_operations, floor_bytes; /* rl_cost of one iteration */
+  double floor_operations, floor_bytes, floor_written_bytes; /* rl_cost of one iteration */
+  char floor_precision[8];              /* of the operations; "" when a device has no rate for them */
   char device_facts[4096];              /* JSON object: rl_device_facts plus what only an open device knows */
   char commit[48];                      /* the worker's git commit, "-dirty" when it had changes */
 } rl_run_facts;

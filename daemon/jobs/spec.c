@@ -125,6 +125,8 @@ static int train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
 const rl_job_kind rl_job_kinds[] = {
     {"train", "train the MNIST CNN in one or more precisions and compare them", train_fields, train_expand},
     {"kernel", "time one kernel in each of its variants and check its result", rl_spec_kernel_fields, rl_spec_kernel_expand},
+    {"ceilings", "measure what the device can do at best: bandwidths and rates of arithmetic", rl_spec_ceilings_fields,
+     rl_spec_ceilings_expand},
     {0}};
 
 static int unknown_kind(rl_error *err) {

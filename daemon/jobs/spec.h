@@ -17,7 +17,7 @@ typedef struct rl_run_spec {
 } rl_run_spec;
 
 typedef struct rl_job_spec {
-  char kind[16];             /* "train" "kernel" */
+  char kind[16];             /* "train" "kernel" "ceilings" */
   char device[16];           /* "" on input: the first usable GPU, else the CPU; filled in by rl_jobs_submit */
   uint32_t passes;           /* bit i: rl_pass i */
   char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile, for the counters pass; "" without that pass */

@@ -50,7 +50,7 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 /* --- commit ---------------------------------------------------------------------------------------------------- */
 
 static int store_facts(rl_db *db, const rl_claim *claim, const rl_run_facts *facts, rl_error *err) {
-  if (facts->device_facts[0] != '\0' && rl_db_run(db, err, "device_insert", RL_TEXT(":facts", facts->device_facts)) < 0)
+  if (facts->device_facts[0] != '\0' && rl_db_run(db, err, "device_insert", RL_TEXT(":facts", facts->device_facts), RL_INT(":now", rl_now_ns())) < 0)
     return -1;
   return rl_db_run(db, err, "run_facts", RL_INT(":run", claim->run_id), RL_TEXT(":engine", facts->engine),
                    RL_WORD(":dataset", facts->dataset), RL_WORD(":dataset_sha256", facts->dataset_sha256),
@@ -58,7 +58,8 @@ static int store_facts(rl_db *db, const rl_claim *claim, const rl_run_facts *fac
                    RL_WORD(":deterministic_note", facts->deterministic_note), RL_INT(":partial", facts->partial),
                    RL_INT(":images_per_epoch", facts->images_per_epoch),
                    RL_INT(":steps_per_epoch", facts->steps_per_epoch), RL_INT(":parameters", facts->parameters),
-                   RL_REAL(":floor_operations", facts->floor_operations), RL_REAL(":floor_bytes", facts->floor_bytes));
+                   RL_REAL(":floor_operations", facts->floor_operations), RL_REAL(":floor_bytes", facts->floor_bytes),
+                   RL_REAL(":floor_written_bytes", facts->floor_written_bytes), RL_WORD(":floor_precision", facts->floor_precision));
 }
 
 static int store_epoch(rl_db *db, int64_t pass, const rl_epoch *epoch, rl_error *err) {
@@ -152,8 +153,15 @@ static int store_records(rl_db *db, const rl_claim *claim, const rl_records *rec
       return -1;
   for (size_t i = 0; i < records->row_count; i++)
     if (store_activity(db, pass, i, &records->rows[i], err) < 0) return -1;
-  if (rl_db_run(db, err, "activity_spans_insert", RL_INT(":pass", pass)) < 0) return -1;
-  return rl_db_run(db, err, "epochs_suspect", RL_INT(":pass", pass));
+  return rl_db_run(db, err, "activity_spans_insert", RL_INT(":pass", pass));
+}
+
+/* Times against the least that the work can take by the device's ceilings; after the pass knows its device. */
+static int judge_times(rl_db *db, int64_t pass, rl_error *err) {
+  static const char *const steps[] = {"pass_ceilings", "floors_insert", "epochs_suspect", "samples_suspect"};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+    if (rl_db_run(db, err, steps[i], RL_INT(":pass", pass)) < 0) return -1;
+  return 0;
 }
 
 /* 1: the pass runs and may be stored; 0: it was stored before. *job_done: its job has completed. */
@@ -184,7 +192,8 @@ static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *recor
   if (store_records(db, claim, records, err) < 0 ||
       rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason),
                 RL_INT(":now", now), RL_INT(":rows", records->row_count), RL_WORD(":commit", records->facts.commit),
-                RL_WORD(":facts", records->facts.device_facts)) < 0)
+                RL_WORD(":facts", records->facts.device_facts)) < 0 ||
+      (claim->pass == RL_PASS_TIMING && judge_times(db, claim->pass_id, err) < 0))
     return -1;
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int completed = rl_db_row(db, err, "job_complete", &row, RL_INT(":job", claim->job_id), RL_INT(":now", now));

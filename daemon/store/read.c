@@ -26,6 +26,7 @@ static const char *const names[RL_QUERIES] = {
     [RL_QUERY_REPORT_KERNELS] = "report_kernels",
     [RL_QUERY_REPORT_METRICS] = "report_metrics",
     [RL_QUERY_COMPARE_KERNELS] = "compare_kernels",
+    [RL_QUERY_CEILINGS] = "ceilings",
 };
 
 static void free_cursor(rl_cursor *cursor) {

@@ -72,6 +72,7 @@ typedef enum rl_query {
   RL_QUERY_REPORT_KERNELS,  /* :run :kernel :inside  kernels in order; columns: numbers, series, instructions */
   RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of what was counted, in order; column: the plain name */
   RL_QUERY_COMPARE_KERNELS, /* :a :b          pairs of kernels of two runs; columns: numbers of a's, of b's */
+  RL_QUERY_CEILINGS,   /* :device                                     the newest of each device and driver */
   RL_QUERIES
 } rl_query;
 

@@ -21,6 +21,7 @@ int rl_pass_measure_step(rl_session *session, rl_error *err);
 /* The timing pass of each kind of iteration. */
 int rl_time_epochs(rl_session *session, rl_error *err);
 int rl_time_launches(rl_session *session, rl_error *err);
+int rl_time_rates(rl_session *session, rl_error *err);
 
 /* The passes, for rl_pass_defs. */
 rl_outcome rl_timing_run(rl_session *session, rl_error *err);

@@ -79,7 +79,6 @@ int rl_time_launches(rl_session *session, rl_error *err) {
   double bytes_per_s = cold_us > 0 ? session->records->facts.floor_bytes / (cold_us * 1e-6) : NAN;
   return measure_opening(session, err) ||
                  rl_pass_measure(session, "achieved_bytes_per_s", bytes_per_s, "there is no time with a cold cache", err) ||
-                 rl_pass_measure(session, "floor_ms", NAN, "no ceiling of the memory's bandwidth measured yet", err) ||
                  rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err)
              ? -1
              : 0;

@@ -142,22 +142,19 @@ int rl_time_epochs(rl_session *session, rl_error *err) {
   uint32_t warmup = 1, measured = 1;
   if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &measured);
   const int64_t count = (int64_t)warmup + measured;
-  double (*ceiling)(rl_device *) = session->device->ops->ceiling;
   session->units = (double)count;
   rl_pass_enter(session, "prepare", -1, count);
-  if (ceiling) ceiling(session->device); /* and once more at the end: a machine that was busy then may not be now */
   for (int64_t i = 0; i < count; i++) {
     bool fresh = i == 0 || i == (int64_t)warmup;
     if (fresh && session->instance->ops->reset(session->instance, err)) return -1;
     if (time_one(session, i, count, i < (int64_t)warmup, err)) return -1;
   }
-  if (rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err)) return -1;
-  double floor_ms = ceiling ? session->records->facts.floor_operations / ceiling(session->device) * 1e3 : NAN;
-  return rl_pass_measure(session, "floor_ms", floor_ms, "no ceiling measured yet", err);
+  return rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err) ? -1 : 0;
 }
 
 rl_outcome rl_timing_run(rl_session *session, rl_error *err) {
   static int (*const timers[])(rl_session *, rl_error *) = {[RL_ITERATION_EPOCH] = rl_time_epochs,
-                                                            [RL_ITERATION_LAUNCH] = rl_time_launches};
+                                                            [RL_ITERATION_LAUNCH] = rl_time_launches,
+                                                            [RL_ITERATION_RATES] = rl_time_rates};
   return rl_pass_outcome(timers[session->workload->iteration](session, err), err);
 }

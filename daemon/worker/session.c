@@ -221,7 +221,8 @@ static int fill_facts(const rl_service *service, const resident *open, rl_run_fa
   *facts = (rl_run_facts){.deterministic = instance->deterministic, .partial = instance->partial,
                           .images_per_epoch = (int64_t)instance->samples, .steps_per_epoch = (int64_t)instance->steps,
                           .parameters = (int64_t)instance->parameters, .floor_operations = cost.operations,
-                          .floor_bytes = cost.bytes, .commit = RL_COMMIT};
+                          .floor_bytes = cost.bytes, .floor_written_bytes = cost.written_bytes, .commit = RL_COMMIT};
+  snprintf(facts->floor_precision, sizeof facts->floor_precision, "%s", cost.precision ? cost.precision : "");
   snprintf(facts->engine, sizeof facts->engine, "%s", open->engine->name);
   snprintf(facts->dataset, sizeof facts->dataset, "%s", instance->dataset);
   snprintf(facts->dataset_sha256, sizeof facts->dataset_sha256, "%s", instance->dataset_sha256);

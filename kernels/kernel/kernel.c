@@ -192,10 +192,13 @@ rl_cost rl_kernel_cost(const void *params) {
   const size_t size = rl_dtype_size(asked->dtype);
   rl_kernel_shape shape;
   if (rl_kernel_shape_of(asked, &shape, NULL) < 0) return (rl_cost){NAN, NAN};
-  int64_t moved = family->output_elements(&shape);
+  const int64_t written = family->output_elements(&shape);
+  int64_t moved = written;
   for (uint32_t i = 0; i < family->input_count; i++) moved += family->input_elements(&shape, i);
   return (rl_cost){.bytes = family->bytes != NULL ? family->bytes(&shape, size) : (double)moved * (double)size,
-                   .operations = family->operations(&shape)};
+                   .operations = family->operations(&shape),
+                   .written_bytes = (double)written * (double)size,
+                   .precision = rl_dtype_names[asked->dtype]};
 }
 
 void rl_kernel_schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {

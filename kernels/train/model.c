@@ -70,8 +70,11 @@ static rl_cost cost(const void *params) {
   enum { IMAGES = 60000 }; /* of MNIST and of the synthetic set */
   const rl_train_params *train = params;
   double images = train->max_images > 0 && train->max_images < IMAGES ? (double)train->max_images : IMAGES;
-  return (rl_cost){.bytes = images * (RL_PIXELS + 1) + 2.0 * 3 * RL_PARAMETERS * sizeof(float),
-                   .operations = images * rl_model_operations_per_image()};
+  const double state = 3.0 * RL_PARAMETERS * sizeof(float);
+  return (rl_cost){.bytes = images * (RL_PIXELS + 1) + 2 * state,
+                   .operations = images * rl_model_operations_per_image(),
+                   .written_bytes = state,
+                   .precision = rl_precision_names[train->precision]};
 }
 
 static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {

@@ -147,6 +147,18 @@ def test_a_shape_may_say_true_or_false(daemon):
     assert "--shape" in err
 
 
+def test_ceilings(daemon):
+    assert "run --kind ceilings" in ctl("ceilings", url=daemon.url)[0]
+    out, _ = ctl("run", "--kind", "ceilings", "--samples", "2", "--device", "cpu", url=daemon.url)
+    listed, _ = ctl("ceilings", url=daemon.url)
+    for text in (out, listed):
+        assert re.search(r"^dram_read +[0-9.]+ GB/s$", text, re.M) and re.search(r"^fp32 +[0-9.]+ [GT]FLOP/s$", text, re.M), text
+        assert re.search(r"^tensor_fp16 +—  \S", text, re.M) and max(map(len, text.splitlines())) <= 80, text
+    assert re.match(r"cpu .* · job \d+, \d+ s ago$", listed.splitlines()[0])
+    (item,) = json.loads(ctl("--json", "ceilings", url=daemon.url)[0])["items"]
+    assert item["device"] == "cpu"
+
+
 def test_problems_name_the_field(daemon):
     _, err = ctl("run", "--epochs", "0", url=daemon.url, code=2)
     assert "/epochs" in err

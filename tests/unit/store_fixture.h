@@ -105,6 +105,8 @@ static inline rl_claim claim(rl_store *store, const char *device) {
   return taken;
 }
 
+#define TEST_CPU "{\"name\":\"Test CPU\",\"threads\":2,\"cache_bytes\":40000000,\"private_cache_bytes\":1000000}"
+
 /* The arrays belong to the caller's frame: commit only reads. */
 typedef struct sample {
   rl_records records;
@@ -156,10 +158,12 @@ static inline void fill_sample(sample *made, rl_pass pass, double scale) {
                                   .steps_per_epoch = 938,
                                   .parameters = 315146,
                                   .floor_operations = 1e9,
-                                  .floor_bytes = 1e8};
+                                  .floor_bytes = 1e8,
+                                  .floor_written_bytes = 1e7,
+                                  .floor_precision = "fp32"};
   strcpy(records->facts.engine, "blas");
   strcpy(records->facts.dataset, "mnist");
-  strcpy(records->facts.device_facts, "{\"name\":\"Test CPU\",\"cores\":2}");
+  strcpy(records->facts.device_facts, TEST_CPU);
   strcpy(records->facts.commit, "0123456789ab");
   records->measurements = made->measurements;
   if (pass == RL_PASS_TIMING) {
@@ -168,7 +172,6 @@ static inline void fill_sample(sample *made, rl_pass pass, double scale) {
     records->epochs = made->epochs, records->epoch_count = 4;
     measure(made, "peak_memory_bytes", 1000 * scale, "");
     measure(made, "launches_per_step", 25, "");
-    measure(made, "floor_ms", 10, "");
   } else if (pass == RL_PASS_ACTIVITY) {
     measure(made, "launch_gap_ratio", NAN, "spans do not overlap");
     made->names[0] = (char *)"conv1_forward", made->names[1] = (char *)"epoch";
@@ -232,6 +235,33 @@ static inline bool do_pass(rl_store *store, const char *device, double scale) {
   GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
   return done;
 }
+
+typedef struct rate {
+  const char *name;
+  double value;
+} rate;
+
+/* A ceilings job of a device with these facts, done: its rates, up to a NULL name. */
+static inline int64_t do_ceilings(rl_store *store, const char *facts, const rate *rates) {
+  rl_job_spec spec = {.kind = "ceilings", .device = "cpu", .passes = 1u << RL_PASS_TIMING, .run_count = 1, .request = "{}"};
+  strcpy(spec.runs[0].workload, "ceilings");
+  strcpy(spec.runs[0].variant, "best");
+  strcpy(spec.runs[0].params, "{}");
+  int64_t id = 0;
+  bool existing, done;
+  GOOD(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  rl_claim taken = claim(store, "cpu");
+  sample made = {.records.have_facts = true};
+  made.records.facts = (rl_run_facts){.engine = "cpu", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN};
+  strcpy(made.records.facts.device_facts, facts);
+  made.records.measurements = made.measurements;
+  for (; rates->name; rates++) measure(&made, rates->name, rates->value, "");
+  GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  return id;
+}
+
+/* By which the epochs of fill_sample need 10 ms at least. */
+static const rate slow_rates[] = {{"fp32_operations_per_s", 1e11}, {"dram_read_bytes_per_s", 1e11}, {0}};
 
 /* One number that a statement of plain SQL yields. */
 static inline int64_t ask(const fixture *made, const char *sql) {

@@ -128,7 +128,16 @@ static void test_request_from_options(void **state) {
   rl_auto(rl_free_text) char *body = NULL;
   rl_error err;
   assert_int_equal(rl_request_from_arguments(5, argv, &body, &err), 0);
-  assert_string_equal(body, "{\"kind\":\"train\",\"precisions\":[\"fp32\",\"fp16\"],\"epochs\":3,\"engine\":\"blas\"}");
+  assert_string_equal(body, "{\"precisions\":[\"fp32\",\"fp16\"],\"epochs\":3,\"engine\":\"blas\",\"kind\":\"train\"}");
+}
+
+static void test_a_kind_can_be_named(void **state) {
+  (void)state;
+  char *argv[] = {"--samples=5", "--kind", "ceilings"};
+  rl_auto(rl_free_text) char *body = NULL;
+  rl_error err;
+  assert_int_equal(rl_request_from_arguments(3, argv, &body, &err), 0);
+  assert_string_equal(body, "{\"samples\":5,\"kind\":\"ceilings\"}");
 }
 
 static void test_kernel_request_from_options(void **state) {
@@ -137,7 +146,7 @@ static void test_kernel_request_from_options(void **state) {
   rl_auto(rl_free_text) char *body = NULL;
   rl_error err;
   assert_int_equal(rl_request_from_arguments(5, argv, &body, &err), 0);
-  assert_string_equal(body, "{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"shape\":{\"rows\":4,\"columns\":8},\"dtype\":\"bf16\"}");
+  assert_string_equal(body, "{\"kernel\":\"bias_gelu\",\"shape\":{\"rows\":4,\"columns\":8},\"dtype\":\"bf16\",\"kind\":\"kernel\"}");
 }
 
 static void test_a_kernel_s_table(void **state) {
@@ -185,7 +194,7 @@ int main(void) {
       cmocka_unit_test(test_null_is_never_zero),
       cmocka_unit_test(test_results_fit_eighty_columns),
       cmocka_unit_test(test_request_from_options),
-      cmocka_unit_test(test_kernel_request_from_options),
+      cmocka_unit_test(test_a_kind_can_be_named), cmocka_unit_test(test_kernel_request_from_options),
       cmocka_unit_test(test_a_kernel_s_table),
       cmocka_unit_test(test_bad_options),
   };

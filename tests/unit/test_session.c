@@ -317,8 +317,23 @@ static void launches_are_sampled(void **state) {
   assert_true(measured(&b, "checked_ratio")->value == 0.75);
   assert_true(measured(&b, "compile_ms")->value == 2.5 && isnan(measured(&b, "spill_bytes")->value));
   assert_string_equal(measured(&b, "spill_bytes")->reason, "nobody compiled it");
-  assert_true(isnan(measured(&b, "floor_ms")->value) && measured(&b, "floor_ms")->reason[0]);
   assert_int_equal(measured(&b, "launches_per_step")->value, 2);
+  stop(&b);
+}
+
+/* The best of three samples of one launch. */
+static void rates_are_of_one_launch_each(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "clean");
+  assert_int_equal(ask_for(&b, "fake_rates", RL_PASS_TIMING, "{\"epochs\":3,\"nap_us\":2000}"), RL_OUTCOME_DONE);
+  assert_true(b.records.epoch_count == 0 && b.records.sample_count == 0);
+  double rate = measured(&b, "gather_bytes_per_s")->value;
+  assert_true(rate > 0 && rate < 1000 / 2000e-6);
+  assert_true(isnan(measured(&b, "scatter_bytes_per_s")->value));
+  assert_string_equal(measured(&b, "scatter_bytes_per_s")->reason, "nothing is scattered");
+  assert_true(isnan(measured(&b, "throttled_ratio")->value) && measured(&b, "throttled_ratio")->reason[0]);
+  assert_int_equal(ask_for(&b, "fake_rates", RL_PASS_TIMING, "{\"fail_at\":2}"), RL_OUTCOME_FAILED);
   stop(&b);
 }
 
@@ -354,6 +369,7 @@ static void a_device_without_samples_says_so(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(launches_are_sampled),
+      cmocka_unit_test(rates_are_of_one_launch_each),
       cmocka_unit_test(a_wrong_result_fails_the_pass),
       cmocka_unit_test(a_device_without_samples_says_so),
       cmocka_unit_test(warm_up_is_stored_and_then_undone), cmocka_unit_test(what_an_epoch_lacks_has_a_reason),

@@ -427,24 +427,6 @@ static void stale_claim_is_refused(void **state) {
   REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_HTTP, 404);
 }
 
-static void too_fast_is_suspect(void **state) {
-  fixture *f = *state;
-  int64_t id = submit(f->store, "cpu", TIMING);
-  do_pass(f->store, "cpu", 1);
-  do_pass(f->store, "cpu", 0.05); /* 5 ms, with a floor of 10 ms */
-  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
-  assert_true(cJSON_IsFalse(at(rows, "0.runs.0.epochs.1.suspect")));
-  assert_true(cJSON_IsTrue(at(rows, "0.runs.1.epochs.1.suspect")));
-  assert_non_null(
-      strstr(at(rows, "0.runs.1.epochs.1.suspect_reason")->valuestring, "5 ms is faster than its floor of 10 ms"));
-  assert_true(cJSON_IsTrue(at(rows, "0.runs.1.summary.suspect")));
-  cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
-  assert_true(cJSON_IsNull(at(rows, "0.speedup_ratio")));
-  assert_non_null(strstr(at(rows, "0.unavailable.speedup_ratio")->valuestring, "fp16 is suspect"));
-  cJSON_Delete(rows);
-}
-
 /* --- the rest -------------------------------------------------------------------------------------------------- */
 
 static void events_count_from_one(void **state) {
@@ -524,7 +506,6 @@ int main(void) {
                                      WITH_STORE(what_is_inside_needs_its_kernel),
                                      WITH_STORE(unavailable_pass_completes_the_job),
                                      WITH_STORE(stale_claim_is_refused),
-                                     WITH_STORE(too_fast_is_suspect),
                                      WITH_STORE(events_count_from_one),
                                      WITH_STORE(tokens),
                                      WITH_STORE(kinds_are_those_of_the_records)};

@@ -42,7 +42,11 @@ static const rl_workload fake_workload = {.name = "fake", .kind = "train", .fiel
 static const rl_workload fake_launch_workload = {.name = "fake_launch", .kind = "kernel", .fields = fake_fields,
                                                  .params_size = sizeof(fake_params), .defaults = fake_defaults, .cost = fake_cost,
                                                  .schedule = fake_schedule, .iteration = RL_ITERATION_LAUNCH};
-const rl_workload *const rl_workloads[] = {&fake_workload, &fake_launch_workload, NULL};
+/* And for its rates: the first launch moves 1000 bytes, and another is not to be had. */
+static const rl_workload fake_rates_workload = {.name = "fake_rates", .kind = "ceilings", .fields = fake_fields,
+                                                .params_size = sizeof(fake_params), .defaults = fake_defaults, .cost = fake_cost,
+                                                .schedule = fake_schedule, .iteration = RL_ITERATION_RATES};
+const rl_workload *const rl_workloads[] = {&fake_workload, &fake_launch_workload, &fake_rates_workload, NULL};
 
 typedef struct fake_instance {
   rl_instance base;
@@ -52,6 +56,7 @@ typedef struct fake_instance {
   int64_t pushes;
   rl_launch step[2], judge;
   rl_sequence iteration[1], evaluation[1];
+  rl_rate rates[2];
 } fake_instance;
 
 int fake_opened, fake_closed;
@@ -136,7 +141,10 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   self->evaluation[0] = (rl_sequence){"evaluate", &self->judge, 1, 1};
   self->base = (rl_instance){.ops = &fake_ops, .device = device, .deterministic = true, .dataset = "synthetic",
                              .iteration = {"epoch", self->iteration, 1}, .samples = (uint64_t)self->params.steps * 64,
-                             .steps = (uint64_t)self->params.steps, .parameters = 1, .facts = fake_facts, .fact_count = 2};
+                             .steps = (uint64_t)self->params.steps, .parameters = 1, .facts = fake_facts, .fact_count = 2,
+                             .rates = self->rates, .rate_count = 2};
+  self->rates[0] = (rl_rate){.name = "gather_bytes_per_s", .launch = &self->step[0], .amount = 1000};
+  self->rates[1] = (rl_rate){.name = "scatter_bytes_per_s", .reason = "nothing is scattered"};
   if (self->params.evaluates) self->base.evaluation = (rl_program){"evaluation", self->evaluation, 1};
   *instance = &self->base;
   fake_opened++;
@@ -146,4 +154,6 @@ static const rl_engine fake_engine = {.name = "hand", .workload = "fake", .devic
                                       .open = fake_open};
 static const rl_engine fake_launch_engine = {.name = "hand", .workload = "fake_launch", .device = RL_DEVICE_CPU,
                                              .supports = fake_supports, .open = fake_open};
-const rl_engine *const rl_engines[] = {&fake_engine, &fake_launch_engine, NULL};
+static const rl_engine fake_rates_engine = {.name = "hand", .workload = "fake_rates", .device = RL_DEVICE_CPU,
+                                            .supports = fake_supports, .open = fake_open};
+const rl_engine *const rl_engines[] = {&fake_engine, &fake_launch_engine, &fake_rates_engine, NULL};

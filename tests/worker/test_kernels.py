@@ -36,6 +36,7 @@ def test_a_kernel_is_checked_and_timed(worker):
     assert frames[-1].type == "DONE", frames[-1].payload
     (facts,) = of(frames, "FACTS")
     assert facts["floor_bytes"] == 2 * 2 * 20001 and facts["floor_operations"] == 20001
+    assert (facts["floor_written_bytes"], facts["floor_precision"]) == (2 * 20001, "fp16")
     assert facts["deterministic"] and facts["dataset"] == "" and facts["images_per_epoch"] == facts["parameters"] == 0
     assert not of(frames, "EPOCH")
     samples = {mode: [s["device_us"] for s in of(frames, "SAMPLE") if s["mode"] == mode] for mode in ("cold", "warm")}

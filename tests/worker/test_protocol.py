@@ -24,7 +24,6 @@ def test_it_says_hello_first_and_once():
         assert worker.hello.type == "HELLO"
         assert (hello["protocol"], hello["device"], hello["role"], hello["usable"]) == (1, "cpu", "clean", True)
         assert hello["facts"]["threads"] == 1 and hello["facts"]["memory_bytes"] > 1e8
-        assert hello["facts"]["sgemm_gflops"] > 0.1  # measured when the device was opened
         assert hello["program"] == "fake-worker" and hello["commit"]
         assert "HELLO" not in [frame.type for frame in worker.ask("fake", {})]
 
@@ -34,7 +33,6 @@ def test_listing_is_quick_and_opens_nothing():
     done = subprocess.run([FAKE, "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
     (hello,) = unpack(done.stdout)
     assert done.returncode == 0 and hello.type == "HELLO" and hello.payload["usable"]
-    assert hello.payload["facts"]["sgemm_gflops"] is None
     assert time.monotonic() - start < 5
 
 

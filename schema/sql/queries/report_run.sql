@@ -17,7 +17,9 @@ SELECT json_object(
      WHERE p.run_id = r.id AND p.name IN ('timing', 'activity')
      UNION ALL SELECT 'model__bytes', iif(no_model IS NULL, floor_bytes, NULL), coalesce(no_model, 'the workload has no model') FROM modelled
      UNION ALL SELECT 'model__operations', iif(no_model IS NULL, floor_operations, NULL), coalesce(no_model, 'the workload has no model')
-               FROM modelled)),
+               FROM modelled
+     UNION ALL SELECT 'ceiling__' || c.name, c.value, c.reason FROM v_ceilings c
+               WHERE c.device_identity = d.identity AND c.driver IS d.driver)),
   d.facts ->> '$.compute_capability',
   j.profile -> '$.sections'
 FROM runs r JOIN jobs j ON j.id = r.job_id

@@ -9,7 +9,8 @@ SELECT json_object('job', j.id, 'state', j.state, 'runs', json((
       'partial', json(CASE r."partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
       'params', json(r.params),
       'images_per_epoch', r.images_per_epoch, 'steps_per_epoch', r.steps_per_epoch, 'parameters', r.parameters,
-      'floor_operations', r.floor_operations, 'floor_bytes', r.floor_bytes,
+      'floor_operations', r.floor_operations, 'floor_precision', r.floor_precision, 'floor_bytes', r.floor_bytes,
+      'floor_written_bytes', r.floor_written_bytes,
       'device', json(coalesce((SELECT d.facts FROM passes p JOIN devices d ON d.id = p.device_id WHERE p.run_id = r.id ORDER BY p.ordinal LIMIT 1), 'null')),
       'commit', (SELECT git_commit FROM passes WHERE run_id = r.id AND git_commit IS NOT NULL ORDER BY ordinal LIMIT 1),
       'passes', json((
@@ -29,8 +30,9 @@ SELECT json_object('job', j.id, 'state', j.state, 'runs', json((
             'suspect', json(iif(e.suspect, 'true', 'false')), 'suspect_reason', e.suspect_reason) AS epoch
           FROM passes p JOIN epochs e ON e.pass_id = p.id WHERE p.run_id = r.id AND p.ordinal = 0 ORDER BY e.epoch))),
       'samples', json((
-        SELECT json_group_array(json_object('mode', mode, 'ordinal', ordinal, 'device_us', device_us)) FROM (
-          SELECT s.mode, s.ordinal, s.device_us FROM passes p JOIN samples s ON s.pass_id = p.id
+        SELECT json_group_array(json_object('mode', mode, 'ordinal', ordinal, 'device_us', device_us,
+                                            'suspect', json(iif(suspect, 'true', 'false')), 'suspect_reason', suspect_reason)) FROM (
+          SELECT s.mode, s.ordinal, s.device_us, s.suspect, s.suspect_reason FROM passes p JOIN samples s ON s.pass_id = p.id
           WHERE p.run_id = r.id AND p.ordinal = 0 ORDER BY s.mode, s.ordinal))),
       'summary', json((
         SELECT json_object(

@@ -1,1 +1,1 @@
-INSERT INTO devices (facts) VALUES (:facts) ON CONFLICT (facts) DO NOTHING
+INSERT INTO devices (facts, last_ns) VALUES (:facts, :now) ON CONFLICT (facts) DO UPDATE SET last_ns = :now

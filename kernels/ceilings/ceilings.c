@@ -1,0 +1,36 @@
+#include "ceilings/ceilings.h"
+
+#include <math.h>
+
+#define LAUNCH_OF(NAME, UNIT) #NAME,
+#define NAME_OF(NAME, UNIT) #NAME "_" #UNIT "_per_s",
+const char *const rl_ceiling_launches[] = {RL_CEILINGS(LAUNCH_OF) NULL};
+const char *const rl_ceiling_names[] = {RL_CEILINGS(NAME_OF) NULL};
+
+const rl_field rl_ceilings_fields[] = {
+    RL_FIELD(rl_ceilings_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000, .summary = "times to take of each; the best counts"),
+    RL_FIELD(rl_ceilings_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the data"),
+    {0}};
+
+static void defaults(void *params) { *(rl_ceilings_params *)params = (rl_ceilings_params){.samples = 20, .seed = 1}; }
+
+/* What is measured is the rate itself: there is no least time. */
+static rl_cost cost(const void *params) {
+  (void)params;
+  return (rl_cost){.bytes = NAN, .operations = NAN, .written_bytes = NAN};
+}
+
+static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+  *warmup = 0; /* the device warms up before its samples */
+  *iterations = (uint32_t)((const rl_ceilings_params *)params)->samples;
+}
+
+const rl_workload rl_ceilings = {.name = "ceilings",
+                                 .kind = "ceilings",
+                                 .summary = "what the device can do at best: bandwidths and rates of arithmetic",
+                                 .fields = rl_ceilings_fields,
+                                 .params_size = sizeof(rl_ceilings_params),
+                                 .defaults = defaults,
+                                 .cost = cost,
+                                 .schedule = schedule,
+                                 .iteration = RL_ITERATION_RATES};

@@ -1,0 +1,36 @@
+/* What a device can do at best, measured: the workload of the kind "ceilings". Each rate comes from a launch of its own, whose data is
+ * random, as zeros switch fewer transistors and so let a device that is bound by its power run faster than any real work would. An
+ * engine lists a launch for each rate that its device has (instance.h); what is left is null with a reason. */
+#ifndef RL_CEILINGS_CEILINGS_H
+#define RL_CEILINGS_CEILINGS_H
+
+#include "base/fields.h"
+#include "workload.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Name of the launch and unit of its rate. Bytes are counted as STREAM does: read and written once each. */
+#define RL_CEILINGS(X)                                                                                                  \
+  X(dram_read, bytes) X(dram_write, bytes) X(dram_copy, bytes) X(dram_triad, bytes) X(l3_read, bytes) X(l2_read, bytes) \
+  X(l2_write, bytes) X(l2_copy, bytes) X(l1_read, bytes) X(shared_read, bytes) X(fp64, operations) X(fp32, operations)  \
+  X(fp16, operations) X(bf16, operations) X(tensor_fp64, operations) X(tensor_tf32, operations)                         \
+  X(tensor_fp16, operations) X(tensor_bf16, operations)
+
+#define RL_CEILING_ENUM(NAME, UNIT) RL_CEILING_##NAME,
+typedef enum rl_ceiling { RL_CEILINGS(RL_CEILING_ENUM) RL_CEILINGS_COUNT } rl_ceiling;
+#undef RL_CEILING_ENUM
+extern const char *const rl_ceiling_launches[]; /* "dram_read", ..., NULL */
+extern const char *const rl_ceiling_names[];    /* of the measurements: "dram_read_bytes_per_s", ..., NULL */
+
+typedef struct rl_ceilings_params {
+  int64_t samples, seed;
+} rl_ceilings_params;
+extern const rl_field rl_ceilings_fields[];
+extern const rl_workload rl_ceilings;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

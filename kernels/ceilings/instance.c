@@ -1,0 +1,40 @@
+#include "ceilings/instance.h"
+
+#include <math.h>
+
+int rl_ceilings_supports(const void *params, rl_error *err) {
+  (void)params, (void)err;
+  return 0;
+}
+
+static int nothing_changes(rl_instance *instance, rl_error *err) { /* no launch needs what another left */
+  (void)instance, (void)err;
+  return 0;
+}
+
+static int report(rl_instance *instance, rl_report *report, rl_error *err) {
+  (void)instance, (void)err;
+  *report = (rl_report){NAN, NAN, NAN, NAN, NAN, NAN};
+  return 0;
+}
+
+static const rl_instance_ops operations = {
+    .reset = nothing_changes, .report = report, .save = nothing_changes, .restore = nothing_changes};
+
+void rl_ceilings_begin(rl_ceilings_instance *instance, rl_device *device, const void *params, void (*close)(rl_instance *instance),
+                       const char *reason) {
+  instance->params = *(const rl_ceilings_params *)params;
+  instance->ops = operations;
+  instance->ops.close = close;
+  for (int i = 0; i < RL_CEILINGS_COUNT; i++) instance->rates[i] = (rl_rate){.name = rl_ceiling_names[i], .reason = reason};
+  instance->sequence = (rl_sequence){"ceilings", instance->launches, 0, 1};
+  instance->base = (rl_instance){.ops = &instance->ops, .device = device, .iteration = {"ceilings", &instance->sequence, 1},
+                                 .deterministic = true, .rates = instance->rates, .rate_count = RL_CEILINGS_COUNT};
+}
+
+void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling which, double amount,
+                     int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg) {
+  rl_launch *launch = &instance->launches[instance->sequence.launch_count++];
+  *launch = (rl_launch){.name = rl_ceiling_launches[which], .range = "ceilings", .enqueue = enqueue, .arg = arg};
+  instance->rates[which] = (rl_rate){.name = rl_ceiling_names[which], .launch = launch, .amount = amount};
+}

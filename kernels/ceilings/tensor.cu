@@ -1,0 +1,163 @@
+/* Rates of the tensor cores. On sm_90a by wgmma, which alone reaches Hopper's peak: two groups of four warps on each multiprocessor,
+ * each with a tile of 64 × 256 that all its products are added to. Elsewhere, and where a newer device compiles the PTX, by mma.sync, as
+ * many operations a warp. FP64 has no wgmma. */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "ceilings/cuda.h"
+#include "ceilings/wgmma.cuh"
+#include "cuda_check.h"
+#include "train/model.h" /* rl_mix64 */
+
+enum {
+  GROUPS = 2,                            /* of four warps */
+  BLOCK = GROUPS * WGMMA_THREADS,
+  STEPS = 4,                             /* in k: tiles that differ, one after the other */
+  ROUNDS = 400,                          /* times through them */
+  A_BYTES = WGMMA_M * WGMMA_STEP_BYTES,  /* of a step */
+  B_BYTES = WGMMA_N * WGMMA_STEP_BYTES,
+  CHAINS = 8,                            /* products of a warp that do not wait for one another */
+  FP64_BLOCK = 256, FP64_BLOCKS_PER_SM = 2, FP64_ROUNDS = 200,
+};
+
+__device__ static inline float unit(uint64_t key) { return (float)(rl_mix64(key) >> 40) * 0x1p-23f - 1; } /* [-1, 1) */
+__device__ static inline void put(__half *to, float x) { *to = __float2half_rn(x); }
+__device__ static inline void put(__nv_bfloat16 *to, float x) { *to = __float2bfloat16_rn(x); }
+__device__ static inline void put(tf32 *to, float x) {
+  uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  to->value = __uint_as_float(bits);
+}
+
+template <class T>
+__device__ static inline void fill(T *to, int bytes, uint64_t key) {
+  for (int i = threadIdx.x; i < bytes / (int)sizeof(T); i += BLOCK) put(&to[i], unit(key + (uint64_t)i));
+}
+
+/* --- by wgmma ------------------------------------------------------------------------------------------------------------------ */
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <class T>
+__device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
+  __shared__ alignas(128) unsigned char a[GROUPS][STEPS][A_BYTES], b[STEPS][B_BYTES];
+  fill((T *)a, sizeof a, key);
+  fill((T *)b, sizeof b, key + sizeof a);
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* what was stored is there for wgmma */
+  __syncthreads();
+  const uint64_t of_a = wgmma_operand(a[threadIdx.x / WGMMA_THREADS]), of_b = wgmma_operand(b);
+  for (int round = 0; round < ROUNDS; round++) {
+    wgmma_begin();
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) wgmma(T(), sums, of_a + step * (A_BYTES >> 4), of_b + step * (B_BYTES >> 4));
+    wgmma_commit();
+    wgmma_wait<1>();
+  }
+  wgmma_wait<0>();
+}
+#else
+
+/* --- by mma.sync: tiles of 16 × 8 with steps of 32 bytes in k -------------------------------------------------------------------- */
+
+#define MMA(T, SHAPE)                                                                                                           \
+  __device__ static inline void mma(T, float *sums, const uint32_t *a, const uint32_t *b) {                                     \
+    asm volatile("mma.sync.aligned.m16n8" SHAPE " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"              \
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                                   \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                           \
+  }
+MMA(__half, "k16.row.col.f32.f16.f16.f32")
+MMA(__nv_bfloat16, "k16.row.col.f32.bf16.bf16.f32")
+MMA(tf32, "k8.row.col.f32.tf32.tf32.f32")
+#undef MMA
+
+template <class T>
+__device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
+  constexpr int TILES = 16 * WGMMA_N / (16 * 8); /* a warp's share of what one wgmma does */
+  alignas(16) T a[16 / sizeof(T)], b[CHAINS][8 / sizeof(T)];
+  for (int i = 0; i < (int)(sizeof a / sizeof *a); i++) put(&a[i], unit(key + threadIdx.x * 128 + i));
+  for (int c = 0; c < CHAINS; c++)
+    for (int i = 0; i < (int)(sizeof b[0] / sizeof *b[0]); i++) put(&b[c][i], unit(key + threadIdx.x * 128 + 16 + c * 4 + i));
+  for (int round = 0; round < ROUNDS * STEPS; round++)
+#pragma unroll
+    for (int tile = 0; tile < TILES; tile++)
+      mma(T(), &sums[tile % CHAINS * 4], (const uint32_t *)a, (const uint32_t *)b[tile % CHAINS]);
+}
+#endif
+
+template <class T>
+static __global__ void __launch_bounds__(BLOCK) tensor(uint64_t seed, float *results) {
+  float sums[WGMMA_SUMS] = {}, total = 0;
+  multiply<T>(sums, rl_mix64(seed + blockIdx.x));
+#pragma unroll
+  for (int i = 0; i < WGMMA_SUMS; i++) total += sums[i];
+  results[blockIdx.x * BLOCK + threadIdx.x] = total;
+}
+
+/* --- FP64 ---------------------------------------------------------------------------------------------------------------------- */
+
+enum { FP64_A = 8, FP64_B = 4 };
+
+/* 16 × 8 × 16 in one instruction since Hopper, in eight before. */
+__device__ static inline void multiply_fp64(double *sums, const double *a, const double *b) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+               "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+               : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
+               : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]),
+                 "d"(b[3]));
+#else
+#pragma unroll
+  for (int i = 0; i < FP64_A; i++)
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(sums[i % 2 * 2]), "+d"(sums[i % 2 * 2 + 1])
+                 : "d"(a[i]), "d"(b[i / 2]));
+#endif
+}
+
+static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, double *results) {
+  const uint64_t key = rl_mix64(seed + blockIdx.x) + threadIdx.x * 64;
+  double sums[CHAINS][4] = {}, a[FP64_A], b[FP64_B], total = 0;
+#pragma unroll
+  for (int i = 0; i < FP64_A; i++) a[i] = unit(key + i);
+#pragma unroll
+  for (int i = 0; i < FP64_B; i++) b[i] = unit(key + FP64_A + i);
+  for (int round = 0; round < FP64_ROUNDS; round++)
+#pragma unroll
+    for (int chain = 0; chain < CHAINS; chain++) multiply_fp64(sums[chain], a, b);
+#pragma unroll
+  for (int chain = 0; chain < CHAINS; chain++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) total += sums[chain][i];
+  results[blockIdx.x * FP64_BLOCK + threadIdx.x] = total;
+}
+
+/* --- launches ------------------------------------------------------------------------------------------------------------------ */
+
+template <class T>
+static int launch(void *arg, rl_stream stream, rl_error *err) {
+  const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;
+  tensor<T><<<self->sms, BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed, (float *)self->results);
+  return rl_launch_ok("launching", err);
+}
+
+static int launch_fp64(void *arg, rl_stream stream, rl_error *err) {
+  const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;
+  tensor_fp64<<<self->sms * FP64_BLOCKS_PER_SM, FP64_BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed,
+                                                                                       (double *)self->results);
+  return rl_launch_ok("launching", err);
+}
+
+template <class T>
+static double operations(const rl_ceilings_gpu *self) {
+  const double step = 2.0 * WGMMA_M * WGMMA_N * (WGMMA_STEP_BYTES / sizeof(T));
+  return step * STEPS * ROUNDS * GROUPS * self->sms;
+}
+
+void rl_ceilings_list_tensor(rl_ceilings_gpu *self) {
+  const double warps = (double)self->sms * FP64_BLOCKS_PER_SM * (FP64_BLOCK / 32), product = 2.0 * 16 * 8 * 16;
+  static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES && BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES,
+                "there is room for what the threads of a multiprocessor find");
+  rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp64, warps * FP64_ROUNDS * CHAINS * product, launch_fp64, self);
+  rl_ceilings_add(&self->instance, RL_CEILING_tensor_tf32, operations<tf32>(self), launch<tf32>, self);
+  rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp16, operations<__half>(self), launch<__half>, self);
+  rl_ceilings_add(&self->instance, RL_CEILING_tensor_bf16, operations<__nv_bfloat16>(self), launch<__nv_bfloat16>, self);
+}

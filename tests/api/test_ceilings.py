@@ -1,0 +1,99 @@
+"""Jobs of the kind ceilings, the list of what they found, and the floors that later jobs are held against."""
+
+import re
+import sqlite3
+
+import pytest
+from daemon import job
+
+KERNEL = {"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 100003}, "variant": "vector", "samples": 3, "device": "cpu"}
+
+
+def ceilings(**changes):
+    return {"kind": "ceilings", "device": "cpu", "samples": 2, **changes}
+
+
+def timing(run):
+    return {m["name"]: m for m in run["measurements"] if m["pass"] == "timing"}
+
+
+@pytest.fixture(scope="module")
+def fresh(start):
+    """A daemon of its own: nobody else's ceilings are there."""
+    return start()
+
+
+def test_without_ceilings_there_is_no_floor(fresh):
+    assert fresh.get("/ceilings").json() == {"items": []}
+    (run,) = fresh.get(f"/jobs/{fresh.run(job())}/results").json()["runs"]
+    floor = timing(run)["floor_ms"]
+    assert floor["value"] is None and "ceilings" in floor["reason"]
+    assert run["floor_precision"] == "fp32" and 0 < run["floor_written_bytes"] < run["floor_bytes"]
+    (run,) = fresh.get(f"/jobs/{fresh.run(KERNEL)}/results").json()["runs"]
+    for name in ("floor_cold_us", "floor_warm_us"):
+        assert timing(run)[name]["value"] is None and "ceilings" in timing(run)[name]["reason"]
+    assert not any(sample["suspect"] for sample in run["samples"])
+
+
+def test_ceilings_are_measured_and_listed(fresh):
+    number = fresh.run(ceilings(passes=["timing", "activity", "counters"]))
+    answer = fresh.get(f"/jobs/{number}").json()
+    assert (answer["kind"], answer["request"]["samples"], answer["request"]["seed"]) == ("ceilings", 2, 1)
+    (run,) = fresh.get(f"/jobs/{number}/results").json()["runs"]
+    assert (run["workload"], run["variant"], run["floor_operations"]) == ("ceilings", "best", None)
+    assert "floor_ms" not in timing(run) and run["epochs"] == run["samples"] == []
+    (item,) = fresh.get("/ceilings").json()["items"]
+    assert (item["job"], item["run"], item["device"]) == (number, run["run"], "cpu")
+    assert item["age_s"] >= 0 and not item["stale"] and item["stale_reason"] is None
+    assert item["device_identity"].endswith(", 1 threads") and item["commit"]
+    rates = {rate["name"]: rate for rate in item["rates"]}
+    assert rates["fp32_operations_per_s"]["value"] > 1e8 and rates["dram_copy_bytes_per_s"]["value"] > 1e7
+    assert rates["tensor_fp16_operations_per_s"]["value"] is None and rates["tensor_fp16_operations_per_s"]["reason"]
+    for reading in item["rates"] + item["conditions"]:
+        assert (reading["value"] is None) == (reading["reason"] is not None), reading
+        assert reading == {key: timing(run)[reading["name"]][key] for key in ("name", "value", "reason")}
+    assert {"sm_clock_least_mhz", "temperature_c_most", "throttled_ratio"} <= {reading["name"] for reading in item["conditions"]}
+    assert [item["job"] for item in fresh.get("/ceilings?device=cpu").json()["items"]] == [number]
+    assert fresh.get("/ceilings?device=gpu0").json() == {"items": []}
+
+
+def test_floors_follow_from_the_ceilings(fresh):
+    (item,) = fresh.get("/ceilings").json()["items"]
+    rate = {rate["name"]: rate["value"] for rate in item["rates"]}["fp32_operations_per_s"]
+    (run,) = fresh.get(f"/jobs/{fresh.run(job())}/results").json()["runs"]
+    assert timing(run)["floor_ms"]["value"] >= run["floor_operations"] / rate * 1e3 * 0.999
+    (run,) = fresh.get(f"/jobs/{fresh.run(KERNEL)}/results").json()["runs"]
+    for mode in ("cold", "warm"):
+        floor = timing(run)[f"floor_{mode}_us"]
+        assert (floor["value"] is None) == (floor["reason"] is not None)
+
+
+def test_what_is_too_fast_is_suspect(fresh):
+    """By ceilings that a slower device could have: all times are below their floors."""
+    with sqlite3.connect(fresh.state / "rooflined.db") as database:
+        changed = database.execute("UPDATE measurements SET value = value / 1e9 WHERE name LIKE '%per_s'").rowcount
+    database.close()
+    assert changed > 6
+    (run,) = fresh.get(f"/jobs/{fresh.run(job())}/results").json()["runs"]
+    (epoch,) = run["epochs"]
+    assert epoch["suspect"] and run["summary"]["suspect"]
+    assert re.search(r"faster than its floor of \S+ ms: \S+ operations in fp32 at \S+/s", epoch["suspect_reason"])
+    number = fresh.run({**KERNEL, "shape": {"n": 10000019}})
+    (run,) = fresh.get(f"/jobs/{number}/results").json()["runs"]
+    assert all(sample["suspect"] for sample in run["samples"] if sample["mode"] == "cold") and run["summary"]["suspect"]
+    points = fresh.get("/history?metric=time_cold_us_median&workload=copy").json()["items"]
+    assert {point["job"]: point["suspect"] for point in points}[number]
+
+
+@pytest.mark.parametrize("change, pointer", [
+    ({"samples": 0}, "/samples"), ({"samples": 1001}, "/samples"), ({"seed": -1}, "/seed"), ({"kernel": "copy"}, "/kernel"),
+    ({"passes": []}, "/passes"), ({"device": "gpu9"}, "/device"), ({"deadline_s": -1}, "/deadline_s")])
+def test_refusals(fresh, change, pointer):
+    response = fresh.call("POST", "/jobs", ceilings(**change))
+    assert (response.status_code, response.json()["pointer"]) == (400, pointer)
+
+
+def test_the_list_refuses_what_it_does_not_know(fresh):
+    for query in ("devices=cpu", "device=" + "x" * 40):
+        response = fresh.get(f"/ceilings?{query}")
+        assert (response.status_code, response.json()["code"]) == (400, "invalid_parameter")

@@ -1,0 +1,86 @@
+/* The ceilings of the GPU: every rate there is, and none above what the chip could do at its highest clock. */
+#include "fixture.h"
+
+#include "ceilings/instance.h"
+
+enum { SAMPLES = 10 };
+
+static rl_instance *open_ceilings(void) {
+  rl_instance *instance = NULL;
+  rl_ceilings_params params;
+  rl_error err = {0};
+  rl_ceilings.defaults(&params);
+  const rl_engine *engine = rl_engine_find("ceilings", "auto", &params, &err);
+  if (!engine || engine->open(device, &params, &instance, &err)) fail_msg("%s", err.message);
+  return instance;
+}
+
+static double best_rate(const rl_rate *rate) {
+  const rl_sequence alone = {rate->name, rate->launch, 1, 1};
+  double us[SAMPLES], least = INFINITY;
+  must(device->ops->sample(device, &alone, RL_CACHE_WARM, SAMPLES, NULL, us, e));
+  for (int i = 0; i < SAMPLES; i++) least = fmin(least, us[i]);
+  return rate->amount / (least * 1e-6);
+}
+
+static double fact(const cJSON *facts, const char *name) { return cJSON_GetNumberValue(cJSON_GetObjectItem(facts, name)); }
+
+/* Bytes or multiply-adds (two operations) of a multiprocessor in a cycle: NVIDIA's "H100 Tensor Core GPU Architecture". L2 is bounded by
+ * what the multiprocessors can take, 64 bytes a cycle each, in either direction. */
+static const double hopper[RL_CEILINGS_COUNT] = {
+    [RL_CEILING_l2_read] = 64,       [RL_CEILING_l2_write] = 64,        [RL_CEILING_l2_copy] = 128,       [RL_CEILING_l1_read] = 128,
+    [RL_CEILING_shared_read] = 128,  [RL_CEILING_fp64] = 2 * 64,        [RL_CEILING_fp32] = 2 * 128,      [RL_CEILING_fp16] = 2 * 256,
+    [RL_CEILING_bf16] = 2 * 256,     [RL_CEILING_tensor_fp64] = 2 * 128, [RL_CEILING_tensor_tf32] = 2 * 1024, [RL_CEILING_tensor_fp16] = 2 * 2048,
+    [RL_CEILING_tensor_bf16] = 2 * 2048};
+
+static double limit_of(rl_ceiling which, const cJSON *facts) {
+  const double memory = 2 * fact(facts, "memory_clock_max_khz") * 1e3 * fact(facts, "memory_bus_bits") / 8;
+  if (which <= RL_CEILING_dram_triad) return memory;
+  if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(facts, "compute_capability")), "9.0") != 0) return INFINITY;
+  return hopper[which] * fact(facts, "sm_count") * fact(facts, "sm_clock_max_khz") * 1e3;
+}
+
+static void rates_are_what_the_chip_allows(void **state) {
+  (void)state;
+  uint64_t before = device->memory.total_bytes;
+  rl_instance *instance = open_ceilings();
+  char *text = rl_device_facts(0, NULL);
+  cJSON *facts = cJSON_Parse(text);
+  assert_int_equal(instance->rate_count, RL_CEILINGS_COUNT);
+  for (int i = 0; i < RL_CEILINGS_COUNT; i++) {
+    const rl_rate *rate = &instance->rates[i];
+    assert_string_equal(rate->name, rl_ceiling_names[i]);
+    if (i == RL_CEILING_l3_read) assert_true(!rate->launch && rate->reason[0]);
+    if (!rate->launch) continue;
+    double got = best_rate(rate), limit = limit_of((rl_ceiling)i, facts);
+    print_message("%-32s %.4g, %.1f %% of the limit\n", rate->name, got, 100 * got / limit);
+    if (!(got > 0 && got <= limit)) fail_msg("%s is %g, above %g", rate->name, got, limit);
+  }
+  cJSON_Delete(facts);
+  free(text);
+  instance->ops->close(instance);
+  assert_int_equal(device->memory.total_bytes, before);
+}
+
+/* As each level is nearer, and each type has fewer bits or a unit made for it. */
+static void rates_are_in_order(void **state) {
+  (void)state;
+  static const rl_ceiling order[][2] = {{RL_CEILING_dram_read, RL_CEILING_l2_read}, {RL_CEILING_l2_read, RL_CEILING_l1_read},
+                                        {RL_CEILING_l2_read, RL_CEILING_shared_read}, {RL_CEILING_fp64, RL_CEILING_fp32},
+                                        {RL_CEILING_fp32, RL_CEILING_tensor_tf32}, {RL_CEILING_tensor_tf32, RL_CEILING_tensor_fp16},
+                                        {RL_CEILING_tensor_tf32, RL_CEILING_tensor_bf16}};
+  rl_instance *instance = open_ceilings();
+  for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+    double less = best_rate(&instance->rates[order[i][0]]), more = best_rate(&instance->rates[order[i][1]]);
+    if (!(less < more)) fail_msg("%s is %g, %s %g", rl_ceiling_names[order[i][0]], less, rl_ceiling_names[order[i][1]], more);
+  }
+  instance->ops->close(instance);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rates_are_what_the_chip_allows), cmocka_unit_test(rates_are_in_order)};
+  need_gpu();
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  device->ops->close(device);
+  return failed;
+}
