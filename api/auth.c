@@ -25,13 +25,18 @@ static const char *session_id(const rl_call *call) {
   return MHD_lookup_connection_value(call->connection, MHD_COOKIE_KIND, COOKIE);
 }
 
-int rl_call_authorize(rl_call *call, rl_error *err) {
-  rl_server *server = call->server;
+int rl_call_token(rl_call *call, bool *came, rl_error *err) {
   const char *token = bearer(call), *session = session_id(call);
   bool known = false;
-  if (!server->token_needed || call->route->open) return 0;
   if (token != NULL && token_known(call, token, &known, err) < 0) return -1;
-  if (!known && session != NULL) known = rl_session_known(server->sessions, rl_monotonic_ns(), session);
+  if (!known && session != NULL) known = rl_session_known(call->server->sessions, rl_monotonic_ns(), session);
+  *came = known;
+  return 0;
+}
+
+int rl_call_authorize(rl_call *call, rl_error *err) {
+  bool known = !call->server->token_needed || call->route->open;
+  if (!known && rl_call_token(call, &known, err) < 0) return -1;
   if (known) return 0;
   return rl_fail(err, RL_HTTP, 401, "Send a token of `rooflinectl token` as `Authorization: Bearer TOKEN`, or log in.");
 }

@@ -128,6 +128,7 @@ int rl_handle_jobs_submit(rl_call *call, rl_error *err);
 int rl_handle_jobs_list(rl_call *call, rl_error *err);
 int rl_handle_job(rl_call *call, rl_error *err);
 int rl_handle_job_cancel(rl_call *call, rl_error *err);
+int rl_handle_job_source(rl_call *call, rl_error *err);
 int rl_handle_job_events(rl_call *call, rl_error *err);
 int rl_handle_results(rl_call *call, rl_error *err);
 int rl_handle_kernels(rl_call *call, rl_error *err);
@@ -155,6 +156,8 @@ extern const rl_embedded rl_openapi[]; /* schema/openapi.json */
 
 /* auth.c: -1 (RL_HTTP 401) when the route needs a token and none came. */
 int rl_call_authorize(rl_call *call, rl_error *err);
+/* Whether a token, or the session of one, came; -1 when the store can't tell. */
+int rl_call_token(rl_call *call, bool *came, rl_error *err);
 /* static.c: is there such a file? For 405 against 404. */
 bool rl_file_exists(const rl_server *server, const char *path);
 

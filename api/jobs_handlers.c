@@ -49,18 +49,29 @@ static cJSON *accepted(int64_t id, const char *state) {
   return document;
 }
 
+/* Posted code needs a token also where nothing else does. */
+static int policy_of(rl_call *call, rl_job_policy *policy, rl_error *err) {
+  const rl_config *config = call->server->config;
+  bool token = false;
+  if (config->allow_source && rl_call_token(call, &token, err) < 0) return -1;
+  *policy = (rl_job_policy){.posting = !config->allow_source ? RL_POSTING_OFF : token ? RL_POSTING_ALLOWED : RL_POSTING_NEEDS_TOKEN,
+                            .source_buffer_bytes = config->source_buffer_bytes};
+  return 0;
+}
+
 int rl_handle_jobs_submit(rl_call *call, rl_error *err) {
   rl_server *server = call->server;
   char sha256[RL_SHA256_SIZE], location[64];
   const char *key;
-  rl_job_spec spec;
+  rl_job_policy policy;
+  rl_auto(rl_job_spec_clear) rl_job_spec spec = {0};
   int64_t id;
   bool existing;
   rl_job_state state = RL_JOB_QUEUED;
   if (atomic_load(&server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
   if (idempotency_key(call, &key, err) < 0) return -1;
   const char *body = call->body != NULL ? call->body : "";
-  if (rl_job_spec_parse(body, call->length, &spec, err) < 0) return -1;
+  if (policy_of(call, &policy, err) < 0 || rl_job_spec_parse(body, call->length, &policy, &spec, err) < 0) return -1;
   rl_sha256(body, call->length, sha256);
   if (rl_jobs_submit(server->jobs, &spec, key, sha256, &id, &existing, err) < 0) return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
@@ -98,16 +109,20 @@ int rl_handle_jobs_list(rl_call *call, rl_error *err) {
   return rl_reply_rows(call, cursor, query.limit, 'j', err);
 }
 
-int rl_handle_job(rl_call *call, rl_error *err) {
+/* The one row that a query of one job has; missing: what there is not, otherwise. */
+static int reply_row(rl_call *call, rl_query query, const char *missing, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding id = {":id", RL_BIND_INT, .integer = call->id};
   const char *json;
-  if (rl_store_query(call->server->store, RL_QUERY_JOB, &id, 1, &cursor, err) < 0) return -1;
+  if (rl_store_query(call->server->store, query, &id, 1, &cursor, err) < 0) return -1;
   int rc = rl_cursor_next(cursor, &json, err);
   if (rc < 0) return -1;
-  if (rc == 0) return rl_fail(err, RL_HTTP, 404, "There is no job %lld.", (long long)call->id);
+  if (rc == 0) return rl_fail(err, RL_HTTP, 404, "There is no %s %lld.", missing, (long long)call->id);
   return rl_reply_text(call, 200, strdup(json), "application/json", err);
 }
+
+int rl_handle_job(rl_call *call, rl_error *err) { return reply_row(call, RL_QUERY_JOB, "job", err); }
+int rl_handle_job_source(rl_call *call, rl_error *err) { return reply_row(call, RL_QUERY_SOURCE, "posted code of a job", err); }
 
 int rl_handle_job_cancel(rl_call *call, rl_error *err) {
   rl_job_state state;

@@ -15,6 +15,7 @@ const rl_route rl_routes[] = {
     {"GET", "/jobs", "listJobs", "Jobs, newest first", rl_handle_jobs_list, .query = rl_jobs_query},
     {"GET", "/jobs/{id}", "getJob", "One job", rl_handle_job},
     {"DELETE", "/jobs/{id}", "cancelJob", "Cancel a queued or running job", rl_handle_job_cancel},
+    {"GET", "/jobs/{id}/source", "getSource", "The kernel that a job posted", rl_handle_job_source},
     {"GET", "/jobs/{id}/events", "streamEvents", "Server-sent events of a job", rl_handle_job_events},
     {"GET", "/jobs/{id}/results", "getResults", "Everything the job's runs measured", rl_handle_results},
     {"GET", "/jobs/{id}/kernels", "listKernels", "Kernels with their metrics", rl_handle_kernels,

@@ -41,6 +41,8 @@ const rl_config_key rl_config_keys[] = {
     INT(connection_limit, "1024", 1, 65536, "connections at a time"),
     INT(request_timeout_s, "15", 1, 3600, "seconds within which headers and body must be here"),
     INT(job_deadline_s, "3600", 1, 604800, "seconds that a job may take when it doesn't say so itself"),
+    BOOL(allow_source, "run kernels that clients post, on the GPU, for those with a token alone"),
+    INT(source_buffer_bytes, "17179869184", 1, INT64_C(1) << 50, "most device memory that the buffers of a posted kernel may take together"),
     INT(activity_days, "30", 0, 36500, "days to keep raw activity records; 0: for ever"),
     INT(job_days, "0", 0, 36500, "days to keep jobs and their results; 0: for ever"),
     INT(max_bytes, "0", 0, INT64_C(1) << 50, "size of the database above which the oldest goes; 0: no limit"),

@@ -1,7 +1,9 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
-rl_library(rl_workloads SOURCES registry.c workload.c train/model.c ceilings/ceilings.c kernel/kernel.c kernel/dtype.c kernel/elementwise.c
+rl_library(rl_source SOURCES source/source.c source/options.c source/types.c source/shelf.c kernel/dtype.c
+  LIBS rl_base PkgConfig::libsodium Threads::Threads m)
+rl_library(rl_workloads SOURCES registry.c workload.c train/model.c ceilings/ceilings.c kernel/kernel.c kernel/elementwise.c
   kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c kernel/reduction.c
-  kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c LIBS rl_base m)
+  kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c LIBS rl_source rl_base m)
 # Loops of products are worth the compiler's vectors.
 set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c PROPERTIES COMPILE_OPTIONS -O3)
 rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c

@@ -31,7 +31,7 @@ typedef enum rl_iteration {
 
 typedef struct rl_workload {
   const char *name;              /* "mnist_cnn" */
-  const char *kind;              /* kind of job that asks for it: "train" "kernel" "ceilings" */
+  const char *kind;              /* kind of job that asks for it: "train" "kernel" "ceilings" "source" */
   const char *summary;
   const struct rl_field *fields; /* of its parameter struct */
   size_t params_size;
@@ -66,6 +66,7 @@ typedef struct rl_opening_fact {
 } rl_opening_fact;
 
 typedef struct rl_instance rl_instance;
+
 typedef struct rl_instance_ops {
   /* Put everything back to the state after opening: weights from the seed, moments, counters, loss scale. */
   int (*reset)(rl_instance *instance, rl_error *err);

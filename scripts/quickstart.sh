@@ -32,7 +32,7 @@ rl_install build
 
 gpu=false
 [ -e /dev/nvidiactl ] && gpu=true
-targets=(rooflined rooflinectl rooflined-worker-cpu rooflined-nvrtc web)
+targets=(rooflined rooflinectl rooflined-worker-cpu web)
 cuda=OFF # without a GPU, compiling for one is only waiting
 if $gpu; then
   cuda=AUTO
@@ -42,7 +42,7 @@ log=build/quickstart-build.log
 mkdir -p build
 build() {
   cmake --preset release -DRL_CUDA=$cuda || return
-  if grep -q 'CUDA worker: ON' "$log"; then targets+=(rooflined-worker-cuda rooflined-cupti); fi
+  if grep -q 'CUDA worker: ON' "$log"; then targets+=(rooflined-worker-cuda rooflined-cupti rooflined-nvrtc); fi
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 }
 if ! build >"$log" 2>&1 </dev/null; then

@@ -104,11 +104,14 @@ void rl_jobs_set_deadline(rl_jobs *jobs, int64_t seconds) {
   unlock(jobs);
 }
 
-static int choose_device(rl_jobs *jobs, char *id, size_t size, rl_error *err) {
+static int choose_device(rl_jobs *jobs, rl_job_spec *spec, rl_error *err) {
+  char *id = spec->device;
   if (id[0] == '\0') {
     if (jobs->fallback[0] == '\0')
       return rl_fail(err, RL_HTTP, 503, "no device can take jobs now; /devices says why");
-    snprintf(id, size, "%s", jobs->fallback);
+    if (spec->needs_gpu && strncmp(jobs->fallback, "gpu", 3) != 0)
+      return rl_fail_at(err, "/device", "this kind of job needs a GPU, and none is usable here; /devices says why");
+    snprintf(id, sizeof spec->device, "%s", jobs->fallback);
     return 0;
   }
   const device *chosen = find_device(jobs, id);
@@ -172,7 +175,7 @@ int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char
                    bool *existing, rl_error *err) {
   lock(jobs);
   int rc = jobs->stopping ? rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back")
-                          : choose_device(jobs, spec->device, sizeof spec->device, err);
+                          : choose_device(jobs, spec, err);
   if (rc == 0) rc = rl_store_job_insert(jobs->store, spec, key, body_sha256, jobs->queue_limit, id, existing, err);
   if (rc == 0) pthread_cond_broadcast(&jobs->changed);
   unlock(jobs);
@@ -259,6 +262,20 @@ void rl_jobs_progress(rl_jobs *jobs, int64_t job_id, int64_t run_id, const rl_pr
   }
   unlock(jobs);
   if (kept) announce(jobs, job_id);
+}
+
+void rl_claim_clear(rl_claim *claim) {
+  free(claim->source);
+  claim->source = NULL;
+}
+
+/* Like an event, it is left out when the disk is full. */
+void rl_jobs_log(rl_jobs *jobs, const rl_claim *claim, const char *text) {
+  rl_error ignored;
+  lock(jobs);
+  const device *on = find_job(jobs, claim->job_id);
+  if (on != NULL && !on->cancel) (void)rl_store_run_log(jobs->store, claim->run_id, text, &ignored);
+  unlock(jobs);
 }
 
 /* How a lane's claim can end. Each ending locks, asks settle_begin, does its store call, and hands the result to

@@ -30,7 +30,7 @@ int rl_jobs_set_devices(rl_jobs *jobs, const char *const *ids, const bool *usabl
 void rl_jobs_set_deadline(rl_jobs *jobs, int64_t seconds);
 
 /* Accept a job. key NULL: no idempotency. *existing is true when the key and the body hash were seen before (then *id is the
- * earlier job). Errors: RL_INPUT at /device (unknown or unusable device), RL_HTTP 422 (same key, other body), RL_HTTP 429
+ * earlier job). Errors: RL_INPUT at /device (unknown or unusable device, or no GPU where one is needed), RL_HTTP 422 (same key, other body), RL_HTTP 429
  * (queue full), RL_HTTP 503 (stopping), RL_SQLITE/RL_SYS (507-like: disk full). */
 int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                    rl_error *err);
@@ -46,14 +46,19 @@ typedef struct rl_claim { /* one pass of one run to do next */
   rl_pass pass;
   char profile[RL_PROFILE_SIZE]; /* the job's; "": none */
   int64_t deadline_ns; /* rl_monotonic_ns */
+  char *source;        /* text that the run's parameters name by its hash; malloc'ed; NULL: none */
 } rl_claim;
 
-/* Wait for the next pass to do on this device, at most timeout_ms: 1 and *claim, 0 on time-out or when stopping, -1 on error.
+void rl_claim_clear(rl_claim *claim);
+
+/* Wait for the next pass to do on this device, at most timeout_ms: 1 and *claim, which the caller clears, 0 on time-out or when stopping, -1 on error.
  * Moves the job to running with its first pass; prefers the running job, then the oldest queued one. */
 int rl_jobs_claim(rl_jobs *jobs, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
 bool rl_jobs_should_cancel(rl_jobs *jobs, int64_t job_id); /* cheap; polled while a pass runs */
 /* Record progress as an event (at most 4 a second a job are kept; the rest is dropped). */
 void rl_jobs_progress(rl_jobs *jobs, int64_t job_id, int64_t run_id, const rl_progress *progress);
+/* What the compiler said of the run's code; kept with the run whatever becomes of it. */
+void rl_jobs_log(rl_jobs *jobs, const rl_claim *claim, const char *text);
 /* Store a finished pass as a whole, and complete the job when it was the last. */
 int rl_jobs_commit(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, rl_error *err);
 /* The worker said the pass can't be done: the job fails. */

@@ -127,6 +127,8 @@ const rl_job_kind rl_job_kinds[] = {
     {"kernel", "time one kernel in each of its variants and check its result", rl_spec_kernel_fields, rl_spec_kernel_expand},
     {"ceilings", "measure what the device can do at best: bandwidths and rates of arithmetic", rl_spec_ceilings_fields,
      rl_spec_ceilings_expand},
+    {"source", "time a kernel that is posted, in each of its variants, and check its result", rl_spec_source_fields, rl_spec_source_expand,
+     .posted = true},
     {0}};
 
 static int unknown_kind(rl_error *err) {
@@ -138,24 +140,44 @@ static int unknown_kind(rl_error *err) {
   return -1;
 }
 
-static int expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
+static int check_posting(const rl_job_policy *policy, rl_error *err) {
+  if (policy->posting == RL_POSTING_OFF)
+    return rl_fail(err, RL_HTTP, 403, "This daemon runs no posted code; its administrator can allow it with allow_source = true.");
+  if (policy->posting == RL_POSTING_NEEDS_TOKEN)
+    return rl_fail(err, RL_HTTP, 401, "Posted code is run for a token alone: send one of `rooflinectl token` as `Authorization: Bearer TOKEN`.");
+  return 0;
+}
+
+static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
+  snprintf(spec->kind, sizeof spec->kind, "%s", kind->name);
+  if ((kind->posted && check_posting(policy, err) < 0) || kind->expand(object, spec, err) < 0) return -1;
+  if (spec->buffer_bytes > policy->source_buffer_bytes)
+    return rl_fail_at(err, "/arguments", "the buffers have %lld bytes together, and this daemon allows %lld (source_buffer_bytes)",
+                      (long long)spec->buffer_bytes, (long long)policy->source_buffer_bytes);
+  return 0;
+}
+
+static int expand(const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
   if (!cJSON_IsObject(object)) return rl_fail_at(err, "", "must be a JSON object");
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(object, "kind");
   if (name == NULL) return rl_fail_at(err, "/kind", "kind is required");
   for (const rl_job_kind *kind = rl_job_kinds; kind->name != NULL; kind++)
-    if (cJSON_IsString(name) && strcmp(name->valuestring, kind->name) == 0) {
-      snprintf(spec->kind, sizeof spec->kind, "%s", kind->name);
-      return kind->expand(object, spec, err);
-    }
+    if (cJSON_IsString(name) && strcmp(name->valuestring, kind->name) == 0) return expand_kind(kind, object, policy, spec, err);
   return unknown_kind(err);
 }
 
-int rl_job_spec_parse(const char *text, size_t length, rl_job_spec *spec, rl_error *err) {
+void rl_job_spec_clear(rl_job_spec *spec) {
+  free(spec->source);
+  spec->source = NULL;
+}
+
+int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
   cJSON *object = rl_json_parse(text, length, err);
   if (object == NULL) return -1;
   rl_job_spec expanded = {0};
-  int rc = expand(object, &expanded, err);
+  int rc = expand(object, policy, &expanded, err);
   cJSON_Delete(object);
   if (rc == 0) *spec = expanded;
+  else rl_job_spec_clear(&expanded);
   return rc;
 }

@@ -1,10 +1,12 @@
-/* A job asks for runs: what POST /jobs becomes after validation. Plain values. */
+/* A job asks for runs: what POST /jobs becomes after validation. */
 #ifndef RL_JOBS_SPEC_H
 #define RL_JOBS_SPEC_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
+#include "base/sha256.h"
 #include "jobs/profile.h"
 #include "jobs/records.h"
 
@@ -17,7 +19,7 @@ typedef struct rl_run_spec {
 } rl_run_spec;
 
 typedef struct rl_job_spec {
-  char kind[16];             /* "train" "kernel" "ceilings" */
+  char kind[16];             /* "train" "kernel" "ceilings" "source" */
   char device[16];           /* "" on input: the first usable GPU, else the CPU; filled in by rl_jobs_submit */
   uint32_t passes;           /* bit i: rl_pass i */
   char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile, for the counters pass; "" without that pass */
@@ -25,7 +27,20 @@ typedef struct rl_job_spec {
   int run_count;
   rl_run_spec runs[RL_RUNS_MAX];
   char request[RL_SPEC_SIZE]; /* canonical JSON of the request with every default filled in */
+  bool needs_gpu;
+  int64_t buffer_bytes;      /* of the device's memory that the client asks for */
+  char *source;              /* JSON text that the runs need besides, too large for them; kept once under its hash; malloc'ed; NULL: none */
+  char source_sha256[RL_SHA256_SIZE];
 } rl_job_spec;
+
+void rl_job_spec_clear(rl_job_spec *spec);
+
+/* Whether the code that clients post is run. */
+typedef enum rl_posting { RL_POSTING_OFF, RL_POSTING_NEEDS_TOKEN, RL_POSTING_ALLOWED } rl_posting;
+typedef struct rl_job_policy { /* of the configuration, and of who asks */
+  rl_posting posting;
+  int64_t source_buffer_bytes; /* most of rl_job_spec.buffer_bytes */
+} rl_job_policy;
 
 /* A kind of job: which fields its request has, and how it becomes runs. One table, rl_job_kinds. */
 typedef struct rl_job_kind {
@@ -33,10 +48,12 @@ typedef struct rl_job_kind {
   const rl_field *fields; /* of the whole request object, "kind" among them */
   /* Validate the request and fill in device, passes, profile, deadline_s, runs and request of a zeroed spec. */
   int (*expand)(const cJSON *request, rl_job_spec *spec, rl_error *err);
+  bool posted; /* it runs code that the client posts */
 } rl_job_kind;
 extern const rl_job_kind rl_job_kinds[]; /* ends with {0} */
 
-/* Validate a request body (JSON text) and expand it: RL_INPUT with a pointer to the field on any mistake. */
-int rl_job_spec_parse(const char *text, size_t length, rl_job_spec *spec, rl_error *err);
+/* Validate a request body (JSON text) and expand it: RL_INPUT with a pointer to the field on any mistake, RL_HTTP 403 or 401 when the policy
+ * does not allow it. */
+int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err);
 
 #endif

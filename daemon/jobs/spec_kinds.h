@@ -45,4 +45,7 @@ extern const rl_field rl_spec_kernel_fields[], rl_spec_ceilings_fields[];
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 
+extern const rl_field rl_spec_source_fields[];
+int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
+
 #endif

@@ -58,9 +58,13 @@ static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key,
   if (rl_store_read_counts(db, &counts, err) < 0) return -1;
   if (counts.queued >= queue_limit)
     return rl_fail(err, RL_HTTP, 429, "the queue is full (%lld jobs wait): try again later", (long long)counts.queued);
+  if (spec->source != NULL &&
+      rl_db_run(db, err, "source_insert", RL_TEXT(":sha256", spec->source_sha256), RL_TEXT(":text", spec->source)) < 0)
+    return -1;
   if (insert(db, "job_insert",
              RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device),
-                         RL_TEXT(":request", spec->request), RL_WORD(":profile", spec->profile), RL_INT(":deadline_s", spec->deadline_s),
+                         RL_TEXT(":request", spec->request), RL_WORD(":profile", spec->profile),
+                         RL_WORD(":source", spec->source_sha256), RL_INT(":deadline_s", spec->deadline_s),
                          RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key), RL_TEXT(":body_sha256", body_sha256)),
              id, err) < 0)
     return -1;
@@ -80,6 +84,11 @@ int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *ke
   *id = number;
   *existing = seen;
   return 0;
+}
+
+int rl_store_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err) {
+  if (rl_store_begin(store, err) < 0) return -1;
+  return rl_store_end(store, rl_db_run(&store->writer, err, "run_log", RL_INT(":run", run_id), RL_TEXT(":log", text)), err);
 }
 
 int rl_store_jobs_requeue(rl_store *store, int64_t *count, rl_error *err) {

@@ -1,4 +1,5 @@
 /* Passes: claiming one, storing all that it yielded, putting it back when its worker died. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -26,7 +27,10 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   copy(claim->run.variant, sizeof claim->run.variant, row, 5);
   copy(claim->run.params, sizeof claim->run.params, row, 6);
   copy(claim->profile, sizeof claim->profile, row, 8);
-  return 1;
+  const char *source = (const char *)sqlite3_column_text(row, 9);
+  if (source == NULL) return 1;
+  claim->source = strdup(source);
+  return claim->source != NULL ? 1 : rl_fail(err, RL_SYS, ENOMEM, "no memory for posted code");
 }
 
 static int claim_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *err) {
@@ -40,10 +44,11 @@ static int claim_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *
 }
 
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err) {
-  rl_claim taken;
+  rl_claim taken = {0};
   if (rl_store_begin(store, err) < 0) return -1;
   int rc = rl_store_end(store, claim_pass(&store->writer, device, &taken, err), err);
   if (rc > 0) *claim = taken;
+  else rl_claim_clear(&taken);
   return rc;
 }
 

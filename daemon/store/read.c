@@ -15,6 +15,7 @@ struct rl_cursor {
 
 static const char *const names[RL_QUERIES] = {
     [RL_QUERY_JOB] = "job",
+    [RL_QUERY_SOURCE] = "source",
     [RL_QUERY_JOBS] = "jobs",
     [RL_QUERY_EVENTS] = "events",
     [RL_QUERY_RESULTS] = "results",

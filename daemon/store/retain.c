@@ -1,4 +1,6 @@
 /* Retention. Each step is a transaction of at most BATCH rows, so that other writers never wait long. */
+#include <stdio.h>
+
 #include "store/internal.h"
 
 enum { BATCH = 5000 };
@@ -37,6 +39,18 @@ static int delete_events(rl_db *db, int64_t job, int64_t *removed, rl_error *err
   return rl_db_run(db, err, "events_gone", RL_INT(":job", job)) < 0 ? -1 : 1;
 }
 
+/* The job, and the posted code that no other names. */
+static int delete_job_row(rl_db *db, int64_t job, int64_t *removed, rl_error *err) {
+  char source[RL_SHA256_SIZE] = "";
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  int found = rl_db_row(db, err, "job_delete", &row, RL_INT(":job", job));
+  const char *named = found > 0 ? (const char *)sqlite3_column_text(row, 0) : NULL;
+  if (named != NULL) snprintf(source, sizeof source, "%s", named);
+  if (found < 0 || (found > 0 && rl_db_step(db, row, err) < 0)) return -1;
+  *removed += sqlite3_changes64(db->handle);
+  return source[0] == '\0' || rl_db_run(db, err, "source_delete", RL_TEXT(":sha256", source)) == 0 ? 1 : -1;
+}
+
 /* What belongs to a job goes in batches of its own, its row with the last. */
 static int delete_job(rl_db *db, int64_t job, int64_t *removed, rl_error *err) {
   int64_t pass = 0;
@@ -44,9 +58,7 @@ static int delete_job(rl_db *db, int64_t job, int64_t *removed, rl_error *err) {
   if (found != 0) return found < 0 ? -1 : delete_activity(db, pass, removed, err);
   int done = delete_events(db, job, removed, err);
   if (done <= 0) return done;
-  if (rl_db_run(db, err, "job_delete", RL_INT(":job", job)) < 0) return -1;
-  *removed += sqlite3_changes64(db->handle);
-  return 1;
+  return delete_job_row(db, job, removed, err);
 }
 
 static const struct layer { /* in the order in which they go */

@@ -25,9 +25,12 @@ void rl_store_close(rl_store *store);
 /* Insert a job, its runs and their passes, and its first event, in one transaction. Idempotency as rl_jobs_submit says. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256,
                         int64_t queue_limit, int64_t *id, bool *existing, rl_error *err);
+/* Keep what the compiler said of a run's code, in place of what it said before. */
+int rl_store_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
 /* Running and interrupted jobs back to queued, their unfinished passes back to pending; *count of them. */
 int rl_store_jobs_requeue(rl_store *store, int64_t *count, rl_error *err);
-/* The next pass for a device: 1 and *claim (deadline_ns holds the job's deadline_s times 1e9, or 0), 0 when there is none. */
+/* The next pass for a device: 1 and *claim (deadline_ns holds the job's deadline_s times 1e9, or 0), 0 when there is none.
+ * The caller clears the claim. */
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err);
 /* All of a pass's records, the pass's state (completed, or unavailable with a reason when reason is not NULL), and, after
  * the last pass, the job's: one transaction. Committing a pass twice changes nothing. *job_done says the job completed. */
@@ -61,6 +64,7 @@ int rl_store_bytes(rl_store *store, int64_t *bytes, rl_error *err); /* database 
  * nanoseconds, durations carry their unit. Parameters are bound by name. A cursor pins one reader connection and one snapshot. */
 typedef enum rl_query {
   RL_QUERY_JOB,        /* :id                                         one row */
+  RL_QUERY_SOURCE,     /* :id                                         one row, where the job has posted code: that text */
   RL_QUERY_JOBS,       /* :before :kind :state :device :limit         newest first; ids below :before */
   RL_QUERY_EVENTS,     /* :job :after :limit     columns: json data, seq, type */
   RL_QUERY_RESULTS,    /* :job                                        one row: runs with facts, epochs, measurements, passes */

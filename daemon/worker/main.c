@@ -17,6 +17,7 @@
 
 #include "base/commit.h"
 #include "base/log.h"
+#include "source/shelf.h"
 #include "worker/session.h"
 #include "workers/wire.h"
 
@@ -62,6 +63,13 @@ static void accept_request(inbox *box, const rl_frame *frame) {
   pthread_mutex_unlock(&box->lock);
 }
 
+static void keep_source(const rl_frame *frame) {
+  rl_error err = {0};
+  if (rl_source_keep((const char *)frame->payload, frame->length, &err) == 0) return;
+  rl_log(RL_LOG_ERROR, "can't take posted code: %s", err.message);
+  end_at_once(EXIT_PROTOCOL);
+}
+
 static void *read_frames(void *context) {
   inbox *box = context;
   for (;;) {
@@ -74,6 +82,8 @@ static void *read_frames(void *context) {
     }
     if (frame.type == RL_FRAME_CANCEL)
       atomic_store(&box->cancelled, true);
+    else if (frame.type == RL_FRAME_SOURCE)
+      keep_source(&frame);
     else if (frame.type == RL_FRAME_REQUEST)
       accept_request(box, &frame);
     else {
@@ -122,6 +132,11 @@ static void on_opened(void *context, const rl_run_facts *facts) {
 static void on_progress(void *context, const rl_progress *progress) {
   (void)context;
   send_message(RL_FRAME_PROGRESS, rl_progress_fields, progress);
+}
+
+static void on_log(const char *text) {
+  rl_error err = {0};
+  if (text[0] != '\0') must_write(rl_frame_write(frames, RL_FRAME_LOG, text, strlen(text), &err), &err);
 }
 
 static bool on_cancelled(void *context) { return atomic_load_explicit(&((inbox *)context)->cancelled, memory_order_relaxed); }
@@ -233,6 +248,7 @@ static int work(inbox *box, int index, const char *role) {
   if (sensors) rl_sensors_read(sensors, &before);
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
   if (profiler) profiler->device = device;
+  if (device) device->log = on_log;
   if (device) fill_hello(&hello, index); /* with what only an open device knows */
   rl_service_options options = {.device = device, .profiler = profiler, .sensors = sensors, .role = role,
                                 .profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the clean role",

@@ -76,9 +76,10 @@ int rl_time_launches(rl_session *session, rl_error *err) {
       return -1;
     if (mode == RL_SAMPLE_COLD) cold_us = times.median;
   }
-  double bytes_per_s = cold_us > 0 ? session->records->facts.floor_bytes / (cold_us * 1e-6) : NAN;
+  const double bytes = session->records->facts.floor_bytes;
+  const char *no_rate = isnan(bytes) ? "nothing says how many bytes must move" : "there is no time with a cold cache";
   return measure_opening(session, err) ||
-                 rl_pass_measure(session, "achieved_bytes_per_s", bytes_per_s, "there is no time with a cold cache", err) ||
+                 rl_pass_measure(session, "achieved_bytes_per_s", cold_us > 0 ? bytes / (cold_us * 1e-6) : NAN, no_rate, err) ||
                  rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err)
              ? -1
              : 0;

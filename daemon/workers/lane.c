@@ -49,6 +49,7 @@ typedef struct worker {
   const char *role;
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
+  bool posted; /* it ran code that somebody posted */
 } worker;
 
 struct rl_lane {
@@ -156,6 +157,9 @@ static answer take_frame(pass *at, const rl_frame *frame) {
       rl_jobs_progress(at->lane->jobs, at->claim->job_id, at->claim->run_id, &progress);
       return ANSWER_NONE;
     }
+    case RL_FRAME_LOG:
+      rl_jobs_log(at->lane->jobs, at->claim, (const char *)frame->payload);
+      return ANSWER_NONE;
     case RL_FRAME_DONE: return at->records.have_facts ? ANSWER_DONE : broken(at, "DONE came before FACTS");
     case RL_FRAME_UNAVAILABLE: return take_failure(at, frame, ANSWER_UNAVAILABLE);
     case RL_FRAME_FAILED: return take_failure(at, frame, ANSWER_FAILED);
@@ -175,6 +179,7 @@ static void end_worker(worker *which, char ending[RL_ENDING_SIZE], int grace_ms)
   rl_process_end(&which->process, grace_ms, ending);
   rl_frame_reader_free(which->reader);
   which->reader = NULL;
+  which->posted = false;
 }
 
 /* Nothing may come while no pass runs: whatever does, an end of file above all, ends the worker. */
@@ -223,16 +228,32 @@ static answer start_worker(pass *at) {
   return got == ANSWER_NONE ? check_hello(at, &frame) : got;
 }
 
+/* Posted code may leave anything in the memory of the device that its process shares with nobody: what ran it does no other job. */
+static void recycle(pass *at) {
+  char ending[RL_ENDING_SIZE];
+  if (at->by->posted && at->claim->source == NULL) end_worker(at->by, ending, 2 * TICK_MS);
+}
+
+/* The text that the request will name goes ahead of it. */
+static answer send_source(pass *at) {
+  const char *text = at->claim->source;
+  if (text == NULL) return ANSWER_NONE;
+  at->by->posted = true;
+  return rl_frame_write(at->by->process.input, RL_FRAME_SOURCE, text, strlen(text), &at->why) < 0 ? ANSWER_DIED : ANSWER_NONE;
+}
+
 static answer do_pass(pass *at) {
   rl_request request = {.pass = (int)at->claim->pass};
   check_idle(at->lane, at->by);
+  recycle(at);
   answer got = at->by->process.pid == 0 ? start_worker(at) : interruption(at);
   if (got != ANSWER_NONE) return got;
   snprintf(request.workload, sizeof request.workload, "%s", at->claim->run.workload);
   snprintf(request.params, sizeof request.params, "%s", at->claim->run.params);
   snprintf(request.profile, sizeof request.profile, "%s", at->claim->profile);
   show(at->lane, "busy", at->claim->job_id);
-  if (rl_message_write(at->by->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &at->why) < 0)
+  if (send_source(at) != ANSWER_NONE ||
+      rl_message_write(at->by->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &at->why) < 0)
     return ANSWER_DIED;
   while (got == ANSWER_NONE) {
     rl_frame frame;
@@ -326,7 +347,10 @@ static void *run(void *argument) {
     rl_claim claim;
     rl_error err;
     int rc = rl_jobs_claim(lane->jobs, lane->state.id, CLAIM_WAIT_MS, &claim, &err);
-    if (rc == 1) perform(lane, &claim);
+    if (rc == 1) {
+      perform(lane, &claim);
+      rl_claim_clear(&claim);
+    }
     if (rc == 0)
       for (int i = 0; i < WORKERS_MAX; i++) check_idle(lane, &lane->workers[i]);
     if (rc >= 0) continue;

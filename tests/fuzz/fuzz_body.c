@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "jobs/spec.h"
+#include "source/source.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+static const rl_job_policy policy = {RL_POSTING_ALLOWED, INT64_MAX};
 
 static void check_refusal(const rl_error *err, const rl_job_spec *spec) {
   static const rl_job_spec untouched;
@@ -14,17 +17,31 @@ static void check_refusal(const rl_error *err, const rl_job_spec *spec) {
   if (err->pointer[0] != '\0' && err->pointer[0] != '/') abort();
 }
 
+/* The worker reads what was accepted. */
+static void check_source(rl_job_spec *spec) {
+  rl_source source;
+  rl_error err;
+  if (rl_source_read(spec->source, strlen(spec->source), &source, &err) < 0) abort();
+  if (source.variant_count != spec->run_count || source.buffer_bytes != spec->buffer_bytes) abort();
+  rl_source_clear(&source);
+  rl_job_spec_clear(spec);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
   static rl_job_spec spec, again;
   rl_error err;
   memset(&spec, 0, sizeof spec);
   memset(&again, 0, sizeof again);
-  if (rl_job_spec_parse((const char *)data, size, &spec, &err) < 0) {
+  if (rl_job_spec_parse((const char *)data, size, &policy, &spec, &err) < 0) {
     check_refusal(&err, &spec);
     return 0;
   }
   if (spec.run_count < 1 || spec.run_count > RL_RUNS_MAX || spec.passes == 0) abort();
-  if (rl_job_spec_parse(spec.request, strlen(spec.request), &again, &err) < 0) abort();
+  if (spec.source != NULL) { /* the request leaves out what stands there */
+    check_source(&spec);
+    return 0;
+  }
+  if (rl_job_spec_parse(spec.request, strlen(spec.request), &policy, &again, &err) < 0) abort();
   if (strcmp(spec.request, again.request) != 0 || spec.run_count != again.run_count) abort();
   for (int i = 0; i < spec.run_count; i++)
     if (strcmp(spec.runs[i].params, again.runs[i].params) != 0) abort();

@@ -10,7 +10,8 @@
 #include "jobs/spec.h"
 #include "train/model.h"
 
-static int parse(const char *text, rl_job_spec *spec, rl_error *err) { return rl_job_spec_parse(text, strlen(text), spec, err); }
+static const rl_job_policy policy = {RL_POSTING_ALLOWED, 1 << 30};
+static int parse(const char *text, rl_job_spec *spec, rl_error *err) { return rl_job_spec_parse(text, strlen(text), &policy, spec, err); }
 
 static rl_train_params params_of(const rl_run_spec *run) {
   rl_train_params params = {0};

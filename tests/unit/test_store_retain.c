@@ -130,11 +130,46 @@ static void backup_needs_a_place(void **state) {
   REFUSED(rl_store_backup(f->folder, "/nowhere/backup.db", &err), RL_SYS, ENOENT);
 }
 
+static int64_t submit_source(rl_store *store, const char *text) {
+  rl_job_spec spec = make_spec("gpu0", 1u << RL_PASS_TIMING);
+  char copy[64];
+  int64_t id = 0;
+  bool existing;
+  spec.source = strcpy(copy, text);
+  rl_sha256(text, strlen(text), spec.source_sha256);
+  GOOD(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  return id;
+}
+
+static void posted_code_goes_with_its_last_job(void **state) {
+  fixture *f = *state;
+  const rl_retention retention = {.job_days = 30};
+  int64_t first = submit_source(f->store, "{\"code\":1}"), second = submit_source(f->store, "{\"code\":1}");
+  submit_source(f->store, "{\"code\":2}");
+  assert_int_equal(ask(f, "SELECT count(*) FROM sources"), 2);
+  rl_claim taken = claim(f->store, "gpu0");
+  assert_string_equal(taken.source, "{\"code\":1}");
+  GOOD(rl_store_run_log(f->store, taken.run_id, "a line\nand another", &err));
+  rl_claim_clear(&taken);
+  cJSON *rows = READ(f->store, RL_QUERY_JOB, RL_INT(":id", first));
+  assert_string_equal(at(rows, "0.runs.0.log")->valuestring, "a line\nand another");
+  assert_true(cJSON_IsNull(at(rows, "0.runs.1.log")));
+  cJSON_Delete(rows);
+  GOOD(rl_store_job_finish(f->store, first, RL_JOB_CANCELLED, NULL, &err));
+  retain(f->store, retention, 31);
+  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 2);
+  assert_int_equal(ask(f, "SELECT count(*) FROM sources"), 2); /* the second job names it still */
+  GOOD(rl_store_job_finish(f->store, second, RL_JOB_CANCELLED, NULL, &err));
+  retain(f->store, retention, 31);
+  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
+  assert_int_equal(ask(f, "SELECT text = '{\"code\":2}' FROM sources"), 1);
+}
+
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
   const struct CMUnitTest tests[] = {WITH_STORE(nothing_goes_without_limits), WITH_STORE(raw_rows_go_before_jobs),
                                      WITH_STORE(running_jobs_stay),           WITH_STORE(size_is_bounded),
-                                     WITH_STORE(backup_is_a_database),        WITH_STORE(backup_needs_a_place)};
+                                     WITH_STORE(posted_code_goes_with_its_last_job), WITH_STORE(backup_is_a_database),        WITH_STORE(backup_needs_a_place)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,8 @@ BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Pat
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq14IQ")  # rl_activity_row
 TYPES = (None, "HELLO", "REQUEST", "CANCEL", "FACTS", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
-         "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT")
+         "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT",
+         "SOURCE", "LOG")
 LAST = ("DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
 Frame = collections.namedtuple("Frame", "type payload")
 
@@ -36,7 +37,7 @@ def unpack(data):
 
 def decode(kind, payload):
     name = TYPES[kind]
-    if name == "NAME":
+    if name in ("NAME", "LOG"):
         return Frame(name, payload.decode())
     if name == "ROWS":
         assert len(payload) % ROW.size == 0

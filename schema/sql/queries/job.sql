@@ -12,7 +12,7 @@ SELECT json_object(
   'problem', json(iif(j.problem_message IS NULL, 'null', json_object('domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
   'runs', json((
     SELECT json_group_array(json(run)) FROM (
-      SELECT json_object('id', r.id, 'workload', r.workload, 'variant', r.variant, 'passes', json((
+      SELECT json_object('id', r.id, 'workload', r.workload, 'variant', r.variant, 'log', r.log, 'passes', json((
         SELECT json_group_array(json(pass)) FROM (
           SELECT json_object('pass', p.name, 'state', p.state, 'reason', p.reason, 'started_at', p.started_at, 'finished_at', p.finished_at) AS pass
           FROM passes p WHERE p.run_id = r.id ORDER BY p.ordinal)))) AS run

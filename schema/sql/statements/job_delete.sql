@@ -1,1 +1,1 @@
-DELETE FROM jobs WHERE id = :job AND state IN ('completed', 'failed', 'cancelled')
+DELETE FROM jobs WHERE id = :job AND state IN ('completed', 'failed', 'cancelled') RETURNING source

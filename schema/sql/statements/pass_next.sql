@@ -1,6 +1,6 @@
 -- The running job first, then the oldest queued one; within a job all timing passes, so that what is compared is measured side by side.
-SELECT j.id, r.id, p.id, p.ordinal, r.workload, r.variant, r.params, j.deadline_s, j.profile
-FROM jobs j JOIN passes p ON p.job_id = j.id JOIN runs r ON r.id = p.run_id
+SELECT j.id, r.id, p.id, p.ordinal, r.workload, r.variant, r.params, j.deadline_s, j.profile, s.text
+FROM jobs j JOIN passes p ON p.job_id = j.id JOIN runs r ON r.id = p.run_id LEFT JOIN sources s ON s.sha256 = j.source
 WHERE j.id = coalesce((SELECT min(id) FROM jobs WHERE device = :device AND state = 'running'),
                       (SELECT min(id) FROM jobs WHERE device = :device AND state = 'queued'))
   AND p.state = 'pending'

@@ -1,0 +1,2 @@
+-- :id
+SELECT s.text FROM jobs j JOIN sources s ON s.sha256 = j.source WHERE j.id = :id

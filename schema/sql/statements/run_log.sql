@@ -1,0 +1,1 @@
+UPDATE runs SET log = :log WHERE id = :run

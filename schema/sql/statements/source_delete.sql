@@ -1,0 +1,1 @@
+DELETE FROM sources WHERE sha256 = :sha256 AND NOT EXISTS (SELECT 1 FROM jobs WHERE source = :sha256)

@@ -1,0 +1,71 @@
+"""A worker program for a GPU that is not there, for the daemon's side of posted code. It does as the posted entry says, and notes what came
+as lines of JSON in the file $STAND_IN_NOTES."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.environ["STAND_IN_PATH"])
+from frames import HEADER, TYPES, decode, pack  # noqa: E402
+
+OUT = os.dup(1)
+os.dup2(2, 1)
+
+
+def note(**what):
+    with open(os.environ["STAND_IN_NOTES"], "a") as file:
+        file.write(json.dumps({"pid": os.getpid(), **what}) + "\n")
+
+
+def send(kind, message=None):
+    payload = message.encode() if isinstance(message, str) else json.dumps(message).encode() if message is not None else b""
+    os.write(OUT, pack(kind, payload))
+
+
+def read(size):
+    data = b""
+    while len(data) < size:
+        more = os.read(0, size - len(data))
+        if not more:
+            sys.exit(0)
+        data += more
+    return data
+
+
+def answer(entry):
+    send("FACTS", {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "", "partial": False,
+                   "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None, "floor_bytes": None,
+                   "device_facts": {"name": "stand-in"}, "commit": "none"})
+    if entry == "endless":
+        os.read(0, 1)  # a cancel, which it ignores
+        read(1 << 30)
+    send("MEASUREMENT", {"name": "registers_per_thread", "value": 12, "reason": ""})
+    send("DONE")
+
+
+def serve():
+    source = None
+    while True:
+        _, _, kind, _, length = HEADER.unpack(read(HEADER.size))
+        payload = read(length)
+        if TYPES[kind] == "SOURCE":
+            source = json.loads(payload)
+        elif TYPES[kind] == "REQUEST":
+            request = decode(kind, payload).payload
+            note(workload=request["workload"], params=request["params"], source=source)
+            entry = source["entry"] if request["workload"] == "source" else "none"
+            if entry == "broken":
+                send("LOG", "code.cu(3): error: identifier \"x\" is undefined\n\n1 error\n")
+                send("FAILED", {"domain": "input", "code": 0, "message": "/code code.cu(3): error: identifier \"x\" is undefined"})
+            elif entry == "faulty":
+                send("FAILED", {"domain": "cuda", "code": 700, "message": "running: an illegal memory access was encountered"})
+                sys.exit(4)
+            else:
+                answer(entry)
+
+
+role = sys.argv[sys.argv.index("--role") + 1] if "--role" in sys.argv else "any"
+send("HELLO", {"protocol": 1, "program": "stand-in", "commit": "none", "device": "gpu0", "role": role, "usable": True, "reason": "",
+               "facts": {"name": "stand-in"}})
+if "--list" not in sys.argv:
+    serve()

@@ -1,0 +1,163 @@
+"""Jobs of the kind source: who may post, what is refused, and, with a stand-in for a GPU's worker, what becomes of posted code."""
+
+import base64
+import json
+import pathlib
+import stat
+
+import pytest
+from daemon import BUILD, SOURCE, job
+
+CODE = 'extern "C" __global__ void add(float *x, int n) {\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) x[i] += 1;\n}\n'
+
+
+def source(**changes):
+    return {"kind": "source", "code": CODE, "entry": "add", "grid": [4], "block": [64],
+            "arguments": [{"buffer": {"dtype": "fp32", "count": 256, "init": "range"}}, {"scalar": {"dtype": "int32", "value": 256}}], **changes}
+
+
+@pytest.fixture(scope="module")
+def allowing(start):
+    return start("--allow-source", token=True)
+
+
+@pytest.fixture(scope="module")
+def stand_in(start, tmp_path_factory):
+    """A daemon with a CPU and a gpu0 that does as stand_in.py says; .notes() are what came there."""
+    folder = tmp_path_factory.mktemp("workers")
+    program = folder / "rooflined-worker-cuda"
+    script = pathlib.Path(__file__).parent / "stand_in.py"
+    program.write_text(f'#!/bin/sh\nexec /usr/bin/python3 {script} "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    (folder / "rooflined-worker-cpu").symlink_to(BUILD / "bin" / "rooflined-worker-cpu")
+    notes = folder / "notes"
+    env = {"STAND_IN_NOTES": str(notes), "STAND_IN_PATH": str(SOURCE / "tests" / "worker")}
+    made = start("--allow-source", "--workers", str(folder), "--devices", "all", "--source-buffer-bytes", "4096", token=True, env=env)
+    made.notes = lambda: [json.loads(line) for line in notes.read_text().splitlines()]
+    return made
+
+
+# --- who may -------------------------------------------------------------------------------------------------------------------
+
+
+def test_off_by_default(start):
+    closed = start(token=True)
+    response = closed.call("POST", "/jobs", source())
+    assert (response.status_code, response.json()["code"]) == (403, "forbidden")
+    assert "allow_source = true" in response.json()["detail"]
+    assert closed.call("POST", "/jobs", {"kind": "source"}).status_code == 403  # said before anything else is looked at
+
+
+@pytest.mark.parametrize("header", ["", "Bearer wrong", "Basic eDp5"])
+def test_a_token_is_needed_also_on_loopback(allowing, header):
+    assert allowing.call("GET", "/jobs", headers={"Authorization": header}).status_code == 200
+    response = allowing.call("POST", "/jobs", source(), headers={"Authorization": header})
+    assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
+    assert "rooflinectl token" in response.json()["detail"] and response.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_a_session_will_do(allowing):
+    login = allowing.call("POST", "/login", {"token": allowing.token}, headers={"Authorization": ""})
+    cookie = {"Authorization": "", "Cookie": login.headers["Set-Cookie"].split(";")[0]}
+    allowing.session.cookies.clear()
+    assert allowing.call("POST", "/jobs", source(), headers=cookie).json()["pointer"] == "/device"  # as far as a CPU goes
+
+
+def test_a_cpu_is_not_enough(allowing):
+    response = allowing.call("POST", "/jobs", source())
+    assert (response.status_code, response.json()["pointer"]) == (400, "/device")
+    assert "GPU" in response.json()["detail"]
+    assert allowing.call("POST", "/jobs", source(device="cpu")).json()["pointer"] == "/device"
+    assert allowing.call("POST", "/jobs", source(device="gpu7")).json()["pointer"] == "/device"
+    number = allowing.run(job())  # and everything else works
+    assert allowing.get(f"/jobs/{number}/source").status_code == 404
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change, pointer", [
+    ({"code": ""}, "/code"),
+    ({"code": "x" * (256 * 1024 + 1)}, "/code"),
+    ({"binary": base64.b64encode(b"\x7fELF").decode()}, "/binary"),
+    ({"code": None, "binary": base64.b64encode(b"\x7fELF" + bytes(100)).decode()}, "/binary"),
+    ({"entry": "add(1); int x"}, "/entry"),
+    ({"block": [64, 64]}, "/block"),
+    ({"arguments": [{"buffer": {"dtype": "fp32", "count": 0}}]}, "/arguments/0/buffer/count"),
+    ({"arguments": [{"buffer": {"dtype": "fp32", "count": 1 << 40}}]}, "/arguments"),
+    ({"arguments": [{"scalar": {"dtype": "int8", "value": 300}}]}, "/arguments/0/scalar/value"),
+    ({"options": ["-lineinfo", "-I/etc"]}, "/options/1"),
+    ({"options": ["--pre-include=/etc/passwd"]}, "/options/0"),
+    ({"variants": [{"defines": ["A B=1"]}]}, "/variants/0/defines/0"),
+    ({"expected": {"argument": 1, "values": "AAAA"}}, "/expected/argument"),
+])
+def test_refusals(allowing, change, pointer):
+    response = allowing.call("POST", "/jobs", source(**change))
+    assert (response.status_code, response.json()["pointer"]) == (400, pointer)
+
+
+def test_a_body_is_bounded(allowing):
+    values = base64.b64encode(bytes(1 << 20)).decode()
+    assert allowing.call("POST", "/jobs", source(arguments=[{"buffer": {"dtype": "uint8", "bytes": values}}])).status_code == 413
+
+
+# --- what becomes of it --------------------------------------------------------------------------------------------------------
+
+
+def test_variants_run_and_the_text_is_kept_once(stand_in):
+    body = source(variants=[{}, {"fast_math": True}], options=["-lineinfo"], model={"bytes": 2048}, samples=3)
+    number = stand_in.run(body)
+    answer = stand_in.get(f"/jobs/{number}").json()
+    request = answer["request"]
+    assert (request["kind"], request["entry"], request["grid"], request["samples"], request["device"]) == ("source", "add", [4, 1, 1], 3, "")
+    assert answer["device"] == "gpu0" and [run["variant"] for run in answer["runs"]] == ["default", "fast_math"]
+    text = stand_in.get(f"/jobs/{number}/source").json()
+    assert text["code"] == CODE and text["arguments"] == body["arguments"] and text["options"] == ["-lineinfo"]
+    runs = stand_in.get(f"/jobs/{number}/results").json()["runs"]
+    assert [run["params"]["index"] for run in runs] == [0, 1] and {run["params"]["source"] for run in runs} == {request["source"]}
+    assert runs[0]["params"]["model_bytes"] == 2048 and runs[0]["params"]["model_operations"] is None
+    came = [note for note in stand_in.notes() if note["workload"] == "source"][-2:]
+    assert [note["source"] for note in came] == [text, text]
+    again = stand_in.run(body)
+    assert stand_in.get(f"/jobs/{again}").json()["request"]["source"] == request["source"]
+
+
+def test_what_does_not_compile_says_where(stand_in):
+    number = stand_in.submit(source(entry="broken"))
+    answer = stand_in.wait(number)
+    assert answer["state"] == "failed" and answer["worker_deaths"] == 0
+    assert answer["problem"]["domain"] == "input" and "code.cu(3): error" in answer["problem"]["message"]
+    assert answer["runs"][0]["log"] == 'code.cu(3): error: identifier "x" is undefined\n\n1 error\n'
+    assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
+
+
+def test_a_fault_fails_its_own_job_at_once(stand_in):
+    failed = stand_in.wait(stand_in.submit(source(entry="faulty")))
+    assert (failed["state"], failed["worker_deaths"], failed["problem"]["code"]) == ("failed", 0, 700)
+    assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
+
+
+def test_endless_code_ends_at_its_deadline(stand_in):
+    failed = stand_in.wait(stand_in.submit(source(entry="endless", deadline_s=1)))
+    assert failed["state"] == "failed" and "deadline" in failed["problem"]["message"]
+    assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
+
+
+def test_a_worker_that_ran_posted_code_does_nothing_else(stand_in):
+    stand_in.run(source())
+    stand_in.run(source())
+    stand_in.run(job(device="gpu0", engine="cudnn"))
+    stand_in.run(job(device="gpu0", engine="cudnn"))
+    stand_in.run(source())
+    first, second, third, fourth, fifth = [note["pid"] for note in stand_in.notes()][-5:]
+    assert first == second != third == fourth == fifth
+    stand_in.run(job(device="gpu0", engine="cudnn"))
+    assert stand_in.notes()[-1]["pid"] != fifth
+
+
+def test_buffers_are_bounded_together(stand_in):
+    buffers = [{"buffer": {"dtype": "fp64", "count": 256}}, {"buffer": {"dtype": "fp64", "count": 256}}]
+    assert stand_in.wait(stand_in.submit(source(arguments=buffers)))["state"] == "completed"
+    response = stand_in.call("POST", "/jobs", source(arguments=buffers + [{"buffer": {"dtype": "int8", "count": 1}}]))
+    assert (response.status_code, response.json()["pointer"]) == (400, "/arguments")
+    assert "source_buffer_bytes" in response.json()["detail"]

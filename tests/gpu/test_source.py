@@ -1,0 +1,276 @@
+"""Posted kernels on a real GPU, over HTTP: results, variants, binaries, and that whatever a kernel does stays its own job's trouble."""
+
+import base64
+import json
+import os
+import pathlib
+import select
+import struct
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or ".gpu")
+FINAL = ("completed", "failed", "cancelled")
+ADD = """extern "C" __global__ void add(const float *a, const float *b, float *c, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = a[i] + b[i];
+}
+"""
+N = 100_003
+
+
+def packed(form, values):
+    return base64.b64encode(struct.pack(f"<{len(values)}{form}", *values)).decode()
+
+
+def buffer(dtype="fp32", count=N, **more):
+    return {"buffer": {"dtype": dtype, "count": count, **more}}
+
+
+def scalar(dtype, value):
+    return {"scalar": {"dtype": dtype, "value": value}}
+
+
+def add(**changes):
+    return {"kind": "source", "code": ADD, "entry": "add", "grid": [(N + 255) // 256], "block": [256], "samples": 5, "deadline_s": 60,
+            "arguments": [buffer(init="range"), buffer(init="ones"), buffer(), scalar("int32", N)], "model": {"bytes": 12 * N}, **changes}
+
+
+def small(code, arguments, **changes):
+    return add(code=code, entry="k", grid=[1], block=[32], arguments=arguments, model=None, **changes)
+
+
+class Daemon:
+    def __init__(self, folder):
+        state = folder / "state"
+        made = subprocess.run([BUILD / "bin" / "rooflinectl", "token", "--state", state], capture_output=True, text=True, check=True)
+        self.token = made.stdout.split()[-1]
+        self.log = folder / "log"
+        command = [BUILD / "bin" / "rooflined", "--port", "0", "--state", state, "--allow-source", "--source-buffer-bytes", str(1 << 42)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=open(self.log, "wb"))
+        ready, _, _ = select.select([self.process.stdout], [], [], 60)
+        line = self.process.stdout.readline().decode() if ready else ""
+        assert line.startswith("listening on "), self.log.read_text()
+        self.url = line.split()[-1]
+
+    def call(self, method, path, body=None):
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        asked = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None, headers, method=method)
+        try:
+            with urllib.request.urlopen(asked, timeout=30) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.load(refused)
+
+    def finish(self, body, seconds=90):
+        status, answer = self.call("POST", "/jobs", {key: value for key, value in body.items() if value is not None})
+        assert status == 202, answer
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            job = self.call("GET", f"/jobs/{answer['id']}")[1]
+            if job["state"] in FINAL:
+                return job
+            time.sleep(0.02)
+        raise AssertionError(f"job {answer['id']} does not end: {job}")
+
+    def run(self, body):
+        """The runs of a job that completes; each with its measurements by name as `values`."""
+        job = self.finish(body)
+        assert job["state"] == "completed", job
+        runs = self.call("GET", f"/jobs/{job['id']}/results")[1]["runs"]
+        for run, state in zip(runs, job["runs"]):
+            run["values"] = {m["name"]: m["value"] for m in run["measurements"] if m["pass"] == "timing"}
+            run["job"] = job["id"]
+            run["log"], run["passes"] = state["log"], {p["pass"]: p["state"] for p in state["passes"]}
+        return runs
+
+    def refuse(self, body, *words):
+        """A job that fails without a death, and says so."""
+        job = self.finish(body)
+        assert (job["state"], job["worker_deaths"]) == ("failed", 0), job
+        for word in words:
+            assert word in job["problem"]["message"], job["problem"]
+        return job
+
+    def devices(self):
+        return {device["id"]: device for device in self.call("GET", "/devices")[1]["items"]}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    made = Daemon(tmp_path_factory.mktemp("daemon"))
+    if made.devices().get("gpu0", {}).get("state") not in ("idle", "busy", "starting"):
+        made.process.terminate()
+        pytest.skip("no GPU")
+    yield made
+    made.process.terminate()
+    made.process.wait(15)
+
+
+def works(daemon, **changes):
+    (run,) = daemon.run(add(expected={"argument": 2, "values": packed("f", [i + 1 for i in range(N)]), "tolerance": 0}, **changes))
+    assert run["values"]["relative_error"] == 0
+    return run
+
+
+def test_sum_of_vectors(daemon):
+    first, second = works(daemon), works(daemon, samples=6)
+    values = first["values"]
+    assert first["engine"] == "nvrtc" and len(first["samples"]) == 10
+    assert values["registers_per_thread"] > 0 and values["spill_store_bytes"] == 0 and values["compile_ms"] > 0
+    assert values["achieved_bytes_per_s"] == pytest.approx(12 * N / values["time_cold_us_median"] * 1e6)
+    assert (values["compile_cached"], second["values"]["compile_cached"]) == (0, 1)
+    assert second["values"]["compile_ms"] < values["compile_ms"]
+    assert "Used" in first["log"]
+
+
+def test_a_wrong_result_fails(daemon):
+    daemon.refuse(add(expected={"argument": 2, "values": packed("f", [i + 2 for i in range(N)])}), "result is wrong")
+
+
+def test_variants(daemon):
+    code = """extern "C" __global__ void k(float *x) {
+  float v[COUNT];
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) v[i] = sinf(x[i * 7 + threadIdx.x]) / (SCALE + i);
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) x[i * 5 + threadIdx.x] = v[COUNT - 1 - i] * v[i];
+}"""
+    runs = daemon.run(small(code, [buffer(count=4096)], options=["-DSCALE=1", "-lineinfo", "-DCOUNT=(64/LESS)"], variants=[
+        {"defines": ["LESS=1"]}, {"name": "fast", "fast_math": True, "defines": ["LESS=1"]}, {"name": "few", "max_registers": 32, "defines": ["LESS=1"]},
+        {"name": "bounds", "launch_bounds": [1024, 2], "defines": ["LESS=1"]}, {"name": "small", "defines": ["LESS=16"]}]))
+    assert [run["variant"] for run in runs] == ["LESS=1", "fast", "few", "bounds", "small"]
+    registers = [run["values"]["registers_per_thread"] for run in runs]
+    spilled = [run["values"]["spill_store_bytes"] for run in runs]
+    assert registers[0] > 32 and registers[2] <= 32 and registers[3] <= 32 and registers[4] < registers[0]
+    assert spilled[0] == 0 and spilled[2] > 0 and spilled[3] > 0 and runs[2]["values"]["local_bytes_per_thread"] > 0
+    assert len({run["params"]["code_sha256"] for run in runs}) == 1
+
+
+def test_every_type_and_start(daemon):
+    """A kernel counts the elements that are not as they should be."""
+    types = {"fp64": "double", "fp32": "float", "fp16": "__half", "bf16": "__nv_bfloat16", "int8": "signed char", "uint8": "unsigned char",
+             "int16": "short", "uint16": "unsigned short", "int32": "int", "uint32": "unsigned", "int64": "long long", "uint64": "unsigned long long"}
+    head = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+    for dtype, name in types.items():
+        code = head + f"""template <class T> __global__ void k(const T *zeros, const T *ones, const T *range, T value, int *wrong) {{
+  for (int i = threadIdx.x; i < 100; i += 32)
+    if ((double)zeros[i] != 0 || (double)ones[i] != 1 || (double)range[i] != i || (double)value != 77) atomicAdd(wrong, 1);
+}}"""
+        daemon.run(small(code, [buffer(dtype, 100), buffer(dtype, 100, init="ones"), buffer(dtype, 100, init="range"), scalar(dtype, 77),
+                                buffer("int32", 1)], samples=1, expected={"argument": 4, "values": packed("i", [0])}) | {"entry": f"k<{name}>"})
+
+
+def test_random_starts(daemon):
+    code = """extern "C" __global__ void k(const double *u, const double *n, const double *other, double *moments, int count) {
+  double sums[5] = {};
+  for (int i = threadIdx.x; i < count; i += 32) {
+    sums[0] += u[i], sums[1] += u[i] * u[i], sums[2] += n[i], sums[3] += n[i] * n[i], sums[4] += (u[i] < 0 || u[i] >= 1 || u[i] == other[i]);
+  }
+  for (int s = 0; s < 5; s++) atomicAdd(moments + s, sums[s] / count);
+}"""
+    count = 1 << 18
+    uniform = buffer("fp64", count, init="uniform", seed=int(time.time()))
+    expected = {"argument": 3, "values": packed("d", [1 / 2, 1 / 3, 0, 1, 0]), "tolerance": 0.01}
+    (run,) = daemon.run(small(code, [uniform, buffer("fp64", count, init="normal"), uniform, buffer("fp64", 5), scalar("int32", count)],
+                              expected=expected))
+    assert run["values"]["relative_error"] > 0
+
+
+def test_binaries(daemon):
+    answer = subprocess.run([BUILD / "bin" / "rooflined-nvrtc", "sm_90a", "add"], input=ADD.encode(), capture_output=True, check=True).stdout
+    _, status, symbol, log, image = struct.unpack_from("<4sIIII", answer)
+    assert status == 0
+    cubin = answer[20 + symbol + log:]
+    ptx = b""".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n) {
+  .reg .b64 %p; .reg .f32 %f;
+  ld.param.u64 %p, [c]; cvta.to.global.u64 %p, %p; mov.f32 %f, 0f40E00000; st.global.f32 [%p], %f; ret;
+}
+"""
+    binary = add(binary=base64.b64encode(cubin).decode(), code=None, expected={"argument": 2, "values": packed("f", [i + 1 for i in range(N)])})
+    (run,) = daemon.run(binary)
+    assert run["values"]["compile_ms"] is None and run["values"]["registers_per_thread"] > 0
+    daemon.run(add(binary=base64.b64encode(ptx).decode(), code=None, grid=[1], block=[1], expected={"argument": 2, "values": packed("f", [7.0] + [0.0] * (N - 1))}))
+    daemon.refuse(add(binary=base64.b64encode(ptx.replace(b"mov.f32", b"muv.f32")).decode(), code=None), "/binary")
+    daemon.refuse(add(binary=base64.b64encode(cubin).decode(), code=None, entry="subtract"), "/entry")
+
+
+def test_every_pass_sees_the_posted_buffers(daemon):
+    """The kernel works hard only on what no launch before it touched: a replay on what another left would count next to nothing."""
+    code = """extern "C" __global__ void k(int *x) {
+  int i = blockIdx.x * 32 + threadIdx.x;
+  if (x[i] != i) return;
+  for (volatile int n = 0; n < 1000; n++) {}
+  x[i] = -1;
+}"""
+    body = small(code, [buffer("int32", 32 * 1024, init="range")], passes=["timing", "activity", "counters"]) | {"grid": [1024]}
+    (run,) = daemon.run(body)
+    assert run["passes"]["timing"] == "completed" and run["passes"]["activity"] in ("completed", "unavailable"), run["passes"]
+    assert run["passes"]["counters"] in ("completed", "unavailable")
+    if run["passes"]["counters"] == "completed":
+        (kernel,) = daemon.call("GET", f"/jobs/{run['job']}/kernels?pass=counters")[1]["items"]
+        counted = {m["metric"]: m["value"] for m in kernel["metrics"]}["smsp__inst_executed.sum"]
+        assert 1024 * 2000 < counted < 1024 * 20000, counted
+
+
+def test_what_does_not_compile(daemon):
+    job = daemon.refuse(add(code=ADD.replace("c[i] =", "d[i] =")), "/code", "code.cu(3): error", '"d" is undefined')
+    assert 'identifier "d" is undefined' in job["runs"][0]["log"]
+    works(daemon)
+
+
+def test_resources_that_are_not_there(daemon):
+    shared = 'extern "C" __global__ void k(float *x) { extern __shared__ float s[]; s[threadIdx.x] = 1; *x = s[0]; }'
+    daemon.run(small(shared, [buffer(count=1)], dynamic_shared_bytes=200 << 10))
+    daemon.refuse(small(shared, [buffer(count=1)], dynamic_shared_bytes=300 << 10), "/dynamic_shared_bytes")
+    many = 'extern "C" __global__ __launch_bounds__(64) void k(float *x) { *x = 1; }'
+    daemon.refuse(small(many, [buffer(count=1)]) | {"block": [128]}, "/block")
+    works(daemon)
+
+
+def test_exhausted_memory(daemon):
+    daemon.refuse(add(arguments=[buffer(count=1 << 39), buffer(), buffer(), scalar("int32", N)]), "allocating")
+    works(daemon)
+
+
+@pytest.mark.parametrize("body, word", [
+    ("*(volatile int *)(uintptr_t)16 = 1;", "memory access"),
+    ("x[(1ll << 40) + threadIdx.x] = 1;", "memory access"),
+    ("*(int *)((char *)x + 1) = 1;", "misaligned"),
+    ("asm volatile(\"trap;\");", ""),
+])
+def test_faults(daemon, body, word):
+    code = f'typedef unsigned long long uintptr_t;\nextern "C" __global__ void k(int *x) {{ {body} }}'
+    begin = time.monotonic()
+    job = daemon.refuse(small(code, [buffer("int32", 32)]), word)
+    assert job["problem"]["domain"] == "cuda" and time.monotonic() - begin < 20
+    works(daemon)
+
+
+def test_endless_kernels(daemon):
+    code = 'extern "C" __global__ void k(volatile int *x) { while (*x == 0) {} }'
+    begin = time.monotonic()
+    job = daemon.refuse(small(code, [buffer("int32", 1)], deadline_s=3), "deadline")
+    assert job["problem"]["domain"] == "wire" and time.monotonic() - begin < 20
+    works(daemon)
+
+
+def test_what_a_kernel_prints_is_not_a_frame(daemon):
+    code = '#include <cstdio>\nextern "C" __global__ void k(int *x) { for (int i = 0; i < 100; i++) printf("RLFW\\1\\14 %d\\n", i); *x = 1; }'
+    code = code.replace("#include <cstdio>\n", 'extern "C" __device__ int printf(const char *, ...);\n')
+    daemon.run(small(code, [buffer("int32", 1)], samples=2))
+    assert "RLFW" in daemon.log.read_text(errors="replace")
+
+
+def test_other_jobs_go_on(daemon):
+    job = daemon.finish({"kind": "kernel", "kernel": "relu", "dtype": "fp16", "shape": {"n": 1 << 20}, "device": "gpu0", "samples": 5})
+    assert job["state"] == "completed"
+    works(daemon)

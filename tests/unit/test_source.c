@@ -1,0 +1,294 @@
+/* source: what may be said about a posted kernel, mistake by mistake; what the compiler is told; types; who may post. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec.h"
+#include "source/shelf.h"
+
+static const rl_job_policy allowed = {RL_POSTING_ALLOWED, 1 << 20};
+
+static int parse(const char *text, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
+  *spec = (rl_job_spec){0};
+  *err = (rl_error){0};
+  return rl_job_spec_parse(text, strlen(text), policy, spec, err);
+}
+
+/* A request with one thing changed: `more` stands last, and `without` is left out. */
+static char *request(const char *without, const char *more) {
+  static const struct { const char *name, *value; } members[] = {
+      {"kind", "\"source\""}, {"code", "\"extern \\\"C\\\" __global__ void add(float *x, int n) {}\""}, {"entry", "\"add\""},
+      {"grid", "[4]"}, {"block", "[64]"},
+      {"arguments", "[{\"buffer\":{\"dtype\":\"fp32\",\"count\":4}},{\"scalar\":{\"dtype\":\"int32\",\"value\":4}}]"}};
+  static char text[8192];
+  size_t used = (size_t)sprintf(text, "{");
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+    if (strcmp(without, members[i].name) != 0)
+      used += (size_t)sprintf(text + used, "%s\"%s\":%s", used > 1 ? "," : "", members[i].name, members[i].value);
+  sprintf(text + used, "%s%s}", *more != '\0' ? "," : "", more);
+  return text;
+}
+
+static void a_bare_request_is_one_run(void **state) {
+  (void)state;
+  rl_job_spec spec;
+  rl_error err;
+  rl_source source;
+  if (parse(request("", ""), &allowed, &spec, &err) < 0) fail_msg("%s %s", err.pointer, err.message);
+  assert_int_equal(spec.run_count, 1);
+  assert_string_equal(spec.runs[0].workload, "source");
+  assert_string_equal(spec.runs[0].variant, "default");
+  assert_int_equal(spec.passes, 1u << RL_PASS_TIMING);
+  assert_true(spec.needs_gpu && spec.buffer_bytes == 16 && spec.device[0] == '\0');
+  assert_non_null(strstr(spec.request, spec.source_sha256));
+  assert_non_null(strstr(spec.runs[0].params, spec.source_sha256));
+  assert_null(strstr(spec.request, "__global__"));
+  assert_int_equal(rl_source_read(spec.source, strlen(spec.source), &source, &err), 0);
+  assert_string_equal(source.request.entry, "add");
+  assert_int_equal(source.request.grid[0], 4);
+  assert_int_equal(source.request.grid[2], 1);
+  assert_true(source.argument_count == 2 && source.arguments[0].buffer && source.arguments[0].init == RL_SOURCE_ZEROS);
+  assert_true(source.arguments[1].value == 4 && source.expected_argument == -1 && isnan(source.model.bytes));
+  rl_source_clear(&source);
+  rl_job_spec_clear(&spec);
+}
+
+static void every_mistake_has_its_place(void **state) {
+  (void)state;
+  static const struct { const char *without, *more, *pointer; } cases[] = {
+      {"code", "", "/code"},
+      {"code", "\"code\":\"\"", "/code"},
+      {"code", "\"code\":7", "/code"},
+      {"", "\"binary\":\"AAAA\"", "/binary"},
+      {"code", "\"binary\":\"AAAA\"", "/binary"},
+      {"code", "\"binary\":\"not base64\"", "/binary"},
+      {"code", "\"binary\":\"\"", "/binary"},
+      {"code", "\"binary\":\"f0VMRgIBATMHAAAAAAAAAAIAvgABAAAAAAAAAAAAAAD//wAAAAAAAAAAAAAAAAAABQBaAEAAOAAEAEAAEgABAA==\"", "/binary"},
+      {"code", "\"binary\":\"LnZlcnNpb24gOS4w\",\"options\":[]", "/options"},
+      {"code", "\"binary\":\"LnZlcnNpb24gOS4w\",\"variants\":[]", "/variants"},
+      {"code", "\"binary\":\"LnZlcnNpb24gOS4w\",\"entry\":\"a<b>\"", "/entry"},
+      {"entry", "", "/entry"},
+      {"entry", "\"entry\":\"\"", "/entry"},
+      {"entry", "\"entry\":\"add; int x\"", "/entry"},
+      {"entry", "\"entry\":\"a\\\"b\"", "/entry"},
+      {"grid", "", "/grid"},
+      {"grid", "\"grid\":[]", "/grid"},
+      {"grid", "\"grid\":[1,1,1,1]", "/grid"},
+      {"grid", "\"grid\":[1,0]", "/grid/1"},
+      {"grid", "\"grid\":[1.5]", "/grid/0"},
+      {"grid", "\"grid\":[1,65536]", "/grid/1"},
+      {"grid", "\"grid\":[1,1,65536]", "/grid/2"},
+      {"grid", "\"grid\":[2147483648]", "/grid/0"},
+      {"block", "\"block\":[1025]", "/block/0"},
+      {"block", "\"block\":[1,1,65]", "/block/2"},
+      {"block", "\"block\":[64,32]", "/block"},
+      {"", "\"dynamic_shared_bytes\":-1", "/dynamic_shared_bytes"},
+      {"arguments", "\"arguments\":{}", "/arguments"},
+      {"arguments", "\"arguments\":[7]", "/arguments/0"},
+      {"arguments", "\"arguments\":[{}]", "/arguments/0"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1},\"scalar\":{\"dtype\":\"fp32\",\"value\":1}}]", "/arguments/0"},
+      {"arguments", "\"arguments\":[{\"pointer\":{}}]", "/arguments/0/pointer"},
+      {"arguments", "\"arguments\":[{\"buffer\":7}]", "/arguments/0/buffer"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"count\":1}}]", "/arguments/0/buffer/dtype"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp8\",\"count\":1}}]", "/arguments/0/buffer/dtype"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\"}}]", "/arguments/0/buffer/count"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1}},{\"buffer\":{\"dtype\":\"fp32\",\"count\":0}}]", "/arguments/1/buffer/count"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1,\"init\":\"twos\"}}]", "/arguments/0/buffer/init"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"int8\",\"count\":1,\"init\":\"normal\"}}]", "/arguments/0/buffer/init"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1,\"seed\":-1}}]", "/arguments/0/buffer/seed"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"bytes\":\"AAA\"}}]", "/arguments/0/buffer/bytes"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"bytes\":\"AAAAAAA=\"}}]", "/arguments/0/buffer/bytes"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":2,\"bytes\":\"AAAAAA==\"}}]", "/arguments/0/buffer/bytes"},
+      {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"int8\",\"value\":128}}]", "/arguments/0/scalar/value"},
+      {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"uint8\",\"value\":-1}}]", "/arguments/0/scalar/value"},
+      {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"int32\",\"value\":1.5}}]", "/arguments/0/scalar/value"},
+      {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"uint64\",\"value\":1e17}}]", "/arguments/0/scalar/value"},
+      {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"fp32\"}}]", "/arguments/0/scalar/value"},
+      {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"fp32\",\"value\":\"1\"}}]", "/arguments/0/scalar/value"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp64\",\"count\":131072}},{\"buffer\":{\"dtype\":\"uint8\",\"count\":1}}]", "/arguments"},
+      {"", "\"options\":\"-lineinfo\"", "/options"},
+      {"", "\"options\":[7]", "/options/0"},
+      {"", "\"options\":[\"-lineinfo\",\"-I/etc\"]", "/options/1"},
+      {"", "\"options\":[\"-include=/etc/passwd\"]", "/options/0"},
+      {"", "\"options\":[\"--pre-include=/etc/passwd\"]", "/options/0"},
+      {"", "\"options\":[\"-arch=sm_80\"]", "/options/0"},
+      {"", "\"options\":[\"lineinfo\"]", "/options/0"},
+      {"", "\"options\":[\"-lineinfo=1\"]", "/options/0"},
+      {"", "\"options\":[\"-maxrregcount=8\"]", "/options/0"},
+      {"", "\"options\":[\"-maxrregcount=32x\"]", "/options/0"},
+      {"", "\"options\":[\"-maxrregcount\"]", "/options/0"},
+      {"", "\"options\":[\"-std=c++98\"]", "/options/0"},
+      {"", "\"options\":[\"--fmad=maybe\"]", "/options/0"},
+      {"", "\"options\":[\"--ptxas-options=-v\"]", "/options/0"},
+      {"", "\"options\":[\"-D1X=2\"]", "/options/0"},
+      {"", "\"options\":[\"-DX(a)=a\"]", "/options/0"},
+      {"", "\"options\":[\"-DX=1\\n-I/etc\"]", "/options/0"},
+      {"", "\"options\":[\"-O4\"]", "/options/0"},
+      {"", "\"variants\":[{\"fast_math\":1}]", "/variants/0/fast_math"},
+      {"", "\"variants\":[{},{\"max_registers\":8}]", "/variants/1/max_registers"},
+      {"", "\"variants\":[{\"max_registers\":256}]", "/variants/0/max_registers"},
+      {"", "\"variants\":[{\"launch_bounds\":[1,2,3]}]", "/variants/0/launch_bounds"},
+      {"", "\"variants\":[{\"defines\":[\"A=1\",\"=2\"]}]", "/variants/0/defines/1"},
+      {"", "\"variants\":[{\"defines\":[7]}]", "/variants/0/defines/0"},
+      {"", "\"variants\":[{\"name\":\"a\"},{\"name\":\"a\"}]", "/variants/1/name"},
+      {"", "\"variants\":[{},{}]", "/variants/1/name"},
+      {"", "\"variants\":[{\"registers\":8}]", "/variants/0/registers"},
+      {"", "\"variants\":[{},{},{},{},{},{},{},{},{}]", "/variants"},
+      {"", "\"model\":{\"bytes\":-1}", "/model/bytes"},
+      {"", "\"model\":{\"flops\":1}", "/model/flops"},
+      {"", "\"model\":[]", "/model"},
+      {"", "\"expected\":{\"values\":\"AAAAAA==\"}", "/expected/argument"},
+      {"", "\"expected\":{\"argument\":0}", "/expected/values"},
+      {"", "\"expected\":{\"argument\":1,\"values\":\"AAAAAA==\"}", "/expected/argument"},
+      {"", "\"expected\":{\"argument\":2,\"values\":\"AAAAAA==\"}", "/expected/argument"},
+      {"", "\"expected\":{\"argument\":0,\"values\":\"AAAAAA==\"}", "/expected/values"},
+      {"", "\"expected\":{\"argument\":0,\"values\":\"AAAAAAAAAAAAAAAAAAAAAA==\",\"tolerance\":-1}", "/expected/tolerance"},
+      {"", "\"samples\":0", "/samples"},
+      {"", "\"device\":\"cpu\"", "/device"},
+      {"", "\"source\":\"0123\"", "/source"},
+      {"", "\"epochs\":1", "/epochs"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_job_spec spec;
+    rl_error err;
+    char *text = request(cases[i].without, cases[i].more);
+    if (parse(text, &allowed, &spec, &err) == 0) fail_msg("accepted: %s", text);
+    if (err.domain != RL_INPUT || strcmp(err.pointer, cases[i].pointer) != 0) fail_msg("%s is blamed for %s: %s", err.pointer, text, err.message);
+    assert_true(err.message[0] != '\0' && spec.source == NULL);
+  }
+}
+
+static void sizes_are_bounded(void **state) {
+  (void)state;
+  enum { ROOM = 6 << 20 };
+  static const struct { const char *without, *member; size_t most; } cases[] = {
+      {"code", "code", RL_SOURCE_CODE_MAX}, {"code", "binary", RL_SOURCE_BINARY_MAX / 3 * 4}};
+  char *text = malloc(ROOM);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t over = 0; over <= 4; over += 4) {
+      rl_job_spec spec;
+      rl_error err;
+      size_t size = cases[i].most + over, used = (size_t)sprintf(text, "%s", request(cases[i].without, ""));
+      used += (size_t)sprintf(text + used - 1, ",\"%s\":\"", cases[i].member) - 1;
+      memset(text + used, 'A', size);
+      strcpy(text + used + size, "\"}");
+      int rc = parse(text, &allowed, &spec, &err);
+      if (over > 0 && (rc == 0 || strstr(err.message, "at most") == NULL)) fail_msg("%s of %zu bytes: %s", cases[i].member, size, err.message);
+      if (over == 0 && i == 0) assert_int_equal(rc, 0);
+      if (over == 0 && i == 1) assert_non_null(strstr(err.message, "whole cubin")); /* looked at, and no code */
+      rl_job_spec_clear(&spec);
+    }
+  free(text);
+}
+
+static void variants_are_runs(void **state) {
+  (void)state;
+  static const char *const names[] = {"default", "fast_math", "few", "max_registers=32,launch_bounds=", "N=4,M"};
+  static const char *const told[] = {"--generate-line-info --define-macro=A=b c", "--generate-line-info --define-macro=A=b c --use_fast_math",
+                                     "--generate-line-info --define-macro=A=b c --maxrregcount=24",
+                                     "--generate-line-info --define-macro=A=b c --maxrregcount=32 --ptxas-options=--maxntid=256 --ptxas-options=--minnctapersm=4",
+                                     "--generate-line-info --define-macro=A=b c --define-macro=N=4 --define-macro=M"};
+  rl_job_spec spec;
+  rl_source source;
+  rl_error err;
+  if (parse(request("", "\"options\":[\"--lineinfo\",\"-DA=b c\"],\"samples\":7,\"model\":{\"bytes\":32},\"variants\":[{},{\"fast_math\":true},"
+                        "{\"name\":\"few\",\"max_registers\":24},{\"max_registers\":32,\"launch_bounds\":[256,4]},{\"defines\":[\"N=4\",\"M\"]}]"),
+            &allowed, &spec, &err) < 0)
+    fail_msg("%s %s", err.pointer, err.message);
+  assert_int_equal(spec.run_count, 5);
+  assert_int_equal(rl_source_keep(spec.source, strlen(spec.source), &err), 0);
+  assert_int_equal(rl_source_find(spec.source_sha256, &source, &err), 0);
+  for (int i = 0; i < spec.run_count; i++) {
+    rl_source_params params;
+    rl_source_options options;
+    char text[1024] = "";
+    rl_source_workload.defaults(&params);
+    assert_int_equal(rl_fields_parse(rl_source_workload.fields, spec.runs[i].params, strlen(spec.runs[i].params), &params, sizeof params, &err), 0);
+    assert_true(params.index == i && params.samples == 7 && params.model.bytes == 32 && isnan(params.model.operations));
+    assert_string_equal(params.source, spec.source_sha256);
+    assert_int_equal(strncmp(spec.runs[i].variant, names[i], strlen(names[i])), 0);
+    assert_int_equal(rl_source_compile_options(&source, i, &options, &err), 0);
+    for (int o = 0; o < options.count; o++) strcat(strcat(text, o > 0 ? " " : ""), options.items[o]);
+    assert_string_equal(text, told[i]);
+  }
+  rl_source_clear(&source);
+  rl_job_spec_clear(&spec);
+}
+
+static void the_same_text_has_the_same_hash(void **state) {
+  (void)state;
+  rl_job_spec first, second, third;
+  rl_error err;
+  parse(request("", "\"samples\":5"), &allowed, &first, &err);
+  parse(request("", "\"samples\":6,\"device\":\"gpu0\""), &allowed, &second, &err);
+  parse(request("", "\"options\":[\"-lineinfo\"]"), &allowed, &third, &err);
+  assert_string_equal(first.source_sha256, second.source_sha256);
+  assert_string_not_equal(first.source_sha256, third.source_sha256);
+  rl_job_spec_clear(&first);
+  rl_job_spec_clear(&second);
+  rl_job_spec_clear(&third);
+}
+
+static void only_who_may_posts(void **state) {
+  (void)state;
+  static const struct { rl_posting posting; int status; const char *hint; } cases[] = {
+      {RL_POSTING_OFF, 403, "allow_source = true"}, {RL_POSTING_NEEDS_TOKEN, 401, "rooflinectl token"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_job_policy policy = {cases[i].posting, 1 << 20};
+    rl_job_spec spec;
+    rl_error err;
+    assert_int_equal(parse(request("code", ""), &policy, &spec, &err), -1); /* before anything is looked at */
+    assert_true(err.domain == RL_HTTP && err.code == cases[i].status);
+    assert_non_null(strstr(err.message, cases[i].hint));
+    assert_int_equal(parse("{\"kind\":\"train\"}", &policy, &spec, &err), 0);
+  }
+}
+
+static void types_keep_their_numbers(void **state) {
+  (void)state;
+  static const double cases[RL_SOURCE_TYPES][3] = {{0.1, -1e300, 0},  {0.5, -3e38, 1},      {0.5, -65504, 1},     {0.5, -256, 1},
+                                                  {127, -128, 0},     {255, 0, 1},          {32767, -32768, 0},   {65535, 0, 1},
+                                                  {2147483647, -2147483648.0, 0}, {4294967295, 0, 1}, {9007199254740992, -9007199254740991, 0}, {9007199254740992, 0, 1}};
+  for (int type = 0; type < RL_SOURCE_TYPES; type++) {
+    uint64_t memory[4] = {0};
+    for (size_t i = 0; i < 3; i++) rl_source_store(type, memory, i, cases[type][i]);
+    for (size_t i = 0; i < 3; i++)
+      if (rl_source_load(type, memory, i) != (type == RL_SOURCE_FP32 ? (double)(float)cases[type][i] : cases[type][i]))
+        fail_msg("%s loses %g", rl_source_type_names[type], cases[type][i]);
+  }
+}
+
+static void the_shelf_keeps_the_last(void **state) {
+  (void)state;
+  rl_source source;
+  rl_error err;
+  char text[256], sha256[4][RL_SHA256_SIZE];
+  for (int i = 0; i < 4; i++) {
+    int length = snprintf(text, sizeof text, "{\"code\":\"%d\",\"entry\":\"k\",\"grid\":[1],\"block\":[1]}", i);
+    assert_int_equal(rl_source_keep(text, (size_t)length, &err), 0);
+    assert_int_equal(rl_source_keep(text, (size_t)length, &err), 0); /* takes no second place */
+    rl_sha256(text, (size_t)length, sha256[i]);
+  }
+  for (int i = 2; i < 4; i++) {
+    assert_int_equal(rl_source_find(sha256[i], &source, &err), 0);
+    assert_int_equal(source.request.code[0], '0' + i);
+    rl_source_clear(&source);
+  }
+  assert_int_equal(rl_source_find(sha256[0], &source, &err), -1);
+  assert_int_equal(err.domain, RL_INPUT);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_bare_request_is_one_run),    cmocka_unit_test(every_mistake_has_its_place),
+      cmocka_unit_test(sizes_are_bounded),            cmocka_unit_test(variants_are_runs),
+      cmocka_unit_test(the_same_text_has_the_same_hash), cmocka_unit_test(only_who_may_posts),
+      cmocka_unit_test(types_keep_their_numbers),     cmocka_unit_test(the_shelf_keeps_the_last),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
