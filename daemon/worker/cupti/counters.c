@@ -223,7 +223,8 @@ static int append_facts(const rl_counters *counters, const rl_wanted *wanted, co
   for (size_t i = wanted->counters; i < wanted->count; i++) {
     const char *name = wanted->items[i].name, *reason = "";
     double value;
-    if (wanted->items[i].origin == RL_ORIGIN_LAUNCH) value = rl_launch_fact(&facts, name, &reason);
+    if ((reason = wanted->items[i].left_out) != NULL) value = NAN;
+    else if (wanted->items[i].origin == RL_ORIGIN_LAUNCH) value = rl_launch_fact(&facts, name, &reason);
     else if (strncmp(name, "device__", 8) == 0) value = rl_attribute_of_device(counters->device_index, name, &reason);
     else continue;
     if (append_metric((int64_t)ordinal, name, value, reason, records, err) != 0) return -1;

@@ -49,7 +49,7 @@ FACT(cluster_y, f->detail->cluster[1])
 FACT(cluster_z, f->detail->cluster[2])
 FACT(cluster_size, PRODUCT(f->detail->cluster))
 FACT(cluster_policy, f->detail->cluster_policy)
-FACT(cluster_largest, f->detail->largest_cluster)
+FACT(cluster_largest, f->detail->largest_cluster > 0 ? f->detail->largest_cluster : NOT_KNOWN) /* told of launches with clusters */
 FACT(cluster_active, f->detail->active_clusters)
 FACT(by_blocks, in_limits(f, f->residency.by_blocks))
 FACT(by_registers, in_limits(f, f->residency.by_registers))

@@ -8,10 +8,11 @@
 typedef struct rl_wanted_metric {
   const char *name;
   rl_metric_origin origin;
+  const char *left_out; /* why it is not collected, though it could be; NULL: it is */
 } rl_wanted_metric;
 
 typedef struct rl_wanted {
-  rl_wanted_metric *items; /* counters first */
+  rl_wanted_metric *items; /* first the counters that are to be collected */
   size_t count, counters;
   char *metrics; /* where names that the catalogue does not have stand */
 } rl_wanted;

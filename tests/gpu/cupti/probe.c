@@ -1,6 +1,6 @@
 /* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `count SET` looks
- * at a step with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV; `trace` runs an iteration as a worker
- * does, records it with our module and fails unless every launch is in the records. */
+ * at a step with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV; `bench SET TIMES`
+ * says how long that takes; `trace` runs an iteration as a worker does, records it with our module and fails unless every launch is in the records. */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "open.h"
 #include "subject.h"
 
@@ -81,6 +82,29 @@ static int count(int argc, char **argv) {
   return 0;
 }
 
+/* How long counting takes, again and again in one process. */
+static int bench(int argc, char **argv) {
+  if (argc < 2) return 2;
+  rl_error err = {0};
+  const rl_profile profile = profile_of(argv[0]);
+  rl_profiler *profiler = load_profiler(&err);
+  rl_instance *instance = open_subject(argc - 2, argv + 2);
+  must(profiler == NULL ? -1 : 0, "profiler", &err);
+  profiler->device = instance->device;
+  for (int i = 0; i < atoi(argv[1]); i++) {
+    rl_records records = {0};
+    char reason[RL_REASON_SIZE] = "";
+    int64_t begin = rl_monotonic_ns();
+    must(profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err), "counters", &err);
+    printf("%s: %zu kernels, %zu numbers, %.3f s\n", argv[0], records.kernel_count, records.metric_count, (double)(rl_monotonic_ns() - begin) * 1e-9);
+    fflush(stdout);
+    rl_records_clear(&records);
+  }
+  profiler->ops->close(profiler);
+  instance->ops->close(instance);
+  return 0;
+}
+
 static double measured(const rl_records *records, const char *name) {
   for (size_t i = 0; i < records->measurement_count; i++)
     if (strcmp(records->measurements[i].name, name) == 0) return records->measurements[i].value;
@@ -123,6 +147,7 @@ int main(int argc, char **argv) {
   if (argc >= 2 && strcmp(argv[1], "run") == 0) return run(argc - 2, argv + 2);
   if (argc >= 2 && strcmp(argv[1], "count") == 0) return count(argc - 2, argv + 2);
   if (argc >= 2 && strcmp(argv[1], "trace") == 0) return trace(argc - 2, argv + 2);
-  fprintf(stderr, "usage: %s run|count|trace SUBJECT...\n", argv[0]);
+  if (argc >= 2 && strcmp(argv[1], "bench") == 0) return bench(argc - 2, argv + 2);
+  fprintf(stderr, "usage: %s run|count SET|bench SET TIMES|trace SUBJECT...\n", argv[0]);
   return 2;
 }

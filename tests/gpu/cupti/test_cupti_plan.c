@@ -73,7 +73,7 @@ static void test_what_is_wanted_is_there_once_and_has_its_origin(void **state) {
   size_t times = 0, found = 0;
   for (size_t i = 0; i < wanted.count; i++) {
     const rl_wanted_metric *metric = &wanted.items[i];
-    assert_int_equal(metric->origin == RL_ORIGIN_COUNTER, i < wanted.counters);
+    assert_int_equal(metric->origin == RL_ORIGIN_COUNTER && metric->left_out == NULL, i < wanted.counters);
     times += strcmp(metric->name, "gpu__time_duration.sum") == 0;
     found += strcmp(metric->name, "launch__grid_dim_x") == 0 && metric->origin == RL_ORIGIN_LAUNCH;
     found += strcmp(metric->name, "device__attribute_warp_size") == 0 && metric->origin == RL_ORIGIN_DEVICE;
@@ -96,6 +96,18 @@ static void test_metrics_that_exclude_each_other_are_parted(void **state) {
   assert_int_equal(plan->groups[1].count, 1);
   assert_string_equal(plan->groups[1].names[0], "pcie__read_bytes.sum");
   rl_counter_plan_close(plan);
+}
+
+static void test_links_are_counted_where_they_are_named(void **state) {
+  (void)state;
+  rl_wanted plain = wanted_of("full", ""), named = wanted_of("full", "pcie__read_bytes.sum.per_second");
+  assert_int_equal(named.counters, plain.counters + 1);
+  assert_int_equal(named.count, plain.count);
+  size_t left_out = 0;
+  for (size_t i = plain.counters; i < plain.count; i++) left_out += plain.items[i].left_out != NULL && strncmp(plain.items[i].name, "pcie__", 6) == 0;
+  assert_true(left_out >= 2);
+  rl_wanted_clear(&plain);
+  rl_wanted_clear(&named);
 }
 
 static void test_a_plan_is_the_same_from_a_file(void **state) {
@@ -279,6 +291,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hopper_has_what_the_sets_count),
       cmocka_unit_test(test_what_is_wanted_is_there_once_and_has_its_origin),
+      cmocka_unit_test(test_links_are_counted_where_they_are_named),
       cmocka_unit_test(test_a_plan_is_the_same_from_a_file),
       cmocka_unit_test(test_metrics_that_exclude_each_other_are_parted),
       cmocka_unit_test(test_a_metric_that_is_not_there_says_so),
