@@ -91,13 +91,6 @@ const rl_field rl_kernel_fields[] = {
     WIRE(rl_kernel, reason, RL_FIELD_TEXT),
     {0}};
 
-const rl_field rl_kernel_metric_fields[] = {
-    WIRE(rl_kernel_metric, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_kernel_metric, metric, RL_FIELD_TEXT),
-    WIRE(rl_kernel_metric, value, RL_FIELD_MEASURE),
-    WIRE(rl_kernel_metric, reason, RL_FIELD_TEXT),
-    {0}};
-
 const rl_field rl_instruction_fields[] = {
     WIRE(rl_instruction, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
     WIRE(rl_instruction, offset, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
@@ -182,8 +175,17 @@ int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error
   return APPEND(kernels, kernel_count, kernel, 1);
 }
 
+/* A library's words may hold line ends, which the other side of the wire would refuse. */
+static void make_plain(char *text) {
+  for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
+    if (*c < 0x20 || *c == 0x7f) *c = ' ';
+}
+
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err) {
-  return APPEND(metrics, metric_count, metric, 1);
+  rl_kernel_metric plain = *metric;
+  make_plain(plain.metric);
+  make_plain(plain.reason);
+  return APPEND(metrics, metric_count, &plain, 1);
 }
 
 int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err) {
@@ -192,6 +194,10 @@ int rl_records_add_instruction(rl_records *records, const rl_instruction *instru
 
 int rl_records_add_point(rl_records *records, const rl_series_point *point, rl_error *err) {
   return APPEND(points, point_count, point, 1);
+}
+
+int rl_records_add_metrics(rl_records *records, const void *metrics, size_t count, rl_error *err) {
+  return APPEND(metrics, metric_count, metrics, count);
 }
 
 int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err) {

@@ -102,7 +102,7 @@ typedef struct rl_progress { /* not stored as a result: an event */
 } rl_progress;
 
 extern const rl_field rl_run_facts_fields[], rl_epoch_fields[], rl_sample_fields[], rl_measurement_fields[], rl_kernel_fields[],
-    rl_kernel_metric_fields[], rl_instruction_fields[], rl_series_point_fields[], rl_progress_fields[];
+    rl_instruction_fields[], rl_series_point_fields[], rl_progress_fields[];
 
 /* One activity record, packed little-endian, as it travels in ROWS frames. Times are ns since the start of the trace. */
 typedef enum rl_activity_kind {
@@ -122,6 +122,7 @@ typedef struct __attribute__((packed)) rl_activity_row {
 } rl_activity_row;
 #ifndef __cplusplus
 _Static_assert(sizeof(rl_activity_row) == 80, "the wire format of an activity row");
+_Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_SIZE, "metrics travel as they lie in memory, without gaps");
 #endif
 
 /* Everything one pass yielded, collected until it is committed as a whole. Growth is bounded by limit_bytes. */
@@ -146,6 +147,7 @@ int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error
 int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err);
 int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err);
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
+int rl_records_add_metrics(rl_records *records, const void *metrics, size_t count, rl_error *err); /* unaligned is fine */
 int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err);
 int rl_records_add_point(rl_records *records, const rl_series_point *point, rl_error *err);
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err);

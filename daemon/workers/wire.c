@@ -1,6 +1,7 @@
 #include "workers/wire.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static const struct {
     [RL_FRAME_SAMPLE] = {"SAMPLE", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_MEASUREMENT] = {"MEASUREMENT", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_KERNEL] = {"KERNEL", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_METRIC] = {"METRIC", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_METRIC] = {"METRIC", sizeof(rl_kernel_metric), RL_WIRE_BULK_MAX},
     [RL_FRAME_INSTRUCTION] = {"INSTRUCTION", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_POINT] = {"POINT", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_NAME] = {"NAME", 1, RL_WIRE_CONTROL_MAX},
@@ -263,6 +264,26 @@ static int check_rows(const rl_frame *frame, const rl_records *records, rl_error
   return 0;
 }
 
+/* Text that fills its place at most up to a NUL, without control characters: what the field tables ask of text in messages. */
+static bool is_text(const char *text, size_t size) {
+  size_t length = strnlen(text, size);
+  for (size_t i = 0; i < length; i++)
+    if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return false;
+  return length < size;
+}
+
+static int check_metrics(const rl_frame *frame, rl_error *err) {
+  if (frame->length % sizeof(rl_kernel_metric) != 0)
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a METRIC frame has %u bytes, not a whole number of metrics", frame->length);
+  for (size_t at = 0; at < frame->length; at += sizeof(rl_kernel_metric)) {
+    rl_kernel_metric metric;
+    memcpy(&metric, frame->payload + at, sizeof metric);
+    if (metric.ordinal < 0 || isinf(metric.value) || !is_text(metric.metric, sizeof metric.metric) || !is_text(metric.reason, sizeof metric.reason))
+      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a metric has an ordinal, a value or texts that it can't have");
+  }
+  return 0;
+}
+
 /* Parse one message and append it: 1, or -1. */
 #define COLLECT(TYPE, TABLE, ADD)                                                                                 \
   do {                                                                                                            \
@@ -281,7 +302,9 @@ int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err) 
     case RL_FRAME_SAMPLE: COLLECT(rl_sample, rl_sample_fields, rl_records_add_sample);
     case RL_FRAME_MEASUREMENT: COLLECT(rl_measurement, rl_measurement_fields, rl_records_add_measurement);
     case RL_FRAME_KERNEL: COLLECT(rl_kernel, rl_kernel_fields, rl_records_add_kernel);
-    case RL_FRAME_METRIC: COLLECT(rl_kernel_metric, rl_kernel_metric_fields, rl_records_add_metric);
+    case RL_FRAME_METRIC:
+      if (check_metrics(frame, err) < 0) return -1;
+      return rl_records_add_metrics(records, frame->payload, frame->length / sizeof(rl_kernel_metric), err) < 0 ? -1 : 1;
     case RL_FRAME_INSTRUCTION: COLLECT(rl_instruction, rl_instruction_fields, rl_records_add_instruction);
     case RL_FRAME_POINT: COLLECT(rl_series_point, rl_series_point_fields, rl_records_add_point);
     case RL_FRAME_NAME:
@@ -295,12 +318,12 @@ int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err) 
   }
 }
 
-static int send_rows(int descriptor, const rl_records *records, rl_error *err) {
-  const size_t most = RL_WIRE_BULK_MAX / sizeof(rl_activity_row);
-  for (size_t at = 0; at < records->row_count; at += most) {
-    size_t count = records->row_count - at < most ? records->row_count - at : most;
-    if (rl_frame_write(descriptor, RL_FRAME_ROWS, records->rows + at, count * sizeof(rl_activity_row), err) < 0)
-      return -1;
+/* What comes in thousands, as it lies in memory. */
+static int send_bulk(int descriptor, rl_frame_type type, const void *items, size_t count, size_t size, rl_error *err) {
+  const size_t most = RL_WIRE_BULK_MAX / size;
+  for (size_t at = 0; at < count; at += most) {
+    size_t some = count - at < most ? count - at : most;
+    if (rl_frame_write(descriptor, type, (const char *)items + at * size, some * size, err) < 0) return -1;
   }
   return 0;
 }
@@ -318,7 +341,6 @@ int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
       {RL_FRAME_MEASUREMENT, rl_measurement_fields, records->measurements, records->measurement_count,
        sizeof *records->measurements},
       {RL_FRAME_KERNEL, rl_kernel_fields, records->kernels, records->kernel_count, sizeof *records->kernels},
-      {RL_FRAME_METRIC, rl_kernel_metric_fields, records->metrics, records->metric_count, sizeof *records->metrics},
       {RL_FRAME_INSTRUCTION, rl_instruction_fields, records->instructions, records->instruction_count,
        sizeof *records->instructions},
       {RL_FRAME_POINT, rl_series_point_fields, records->points, records->point_count, sizeof *records->points},
@@ -330,5 +352,6 @@ int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
         return -1;
   for (size_t i = 0; i < records->name_count; i++)
     if (rl_frame_write(descriptor, RL_FRAME_NAME, records->names[i], strlen(records->names[i]), err) < 0) return -1;
-  return send_rows(descriptor, records, err);
+  if (send_bulk(descriptor, RL_FRAME_METRIC, records->metrics, records->metric_count, sizeof *records->metrics, err) < 0) return -1;
+  return send_bulk(descriptor, RL_FRAME_ROWS, records->rows, records->row_count, sizeof *records->rows, err);
 }

@@ -1,6 +1,6 @@
 /* Frames between the daemon and a worker, over a pipe. Header, 12 bytes little-endian: "RLFW", version (1 byte), type
  * (1 byte), zero (2 bytes), payload length (4 bytes). Control payloads are JSON objects with a field table each (at most 64 KiB);
- * bulk payloads (ROWS) are packed rows (at most 4 MiB). A truncated, oversized or unknown frame ends the worker, not the daemon.
+ * bulk payloads (METRIC, ROWS) are packed rows (at most 4 MiB). A truncated, oversized or unknown frame ends the worker, not the daemon.
  *
  *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (text that the next REQUEST names by its hash)
  *   worker -> daemon   HELLO (rl_hello), once, first; then for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL METRIC
@@ -19,7 +19,7 @@ enum { RL_WIRE_VERSION = 1, RL_WIRE_HEADER = 12, RL_WIRE_CONTROL_MAX = 64 << 10,
 
 typedef enum rl_frame_type {
   RL_FRAME_HELLO = 1, RL_FRAME_REQUEST, RL_FRAME_CANCEL, RL_FRAME_FACTS, RL_FRAME_PROGRESS, RL_FRAME_EPOCH,
-  RL_FRAME_MEASUREMENT, RL_FRAME_KERNEL, RL_FRAME_METRIC, RL_FRAME_NAME /* payload: the bytes of one name */,
+  RL_FRAME_MEASUREMENT, RL_FRAME_KERNEL, RL_FRAME_METRIC /* payload: rl_kernel_metric[] */, RL_FRAME_NAME /* payload: the bytes of one name */,
   RL_FRAME_ROWS /* payload: rl_activity_row[] */, RL_FRAME_DONE, RL_FRAME_UNAVAILABLE, RL_FRAME_FAILED, RL_FRAME_CANCELLED,
   RL_FRAME_SAMPLE, RL_FRAME_INSTRUCTION, RL_FRAME_POINT, RL_FRAME_SOURCE, RL_FRAME_LOG,
   RL_FRAME_TYPES

@@ -105,6 +105,32 @@ static void records_survive_the_trip(void **state) {
   close_line(&at);
 }
 
+static void metrics_are_looked_at_before_they_are_believed(void **state) {
+  (void)state;
+  const rl_kernel_metric good = {.ordinal = 1, .metric = "dram__bytes.sum", .value = 7};
+  rl_kernel_metric cases[] = {good, good, good, good, good};
+  rl_records records = {0};
+  rl_error err = {0};
+  cases[0].ordinal = -1;
+  cases[1].value = INFINITY;
+  memset(cases[2].metric, 'a', sizeof cases[2].metric);
+  strcpy(cases[3].reason, "two\nlines");
+  memset(cases[4].reason, 'a', sizeof cases[4].reason);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_kernel_metric pair[2] = {good, cases[i]};
+    rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof pair, .payload = (const unsigned char *)pair};
+    assert_int_equal(rl_frame_collect(&frame, &records, &err), -1);
+    assert_int_equal(err.code, RL_WIRE_PAYLOAD);
+  }
+  rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof good - 1, .payload = (const unsigned char *)&good};
+  assert_int_equal(rl_frame_collect(&frame, &records, &err), -1);
+  assert_int_equal(records.metric_count, 0);
+  /* What a library says in two lines is sent as one. */
+  assert_int_equal(rl_records_add_metric(&records, &cases[3], &err), 0);
+  assert_string_equal(records.metrics[0].reason, "two lines");
+  rl_records_clear(&records);
+}
+
 static void frames_come_in_any_pieces(void **state) {
   (void)state;
   line from = open_line(), to = open_line();
@@ -291,7 +317,7 @@ static void a_closed_pipe_is_an_error_not_a_signal(void **state) {
 int main(void) {
   signal(SIGPIPE, SIG_IGN);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(records_survive_the_trip),         cmocka_unit_test(frames_come_in_any_pieces),
+      cmocka_unit_test(records_survive_the_trip),         cmocka_unit_test(metrics_are_looked_at_before_they_are_believed), cmocka_unit_test(frames_come_in_any_pieces),
       cmocka_unit_test(the_largest_frame_passes_a_full_pipe), cmocka_unit_test(broken_headers_are_named),
       cmocka_unit_test(an_end_of_file_is_told_from_a_cut), cmocka_unit_test(broken_records_are_refused),
       cmocka_unit_test(a_message_with_line_ends_still_arrives), cmocka_unit_test(a_closed_pipe_is_an_error_not_a_signal)};

@@ -1,6 +1,7 @@
 """Frames as daemon/workers/wire.h describes them, and a worker program to speak them with."""
 import collections
 import json
+import math
 import os
 import pathlib
 import select
@@ -12,6 +13,7 @@ import time
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq14IQ")  # rl_activity_row
+METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
 TYPES = (None, "HELLO", "REQUEST", "CANCEL", "FACTS", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
          "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT",
          "SOURCE", "LOG")
@@ -42,7 +44,15 @@ def decode(kind, payload):
     if name == "ROWS":
         assert len(payload) % ROW.size == 0
         return Frame(name, list(ROW.iter_unpack(payload)))
+    if name == "METRIC":
+        assert len(payload) % METRIC.size == 0
+        return Frame(name, [metric(*fields) for fields in METRIC.iter_unpack(payload)])
     return Frame(name, json.loads(payload) if payload else None)
+
+
+def metric(ordinal, name, value, reason):
+    return {"ordinal": ordinal, "metric": name.split(b"\0")[0].decode(), "value": None if math.isnan(value) else value,
+            "reason": reason.split(b"\0")[0].decode()}
 
 
 class Worker:
