@@ -10,9 +10,10 @@ const char *const rl_details_names[] = {"header", "body", "all", NULL};
 
 static const char *const kernel_columns[] = {"ID",     "Process ID", "Process Name", "Host Name", "Kernel Name", "Context",
                                              "Stream", "Block Size", "Grid Size",    "Device",    "CC"};
-static const char *const details_columns[] = {"Section Name", "Metric Name", "Metric Unit",      "Metric Value",
-                                              "Rule Name",    "Rule Type",   "Rule Description", "Estimated Speedup Type",
-                                              "Estimated Speedup"};
+/* The second is there where tables are. */
+static const char *const details_columns[] = {"Section Name",     "Body Item Label", "Metric Name", "Metric Unit",
+                                              "Metric Value",     "Rule Name",       "Rule Type",   "Rule Description",
+                                              "Estimated Speedup Type", "Estimated Speedup"};
 enum {
   KERNEL_COLUMNS = sizeof kernel_columns / sizeof *kernel_columns,
   DETAILS_COLUMNS = sizeof details_columns / sizeof *details_columns
@@ -92,16 +93,27 @@ static void put_kernel_columns(FILE *out) {
 
 /* ---- details ----------------------------------------------------------------------------------------------------------- */
 
-void rl_csv_details_head(FILE *out) {
-  put_kernel_columns(out);
-  put_columns(out, details_columns, DETAILS_COLUMNS);
+typedef struct details_page {
+  FILE *out;
+  const rl_csv_kernel *kernel;
+  rl_details details;
+} details_page;
+
+static void put_details(FILE *out, rl_details details, const char *const fields[DETAILS_COLUMNS]) {
+  put_columns(out, fields, 1);
+  if (details != RL_DETAILS_HEADER) put_columns(out, fields + 1, 1);
+  put_columns(out, fields + 2, DETAILS_COLUMNS - 2);
   putc('\n', out);
 }
 
-static void put_details_line(FILE *out, const rl_csv_kernel *k, const char *const fields[DETAILS_COLUMNS]) {
-  put_kernel(out, k);
-  put_columns(out, fields, DETAILS_COLUMNS);
-  putc('\n', out);
+void rl_csv_details_head(FILE *out, rl_details details) {
+  put_kernel_columns(out);
+  put_details(out, details, details_columns);
+}
+
+static void put_details_line(const details_page *page, const char *const fields[DETAILS_COLUMNS]) {
+  put_kernel(page->out, page->kernel);
+  put_details(page->out, page->details, fields);
 }
 
 /* "30 (20; 10)": a value with what ncu prints of its parts. Cut where it is longer than text. */
@@ -115,22 +127,26 @@ static void print_value(const char *value, const rl_section_row *row, const rl_m
   }
 }
 
-static void put_row(FILE *out, const rl_csv_kernel *k, const rl_section *section, const rl_section_row *row) {
-  rl_row_value result = rl_row_evaluate(row, k->values);
+static void put_row(const details_page *page, const rl_section *section, const rl_section_row *row) {
+  const rl_metric_values *values = page->kernel->values;
+  rl_row_value result = rl_row_evaluate(row, values);
   rl_ncu_text number = rl_ncu_scaled(result.value, row->unit);
   const char *choice = rl_row_text(row, result.value);
   char text[4096];
-  print_value(choice ? choice : number.value, row, k->values, text, sizeof text);
-  put_details_line(out, k, (const char *const[DETAILS_COLUMNS]){section->name, row->name, number.unit, text, "", "", "", "", ""});
+  print_value(choice ? choice : number.value, row, values, text, sizeof text);
+  put_details_line(page, (const char *const[DETAILS_COLUMNS]){section->name, row->table, row->name, number.unit, text, "", "", "", "",
+                                                              ""});
 }
 
-static void put_finding(FILE *out, const rl_csv_kernel *k, const rl_section *section, const rl_finding *finding) {
+/* As ncu does, by the section's identifier. */
+static void put_finding(const details_page *page, const rl_section *section, const rl_finding *finding) {
   static const char *const types[] = {[RL_FINDING_INFO] = "INF", [RL_FINDING_WARNING] = "WRN", [RL_FINDING_OPTIMIZATION] = "OPT"};
   bool estimated = isfinite(finding->speedup_pct);
-  put_details_line(out, k, (const char *const[DETAILS_COLUMNS]){
-                               section->name, "", "", "", finding->rule->id, types[finding->kind], finding->message,
-                               !estimated ? "" : finding->global ? "global" : "local",
-                               estimated ? rl_ncu_plain(finding->speedup_pct, "").value : ""});
+  char speedup[32] = "";
+  if (estimated) snprintf(speedup, sizeof speedup, "%.4g", finding->speedup_pct);
+  put_details_line(page, (const char *const[DETAILS_COLUMNS]){section->id, "", "", "", "", finding->rule->id, types[finding->kind],
+                                                              finding->message,
+                                                              !estimated ? "" : finding->global ? "global" : "local", speedup});
 }
 
 static bool shows(rl_details details, const rl_section_row *row) {
@@ -138,6 +154,7 @@ static bool shows(rl_details details, const rl_section_row *row) {
 }
 
 void rl_csv_details(FILE *out, const rl_csv_kernel *k, rl_details details) {
+  details_page page = {out, k, details};
   uint32_t sections = rl_view_sections(k->view, k->values);
   rl_findings findings = rl_report_findings(k->values);
   for (size_t s = 0; s < rl_section_count; s++) {
@@ -145,9 +162,9 @@ void rl_csv_details(FILE *out, const rl_csv_kernel *k, rl_details details) {
     if (!(sections & UINT32_C(1) << s)) continue;
     for (size_t r = 0; r < section->row_count; r++)
       if (shows(details, &section->rows[r]) && rl_row_is_on(&section->rows[r], k->view->capability))
-        put_row(out, k, section, &section->rows[r]);
+        put_row(&page, section, &section->rows[r]);
     for (size_t f = 0; f < findings.count; f++)
-      if (strcmp(findings.items[f].rule->section, section->id) == 0) put_finding(out, k, section, &findings.items[f]);
+      if (strcmp(findings.items[f].rule->section, section->id) == 0) put_finding(&page, section, &findings.items[f]);
   }
   free(findings.items);
 }

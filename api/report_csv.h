@@ -18,7 +18,7 @@ typedef struct rl_csv_kernel {
 } rl_csv_kernel;
 
 /* One line a metric, in scaled units, then the section's findings. */
-void rl_csv_details_head(FILE *out);
+void rl_csv_details_head(FILE *out, rl_details details);
 void rl_csv_details(FILE *out, const rl_csv_kernel *kernel, rl_details details);
 
 /* One line a kernel and one column a metric, in the metrics' own units, which are the second line. */

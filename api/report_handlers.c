@@ -131,7 +131,7 @@ static char *csv_head(const rl_assembly *all, int page, rl_error *err) {
   size_t size;
   FILE *out = open_memstream(&text, &size);
   if (out != NULL && page == PAGE_RAW) rl_csv_raw_head(out, (const char *const *)all->names, all->name_count);
-  else if (out != NULL) rl_csv_details_head(out);
+  else if (out != NULL) rl_csv_details_head(out, (rl_details)all->details);
   if (out == NULL || fclose(out) != 0) rl_fail(err, RL_SYS, 0, "out of memory for a report");
   return text;
 }

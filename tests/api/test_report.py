@@ -110,8 +110,17 @@ def test_what_the_program_determines_is_equal(daemon, reference, name):
         assert ours == values
 
 
+COLUMNS = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC",
+           "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name", "Rule Type", "Rule Description",
+           "Estimated Speedup Type", "Estimated Speedup"]
+
+
 def test_which_details(daemon, reference):
     header, body, whole = (details(daemon, reference, which) for which in ("header", "body", "all"))
+    assert list(header[0]) == COLUMNS
+    assert list(whole[0]) == list(body[0]) == [*COLUMNS[:12], "Body Item Label", *COLUMNS[12:]]
+    labels = {line["Metric Name"]: line["Body Item Label"] for line in whole}
+    assert labels["SM: Issue Active"] == "Compute Throughput Breakdown" and labels["Duration"] == ""
 
     def metrics(lines):
         return [line["Metric Name"] for line in lines if line["Metric Name"]]
@@ -131,15 +140,15 @@ def test_findings_in_the_details(daemon, reference):
     types = {"info": "INF", "warning": "WRN", "optimization": "OPT"}
     for line in lines:
         (finding,) = [f for f in kernel["findings"] if f["rule"] == line["Rule Name"]]
-        assert (line["Rule Type"], line["Rule Description"]) == (types[finding["kind"]], finding["message"])
+        assert (line["Section Name"], line["Rule Type"], line["Rule Description"]) == (
+            finding["section"], types[finding["kind"]], finding["message"])
         assert line["Estimated Speedup Type"] == (finding["scope"] or "") and not line["Metric Name"]
         assert (line["Estimated Speedup"] != "") == (finding["speedup_pct"] is not None)
 
 
 def test_the_raw_page(daemon, reference):
     names, units, values = read_csv(daemon.get(f"/runs/{reference}/report?format=csv&page=raw"))
-    assert names[:11] == ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
-                          "Device", "CC"]
+    assert names[:11] == COLUMNS[:11]
     assert names[11:] == sorted(collected()) and units[:11] == [""] * 11
     ours = dict(zip(names, zip(units, values, strict=True), strict=True))
     with_unit = 0
