@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import pathlib
 import sqlite3
 import time
@@ -14,20 +15,22 @@ FACTS = {"name": "NVIDIA H200", "uuid": "GPU-0", "compute_capability": "9.0"}
 def number(text):
     """Of ncu's text; None when it is none."""
     try:
-        return float(text.replace(",", ""))
+        value = float(text.replace(",", ""))
     except ValueError:
         return CHOICES.get(text)
+    return value if math.isfinite(value) else None
 
 
-def ncu_raw():
-    """{metric: value} of the reference's raw page."""
-    with open(REFERENCE / "ncu_raw_relu_fp16_h200.csv", newline="") as lines:
-        return {row["metric"]: number(row["value"]) for row in csv.DictReader(lines) if "__" in row["metric"] or row["metric"].islower()}
+def ncu_raw(kernel="relu"):
+    """{metric: value} of ncu's raw page in base units."""
+    with open(REFERENCE / "ncu_2025.3_h200_raw.csv", newline="") as lines:
+        return {row["metric"]: number(row[kernel]) for row in csv.DictReader(lines)}
 
 
-def ncu_sections():
-    with open(REFERENCE / "ncu_sections_relu_fp16_h200.csv", newline="") as lines:
-        return list(csv.DictReader(lines))
+def ncu_details(kernel="relu"):
+    """Rows of ncu's details page of the same profile: section, label, row, unit, value; without curves, which are series here."""
+    with open(REFERENCE / "ncu_2025.3_h200_details.csv", newline="") as lines:
+        return [row for row in csv.DictReader(lines) if row["kernel"] == kernel and not row["label"].startswith("Impact of Varying")]
 
 
 class Rows:

@@ -35,7 +35,11 @@ static void numbers_are_printed_as_ncu_does(void **state) {
       {-1234.5, "cycle", "-1,234.50", "cycle"},
       {-1500, "byte", "-1.50", "Kbyte"},
       {32, "byte/sector", "32", "byte/sector"},
-      {NAN, "byte", "(!) n/a", "byte"},
+      {11755999283.67, "sector/s", "11.76", "sector/ns"},
+      {2500, "sector/s", "2.50", "sector/ms"},
+      {5e14, "sector/s", "500,000", "sector/ns"},
+      {8192, "/s", "8,192", "/s"},
+      {NAN, "byte", "n/a", "byte"},
       {1e30, "cycle", "1e+30", "cycle"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,0 +1,25 @@
+/* The kernels of the ncu_2025.3_h200 pages, profiled on an NVIDIA H200 (driver 580.159.04) by ncu 2025.3.1: --set full -o r; then of the
+ * report --csv --page raw --print-units base, and --csv --page details --print-details all. Left out of the pages: what is the same for
+ * every kernel of a device, time lines, rules, and all but one kind of tensor roofline. Built with nvcc -arch=sm_90a -lineinfo. */
+#include <cuda_fp16.h>
+
+__global__ void relu(const __half *x, __half *y, size_t n) {
+  size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+  if (i < n) y[i] = __hmax(x[i], __float2half(0.f));
+}
+
+__global__ void stride(const float *x, float *y, size_t n) {
+  size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[(i * 33) % n] * 2.f;
+}
+
+int main() {
+  size_t n = 2048 * 2048;
+  void *x, *y;
+  cudaMalloc(&x, n * 4);
+  cudaMalloc(&y, n * 4);
+  cudaMemset(x, 0, n * 4);
+  relu<<<n / 128, 128>>>((__half *)x, (__half *)y, n);
+  stride<<<n / 256, 256>>>((float *)x, (float *)y, n);
+  return cudaDeviceSynchronize();
+}
