@@ -1,7 +1,7 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
 rl_library(rl_source SOURCES source/source.c source/options.c source/types.c source/shelf.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium Threads::Threads m)
-rl_library(rl_workloads SOURCES registry.c workload.c train/model.c ceilings/ceilings.c kernel/kernel.c kernel/elementwise.c
+rl_library(rl_workloads SOURCES registry.c workload.c train/model.c ceilings/ceilings.c kernel/kernel.c kernel/sequence.c kernel/elementwise.c
   kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c kernel/reduction.c
   kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c LIBS rl_source rl_base m)
 # Loops of products are worth the compiler's vectors.
@@ -37,7 +37,7 @@ endif()
 list(TRANSFORM rl_simd_variants REPLACE "(.+)" "$<TARGET_OBJECTS:rl_simd_\\1>" OUTPUT_VARIABLE rl_simd_objects)
 rl_library(rl_engines_cpu
   SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/blas.c train/simd_pick.c
-    ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/pieces.c kernel/check.c kernel/cpu.c kernel/gemm_blas.c ${rl_simd_objects}
+    ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/pieces.c kernel/check.c kernel/sequence_engine.c kernel/cpu.c kernel/gemm_blas.c ${rl_simd_objects}
   LIBS rl_workloads rl_oracle rl_data rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
@@ -51,6 +51,7 @@ rl_unit_test(products SOURCES ${rl_tests}/test_products.c LIBS rl_engines_cpu m)
 rl_unit_test(nvrtc SOURCES ${rl_tests}/test_nvrtc.c LIBS rl_nvrtc)
 target_compile_definitions(test_nvrtc PRIVATE RL_COMPILER="$<TARGET_FILE:rooflined-nvrtc>")
 add_dependencies(test_nvrtc rooflined-nvrtc)
+rl_unit_test(sequence SOURCES ${rl_tests}/test_sequence.c LIBS rl_engines_cpu m)
 rl_unit_test(ceilings SOURCES ${rl_tests}/test_ceilings.c LIBS rl_engines_cpu m)
 # Plain C of the CUDA engines, tested where there is no CUDA too.
 rl_unit_test(choices SOURCES ${rl_tests}/test_choices.c library/choices.c LIBS rl_base)

@@ -65,11 +65,19 @@ static void print_size(FILE *out, const cJSON *size) {
   else fprintf(out, " %s=%.0f", size->string, size->valuedouble);
 }
 
+/* What was measured: a kernel with its sizes, or the kernels of a sequence. */
+static void print_subject(FILE *out, const cJSON *run) {
+  const cJSON *size, *kernel;
+  fprintf(out, "%s %s", rl_json_text(run, "workload"), rl_json_text(run, "params.dtype"));
+  cJSON_ArrayForEach(size, rl_json_at(run, "params.shape")) print_size(out, size);
+  cJSON_ArrayForEach(kernel, rl_json_at(run, "params.kernels"))
+    fprintf(out, "%s %s", rl_json_text(kernel, "kernel"), kernel->next != NULL ? "→ " : "");
+}
+
 void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
-  const cJSON *run, *size, *first = cJSON_GetArrayItem(runs, 0);
+  const cJSON *run, *first = cJSON_GetArrayItem(runs, 0);
   if (rl_json_text(first, "engine")[0] == '\0') return; /* nothing has run yet */
-  fprintf(out, "%s %s", rl_json_text(first, "workload"), rl_json_text(first, "params.dtype"));
-  cJSON_ArrayForEach(size, rl_json_at(first, "params.shape")) print_size(out, size);
+  print_subject(out, first);
   fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
           rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));
   print_table(out, runs);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 32, LARGEST_STRUCT = 8192 };
+enum { DEEPEST = 32, LARGEST_STRUCT = 16384 };
 static const double EXACT = 9007199254740992.0; /* 2^53 */
 
 static const rl_field *find(const rl_field *table, const char *name) {

@@ -50,7 +50,7 @@ struct rl_field {
 
 /* Decode object into out, which holds the defaults on entry. Unknown and repeated keys, wrong types and values out of
  * bounds are errors (RL_INPUT with a JSON pointer below `at`, e.g. at = "" gives "/epochs"). out is untouched on failure.
- * struct_size: sizeof the struct behind out (at most 8192). */
+ * struct_size: sizeof the struct behind out (at most 16384). */
 int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at, void *out, size_t struct_size,
                      rl_error *err);
 /* The same from text, for tables without STRING, OBJECT and ARRAY; nesting deeper than 32 and text after the value are errors at "". */

@@ -10,7 +10,7 @@
 #include "jobs/profile.h"
 #include "jobs/records.h"
 
-enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 1024, RL_SPEC_SIZE = 4096 };
+enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 8192, RL_SPEC_SIZE = 12288 };
 
 typedef struct rl_run_spec {
   char workload[32];           /* rl_workload.name */

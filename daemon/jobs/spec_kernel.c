@@ -66,6 +66,7 @@ static int add_run(const kernel_request *request, const rl_kernel_family *family
 
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   kernel_request request = defaults;
+  if (cJSON_HasObjectItem(object, "kernels") && !cJSON_HasObjectItem(object, "kernel")) return rl_spec_sequence_expand(object, spec, err);
   if (rl_fields_decode(rl_spec_kernel_fields, object, "", &request, sizeof request, err) < 0) return -1;
   const rl_kernel_family *family = rl_kernel_families[request.kernel];
   if (rl_kernel_dtype_check(family, request.dtype, err) < 0 || take_shape(family, object, request.shape, sizeof request.shape, err) < 0)

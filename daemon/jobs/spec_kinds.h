@@ -41,8 +41,9 @@ int rl_spec_take_profile(int set, const rl_profile *asked, uint32_t *passes, rl_
 /* Put malloc'ed text into a buffer of the spec and free it; NULL says that memory was out. */
 int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err);
 
-extern const rl_field rl_spec_kernel_fields[], rl_spec_ceilings_fields[];
+extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spec_ceilings_fields[];
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
+int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err); /* of a kernel job with "kernels" */
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 
 extern const rl_field rl_spec_source_fields[];

@@ -13,6 +13,7 @@
 #include "api/guard.h"
 #include "api/internal.h"
 #include "api/token.h"
+#include "jobs/spec_kinds.h"
 
 
 static void hosts(void **state) {
@@ -273,6 +274,15 @@ static void openapi_has_the_table(void **state) {
   cJSON_Delete(openapi);
 }
 
+static void same_schema(const cJSON *openapi, const char *name, const rl_field *table) {
+  cJSON *said = cJSON_Duplicate(at(at(openapi, "components", "schemas"), name, NULL), 1);
+  cJSON *fields = rl_fields_schema(table);
+  cJSON_DeleteItemFromObject(said, "description");
+  if (!cJSON_Compare(said, fields, 1)) fail_msg("%s should be %s", name, cJSON_PrintUnformatted(fields));
+  cJSON_Delete(fields);
+  cJSON_Delete(said);
+}
+
 static void openapi_has_the_job_fields(void **state) {
   (void)state;
   static const char *const schemas[] = {"TrainJob", "KernelJob", "CeilingsJob", "SourceJob"}; /* in the order of the kinds */
@@ -280,14 +290,10 @@ static void openapi_has_the_job_fields(void **state) {
   size_t count = 0;
   for (const rl_job_kind *kind = rl_job_kinds; kind->name != NULL; kind++, count++) {
     assert_true(count < sizeof schemas / sizeof *schemas);
-    cJSON *said = cJSON_Duplicate(at(at(openapi, "components", "schemas"), schemas[count], NULL), 1);
-    cJSON *fields = rl_fields_schema(kind->fields);
-    cJSON_DeleteItemFromObject(said, "description");
-    if (!cJSON_Compare(said, fields, 1)) fail_msg("%s should be %s", schemas[count], cJSON_PrintUnformatted(fields));
-    cJSON_Delete(fields);
-    cJSON_Delete(said);
+    same_schema(openapi, schemas[count], kind->fields);
   }
   assert_int_equal(count, sizeof schemas / sizeof *schemas);
+  same_schema(openapi, "SequenceJob", rl_spec_sequence_fields); /* the other way to ask for a kernel job */
   cJSON_Delete(openapi);
 }
 

@@ -1,0 +1,69 @@
+/* kernel, of several kernels in order: one run. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "jobs/spec_kinds.h"
+#include "kernel/sequence.h"
+
+RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
+
+typedef struct sequence_request {
+  int kind;
+  const cJSON *kernels;
+  int64_t samples, seed;
+  char device[16];
+  uint32_t passes;
+  int64_t deadline_s;
+  int set;
+  rl_profile profile;
+} sequence_request;
+
+static const char *const kind_names[] = {"kernel", NULL};
+
+const rl_field rl_spec_sequence_fields[] = {
+    RL_FIELD(sequence_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
+    RL_FIELD(sequence_request, kernels, RL_FIELD_ARRAY, .required = true, .maximum = RL_SEQUENCE_MEMBERS,
+             .fields = rl_sequence_member_fields, .summary = "launches in order, each on buffers of its own"),
+    RL_FIELD(sequence_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
+             .summary = "times to take of all launches together with a cold cache, and as many with a warm one; default 20"),
+    RL_FIELD(sequence_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
+             .summary = "of the inputs; default 1"),
+    RL_SPEC_COMMON_FIELDS(sequence_request),
+    RL_SPEC_PROFILE_FIELDS(sequence_request),
+    {0}};
+
+static const sequence_request defaults = {.samples = 20, .seed = 1, .passes = 1u << RL_PASS_TIMING, .profile = RL_SPEC_NO_SELECTION};
+
+static int add_run(const sequence_request *request, rl_job_spec *spec, rl_error *err) {
+  rl_run_spec *run = &spec->runs[spec->run_count++];
+  rl_sequence_params params = {.samples = request->samples, .seed = request->seed};
+  if (!cJSON_PrintPreallocated((cJSON *)request->kernels, params.kernels, sizeof params.kernels, false))
+    return rl_fail_at(err, "/kernels", "the kernels must be shorter than %d bytes when written out", RL_SEQUENCE_TEXT - 5);
+  snprintf(run->workload, sizeof run->workload, "%s", rl_kernel_sequence.name);
+  snprintf(run->variant, sizeof run->variant, "%s", rl_kernel_sequence.name);
+  return rl_spec_keep_text(rl_fields_print(rl_sequence_fields, &params), run->params, sizeof run->params, err);
+}
+
+/* The kernels that were asked for, with every default filled in. */
+static cJSON *take_kernels(const sequence_request *request, rl_error *err) {
+  rl_kernel_params members[RL_SEQUENCE_MEMBERS];
+  size_t count;
+  if (rl_sequence_decode(request->kernels, request->seed, members, &count, err) < 0) return NULL;
+  cJSON *kernels = rl_sequence_encode(members, count);
+  if (kernels == NULL) rl_fail(err, RL_SYS, ENOMEM, "no memory for a job");
+  return kernels;
+}
+
+int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
+  sequence_request request = defaults;
+  if (rl_fields_decode(rl_spec_sequence_fields, object, "", &request, sizeof request, err) < 0) return -1;
+  rl_auto(delete_json) cJSON *kernels = take_kernels(&request, err);
+  if (kernels == NULL) return -1;
+  request.kernels = kernels;
+  if (add_run(&request, spec, err) < 0 || rl_spec_take_profile(request.set, &request.profile, &request.passes, spec, err) < 0) return -1;
+  snprintf(spec->device, sizeof spec->device, "%s", request.device);
+  spec->passes = request.passes;
+  spec->deadline_s = request.deadline_s;
+  return rl_spec_keep_text(rl_fields_print(rl_spec_sequence_fields, &request), spec->request, sizeof spec->request, err);
+}

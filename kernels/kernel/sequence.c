@@ -1,0 +1,143 @@
+#include "kernel/sequence.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "train/model.h" /* rl_mix64 */
+
+RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
+
+/* --- members ------------------------------------------------------------------------------------------------------- */
+
+typedef struct member {
+  int kernel, dtype;
+  char shape[RL_KERNEL_SHAPE_TEXT], variant[32], build[16];
+} member;
+
+const rl_field rl_sequence_member_fields[] = {
+    RL_FIELD(member, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true, .summary = "as for a single one"),
+    RL_FIELD(member, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .summary = "default fp32"),
+    RL_FIELD(member, shape, RL_FIELD_JSON, .required = true, .summary = "the kernel's sizes"),
+    RL_FIELD(member, variant, RL_FIELD_TEXT, .summary = "default: the kernel's first"),
+    RL_FIELD(member, build, RL_FIELD_TEXT, .summary = "default: the kernel's first"),
+    {0}};
+
+/* A pointer to something of a member into one to something of the sequence. */
+static int in_member(size_t index, rl_error *err) {
+  char below[sizeof err->pointer];
+  if (err == NULL || err->domain != RL_INPUT) return -1;
+  snprintf(below, sizeof below, "%.80s", err->pointer);
+  snprintf(err->pointer, sizeof err->pointer, "/kernels/%zu%s", index, below);
+  return -1;
+}
+
+static int decode_member(const cJSON *object, rl_kernel_params *params, rl_error *err) {
+  member asked = {.dtype = RL_DTYPE_FP32};
+  rl_kernel_shape shape;
+  if (rl_fields_decode(rl_sequence_member_fields, object, "", &asked, sizeof asked, err) < 0) return -1;
+  const rl_kernel_family *family = rl_kernel_families[asked.kernel];
+  rl_kernel_defaults(params, family);
+  params->dtype = asked.dtype;
+  if (asked.variant[0] != '\0') snprintf(params->variant, sizeof params->variant, "%s", asked.variant);
+  snprintf(params->build, sizeof params->build, "%s", asked.build);
+  if (rl_kernel_dtype_check(family, params->dtype, err) < 0 || rl_kernel_variant_find(family, params->variant, err) < 0 ||
+      rl_kernel_build_find(family, params->build, err) < 0 ||
+      rl_kernel_shape_decode(family, cJSON_GetObjectItemCaseSensitive(object, "shape"), &shape, err) < 0)
+    return -1;
+  rl_auto(rl_free_text) char *text = rl_fields_print(family->shape, &shape);
+  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a shape");
+  snprintf(params->shape, sizeof params->shape, "%s", text);
+  return 0;
+}
+
+int rl_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *members, size_t *count, rl_error *err) {
+  const cJSON *object;
+  size_t index = 0;
+  if (!cJSON_IsArray(kernels) || cJSON_GetArraySize(kernels) < 1 || cJSON_GetArraySize(kernels) > RL_SEQUENCE_MEMBERS)
+    return rl_fail_at(err, "/kernels", "kernels must be an array of 1 to %d objects", RL_SEQUENCE_MEMBERS);
+  cJSON_ArrayForEach(object, kernels) {
+    if (decode_member(object, &members[index], err) < 0) return in_member(index, err);
+    members[index].samples = 1;
+    members[index].seed = (int64_t)(rl_mix64((uint64_t)seed + index) >> 11);
+    index++;
+  }
+  *count = index;
+  return 0;
+}
+
+int rl_sequence_members(const rl_sequence_params *params, rl_kernel_params *members, size_t *count, rl_error *err) {
+  rl_auto(delete_json) cJSON *kernels = rl_json_parse(params->kernels, strlen(params->kernels), err);
+  return kernels == NULL ? -1 : rl_sequence_decode(kernels, params->seed, members, count, err);
+}
+
+static int family_index(const rl_kernel_family *family) {
+  int index = 0;
+  while (rl_kernel_families[index] != family) index++;
+  return index;
+}
+
+cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count) {
+  cJSON *kernels = cJSON_CreateArray();
+  for (size_t i = 0; i < count && kernels != NULL; i++) {
+    member said = {.kernel = family_index(members[i].family), .dtype = members[i].dtype};
+    snprintf(said.shape, sizeof said.shape, "%s", members[i].shape);
+    snprintf(said.variant, sizeof said.variant, "%s", members[i].variant);
+    snprintf(said.build, sizeof said.build, "%s", members[i].build);
+    cJSON *object = cJSON_CreateObject();
+    if (!cJSON_AddItemToArray(kernels, object) || rl_fields_encode(rl_sequence_member_fields, &said, object) < 0) {
+      cJSON_Delete(kernels);
+      return NULL;
+    }
+  }
+  return kernels;
+}
+
+/* --- the workload -------------------------------------------------------------------------------------------------- */
+
+const rl_field rl_sequence_fields[] = {
+    RL_FIELD(rl_sequence_params, kernels, RL_FIELD_JSON, .required = true, .summary = "launches, in order"),
+    RL_FIELD(rl_sequence_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
+             .summary = "times to take of all of them together, with a cold cache and with a warm one"),
+    RL_FIELD(rl_sequence_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the inputs"),
+    {0}};
+
+static void defaults(void *params) {
+  memset(params, 0, sizeof(rl_sequence_params)); /* parameters are compared as bytes */
+  ((rl_sequence_params *)params)->samples = 20;
+  ((rl_sequence_params *)params)->seed = 1;
+}
+
+/* The sum. Operations of several precisions have no rate in common. */
+static rl_cost cost(const void *params) {
+  rl_kernel_params members[RL_SEQUENCE_MEMBERS];
+  size_t count;
+  rl_cost sum = {0};
+  if (rl_sequence_members(params, members, &count, NULL) < 0) return (rl_cost){NAN, NAN, NAN, NULL};
+  sum.precision = rl_dtype_names[members[0].dtype];
+  for (size_t i = 0; i < count; i++) {
+    const rl_cost of_one = rl_kernel_cost(&members[i]);
+    sum.bytes += of_one.bytes;
+    sum.operations += of_one.operations;
+    sum.written_bytes += of_one.written_bytes;
+    if (members[i].dtype != members[0].dtype) sum.precision = NULL;
+  }
+  return sum;
+}
+
+static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+  *warmup = 0;
+  *iterations = (uint32_t)((const rl_sequence_params *)params)->samples;
+}
+
+const rl_workload rl_kernel_sequence = {.name = "sequence",
+                                        .kind = "kernel",
+                                        .summary = "kernels, one after the other",
+                                        .fields = rl_sequence_fields,
+                                        .params_size = sizeof(rl_sequence_params),
+                                        .defaults = defaults,
+                                        .cost = cost,
+                                        .schedule = schedule,
+                                        .iteration = RL_ITERATION_LAUNCH};

@@ -1,0 +1,128 @@
+/* The engine of sequences on any device: an instance of each member by the best engine of its family, and their launches in order. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/sequence.h"
+
+typedef struct sequence {
+  rl_instance base;
+  rl_kernel_params params[RL_SEQUENCE_MEMBERS];
+  rl_instance *members[RL_SEQUENCE_MEMBERS];
+  size_t count;
+  rl_launch launches[RL_SEQUENCE_MEMBERS];
+  char names[RL_SEQUENCE_MEMBERS][48];
+  rl_sequence step;
+} sequence;
+
+static const rl_engine *engine_of(const rl_kernel_params *params, rl_error *err) {
+  return rl_engine_find(params->family->workload.name, "auto", params, err);
+}
+
+static int supports(const void *params, rl_error *err) {
+  rl_kernel_params members[RL_SEQUENCE_MEMBERS];
+  size_t count;
+  if (rl_sequence_members(params, members, &count, err) < 0) return -1;
+  for (size_t i = 0; i < count; i++)
+    if (engine_of(&members[i], err) == NULL) return rl_wrap(err, "kernel %zu", i);
+  return 0;
+}
+
+/* --- an instance is all of its members ------------------------------------------------------------------------------- */
+
+#define FOR_EACH(NAME)                                                                                        \
+  static int NAME(rl_instance *instance, rl_error *err) {                                                     \
+    sequence *self = (sequence *)instance;                                                                    \
+    for (size_t i = 0; i < self->count; i++)                                                                  \
+      if (self->members[i]->ops->NAME(self->members[i], err)) return rl_wrap(err, "kernel %zu, %s", i, self->names[i]); \
+    return 0;                                                                                                 \
+  }
+FOR_EACH(reset)
+FOR_EACH(save)
+FOR_EACH(restore)
+
+static int report(rl_instance *instance, rl_report *report, rl_error *err) {
+  (void)instance, (void)err;
+  *report = (rl_report){NAN, NAN, NAN, NAN, NAN, NAN};
+  return 0;
+}
+
+/* The verdict on the member that comes nearest to its limit; a member that is wrong is named. */
+static int check(rl_instance *instance, rl_check *check, rl_error *err) {
+  sequence *self = (sequence *)instance;
+  double nearest = -1;
+  for (size_t i = 0; i < self->count; i++) {
+    rl_check one;
+    if (self->members[i]->ops->check(self->members[i], &one, err)) return rl_wrap(err, "kernel %zu, %s", i, self->names[i]);
+    if (!(one.relative_error <= one.tolerance))
+      return rl_fail(err, RL_SYS, EDOM, "the result of kernel %zu, %s, is wrong: its relative error of %.3g is more than %.3g", i,
+                     self->names[i], one.relative_error, one.tolerance);
+    const double share = one.tolerance > 0 ? one.relative_error / one.tolerance : 0;
+    if (share > nearest) *check = one;
+    nearest = fmax(nearest, share);
+  }
+  return 0;
+}
+
+static void close_sequence(rl_instance *instance) {
+  sequence *self = (sequence *)instance;
+  for (size_t i = 0; i < self->count; i++) self->members[i]->ops->close(self->members[i]);
+  free(self);
+}
+
+static const rl_instance_ops operations = {
+    .reset = reset, .report = report, .save = save, .restore = restore, .close = close_sequence, .check = check};
+
+/* "relu", and "relu_2" for the second: launches of a step are told apart by their names. */
+static void name_launch(sequence *self, size_t index) {
+  const char *family = self->params[index].family->workload.name;
+  size_t same = 1;
+  for (size_t i = 0; i < index; i++) same += self->params[i].family == self->params[index].family;
+  if (same == 1)
+    snprintf(self->names[index], sizeof self->names[index], "%s", family);
+  else
+    snprintf(self->names[index], sizeof self->names[index], "%s_%zu", family, same);
+}
+
+static int open_member(sequence *self, size_t index, rl_error *err) {
+  const rl_engine *engine = engine_of(&self->params[index], err);
+  if (engine == NULL || engine->open(self->base.device, &self->params[index], &self->members[index], err))
+    return rl_wrap(err, "kernel %zu, %s", index, self->names[index]);
+  const rl_instance *made = self->members[index];
+  self->count++;
+  self->launches[index] = made->iteration.sequences[made->step_sequence].launches[0]; /* a kernel's step is one launch */
+  self->launches[index].name = self->names[index];
+  self->base.deterministic &= made->deterministic;
+  if (!made->deterministic && self->base.deterministic_note == NULL) self->base.deterministic_note = made->deterministic_note;
+  return 0;
+}
+
+static int open_sequence(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
+  sequence *self = calloc(1, sizeof *self);
+  size_t count;
+  if (self == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a sequence");
+  self->step = (rl_sequence){.name = "launch", .launches = self->launches,
+                             .repeat = (uint64_t)((const rl_sequence_params *)params)->samples};
+  self->base = (rl_instance){.ops = &operations, .device = device, .deterministic = true, .iteration = {"kernel", &self->step, 1}};
+  int rc = rl_sequence_members(params, self->params, &count, err);
+  for (size_t i = 0; rc == 0 && i < count; i++) {
+    name_launch(self, i);
+    rc = open_member(self, i, err);
+  }
+  if (rc) {
+    close_sequence(&self->base);
+    return -1;
+  }
+  self->step.launch_count = count;
+  *instance = &self->base;
+  return 0;
+}
+
+#define ENGINE(DEVICE, KIND)                                                                                                  \
+  const rl_engine rl_kernel_sequence_##DEVICE = {.name = #DEVICE, .workload = "sequence", .device = KIND,                      \
+                                                 .summary = "each kernel by the best engine of its family", .supports = supports, \
+                                                 .open = open_sequence};
+ENGINE(cpu, RL_DEVICE_CPU)
+ENGINE(cuda, RL_DEVICE_CUDA)
