@@ -55,6 +55,9 @@ static double operations(const rl_kernel_shape *s) {
 static double tolerance(const rl_kernel_shape *s) {
   return 16 + 4 * rl_sum_ulps(s->size[HEAD_SIZE]) + rl_sum_ulps(s->size[SEQUENCE]);
 }
+static double truncation(const rl_kernel_shape *s) {
+  return 4 * rl_sum_truncation_ulps(s->size[HEAD_SIZE]) + rl_sum_truncation_ulps(s->size[SEQUENCE]);
+}
 
 /* Of an element: values are uniform in [-2, 2), and weights as uneven as scores of variance (4/3)² make them. */
 static double scale(const rl_kernel_shape *s) {
@@ -111,6 +114,7 @@ const rl_kernel_family rl_kernel_attention = {.workload = RL_KERNEL_WORKLOAD(att
                                               .window = window,
                                               .operations = operations,
                                               .tolerance = tolerance,
+                                              .truncation = truncation,
                                               .scale = scale,
                                               .roundings = 1, /* of the weights, for the second product */
                                               .reference = attention_double,

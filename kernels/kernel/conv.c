@@ -181,6 +181,10 @@ static int64_t conv_dgrad_length(const rl_kernel_shape *s) {
 }
 static int64_t conv_wgrad_length(const rl_kernel_shape *s) { return product(s->size[IMAGES], p_of(s), q_of(s), 1); }
 
+/* Engines transform their inputs and split sums in ways of their own; in fp32 they were seen at 24 ulps for sums of 3136 products, where
+ * rl_sum_ulps says 29. So much more is still far from what TF32 would do. */
+enum { SLACK = 4 };
+
 #define FAMILY(NAME, SUMMARY, ELEMENTS)                                                                                      \
   static int NAME##_check(const rl_kernel_shape *s, rl_error *err) {                                                         \
     if (filters_meet_images(s, err) < 0) return -1;                                                                          \
@@ -188,7 +192,8 @@ static int64_t conv_wgrad_length(const rl_kernel_shape *s) { return product(s->s
                ? 0                                                                                                           \
                : rl_fail_at(err, "/shape", "a sum may have at most %d products", RL_SUM_LENGTH_MAX);                         \
   }                                                                                                                          \
-  static double NAME##_tolerance(const rl_kernel_shape *s) { return rl_sum_ulps(NAME##_length(s)); }                         \
+  static double NAME##_tolerance(const rl_kernel_shape *s) { return SLACK * rl_sum_ulps(NAME##_length(s)); }                 \
+  static double NAME##_truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(NAME##_length(s)); }             \
   static double NAME##_scale(const rl_kernel_shape *s) {                                                                     \
     return rl_sum_scale(1) * sqrt(operations(s) / 2 / (double)ELEMENTS(s));                                                  \
   }                                                                                                                          \
@@ -197,7 +202,8 @@ static int64_t conv_wgrad_length(const rl_kernel_shape *s) { return product(s->s
       .workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY), .shape = sizes, .shape_check = NAME##_check,                            \
       .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32, .variants = variants, .input_count = 2,                              \
       .input_elements = NAME##_inputs, .output_elements = ELEMENTS, .pieces = NAME##_pieces, .window = NAME##_window,        \
-      .operations = operations, .tolerance = NAME##_tolerance, .scale = NAME##_scale, .reference = NAME##_double,            \
+      .operations = operations, .tolerance = NAME##_tolerance, .truncation = NAME##_truncation, .scale = NAME##_scale,       \
+      .reference = NAME##_double,                                                                                            \
       .compute_float = NAME##_float, .compute_double = NAME##_double};
 FAMILY(conv, "y = x * w, channels last", y_elements)
 FAMILY(conv_dgrad, "the gradient of x from those of y, channels last", x_elements)

@@ -1,4 +1,5 @@
-/* conv, conv_dgrad and conv_wgrad by cuDNN. fp32 is IEEE single, whose engines are few and rarely recommended, so all are looked at; those
+/* conv, conv_dgrad and conv_wgrad by cuDNN, as sums of products: what does fewer, as Winograd's algorithms do, would be faster than the
+ * family's floor and lose digits. fp32 is IEEE single, whose engines are few and rarely recommended, so all are looked at; those
  * with tensor cores are many and cost a compilation each, and cuDNN ranks them well. */
 #include "kernel/cudnn.cuh"
 #include "library/conv.h"
@@ -14,7 +15,8 @@ static int plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_dnn **
   const bool single = dtype == RL_DTYPE_FP32;
   const rl_conv_shape shape = {PASS, size[IMAGES], size[CHANNELS], size[HEIGHT], size[WIDTH], size[FILTERS], size[KERNEL], size[STRIDE],
                                size[PADDING], true, type, type, dtype == RL_DTYPE_TF32};
-  const rl_dnn_search search = {WORKSPACE, kernel->variant == RL_SEARCHED ? (single ? MOST_SINGLE : MOST) : 1, single};
+  rl_dnn_search search = {WORKSPACE, kernel->variant == RL_SEARCHED ? (single ? MOST_SINGLE : MOST) : 1, single};
+  search.direct = true;
   void *const *in = kernel->in, *out = kernel->out;
   switch (PASS) { /* inputs in the order of the family */
     case RL_CONV_FORWARD: return rl_conv_open(cudnn, &shape, in[0], in[1], out, search, kernel->base.device->stream, made, err);

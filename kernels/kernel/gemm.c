@@ -22,6 +22,7 @@ static void window(const rl_kernel_shape *s, uint32_t input, int64_t first, int6
 
 static double operations(const rl_kernel_shape *s) { return 2.0 * (double)s->size[M] * (double)s->size[N] * (double)s->size[K]; }
 static double tolerance(const rl_kernel_shape *s) { return rl_sum_ulps(s->size[K]); }
+static double truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(s->size[K]); }
 static double scale(const rl_kernel_shape *s) { return rl_sum_scale(s->size[K]); }
 
 /* Along rows of B, so that the loop inside has no sum. */
@@ -53,6 +54,7 @@ const rl_kernel_family rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, "C
                                          .window = window,
                                          .operations = operations,
                                          .tolerance = tolerance,
+                                         .truncation = truncation,
                                          .scale = scale,
                                          .reference = product_double,
                                          .compute_float = product_float,

@@ -166,9 +166,12 @@ void rl_kernel_describe_builds(char *text, size_t size) {
 /* --- what is known of a shape ------------------------------------------------------------------------------------------- */
 
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape) {
+  const rl_kernel_family *family = params->family;
+  const bool tensor = params->dtype != RL_DTYPE_FP64 && params->dtype != RL_DTYPE_FP32;
   const double arithmetic = rl_dtype_epsilon(params->dtype == RL_DTYPE_FP64 ? RL_DTYPE_FP64 : RL_DTYPE_FP32);
-  double allowed = params->family->tolerance(shape) * arithmetic;
-  return allowed > 0 ? allowed + (1 + params->family->roundings) * rl_dtype_epsilon(params->dtype) / 2 : 0;
+  const double ulps = family->tolerance(shape) + (tensor && family->truncation ? family->truncation(shape) : 0);
+  const double allowed = ulps * arithmetic;
+  return allowed > 0 ? allowed + (1 + family->roundings) * rl_dtype_epsilon(params->dtype) / 2 : 0;
 }
 
 void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count,

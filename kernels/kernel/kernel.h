@@ -72,6 +72,8 @@ typedef struct rl_kernel_family {
   double (*reference_operations)(const rl_kernel_shape *shape); /* NULL: as many */
   /* Relative error that the arithmetic may make, in units in the last place of its type; 0: none at all. */
   double (*tolerance)(const rl_kernel_shape *shape);
+  /* What tensor cores may add to it, in the same units: of tf32, fp16 and bf16. NULL: nothing. */
+  double (*truncation)(const rl_kernel_shape *shape);
   int roundings; /* of intermediate values to the family's type, beside that of the result */
   /* How large an element of the output typically is, where cancellation can make it much smaller: errors are then relative to this.
    * NULL: errors are relative to what comes out. */

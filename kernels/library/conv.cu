@@ -72,9 +72,9 @@ int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *s, void *x, void *we
   __attribute__((cleanup(rl_dnn_graph_close))) rl_dnn_graph graph = {};
   char key[144];
   add_convolution(&graph, s, x, weights, y);
-  snprintf(key, sizeof key, "conv %d %lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %d %d", s->pass, (long long)s->n, (long long)s->c,
+  snprintf(key, sizeof key, "conv %d %lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %d %d %d", s->pass, (long long)s->n, (long long)s->c,
            (long long)s->h, (long long)s->w, (long long)s->k, (long long)s->kernel, (long long)s->stride, (long long)s->pad,
-           s->channels_last, s->type, s->weight_type, s->tensor_float, search.most);
+           s->channels_last, s->type, s->weight_type, s->tensor_float, search.direct, search.most);
   search.single = s->type == CUDNN_DATA_FLOAT && !s->tensor_float;
   return rl_dnn_open(handle, &graph, "a convolution", key, &search, stream, plan, err);
 }

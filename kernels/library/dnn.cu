@@ -170,6 +170,7 @@ static bool allowed(const rl_dnn_search *search, descriptor configuration, rl_dn
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS: if (search->single) return false; break;
     case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false; /* sums in FP16 */
     case CUDNN_NUMERICAL_NOTE_FFT: case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return false; /* lose digits */
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD: if (search->direct) return false; break;
     case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: choice->deterministic = false; break;
     default: break;
   }

@@ -61,6 +61,7 @@ typedef struct rl_dnn_search {
   int most;               /* times at most so many configurations; 1: takes the first that runs */
   bool thorough;          /* also what the heuristics leave out */
   bool single;            /* no engine that rounds FP32 inputs to fewer digits */
+  bool direct;            /* no engine that does fewer multiplications than the sums have: Winograd's */
 } rl_dnn_search;
 
 typedef struct rl_dnn rl_dnn;
