@@ -175,10 +175,10 @@ static rl_bound larger_share(const rl_classification *c) {
 }
 
 static void decide(rl_classification *c) {
-  double most = fmax(c->memory_pct, c->compute_pct);
+  double most = fmax(c->memory_pct, c->compute_pct), least = fmin(c->memory_pct, c->compute_pct);
   if (isnan(c->memory_pct) || isnan(c->compute_pct)) {
     snprintf(c->why, sizeof c->why, "the share of a peak is not known for %s", isnan(c->memory_pct) ? "memory" : "compute");
-  } else if (most >= HIGH_PCT) {
+  } else if (most >= HIGH_PCT && least < HIGH_PCT) {
     c->bound = larger_share(c);
     snprintf(c->why, sizeof c->why, "%s reaches %.1f%% of its peak, at least %.0f%%", rl_bound_names[c->bound], most, HIGH_PCT);
   } else if (most < LOW_PCT) {

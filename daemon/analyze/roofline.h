@@ -38,8 +38,8 @@ typedef struct rl_roof_model { /* the least that the work needs, over the time t
 typedef enum rl_bound { RL_BOUND_UNKNOWN, RL_BOUND_MEMORY, RL_BOUND_COMPUTE, RL_BOUND_LATENCY } rl_bound;
 extern const char *const rl_bound_names[]; /* "unknown" "memory" "compute" "latency", NULL */
 
-/* At or above high_pct of a peak that side binds; where both are below low_pct neither does, and the kernel waits for latencies;
- * in between it matters on which side of the ridge the intensity lies. */
+/* At or above high_pct of its peak one side alone binds; where both are below low_pct neither does, and the kernel waits for
+ * latencies; else it matters on which side of the ridge the intensity lies. */
 typedef struct rl_classification {
   rl_bound bound;
   double memory_pct, compute_pct; /* of the peaks; without counters of the measured ceilings, by the model */

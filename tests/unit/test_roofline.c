@@ -130,7 +130,9 @@ static void classification_by_the_thresholds(void **state) {
   enum { LEFT = 9999, RIGHT = 10000 }; /* of the ridge at 20 operations a byte, 500 bytes a cycle */
   assert_int_equal(bound_of(10, 80, RIGHT), RL_BOUND_MEMORY);
   assert_int_equal(bound_of(80, 10, LEFT), RL_BOUND_COMPUTE);
-  assert_int_equal(bound_of(85, 84, LEFT), RL_BOUND_COMPUTE);
+  assert_int_equal(bound_of(85, 80, LEFT), RL_BOUND_MEMORY); /* both: the ridge decides */
+  assert_int_equal(bound_of(80, 85, RIGHT), RL_BOUND_COMPUTE);
+  assert_int_equal(bound_of(85, 80, 0), RL_BOUND_COMPUTE);
   assert_int_equal(bound_of(49.9, 49.9, RIGHT), RL_BOUND_LATENCY);
   assert_int_equal(bound_of(10, 50, LEFT), RL_BOUND_MEMORY);
   assert_int_equal(bound_of(10, 79.9, RIGHT), RL_BOUND_COMPUTE);

@@ -1,0 +1,119 @@
+/* What is executed: one kind of instruction each, on one pipeline. */
+#include "kernels.h"
+
+namespace {
+
+enum { CHAINS = 4, UNROLL = 16 };
+
+}
+
+/* CHAINS independent chains of one instruction of one operand; `rounds` times UNROLL of each. */
+#define CHAIN(NAME, TYPE, REGISTER, INSTRUCTION)                                                    \
+  __global__ void NAME(uint32_t *sink, int rounds) {                                                \
+    TYPE value[CHAINS];                                                                             \
+    for (int k = 0; k < CHAINS; k++) value[k] = (TYPE)(threadIdx.x + k);                            \
+    for (int round = 0; round < rounds; round++)                                                    \
+      _Pragma("unroll") for (int i = 0; i < UNROLL; i++)                                            \
+        _Pragma("unroll") for (int k = 0; k < CHAINS; k++) asm volatile(INSTRUCTION : "+" REGISTER(value[k])); \
+    for (int k = 0; k < CHAINS; k++)                                                                \
+      if (value[k] == (TYPE)12345) sink[k] = 1;                                                     \
+  }
+
+CHAIN(does_fma, float, "f", "fma.rn.f32 %0, %0, %0, %0;")
+CHAIN(does_add_mul, float, "f", "{ add.rn.f32 %0, %0, %0; mul.rn.f32 %0, %0, %0; }")
+CHAIN(does_dfma, double, "d", "fma.rn.f64 %0, %0, %0, %0;")
+CHAIN(does_dadd_dmul, double, "d", "{ add.rn.f64 %0, %0, %0; mul.rn.f64 %0, %0, %0; }")
+CHAIN(does_hfma, uint32_t, "r", "fma.rn.f16x2 %0, %0, %0, %0;")
+CHAIN(does_hadd_hmul, uint32_t, "r", "{ add.rn.f16x2 %0, %0, %0; mul.rn.f16x2 %0, %0, %0; }")
+CHAIN(does_logic, uint32_t, "r", "{ lop3.b32 %0, %0, 0x5a5a5a5a, %0, 0x96; }")
+CHAIN(does_ex2, float, "f", "ex2.approx.ftz.f32 %0, %0;")
+
+/* D = A B + D on the tensor cores, by warps; registers hold any numbers. */
+__global__ void does_mma(uint32_t *sink, int rounds, int pause) {
+  float d[4] = {};
+  uint32_t a = threadIdx.x;
+  for (int round = 0; round < rounds; round++) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a));
+    for (int i = 0; i < pause; i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(d[0]));
+  }
+  if (d[0] + d[1] + d[2] + d[3] == 12345) *sink = 1;
+}
+
+/* The same by warp groups, FLIGHT at a time, from zeros in shared memory. Hopper alone has it. */
+template <int FLIGHT>
+__global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
+#if __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(1024) unsigned char tile[];
+  for (int i = threadIdx.x; i < 32768 / 4; i += blockDim.x) ((uint32_t *)tile)[i] = 0;
+  __syncthreads();
+  uint64_t base = ((uint64_t)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4; /* a matrix descriptor: address, */
+  base |= uint64_t{1} << 16 | uint64_t{64} << 32 | uint64_t{1} << 62;        /* strides, swizzled by 128 bytes */
+  float d[32] = {};
+  for (int round = 0; round < rounds; round++) {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < FLIGHT; i++)
+      asm volatile(
+          "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+          "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+          "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
+          "%32, %32, 1, 1, 1, 0, 0;"
+          : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
+            "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+            "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]),
+            "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+          : "l"(base));
+    asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  }
+  float sum = 0;
+  for (float x : d) sum += x;
+  if (sum == 12345) *sink = 1;
+#endif
+}
+
+/* Every second thread takes a way of its own, in loops that no predicate can replace. */
+__global__ void does_diverge(uint32_t *sink, int rounds) {
+  float value = threadIdx.x;
+  for (int round = 0; round < rounds; round++) {
+    if (threadIdx.x & 1) {
+      for (int i = 0; i < 16 + (round & 3); i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
+    } else {
+      for (int i = 0; i < 16 + (round & 3); i++) asm volatile("add.rn.f32 %0, %0, %0;" : "+f"(value));
+    }
+  }
+  if (value == 12345) *sink = 1;
+}
+
+/* Half of the threads are switched off for most instructions. */
+__global__ void does_predicate(uint32_t *sink, int rounds) {
+  float value = threadIdx.x;
+  for (int round = 0; round < rounds; round++)
+#pragma unroll
+    for (int i = 0; i < UNROLL; i++)
+      asm volatile("{ .reg .pred p; .reg .u32 odd; and.b32 odd, %1, 1; setp.ne.u32 p, odd, 0; @p fma.rn.f32 %0, %0, %0, %0; "
+                   "@p add.rn.f32 %0, %0, %0; @p mul.rn.f32 %0, %0, %0; }" : "+f"(value) : "r"(threadIdx.x));
+  if (value == 12345) *sink = 1;
+}
+
+namespace {
+
+const rl_launch launches[] = {
+    RULES_LAUNCH("fma", does_fma, held.processors * 8, 256, 0, held.to, 400),
+    RULES_LAUNCH("add_mul", does_add_mul, held.processors * 8, 256, 0, held.to, 200),
+    RULES_LAUNCH("dfma", does_dfma, held.processors * 8, 256, 0, held.to, 200),
+    RULES_LAUNCH("dadd_dmul", does_dadd_dmul, held.processors * 8, 256, 0, held.to, 100),
+    RULES_LAUNCH("hfma", does_hfma, held.processors * 8, 256, 0, held.to, 400),
+    RULES_LAUNCH("hadd_hmul", does_hadd_hmul, held.processors * 8, 256, 0, held.to, 200),
+    RULES_LAUNCH("logic", does_logic, held.processors * 8, 256, 0, held.to, 200),
+    RULES_LAUNCH("ex2", does_ex2, held.processors * 8, 256, 0, held.to, 100),
+    RULES_LAUNCH("mma_starved", does_mma, held.processors, 256, 0, held.to, 2000, 8),
+    RULES_LAUNCH("wgmma", does_wgmma<8>, held.processors * 4, 128, 32768, held.to, 400),
+    RULES_LAUNCH("wgmma_one", does_wgmma<1>, held.processors, 128, 32768, held.to, 2000),
+    RULES_LAUNCH("diverge", does_diverge, held.processors * 8, 256, 0, held.to, 100),
+    RULES_LAUNCH("predicate", does_predicate, held.processors * 8, 256, 0, held.to, 100),
+};
+
+}
+
+const rules_launches arithmetic_launches = {launches, sizeof launches / sizeof *launches};

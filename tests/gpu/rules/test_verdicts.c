@@ -1,0 +1,311 @@
+/* Every rule on a kernel that it must speak of and on one that it must not, and the roofline of kernels whose bytes and operations
+ * are known, with the numbers that the counters pass collects. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/catalogue.h"
+#include "analyze/roofline.h"
+#include "analyze/rules.h"
+#include "cupti/open.h"
+#include "cupti/subject.h"
+#include "processors.h"
+
+/* A number of the run, or one that the counters pass does not know or would need another device for; name NULL: none. */
+typedef struct given {
+  const char *name;
+  double value;
+} given;
+enum { GIVEN = 2 };
+
+typedef struct verdict {
+  const char *rule, *loud, *quiet; /* launches; loud NULL: no kernel of ours does it */
+  given with[GIVEN];
+} verdict;
+
+static const verdict verdicts[] = {
+    {"bound_memory", "copy", "fma"},
+    {"bound_compute", "fma", "copy"},
+    {"bound_balanced", "read_no_banks", "fma"},
+    {"near_peak", "fma", "chase"},
+    {"low_utilization", "chase", "fma"},
+    {"dram_saturated", "copy", "fma"},
+    {"launch_too_small", "few_blocks", "one_each"},
+    {"partial_wave", "one_each", "whole_waves"},
+    {"tail_effect", "one_and_a_half_waves", "whole_waves"},
+    {"block_not_whole_warps", "odd_block", "small_blocks"},
+    {"short_kernel", "tiny", "copy"},
+    {"occupancy_registers", "registers", "whole_waves"},
+    {"occupancy_shared", "shared", "whole_waves"},
+    {"occupancy_blocks", "small_blocks", "whole_waves"},
+    {"occupancy_barriers", "barriers", "whole_waves", /* CUDA does not tell that the kernel has 16; ncu reads it from its code */
+     {{"launch__occupancy_limit_barriers", 4}, {"sm__maximum_warps_per_active_cycle_pct", 12.5}}},
+    {"occupancy_warps", "large_blocks", "whole_waves"},
+    {"occupancy_achieved", "early_ends", "copy"},
+    {"issue_slots", "chase", "fma"},
+    {"stall_long_scoreboard", "chase", "fma"},
+    {"stall_short_scoreboard", "chase_shared", "fma"},
+    {"stall_mio_throttle", "store_shared", "fma"},
+    {"stall_lg_throttle", "far_stores", "fma"},
+    {"stall_tex_throttle", "texture", "fma"},
+    {"stall_math_pipe_throttle", "dfma", "chase"},
+    {"stall_barrier", "barrier", "fma"},
+    {"stall_membar", "fence", "fma"},
+    {"stall_wait", "chain", "chase"},
+    {"stall_branch_resolving", "branch", "fma"},
+    {"stall_no_instruction", "code", "fma"},
+    {"stall_imc_miss", "constants", "fma"},
+    {"stall_drain", "drain", "fma"},
+    {"stall_sleeping", "asleep", "fma"},
+    {"stall_dispatch_stall", NULL, "fma"},
+    {"stall_gmma", NULL, "wgmma"},
+    {"stall_misc", NULL, "fma"},
+    {"stall_not_selected", "fma", "chase"},
+    {"thread_divergence", "diverge", "fma"},
+    {"predication", "predicate", "fma"},
+    {"branch_divergence", "diverge", "branch"},
+    {"fp64_slow_device", "dfma", "fma", {{"device__attribute_single_to_double_precision_perf_ratio", 64}}},
+    {"fp64_dominates", "dfma", "fma"},
+    {"not_fused_fp32", "add_mul", "fma"},
+    {"not_fused_fp64", "dadd_dmul", "dfma"},
+    {"not_fused_fp16", "hadd_hmul", "hfma"},
+    {"tensor_unused", "hfma", "wgmma"},
+    {"tensor_underused", "mma_starved", "wgmma"},
+    {"pipe_alu_saturated", "logic", "chase"},
+    {"pipe_fma_saturated", "fma", "chase"},
+    {"pipe_fp64_saturated", "dfma", "fma"},
+    {"pipe_xu_saturated", "ex2", "fma"},
+    {"pipe_lsu_saturated", "read_no_banks", "fma"},
+    {"tensor_saturated", "wgmma", "hfma"},
+    {"uncoalesced_ld", "read_apart", "read"},
+    {"uncoalesced_st", "write_apart", "write"},
+    {"l2_sectors_excess", "read_apart", "read"},
+    {"dram_sector_use", "read_apart", "read"},
+    {"traffic_above_model", "read_apart", "read", {{"model__bytes", 8 << 20}}},
+    {"bank_conflicts_ld", "read_banks", "read_no_banks"},
+    {"bank_conflicts_st", "write_banks", "write_no_banks"},
+    {"l1_hit_low", "read_again", "copy"},
+    {"l2_hit_low", "copy", "read_again"},
+    {"local_memory", "local", "fma"},
+    {"l2_compression", "noise", "no_noise"},
+    {"launch_bound", "tiny", "copy", {{"activity__launch_gap_ratio", 0.8}}},
+    {"imbalance_sm", "uneven_blocks", "whole_waves"},
+    {"imbalance_l2", "one_word", "copy"},
+    {"imbalance_dram", NULL, "few_channels"},
+};
+enum { VERDICTS = sizeof verdicts / sizeof *verdicts };
+
+static rl_profiler *profiler;
+static rl_instance *instance;
+static rl_records records;
+
+/* ---- numbers of a launch ------------------------------------------------------------------------------------------------ */
+
+static int64_t kernel_of(const char *launch) {
+  for (size_t i = 0; i < records.kernel_count; i++)
+    if (strcmp(records.kernels[i].launch, launch) == 0) return records.kernels[i].ordinal;
+  fail_msg("no kernel of the launch %s was counted", launch);
+  return -1;
+}
+
+static bool is_given(const given *with, const char *metric) {
+  for (size_t i = 0; i < GIVEN; i++)
+    if (with[i].name && strcmp(with[i].name, metric) == 0) return true;
+  return false;
+}
+
+/* To be freed: values->items. */
+static rl_metric_values values_of(const char *launch, const given *with) {
+  int64_t kernel = kernel_of(launch);
+  rl_metric_value *items = malloc((records.metric_count + GIVEN) * sizeof *items);
+  size_t count = 0;
+  for (size_t i = 0; i < records.metric_count; i++) {
+    const rl_kernel_metric *metric = &records.metrics[i];
+    if (metric->ordinal == kernel && !is_given(with, metric->metric))
+      items[count++] = (rl_metric_value){metric->metric, metric->value, metric->reason};
+  }
+  for (size_t i = 0; i < GIVEN; i++)
+    if (with[i].name) items[count++] = (rl_metric_value){with[i].name, with[i].value, NULL};
+  rl_metric_values_sort(items, count);
+  return (rl_metric_values){items, count};
+}
+
+static bool speaks(const verdict *v, const char *launch, rl_finding *finding) {
+  rl_metric_values values = values_of(launch, v->with);
+  bool spoke = rl_rule_apply(rl_rule_find(v->rule), &values, finding);
+  free((void *)(uintptr_t)values.items);
+  return spoke && finding->kind == finding->rule->kind; /* and not only that something is missing */
+}
+
+static void print_inputs(const char *launch, const rl_finding *finding) {
+  for (int i = 0; i < finding->input_count; i++)
+    print_message("  %s: %s = %g%s%s\n", launch, finding->inputs[i].name, finding->inputs[i].value,
+                  isnan(finding->inputs[i].value) ? ": " : "",
+                  isnan(finding->inputs[i].value) && finding->inputs[i].reason ? finding->inputs[i].reason : "");
+}
+
+/* Counts by instruction are not to be had everywhere; what they lack is printed. */
+static bool needs_instructions(const char *rule) {
+  for (const rl_rule_input *input = rl_rule_find(rule)->inputs; input->name; input++)
+    for (size_t i = 0; i < rl_raw_metric_count; i++)
+      if (rl_raw_metrics[i].origin == RL_ORIGIN_SASS && strcmp(rl_raw_metrics[i].name, input->metric) == 0) return true;
+  return false;
+}
+
+/* ---- the verdicts -------------------------------------------------------------------------------------------------------- */
+
+static void each_rule_speaks_of_the_kernel_that_does_it(void **state) {
+  (void)state;
+  int silent = 0;
+  for (const verdict *v = verdicts; v < verdicts + VERDICTS; v++) {
+    rl_finding finding;
+    if (!v->loud) continue;
+    if (speaks(v, v->loud, &finding)) {
+      print_message("%s: %s: %s\n", v->rule, v->loud, finding.message);
+      continue;
+    }
+    print_message("%s is silent on %s\n", v->rule, v->loud);
+    print_inputs(v->loud, &finding);
+    silent += !needs_instructions(v->rule);
+  }
+  assert_int_equal(silent, 0);
+}
+
+static void each_rule_is_silent_on_the_kernel_that_does_not(void **state) {
+  (void)state;
+  int wrong = 0;
+  for (const verdict *v = verdicts; v < verdicts + VERDICTS; v++) {
+    verdict without = {.rule = v->rule};
+    rl_finding finding;
+    if (!speaks(&without, v->quiet, &finding)) continue;
+    print_message("%s speaks of %s: %s\n", v->rule, v->quiet, finding.message);
+    wrong++;
+  }
+  assert_int_equal(wrong, 0);
+}
+
+static void every_rule_is_tried(void **state) {
+  (void)state;
+  for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
+    for (const rl_rule *rule = group->rules; rule->id; rule++) {
+      const verdict *v = verdicts;
+      while (v < verdicts + VERDICTS && strcmp(v->rule, rule->id) != 0) v++;
+      if (v == verdicts + VERDICTS) fail_msg("%s is not tried", rule->id);
+    }
+}
+
+/* ---- the roofline -------------------------------------------------------------------------------------------------------- */
+
+static rl_roofline roofline_of(const char *launch) {
+  static const given nothing[GIVEN];
+  rl_metric_values values = values_of(launch, nothing);
+  rl_roofline made = rl_roofline_of(&values);
+  free((void *)(uintptr_t)values.items);
+  return made;
+}
+
+/* Rates are taken in other passes than the duration: their product is the amount but for how those passes differ. */
+static void amounts_to(const char *what, const rl_roof *roof, double duration_s, double expected) {
+  double amount = roof->achieved_per_s * duration_s;
+  print_message("%s: %s: %.6g of what is known, %.4g of the peak\n", what, roof->name, amount / expected,
+                roof->achieved_per_s / roof->theoretical_per_s);
+  assert_true(fabs(amount / expected - 1) < 0.05);
+  assert_true(roof->achieved_per_s <= 1.02 * roof->theoretical_per_s);
+}
+
+static void operations_are_those_that_were_done(void **state) {
+  (void)state;
+  static const struct {
+    const char *launch;
+    rl_roof_unit unit;
+    double operations; /* of each multiprocessor */
+  } known[] = {
+      {"fma", RL_UNIT_FP32, 8. * 256 * 400 * 64 * 2},     {"add_mul", RL_UNIT_FP32, 8. * 256 * 200 * 64 * 2},
+      {"dfma", RL_UNIT_FP64, 8. * 256 * 200 * 64 * 2},    {"dadd_dmul", RL_UNIT_FP64, 8. * 256 * 100 * 64 * 2},
+      {"hfma", RL_UNIT_FP16, 8. * 256 * 400 * 64 * 4},    {"mma_starved", RL_UNIT_TENSOR_FP16, 8. * 2000 * 2 * 16 * 8 * 16},
+      {"wgmma", RL_UNIT_TENSOR_FP16, 4. * 400 * 8 * 2 * 64 * 64 * 16},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    rl_roofline r = roofline_of(known[i].launch);
+    amounts_to(known[i].launch, &r.units[known[i].unit], r.duration_s, known[i].operations * rules_processors());
+  }
+}
+
+static void bytes_are_those_that_were_moved(void **state) {
+  (void)state;
+  const double bytes = 256 << 20;
+  rl_roofline read = roofline_of("read"), copy = roofline_of("copy");
+  amounts_to("read", &read.levels[RL_LEVEL_DRAM], read.duration_s, bytes);
+  amounts_to("read", &read.levels[RL_LEVEL_L2], read.duration_s, bytes);
+  amounts_to("read", &read.levels[RL_LEVEL_L1], read.duration_s, bytes);
+  amounts_to("copy", &copy.levels[RL_LEVEL_L2], copy.duration_s, 2 * bytes);
+  amounts_to("copy", &copy.levels[RL_LEVEL_L1], copy.duration_s, bytes);
+}
+
+static void kernels_are_on_their_side_of_the_ridge(void **state) {
+  (void)state;
+  static const struct {
+    const char *launch;
+    rl_bound bound;
+  } known[] = {{"copy", RL_BOUND_MEMORY},   {"read_apart", RL_BOUND_MEMORY}, {"fma", RL_BOUND_COMPUTE},
+               {"dfma", RL_BOUND_COMPUTE},  {"wgmma", RL_BOUND_COMPUTE},     {"chase", RL_BOUND_LATENCY},
+               {"asleep", RL_BOUND_LATENCY}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    rl_classification c = roofline_of(known[i].launch).classification;
+    print_message("%s: %s: %s\n", known[i].launch, rl_bound_names[c.bound], c.why);
+    assert_int_equal(c.bound, known[i].bound);
+  }
+}
+
+/* ---- counting them all ---------------------------------------------------------------------------------------------------- */
+
+static rl_profile what_is_read(void) {
+  rl_profile profile = {.launch = -1};
+  for (size_t i = 0; i < rl_section_count; i++)
+    if (strstr(rl_sections[i].id, "Roofline")) profile.sections |= UINT32_C(1) << i;
+  for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
+    for (const rl_rule *rule = group->rules; rule->id; rule++)
+      for (size_t i = 0; i < rl_section_count; i++)
+        if (strcmp(rl_sections[i].id, rule->section) == 0) profile.sections |= UINT32_C(1) << i;
+  return profile;
+}
+
+static int count(void **state) {
+  (void)state;
+  rl_error err = {0};
+  char reason[RL_REASON_SIZE] = "";
+  rl_profile profile = what_is_read();
+  int result = profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err);
+  if (result != 0) print_message("%s\n", result == 1 ? reason : err.message);
+  return result;
+}
+
+int main(void) {
+  rl_error err = {0};
+  profiler = load_profiler(&err);
+  int opened = subject_open(0, NULL, &instance, &err);
+  if (opened == 1) {
+    printf("skipped: %s\n", err.message);
+    return SKIP;
+  }
+  must(profiler == NULL || opened != 0 ? -1 : 0, "profiler and device", &err);
+  profiler->device = instance->device;
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_is_tried),
+                                     cmocka_unit_test(each_rule_speaks_of_the_kernel_that_does_it),
+                                     cmocka_unit_test(each_rule_is_silent_on_the_kernel_that_does_not),
+                                     cmocka_unit_test(operations_are_those_that_were_done),
+                                     cmocka_unit_test(bytes_are_those_that_were_moved),
+                                     cmocka_unit_test(kernels_are_on_their_side_of_the_ridge)};
+  int failed = cmocka_run_group_tests(tests, count, NULL);
+  rl_records_clear(&records);
+  profiler->ops->close(profiler);
+  instance->ops->close(instance);
+  return failed;
+}
