@@ -35,7 +35,7 @@ def read(size):
 def answer(entry):
     send("FACTS", {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "", "partial": False,
                    "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None, "floor_bytes": None,
-                   "device_facts": {"name": "stand-in"}, "commit": "none"})
+                   "floor_written_bytes": None, "floor_precision": "", "device_facts": {"name": "stand-in"}, "commit": "none"})
     if entry == "endless":
         os.read(0, 1)  # a cancel, which it ignores
         read(1 << 30)
