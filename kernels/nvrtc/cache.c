@@ -70,6 +70,11 @@ static int by_age(const void *a, const void *b) {
   return (left->tv_nsec > right->tv_nsec) - (left->tv_nsec < right->tv_nsec);
 }
 
+static bool is_ours(const char *name) {
+  size_t length = strlen(name);
+  return length == RL_SHA256_SIZE - 1 + sizeof ending - 1 && strcmp(name + RL_SHA256_SIZE - 1, ending) == 0;
+}
+
 static size_t list(int within, kept *files, size_t room) {
   struct stat facts;
   size_t count = 0;
@@ -77,8 +82,7 @@ static size_t list(int within, kept *files, size_t room) {
   DIR *entries = copy >= 0 ? fdopendir(copy) : NULL;
   if (entries == NULL && copy >= 0) close(copy);
   for (struct dirent *entry; entries != NULL && count < room && (entry = readdir(entries)) != NULL;) {
-    if (strlen(entry->d_name) >= sizeof files->name || entry->d_name[0] == '.' || fstatat(within, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) < 0)
-      continue;
+    if (!is_ours(entry->d_name) || fstatat(within, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) < 0) continue;
     kept *file = &files[count++];
     strcpy(file->name, entry->d_name);
     file->used = facts.st_mtim;
@@ -88,7 +92,7 @@ static size_t list(int within, kept *files, size_t room) {
   return count;
 }
 
-/* Remove what was used longest ago until the rest is within the bounds. */
+/* Remove what was used longest ago until the rest is within the bounds. Other files of the folder are not looked at. */
 static void prune(int within) {
   enum { ROOM = 4 * RL_NVRTC_CACHE_FILES };
   size_t bytes = 0;

@@ -1,5 +1,5 @@
 /* Compiled code on disk: one file for each version of NVRTC, device, entry, options and text, named by their hash, written under another name
- * first. The folder is bounded: what was used longest ago goes. A cache that can't be written is no error. */
+ * first. Their number and size are bounded: what was used longest ago goes. Other files may lie beside them. A cache that can't be written is no error. */
 #ifndef RL_KERNELS_NVRTC_CACHE_H
 #define RL_KERNELS_NVRTC_CACHE_H
 

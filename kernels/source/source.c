@@ -393,7 +393,7 @@ static void defaults(void *params) {
 
 static rl_cost cost(const void *params) {
   const rl_source_model *model = &((const rl_source_params *)params)->model;
-  return (rl_cost){.bytes = model->bytes, .operations = model->operations};
+  return (rl_cost){.bytes = model->bytes, .operations = model->operations, .written_bytes = model->bytes}; /* any of them may be written */
 }
 
 static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {

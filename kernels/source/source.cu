@@ -204,12 +204,10 @@ static int arch_of(const rl_device *device, char arch[16], rl_error *err) {
 
 static int compile(instance *self, rl_error *err) {
   rl_source_options options;
-  char arch[16], cache[4096];
-  const char *folder = getenv("ROOFLINED_CACHE_DIR");
+  char arch[16];
   const rl_source_request *said = &self->source.request;
   if (arch_of(self->base.device, arch, err) || rl_source_compile_options(&self->source, (int)self->params.index, &options, err)) return -1;
-  snprintf(cache, sizeof cache, "%s/nvrtc", folder ? folder : "");
-  rl_nvrtc_request request = {said->code, strlen(said->code), said->entry, arch, options.items, options.count, folder ? cache : NULL, NULL};
+  rl_nvrtc_request request = {said->code, strlen(said->code), said->entry, arch, options.items, options.count, getenv("ROOFLINED_CACHE_DIR"), NULL};
   int rc = rl_nvrtc_compile(&request, &self->compiled, err);
   if (self->base.device->log && self->compiled.log) self->base.device->log(self->compiled.log);
   return rc;

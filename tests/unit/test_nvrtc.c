@@ -154,6 +154,26 @@ static void what_does_not_compile_is_not_kept(void **state) {
   assert_int_equal(files_of(cache, after, sizeof after), count);
 }
 
+/* More than the cache keeps, of no age to speak of; what is not of the cache stays. */
+static void the_cache_is_bounded(void **state) {
+  (void)state;
+  char own[80], name[256], last[512];
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  snprintf(own, sizeof own, "%s/full", folder);
+  assert_int_equal(mkdir(own, 0700), 0);
+  for (int i = 0; i < 600; i++) {
+    snprintf(name, sizeof name, i < 590 ? "%s/%064d.rln" : "%s/other-%d", own, i);
+    fclose(fopen(name, "w"));
+  }
+  assert_int_equal(compile_in(own, good, "add", NULL, &result, &err), 0);
+  rl_nvrtc_clear(&result);
+  assert_int_equal(files_of(own, last, sizeof last), 512 + 10);
+  assert_int_equal(compile_in(own, good, "add", NULL, &result, &err), 0);
+  assert_true(result.cached);
+  rl_nvrtc_clear(&result);
+}
+
 /* --- the jail -------------------------------------------------------------------------------------------------------- */
 
 static void no_text_reads_a_file(void **state) {
@@ -249,6 +269,7 @@ int main(void) {
       cmocka_unit_test(the_cache_answers),
       cmocka_unit_test(broken_files_do_not_count),
       cmocka_unit_test(what_does_not_compile_is_not_kept),
+      cmocka_unit_test(the_cache_is_bounded),
       cmocka_unit_test(no_text_reads_a_file),
       cmocka_unit_test(headers_are_read),
       cmocka_unit_test(endless_code_ends),
