@@ -168,6 +168,13 @@ static void print_reasons(FILE *out, const cJSON *runs) {
 
 const char *rl_job_problem(const cJSON *job) { return rl_json_text(job, "problem.message"); }
 
+/* What the compiler said of posted code that did not come to its end. */
+static void print_logs(FILE *out, const cJSON *job) {
+  const cJSON *run;
+  if (strcmp(rl_json_text(job, "state"), "failed") != 0) return;
+  cJSON_ArrayForEach(run, rl_json_at(job, "runs")) fputs(rl_json_text(run, "log"), out);
+}
+
 void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const cJSON *comparison) {
   const cJSON *runs = rl_json_at(results, "runs"), *first = cJSON_GetArrayItem(runs, 0);
   const char *name = rl_json_text(first, "device.name"), *dataset = rl_json_text(first, "dataset");
@@ -175,7 +182,8 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
   if (name[0] != '\0') fprintf(out, " (%s)", name);
   fputc('\n', out);
   if (rl_job_problem(job)[0] != '\0') fprintf(out, "%s\n", rl_job_problem(job));
-  if (strcmp(rl_json_text(job, "kind"), "kernel") == 0) {
+  print_logs(out, job);
+  if (strcmp(rl_json_text(job, "kind"), "kernel") == 0 || strcmp(rl_json_text(job, "kind"), "source") == 0) {
     rl_print_kernel_runs(out, runs);
     return;
   }

@@ -68,7 +68,8 @@ static void print_size(FILE *out, const cJSON *size) {
 /* What was measured: a kernel with its sizes, or the kernels of a sequence. */
 static void print_subject(FILE *out, const cJSON *run) {
   const cJSON *size, *kernel;
-  fprintf(out, "%s %s", rl_json_text(run, "workload"), rl_json_text(run, "params.dtype"));
+  const char *dtype = rl_json_text(run, "params.dtype");
+  fprintf(out, "%s%s%s", rl_json_text(run, "workload"), dtype[0] != '\0' ? " " : "", dtype);
   cJSON_ArrayForEach(size, rl_json_at(run, "params.shape")) print_size(out, size);
   cJSON_ArrayForEach(kernel, rl_json_at(run, "params.kernels"))
     fprintf(out, "%s %s", rl_json_text(kernel, "kernel"), kernel->next != NULL ? "→ " : "");

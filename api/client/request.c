@@ -16,16 +16,22 @@ RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 /* Each option is a field of the request with the same name. */
 typedef struct option_field {
   const char *name, *field;
-  enum { TEXT, NUMBER, LIST, SIZES } type;
+  enum { TEXT, NUMBER, LIST, SIZES, FILE_TEXT, NUMBERS, ARGUMENTS } type;
   const char *value, *summary;
 } option_field;
 
 static const option_field options[] = {
-    {"--kind", "kind", TEXT, "NAME", "train (default), kernel or ceilings"},
+    {"--kind", "kind", TEXT, "NAME", "train (default), kernel, source or ceilings"},
     {"--kernel", "kernel", TEXT, "NAME", "measure one kernel, with these four, instead of training"},
     {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, tf32, fp16 or bf16"},
     {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
     {"--variant", "variant", TEXT, "NAME", "default: each that the kernel has"},
+    {"--code", "code", FILE_TEXT, "FILE", "CUDA C++ of a kernel to run, with these five"},
+    {"--entry", "entry", TEXT, "NAME", "the kernel in it"},
+    {"--grid", "grid", NUMBERS, "X,Y,Z", "blocks"},
+    {"--block", "block", NUMBERS, "X,Y,Z", "threads of a block"},
+    {"--arguments", "arguments", ARGUMENTS, "ARG,…", "fp32[N] fp32[N]=uniform int32=N"},
+    {"--options", "options", LIST, "-lineinfo,…", "of the compiler"},
     {"--samples", "samples", NUMBER, "N", "launches to time, cold and warm"},
     {"--precisions", "precisions", LIST, "fp32,fp16", "a run for each: fp32 tf32 fp16"},
     {"--epochs", "epochs", NUMBER, "N", "measured epochs"},
@@ -113,6 +119,52 @@ static int add_sizes(cJSON *request, const option_field *option, const char *val
   }
 }
 
+/* "128,2" */
+static int add_numbers(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  cJSON *list = cJSON_AddArrayToObject(request, option->field);
+  for (const char *at = value;; at++) {
+    char *end;
+    double parsed = strtod(at, &end);
+    if (end == at || (*end != ',' && *end != '\0')) return rl_usage(err, "%s needs numbers like 128,2, not %s", option->name, value);
+    cJSON_AddItemToArray(list, cJSON_CreateNumber(parsed));
+    if (*end == '\0') return 0;
+    at = end;
+  }
+}
+
+/* "fp32[100]", "fp32[100]=range" or "int32=100" as an argument of a kernel; false: it is none of them. */
+static bool add_argument(cJSON *list, char *text) {
+  char *open = strchr(text, '['), *equals = strchr(text, '='), *end;
+  cJSON *argument = cJSON_CreateObject();
+  cJSON_AddItemToArray(list, argument);
+  cJSON *inner = cJSON_AddObjectToObject(argument, open != NULL ? "buffer" : "scalar");
+  if (open == NULL && equals == NULL) return false;
+  if (equals != NULL) *equals = '\0';
+  if (open != NULL) *open = '\0';
+  cJSON_AddStringToObject(inner, "dtype", text);
+  const char *number = open != NULL ? open + 1 : equals + 1;
+  cJSON_AddNumberToObject(inner, open != NULL ? "count" : "value", strtod(number, &end));
+  if (open != NULL && equals != NULL) cJSON_AddStringToObject(inner, "init", equals + 1);
+  return end != number && strcmp(end, open != NULL ? "]" : "") == 0;
+}
+
+static int add_arguments(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  cJSON *list = cJSON_AddArrayToObject(request, option->field);
+  for (const char *at = value;; at++) {
+    size_t length = strcspn(at, ",");
+    char one[64];
+    snprintf(one, sizeof one, "%.*s", (int)length, at);
+    if (!add_argument(list, one)) return rl_usage(err, "%s needs arguments like fp32[100]=range,fp32[100],int32=100, not %s", option->name, value);
+    at += length;
+    if (*at == '\0') return 0;
+  }
+}
+
+static int add_file(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  rl_auto(rl_free_text) char *text = rl_request_read(value, err);
+  return text != NULL && cJSON_AddStringToObject(request, option->field, text) != NULL ? 0 : -1;
+}
+
 static int add_option(cJSON *request, const char *name, const char *value, rl_error *err) {
   for (int i = 0; i < OPTIONS; i++) {
     if (strcmp(options[i].name, name) != 0) continue;
@@ -120,6 +172,9 @@ static int add_option(cJSON *request, const char *name, const char *value, rl_er
     if (cJSON_HasObjectItem(request, options[i].field)) return rl_usage(err, "%s was given twice", name);
     if (options[i].type == NUMBER) return add_number(request, &options[i], value, err);
     if (options[i].type == SIZES) return add_sizes(request, &options[i], value, err);
+    if (options[i].type == NUMBERS) return add_numbers(request, &options[i], value, err);
+    if (options[i].type == ARGUMENTS) return add_arguments(request, &options[i], value, err);
+    if (options[i].type == FILE_TEXT) return add_file(request, &options[i], value, err);
     if (options[i].type == LIST) add_list(request, &options[i], value);
     else cJSON_AddStringToObject(request, options[i].field, value);
     return 0;
@@ -141,7 +196,7 @@ int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err)
     if (add_option(request, name, value, err) < 0) return -1;
   }
   if (!cJSON_HasObjectItem(request, "kind"))
-    cJSON_AddStringToObject(request, "kind", cJSON_HasObjectItem(request, "kernel") ? "kernel" : "train");
+    cJSON_AddStringToObject(request, "kind", cJSON_HasObjectItem(request, "kernel") ? "kernel" : cJSON_HasObjectItem(request, "code") ? "source" : "train");
   *body = cJSON_PrintUnformatted(request);
   return *body != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "no memory for a request");
 }

@@ -126,6 +126,28 @@ def test_kernels(daemon, finished):
     assert all(item["launches"] > 0 for item in items if item["pass"] == "activity")
 
 
+def test_posted_code(daemon, tmp_path):
+    code = tmp_path / "add.cu"
+    code.write_text('extern "C" __global__ void add(float *x, int n) { x[threadIdx.x] += n; }\n')
+    words = ["run", "--code", str(code), "--entry", "add", "--grid", "1", "--block=32,2"]
+    _, err = ctl(*words, url=daemon.url, code=2)
+    assert "allow_source = true" in err
+    allowing = Daemon(tmp_path / "state", "--allow-source")
+    try:
+        _, err = ctl(*words, url=allowing.url, code=2)
+        assert "rooflinectl token" in err
+        token = ctl("token", "--state", str(tmp_path / "state"))[0].split()[-1]
+        for arguments, place in (("fp32[64]=range,fp16[8],int32=-4", "/device"), ("fp32[0]", "/arguments/0/buffer/count"),
+                                 ("fp32[4]=twos", "/arguments/0/buffer/init"), ("fp32[4],int8=400", "/arguments/1/scalar/value")):
+            _, err = ctl(*words, "--arguments", arguments, url=allowing.url, code=2, ROOFLINED_TOKEN=token)
+            assert f"(at {place})" in err, err
+        for wrong in ("fp32", "fp32[4", "fp32[4]x", "int32=", "int32=x", "fp32[4],"):
+            _, err = ctl(*words, "--arguments", wrong, url=allowing.url, code=2, ROOFLINED_TOKEN=token)
+            assert "needs arguments like" in err, err
+    finally:
+        allowing.stop()
+
+
 def test_a_kernel_job_prints_its_own_table(daemon):
     out, err = ctl("run", "--kernel", "silu_mul", "--dtype", "bf16", "--shape", "n=5000", "--samples", "5", "--device", "cpu", url=daemon.url)
     assert "scalar timing: completed" in err

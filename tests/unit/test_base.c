@@ -58,6 +58,59 @@ static void round_trip(void **state) {
   free(text);
 }
 
+/* --- what stays in the document --- */
+
+typedef struct pointing {
+  int64_t sizes[3];
+  const char *text;
+  const cJSON *object, *list, *words;
+} pointing;
+
+static const rl_field inner_fields[] = {RL_FIELD(sample, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2), {0}};
+static const rl_field pointing_fields[] = {
+    RL_FIELD(pointing, sizes, RL_FIELD_INTS, .minimum = 1, .maximum = 9),
+    RL_FIELD(pointing, text, RL_FIELD_STRING, .maximum = 6),
+    RL_FIELD(pointing, object, RL_FIELD_OBJECT, .fields = inner_fields),
+    RL_FIELD(pointing, list, RL_FIELD_ARRAY, .maximum = 2, .fields = inner_fields),
+    RL_FIELD(pointing, words, RL_FIELD_ARRAY, .maximum = 2),
+    {0}};
+
+static void pointers_reach_into_the_document(void **state) {
+  (void)state;
+  static const char text[] = "{\"sizes\":[4,5],\"text\":\"a\\n\\tb\",\"object\":{\"rate\":1},\"list\":[{\"rate\":2},{}],\"words\":[\"x\"]}";
+  rl_error err;
+  cJSON *document = rl_json_parse(text, strlen(text), &err);
+  pointing out = {.sizes = {1, 1, 1}}, empty = {.sizes = {1, 1, 1}};
+  assert_int_equal(rl_fields_decode(pointing_fields, document, "", &out, sizeof out, &err), 0);
+  assert_true(out.sizes[0] == 4 && out.sizes[1] == 5 && out.sizes[2] == 1);
+  assert_string_equal(out.text, "a\n\tb"); /* any text: the line ends too */
+  assert_ptr_equal(out.list, cJSON_GetObjectItem(document, "list"));
+  char *printed = rl_fields_print(pointing_fields, &out);
+  assert_string_equal(printed, "{\"sizes\":[4,5,1],\"text\":\"a\\n\\tb\",\"object\":{\"rate\":1},\"list\":[{\"rate\":2},{}],\"words\":[\"x\"]}");
+  free(printed);
+  cJSON_Delete(document);
+  printed = rl_fields_print(pointing_fields, &empty); /* what is absent is not written */
+  assert_string_equal(printed, "{\"sizes\":[1,1,1]}");
+  free(printed);
+}
+
+static void pointers_are_checked(void **state) {
+  (void)state;
+  static const struct { const char *text, *pointer; } cases[] = {
+      {"{\"sizes\":[]}", "/sizes"},         {"{\"sizes\":[1,2,3,4]}", "/sizes"}, {"{\"sizes\":[1,0]}", "/sizes/1"},
+      {"{\"sizes\":[1,2.5]}", "/sizes/1"},  {"{\"sizes\":3}", "/sizes"},         {"{\"text\":\"1234567\"}", "/text"},
+      {"{\"text\":[]}", "/text"},           {"{\"object\":[]}", "/object"},      {"{\"list\":{}}", "/list"},
+      {"{\"list\":[1,2,3]}", "/list"},      {"{\"words\":\"x\"}", "/words"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_error err;
+    pointing out = {0};
+    cJSON *document = rl_json_parse(cases[i].text, strlen(cases[i].text), &err);
+    assert_int_equal(rl_fields_decode(pointing_fields, document, "", &out, sizeof out, &err), -1);
+    assert_string_equal(err.pointer, cases[i].pointer);
+    cJSON_Delete(document);
+  }
+}
+
 static void numbers_keep_every_bit(void **state) {
   (void)state;
   static const rl_field table[] = {RL_FIELD(sample, epochs, RL_FIELD_INT), RL_FIELD(sample, rate, RL_FIELD_REAL), {0}};
@@ -149,7 +202,9 @@ static void errors_keep_their_context(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(numbers_keep_every_bit),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(pointers_reach_into_the_document),
+      cmocka_unit_test(pointers_are_checked),
+      cmocka_unit_test(numbers_keep_every_bit),
                                      cmocka_unit_test(mistakes_name_their_place),
                                      cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(instants),
                                      cmocka_unit_test(errors_keep_their_context)};
