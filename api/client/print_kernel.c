@@ -72,7 +72,7 @@ static void print_subject(FILE *out, const cJSON *run) {
   fprintf(out, "%s%s%s", rl_json_text(run, "workload"), dtype[0] != '\0' ? " " : "", dtype);
   cJSON_ArrayForEach(size, rl_json_at(run, "params.shape")) print_size(out, size);
   cJSON_ArrayForEach(kernel, rl_json_at(run, "params.kernels"))
-    fprintf(out, "%s %s", rl_json_text(kernel, "kernel"), kernel->next != NULL ? "→ " : "");
+    fprintf(out, " %s%s", rl_json_text(kernel, "kernel"), kernel->next != NULL ? " →" : "");
 }
 
 void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
