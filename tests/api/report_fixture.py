@@ -44,11 +44,12 @@ class Rows:
         done = self.db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})", list(columns.values()))
         return done.lastrowid
 
-    def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None):
+    def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None,
+            measurements=None, uuid=FACTS["uuid"]):
         """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value or reason},
-        "series" [(name, x, value)] and "instructions" [dict]; profile: what the job asked for. Returns the run's id."""
+        "series" [(name, x, value)] and "instructions" [dict]; profile: what the job asked for; measurements: of the timing pass. Returns the run's id."""
         now = time.time_ns()
-        facts = {**FACTS, "compute_capability": capability}
+        facts = {**FACTS, "compute_capability": capability, "uuid": uuid}
         job = self.insert("jobs", kind="kernel", device="gpu0", state="completed", request="{}",
                           profile=profile and json.dumps(profile), deadline_s=60, created_ns=now, started_ns=now,
                           finished_ns=now)
@@ -59,7 +60,8 @@ class Rows:
         passes = {name: self.insert("passes", job_id=job, run_id=run, ordinal=ordinal, name=name, state="completed", started_ns=now,
                                     finished_ns=now, device_id=device, git_commit="0" * 40)
                   for ordinal, name in ((0, "timing"), (2, "counters"))}
-        self.insert("measurements", pass_id=passes["timing"], name="time_cold_us_median", value=22.5)
+        for name, value in (measurements or {"time_cold_us_median": 22.5}).items():
+            self.insert("measurements", pass_id=passes["timing"], name=name, value=value)
         for ordinal, kernel in enumerate(kernels):
             self._kernel(passes["counters"], ordinal, dict(kernel))
         self.db.commit()

@@ -207,6 +207,17 @@ def test_roofline(daemon, rows):
     assert {point["unit"] for point in roofline["points"]} == {"fp32"}
 
 
+def test_measured_ceilings(daemon, rows):
+    """Of the device's newest ceilings, on the same device alone."""
+    for rate in (1e12, 4e12):
+        rows.run([], workload="ceilings", measurements={"dram_read_bytes_per_s": rate, "fp32_operations_per_s": 6e13})
+    rows.run([], workload="ceilings", measurements={"dram_read_bytes_per_s": 9e12}, uuid="GPU-1")
+    run = rows.run([{"metrics": {"gpu__time_duration.sum": 1e6, "dram__bytes.sum.per_second": 2e12}}])
+    roofline = daemon.get(f"/runs/{run}/report").json()["kernels"][0]["roofline"]
+    measured = {roof["name"]: roof["measured_per_s"] for roof in roofline["levels"] + roofline["units"]}
+    assert (measured["dram"], measured["fp32"], measured["l2"]) == (4e12, 6e13, None)
+
+
 def test_model_of_several_kernels(daemon, rows):
     run = rows.run([{"metrics": {"gpu__time_duration.sum": 1e6}}] * 2)
     for kernel in daemon.get(f"/runs/{run}/report").json()["kernels"]:
