@@ -202,7 +202,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (load(&api, &err) < 0) return version ? EXIT_FAILURE : impossible(err.message);
-  if (!version) return run(&api, argc, argv, &err);
+  if (!version) _exit(run(&api, argc, argv, &err)); /* nothing is left to tidy up, and little could be from inside the jail */
   int major = 0, minor = 0;
   api.version(&major, &minor);
   return printf("%d.%d\n", major, minor) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
