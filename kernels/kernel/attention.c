@@ -39,7 +39,8 @@ static int64_t kv_head(const rl_kernel_shape *s, int64_t row) {
 }
 
 static void window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
-  const int64_t from = input == QUERIES ? first : kv_head(s, first), to = input == QUERIES ? first + count : kv_head(s, first + count - 1) + 1;
+  const int64_t from = input == QUERIES ? first : kv_head(s, first);
+  const int64_t to = input == QUERIES ? first + count : kv_head(s, first + count - 1) + 1;
   const int64_t each = input == QUERIES ? s->size[HEAD_SIZE] : head_elements(s);
   *start = from * each;
   *elements = (to - from) * each;

@@ -23,14 +23,24 @@ static const rl_field sizes[] = {
 
 /* --- what is where ------------------------------------------------------------------------------------------------------ */
 
-static int64_t positions(const rl_kernel_shape *s, int64_t side) { return (side + 2 * s->size[PADDING] - s->size[KERNEL]) / s->size[STRIDE] + 1; }
+static int64_t positions(const rl_kernel_shape *s, int64_t side) {
+  return (side + 2 * s->size[PADDING] - s->size[KERNEL]) / s->size[STRIDE] + 1;
+}
 static int64_t p_of(const rl_kernel_shape *s) { return positions(s, s->size[HEIGHT]); }
 static int64_t q_of(const rl_kernel_shape *s) { return positions(s, s->size[WIDTH]); }
 
-static int64_t product(int64_t a, int64_t b, int64_t c, int64_t d) { return rl_kernel_times(rl_kernel_times(rl_kernel_times(a, b), c), d); }
-static int64_t x_elements(const rl_kernel_shape *s) { return product(s->size[IMAGES], s->size[HEIGHT], s->size[WIDTH], s->size[CHANNELS]); }
-static int64_t w_elements(const rl_kernel_shape *s) { return product(s->size[FILTERS], s->size[KERNEL], s->size[KERNEL], s->size[CHANNELS]); }
-static int64_t y_elements(const rl_kernel_shape *s) { return product(s->size[IMAGES], p_of(s), q_of(s), s->size[FILTERS]); }
+static int64_t product(int64_t a, int64_t b, int64_t c, int64_t d) {
+  return rl_kernel_times(rl_kernel_times(rl_kernel_times(a, b), c), d);
+}
+static int64_t x_elements(const rl_kernel_shape *s) {
+  return product(s->size[IMAGES], s->size[HEIGHT], s->size[WIDTH], s->size[CHANNELS]);
+}
+static int64_t w_elements(const rl_kernel_shape *s) {
+  return product(s->size[FILTERS], s->size[KERNEL], s->size[KERNEL], s->size[CHANNELS]);
+}
+static int64_t y_elements(const rl_kernel_shape *s) {
+  return product(s->size[IMAGES], p_of(s), q_of(s), s->size[FILTERS]);
+}
 
 static int filters_meet_images(const rl_kernel_shape *s, rl_error *err) {
   if (s->size[PADDING] >= s->size[KERNEL]) return rl_fail_at(err, "/shape/padding", "padding must be smaller than kernel");

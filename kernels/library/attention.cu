@@ -38,11 +38,14 @@ static descriptor in_memory(const builder *b, int64_t heads, bool transposed, vo
 /* y = a · b; returns y. */
 static descriptor multiply(const builder *b, descriptor left, descriptor right, descriptor y) {
   const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
-  rl_dnn_owned product = rl_dnn_make(CUDNN_BACKEND_MATMUL_DESCRIPTOR), operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  rl_dnn_owned product = rl_dnn_make(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  rl_dnn_owned operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
   if (!rl_dnn_set(product, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
-      cudnnBackendFinalize(product) != CUDNN_STATUS_SUCCESS || !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_DESC, product) ||
+      cudnnBackendFinalize(product) != CUDNN_STATUS_SUCCESS ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_DESC, product) ||
       !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC, left) ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_BDESC, right) || !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y))
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_BDESC, right) ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y))
     rl_dnn_release(&operation);
   rl_dnn_add(b->graph, operation);
   operation = NULL;
@@ -57,7 +60,8 @@ typedef struct pointwise {
 } pointwise;
 
 static descriptor apply(const builder *b, pointwise p, descriptor y) {
-  rl_dnn_owned how = rl_dnn_make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR), operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  rl_dnn_owned how = rl_dnn_make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  rl_dnn_owned operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   if (!rl_dnn_set(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &p.mode) ||
       !rl_dnn_set(how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &p.compute) ||
       (p.mode == CUDNN_POINTWISE_GEN_INDEX && !rl_dnn_set(how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &p.axis)) ||
@@ -85,11 +89,14 @@ static descriptor binary(const builder *b, cudnnPointwiseMode_t mode, descriptor
 static descriptor reduce(const builder *b, cudnnReduceTensorOp_t how, descriptor x) {
   const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
   descriptor y = between(b, CUDNN_DATA_FLOAT, 1);
-  rl_dnn_owned reduction = rl_dnn_make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR), operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  rl_dnn_owned reduction = rl_dnn_make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  rl_dnn_owned operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
   if (!rl_dnn_set(reduction, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how) ||
       !rl_dnn_set(reduction, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
-      cudnnBackendFinalize(reduction) != CUDNN_STATUS_SUCCESS || !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_DESC, reduction) ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x) || !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y))
+      cudnnBackendFinalize(reduction) != CUDNN_STATUS_SUCCESS ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_DESC, reduction) ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x) ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y))
     rl_dnn_release(&operation);
   rl_dnn_add(b->graph, operation);
   operation = NULL;

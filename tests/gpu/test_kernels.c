@@ -14,7 +14,7 @@ static void every_family_type_and_variant_is_right(void **state) {
 /* What the libraries are there for must not be refused; and with other shapes in the same process. */
 static void libraries_do_what_they_are_there_for(void **state) {
   (void)state;
-  enum { FLOATS = 1 << RL_DTYPE_FP32 | 1 << RL_DTYPE_TF32 | 1 << RL_DTYPE_FP16 | 1 << RL_DTYPE_BF16, HALVES = 1 << RL_DTYPE_FP16 | 1 << RL_DTYPE_BF16 };
+  enum { HALVES = 1 << RL_DTYPE_FP16 | 1 << RL_DTYPE_BF16, FLOATS = 1 << RL_DTYPE_FP32 | 1 << RL_DTYPE_TF32 | HALVES };
 #define CONV "{\"images\":4,\"height\":28,\"width\":29,\"channels\":64,\"filters\":32,\"kernel\":3,\"stride\":1,\"padding\":1}"
 #define ATTENTION(HEADS, KV, N, D, CAUSAL) \
   "{\"batch\":2,\"heads\":" #HEADS ",\"kv_heads\":" #KV ",\"sequence\":" #N ",\"head_size\":" #D ",\"causal\":" #CAUSAL "}"
@@ -41,12 +41,13 @@ static void libraries_do_what_they_are_there_for(void **state) {
 
 static void what_libraries_lack_is_the_request_s_fault(void **state) {
   (void)state;
+#define ATTENTION(D) "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":8,\"head_size\":" #D ",\"causal\":true}"
   static const struct { const rl_kernel_family *family; int dtype; const char *shape, *pointer; } cases[] = {
-      {&rl_kernel_attention, RL_DTYPE_FP32, "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":8,\"head_size\":8,\"causal\":true}", "/dtype"},
-      {&rl_kernel_attention, RL_DTYPE_FP16, "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":8,\"head_size\":7,\"causal\":true}",
-       "/shape/head_size"},
+      {&rl_kernel_attention, RL_DTYPE_FP32, ATTENTION(8), "/dtype"},
+      {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(7), "/shape/head_size"},
       {&rl_kernel_conv, RL_DTYPE_FP64,
        "{\"images\":1,\"height\":8,\"width\":8,\"channels\":8,\"filters\":8,\"kernel\":3,\"stride\":1,\"padding\":1}", "/dtype"}};
+#undef ATTENTION
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "heuristic", cases[i].shape);
     rl_error err = {0};

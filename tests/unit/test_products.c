@@ -124,9 +124,10 @@ static void must_agree(const problem *p, double limit, const char *what) {
   for (int64_t i = 0; i < p->elements; i++)
     if (!(fabs(p->got[i] - p->expected[i]) <= limit * fmax(scale, fabs(p->expected[i])))) {
       const int64_t *s = p->shape.size;
-      fail_msg("%s, %s: element %lld is %.17g, not %.17g; sizes %lld %lld %lld %lld %lld %lld %lld %lld, seed %llu", p->family->workload.name,
-               what, (long long)i, p->got[i], p->expected[i], (long long)s[0], (long long)s[1], (long long)s[2], (long long)s[3],
-               (long long)s[4], (long long)s[5], (long long)s[6], (long long)s[7], (unsigned long long)seed);
+      fail_msg("%s, %s: element %lld is %.17g, not %.17g; sizes %lld %lld %lld %lld %lld %lld %lld %lld, seed %llu",
+               p->family->workload.name, what, (long long)i, p->got[i], p->expected[i], (long long)s[0], (long long)s[1],
+               (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5], (long long)s[6], (long long)s[7],
+               (unsigned long long)seed);
     }
 }
 
