@@ -1,7 +1,7 @@
 /* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in torch.optim.Adam's order of operations). It adds up partial
  * gradients, removes the loss scale, skips the step on overflow, updates weights, moments and FP16 copies, and the last block to have read the
  * training state moves it on. At least 28 bytes a parameter: 8.8 MB, all of it in L2. Sums go in a fixed order: results are reproducible. */
-#include "cuda_check.h"
+#include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 
@@ -101,6 +101,10 @@ typedef struct rates {
   float inverse_scale, step_size, inverse_root;
 } rates;
 
+static __device__ __forceinline__ rates rates_of(const rl_adam &adam) {
+  return {adam.state->inverse_scale, adam.state->step_size, adam.state->inverse_root};
+}
+
 static __device__ __forceinline__ float updated(float weight, float gradient, float *first, float *second, rates r) {
   gradient *= r.inverse_scale;
   *first = *first + (gradient - *first) * (1.0f - BETA1);
@@ -149,13 +153,16 @@ static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gr
   *adam.state = s;
 }
 
-static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g, rates r, bool skip) {
+static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g) {
   __half *halves = (__half *)adam.halves;
   turn turn;
   bool mine;
   const uint32_t at = whole_place(g);
   float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
   float4 gradient = whole_gradient(g, at, &mine);
+  chain_wait(); /* what came so far was ready before the kernel in front began */
+  const bool skip = adam.state->overflow;
+  const rates r = rates_of(adam);
   __syncthreads();
   if (threadIdx.x < 32) take_turn(adam, g, &turn);
   if (mine && !skip) {
@@ -171,10 +178,13 @@ static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g, ra
   if (threadIdx.x < 32) end_turn(adam, g, &turn);
 }
 
-static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g, rates r, bool skip) {
+static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g) {
   uint32_t at;
   turn turn;
   bool mine;
+  chain_wait();
+  const bool skip = adam.state->overflow;
+  const rates r = rates_of(adam);
   float gradient = partial_gradient(g, blockIdx.x - whole_blocks(g), &at, &mine);
   if (threadIdx.x < 32) take_turn(adam, g, &turn);
   if (mine && !skip) adam.weights[at] = updated(adam.weights[at], gradient, &adam.first[at], &adam.second[at], r);
@@ -182,16 +192,12 @@ static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g, 
 }
 
 static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
-  const rl_train_state *s = adam.state;
-  rates r = {s->inverse_scale, s->step_size, s->inverse_root};
-  bool skip = s->overflow;
-  if (blockIdx.x < whole_blocks(g)) step_whole(adam, g, r, skip);
-  else step_partial(adam, g, r, skip);
+  if (blockIdx.x < whole_blocks(g)) step_whole(adam, g);
+  else step_partial(adam, g);
 }
 
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err) {
-  adam_step<<<whole_blocks(*gradients) + SMALL_BLOCKS, THREADS, 0, stream>>>(*adam, *gradients);
-  return rl_launch_ok("Adam", err);
+  return rl_chain("Adam", adam_step, whole_blocks(*gradients) + SMALL_BLOCKS, THREADS, 0, stream, err, *adam, *gradients);
 }
 
 static __global__ void __launch_bounds__(THREADS) adam_gather(rl_gradients g, const rl_train_state *state, float *flat) {

@@ -1,6 +1,6 @@
 /* The first layer, 1→32 channels on 28×28, in one kernel each way. Its 29 MFLOP for a batch of 64 are nothing; what counts
  * is that the normalised image, the 28×28×32 product and the batch itself are never written to memory. */
-#include "cuda_check.h"
+#include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 
@@ -36,6 +36,7 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict
   int group = LAST ? threadIdx.x % GROUPS : threadIdx.x / PIXELS;
   int pixel = LAST ? threadIdx.x / GROUPS : threadIdx.x % PIXELS;
   float w[4 * 9], bias[4];
+  chain_wait();
   for (int i = 0; i < 9; i++) *(float4 *)&w[i * 4] = load4(&weights[group * 36 + i * 4]);
   *(float4 *)bias = load4(&weights[RL_C1 * 9 + group * 4]);
   load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, slice * 2 * ROWS, 2 * ROWS + 2, tile);
@@ -76,10 +77,11 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict
 int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes,
                      cudaStream_t stream, rl_error *err) {
   dim3 grid(gather.batch * SLICES), block(PIXELS * GROUPS);
-  if (format.half) conv1_forward<true><<<grid, block, 0, stream>>>(gather, weights, (__half *)pooled, codes);
-  else if (format.channels_last) conv1_forward<true><<<grid, block, 0, stream>>>(gather, weights, (float *)pooled, codes);
-  else conv1_forward<false><<<grid, block, 0, stream>>>(gather, weights, (float *)pooled, codes);
-  return rl_launch_ok("conv1 forward", err);
+  if (format.half)
+    return rl_chain("conv1 forward", conv1_forward<true, __half>, grid, block, 0, stream, err, gather, weights, (__half *)pooled, codes);
+  if (format.channels_last)
+    return rl_chain("conv1 forward", conv1_forward<true, float>, grid, block, 0, stream, err, gather, weights, (float *)pooled, codes);
+  return rl_chain("conv1 forward", conv1_forward<false, float>, grid, block, 0, stream, err, gather, weights, (float *)pooled, codes);
 }
 
 /* --- backward ------------------------------------------------------------------------------------------------------------------
@@ -108,6 +110,7 @@ conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = blockIdx.x % 2;
   float mine[10] = {};
   bool overflow = false;
+  chain_wait();
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
     float gradient[TURNS]; /* asked for before the image, so that both are on their way */
     int code[TURNS];
@@ -145,6 +148,7 @@ conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const
   __shared__ float tile[WIDTH * WIDTH];
   int lane = threadIdx.x % 32, channel = blockIdx.x % 2 * WARPS + threadIdx.x / 32;
   float mine[10] = {};
+  chain_wait();
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
     size_t from = ((size_t)n * RL_C1 + channel) * MAP;
     float gradient[TURNS]; /* asked for before the image, so that both are on their way */
@@ -175,10 +179,10 @@ int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, 
                       rl_error *err) {
   dim3 grid(2 * images_at_once(gather.batch)), block(WARPS * 32);
   if (format.half)
-    conv1_backward_last<<<grid, block, 0, stream>>>(gather, (const __half *)d_pooled, codes, partial,
-                                                    (const __half *)watched, watched_count, state);
-  else if (format.channels_last)
-    conv1_backward_last<<<grid, block, 0, stream>>>(gather, (const float *)d_pooled, codes, partial, NULL, 0, state);
-  else conv1_backward_first<<<grid, block, 0, stream>>>(gather, (const float *)d_pooled, codes, partial);
-  return rl_launch_ok("conv1 backward", err);
+    return rl_chain("conv1 backward", conv1_backward_last<__half>, grid, block, 0, stream, err, gather, (const __half *)d_pooled, codes,
+                    partial, (const __half *)watched, watched_count, state);
+  if (format.channels_last)
+    return rl_chain("conv1 backward", conv1_backward_last<float>, grid, block, 0, stream, err, gather, (const float *)d_pooled, codes,
+                    partial, (const __half *)NULL, 0u, state);
+  return rl_chain("conv1 backward", conv1_backward_first, grid, block, 0, stream, err, gather, (const float *)d_pooled, codes, partial);
 }

@@ -3,6 +3,7 @@
  * At batch 64 forward is 340 MFLOP and backward 800 with the border, 1.2 µs at the rate of these instructions: what counts is that each kernel
  * waits for memory once. Weights are [64][9 taps][32], activations NHWC. */
 #include "cuda_check.h"
+#include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/mma.cuh"
 
@@ -62,6 +63,7 @@ conv2_forward(uint32_t batch, const __half *__restrict__ in, const __half *__res
   for (int i = 0; i < FORWARD_CHANNELS / 8; i++) *(float2 *)b[i] = *(const float2 *)&bias[first + i * 8 + lane % 4 * 2];
   bool finite = true;
 
+  chain_wait();
   for (uint32_t n = blockIdx.x; n < batch; n += gridDim.x) {
     __syncthreads();
     load_image(&in[(size_t)n * MAP1 * RL_C1], tile);
@@ -95,9 +97,8 @@ conv2_forward(uint32_t batch, const __half *__restrict__ in, const __half *__res
 int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *codes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
   dim3 grid(batch < FORWARD_MOST ? batch : (uint32_t)FORWARD_MOST, RL_C2 / FORWARD_CHANNELS);
-  conv2_forward<<<grid, FORWARD_THREADS, 0, stream>>>(batch, (const __half *)in, (const __half *)weights, bias, (__half *)pooled,
-                                                      codes, state);
-  return rl_launch_ok("conv2 forward", err);
+  return rl_chain("conv2 forward", conv2_forward, grid, FORWARD_THREADS, 0, stream, err, batch, (const __half *)in,
+                  (const __half *)weights, bias, (__half *)pooled, codes, state);
 }
 
 /* --- backward: the gradient of the product in shared memory ------------------------------------------------------------------------ */
@@ -201,6 +202,7 @@ static __device__ void weight_gradient(const backward &b, uint32_t index, int dy
   float sum[2][6][4] = {}, bias[UNIT] = {};
   bool finite = true;
 
+  chain_wait();
   piece p = load_piece(b.d_pooled, b.codes, index);
   load_window(&b.in[(size_t)index * MAP1 * RL_C1], dy, in);
   uint32_t buffer = 0;
@@ -250,12 +252,13 @@ static __device__ void weight_gradient(const backward &b, uint32_t index, int dy
 static __device__ void input_gradient(const backward &b, uint32_t index, uint32_t blocks, __half *shared) {
   __half *w = shared, *out = shared + RL_C2 * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, top = index % 2 * DATA_ROWS;
-  piece p = load_piece(b.d_pooled, b.codes, index / 2);
   for (int i = threadIdx.x; i < RL_C2 * DEPTH / UNIT; i += THREADS) {
     int channel = i / (DEPTH / UNIT), part = i % (DEPTH / UNIT) * UNIT;
     copy_16_bytes(&w[channel * WEIGHT_PITCH + part], &b.weights[channel * DEPTH + part]);
   }
   for (int i = threadIdx.x; i < DATA_OUT / UNIT; i += THREADS) ((uint4 *)out)[i] = make_uint4(0, 0, 0, 0);
+  chain_wait();
+  piece p = load_piece(b.d_pooled, b.codes, index / 2);
   __syncthreads();
   uint32_t a_row[2];
   for (int t = 0; t < 2; t++) {
@@ -312,6 +315,5 @@ int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES),
                  "reserving shared memory", err))
     return -1;
-  conv2_backward<<<blocks, THREADS, SHARED_BYTES, stream>>>(b);
-  return rl_launch_ok("conv2 backward", err);
+  return rl_chain("conv2 backward", conv2_backward, blocks, THREADS, SHARED_BYTES, stream, err, b);
 }

@@ -1,6 +1,6 @@
 /* The end of the network: everything between fc1's product and the gradient of that product, 0.8 MFLOP for a batch of 64, in one
  * kernel. A warp takes an image at a time; a lane holds four of the 128 hidden values, and of fc2's ten rows. */
-#include "cuda_check.h"
+#include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 
@@ -61,6 +61,7 @@ head_train(rl_head head, T *__restrict__ d_fc1, float *__restrict__ partial, rl_
     bias[j] = biases[j];
     d_bias2[j] = 0.0f;
   }
+  chain_wait();
   float factor = state->scale.scale / head.gather.batch;
   bool overflow = false;
   for (uint32_t n = blockIdx.x * WARPS + warp; n < head.gather.batch; n += gridDim.x * WARPS) {
@@ -136,9 +137,9 @@ uint32_t rl_head_rows(uint32_t batch) {
 int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state,
                   cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_head_rows(head->gather.batch);
-  if (format.half) head_train<<<rows, WARPS * 32, 0, stream>>>(*head, (__half *)d_fc1, partial, state);
-  else head_train<<<rows, WARPS * 32, 0, stream>>>(*head, (float *)d_fc1, partial, state);
-  return rl_launch_ok("the head", err);
+  if (format.half)
+    return rl_chain("the head", head_train<__half>, rows, WARPS * 32, 0, stream, err, *head, (__half *)d_fc1, partial, state);
+  return rl_chain("the head", head_train<float>, rows, WARPS * 32, 0, stream, err, *head, (float *)d_fc1, partial, state);
 }
 
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,

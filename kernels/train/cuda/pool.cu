@@ -1,5 +1,5 @@
 /* Bias, ReLU and 2×2 pooling after conv2, and the way back: one kernel each, bound by the bytes of conv2's output. */
-#include "cuda_check.h"
+#include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 
@@ -21,6 +21,7 @@ static __device__ __forceinline__ int source(int pixel, int at) {
 template <typename T>
 static __global__ void pool2_forward_last(uint32_t count, const T *__restrict__ y, const float *__restrict__ bias,
                                           T *__restrict__ pooled, uint8_t *__restrict__ codes, rl_train_state *state) {
+  chain_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   uint32_t group = i % GROUPS, pixel = i / GROUPS % MAP, n = i / GROUPS / MAP;
@@ -48,6 +49,7 @@ static __global__ void pool2_forward_last(uint32_t count, const T *__restrict__ 
 /* NCHW: a thread makes one pooled element. */
 static __global__ void pool2_forward_first(uint32_t count, const float *__restrict__ y, const float *__restrict__ bias,
                                            float *__restrict__ pooled, uint8_t *__restrict__ codes) {
+  chain_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   uint32_t pixel = i % MAP, plane = i / MAP;
@@ -67,11 +69,12 @@ int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const floa
                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t count = batch * MAP * (format.channels_last ? (uint32_t)GROUPS : (uint32_t)RL_C2), blocks = (count + 255) / 256;
   if (format.half)
-    pool2_forward_last<<<blocks, 256, 0, stream>>>(count, (const __half *)y, bias, (__half *)pooled, codes, state);
-  else if (format.channels_last)
-    pool2_forward_last<<<blocks, 256, 0, stream>>>(count, (const float *)y, bias, (float *)pooled, codes, state);
-  else pool2_forward_first<<<blocks, 256, 0, stream>>>(count, (const float *)y, bias, (float *)pooled, codes);
-  return rl_launch_ok("pool2 forward", err);
+    return rl_chain("pool2 forward", pool2_forward_last<__half>, blocks, 256, 0, stream, err, count, (const __half *)y, bias,
+                    (__half *)pooled, codes, state);
+  if (format.channels_last)
+    return rl_chain("pool2 forward", pool2_forward_last<float>, blocks, 256, 0, stream, err, count, (const float *)y, bias,
+                    (float *)pooled, codes, state);
+  return rl_chain("pool2 forward", pool2_forward_first, blocks, 256, 0, stream, err, count, (const float *)y, bias, (float *)pooled, codes);
 }
 
 /* --- backward ------------------------------------------------------------------------------------------------------------------ */
@@ -87,6 +90,7 @@ pool2_backward_last(uint32_t pixels, const T *__restrict__ d_pooled, const uint8
   uint32_t group = threadIdx.x % GROUPS, lane = threadIdx.x / GROUPS;
   float4 sum = make_float4(0, 0, 0, 0);
   bool overflow = false;
+  chain_wait();
   for (uint32_t i = blockIdx.x * LANES + lane; i < pixels; i += gridDim.x * LANES) {
     size_t from = ((size_t)i * GROUPS + group) * 4;
     float4 gradient = load4(&d_pooled[from]);
@@ -121,6 +125,7 @@ static __global__ void __launch_bounds__(THREADS)
 pool2_backward_first(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
                      float *__restrict__ d_y, float *__restrict__ partial) {
   uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  chain_wait();
   for (uint32_t c = 0; c < CHANNELS / WARPS; c++) {
     uint32_t channel = blockIdx.y * CHANNELS + c * WARPS + warp;
     float sum = 0.0f;
@@ -149,13 +154,11 @@ int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, co
                       float *partial, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_pool2_rows(format, batch);
   if (format.half)
-    pool2_backward_last<<<rows, THREADS, 0, stream>>>(batch * MAP, (const __half *)d_pooled, codes, (__half *)d_y, partial,
-                                                      state);
-  else if (format.channels_last)
-    pool2_backward_last<<<rows, THREADS, 0, stream>>>(batch * MAP, (const float *)d_pooled, codes, (float *)d_y, partial,
-                                                      state);
-  else
-    pool2_backward_first<<<dim3(rows, RL_C2 / CHANNELS), THREADS, 0, stream>>>(batch, (const float *)d_pooled, codes,
-                                                                               (float *)d_y, partial);
-  return rl_launch_ok("pool2 backward", err);
+    return rl_chain("pool2 backward", pool2_backward_last<__half>, rows, THREADS, 0, stream, err, batch * MAP, (const __half *)d_pooled,
+                    codes, (__half *)d_y, partial, state);
+  if (format.channels_last)
+    return rl_chain("pool2 backward", pool2_backward_last<float>, rows, THREADS, 0, stream, err, batch * MAP, (const float *)d_pooled,
+                    codes, (float *)d_y, partial, state);
+  return rl_chain("pool2 backward", pool2_backward_first, dim3(rows, RL_C2 / CHANNELS), THREADS, 0, stream, err, batch,
+                  (const float *)d_pooled, codes, (float *)d_y, partial);
 }
