@@ -1,5 +1,5 @@
-/* Engine "fused": conv2 by two kernels of our own (train/cuda/conv2.cu) that keep its product on chip, the rest by the shell
- * (train/cuda/training.h). A step of eight launches:
+/* Engine "fused": conv2 by two kernels of our own that keep its product on chip (train/cuda/conv2.cu in FP16, conv2_float.cu in FP32, which is
+ * what TF32 gets, too), the rest by the shell (train/cuda/training.h). A step of eight launches:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward    conv2 + bias + ReLU + pool                          own
@@ -14,6 +14,9 @@
 static int conv2_forward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
+  if (!e->format.half)
+    return rl_conv2_float_forward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]],
+                                  &e->weights[rl_tensor_offsets[RL_CONV2_B]], (float *)e->pooled2, e->codes2, (cudaStream_t)stream, err);
   return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W),
                           &e->weights[rl_tensor_offsets[RL_CONV2_B]], e->pooled2, e->codes2, s->train ? e->state : NULL,
                           (cudaStream_t)stream, err);
@@ -22,14 +25,15 @@ static int conv2_forward(void *arg, rl_stream stream, rl_error *err) {
 static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
+  if (!e->format.half)
+    return rl_conv2_float_backward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]],
+                                   (const float *)e->d_pooled2, e->codes2, (float *)e->d_pooled1, (float *)e->d_conv2_weight,
+                                   e->partial_conv2, (cudaStream_t)stream, err);
   return rl_conv2_backward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W), e->d_pooled2, e->codes2, e->d_pooled1,
                            (float *)e->d_conv2_weight, e->partial_conv2, e->state, (cudaStream_t)stream, err);
 }
 
-static uint32_t bias_rows(rl_format format, uint32_t batch) {
-  (void)format;
-  return rl_conv2_rows(batch);
-}
+static uint32_t rows(rl_format format, uint32_t batch) { return format.half ? rl_conv2_rows(batch) : rl_conv2_float_rows(batch); }
 
 static const rl_launch launches[] = {
   {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},  {"conv2_forward", "forward", conv2_forward, NULL},
@@ -38,8 +42,7 @@ static const rl_launch launches[] = {
   {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
-static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 4, false, bias_rows, rl_conv2_rows,
-                                 NULL, NULL, NULL, NULL};
+static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 4, true, false, rows, rows, NULL, NULL, NULL, NULL};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);
@@ -48,14 +51,12 @@ static int open_engine(rl_device *device, const void *params, rl_instance **inst
 static int supports(const void *params, rl_error *err) {
   const rl_train_params *p = (const rl_train_params *)params;
   if (p->batch_size < 1 || p->batch_size > 8192) return rl_fail_at(err, "/batch_size", "must be between 1 and 8192");
-  if (p->precision != RL_FP16)
-    return rl_fail_at(err, "/precision", "engine \"fused\" does fp16 alone; use \"cudnn\" for %s", rl_precision_names[p->precision]);
   return 0;
 }
 
 extern "C" {
 extern const rl_engine rl_engine_fused;
 const rl_engine rl_engine_fused = {"fused", "mnist_cnn", RL_DEVICE_CUDA,
-                                   "conv2 on tensor cores by kernels that keep its product on chip, in one CUDA graph", supports,
+                                   "conv2 by kernels that keep its product on chip, in one CUDA graph", supports,
                                    open_engine};
 }

@@ -1,5 +1,5 @@
-/* The kernels of train/cuda/conv2.cu alone, against the double-precision oracle on random FP16 values, with every output poisoned first and a
- * margin behind it that must stay as it was. No library runs here, so that compute-sanitizer's racecheck can look at them. */
+/* The kernels of train/cuda/conv2.cu and conv2_float.cu alone, against the double-precision oracle on random values of their types, with every
+ * output poisoned first and a margin behind it that must stay as it was. No library runs here, so that compute-sanitizer's racecheck can look at them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,9 +55,12 @@ struct on_device {
 static uint64_t seed = 1;
 static double noise(void) { return (double)(int64_t)(rl_mix64(seed++) >> 11) * 0x1p-52 - 1.0; } /* [-1, 1) */
 
-static std::vector<__half> random_halves(size_t count, double size) {
-  std::vector<__half> made(count);
-  for (__half &value : made) value = __float2half_rn((float)(size * noise()));
+static void round_to(double value, __half *to) { *to = __float2half_rn((float)value); }
+static void round_to(double value, float *to) { *to = (float)value; }
+
+template <typename T> static std::vector<T> random_values(size_t count, double size) {
+  std::vector<T> made(count);
+  for (T &value : made) round_to(size * noise(), &value);
   return made;
 }
 
@@ -83,19 +86,44 @@ static std::vector<double> planar(const std::vector<T> &from, size_t planes, siz
   return made;
 }
 
-static void check_batch(uint32_t batch) {
+/* What the two types have of their own: the kernels, and how exact their results are. */
+static uint32_t rows_of(const __half *, uint32_t batch) { return rl_conv2_rows(batch); }
+static uint32_t rows_of(const float *, uint32_t batch) { return rl_conv2_float_rows(batch); }
+static double exactness(const __half *) { return 5e-4; }
+static double exactness(const float *) { return 1e-6; }
+
+static int forward(uint32_t batch, const __half *in, const __half *w, const float *bias, __half *pooled, uint8_t *codes, rl_train_state *state,
+                   rl_error *err) {
+  return rl_conv2_forward(batch, in, w, bias, pooled, codes, state, NULL, err);
+}
+static int forward(uint32_t batch, const float *in, const float *w, const float *bias, float *pooled, uint8_t *codes, rl_train_state *,
+                   rl_error *err) {
+  return rl_conv2_float_forward(batch, in, w, bias, pooled, codes, NULL, err);
+}
+static int backward(uint32_t batch, const __half *in, const __half *w, const __half *d_pooled, const uint8_t *codes, __half *d_in,
+                    float *partial, float *partial_bias, rl_train_state *state, rl_error *err) {
+  return rl_conv2_backward(batch, in, w, d_pooled, codes, d_in, partial, partial_bias, state, NULL, err);
+}
+static int backward(uint32_t batch, const float *in, const float *w, const float *d_pooled, const uint8_t *codes, float *d_in,
+                    float *partial, float *partial_bias, rl_train_state *, rl_error *err) {
+  return rl_conv2_float_backward(batch, in, w, d_pooled, codes, d_in, partial, partial_bias, NULL, err);
+}
+
+template <typename T> static void check_batch(uint32_t batch) {
   rl_error err = {};
   const int n = (int)batch;
-  std::vector<__half> x = random_halves((size_t)n * MAP1 * RL_C1, 1), weights = random_halves(RL_C2 * TAPS * RL_C1, 0.06),
-                      d_pooled = random_halves((size_t)n * RL_FLAT, 1);
+  const T *type = NULL;
+  const uint32_t row_count = rows_of(type, batch);
+  std::vector<T> x = random_values<T>((size_t)n * MAP1 * RL_C1, 1), weights = random_values<T>(RL_C2 * TAPS * RL_C1, 0.06),
+                 d_pooled = random_values<T>((size_t)n * RL_FLAT, 1);
   std::vector<float> bias(RL_C2);
   for (float &b : bias) b = (float)(0.1 * noise());
-  on_device<__half> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FLAT), d_x((size_t)n * MAP1 * RL_C1);
-  on_device<float> dev_bias(bias), partial((size_t)rl_conv2_rows(batch) * RL_C2 * TAPS * RL_C1), partial_bias(rl_conv2_rows(batch) * RL_C2);
+  on_device<T> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FLAT), d_x((size_t)n * MAP1 * RL_C1);
+  on_device<float> dev_bias(bias), partial((size_t)row_count * RL_C2 * TAPS * RL_C1), partial_bias(row_count * RL_C2);
   on_device<uint8_t> codes((size_t)n * RL_FLAT);
   on_device<rl_train_state> state{std::vector<rl_train_state>(1)};
-  if (rl_conv2_forward(batch, dev_x.at, dev_w.at, dev_bias.at, pooled.at, codes.at, state.at, NULL, &err) ||
-      rl_conv2_backward(batch, dev_x.at, dev_w.at, dev_d.at, codes.at, d_x.at, partial.at, partial_bias.at, state.at, NULL, &err)) {
+  if (forward(batch, dev_x.at, dev_w.at, dev_bias.at, pooled.at, codes.at, state.at, &err) ||
+      backward(batch, dev_x.at, dev_w.at, dev_d.at, codes.at, d_x.at, partial.at, partial_bias.at, state.at, &err)) {
     fprintf(stderr, "test_conv2: %s\n", err.message);
     exit(1);
   }
@@ -120,12 +148,12 @@ static void check_batch(uint32_t batch) {
     right &= decided[i] <= RL_POOL_STOPPED && fabs(best[i] - greatest) < 1e-4; /* a decision may differ by rounding alone */
   }
   claim(right, "the greatest of four goes through", batch);
-  close_to(planar(pooled.host(batch), RL_C2, MAP2), best, 5e-4, "pooled", batch);
+  close_to(planar(pooled.host(batch), RL_C2, MAP2), best, exactness(type), "pooled", batch);
 
   rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, planar(d_pooled, RL_C2, MAP2).data(), decided.data(), d_y.data());
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y.data(), w.data(), d_in.data());
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, in.data(), d_y.data(), d_w.data(), d_b.data());
-  close_to(planar(d_x.host(batch), RL_C1, MAP1), d_in, 5e-4, "input gradient", batch);
+  close_to(planar(d_x.host(batch), RL_C1, MAP1), d_in, exactness(type), "input gradient", batch);
   std::vector<float> rows = partial.host(batch), bias_rows = partial_bias.host(batch);
   std::vector<double> sum(w.size()), bias_sum(RL_C2);
   for (size_t i = 0; i < rows.size(); i++) {
@@ -161,9 +189,10 @@ int main(void) {
     printf("skipped: no NVIDIA GPU\n");
     return 77;
   }
-  /* Below and beyond what the kernels take side by side (264 images forward, 132 and 176 backward). */
+  /* Below and beyond what the kernels take side by side (264 images forward, 132 and 176 backward; in FP32 66 and 64). */
   static const uint32_t batches[] = {1, 2, 3, 64, 133, 281};
-  for (uint32_t batch : batches) check_batch(batch);
+  for (uint32_t batch : batches) check_batch<__half>(batch);
+  for (uint32_t batch : batches) check_batch<float>(batch);
   check_overflow();
   printf(failures ? "%d failed\n" : "all passed\n", failures);
   return failures != 0;

@@ -1,5 +1,5 @@
 /* The training kernels that no library has, one subject a file: gather.cu and conv1.cu (first layer), pool.cu (second
- * layer's bias, ReLU and pooling), conv2.cu (all of the second layer), head.cu (what follows fc1's product), adam.cu (optimizer). They are
+ * layer's bias, ReLU and pooling), conv2.cu and conv2_float.cu (all of the second layer), head.cu (what follows fc1's product), adam.cu (optimizer). They are
  * queued on a stream and read everything that changes between steps from rl_train_state on the device, so a captured graph of them can be
  * replayed for ever.
  *
@@ -76,6 +76,13 @@ int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const 
 uint32_t rl_conv2_rows(uint32_t batch);
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
+
+/* conv2_float.cu: the same in FP32. */
+int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled, uint8_t *codes,
+                           cudaStream_t stream, rl_error *err);
+uint32_t rl_conv2_float_rows(uint32_t batch);
+int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes, float *d_in,
+                            float *partial, float *partial_bias, cudaStream_t stream, rl_error *err);
 
 /* head.cu: from fc1's product, split along K into parts[count][batch][128] floats, to the gradient of that product: sums the parts, adds
  * fc1's bias, ReLU, fc2, softmax, mean cross-entropy, and back. All of it is FP32, but d_fc1 [batch][128] is stored in the format. */

@@ -1,13 +1,12 @@
-/* The few instructions of a hand-written FP16 product: matrices from shared memory to registers, 16×8×16 products with FP32 sums, and copies
- * from global to shared memory that nobody waits for until copies_done (PTX ISA 9.0, "warp-level matrix instructions", "cp.async").
+/* The few instructions of a hand-written FP16 product: matrices from shared memory to registers and 16×8×16 products with FP32 sums (PTX ISA
+ * 9.0, "warp-level matrix instructions").
  * Rows that eight lanes read at once must lie an odd number of 16-byte units apart (modulo 8), so that no two share banks. */
 #ifndef RL_TRAIN_CUDA_MMA_H
 #define RL_TRAIN_CUDA_MMA_H
 
 #include <cuda_fp16.h>
-#include <stdint.h>
 
-static __device__ __forceinline__ uint32_t shared_address(const void *of) { return (uint32_t)__cvta_generic_to_shared(of); }
+#include "train/cuda/async_copy.cuh"
 
 /* Four 8×8 matrices; lane i gives the address of row i % 8 of matrix i / 8. */
 static __device__ __forceinline__ void load_matrices(uint32_t to[4], uint32_t row) {
@@ -26,11 +25,5 @@ static __device__ __forceinline__ void multiply_add(float sum[4], const uint32_t
                : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-
-static __device__ __forceinline__ void copy_16_bytes(void *to, const void *from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
-}
-
-static __device__ __forceinline__ void copies_done(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 #endif

@@ -150,7 +150,7 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
   s->gather = s->train ? rl_gather{e->train_images, e->train_labels, e->order, &e->state->step, stride, batch}
                        : rl_gather{e->test_images, e->test_labels, NULL, &e->state->test_step, stride, batch};
   s->head = {s->gather, e->parts, 1, &e->weights[rl_tensor_offsets[RL_FC1_B]]};
-  s->gradients = {e->d_conv2_weight, recipe->weight_rows(batch), e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2,
+  s->gradients = {e->d_conv2_weight, recipe->weight_rows(e->format, batch), e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2,
                   e->partial_head, rl_conv1_rows(e->format, batch), recipe->bias_rows(e->format, batch), rl_head_rows(batch), batch};
   s->launch_count = s->train ? recipe->launch_count : recipe->forward_count;
   memcpy(s->launches, recipe->launches, s->launch_count * sizeof *s->launches);
@@ -389,7 +389,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   size_t test = smaller(TEST_BATCH, t->test_images), most = batch > test ? batch : test, v = e->value_bytes;
   size_t part_rows = most > RL_PART_ROWS ? most : (size_t)RL_PART_ROWS;
   const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? most * RL_C2 * RL_H2 * RL_H2 : 0;
-  const size_t rows = e->recipe->weight_rows((uint32_t)batch);
+  const size_t rows = e->recipe->weight_rows(e->format, (uint32_t)batch);
   const struct { void *to; rl_purpose purpose; size_t bytes; } wanted[] = {
     {&e->pooled1, RL_MEMORY_ACTIVATIONS, most * map1 * v}, {&e->codes1, RL_MEMORY_ACTIVATIONS, most * map1},
     {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v}, {&e->pooled2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT * v},
@@ -472,7 +472,7 @@ int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *par
   e->base.set_parameters = set_parameters;
   int precision = ((const rl_train_params *)params)->precision;
   e->format.half = precision == RL_FP16;
-  e->format.channels_last = precision != RL_FP32;
+  e->format.channels_last = recipe->channels_last || precision != RL_FP32;
   e->tensor_float = precision == RL_TF32;
   e->value_bytes = e->format.half ? 2 : 4;
   if (build(e, (const rl_train_params *)params, err)) {

@@ -28,10 +28,11 @@ typedef struct rl_stage { /* everything for one batch size; what a step's launch
 typedef struct rl_recipe {
   const rl_launch *launches; /* of a step, arg: the stage's; the first forward_count are those of an evaluated batch */
   size_t launch_count, forward_count;
+  bool channels_last; /* in every precision, not just where tensor cores want it */
   bool keeps_product; /* conv2's product, then its gradient, lies in product2 */
   /* Rows of partial sums of conv2's gradients, bias and weight; 0 rows of weight: whole, in the activations' type. */
   uint32_t (*bias_rows)(rl_format format, uint32_t batch);
-  uint32_t (*weight_rows)(uint32_t batch);
+  uint32_t (*weight_rows)(rl_format format, uint32_t batch);
   /* The engine's own part, each NULL where there is none. open: when stages and activations are there; may raise workspace_bytes. bind: when
    * the workspace is there; may say that the instance is not deterministic. close: whatever open got to. */
   int (*open)(rl_training *training, rl_error *err);
