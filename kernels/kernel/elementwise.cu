@@ -2,7 +2,7 @@
  * the tail. Arithmetic is in double for fp64, else in float. */
 #include "cuda_check.h"
 #include "kernel/cuda.h"
-#include "kernel/phi.cuh"
+#include "kernel/functions.cuh"
 #include "kernel/types.cuh"
 
 enum { BLOCK = 256, SCALAR = 0 }; /* SCALAR: index of the variant */
@@ -26,7 +26,7 @@ struct residual_add {
 };
 struct bias_gelu {
   enum { SECOND = 1, SHARED = 1 };
-  template <class M> __device__ static M of(M x, M b) { return (x + b) * phi_of(x + b); }
+  template <class M> __device__ static M of(M x, M b) { return gelu_of(x + b); }
 };
 struct silu_mul {
   enum { SECOND = 1, SHARED = 0 };

@@ -1,85 +1,71 @@
-/* rmsnorm and layernorm on CUDA (rows.cuh). layernorm keeps mean and sum of squared deviations of what it has seen, and merges two of
- * those without cancellation (Chan, Golub, LeVeque 1983). */
+/* rmsnorm and layernorm on CUDA (rows.cuh). Of rows that are held layernorm finds the mean first, and then the deviations from it; in a
+ * stream it finds them together, without cancellation (Welford 1962; Chan, Golub, LeVeque 1983). */
 #include "kernel/norm.h"
 #include "kernel/rows.cuh"
 
 __device__ static inline float inverse_root(float x) { return rsqrtf(x); }
 __device__ static inline double inverse_root(double x) { return rsqrt(x); }
 
-__device__ static inline float quotient(float a, float b) { return __fdividef(a, b); }
-__device__ static inline double quotient(double a, double b) { return a / b; }
+/* 1 / √(squares / columns + ε) */
+template <class M> __device__ static M scale_of(M squares, uint32_t columns) {
+  return inverse_root(squares / (M)columns + (M)RL_NORM_EPSILON);
+}
 
 struct rmsnorm {
   enum { WEIGHTS = 1 };
 
+  template <class M> struct map {
+    M scale;
+    __device__ M at(M x, M w, M) const { return x * scale * w; }
+  };
+
+  template <class M, class T, int WIDTH, int HOLDS, class GROUP>
+  __device__ static map<M> held(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, uint32_t columns, GROUP &group) {
+    M squares = 0;
+    RL_FOR_KEPT(squares += x[k] * x[k])
+    return {scale_of(group.sum(squares), columns)};
+  }
+
+  template <class T, class M> __device__ static M kept(const map<M> &map, M x, M w, M b) { return map.at(x, w, b); }
+
   template <class M> struct state {
     M squares;
     __device__ static state none() { return {0}; }
-    template <class T, int WIDTH, int HOLDS> __device__ static state of(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have) {
-      state s = none();
-#pragma unroll
-      for (int i = 0; i < HOLDS; i++)
-        if (i < have) {
-          M x[WIDTH];
-          widen_all<WIDTH>(keeps[i].at, x);
-#pragma unroll
-          for (int k = 0; k < WIDTH; k++) s.squares += x[k] * x[k];
-        }
-      return s;
-    }
-  };
-
-  template <class S> __device__ static S merge(const S &a, const S &b) { return {a.squares + b.squares}; }
-
-  template <class M, class T> struct map {
-    M scale;
-    __device__ map(const state<M> &s, const state<M> &, uint32_t columns) : scale(inverse_root(s.squares / (M)columns + (M)RL_NORM_EPSILON)) {}
-    __device__ M at(M x, M w, M) const { return x * scale * w; }
-    __device__ M kept(M x, M w, M b) const { return at(x, w, b); }
+    __device__ void add(M x) { squares += x * x; }
+    __device__ static state merge(const state &a, const state &b) { return {a.squares + b.squares}; }
+    __device__ rmsnorm::map<M> map(uint32_t columns) const { return {scale_of(squares, columns)}; }
   };
 };
 
 struct layernorm {
   enum { WEIGHTS = 2 };
 
+  template <class M> struct map {
+    M mean, scale;
+    __device__ M at(M x, M w, M b) const { return (x - mean) * scale * w + b; }
+  };
+
+  template <class M, class T, int WIDTH, int HOLDS, class GROUP>
+  __device__ static map<M> held(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, uint32_t columns, GROUP &group) {
+    M sum = 0, squares = 0;
+    RL_FOR_KEPT(sum += x[k])
+    const M mean = group.sum(sum) / (M)columns;
+    RL_FOR_KEPT(squares += (x[k] - mean) * (x[k] - mean))
+    return {mean, scale_of(group.sum(squares), columns)};
+  }
+
+  template <class T, class M> __device__ static M kept(const map<M> &map, M x, M w, M b) { return map.at(x, w, b); }
+
   template <class M> struct state {
     M count, mean, squares;
     __device__ static state none() { return {0, 0, 0}; }
-    template <class T, int WIDTH, int HOLDS> __device__ static state of(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have) {
-      state s = {(M)(have * WIDTH), 0, 0};
-#pragma unroll
-      for (int i = 0; i < HOLDS; i++)
-        if (i < have) {
-          M x[WIDTH];
-          widen_all<WIDTH>(keeps[i].at, x);
-#pragma unroll
-          for (int k = 0; k < WIDTH; k++) s.mean += x[k];
-        }
-      if (have > 0) s.mean = s.mean / s.count;
-#pragma unroll
-      for (int i = 0; i < HOLDS; i++)
-        if (i < have) {
-          M x[WIDTH];
-          widen_all<WIDTH>(keeps[i].at, x);
-#pragma unroll
-          for (int k = 0; k < WIDTH; k++) s.squares += (x[k] - s.mean) * (x[k] - s.mean);
-        }
-      return s;
+    __device__ void add(M x) { *this = merge(*this, {1, x, 0}); }
+    __device__ static state merge(const state &a, const state &b) {
+      if (b.count == 0) return a;
+      const M count = a.count + b.count, part = b.count / count, apart = b.mean - a.mean;
+      return {count, a.mean + apart * part, a.squares + b.squares + apart * apart * a.count * part};
     }
-  };
-
-  template <class S> __device__ static S merge(const S &a, const S &b) {
-    if (b.count == 0) return a;
-    const auto count = a.count + b.count, part = quotient(b.count, count), apart = b.mean - a.mean;
-    return {count, a.mean + apart * part, a.squares + b.squares + apart * apart * a.count * part};
-  }
-
-  template <class M, class T> struct map {
-    M mean, scale;
-    __device__ map(const state<M> &s, const state<M> &, uint32_t columns)
-        : mean(s.mean), scale(inverse_root(s.squares / (M)columns + (M)RL_NORM_EPSILON)) {}
-    __device__ M at(M x, M w, M b) const { return (x - mean) * scale * w + b; }
-    __device__ M kept(M x, M w, M b) const { return at(x, w, b); }
+    __device__ layernorm::map<M> map(uint32_t columns) const { return {mean, scale_of(squares, columns)}; }
   };
 };
 

@@ -1,16 +1,16 @@
-/* Kernels that boil each row of a table down to a state and make the row's output of that: softmax and the norms.
+/* Kernels that find something out about each row of a table and make the row's output of that: softmax and the norms.
  *
  * A family is a struct OP with
- *   template <class M> struct state   none(): of no elements at all; of(keeps, have): of the first `have` accesses of a thread, whose
- *                                     elements it may change to something that the output is easier made of, where they are of type M
- *   merge(a, b)                       the state of both their elements
- *   template <class M, class T> struct map   of elements of type T; made from the states of a row and of a thread in it; at(x, w, b): the output, from an element as it
- *                                     was; kept(x, w, b): from what `of` left of it
+ *   template <class M> struct map     what has to be known of a row; at(x, w, b): the output, from an element
+ *   map<M> held(keeps, have, columns, group)   from all of a row, of which this thread keeps the first `have` accesses in registers; group
+ *                                     has most(x) and sum(x) of the row's threads. It may change what is kept
+ *   kept<T>(map, x, w, b)             the output, from what held left of an element
+ *   template <class M> struct state   the same from a stream: none(), add(x), merge(a, b), map(columns)
  *   enum { WEIGHTS }                  how many of w and b there are
  *
  *   held      a group of threads keeps a row in registers, so that it is read once: up to a warp, several rows to a block; then a block
- *   spanned   longer rows: a cluster of 8 blocks, each with its part of the row, whose states meet in distributed shared memory (from
- *             compute capability 9.0 on). Clusters stay, and load their next row while they work on one; w and b stay in L1
+ *   spanned   longer rows: a cluster of 8 blocks, each with its part of the row, which meet in distributed shared memory (from compute
+ *             capability 9.0 on). Clusters stay, and load their next row while they work on one
  *   streamed  a block goes through its row twice: rows that nobody can hold, and the simple way of doing it */
 #ifndef RL_KERNELS_KERNEL_ROWS_CUH
 #define RL_KERNELS_KERNEL_ROWS_CUH
@@ -26,44 +26,75 @@ namespace rows {
 
 enum { WARP = 32, BLOCK = 256, BLOCK_MAX = 1024, CLUSTER = 8 };
 
-/* --- states of threads into the state of a row ------------------------------------------------------------------------------ */
+/* --- groups of threads ---------------------------------------------------------------------------------------------------------- */
 
-template <class S> __device__ static S from_lane(const S &state, int lane_mask) {
-  S other;
-  const int words = sizeof(S) / sizeof(int);
-  const int *in = (const int *)&state;
-  int *out = (int *)&other;
-#pragma unroll
-  for (int i = 0; i < words; i++) out[i] = __shfl_xor_sync(~0u, in[i], lane_mask);
-  return other;
-}
+template <class M> __device__ static M of_both(M a, M b, bool most) { return !most ? a + b : a > b ? a : b; }
 
 /* Of `lanes` neighbours, a power of two; every one gets it. */
-template <class OP, class S> __device__ static S over_lanes(S state, uint32_t lanes) {
-  for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) state = OP::merge(state, from_lane(state, mask));
+template <class M> __device__ static M over_lanes(M x, uint32_t lanes, bool most) {
+  for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) x = of_both(x, __shfl_xor_sync(~0u, x, mask), most);
+  return x;
+}
+
+/* Shared memory is used in turns: whoever is in the turn after next has seen everyone leave this one. */
+template <class M> struct lanes_or_block { /* size: threads; up to a warp, or all of the block */
+  M (*memory)[WARP];
+  uint32_t size, turn;
+  __device__ M over_all(M x, bool most) {
+    if (size <= WARP) return over_lanes(x, size, most);
+    const uint32_t warps = size / WARP;
+    M *of_warp = memory[turn ^= 1];
+    x = over_lanes(x, WARP, most);
+    if (threadIdx.x % WARP == 0) of_warp[threadIdx.x / WARP] = x;
+    __syncthreads();
+    return over_lanes(of_warp[threadIdx.x & (warps - 1)], warps, most);
+  }
+  __device__ M most(M x) { return over_all(x, true); }
+  __device__ M sum(M x) { return over_all(x, false); }
+};
+
+#if __CUDA_ARCH__ >= 900
+template <class M> struct whole_cluster {
+  lanes_or_block<M> block;
+  M *of_block; /* two */
+  __device__ M over_all(M x, bool most) {
+    cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
+    const uint32_t blocks = cluster.num_blocks();
+    x = block.over_all(x, most);
+    if (threadIdx.x == 0) of_block[block.turn] = x;
+    cluster.sync();
+    return over_lanes(*cluster.map_shared_rank(of_block + block.turn, threadIdx.x & (blocks - 1)), blocks, most);
+  }
+  __device__ M most(M x) { return over_all(x, true); }
+  __device__ M sum(M x) { return over_all(x, false); }
+};
+#endif
+
+/* Of states; every thread of the block gets it. */
+template <class S> __device__ static S merge_lanes(S state, uint32_t lanes) {
+  for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) {
+    S other;
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(S) / sizeof(int)); i++) ((int *)&other)[i] = __shfl_xor_sync(~0u, ((const int *)&state)[i], mask);
+    state = S::merge(state, other);
+  }
   return state;
 }
 
-/* Of the block; every thread gets it. memory: a place for WARP states, which no one reads from before any more. */
-template <class OP, class S> __device__ static S over_block(S state, S *memory) {
-  const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
-  state = over_lanes<OP>(state, WARP);
-  if (warps == 1) return state;
-  if (lane == 0) memory[warp] = state;
+template <class S> __device__ static S merge_block(S state) {
+  __shared__ alignas(16) char memory[WARP * sizeof(S)]; /* states have constructors, which shared memory must not have */
+  S *of_warp = (S *)memory;
+  const uint32_t warps = blockDim.x / WARP;
+  state = merge_lanes(state, WARP);
+  if (threadIdx.x % WARP == 0) of_warp[threadIdx.x / WARP] = state;
   __syncthreads();
-  return over_lanes<OP>(memory[lane & (warps - 1)], warps);
+  return merge_lanes(of_warp[threadIdx.x & (warps - 1)], warps);
 }
 
 /* --- kernels ------------------------------------------------------------------------------------------------------------------ */
 
 /* WIDTH elements, as one access moves them. */
 template <class T, int WIDTH> struct alignas(WIDTH * sizeof(T)) few { T at[WIDTH]; };
-
-/* Shared memory for things with constructors, which it must not have. */
-template <class S, int COUNT> struct alignas(16) raw {
-  char bytes[COUNT * sizeof(S)];
-  __device__ S *of() { return (S *)bytes; }
-};
 
 template <class OP, bool KEPT, class T, int WIDTH, class MAP>
 __device__ static few<T, WIDTH> mapped(const MAP &map, const few<T, WIDTH> &x, const T *w, const T *b, uint32_t at) {
@@ -74,7 +105,7 @@ __device__ static few<T, WIDTH> mapped(const MAP &map, const few<T, WIDTH> &x, c
   if (OP::WEIGHTS > 0) widen_all<WIDTH>(((const few<T, WIDTH> *)w)[at].at, ws);
   if (OP::WEIGHTS > 1) widen_all<WIDTH>(((const few<T, WIDTH> *)b)[at].at, bs);
 #pragma unroll
-  for (int k = 0; k < WIDTH; k++) xs[k] = KEPT ? map.kept(xs[k], ws[k], bs[k]) : map.at(xs[k], ws[k], bs[k]);
+  for (int k = 0; k < WIDTH; k++) xs[k] = KEPT ? OP::template kept<T>(map, xs[k], ws[k], bs[k]) : map.at(xs[k], ws[k], bs[k]);
   narrow_all<WIDTH>(xs, y.at);
   return y;
 }
@@ -94,6 +125,15 @@ __device__ static void load(few<T, WIDTH> (&keeps)[HOLDS], const T *row, uint32_
     if (i < have) keeps[i] = from[i * step];
 }
 
+/* What BODY says for each access that a thread keeps, whose elements are M x[WIDTH]. */
+#define RL_FOR_KEPT(BODY)                                \
+  _Pragma("unroll") for (int i = 0; i < HOLDS; i++)      \
+    if (i < have) {                                      \
+      M x[WIDTH];                                        \
+      widen_all<WIDTH>(keeps[i].at, x);                  \
+      _Pragma("unroll") for (int k = 0; k < WIDTH; k++) BODY; \
+    }
+
 template <class OP, class MAP, class T, int WIDTH, int HOLDS>
 __device__ static void finish(const MAP &map, const few<T, WIDTH> (&keeps)[HOLDS], T *row, const T *w, const T *b, uint32_t first, uint32_t step,
                               uint32_t have) {
@@ -107,40 +147,31 @@ __device__ static void finish(const MAP &map, const few<T, WIDTH> (&keeps)[HOLDS
 template <class OP, class T, int WIDTH, int HOLDS>
 __global__ void __launch_bounds__(BLOCK_MAX) held(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b,
                                                   T *__restrict__ y, uint32_t count, uint32_t columns, uint32_t group) {
-  typedef typename OP::template state<typename arithmetic<T>::type> S;
-  __shared__ raw<S, WARP> memory;
+  typedef typename arithmetic<T>::type M;
+  __shared__ M memory[2][WARP];
   const uint32_t log = log_of(group), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log), first = threadIdx.x & (group - 1);
   const uint32_t have = row < count ? accesses_of(first, columns / WIDTH, group) : 0; /* the last block has threads too many */
   few<T, WIDTH> keeps[HOLDS];
   load(keeps, x + (size_t)row * columns, first, group, have);
-  const S own = S::of(keeps, have);
-  const S all = group <= WARP ? over_lanes<OP>(own, group) : over_block<OP>(own, memory.of());
-  finish<OP>(typename OP::template map<typename arithmetic<T>::type, T>(all, own, columns), keeps, y + (size_t)row * columns, w, b, first, group, have);
+  lanes_or_block<M> together = {memory, group, 0};
+  finish<OP>(OP::template held<M>(keeps, have, columns, together), keeps, y + (size_t)row * columns, w, b, first, group, have);
 }
 
-/* Between two barriers each block of the cluster shows the state of its part, so a place for it may be used again two rows later. */
 template <class OP, class T, int WIDTH, int HOLDS>
 __global__ void __launch_bounds__(BLOCK_MAX) spanned(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b,
                                                      T *__restrict__ y, uint32_t count, uint32_t columns) {
 #if __CUDA_ARCH__ >= 900
-  typedef typename OP::template state<typename arithmetic<T>::type> S;
-  __shared__ raw<S, WARP> of_warps[2];
-  __shared__ raw<S, 1> of_block[2];
+  typedef typename arithmetic<T>::type M;
+  __shared__ M of_warps[2][WARP], of_block[2];
   cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
-  const uint32_t blocks = cluster.num_blocks(), lane = threadIdx.x % WARP, step = blocks * blockDim.x;
+  const uint32_t blocks = cluster.num_blocks(), clusters = gridDim.x / blocks, step = blocks * blockDim.x;
   const uint32_t first = cluster.block_rank() * blockDim.x + threadIdx.x, have = accesses_of(first, columns / WIDTH, step);
   few<T, WIDTH> keeps[HOLDS], next[HOLDS];
-  uint32_t row = blockIdx.x / blocks, turn = 0;
-  load(keeps, x + (size_t)row * columns, first, step, have);
-  for (; row < count; row += gridDim.x / blocks, turn ^= 1) {
-    const uint32_t later = row + gridDim.x / blocks;
-    load(next, x + (size_t)later * columns, first, step, later < count ? have : 0);
-    const S own = S::of(keeps, have);
-    S all = over_block<OP>(own, of_warps[turn].of());
-    if (threadIdx.x == 0) *of_block[turn].of() = all;
-    cluster.sync();
-    all = over_lanes<OP>(*cluster.map_shared_rank(of_block[turn].of(), lane & (blocks - 1)), blocks);
-    finish<OP>(typename OP::template map<typename arithmetic<T>::type, T>(all, own, columns), keeps, y + (size_t)row * columns, w, b, first, step, have);
+  whole_cluster<M> together = {{of_warps, blockDim.x, 0}, of_block};
+  load(keeps, x + (size_t)(blockIdx.x / blocks) * columns, first, step, have);
+  for (uint32_t row = blockIdx.x / blocks; row < count; row += clusters) {
+    load(next, x + (size_t)(row + clusters) * columns, first, step, row + clusters < count ? have : 0);
+    finish<OP>(OP::template held<M>(keeps, have, columns, together), keeps, y + (size_t)row * columns, w, b, first, step, have);
 #pragma unroll
     for (int i = 0; i < HOLDS; i++) keeps[i] = next[i];
   }
@@ -152,19 +183,18 @@ __global__ void __launch_bounds__(BLOCK_MAX) spanned(const T *__restrict__ x, co
 template <class OP, class T, int WIDTH>
 __global__ void __launch_bounds__(BLOCK_MAX) streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b,
                                                       T *__restrict__ y, uint32_t columns) {
-  typedef typename OP::template state<typename arithmetic<T>::type> S;
+  typedef typename arithmetic<T>::type M;
   typedef few<T, WIDTH> F;
-  __shared__ raw<S, WARP> memory;
   const F *from = (const F *)(x + (size_t)blockIdx.x * columns);
   F *to = (F *)(y + (size_t)blockIdx.x * columns);
   const uint32_t accesses = columns / WIDTH;
-  S state = S::none();
+  typename OP::template state<M> state = OP::template state<M>::none();
   for (uint32_t i = threadIdx.x; i < accesses; i += blockDim.x) {
-    F some[1] = {from[i]};
-    state = OP::merge(state, S::of(some, 1));
+    const F some = from[i];
+#pragma unroll
+    for (int k = 0; k < WIDTH; k++) state.add(widen(some.at[k]));
   }
-  state = over_block<OP>(state, memory.of());
-  const typename OP::template map<typename arithmetic<T>::type, T> map(state, state, columns);
+  const auto map = merge_block(state).map(columns);
   for (uint32_t i = threadIdx.x; i < accesses; i += blockDim.x) to[i] = mapped<OP, false>(map, from[i], w, b, i);
 }
 

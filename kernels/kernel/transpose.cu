@@ -1,7 +1,7 @@
 /* transpose on CUDA.
  *   naive   a thread an element: reads along rows, writes along columns, each write a sector of its own
  *   shared  tiles of 32 × 32 in shared memory, read by columns: both sides of global memory whole sectors, but all of a column in one bank
- *   padded  tiles of at least 128 bytes × 128 bytes with an odd pitch, so that neither rows nor columns meet in a bank; 16 bytes an
+ *   padded  tiles of 256 bytes × 256 bytes with an odd pitch, so that neither rows nor columns meet in a bank; 16 bytes an
  *           access of global memory where rows on both sides are made of such
  * Which bank an element of a padded tile is in: rows are written by lanes j (an access, 0 .. 7) and r (a row, 0 .. 3), columns are
  * gathered by lanes j (PACK elements of a column) and c (a column, 0 .. 3). With PITCH = SIDE + 1, the k-th words of the lanes are
@@ -46,7 +46,7 @@ __device__ void place_tile(uint32_t rows, uint32_t columns, uint32_t side, uint3
   *left = within / high * side;
 }
 
-template <class T> struct side { enum { OF = sizeof(T) == 8 ? 32 : 64 }; };
+template <class T> struct side { enum { OF = sizeof(T) == 8 ? 32 : sizeof(T) == 4 ? 64 : 128 }; }; /* 256 bytes */
 
 /* Both sides made of accesses of 16 bytes. */
 template <class T>

@@ -5,9 +5,11 @@
 
 #include "tests/unit/kernel_cases.h"
 
+static char **families; /* that were asked for: the program's arguments */
+
 static void every_family_type_and_variant_is_right(void **state) {
   (void)state;
-  check_everything(device);
+  check_everything(device, families);
   assert_int_equal(device->memory.total_bytes, 0);
 }
 
@@ -105,7 +107,9 @@ static void sampling_can_be_cancelled(void **state) {
   close_kernel(kernel);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+  (void)count;
+  families = arguments + 1;
   const struct CMUnitTest tests[] = {cmocka_unit_test(libraries_do_what_they_are_there_for),
                                      cmocka_unit_test(what_libraries_lack_is_the_request_s_fault),
                                      cmocka_unit_test(every_family_type_and_variant_is_right),

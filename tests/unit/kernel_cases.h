@@ -110,19 +110,26 @@ static inline void check_or_refuse(rl_device *on, const rl_kernel_params *params
   close_kernel(kernel);
 }
 
-/* With inputs that no run had before; the seed is in the message of what fails. */
-static inline void check_everything(rl_device *on) {
+static inline void check_family(rl_device *on, const rl_kernel_family *family, int64_t seed) {
+  for (int dtype = 0; dtype < RL_DTYPES; dtype++)
+    for (const char *const *variant = family->variants; *variant && family->dtypes & 1u << dtype; variant++)
+      for (const char *const *shape = awkward_shapes(family); *shape; shape++) {
+        rl_kernel_params params = kernel_params(family, dtype, *variant, *shape);
+        params.seed = seed;
+        check_or_refuse(on, &params);
+        if (on->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
+      }
+}
+
+/* With inputs that no run had before; the seed is in the message of what fails. only: names of families, NULL-terminated; none: all. */
+static inline void check_everything(rl_device *on, char **only) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++)
-    for (int dtype = 0; dtype < RL_DTYPES; dtype++)
-      for (const char *const *variant = (*family)->variants; *variant && (*family)->dtypes & 1u << dtype; variant++)
-        for (const char *const *shape = awkward_shapes(*family); *shape; shape++) {
-          rl_kernel_params params = kernel_params(*family, dtype, *variant, *shape);
-          params.seed = now.tv_sec * 1000 + now.tv_nsec / 1000000;
-          check_or_refuse(on, &params);
-          if (on->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
-        }
+  for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++) {
+    bool wanted = *only == NULL;
+    for (char **name = only; *name; name++) wanted |= strcmp(*name, (*family)->workload.name) == 0;
+    if (wanted) check_family(on, *family, now.tv_sec * 1000 + now.tv_nsec / 1000000);
+  }
 }
 
 #endif

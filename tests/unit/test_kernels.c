@@ -9,9 +9,11 @@
 
 static rl_device *device;
 
+static char **families; /* that were asked for: the program's arguments */
+
 static void every_family_type_and_variant_is_right(void **state) {
   (void)state;
-  check_everything(device);
+  check_everything(device, families);
   assert_int_equal(device->memory.total_bytes, 0);
 }
 
@@ -354,7 +356,9 @@ static void what_a_family_can_not_do_is_refused(void **state) {
   assert_string_equal(err.pointer, "/shape");
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+  (void)count;
+  families = arguments + 1;
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_family_type_and_variant_is_right),
                                      cmocka_unit_test(references_are_what_the_books_say),
                                      cmocka_unit_test(a_shared_row_is_read_by_every_row),
