@@ -2,7 +2,7 @@
 # scripts/gpu-test.sh --out DIR [STEP...]: what needs a GPU, from a carried build (scripts/gpu-pack.sh), without a network:
 #   device     what the GPU is                        -> device.csv
 #   tests      the GPU tests of CTest (numerics, CUPTI, ncu)  -> tests/NAME.log, tests.tsv
-#   job        the main job over HTTP, all passes     -> job.json, job.txt, kernels.json
+#   job        the device's ceilings, then the main job over HTTP, all passes -> ceilings.txt, job.json, job.txt, kernels.json
 #   baselines  PyTorch's loops by the same definition -> baselines.jsonl
 # and summary.md. What can't run is skipped with its reason. The exit status says whether anything failed.
 set -uo pipefail
@@ -64,6 +64,8 @@ job() {
   url=$(sed -n 's/^listening on //p' "$state/out")
   export ROOFLINED_URL=$url
   ctl devices --json >"$out/devices.json"
+  ctl run --kind ceilings --device gpu0 | tee "$out/ceilings.txt" # first: the job's floors follow from them
+  note ceilings "${PIPESTATUS[0]}" "what the device can do at best"
   ctl --json run --epochs 5 --precisions "fp32,fp16" --passes "timing,activity,counters" --device gpu0 >"$out/job.json"
   note job $? "fp32 and fp16, 5 epochs, all passes, over HTTP"
   local id

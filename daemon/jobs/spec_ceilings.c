@@ -18,7 +18,8 @@ const rl_field rl_spec_ceilings_fields[] = {
     RL_FIELD(ceilings_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
     RL_FIELD(ceilings_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "times to take of each bandwidth and rate; the best counts; default 20"),
-    RL_FIELD(ceilings_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the data; default 1"),
+    RL_FIELD(ceilings_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
+             .summary = "of the data; default 1"),
     RL_SPEC_COMMON_FIELDS(ceilings_request),
     {0}};
 

@@ -1,6 +1,6 @@
-/* Rates of multiply-add outside the tensor cores. Each thread follows independent sequences x ← x² + c, which for these c stay within
- * (−2, 2) and never settle: the data is as random at the end as at the beginning. Two registers an instruction, where x ← a x + b
- * reads three and loses up to 7 % of FP64's rate on an H200. */
+/* Rates of multiply-add outside the tensor cores. Each thread follows independent sequences x ← x² + c, which for these c stay
+ * within (−2, 2) and never settle: the data is as random at the end as at the beginning. Two registers an instruction, where x ←
+ * a x + b reads three and loses up to 7 % of FP64's rate on an H200. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -54,9 +54,10 @@ static __global__ void __launch_bounds__(BLOCK) multiply_add(uint64_t seed, T *r
 
 template <class T>
 static int launch(void *arg, rl_stream stream, rl_error *err) {
-  static_assert(BLOCK * BLOCKS_PER_SM * sizeof(T) <= RL_CEILINGS_RESULT_BYTES, "there is room for what the threads of a multiprocessor find");
+  static_assert(BLOCK * BLOCKS_PER_SM * sizeof(T) <= RL_CEILINGS_RESULT_BYTES, "a multiprocessor's threads have room for results");
   const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;
-  multiply_add<T><<<self->sms * BLOCKS_PER_SM, BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed, (T *)self->results);
+  const uint64_t seed = (uint64_t)self->instance.params.seed;
+  multiply_add<T><<<self->sms * BLOCKS_PER_SM, BLOCK, 0, (cudaStream_t)stream>>>(seed, (T *)self->results);
   return rl_launch_ok("launching", err);
 }
 

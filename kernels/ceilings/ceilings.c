@@ -8,7 +8,8 @@ const char *const rl_ceiling_launches[] = {RL_CEILINGS(LAUNCH_OF) NULL};
 const char *const rl_ceiling_names[] = {RL_CEILINGS(NAME_OF) NULL};
 
 const rl_field rl_ceilings_fields[] = {
-    RL_FIELD(rl_ceilings_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000, .summary = "times to take of each; the best counts"),
+    RL_FIELD(rl_ceilings_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
+             .summary = "times to take of each; the best counts"),
     RL_FIELD(rl_ceilings_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the data"),
     {0}};
 

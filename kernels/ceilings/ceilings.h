@@ -1,6 +1,6 @@
-/* What a device can do at best, measured: the workload of the kind "ceilings". Each rate comes from a launch of its own, whose data is
- * random, as zeros switch fewer transistors and so let a device that is bound by its power run faster than any real work would. An
- * engine lists a launch for each rate that its device has (instance.h); what is left is null with a reason. */
+/* What a device can do at best, measured: the workload of the kind "ceilings". Each rate comes from a launch of its own, whose
+ * data is random, as zeros switch fewer transistors and so let a device that is bound by its power run faster than any real work
+ * would. An engine lists a launch for each rate that its device has (instance.h); what is left is null with a reason. */
 #ifndef RL_CEILINGS_CEILINGS_H
 #define RL_CEILINGS_CEILINGS_H
 

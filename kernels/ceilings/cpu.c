@@ -1,5 +1,6 @@
-/* The ceilings of the CPU: memory by all threads at once; arithmetic by OpenBLAS on one thread, in products so short that one fits
- * into a time slice, times the threads: a bound that holds on a busy machine too, where all threads are never undisturbed at once. */
+/* The ceilings of the CPU: memory by all threads at once; arithmetic by OpenBLAS on one thread, in products so short that one
+ * fits into a time slice, times the threads: a bound that holds on a busy machine too, where all threads are never undisturbed at
+ * once. */
 #include "ceilings/cpu.h"
 
 #include <cblas.h>
@@ -34,7 +35,9 @@ typedef struct stretch { /* one pass over memory, shared out in chunks */
   void (*chunk)(const struct stretch *stretch, size_t at, size_t bytes, uint64_t *sum);
 } stretch;
 
-static char *part(const stretch *pass, int which, size_t at) { return (char *)pass->self->memory + (size_t)which * pass->bytes + at; }
+static char *part(const stretch *pass, int which, size_t at) {
+  return (char *)pass->self->memory + (size_t)which * pass->bytes + at;
+}
 
 static void do_chunk(void *context, uint32_t task, uint32_t thread) {
   const stretch *pass = context;
@@ -166,8 +169,9 @@ static int open_ceilings(rl_device *device, const void *params, rl_instance **in
   rl_ceilings_begin(&self->instance, device, params, close_ceilings, "not measured on a CPU");
   choose_sizes(self, &cached);
   self->threads = rl_threads_open(device->threads, err);
+  const size_t products = 3 * SQUARE * (sizeof(double) + sizeof(float));
   if (!self->threads || device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) ||
-      device->ops->allocate(device, RL_MEMORY_DATASET, 3 * SQUARE * (sizeof(double) + sizeof(float)), (void **)&self->products, err)) {
+      device->ops->allocate(device, RL_MEMORY_DATASET, products, (void **)&self->products, err)) {
     close_ceilings(&self->instance.base);
     return -1;
   }

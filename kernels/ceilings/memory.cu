@@ -1,6 +1,6 @@
-/* Rates of the levels of memory, by accesses of 16 bytes. A block moves a slice and ends, which keeps more of memory busy than blocks that
- * go on do. For DRAM there are as many blocks as slices; for L2 there are few slices, and many blocks for each. L1 and shared memory belong to
- * a multiprocessor, so there a block goes round its own slice. */
+/* Rates of the levels of memory, by accesses of 16 bytes. A block moves a slice and ends, which keeps more of memory busy than
+ * blocks that go on do. For DRAM there are as many blocks as slices; for L2 there are few slices, and many blocks for each. L1
+ * and shared memory belong to a multiprocessor, so there a block goes round its own slice. */
 #include "ceilings/cuda.h"
 #include "cuda_check.h"
 #include "train/model.h" /* rl_mix64 */
@@ -19,7 +19,9 @@ static __global__ void __launch_bounds__(BLOCK) fill_random(uint64_t *words, siz
   for (size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x; i < count; i += (size_t)gridDim.x * BLOCK) words[i] = rl_mix64(key + i);
 }
 
-__device__ static inline void take(uint4 *sum, uint4 value) { sum->x += value.x, sum->y += value.y, sum->z += value.z, sum->w += value.w; }
+__device__ static inline void take(uint4 *sum, uint4 value) {
+  sum->x += value.x, sum->y += value.y, sum->z += value.z, sum->w += value.w;
+}
 
 /* No sum of what is in memory is this by chance, but the compiler can't know. */
 __device__ static inline void keep(uint4 sum, uint4 *never) {

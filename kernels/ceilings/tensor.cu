@@ -1,6 +1,6 @@
-/* Rates of the tensor cores. On sm_90a by wgmma, which alone reaches Hopper's peak: two groups of four warps on each multiprocessor,
- * each with a tile of 64 × 256 that all its products are added to. Elsewhere, and where a newer device compiles the PTX, by mma.sync, as
- * many operations a warp. FP64 has no wgmma. */
+/* Rates of the tensor cores. On sm_90a by wgmma, which alone reaches Hopper's peak: two groups of four warps on each
+ * multiprocessor, each with a tile of 64 × 256 that all its products are added to. Elsewhere, and where a newer device compiles
+ * the PTX, by mma.sync, as many operations a warp. FP64 has no wgmma. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -154,8 +154,8 @@ static double operations(const rl_ceilings_gpu *self) {
 
 void rl_ceilings_list_tensor(rl_ceilings_gpu *self) {
   const double warps = (double)self->sms * FP64_BLOCKS_PER_SM * (FP64_BLOCK / 32), product = 2.0 * 16 * 8 * 16;
-  static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES && BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES,
-                "there is room for what the threads of a multiprocessor find");
+  static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES, "FP64's threads have room for results");
+  static_assert(BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES, "a multiprocessor's threads have room for results");
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp64, warps * FP64_ROUNDS * CHAINS * product, launch_fp64, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_tf32, operations<tf32>(self), launch<tf32>, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp16, operations<__half>(self), launch<__half>, self);

@@ -1,5 +1,5 @@
-/* wgmma of Hopper (sm_90a): four warps multiply a tile of 64 × 256 whose operands lie in shared memory, without waiting for it. A step
- * in k is 32 bytes of each row, whatever the type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
+/* wgmma of Hopper (sm_90a): four warps multiply a tile of 64 × 256 whose operands lie in shared memory, without waiting for it. A
+ * step in k is 32 bytes of each row, whatever the type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
  *
  * An operand lies in core matrices of 8 rows × 16 bytes, each 128 bytes without a gap; the two of a step beside each other in k
  * follow one another, then the next 8 rows. */

@@ -3,6 +3,7 @@
 
 #include "fixture.h"
 
+#include "kernel/sequence.h"
 #include "tests/unit/kernel_cases.h"
 
 static char **families; /* that were asked for: the program's arguments */
@@ -91,6 +92,36 @@ static void warm_samples_are_shorter_where_the_cache_helps(void **state) {
   close_kernel(kernel);
 }
 
+/* One graph of kernels that follow one another: each is right, and together they take at least as long as the longest. */
+static void a_sequence_is_one_graph(void **state) {
+  (void)state;
+  static const char kernels[] = "[{\"kernel\":\"rmsnorm\",\"dtype\":\"fp16\",\"shape\":{\"rows\":257,\"columns\":1025}},"
+                                "{\"kernel\":\"copy\",\"shape\":{\"n\":33554432},\"variant\":\"vector\"},"
+                                "{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":17}}]";
+  rl_sequence_params params;
+  rl_error err = {0};
+  rl_instance *instance = NULL;
+  rl_plan *plan;
+  rl_elapsed took;
+  rl_check check;
+  double us[5];
+  rl_kernel_sequence.defaults(&params);
+  params.samples = 5;
+  snprintf(params.kernels, sizeof params.kernels, "%s", kernels);
+  const rl_engine *engine = rl_engine_find("sequence", "auto", &params, &err);
+  if (!engine || engine->open(device, &params, &instance, &err)) fail_msg("%s", err.message);
+  must(instance->ops->check(instance, &check, e));
+  assert_true(check.relative_error <= check.tolerance);
+  must(device->ops->plan(device, &instance->iteration, &plan, e));
+  must(device->ops->run(device, plan, NULL, &took, e));
+  assert_int_equal(took.launches, 3 * 5);
+  must(device->ops->sample(device, &instance->iteration.sequences[0], RL_CACHE_WARM, 5, NULL, us, e));
+  assert_true(us[0] > 2.0 * 4 * 33554432 / 1e13 * 1e6);
+  device->ops->plan_free(device, plan);
+  instance->ops->close(instance);
+  assert_int_equal(device->memory.total_bytes, 0);
+}
+
 static bool at_once(void *context) { return ++*(int *)context > 1; }
 
 static void sampling_can_be_cancelled(void **state) {
@@ -114,6 +145,7 @@ int main(int count, char **arguments) {
                                      cmocka_unit_test(what_libraries_lack_is_the_request_s_fault),
                                      cmocka_unit_test(every_family_type_and_variant_is_right),
                                      cmocka_unit_test(warm_samples_are_shorter_where_the_cache_helps),
+                                     cmocka_unit_test(a_sequence_is_one_graph),
                                      cmocka_unit_test(sampling_can_be_cancelled)};
   need_gpu();
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
