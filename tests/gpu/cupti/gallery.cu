@@ -8,7 +8,7 @@
 namespace {
 
 const size_t BYTES = 128 << 20; /* of either buffer */
-const int SIDE = 2048;
+const int SIDE = GALLERY_SIDE;
 struct memory {
   char *from, *to;
 } held;
