@@ -190,15 +190,23 @@ def show(values):
     return text if min(found) == max(found) else f"{text} ({min(found):.6g} to {max(found):.6g})"
 
 
+def cell_of(value, form):
+    return "" if math.isnan(value) else format(value, form)
+
+
 def write_csv(path, table):
+    """A metric a row; for each kernel the medians, how far they are apart, and the word."""
+    kernels = list(dict.fromkeys(row[0] for row in table))
+    rows = {}
+    for kernel, metric, mine, other, distance, word in table:
+        line = rows.setdefault(metric, {"runs": min(len(mine), len(other))})
+        line[kernel] = [cell_of(middle(mine), ".6g"), cell_of(middle(other), ".6g"), cell_of(distance, ".4f"), word]
     with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["kernel", "metric", "ours", "ours_least", "ours_most", "ours_runs", "ncu", "ncu_least", "ncu_most", "ncu_runs", "apart_ratio",
-                         "verdict"])
-        for kernel, metric, mine, other, distance, word in table:
-            cells = [[middle(v), min(v), max(v), len(v)] for v in (mine, other)]
-            cells = [["" if isinstance(c, float) and math.isnan(c) else f"{c:.10g}" for c in cell] for cell in cells]
-            writer.writerow([kernel, metric, *cells[0], *cells[1], "" if math.isnan(distance) else f"{distance:.6f}", word])
+        writer = csv.writer(file, lineterminator="\n")
+        names = [kernel.split(":")[0] for kernel in kernels]
+        writer.writerow(["metric", "runs", *(f"{name}_{what}" for name in names for what in ("ours", "ncu", "apart_ratio", "verdict"))])
+        for metric, line in rows.items():
+            writer.writerow([metric, line["runs"], *(cell for kernel in kernels for cell in line.get(kernel, [""] * 4))])
 
 
 def summary(table, left_out):
