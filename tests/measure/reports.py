@@ -3,8 +3,7 @@
 
   reports.py BIN TESTS [--runs 7] [--no-ncu]
 
-BIN has rooflined and its workers, TESTS has cupti_probe_train and cupti_probe_gallery. Prints a Markdown table. Ten kernels are counted by
-the profiler's module in a process of its own, without what storing takes."""
+BIN has rooflined and its workers, TESTS has cupti_probe_train. Prints a Markdown table."""
 import argparse
 import json
 import os
@@ -16,11 +15,10 @@ import time
 import urllib.request
 
 RELU = {"dtype": "fp16", "shape": {"n": 4194304}, "variant": "scalar"}
-CASES = [  # what, the request beside kind and device, set; ncu's workload, engine and parameters
-    ("ReLU 2048², fp16", {"kind": "kernel", "kernel": "relu", **RELU}, "full", ("relu", "cuda", RELU)),
-    ("ReLU 2048², fp16", {"kind": "kernel", "kernel": "relu", **RELU}, "detailed", ("relu", "cuda", RELU)),
-    ("ReLU 2048², fp16", {"kind": "kernel", "kernel": "relu", **RELU}, "basic", ("relu", "cuda", RELU)),
-]
+TEN = [{"kernel": "relu", **RELU}] * 10
+ONCE = ("1 × ReLU 2048², fp16", {"kind": "kernel", "kernel": "relu", **RELU}, ("relu", "auto", RELU))
+TEN_TIMES = ("10 × ReLU 2048², fp16", {"kind": "kernel", "kernels": TEN}, ("sequence", "auto", {"kernels": TEN}))
+CASES = [(*ONCE, "full"), (*TEN_TIMES, "full"), (*TEN_TIMES, "detailed"), (*TEN_TIMES, "basic"), (*ONCE, "basic")]
 
 
 class Daemon:
@@ -56,20 +54,6 @@ def ncu_seconds(ncu, probe, which, subject):
     return time.monotonic() - begin if done.returncode == 0 else float("nan")
 
 
-def ten(options, ncu):
-    """Ten launches of one ReLU in a step."""
-    probe = os.path.join(options.tests, "cupti_probe_gallery")
-    module = {**os.environ, "ROOFLINED_CUPTI": os.path.join(options.bin, "rooflined-cupti.so")}
-    for which in ("full", "detailed", "basic"):
-        text = subprocess.run([probe, "bench", which, str(options.runs + 1), "relu", "10"], capture_output=True, text=True, env=module, check=True).stdout
-        first, *times = [float(line.split()[-2]) for line in text.splitlines()]
-        begin = time.monotonic()
-        if ncu:
-            subprocess.run([ncu, "--profile-from-start", "off", "--set", which, "--clock-control", "none", probe, "run", "relu", "10"],
-                           capture_output=True, check=True)
-        row("10 × ReLU 2048², fp16: counting alone", which, times, first, time.monotonic() - begin if ncu else float("nan"))
-
-
 def row(name, which, times, first, beside):
     print(f"| {name} | {which} | {statistics.median(times):.3f} | {min(times):.3f} | {max(times):.3f} | {first:.3f} | {beside:.2f} |", flush=True)
 
@@ -85,13 +69,12 @@ def main():
     print("| kernels | set | median s | least s | most s | first s | ncu s |\n| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     with tempfile.TemporaryDirectory() as state:
         daemon = Daemon(options.bin, state)
-        for name, body, which, subject in CASES:
+        for name, body, subject, which in CASES:
             request = {**body, "device": "gpu0", "passes": ["counters"], "set": which}
             first, *times = [daemon.seconds(request) for _ in range(options.runs + 1)]
             beside = ncu_seconds(ncu, os.path.join(options.tests, "cupti_probe_train"), which, subject) if ncu else float("nan")
             row(name, which, times, first, beside)
         daemon.close()
-    ten(options, ncu)
 
 
 if __name__ == "__main__":
