@@ -208,8 +208,9 @@ def test_every_pass_sees_the_posted_buffers(daemon):
     code = """extern "C" __global__ void k(int *x) {
   int i = blockIdx.x * 32 + threadIdx.x;
   if (x[i] != i) return;
-  for (int n = 0; n < 1000;) asm volatile("add.s32 %0, %0, 1;" : "+r"(n));
-  x[i] = -1;
+  volatile int *mine = x + i;
+  for (int n = 0; n < 1000; n++) *mine = *mine + 1;
+  *mine = -1;
 }"""
     body = small(code, [buffer("int32", 32 * 1024, init="range")], passes=["timing", "activity", "counters"]) | {"grid": [1024]}
     (run,) = daemon.run(body)
@@ -218,7 +219,7 @@ def test_every_pass_sees_the_posted_buffers(daemon):
     if run["passes"]["counters"] == "completed":
         (kernel,) = daemon.call("GET", f"/jobs/{run['job']}/kernels?pass=counters")[1]["items"]
         counted = {m["metric"]: m["value"] for m in kernel["metrics"]}["smsp__inst_executed.sum"]
-        assert 1024 * 1000 < counted < 1024 * 10000, counted
+        assert 1024 * 2000 < counted < 1024 * 20000, counted
 
 
 def test_what_does_not_compile(daemon):
