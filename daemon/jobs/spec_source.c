@@ -60,7 +60,8 @@ static int add_runs(const source_request *request, const rl_source *source, rl_j
     snprintf(params.variant, sizeof params.variant, "%s", source->variants[i].name);
     snprintf(run->workload, sizeof run->workload, "%s", rl_source_workload.name);
     snprintf(run->variant, sizeof run->variant, "%s", params.variant);
-    if (rl_spec_keep_text(rl_fields_print(rl_source_workload.fields, &params), run->params, sizeof run->params, err) < 0) return -1;
+    if (rl_spec_keep_text(rl_fields_print(rl_source_workload.fields, &params), run->params, sizeof run->params, err) < 0)
+      return -1;
   }
   return 0;
 }
@@ -73,7 +74,8 @@ int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
       rl_source_check(&request.program, &source, err) < 0 || keep_text(&request.program, spec, err) < 0 ||
       rl_spec_take_profile(request.set, &request.profile, &request.passes, spec, err) < 0)
     return -1;
-  if (strncmp(request.device, "cpu", 3) == 0) return rl_fail_at(err, "/device", "posted code runs on a GPU, and device is %s", request.device);
+  if (strncmp(request.device, "cpu", 3) == 0)
+    return rl_fail_at(err, "/device", "posted code runs on a GPU, and device is %s", request.device);
   memcpy(request.source, spec->source_sha256, sizeof request.source);
   snprintf(spec->device, sizeof spec->device, "%s", request.device);
   spec->needs_gpu = true;

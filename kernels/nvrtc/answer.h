@@ -1,4 +1,5 @@
-/* What rooflined-nvrtc writes to its standard output, and what the cache keeps: this header, then the texts (without a NUL) and the image. */
+/* What rooflined-nvrtc writes to its standard output, and what the cache keeps: this header, then the texts (without a NUL)
+ * and the image. */
 #ifndef RL_KERNELS_NVRTC_ANSWER_H
 #define RL_KERNELS_NVRTC_ANSWER_H
 

@@ -17,7 +17,8 @@
 static const char ending[] = ".rln";
 
 /* The parts with their NULs, one after the other, so that no two lists of them look the same. */
-int rl_nvrtc_cache_key(const char *version, char *const *words, const char *code, size_t length, char key[RL_SHA256_SIZE], rl_error *err) {
+int rl_nvrtc_cache_key(const char *version, char *const *words, const char *code, size_t length, char key[RL_SHA256_SIZE],
+                       rl_error *err) {
   size_t size = strlen(version) + 1 + length, used = 0;
   for (char *const *word = words; *word != NULL; word++) size += strlen(*word) + 1;
   rl_auto(rl_free_text) char *all = malloc(size);
@@ -112,7 +113,8 @@ void rl_nvrtc_cache_put(const char *folder, const char *key, const void *bytes, 
   file_name(key, name);
   snprintf(early, sizeof early, ".%.16s.%d", key, (int)getpid());
   rl_auto(rl_close_descriptor) int within = open_folder(folder, true);
-  rl_auto(rl_close_descriptor) int file = within >= 0 ? openat(within, early, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+  rl_auto(rl_close_descriptor) int file =
+      within >= 0 ? openat(within, early, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
   if (file < 0) return;
   if (write(file, bytes, size) == (ssize_t)size && fsync(file) == 0 && renameat(within, early, within, name) == 0)
     prune(within);

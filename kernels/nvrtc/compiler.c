@@ -1,4 +1,5 @@
-/* rooflined-nvrtc: CUDA C++ on standard input, an rl_nvrtc_answer on standard output. It loads NVRTC, shuts itself in, and compiles once.
+/* rooflined-nvrtc: CUDA C++ on standard input, an rl_nvrtc_answer on standard output. It loads NVRTC, shuts itself in, and
+ * compiles once.
  *
  *   rooflined-nvrtc --version               which NVRTC would compile: "13.0"
  *   rooflined-nvrtc ARCH ENTRY [OPTION]...  */
@@ -51,9 +52,11 @@ static const struct {
                  {"nvrtcGetErrorString", offsetof(nvrtc, error)}};
 
 static void *find_library(void) {
-  static const char *const places[] = {"libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib/libnvrtc.so.13"};
+  static const char *const places[] = {"libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.13",
+                                       "/usr/local/cuda/lib/libnvrtc.so.13"};
   void *library = NULL;
-  for (size_t i = 0; i < sizeof places / sizeof *places && library == NULL; i++) library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+  for (size_t i = 0; i < sizeof places / sizeof *places && library == NULL; i++)
+    library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
   return library;
 }
 
@@ -77,7 +80,8 @@ static int load_builtins(const nvrtc *loaded, rl_error *err) {
 
 static int load(nvrtc *made, rl_error *err) {
   void *library = find_library();
-  if (library == NULL) return rl_fail(err, RL_SYS, ENOENT, "libnvrtc.so.13 of CUDA 13 is not installed: code can't be compiled here");
+  if (library == NULL)
+    return rl_fail(err, RL_SYS, ENOENT, "libnvrtc.so.13 of CUDA 13 is not installed: code can't be compiled here");
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     void *found = dlsym(library, functions[i].name);
     if (found == NULL) return rl_fail(err, RL_SYS, ENOENT, "libnvrtc has no %s", functions[i].name);

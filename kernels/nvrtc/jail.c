@@ -35,7 +35,8 @@ static int set_limit(int resource, rlim_t value, rl_error *err) {
 static int allow_reading(int rules, const char *folder, rl_error *err) {
   rl_auto(rl_close_descriptor) int below = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (below < 0) return rl_fail_errno(err, "can't open %s", folder);
-  struct landlock_path_beneath_attr rule = {.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR, .parent_fd = below};
+  struct landlock_path_beneath_attr rule = {.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
+                                            .parent_fd = below};
   if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
     return rl_fail_errno(err, "can't allow reading %s", folder);
   return 0;
@@ -43,10 +44,13 @@ static int allow_reading(int rules, const char *folder, rl_error *err) {
 
 int rl_jail_enter(const char *readable, rl_error *err) {
   struct landlock_ruleset_attr ruleset = {.handled_access_fs = everything};
-  rl_auto(rl_close_descriptor) int rules = (int)syscall(SYS_landlock_create_ruleset, &ruleset, sizeof ruleset.handled_access_fs, 0);
+  rl_auto(rl_close_descriptor) int rules =
+      (int)syscall(SYS_landlock_create_ruleset, &ruleset, sizeof ruleset.handled_access_fs, 0);
   if (rules < 0)
-    return rl_fail_errno(err, "posted code is not compiled here: this kernel has no Landlock (Linux 5.13, lsm=landlock), which keeps the "
-                              "compiler from the host's files");
+    return rl_fail_errno(
+        err,
+        "posted code is not compiled here: this kernel has no Landlock (Linux 5.13, lsm=landlock), which keeps the "
+        "compiler from the host's files");
   if (readable != NULL && allow_reading(rules, readable, err) < 0) return -1;
   if (set_limit(RLIMIT_AS, MEMORY_BYTES, err) < 0 || set_limit(RLIMIT_FSIZE, FILE_BYTES, err) < 0 ||
       set_limit(RLIMIT_CPU, CPU_S, err) < 0 || set_limit(RLIMIT_CORE, 0, err) < 0)

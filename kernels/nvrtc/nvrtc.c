@@ -73,7 +73,8 @@ static int await(pid_t pid, rl_error *err) {
 }
 
 /* Run the program with `input` and take what it writes. */
-static int run(char *const *arguments, const void *input, size_t size, unsigned char **output, size_t *output_size, rl_error *err) {
+static int run(char *const *arguments, const void *input, size_t size, unsigned char **output, size_t *output_size,
+               rl_error *err) {
   rl_auto(rl_close_descriptor) int in = memfd_create("code", MFD_CLOEXEC);
   rl_auto(rl_close_descriptor) int out = memfd_create("answer", MFD_CLOEXEC);
   struct stat facts;
@@ -81,7 +82,8 @@ static int run(char *const *arguments, const void *input, size_t size, unsigned 
   if (in < 0 || out < 0 || write(in, input, size) != (ssize_t)size || lseek(in, 0, SEEK_SET) < 0)
     return rl_fail_errno(err, "can't hand the code to the compiler");
   if (start(arguments, in, out, &pid, err) < 0 || await(pid, err) < 0) return -1;
-  if (fstat(out, &facts) < 0 || (size_t)facts.st_size > ANSWER_MOST) return rl_fail(err, RL_SYS, EFBIG, "the compiler's answer is too large");
+  if (fstat(out, &facts) < 0 || (size_t)facts.st_size > ANSWER_MOST)
+    return rl_fail(err, RL_SYS, EFBIG, "the compiler's answer is too large");
   rl_auto(free_bytes) unsigned char *text = malloc((size_t)facts.st_size + 1);
   if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the compiler's answer");
   if (pread(out, text, (size_t)facts.st_size, 0) != facts.st_size) return rl_fail_errno(err, "can't read the compiler's answer");
@@ -155,7 +157,8 @@ static const char *version_of(const char *compiler, rl_error *err) {
 }
 
 /* Compile as the request says; what was compiled goes to the cache. */
-static int compile(const rl_nvrtc_request *request, char *const *arguments, const char *key, rl_nvrtc_result *result, rl_error *err) {
+static int compile(const rl_nvrtc_request *request, char *const *arguments, const char *key, rl_nvrtc_result *result,
+                   rl_error *err) {
   rl_auto(free_bytes) unsigned char *said = NULL;
   size_t size;
   if (run(arguments, request->code, request->length, &said, &size, err) < 0 || take(said, size, result, err) < 0) return -1;

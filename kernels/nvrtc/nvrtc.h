@@ -1,5 +1,6 @@
-/* CUDA C++ text to machine code. NVRTC runs in a process of its own, rooflined-nvrtc, which can read the CUDA headers and no other
- * file (jail.h): the text may come from anybody. Plain C, built without CUDA; libnvrtc is looked for when something is compiled. */
+/* CUDA C++ text to machine code. NVRTC runs in a process of its own, rooflined-nvrtc, which can read the CUDA headers and no
+ * other file (jail.h): the text may come from anybody. Plain C, built without CUDA; libnvrtc is looked for when something is
+ * compiled. */
 #ifndef RL_KERNELS_NVRTC_NVRTC_H
 #define RL_KERNELS_NVRTC_NVRTC_H
 
@@ -36,8 +37,8 @@ typedef struct rl_nvrtc_result {
   bool cached;
 } rl_nvrtc_result;
 
-/* -1: RL_INPUT at "/code" with the first error when the text does not compile; RL_SYS when there is no compiler, no jail, or the compiler
- * died. The result is to be cleared in any case. */
+/* -1: RL_INPUT at "/code" with the first error when the text does not compile, or when the compiler dies of it; RL_SYS when there is no
+ * compiler or no jail for it. The result is to be cleared in any case. */
 int rl_nvrtc_compile(const rl_nvrtc_request *request, rl_nvrtc_result *result, rl_error *err);
 void rl_nvrtc_clear(rl_nvrtc_result *result);
 

@@ -40,7 +40,8 @@ int rl_source_option_put(rl_source_options *options, const char *at, rl_error *e
   va_start(arguments, format);
   size_t length = (size_t)vsnprintf(options->text + options->used, room, format, arguments);
   va_end(arguments);
-  if (length >= room || options->count == RL_SOURCE_OPTION_ROOM) return rl_fail_at(err, at, "there are too many options, or they are too long");
+  if (length >= room || options->count == RL_SOURCE_OPTION_ROOM)
+    return rl_fail_at(err, at, "there are too many options, or they are too long");
   options->items[options->count++] = options->text + options->used;
   options->used += length + 1;
   return 0;

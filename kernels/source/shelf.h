@@ -1,4 +1,5 @@
-/* Sources that came to this worker, by their hash. The daemon sends a source ahead of the request that names it; the last few are kept. */
+/* Sources that came to this worker, by their hash. The daemon sends a source ahead of the request that names it; the last few
+ * are kept. */
 #ifndef RL_KERNELS_SOURCE_SHELF_H
 #define RL_KERNELS_SOURCE_SHELF_H
 

@@ -44,8 +44,9 @@ static const rl_field buffer_fields[] = {
     RL_FIELD(buffer_said, count, RL_FIELD_INT, .minimum = 1, .maximum = 1099511627776.0,
              .summary = "elements; with bytes it may be left out"),
     RL_FIELD(buffer_said, init, RL_FIELD_CHOICE, .names = init_names,
-             .summary = "what it holds before a launch: default zeros; range counts from 0; uniform lies in [0, 1), of whole numbers "
-                        "anywhere in the type; normal has mean 0 and deviation 1"),
+             .summary =
+                 "what it holds before a launch: default zeros; range counts from 0; uniform lies in [0, 1), of whole numbers "
+                 "anywhere in the type; normal has mean 0 and deviation 1"),
     RL_FIELD(buffer_said, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "of uniform and normal, which differ between arguments too; default 1"),
     RL_FIELD(buffer_said, bytes, RL_FIELD_STRING, .maximum = RL_SOURCE_TEXT_MAX,
@@ -53,12 +54,14 @@ static const rl_field buffer_fields[] = {
     {0}};
 
 static const rl_field scalar_fields[] = {
-    RL_FIELD(scalar_said, dtype, RL_FIELD_CHOICE, .names = rl_source_type_names, .required = true, .summary = "of the kernel's parameter"),
+    RL_FIELD(scalar_said, dtype, RL_FIELD_CHOICE, .names = rl_source_type_names, .required = true,
+             .summary = "of the kernel's parameter"),
     RL_FIELD(scalar_said, value, RL_FIELD_REAL, .required = true, .summary = "within the type"),
     {0}};
 
 const rl_field rl_source_argument_fields[] = {
-    RL_FIELD(argument_said, buffer, RL_FIELD_OBJECT, .fields = buffer_fields, .summary = "memory of the device; the kernel gets its address"),
+    RL_FIELD(argument_said, buffer, RL_FIELD_OBJECT, .fields = buffer_fields,
+             .summary = "memory of the device; the kernel gets its address"),
     RL_FIELD(argument_said, scalar, RL_FIELD_OBJECT, .fields = scalar_fields, .summary = "a number by value"),
     {0}};
 
@@ -74,7 +77,8 @@ const rl_field rl_source_variant_fields[] = {
 
 const rl_field rl_source_model_fields[] = {
     RL_FIELD(rl_source_model, bytes, RL_FIELD_REAL, .minimum = 0, .maximum = 1e18, .summary = "that one launch must move"),
-    RL_FIELD(rl_source_model, operations, RL_FIELD_REAL, .minimum = 0, .maximum = 1e18, .summary = "that one launch must do; a fused one is two"),
+    RL_FIELD(rl_source_model, operations, RL_FIELD_REAL, .minimum = 0, .maximum = 1e18,
+             .summary = "that one launch must do; a fused one is two"),
     {0}};
 
 const rl_field rl_source_expected_fields[] = {
@@ -110,7 +114,8 @@ static int decode_bytes(const char *text, size_t most, const char *at, unsigned 
 
 static int check_launch(const rl_source_request *said, rl_error *err) {
   for (int i = 1; i < 3; i++)
-    if (said->grid[i] > GRID_YZ_MOST) return rl_fail_at(err, i == 1 ? "/grid/1" : "/grid/2", "grid may be at most %d here", GRID_YZ_MOST);
+    if (said->grid[i] > GRID_YZ_MOST)
+      return rl_fail_at(err, i == 1 ? "/grid/1" : "/grid/2", "grid may be at most %d here", GRID_YZ_MOST);
   if (said->block[2] > BLOCK_Z_MOST) return rl_fail_at(err, "/block/2", "block may be at most %d here", BLOCK_Z_MOST);
   if (said->block[0] * said->block[1] * said->block[2] > BLOCK_MOST)
     return rl_fail_at(err, "/block", "a block has at most %d threads", BLOCK_MOST);
@@ -121,7 +126,8 @@ static int check_entry(const rl_source_request *said, rl_error *err) {
   const char *allowed = said->code != NULL ? "_$:<>, *&()+-" : "_$.@";
   if (said->entry[0] == '\0') return rl_fail_at(err, "/entry", "entry must name the kernel");
   for (const char *c = said->entry; *c != '\0'; c++)
-    if (!isalnum((unsigned char)*c) && strchr(allowed, *c) == NULL) return rl_fail_at(err, "/entry", "entry can't have a '%c'", *c);
+    if (!isalnum((unsigned char)*c) && strchr(allowed, *c) == NULL)
+      return rl_fail_at(err, "/entry", "entry can't have a '%c'", *c);
   return 0;
 }
 
@@ -149,9 +155,11 @@ static int check_code(const rl_source_request *said, rl_source *source, rl_error
   if (said->code == NULL && said->binary == NULL) return rl_fail_at(err, "/code", "code or binary is required");
   if (said->code != NULL) return said->code[0] != '\0' ? 0 : rl_fail_at(err, "/code", "code must not be empty");
   if (said->options != NULL || said->variants != NULL)
-    return rl_fail_at(err, said->options != NULL ? "/options" : "/variants", "a binary is compiled already: this belongs to code");
+    return rl_fail_at(err, said->options != NULL ? "/options" : "/variants",
+                      "a binary is compiled already: this belongs to code");
   if (decode_bytes(said->binary, RL_SOURCE_BINARY_MAX, "/binary", &source->binary, &source->binary_size, err) < 0) return -1;
-  if (!looks_like_code(source->binary, source->binary_size)) return rl_fail_at(err, "/binary", "binary must be a whole cubin, fatbin or PTX text");
+  if (!looks_like_code(source->binary, source->binary_size))
+    return rl_fail_at(err, "/binary", "binary must be a whole cubin, fatbin or PTX text");
   return 0;
 }
 
@@ -181,7 +189,8 @@ static int take_buffer_bytes(const buffer_said *said, const char *at, rl_source_
   if (decode_bytes(said->bytes, RL_SOURCE_TEXT_MAX, where, &argument->bytes, &size, err) < 0) return -1;
   argument->count = (int64_t)(size / each);
   if (size % each != 0 || (said->count != 0 && said->count != argument->count))
-    return rl_fail_at(err, where, "%zu bytes are not %lld elements", size, (long long)(said->count != 0 ? said->count : argument->count));
+    return rl_fail_at(err, where, "%zu bytes are not %lld elements", size,
+                      (long long)(said->count != 0 ? said->count : argument->count));
   return 0;
 }
 
@@ -233,8 +242,8 @@ static int check_expected(const cJSON *object, rl_source *source, rl_error *err)
   const rl_source_argument *argument = &source->arguments[said.argument];
   if (decode_bytes(said.values, RL_SOURCE_TEXT_MAX, "/expected/values", &source->expected, &size, err) < 0) return -1;
   if (size != (size_t)argument->count * rl_source_type_size(argument->type))
-    return rl_fail_at(err, "/expected/values", "%zu bytes came, and the argument has %lld elements of %zu", size, (long long)argument->count,
-                      rl_source_type_size(argument->type));
+    return rl_fail_at(err, "/expected/values", "%zu bytes came, and the argument has %lld elements of %zu", size,
+                      (long long)argument->count, rl_source_type_size(argument->type));
   source->expected_argument = said.argument;
   source->tolerance = said.tolerance;
   return 0;
@@ -278,7 +287,9 @@ static int check_variant(const cJSON *object, int index, rl_source *source, rl_e
   char at[32], where[WHERE_SIZE];
   rl_source_variant *variant = &source->variants[index];
   snprintf(at, sizeof at, "/variants/%d", index);
-  if (rl_fields_decode(rl_source_variant_fields, object, at, variant, sizeof *variant, err) < 0 || check_defines(variant->defines, at, err) < 0) return -1;
+  if (rl_fields_decode(rl_source_variant_fields, object, at, variant, sizeof *variant, err) < 0 ||
+      check_defines(variant->defines, at, err) < 0)
+    return -1;
   if (variant->max_registers > 0 && variant->max_registers < 16) {
     snprintf(where, sizeof where, "%s/max_registers", at);
     return rl_fail_at(err, where, "max_registers must be 0 or at least 16");
@@ -393,7 +404,8 @@ static void defaults(void *params) {
 
 static rl_cost cost(const void *params) {
   const rl_source_model *model = &((const rl_source_params *)params)->model;
-  return (rl_cost){.bytes = model->bytes, .operations = model->operations, .written_bytes = model->bytes}; /* any of them may be written */
+  /* Any of the bytes may be written ones. */
+  return (rl_cost){.bytes = model->bytes, .operations = model->operations, .written_bytes = model->bytes};
 }
 
 static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
@@ -401,6 +413,12 @@ static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations)
   *iterations = (uint32_t)((const rl_source_params *)params)->samples;
 }
 
-const rl_workload rl_source_workload = {.name = "source", .kind = "source", .summary = "a kernel that was posted", .fields = params_fields,
-                                        .params_size = sizeof(rl_source_params), .defaults = defaults, .cost = cost, .schedule = schedule,
+const rl_workload rl_source_workload = {.name = "source",
+                                        .kind = "source",
+                                        .summary = "a kernel that was posted",
+                                        .fields = params_fields,
+                                        .params_size = sizeof(rl_source_params),
+                                        .defaults = defaults,
+                                        .cost = cost,
+                                        .schedule = schedule,
                                         .iteration = RL_ITERATION_LAUNCH};

@@ -1,5 +1,5 @@
-/* The engine of posted kernels: compile or load, fill the buffers, launch. A fault of the kernel is the device's sticky error, which fails
- * the pass at once and ends the worker; a kernel that does not end is ended with the worker by the daemon. */
+/* The engine of posted kernels: compile or load, fill the buffers, launch. A fault of the kernel is the device's sticky error,
+ * which fails the pass at once and ends the worker; a kernel that does not end is ended with the worker by the daemon. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -34,14 +34,17 @@ typedef struct instance {
 
 /* --- what buffers hold ------------------------------------------------------------------------------------------------- */
 
-__device__ static double unit(uint64_t seed, uint64_t index) { return (double)(rl_mix64(rl_mix64(seed) + index) >> 11) * 0x1p-53; }
+__device__ static double unit(uint64_t seed, uint64_t index) {
+  return (double)(rl_mix64(rl_mix64(seed) + index) >> 11) * 0x1p-53;
+}
 
 __device__ static double number(int init, uint64_t seed, uint64_t index) {
   switch (init) {
     case RL_SOURCE_ONES: return 1;
     case RL_SOURCE_RANGE: return (double)index;
     case RL_SOURCE_UNIFORM: return unit(seed, index);
-    case RL_SOURCE_NORMAL: return sqrt(-2 * log(1 - unit(seed, 2 * index))) * cospi(2 * unit(seed, 2 * index + 1)); /* Box-Muller */
+    case RL_SOURCE_NORMAL:
+      return sqrt(-2 * log(1 - unit(seed, 2 * index))) * cospi(2 * unit(seed, 2 * index + 1)); /* Box-Muller */
     default: return 0;
   }
 }
@@ -51,9 +54,18 @@ __device__ static uint64_t whole(int init, uint64_t seed, uint64_t index) {
   return init == RL_SOURCE_UNIFORM ? rl_mix64(rl_mix64(seed) + index) : init == RL_SOURCE_RANGE ? index : init == RL_SOURCE_ONES;
 }
 
-template <typename T> struct element { __device__ static T of(int init, uint64_t seed, uint64_t i) { return (T)whole(init, seed, i); } };
-template <> struct element<double> { __device__ static double of(int init, uint64_t seed, uint64_t i) { return number(init, seed, i); } };
-template <> struct element<float> { __device__ static float of(int init, uint64_t seed, uint64_t i) { return (float)number(init, seed, i); } };
+template <typename T>
+struct element {
+  __device__ static T of(int init, uint64_t seed, uint64_t i) { return (T)whole(init, seed, i); }
+};
+template <>
+struct element<double> {
+  __device__ static double of(int init, uint64_t seed, uint64_t i) { return number(init, seed, i); }
+};
+template <>
+struct element<float> {
+  __device__ static float of(int init, uint64_t seed, uint64_t i) { return (float)number(init, seed, i); }
+};
 template <> struct element<__half> {
   __device__ static __half of(int init, uint64_t seed, uint64_t i) { return __double2half(number(init, seed, i)); }
 };
@@ -72,16 +84,19 @@ template <typename T> static void queue_fill(void *to, const rl_source_argument 
 
 static int fill_by_init(instance *self, int index, rl_error *err) {
   typedef void (*filler)(void *, const rl_source_argument *, uint64_t, cudaStream_t);
-  static const filler fillers[RL_SOURCE_TYPES] = {
-      queue_fill<double>,   queue_fill<float>,   queue_fill<__half>,   queue_fill<__nv_bfloat16>, queue_fill<uint8_t>,  queue_fill<uint8_t>,
-      queue_fill<uint16_t>, queue_fill<uint16_t>, queue_fill<uint32_t>, queue_fill<uint32_t>,      queue_fill<uint64_t>, queue_fill<uint64_t>};
+  static const filler fillers[RL_SOURCE_TYPES] = {queue_fill<double>,        queue_fill<float>,    queue_fill<__half>,
+                                                  queue_fill<__nv_bfloat16>, queue_fill<uint8_t>,  queue_fill<uint8_t>,
+                                                  queue_fill<uint16_t>,      queue_fill<uint16_t>, queue_fill<uint32_t>,
+                                                  queue_fill<uint32_t>,      queue_fill<uint64_t>, queue_fill<uint64_t>};
   const rl_source_argument *argument = &self->source.arguments[index];
   uint64_t seed = rl_mix64((uint64_t)argument->seed) + (uint64_t)index; /* arguments differ */
   fillers[argument->type](self->buffers[index], argument, seed, (cudaStream_t)self->base.device->stream);
   return rl_launch_ok("filling a buffer", err);
 }
 
-static size_t bytes_of(const rl_source_argument *argument) { return (size_t)argument->count * rl_source_type_size(argument->type); }
+static size_t bytes_of(const rl_source_argument *argument) {
+  return (size_t)argument->count * rl_source_type_size(argument->type);
+}
 
 /* Everything that the kernel may have changed, as it was posted. */
 static int reset(rl_instance *base, rl_error *err) {
@@ -90,7 +105,8 @@ static int reset(rl_instance *base, rl_error *err) {
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
     if (!argument->buffer) continue;
-    int rc = argument->bytes ? device->ops->upload(device, self->buffers[i], argument->bytes, bytes_of(argument), err) : fill_by_init(self, i, err);
+    int rc = argument->bytes ? device->ops->upload(device, self->buffers[i], argument->bytes, bytes_of(argument), err)
+                             : fill_by_init(self, i, err);
     if (rc) return -1;
   }
   return rl_cuda_ok(cudaStreamSynchronize((cudaStream_t)device->stream), "filling the buffers", err);
@@ -152,7 +168,8 @@ static int check(rl_instance *base, rl_check *check, rl_error *err) {
   size_t bytes = bytes_of(&source->arguments[source->expected_argument]);
   void *result = malloc(bytes);
   if (!result) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the check");
-  int rc = run_once(self, err) || base->device->ops->download(base->device, result, self->buffers[source->expected_argument], bytes, err);
+  int rc = run_once(self, err) ||
+           base->device->ops->download(base->device, result, self->buffers[source->expected_argument], bytes, err);
   if (!rc) *check = (rl_check){compare(source, result), source->tolerance, 1};
   free(result);
   return rc ? -1 : 0;
@@ -165,8 +182,9 @@ static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   const rl_source_request *said = &self->source.request;
   dim3 grid((unsigned)said->grid[0], (unsigned)said->grid[1], (unsigned)said->grid[2]);
   dim3 block((unsigned)said->block[0], (unsigned)said->block[1], (unsigned)said->block[2]);
-  return rl_cuda_ok(cudaLaunchKernel(self->kernel, grid, block, self->arguments, (size_t)said->dynamic_shared_bytes, (cudaStream_t)stream),
-                    "launching the posted kernel", err);
+  return rl_cuda_ok(
+      cudaLaunchKernel(self->kernel, grid, block, self->arguments, (size_t)said->dynamic_shared_bytes, (cudaStream_t)stream),
+      "launching the posted kernel", err);
 }
 
 static int report(rl_instance *base, rl_report *report, rl_error *err) {
@@ -195,8 +213,10 @@ static const rl_instance_ops unchecked = {reset, report, save, restore, close_in
 /* Where the hardware has instructions that only its own machine code may use, they may be used: the code runs nowhere else. */
 static int arch_of(const rl_device *device, char arch[16], rl_error *err) {
   int major, minor;
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index), "asking for the architecture", err) ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device->index), "asking for the architecture", err))
+  if (rl_cuda_ok(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index), "asking for the architecture",
+                 err) ||
+      rl_cuda_ok(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device->index), "asking for the architecture",
+                 err))
     return -1;
   snprintf(arch, 16, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
   return 0;
@@ -206,8 +226,10 @@ static int compile(instance *self, rl_error *err) {
   rl_source_options options;
   char arch[16];
   const rl_source_request *said = &self->source.request;
-  if (arch_of(self->base.device, arch, err) || rl_source_compile_options(&self->source, (int)self->params.index, &options, err)) return -1;
-  rl_nvrtc_request request = {said->code, strlen(said->code), said->entry, arch, options.items, options.count, getenv("ROOFLINED_CACHE_DIR"), NULL};
+  if (arch_of(self->base.device, arch, err) || rl_source_compile_options(&self->source, (int)self->params.index, &options, err))
+    return -1;
+  rl_nvrtc_request request = {
+      said->code, strlen(said->code), said->entry, arch, options.items, options.count, getenv("ROOFLINED_CACHE_DIR"), NULL};
   int rc = rl_nvrtc_compile(&request, &self->compiled, err);
   if (self->base.device->log && self->compiled.log) self->base.device->log(self->compiled.log);
   return rc;
@@ -226,9 +248,11 @@ static int load(instance *self, rl_error *err) {
   const bool binary = self->source.binary != NULL;
   const char *symbol = binary ? self->source.request.entry : self->compiled.symbol;
   cudaKernel_t kernel;
-  cudaError_t status = cudaLibraryLoadData(&self->library, binary ? self->source.binary : self->compiled.image, names, values, 2, NULL, NULL, 0);
+  cudaError_t status =
+      cudaLibraryLoadData(&self->library, binary ? self->source.binary : self->compiled.image, names, values, 2, NULL, NULL, 0);
   if (status != cudaSuccess) self->library = NULL;
-  if (status == cudaSuccess) status = cudaLibraryGetKernel(&kernel, self->library, symbol); /* PTX is compiled no earlier than here */
+  if (status == cudaSuccess)
+    status = cudaLibraryGetKernel(&kernel, self->library, symbol); /* PTX is compiled no earlier than here */
   if (status == cudaErrorSymbolNotFound) {
     (void)cudaGetLastError();
     return rl_fail_at(err, "/entry", "there is no kernel %s in it", symbol);
@@ -245,13 +269,15 @@ static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_er
   if (rl_cuda_ok(cudaFuncGetAttributes(attributes, self->kernel), "asking for the kernel's resources", err)) return -1;
   int threads = (int)(said->block[0] * said->block[1] * said->block[2]);
   if (threads > attributes->maxThreadsPerBlock)
-    return rl_fail_at(err, "/block", "a block has %d threads, and with %d registers each the kernel can have %d", threads, attributes->numRegs,
-                      attributes->maxThreadsPerBlock);
+    return rl_fail_at(err, "/block", "a block has %d threads, and with %d registers each the kernel can have %d", threads,
+                      attributes->numRegs, attributes->maxThreadsPerBlock);
   if (said->dynamic_shared_bytes == 0) return 0;
-  cudaError_t status = cudaFuncSetAttribute(self->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)said->dynamic_shared_bytes);
+  cudaError_t status =
+      cudaFuncSetAttribute(self->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)said->dynamic_shared_bytes);
   if (status == cudaSuccess) return 0;
   (void)cudaGetLastError();
-  return rl_fail_at(err, "/dynamic_shared_bytes", "the device does not give a block so much beside the %zu bytes that the code declares",
+  return rl_fail_at(err, "/dynamic_shared_bytes",
+                    "the device does not give a block so much beside the %zu bytes that the code declares",
                     attributes->sharedSizeBytes);
 }
 
@@ -276,7 +302,8 @@ static int make_arguments(instance *self, rl_error *err) {
   rl_device *device = self->base.device;
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
-    if (argument->buffer && device->ops->allocate(device, RL_MEMORY_DATASET, bytes_of(argument), &self->buffers[i], err)) return -1;
+    if (argument->buffer && device->ops->allocate(device, RL_MEMORY_DATASET, bytes_of(argument), &self->buffers[i], err))
+      return -1;
     if (!argument->buffer) rl_source_store(argument->type, &self->scalars[i], 0, argument->value);
     self->arguments[i] = argument->buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
   }
@@ -285,8 +312,8 @@ static int make_arguments(instance *self, rl_error *err) {
 
 static int make_ready(instance *self, rl_error *err) {
   cudaFuncAttributes attributes;
-  if (rl_source_find(self->params.source, &self->source, err) || (!self->source.binary && compile(self, err)) || load(self, err) ||
-      check_resources(self, &attributes, err) || make_arguments(self, err))
+  if (rl_source_find(self->params.source, &self->source, err) || (!self->source.binary && compile(self, err)) ||
+      load(self, err) || check_resources(self, &attributes, err) || make_arguments(self, err))
     return -1;
   self->base.ops = self->source.expected ? &checked : &unchecked;
   state_facts(self, &attributes);

@@ -1,5 +1,6 @@
-/* A kernel that a client posted, as CUDA C++ or as a binary: what may be said about it, checked. The daemon checks with it what it accepts,
- * keeps the accepted text under its hash, and a worker reads it back. Plain C; the engine is source.cu, for a GPU alone. */
+/* A kernel that a client posted, as CUDA C++ or as a binary: what may be said about it, checked. The daemon checks with it
+ * what it accepts, keeps the accepted text under its hash, and a worker reads it back. Plain C; the engine is source.cu, for a
+ * GPU alone. */
 #ifndef RL_KERNELS_SOURCE_SOURCE_H
 #define RL_KERNELS_SOURCE_SOURCE_H
 
@@ -33,7 +34,8 @@ typedef struct rl_source_request { /* pointers are into the document that it was
   const cJSON *arguments, *options, *variants, *model, *expected;
 } rl_source_request;
 
-extern const rl_field rl_source_argument_fields[], rl_source_variant_fields[], rl_source_model_fields[], rl_source_expected_fields[];
+extern const rl_field rl_source_argument_fields[], rl_source_variant_fields[], rl_source_model_fields[],
+    rl_source_expected_fields[];
 extern const rl_source_request rl_source_request_defaults;
 
 /* Rows of the table of a struct that begins with an rl_source_request. */
@@ -52,7 +54,8 @@ extern const rl_source_request rl_source_request_defaults;
                .summary = "shared memory of a block beside what the code declares; default 0"),                              \
       RL_FIELD(rl_source_request, arguments, RL_FIELD_ARRAY, .maximum = RL_SOURCE_ARGUMENTS,                                 \
                .fields = rl_source_argument_fields, .summary = "of the kernel, in order"),                                   \
-      RL_FIELD(rl_source_request, options, RL_FIELD_ARRAY, .maximum = RL_SOURCE_OPTIONS_MAX, .summary = RL_SOURCE_OPTIONS_SUMMARY), \
+      RL_FIELD(rl_source_request, options, RL_FIELD_ARRAY, .maximum = RL_SOURCE_OPTIONS_MAX,                                      \
+               .summary = RL_SOURCE_OPTIONS_SUMMARY),                                                                        \
       RL_FIELD(rl_source_request, variants, RL_FIELD_ARRAY, .maximum = RL_SOURCE_VARIANTS, .fields = rl_source_variant_fields, \
                .summary = "ways of compiling the code, a run for each; default: one, as it was posted"),                     \
       RL_FIELD(rl_source_request, model, RL_FIELD_OBJECT, .fields = rl_source_model_fields,                                  \
@@ -64,15 +67,17 @@ extern const rl_field rl_source_fields[]; /* those rows alone: what is kept unde
 /* --- as it is meant ---------------------------------------------------------------------------------------------------- */
 
 typedef enum rl_source_type { /* of the elements of buffers, and of scalars */
-  RL_SOURCE_FP64, RL_SOURCE_FP32, RL_SOURCE_FP16, RL_SOURCE_BF16, RL_SOURCE_INT8, RL_SOURCE_UINT8, RL_SOURCE_INT16, RL_SOURCE_UINT16,
-  RL_SOURCE_INT32, RL_SOURCE_UINT32, RL_SOURCE_INT64, RL_SOURCE_UINT64, RL_SOURCE_TYPES
+  RL_SOURCE_FP64, RL_SOURCE_FP32, RL_SOURCE_FP16, RL_SOURCE_BF16, RL_SOURCE_INT8, RL_SOURCE_UINT8, RL_SOURCE_INT16,
+  RL_SOURCE_UINT16, RL_SOURCE_INT32, RL_SOURCE_UINT32, RL_SOURCE_INT64, RL_SOURCE_UINT64, RL_SOURCE_TYPES
 } rl_source_type;
 extern const char *const rl_source_type_names[];
 size_t rl_source_type_size(int type);
 double rl_source_load(int type, const void *memory, size_t index);
 void rl_source_store(int type, void *memory, size_t index, double value); /* value lies within the type */
 
-typedef enum rl_source_init { RL_SOURCE_ZEROS, RL_SOURCE_ONES, RL_SOURCE_RANGE, RL_SOURCE_UNIFORM, RL_SOURCE_NORMAL } rl_source_init;
+typedef enum rl_source_init {
+  RL_SOURCE_ZEROS, RL_SOURCE_ONES, RL_SOURCE_RANGE, RL_SOURCE_UNIFORM, RL_SOURCE_NORMAL
+} rl_source_init;
 
 typedef struct rl_source_argument {
   bool buffer;          /* else a scalar */

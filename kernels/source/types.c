@@ -5,8 +5,8 @@
 const char *const rl_source_type_names[] = {"fp64",  "fp32",   "fp16",  "bf16",   "int8",  "uint8", "int16",
                                             "uint16", "int32", "uint32", "int64", "uint64", NULL};
 
-static const int as_dtype[] = {[RL_SOURCE_FP64] = RL_DTYPE_FP64, [RL_SOURCE_FP32] = RL_DTYPE_FP32, [RL_SOURCE_FP16] = RL_DTYPE_FP16,
-                               [RL_SOURCE_BF16] = RL_DTYPE_BF16};
+static const int as_dtype[] = {[RL_SOURCE_FP64] = RL_DTYPE_FP64, [RL_SOURCE_FP32] = RL_DTYPE_FP32,
+                               [RL_SOURCE_FP16] = RL_DTYPE_FP16, [RL_SOURCE_BF16] = RL_DTYPE_BF16};
 
 /* Whole numbers: member of the type, C type. */
 #define WHOLE_TYPES(X)                                                                                        \
