@@ -8,8 +8,10 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -65,16 +67,19 @@ def main():
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--no-ncu", action="store_true")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     ncu = None if options.no_ncu else shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
     print("| kernels | set | median s | least s | most s | first s | ncu s |\n| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     with tempfile.TemporaryDirectory() as state:
         daemon = Daemon(options.bin, state)
-        for name, body, subject, which in CASES:
-            request = {**body, "device": "gpu0", "passes": ["counters"], "set": which}
-            first, *times = [daemon.seconds(request) for _ in range(options.runs + 1)]
-            beside = ncu_seconds(ncu, os.path.join(options.tests, "cupti_probe_train"), which, subject) if ncu else float("nan")
-            row(name, which, times, first, beside)
-        daemon.close()
+        try:
+            for name, body, subject, which in CASES:
+                request = {**body, "device": "gpu0", "passes": ["counters"], "set": which}
+                first, *times = [daemon.seconds(request) for _ in range(options.runs + 1)]
+                beside = ncu_seconds(ncu, os.path.join(options.tests, "cupti_probe_train"), which, subject) if ncu else float("nan")
+                row(name, which, times, first, beside)
+        finally:
+            daemon.close()  # a worker that stays would keep the counters from whoever comes next
 
 
 if __name__ == "__main__":

@@ -311,6 +311,7 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   trace->start_ns = rl_monotonic_ns();
   trace->running = true;
   pthread_mutex_unlock(&trace->lock);
+  cuptiActivityEnableLaunchAttributes(kinds == rl_trace_launches); /* without them a detail may say 0 */
   for (const CUpti_ActivityKind *kind = kinds; *kind != CUPTI_ACTIVITY_KIND_INVALID; kind++)
     if (rl_cupti_check(cuptiActivityEnable(*kind), "cuptiActivityEnable", err) != 0) {
       disable(kinds);

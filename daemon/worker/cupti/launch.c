@@ -42,7 +42,7 @@ FACT(shared_static, f->row->static_shared_bytes)
 FACT(shared_dynamic, f->row->dynamic_shared_bytes)
 FACT(shared_driver, (double)f->device->block_reserved_bytes)
 FACT(shared_allocated, f->resident ? (double)f->residency.allocated_shared_bytes : NOT_KNOWN)
-FACT(shared_config, f->detail->shared_config_bytes)
+FACT(shared_config, f->detail->shared_config_bytes > 0 ? f->detail->shared_config_bytes : NOT_KNOWN)
 FACT(cache_config, f->detail->cache_config)
 FACT(cluster_x, f->detail->cluster[0])
 FACT(cluster_y, f->detail->cluster[1])
@@ -97,7 +97,7 @@ double rl_launch_fact(const rl_launch_facts *facts, const char *metric, const ch
   if (strcmp(metric, "launch__tpc_enabled") == 0) *reason = "no number: all of them, since no partition is in use";
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     if (strcmp(table[i].metric, metric) != 0) continue;
-    *reason = "the occupancy calculator does not know this device, launch or cluster";
+    *reason = "neither the launch's record nor the occupancy calculator tells it";
     return table[i].of(facts);
   }
   return NAN;

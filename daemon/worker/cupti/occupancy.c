@@ -73,8 +73,8 @@ double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *
 }
 
 /* One curve: the footprint with one thing set to x. Where no block fits, no warp is resident. */
-static int add_curve(const rl_occupancy *occupancy, const rl_footprint *footprint, const char *series, void (*set)(rl_footprint *, int), int first,
-                     int last, int step, int64_t ordinal, rl_records *records, rl_error *err) {
+static int add_curve(const rl_occupancy *occupancy, const rl_footprint *footprint, const char *series, void (*set)(rl_footprint *, int),
+                     int first, int last, int step, int64_t ordinal, rl_records *records, rl_error *err) {
   rl_series_point point = {.ordinal = ordinal};
   snprintf(point.series, sizeof point.series, "%s", series);
   for (int x = first; x <= last; x += step) {

@@ -35,8 +35,8 @@ import sys
 
 COUNTED = "smsp__inst_executed.sum"
 STORED = "l1tex__t_sectors_pipe_lsu_mem_global_op_st"  # which neither tool counts to the last
-EXACT = re.compile(r"launch__|device__|sm__maximum_warps|smsp__maximum_warps|smsp__inst_executed(_op_\w+|_pipe_\w+)?\.sum$|smsp__thread_inst_executed\w*\.sum$|"
-                   r"smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
+EXACT = re.compile(r"launch__|device__|sm__maximum_warps|smsp__maximum_warps|smsp__inst_executed(_op_\w+|_pipe_\w+)?\.sum$|"
+                   r"smsp__thread_inst_executed\w*\.sum$|smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
 WORDS = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0, "PolicySpread": 1,
          "PolicyLoadBalancing": 2}
 ELSEWHERE = re.compile(r"^(numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__)|:")  # not of a kernel
@@ -50,8 +50,8 @@ KNOWN_WRITE_BYTES = 4 << 20
 
 
 def function(name):
-    """Without template and call arguments, which the tools write differently."""
-    return name.removeprefix("void ").split("<")[0].split("(")[0]
+    """Without namespace, template and call arguments, which the tools write differently."""
+    return name.removeprefix("void ").split("<")[0].split("(")[0].split("::")[-1]
 
 
 def numbers(text):
@@ -224,7 +224,8 @@ def summary(table, left_out):
     for kernel, metric, mine, other, distance, word in table:
         if word not in ("equal", "agrees", "no value"):
             lines.append(f"| {kernel} | {metric} | {show(mine)} | {show(other)} | {percent(distance)} | {word} |")
-    lines += ["", f"{len(kernels)} kernels compared, {len(left_out)} left out", "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(tally.items()))]
+    lines += ["", f"{len(kernels)} kernels compared, {len(left_out)} left out",
+              "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(tally.items()))]
     return "\n".join(lines) + "\n"
 
 

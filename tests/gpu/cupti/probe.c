@@ -1,6 +1,7 @@
 /* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `count SET` looks
  * at a step with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV; `bench SET TIMES`
- * says how long that takes; `trace` runs an iteration as a worker does, records it with our module and fails unless every launch is in the records. */
+ * says how long that takes; `trace` runs an iteration as a worker does, records it with our module and fails unless every launch is in the
+ * records. */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <math.h>

@@ -164,7 +164,8 @@ static void test_no_such_kernel_is_a_mistake_in_the_request(void **state) {
 
 static void test_facts_of_launch_and_device_need_no_counters(void **state) {
   (void)state;
-  count_as("copy", -1, "launch__block_size\nlaunch__waves_per_multiprocessor\ndevice__attribute_warp_size\ndevice__attribute_nothing\nsm__nothing.sum");
+  count_as("copy", -1,
+           "launch__block_size\nlaunch__waves_per_multiprocessor\ndevice__attribute_warp_size\ndevice__attribute_nothing\nsm__nothing.sum");
   assert_true(metric(COPY, "launch__block_size") == 256 && metric(COPY, "device__attribute_warp_size") == 32);
   assert_true(metric(COPY, "launch__waves_per_multiprocessor") > 0);
   assert_true(isnan(metric(COPY, "device__attribute_nothing")) && isnan(metric(COPY, "sm__nothing.sum")));
