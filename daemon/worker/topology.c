@@ -11,6 +11,7 @@
 
 enum {
   WORD_BITS = CHAR_BIT * sizeof(unsigned long), PROCESSOR_WORDS = 64, NODE_WORDS = 16, LINKS_MOST = 64,
+  NOT_SUPPORTED = 3, /* nvmlReturn_t */
   AFFINITY_NODE = 0, /* nvmlAffinityScope_t */
   FIELD_NVLINK_COUNT = 91, FIELD_NVLINK_SPEED_MBPS = 164, FIELD_C2C_COUNT = 170, FIELD_C2C_ACTIVE = 171, /* NVML_FI_DEV_* */
   PEER_ACCESS = 0, SYSTEM_ACCESS = 1, PEER_ATOMIC = 2, SYSTEM_ATOMIC = 3, CAPABILITIES, /* nvmlNvLinkCapability_t */
@@ -145,13 +146,12 @@ static void read_host(functions *api, rl_topology *topology) {
 
 /* --- links ------------------------------------------------------------------------------------------------------ */
 
-/* One of NVML's field values; NAN with the reason. */
-static double field(functions *api, unsigned id, unsigned scope, const char **reason) {
+/* One of NVML's field values; NAN when rc says that there is none. */
+static double field(functions *api, unsigned id, unsigned scope, rl_nvml_return *rc) {
   nvml_field asked = {.field = id, .scope = scope};
-  rl_nvml_return rc = api->fields(api->nvml.device, 1, &asked);
-  if (!rc) rc = asked.result;
-  if (rc) *reason = api->nvml.error_text(rc);
-  return rc ? NAN : asked.value.number;
+  *rc = api->fields(api->nvml.device, 1, &asked);
+  if (!*rc) *rc = asked.result;
+  return *rc ? NAN : asked.value.number;
 }
 
 typedef struct links { /* of one device */
@@ -175,41 +175,45 @@ static void add_remote(functions *api, unsigned link, links *found) {
 }
 
 static void add_link(functions *api, unsigned link, links *found) {
-  const char *reason = NULL;
+  rl_nvml_return rc;
   unsigned active = 0, can = 0;
   if (api->link_active(api->nvml.device, link, &active) || !active) return;
   found->active++;
   found->mask += ldexp(1, (int)link);
-  double speed = field(api, FIELD_NVLINK_SPEED_MBPS, link, &reason);
-  found->bytes_per_s += speed * 1e6;
+  found->bytes_per_s += field(api, FIELD_NVLINK_SPEED_MBPS, link, &rc) * 1e6;
   for (int c = 0; c < CAPABILITIES; c++) found->can[c] |= !api->link_can(api->nvml.device, link, c, &can) && can;
   add_remote(api, link, found);
 }
 
+/* Where NVML knows no links of a device, it has none. */
 static void read_nvlink(functions *api, rl_topology *topology) {
-  const char *reason = "";
+  rl_nvml_return rc;
   links found = {0};
-  double count = field(api, FIELD_NVLINK_COUNT, 0, &reason);
+  double count = field(api, FIELD_NVLINK_COUNT, 0, &rc);
+  const char *reason = api->nvml.error_text(rc);
   for (unsigned link = 0; link < LINKS_MOST && link < count; link++) add_link(api, link, &found);
   const struct {
     const char *name;
     double value;
-  } facts[] = {{"nvlink__max_count", count}, {"nvlink__count_physical", found.active}, {"nvlink__count_logical", found.logical},
+  } facts[] = {{"nvlink__count_physical", found.active}, {"nvlink__count_logical", found.logical},
                {"nvlink__enabled_mask", found.mask}, {"nvlink__bandwidth", found.bytes_per_s},
                {"nvlink__is_direct_link", found.direct}, {"nvlink__is_nvswitch_connected", found.through_switch},
                {"nvlink__peer_access", found.can[PEER_ACCESS]}, {"nvlink__peer_atomic", found.can[PEER_ATOMIC]},
                {"nvlink__system_access", found.can[SYSTEM_ACCESS]}, {"nvlink__system_atomic", found.can[SYSTEM_ATOMIC]}};
+  put(topology, "nvlink__max_count", count, reason);
   for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-    put(topology, facts[i].name, isnan(count) ? NAN : facts[i].value, isnan(count) ? reason : "NVML does not say how fast a link is");
+    if (rc && rc != NOT_SUPPORTED) put(topology, facts[i].name, NAN, reason);
+    else put(topology, facts[i].name, facts[i].value, "NVML does not say how fast a link is");
 }
 
 static void read_c2c(functions *api, rl_topology *topology) {
-  const char *reason = "";
-  double count = field(api, FIELD_C2C_COUNT, 0, &reason), mask = 0;
+  rl_nvml_return rc, ignored;
+  double count = field(api, FIELD_C2C_COUNT, 0, &rc), mask = 0;
+  bool known = !rc || rc == NOT_SUPPORTED;
   for (unsigned link = 0; link < LINKS_MOST && link < count; link++)
-    if (field(api, FIELD_C2C_ACTIVE, link, &reason) == 1) mask += ldexp(1, (int)link);
-  put(topology, "c2clink__present", isnan(count) ? NAN : count > 0, reason);
-  put(topology, "c2clink__enabled_mask", isnan(count) ? NAN : mask, reason);
+    if (field(api, FIELD_C2C_ACTIVE, link, &ignored) == 1) mask += ldexp(1, (int)link);
+  put(topology, "c2clink__present", known ? count > 0 : NAN, api->nvml.error_text(rc));
+  put(topology, "c2clink__enabled_mask", known ? mask : NAN, api->nvml.error_text(rc));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

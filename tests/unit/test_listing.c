@@ -38,6 +38,7 @@ static void rows_join_text_counts_and_places(void **state) {
   add(&listing, 0x10, "smsp__pcsamp_sample_count", 3);
   add(&listing, 0x20, RL_EXECUTED, 5);
   add(&listing, 0x10, RL_EXECUTED, 64);
+  add(&listing, RL_ELSEWHERE, RL_EXECUTED, 1000);
   add(&listing, 0x10, "smsp__pcsamp_sample_count", 4);
   assert_int_equal(rl_listing_append(&listing, 6, NULL, &records, &err), 0);
   assert_int_equal(records.instruction_count, 4);
@@ -128,9 +129,11 @@ static void conflicts_are_ncus(void **state) {
   add(&listing, 96, RL_EXECUTED, 77);
   assert_true(rl_listing_conflicts(&listing) == 13);
   assert_true(rl_listing_sum(&listing, RL_WAVEFRONTS_SHARED) == 67584 + 5 * 1056);
-  rl_listing_scale(&listing, RL_WAVEFRONTS_SHARED, 0.5);
-  assert_true(rl_listing_sum(&listing, RL_WAVEFRONTS_SHARED) == 33792 + 5 * 528);
-  assert_true(rl_listing_sum(&listing, RL_EXECUTED) == 8448 + 5 * 1056 + 77);
+  add(&listing, RL_ELSEWHERE, RL_WAVEFRONTS_SHARED, 100);
+  add(&listing, RL_ELSEWHERE, RL_EXECUTED, 10);
+  assert_true(rl_listing_conflicts(&listing) == 13);
+  assert_true(rl_listing_sum(&listing, RL_WAVEFRONTS_SHARED) == 67584 + 5 * 1056 + 100);
+  assert_true(rl_listing_sum(&listing, RL_EXECUTED) == 8448 + 5 * 1056 + 77 + 10);
   rl_listing_clear(&listing);
 }
 

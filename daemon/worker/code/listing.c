@@ -21,11 +21,6 @@ int rl_listing_add(rl_listing *listing, int64_t offset, const char *metric, doub
   return 0;
 }
 
-void rl_listing_scale(rl_listing *listing, const char *metric, double factor) {
-  for (size_t i = 0; i < listing->count; i++)
-    if (strcmp(listing->counts[i].metric, metric) == 0) listing->counts[i].value *= factor;
-}
-
 double rl_listing_sum(const rl_listing *listing, const char *metric) {
   double sum = 0;
   for (size_t i = 0; i < listing->count; i++)
@@ -46,8 +41,12 @@ static int by_offset(const void *a, const void *b) {
   return strcmp(x->metric, y->metric);
 }
 
-static void sort(rl_listing *listing) {
+/* By offset; returns where those of the function itself begin. */
+static size_t sort(rl_listing *listing) {
+  size_t own = 0;
   if (listing->count > 0) qsort(listing->counts, listing->count, sizeof *listing->counts, by_offset);
+  while (own < listing->count && listing->counts[own].offset == RL_ELSEWHERE) own++;
+  return own;
 }
 
 /* Sorted: where the counts of the instruction at `from` end. */
@@ -76,8 +75,7 @@ rl_divergence rl_listing_divergence(rl_listing *listing) {
   enum { WARP = 32 };
   rl_divergence sums = {0};
   double before = NAN, executed;
-  sort(listing);
-  for (size_t from = 0, to; from < listing->count; from = to) {
+  for (size_t from = sort(listing), to; from < listing->count; from = to) {
     to = end_of(listing, from);
     if (!find(listing, from, to, RL_EXECUTED, &executed)) continue;
     double on = per_warp(listing, from, to, RL_THREADS_ON, executed);
@@ -92,8 +90,7 @@ rl_divergence rl_listing_divergence(rl_listing *listing) {
 
 double rl_listing_conflicts(rl_listing *listing) {
   double sum = 0, executed;
-  sort(listing);
-  for (size_t from = 0, to; from < listing->count; from = to) {
+  for (size_t from = sort(listing), to; from < listing->count; from = to) {
     to = end_of(listing, from);
     if (find(listing, from, to, RL_EXECUTED, &executed)) sum += per_warp(listing, from, to, RL_WAVEFRONTS_SHARED, executed);
   }
@@ -130,8 +127,7 @@ static void put_text(const rl_listing *listing, const rl_sass *sass, rl_instruct
 int rl_listing_append(rl_listing *listing, int64_t ordinal, const rl_source_places *places, rl_records *records, rl_error *err) {
   static const rl_disassembly none;
   const rl_disassembly *text = listing->text != NULL ? listing->text : &none;
-  size_t line = 0, next = 0;
-  sort(listing);
+  size_t line = 0, next = sort(listing);
   for (size_t rows = 0; rows < MOST_INSTRUCTIONS && (line < text->count || next < listing->count); rows++) {
     int64_t counted = next < listing->count ? listing->counts[next].offset : INT64_MAX;
     const rl_sass *sass = line < text->count && text->items[line].offset <= counted ? &text->items[line] : NULL;

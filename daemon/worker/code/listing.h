@@ -12,6 +12,8 @@
 #define RL_THREADS_ON "thread_inst_executed_true" /* not predicated off */
 #define RL_WAVEFRONTS_SHARED "memory_l1_wavefronts_shared"
 
+enum { RL_ELSEWHERE = -1 };          /* offset of what is counted in other functions: part of sums, and of nothing else */
+
 typedef struct rl_pc_count {
   int64_t offset;     /* bytes from the start of the function */
   const char *metric; /* not owned: outlives the listing */
@@ -26,7 +28,6 @@ typedef struct rl_listing {
 } rl_listing;
 
 int rl_listing_add(rl_listing *listing, int64_t offset, const char *metric, double value, rl_error *err);
-void rl_listing_scale(rl_listing *listing, const char *metric, double factor);
 double rl_listing_sum(const rl_listing *listing, const char *metric);
 void rl_listing_clear(rl_listing *listing);
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "worker/cupti/result.h"
+#include "worker/cupti/source.h"
 
 enum {
   BUFFER_BYTES = 8 << 20, BUFFERS = 8, /* CUPTI fills one or two at a time while we empty the others */
@@ -311,10 +312,12 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   trace->start_ns = rl_monotonic_ns();
   trace->running = true;
   pthread_mutex_unlock(&trace->lock);
+  rl_source_pause();
   cuptiActivityEnableLaunchAttributes(kinds == rl_trace_launches); /* without them a detail may say 0 */
   for (const CUpti_ActivityKind *kind = kinds; *kind != CUPTI_ACTIVITY_KIND_INVALID; kind++)
     if (rl_cupti_check(cuptiActivityEnable(*kind), "cuptiActivityEnable", err) != 0) {
       disable(kinds);
+      rl_source_resume();
       pthread_mutex_lock(&trace->lock);
       trace->running = false;
       pthread_mutex_unlock(&trace->lock);
@@ -334,6 +337,7 @@ int rl_trace_stop(rl_trace *trace, rl_traced *traced, rl_error *err) {
   CUptiResult flushed = cuptiActivityFlushAll(0);
   disable(trace->kinds);
   CUptiResult forced = cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  rl_source_resume();
   pthread_mutex_lock(&trace->lock);
   trace->running = false;
   count_dropped(trace);

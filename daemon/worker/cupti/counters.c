@@ -18,7 +18,7 @@ typedef struct step_kernel { /* a kernel of the step, in the order in which they
   rl_activity_row row;
   rl_launch_detail detail;
   size_t launch;
-  char name[RL_KERNEL_NAME_SIZE];
+  char name[RL_KERNEL_NAME_SIZE], symbol[RL_KERNEL_NAME_SIZE]; /* demangled and not */
 } step_kernel;
 
 typedef struct counted_step { /* what is replayed */
@@ -98,6 +98,11 @@ static const rl_launch_detail *find_detail(const rl_traced *traced, uint32_t cor
   return NULL;
 }
 
+/* Kernels are loaded when they are first launched: here, while modules are followed, and not in the trace or under counters. */
+static int load_modules(counted_step *step, rl_error *err) {
+  return enqueue(step, step->sequence, false, err) != 0 ? -1 : restore(step, err);
+}
+
 /* Which kernels the step consists of, from a trace of it. */
 static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
   rl_traced traced;
@@ -127,6 +132,7 @@ static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
     kernel->detail = *detail;
     kernel->launch = mark->launch;
     snprintf(kernel->name, sizeof kernel->name, "%s", traced.names->items[row->name].text);
+    snprintf(kernel->symbol, sizeof kernel->symbol, "%s", traced.names->items[row->name].raw);
   }
   free(marks);
   if (result == 0 && (traced.dropped > 0 || step->kernel_count == 0))
@@ -251,18 +257,47 @@ static int append(const rl_counters *counters, const rl_collection *collection, 
   return 0;
 }
 
+/* --- inside the kernels ------------------------------------------------------------------------------------------------------ */
+
+static rl_source_kernel *source_kernels(const counted_step *step) {
+  rl_source_kernel *kernels = calloc(step->kernel_count, sizeof *kernels);
+  for (size_t i = 0; kernels != NULL && i < step->kernel_count; i++) {
+    const rl_activity_row *row = &step->kernels[i].row;
+    kernels[i] = (rl_source_kernel){.symbol = step->kernels[i].symbol, .launch = step->kernels[i].launch,
+                                    .duration_ns = (double)(row->end_ns - row->start_ns),
+                                    .blocks = (int64_t)row->grid[0] * row->grid[1] * row->grid[2], .ordinal = step->chosen[i] ? (int64_t)i : -1};
+  }
+  return kernels;
+}
+
+/* Counters and what is inside, in the order that both need. */
+static int look(rl_counters *counters, const rl_collection *collection, counted_step *step, double *values, rl_records *records, rl_error *err) {
+  rl_source_kernel *kernels = source_kernels(step);
+  if (kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
+  const rl_source_request request = {.instance = step->instance, .sequence = step->sequence, .kernels = kernels,
+                                     .kernel_count = step->kernel_count, .profile = &collection->profile, .flush = step->flush,
+                                     .restore = restore, .context = step};
+  rl_source_begin(counters->source, &request);
+  int result = measure(collection->plan, step, values, err);
+  if (result == 0) result = append(counters, collection, step, values, records, err);
+  if (result == 0) result = rl_source_collect(counters->source, records, err);
+  rl_source_end(counters->source);
+  free(kernels);
+  return result;
+}
+
 /* With the state saved. */
 static int count_step(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records, rl_error *err) {
   const rl_collection *collection = NULL;
-  if (list_kernels(counters->trace, step, err) != 0 || choose(profile, step, err) != 0 ||
+  if (load_modules(step, err) != 0 || list_kernels(counters->trace, step, err) != 0 || choose(profile, step, err) != 0 ||
       rl_collection_find(&counters->collections, counters->device_index, profile, &collection, err) != 0 ||
+      (counters->source == NULL && rl_source_open(counters->device_index, &counters->source, err) != 0) ||
       rl_flush_open(&step->flush, err) != 0)
     return -1;
   double *values = calloc(step->kernel_count * collection->plan->metric_count + 1, sizeof *values);
   if (values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
   step->passes = collection->plan->passes;
-  int result = measure(collection->plan, step, values, err);
-  if (result == 0) result = append(counters, collection, step, values, records, err);
+  int result = look(counters, collection, step, values, records, err);
   free(values);
   return result;
 }
@@ -291,4 +326,5 @@ int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_pro
 
 void rl_counters_close(rl_counters *counters) {
   rl_collections_close(&counters->collections);
+  rl_source_close(counters->source);
 }

@@ -4,6 +4,7 @@
 
 #include "worker/cupti/collection.h"
 #include "worker/cupti/occupancy.h"
+#include "worker/cupti/source.h"
 #include "worker/cupti/trace.h"
 #include "workload.h"
 
@@ -12,6 +13,7 @@ typedef struct rl_counters {
   rl_trace *trace;
   const rl_occupancy *occupancy;
   rl_collections collections;
+  rl_source *source; /* made at the first use */
 } rl_counters;
 
 /* rl_profiler_ops.count */

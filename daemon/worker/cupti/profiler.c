@@ -7,6 +7,7 @@
 
 #include "worker/cupti/counters.h"
 #include "worker/cupti/occupancy.h"
+#include "worker/cupti/source.h"
 #include "worker/cupti/subscriber.h"
 #include "worker/cupti/trace.h"
 
@@ -74,7 +75,7 @@ rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
   }
   profiler->base.ops = &ops;
   /* These first: CUPTI must be there before the first CUDA call makes a context. */
-  rl_subscriber_open();
+  rl_subscriber_open(rl_source_context_made);
   if (rl_trace_open(&profiler->trace, err) != 0 || rl_occupancy_of_device(device_index, &profiler->limits, err) != 0) {
     close_profiler(&profiler->base);
     return NULL;

@@ -11,14 +11,22 @@
 
 static const size_t MOST_BYTES = (size_t)256 << 20; /* of code kept; the oldest goes first */
 
+typedef struct module { /* that is loaded */
+  uint32_t id;
+  uint64_t crc; /* as CUPTI computes it; 0: not asked for yet */
+  size_t size;
+  unsigned char *cubin;
+} module;
+
 static struct {
   CUptiResult opened;
   CUpti_SubscriberHandle handle;
+  rl_context_hook made;
   rl_launch_hook hook;
   void *context;
   bool in_hook;
   pthread_mutex_t lock; /* of what follows */
-  rl_module *modules;   /* in order of loading */
+  module *modules; /* in order of loading */
   size_t module_count, bytes;
 } the = {.opened = CUPTI_ERROR_NOT_INITIALIZED, .lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -35,14 +43,14 @@ static void forget(size_t index) {
 static void keep(const CUpti_ModuleResourceData *loaded) {
   if (loaded->pCubin == NULL || loaded->cubinSize == 0 || loaded->cubinSize > MOST_BYTES) return;
   while (the.bytes > MOST_BYTES - loaded->cubinSize) forget(0);
-  rl_module *grown = realloc(the.modules, (the.module_count + 1) * sizeof *grown);
+  module *grown = realloc(the.modules, (the.module_count + 1) * sizeof *grown);
   if (grown == NULL) return;
   the.modules = grown;
-  rl_module module = {.id = loaded->moduleId, .size = loaded->cubinSize, .cubin = malloc(loaded->cubinSize)};
-  if (module.cubin == NULL) return;
-  memcpy(module.cubin, loaded->pCubin, loaded->cubinSize);
-  the.modules[the.module_count++] = module;
-  the.bytes += module.size;
+  module made = {.id = loaded->moduleId, .size = loaded->cubinSize, .cubin = malloc(loaded->cubinSize)};
+  if (made.cubin == NULL) return;
+  memcpy(made.cubin, loaded->pCubin, loaded->cubinSize);
+  the.modules[the.module_count++] = made;
+  the.bytes += made.size;
 }
 
 static void drop(const CUpti_ModuleResourceData *unloaded) {
@@ -51,29 +59,33 @@ static void drop(const CUpti_ModuleResourceData *unloaded) {
 }
 
 static void on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data) {
+  if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) the.made(data->context);
   pthread_mutex_lock(&the.lock);
   if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) keep(data->resourceDescriptor);
   else if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) drop(data->resourceDescriptor);
   pthread_mutex_unlock(&the.lock);
 }
 
-static uint64_t crc_of(rl_module *module) {
-  CUpti_GetCubinCrcParams params = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = module->size, .cubin = module->cubin};
-  if (module->crc == 0 && cuptiGetCubinCrc(&params) == CUPTI_SUCCESS) module->crc = params.cubinCrc;
-  return module->crc;
+static uint64_t crc_of(module *of) {
+  CUpti_GetCubinCrcParams params = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = of->size, .cubin = of->cubin};
+  if (of->crc == 0 && cuptiGetCubinCrc(&params) == CUPTI_SUCCESS) of->crc = params.cubinCrc;
+  return of->crc;
 }
 
-const rl_module *rl_module_find(const char *function, uint64_t crc) {
+unsigned char *rl_module_copy(const char *function, uint64_t crc, size_t *size) {
   rl_cubin_function ignored;
-  const rl_module *found = NULL;
+  unsigned char *copy = NULL;
   pthread_mutex_lock(&the.lock);
-  for (size_t i = the.module_count; i-- > 0 && found == NULL;) {
-    rl_module *module = &the.modules[i];
-    if (rl_cubin_find(module->cubin, module->size, function, &ignored, NULL) == 0 && (crc == 0 || crc_of(module) == crc))
-      found = module;
+  for (size_t i = the.module_count; i-- > 0;) {
+    module *found = &the.modules[i];
+    if (rl_cubin_find(found->cubin, found->size, function, &ignored, NULL) != 0 || (crc != 0 && crc_of(found) != crc)) continue;
+    copy = malloc(found->size);
+    if (copy != NULL) memcpy(copy, found->cubin, found->size);
+    *size = found->size;
+    break;
   }
   pthread_mutex_unlock(&the.lock);
-  return found;
+  return copy;
 }
 
 /* --- launches -------------------------------------------------------------------------------------------------- */
@@ -131,11 +143,14 @@ static void CUPTIAPI on_callback(void *data, CUpti_CallbackDomain domain, CUpti_
   else if (domain == CUPTI_CB_DOMAIN_DRIVER_API) on_launch(id, info);
 }
 
-void rl_subscriber_open(void) {
+void rl_subscriber_open(rl_context_hook made) {
+  /* MODULE_PROFILED is for nobody, but without it SASS metrics patch one kernel and then no other (CUPTI 13.0). */
+  static const CUpti_CallbackId resources[] = {CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_MODULE_LOADED,
+                                               CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, CUPTI_CBID_RESOURCE_MODULE_PROFILED};
+  the.made = made;
   the.opened = cuptiSubscribe(&the.handle, on_callback, NULL);
-  if (the.opened != CUPTI_SUCCESS) return;
-  cuptiEnableCallback(1, the.handle, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
-  cuptiEnableCallback(1, the.handle, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+  for (size_t i = 0; the.opened == CUPTI_SUCCESS && i < sizeof resources / sizeof *resources; i++)
+    cuptiEnableCallback(1, the.handle, CUPTI_CB_DOMAIN_RESOURCE, resources[i]);
 }
 
 void rl_subscriber_close(void) {

@@ -16,7 +16,8 @@ extern "C" {
 
 /* Call before the process makes a CUDA context: modules that were loaded before stay unknown. A refusal is remembered for those who ask
  * for something that needs callbacks. */
-void rl_subscriber_open(void);
+typedef void (*rl_context_hook)(CUcontext context);
+void rl_subscriber_open(rl_context_hook made); /* made: for each context that is made, before it loads modules */
 void rl_subscriber_close(void);
 
 /* Around each kernel launch of the driver, graph launches left out; launches of the hook itself are not told. */
@@ -24,16 +25,9 @@ typedef void (*rl_launch_hook)(void *context, bool entering, CUstream stream);
 int rl_subscriber_watch(rl_launch_hook hook, void *context, rl_error *err);
 void rl_subscriber_unwatch(void);
 
-typedef struct rl_module { /* a loaded module, or all that is kept of it */
-  uint32_t id;
-  uint64_t crc; /* as CUPTI computes it; 0: not asked for yet */
-  size_t size;
-  unsigned char *cubin;
-} rl_module;
-
-/* The newest module that has the function (its mangled name) and, unless crc is 0, this CRC. NULL: there is none, or it was too much to
- * keep. Valid until the module is unloaded, or another is loaded. */
-const rl_module *rl_module_find(const char *function, uint64_t crc);
+/* The code of the newest module that has the function (its mangled name) and, unless crc is 0, this CRC. malloc'ed, the caller frees; NULL:
+ * there is none, it was too much to keep, or memory is out. */
+unsigned char *rl_module_copy(const char *function, uint64_t crc, size_t *size);
 
 #ifdef __cplusplus
 }

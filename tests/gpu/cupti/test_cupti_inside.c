@@ -1,0 +1,279 @@
+/* What happens inside kernels of known answers: counts by instruction, stalls, listings. `run` launches them once between
+ * cudaProfilerStart and -Stop, for ncu to look at; `print` prints the metrics as CSV. */
+#include <cuda_profiler_api.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/catalogue.h"
+#include "base/clock.h"
+#include "base/fields.h"
+#include "inside.h"
+#include "worker/cupti/result.h"
+#include "worker/cupti/source.h"
+#include "worker/cupti/subscriber.h"
+
+enum { SKIP = 77 };
+
+static inside_rig rig;
+static rl_source *source;
+static rl_records records;
+static rl_error err;
+
+static void must(int result, const char *what) {
+  if (result == 0) return;
+  fprintf(stderr, "%s: %s\n", what, err.message);
+  exit(EXIT_FAILURE);
+}
+
+static int restore(void *context, rl_error *why) {
+  (void)context;
+  return rl_cuda_check(cudaDeviceSynchronize(), "restore", why);
+}
+
+static void open_all(void) {
+  rl_subscriber_open(rl_source_context_made);
+  int found = inside_open(&rig, &err);
+  if (found == 1) {
+    printf("skipped: %s\n", err.message);
+    exit(SKIP);
+  }
+  must(found, "device");
+  must(rl_source_open(0, &source, &err), "source");
+}
+
+static void run_once(void) {
+  const rl_sequence *step = &rig.base.iteration.sequences[0];
+  for (size_t i = 0; i < step->launch_count; i++) must(step->launches[i].enqueue(step->launches[i].arg, rig.device.stream, &err), "launch");
+  must(rl_cuda_check(cudaStreamSynchronize(rig.device.stream), "step", &err), "step");
+}
+
+static const double durations_ns[INSIDE_KERNELS] = {20000, 10000, 20000, 40000, 250000, 200000, 2000000, 2000, 20000, 20000};
+
+/* Look at all kernels; without: leave that one out. */
+static double look(uint32_t sections, int without) {
+  rl_source_kernel kernels[INSIDE_KERNELS];
+  rl_profile profile = {.sections = sections, .launch = -1};
+  rl_flush *flush = NULL;
+  rl_records_clear(&records);
+  for (int i = 0; i < INSIDE_KERNELS; i++) {
+    rl_kernel kernel = {.ordinal = i};
+    kernels[i] = (rl_source_kernel){.symbol = inside_names[i], .launch = i < INSIDE_LAUNCHES ? (size_t)i : INSIDE_TWICE, .duration_ns = durations_ns[i],
+                                    .blocks = i == INSIDE_SHORT ? 1 : INSIDE_BLOCKS, .ordinal = i == without ? -1 : i};
+    if (i != without) must(rl_records_add_kernel(&records, &kernel, &err), "records");
+  }
+  must(rl_flush_open(&flush, &err), "flush");
+  const rl_source_request request = {.instance = &rig.base, .sequence = &rig.base.iteration.sequences[0], .kernels = kernels,
+                                     .kernel_count = INSIDE_KERNELS, .profile = &profile, .flush = flush, .restore = restore};
+  int64_t start = rl_monotonic_ns();
+  rl_source_begin(source, &request);
+  int collected = rl_source_collect(source, &records, &err);
+  rl_source_end(source);
+  double ms = (double)(rl_monotonic_ns() - start) * 1e-6;
+  must(collected, "collect");
+  rl_flush_close(flush);
+  return ms;
+}
+
+static const rl_kernel_metric *find(int kernel, const char *name) {
+  for (size_t i = 0; i < records.metric_count; i++)
+    if (records.metrics[i].ordinal == kernel && strcmp(records.metrics[i].metric, name) == 0) return &records.metrics[i];
+  return NULL;
+}
+
+static double value(int kernel, const char *name) {
+  const rl_kernel_metric *found = find(kernel, name);
+  if (found == NULL) fail_msg("%s has no %s", inside_names[kernel], name);
+  if (isnan(found->value)) fail_msg("%s of %s: %s", name, inside_names[kernel], found->reason);
+  return found->value;
+}
+
+static const rl_instruction *find_instruction(int kernel, const char *opcode) {
+  for (size_t i = 0; i < records.instruction_count; i++)
+    if (records.instructions[i].ordinal == kernel && strncmp(records.instructions[i].opcode, opcode, strlen(opcode)) == 0)
+      return &records.instructions[i];
+  return NULL;
+}
+
+static double counted(const rl_instruction *instruction, const char *metric) {
+  cJSON *counts = rl_json_parse(instruction->counts, strlen(instruction->counts), NULL);
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(counts, metric);
+  double found = item != NULL ? item->valuedouble : 0;
+  cJSON_Delete(counts);
+  return found;
+}
+
+static bool has_text(void) { return find(INSIDE_MULTIPLIES, "sass__inst_executed_per_opcode") != NULL && !isnan(find(INSIDE_MULTIPLIES, "sass__inst_executed_per_opcode")->value); }
+
+static uint32_t sections_of(const char *set) {
+  for (size_t i = 0; i < rl_section_set_count; i++)
+    if (strcmp(rl_section_sets[i].name, set) == 0) return rl_section_sets[i].sections;
+  return 0;
+}
+
+/* --- tests ----------------------------------------------------------------------------------------------------------- */
+
+static void instructions_are_exact(void **state) {
+  (void)state;
+  if (!has_text()) skip();
+  assert_true(value(INSIDE_MULTIPLIES, "sass__inst_executed_per_opcode:FFMA") == (double)INSIDE_FMAS * INSIDE_WARPS);
+  const rl_instruction *ffma = find_instruction(INSIDE_MULTIPLIES, "FFMA");
+  assert_non_null(ffma);
+  assert_true(counted(ffma, "inst_executed") == INSIDE_WARPS && counted(ffma, "thread_inst_executed") == INSIDE_WARPS * 32);
+  double all = 0, warps = value(INSIDE_MULTIPLIES, "sass__inst_executed_per_opcode");
+  for (size_t i = 0; i < records.metric_count; i++)
+    if (records.metrics[i].ordinal == INSIDE_MULTIPLIES && strncmp(records.metrics[i].metric, "sass__inst_executed_per_opcode_category:", 40) == 0)
+      all += records.metrics[i].value;
+  assert_true(all == warps);
+}
+
+static void a_function_launched_twice_is_shared(void **state) {
+  (void)state;
+  if (!has_text()) skip();
+  for (int k = INSIDE_KERNELS - 2; k < INSIDE_KERNELS; k++)
+    assert_true(value(k, "sass__inst_executed_per_opcode:FFMA") == (double)INSIDE_FMAS * INSIDE_WARPS);
+}
+
+static void bank_conflicts_are_counted(void **state) {
+  (void)state;
+  double wavefronts = value(INSIDE_COLLIDES, "memory_l1_wavefronts_shared"), ideal = value(INSIDE_COLLIDES, "memory_l1_wavefronts_shared_ideal");
+  assert_true(wavefronts == (double)INSIDE_CONFLICTS * INSIDE_ACCESSES * INSIDE_WARPS);
+  assert_true(ideal == (double)INSIDE_ACCESSES * INSIDE_WARPS);
+  assert_true(value(INSIDE_COLLIDES, "derived__memory_l1_conflicts_shared_nway") == INSIDE_CONFLICTS * INSIDE_ACCESSES);
+  assert_true(value(INSIDE_MULTIPLIES, "memory_l1_wavefronts_shared") == 0);
+}
+
+static void excess_sectors_are_counted(void **state) {
+  (void)state;
+  double sectors = value(INSIDE_STRIDES, "memory_l2_theoretical_sectors_global"), ideal = value(INSIDE_STRIDES, "memory_l2_theoretical_sectors_global_ideal");
+  assert_true(sectors == 32.0 * INSIDE_ACCESSES * INSIDE_WARPS);
+  assert_true(ideal == 4.0 * INSIDE_ACCESSES * INSIDE_WARPS);
+  assert_true(value(INSIDE_STRIDES, "sass__inst_executed_global_loads") == (double)INSIDE_ACCESSES * INSIDE_WARPS);
+}
+
+static void divided_warps_are_counted(void **state) {
+  (void)state;
+  double divergent = 0;
+  for (size_t i = 0; i < records.instruction_count; i++)
+    if (records.instructions[i].ordinal == INSIDE_DIVERGES) divergent += counted(&records.instructions[i], "smsp__branch_targets_threads_divergent");
+  print_message("divergent branches: %g, threads unexecuted %g\n", divergent, value(INSIDE_DIVERGES, "derived__avg_thread_unexecuted_true"));
+  assert_true(divergent == (double)INSIDE_BRANCHES * INSIDE_WARPS);
+  assert_true(value(INSIDE_DIVERGES, "derived__avg_thread_unexecuted_true") > value(INSIDE_STRIDES, "derived__avg_thread_unexecuted_true"));
+}
+
+/* The stall with most samples but for being selected. */
+static const char *top_stall(int kernel) {
+  const char *top = "";
+  double most = -1;
+  for (size_t i = 0; i < records.metric_count; i++) {
+    const rl_kernel_metric *metric = &records.metrics[i];
+    if (metric->ordinal != kernel || strncmp(metric->metric, "smsp__pcsamp_warps_issue_stalled_", 33) != 0 || isnan(metric->value)) continue;
+    if (strstr(metric->metric, "_not_issued") != NULL || metric->value <= most) continue;
+    most = metric->value;
+    top = metric->metric + 33;
+  }
+  return top;
+}
+
+static void warps_wait_for_what_they_wait_for(void **state) {
+  (void)state;
+  static const struct { int kernel; const char *stall; } cases[] = {{INSIDE_CHASES, "long_scoreboard"}, {INSIDE_WAITS, "barrier"}};
+  for (size_t i = 0; i < 2; i++) {
+    int kernel = cases[i].kernel;
+    print_message("%s: %g samples, most %s\n", inside_names[kernel], value(kernel, "smsp__pcsamp_sample_count"), top_stall(kernel));
+    assert_string_equal(top_stall(kernel), cases[i].stall);
+    assert_true(value(kernel, "smsp__pcsamp_sample_count") >= 256);
+  }
+  double by_instruction = 0;
+  for (size_t i = 0; i < records.instruction_count; i++)
+    if (records.instructions[i].ordinal == INSIDE_CHASES) by_instruction += counted(&records.instructions[i], "smsp__pcsamp_warps_issue_stalled_long_scoreboard");
+  assert_true(by_instruction == value(INSIDE_CHASES, "smsp__pcsamp_warps_issue_stalled_long_scoreboard"));
+}
+
+static void code_has_a_hash_and_lines(void **state) {
+  (void)state;
+  for (size_t i = 0; i < records.kernel_count; i++) assert_int_equal(strlen(records.kernels[i].code_sha256), 64);
+  assert_string_equal(records.kernels[INSIDE_MULTIPLIES].code_sha256, records.kernels[INSIDE_KERNELS - 1].code_sha256);
+  assert_string_not_equal(records.kernels[INSIDE_MULTIPLIES].code_sha256, records.kernels[INSIDE_COLLIDES].code_sha256);
+  size_t with_line = 0, of = 0;
+  for (size_t i = 0; i < records.instruction_count; i++)
+    if (records.instructions[i].ordinal == INSIDE_CHASES && counted(&records.instructions[i], "inst_executed") > 0) {
+      of++;
+      with_line += records.instructions[i].line > 0 && strcmp(records.instructions[i].file, "inside.cu") == 0;
+    }
+  print_message("%zu of %zu executed instructions have a line\n", with_line, of);
+  assert_true(of > 0 && with_line == of);
+}
+
+static void every_wanted_metric_has_a_row(void **state) {
+  (void)state;
+  uint32_t full = sections_of("full");
+  for (size_t m = 0; m < rl_raw_metric_count; m++) {
+    if (!rl_source_collects(rl_raw_metrics[m].name) || (rl_raw_metrics[m].sections & full) == 0) continue;
+    for (int k = 0; k < INSIDE_KERNELS; k++) {
+      const rl_kernel_metric *row = find(k, rl_raw_metrics[m].name);
+      if (row == NULL) fail_msg("%s has no %s", inside_names[k], rl_raw_metrics[m].name);
+      if (isnan(row->value)) assert_true(row->reason[0] != '\0');
+    }
+  }
+}
+
+/* Again and again in one process, with other kernels and sections: as a resident worker. Last, since it replaces the records. */
+static void it_works_again(void **state) {
+  (void)state;
+  uint32_t full = sections_of("full");
+  for (int round = 0; round < 3; round++) {
+    double ms = look(full, round == 0 ? INSIDE_COLLIDES : -1);
+    print_message("looked inside in %.0f ms\n", ms);
+    excess_sectors_are_counted(NULL);
+    warps_wait_for_what_they_wait_for(NULL);
+    assert_true(round != 0 || find(INSIDE_COLLIDES, "memory_l1_wavefronts_shared") == NULL);
+  }
+  static const char *const parts[] = {"InstructionStats", "SourceCounters"};
+  for (size_t p = 0; p < 3; p++)
+    for (size_t i = 0; i < rl_section_count; i++)
+      if (strcmp(rl_sections[i].id, parts[p]) == 0) print_message("%s: %.0f ms\n", parts[p], look(UINT32_C(1) << i, INSIDE_PHASES));
+  double ms = look(0, -1);
+  print_message("nothing wanted: %.1f ms\n", ms);
+  assert_int_equal(records.metric_count, 0);
+  assert_int_equal(records.instruction_count, 0);
+}
+
+static int print(void) {
+  look(sections_of("full"), -1);
+  for (size_t i = 0; i < records.metric_count; i++)
+    printf("%d,%s,\"%s\",%.17g,%s\n", (int)records.metrics[i].ordinal, inside_names[records.metrics[i].ordinal], records.metrics[i].metric,
+           records.metrics[i].value, records.metrics[i].reason);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(instructions_are_exact), cmocka_unit_test(a_function_launched_twice_is_shared), cmocka_unit_test(bank_conflicts_are_counted),
+      cmocka_unit_test(excess_sectors_are_counted), cmocka_unit_test(divided_warps_are_counted), cmocka_unit_test(warps_wait_for_what_they_wait_for),
+      cmocka_unit_test(code_has_a_hash_and_lines),
+      cmocka_unit_test(every_wanted_metric_has_a_row), cmocka_unit_test(it_works_again)};
+  if (argc == 2 && strcmp(argv[1], "run") == 0) {
+    must(inside_open(&rig, &err), "device");
+    run_once();
+    cudaProfilerStart();
+    run_once();
+    cudaProfilerStop();
+    return 0;
+  }
+  open_all();
+  run_once();
+  if (argc == 2 && strcmp(argv[1], "print") == 0) return print();
+  print_message("looked inside in %.0f ms at first\n", look(sections_of("full"), -1));
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  rl_records_clear(&records);
+  rl_source_close(source);
+  rl_subscriber_close();
+  return failed;
+}
