@@ -263,17 +263,28 @@ static inline int64_t do_ceilings(rl_store *store, const char *facts, const rate
 /* By which the epochs of fill_sample need 10 ms at least. */
 static const rate slow_rates[] = {{"fp32_operations_per_s", 1e11}, {"dram_read_bytes_per_s", 1e11}, {0}};
 
-/* One number that a statement of plain SQL yields. */
-static inline int64_t ask(const fixture *made, const char *sql) {
+/* A connection that knows nothing of the store's. */
+static inline sqlite3 *connect_to(const fixture *made) {
   char path[96];
   sqlite3 *db = NULL;
-  sqlite3_stmt *row = NULL;
   snprintf(path, sizeof path, "%s/rooflined.db", made->folder);
   assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
   sqlite3_exec(db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL);
+  return db;
+}
+
+/* One number that a statement of plain SQL yields. */
+static inline int64_t ask_over(sqlite3 *db, const char *sql) {
+  sqlite3_stmt *row = NULL;
   if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) != SQLITE_OK) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
   int64_t value = sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : -1;
   sqlite3_finalize(row);
+  return value;
+}
+
+static inline int64_t ask(const fixture *made, const char *sql) {
+  sqlite3 *db = connect_to(made);
+  int64_t value = ask_over(db, sql);
   sqlite3_close(db);
   return value;
 }

@@ -1,10 +1,9 @@
 /* store under faults. The Nth write, sync or truncation of SQLite fails (once, or from then on), or the process ends
- * there; or the Nth allocation fails; for all N over: open, submit, and claim and commit of two passes. Whatever
- * happens, what was acknowledged is there after a restart, every pass is whole or absent, the database is intact and
- * the job can be brought to its end. */
+ * there; or the Nth allocation fails; for all N over: making a database; and in one that is there: submit, and claim and commit of
+ * two passes. Whatever happens, what was acknowledged is there after a restart, every pass is whole or absent, the database is intact
+ * and the job can be brought to its end. */
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "store_fixture.h"
 
@@ -145,23 +144,31 @@ static void check_error(const rl_error *why) {
   if ((why->code & 0xff) == SQLITE_NOMEM) assert_non_null(strstr(why->message, "memory is out"));
 }
 
-static void act(const char *folder, volatile progress *seen) {
+static void work(rl_store *store, volatile progress *seen) {
+  rl_error why = {0};
+  if (submit_once(store, &why) < 0) {
+    check_error(&why);
+    return;
+  }
+  seen->submitted = 1;
+  for (int pass = 0; pass < 2; pass++) {
+    int rc = do_one(store, &why);
+    if (rc > 0) seen->committed++;
+    if (rc < 0) check_error(&why);
+  }
+}
+
+/* What the faults happen in: opening a folder that has no database yet, or a job in one that has. */
+typedef enum scene { MAKING, WORKING, SCENES } scene;
+
+static void act(const char *folder, scene where, volatile progress *seen) {
   rl_error why = {0};
   rl_store *store = NULL;
   if (rl_store_open(folder, &store, &why) < 0) {
     check_error(&why);
     return;
   }
-  if (submit_once(store, &why) == 0) {
-    seen->submitted = 1;
-    for (int pass = 0; pass < 2; pass++) {
-      int rc = do_one(store, &why);
-      if (rc > 0) seen->committed++;
-      if (rc < 0) check_error(&why);
-    }
-  } else {
-    check_error(&why);
-  }
+  if (where == WORKING) work(store, seen);
   rl_store_close(store);
 }
 
@@ -175,24 +182,30 @@ static const char torn[] =
     "k.pass_id = p.id) + (SELECT count(*) FROM series s JOIN kernels k ON k.id = s.kernel_id WHERE k.pass_id = p.id) AS n FROM passes p) "
     "WHERE n <> iif(state = 'completed', 15, 0)";
 
+static void check_rows(const fixture *f, const volatile progress *seen, int64_t at) {
+  sqlite3 *db = connect_to(f);
+  int64_t jobs = ask_over(db, "SELECT count(*) FROM jobs"),
+          done = ask_over(db, "SELECT count(*) FROM passes WHERE state = 'completed'");
+  if (jobs < seen->submitted || jobs > 1) fail_msg("fault %d: %d jobs", (int)at, (int)jobs);
+  if (done < seen->committed) fail_msg("fault %d: %d passes, %d acknowledged", (int)at, (int)done, seen->committed);
+  if (ask_over(db, torn) != 0) fail_msg("fault %d: a pass is torn", (int)at);
+  if (ask_over(db, "SELECT count(*) FROM passes") != 2 * jobs || ask_over(db, "SELECT count(*) FROM events") < jobs)
+    fail_msg("fault %d: a job is torn", (int)at);
+  if (ask_over(db,
+               "SELECT count(*) FROM jobs WHERE (state = 'completed') <> (SELECT count(*) = 2 FROM passes WHERE state = "
+               "'completed')") != 0)
+    fail_msg("fault %d: the job's state is wrong", (int)at);
+  if (ask_over(db, "SELECT integrity_check = 'ok' FROM pragma_integrity_check") != 1) fail_msg("fault %d: damaged", (int)at);
+  if (ask_over(db, "SELECT count(*) FROM pragma_foreign_key_check") != 0) fail_msg("fault %d: dangling rows", (int)at);
+  sqlite3_close(db);
+}
+
 static void check(const char *folder, const volatile progress *seen, int64_t at) {
   fixture f = {0};
   int64_t requeued;
   snprintf(f.folder, sizeof f.folder, "%s", folder);
   if (rl_store_open(folder, &f.store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)at, err.message);
-  int64_t jobs = ask(&f, "SELECT count(*) FROM jobs"),
-          done = ask(&f, "SELECT count(*) FROM passes WHERE state = 'completed'");
-  if (jobs < seen->submitted || jobs > 1) fail_msg("fault %d: %d jobs", (int)at, (int)jobs);
-  if (done < seen->committed) fail_msg("fault %d: %d passes, %d acknowledged", (int)at, (int)done, seen->committed);
-  if (ask(&f, torn) != 0) fail_msg("fault %d: a pass is torn", (int)at);
-  if (ask(&f, "SELECT count(*) FROM passes") != 2 * jobs || ask(&f, "SELECT count(*) FROM events") < jobs)
-    fail_msg("fault %d: a job is torn", (int)at);
-  if (ask(&f,
-          "SELECT count(*) FROM jobs WHERE (state = 'completed') <> (SELECT count(*) = 2 FROM passes WHERE state = "
-          "'completed')") != 0)
-    fail_msg("fault %d: the job's state is wrong", (int)at);
-  if (ask(&f, "SELECT integrity_check = 'ok' FROM pragma_integrity_check") != 1) fail_msg("fault %d: damaged", (int)at);
-  if (ask(&f, "SELECT count(*) FROM pragma_foreign_key_check") != 0) fail_msg("fault %d: dangling rows", (int)at);
+  check_rows(&f, seen, at);
   GOOD(rl_store_jobs_requeue(f.store, &requeued, &err));
   GOOD(submit_once(f.store, &err));
   for (int rc; (rc = do_one(f.store, &err)) != 0;)
@@ -202,21 +215,63 @@ static void check(const char *folder, const volatile progress *seen, int64_t at)
   rl_store_close(f.store);
 }
 
-static void fresh_folder(char *folder) {
+/* --- folders ---------------------------------------------------------------------------------------------------- */
+
+static void make_folder(char folder[64]) {
   static const char *const places[] = {"/dev/shm",
                                        "/tmp"}; /* in memory when that is possible: there are many thousand syncs */
   snprintf(folder, 64, "%s/rooflined-store-XXXXXX", places[access(places[0], W_OK) != 0]);
   assert_non_null(mkdtemp(folder));
 }
 
-static int64_t operations_without_a_fault(int64_t *allocations) {
+/* A database without jobs, as its file: migrating one anew for every fault would take most of the time. */
+static struct {
+  char *bytes;
+  size_t size;
+} empty;
+
+static int keep_empty(void **state) {
+  (void)state;
+  char folder[64], path[96];
+  rl_store *store = NULL;
+  make_folder(folder);
+  GOOD(rl_store_open(folder, &store, &err));
+  rl_store_close(store);
+  snprintf(path, sizeof path, "%s/rooflined.db", folder);
+  FILE *database = fopen(path, "rb"), *copy = open_memstream(&empty.bytes, &empty.size);
+  for (int c; (c = getc(database)) != EOF;) putc(c, copy);
+  fclose(database);
+  fclose(copy);
+  remove_folder(folder);
+  return 0;
+}
+
+static int drop_empty(void **state) {
+  (void)state;
+  free(empty.bytes);
+  return 0;
+}
+
+static void fresh_folder(char folder[64], scene where) {
+  char path[96];
+  make_folder(folder);
+  if (where == MAKING) return;
+  snprintf(path, sizeof path, "%s/rooflined.db", folder);
+  FILE *copy = fopen(path, "wb");
+  assert_int_equal(fwrite(empty.bytes, 1, empty.size, copy), empty.size);
+  assert_int_equal(fclose(copy), 0);
+}
+
+/* --- the tests -------------------------------------------------------------------------------------------------- */
+
+static int64_t operations_without_a_fault(scene where, int64_t *allocations) {
   char folder[64];
   progress seen = {0};
-  fresh_folder(folder);
+  fresh_folder(folder, where);
   disk.mode = memory.mode = OFF, disk.seen = memory.seen = 0;
-  act(folder, &seen);
-  assert_int_equal(seen.submitted, 1);
-  assert_int_equal(seen.committed, 2);
+  act(folder, where, &seen);
+  assert_int_equal(seen.submitted, where == WORKING ? 1 : 0);
+  assert_int_equal(seen.committed, where == WORKING ? 2 : 0);
   if (allocations != NULL) *allocations = memory.seen;
   int64_t count = disk.seen;
   check(folder, &seen, 0);
@@ -224,15 +279,15 @@ static int64_t operations_without_a_fault(int64_t *allocations) {
   return count;
 }
 
-static void disk_faults(mode how) {
-  int64_t count = operations_without_a_fault(NULL);
-  assert_true(count > 50);
+static void disk_faults(scene where, mode how) {
+  int64_t count = operations_without_a_fault(where, NULL);
+  assert_true(count > 25);
   for (int64_t at = 1; at <= count; at++) {
     char folder[64];
     progress seen = {0};
-    fresh_folder(folder);
+    fresh_folder(folder, where);
     disk.mode = how, disk.at = at, disk.seen = 0;
-    act(folder, &seen);
+    act(folder, where, &seen);
     disk.mode = OFF;
     check(folder, &seen, at);
     remove_folder(folder);
@@ -241,27 +296,25 @@ static void disk_faults(mode how) {
 
 static void one_operation_fails(void **state) {
   (void)state;
-  disk_faults(ONCE);
+  for (scene where = MAKING; where < SCENES; where++) disk_faults(where, ONCE);
 }
 
 static void disk_stays_broken(void **state) {
   (void)state;
-  disk_faults(FROM_THEN_ON);
+  for (scene where = MAKING; where < SCENES; where++) disk_faults(where, FROM_THEN_ON);
 }
 
-static void process_ends(void **state) {
-  (void)state;
-  volatile progress *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  int64_t count = operations_without_a_fault(NULL);
+static void process_ends_in(scene where, volatile progress *seen) {
+  int64_t count = operations_without_a_fault(where, NULL);
   for (int64_t at = 1; at <= count; at++) {
     char folder[64];
     int status;
     seen->submitted = seen->committed = 0;
-    fresh_folder(folder);
+    fresh_folder(folder, where);
     pid_t child = fork();
     if (child == 0) {
       disk.mode = DIE, disk.at = at, disk.seen = 0;
-      act(folder, seen);
+      act(folder, where, seen);
       _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -269,31 +322,41 @@ static void process_ends(void **state) {
     check(folder, seen, at);
     remove_folder(folder);
   }
+}
+
+static void process_ends(void **state) {
+  (void)state;
+  volatile progress *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  for (scene where = MAKING; where < SCENES; where++) process_ends_in(where, seen);
   munmap((void *)seen, sizeof *seen);
 }
 
-/* Thousands of allocations: every one in the first seconds, then with growing strides. */
-static void memory_runs_out(void **state) {
-  (void)state;
-  int64_t count = 0, stride = 1;
-  operations_without_a_fault(&count);
-  time_t start = time(NULL);
-  for (int64_t at = 1; at <= count; at += stride) {
+/* Of many thousand allocations so many, spread over all of them. */
+enum { ALLOCATIONS_FAILED = 150 };
+
+static void memory_runs_out_in(scene where) {
+  int64_t count = 0;
+  operations_without_a_fault(where, &count);
+  for (int64_t at = 1; at <= count; at += 1 + count / ALLOCATIONS_FAILED) {
     char folder[64];
     progress seen = {0};
-    fresh_folder(folder);
+    fresh_folder(folder, where);
     memory.mode = ONCE, memory.at = at, memory.seen = 0;
-    act(folder, &seen);
+    act(folder, where, &seen);
     memory.mode = OFF;
     check(folder, &seen, at);
     remove_folder(folder);
-    if (time(NULL) - start > 3) stride = 1 + (count - at) / 100;
   }
+}
+
+static void memory_runs_out(void **state) {
+  (void)state;
+  for (scene where = MAKING; where < SCENES; where++) memory_runs_out_in(where);
 }
 
 int main(void) {
   install();
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_operation_fails), cmocka_unit_test(disk_stays_broken),
                                      cmocka_unit_test(process_ends), cmocka_unit_test(memory_runs_out)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, keep_empty, drop_empty);
 }
