@@ -7,63 +7,8 @@
 
 #include "base/cleanup.h"
 #include "jobs/spec_kinds.h"
-#include "train/model.h"
 
-/* --- train: one MNIST run for each precision ------------------------------------------------------------------- */
-
-typedef struct train_request {
-  int kind;
-  uint32_t precisions; /* bit i: rl_precision i */
-  int64_t epochs, warmup_epochs, batch_size, seed, max_images;
-  double learning_rate;
-  int engine, dataset;
-  char device[16];
-  uint32_t passes;
-  int64_t deadline_s;
-  int set;
-  rl_profile profile;
-} train_request;
-
-enum { ENGINE_AUTO, ENGINE_REFERENCE, ENGINE_BLAS, ENGINE_CUDNN, ENGINE_FUSED };
-static const char *const kind_names[] = {"train", NULL};
-static const char *const engine_names[] = {"auto", "reference", "blas", "cudnn", "fused", NULL};
-static const char *const engine_devices[] = {"", "cpu", "cpu", "gpu", "gpu"}; /* what a device's id begins with */
-static const char *const dataset_names[] = {"auto", "files", "synthetic", NULL};
-
-static const rl_field train_fields[] = {
-    RL_FIELD(train_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
-    RL_FIELD(train_request, precisions, RL_FIELD_CHOICES, .names = rl_precision_names,
-             .summary = "one run for each; default fp32 and fp16"),
-    RL_FIELD(train_request, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "measured epochs; default 2"),
-    RL_FIELD(train_request, warmup_epochs, RL_FIELD_INT, .minimum = 0, .maximum = 100,
-             .summary = "epochs before them, recorded apart; default 1"),
-    RL_FIELD(train_request, batch_size, RL_FIELD_INT, .minimum = 1, .maximum = 8192, .summary = "default 64"),
-    RL_FIELD(train_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
-             .summary = "of initial weights and shuffles; default 1"),
-    RL_FIELD(train_request, max_images, RL_FIELD_INT, .minimum = 0, .maximum = 10000000,
-             .summary = "train on the first so many images only; default 0: all of them"),
-    RL_FIELD(train_request, learning_rate, RL_FIELD_REAL, .minimum = 1e-12, .maximum = 10,
-             .summary = "of Adam; default 0.001"),
-    RL_FIELD(train_request, engine, RL_FIELD_CHOICE, .names = engine_names,
-             .summary = "default auto: the best that the device has"),
-    RL_FIELD(train_request, dataset, RL_FIELD_CHOICE, .names = dataset_names,
-             .summary = "default auto: the IDX files if they are there, else synthetic digits"),
-    RL_SPEC_COMMON_FIELDS(train_request),
-    RL_SPEC_PROFILE_FIELDS(train_request),
-    RL_SPEC_SELECTION_FIELDS(train_request),
-    {0}};
-
-static const train_request train_defaults = {
-    .precisions = 1u << RL_FP32 | 1u << RL_FP16,
-    .epochs = 2,
-    .warmup_epochs = 1,
-    .batch_size = 64,
-    .seed = 1,
-    .learning_rate = 1e-3,
-    .passes = 1u << RL_PASS_TIMING,
-    .profile = RL_SPEC_NO_SELECTION,
-};
+/* --- what the kinds share ------------------------------------------------------------------------------------------ */
 
 int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err) {
   rl_auto(rl_free_text) char *owned = text;
@@ -73,57 +18,36 @@ int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err) {
   return 0;
 }
 
-int rl_spec_take_profile(int set, const rl_profile *asked, uint32_t *passes, rl_job_spec *spec, rl_error *err) {
-  if (set != RL_SET_AUTO || asked->sections != 0 || asked->metrics[0] != '\0' || asked->kernels[0] != '\0' || asked->launch >= 0)
-    *passes |= 1u << RL_PASS_COUNTERS;
-  if ((*passes & 1u << RL_PASS_COUNTERS) == 0) return 0;
-  rl_profile profile = rl_profile_resolve(set, asked);
+int rl_spec_keep_request(const rl_field *fields, const void *request, rl_job_spec *spec, rl_error *err) {
+  return rl_spec_keep_text(rl_fields_print(fields, request), spec->request, sizeof spec->request, err);
+}
+
+int rl_spec_add_run(const rl_workload *workload, const char *variant, const void *params, rl_job_spec *spec, rl_error *err) {
+  rl_run_spec *run = &spec->runs[spec->run_count++];
+  snprintf(run->workload, sizeof run->workload, "%s", workload->name);
+  snprintf(run->variant, sizeof run->variant, "%s", variant);
+  return rl_spec_keep_text(rl_fields_print(workload->fields, params), run->params, sizeof run->params, err);
+}
+
+static bool asks_for_counters(const rl_spec_common *common) {
+  const rl_profile *asked = &common->profile;
+  return common->set != RL_SET_AUTO || asked->sections != 0 || asked->metrics[0] != '\0' || asked->kernels[0] != '\0' || asked->launch >= 0;
+}
+
+int rl_spec_take_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err) {
+  if (asks_for_counters(common)) common->passes |= 1u << RL_PASS_COUNTERS;
+  snprintf(spec->device, sizeof spec->device, "%s", common->device);
+  spec->passes = common->passes;
+  spec->deadline_s = common->deadline_s;
+  if ((common->passes & 1u << RL_PASS_COUNTERS) == 0) return 0;
+  rl_profile profile = rl_profile_resolve(common->set, &common->profile);
   return rl_spec_keep_text(rl_fields_print(rl_profile_fields, &profile), spec->profile, sizeof spec->profile, err);
-}
-
-/* An engine lives on one kind of device, so it chooses the device or must fit the one that was asked for. */
-static int train_device(const train_request *request, char *device, size_t size, rl_error *err) {
-  const char *kind = engine_devices[request->engine];
-  if (request->device[0] != '\0' && strncmp(request->device, kind, strlen(kind)) != 0)
-    return rl_fail_at(err, "/engine", "engine %s runs on a %s, and device is %s", engine_names[request->engine], kind,
-                      request->device);
-  bool on_cpu = request->engine == ENGINE_REFERENCE || request->engine == ENGINE_BLAS;
-  snprintf(device, size, "%s", request->device[0] == '\0' && on_cpu ? "cpu" : request->device);
-  return 0;
-}
-
-static int train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
-  train_request request = train_defaults;
-  if (rl_fields_decode(train_fields, object, "", &request, sizeof request, err) < 0 ||
-      train_device(&request, spec->device, sizeof spec->device, err) < 0 ||
-      rl_spec_take_profile(request.set, &request.profile, &request.passes, spec, err) < 0 ||
-      rl_spec_keep_text(rl_fields_print(train_fields, &request), spec->request, sizeof spec->request, err) < 0)
-    return -1;
-  spec->passes = request.passes;
-  spec->deadline_s = request.deadline_s;
-  for (int precision = 0; rl_precision_names[precision] != NULL; precision++) {
-    if (!(request.precisions & 1u << precision)) continue;
-    rl_run_spec *run = &spec->runs[spec->run_count++];
-    rl_train_params params = {.precision = precision,
-                              .epochs = request.epochs,
-                              .warmup_epochs = request.warmup_epochs,
-                              .batch_size = request.batch_size,
-                              .seed = request.seed,
-                              .max_images = request.max_images,
-                              .learning_rate = request.learning_rate};
-    snprintf(params.engine, sizeof params.engine, "%s", engine_names[request.engine]);
-    snprintf(params.dataset, sizeof params.dataset, "%s", dataset_names[request.dataset]);
-    snprintf(run->workload, sizeof run->workload, "%s", rl_mnist_cnn.name);
-    snprintf(run->variant, sizeof run->variant, "%s", rl_precision_names[precision]);
-    if (rl_spec_keep_text(rl_fields_print(rl_train_fields, &params), run->params, sizeof run->params, err) < 0) return -1;
-  }
-  return 0;
 }
 
 /* --- all kinds --------------------------------------------------------------------------------------------------- */
 
 const rl_job_kind rl_job_kinds[] = {
-    {"train", "train the MNIST CNN in one or more precisions and compare them", train_fields, train_expand},
+    {"train", "train the MNIST CNN in one or more precisions and compare them", rl_spec_train_fields, rl_spec_train_expand},
     {"kernel", "time one kernel in each of its variants and check its result", rl_spec_kernel_fields, rl_spec_kernel_expand},
     {"ceilings", "measure what the device can do at best: bandwidths and rates of arithmetic", rl_spec_ceilings_fields,
      rl_spec_ceilings_expand},

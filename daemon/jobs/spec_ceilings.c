@@ -1,15 +1,11 @@
 /* ceilings: one run that measures what a device can do at best. */
-#include <stdio.h>
-
 #include "ceilings/ceilings.h"
 #include "jobs/spec_kinds.h"
 
 typedef struct ceilings_request {
   int kind;
   int64_t samples, seed;
-  char device[16];
-  uint32_t passes;
-  int64_t deadline_s;
+  rl_spec_common common;
 } ceilings_request;
 
 static const char *const kind_names[] = {"ceilings", NULL};
@@ -26,16 +22,12 @@ const rl_field rl_spec_ceilings_fields[] = {
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   rl_ceilings_params params;
   rl_ceilings.defaults(&params);
-  ceilings_request request = {.samples = params.samples, .seed = params.seed, .passes = 1u << RL_PASS_TIMING};
-  if (rl_fields_decode(rl_spec_ceilings_fields, object, "", &request, sizeof request, err) < 0) return -1;
+  ceilings_request request = {.samples = params.samples, .seed = params.seed, .common = RL_SPEC_COMMON_DEFAULTS};
+  if (rl_fields_decode(rl_spec_ceilings_fields, object, "", &request, sizeof request, err) < 0 ||
+      rl_spec_take_common(&request.common, spec, err) < 0)
+    return -1;
   params = (rl_ceilings_params){.samples = request.samples, .seed = request.seed};
-  rl_run_spec *run = &spec->runs[spec->run_count++];
-  snprintf(run->workload, sizeof run->workload, "%s", rl_ceilings.name);
-  snprintf(run->variant, sizeof run->variant, "best");
-  snprintf(spec->device, sizeof spec->device, "%s", request.device);
-  spec->passes = request.passes;
-  spec->deadline_s = request.deadline_s;
-  return rl_spec_keep_text(rl_fields_print(rl_ceilings_fields, &params), run->params, sizeof run->params, err) < 0
+  return rl_spec_add_run(&rl_ceilings, "best", &params, spec, err) < 0
              ? -1
-             : rl_spec_keep_text(rl_fields_print(rl_spec_ceilings_fields, &request), spec->request, sizeof spec->request, err);
+             : rl_spec_keep_request(rl_spec_ceilings_fields, &request, spec, err);
 }

@@ -10,11 +10,7 @@ typedef struct kernel_request {
   int kind, kernel, dtype;
   char shape[RL_KERNEL_SHAPE_TEXT], variant[32], build[16];
   int64_t samples, seed;
-  char device[16];
-  uint32_t passes;
-  int64_t deadline_s;
-  int set;
-  rl_profile profile;
+  rl_spec_common common;
 } kernel_request;
 
 static const char *const kind_names[] = {"kernel", NULL};
@@ -35,8 +31,7 @@ const rl_field rl_spec_kernel_fields[] = {
     RL_SPEC_PROFILE_FIELDS(kernel_request),
     {0}};
 
-static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .passes = 1u << RL_PASS_TIMING,
-                                        .profile = RL_SPEC_NO_SELECTION};
+static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .common = RL_SPEC_COMMON_DEFAULTS};
 
 /* Check the shape and write it out as its fields say. */
 static int take_shape(const rl_kernel_family *family, const cJSON *object, char *text, size_t size, rl_error *err) {
@@ -50,7 +45,6 @@ static int take_shape(const rl_kernel_family *family, const cJSON *object, char 
 
 static int add_run(const kernel_request *request, const rl_kernel_family *family, const char *variant, rl_job_spec *spec,
                    rl_error *err) {
-  rl_run_spec *run = &spec->runs[spec->run_count++];
   rl_kernel_params params;
   family->workload.defaults(&params);
   params.dtype = request->dtype;
@@ -59,9 +53,7 @@ static int add_run(const kernel_request *request, const rl_kernel_family *family
   snprintf(params.variant, sizeof params.variant, "%s", variant);
   snprintf(params.build, sizeof params.build, "%s", request->build);
   snprintf(params.shape, sizeof params.shape, "%s", request->shape);
-  snprintf(run->workload, sizeof run->workload, "%s", family->workload.name);
-  snprintf(run->variant, sizeof run->variant, "%s", variant);
-  return rl_spec_keep_text(rl_fields_print(rl_kernel_params_fields, &params), run->params, sizeof run->params, err);
+  return rl_spec_add_run(&family->workload, variant, &params, spec, err);
 }
 
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
@@ -77,9 +69,5 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
   for (int i = 0; family->variants[i] != NULL; i++)
     if ((all || strcmp(family->variants[i], request.variant) == 0) && add_run(&request, family, family->variants[i], spec, err) < 0)
       return -1;
-  if (rl_spec_take_profile(request.set, &request.profile, &request.passes, spec, err) < 0) return -1;
-  snprintf(spec->device, sizeof spec->device, "%s", request.device);
-  spec->passes = request.passes;
-  spec->deadline_s = request.deadline_s;
-  return rl_spec_keep_text(rl_fields_print(rl_spec_kernel_fields, &request), spec->request, sizeof spec->request, err);
+  return rl_spec_take_common(&request.common, spec, err) < 0 ? -1 : rl_spec_keep_request(rl_spec_kernel_fields, &request, spec, err);
 }

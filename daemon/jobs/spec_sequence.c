@@ -1,6 +1,5 @@
 /* kernel, of several kernels in order: one run. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "jobs/spec_kinds.h"
@@ -12,11 +11,7 @@ typedef struct sequence_request {
   int kind;
   const cJSON *kernels;
   int64_t samples, seed;
-  char device[16];
-  uint32_t passes;
-  int64_t deadline_s;
-  int set;
-  rl_profile profile;
+  rl_spec_common common;
 } sequence_request;
 
 static const char *const kind_names[] = {"kernel", NULL};
@@ -33,16 +28,13 @@ const rl_field rl_spec_sequence_fields[] = {
     RL_SPEC_PROFILE_FIELDS(sequence_request),
     {0}};
 
-static const sequence_request defaults = {.samples = 20, .seed = 1, .passes = 1u << RL_PASS_TIMING, .profile = RL_SPEC_NO_SELECTION};
+static const sequence_request defaults = {.samples = 20, .seed = 1, .common = RL_SPEC_COMMON_DEFAULTS};
 
 static int add_run(const sequence_request *request, rl_job_spec *spec, rl_error *err) {
-  rl_run_spec *run = &spec->runs[spec->run_count++];
   rl_sequence_params params = {.samples = request->samples, .seed = request->seed};
   if (!cJSON_PrintPreallocated((cJSON *)request->kernels, params.kernels, sizeof params.kernels, false))
     return rl_fail_at(err, "/kernels", "the kernels must be shorter than %d bytes when written out", RL_SEQUENCE_TEXT - 5);
-  snprintf(run->workload, sizeof run->workload, "%s", rl_kernel_sequence.name);
-  snprintf(run->variant, sizeof run->variant, "%s", rl_kernel_sequence.name);
-  return rl_spec_keep_text(rl_fields_print(rl_sequence_fields, &params), run->params, sizeof run->params, err);
+  return rl_spec_add_run(&rl_kernel_sequence, rl_kernel_sequence.name, &params, spec, err);
 }
 
 /* The kernels that were asked for, with every default filled in. */
@@ -61,9 +53,7 @@ int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *er
   rl_auto(delete_json) cJSON *kernels = take_kernels(&request, err);
   if (kernels == NULL) return -1;
   request.kernels = kernels;
-  if (add_run(&request, spec, err) < 0 || rl_spec_take_profile(request.set, &request.profile, &request.passes, spec, err) < 0) return -1;
-  snprintf(spec->device, sizeof spec->device, "%s", request.device);
-  spec->passes = request.passes;
-  spec->deadline_s = request.deadline_s;
-  return rl_spec_keep_text(rl_fields_print(rl_spec_sequence_fields, &request), spec->request, sizeof spec->request, err);
+  return rl_spec_take_common(&request.common, spec, err) < 0 || add_run(&request, spec, err) < 0
+             ? -1
+             : rl_spec_keep_request(rl_spec_sequence_fields, &request, spec, err);
 }

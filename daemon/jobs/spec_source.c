@@ -12,11 +12,7 @@ typedef struct source_request {
   int kind;
   char source[RL_SHA256_SIZE];
   int64_t samples;
-  int set;
-  rl_profile profile;
-  char device[16];
-  uint32_t passes;
-  int64_t deadline_s;
+  rl_spec_common common;
 } source_request;
 _Static_assert(offsetof(source_request, program) == 0, "RL_SOURCE_FIELDS");
 
@@ -55,34 +51,26 @@ static int add_runs(const source_request *request, const rl_source *source, rl_j
   params.samples = request->samples;
   params.model = source->model;
   for (int i = 0; i < source->variant_count; i++) {
-    rl_run_spec *run = &spec->runs[spec->run_count++];
     params.index = i;
     snprintf(params.variant, sizeof params.variant, "%s", source->variants[i].name);
-    snprintf(run->workload, sizeof run->workload, "%s", rl_source_workload.name);
-    snprintf(run->variant, sizeof run->variant, "%s", params.variant);
-    if (rl_spec_keep_text(rl_fields_print(rl_source_workload.fields, &params), run->params, sizeof run->params, err) < 0)
-      return -1;
+    if (rl_spec_add_run(&rl_source_workload, params.variant, &params, spec, err) < 0) return -1;
   }
   return 0;
 }
 
 int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
-  source_request request = {.program = rl_source_request_defaults, .samples = 20, .profile = RL_SPEC_NO_SELECTION,
-                            .passes = 1u << RL_PASS_TIMING};
+  source_request request = {.program = rl_source_request_defaults, .samples = 20, .common = RL_SPEC_COMMON_DEFAULTS};
   rl_auto(rl_source_clear) rl_source source = {0};
   if (rl_fields_decode(rl_spec_source_fields, object, "", &request, sizeof request, err) < 0 ||
       rl_source_check(&request.program, &source, err) < 0 || keep_text(&request.program, spec, err) < 0 ||
-      rl_spec_take_profile(request.set, &request.profile, &request.passes, spec, err) < 0)
+      rl_spec_take_common(&request.common, spec, err) < 0)
     return -1;
-  if (strncmp(request.device, "cpu", 3) == 0)
-    return rl_fail_at(err, "/device", "posted code runs on a GPU, and device is %s", request.device);
+  if (strncmp(request.common.device, "cpu", 3) == 0)
+    return rl_fail_at(err, "/device", "posted code runs on a GPU, and device is %s", request.common.device);
   memcpy(request.source, spec->source_sha256, sizeof request.source);
-  snprintf(spec->device, sizeof spec->device, "%s", request.device);
   spec->needs_gpu = true;
   spec->buffer_bytes = source.buffer_bytes;
-  spec->passes = request.passes;
-  spec->deadline_s = request.deadline_s;
   return add_runs(&request, &source, spec, err) < 0
              ? -1
-             : rl_spec_keep_text(rl_fields_print(kept_fields, &request), spec->request, sizeof spec->request, err);
+             : rl_spec_keep_request(kept_fields, &request, spec, err);
 }
