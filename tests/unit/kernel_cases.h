@@ -78,9 +78,9 @@ static const char *const *awkward_shapes(const rl_kernel_family *family) {
                           ATTENTION(1, 4, 1, 130, 40, true), ATTENTION(1, 2, 1, 257, 256, true), ATTENTION(1, 6, 3, 300, 72, false)}},
       {"images", "height", {CONV(1, 1, 1, 1, 1, 1, 1, 0), CONV(2, 5, 7, 3, 5, 3, 1, 1), CONV(3, 9, 8, 7, 4, 3, 2, 0),
                             CONV(2, 13, 11, 8, 16, 5, 2, 2), CONV(1, 8, 8, 16, 8, 1, 3, 0), CONV(4, 28, 28, 64, 64, 3, 1, 1)}},
-      {"samples", "frequencies", {"{\"samples\":8,\"frequencies\":1}", "{\"samples\":9,\"frequencies\":2}",
-                                  "{\"samples\":114,\"frequencies\":4099}", "{\"samples\":131,\"frequencies\":70001}",
-                                  "{\"samples\":1000,\"frequencies\":3000}"}}};
+      {"samples", "frequencies", {"{\"samples\":8,\"frequencies\":1}", "{\"samples\":9,\"frequencies\":70001}",
+                                  "{\"samples\":114,\"frequencies\":4099}", "{\"samples\":131,\"frequencies\":2}",
+                                  "{\"samples\":1000,\"frequencies\":1003}"}}};
   const rl_field *fields = family->shape;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(known[i].first, fields[0].name) == 0 && (!known[i].second || strcmp(known[i].second, fields[1].name) == 0))

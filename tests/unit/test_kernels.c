@@ -152,30 +152,36 @@ static void what_is_not_written_or_wrong_is_noticed(void **state) {
 
 static bool when_asked_often_enough(void *context) { return --*(int *)context < 0; }
 
-/* Opening and checking look at the device's observer, and so does a launch on the CPU. */
+/* Opening and checking look at the device's observer, and so does a launch on the CPU. With one thread, which asks before every part: of
+ * several, the one that asks may come to few parts. */
 static void all_of_it_can_be_cancelled(void **state) {
   (void)state;
+  setenv("ROOFLINED_THREADS", "1", 1);
+  rl_device *alone = rl_device_open(0, NULL);
+  setenv("ROOFLINED_THREADS", "2", 1);
+  assert_non_null(alone);
   rl_kernel_params params = kernel_params(&rl_kernel_silu_mul, RL_DTYPE_FP16, "vector", "{\"n\":1000003}");
-  rl_kernel_instance *kernel = open_kernel(device, &params);
+  rl_kernel_instance *kernel = open_kernel(alone, &params);
   rl_instance *never = NULL;
   rl_check check;
   int patience = 0;
   const rl_observer observer = {.context = &patience, .cancelled = when_asked_often_enough};
-  device->observer = &observer;
+  alone->observer = &observer;
   for (int asked = 0; asked < 6; asked++) {
     rl_error opening = {0}, checking = {0}, launching = {0};
     patience = asked;
-    assert_int_equal(rl_engine_find("silu_mul", "auto", &params, NULL)->open(device, &params, &never, &opening), -1);
+    assert_int_equal(rl_engine_find("silu_mul", "auto", &params, NULL)->open(alone, &params, &never, &opening), -1);
     patience = asked;
     assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &checking), -1);
     patience = asked;
     assert_int_equal(kernel->launch.enqueue(kernel, NULL, &launching), -1);
     assert_true(opening.code == ECANCELED && checking.code == ECANCELED && launching.code == ECANCELED);
   }
-  device->observer = NULL;
+  alone->observer = NULL;
   checked(kernel);
   close_kernel(kernel);
-  assert_int_equal(device->memory.total_bytes, 0);
+  assert_int_equal(alone->memory.total_bytes, 0);
+  alone->ops->close(alone);
 }
 
 /* A family that claims so much work that only a part of it is checked: y = x w, w one number. */
