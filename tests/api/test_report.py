@@ -300,6 +300,9 @@ def test_compare_pairs_kernels_by_launch(daemon, rows):
     together = [tuple(side and side["ordinal"] for side in (pair["a"], pair["b"])) for pair in pairs]
     assert sorted(together, key=str) == sorted([(0, None), (1, 0), (2, 3), (3, 2), (None, 1), (None, 4)], key=str)
     assert all(pair["same_code"] is None for pair in pairs)
+    alone = rows.run([{"launch": "step", "metrics": metrics}])
+    pairs = daemon.get(f"/compare?a={alone}&b={b}").json()["kernels"]
+    assert [(pair["a"] and pair["a"]["ordinal"], pair["b"]["ordinal"]) for pair in pairs if pair["a"]] == [(0, 0)]
 
 
 def test_findings_that_appear_and_go(daemon, rows, reference):
