@@ -37,6 +37,9 @@ int rl_command_cancel(rl_cli *cli, rl_error *err);
 int rl_command_devices(rl_cli *cli, rl_error *err);
 int rl_command_kernels(rl_cli *cli, rl_error *err);
 int rl_command_ceilings(rl_cli *cli, rl_error *err);
+/* report.c */
+int rl_command_report(rl_cli *cli, rl_error *err);
+int rl_command_compare(rl_cli *cli, rl_error *err);
 /* run.c */
 int rl_command_run(rl_cli *cli, rl_error *err);
 int rl_command_watch(rl_cli *cli, rl_error *err);
@@ -46,6 +49,8 @@ int rl_command_token(rl_cli *cli, rl_error *err);
 
 /* A mistake in the command line: -1 with RL_INPUT. */
 int rl_usage(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A number of a job, run or kernel, at least `least`. */
+int rl_number_argument(const char *word, long long least, const char *what, long long *number, rl_error *err);
 /* The command's only argument, a job's number. */
 int rl_job_argument(const rl_cli *cli, long long *id, rl_error *err);
 

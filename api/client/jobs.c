@@ -18,13 +18,18 @@ int rl_usage(rl_error *err, const char *format, ...) {
   return rl_fail(err, RL_INPUT, 0, "%s", message);
 }
 
-int rl_job_argument(const rl_cli *cli, long long *id, rl_error *err) {
+int rl_number_argument(const char *word, long long least, const char *what, long long *number, rl_error *err) {
   char *end = NULL;
   errno = 0;
-  long long parsed = cli->argc == 1 ? strtoll(cli->argv[0], &end, 10) : 0;
-  if (end == NULL || *end != '\0' || parsed < 1 || errno != 0) return rl_usage(err, "this command needs a job's number");
-  *id = parsed;
+  long long parsed = word != NULL ? strtoll(word, &end, 10) : 0;
+  if (end == NULL || end == word || *end != '\0' || parsed < least || errno != 0)
+    return rl_usage(err, "this command needs %s", what);
+  *number = parsed;
   return 0;
+}
+
+int rl_job_argument(const rl_cli *cli, long long *id, rl_error *err) {
+  return rl_number_argument(cli->argc == 1 ? cli->argv[0] : NULL, 1, "a job's number", id, err);
 }
 
 /* GET the job's document at `part`, print it as it is, or hand it on. */
@@ -37,19 +42,13 @@ static int get_job(rl_cli *cli, const char *part, cJSON **document, rl_error *er
   return *document != NULL ? 0 : -1;
 }
 
-static int print_json(const cJSON *document) {
-  rl_auto(rl_free_text) char *text = cJSON_PrintUnformatted(document);
-  if (text != NULL) puts(text);
-  return RL_EXIT_COMPLETED;
-}
-
 int rl_command_submit(rl_cli *cli, rl_error *err) {
   if (cli->argc != 1) return rl_usage(err, "submit needs a FILE, or - for standard input");
   rl_auto(rl_free_text) char *body = rl_request_read(cli->argv[0], err);
   rl_auto(rl_text_free) rl_text answer = {0};
   if (body == NULL || rl_http_send(cli, "POST", "/jobs", body, &answer, err) < 0) return -1;
   rl_auto(rl_json_free) cJSON *job = cJSON_Parse(answer.data != NULL ? answer.data : "");
-  if (cli->json) return print_json(job);
+  if (cli->json) return rl_print_json(job);
   printf("%.0f\n", rl_json_number(job, "id"));
   return RL_EXIT_COMPLETED;
 }
@@ -57,7 +56,7 @@ int rl_command_submit(rl_cli *cli, rl_error *err) {
 int rl_command_show(rl_cli *cli, rl_error *err) {
   rl_auto(rl_json_free) cJSON *job = NULL;
   if (get_job(cli, "", &job, err) < 0) return -1;
-  if (cli->json) return print_json(job);
+  if (cli->json) return rl_print_json(job);
   rl_auto(rl_json_free) cJSON *results = NULL;
   rl_auto(rl_json_free) cJSON *comparison = NULL;
   if (get_job(cli, "/results", &results, err) < 0 || get_job(cli, "/comparison", &comparison, err) < 0) return -1;
@@ -83,7 +82,7 @@ int rl_command_list(rl_cli *cli, rl_error *err) {
   if (cli->argc != 0) return rl_usage(err, "list takes no arguments");
   rl_auto(rl_json_free) cJSON *jobs = rl_http_get(cli, "/jobs", err);
   if (jobs == NULL) return -1;
-  if (cli->json) return print_json(jobs);
+  if (cli->json) return rl_print_json(jobs);
   printf("%6s  %-7s %-12s %-7s %-8s %-20s %s\n", "job", "kind", "state", "device", "passes", "created (UTC)", "runs");
   cJSON_ArrayForEach(job, rl_json_at(jobs, "items")) {
     double done = rl_json_number(job, "passes.completed") + rl_json_number(job, "passes.unavailable");
@@ -101,7 +100,7 @@ int rl_command_devices(rl_cli *cli, rl_error *err) {
   if (cli->argc != 0) return rl_usage(err, "devices takes no arguments");
   rl_auto(rl_json_free) cJSON *devices = rl_http_get(cli, "/devices", err);
   if (devices == NULL) return -1;
-  if (cli->json) return print_json(devices);
+  if (cli->json) return rl_print_json(devices);
   printf("%-7s %-6s %-9s %-7s %s\n", "device", "kind", "state", "job", "what");
   cJSON_ArrayForEach(device, rl_json_at(devices, "items")) {
     char job[24];
@@ -120,7 +119,7 @@ int rl_command_ceilings(rl_cli *cli, rl_error *err) {
   if (cli->argc != 0) return rl_usage(err, "ceilings takes no arguments");
   rl_auto(rl_json_free) cJSON *ceilings = rl_http_get(cli, "/ceilings", err);
   if (ceilings == NULL) return -1;
-  if (cli->json) return print_json(ceilings);
+  if (cli->json) return rl_print_json(ceilings);
   cJSON_ArrayForEach(one, rl_json_at(ceilings, "items")) {
     rl_print_ceilings(stdout, one);
     if (one->next != NULL) putchar('\n');
@@ -134,7 +133,7 @@ int rl_command_kernels(rl_cli *cli, rl_error *err) {
   char share[RL_CELL_SIZE], total[RL_CELL_SIZE], median[RL_CELL_SIZE], count[RL_CELL_SIZE];
   rl_auto(rl_json_free) cJSON *kernels = NULL;
   if (get_job(cli, "/kernels?limit=1000", &kernels, err) < 0) return -1;
-  if (cli->json) return print_json(kernels);
+  if (cli->json) return rl_print_json(kernels);
   printf("%-8s %-9s %9s %11s %11s %8s  %s\n", "run", "pass", "launches", "total", "median", "share", "kernel");
   cJSON_ArrayForEach(kernel, rl_json_at(kernels, "items")) {
     const char *launch = rl_json_text(kernel, "launch");

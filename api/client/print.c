@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/client/cli.h"
+#include "base/cleanup.h"
+
 const cJSON *rl_json_at(const cJSON *object, const char *path) {
   while (object != NULL && *path != '\0') {
     char name[64];
@@ -88,6 +91,12 @@ void rl_print_cell(FILE *out, const char *text, int width) {
 void rl_print_line(FILE *out, int count) {
   while (count-- > 0) fputs("─", out);
   fputc('\n', out);
+}
+
+int rl_print_json(const cJSON *document) {
+  rl_auto(rl_free_text) char *text = cJSON_PrintUnformatted(document);
+  if (text != NULL) puts(text);
+  return RL_EXIT_COMPLETED;
 }
 
 /* --- the comparison ---------------------------------------------------------------------------------------------- */

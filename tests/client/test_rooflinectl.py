@@ -1,5 +1,6 @@
 """rooflinectl against the real daemon with the CPU worker: every command, every exit code, text and JSON."""
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -7,10 +8,14 @@ import re
 import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "api"))
+import profiled_runs  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 # Small enough to take about a second an epoch under a sanitizer; real training all the same.
@@ -181,6 +186,65 @@ def test_ceilings(daemon):
     assert item["device"] == "cpu"
 
 
+@pytest.fixture(scope="module")
+def profiled(daemon):
+    return profiled_runs.insert(daemon.state)
+
+
+def test_report(daemon, profiled):
+    run = str(profiled["a"])
+    out, _ = ctl("report", run, url=daemon.url)
+    kernels = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
+    assert profiled["hostile"] in out and "grid 32768×1×1 · block 128×1×1 · 22.3 µs" in out
+    for kernel in kernels:
+        for finding in kernel["findings"]:
+            assert re.search(rf"^[!·] {re.escape(finding['title'])} \({finding['section']}[,)]", out, re.M)
+            assert " ".join(finding["message"].split()) in " ".join(out.split())
+        assert all(f"{section['name']} ({section['id']})" in out for section in kernel["sections"])
+    for row in (r"Duration +22\.3 µs", r"DRAM Frequency +3\.20 GHz", r"Elapsed Cycles +33 496 cycle", r"Memory Throughput +9\.87 %",
+                r"Cluster Scheduling Policy +PolicySpread", r"Static Shared Memory Per Block +0 byte/block"):
+        assert re.search(rf"^{row}$", out, re.M), row
+    (missing,) = [row for section in kernels[0]["sections"] if section["id"] == "SpeedOfLight" for table in section["tables"]
+                  for row in table["rows"] if row["name"] == "SM: Pipe Tma Cycles Active"]
+    assert missing["name"] not in out  # below a header
+
+
+def test_report_of_one_kernel_and_section(daemon, profiled):
+    out, _ = ctl("report", "--kernel", "1", str(profiled["a"]), "--section", "Occupancy", url=daemon.url)
+    assert "\n1 void scale" in out and "\n0 relu" not in out and "Speed Of Light" not in out
+    assert re.search(r"^Achieved Occupancy +81\.22 %$", out, re.M) and "SchedulerStats" not in out
+    out, _ = ctl("report", str(profiled["a"]), "--kernel", "0", "--section", "SpeedOfLight", url=daemon.url)
+    assert re.search(r"^Compute Throughput Breakdown$", out, re.M) and re.search(r"^SM: Issue Active +[0-9.]+ %$", out, re.M)
+
+
+def test_report_as_csv(daemon, profiled):
+    out, _ = ctl("report", str(profiled["a"]), "--kernel", "1", "--csv", url=daemon.url)
+    header, *lines = csv.reader(out.splitlines(), strict=True)
+    assert {line[header.index("Kernel Name")] for line in lines} == {profiled["hostile"]} and len(lines) > 500
+
+
+def test_a_report_without_counters(daemon, finished):
+    run = finished["results"]["runs"][0]
+    out, _ = ctl("report", str(run["run"]), url=daemon.url)
+    why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
+    assert f"— no sections: {why}" in out and "grid" not in out
+
+
+def test_compare(daemon, profiled):
+    a, b = str(profiled["a"]), str(profiled["b"])
+    out, _ = ctl("compare", a, b, url=daemon.url)
+    assert f"A run {a} · relu scalar on NVIDIA H200" in out and f"B run {b} · relu vector on NVIDIA H200" in out
+    assert "the machine code differs" in out and f"{profiled['hostile']}\nonly in A" in out
+    pair = next(pair for pair in json.loads(ctl("--json", "compare", a, b, url=daemon.url)[0])["kernels"] if pair["a"] and pair["b"])
+    for changed in pair["findings"]:
+        mark = {"appeared": "+", "went": "-", "stayed": "="}[changed["change"]]
+        assert f"\n{mark} {(changed['a'] or changed['b'])['title']} (" in out
+    assert {changed["change"] for changed in pair["findings"]} == {"appeared", "went", "stayed"}
+    assert re.search(r"^Duration +22\.3 µs +33\.0 µs +\+47\.7 %$", out, re.M)
+    same, _ = ctl("compare", a, a, url=daemon.url)
+    assert same.count("the same machine code") == 2 and not re.search(r"^[+-] ", same, re.M)
+
+
 def test_problems_name_the_field(daemon):
     _, err = ctl("run", "--epochs", "0", url=daemon.url, code=2)
     assert "/epochs" in err
@@ -191,7 +255,11 @@ def test_problems_name_the_field(daemon):
 
 
 @pytest.mark.parametrize("arguments", [["run", "--epochs", "x"], ["run", "--colour", "red"], ["show"], ["show", "one"], ["cancel", "-1"],
-                                       ["nothing"], [], ["list", "more"], ["submit"], ["submit", "/does/not/exist"]])
+                                       ["nothing"], [], ["list", "more"], ["submit"], ["submit", "/does/not/exist"],
+                                       ["report"], ["report", "x"], ["report", "1", "2"], ["report", "1", "--kernel"], ["report", "1", "--kernel", "-1"],
+                                       ["report", "1", "--section"], ["report", "1", "--section", "None"], ["report", "1", "--kernel", "99"],
+                                       ["report", "1", "--csv", "--json"], ["report", "999999"], ["compare", "1"], ["compare", "1", "x"],
+                                       ["compare", "1", "999999"]])
 def test_mistakes_in_the_command_line(daemon, arguments):
     _, err = ctl(*arguments, url=daemon.url, code=2)
     assert err or not arguments

@@ -1,0 +1,189 @@
+/* A run's report, and two side by side: the kernel, what the rules found, the sections' rows. */
+#include <string.h>
+
+#include "api/client/print.h"
+
+enum { WIDTH = 80, NAME = 60, VALUE = 20, COMPARED_NAME = 34, COMPARED = 14, RELATIVE = 10 };
+
+/* --- quantities --------------------------------------------------------------------------------------------------- */
+
+static char *plain(char *cell, double value, const char *unit) {
+  char number[RL_CELL_SIZE / 2];
+  if (isnan(value) || value == rint(value) || fabs(value) >= 1000) rl_cell_count(number, value);
+  else snprintf(number, sizeof number, fabs(value) < 0.01 ? "%.2e" : "%.2f", value);
+  snprintf(cell, RL_CELL_SIZE, "%s%s%.24s", number, unit[0] != '\0' && !isnan(value) ? " " : "", isnan(value) ? "" : unit);
+  return cell;
+}
+
+/* To the largest prefix that leaves at least 1. */
+static char *scaled(char *cell, double value, double step, const char *const prefixes[5], const char *unit) {
+  char prefixed[RL_CELL_SIZE];
+  int prefix = 0;
+  for (; prefix < 4 && fabs(value) >= step; prefix++) value /= step;
+  snprintf(prefixed, sizeof prefixed, "%s%.24s", prefixes[prefix], unit);
+  return plain(cell, value, prefixed);
+}
+
+static const char *const decimal[] = {"", "k", "M", "G", "T"}, *const binary[] = {"", "Ki", "Mi", "Gi", "Ti"};
+
+/* A number of a row, by its unit as the API spells it. */
+static char *quantity(char *cell, double value, const char *unit) {
+  static const struct { const char *unit, *shown; const char *const *prefixes; double step; } scales[] = {
+      {"byte", "B", binary, 1024}, {"byte/s", "B/s", decimal, 1000},
+      {"hz", "Hz", decimal, 1000}, {"sector/s", "sector/s", decimal, 1000}};
+  for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+    if (strcmp(unit, scales[i].unit) == 0) return scaled(cell, value, scales[i].step, scales[i].prefixes, scales[i].shown);
+  if (strcmp(unit, "%") == 0) return rl_cell_percent(cell, value / 100);
+  return strcmp(unit, "ns") == 0 ? rl_cell_us(cell, value / 1000) : plain(cell, value, unit);
+}
+
+static char *change(char *cell, double ratio) {
+  snprintf(cell, RL_CELL_SIZE, isnan(ratio) ? "—" : "%+.1f %%", ratio * 100);
+  return cell;
+}
+
+/* --- findings ----------------------------------------------------------------------------------------------------- */
+
+/* Words of text in lines of WIDTH columns, set in by two. */
+static void print_wrapped(FILE *out, const char *text) {
+  int column = 0;
+  while (*text != '\0') {
+    const int length = (int)strcspn(text, " ");
+    if (column > 0 && column + 1 + length > WIDTH) {
+      fputc('\n', out);
+      column = 0;
+    }
+    column += fprintf(out, "%s%.*s", column > 0 ? " " : "  ", length, text);
+    text += length + (text[length] == ' ');
+  }
+  fputc('\n', out);
+}
+
+static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
+  const double speedup = rl_json_number(finding, "speedup_pct");
+  fprintf(out, "%s %s (%s", mark, rl_json_text(finding, "title"), rl_json_text(finding, "section"));
+  if (!isnan(speedup))
+    fprintf(out, ", %s %.2f %%", strcmp(rl_json_text(finding, "scope"), "local") == 0 ? "local" : "up to", speedup);
+  fputs(")\n", out);
+  print_wrapped(out, rl_json_text(finding, "message"));
+}
+
+/* --- the report --------------------------------------------------------------------------------------------------- */
+
+/* Kernel names are what clients posted: what would steer a terminal is left out. */
+static void print_name(FILE *out, const char *name) {
+  for (; *name != '\0'; name++) fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, out);
+}
+
+static void print_run(FILE *out, const char *label, const cJSON *run) {
+  const char *device = rl_json_text(run, "device_facts.name");
+  fprintf(out, "%srun %.0f · %s %s on %s · commit %.12s\n", label, rl_json_number(run, "run"), rl_json_text(run, "workload"),
+          rl_json_text(run, "variant"), device[0] != '\0' ? device : rl_json_text(run, "device"), rl_json_text(run, "commit"));
+}
+
+static void print_shape(FILE *out, const char *label, const cJSON *shape) {
+  const cJSON *extent;
+  if (!cJSON_IsArray(shape)) return;
+  fputs(label, out);
+  cJSON_ArrayForEach(extent, shape) fprintf(out, "%s%.0f", extent != shape->child ? "×" : "", extent->valuedouble);
+  fputs(" · ", out);
+}
+
+static void print_head(FILE *out, const cJSON *kernel) {
+  char time[RL_CELL_SIZE];
+  fprintf(out, "\n%.0f ", rl_json_number(kernel, "ordinal"));
+  print_name(out, rl_json_text(kernel, "name"));
+  fputc('\n', out);
+  print_shape(out, "grid ", rl_json_at(kernel, "grid"));
+  print_shape(out, "block ", rl_json_at(kernel, "block"));
+  fprintf(out, "%s\nbound by %s:\n", rl_cell_us(time, rl_json_number(kernel, "roofline.duration_s") * 1e6),
+          rl_json_text(kernel, "roofline.classification.bound"));
+  print_wrapped(out, rl_json_text(kernel, "roofline.classification.why"));
+  fputc('\n', out);
+}
+
+static void print_row(FILE *out, const cJSON *row) {
+  const char *text = rl_json_text(row, "text"), *reason = rl_json_text(row, "reason");
+  char cell[RL_CELL_SIZE];
+  rl_print_cell(out, rl_json_text(row, "name"), -NAME);
+  rl_print_cell(out, text[0] != '\0' ? text : quantity(cell, rl_json_number(row, "value"), rl_json_text(row, "unit")), VALUE);
+  fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
+}
+
+/* whole: the tables below the header, too. */
+static void print_section(FILE *out, const cJSON *section, bool whole, void (*print)(FILE *out, const cJSON *row)) {
+  const cJSON *table, *row;
+  fprintf(out, "\n%s (%s)\n", rl_json_text(section, "name"), rl_json_text(section, "id"));
+  rl_print_line(out, WIDTH);
+  cJSON_ArrayForEach(table, rl_json_at(section, "tables")) {
+    const char *name = rl_json_text(table, "name");
+    if (name[0] != '\0' && !whole) continue;
+    if (name[0] != '\0') fprintf(out, "\n%s\n", name);
+    cJSON_ArrayForEach(row, rl_json_at(table, "rows")) print(out, row);
+  }
+}
+
+static void print_kernel(FILE *out, const cJSON *kernel, const char *wanted) {
+  const cJSON *finding, *section;
+  print_head(out, kernel);
+  cJSON_ArrayForEach(finding, rl_json_at(kernel, "findings"))
+    if (wanted == NULL || strcmp(rl_json_text(finding, "section"), wanted) == 0)
+      print_finding(out, strcmp(rl_json_text(finding, "kind"), "info") == 0 ? "·" : "!", finding);
+  cJSON_ArrayForEach(section, rl_json_at(kernel, "sections"))
+    if (wanted == NULL || strcmp(rl_json_text(section, "id"), wanted) == 0)
+      print_section(out, section, wanted != NULL, print_row);
+  if (!cJSON_IsArray(rl_json_at(kernel, "sections"))) fprintf(out, "— no sections: %s\n", rl_json_text(kernel, "reason"));
+}
+
+void rl_print_report(FILE *out, const cJSON *report, const char *section) {
+  const cJSON *kernel;
+  print_run(out, "", report);
+  cJSON_ArrayForEach(kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
+}
+
+/* --- the comparison ------------------------------------------------------------------------------------------------ */
+
+static void print_difference(FILE *out, const cJSON *row) {
+  const char *unit = rl_json_text(row, "unit"), *reason = rl_json_text(row, "reason");
+  char cell[RL_CELL_SIZE];
+  rl_print_cell(out, rl_json_text(row, "name"), -COMPARED_NAME);
+  rl_print_cell(out, quantity(cell, rl_json_number(row, "a"), unit), COMPARED);
+  rl_print_cell(out, quantity(cell, rl_json_number(row, "b"), unit), COMPARED);
+  rl_print_cell(out, change(cell, rl_json_number(row, "relative")), RELATIVE);
+  fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
+}
+
+static void print_changes(FILE *out, const cJSON *pair) {
+  static const struct { const char *change, *mark; } marks[] = {{"appeared", "+"}, {"went", "-"}, {"stayed", "="}};
+  const cJSON *changed;
+  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+    cJSON_ArrayForEach(changed, rl_json_at(pair, "findings"))
+      if (strcmp(rl_json_text(changed, "change"), marks[i].change) == 0)
+        print_finding(out, marks[i].mark, rl_json_at(changed, strcmp(marks[i].mark, "-") == 0 ? "a" : "b"));
+}
+
+static const char *code_of(const cJSON *same) {
+  if (cJSON_IsBool(same)) return cJSON_IsTrue(same) ? "the same machine code" : "the machine code differs";
+  return "whether the machine code differs is not known";
+}
+
+static void print_pair(FILE *out, const cJSON *pair) {
+  const cJSON *section, *a = rl_json_at(pair, "a"), *b = rl_json_at(pair, "b");
+  const bool both = cJSON_IsObject(a) && cJSON_IsObject(b);
+  fputc('\n', out);
+  print_name(out, rl_json_text(cJSON_IsObject(a) ? a : b, "name"));
+  if (!both) {
+    fprintf(out, "\nonly in %s\n", cJSON_IsObject(a) ? "A" : "B");
+    return;
+  }
+  fprintf(out, "\n%s\n\n", code_of(rl_json_at(pair, "same_code")));
+  print_changes(out, pair);
+  cJSON_ArrayForEach(section, rl_json_at(pair, "sections")) print_section(out, section, false, print_difference);
+}
+
+void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
+  const cJSON *pair;
+  print_run(out, "A ", rl_json_at(comparison, "a"));
+  print_run(out, "B ", rl_json_at(comparison, "b"));
+  cJSON_ArrayForEach(pair, rl_json_at(comparison, "kernels")) print_pair(out, pair);
+}

@@ -1,0 +1,43 @@
+"""Two profiled runs for the tests of clients, put into the database of a running daemon: profiled_runs.py STATE_FOLDER prints their numbers."""
+
+import json
+import math
+import pathlib
+import sys
+import types
+
+from report_fixture import Rows, ncu_raw
+
+HOSTILE = 'void scale<Op<"a&b">, <img src=x onerror=console.error(1)>>(float *, const float *)'
+INSTRUCTIONS = [
+    {"offset": 0, "opcode": "LDG", "sass": "LDG.E.128 R4, desc[UR4][R2.64] ;", "file": "relu.cu", "line": 12,
+     "counts": json.dumps({"inst_executed": 131072, "samples": 40, "samples_not_issued": 31})},
+    {"offset": 16, "opcode": "HMNMX2", "sass": "HMNMX2 R4, R4, RZ, !PT ;", "file": "relu.cu", "line": 13,
+     "counts": json.dumps({"inst_executed": 131072, "samples": 10})},
+    {"offset": 32, "opcode": "EXIT", "sass": "EXIT ;", "counts": "{}"},
+]
+
+
+def metrics(kernel):
+    return {name: "ncu printed no number" if value is None else value for name, value in ncu_raw(kernel).items()}
+
+
+def series():
+    load = [("pmsampling:sm__throughput", 2000.0 * i, None if i == 7 else 50 + 40 * math.sin(i / 3)) for i in range(24)]
+    return load + [("occupancy_by_registers", float(n), max(12.5, 100 - n / 3)) for n in range(16, 256, 8)]
+
+
+def insert(state):
+    """{"a", "b": runs, "hostile": name of a's second kernel}; both have a kernel relu, of different code."""
+    rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
+    rates = {"dram_read_bytes_per_s": 4.2e12, "l2_read_bytes_per_s": 9e12, "fp32_operations_per_s": 6e13}
+    rows.run([], workload="ceilings", measurements=rates)
+    first = {"metrics": metrics("relu"), "series": series(), "instructions": INSTRUCTIONS, "code_sha256": "a" * 64}
+    other = {"metrics": metrics("stride"), "code_sha256": "b" * 64}
+    a = rows.run([first, {**other, "name": HOSTILE, "launch": "scale"}])
+    b = rows.run([other], variant="vector")
+    return {"a": a, "b": b, "hostile": HOSTILE}
+
+
+if __name__ == "__main__":
+    print(json.dumps(insert(sys.argv[1])))
