@@ -24,7 +24,15 @@ function drawHead(job) {
   drawProblem(job.problem ? { title: job.state === 'failed' ? 'The job failed' : 'Problem', message: job.problem.message,
     detail: `${job.problem.domain} ${job.problem.code}` } : null);
   variants = new Map(job.runs.map((run) => [run.id, run.variant]));
+  drawReports(finalStates.includes(job.state) ? job.runs : []);
   find('live').hidden = job.state !== 'running';
+}
+
+/** The report of each run, and the first two side by side. */
+function drawReports(runs) {
+  const [first, second] = runs;
+  find('job-reports').replaceChildren(...runs.map((run) => make('a', { href: `/report.html?run=${run.id}` }, `Report ${run.variant}`)),
+    ...(second ? [make('a', { href: `/compare.html?a=${first.id}&b=${second.id}` }, 'Compare')] : []));
 }
 
 function drawProblem(problem) {

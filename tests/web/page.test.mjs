@@ -1,51 +1,11 @@
 // The page in headless Chromium against the real daemon: a job from the form to its result, at three sizes, in both colour
 // schemes, by keyboard, behind a token; and not one console error or policy violation on the way.
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { execFileSync } from 'node:child_process';
 import path from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
+import { build, complaints, daemon, noSidewaysScroll, open, scratch, shoot, startDaemon } from './harness.mjs';
 
-const build = process.env.ROOFLINED_BUILD;
-const { chromium } = createRequire(path.join(build, 'tests/web/'))('playwright-core');
-const scratch = mkdtempSync(path.join(tmpdir(), 'rooflined-web-'));
-const shots = path.join(build, 'tests/web/screenshots');
-const executablePath = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
-const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-
-async function startDaemon(state, ...options) {
-  const child = spawn(path.join(build, 'bin/rooflined'), ['--port', '0', '--state', state, '--devices', 'cpu', ...options],
-    { stdio: ['ignore', 'pipe', 'inherit'] });
-  const url = await new Promise((resolve, reject) => {
-    let text = '';
-    child.stdout.on('data', (bytes) => {
-      text += bytes;
-      const match = /listening on (http:\S+)/.exec(text);
-      if (match) resolve(match[1]);
-    });
-    child.on('exit', (code) => reject(new Error(`the daemon ended with ${code}`)));
-  });
-  return { child, url, stop: () => new Promise((resolve) => { child.removeAllListeners('exit'); child.on('exit', resolve); child.kill('SIGTERM'); }) };
-}
-
-let daemon;
-let browser;
-const complaints = [];
-
-async function open(where, options = {}) {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
-  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()}: ${message.text()}`); });
-  page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error}`));
-  page.on('requestfailed', (request) => { if (!request.url().endsWith('/events')) complaints.push(`${request.url()}: ${request.failure()?.errorText}`); });
-  await page.addInitScript(() => document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
-  await page.goto(where);
-  return page;
-}
-
-const shoot = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
-const noSidewaysScroll = (page) => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
 const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {
   method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ kind: 'train', dataset: 'synthetic', ...request }),
 })).json()).id;
@@ -57,19 +17,6 @@ async function finish(id) {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
-
-before(async () => {
-  assert.ok(executablePath, 'no Chromium: install it or name it in CHROMIUM');
-  mkdirSync(shots, { recursive: true });
-  daemon = await startDaemon(path.join(scratch, 'state'));
-  browser = await chromium.launch({ executablePath, args: flags });
-});
-
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-  rmSync(scratch, { recursive: true, force: true });
-});
 
 test('an empty daemon says how to start', async () => {
   const page = await open(daemon.url);

@@ -1,4 +1,4 @@
-// The few things that both pages do with the document. Text is always set as text: nothing from the API becomes markup.
+// The few things that every page does with the document. Text is always set as text: nothing from the API becomes markup.
 
 /** Make an element: make('td', {class: 'n', title: 'why'}, 'text', child, …); null attributes and children are left out. */
 export function make(tag, attributes = {}, ...children) {

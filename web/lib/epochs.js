@@ -1,9 +1,9 @@
 // The epochs of a job's runs: two charts, and the same as a table for who can't see them.
 import uPlot from '/vendor/uPlot.esm.js';
+import { axisStyle, token } from '/lib/chart.js';
 import { find, make, numberCell } from '/lib/dom.js';
 import * as show from '/lib/format.js';
 
-const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const charts = [];
 
 /** One line a run over the epochs; scale turns the field into what the axis shows. */
@@ -14,7 +14,7 @@ function chart(holder, runs, field, scale) {
     const value = run.epochs.find((one) => one.epoch === epoch)?.[field];
     return typeof value === 'number' ? value * scale : null;
   }));
-  const axis = { stroke: token('--quiet'), grid: { stroke: token('--line'), width: 1 }, ticks: { stroke: token('--line'), width: 1 }, font: '12px system-ui' };
+  const axis = axisStyle();
   const options = {
     width: Math.max(240, holder.clientWidth), height: 230, scales: { x: { time: false, range: [-0.3, last + 0.3] } },
     cursor: { points: { size: 7 } },

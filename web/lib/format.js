@@ -9,6 +9,7 @@ const group = (value) => grouped.format(value).replaceAll(',', '\u202f');
 /** Three significant digits or the whole number, whichever is longer. */
 function short(value) {
   const size = Math.abs(value);
+  if (size === 0) return '0';
   if (size >= 1000) return group(value);
   return value.toFixed(size >= 100 ? 1 : size >= 1 ? 2 : 3);
 }
@@ -28,12 +29,35 @@ export const loss = format((value) => value.toFixed(4));
 export const bytes = format((value) => {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let unit = 0;
-  while (value >= 10240 && unit < units.length - 1 || (unit === 0 && value >= 1024)) {
+  while (Math.abs(value) >= 10240 && unit < units.length - 1 || (unit === 0 && Math.abs(value) >= 1024)) {
     value /= 1024;
     unit += 1;
   }
   return `${unit === 0 ? group(value) : value.toFixed(1)} ${units[unit]}`;
 });
+
+const prefixes = ['', 'k', 'M', 'G', 'T', 'P'];
+const scaled = (unit) => format((value) => {
+  let step = 0;
+  while (Math.abs(value) >= 1000 && step < prefixes.length - 1) {
+    value /= 1000;
+    step += 1;
+  }
+  return `${plain(value)} ${prefixes[step]}${unit}`;
+});
+export const bytesPerSecond = scaled('B/s');
+export const operationsPerSecond = scaled('FLOP/s');
+
+/** Of a report's row, by its unit as the API spells it. */
+const byUnit = {
+  '': plain, '%': format((value) => `${value.toFixed(2)} %`), ns: format((value) => us(value / 1000)), byte: bytes, hz: scaled('Hz'),
+  'byte/s': bytesPerSecond, 'sector/s': scaled('sector/s'),
+};
+const plainWith = (unit) => format((value) => `${plain(value)} ${unit}`);
+export const quantity = (value, unit) => (byUnit[unit] ?? plainWith(unit))(value);
+export const change = format((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(1)} %`);
+
+export const shape = (three) => (three ? three.join('×') : null);
 
 export const duration = format((seconds) => {
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;

@@ -1,12 +1,17 @@
-// The kernels of a job as one table: choose the run and the pass, find by name, sort by any column.
+// The kernels of a job as one table: choose the run and the pass, find by name, sort by any column, open a report.
 import { bar, find, make, numberCell } from '/lib/dom.js';
 import * as show from '/lib/format.js';
 
 const nameOf = (kernel) => kernel.launch || kernel.name;
-const shape = (three) => (three ? three.join('×') : null);
+
+let kernels = [];
+
+/** A run's report is of its counters pass where that saw kernels, else of its activity pass. */
+const isReported = (kernel) => kernel.pass === 'counters' || !kernels.some((one) => one.run === kernel.run && one.pass === 'counters');
 
 // What both passes have, then what each adds. value: what sorting compares.
-const common = [{ label: 'Kernel', value: nameOf, cell: (kernel) => make('td', { class: 'name', title: kernel.name }, nameOf(kernel)) },
+const common = [{ label: 'Kernel', value: nameOf, cell: (kernel) => make('td', { class: 'name', title: kernel.name },
+  isReported(kernel) ? make('a', { href: `/report.html?run=${kernel.run}&kernel=${kernel.ordinal}` }, nameOf(kernel)) : nameOf(kernel)) },
   { label: 'Phase', value: (kernel) => kernel.phase, cell: (kernel) => make('td', {}, kernel.phase || '') }];
 const number = (label, field, write) => ({ label, number: true, value: (kernel) => kernel[field], cell: (kernel) => numberCell(write(kernel[field]), kernel.reason) });
 const shareCell = (kernel) => {
@@ -15,8 +20,8 @@ const shareCell = (kernel) => {
   return make('td', { class: 'n' }, make('span', { class: 'share', 'aria-hidden': 'true' }, bar('', kernel.share_ratio)), text);
 };
 const launchShape = [
-  { label: 'Grid', number: true, value: (kernel) => kernel.grid?.reduce((a, b) => a * b) ?? null, cell: (kernel) => numberCell(shape(kernel.grid), kernel.reason) },
-  { label: 'Block', number: true, value: (kernel) => kernel.block?.reduce((a, b) => a * b) ?? null, cell: (kernel) => numberCell(shape(kernel.block), kernel.reason) },
+  { label: 'Grid', number: true, value: (kernel) => kernel.grid?.reduce((a, b) => a * b) ?? null, cell: (kernel) => numberCell(show.shape(kernel.grid), kernel.reason) },
+  { label: 'Block', number: true, value: (kernel) => kernel.block?.reduce((a, b) => a * b) ?? null, cell: (kernel) => numberCell(show.shape(kernel.block), kernel.reason) },
   number('Registers', 'registers_per_thread', show.count), number('Occupancy limit', 'theoretical_occupancy_ratio', show.percent),
 ];
 const activity = [
@@ -34,7 +39,6 @@ function metricColumns(kernels) {
 
 const columnsOf = (pass, kernels) => [...common, ...(pass === 'counters' ? [...metricColumns(kernels), ...launchShape] : activity)];
 
-let kernels = [];
 let sorted = { column: 2, down: true };
 
 function compare(column) {

@@ -1,0 +1,60 @@
+// What the tests of the pages share: a daemon, a browser, and a record of everything that either complained of.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before } from 'node:test';
+
+export const build = process.env.ROOFLINED_BUILD;
+const { chromium } = createRequire(path.join(build, 'tests/web/'))('playwright-core');
+export const scratch = mkdtempSync(path.join(tmpdir(), 'rooflined-web-'));
+const shots = path.join(build, 'tests/web/screenshots');
+const executablePath = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+
+export async function startDaemon(state, ...options) {
+  const child = spawn(path.join(build, 'bin/rooflined'), ['--port', '0', '--state', state, '--devices', 'cpu', ...options],
+    { stdio: ['ignore', 'pipe', 'inherit'] });
+  const url = await new Promise((resolve, reject) => {
+    let text = '';
+    child.stdout.on('data', (bytes) => {
+      text += bytes;
+      const match = /listening on (http:\S+)/.exec(text);
+      if (match) resolve(match[1]);
+    });
+    child.on('exit', (code) => reject(new Error(`the daemon ended with ${code}`)));
+  });
+  return { child, url, stop: () => new Promise((resolve) => { child.removeAllListeners('exit'); child.on('exit', resolve); child.kill('SIGTERM'); }) };
+}
+
+export let daemon;
+let browser;
+export const complaints = [];
+
+export async function open(where, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()}: ${message.text()}`); });
+  page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error}`));
+  page.on('requestfailed', (request) => { if (!request.url().endsWith('/events')) complaints.push(`${request.url()}: ${request.failure()?.errorText}`); });
+  await page.addInitScript(() => document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+  await page.goto(where);
+  return page;
+}
+
+export const shoot = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
+export const noSidewaysScroll = (page) => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
+
+before(async () => {
+  assert.ok(executablePath, 'no Chromium: install it or name it in CHROMIUM');
+  mkdirSync(shots, { recursive: true });
+  daemon = await startDaemon(path.join(scratch, 'state'));
+  browser = await chromium.launch({ executablePath, args: flags });
+});
+
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+  rmSync(scratch, { recursive: true, force: true });
+});

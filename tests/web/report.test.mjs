@@ -1,0 +1,200 @@
+// Reports and comparisons of runs as a GPU would have left them, put into the database of a real daemon.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
+import { before, test } from 'node:test';
+import { complaints, daemon, noSidewaysScroll, open, scratch, shoot } from './harness.mjs';
+
+const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/profiled_runs.py');
+let runs; // {a, b, hostile}: profiled_runs.py says what they are
+
+before(() => { runs = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
+
+const api = async (where) => (await fetch(`${daemon.url}${where}`)).json();
+async function openReport(kernel = 0, options = {}, hash = '') {
+  const page = await open(`${daemon.url}/report.html?run=${runs.a}&kernel=${kernel}${hash}`, options);
+  await page.locator(`body[data-loaded="${kernel}"]`).waitFor();
+  return page;
+}
+async function openComparison(options = {}) {
+  const page = await open(`${daemon.url}/compare.html?a=${runs.a}&b=${runs.b}`, options);
+  await page.locator('body[data-loaded]').waitFor();
+  return page;
+}
+
+test('the head has the facts, with readable units', async () => {
+  const page = await openReport();
+  assert.equal(await page.locator('h1').innerText(), 'relu');
+  const facts = await page.locator('#kernel-facts').innerText();
+  for (const fact of ['22.34 µs', '32768×1×1', '128×1×1', '17.85 %', '9.87 %']) assert.ok(facts.includes(fact), `${fact} is not in ${facts}`);
+  assert.equal(await page.locator('#kernel option').count(), 2);
+  await shoot(page, 'report-light');
+  await page.close();
+});
+
+test('every finding is there and opens its section', async () => {
+  const page = await openReport();
+  const { findings } = (await api(`/runs/${runs.a}/report?kernel=0`)).kernels[0];
+  const items = page.locator('#finding-list li');
+  assert.equal(await items.count(), findings.length);
+  for (const finding of findings) {
+    const item = items.filter({ hasText: finding.title });
+    const text = await item.innerText();
+    assert.ok(text.includes(finding.message) && (finding.speedup_pct === null || text.includes(`${finding.speedup_pct.toFixed(2)} %`)), text);
+    await item.locator('a').click();
+    await page.locator(`#section-${finding.section}[open] tbody tr`).first().waitFor();
+  }
+  await page.close();
+});
+
+test('every section shows its rows; what was not measured is a dash with its reason', async () => {
+  const page = await openReport();
+  const [{ sections }] = (await api(`/runs/${runs.a}/report?kernel=0`)).kernels;
+  assert.deepEqual(await page.locator('#sections > details > summary > strong').allInnerTexts(), sections.map((section) => section.name));
+  for (const section of sections.filter(({ id }) => ['SpeedOfLight', 'MemoryWorkloadAnalysis_Tables', 'InstructionStats'].includes(id))) {
+    const block = page.locator(`#section-${section.id}`);
+    if (await block.getAttribute('open') === null) await block.locator('> summary').click();
+    await block.locator('> .scroll').waitFor();
+    for (const summary of await block.locator('details > summary').all()) await summary.click();
+    const rows = section.tables.flatMap((table) => table.rows);
+    await page.waitForFunction(([id, count]) => document.querySelectorAll(`#${id} tbody tr`).length === count, [`section-${section.id}`, rows.length]);
+    const missing = rows.filter((row) => row.value === null && row.text === undefined);
+    assert.deepEqual(await block.locator('td.null').evaluateAll((cells) => cells.map((cell) => [cell.innerText, cell.title])), missing.map((row) => ['—', row.reason]));
+  }
+  await page.close();
+});
+
+test('an address may point to a section', async () => {
+  const page = await openReport(0, {}, '#section-Occupancy');
+  await page.locator('#section-Occupancy[open] tbody tr').first().waitFor();
+  await page.close();
+});
+
+test('a kernel’s name is text, whatever is in it', async () => {
+  const page = await openReport(1);
+  assert.equal(await page.locator('h1').innerText(), 'scale');
+  assert.equal(await page.locator('#kernel-name').innerText(), runs.hostile);
+  assert.equal(await page.locator('main img').count(), 0);
+  await page.close();
+});
+
+test('the roofline stands where the numbers say', async () => {
+  const page = await openReport(1);
+  const [{ roofline }] = (await api(`/runs/${runs.a}/report?kernel=1`)).kernels;
+  const unit = await page.locator('#roofline-unit').inputValue();
+  assert.equal(unit, roofline.classification.unit);
+  const points = roofline.points.filter((point) => point.unit === unit && point.intensity > 0);
+  assert.equal(await page.locator('#roofline-chart circle').count(), points.length);
+  await page.locator('#roofline-unit').selectOption('fp32');
+  const roofs = await page.locator('#roofline-chart polyline').evaluateAll((lines) => lines.map((line) => line.getAttribute('class')));
+  assert.equal(roofs.filter((name) => name.includes('theoretical')).length, 3);
+  assert.equal(roofs.filter((name) => name.includes('measured')).length, 2, 'L1 has no measured roof in the fixture');
+  const across = await page.locator('#roofline-chart circle').evaluateAll((marks) => marks.map((mark) => Number(mark.getAttribute('cx'))));
+  const levels = roofline.points.filter((point) => point.unit === 'fp32').map((point) => point.intensity);
+  const order = (values) => values.map((_, index) => index).sort((i, j) => values[i] - values[j]);
+  assert.deepEqual(order(across), order(levels));
+  assert.ok(Math.abs((across[0] - across[1]) / (across[1] - across[2]) - Math.log(levels[0] / levels[1]) / Math.log(levels[1] / levels[2])) < 1e-3);
+  await page.locator('#roofline-unit').selectOption('fp64');
+  assert.match(await page.locator('#roofline-legend').innerText(), /No fp64 operations were counted/);
+  await page.locator('#roofline-unit').selectOption(unit);
+  assert.equal(await page.locator('#roofline-chart circle').count(), points.length, 'the chart comes back');
+  await shoot(page, 'report-scale');
+  await page.close();
+});
+
+test('curves and instructions', async () => {
+  const page = await openReport();
+  assert.equal(await page.locator('#series-charts canvas').count(), 2);
+  assert.deepEqual(await page.locator('#instruction-table tbody th').allInnerTexts(), ['0x0000', '0x0010', '0x0020']);
+  const rows = await page.locator('#instruction-table tbody tr').allInnerTexts();
+  assert.match(rows[0], /LDG\.E\.128 R4.*relu\.cu:12/);
+  assert.match(rows[2], /EXIT ;.*—/s);
+  await page.locator('#kernel').selectOption('1');
+  await page.locator('body[data-loaded="1"]').waitFor();
+  assert.equal(await page.locator('#series').isVisible() || await page.locator('#instructions').isVisible(), false);
+  assert.match(page.url(), /kernel=1$/);
+  await page.close();
+});
+
+test('the comparison of two runs', async () => {
+  const page = await openComparison();
+  const { kernels } = await api(`/compare?a=${runs.a}&b=${runs.b}`);
+  assert.equal(await page.locator('#pair option').count(), kernels.length);
+  const pair = kernels.findIndex((one) => one.a && one.b);
+  await page.locator('#pair').selectOption(String(pair));
+  assert.equal(await page.locator('#same-code').innerText(), 'The machine code differs.');
+  for (const change of ['appeared', 'went', 'stayed']) {
+    const wanted = kernels[pair].findings.filter((finding) => finding.change === change).length;
+    assert.equal(await page.locator(`#finding-list [data-change="${change}"]`).count(), wanted);
+  }
+  const duration = page.locator('#section-SpeedOfLight tbody tr', { hasText: 'Duration' });
+  const row = kernels[pair].sections.find((section) => section.id === 'SpeedOfLight').tables[0].rows.find((one) => one.name === 'Duration');
+  const cells = await duration.locator('td').allInnerTexts();
+  assert.equal(cells[0], '22.34 µs');
+  assert.equal(cells[3], `${row.relative < 0 ? '−' : '+'}${Math.abs(row.relative * 100).toFixed(1)} %`);
+  await shoot(page, 'compare-light');
+  const before = await page.locator('#sections > details').count();
+  await page.locator('#changed').check();
+  assert.ok(await page.locator('#sections > details').count() < before);
+  await page.locator('#section-SpeedOfLight tbody tr').first().waitFor();
+  assert.ok((await page.locator('#section-SpeedOfLight tbody tr').allInnerTexts()).every((text) => !text.includes('+0.0 %')));
+  await page.locator('#pair').selectOption(String(kernels.findIndex((one) => one.b === null)));
+  assert.match(await page.locator('#same-code').innerText(), /Only A has this kernel/);
+  await page.close();
+});
+
+test('the job leads to its reports', async () => {
+  const { job } = await api(`/runs/${runs.a}/report?kernel=0`);
+  const page = await open(`${daemon.url}/job.html?id=${job}`);
+  await page.locator('#kernel-table tbody a', { hasText: 'scale' }).click();
+  await page.locator('body[data-loaded="1"]').waitFor();
+  await page.locator('#job-link').click();
+  await page.locator('#job-reports a').click();
+  await page.locator('body[data-loaded="0"]').waitFor();
+  for (const link of await page.locator('#links a').all()) assert.equal((await fetch(`${daemon.url}${await link.getAttribute('href')}`)).status, 200);
+  await page.close();
+});
+
+test('a run without counters says why, and stands under the roofs by its model', async () => {
+  const request = { kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2, device: 'cpu' };
+  const { id } = await (await fetch(`${daemon.url}/jobs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(request) })).json();
+  const page = await open(`${daemon.url}/job.html?id=${id}`);
+  await page.locator('#job-reports a', { hasText: 'Compare' }).waitFor({ timeout: 60000 });
+  assert.deepEqual(await page.locator('#job-reports a').allInnerTexts(), ['Report scalar', 'Report vector', 'Compare']);
+  await page.locator('#job-reports a').first().click();
+  await page.locator('body[data-loaded="0"]').waitFor();
+  assert.equal(await page.locator('#no-sections').innerText(), 'No sections: the job did not ask for the counters pass');
+  assert.equal(await page.locator('#roofline-chart circle').count(), 1);
+  assert.match(await page.locator('#roofline-legend').innerText(), /model at 0\.125 per byte/);
+  await page.locator('#links a', { hasText: 'Compare' }).click();
+  await page.locator('body[data-loaded="true"]').waitFor();
+  assert.match(await page.locator('#nothing').innerText(), /Neither run has kernels that were counted/);
+  await page.close();
+});
+
+test('runs and kernels that are not there are problems', async () => {
+  const wrong = [['report.html?run=999999', /999999/], [`report.html?run=${runs.a}&kernel=77`, /no kernel 77/], ['report.html', /run/],
+    ['compare.html?a=1', /two runs/], [`compare.html?a=${runs.a}&b=999999`, /999999/]];
+  for (const [where, says] of wrong) {
+    const page = await open(`${daemon.url}/${where}`);
+    await page.locator('#problem').waitFor();
+    assert.match(await page.locator('#problem').innerText(), says);
+    await page.close();
+  }
+  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 404')));
+});
+
+test('a phone is wide enough, and the dark is dark', async () => {
+  for (const [name, start] of [['report', () => openReport(1, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' })],
+    ['compare', () => openComparison({ viewport: { width: 360, height: 740 }, colorScheme: 'dark' })]]) {
+    const page = await start();
+    assert.ok(await noSidewaysScroll(page), `${name} scrolls sideways`);
+    await shoot(page, `${name}-360`);
+    await page.close();
+  }
+  const page = await openReport(0, { colorScheme: 'dark' });
+  await shoot(page, 'report-dark');
+  await page.close();
+});
+
+test('nothing complained', () => assert.deepEqual(complaints, []));
