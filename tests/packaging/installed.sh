@@ -11,7 +11,8 @@ cleanup() {
 trap cleanup EXIT
 DESTDIR=$stage cmake --install "$build" --prefix /usr/local >/dev/null
 root=$stage/usr/local
-for file in bin/rooflined bin/rooflinectl share/rooflined/web/index.html share/rooflined/web/vendor/uPlot.esm.js; do
+for file in bin/{rooflined,rooflinectl,rooflined-worker-cpu,rooflined-nvrtc} lib/systemd/system/rooflined.service share/rooflined/rooflined.conf \
+  share/rooflined/web/{index.html,vendor/uPlot.esm.js}; do
   [ -e "$root/$file" ] || { echo "cmake --install left out $file"; exit 1; }
 done
 "$root/bin/rooflined" --state "$stage/state" --port 0 >"$stage/out" 2>"$stage/log" </dev/null &
