@@ -9,11 +9,17 @@ import types
 from report_fixture import Rows, ncu_raw
 
 HOSTILE = 'void scale<Op<"a&b">, <img src=x onerror=console.error(1)>>(float *, const float *)'
+
+
+def stalls(**counts):
+    return {f"smsp__pcsamp_warps_issue_stalled_{reason}": count for reason, count in counts.items()}
+
+
 INSTRUCTIONS = [
     {"offset": 0, "opcode": "LDG", "sass": "LDG.E.128 R4, desc[UR4][R2.64] ;", "file": "relu.cu", "line": 12,
-     "counts": json.dumps({"inst_executed": 131072, "samples": 40, "samples_not_issued": 31})},
+     "counts": json.dumps({"smsp__sass_inst_executed": 131072, **stalls(wait=3, long_scoreboard=36, lg_throttle=1, lg_throttle_not_issued=1)})},
     {"offset": 16, "opcode": "HMNMX2", "sass": "HMNMX2 R4, R4, RZ, !PT ;", "file": "relu.cu", "line": 13,
-     "counts": json.dumps({"inst_executed": 131072, "samples": 10})},
+     "counts": json.dumps({"smsp__sass_inst_executed": 131072})},
     {"offset": 32, "opcode": "EXIT", "sass": "EXIT ;", "counts": "{}"},
 ]
 

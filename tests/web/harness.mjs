@@ -46,6 +46,18 @@ export async function open(where, options = {}) {
 export const shoot = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
 export const noSidewaysScroll = (page) => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
 
+export const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {
+  method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(request),
+})).json()).id;
+
+export async function finish(id) {
+  for (;;) {
+    const job = await (await fetch(`${daemon.url}/jobs/${id}`)).json();
+    if (['completed', 'failed', 'cancelled'].includes(job.state)) return job;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
 before(async () => {
   assert.ok(executablePath, 'no Chromium: install it or name it in CHROMIUM');
   mkdirSync(shots, { recursive: true });

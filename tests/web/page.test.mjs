@@ -4,19 +4,9 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
-import { build, complaints, daemon, noSidewaysScroll, open, scratch, shoot, startDaemon } from './harness.mjs';
+import { build, complaints, daemon, noSidewaysScroll, open, scratch, shoot, startDaemon, submit } from './harness.mjs';
 
-const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {
-  method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ kind: 'train', dataset: 'synthetic', ...request }),
-})).json()).id;
-
-async function finish(id) {
-  for (;;) {
-    const job = await (await fetch(`${daemon.url}/jobs/${id}`)).json();
-    if (['completed', 'failed', 'cancelled'].includes(job.state)) return job;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
+const train = (request) => submit({ kind: 'train', dataset: 'synthetic', ...request });
 
 test('an empty daemon says how to start', async () => {
   const page = await open(daemon.url);
@@ -75,7 +65,7 @@ test('the kernel table sorts by keyboard and filters by name', async () => {
 });
 
 test('a job that runs shows its progress and can be cancelled', async () => {
-  const id = await submit({ epochs: 1000, warmup_epochs: 0, precisions: ['fp32'] });
+  const id = await train({ epochs: 1000, warmup_epochs: 0, precisions: ['fp32'] });
   const page = await open(`${daemon.url}/job.html?id=${id}`);
   await page.locator('#live-numbers dd').first().waitFor({ timeout: 60000 });
   assert.match(await page.locator('#live-what').innerText(), /fp32 · timing pass/);
@@ -87,7 +77,7 @@ test('a job that runs shows its progress and can be cancelled', async () => {
 
 test('the list follows states', async () => {
   const page = await open(daemon.url, { colorScheme: 'dark' });
-  const id = await submit({ epochs: 1, warmup_epochs: 0, max_images: 256, precisions: ['fp32'] });
+  const id = await train({ epochs: 1, warmup_epochs: 0, max_images: 256, precisions: ['fp32'] });
   const row = page.locator('#jobs tbody tr', { has: page.locator(`a[href="/job.html?id=${id}"]`) });
   await row.locator('.state[data-state="completed"]').waitFor({ timeout: 60000 });
   await shoot(page, 'list-dark');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { complaints, daemon, noSidewaysScroll, open, scratch, shoot } from './harness.mjs';
+import { complaints, daemon, finish, noSidewaysScroll, open, scratch, shoot, submit } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/profiled_runs.py');
 let runs; // {a, b, hostile}: profiled_runs.py says what they are
@@ -14,6 +14,11 @@ const api = async (where) => (await fetch(`${daemon.url}${where}`)).json();
 async function openReport(kernel = 0, options = {}, hash = '') {
   const page = await open(`${daemon.url}/report.html?run=${runs.a}&kernel=${kernel}${hash}`, options);
   await page.locator(`body[data-loaded="${kernel}"]`).waitFor();
+  return page;
+}
+async function openJob(id) {
+  const page = await open(`${daemon.url}/job.html?id=${id}`);
+  await page.locator('body[data-loaded="completed"]').waitFor();
   return page;
 }
 async function openComparison(options = {}) {
@@ -105,9 +110,12 @@ test('the roofline stands where the numbers say', async () => {
 test('curves and instructions', async () => {
   const page = await openReport();
   assert.equal(await page.locator('#series-charts canvas').count(), 2);
+  await page.locator('#instruction-table summary', { hasText: '3 instructions' }).click();
+  await page.locator('#instruction-table tbody tr').first().waitFor();
+  assert.deepEqual(await page.locator('#instruction-table thead th').allInnerTexts(), ['Offset', 'Instruction', 'Source', 'inst_executed', 'Stalls']);
   assert.deepEqual(await page.locator('#instruction-table tbody th').allInnerTexts(), ['0x0000', '0x0010', '0x0020']);
   const rows = await page.locator('#instruction-table tbody tr').allInnerTexts();
-  assert.match(rows[0], /LDG\.E\.128 R4.*relu\.cu:12/);
+  assert.match(rows[0], /LDG\.E\.128 R4.*relu\.cu:12.*131.072.*long scoreboard 36 · wait 3 · lg throttle 1$/s);
   assert.match(rows[2], /EXIT ;.*—/s);
   await page.locator('#kernel').selectOption('1');
   await page.locator('body[data-loaded="1"]').waitFor();
@@ -145,10 +153,11 @@ test('the comparison of two runs', async () => {
 
 test('the job leads to its reports', async () => {
   const { job } = await api(`/runs/${runs.a}/report?kernel=0`);
-  const page = await open(`${daemon.url}/job.html?id=${job}`);
+  const page = await openJob(job);
   await page.locator('#kernel-table tbody a', { hasText: 'scale' }).click();
   await page.locator('body[data-loaded="1"]').waitFor();
   await page.locator('#job-link').click();
+  await page.locator('body[data-loaded="completed"]').waitFor();
   await page.locator('#job-reports a').click();
   await page.locator('body[data-loaded="0"]').waitFor();
   for (const link of await page.locator('#links a').all()) assert.equal((await fetch(`${daemon.url}${await link.getAttribute('href')}`)).status, 200);
@@ -156,10 +165,8 @@ test('the job leads to its reports', async () => {
 });
 
 test('a run without counters says why, and stands under the roofs by its model', async () => {
-  const request = { kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2, device: 'cpu' };
-  const { id } = await (await fetch(`${daemon.url}/jobs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(request) })).json();
-  const page = await open(`${daemon.url}/job.html?id=${id}`);
-  await page.locator('#job-reports a', { hasText: 'Compare' }).waitFor({ timeout: 60000 });
+  const job = await finish(await submit({ kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2, device: 'cpu' }));
+  const page = await openJob(job.id);
   assert.deepEqual(await page.locator('#job-reports a').allInnerTexts(), ['Report scalar', 'Report vector', 'Compare']);
   await page.locator('#job-reports a').first().click();
   await page.locator('body[data-loaded="0"]').waitFor();
