@@ -6,7 +6,7 @@
 
 #include "ceilings/cuda.h"
 #include "cuda_check.h"
-#include "train/model.h" /* rl_mix64 */
+#include "mix.h"
 
 enum { BLOCK = 256, BLOCKS_PER_SM = 8, CHAINS = 8, UNROLL = 32, ROUNDS = 256 };
 

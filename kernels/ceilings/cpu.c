@@ -10,7 +10,7 @@
 
 #include "ceilings/instance.h"
 #include "threads.h"
-#include "train/model.h" /* rl_mix64 */
+#include "mix.h"
 
 enum { SIDE = 512, SQUARE = SIDE * SIDE, CHUNK = 1 << 20, LINE = 64 };
 

@@ -6,7 +6,7 @@
  * where there are writes (docs/measurements/h200-ceilings.md). */
 #include "ceilings/cuda.h"
 #include "cuda_check.h"
-#include "train/model.h" /* rl_mix64 */
+#include "mix.h"
 
 enum {
   BLOCK = 256,

@@ -7,7 +7,7 @@
 #include "ceilings/cuda.h"
 #include "ceilings/wgmma.cuh"
 #include "cuda_check.h"
-#include "train/model.h" /* rl_mix64 */
+#include "mix.h"
 
 enum {
   GROUPS = 2,                            /* of four warps */

@@ -7,6 +7,7 @@
 
 #include "data/dataset.h"
 #include "threads.h"
+#include "mix.h"
 #include "train/model.h"
 
 enum { MOST_STROKES = 5, PIECES = 10, LATTICE = 4, CHUNK = 256 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "kernel/pieces.h"
-#include "train/model.h" /* rl_mix64 */
+#include "mix.h"
 
 enum {
   BLOCK = 1 << 14, /* elements whose error is one number */

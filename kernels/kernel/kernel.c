@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "train/model.h" /* rl_mix64 */
+#include "mix.h"
 
 #define FAMILY(NAME) &rl_kernel_##NAME,
 #define NAME_OF(NAME) #NAME,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "cuda_check.h"
-#include "train/model.h"
+#include "mix.h"
 
 enum { COPIES = 12, ROUNDS = 3 };
 static const double LONG_US = 20000; /* so much work at once needs no graph of copies, and no second look */

@@ -12,7 +12,7 @@
 #include "cuda_check.h"
 #include "nvrtc/nvrtc.h"
 #include "source/shelf.h"
-#include "train/model.h" /* rl_mix64 */
+#include "mix.h"
 
 enum { FACTS = 7, PRINTF_BYTES = 64 << 10, FILL_BLOCK = 256, FILL_BLOCKS = 4096, REASON_BYTES = 4 << 10 };
 

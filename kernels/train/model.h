@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/fields.h"
+#include "mix.h"
 #include "workload.h"
 
 #ifdef __cplusplus
@@ -54,20 +55,6 @@ void rl_model_initialise(uint64_t seed, float *weights);
 double rl_model_operations_per_image(void);
 
 /* --- usable in device code too -------------------------------------------------------------------------------- */
-#ifdef __CUDACC__
-#define RL_BOTH __host__ __device__ static inline
-#else
-#define RL_BOTH static inline
-#endif
-
-/* SplitMix64's finaliser (Steele, Lea, Flood 2014). */
-RL_BOTH uint64_t rl_mix64(uint64_t x) {
-  x += UINT64_C(0x9e3779b97f4a7c15);
-  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return x ^ (x >> 31);
-}
-
 /* The shuffle: position i of epoch e shows image rl_permute(i, count, key), key = rl_mix64(seed) ^ rl_mix64(e + 1).
  * A keyed bijection of [0, count): an 8-round Feistel network on the next even number of bits, walked until it falls inside
  * (Black & Rogaway 2002). Every image exactly once an epoch, a fresh order every epoch, no sort and no array. */

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "kernel/cpu.h"
-#include "train/model.h" /* rl_mix64 */
+#include "mix.h"
 
 static rl_device *device;
 static uint64_t seed;
