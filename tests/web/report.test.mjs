@@ -154,6 +154,7 @@ test('the comparison of two runs', async () => {
 test('the job leads to its reports', async () => {
   const { job } = await api(`/runs/${runs.a}/report?kernel=0`);
   const page = await openJob(job);
+  assert.ok(await page.locator('#kernel-table th').count() < 10, 'hundreds of metrics are the report’s');
   await page.locator('#kernel-table tbody a', { hasText: 'scale' }).click();
   await page.locator('body[data-loaded="1"]').waitFor();
   await page.locator('#job-link').click();

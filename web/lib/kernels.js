@@ -29,9 +29,12 @@ const activity = [
   number('Median', 'median_us', show.us), number('Min', 'min_us', show.us), number('Max', 'max_us', show.us), ...launchShape,
 ];
 
-/** A column for each hardware metric that any of the kernels has; its full name is the title. */
+const MOST_METRICS = 16;
+
+/** A column for each hardware metric that any of the kernels has, while they are few: of hundreds the report is the place. */
 function metricColumns(kernels) {
   const names = [...new Set(kernels.flatMap((kernel) => kernel.metrics.map((one) => one.metric)))].sort();
+  if (names.length > MOST_METRICS) return [];
   const of = (kernel, name) => kernel.metrics.find((one) => one.metric === name);
   return names.map((name) => ({ label: name, number: true, value: (kernel) => of(kernel, name)?.value ?? null,
     cell: (kernel) => numberCell(show.byName(name, of(kernel, name)?.value), of(kernel, name)?.reason || kernel.reason) }));
