@@ -78,8 +78,12 @@ function(rl_unit_test name)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
+  set(timeout 300)
+  if(RL_SANITIZE)
+    set(timeout 900) # what takes a minute takes several
+  endif()
   # Exit code 77: the test can't run here and says why.
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${timeout})
 endfunction()
 
 # rl_python_test(NAME FILE [LABELS...] [TIMEOUT s]): pytest of Debian's own Python against the programs of this build.
