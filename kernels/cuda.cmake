@@ -20,7 +20,7 @@ foreach(version IN LISTS rl_versions)
   list(POP_FRONT words variant dtype)
   set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/lombscargle/${variant}_${dtype}.fatbin)
   add_custom_command(OUTPUT ${fatbin} COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/lombscargle
-    COMMAND ${RL_CCACHE} ${RL_NVCC} -fatbin -std=c++17 ${RL_CUDA_CODE} ${words} -o ${fatbin} ${rl_lombscargle}_kernels.cu
+    COMMAND ${RL_NVCC} -fatbin -std=c++17 ${RL_CUDA_CODE} ${words} -o ${fatbin} ${rl_lombscargle}_kernels.cu
     DEPENDS ${rl_lombscargle}_kernels.cu ${rl_lombscargle}_versions.txt VERBATIM)
   list(APPEND rl_fatbins ${fatbin})
 endforeach()
