@@ -1,6 +1,6 @@
 /* The engine "cuda" of the Lomb-Scargle family: one text in six versions for each type (lombscargle_versions.txt), each from the fatbin
  * that was built with the program or by NVRTC. On an H200, fp32, 114 samples and 2^20 frequencies, launches one after another in µs:
- * template 227, typed 221, fast_math 80, launch_bounds 80, capped_registers 80, uniform 8.5. */
+ * template 227, typed 221, fast_math 79, launch_bounds 79, capped_registers 79, uniform 7.3 (docs/measurements/h200-lombscargle.md). */
 #include "kernel/lombscargle.h"
 
 #include <errno.h>
