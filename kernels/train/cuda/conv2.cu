@@ -6,6 +6,7 @@
 #include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/mma.cuh"
+#include "train/cuda/pool.cuh"
 
 enum {
   TAPS = 9, DEPTH = TAPS * RL_C1, MAP1 = RL_P1 * RL_P1, MAP2 = RL_P2 * RL_P2, UNIT = 8, /* halves in 16 bytes */
@@ -34,13 +35,7 @@ static __device__ __forceinline__ void load_image(const __half *image, __half *t
 static __device__ __forceinline__ bool pool(float a, float b, float c, float d, float bias, float *best, uint8_t *code) {
   const float most = 65520.0f; /* rounds to infinity */
   bool finite = fabsf(a) < most && fabsf(b) < most && fabsf(c) < most && fabsf(d) < most;
-  *best = a;
-  *code = 0;
-  if (b > *best) *best = b, *code = 1;
-  if (c > *best) *best = c, *code = 2;
-  if (d > *best) *best = d, *code = 3;
-  *best += bias;
-  if (!(*best > 0.0f)) *best = 0.0f, *code = RL_POOL_STOPPED;
+  pool_four(a, b, c, d, bias, best, code);
   return finite;
 }
 

@@ -6,6 +6,7 @@
 #include "train/cuda/async_copy.cuh"
 #include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
+#include "train/cuda/pool.cuh"
 
 enum {
   TAPS = 9, DEPTH = TAPS * RL_C1, MAP1 = RL_P1 * RL_P1, MAP2 = RL_P2 * RL_P2, UNIT = 4, /* floats in 16 bytes */
@@ -31,16 +32,6 @@ static_assert(WARPS == 2 * RL_P2, "a warp for each half row of pooled pixels");
 
 static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
-}
-
-static __device__ __forceinline__ void pool(float a, float b, float c, float d, float bias, float *best, uint8_t *code) {
-  *best = a;
-  *code = 0;
-  if (b > *best) *best = b, *code = 1;
-  if (c > *best) *best = c, *code = 2;
-  if (d > *best) *best = d, *code = 3;
-  *best += bias;
-  if (!(*best > 0.0f)) *best = 0.0f, *code = RL_POOL_STOPPED;
 }
 
 static __global__ void __launch_bounds__(THREADS)
@@ -81,7 +72,7 @@ conv2_forward(uint32_t batch, const float *__restrict__ in, const float *__restr
     for (int i = 0; i < HALF / 2; i++) {
       float best;
       uint8_t code;
-      pool(sum[0][2 * i], sum[0][2 * i + 1], sum[1][2 * i], sum[1][2 * i + 1], b, &best, &code);
+      pool_four(sum[0][2 * i], sum[0][2 * i + 1], sum[1][2 * i], sum[1][2 * i + 1], b, &best, &code);
       size_t to = ((size_t)n * MAP2 + row * RL_P2 + left / 2 + i) * RL_C2 + channel;
       pooled[to] = best;
       codes[to] = code;
