@@ -14,6 +14,7 @@ typedef struct report_query {
 
 typedef struct compare_query {
   int64_t a, b;
+  int64_t kernel, kernel_b; /* of a and of b; -1: any */
 } compare_query;
 
 enum { FORMAT_JSON, FORMAT_CSV };
@@ -33,7 +34,16 @@ const rl_field rl_compare_query[] = {
              .summary = "The run to compare with"),
     RL_FIELD(compare_query, b, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = LATEST,
              .summary = "The run that is compared"),
+    RL_FIELD(compare_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = LATEST,
+             .summary = "Only the kernel of this ordinal in a, beside the one that belongs to it in b"),
+    RL_FIELD(compare_query, kernel_b, RL_FIELD_INT, .minimum = 0, .maximum = LATEST,
+             .summary = "Only the kernel of this ordinal in b; with kernel these two, whatever they are called"),
     {0}};
+
+/* An ordinal of a query, -1 for any. */
+static rl_binding ordinal_binding(const char *name, int64_t ordinal) {
+  return (rl_binding){name, ordinal >= 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = ordinal};
+}
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------------- */
 
@@ -168,7 +178,7 @@ int rl_handle_report(rl_call *call, rl_error *err) {
   if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
   bool csv = query.format == FORMAT_CSV;
   rl_binding bindings[] = {{":run", RL_BIND_INT, .integer = call->id},
-                           {":kernel", query.kernel >= 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = query.kernel},
+                           ordinal_binding(":kernel", query.kernel),
                            {":inside", RL_BIND_INT, .integer = !csv}};
   rl_auto(rl_assembly_cleanup) rl_assembly *all = rl_assembly_new(err);
   if (all == NULL || rl_report_run_read(store, call->id, &all->a, err) < 0) return -1;
@@ -190,14 +200,30 @@ static char *render_pair(rl_assembly *all, const char *const columns[RL_ASSEMBLY
   return printed(pair, err);
 }
 
+/* A run, and the kernel of it that was asked for: RL_HTTP 404 when there is no such. */
+static int read_side(rl_store *store, int64_t id, int64_t kernel, rl_report_run *run, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  rl_binding bindings[] = {{":run", RL_BIND_INT, .integer = id}, ordinal_binding(":kernel", kernel)};
+  const char *name;
+  if (rl_report_run_read(store, id, run, err) < 0) return -1;
+  if (kernel < 0) return 0;
+  if (rl_store_query(store, RL_QUERY_COUNTED_KERNEL, bindings, 2, &cursor, err) < 0) return -1;
+  int found = rl_cursor_next(cursor, &name, err);
+  if (found != 0) return found < 0 ? -1 : 0;
+  return rl_fail(err, RL_HTTP, 404, "The counters pass of run %lld has no kernel %lld.", (long long)id, (long long)kernel);
+}
+
 int rl_handle_compare(rl_call *call, rl_error *err) {
-  compare_query query = {0};
+  compare_query query = {.kernel = -1, .kernel_b = -1};
   rl_store *store = call->server->store;
   if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
-  rl_binding bindings[] = {{":a", RL_BIND_INT, .integer = query.a}, {":b", RL_BIND_INT, .integer = query.b}};
+  rl_binding bindings[] = {{":a", RL_BIND_INT, .integer = query.a},
+                           {":b", RL_BIND_INT, .integer = query.b},
+                           ordinal_binding(":kernel_a", query.kernel),
+                           ordinal_binding(":kernel_b", query.kernel_b)};
   rl_auto(rl_assembly_cleanup) rl_assembly *all = rl_assembly_new(err);
-  if (all == NULL || rl_report_run_read(store, query.a, &all->a, err) < 0) return -1;
-  if (rl_report_run_read(store, query.b, &all->b, err) < 0) return -1;
+  if (all == NULL || read_side(store, query.a, query.kernel, &all->a, err) < 0) return -1;
+  if (read_side(store, query.b, query.kernel_b, &all->b, err) < 0) return -1;
   cJSON *sides = cJSON_CreateObject();
   cJSON_AddItemToObject(sides, "a", cJSON_Duplicate(all->a.facts, true));
   cJSON_AddItemToObject(sides, "b", cJSON_Duplicate(all->b.facts, true));
@@ -205,7 +231,7 @@ int rl_handle_compare(rl_call *call, rl_error *err) {
   all->tail = "]}";
   all->render = render_pair;
   if ((all->head = begin_kernels(sides, err)) == NULL) return -1;
-  if (rl_store_query(store, RL_QUERY_COMPARE_KERNELS, bindings, 2, &all->cursor, err) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_COMPARE_KERNELS, bindings, 4, &all->cursor, err) < 0) return -1;
   return rl_assembly_reply(call, &all, "application/json", err);
 }
 

@@ -1,4 +1,4 @@
-// The reports of two runs side by side, one pair of kernels at a time.
+// The reports of two runs side by side, one pair of kernels at a time: as they belong together, or any two that are chosen.
 import { get } from '/lib/api.js';
 import { find, make, numberCell } from '/lib/dom.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks } from '/lib/sections.js';
@@ -6,7 +6,8 @@ import * as show from '/lib/format.js';
 
 const asked = new URLSearchParams(location.search);
 const [a, b] = ['a', 'b'].map((side) => Number(asked.get(side)));
-let pairs = [];
+let pairs = []; // as the kernels belong together
+let shown;      // the pair that is seen: one of these, or of two that were chosen
 
 function drawProblem(title, message) {
   find('problem').hidden = false;
@@ -30,10 +31,49 @@ async function drawRuns(sides) {
   }
 }
 
-const labelOf = ({ a: one, b: other }) => {
-  const name = (one ?? other).launch || (one ?? other).name;
-  return one && other ? name : `${name}, only in ${one ? 'A' : 'B'}`;
-};
+/* --- which pair ----------------------------------------------------------------------------------------------------- */
+
+const nameOf = (kernel) => `${kernel.ordinal} ${kernel.launch && kernel.launch !== kernel.name ? `${kernel.launch} · ` : ''}${kernel.name}`;
+const groups = [
+  ['In both runs', (pair) => pair.a && pair.b], ['Only in A', (pair) => !pair.b], ['Only in B', (pair) => !pair.a],
+];
+
+function drawChoices() {
+  const optionOf = (pair) => make('option', { value: pairs.indexOf(pair) }, nameOf(pair.a ?? pair.b));
+  find('pair').replaceChildren(...groups.map(([label, belongs]) => [label, pairs.filter(belongs)]).filter(([, members]) => members.length > 0)
+    .map(([label, members]) => make('optgroup', { label }, ...members.map(optionOf))));
+  const ofB = pairs.map((pair) => pair.b).filter(Boolean).sort((one, other) => one.ordinal - other.ordinal);
+  find('kernel-b').replaceChildren(make('option', { value: '' }, 'none'), ...ofB.map((kernel) => make('option', { value: kernel.ordinal }, nameOf(kernel))));
+}
+
+const sameSide = (kernel, ordinal) => ordinal === null || String(kernel?.ordinal) === ordinal;
+
+/** The pair that the address asks for; two that do not belong together are asked of the API. Without an ordinal: the first. */
+async function pairAsked(one, other) {
+  const known = pairs.find((pair) => sameSide(pair.a, one) && sameSide(pair.b, other));
+  if (known) return known;
+  const query = [['kernel', one], ['kernel_b', other]].filter(([, ordinal]) => ordinal !== null).map(([name, ordinal]) => `&${name}=${encodeURIComponent(ordinal)}`);
+  return (await get(`/compare?a=${a}&b=${b}${query.join('')}`)).kernels[0];
+}
+
+async function choosePair(one, other) {
+  shown = await pairAsked(one, other);
+  const [kernel, beside] = [shown.a?.ordinal, shown.b?.ordinal];
+  find('pair').value = String(pairs.findIndex((pair) => (shown.a ? pair.a?.ordinal === kernel : pair.b?.ordinal === beside)));
+  find('kernel-b').value = beside ?? '';
+  find('kernel-b').disabled = shown.a === null;
+  find('kernel-b').options[0].disabled = shown.b !== null;
+  drawPair();
+}
+
+const ordinalOf = (kernel) => (kernel ? String(kernel.ordinal) : null);
+
+/** After a choice: the address names it, so that it can be kept or passed on. */
+async function chosen(one, other) {
+  await choosePair(one, other);
+  const query = [['kernel', shown.a], ['kernel_b', shown.b]].filter(([, kernel]) => kernel).map(([name, kernel]) => `&${name}=${kernel.ordinal}`);
+  history.replaceState(null, '', `?a=${a}&b=${b}${query.join('')}`);
+}
 
 /* --- one pair ------------------------------------------------------------------------------------------------------- */
 
@@ -67,7 +107,7 @@ function badge(section) {
 }
 
 function drawPair() {
-  const pair = pairs[Number(find('pair').value)];
+  const pair = shown;
   find('same-code').textContent = codeOf(pair);
   find('findings').hidden = pair.findings.length === 0;
   find('finding-list').replaceChildren(...pair.findings.map(({ a: one, b: other, change }) => findingItem(other ?? one, change)));
@@ -85,22 +125,28 @@ async function load() {
   await drawRuns(sides);
   pairs = comparison.kernels;
   find('sides').replaceChildren(sideFact('A', sides[0]), sideFact('B', sides[1]));
-  find('pair').replaceChildren(...pairs.map((pair, index) => make('option', { value: index }, labelOf(pair))));
+  drawChoices();
   find('choice').hidden = false;
-  find('pair-choice').hidden = find('comparison').hidden = pairs.length === 0;
+  for (const label of document.querySelectorAll('.kernel-choice')) label.hidden = pairs.length === 0;
+  find('comparison').hidden = pairs.length === 0;
   find('nothing').hidden = pairs.length > 0;
-  if (pairs.length > 0) drawPair();
+  if (pairs.length > 0 || asked.has('kernel') || asked.has('kernel_b')) await choosePair(asked.get('kernel'), asked.get('kernel_b'));
   document.title = `${sides[0].variant} and ${sides[1].variant} · rooflined`;
   document.body.dataset.loaded = 'true';
 }
 
 const choose = () => location.assign(`/compare.html?a=${find('run-a').value}&b=${find('run-b').value}`);
 for (const name of ['run-a', 'run-b']) find(name).addEventListener('change', choose);
-for (const name of ['pair', 'changed']) find(name).addEventListener('change', drawPair);
+const guarded = (work) => work.catch((problem) => {
+  drawProblem(problem.title || 'The page failed', problem.message);
+  if (problem.status === undefined) throw problem;
+});
+find('pair').addEventListener('change', () => {
+  const pair = pairs[Number(find('pair').value)];
+  guarded(chosen(ordinalOf(pair.a), ordinalOf(pair.b)));
+});
+find('kernel-b').addEventListener('change', () => guarded(chosen(ordinalOf(shown.a), find('kernel-b').value)));
+find('changed').addEventListener('change', drawPair);
 
-if ([a, b].every((run) => Number.isSafeInteger(run) && run > 0)) {
-  load().catch((problem) => {
-    drawProblem(problem.title || 'The page failed', problem.message);
-    if (problem.status === undefined) throw problem;
-  });
-} else drawProblem('Which runs?', 'The address needs two runs, like compare.html?a=1&b=2.');
+if ([a, b].every((run) => Number.isSafeInteger(run) && run > 0)) guarded(load());
+else drawProblem('Which runs?', 'The address needs two runs, like compare.html?a=1&b=2.');

@@ -14,7 +14,7 @@ static const rl_command commands[] = {
     {"show", "JOB", "a job's result so far", rl_command_show},
     {"kernels", "JOB", "what its kernels took", rl_command_kernels},
     {"report", "RUN [OPTIONS]", "sections and findings of a run's kernels", rl_command_report},
-    {"compare", "RUN RUN", "two reports side by side", rl_command_compare},
+    {"compare", "RUN RUN [OPTIONS]", "two reports side by side", rl_command_compare},
     {"list", "", "jobs, newest first", rl_command_list},
     {"cancel", "JOB", "end a queued or running job", rl_command_cancel},
     {"devices", "", "devices, and why one is not usable", rl_command_devices},
@@ -36,6 +36,10 @@ static int help(void) {
        "  --kernel N                     only this kernel of the run\n"
        "  --section ID                   only this section, with all of its tables\n"
        "  --csv                          as ncu prints it");
+  puts("\nOptions of compare\n"
+       "  --kernel N                     only this kernel of the first run\n"
+       "  --kernel-b N                   only this kernel of the second run; with --kernel\n"
+       "                                 these two, whatever they are called");
   puts("\nEnvironment: ROOFLINED_URL (http://127.0.0.1:8731), ROOFLINED_TOKEN,\n"
        "ROOFLINED_CACERT (a certificate to trust).\n"
        "Exit status: 0 completed, 1 failed, 2 a mistake in the command or request,\n"

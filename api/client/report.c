@@ -66,14 +66,33 @@ int rl_command_report(rl_cli *cli, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
+typedef struct pair { /* of runs, a and b */
+  long long run[2], kernel[2]; /* kernel: -1 for any */
+  int runs;                    /* that were named */
+} pair;
+
+static int take_pair(const rl_cli *cli, pair *asked, rl_error *err) {
+  *asked = (pair){.kernel = {-1, -1}};
+  for (int i = 0; i < cli->argc; i++) {
+    const char *word = cli->argv[i];
+    const bool a = strcmp(word, "--kernel") == 0, b = strcmp(word, "--kernel-b") == 0;
+    if (!a && !b && asked->runs == 2) return rl_usage(err, "compare does not know %s", word);
+    int rc = a || b ? rl_number_argument(cli->argv[++i], 0, "a kernel's number", &asked->kernel[b], err)
+                    : rl_number_argument(word, 1, "two runs' numbers", &asked->run[asked->runs++], err);
+    if (rc < 0) return -1;
+  }
+  return asked->runs == 2 ? 0 : rl_usage(err, "this command needs two runs' numbers");
+}
+
 int rl_command_compare(rl_cli *cli, rl_error *err) {
-  long long a, b;
-  char path[96];
-  const bool two = cli->argc == 2;
-  if (rl_number_argument(two ? cli->argv[0] : NULL, 1, "two runs' numbers", &a, err) < 0 ||
-      rl_number_argument(two ? cli->argv[1] : NULL, 1, "two runs' numbers", &b, err) < 0)
-    return -1;
-  snprintf(path, sizeof path, "/compare?a=%lld&b=%lld", a, b);
+  static const char *const parameters[] = {"kernel", "kernel_b"};
+  pair asked;
+  char path[128];
+  if (take_pair(cli, &asked, err) < 0) return -1;
+  int used = snprintf(path, sizeof path, "/compare?a=%lld&b=%lld", asked.run[0], asked.run[1]);
+  for (int i = 0; i < 2; i++)
+    if (asked.kernel[i] >= 0)
+      used += snprintf(path + used, sizeof path - (size_t)used, "&%s=%lld", parameters[i], asked.kernel[i]);
   rl_auto(rl_json_free) cJSON *comparison = rl_http_get(cli, path, err);
   if (comparison == NULL) return -1;
   if (cli->json) return rl_print_json(comparison);

@@ -27,6 +27,7 @@ static const char *const names[RL_QUERIES] = {
     [RL_QUERY_REPORT_KERNELS] = "report_kernels",
     [RL_QUERY_REPORT_METRICS] = "report_metrics",
     [RL_QUERY_COMPARE_KERNELS] = "compare_kernels",
+    [RL_QUERY_COUNTED_KERNEL] = "counted_kernel",
     [RL_QUERY_CEILINGS] = "ceilings",
 };
 

@@ -75,7 +75,8 @@ typedef enum rl_query {
   RL_QUERY_REPORT_RUN, /* :run              one row: the run; columns: numbers, compute capability, sections asked for */
   RL_QUERY_REPORT_KERNELS,  /* :run :kernel :inside  kernels in order; columns: numbers, series, instructions */
   RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of what was counted, in order; column: the plain name */
-  RL_QUERY_COMPARE_KERNELS, /* :a :b          pairs of kernels of two runs; columns: numbers of a's, of b's */
+  RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b  pairs of kernels of two runs; columns: numbers of a's, of b's */
+  RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   one row, where the counters pass has this kernel: its name */
   RL_QUERY_CEILINGS,   /* :device                                     the newest of each device and driver */
   RL_QUERIES
 } rl_query;

@@ -241,6 +241,8 @@ def test_compare(daemon, profiled):
         assert f"\n{mark} {(changed['a'] or changed['b'])['title']} (" in out
     assert {changed["change"] for changed in pair["findings"]} == {"appeared", "went", "stayed"}
     assert re.search(r"^Duration +22\.3 µs +33\.0 µs +\+47\.7 %$", out, re.M)
+    chosen, _ = ctl("compare", a, "--kernel", "1", b, "--kernel-b", "0", url=daemon.url)
+    assert chosen.count("machine code") == 1 and profiled["hostile"] in chosen and "only in" not in chosen
     same, _ = ctl("compare", a, a, url=daemon.url)
     assert same.count("the same machine code") == 2 and not re.search(r"^[+-] ", same, re.M)
 
@@ -259,7 +261,8 @@ def test_problems_name_the_field(daemon):
                                        ["report"], ["report", "x"], ["report", "1", "2"], ["report", "1", "--kernel"], ["report", "1", "--kernel", "-1"],
                                        ["report", "1", "--section"], ["report", "1", "--section", "None"], ["report", "1", "--kernel", "99"],
                                        ["report", "1", "--csv", "--json"], ["report", "999999"], ["compare", "1"], ["compare", "1", "x"],
-                                       ["compare", "1", "999999"]])
+                                       ["compare", "1", "999999"], ["compare", "1", "1", "1"], ["compare", "1", "1", "--kernel"],
+                                       ["compare", "1", "1", "--kernel", "-1"], ["compare", "1", "1", "--kernel-b", "99"]])
 def test_mistakes_in_the_command_line(daemon, arguments):
     _, err = ctl(*arguments, url=daemon.url, code=2)
     assert err or not arguments

@@ -151,6 +151,27 @@ test('the comparison of two runs', async () => {
   await page.close();
 });
 
+test('two kernels that do not belong together are compared when they are chosen', async () => {
+  const page = await openComparison();
+  const { kernels } = await api(`/compare?a=${runs.a}&b=${runs.b}`);
+  const alone = kernels.find((one) => one.b === null).a.ordinal;
+  const wanted = (await api(`/compare?a=${runs.a}&b=${runs.b}&kernel=${alone}&kernel_b=0`)).kernels[0];
+  assert.deepEqual(await page.locator('#pair optgroup').evaluateAll((groups) => groups.map((group) => group.label)), ['In both runs', 'Only in A']);
+  await page.locator('#pair').selectOption(String(kernels.findIndex((one) => one.b === null)));
+  assert.equal(await page.locator('#kernel-b').inputValue(), '');
+  await page.locator('#kernel-b').selectOption('0');
+  await page.waitForFunction((number) => location.search.endsWith(`&kernel=${number}&kernel_b=0`), alone);
+  const row = wanted.sections.find((section) => section.id === 'SpeedOfLight').tables[0].rows.find((one) => one.name === 'Duration');
+  const relative = () => page.locator('#section-SpeedOfLight tbody tr', { hasText: 'Duration' }).locator('td').nth(3).innerText();
+  const text = `${row.relative < 0 ? '−' : '+'}${Math.abs(row.relative * 100).toFixed(1)} %`;
+  assert.equal(await relative(), text);
+  await page.reload();
+  await page.locator('body[data-loaded]').waitFor();
+  assert.equal(await relative(), text, 'the address keeps the choice');
+  assert.equal(await page.locator('#kernel-b').inputValue(), '0');
+  await page.close();
+});
+
 test('the job leads to its reports', async () => {
   const { job } = await api(`/runs/${runs.a}/report?kernel=0`);
   const page = await openJob(job);
@@ -182,7 +203,8 @@ test('a run without counters says why, and stands under the roofs by its model',
 
 test('runs and kernels that are not there are problems', async () => {
   const wrong = [['report.html?run=999999', /999999/], [`report.html?run=${runs.a}&kernel=77`, /no kernel 77/], ['report.html', /run/],
-    ['compare.html?a=1', /two runs/], [`compare.html?a=${runs.a}&b=999999`, /999999/]];
+    ['compare.html?a=1', /two runs/], [`compare.html?a=${runs.a}&b=999999`, /999999/],
+    [`compare.html?a=${runs.a}&b=${runs.b}&kernel=55`, /no kernel 55/]];
   for (const [where, says] of wrong) {
     const page = await open(`${daemon.url}/${where}`);
     await page.locator('#problem').waitFor();

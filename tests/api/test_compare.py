@@ -1,0 +1,94 @@
+"""Which kernels of two runs stand beside each other, and which of them an address asks for."""
+
+import pytest
+
+from report_fixture import Rows
+
+
+@pytest.fixture(scope="module")
+def rows(daemon):
+    return Rows(daemon)
+
+
+def run_of(rows, *kernels):
+    """A run whose counters pass saw kernels (launch, name) in this order; each has its ordinal as its grid's size."""
+    return rows.run([{"launch": launch, "name": name, "metrics": {"launch__grid_size": float(ordinal)}}
+                     for ordinal, (launch, name) in enumerate(kernels)])
+
+
+@pytest.fixture(scope="module")
+def runs(rows):
+    a = run_of(rows, ("conv", "pad"), ("conv", "fprop<float>"), ("pool", "max"), ("adam", "adam"), ("adam", "adam"), ("fill", "fill"))
+    b = run_of(rows, ("conv", "fprop<half>"), ("pool", "max"), ("cast", "cast"), ("adam", "adam"), ("conv", "pad"))
+    return a, b
+
+
+def ordinals(answer):
+    assert answer.status_code == 200, answer.text
+    return [tuple(side and side["ordinal"] for side in (pair["a"], pair["b"])) for pair in answer.json()["kernels"]]
+
+
+def test_by_launch_and_name_first(daemon, runs):
+    """The pads belong together although they come first here and last there; the convolutions that are left by their launch alone."""
+    a, b = runs
+    assert ordinals(daemon.get(f"/compare?a={a}&b={b}")) == [(0, 4), (1, 0), (2, 1), (None, 2), (3, 3), (4, None), (5, None)]
+    assert ordinals(daemon.get(f"/compare?a={a}&b={a}")) == [(i, i) for i in range(6)]
+
+
+@pytest.mark.parametrize("query, wanted", [
+    ("kernel=0", [(0, 4)]),
+    ("kernel=1", [(1, 0)]),
+    ("kernel=5", [(5, None)]),
+    ("kernel_b=2", [(None, 2)]),
+    ("kernel_b=4", [(0, 4)]),
+    ("kernel=2&kernel_b=1", [(2, 1)]),
+    ("kernel=5&kernel_b=2", [(5, 2)]),
+    ("kernel_b=0&kernel=3", [(3, 0)]),
+])
+def test_one_pair(daemon, runs, query, wanted):
+    a, b = runs
+    answer = daemon.get(f"/compare?a={a}&b={b}&{query}")
+    assert ordinals(answer) == wanted
+    (pair,) = answer.json()["kernels"]
+    (launch,) = [section for section in pair["sections"] if section["id"] == "LaunchStats"]
+    (grid,) = [row for table in launch["tables"] for row in table["rows"] if row["name"] == "Grid Size"]
+    assert (grid["a"], grid["b"]) == wanted[0]
+
+
+def test_two_kernels_of_one_run(daemon, runs):
+    a, _ = runs
+    assert ordinals(daemon.get(f"/compare?a={a}&b={a}&kernel=2&kernel_b=5")) == [(2, 5)]
+    assert ordinals(daemon.get(f"/compare?a={a}&b={a}&kernel=4")) == [(4, 4)]
+
+
+def test_runs_of_one_kernel_each(daemon, rows):
+    one, other = run_of(rows, ("relu", "relu")), run_of(rows, ("softmax", "softmax"))
+    assert ordinals(daemon.get(f"/compare?a={one}&b={other}")) == [(0, 0)]
+
+
+@pytest.mark.parametrize("query, status, code, parameter", [
+    ("kernel=6", 404, "not_found", None),
+    ("kernel_b=5", 404, "not_found", None),
+    ("kernel=0&kernel_b=5", 404, "not_found", None),
+    ("kernel=9007199254740991", 404, "not_found", None),
+    ("kernel=-1", 400, "invalid_parameter", "kernel"),
+    ("kernel=first", 400, "invalid_parameter", "kernel"),
+    ("kernel=", 400, "invalid_parameter", "kernel"),
+    ("kernel=1.5", 400, "invalid_parameter", "kernel"),
+    ("kernel=9007199254740994", 400, "invalid_parameter", "kernel"),
+    ("kernel_b=-1", 400, "invalid_parameter", "kernel_b"),
+    ("kernel_c=1", 400, "invalid_parameter", "kernel_c"),
+])
+def test_refusals(daemon, runs, query, status, code, parameter):
+    a, b = runs
+    answer = daemon.get(f"/compare?a={a}&b={b}&{query}")
+    problem = answer.json()
+    assert (answer.status_code, problem["code"], problem.get("parameter")) == (status, code, parameter), problem
+    if status == 404:
+        assert "no kernel" in problem["detail"]
+
+
+def test_a_run_without_counters_has_no_kernels(daemon, finished, runs):
+    run = daemon.get(f"/jobs/{finished}").json()["runs"][0]["id"]
+    assert daemon.get(f"/compare?a={run}&b={runs[0]}&kernel=0").status_code == 404
+    assert ordinals(daemon.get(f"/compare?a={run}&b={runs[0]}")) == [(None, i) for i in range(6)]
