@@ -1,7 +1,7 @@
 /* Launches that begin before the one in front of them has ended (programmatic dependent launch, compute capability 9.0): its blocks are
  * placed as the others leave, set up what does not depend on them, and wait. Every kernel of a step that is launched so calls chain_wait
  * before it touches what any kernel before it wrote; what was written two kernels before is safe earlier, since the kernel between them
- * let its follower start only once it had waited itself. */
+ * let its follower start only once it had waited itself. Code that a device compiled from the PTX of an older one can't wait: it is launched in turn. */
 #ifndef RL_TRAIN_CUDA_CHAIN_H
 #define RL_TRAIN_CUDA_CHAIN_H
 
@@ -17,6 +17,8 @@ static __device__ __forceinline__ void chain_wait() {
 template <class... Parameters, class... Arguments>
 static inline int rl_chain(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
                            rl_error *err, Arguments... arguments) {
+  cudaFuncAttributes code = {};
+  if (rl_cuda_ok(cudaFuncGetAttributes(&code, kernel), what, err)) return -1;
   cudaLaunchAttribute overlap = {};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
@@ -26,7 +28,7 @@ static inline int rl_chain(const char *what, void (*kernel)(Parameters...), dim3
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &overlap;
-  config.numAttrs = 1;
+  config.numAttrs = code.ptxVersion >= 90;
   return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what, err);
 }
 
