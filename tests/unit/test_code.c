@@ -19,18 +19,21 @@ static rl_error err;
 
 typedef struct image { /* two functions, "first" whose code is "abc" and "second" whose code is "code" */
   Elf64_Ehdr header;
-  Elf64_Shdr sections[4]; /* none, text, symbols, strings */
+  Elf64_Shdr sections[5]; /* none, text, symbols, strings, attributes of the text */
   Elf64_Sym symbols[4];   /* none, a section, first, second */
+  unsigned char attributes[16]; /* 3 (two bytes), 5 (four bytes that look like another), barriers */
   char text[8], strings[16];
 } image;
 
 static image make_image(void) {
   image made = {.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB}, .e_shoff = offsetof(image, sections),
-                           .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 4},
+                           .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 5},
                 .sections = {[1] = {.sh_type = SHT_PROGBITS, .sh_offset = offsetof(image, text), .sh_size = 8},
                              [2] = {.sh_type = SHT_SYMTAB, .sh_offset = offsetof(image, symbols), .sh_size = 4 * sizeof(Elf64_Sym),
                                     .sh_link = 3},
-                             [3] = {.sh_type = SHT_STRTAB, .sh_offset = offsetof(image, strings), .sh_size = 16}},
+                             [3] = {.sh_type = SHT_STRTAB, .sh_offset = offsetof(image, strings), .sh_size = 16},
+                             [4] = {.sh_type = 0x70000000, .sh_offset = offsetof(image, attributes), .sh_size = 16, .sh_info = 1}},
+                .attributes = {3, 3, 0x02, 0x4c, 4, 5, 4, 0, 2, 0x4c, 9, 0, 2, 0x4c, 16, 0},
                 .symbols = {[1] = {.st_name = 1, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION), .st_shndx = 1},
                             [2] = {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_size = 3},
                             [3] = {.st_name = 7, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 4, .st_size = 4}},
@@ -62,6 +65,24 @@ static void a_function_is_found_and_hashed(void **state) {
   assert_int_equal(find(&made, sizeof made, "second", &function), 0);
   assert_memory_equal(function.code, "code", 4);
   assert_int_equal(function.symbol, 3);
+}
+
+static void barriers_are_read_where_they_stand(void **state) {
+  (void)state;
+  image made = make_image();
+  rl_cubin_function function = {.barriers = 77};
+  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  assert_int_equal(function.barriers, 16);
+  made.attributes[12] = 7; /* no such format: what comes is not known */
+  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  assert_int_equal(function.barriers, 0);
+  made.sections[1].sh_flags = 5 << 20 | 6; /* an older compiler's */
+  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  assert_int_equal(function.barriers, 5);
+  made = make_image();
+  made.sections[4].sh_info = 3; /* of other code */
+  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  assert_int_equal(function.barriers, 0);
 }
 
 static void what_is_not_there_is_said(void **state) {
@@ -244,7 +265,8 @@ static int remove_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_function_is_found_and_hashed), cmocka_unit_test(what_is_not_there_is_said),
+      cmocka_unit_test(a_function_is_found_and_hashed), cmocka_unit_test(barriers_are_read_where_they_stand),
+      cmocka_unit_test(what_is_not_there_is_said),
       cmocka_unit_test(a_cut_image_is_refused), cmocka_unit_test(no_byte_leads_out_of_the_image),
       cmocka_unit_test(instructions_are_read), cmocka_unit_test(long_instructions_are_cut),
       cmocka_unit_test(two_functions_are_no_function), cmocka_unit_test(the_program_reads_the_code),

@@ -40,6 +40,33 @@ static bool find_symbols(const image *from, Elf64_Shdr *symbols, Elf64_Shdr *str
   return false;
 }
 
+/* --- barriers ------------------------------------------------------------------------------------------------------------ */
+
+/* A section of attributes names the section of the function's code by sh_info and holds records: format, number, then a byte, two bytes, or
+ * two bytes of length and so many more. */
+enum { SHT_ATTRIBUTES = 0x70000000, FORMAT_NONE = 1, FORMAT_BYTE = 2, FORMAT_SIZED = 4, ATTRIBUTE_BARRIERS = 0x4c };
+
+static int barriers_of_attributes(const image *from, const Elf64_Shdr *section) {
+  unsigned char head[4];
+  for (uint64_t at = 0; at + sizeof head <= section->sh_size; at += sizeof head) {
+    if (!take(from, section->sh_offset + at, head, sizeof head) || head[0] < FORMAT_NONE || head[0] > FORMAT_SIZED) break;
+    if (head[0] == FORMAT_BYTE && head[1] == ATTRIBUTE_BARRIERS) return head[2];
+    if (head[0] == FORMAT_SIZED) at += head[2] | (uint64_t)head[3] << 8;
+  }
+  return 0;
+}
+
+/* CUDA 13 writes an attribute, unless there are none; before, the flags of the code's section told. */
+static int barriers_of_code(const image *from, uint64_t index, const Elf64_Shdr *code) {
+  int barriers = (int)(code->sh_flags >> 20 & 0x7f);
+  Elf64_Shdr section;
+  for (uint64_t i = 0; barriers == 0 && take_section(from, i, &section); i++)
+    if (section.sh_type == SHT_ATTRIBUTES && section.sh_info == index && holds(from, &section)) barriers = barriers_of_attributes(from, &section);
+  return barriers;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------------------- */
+
 static bool locate(const image *from, const Elf64_Sym *symbol, rl_cubin_function *function) {
   Elf64_Shdr section;
   if (!take_section(from, symbol->st_shndx, &section) || !holds(from, &section) || symbol->st_value > section.sh_size ||
@@ -47,6 +74,7 @@ static bool locate(const image *from, const Elf64_Sym *symbol, rl_cubin_function
     return false;
   function->code = from->bytes + section.sh_offset + symbol->st_value;
   function->size = symbol->st_size;
+  function->barriers = barriers_of_code(from, symbol->st_shndx, &section);
   return true;
 }
 

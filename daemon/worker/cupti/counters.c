@@ -13,11 +13,13 @@
 #include "worker/cupti/launch.h"
 #include "worker/cupti/replay.h"
 #include "worker/cupti/result.h"
+#include "worker/cupti/subscriber.h"
 
 typedef struct step_kernel { /* a kernel of the step, in the order in which they are issued */
   rl_activity_row row;
   rl_launch_detail detail;
   size_t launch;
+  int barriers; /* that a block takes; negative when its code is not known */
   char name[RL_KERNEL_NAME_SIZE], symbol[RL_KERNEL_NAME_SIZE]; /* demangled and not */
 } step_kernel;
 
@@ -133,6 +135,7 @@ static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
     kernel->launch = mark->launch;
     snprintf(kernel->name, sizeof kernel->name, "%s", traced.names->items[row->name].text);
     snprintf(kernel->symbol, sizeof kernel->symbol, "%s", traced.names->items[row->name].raw);
+    kernel->barriers = rl_module_barriers(kernel->symbol);
   }
   free(marks);
   if (result == 0 && (traced.dropped > 0 || step->kernel_count == 0))
@@ -196,7 +199,7 @@ static int append_kernel(const rl_counters *counters, const counted_step *step, 
                     .static_shared_bytes = row->static_shared_bytes, .dynamic_shared_bytes = row->dynamic_shared_bytes,
                     .grid_x = row->grid[0], .grid_y = row->grid[1], .grid_z = row->grid[2], .block_x = row->block[0],
                     .block_y = row->block[1], .block_z = row->block[2],
-                    .theoretical_occupancy_ratio = rl_occupancy_ratio(counters->occupancy, row)};
+                    .theoretical_occupancy_ratio = rl_occupancy_ratio(counters->occupancy, row, kernel->barriers)};
   snprintf(made.launch, sizeof made.launch, "%s", launch->name);
   snprintf(made.phase, sizeof made.phase, "%s", launch->range);
   snprintf(made.name, sizeof made.name, "%s", kernel->name);
@@ -225,7 +228,7 @@ static int append_counters(const rl_collection *collection, size_t ordinal, cons
 static int append_facts(const rl_counters *counters, const rl_wanted *wanted, const counted_step *step, size_t ordinal, rl_records *records,
                         rl_error *err) {
   const step_kernel *kernel = &step->kernels[ordinal];
-  const rl_launch_facts facts = rl_launch_facts_of(counters->occupancy, &kernel->row, &kernel->detail);
+  const rl_launch_facts facts = rl_launch_facts_of(counters->occupancy, &kernel->row, &kernel->detail, kernel->barriers);
   for (size_t i = wanted->counters; i < wanted->count; i++) {
     const char *name = wanted->items[i].name, *reason = "";
     double value;
@@ -247,7 +250,7 @@ static bool wants_curves(const rl_profile *profile) {
 static int append(const rl_counters *counters, const rl_collection *collection, const counted_step *step, const double *values,
                   rl_records *records, rl_error *err) {
   for (size_t k = 0; k < step->kernel_count; k++) {
-    const rl_footprint footprint = rl_footprint_of(&step->kernels[k].row);
+    const rl_footprint footprint = rl_footprint_of(&step->kernels[k].row, step->kernels[k].barriers);
     if (!step->chosen[k]) continue;
     if (append_kernel(counters, step, k, records, err) != 0 || append_counters(collection, k, values, records, err) != 0 ||
         append_facts(counters, &collection->wanted, step, k, records, err) != 0)

@@ -12,10 +12,10 @@ static double limit(enum cudaLimit which) {
   return cudaDeviceGetLimit(&value, which) == cudaSuccess ? (double)value : NOT_KNOWN;
 }
 
-rl_launch_facts rl_launch_facts_of(const rl_occupancy *device, const rl_activity_row *row, const rl_launch_detail *detail) {
+rl_launch_facts rl_launch_facts_of(const rl_occupancy *device, const rl_activity_row *row, const rl_launch_detail *detail, int barriers) {
   rl_launch_facts facts = {.device = device, .row = row, .detail = detail, .stack_bytes = limit(cudaLimitStackSize),
                            .persisting_l2_bytes = limit(cudaLimitPersistingL2CacheSize)};
-  rl_footprint footprint = rl_footprint_of(row);
+  rl_footprint footprint = rl_footprint_of(row, barriers);
   footprint.shared_config_bytes = detail->shared_config_bytes;
   facts.resident = rl_residency_of(device, &footprint, &facts.residency);
   return facts;

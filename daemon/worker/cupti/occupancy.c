@@ -23,9 +23,9 @@ int rl_occupancy_of_device(int device_index, rl_occupancy *occupancy, rl_error *
   return 0;
 }
 
-rl_footprint rl_footprint_of(const rl_activity_row *row) {
+rl_footprint rl_footprint_of(const rl_activity_row *row, int barriers) {
   return (rl_footprint){.threads = (int)(row->block[0] * row->block[1] * row->block[2]), .registers = (int)row->registers,
-                        .static_shared_bytes = row->static_shared_bytes, .dynamic_shared_bytes = row->dynamic_shared_bytes};
+                        .barriers = barriers, .static_shared_bytes = row->static_shared_bytes, .dynamic_shared_bytes = row->dynamic_shared_bytes};
 }
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -46,7 +46,8 @@ bool rl_residency_of(const rl_occupancy *occupancy, const rl_footprint *footprin
                                     .sharedSizeBytes = footprint->static_shared_bytes,
                                     .partitionedGCConfig = PARTITIONED_GC_OFF,
                                     .shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN,
-                                    .maxDynamicSharedSizeBytes = INT_MAX, .numBlockBarriers = 1};
+                                    .maxDynamicSharedSizeBytes = INT_MAX,
+                                    .numBlockBarriers = footprint->barriers >= 0 ? footprint->barriers : 1};
   cudaOccDeviceState state = {.carveoutConfig = SHAREDMEM_CARVEOUT_DEFAULT};
   cudaOccResult result;
   if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, footprint->threads, footprint->dynamic_shared_bytes) !=
@@ -65,8 +66,8 @@ bool rl_residency_of(const rl_occupancy *occupancy, const rl_footprint *footprin
   return true;
 }
 
-double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *row) {
-  rl_footprint footprint = rl_footprint_of(row);
+double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *row, int barriers) {
+  rl_footprint footprint = rl_footprint_of(row, barriers);
   rl_residency residency;
   if (row->kind != RL_ACTIVITY_KERNEL || !rl_residency_of(occupancy, &footprint, &residency)) return NAN;
   return (double)residency.warps / (occupancy->processor_threads / occupancy->warp_threads);

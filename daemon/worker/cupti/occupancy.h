@@ -12,6 +12,7 @@ typedef struct rl_occupancy { /* what of a device limits residency */
 
 typedef struct rl_footprint { /* what one block of a launch takes */
   int threads, registers; /* registers of a thread */
+  int barriers;           /* negative: not known, and taken for the calculator's default */
   size_t static_shared_bytes, dynamic_shared_bytes;
   size_t shared_config_bytes; /* what of L1 is shared memory during the launch; 0: as much as the device has */
 } rl_footprint;
@@ -24,11 +25,12 @@ typedef struct rl_residency { /* blocks an SM can hold, as far as each resource 
 } rl_residency;
 
 int rl_occupancy_of_device(int device_index, rl_occupancy *occupancy, rl_error *err);
-rl_footprint rl_footprint_of(const rl_activity_row *row);
+/* barriers: what the kernel's code says; negative when it is not known. */
+rl_footprint rl_footprint_of(const rl_activity_row *row, int barriers);
 /* false when the calculator does not know the device, or no block fits. */
 bool rl_residency_of(const rl_occupancy *occupancy, const rl_footprint *footprint, rl_residency *residency);
 /* Resident warps over what a multiprocessor can hold; NAN when not known, or the row is no kernel. */
-double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *row);
+double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *row, int barriers);
 /* Points of kernel `ordinal`: resident warps if it took other registers, threads or shared memory than it does, as the series
  * occupancy_by_registers, occupancy_by_block_size and occupancy_by_shared_bytes. */
 int rl_occupancy_curves(const rl_occupancy *occupancy, const rl_footprint *footprint, int64_t ordinal, rl_records *records, rl_error *err);

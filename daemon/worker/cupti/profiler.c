@@ -52,7 +52,7 @@ static int count(rl_profiler *base, rl_instance *instance, const rl_profile *pro
 
 static double occupancy(rl_profiler *base, const rl_activity_row *row) {
   const cupti_profiler *profiler = (const cupti_profiler *)base;
-  return rl_occupancy_ratio(&profiler->limits, row);
+  return rl_occupancy_ratio(&profiler->limits, row, -1);
 }
 
 static void close_profiler(rl_profiler *base) {

@@ -88,6 +88,15 @@ unsigned char *rl_module_copy(const char *function, uint64_t crc, size_t *size) 
   return copy;
 }
 
+int rl_module_barriers(const char *function) {
+  rl_cubin_function found = {.barriers = -1};
+  pthread_mutex_lock(&the.lock);
+  for (size_t i = the.module_count; i-- > 0;)
+    if (rl_cubin_find(the.modules[i].cubin, the.modules[i].size, function, &found, NULL) == 0) break;
+  pthread_mutex_unlock(&the.lock);
+  return found.barriers;
+}
+
 /* --- launches -------------------------------------------------------------------------------------------------- */
 
 static const CUpti_CallbackId launches[] = {

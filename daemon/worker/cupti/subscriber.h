@@ -28,6 +28,8 @@ void rl_subscriber_unwatch(void);
 /* The code of the newest module that has the function (its mangled name) and, unless crc is 0, this CRC. malloc'ed, the caller frees; NULL:
  * there is none, it was too much to keep, or memory is out. */
 unsigned char *rl_module_copy(const char *function, uint64_t crc, size_t *size);
+/* How many barriers a block of the function takes, as the newest module says that has it; -1 when there is none. */
+int rl_module_barriers(const char *function);
 
 #ifdef __cplusplus
 }

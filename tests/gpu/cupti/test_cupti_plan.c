@@ -224,12 +224,29 @@ static void test_occupancy_is_limited_by_what_runs_out_first(void **state) {
     rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {1, 1, 1}, .block = {cases[i].threads, 1, 1},
                            .registers = cases[i].registers, .static_shared_bytes = cases[i].shared,
                            .dynamic_shared_bytes = cases[i].dynamic};
-    double ratio = rl_occupancy_ratio(&hopper, &row);
+    double ratio = rl_occupancy_ratio(&hopper, &row, -1);
     if (ratio != cases[i].ratio) fail_msg("case %zu: %.4f, not %.4f", i, ratio, cases[i].ratio);
   }
 }
 
 /* The fused ReLU of docs/measurements: 128 threads, 16 registers, 32768 blocks; what ncu says of its launch. */
+static void test_barriers_limit_what_takes_many(void **state) {
+  (void)state;
+  static const struct {
+    int barriers;
+    double limit, occupancy_pct;
+  } cases[] = {{-1, 32, 100}, {0, 32, 100}, {1, 32, 100}, {2, 32, 100}, {3, 21, 65.625}, {16, 4, 12.5}}; /* of 64 on a multiprocessor */
+  const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {4224, 1, 1}, .block = {64, 1, 1}, .registers = 16};
+  const rl_launch_detail detail = {0};
+  const char *reason = NULL;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const rl_launch_facts facts = rl_launch_facts_of(&hopper, &row, &detail, cases[i].barriers);
+    assert_true(rl_launch_fact(&facts, "launch__occupancy_limit_barriers", &reason) == cases[i].limit);
+    assert_true(rl_launch_fact(&facts, "sm__maximum_warps_per_active_cycle_pct", &reason) == cases[i].occupancy_pct);
+    assert_true(rl_occupancy_ratio(&hopper, &row, cases[i].barriers) == cases[i].occupancy_pct / 100);
+  }
+}
+
 static void test_a_launch_tells_what_ncu_says_of_it(void **state) {
   (void)state;
   static const struct {
@@ -245,7 +262,7 @@ static void test_a_launch_tells_what_ncu_says_of_it(void **state) {
       {"sm__maximum_warps_per_active_cycle_pct", 100}, {"smsp__maximum_warps_avg_per_active_cycle", 16}, {"launch__uses_green_context", 0}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {32768, 1, 1}, .block = {128, 1, 1}, .registers = 16};
   const rl_launch_detail detail = {.shared_config_bytes = 32768, .cluster_policy = 1, .largest_cluster = 8};
-  const rl_launch_facts facts = rl_launch_facts_of(&hopper, &row, &detail);
+  const rl_launch_facts facts = rl_launch_facts_of(&hopper, &row, &detail, 0);
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
     double value = rl_launch_fact(&facts, expected[i].metric, &reason);
@@ -281,10 +298,10 @@ static void test_curves_show_what_limits(void **state) {
 static void test_what_cannot_run_has_no_occupancy(void **state) {
   (void)state;
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .block = {256, 1, 1}, .registers = 32, .dynamic_shared_bytes = 300 << 10};
-  assert_true(isnan(rl_occupancy_ratio(&hopper, &row)));
+  assert_true(isnan(rl_occupancy_ratio(&hopper, &row, -1)));
   row.dynamic_shared_bytes = 0;
   row.kind = RL_ACTIVITY_MEMCPY;
-  assert_true(isnan(rl_occupancy_ratio(&hopper, &row)));
+  assert_true(isnan(rl_occupancy_ratio(&hopper, &row, -1)));
 }
 
 int main(void) {
@@ -300,6 +317,7 @@ int main(void) {
       cmocka_unit_test(test_names_are_demangled_and_kept_once),
       cmocka_unit_test(test_occupancy_is_limited_by_what_runs_out_first),
       cmocka_unit_test(test_what_cannot_run_has_no_occupancy),
+      cmocka_unit_test(test_barriers_limit_what_takes_many),
       cmocka_unit_test(test_a_launch_tells_what_ncu_says_of_it),
       cmocka_unit_test(test_curves_show_what_limits),
   };

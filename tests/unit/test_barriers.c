@@ -1,0 +1,64 @@
+/* cubin: the barriers that are read from a kernel's code are those that ptxas counted. Skipped where there is no libnvrtc. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nvrtc/nvrtc.h"
+#include "worker/code/cubin.h"
+
+enum { SKIPPED = 77 };
+
+static const struct {
+  const char *name, *body;
+  int barriers;
+} kernels[] = {
+    {"none", "", 0},
+    {"one", "__syncthreads();", 1},
+    {"three", "asm volatile(\"bar.sync 2, 64;\");", 3}, /* those below it too */
+    {"computed", "asm volatile(\"bar.sync %0, 64;\" :: \"r\"((int)x[1]));", 16},
+};
+enum { KERNELS = sizeof kernels / sizeof *kernels };
+
+static const char *const archs[] = {"sm_75", "sm_80", "sm_90a", "sm_100", "sm_120"};
+
+static int compile(const char *arch, const char *entry, const char *body, rl_nvrtc_result *result, rl_error *err) {
+  char code[512];
+  snprintf(code, sizeof code, "extern \"C\" __global__ void %s(float *x) { __shared__ float s[64]; s[threadIdx.x] = x[threadIdx.x]; %s "
+           "x[threadIdx.x] = s[63 - threadIdx.x]; }", entry, body);
+  const rl_nvrtc_request request = {.code = code, .length = strlen(code), .entry = entry, .arch = arch, .compiler = RL_COMPILER};
+  return rl_nvrtc_compile(&request, result, err);
+}
+
+static void a_kernel_has_the_barriers_that_ptxas_counts(void **state) {
+  (void)state;
+  for (size_t i = 0; i < KERNELS * sizeof archs / sizeof *archs; i++) {
+    const char *arch = archs[i / KERNELS], *name = kernels[i % KERNELS].name;
+    int barriers = kernels[i % KERNELS].barriers;
+    char line[64];
+    rl_nvrtc_result result;
+    rl_cubin_function function = {.barriers = -1};
+    rl_error err = {0};
+    if (compile(arch, name, kernels[i % KERNELS].body, &result, &err) != 0) fail_msg("%s for %s: %s", name, arch, err.message);
+    snprintf(line, sizeof line, "used %d barriers", barriers);
+    if (result.log == NULL || strstr(result.log, line) == NULL) fail_msg("%s for %s: not \"%s\" in: %s", name, arch, line, result.log);
+    if (rl_cubin_find(result.image, result.size, name, &function, &err) != 0) fail_msg("%s for %s: %s", name, arch, err.message);
+    if (function.barriers != barriers) fail_msg("%s for %s: %d barriers, not %d", name, arch, function.barriers, barriers);
+    rl_nvrtc_clear(&result);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_kernel_has_the_barriers_that_ptxas_counts)};
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  int result_of_first = compile("sm_75", "none", "", &result, &err);
+  rl_nvrtc_clear(&result);
+  if (result_of_first != 0 && err.domain == RL_SYS) {
+    printf("skipped: %s\n", err.message);
+    return SKIPPED;
+  }
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
