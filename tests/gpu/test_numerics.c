@@ -1,12 +1,18 @@
 /* Every layer of every engine, forward and backward, against the double-precision oracle on the inputs and the pooling and ReLU decisions
- * that the engine itself had; the whole network in FP32; and 50 losses in a row. */
+ * that the engine itself had; the whole network in FP32; and 50 losses in a row. Arguments: one engine, the steps whose losses are followed, and
+ * batches, instead of those below; the machine of tests/simt is too slow for all of them. */
 #include "data/dataset.h"
 #include "fixture.h"
 #include "train/oracle.h"
 
 enum { MAP1 = RL_P1 * RL_P1, SIZE1 = RL_C1 * MAP1, MAP2 = RL_P2 * RL_P2, FULL1 = RL_H1 * RL_H1, FULL2 = RL_H2 * RL_H2 };
 
+enum { MOST_STEPS = 50, MOST_BATCHES = 16 };
 static rl_dataset dataset;
+static const char *only_engine; /* NULL: every one */
+static uint32_t steps = MOST_STEPS, batches[MOST_BATCHES] = {1, 3, 32, 64, 129, 269 /* in turns, whatever the kernel */};
+
+static bool wanted_engine(engine_case which) { return !only_engine || strcmp(which.engine, only_engine) == 0; }
 
 static double *doubles(size_t count) {
   double *made = calloc(count, sizeof *made);
@@ -247,23 +253,24 @@ static void check_step(engine_case which, uint32_t count) {
 
 static void test_layers(void **state) {
   (void)state;
-  static const uint32_t batches[] = {1, 3, 32, 64, 129, 269}; /* 269: in turns, whatever the kernel */
   for (int which = 0; which < ENGINE_CASES; which++)
-    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) check_step(engine_cases[which], batches[i]);
+    for (int i = 0; i < MOST_BATCHES && wanted_engine(engine_cases[which]); i++)
+      if (batches[i]) check_step(engine_cases[which], batches[i]);
 }
 
-/* 50 steps of 16 images in double, with the engine's order of images. */
+/* Steps of 16 images in double, with the engine's order of images. */
 static void test_losses_follow_the_oracle(void **state) {
   (void)state;
-  enum { STEPS = 50, EARLY = 10, BATCH = 16, IMAGES = STEPS * BATCH };
+  enum { EARLY = 10, BATCH = 16 };
+  const uint32_t images = steps * BATCH;
   double *w = doubles(RL_PARAMETERS), *m = doubles(RL_PARAMETERS), *v = doubles(RL_PARAMETERS), *g = doubles(RL_PARAMETERS),
-         wanted[STEPS];
-  float *initial = malloc(RL_PARAMETERS * sizeof *initial), losses[STEPS];
-  rl_train_params params = small_training(engine_cases[0], BATCH, IMAGES);
+         wanted[MOST_STEPS];
+  float *initial = malloc(RL_PARAMETERS * sizeof *initial), losses[MOST_STEPS];
+  rl_train_params params = small_training(engine_cases[0], BATCH, images);
   rl_model_initialise((uint64_t)params.seed, initial);
   for (int i = 0; i < RL_PARAMETERS; i++) w[i] = initial[i];
-  for (uint32_t step = 0; step < STEPS; step++) {
-    batch b = gather(step * BATCH, BATCH, IMAGES, params.seed, 0);
+  for (uint32_t step = 0; step < steps; step++) {
+    batch b = gather(step * BATCH, BATCH, images, params.seed, 0);
     wanted[step] = run_network(BATCH, &b, w, NULL, NULL, NULL, g);
     rl_oracle_adam(RL_PARAMETERS, step + 1, params.learning_rate, g, w, m, v);
     free(b.x);
@@ -274,18 +281,19 @@ static void test_losses_follow_the_oracle(void **state) {
   static const double most_early[] = {[RL_FP32] = 1e-4, [RL_TF32] = 1e-2, [RL_FP16] = 1e-2},
                       most[] = {[RL_FP32] = 1e-2, [RL_TF32] = 5e-2, [RL_FP16] = 1e-1};
   for (int which = 0; which < ENGINE_CASES; which++) {
+    if (!wanted_engine(engine_cases[which])) continue;
     const int precision = engine_cases[which].precision;
-    params = small_training(engine_cases[which], BATCH, IMAGES);
+    params = small_training(engine_cases[which], BATCH, images);
     training t = open_training(params);
     run_epoch(&t);
     must(t.train->losses(t.train, losses, e));
     double early = 0, worst = 0;
-    for (int i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < steps; i++) {
       worst = fmax(worst, fabs(losses[i] - wanted[i]));
       if (i < EARLY) early = worst;
     }
-    printf("  %s, %s: 50 losses from %.4f to %.4f, worst difference %.2e in the first %d (at most %.0e), %.2e (at most %.0e)\n",
-           params.engine, rl_precision_names[precision], wanted[0], wanted[STEPS - 1], early, EARLY, most_early[precision], worst, most[precision]);
+    printf("  %s, %s: %u losses from %.4f to %.4f, worst difference %.2e in the first %d (at most %.0e), %.2e (at most %.0e)\n",
+           params.engine, rl_precision_names[precision], steps, wanted[0], wanted[steps - 1], early, EARLY, most_early[precision], worst, most[precision]);
     assert_true(early < most_early[precision] && worst < most[precision]);
     close_training(&t);
   }
@@ -296,8 +304,17 @@ static void test_losses_follow_the_oracle(void **state) {
   free(initial);
 }
 
-int main(void) {
+static void read_arguments(int count, char **arguments) {
+  if (count < 4) return;
+  only_engine = arguments[1];
+  steps = (uint32_t)atoi(arguments[2]);
+  memset(batches, 0, sizeof batches);
+  for (int i = 3; i < count && i - 3 < MOST_BATCHES; i++) batches[i - 3] = (uint32_t)atoi(arguments[i]);
+}
+
+int main(int count, char **arguments) {
   need_gpu();
+  read_arguments(count, arguments);
   rl_error err = {0};
   if (rl_dataset_load("auto", getenv("ROOFLINED_MNIST_DIR"), &dataset, &err)) {
     fprintf(stderr, "%s\n", err.message);

@@ -1,0 +1,24 @@
+/* In the place of NVIDIA's header, which wants its own compiler: the groups that kernels use. */
+#ifndef SIMT_COOPERATIVE_GROUPS_H
+#define SIMT_COOPERATIVE_GROUPS_H
+
+#include "machine.h"
+
+namespace cooperative_groups {
+
+struct cluster_group {
+  void sync() const {
+    simt::cluster_arrive();
+    simt::cluster_wait();
+  }
+  unsigned block_rank() const { return simt::cluster_rank(); }
+  unsigned num_blocks() const { return simt::cluster_blocks(); }
+  template <class T> T *map_shared_rank(T *of, unsigned rank) const {
+    return (T *)simt::at_shared_address(simt::address_in_cluster(simt::shared_address(of), rank), alignof(T));
+  }
+};
+inline cluster_group this_cluster() { return {}; }
+
+} // namespace cooperative_groups
+
+#endif

@@ -1,0 +1,139 @@
+/* Instructions of the PTX ISA 9.0 that kernels have in asm(), each a function of its operands in the order of the text (translate.py), and a table of
+ * special registers. */
+#ifndef SIMT_PTX_H
+#define SIMT_PTX_H
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "machine.h"
+
+namespace simt::ptx {
+
+/* --- cp.async ------------------------------------------------------------------------------------------------------------------------ */
+
+inline void cp_async_cg_shared_global(uint32_t to, const void *from, int bytes) {
+  if (bytes != 16) die("cp.async.cg of %d bytes", bytes);
+  copy_later(at_shared_address(to, 16), from, 16, 16);
+}
+inline void cp_async_cg_shared_global(uint32_t to, const void *from, int bytes, uint32_t copied) {
+  if (bytes != 16 || copied > 16) die("cp.async.cg of %u of %d bytes", copied, bytes);
+  copy_later(at_shared_address(to, 16), from, 16, copied);
+}
+inline void cp_async_ca_shared_global(uint32_t to, const void *from, int bytes) {
+  if (bytes != 4 && bytes != 8 && bytes != 16) die("cp.async.ca of %d bytes", bytes);
+  copy_later(at_shared_address(to, (size_t)bytes), from, (size_t)bytes, (size_t)bytes);
+}
+inline void cp_async_commit_group() { close_copy_group(); }
+inline void cp_async_wait_group(int but_the_last) { finish_copies((size_t)but_the_last, false); }
+inline void cp_async_wait_all() { finish_copies(0, true); }
+
+/* --- ldmatrix: lane i has the address of row i % 8 of matrix i / 8, and gets elements 2 (i % 4) and the next of row i / 4 of each --------- */
+
+struct matrices {
+  uint32_t *to[4];
+  const uint16_t *row;
+};
+
+template <int COUNT, bool TRANSPOSED> void load_matrices(void *const lanes[WARP]) {
+  for (int m = 0; m < COUNT; m++)
+    for (int i = 0; i < WARP; i++) {
+      uint16_t pair[2];
+      for (int k = 0; k < 2; k++) {
+        const int row = i / 4, column = i % 4 * 2 + k;
+        pair[k] = ((matrices *)lanes[m * 8 + (TRANSPOSED ? column : row)])->row[TRANSPOSED ? row : column];
+      }
+      *((matrices *)lanes[i])->to[m] = pair[0] | (uint32_t)pair[1] << 16;
+    }
+}
+
+inline void ldmatrix_sync_aligned_m8n8_x4_shared_b16(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, uint32_t row) {
+  matrices mine = {{&a, &b, &c, &d}, (const uint16_t *)at_shared_address(row, 16)};
+  meet("ldmatrix.x4", ~0u, &mine, load_matrices<4, false>, true);
+}
+inline void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, uint32_t row) {
+  matrices mine = {{&a, &b, &c, &d}, (const uint16_t *)at_shared_address(row, 16)};
+  meet("ldmatrix.x4.trans", ~0u, &mine, load_matrices<4, true>, true);
+}
+/* The addresses of the last lanes are not used. */
+inline void ldmatrix_sync_aligned_m8n8_x2_shared_b16(uint32_t &a, uint32_t &b, uint32_t row) {
+  matrices mine = {{&a, &b}, lane() < 16 ? (const uint16_t *)at_shared_address(row, 16) : NULL};
+  meet("ldmatrix.x2", ~0u, &mine, load_matrices<2, false>, true);
+}
+inline void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(uint32_t &a, uint32_t &b, uint32_t row) {
+  matrices mine = {{&a, &b}, lane() < 16 ? (const uint16_t *)at_shared_address(row, 16) : NULL};
+  meet("ldmatrix.x2.trans", ~0u, &mine, load_matrices<2, true>, true);
+}
+
+/* --- mma.m16n8k16 ---------------------------------------------------------------------------------------------------------------------
+ * A lane has, of a[16][16], rows lane/4 and lane/4 + 8 of columns 2 (lane%4) + {0, 1} in a[0] and a[1], and of columns 8 more in a[2] and a[3];
+ * of b[16][8], column lane/4 of rows 2 (lane%4) + {0, 1} in b[0], 8 more in b[1]; of the sums as machine code of mma.cuh says. Products are exact
+ * in float and added one after another; the order of the hardware is not documented. */
+
+struct product {
+  float *sum[4];
+  float before[4];
+  uint32_t a[4], b[2];
+};
+
+template <float (*WIDEN)(uint16_t)> void multiply(void *const lanes[WARP]) {
+  float a[16][16], b[16][8];
+  for (int i = 0; i < WARP; i++) {
+    const product &of = *(const product *)lanes[i];
+    for (int k = 0; k < 8; k++) a[i / 4 + k / 2 % 2 * 8][i % 4 * 2 + k % 2 + k / 4 * 8] = WIDEN((uint16_t)(of.a[k / 2] >> k % 2 * 16));
+    for (int k = 0; k < 4; k++) b[i % 4 * 2 + k % 2 + k / 2 * 8][i / 4] = WIDEN((uint16_t)(of.b[k / 2] >> k % 2 * 16));
+  }
+  float sums[16][8] = {};
+  for (int row = 0; row < 16; row++)
+    for (int k = 0; k < 16; k++)
+      for (int column = 0; column < 8; column++) sums[row][column] += a[row][k] * b[k][column];
+  for (int i = 0; i < WARP; i++) {
+    const product &of = *(const product *)lanes[i];
+    for (int k = 0; k < 4; k++) *of.sum[k] = of.before[k] + sums[i / 4 + k / 2 * 8][i % 4 * 2 + k % 2];
+  }
+}
+
+inline float from_half(uint16_t bits) { return (float)std::bit_cast<__half>(bits); }
+inline float from_bfloat16(uint16_t bits) { return std::bit_cast<float>((uint32_t)bits << 16); }
+
+template <float (*WIDEN)(uint16_t)>
+void m16n8k16(const char *name, float &d0, float &d1, float &d2, float &d3, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1,
+              float c0, float c1, float c2, float c3) {
+  product mine = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
+  meet(name, ~0u, &mine, multiply<WIDEN>, true);
+}
+template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(Operands &&...operands) {
+  m16n8k16<from_half>("mma.m16n8k16.f16", operands...);
+}
+template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(Operands &&...operands) {
+  m16n8k16<from_bfloat16>("mma.m16n8k16.bf16", operands...);
+}
+
+/* --- barriers -------------------------------------------------------------------------------------------------------------------------- */
+
+inline void bar_sync(uint32_t id, uint32_t threads = 0) { block_barrier("bar.sync", id, threads); }
+inline void bar_arrive(uint32_t id, uint32_t threads) { block_barrier("bar.arrive", id, threads, false); }
+inline void barrier_sync(uint32_t id, uint32_t threads = 0) { block_barrier("barrier.sync", id, threads); }
+inline void barrier_cluster_arrive_aligned() { cluster_arrive(); }
+inline void barrier_cluster_wait_aligned() { cluster_wait(); }
+inline void barrier_cluster_arrive_release_aligned() { cluster_arrive(); }
+inline void barrier_cluster_wait_acquire_aligned() { cluster_wait(); }
+
+/* --- distributed shared memory ----------------------------------------------------------------------------------------------------------- */
+
+inline void mapa_shared_cluster_u32(uint32_t &to, uint32_t address, uint32_t rank) { to = address_in_cluster(address, rank); }
+
+/* --- approximations: as exact as float is -------------------------------------------------------------------------------------------------- */
+
+inline void rcp_approx_ftz_f32(float &y, float x) { y = 1 / x; }
+inline void ex2_approx_ftz_f32(float &y, float x) { y = std::exp2(x); }
+/* The upper half of the result alone, 20 bits of fraction (PTX ISA, "rcp.approx.ftz.f64"). */
+inline void rcp_approx_ftz_f64(double &y, double x) { y = std::bit_cast<double>(std::bit_cast<uint64_t>(1 / x) & 0xffffffff00000000u); }
+
+} // namespace simt::ptx
+
+#endif

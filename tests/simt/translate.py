@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""translate.py FROM TO [NAME=VALUE...]: CUDA C++ as C++ for the machine of machine.h. Four things of the language are no C++:
+
+  __shared__ T a[N], b;        T (&a)[N] and T &b of the block's own memory
+  extern __shared__ T a[];     T *a, of what the launch asked for
+  kernel<<<config>>>(...)      simt::launcher(config)(kernel)(...)
+  asm("op.x {%0, %1}, [%2];" : outputs : inputs)
+                               simt::ptx::op_x(%0, %1, %2): an instruction is a function of its operands (ptx.h), and one that the machine
+                               does not know does not compile
+
+Everything else is left to cuda.h and the compiler. Lines keep their numbers. NAME=VALUE: an enumerator gets another value, so that a few
+images are as many for a small machine as hundreds are for a GPU."""
+import re
+import sys
+from pathlib import Path
+
+
+def without_comments(text):
+    def blank(match):
+        kept = match.group(0)
+        return kept if kept[0] in "\"'" else " " + "\n" * kept.count("\n")
+    return re.sub(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", blank, text, flags=re.S)
+
+
+def split(text, separator):
+    """At separators that no bracket or string holds."""
+    parts, depth, quoted, start = [], 0, False, 0
+    for i, c in enumerate(text):
+        if c == '"' and text[i - 1] != "\\":
+            quoted = not quoted
+        if quoted:
+            continue
+        depth += (c in "([{<") - (c in ")]}>")
+        if c == separator and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in parts + [text[start:]]]
+
+
+def closing(text, at):
+    """Where the parenthesis that opens at `at` closes."""
+    depth = 0
+    for i in range(at, len(text)):
+        depth += (text[i] == "(") - (text[i] == ")")
+        if depth == 0:
+            return i
+    raise SystemExit(f"no closing parenthesis: {text[at:at + 60]}")
+
+
+def on_as_many_lines(made, original):
+    return made + "\n" * (original.count("\n") - made.count("\n"))
+
+
+def shared(match):
+    extern, declaration = match.group(1), match.group(2)
+    aligned = r"(?:__align__|alignas)\s*\(([^()]*)\)"
+    alignment = (re.findall(aligned, declaration) or ["1"])[0]
+    first, *others = split(re.sub(aligned, "", declaration), ",")
+    kind, first = re.fullmatch(r"(.*?)(\w+\s*(?:\[.*\])?)", first, re.S).groups()
+    made = []
+    for variable in [first, *others]:
+        name, extent = re.fullmatch(r"(\w+)\s*(.*)", variable, re.S).groups()
+        if extern:
+            made.append(f"{kind.strip()} *const {name} = simt::dynamic_shared<{kind.strip()}, {alignment}>();")
+        else:
+            made.append(f"typedef {kind.strip()} simt_{name} {extent}; simt_{name} &{name} = simt::shared<simt_{name}, {alignment}>([] {{}});")
+    return on_as_many_lines(" ".join(made), match.group(0))
+
+
+def operands(section):
+    return [re.fullmatch(r'(?:\[\w+\]\s*)?"[^"]*"\s*\((.*)\)', one, re.S).group(1) for one in split(section, ",") if one]
+
+
+def instruction(text, values):
+    name, _, rest = text.strip().partition(" ")
+    rest = re.sub(r"[{}\[\]]", "", rest)
+    rest = re.sub(r"%%(\w+)", r"simt::ptx::special::\1", rest)
+    rest = re.sub(r"%(\d+)", lambda m: f"({values[int(m.group(1))]})", rest)
+    return f"simt::ptx::{re.sub(r'[^A-Za-z0-9]+', '_', name)}({rest});"
+
+
+def assembly(text):
+    made = []
+    while found := re.search(r"\basm\s*(?:volatile)?\s*\(", text):
+        end = closing(text, found.end() - 1)
+        code, *sections = split(text[found.end():end], ":")
+        values = [value for section in sections[:2] for value in operands(section)]
+        lines = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', code)).replace(r"\n", " ").replace(r"\t", " ").split(";")
+        body = " ".join(instruction(line, values) for line in lines if line.strip())
+        made += [text[:found.start()], on_as_many_lines("do { " + body + " } while (0)", text[found.start():end])]
+        text = text[end + 1:]
+    return "".join(made) + text
+
+
+def translate(text):
+    text = without_comments(text)
+    text = re.sub(r"(\bextern\s+)?\b__shared__\s+([^;]+);", shared, text)
+    text = re.sub(r"(\b[A-Za-z_][\w:]*(?:<[\w\s,:*&]*>)?)\s*<<<(.+?)>>>\s*\(", r"simt::launcher(\2)(\1)(", text, flags=re.S)
+    return assembly(text)
+
+
+def resized(text, name, value):
+    text, found = re.subn(rf"\b{name} = \d+", f"{name} = {value}", text)
+    if found != 1:
+        raise SystemExit(f"{name} is defined {found} times")
+    return text
+
+
+source, target = Path(sys.argv[1]), Path(sys.argv[2])
+text = translate(source.read_text())
+for size in sys.argv[3:]:
+    text = resized(text, *size.split("="))
+target.write_text(f'#line 1 "{source}"\n' + text)
