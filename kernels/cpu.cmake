@@ -16,28 +16,30 @@ rl_program(rooflined-nvrtc SOURCES nvrtc/compiler.c nvrtc/jail.c LIBS rl_base ${
 rl_fuzz_target(idx SOURCES ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_idx.c LIBS rl_data PkgConfig::zlib)
 rl_library(rl_oracle SOURCES train/oracle.c LIBS rl_workloads m)
 
-# The loops that are not products, once for each instruction set; simd_pick.c chooses at run time.
-function(rl_simd variant)
-  add_library(rl_simd_${variant} OBJECT train/simd.c)
-  target_link_libraries(rl_simd_${variant} PRIVATE rl_flags rl_workloads)
-  target_compile_definitions(rl_simd_${variant} PRIVATE RL_SIMD=rl_simd_${variant})
-  target_compile_options(rl_simd_${variant} PRIVATE -O3 -Wno-psabi -fno-math-errno -fno-trapping-math ${ARGN})
+# Loops of the training engines, once for each instruction set; simd_pick.c chooses at run time. NAME.c makes the table rl_NAME_VARIANT.
+function(rl_vectorised name variant)
+  set(objects rl_${name}_${variant})
+  string(TOUPPER RL_${name} table)
+  add_library(${objects} OBJECT train/${name}.c)
+  target_link_libraries(${objects} PRIVATE rl_flags rl_workloads)
+  target_compile_definitions(${objects} PRIVATE ${table}=${objects})
+  target_compile_options(${objects} PRIVATE -O3 -Wno-psabi -fno-math-errno -fno-trapping-math ${ARGN})
+  set(rl_vectorised ${rl_vectorised} $<TARGET_OBJECTS:${objects}> PARENT_SCOPE)
 endfunction()
 # Loops that must be limited by memory alone, in a debug build too.
 set_source_files_properties(ceilings/cpu.c PROPERTIES COMPILE_OPTIONS -O3)
 # Contraction into FMA is for these loops alone. As a property of the file it comes behind the project's own -ffp-contract=off.
-set_source_files_properties(train/simd.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
-set(rl_simd_variants baseline)
-rl_simd(baseline)
+set_source_files_properties(train/simd.c train/direct.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
+rl_vectorised(simd baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  list(APPEND rl_simd_variants avx2 avx512)
-  rl_simd(avx2 -mavx2 -mfma -mf16c)
-  rl_simd(avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512)
+  foreach(name IN ITEMS simd direct)
+    rl_vectorised(${name} avx2 -mavx2 -mfma -mf16c)
+    rl_vectorised(${name} avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512)
+  endforeach()
 endif()
-list(TRANSFORM rl_simd_variants REPLACE "(.+)" "$<TARGET_OBJECTS:rl_simd_\\1>" OUTPUT_VARIABLE rl_simd_objects)
 rl_library(rl_engines_cpu
-  SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/blas.c train/simd_pick.c
-    ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/pieces.c kernel/check.c kernel/sequence_engine.c kernel/cpu.c kernel/gemm_blas.c ${rl_simd_objects}
+  SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/layers.c train/blas.c train/fused.c train/simd_pick.c
+    ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/pieces.c kernel/check.c kernel/sequence_engine.c kernel/cpu.c kernel/gemm_blas.c ${rl_vectorised}
   LIBS rl_workloads rl_oracle rl_data rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)

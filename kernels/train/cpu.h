@@ -28,7 +28,7 @@ typedef struct rl_cpu_math {
   void (*begin)(rl_cpu_train *train);            /* of an epoch or evaluation; NULL: nothing to do */
   void (*weights_changed)(rl_cpu_train *train);  /* from outside; NULL: nothing to do */
   bool (*finite)(rl_cpu_train *train);           /* no gradient is inf or NaN */
-  void (*peek)(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out); /* NULL: not to be had */
+  bool (*peek)(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out); /* false: not kept */
   /* Step number `step` (from 1) on the gradients divided by scale. */
   void (*adam)(rl_cpu_train *train, uint64_t step, double rate, float scale);
 } rl_cpu_math;
@@ -74,6 +74,6 @@ int rl_cpu_allocate(rl_cpu_train *train, rl_purpose purpose, size_t bytes, void 
 int rl_cpu_supports(const void *params, rl_error *err);
 int rl_cpu_open(const rl_cpu_math *math, rl_device *device, const void *params, rl_instance **instance, rl_error *err);
 
-extern const rl_engine rl_engine_reference, rl_engine_blas;
+extern const rl_engine rl_engine_reference, rl_engine_blas, rl_engine_cpu_fused;
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "half.h"
+#include "train/lanes.h"
 #include "train/model.h"
 #include "train/oracle.h"
 #if defined(__SSE2__)
@@ -79,47 +80,6 @@ static void add(size_t count, const float *restrict from, float *restrict to) {
 static void pad(const float *x, float padded[PADDED][PADDED]) {
   memset(padded, 0, sizeof(float) * PADDED * PADDED);
   for (int y = 0; y < RL_IMAGE; y++) memcpy(&padded[y + 1][1], x + y * RL_IMAGE, sizeof(float) * RL_IMAGE);
-}
-
-/* Sixteen channels at a time; the compiler splits them where vectors are narrower. */
-enum { WIDTH = 16 };
-typedef float lanes __attribute__((vector_size(4 * WIDTH)));
-typedef int32_t integers __attribute__((vector_size(4 * WIDTH)));
-typedef uint8_t bytes __attribute__((vector_size(WIDTH)));
-
-static inline lanes load(const float *from) {
-  lanes value;
-  memcpy(&value, from, sizeof value);
-  return value;
-}
-
-static inline void store(lanes value, float *to) { memcpy(to, &value, sizeof value); }
-
-static inline integers load_choice(const uint8_t *from) {
-  bytes value;
-  memcpy(&value, from, sizeof value);
-  return __builtin_convertvector(value, integers);
-}
-
-static inline lanes where(integers mask, lanes value) { return (lanes)((integers)value & mask); }
-
-/* ReLU and pooling as one running maximum from 0. NaN passes, as in PyTorch. */
-typedef struct winner {
-  lanes best;
-  integers number;
-} winner;
-
-static inline winner nobody(void) { return (winner){(lanes){0}, (integers){0} + RL_ORACLE_DEAD}; }
-
-static inline winner challenge(winner w, lanes value, int number) {
-  integers lose = value <= w.best;
-  return (winner){(lanes)(((integers)w.best & lose) | ((integers)value & ~lose)), (w.number & lose) | (~lose & number)};
-}
-
-static inline void store_winner(winner w, float *y, uint8_t *choice) {
-  store(w.best, y);
-  bytes number = __builtin_convertvector(w.number, bytes);
-  memcpy(choice, &number, sizeof number);
 }
 
 static void conv1_forward(const float *x, const float *w, const float *b, float *y, uint8_t *choice) {

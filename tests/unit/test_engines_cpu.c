@@ -5,10 +5,13 @@
 #include <cmocka.h>
 
 #include "engines.h"
+#include "train/direct.h"
 
 enum { DIGITS = 700, TESTS = 150 };
 
 static rl_device *device;
+static const char *engines[4] = {"reference", "blas"};            /* and fused where the CPU has what it needs */
+static const char *const *const threaded = engines + 1;           /* all but the reference */
 static float weights[RL_PARAMETERS], others[RL_PARAMETERS];
 
 static void get_losses(rl_train_instance *instance, float *losses) {
@@ -21,13 +24,12 @@ static void get_weights(rl_train_instance *instance, float *to) {
   must(instance->parameters(instance, to, &err), &err);
 }
 
-static void sizes_of_batches_and_tails(void **state) {
-  (void)state;
+static void sizes_of_batches_and_tails_of(const char *engine) {
   static const struct { uint32_t batch, images, steps, tail; } cases[] = {
       {1, 3, 3, 0}, {64, 128, 2, 0}, {64, 150, 3, 22}, {33, 34, 2, 1}, {512, 100, 1, 100}, {8192, 0, 1, DIGITS}, {700, 0, 1, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_train_params params = small_params(RL_FP32, cases[i].batch, cases[i].images);
-    rl_train_instance *instance = open_train("blas", device, &params);
+    rl_train_instance *instance = open_train(engine, device, &params);
     uint32_t images = cases[i].images ? cases[i].images : DIGITS;
     assert_int_equal(instance->images, images);
     assert_int_equal(instance->steps, cases[i].steps);
@@ -45,16 +47,20 @@ static void sizes_of_batches_and_tails(void **state) {
   }
 }
 
+static void sizes_of_batches_and_tails(void **state) {
+  (void)state;
+  for (const char *const *engine = threaded; *engine != NULL; engine++) sizes_of_batches_and_tails_of(*engine);
+}
+
 /* With a vanishing learning rate the mean of the steps' losses, weighed by their sizes, does not depend on the batch size: every image
  * is shown exactly once, in the tail too. */
-static void every_image_once(void **state) {
-  (void)state;
+static void every_image_once_of(const char *engine) {
   static const uint32_t batches[] = {150, 64, 7};
   double means[3];
   for (int k = 0; k < 3; k++) {
     rl_train_params params = small_params(RL_FP32, batches[k], 150);
     params.learning_rate = 1e-12;
-    rl_train_instance *instance = open_train("blas", device, &params);
+    rl_train_instance *instance = open_train(engine, device, &params);
     float losses[150], before[150];
     run_epoch(instance);
     get_losses(instance, before);
@@ -69,15 +75,19 @@ static void every_image_once(void **state) {
   assert_true(fabs(means[1] / means[0] - 1) < 1e-6 && fabs(means[2] / means[0] - 1) < 1e-6);
 }
 
-static void losses_are_bit_identical(void **state) {
+static void every_image_once(void **state) {
   (void)state;
+  for (const char *const *engine = threaded; *engine != NULL; engine++) every_image_once_of(*engine);
+}
+
+static void losses_are_bit_identical_of(const char *engine) {
   int threads = device->threads;
   for (int precision = RL_FP32; precision <= RL_FP16; precision += RL_FP16 - RL_FP32) {
     float curves[3][2][11];
     for (int run = 0; run < 3; run++) {
       device->threads = run + 1;
       rl_train_params params = small_params(precision, 64, 690);
-      rl_train_instance *instance = open_train("blas", device, &params);
+      rl_train_instance *instance = open_train(engine, device, &params);
       assert_true(instance->base.deterministic);
       for (int epoch = 0; epoch < 2; epoch++) {
         run_epoch(instance);
@@ -100,13 +110,17 @@ static void losses_are_bit_identical(void **state) {
   device->threads = threads;
 }
 
+static void losses_are_bit_identical(void **state) {
+  (void)state;
+  for (const char *const *engine = threaded; *engine != NULL; engine++) losses_are_bit_identical_of(*engine);
+}
+
 static void saved_state_comes_back(void **state) {
   (void)state;
-  static const char *const engines[] = {"blas", "reference"};
-  for (int e = 0; e < 2; e++)
+  for (const char **engine = engines; *engine != NULL; engine++)
     for (int precision = RL_FP32; precision <= RL_FP16; precision += RL_FP16 - RL_FP32) {
       rl_train_params params = small_params(precision, 16, 40);
-      rl_train_instance *instance = open_train(engines[e], device, &params);
+      rl_train_instance *instance = open_train(*engine, device, &params);
       rl_error err = {0};
       float first[3], second[3];
       assert_int_equal(instance->base.ops->restore(&instance->base, &err), -1);
@@ -127,10 +141,9 @@ static void saved_state_comes_back(void **state) {
 
 static void overflow_halves_the_scale_and_skips(void **state) {
   (void)state;
-  static const char *const engines[] = {"blas", "reference"};
-  for (int e = 0; e < 2; e++) {
+  for (const char **engine = engines; *engine != NULL; engine++) {
     rl_train_params params = small_params(RL_FP16, 8, 24);
-    rl_train_instance *instance = open_train(engines[e], device, &params);
+    rl_train_instance *instance = open_train(*engine, device, &params);
     rl_error err = {0};
     get_weights(instance, weights);
     for (int i = 0; i < RL_PARAMETERS; i++) weights[i] *= 3000;
@@ -150,17 +163,21 @@ static void overflow_halves_the_scale_and_skips(void **state) {
   }
 }
 
-static void half_stores_half(void **state) {
-  (void)state;
+static void half_stores_half_of(const char *engine) {
   uint64_t bytes[2];
   for (int k = 0; k < 2; k++) {
     rl_train_params params = small_params(k ? RL_FP16 : RL_FP32, 64, 100);
-    rl_train_instance *instance = open_train("blas", device, &params);
+    rl_train_instance *instance = open_train(engine, device, &params);
     bytes[k] = device->memory.bytes[RL_MEMORY_ACTIVATIONS];
     close_train(instance);
     assert_int_equal(device->memory.total_bytes, 0);
   }
   assert_true(bytes[1] < 0.7 * bytes[0]);
+}
+
+static void half_stores_half(void **state) {
+  (void)state;
+  for (const char *const *engine = threaded; *engine != NULL; engine++) half_stores_half_of(*engine);
 }
 
 static void refusals_say_why(void **state) {
@@ -172,7 +189,10 @@ static void refusals_say_why(void **state) {
   params = small_params(RL_FP32, 64, 100);
   assert_null(rl_engine_find("mnist_cnn", "cudnn", &params, &err));
   assert_string_equal(err.pointer, "/engine");
-  assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, &err)->name, "blas");
+  bool fused = engines[2] != NULL;
+  assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, &err)->name, fused ? "fused" : "blas");
+  assert_int_equal(rl_engine_find("mnist_cnn", "fused", &params, &err) != NULL, fused);
+  if (!fused) assert_string_equal(err.pointer, "/engine");
   strcpy(params.dataset, "flowers");
   rl_instance *instance = NULL;
   assert_int_equal(rl_engine_find("mnist_cnn", "blas", &params, &err)->open(device, &params, &instance, &err), -1);
@@ -185,6 +205,8 @@ int main(void) {
   rl_error err = {0};
   device = rl_device_open(0, &err);
   if (device == NULL) return 1;
+  const rl_direct *tables[RL_DIRECT_TABLES];
+  if (rl_direct_usable(tables) > 0) engines[2] = "fused";
   char folder[64];
   use_few_digits(folder, DIGITS, TESTS);
   const struct CMUnitTest tests[] = {
