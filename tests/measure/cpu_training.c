@@ -1,30 +1,36 @@
-/* How fast and how well the CPU engines train: for docs/measurements/cpu-training.md. Before and after each epoch the machine's own sgemm rate is
- * measured on as many threads, so that what else runs on the machine weighs on both.
- * Usage: cpu_training [-e engine] [-p fp32|fp16] [-b batch] [-n images] [-r epochs] [-s seed] [-d dataset] */
+/* How fast and how well the CPU engines train: for docs/measurements/cpu-training.md. Engines take turns, an epoch each, and before and after
+ * each epoch the machine's own sgemm rate is measured on as many threads, so that what else runs on the machine weighs on all of them.
+ * Usage: cpu_training [-e engine[,engine]] [-p fp32|fp16] [-b batch] [-n images] [-r epochs] [-s seed] [-d dataset] */
 #include <cblas.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/commit.h"
 #include "train/model.h"
 
-enum { SIDE = 2048, MOST = 32 };
+enum { SIDE = 2048, LAUNCHES = 32, ENGINES = 4, EPOCHS = 100 };
 
-static struct {
-  const rl_launch *launch;
-  int64_t ns;
-} totals[MOST];
+typedef struct contestant {
+  const rl_engine *engine;
+  rl_instance *instance;
+  double ms[EPOCHS], cpu_ms[EPOCHS]; /* time that passed; time of all threads */
+  struct {
+    const rl_launch *launch;
+    int64_t ns;
+  } totals[LAUNCHES];
+} contestant;
 
 static void add_span(void *context, const rl_span *span) {
-  (void)context;
+  contestant *of = context;
   int i = 0;
-  while (i < MOST - 1 && totals[i].launch != NULL && strcmp(totals[i].launch->name, span->launch->name) != 0) i++;
-  totals[i].launch = span->launch;
-  totals[i].ns += span->end_ns - span->start_ns;
+  while (i < LAUNCHES - 1 && of->totals[i].launch != NULL && strcmp(of->totals[i].launch->name, span->launch->name) != 0) i++;
+  of->totals[i].launch = span->launch;
+  of->totals[i].ns += span->end_ns - span->start_ns;
 }
 
 static double sgemm_gflops(int threads) {
@@ -45,6 +51,56 @@ static double sgemm_gflops(int threads) {
   return best;
 }
 
+static double cpu_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+static int run_epoch(rl_device *device, const rl_train_params *params, contestant *of, int epoch, rl_error *err) {
+  const rl_observer observer = {.context = of, .span = add_span};
+  rl_instance *instance = of->instance;
+  rl_elapsed training, evaluation;
+  rl_report report;
+  double before = sgemm_gflops(device->threads), start = cpu_ms();
+  if (device->ops->run_eager(device, &instance->iteration, &observer, &training, err) != 0) return -1;
+  of->ms[epoch] = training.host_ms;
+  of->cpu_ms[epoch] = cpu_ms() - start;
+  if (device->ops->run_eager(device, &instance->evaluation, NULL, &evaluation, err) != 0 || instance->ops->report(instance, &report, err) != 0)
+    return -1;
+  double sgemm = fmax(before, sgemm_gflops(device->threads));
+  double rate = (double)instance->samples * rl_model_operations_per_image() / training.host_ms * 1e-6;
+  printf("%s epoch %d: %.0f ms (%.0f ms of CPU), %.1f GFLOP/s = %.0f %% of sgemm's %.1f; loss %.4f, test loss %.4f, accuracy %.4f, evaluation %.0f ms",
+         of->engine->name, epoch, training.host_ms, of->cpu_ms[epoch], rate, 100 * rate / sgemm, sgemm, report.train_loss, report.test_loss,
+         report.test_accuracy_ratio, evaluation.host_ms);
+  if (params->precision == RL_FP16) printf(", scale %g, skipped %g", report.loss_scale, report.skipped_steps);
+  puts("");
+  fflush(stdout);
+  return 0;
+}
+
+static int by_size(const void *a, const void *b) {
+  double difference = *(const double *)a - *(const double *)b;
+  return (difference > 0) - (difference < 0);
+}
+
+static double median(int count, double *values) {
+  qsort(values, (size_t)count, sizeof *values, by_size);
+  return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static void summarize(contestant *of, const contestant *first, int epochs) {
+  double ratios[EPOCHS], cpu_ratios[EPOCHS];
+  for (int i = 0; i < epochs; i++) {
+    ratios[i] = of->ms[i] / first->ms[i];
+    cpu_ratios[i] = of->cpu_ms[i] / first->cpu_ms[i];
+  }
+  printf("%s: an epoch takes %.2f times as long as %s's, and %.2f times its CPU time (medians of %d pairs)\n", of->engine->name,
+         median(epochs, ratios), first->engine->name, median(epochs, cpu_ratios), epochs);
+  for (int i = 0; i < LAUNCHES && of->totals[i].launch != NULL; i++)
+    printf("  %-22s %9.1f ms an epoch\n", of->totals[i].launch->name, (double)of->totals[i].ns * 1e-6 / epochs);
+}
+
 static int fail_with(const rl_error *err) {
   fprintf(stderr, "cpu_training: %s\n", err->message);
   return 1;
@@ -53,9 +109,10 @@ static int fail_with(const rl_error *err) {
 int main(int count, char **arguments) {
   rl_train_params params;
   rl_mnist_cnn.defaults(&params);
-  int option, epochs = 1;
+  char names[64] = "auto";
+  int option, epochs = 1, engines = 0;
   while ((option = getopt(count, arguments, "e:p:b:n:r:s:d:")) != -1) switch (option) {
-      case 'e': snprintf(params.engine, sizeof params.engine, "%s", optarg); break;
+      case 'e': snprintf(names, sizeof names, "%s", optarg); break;
       case 'p': params.precision = strcmp(optarg, "fp16") == 0 ? RL_FP16 : RL_FP32; break;
       case 'b': params.batch_size = atoll(optarg); break;
       case 'n': params.max_images = atoll(optarg); break;
@@ -64,38 +121,27 @@ int main(int count, char **arguments) {
       case 'd': snprintf(params.dataset, sizeof params.dataset, "%s", optarg); break;
       default: return 2;
     }
+  if (epochs < 1 || epochs > EPOCHS) return 2;
   rl_error err = {0};
   rl_device *device = rl_device_open(0, &err);
   if (device == NULL) return fail_with(&err);
-  const rl_engine *engine = rl_engine_find("mnist_cnn", params.engine, &params, &err);
-  rl_instance *instance = NULL;
-  if (engine == NULL || engine->open(device, &params, &instance, &err) != 0) return fail_with(&err);
-  char *facts = rl_device_facts(0, &err);
-  printf("commit %s\ndevice %s\nengine %s, %s, batch %lld, seed %lld, %llu images of %s\n", RL_COMMIT, facts != NULL ? facts : "?",
-         engine->name, rl_precision_names[params.precision], (long long)params.batch_size, (long long)params.seed,
-         (unsigned long long)instance->samples, instance->dataset);
-  free(facts);
-  const rl_observer observer = {.span = add_span};
-  for (int epoch = 0; epoch < epochs; epoch++) {
-    rl_elapsed training, evaluation;
-    rl_report report;
-    double before = sgemm_gflops(device->threads);
-    if (device->ops->run_eager(device, &instance->iteration, &observer, &training, &err) != 0 ||
-        device->ops->run_eager(device, &instance->evaluation, NULL, &evaluation, &err) != 0 ||
-        instance->ops->report(instance, &report, &err) != 0)
-      return fail_with(&err);
-    double sgemm = fmax(before, sgemm_gflops(device->threads));
-    double rate = (double)instance->samples * rl_model_operations_per_image() / training.host_ms * 1e-6;
-    printf("epoch %d: %.0f ms, %.1f GFLOP/s = %.0f %% of sgemm's %.1f; loss %.4f, test loss %.4f, accuracy %.4f, evaluation %.0f ms", epoch,
-           training.host_ms, rate, 100 * rate / sgemm, sgemm, report.train_loss, report.test_loss, report.test_accuracy_ratio,
-           evaluation.host_ms);
-    if (params.precision == RL_FP16) printf(", scale %g, skipped %g", report.loss_scale, report.skipped_steps);
-    puts("");
-    fflush(stdout);
+  static contestant all[ENGINES];
+  for (char *name = strtok(names, ","); name != NULL && engines < ENGINES; name = strtok(NULL, ","), engines++) {
+    all[engines].engine = rl_engine_find("mnist_cnn", name, &params, &err);
+    if (all[engines].engine == NULL || all[engines].engine->open(device, &params, &all[engines].instance, &err) != 0) return fail_with(&err);
   }
-  for (int i = 0; i < MOST && totals[i].launch != NULL; i++)
-    printf("  %-16s %9.1f ms an epoch\n", totals[i].launch->name, (double)totals[i].ns * 1e-6 / epochs);
-  instance->ops->close(instance);
+  char *facts = rl_device_facts(0, &err);
+  printf("commit %s\ndevice %s\n%s, batch %lld, seed %lld, %llu images of %s\n", RL_COMMIT, facts != NULL ? facts : "?",
+         rl_precision_names[params.precision], (long long)params.batch_size, (long long)params.seed,
+         (unsigned long long)all[0].instance->samples, all[0].instance->dataset);
+  free(facts);
+  for (int epoch = 0; epoch < epochs; epoch++)
+    for (int i = 0; i < engines; i++)
+      if (run_epoch(device, &params, &all[i], epoch, &err) != 0) return fail_with(&err);
+  for (int i = 0; i < engines; i++) {
+    summarize(&all[i], &all[0], epochs);
+    all[i].instance->ops->close(all[i].instance);
+  }
   device->ops->close(device);
   return 0;
 }

@@ -217,6 +217,13 @@ static void an_engine_of_the_cpu_chooses_the_cpu(void **state) {
   assert_string_equal(spec.device, "cpu");
   assert_int_equal(parse("{\"kind\":\"train\",\"engine\":\"cudnn\"}", &spec, &err), 0);
   assert_string_equal(spec.device, "");
+  static const char *const devices[] = {"cpu", "gpu0"}; /* both have a fused engine */
+  for (int i = 0; i < 2; i++) {
+    char text[80];
+    snprintf(text, sizeof text, "{\"kind\":\"train\",\"engine\":\"fused\",\"device\":\"%s\"}", devices[i]);
+    assert_int_equal(parse(text, &spec, &err), 0);
+    assert_string_equal(spec.device, devices[i]);
+  }
 }
 
 int main(void) {
