@@ -1,6 +1,8 @@
 #include "api/connections.h"
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <sys/ioctl.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 
@@ -58,11 +60,19 @@ void rl_connection_deadline(rl_connections *connections, rl_connection *connecti
   pthread_mutex_unlock(&connections->lock);
 }
 
+/* Input that nobody has read yet shows that the daemon is late, and not the client. */
+static bool late(const rl_connection *connection, int64_t now_ns) {
+  int unread = 0;
+  if (connection->deadline_ns == 0 || connection->deadline_ns > now_ns) return false;
+  if (now_ns - connection->deadline_ns >= RL_CONNECTION_GRACE_NS) return true;
+  return ioctl(connection->descriptor, FIONREAD, &unread) < 0 || unread == 0;
+}
+
 void rl_connections_sweep(rl_connections *connections, int64_t now_ns) {
   rl_connection *connection;
   pthread_mutex_lock(&connections->lock);
   LIST_FOREACH(connection, &connections->list, link)
-    if (connection->deadline_ns != 0 && connection->deadline_ns <= now_ns) {
+    if (late(connection, now_ns)) {
       /* The thread that serves it sees the end of file and closes it. */
       shutdown(connection->descriptor, SHUT_RDWR);
       connection->deadline_ns = 0;

@@ -196,6 +196,30 @@ static void late_connections_are_shut(void **state) {
   for (int i = 0; i < 2; i++) close(late[i]), close(early[i]), close(never[i]);
 }
 
+static void what_was_sent_in_time_is_waited_for(void **state) {
+  (void)state;
+  rl_connections *connections = rl_connections_new();
+  int pair[2];
+  char byte = 'x';
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+  rl_connection_add(connections, pair[0], 100);
+  assert_int_equal(write(pair[1], &byte, 1), 1);
+  rl_connections_sweep(connections, 100 + RL_CONNECTION_GRACE_NS - 1);
+  assert_int_equal(read(pair[1], &byte, 1), -1);
+  assert_int_equal(read(pair[0], &byte, 1), 1);
+  rl_connections_sweep(connections, 101);
+  assert_int_equal(read(pair[1], &byte, 1), 0);
+  for (int i = 0; i < 2; i++) close(pair[i]);
+
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+  rl_connection_add(connections, pair[0], 100);
+  assert_int_equal(write(pair[1], &byte, 1), 1);
+  rl_connections_sweep(connections, 100 + RL_CONNECTION_GRACE_NS); /* but not for ever */
+  assert_int_equal(read(pair[1], &byte, 1), 0);
+  for (int i = 0; i < 2; i++) close(pair[i]);
+  rl_connections_free(connections);
+}
+
 static void routes(void **state) {
   (void)state;
   int64_t id = 0;
@@ -317,7 +341,7 @@ int main(void) {
       cmocka_unit_test(problems),
       cmocka_unit_test(sessions_end),
       cmocka_unit_test(tokens),
-      cmocka_unit_test(late_connections_are_shut),
+      cmocka_unit_test(late_connections_are_shut), cmocka_unit_test(what_was_sent_in_time_is_waited_for),
       cmocka_unit_test(routes),
       cmocka_unit_test(openapi_has_the_table),
       cmocka_unit_test(openapi_has_the_job_fields),
