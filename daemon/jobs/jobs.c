@@ -207,6 +207,7 @@ int rl_jobs_count(rl_jobs *jobs, rl_jobs_counts *counts, rl_error *err) {
 static int claim_locked(rl_jobs *jobs, device *on, rl_claim *claim, bool *started, rl_error *err) {
   rl_claim next;
   int rc = rl_store_pass_claim(jobs->store, on->id, &next, err);
+  if (rc == 0) on->job_id = 0; /* whatever became of the last one */
   if (rc != 1) return rc;
   *started = on->job_id != next.job_id;
   if (*started) {
@@ -238,6 +239,14 @@ int rl_jobs_claim(rl_jobs *jobs, const char *id, int timeout_ms, rl_claim *claim
   unlock(jobs);
   if (started) announce(jobs, claim->job_id);
   return rc;
+}
+
+int64_t rl_jobs_on_device(rl_jobs *jobs, const char *id) {
+  lock(jobs);
+  const device *on = find_device(jobs, id);
+  int64_t job_id = on != NULL ? on->job_id : 0;
+  unlock(jobs);
+  return job_id;
 }
 
 bool rl_jobs_should_cancel(rl_jobs *jobs, int64_t job_id) {

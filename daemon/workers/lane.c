@@ -62,20 +62,22 @@ struct rl_lane {
   atomic_bool stopping;
   pthread_t thread;
   pthread_mutex_t mutex;
-  rl_device_state state; /* under the mutex */
+  rl_device_state state; /* under the mutex; the job and whether there is one are the queue's to say */
 };
 
-static void show(rl_lane *lane, const char *what, int64_t job_id) {
+static void show(rl_lane *lane, const char *what) {
   pthread_mutex_lock(&lane->mutex);
   snprintf(lane->state.state, sizeof lane->state.state, "%s", what);
-  lane->state.job_id = job_id;
   pthread_mutex_unlock(&lane->mutex);
 }
 
 void rl_lane_state(rl_lane *lane, rl_device_state *state) {
+  int64_t job_id = rl_jobs_on_device(lane->jobs, lane->state.id);
   pthread_mutex_lock(&lane->mutex);
   *state = lane->state;
   pthread_mutex_unlock(&lane->mutex);
+  state->job_id = job_id;
+  if (job_id == 0) snprintf(state->state, sizeof state->state, "idle");
 }
 
 static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = TICK_MS * MS}, NULL); }
@@ -208,6 +210,7 @@ static answer check_hello(pass *at, const rl_frame *frame) {
 /* Have the worker of this pass running: wait for the back-off, start it, hear its hello. */
 static answer start_worker(pass *at) {
   rl_lane *lane = at->lane;
+  show(lane, "starting");
   while (rl_monotonic_ns() < lane->not_before_ns) {
     answer outside = interruption(at);
     if (outside != ANSWER_NONE) return outside;
@@ -251,7 +254,7 @@ static answer do_pass(pass *at) {
   snprintf(request.workload, sizeof request.workload, "%s", at->claim->run.workload);
   snprintf(request.params, sizeof request.params, "%s", at->claim->run.params);
   snprintf(request.profile, sizeof request.profile, "%s", at->claim->profile);
-  show(at->lane, "busy", at->claim->job_id);
+  show(at->lane, "busy");
   if (send_source(at) != ANSWER_NONE ||
       rl_message_write(at->by->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &at->why) < 0)
     return ANSWER_DIED;
@@ -330,7 +333,6 @@ static void settle(pass *at, answer got) {
 static void perform(rl_lane *lane, const rl_claim *claim) {
   pass at = {.lane = lane, .claim = claim, .records.limit_bytes = RECORDS_LIMIT,
              .by = &lane->workers[lane->staffing->worker_of_pass[claim->pass]]};
-  show(lane, "starting", claim->job_id);
   answer got = do_pass(&at);
   if (got > ANSWER_CANCELLED)
     punish(&at, got);
@@ -338,7 +340,6 @@ static void perform(rl_lane *lane, const rl_claim *claim) {
     lane->pause_ms = 0;
   settle(&at, got);
   rl_records_clear(&at.records);
-  show(lane, "idle", 0);
 }
 
 static void *run(void *argument) {
@@ -376,7 +377,7 @@ int rl_lane_open(const char *program, const rl_device_state *device, const rl_co
   made->staffing = found;
   for (int i = 0; i < WORKERS_MAX; i++) made->workers[i].role = found->roles[i];
   made->state = *device;
-  snprintf(made->state.state, sizeof made->state.state, "idle");
+  snprintf(made->state.state, sizeof made->state.state, "starting");
   pthread_mutex_init(&made->mutex, NULL);
   int code = pthread_create(&made->thread, NULL, run, made);
   if (code != 0) {
