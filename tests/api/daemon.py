@@ -18,8 +18,8 @@ FINAL = ("completed", "failed", "cancelled")
 
 
 def job(**changes):
-    """A job that takes well under a second."""
-    body = {"kind": "train", "device": "cpu", "engine": "blas", "dataset": "synthetic", "max_images": 640, "epochs": 1,
+    """A job that takes well under a second, on the few digits that the daemon is given."""
+    body = {"kind": "train", "device": "cpu", "engine": "blas", "dataset": "files", "max_images": 640, "epochs": 1,
             "warmup_epochs": 0, "precisions": ["fp32"]}
     return {**body, **changes}
 
@@ -29,28 +29,35 @@ def endless(**changes):
     return job(epochs=1000, max_images=0, engine="reference", **changes)
 
 
+class Unanswered(Exception):
+    """A request that came to nothing."""
+
+
 class Daemon:
     def __init__(self, state, contract, options=(), env=None):
         self.contract = contract
         self.state = pathlib.Path(state)
         self.log = open(self.state.parent / f"{self.state.name}.log", "ab")
         self.token = None
-        command = [str(BUILD / "bin" / "rooflined"), "--port", "0", "--state", str(state), "--web", str(SOURCE / "web"),
-                   "--devices", "cpu", "--threads", "1", *options]
+        self.command = [str(BUILD / "bin" / "rooflined"), "--port", "0", "--state", str(state), "--web", str(SOURCE / "web"),
+                        "--devices", "cpu", "--threads", "1", *options]
         clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, env={**clean, **(env or {})})
+        self.env = {**clean, **(env or {})}
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self._start()
+
+    def _start(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=self.log, env=self.env)
         self.url = self._wait_for_url()
         self.host, self.port = re.fullmatch(r"https?://(.+):(\d+)", self.url).groups()
         self.port = int(self.port)
-        self.session = requests.Session()
-        self.session.trust_env = False
-        self.asked = time.monotonic()
 
     def _wait_for_url(self, seconds=60):
         ready, _, _ = select.select([self.process.stdout], [], [], seconds)
         line = self.process.stdout.readline().decode() if ready else ""
         if not line.startswith("listening on "):
-            self.stop()
+            self.kill()
             raise RuntimeError(f"the daemon did not start: {self.log_text()[-2000:]}")
         return line.split()[-1]
 
@@ -63,16 +70,38 @@ class Daemon:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(15)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+                self.kill()
                 raise
         self.process.stdout.close()
         return self.process.returncode
 
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def condition(self):
+        """For the reader of a failed test: does the daemon live, what do its threads wait for, what did it say last?"""
+        if self.process.poll() is not None:
+            state = f"ended with status {self.process.returncode}"
+        else:
+            threads = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
+            state = "lives; its threads wait in " + " ".join((thread / "wchan").read_text() for thread in threads)
+        return f"--- the daemon at {self.url} {state}\n{self.log_text()[-3000:]}"
+
+    def recover(self):
+        """After a test that failed: no job is left, and a daemon that ended or does not answer starts again on what it has stored."""
+        try:
+            self.cancel_all(timeout=10)
+        except (Unanswered, AssertionError):
+            self.kill()
+            self._start()
+
     def call(self, method, path, body=None, headers=None, stream=False, timeout=60, **more):
-        """body: bytes are sent as they are, anything else as JSON."""
+        """body: bytes are sent as they are, anything else as JSON. Each call has a connection of its own: one that was idle may be
+        closed by the daemon this very moment."""
         headers = dict(headers or {})
         if self.token is not None:
             headers.setdefault("Authorization", f"Bearer {self.token}")
@@ -80,11 +109,12 @@ class Daemon:
             body = json.dumps(body).encode()
         if body is not None:
             headers.setdefault("Content-Type", "application/json")
-        if time.monotonic() - self.asked > 1:
-            self.session.close()  # the daemon may be closing the idle connection this very moment
-        response = self.session.request(method, self.url + path, data=body, headers=headers, stream=stream, timeout=timeout,
-                                        allow_redirects=False, **more)
-        self.asked = time.monotonic()
+        self.session.close()
+        try:
+            response = self.session.request(method, self.url + path, data=body, headers=headers, stream=stream, timeout=timeout,
+                                            allow_redirects=False, **more)
+        except requests.RequestException as problem:
+            raise Unanswered(f"{method} {path}: {problem!r}") from None
         self.contract.check(method, response.request.url, body, response)
         return response
 
@@ -96,7 +126,7 @@ class Daemon:
         assert response.status_code == 202, response.text
         return response.json()["id"]
 
-    def wait(self, number, states=FINAL, seconds=120):
+    def wait(self, number, states=FINAL, seconds=240):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             answer = self.get(f"/jobs/{number}").json()
@@ -106,16 +136,26 @@ class Daemon:
             time.sleep(0.05)
         raise AssertionError(f"job {number} is still {answer['state']}: {answer}")
 
+    def wait_for_metric(self, name, holds, seconds=60):
+        """Until the value of the metric is such that holds(value)."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            value = int(self.get("/metrics").text.split(f"\n{name} ")[1].split()[0])
+            if holds(value):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"{name} is still {value}")
+
     def run(self, body):
         number = self.submit(body)
         answer = self.wait(number)
         assert answer["state"] == "completed", answer
         return number
 
-    def cancel_all(self):
+    def cancel_all(self, **more):
         for state in ("queued", "running"):  # in the order of a job's life, so that none slips by
-            for item in self.get(f"/jobs?state={state}&limit=500").json()["items"]:
-                self.call("DELETE", f"/jobs/{item['id']}")
+            for item in self.get(f"/jobs?state={state}&limit=500", **more).json()["items"]:
+                self.call("DELETE", f"/jobs/{item['id']}", **more)
 
     def events(self, number, headers=None, timeout=60):
         """(id, type, data) until the stream ends; each checked."""

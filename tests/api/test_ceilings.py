@@ -70,7 +70,7 @@ def test_floors_follow_from_the_ceilings(fresh):
 
 def test_what_is_too_fast_is_suspect(fresh):
     """By ceilings that a slower device could have: all times are below their floors."""
-    with sqlite3.connect(fresh.state / "rooflined.db") as database:
+    with sqlite3.connect(fresh.state / "rooflined.db", timeout=60) as database:
         changed = database.execute("UPDATE measurements SET value = value / 1e9 WHERE name LIKE '%per_s'").rowcount
     database.close()
     assert changed > 6

@@ -22,7 +22,7 @@ def test_our_hosts(daemon, host):
 
 def test_no_host_and_two_hosts(daemon):
     for hosts in ([], ["localhost", "localhost"]):
-        connection = http.client.HTTPConnection(daemon.host, daemon.port, timeout=10)
+        connection = http.client.HTTPConnection(daemon.host, daemon.port, timeout=60)
         connection.putrequest("GET", "/healthz", skip_host=True)
         for host in hosts:
             connection.putheader("Host", host)

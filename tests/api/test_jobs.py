@@ -57,7 +57,7 @@ def test_pages(start):
 
 def test_idempotency(daemon):
     headers = {"Idempotency-Key": "test-1"}
-    body = b'{"kind":"train","device":"cpu","dataset":"synthetic","max_images":640,"epochs":1,"warmup_epochs":0}'
+    body = b'{"kind":"train","device":"cpu","dataset":"files","max_images":640,"epochs":1,"warmup_epochs":0}'
     first = daemon.call("POST", "/jobs", body, headers=headers)
     again = daemon.call("POST", "/jobs", body, headers=headers)
     assert (first.status_code, again.status_code) == (202, 202)
@@ -78,7 +78,7 @@ def test_one_job_from_many_at_once(daemon):
 
     def submit():
         import requests
-        answer = requests.post(daemon.url + "/jobs", json=job(), headers=headers, timeout=30)
+        answer = requests.post(daemon.url + "/jobs", json=job(), headers=headers, timeout=60)
         numbers.append((answer.status_code, answer.json().get("id")))
 
     herd = [threading.Thread(target=submit) for _ in range(12)]
@@ -106,7 +106,7 @@ def test_cancel(daemon):
         again = daemon.call("DELETE", f"/jobs/{number}")
         assert (again.status_code, again.json()["code"]) == (409, "job_finished")
     # the device is free again
-    assert daemon.wait(daemon.submit(job()), seconds=30)["state"] == "completed"
+    assert daemon.wait(daemon.submit(job()))["state"] == "completed"
 
 
 def test_queue_full(start):

@@ -20,8 +20,8 @@ def test_devices(daemon):
     assert device["facts"]
     number = daemon.submit(endless())
     daemon.wait(number, states=("running",))
-    (busy,) = daemon.get("/devices").json()["items"]
-    assert (busy["state"], busy["job"]) == ("busy", number)
+    (working,) = daemon.get("/devices").json()["items"]
+    assert working["state"] in ("starting", "busy") and working["job"] == number
     daemon.cancel_all()
 
 
@@ -104,7 +104,7 @@ def test_types_of_files(site):
 ], ids=lambda path: path[:32])
 def test_no_way_out(site, path):
     daemon, _ = site
-    with socket.create_connection((daemon.host, daemon.port), timeout=10) as raw:  # requests would tidy the path
+    with socket.create_connection((daemon.host, daemon.port), timeout=60) as raw:  # requests would tidy the path
         raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         answer = b""
         while piece := raw.recv(65536):

@@ -10,6 +10,7 @@ import time
 import uuid
 
 import requests
+from digits import mnist
 
 SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev"))
@@ -19,7 +20,7 @@ MARK = "ROOFLINED_TEST_MARK"
 
 
 def job(**changes):
-    """A short one on the CPU, on the few digits that Daemon writes down: rendering synthetic ones takes seconds."""
+    """A short one on the CPU, on the few digits that Daemon writes down."""
     return {"kind": "train", "engine": "blas", "dataset": "files", "max_images": 256, "epochs": 1, "warmup_epochs": 0,
             "precisions": ["fp32"], **changes}
 
@@ -27,21 +28,6 @@ def job(**changes):
 def endless(**changes):
     """One that runs until something ends it."""
     return job(epochs=1000, max_images=0, engine="reference", **changes)
-
-
-def idx(dimensions, items):
-    """An IDX file of bytes."""
-    return bytes([0, 0, 8, len(dimensions)]) + b"".join(size.to_bytes(4, "big") for size in dimensions) + items
-
-
-def mnist(folder, train=2048, test=64):
-    """The four files, valid and without meaning."""
-    folder.mkdir(exist_ok=True)
-    for name, count in (("train", train), ("t10k", test)):
-        pixels = (bytes(range(251)) * (count * 784 // 251 + 1))[: count * 784]
-        (folder / f"{name}-images-idx3-ubyte").write_bytes(idx((count, 28, 28), pixels))
-        (folder / f"{name}-labels-idx1-ubyte").write_bytes(idx((count,), bytes(i % 10 for i in range(count))))
-    return folder
 
 
 def wait_until(condition, seconds=60, what="the condition"):

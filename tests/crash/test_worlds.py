@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 import requests
-from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, idx, job, mnist, wait_until
+from digits import idx, mnist
+from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, job, wait_until
 
 # --- workers --------------------------------------------------------------------------------------------------------
 
