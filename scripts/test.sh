@@ -5,7 +5,7 @@
 # ../shared/mnist is used when it is there, else the suites train on synthetic digits.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-export PYTEST_ADDOPTS="-rs ${PYTEST_ADDOPTS:-}" ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}"
+export PYTEST_ADDOPTS="-rfEs --tb=short ${PYTEST_ADDOPTS:-}" COLUMNS=180 ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
 if [ -z "${ROOFLINED_MNIST_DIR:-}" ] && [ -d ../shared/mnist ]; then
   ROOFLINED_MNIST_DIR=$(cd ../shared/mnist && pwd)
@@ -19,6 +19,13 @@ jobs=$(nproc)
 mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.tsv
 failed_steps=()
+
+# The lines of a log that say what failed and why: of pytest, cmocka, node, CTest, sanitizers, compilers and the fuzzing.
+reasons() { # LOG
+  local tests='^(FAILED|ERROR) |^\[  (ERROR|FAILED)|^\[   LINE|^ *(not ok|✖) |\((Failed|Timeout|Not Run|SEGFAULT|Subprocess aborted)\)$'
+  local others='Sanitizer: |runtime error: |[: ]error: |^CMake Error|^fuzz .*fail'
+  grep -aE "$tests|$others" "$1" | cut -c 1-240 | awk '!seen[$0]++' | head -n 30 | sed 's/^/    ! /'
+}
 
 step() { # NAME COMMAND...: run, time, and show the log when it fails
   local name=$1 started=$SECONDS status
@@ -34,6 +41,7 @@ step() { # NAME COMMAND...: run, time, and show the log when it fails
     printf '%s\tskipped\t%s\n' "$name" "$(tail -n 1 "$logs/$name.log")" >>"$logs/steps.tsv"
   else
     printf '  FAILED  %-16s %4d s  exit status %d\n' "$name" $((SECONDS - started)) "$status"
+    reasons "$logs/$name.log"
     tail -n 120 "$logs/$name.log" | sed 's/^/    | /'
     failed_steps+=("$name")
     [ -e "$logs/$name.xml" ] || printf '%s\tfailed\n' "$name" >>"$logs/steps.tsv"
@@ -44,10 +52,16 @@ build() { # PRESET
   cmake --preset "$1" && cmake --build --preset "$1" --parallel "$jobs"
 }
 
+# State folders in memory where there is room for them: on a disk that still writes down what was built, each commit would wait.
+room=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1)
+if [ -z "${TMPDIR:-}" ] && [ "${room:-0}" -ge 2048 ]; then
+  memory=$(mktemp -d /dev/shm/rooflined-test-XXXXXX) && trap 'rm -rf "$memory"' EXIT
+fi
+
 suite() { # STEP PRESET CTEST-OPTIONS...
   local name=$1 preset=$2
   shift 2
-  ctest --preset "$preset" --output-on-failure --output-junit "$PWD/$logs/$name.xml" \
+  TMPDIR=${memory:-${TMPDIR:-/tmp}} ctest --preset "$preset" --output-on-failure --output-junit "$PWD/$logs/$name.xml" \
     --test-output-size-passed 65536 --test-output-truncation head "$@"
 }
 
@@ -103,6 +117,10 @@ for name in "${all[@]}"; do
 done
 python3 scripts/lib/summary.py "$logs"
 if [ ${#failed_steps[@]} -gt 0 ]; then
+  for name in "${failed_steps[@]}"; do
+    echo "failed: $name"
+    reasons "$logs/$name.log"
+  done
   echo "failed steps: ${failed_steps[*]}" >&2
   exit 1
 fi
