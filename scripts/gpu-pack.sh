@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
 # scripts/gpu-pack.sh [BUILD]: gathers in .gpu/ what scripts/gpu-test.sh needs on a GPU host that can neither build nor install:
 # the programs and GPU tests of BUILD (default build/cuda), the page, the shared libraries that such a host lacks (it has CUDA, cuDNN, the
-# driver, glibc, libstdc++, SQLite and zlib), MNIST, and the list of tests. Carry .gpu/ there beside the tree.
+# driver, glibc, libstdc++, SQLite and zlib), MNIST, the list of tests, and of build/ptx80, where it is built, what shows that code made from
+# PTX for 8.0 works:
+#   cmake -S . -B build/ptx80 -G Ninja -DRL_CUDA=ON -DRL_CUDA_ARCHITECTURES= -DRL_CUDA_PTX=80
+#   cmake --build build/ptx80 --target bench_train test_gpu_conv2
+# Carry .gpu.tar.gz there beside the tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/cuda}
@@ -29,13 +33,18 @@ with open(".gpu/tests.tsv", "w") as out:
         words = [w.replace(build, ".gpu").replace(source + "/", "") for w in test["command"]]
         print(test["name"], *words, sep="\t", file=out)
 ' "$build"
-cp "$build"/tests/bench_* "$build"/bin/rooflined-nvrtc .gpu/tests/
+cp "$build"/tests/{bench_*,measure_kernels,cupti_probe_*} "$build"/bin/rooflined-nvrtc .gpu/tests/
+if [ -x build/ptx80/tests/bench_train ]; then
+  mkdir .gpu/ptx80
+  cp build/ptx80/tests/{bench_train,test_gpu_conv2} .gpu/ptx80/
+fi
 
-for program in .gpu/bin/* .gpu/tests/*; do
+for program in .gpu/{bin,tests}/*; do
   ldd "$program" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
 done | sort -u |
   grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*|libgcc_s|libstdc\+\+|libsqlite3|libz)\.so|/cuda|libnvidia|libcuda\.so|libcudnn|libcublas|libcupti|libnvperf|libopenblas' |
   while read -r library; do cp -L "$library" .gpu/lib/; done
-strip --strip-debug .gpu/bin/* .gpu/tests/* 2>/dev/null || true
+strip --strip-unneeded .gpu/{bin,tests,ptx80}/* 2>/dev/null || true
 git describe --always --dirty --abbrev=12 --exclude='*' >.gpu/commit
-echo ".gpu holds $(wc -l <.gpu/tests.tsv) GPU tests, $(du -sm .gpu | cut -f 1) MiB, of $(cat .gpu/commit)"
+tar -czf .gpu.tar.gz .gpu
+echo ".gpu holds $(wc -l <.gpu/tests.tsv) GPU tests, $(du -sm .gpu | cut -f 1) MiB, packed $(du -m .gpu.tar.gz | cut -f 1), of $(cat .gpu/commit)"

@@ -63,4 +63,5 @@ def main():
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,9 @@ batch, until the device is idle; evaluation apart. The data set is resident on t
   compile  the same with forward and backward from torch.compile(max-autotune); the one short batch runs uncompiled, in a graph too
 
 fp32 is IEEE single (TF32 off), tf32 allows it, fp16 is autocast + GradScaler with a dynamic scale. Prints one JSON object a line.
+
+With --accuracy-of-seeds 1,2,3 it trains from each of these seeds instead, with one captured step for all of them, as many as --seconds
+allow, and prints the accuracy on the test set after each epoch.
 """
 import argparse
 import gzip
@@ -60,9 +63,22 @@ class Training:
         self.compiled = self.model
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True, capturable=True)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.half)
+        self.first_scale = self.scaler.state_dict()
         self.order = torch.arange(self.count, device="cuda")
         self.cursor = torch.zeros((), dtype=torch.long, device="cuda")
         self.losses = torch.zeros((), device="cuda")
+
+    @torch.no_grad()
+    def restart(self, seed):
+        """From the beginning with another seed, everything in place: captured graphs stay good."""
+        torch.manual_seed(seed)
+        for mine, fresh in zip(self.model.parameters(), Net().parameters()):
+            mine.copy_(fresh)
+        for moments in self.optimizer.state.values():
+            for tensor in moments.values():
+                tensor.zero_()
+        if self.half:
+            self.scaler.load_state_dict(self.first_scale)
 
     def shuffle(self):
         self.order.copy_(torch.randperm(self.count, device="cuda"))
@@ -106,43 +122,74 @@ class Training:
         return right / len(images)
 
 
-def run(arguments, precision, variant):
+def prepare(arguments, precision, variant):
+    """(training, what trains a whole batch, what trains the short last one), as from the seed."""
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.cuda.reset_peak_memory_stats()
     training = Training(arguments, precision)
     tail = training.count % arguments.batch
-    begun = time.perf_counter()
     if variant == "eager":
-        step = lambda: training.step(training.model, arguments.batch)
-        last = lambda: training.step(training.model, tail)
-    else:
-        model = training.model
-        if variant == "compile":
-            model = torch.compile(model, mode="max-autotune-no-cudagraphs", dynamic=False)
-        step = training.capture(model, arguments.batch)
-        last = training.capture(training.model, tail) if tail else None
+        return training, lambda: training.step(training.model, arguments.batch), lambda: training.step(training.model, tail)
+    model = training.model
+    if variant == "compile":
+        model = torch.compile(model, mode="max-autotune-no-cudagraphs", dynamic=False)
+    step = training.capture(model, arguments.batch)
+    last = training.capture(training.model, tail) if tail else None
+    training.restart(arguments.seed)
+    return training, step, last
+
+
+def run_epoch(arguments, training, step, last):
+    training.shuffle()
+    for _ in range(training.count // arguments.batch):
+        step()
+    if training.count % arguments.batch:
+        last()
+
+
+def read_test(arguments):
+    return read_idx(arguments.mnist, "t10k-images-idx3-ubyte").unsqueeze(1), read_idx(arguments.mnist, "t10k-labels-idx1-ubyte").long()
+
+
+def learn(arguments, precision, variant):
+    """How well it learns from each seed."""
+    until = time.monotonic() + arguments.seconds
+    training, step, last = prepare(arguments, precision, variant)
+    test, longest = read_test(arguments), 0.0
+    for seed in map(int, arguments.accuracy_of_seeds.split(",")):
+        begun = time.monotonic()
+        if begun + longest > until:
+            return
+        training.restart(seed)
+        accuracy = []
+        for _ in range(arguments.epochs):
+            run_epoch(arguments, training, step, last)
+            accuracy.append(training.accuracy(*test))
+        longest = max(longest, time.monotonic() - begun)
+        print(json.dumps({"framework": "pytorch", "variant": variant, "precision": precision, "batch": arguments.batch, "seed": seed,
+                          "accuracy": accuracy}), flush=True)
+
+
+def run(arguments, precision, variant):
+    begun = time.perf_counter()
+    training, step, last = prepare(arguments, precision, variant)
     prepared = time.perf_counter() - begun
-    test_images = read_idx(arguments.mnist, "t10k-images-idx3-ubyte").unsqueeze(1)
-    test_labels = read_idx(arguments.mnist, "t10k-labels-idx1-ubyte").long()
+    test = read_test(arguments)
     start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     device_ms, host_ms, accuracy = [], [], 0.0
     for epoch in range(-arguments.warmup, arguments.epochs):
         torch.cuda.synchronize()
         host = time.perf_counter()
         start.record()
-        training.shuffle()
-        for _ in range(training.count // arguments.batch):
-            step()
-        if tail:
-            last()
+        run_epoch(arguments, training, step, last)
         stop.record()
         torch.cuda.synchronize()
         if epoch >= 0:
             host_ms.append((time.perf_counter() - host) * 1e3)
             device_ms.append(start.elapsed_time(stop))
-        accuracy = training.accuracy(test_images, test_labels)
-    steps = training.count // arguments.batch + (tail > 0)
+        accuracy = training.accuracy(*test)
+    steps = -(-training.count // arguments.batch)
     print(json.dumps({
         "framework": "pytorch", "version": torch.__version__, "cudnn": torch.backends.cudnn.version(),
         "device": torch.cuda.get_device_name(), "variant": variant, "precision": precision, "batch": arguments.batch,
@@ -162,6 +209,8 @@ def main():
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--accuracy-of-seeds", default="")
+    parser.add_argument("--seconds", type=float, default=1e6)
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--mnist", default=os.environ.get("ROOFLINED_MNIST_DIR", "."))
     arguments = parser.parse_args()
@@ -170,7 +219,7 @@ def main():
     for precision in arguments.precisions.split(","):
         for variant in arguments.variants.split(","):
             torch._dynamo.reset()
-            run(arguments, precision, variant)
+            (learn if arguments.accuracy_of_seeds else run)(arguments, precision, variant)
 
 
 if __name__ == "__main__":

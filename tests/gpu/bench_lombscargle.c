@@ -1,11 +1,12 @@
 /* bench_lombscargle: the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU, and one version beyond it: SciPy's
  * samples, 2^20 frequencies, every version, type and build. first: compiling or loading, the launch and its result; median: of launches
  * that follow one another; speed-up: over the same loops on one thread of this host, timed on a sixteenth of the frequencies; error:
- * relative, over SciPy's 530 points. Exit code 77 where there is no GPU; 1 on failure, also when a result is far off. */
+ * relative, over SciPy's 530 points. A line of JSON each. Exit code 77 where there is no GPU; 1 on failure, also when a result is far off. */
 #include <stdlib.h>
 
 #include "analyze/statistics.h"
 #include "base/clock.h"
+#include "base/commit.h"
 #include "kernel/lombscargle.h"
 #include "unit/kernel_cases.h"
 #include "unit/lombscargle_data.h"
@@ -71,9 +72,11 @@ static int row(rl_device *device, int dtype, const char *variant, const char *bu
   int rc = measure_error(kernel, &error, err) || device->ops->sample(device, &kernel->sequence, RL_CACHE_WARM, COUNT, NULL, us, err);
   if (!rc) {
     const double ms = rl_summarize(us, COUNT).median * 1e-3;
-    printf("| %-16s | %s | %-12s | %3.0f | %8.2f | %8.2f | %8.4f | %7.0f | %.2e |\n", variant, rl_dtype_names[dtype], build,
-           fact(&kernel->base, "registers_per_thread"), fact(&kernel->base, "first_pass_ms"), fact(&kernel->base, "compile_ms"), ms,
-           cpu_ms[dtype == RL_DTYPE_FP32] / ms, error);
+    printf("{\"version\":\"%s\",\"dtype\":\"%s\",\"build\":\"%s\",\"registers\":%.0f,\"first_ms\":%.4f,", variant, rl_dtype_names[dtype], build,
+           fact(&kernel->base, "registers_per_thread"), fact(&kernel->base, "first_pass_ms"));
+    const double compile_ms = fact(&kernel->base, "compile_ms");
+    if (isfinite(compile_ms)) printf("\"compile_ms\":%.4f,", compile_ms);
+    printf("\"median_ms\":%.5f,\"speed_up\":%.0f,\"error\":%.3e,\"commit\":\"%s\"}\n", ms, cpu_ms[dtype == RL_DTYPE_FP32] / ms, error, RL_COMMIT);
     fflush(stdout);
     if (!(error < (dtype == RL_DTYPE_FP64 ? 1e-12 : 1e-5))) rc = rl_fail(err, RL_SYS, 0, "%s is wrong: error %g", variant, error);
   }
@@ -90,8 +93,7 @@ int main(void) {
   if (!device) return fprintf(stderr, "%s\n", err.message), 1;
   time_cpu(RL_DTYPE_FP64);
   time_cpu(RL_DTYPE_FP32);
-  printf("one thread of the host: fp64 %.0f ms, fp32 %.0f ms\n\n", cpu_ms[0], cpu_ms[1]);
-  printf("| version | type | build | registers | first ms | compile ms | median ms | speed-up | error |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  printf("{\"host_fp64_ms\":%.1f,\"host_fp32_ms\":%.1f}\n", cpu_ms[0], cpu_ms[1]);
   int rc = 0;
   for (int dtype = RL_DTYPE_FP64; dtype <= RL_DTYPE_FP32; dtype++)
     for (const char *const *variant = rl_kernel_lombscargle.variants; *variant; variant++)

@@ -1,5 +1,5 @@
 /* How near each kernel comes to the best copy, in one sitting: for docs/measurements/h200-kernels.md. All families in all types; every
- * variant at one large size, next to the best copy of that run, and the best variants at small sizes with a cold and a warm cache.
+ * variant at one large size, next to the best copy of that run, and the best variants at small sizes with a cold and a warm cache. A line of JSON each.
  * Usage: measure_kernels [-m MiB of the larger buffer] [-n samples] [-f family] [-c (check results)] [-b (best variants only)]
  *                        [-s (small sizes too)] */
 #include <getopt.h>
@@ -106,24 +106,32 @@ static bool wanted(size_t i, int dtype) {
   return (cases[i].family->dtypes & 1u << dtype) && (!asked.family || strcmp(asked.family, cases[i].family->workload.name) == 0);
 }
 
-static void large(rl_device *device, double copy) {
-  printf("\n%-13s %-5s %-8s %-48s %10s %9s %7s %9s %9s %9s\n", "kernel", "dtype", "variant", "shape", "cold us", "GB/s", "of copy", "open ms",
-         "check ms", "error");
+static void print(const rl_kernel_params *params, const char *size, int64_t bytes, const outcome *out) {
+  printf("{\"size\":\"%s\",\"kernel\":\"%s\",\"dtype\":\"%s\",\"variant\":\"%s\",\"shape\":%s,\"buffer_bytes\":%lld,\"cold_us\":%.3f,", size,
+         params->family->workload.name, rl_dtype_names[params->dtype], params->variant, params->shape, (long long)bytes, out->cold_us);
+  if (isfinite(out->warm_us)) printf("\"warm_us\":%.3f,", out->warm_us);
+  if (isfinite(out->relative_error)) printf("\"relative_error\":%.3g,\"wrong\":%s,\"check_ms\":%.1f,", out->relative_error, out->wrong ? "true" : "false", out->check_ms);
+  printf("\"bytes_per_s\":%.0f,\"open_ms\":%.1f}\n", out->bytes_per_s, out->open_ms);
+  fflush(stdout);
+}
+
+static void print_copy(rl_device *device) {
+  printf("{\"best_copy_bytes_per_s\":%.0f,\"mebibytes\":%d,\"samples\":%d,\"commit\":\"%s\"}\n", best_copy(device), asked.mebibytes, asked.samples, RL_COMMIT);
+}
+
+static void large(rl_device *device) {
+  const int64_t bytes = (int64_t)asked.mebibytes << 20;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int dtype = 0; dtype < RL_DTYPES; dtype++)
       for (const char *const *variant = cases[i].family->variants; *variant && wanted(i, dtype); variant++) {
         if (asked.best && variant[1]) continue; /* the last one is the best */
-        rl_kernel_params params = params_of(i, dtype, *variant, (int64_t)asked.mebibytes << 20);
+        rl_kernel_params params = params_of(i, dtype, *variant, bytes);
         outcome out = measure(device, &params, false, asked.check);
-        printf("%-13s %-5s %-8s %-48s %10.1f %9.1f %6.1f%% %9.1f %9.1f %9.2g%s\n", cases[i].family->workload.name, rl_dtype_names[dtype], *variant,
-               params.shape, out.cold_us, out.bytes_per_s * 1e-9, 100 * out.bytes_per_s / copy, out.open_ms, out.check_ms, out.relative_error,
-               out.wrong ? " WRONG" : "");
-        fflush(stdout);
+        print(&params, "large", bytes, &out);
       }
 }
 
 static void small(rl_device *device) {
-  printf("\n%-13s %-5s %-48s %10s %10s %10s\n", "kernel", "dtype", "shape", "KiB", "cold us", "warm us");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int64_t bytes = 4 << 10; bytes <= 4 << 20 && wanted(i, RL_DTYPE_FP16); bytes *= 32) {
       if (cases[i].columns * 2 > bytes) continue;
@@ -131,8 +139,7 @@ static void small(rl_device *device) {
       while (last[1]) last++;
       rl_kernel_params params = params_of(i, RL_DTYPE_FP16, *last, bytes);
       outcome out = measure(device, &params, true, false);
-      printf("%-13s %-5s %-48s %10lld %10.2f %10.2f\n", cases[i].family->workload.name, "fp16", params.shape, (long long)bytes >> 10, out.cold_us,
-             out.warm_us);
+      print(&params, "small", bytes, &out);
     }
 }
 
@@ -153,11 +160,10 @@ int main(int count, char **arguments) {
     fprintf(stderr, "%s\n", err.message);
     return 77;
   }
-  double before = best_copy(device);
-  printf("commit %s, %d MiB, median of %d, best copy %.1f GB/s\n", RL_COMMIT, asked.mebibytes, asked.samples, before * 1e-9);
-  large(device, before);
+  print_copy(device);
+  large(device);
   if (asked.small) small(device);
-  printf("\nbest copy in the end %.1f GB/s\n", best_copy(device) * 1e-9);
+  print_copy(device);
   device->ops->close(device);
   return 0;
 }

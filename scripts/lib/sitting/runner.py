@@ -1,0 +1,164 @@
+"""Runs steps one after the other, each in a process of its own and within its time, and keeps what they found.
+
+A step is a generator of rows (dictionaries). A row with "check" and "holds" is a claim that was tested; the others are what was measured. Rows
+are kept as they come, so that a step that runs out of time leaves what it had. `Found` is all of it, as one JSON document."""
+import collections
+import json
+import os
+import pathlib
+import signal
+import sys
+import tarfile
+import time
+import traceback
+
+from .host import Skip
+
+KEEPS = ("passed", "skipped")  # what need not be run again
+
+
+def check(what, holds, seen=None):
+    return {"check": what, "holds": bool(holds), "seen": seen}
+
+
+Step = collections.namedtuple("Step", "name run expected_s limit_s what")
+
+
+class Context:
+    """What a step is given: the host, a folder for its logs, until when it may run, and its rows of an earlier sitting."""
+
+    def __init__(self, host, logs, until, earlier):
+        self.host, self.logs, self.until, self.earlier = host, logs, until, earlier
+
+    def left_s(self):
+        return self.until - time.monotonic()
+
+    def log(self, name):
+        return self.logs / name
+
+
+class Found:
+    """path: where it is kept, written anew after every step; what is there already is taken over."""
+
+    def __init__(self, path, commit):
+        self.path, self.steps = pathlib.Path(path), {}
+        if self.path.exists():
+            self.steps = {name: step for name, step in json.loads(self.path.read_text())["steps"].items() if step.get("commit") == commit}
+        self.commit = commit
+
+    def rows(self, name):
+        return self.steps.get(name, {}).get("rows", [])
+
+    def has(self, name):
+        return self.steps.get(name, {}).get("state") in KEEPS
+
+    def put(self, name, state, reason="", seconds=0.0, rows=()):
+        self.steps[name] = {"state": state, "reason": reason, "seconds": round(seconds, 1), "commit": self.commit,
+                            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "rows": list(rows)}
+        text = json.dumps({"commit": self.commit, "steps": self.steps}, indent=1)
+        new = self.path.with_suffix(".new")
+        new.write_text(text + "\n")
+        new.replace(self.path)
+
+
+def child(step, context, rows_file):
+    """In the forked process: never returns."""
+    status = 1
+    try:
+        with open(context.log("log.txt"), "ab", buffering=0) as log, open(rows_file, "a", encoding="utf-8") as out:
+            for descriptor in (1, 2):
+                os.dup2(log.fileno(), descriptor)
+            for row in step.run(context):
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+        status = 0
+    except Skip as reason:
+        context.log("reason").write_text(str(reason))
+        status = 77
+    except BaseException as failure:  # whatever it is, it is the step's
+        context.log("reason").write_text(f"{type(failure).__name__}: {failure}"[:2000])
+        traceback.print_exc()
+        sys.stderr.flush()
+    os._exit(status)
+
+
+def wait(process, seconds):
+    """The exit status, None when it had to be ended. Everything that it started goes with it, also when the sitting itself is ended."""
+    until, status = time.monotonic() + seconds, None
+    try:
+        while status is None and time.monotonic() < until:
+            ended, code = os.waitpid(process, os.WNOHANG)
+            if ended:
+                status = os.waitstatus_to_exitcode(code)
+            else:
+                time.sleep(0.02)
+    finally:
+        end_group(process)
+        if status is None:
+            os.waitpid(process, 0)
+    return status
+
+
+def end_group(leader):
+    """First asks, so that a daemon can end its workers."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(leader, number)
+        except ProcessLookupError:
+            return
+        time.sleep(0.5)
+
+
+def run_step(step, host, logs, seconds, earlier):
+    """(state, reason, rows)"""
+    logs.mkdir(parents=True, exist_ok=True)
+    for name in ("rows.jsonl", "reason"):
+        (logs / name).unlink(missing_ok=True)
+    context = Context(host, logs, time.monotonic() + seconds * 0.95 - 1, earlier)
+    rows_file = logs / "rows.jsonl"
+    rows_file.touch()
+    process = os.fork()
+    if process == 0:
+        os.setsid()
+        child(step, context, rows_file)
+    status = wait(process, seconds)
+    rows = [json.loads(line) for line in rows_file.read_text().splitlines() if line.endswith("}")]
+    rows_file.unlink()
+    reason = (logs / "reason").read_text() if (logs / "reason").exists() else ""
+    broken = [row["check"] for row in rows if row.get("holds") is False]
+    if status is None:
+        return "cut off", f"after {seconds:.0f} s", rows
+    if status == 77:
+        return "skipped", reason, rows
+    if status != 0 or broken:
+        return "failed", reason or "; ".join(broken), rows
+    if any(row.get("partial") for row in rows):
+        return "partial", next(row["partial"] for row in rows if row.get("partial")), rows
+    return "passed", "", rows
+
+
+def run(steps, host, out, budget_s, kept, say=print):
+    """Runs the steps that `kept` (a Found) has not passed yet, as many as the budget allows; returns True when none failed."""
+    begin, logs = time.monotonic(), pathlib.Path(out) / "logs"
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
+    for step in steps:
+        left = budget_s - (time.monotonic() - begin)
+        if kept.has(step.name):
+            say(f"{step.name:14} {kept.steps[step.name]['state']:8} before")
+            continue
+        if left < step.expected_s:
+            kept.put(step.name, "not run", f"takes about {step.expected_s} s, {left:.0f} s of the budget are left", 0, kept.rows(step.name))
+        else:
+            started = time.monotonic()
+            state, reason, rows = run_step(step, host, logs / step.name, min(step.limit_s, left), kept.rows(step.name))
+            kept.put(step.name, state, reason, time.monotonic() - started, rows)
+        found = kept.steps[step.name]
+        say(f"{step.name:14} {found['state']:8} {found['seconds']:6.1f} s  {found['reason'][:200]}")
+        pack(logs, pathlib.Path(out) / "logs.tar.gz")
+    return not any(kept.steps[step.name]["state"] in ("failed", "cut off") for step in steps)
+
+
+def pack(folder, archive):
+    if folder.is_dir():
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.add(folder, arcname="logs")

@@ -1,0 +1,157 @@
+"""Tests that need a GPU: those of CTest, ncu beside us, the sanitizer's tools, code compiled from old PTX."""
+import csv
+import io
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from summary import inside
+
+from ..daemon import Daemon
+from ..host import SOURCE, Skip
+from ..runner import check
+from . import programs
+
+TEST_SECONDS = 300
+OUTCOMES = {0: "passed", programs.CANNOT: "skipped", None: "cut off"}
+
+
+def device(context):
+    with Daemon(context.host, context.log("daemon.log")) as daemon:
+        yield {"facts": daemon.wait_for_device(), "cores": os.cpu_count(), "host": " ".join(os.uname()[i] for i in (0, 2, 4))}
+    if context.host.gpu:
+        status, output = programs.run(context, [context.host.tool("nvidia-smi"), "-q"], "nvidia-smi.txt")
+        yield check("nvidia-smi answers", status == 0, programs.last_line(output))
+
+
+def listed(context, wanted):
+    """(name, command) of the GPU tests of the build whose names are wanted."""
+    path = context.host.build / "tests.tsv"
+    if not path.exists():
+        raise Skip(f"no {path}: scripts/gpu-pack.sh writes it")
+    for text in path.read_text().splitlines():
+        name, *command = text.split("\t")
+        if wanted(name):
+            yield name, command
+
+
+def python_of(command):
+    """By whichever Python of this host has pytest."""
+    for python in (command[0], sys.executable):
+        if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode == 0:
+            return [python, *command[1:]]
+    return None
+
+
+def run_tests(context, wanted, more=lambda name: []):
+    """A row for each test, with what it counted of itself. more(name): arguments put behind the program's script."""
+    outcomes, said = set(), ""
+    for name, command in listed(context, wanted):
+        if "pytest" in command and (command := python_of(command)) is None:
+            yield {"test": name, "outcome": "skipped", "said": "no pytest here"}
+            continue
+        if command[0].endswith("python3") and "pytest" not in command:
+            command = [sys.executable, command[1], *more(name), *command[2:]]
+        begin = time.monotonic()
+        status, output = programs.run(context, command, f"{name}.log", TEST_SECONDS, cwd=SOURCE)
+        outcome, said = OUTCOMES.get(status, "failed"), programs.last_line(output)[:300]
+        outcomes.add(outcome)
+        yield {"test": name, "outcome": outcome, "seconds": round(time.monotonic() - begin, 1), "said": said, "inside": inside(output) or {outcome: 1}}
+        yield check(name, outcome in ("passed", "skipped"), said)
+    if outcomes <= {"skipped"}:
+        raise Skip(said)
+
+
+def is_agreement(name):
+    return name.startswith("cupti_ncu")
+
+
+def tests(context):
+    yield from run_tests(context, lambda name: not is_agreement(name) and name != "gpu_verdicts")
+
+
+def rules(context):
+    yield from run_tests(context, lambda name: name == "gpu_verdicts")
+
+
+def compared(path):
+    """Rows of a comparison.csv: a kernel's numbers by their words, and each number that differs."""
+    table = list(csv.DictReader(io.StringIO(pathlib.Path(path).read_text())))
+    for kernel in [name.removesuffix("_verdict") for name in table[0] if name.endswith("_verdict")] if table else []:
+        words = [row[f"{kernel}_verdict"] for row in table if row[f"{kernel}_verdict"]]
+        yield {"kernel": kernel, "numbers": len(words), "words": {word: words.count(word) for word in sorted(set(words))}}
+        for row in table:
+            if row[f"{kernel}_verdict"] == "DIFFERS":
+                yield {"kernel": kernel, "metric": row["metric"], "runs": int(row["runs"]), "ours": row[f"{kernel}_ours"], "ncu": row[f"{kernel}_ncu"],
+                       "apart_ratio": row[f"{kernel}_apart_ratio"]}
+
+
+def agreement(context):
+    kernels = metrics = 0
+    for row in run_tests(context, is_agreement, lambda name: ["--out", str(context.log(name))]):
+        yield row
+        found = context.log(row.get("test", "")) / "comparison.csv"
+        if "test" in row and found.exists():
+            for one in compared(found):
+                yield {"subject": row["test"], **one}
+                kernels += "words" in one
+                metrics = max(metrics, one.get("numbers", 0))
+    yield check("at least 14 kernels and 100 metrics", kernels >= 14 and metrics >= 100, f"{kernels} kernels, {metrics} metrics")
+
+
+SMALL_TRAINING = ["images=200", "epochs=1", "warmup=0", "eager=1"]  # eager: each launch by itself, as the tools want it
+FOUND = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
+REFUSED = re.compile(r"no cuBLASLt|NOT_SUPPORTED|out of memory|not supported", re.I)
+
+
+def sanitized(host):
+    """(what, command), small shapes"""
+    for engine, precision in [("fused", "fp32"), ("fused", "tf32"), ("fused", "fp16"), ("cudnn", "fp32")]:
+        yield f"train {engine} {precision}", [host.test_program("bench_train"), f"engine={engine}", f"precision={precision}", *SMALL_TRAINING]
+    yield "conv2 kernels", [host.test_program("test_gpu_conv2")]
+    for family in ("copy relu residual_add silu_mul bias_gelu rope softmax rmsnorm layernorm transpose reduction").split():
+        yield f"kernel {family}", [host.test_program("measure_kernels"), "-m", "1", "-n", "1", "-f", family]
+
+
+def sanitizer(context):
+    host = context.host
+    host.need_gpu()
+    tool = host.tool("compute-sanitizer")
+    for what, command in sanitized(host):
+        for which in ("memcheck", "racecheck", "synccheck"):
+            begin = time.monotonic()
+            name = f"{which}-{what.replace(' ', '_')}.log"
+            status, output = programs.run(context, [tool, "--tool", which, "--error-exitcode", "9", *command], name, 90, cwd=SOURCE)
+            counts = [int(a or b) for a, b in FOUND.findall(output)]
+            row = {"subject": what, "tool": which, "status": status, "found": sum(counts) if counts else None,
+                   "seconds": round(time.monotonic() - begin, 1), "said": programs.last_line(output)[:200]}
+            yield row
+            if status not in (0, 9) and (status is None or REFUSED.search(output)):
+                continue  # the program could not do its work under this tool: no statement about it
+            yield check(f"{which} of {what}", status == 0 and row["found"] == 0, row["said"])
+
+
+def ptx80(context):
+    """The programs of a build that carries nothing but PTX for 8.0: the driver compiles it for the device at hand. Libraries keep their code."""
+    host = context.host
+    host.need_gpu()
+    folder = host.build / "ptx80"
+    if not folder.is_dir():
+        raise Skip(f"no {folder}: scripts/gpu-pack.sh takes it from build/ptx80")
+    cache = context.log("compiled")  # so that nothing compiled earlier is taken
+    environment = {**host.environment, "CUDA_CACHE_PATH": str(cache)}
+    status, output = programs.run(context, [str(folder / "test_gpu_conv2")], "conv2.log", environment=environment)
+    if status == programs.CANNOT:
+        raise Skip(programs.last_line(output))
+    yield check("conv2's kernels against their reference", status == 0, programs.last_line(output)[:200])
+    for precision in ("fp32", "tf32", "fp16"):
+        for build, program in [("machine code", host.test_program("bench_train")), ("ptx 8.0", str(folder / "bench_train"))]:
+            found = programs.json_lines(context, [program, "engine=fused", f"precision={precision}", "epochs=3"], f"{build}-{precision}.log",
+                                        environment=environment)[-1]
+            yield {"build": build, **found}
+            yield check(f"fused {precision} from {build} learns", found["test_accuracy_ratio"] >= 0.98, found["test_accuracy_ratio"])
+    shutil.rmtree(cache, ignore_errors=True)

@@ -1,0 +1,239 @@
+"""The training workload: its times, its memory, where a step's time goes, how well it learns, and PyTorch beside it."""
+import json
+import statistics
+import subprocess
+import sys
+
+from ..daemon import Daemon, Failed, measurement
+from ..host import SOURCE, Skip
+from ..numbers import difference_of_means
+from ..runner import check
+from . import programs
+
+PURPOSES = ("dataset", "weights", "activations", "workspace")
+
+
+def sizes(host):
+    """engines, precisions, batches, and what makes a job small enough for a CPU"""
+    if host.gpu:
+        return ("fused", "cudnn"), ("fp32", "tf32", "fp16"), (64, 512, 4096), {"epochs": 10}
+    return ("blas",), ("fp32", "fp16"), (64,), {"epochs": 2, "max_images": 640, "warmup_epochs": 0}
+
+
+# The bars of a job of five epochs: an epoch must not be slower than PyTorch's compiled graph, docs/measurements.
+JOB_BARS_MS = {"fp32": 264, "fp16": 205}
+JOB_ACCURACY = 0.985  # of a single seed
+
+
+def job(context):
+    host = context.host
+    small = {} if host.gpu else {"epochs": 1, "max_images": 640}
+    passes = ["timing", "activity", "counters"] if host.gpu else ["timing", "activity"]
+    with Daemon(host, context.log("daemon.log")) as daemon:
+        done = daemon.run({"kind": "train", "precisions": ["fp32", "fp16"], "epochs": 5, "passes": passes, **small})
+        yield {"seconds": done["seconds"]}
+        for run in daemon.ask(f"/jobs/{done['id']}/results")["runs"]:
+            yield {name: run[name] for name in ("variant", "engine", "dataset", "commit", "summary", "epochs", "measurements")}
+            yield from job_checks(run, host.gpu)
+
+
+def job_checks(run, gpu):
+    name = run["variant"]
+    for what, expected in [("activity_dropped_records", 0), ("activity_zero_time_records", 0), ("completeness_ratio", 1)]:
+        seen = measurement(run, what, "activity")
+        yield check(f"{name}: {what} is {expected}", seen == expected, seen)
+    yield check(f"{name}: no epoch is suspect", not any(epoch["suspect"] for epoch in run["epochs"]))
+    if gpu:
+        summary = run["summary"]
+        yield check(f"{name}: median epoch within {JOB_BARS_MS[name]} ms", summary["epoch_ms_median"] <= JOB_BARS_MS[name], summary["epoch_ms_median"])
+        yield check(f"{name}: accuracy", summary["test_accuracy_ratio"] >= JOB_ACCURACY, summary["test_accuracy_ratio"])
+
+
+# Milliseconds an epoch on an H200, at most.
+EPOCH_BARS_MS = {(64, "fp32"): 42, (64, "tf32"): 24, (64, "fp16"): 20, (512, "fp16"): 9}
+
+
+def epochs(context):
+    host = context.host
+    engines, precisions, batches, small = sizes(host)
+    with Daemon(host, context.log("daemon.log")) as daemon:
+        for engine in engines:
+            for batch in batches:
+                for run in daemon.runs({"kind": "train", "engine": engine, "precisions": list(precisions), "batch_size": batch, **small, "passes": ["timing"]}):
+                    row = {"by": "http", "engine": run["engine"], "precision": run["variant"], "batch": batch, "epochs": run["summary"]["epochs"],
+                           "epoch_ms_median": run["summary"]["epoch_ms_median"], "epoch_ms_min": run["summary"]["epoch_ms_min"],
+                           "epoch_ms": [epoch["epoch_ms"] for epoch in run["epochs"] if not epoch["warmup"]], "floor_ms": measurement(run, "floor_ms"),
+                           "test_accuracy_ratio": run["summary"]["test_accuracy_ratio"], "launches_per_step": run["summary"]["launches_per_step"]}
+                    yield row
+                    bar = EPOCH_BARS_MS.get((batch, run["variant"])) if (host.gpu and engine == "fused") else None
+                    if bar:
+                        yield check(f"fused {run['variant']}, batch {batch}: within {bar} ms", row["epoch_ms_median"] <= bar, row["epoch_ms_median"])
+    if host.gpu:
+        yield from bench_epochs(context, engines, precisions, batches)
+
+
+def bench_epochs(context, engines, precisions, batches):
+    """The same without the daemon, and what each launch of a step costs when it is repeated in a graph."""
+    for engine in engines:
+        for precision in precisions:
+            for batch in batches:
+                command = [context.host.test_program("bench_train"), f"engine={engine}", f"precision={precision}", f"batch={batch}", "epochs=10", "launches=1"]
+                for row in programs.json_lines(context, command, f"bench-{engine}-{precision}-{batch}.log"):
+                    yield {"by": "bench_train", **row}
+
+
+# Device memory besides the data set at batch 64, MB at most.
+MEMORY_BARS = {(64, "fp32"): 16e6, (64, "fp16"): 12e6}
+HALF_OF_FLOAT = 0.6  # at batch 4096
+
+
+def memory(context):
+    host = context.host
+    engines, precisions, _, small = sizes(host)
+    besides = {}
+    with Daemon(host, context.log("daemon.log")) as daemon:
+        for engine in engines:
+            for batch in (64, 4096) if host.gpu else (64,):
+                body = {"kind": "train", "engine": engine, "precisions": list(precisions), "batch_size": batch, **small, "epochs": 1, "passes": ["timing"]}
+                for run in daemon.runs(body):
+                    row = {"engine": run["engine"], "precision": run["variant"], "batch": batch, "peak_bytes": measurement(run, "peak_memory_bytes"),
+                           **{f"{purpose}_bytes": measurement(run, f"memory_{purpose}_bytes") for purpose in PURPOSES},
+                           "context_bytes": measurement(run, "context_memory_bytes")}
+                    besides[run["engine"], run["variant"], batch] = row["besides_dataset_bytes"] = row["peak_bytes"] - row["dataset_bytes"]
+                    yield row
+    for (batch, precision), bar in MEMORY_BARS.items():
+        seen = besides.get(("fused", precision, batch))
+        if seen is not None:
+            yield check(f"fused {precision}, batch {batch}: within {bar / 1e6:.0f} MB", seen <= bar, seen)
+    if ("fused", "fp16", 4096) in besides:
+        ratio = besides["fused", "fp16", 4096] / besides["fused", "fp32", 4096]
+        yield check(f"batch 4096: FP16 at most {HALF_OF_FLOAT} of FP32", ratio <= HALF_OF_FLOAT, ratio)
+
+
+def phases(context):
+    """The activity pass of an epoch: µs of each launch of a step, and of what lies between them."""
+    host = context.host
+    engines, precisions, batches, small = sizes(host)
+    with Daemon(host, context.log("daemon.log")) as daemon:
+        for engine in engines:
+            for batch in batches[:2]:
+                done = daemon.run({"kind": "train", "engine": engine, "precisions": list(precisions), "batch_size": batch, **small, "epochs": 1,
+                                   "passes": ["timing", "activity"]})
+                runs = {run["run"]: run for run in daemon.ask(f"/jobs/{done['id']}/results")["runs"]}
+                for one in daemon.items(f"/jobs/{done['id']}/kernels"):
+                    run = runs[one["run"]]
+                    yield {"engine": run["engine"], "precision": run["variant"], "batch": batch, "launch": one["launch"], "phase": one["phase"],
+                           "kernel": one["name"], "launches": one["launches"], "median_us": one["median_us"], "total_us": one["total_us"],
+                           "steps": run["steps_per_epoch"]}
+                for run in runs.values():
+                    yield {"engine": run["engine"], "precision": run["variant"], "batch": batch, "epoch_ms": run["summary"]["epoch_ms_median"],
+                           "traced_ms": measurement(run, "epoch_traced_ms", "activity"), "gap_ratio": run["summary"]["launch_gap_ratio"],
+                           "steps": run["steps_per_epoch"]}
+
+
+def torch_command(context, *options):
+    if not context.host.gpu:
+        raise Skip("PyTorch is compared on a GPU")
+    if programs.run(context, [sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], "torch.log")[0] != 0:
+        raise Skip("no PyTorch with CUDA")
+    return [sys.executable, str(SOURCE / "tests" / "baselines" / "torch_mnist.py"), *options]
+
+
+TIMES_FASTER = {"fp32": 6, "fp16": 10}  # than torch.compile with its step in a CUDA graph
+
+
+def baselines(context):
+    """PyTorch's loops by our definition of an epoch, and ours again right before them."""
+    command = torch_command(context, "--precisions", "fp32,fp16,tf32", "--variants", "compile,graph,eager", "--epochs", "10")
+    ours = {}
+    for precision in ("fp32", "tf32", "fp16"):
+        row = programs.json_lines(context, [context.host.test_program("bench_train"), f"precision={precision}", "epochs=10"], f"ours-{precision}.log")[-1]
+        ours[precision] = row["epoch_device_ms_median"]
+        yield {"framework": "rooflined", **row}
+    for row in lines_as_they_come(context, command, "torch.jsonl"):
+        yield row
+        if row["variant"] == "compile":
+            ratio = row["epoch_device_ms_median"] / ours[row["precision"]]
+            yield {"precision": row["precision"], "times_faster_than_compile": ratio}
+            if row["precision"] in TIMES_FASTER:
+                yield check(f"{row['precision']}: {TIMES_FASTER[row['precision']]} times as fast as PyTorch's compiled graph",
+                            ratio >= TIMES_FASTER[row["precision"]], ratio)
+
+
+def lines_as_they_come(context, command, name):
+    """JSON objects that a program prints; what it had is kept when it is ended."""
+    with open(context.log(name), "w") as kept, open(context.log(f"{name}.err"), "wb") as err:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True)
+        for text in process.stdout:
+            kept.write(text)
+            kept.flush()
+            if text.startswith("{"):
+                yield json.loads(text)
+        if process.wait() != 0:
+            raise Failed(f"{name}: exit status {process.returncode}")
+
+
+SEEDS, AFTER = range(1, 11), (1, 5, 10)
+NOT_WORSE = -0.001
+
+
+def accuracy(context):
+    """Rows {"who", "precision", "seed", "accuracy": after each epoch}; what an earlier sitting has is taken over."""
+    host = context.host
+    precisions, seeds = (("fp32", "tf32", "fp16"), SEEDS) if host.gpu else (("fp32",), range(1, 4))
+    rows = {(row["who"], row["precision"], row["seed"]): row for row in context.earlier if "accuracy" in row}
+    yield from rows.values()
+    missing = [("ours", precision, seed) for precision in precisions for seed in seeds]
+    for row in our_accuracy(context, [key for key in missing if key not in rows]):
+        rows[row["who"], row["precision"], row["seed"]] = row
+        yield row
+    if host.gpu:
+        missing += [("pytorch", precision, seed) for precision in precisions for seed in seeds]
+        for row in torch_accuracy(context, [key for key in missing if key[0] == "pytorch" and key not in rows]):
+            rows[row["who"], row["precision"], row["seed"]] = row
+            yield row
+    yield from compared_accuracy(rows.values(), precisions)
+    left = [key for key in missing if key not in rows]
+    if left:
+        yield {"partial": f"{len(left)} of {len(missing)} trainings are left"}
+
+
+def our_accuracy(context, wanted):
+    if not wanted:
+        return
+    small = {"epochs": max(AFTER)} if context.host.gpu else {"epochs": 2, "max_images": 640}
+    with Daemon(context.host, context.log("daemon.log")) as daemon:
+        for _, precision, seed in wanted:
+            if context.left_s() < 10:
+                return
+            run = daemon.runs({"kind": "train", "precisions": [precision], "seed": seed, "warmup_epochs": 0, "passes": ["timing"], **small})[0]
+            yield {"who": "ours", "engine": run["engine"], "precision": precision, "seed": seed,
+                   "accuracy": [epoch["test_accuracy_ratio"] for epoch in run["epochs"]]}
+
+
+def torch_accuracy(context, wanted):
+    """As many as the time allows: PyTorch goes through the seeds of a precision with one captured step."""
+    for precision in dict.fromkeys(key[1] for key in wanted):
+        seeds = ",".join(str(seed) for _, one, seed in wanted if one == precision)
+        command = torch_command(context, "--precisions", precision, "--variants", "graph", "--epochs", str(max(AFTER)), "--accuracy-of-seeds", seeds,
+                                "--seconds", str(int(context.left_s() - 15)))
+        if context.left_s() < 40:
+            return
+        for row in lines_as_they_come(context, command, f"torch-{precision}.jsonl"):
+            yield {"who": "pytorch", **row}
+
+
+def compared_accuracy(rows, precisions):
+    for precision in precisions:
+        by = {who: [row["accuracy"] for row in rows if (row["who"], row["precision"]) == (who, precision)] for who in ("ours", "pytorch")}
+        for after in AFTER:
+            ours, theirs = ([one[after - 1] for one in by[who] if len(one) >= after] for who in ("ours", "pytorch"))
+            if not ours:
+                continue
+            row = {"precision": precision, "after": after, "seeds": [len(ours), len(theirs)], "ours_mean": statistics.fmean(ours)}
+            if theirs:
+                row |= {"pytorch_mean": statistics.fmean(theirs), **difference_of_means(ours, theirs)}
+            yield row
+            if row.get("low") is not None and len(ours) >= 10 and len(theirs) >= 10:
+                yield check(f"{precision} after {after}: the interval of the difference reaches {100 * NOT_WORSE:.1f} points", row["high"] >= NOT_WORSE,
+                            [row["low"], row["high"]])

@@ -1,0 +1,227 @@
+"""The results of sittings as Markdown: a table for each step, as docs/measurements has them."""
+import statistics
+
+MISSING = "–"
+
+
+def number(value, digits=3):
+    """Significant digits, thousands kept whole."""
+    if value is None:
+        return MISSING
+    if isinstance(value, (bool, str)):
+        return str(value)
+    if value == int(value):
+        return str(int(value))
+    if abs(value) < 1e-3:
+        return f"{value:.{digits - 1}e}"
+    if abs(value) >= 10 ** digits:
+        return f"{value:.0f}"
+    return f"{value:#.{digits}g}".rstrip(".")
+
+
+def table(header, rows):
+    rows = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+    if not rows:
+        return ""
+    return "\n".join("| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *rows])
+
+
+def percent(ratio, digits=2):
+    return MISSING if ratio is None else f"{100 * ratio:.{digits}f} %"
+
+
+def points(ratio):
+    return MISSING if ratio is None else f"{100 * ratio:+.2f}"
+
+
+def scaled(value, by, digits=3):
+    return MISSING if value is None else number(value / by, digits)
+
+
+def pivot(rows, key, column, cell):
+    """(columns, {key: {column: cell}}), both in the order of their first appearance."""
+    columns, lines = [], {}
+    for row in rows:
+        if column(row) not in columns:
+            columns.append(column(row))
+        lines.setdefault(key(row), {})[column(row)] = cell(row)
+    return columns, lines
+
+
+def pivot_table(names, rows, key, column, cell):
+    columns, lines = pivot(rows, key, column, cell)
+    return table([*names, *map(str, columns)], [[*map(str, key_of), *(line.get(c, MISSING) for c in columns)] for key_of, line in lines.items()])
+
+
+def device(rows):
+    facts = next((row["facts"] for row in rows if "facts" in row), {})
+    return table(["fact", "value"], [[name, str(value)] for name, value in facts.items()])
+
+
+def ceilings(rows):
+    units = {"bytes_per_s": ("GB/s", 1e9), "operations_per_s": ("TFLOP/s", 1e12)}
+    jobs = {}
+    for row in rows:
+        if row.get("value") is not None:
+            unit, by = next((found for suffix, found in units.items() if row["name"].endswith(suffix)), ("", 1))
+            jobs.setdefault((row["name"], unit), []).append(number(row["value"] / by, 4))
+    return table(["rate", "unit", "jobs, one after another"], [[name, unit, ", ".join(values)] for (name, unit), values in jobs.items()])
+
+
+def job(rows):
+    return table(["precision", "engine", "epoch, median ms", "least ms", "images/s", "peak memory, MB", "accuracy", "launches a step"],
+                 [[row["variant"], row["engine"], row["summary"]["epoch_ms_median"], row["summary"]["epoch_ms_min"], row["summary"]["images_per_s"],
+                   scaled(row["summary"]["peak_memory_bytes"], 1e6), percent(row["summary"]["test_accuracy_ratio"]), row["summary"]["launches_per_step"]]
+                  for row in rows if "summary" in row])
+
+
+def training(rows):
+    # Over HTTP and by bench_train the same numbers have names of their own.
+    found = [{"median": row.get("epoch_ms_median", row.get("epoch_device_ms_median")), **row} for row in rows if "by" in row]
+    return pivot_table(["ms an epoch, median", "engine", "batch"], found, lambda row: (row["by"], row["engine"], row["batch"]),
+                       lambda row: row["precision"], lambda row: number(row["median"]))
+
+
+def speed(rows):
+    return table(["kernels", "set", "median s", "least s", "most s", "first s", "at most s", "ncu s"],
+                 [[row["kernels"], " + ".join([row["set"], *row["sections"]]), row["median_s"], row["least_s"], row["most_s"], row["first_s"],
+                   row["at_most_s"], row.get("ncu_s")] for row in rows if "median_s" in row])
+
+
+def memory(rows):
+    purposes = ("weights", "activations", "workspace", "besides_dataset", "dataset")
+    return table(["engine", "precision", "batch", *(f"{purpose.replace('_', ' the ').replace('the dataset', 'the data set')}, MB" for purpose in purposes)],
+                 [[row["engine"], row["precision"], row["batch"], *(scaled(row[f"{purpose}_bytes"], 1e6) for purpose in purposes)]
+                  for row in rows if "peak_bytes" in row])
+
+
+def perf_phases(rows):
+    """µs a step of each launch: all of its kernels together."""
+    sums = {}
+    for row in rows:
+        if "launch" in row:
+            key = row["batch"], row["launch"] or row["kernel"], f"{row['engine']} {row['precision']}"
+            sums[key] = sums.get(key, 0) + row["total_us"] / row["steps"]
+    for row in rows:
+        if "traced_ms" in row:
+            which = f"{row['engine']} {row['precision']}"
+            sums[row["batch"], "*epoch / steps, no profiler*", which] = 1e3 * row["epoch_ms"] / row["steps"]
+    cells = [{"batch": batch, "launch": launch, "which": which, "us": us} for (batch, launch, which), us in sums.items()]
+    return pivot_table(["batch", "µs a step"], cells, lambda row: (row["batch"], row["launch"]), lambda row: row["which"], lambda row: number(row["us"]))
+
+
+def lombscargle(rows):
+    return table(["version", "type", "build", "registers", "first ms", "compile ms", "median ms", "speed-up", "error"],
+                 [[row["version"], row["dtype"], row["build"], row["registers"], row["first_ms"], row.get("compile_ms"), number(row["median_ms"], 4),
+                   row["speed_up"], f"{row['error']:.2e}"] for row in rows if "version" in row])
+
+
+def bandwidth(rows):
+    copies = [row["best_copy_bytes_per_s"] for row in rows if "best_copy_bytes_per_s" in row]
+    best = {}
+    for row in rows:
+        if row.get("size") == "large":
+            key = row["kernel"], shape_of(row), row["dtype"]
+            best[key] = max(best.get(key, (0, "")), (row["bytes_per_s"], row["variant"]))
+    cells = [{"key": key[:2], "dtype": key[2], "text": f"{rate / 1e9:.0f} ({percent(rate / max(copies), 1)}, {variant})"}
+             for key, (rate, variant) in best.items()]
+    large = pivot_table(["GB/s (of the best copy)", "columns"], cells, lambda row: row["key"], lambda row: row["dtype"], lambda row: row["text"])
+    small = [row for row in rows if row.get("size") == "small"]
+    small = pivot_table(["fp16, µs cold / warm", "columns"], small, lambda row: (row["kernel"], shape_of(row)),
+                        lambda row: f"{row['buffer_bytes'] >> 10} KiB", lambda row: f"{number(row['cold_us'])} / {number(row['warm_us'])}")
+    copy = "best copy, GB/s: " + ", ".join(f"{rate / 1e9:.0f}" for rate in copies) if copies else ""
+    return "\n\n".join(part for part in (copy, large, small) if part)
+
+
+def shape_of(row):
+    return str(row["shape"].get("columns", MISSING)) if row["size"] == "large" else MISSING
+
+
+def tests(rows):
+    return table(["test", "outcome", "s", "inside: passed", "failed", "skipped"],
+                 [[row["test"], row["outcome"], row.get("seconds"), *(row.get("inside", {}).get(word, 0) for word in ("passed", "failed", "skipped"))]
+                  for row in rows if "test" in row])
+
+
+def baselines(rows):
+    found = [row for row in rows if "framework" in row]
+    times = pivot_table(["ms an epoch, median", "variant"], found, lambda row: (row["framework"], row.get("variant", row.get("engine"))),
+                        lambda row: row["precision"], lambda row: number(row["epoch_device_ms_median"]))
+    ratios = table(["precision", "times as fast as PyTorch's compiled graph"],
+                   [[row["precision"], row["times_faster_than_compile"]] for row in rows if "times_faster_than_compile" in row])
+    return "\n\n".join(part for part in (times, ratios) if part)
+
+
+def accuracy(rows):
+    return table(["precision", "after epochs", "seeds ours / PyTorch", "ours", "PyTorch", "difference, points", "95 % interval"],
+                 [[row["precision"], row["after"], " / ".join(map(str, row["seeds"])), percent(row["ours_mean"], 3), percent(row.get("pytorch_mean"), 3),
+                   points(row.get("difference")), MISSING if row.get("low") is None else f"{points(row['low'])} to {points(row['high'])}"]
+                  for row in rows if "ours_mean" in row])
+
+
+def agreement(rows):
+    kernels = [row for row in rows if "words" in row]
+    words = sorted({word for row in kernels for word in row["words"]})
+    counts = table(["subject", "kernel", "numbers", *words],
+                   [[row["subject"], row["kernel"], row["numbers"], *(row["words"].get(word, 0) for word in words)] for row in kernels])
+    apart = table(["subject", "kernel", "metric", "runs", "ours", "ncu", "apart"],
+                  [[row["subject"], row["kernel"], row["metric"], row["runs"], row["ours"], row["ncu"], row["apart_ratio"]] for row in rows if "metric" in row])
+    return "\n\n".join(part for part in (counts, apart) if part)
+
+
+def sanitizer(rows):
+    return pivot_table(["errors or hazards"], [row for row in rows if "tool" in row], lambda row: (row["subject"],), lambda row: row["tool"],
+                       lambda row: f"{row['found']} ({row['seconds']} s)" if row["status"] in (0, 9) else f"{MISSING} ({row['said'][:60]})")
+
+
+def ptx80(rows):
+    found = [row for row in rows if "build" in row]
+    return pivot_table(["fused engine, ms an epoch (accuracy)"], found, lambda row: (row["build"],), lambda row: row["precision"],
+                       lambda row: f"{number(row['epoch_device_ms_median'])} ({percent(row['test_accuracy_ratio'])})")
+
+
+def soak(rows):
+    done = next((row for row in rows if "jobs_done" in row), None)
+    if done is None:
+        return ""
+    us = done["kernel_us"]
+    tenth = max(1, len(us) // 10)
+    said = f"{done['jobs_done']} jobs in {done['seconds']:.0f} s; the kernel's median time {number(statistics.median(us[:tenth]))} µs in the first tenth, " \
+           f"{number(statistics.median(us[-tenth:]))} µs in the last."
+    fits = table(["fit over all but the first tenth", "begin", "end", "growth", "95 % interval"],
+                 [[f"{row['fit']}, {row['unit']}", row["begin"], row["end"], percent(row["growth_ratio"]), f"{percent(row['low'])} to {percent(row['high'])}"]
+                  for row in rows if "fit" in row])
+    return f"{said}\n\n{fits}"
+
+
+TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory, "perf_phases": perf_phases,
+          "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy,
+          "agreement": agreement, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
+
+
+def checks(rows):
+    return table(["check", "holds", "seen"], [[row["check"], "yes" if row["holds"] else "**no**", str(row["seen"])] for row in rows if "check" in row])
+
+
+def steps_table(steps):
+    return table(["step", "outcome", "s", "why"], [[name, step["state"], step["seconds"], step["reason"][:300].replace("|", "¦").replace("\n", " ")]
+                                                   for name, step in steps.items()])
+
+
+def step_text(name, step):
+    parts = [f"## {name}", f"Commit {step['commit']}, {step['at']}, {step['state']}.", TABLES[name](step["rows"]), checks(step["rows"])]
+    return "\n\n".join(part for part in parts if part)
+
+
+def summary(commit, steps):
+    return "\n\n".join([f"# Sitting of {commit}", steps_table(steps), *(step_text(name, step) for name, step in steps.items() if step["rows"])]) + "\n"
+
+
+def filled(text, steps):
+    """text with what stands between <!-- NAME --> and <!-- /NAME --> made anew, for each step that it names and that was run."""
+    for name, step in steps.items():
+        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        if begin in text and end in text and step["rows"]:
+            before, _, rest = text.partition(begin)
+            text = f"{before}{begin}\n{TABLES[name](step['rows'])}\n{end}{rest.partition(end)[2]}"
+    return text

@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""scripts/tables.py RESULTS.JSON [--into PAGE.md]: what scripts/gpu-test.sh measured, as the tables of docs/measurements.
+
+Prints all of it. With --into it writes them into the page, each between its marks <!-- STEP --> and <!-- /STEP -->, so that no number is
+typed by hand."""
+import argparse
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from sitting.tables import filled, summary  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=pathlib.Path)
+    parser.add_argument("--into", type=pathlib.Path)
+    asked = parser.parse_args()
+    found = json.loads(asked.results.read_text())
+    if asked.into:
+        asked.into.write_text(filled(asked.into.read_text(), found["steps"]))
+    else:
+        print(summary(found["commit"], found["steps"]), end="")
+
+
+main()
