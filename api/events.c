@@ -117,44 +117,27 @@ static int say(stream *listener, const char *text, rl_error *err) {
   return 0;
 }
 
-static bool final(rl_job_state state) {
-  return state == RL_JOB_COMPLETED || state == RL_JOB_FAILED || state == RL_JOB_CANCELLED;
-}
-
-/* Is this the event that ends a job? */
-static bool last_event(const char *type, const char *json) {
-  if (strcmp(type, "state") != 0) return false;
-  rl_auto(rl_json_cleanup) cJSON *data = cJSON_Parse(json);
-  const char *state = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(data, "state"));
-  for (int i = 0; state != NULL && rl_job_state_names[i] != NULL; i++)
-    if (strcmp(state, rl_job_state_names[i]) == 0) return final((rl_job_state)i);
-  return false;
-}
-
-/* Take what the store has from the last event on: that one is looked at once more, to know whether it ended the job. */
+/* Take what the store has beyond the last event. A job's final state comes with its last event, so when it was there before the
+ * look and the look is not full, that was all. */
 static int look(stream *listener, rl_error *err) {
   rl_server *server = listener->server;
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding bindings[] = {{":job", RL_BIND_INT, .integer = listener->job_id},
-                           {":after", RL_BIND_INT, .integer = listener->after > 0 ? listener->after - 1 : 0},
+                           {":after", RL_BIND_INT, .integer = listener->after},
                            {":limit", RL_BIND_INT, .integer = EVENTS_AT_ONCE}};
   rl_job_state state;
   const char *json;
-  int rc;
+  int rc, count = 0;
   if (rl_store_job_state(server->store, listener->job_id, &state, err) < 0) return -1;
   if (rl_store_query(server->store, RL_QUERY_EVENTS, bindings, 3, &cursor, err) < 0) return -1;
-  while ((rc = rl_cursor_next(cursor, &json, err)) > 0) {
+  for (; (rc = rl_cursor_next(cursor, &json, err)) > 0; count++) {
     int64_t seq = rl_cursor_integer(cursor, 1);
-    const char *type = rl_cursor_text(cursor, 2);
-    listener->ended = last_event(type, json);
-    if (seq <= listener->after) continue;
-    rl_auto(rl_free_text) char *text = rl_event_format(seq, type, json);
+    rl_auto(rl_free_text) char *text = rl_event_format(seq, rl_cursor_text(cursor, 2), json);
     if (text == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for events");
     if (say(listener, text, err) < 0) return -1;
     listener->after = seq;
   }
-  /* A disk that was full, or a crash, may have swallowed the last event; it comes right after the state, if at all. */
-  if (listener->used == 0 && final(state) && silent(listener, rl_monotonic_ns())) listener->ended = true;
+  listener->ended = rl_job_is_final(state) && count < EVENTS_AT_ONCE;
   return rc;
 }
 

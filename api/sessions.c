@@ -59,6 +59,14 @@ bool rl_session_known(rl_sessions *sessions, int64_t now_ns, const char *id) {
   return known;
 }
 
+int rl_sessions_count(rl_sessions *sessions, int64_t now_ns) {
+  int count = 0;
+  pthread_mutex_lock(&sessions->lock);
+  for (int i = 0; i < RL_SESSIONS_MAX; i++) count += sessions->list[i].expires_ns > now_ns;
+  pthread_mutex_unlock(&sessions->lock);
+  return count;
+}
+
 void rl_session_end(rl_sessions *sessions, const char *id) {
   pthread_mutex_lock(&sessions->lock);
   session *found = find(sessions, id);

@@ -17,6 +17,7 @@ void rl_sessions_free(rl_sessions *sessions);
 /* A new one into id[RL_SESSION_ID_SIZE]; ends RL_SESSION_S after now_ns (rl_monotonic_ns). */
 void rl_session_begin(rl_sessions *sessions, int64_t now_ns, char *id);
 bool rl_session_known(rl_sessions *sessions, int64_t now_ns, const char *id);
+int rl_sessions_count(rl_sessions *sessions, int64_t now_ns); /* that have not ended */
 void rl_session_end(rl_sessions *sessions, const char *id);
 
 #endif

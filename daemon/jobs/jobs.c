@@ -8,9 +8,14 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "jobs/tally.h"
 #include "store/store.h"
 
 const char *const rl_job_state_names[] = {"queued", "running", "completed", "failed", "cancelled", "interrupted", NULL};
+
+bool rl_job_is_final(rl_job_state state) {
+  return state == RL_JOB_COMPLETED || state == RL_JOB_FAILED || state == RL_JOB_CANCELLED;
+}
 
 enum { DEVICES_MAX = 32, DEATHS_MAX = 2, DEFAULT_DEADLINE_S = 3600 };
 static const int64_t PROGRESS_INTERVAL_NS = 250000000;
@@ -34,6 +39,7 @@ struct rl_jobs {
   int device_count;
   char fallback[16];
   bool stopping;
+  rl_tally tally;
   pthread_mutex_t hearing; /* held while `heard` runs, so that rl_jobs_listen can take it away safely */
   void (*heard)(void *context, int64_t job_id);
   void *heard_context;
@@ -135,38 +141,15 @@ static void announce(rl_jobs *jobs, int64_t job_id) {
   pthread_mutex_unlock(&jobs->hearing);
 }
 
-/* Append an event and delete data. What happened is already on disk with the job itself, so an event that can't be
- * written (disk full) is left out rather than undoing it. */
-static void tell(rl_jobs *jobs, int64_t job_id, const char *type, cJSON *data) {
+/* --- the tally ---------------------------------------------------------------------------------------------------- */
+
+const rl_tally *rl_jobs_tally(const rl_jobs *jobs) { return &jobs->tally; }
+
+/* After a job has begun or ended. What the store can't tell now is not counted. */
+static void count_change(rl_jobs *jobs, int64_t job_id, void (*count)(rl_tally *tally, const rl_job_life *life)) {
+  rl_job_life life;
   rl_error ignored;
-  int64_t seq;
-  char *text = data != NULL ? cJSON_PrintUnformatted(data) : NULL;
-  if (text != NULL) (void)rl_store_event_append(jobs->store, job_id, type, text, &seq, &ignored);
-  free(text);
-  cJSON_Delete(data);
-}
-
-static void tell_state(rl_jobs *jobs, int64_t job_id, rl_job_state state, const rl_error *problem) {
-  cJSON *data = cJSON_CreateObject();
-  cJSON_AddStringToObject(data, "state", rl_job_state_names[state]);
-  if (problem != NULL) {
-    cJSON *why = cJSON_AddObjectToObject(data, "problem");
-    cJSON_AddStringToObject(why, "domain", rl_domain_name(problem->domain));
-    cJSON_AddNumberToObject(why, "code", problem->code);
-    cJSON_AddStringToObject(why, "pointer", problem->pointer);
-    cJSON_AddStringToObject(why, "message", problem->message);
-  }
-  tell(jobs, job_id, "state", data);
-}
-
-static void tell_pass(rl_jobs *jobs, const rl_claim *claim, const char *state, const char *reason) {
-  cJSON *data = cJSON_CreateObject();
-  cJSON_AddNumberToObject(data, "run_id", (double)claim->run_id);
-  cJSON_AddStringToObject(data, "variant", claim->run.variant);
-  cJSON_AddStringToObject(data, "pass", rl_pass_names[claim->pass]);
-  cJSON_AddStringToObject(data, "state", state);
-  if (reason != NULL) cJSON_AddStringToObject(data, "reason", reason);
-  tell(jobs, claim->job_id, "pass", data);
+  if (rl_store_job_life(jobs->store, job_id, &life, &ignored) == 0) count(&jobs->tally, &life);
 }
 
 /* --- clients ------------------------------------------------------------------------------------------------------ */
@@ -179,7 +162,9 @@ int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char
   if (rc == 0) rc = rl_store_job_insert(jobs->store, spec, key, body_sha256, jobs->queue_limit, id, existing, err);
   if (rc == 0) pthread_cond_broadcast(&jobs->changed);
   unlock(jobs);
-  if (rc == 0 && !*existing) announce(jobs, *id);
+  if (rc != 0 || *existing) return rc;
+  rl_tally_submitted(&jobs->tally, spec->kind);
+  announce(jobs, *id);
   return rc;
 }
 
@@ -190,7 +175,7 @@ int rl_jobs_cancel(rl_jobs *jobs, int64_t id, rl_error *err) {
   if (rc == 0) {
     device *on = find_job(jobs, id);
     if (on != NULL) on->cancel = true;
-    tell_state(jobs, id, RL_JOB_CANCELLED, NULL);
+    count_change(jobs, id, rl_tally_finished);
   }
   unlock(jobs);
   if (rc == 0) announce(jobs, id);
@@ -214,7 +199,7 @@ static int claim_locked(rl_jobs *jobs, device *on, rl_claim *claim, bool *starte
     on->job_id = next.job_id;
     on->started_ns = rl_monotonic_ns();
     on->progress_ns = 0;
-    tell_state(jobs, next.job_id, RL_JOB_RUNNING, NULL);
+    count_change(jobs, next.job_id, rl_tally_started);
   }
   on->cancel = false;
   int64_t allowed_ns = next.deadline_ns > 0 ? next.deadline_ns : jobs->deadline_s * 1000000000;
@@ -257,6 +242,19 @@ bool rl_jobs_should_cancel(rl_jobs *jobs, int64_t job_id) {
   return cancel;
 }
 
+/* On a full disk it is left out: the job goes on without it. */
+static void keep_progress(rl_store *store, int64_t job_id, int64_t run_id, const rl_progress *progress) {
+  rl_error ignored;
+  int64_t seq;
+  cJSON *data = cJSON_CreateObject();
+  cJSON_AddNumberToObject(data, "run_id", (double)run_id);
+  rl_fields_encode(rl_progress_fields, progress, data);
+  char *text = cJSON_PrintUnformatted(data);
+  if (text != NULL) (void)rl_store_event_append(store, job_id, "progress", text, &seq, &ignored);
+  free(text);
+  cJSON_Delete(data);
+}
+
 void rl_jobs_progress(rl_jobs *jobs, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   int64_t now = rl_monotonic_ns();
   lock(jobs);
@@ -264,10 +262,7 @@ void rl_jobs_progress(rl_jobs *jobs, int64_t job_id, int64_t run_id, const rl_pr
   bool kept = on != NULL && !on->cancel && (on->progress_ns == 0 || now - on->progress_ns >= PROGRESS_INTERVAL_NS);
   if (kept) {
     on->progress_ns = now;
-    cJSON *data = cJSON_CreateObject();
-    cJSON_AddNumberToObject(data, "run_id", (double)run_id);
-    rl_fields_encode(rl_progress_fields, progress, data);
-    tell(jobs, job_id, "progress", data);
+    keep_progress(jobs->store, job_id, run_id, progress);
   }
   unlock(jobs);
   if (kept) announce(jobs, job_id);
@@ -278,7 +273,7 @@ void rl_claim_clear(rl_claim *claim) {
   claim->source = NULL;
 }
 
-/* Like an event, it is left out when the disk is full. */
+/* Like progress, it is left out when the disk is full. */
 void rl_jobs_log(rl_jobs *jobs, const rl_claim *claim, const char *text) {
   rl_error ignored;
   lock(jobs);
@@ -317,11 +312,8 @@ static int commit_as(rl_jobs *jobs, const rl_claim *claim, const rl_records *rec
   ending end = settle_begin(jobs, claim);
   bool job_done = false;
   int rc = 0;
-  if (!end.cancelled) {
-    rc = rl_store_pass_commit(jobs->store, claim, records, reason, &job_done, err);
-    if (rc == 0) tell_pass(jobs, claim, reason != NULL ? "unavailable" : "completed", reason);
-    if (rc == 0 && job_done) tell_state(jobs, claim->job_id, RL_JOB_COMPLETED, NULL);
-  }
+  if (!end.cancelled) rc = rl_store_pass_commit(jobs->store, claim, records, reason, &job_done, err);
+  if (job_done) count_change(jobs, claim->job_id, rl_tally_finished);
   return settle_end(jobs, claim, end, job_done, rc);
 }
 
@@ -336,11 +328,8 @@ int rl_jobs_unavailable(rl_jobs *jobs, const rl_claim *claim, const rl_records *
 
 static int finish_as(rl_jobs *jobs, const rl_claim *claim, rl_job_state state, const rl_error *problem, rl_error *err) {
   ending end = settle_begin(jobs, claim);
-  int rc = 0;
-  if (!end.cancelled) {
-    rc = rl_store_job_finish(jobs->store, claim->job_id, state, problem, err);
-    if (rc == 0) tell_state(jobs, claim->job_id, state, problem);
-  }
+  int rc = end.cancelled ? 0 : rl_store_job_finish(jobs->store, claim->job_id, state, problem, err);
+  if (rc == 0 && !end.cancelled && state != RL_JOB_INTERRUPTED) count_change(jobs, claim->job_id, rl_tally_finished);
   return settle_end(jobs, claim, end, true, rc);
 }
 
@@ -359,19 +348,8 @@ int rl_jobs_interrupted(rl_jobs *jobs, const rl_claim *claim, rl_error *err) {
 int rl_jobs_worker_died(rl_jobs *jobs, const rl_claim *claim, const char *reason, rl_error *err) {
   ending end = settle_begin(jobs, claim);
   bool job_over = false;
-  int rc = 0;
-  if (!end.cancelled) {
-    int64_t deaths = 0;
-    rc = rl_store_pass_died(jobs->store, claim, reason, &deaths, err);
-    if (rc == 0) tell_pass(jobs, claim, "died", reason);
-    job_over = rc == 0 && deaths >= DEATHS_MAX;
-    if (job_over) {
-      rl_error why;
-      rl_fail(&why, RL_WIRE, 0, "the worker died %d times during this job, in the end: %s", (int)deaths, reason);
-      rc = rl_store_job_finish(jobs->store, claim->job_id, RL_JOB_FAILED, &why, err);
-      if (rc == 0) tell_state(jobs, claim->job_id, RL_JOB_FAILED, &why);
-    }
-  }
+  int rc = end.cancelled ? 0 : rl_store_pass_died(jobs->store, claim, reason, DEATHS_MAX, &job_over, err);
+  if (job_over) count_change(jobs, claim->job_id, rl_tally_finished);
   return settle_end(jobs, claim, end, job_over, rc);
 }
 

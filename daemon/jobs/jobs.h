@@ -15,9 +15,11 @@ typedef struct rl_store rl_store;
 typedef struct rl_jobs rl_jobs;
 
 typedef enum rl_job_state {
-  RL_JOB_QUEUED, RL_JOB_RUNNING, RL_JOB_COMPLETED, RL_JOB_FAILED, RL_JOB_CANCELLED, RL_JOB_INTERRUPTED
+  RL_JOB_QUEUED, RL_JOB_RUNNING, RL_JOB_COMPLETED, RL_JOB_FAILED, RL_JOB_CANCELLED, RL_JOB_INTERRUPTED,
+  RL_JOB_STATES
 } rl_job_state;
 extern const char *const rl_job_state_names[]; /* "queued" ..., NULL */
+bool rl_job_is_final(rl_job_state state);
 
 int rl_jobs_open(rl_store *store, int64_t queue_limit, rl_jobs **jobs, rl_error *err); /* requeues what was interrupted */
 void rl_jobs_close(rl_jobs *jobs);
@@ -77,6 +79,9 @@ int rl_jobs_interrupted(rl_jobs *jobs, const rl_claim *claim, rl_error *err);
 
 /* Called, outside any lock, after an event of a job was stored: the API wakes its SSE listeners with it. One listener. */
 void rl_jobs_listen(rl_jobs *jobs, void (*heard)(void *context, int64_t job_id), void *context);
+
+/* What became of jobs since the program started; lives as long as jobs. */
+const struct rl_tally *rl_jobs_tally(const rl_jobs *jobs);
 
 typedef struct rl_jobs_counts { int64_t queued, running; } rl_jobs_counts;
 int rl_jobs_count(rl_jobs *jobs, rl_jobs_counts *counts, rl_error *err);

@@ -1,4 +1,5 @@
 /* Jobs: accepting, finishing, putting back. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -48,9 +49,8 @@ static int insert_run(rl_db *db, const rl_job_spec *spec, int64_t job, int ordin
   return 0;
 }
 
-static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256,
-                      int64_t queue_limit, int64_t *id, bool *existing, rl_error *err) {
-  rl_db *db = &store->writer;
+static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
+                      int64_t *id, bool *existing, rl_error *err) {
   int seen = key != NULL ? find_key(db, key, body_sha256, id, err) : 0;
   *existing = seen > 0;
   if (seen != 0) return seen < 0 ? -1 : 0;
@@ -70,8 +70,7 @@ static int insert_job(rl_store *store, const rl_job_spec *spec, const char *key,
     return -1;
   for (int i = 0; i < spec->run_count; i++)
     if (insert_run(db, spec, *id, i, err) < 0) return -1;
-  int64_t seq;
-  return rl_store_event_add(store, *id, "state", "{\"state\":\"queued\"}", &seq, err);
+  return rl_store_tell_state(db, *id, RL_JOB_QUEUED, NULL, err);
 }
 
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256,
@@ -79,7 +78,7 @@ int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *ke
   int64_t number = 0;
   bool seen = false;
   if (rl_store_begin(store, err) < 0) return -1;
-  int rc = insert_job(store, spec, key, body_sha256, queue_limit, &number, &seen, err);
+  int rc = insert_job(&store->writer, spec, key, body_sha256, queue_limit, &number, &seen, err);
   if (rl_store_end(store, rc, err) < 0) return -1;
   *id = number;
   *existing = seen;
@@ -95,41 +94,52 @@ int rl_store_jobs_requeue(rl_store *store, int64_t *count, rl_error *err) {
   rl_db *db = &store->writer;
   int64_t moved = 0;
   if (rl_store_begin(store, err) < 0) return -1;
-  int rc = rl_db_run(db, err, "jobs_release_passes") == 0 ? rl_db_run(db, err, "jobs_requeue") : -1;
+  int rc = rl_db_run(db, err, "jobs_release_passes");
+  if (rc == 0) rc = rl_db_run(db, err, "events_requeue", RL_INT(":now", rl_now_ns()));
+  if (rc == 0) rc = rl_db_run(db, err, "jobs_requeue");
   if (rc == 0) moved = sqlite3_changes64(db->handle);
   if (rl_store_end(store, rc, err) < 0) return -1;
   *count = moved;
   return 0;
 }
 
-int rl_store_read_state(rl_db *db, int64_t job_id, rl_job_state *state, rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int found = rl_db_row(db, err, "job_state", &row, RL_INT(":job", job_id));
-  if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
-  const char *name = (const char *)sqlite3_column_text(row, 0);
+static int state_named(const char *name) {
   for (int i = 0; name != NULL && rl_job_state_names[i] != NULL; i++)
-    if (strcmp(name, rl_job_state_names[i]) == 0) {
-      *state = (rl_job_state)i;
-      return 0;
-    }
-  return rl_db_fail(db, "read the state of a job", err);
+    if (strcmp(name, rl_job_state_names[i]) == 0) return i;
+  return -1;
 }
 
-static int finish_job(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
-  rl_job_state now;
-  if (rl_store_read_state(db, job_id, &now, err) < 0) return -1;
-  if (now == RL_JOB_COMPLETED || now == RL_JOB_FAILED || now == RL_JOB_CANCELLED)
-    return rl_fail(err, RL_HTTP, 409, "job %lld is already %s", (long long)job_id, rl_job_state_names[now]);
-  if (rl_db_run(db, err, "job_release_passes", RL_INT(":job", job_id)) < 0) return -1;
-  return rl_db_run(db, err, "job_finish", RL_INT(":job", job_id), RL_TEXT(":state", rl_job_state_names[state]),
-                   RL_INT(":now", rl_now_ns()),
-                   RL_TEXT(":domain", problem != NULL ? rl_domain_name(problem->domain) : NULL),
-                   RL_INT(":code", problem != NULL ? problem->code : 0),
-                   RL_TEXT(":message", problem != NULL ? problem->message : NULL));
+int rl_store_read_life(rl_db *db, int64_t job_id, rl_job_life *life, rl_error *err) {
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  int found = rl_db_row(db, err, "job_life", &row, RL_INT(":job", job_id));
+  if (found < 0) return -1;
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
+  const char *kind = (const char *)sqlite3_column_text(row, 0);
+  int state = state_named((const char *)sqlite3_column_text(row, 1));
+  if (kind == NULL || state < 0) return rl_db_fail(db, "read a job", err);
+  *life = (rl_job_life){.state = (rl_job_state)state,
+                        .created_ns = sqlite3_column_int64(row, 2),
+                        .started_ns = sqlite3_column_int64(row, 3),
+                        .finished_ns = sqlite3_column_int64(row, 4)};
+  snprintf(life->kind, sizeof life->kind, "%s", kind);
+  return 0;
+}
+
+int rl_store_finish(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
+  rl_job_life now;
+  if (rl_store_read_life(db, job_id, &now, err) < 0) return -1;
+  if (rl_job_is_final(now.state))
+    return rl_fail(err, RL_HTTP, 409, "job %lld is already %s", (long long)job_id, rl_job_state_names[now.state]);
+  if (rl_db_run(db, err, "job_release_passes", RL_INT(":job", job_id)) < 0 ||
+      rl_db_run(db, err, "job_finish", RL_INT(":job", job_id), RL_TEXT(":state", rl_job_state_names[state]),
+                RL_INT(":now", rl_now_ns()), RL_TEXT(":domain", problem != NULL ? rl_domain_name(problem->domain) : NULL),
+                RL_INT(":code", problem != NULL ? problem->code : 0),
+                RL_TEXT(":message", problem != NULL ? problem->message : NULL)) < 0)
+    return -1;
+  return rl_store_tell_state(db, job_id, state, problem, err);
 }
 
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
   if (rl_store_begin(store, err) < 0) return -1;
-  return rl_store_end(store, finish_job(&store->writer, job_id, state, problem, err), err);
+  return rl_store_end(store, rl_store_finish(&store->writer, job_id, state, problem, err), err);
 }

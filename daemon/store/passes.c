@@ -33,14 +33,21 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   return claim->source != NULL ? 1 : rl_fail(err, RL_SYS, ENOMEM, "no memory for posted code");
 }
 
+/* An update of a job at this moment: 1 when it changed the job. */
+static int if_changed(rl_db *db, const char *name, int64_t job_id, int64_t now, rl_error *err) {
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  int changed = rl_db_row(db, err, name, &row, RL_INT(":job", job_id), RL_INT(":now", now));
+  return changed > 0 && rl_db_step(db, row, err) < 0 ? -1 : changed;
+}
+
 static int claim_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *err) {
   int found = next_pass(db, device, claim, err);
   if (found <= 0) return found;
   int64_t now = rl_now_ns();
-  if (rl_db_run(db, err, "pass_start", RL_INT(":pass", claim->pass_id), RL_INT(":now", now)) < 0 ||
-      rl_db_run(db, err, "job_start", RL_INT(":job", claim->job_id), RL_INT(":now", now)) < 0)
-    return -1;
-  return 1;
+  if (rl_db_run(db, err, "pass_start", RL_INT(":pass", claim->pass_id), RL_INT(":now", now)) < 0) return -1;
+  int starts = if_changed(db, "job_start", claim->job_id, now, err);
+  if (starts > 0) starts = rl_store_tell_state(db, claim->job_id, RL_JOB_RUNNING, NULL, err);
+  return starts < 0 ? -1 : 1;
 }
 
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err) {
@@ -198,13 +205,12 @@ static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *recor
       rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason),
                 RL_INT(":now", now), RL_INT(":rows", records->row_count), RL_WORD(":commit", records->facts.commit),
                 RL_WORD(":facts", records->facts.device_facts)) < 0 ||
-      (claim->pass == RL_PASS_TIMING && judge_times(db, claim->pass_id, err) < 0))
+      (claim->pass == RL_PASS_TIMING && judge_times(db, claim->pass_id, err) < 0) ||
+      rl_store_tell_pass(db, claim, reason != NULL ? "unavailable" : "completed", reason, err) < 0)
     return -1;
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int completed = rl_db_row(db, err, "job_complete", &row, RL_INT(":job", claim->job_id), RL_INT(":now", now));
-  if (completed < 0) return -1;
+  int completed = if_changed(db, "job_complete", claim->job_id, now, err);
   *job_done = completed > 0;
-  return completed > 0 ? rl_db_step(db, row, err) : 0;
+  return completed > 0 ? rl_store_tell_state(db, claim->job_id, RL_JOB_COMPLETED, NULL, err) : completed;
 }
 
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason,
@@ -229,10 +235,21 @@ static int count_death(rl_db *db, const rl_claim *claim, const char *reason, int
                    RL_TEXT(":reason", reason));
 }
 
-int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t *deaths, rl_error *err) {
-  int64_t count = 0;
+static int note_death(rl_db *db, const rl_claim *claim, const char *reason, int64_t most, bool *job_failed, rl_error *err) {
+  rl_error why;
+  int64_t deaths = 0;
+  if (count_death(db, claim, reason, &deaths, err) < 0 || rl_store_tell_pass(db, claim, "died", reason, err) < 0) return -1;
+  *job_failed = deaths >= most;
+  if (!*job_failed) return 0;
+  rl_fail(&why, RL_WIRE, 0, "the worker died %lld times during this job, in the end: %s", (long long)deaths, reason);
+  return rl_store_finish(db, claim->job_id, RL_JOB_FAILED, &why, err);
+}
+
+int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t most, bool *job_failed,
+                       rl_error *err) {
+  bool failed = false;
   if (rl_store_begin(store, err) < 0) return -1;
-  if (rl_store_end(store, count_death(&store->writer, claim, reason, &count, err), err) < 0) return -1;
-  *deaths = count;
+  if (rl_store_end(store, note_death(&store->writer, claim, reason, most, &failed, err), err) < 0) return -1;
+  *job_failed = failed;
   return 0;
 }

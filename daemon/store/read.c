@@ -122,9 +122,16 @@ void rl_cursor_close(rl_cursor *cursor) {
   pthread_mutex_unlock(&store->reading);
 }
 
-int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err) {
+int rl_store_job_life(rl_store *store, int64_t job_id, rl_job_life *life, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
-  return cursor != NULL ? rl_store_read_state(&cursor->db, job_id, state, err) : -1;
+  return cursor != NULL ? rl_store_read_life(&cursor->db, job_id, life, err) : -1;
+}
+
+int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err) {
+  rl_job_life life;
+  if (rl_store_job_life(store, job_id, &life, err) < 0) return -1;
+  *state = life.state;
+  return 0;
 }
 
 int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err) {

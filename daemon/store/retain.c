@@ -1,4 +1,5 @@
 /* Retention. Each step is a transaction of at most BATCH rows, so that other writers never wait long. */
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "store/internal.h"
@@ -10,6 +11,8 @@ typedef struct horizon {
   int64_t activity_ns, events_ns, jobs_ns;
 } horizon; /* what finished before may go */
 
+typedef int64_t removals[RL_RETAINED]; /* rows, by what they were */
+
 /* The id of the first row, 0 when there is none. */
 static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
@@ -19,10 +22,10 @@ static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int
 }
 
 /* One batch of a pass's raw rows; with the last one, what described them. 1: that was the last. */
-static int delete_activity(rl_db *db, int64_t pass, int64_t *removed, rl_error *err) {
+static int delete_activity(rl_db *db, int64_t pass, removals removed, rl_error *err) {
   if (rl_db_run(db, err, "activity_delete", RL_INT(":pass", pass), RL_INT(":batch", BATCH)) < 0) return -1;
   int64_t changes = sqlite3_changes64(db->handle);
-  *removed += changes;
+  removed[RL_RETAINED_ACTIVITY] += changes;
   if (changes == BATCH) return 0;
   if (rl_db_run(db, err, "activity_names_delete", RL_INT(":pass", pass)) < 0 ||
       rl_db_run(db, err, "activity_spans_delete", RL_INT(":pass", pass)) < 0 ||
@@ -31,28 +34,28 @@ static int delete_activity(rl_db *db, int64_t pass, int64_t *removed, rl_error *
   return 1;
 }
 
-static int delete_events(rl_db *db, int64_t job, int64_t *removed, rl_error *err) {
+static int delete_events(rl_db *db, int64_t job, removals removed, rl_error *err) {
   if (rl_db_run(db, err, "events_delete", RL_INT(":job", job), RL_INT(":batch", BATCH)) < 0) return -1;
   int64_t changes = sqlite3_changes64(db->handle);
-  *removed += changes;
+  removed[RL_RETAINED_EVENTS] += changes;
   if (changes == BATCH) return 0;
   return rl_db_run(db, err, "events_gone", RL_INT(":job", job)) < 0 ? -1 : 1;
 }
 
 /* The job, and the posted code that no other names. */
-static int delete_job_row(rl_db *db, int64_t job, int64_t *removed, rl_error *err) {
+static int delete_job_row(rl_db *db, int64_t job, removals removed, rl_error *err) {
   char source[RL_SHA256_SIZE] = "";
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "job_delete", &row, RL_INT(":job", job));
   const char *named = found > 0 ? (const char *)sqlite3_column_text(row, 0) : NULL;
   if (named != NULL) snprintf(source, sizeof source, "%s", named);
   if (found < 0 || (found > 0 && rl_db_step(db, row, err) < 0)) return -1;
-  *removed += sqlite3_changes64(db->handle);
+  removed[RL_RETAINED_JOBS] += sqlite3_changes64(db->handle);
   return source[0] == '\0' || rl_db_run(db, err, "source_delete", RL_TEXT(":sha256", source)) == 0 ? 1 : -1;
 }
 
 /* What belongs to a job goes in batches of its own, its row with the last. */
-static int delete_job(rl_db *db, int64_t job, int64_t *removed, rl_error *err) {
+static int delete_job(rl_db *db, int64_t job, removals removed, rl_error *err) {
   int64_t pass = 0;
   int found = first_id(db, "activity_of_job", RL_BINDINGS(RL_INT(":job", job)), &pass, err);
   if (found != 0) return found < 0 ? -1 : delete_activity(db, pass, removed, err);
@@ -63,7 +66,7 @@ static int delete_job(rl_db *db, int64_t job, int64_t *removed, rl_error *err) {
 
 static const struct layer { /* in the order in which they go */
   const char *oldest;
-  int (*remove)(rl_db *db, int64_t id, int64_t *removed, rl_error *err);
+  int (*remove)(rl_db *db, int64_t id, removals removed, rl_error *err);
   size_t before; /* in horizon */
 } layers[] = {
     {"activity_oldest", delete_activity, offsetof(horizon, activity_ns)},
@@ -72,7 +75,7 @@ static const struct layer { /* in the order in which they go */
 };
 
 /* One batch of the first layer that has something to remove: 1, or 0 when none has. */
-static int remove_batch(rl_db *db, const horizon *limits, int64_t *removed, rl_error *err) {
+static int remove_batch(rl_db *db, const horizon *limits, removals removed, rl_error *err) {
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
     int64_t id = 0, before = *(const int64_t *)((const char *)limits + layers[i].before);
     int found = first_id(db, layers[i].oldest, RL_BINDINGS(RL_INT(":before", before)), &id, err);
@@ -89,15 +92,25 @@ static int used_bytes(rl_db *db, int64_t *bytes, rl_error *err) {
 /* Batches until the layers are empty or, with a limit, until so many bytes are in use. */
 static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes, int64_t *removed, rl_error *err) {
   for (int more = 1; more > 0;) {
-    int64_t used = 0, gone = 0;
+    int64_t used = 0;
+    removals gone = {0};
     if (rl_store_begin(store, err) < 0) return -1;
     more = max_bytes > 0 ? used_bytes(&store->writer, &used, err) : 0;
-    if (more == 0) more = max_bytes > 0 && used <= max_bytes ? 0 : remove_batch(&store->writer, limits, &gone, err);
+    if (more == 0) more = max_bytes > 0 && used <= max_bytes ? 0 : remove_batch(&store->writer, limits, gone, err);
     more = rl_store_end(store, more, err);
     if (more < 0) return -1;
-    *removed += gone;
+    for (int i = 0; i < RL_RETAINED; i++) {
+      *removed += gone[i];
+      atomic_fetch_add(&store->retained[i], gone[i]);
+    }
   }
   return 0;
+}
+
+rl_retained rl_store_retained(rl_store *store) {
+  return (rl_retained){.activity = atomic_load(&store->retained[RL_RETAINED_ACTIVITY]),
+                       .events = atomic_load(&store->retained[RL_RETAINED_EVENTS]),
+                       .jobs = atomic_load(&store->retained[RL_RETAINED_JOBS])};
 }
 
 /* Give free pages back to the file system, some at a time, and empty the log. */

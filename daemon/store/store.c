@@ -125,28 +125,6 @@ int rl_store_end(rl_store *store, int rc, rl_error *err) {
   return rc;
 }
 
-/* --- events ---------------------------------------------------------------------------------------------------- */
-
-int rl_store_event_add(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq,
-                       rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int found = rl_db_row(&store->writer, err, "event_number", &row, RL_INT(":job", job_id));
-  if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
-  *seq = sqlite3_column_int64(row, 0);
-  return rl_db_run(&store->writer, err, "event_insert", RL_INT(":job", job_id), RL_INT(":seq", *seq),
-                   RL_INT(":now", rl_now_ns()), RL_TEXT(":type", type), RL_TEXT(":data", data));
-}
-
-int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq,
-                          rl_error *err) {
-  int64_t number = 0;
-  if (rl_store_begin(store, err) < 0) return -1;
-  if (rl_store_end(store, rl_store_event_add(store, job_id, type, data, &number, err), err) < 0) return -1;
-  *seq = number;
-  return 0;
-}
-
 /* --- tokens ---------------------------------------------------------------------------------------------------- */
 
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err) {
@@ -159,12 +137,13 @@ int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_e
 
 /* --- size ------------------------------------------------------------------------------------------------------ */
 
-int rl_store_bytes(rl_store *store, int64_t *bytes, rl_error *err) {
+int rl_store_bytes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err) {
   rl_auto(rl_free_text) char *log = NULL;
   struct stat database, wal = {0};
   if (asprintf(&log, "%s-wal", store->file) < 0) return rl_fail_errno(err, "memory is out");
   if (stat(store->file, &database) < 0) return rl_fail_errno(err, "cannot read the size of %s", store->file);
   if (stat(log, &wal) < 0 && errno != ENOENT) return rl_fail_errno(err, "cannot read the size of %s", log);
-  *bytes = (int64_t)database.st_size + (int64_t)wal.st_size;
+  *database_bytes = (int64_t)database.st_size;
+  *log_bytes = (int64_t)wal.st_size;
   return 0;
 }

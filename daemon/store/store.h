@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "jobs/jobs.h"
 #include "jobs/records.h"
+#include "jobs/tally.h"
 
 typedef struct rl_store rl_store;
 
@@ -22,6 +23,7 @@ int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
 
 /* --- writing: jobs ------------------------------------------------------------------------------------------- */
+/* Every change of a job or a pass and the event that tells of it are one transaction. */
 /* Insert a job, its runs and their passes, and its first event, in one transaction. Idempotency as rl_jobs_submit says. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256,
                         int64_t queue_limit, int64_t *id, bool *existing, rl_error *err);
@@ -36,12 +38,13 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
  * the last pass, the job's: one transaction. Committing a pass twice changes nothing. *job_done says the job completed. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason,
                          bool *job_done, rl_error *err);
-/* Note a worker's death: *deaths of this job so far; the pass back to pending. */
-int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t *deaths, rl_error *err);
+/* Note a worker's death: the pass back to pending, or with so many deaths at most the job failed. */
+int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t most, bool *job_failed, rl_error *err);
 /* Move a job to a final state or to interrupted; problem is NULL or the rl_error that failed it. RL_HTTP 404 when unknown,
  * 409 when it is already final. */
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
 int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err); /* RL_HTTP 404 */
+int rl_store_job_life(rl_store *store, int64_t job_id, rl_job_life *life, rl_error *err);    /* the same */
 int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err);
 
 /* --- writing: the rest ---------------------------------------------------------------------------------------- */
@@ -55,9 +58,12 @@ int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_erro
 /* Raw activity rows go first, then events, then whole jobs, never a running one. Called from the daemon's housekeeping. */
 typedef struct rl_retention { int64_t activity_days, job_days, max_bytes; } rl_retention; /* 0: no limit */
 int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, int64_t *removed_rows, rl_error *err);
+/* Rows that it has removed since the store was opened, by what they were. */
+typedef struct rl_retained { int64_t activity, events, jobs; } rl_retained;
+rl_retained rl_store_retained(rl_store *store);
 /* SQLite's online backup of the database in folder (daemon running or not) into file, which must not exist. */
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
-int rl_store_bytes(rl_store *store, int64_t *bytes, rl_error *err); /* database plus WAL */
+int rl_store_bytes(rl_store *store, int64_t *database, int64_t *log, rl_error *err); /* sizes of its files; log: the write-ahead log */
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
 /* Reads are named queries whose first column is JSON text of one object, ready to be sent; instants in it are RFC 3339 with

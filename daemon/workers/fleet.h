@@ -23,6 +23,7 @@ typedef struct rl_device_state {
   char facts[4096];           /* JSON object, "" when not known */
   int64_t job_id;             /* 0: none */
   int64_t restarts;
+  int64_t frames, bytes;      /* that its workers have sent */
 } rl_device_state;
 /* Copies at most capacity states; returns how many devices there are. */
 int rl_fleet_devices(rl_fleet *fleet, rl_device_state *states, int capacity);

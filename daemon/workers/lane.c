@@ -123,12 +123,20 @@ static answer broken(pass *at, const char *what) {
   return ANSWER_DIED;
 }
 
+static answer received(rl_lane *lane, const rl_frame *frame) {
+  pthread_mutex_lock(&lane->mutex);
+  lane->state.frames++;
+  lane->state.bytes += RL_WIRE_HEADER + frame->length;
+  pthread_mutex_unlock(&lane->mutex);
+  return ANSWER_NONE;
+}
+
 /* The worker's next frame, or what ended the wait for it. until_ns: when its silence counts as death; 0: never. */
 static answer next_frame(pass *at, int64_t until_ns, rl_frame *frame) {
   for (;;) {
     answer outside = interruption(at);
     if (outside != ANSWER_NONE) return outside;
-    if (rl_frame_read(at->by->reader, TICK_MS, frame, &at->why) == 0) return ANSWER_NONE;
+    if (rl_frame_read(at->by->reader, TICK_MS, frame, &at->why) == 0) return received(at->lane, frame);
     if (at->why.domain != RL_WIRE || at->why.code != RL_WIRE_TIMEOUT) return ANSWER_DIED;
     if (until_ns != 0 && rl_monotonic_ns() >= until_ns) return broken(at, "it said nothing after it was started");
   }

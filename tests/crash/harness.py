@@ -153,3 +153,17 @@ def assert_sound(daemon):
         SELECT j.id FROM jobs j JOIN passes p ON p.job_id = j.id
         WHERE j.state = 'completed' AND p.state NOT IN ('completed', 'unavailable')""") == []
     assert daemon.rows("SELECT job_id FROM events GROUP BY job_id HAVING max(seq) <> count(*) OR min(seq) <> 1") == []
+    # Each change has its event, once: the last one tells the state that the job is in, none tells what the one before it told.
+    assert daemon.rows("""
+        SELECT j.id, j.state FROM jobs j WHERE j.state IS NOT (
+          SELECT data ->> '$.state' FROM events WHERE job_id = j.id AND type = 'state' ORDER BY seq DESC LIMIT 1)""") == []
+    assert daemon.rows("""
+        SELECT * FROM (SELECT job_id, seq, data ->> '$.state' AS told,
+          lag(data ->> '$.state') OVER (PARTITION BY job_id ORDER BY seq) AS before FROM events WHERE type = 'state') WHERE told = before""") == []
+    assert daemon.rows("""
+        SELECT p.id, p.state FROM passes p WHERE (p.state IN ('completed', 'unavailable')) <> (
+          SELECT count(*) FROM events e WHERE e.job_id = p.job_id AND e.type = 'pass' AND e.data ->> '$.run_id' = p.run_id
+            AND e.data ->> '$.pass' = p.name AND e.data ->> '$.state' <> 'died')""") == []
+    assert daemon.rows("""
+        SELECT j.id, j.worker_deaths FROM jobs j WHERE j.worker_deaths <> (
+          SELECT count(*) FROM events e WHERE e.job_id = j.id AND e.type = 'pass' AND e.data ->> '$.state' = 'died')""") == []

@@ -97,14 +97,8 @@ static char *events_of(world *at, int64_t id) {
   return text;
 }
 
-/* The event of a change comes right after the change itself. */
 static void assert_told(world *at, int64_t id, const char *text) {
   char *events = events_of(at, id);
-  for (int i = 0; i < 200 && strstr(events, text) == NULL; i++) {
-    free(events);
-    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    events = events_of(at, id);
-  }
   if (strstr(events, text) == NULL) fail_msg("\"%s\" is not in %s", text, events);
   free(events);
 }

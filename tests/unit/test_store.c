@@ -305,19 +305,46 @@ static void jobs_end_once(void **state) {
 
 static void deaths_are_counted(void **state) {
   fixture *f = *state;
-  submit(f->store, "cpu", TIMING);
+  int64_t id = submit(f->store, "cpu", TIMING);
   rl_claim first = claim(f->store, "cpu");
-  int64_t deaths = 0;
-  GOOD(rl_store_pass_died(f->store, &first, "killed by signal 9", &deaths, &err));
-  assert_int_equal(deaths, 1);
+  bool failed = true;
+  GOOD(rl_store_pass_died(f->store, &first, "killed by signal 9", 2, &failed, &err));
+  assert_false(failed);
+  assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
   rl_claim again = claim(f->store, "cpu");
   assert_int_equal(again.pass_id, first.pass_id);
-  GOOD(rl_store_pass_died(f->store, &again, "exit code 1", &deaths, &err));
-  assert_int_equal(deaths, 2);
+  GOOD(rl_store_pass_died(f->store, &again, "exit code 1", 2, &failed, &err));
+  assert_true(failed);
+  assert_int_equal(state_of(f->store, id), RL_JOB_FAILED);
+  assert_int_equal(ask(f, "SELECT worker_deaths FROM jobs WHERE problem_message LIKE '%died 2 times%exit code 1'"), 2);
   assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE state = 'pending' AND reason = 'exit code 1'"), 1);
   again.job_id = 99;
-  REFUSED(rl_store_pass_died(f->store, &again, "gone", &deaths, &err), RL_HTTP, 404);
-  assert_int_equal(deaths, 2);
+  REFUSED(rl_store_pass_died(f->store, &again, "gone", 2, &failed, &err), RL_HTTP, 404);
+  assert_true(failed);
+}
+
+/* An event that can't be written takes its change with it. */
+static void a_change_and_its_event_are_one(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING);
+  bool failed;
+  rl_claim taken = claim(f->store, "cpu");
+  ask(f, "CREATE TRIGGER silence BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'silenced'); END");
+  REFUSED(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_SQLITE, SQLITE_CONSTRAINT_TRIGGER);
+  REFUSED(rl_store_pass_died(f->store, &taken, "gone", 1, &failed, &err), RL_SQLITE, SQLITE_CONSTRAINT_TRIGGER);
+  assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
+  assert_int_equal(ask(f, "SELECT worker_deaths FROM jobs"), 0);
+  int64_t count = 0;
+  REFUSED(rl_store_jobs_requeue(f->store, &count, &err), RL_SQLITE, SQLITE_CONSTRAINT_TRIGGER);
+  assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
+  ask(f, "DROP TRIGGER silence");
+  GOOD(rl_store_jobs_requeue(f->store, &count, &err));
+  claim(f->store, "cpu");
+  claim(f->store, "cpu"); /* the second run's pass starts no job */
+  GOOD(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &(rl_error){.domain = RL_CUDA, .code = 700, .message = "faulty"}, &err));
+  assert_int_equal(ask(f, "SELECT group_concat(data ->> '$.state', ' ') = 'queued running queued running failed' FROM (SELECT data FROM events ORDER BY seq)"), 1);
+  assert_int_equal(ask(f, "SELECT data = '{\"state\":\"failed\",\"problem\":{\"domain\":\"cuda\",\"code\":700,\"pointer\":\"\",\"message\":\"faulty\"}}' "
+                          "FROM events WHERE seq = 5"), 1);
 }
 
 /* --- passes ---------------------------------------------------------------------------------------------------- */
@@ -506,7 +533,7 @@ int main(void) {
                                      WITH_STORE(what_is_inside_needs_its_kernel),
                                      WITH_STORE(unavailable_pass_completes_the_job),
                                      WITH_STORE(stale_claim_is_refused),
-                                     WITH_STORE(events_count_from_one),
+                                     WITH_STORE(a_change_and_its_event_are_one), WITH_STORE(events_count_from_one),
                                      WITH_STORE(tokens),
                                      WITH_STORE(kinds_are_those_of_the_records)};
   return cmocka_run_group_tests(tests, NULL, NULL);

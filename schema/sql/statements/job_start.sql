@@ -1,1 +1,1 @@
-UPDATE jobs SET state = 'running', started_ns = coalesce(started_ns, :now) WHERE id = :job
+UPDATE jobs SET state = 'running', started_ns = coalesce(started_ns, :now) WHERE id = :job AND state <> 'running' RETURNING id

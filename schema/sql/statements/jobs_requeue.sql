@@ -1,1 +1,1 @@
-UPDATE jobs SET state = 'queued', started_ns = NULL WHERE state IN ('running', 'interrupted')
+UPDATE jobs SET state = 'queued', started_ns = NULL, events = events + 1 WHERE state IN ('running', 'interrupted')

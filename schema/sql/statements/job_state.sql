@@ -1,1 +1,0 @@
-SELECT state FROM jobs WHERE id = :job
