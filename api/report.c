@@ -12,9 +12,9 @@ static const char not_finite[] = "the number is not finite";
 
 static rl_metric_value number_of(const cJSON *entry) {
   const cJSON *name = cJSON_GetArrayItem(entry, 0), *value = cJSON_GetArrayItem(entry, 1), *reason = cJSON_GetArrayItem(entry, 2);
-  rl_metric_value item = {.name = name->valuestring, .value = cJSON_IsNumber(value) ? value->valuedouble : NAN};
+  rl_metric_value item = {.name = name->valuestring, .value = cJSON_IsNumber(value) ? value->valuedouble : NAN, .reason = cJSON_GetStringValue(reason)};
   if (isfinite(item.value)) return item;
-  item.reason = cJSON_IsString(reason) ? reason->valuestring : not_finite;
+  if (!item.reason) item.reason = not_finite;
   item.value = NAN;
   return item;
 }
@@ -156,7 +156,7 @@ static cJSON *difference_row(const row_writer *writer, const rl_section_row *row
   rl_json_number(object, "b", b.value);
   rl_json_number(object, "difference", b.value - a.value);
   rl_json_number(object, "relative", a.value == 0 ? NAN : (b.value - a.value) / fabs(a.value));
-  rl_json_text(object, "reason", a.reason[0] != '\0' ? a.reason : b.reason);
+  rl_json_text(object, "reason", isnan(a.value) ? a.reason : isnan(b.value) ? b.reason : "");
   return object;
 }
 

@@ -82,7 +82,14 @@ const roofColumns = [
 const drawRoofs = ({ levels, units }) => find('roof-table').replaceChildren(
   tableOf('Roofs', roofColumns, [...levels.map((level) => ({ ...level, bytes: true })), ...units]));
 
-const valueColumn = { label: 'Value', number: true, cell: (row) => (row.text ? make('td', { class: 'n' }, row.text) : numberCell(show.quantity(row.value, row.unit), row.reason)) };
+/** What is known without being counted says so where the pointer rests. */
+function quantityCell(row) {
+  const cell = numberCell(show.quantity(row.value, row.unit), row.reason);
+  if (row.value !== null && row.reason) cell.title = row.reason;
+  return cell;
+}
+
+const valueColumn = { label: 'Value', number: true, cell: (row) => (row.text ? make('td', { class: 'n' }, row.text) : quantityCell(row)) };
 
 function drawSections(kernel) {
   const found = (section) => kernel.findings.filter((finding) => finding.section === section.id).length;

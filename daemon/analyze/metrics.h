@@ -15,7 +15,7 @@ extern "C" {
 typedef struct rl_metric_value {
   const char *name;
   double value;
-  const char *reason; /* why value is NAN; NULL when it is a number */
+  const char *reason; /* why value is NAN, or why a number was not counted; NULL */
 } rl_metric_value;
 
 typedef struct rl_metric_values {

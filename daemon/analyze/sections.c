@@ -9,13 +9,17 @@
 
 typedef struct inputs {
   const rl_metric_values *values;
-  char *reason; /* "" until an input is missing */
+  char *reason;        /* "" until an input is missing */
+  const char *decided; /* why one that is there was not counted; NULL: they were */
 } inputs;
 
 static double input(void *context, const char *name) {
   inputs *all = context;
   const rl_metric_value *found = rl_metric_find(all->values, name);
-  if (found && !isnan(found->value)) return found->value;
+  if (found && !isnan(found->value)) {
+    if (found->reason && !all->decided) all->decided = found->reason;
+    return found->value;
+  }
   if (all->reason[0] == '\0') {
     if (found && found->reason) snprintf(all->reason, RL_ROW_REASON_SIZE, "%s", found->reason);
     else snprintf(all->reason, RL_ROW_REASON_SIZE, "%s was not collected", name);
@@ -25,11 +29,11 @@ static double input(void *context, const char *name) {
 
 rl_row_value rl_row_evaluate(const rl_section_row *row, const rl_metric_values *values) {
   rl_row_value result = {.value = NAN};
-  inputs all = {values, result.reason};
+  inputs all = {values, result.reason, NULL};
   rl_error err = {0};
   if (rl_expression_evaluate(row->expression, strlen(row->expression), &(rl_scope){input, &all}, &result.value, &err))
     snprintf(result.reason, sizeof result.reason, "%s", err.message);
-  else if (!isnan(result.value)) result.reason[0] = '\0';
+  else if (!isnan(result.value)) snprintf(result.reason, sizeof result.reason, "%s", all.decided ? all.decided : "");
   else if (result.reason[0] == '\0') snprintf(result.reason, sizeof result.reason, "not defined: a divisor is 0");
   return result;
 }

@@ -74,7 +74,7 @@ typedef struct rl_kernel_metric { /* counters */
   int64_t ordinal;                      /* rl_kernel.ordinal in the same pass */
   char metric[RL_METRIC_NAME_SIZE];     /* the metric's own name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
   double value;
-  char reason[RL_REASON_SIZE];
+  char reason[RL_REASON_SIZE];          /* why there is no value, or why it is known without being counted; "" */
 } rl_kernel_metric;
 
 typedef struct rl_instruction { /* counters: one machine instruction of a kernel */

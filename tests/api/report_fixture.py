@@ -46,7 +46,7 @@ class Rows:
 
     def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None,
             measurements=None, uuid=FACTS["uuid"]):
-        """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value or reason},
+        """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value, reason or both},
         "series" [(name, x, value)] and "instructions" [dict]; profile: what the job asked for; measurements: of the timing pass. Returns the run's id."""
         now = time.time_ns()
         facts = {**FACTS, "compute_capability": capability, "uuid": uuid}
@@ -74,8 +74,8 @@ class Rows:
                   "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1, **kernel}
         number = self.insert("kernels", pass_id=counters, ordinal=ordinal, **kernel)
         for name, value in metrics.items():
-            missing = isinstance(value, str)
-            self.insert("kernel_metrics", kernel_id=number, metric=name, value=None if missing else value, reason=value if missing else None)
+            value, reason = value if isinstance(value, tuple) else (None, value) if isinstance(value, str) else (value, None)
+            self.insert("kernel_metrics", kernel_id=number, metric=name, value=value, reason=reason)
         for name, x, value in series:
             self.insert("series", kernel_id=number, name=name, x=x, value=value)
         for instruction in instructions:

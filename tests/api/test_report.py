@@ -170,8 +170,10 @@ def test_values_and_reasons(daemon, rows):
     run = rows.run([{"metrics": {"gpu__time_duration.sum": 21824.0, "sm__cycles_active.avg": "the counter is taken",
                                  "sass__inst_executed_per_opcode": 30.0, "sass__inst_executed_per_opcode:FADD": 10.0,
                                  "sass__inst_executed_per_opcode:LDG": 20.0, "launch__func_cache_config": 2.0,
-                                 "smsp__inst_executed.sum": 0.0, "smsp__inst_executed_op_branch.sum": 5.0}}])
-    (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
+                                 "smsp__inst_executed.sum": 0.0, "smsp__inst_executed_op_branch.sum": 5.0,
+                                 "l1tex__t_requests_pipe_tex_mem_texture.sum": (0.0, "not counted: no such instruction")}}])
+    report = daemon.get(f"/runs/{run}/report").json()
+    (kernel,) = report["kernels"]
     speed = rows_of(kernel, "SpeedOfLight")
     assert speed["Duration"] == {"name": "Duration", "unit": "ns", "metric": "gpu__time_duration.sum", "value": 21824, "reason": None}
     assert (speed["SM Active Cycles"]["value"], speed["SM Active Cycles"]["reason"]) == (None, "the counter is taken")
@@ -181,6 +183,10 @@ def test_values_and_reasons(daemon, rows):
     assert [line["Metric Value"] for line in details(daemon, run) if line["Metric Name"] == mix["name"]] == ["30 (20; 10)"]
     assert rows_of(kernel, "LaunchStats")["Function Cache Configuration"]["text"] == "CachePreferL1"
     assert rows_of(kernel, "SourceCounters")["Branch Instructions Ratio"]["reason"] == "not defined: a divisor is 0"
+    textures = rows_of(kernel, "MemoryWorkloadAnalysis_Tables")["l1tex__t_requests_pipe_tex_mem_texture.sum"]
+    assert (textures["value"], textures["reason"]) == (0, "not counted: no such instruction")
+    (listed,) = daemon.get(f"/jobs/{report['job']}/kernels?pass=counters").json()["items"]
+    assert {"metric": textures["metric"], "value": 0, "reason": textures["reason"]} in listed["metrics"]
 
 
 @pytest.mark.parametrize("asked", [["SchedulerStats", "SpeedOfLight"], []])

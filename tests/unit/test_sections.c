@@ -10,7 +10,7 @@
 #include "analyze/sections.h"
 
 static rl_metric_value items[] = {
-    {"cycles", 200, NULL},       {"idle", 0, NULL},        {"mix", 30, NULL},
+    {"cycles", 200, NULL},       {"decided", 0, "not counted"}, {"idle", 0, NULL},  {"mix", 30, NULL},
     {"mix:BRA", NAN, "lost"},    {"mix:FADD", 10, NULL},   {"mix:LDG.E", 20, NULL},
     {"mixed", 5, NULL},
     {"policy", 1, NULL},         {"refused", NAN, "the driver refused"}, {"secret", NAN, "no permission"},
@@ -46,6 +46,14 @@ static void a_row_without_an_input_has_that_inputs_reason(void **state) {
   }
   assert_true(isnan(evaluate("1 +").value));
   assert_non_null(strstr(evaluate("1 +").reason, "1 +"));
+}
+
+static void a_row_says_what_of_it_was_not_counted(void **state) {
+  (void)state;
+  rl_row_value row = evaluate("cycles + decided");
+  assert_true(row.value == 200);
+  assert_string_equal(row.reason, "not counted");
+  assert_string_equal(evaluate("decided + refused").reason, "the driver refused");
 }
 
 static void a_row_that_is_known_anyway_needs_no_reason(void **state) {
@@ -103,6 +111,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_row_is_computed),
       cmocka_unit_test(a_row_without_an_input_has_that_inputs_reason),
+      cmocka_unit_test(a_row_says_what_of_it_was_not_counted),
       cmocka_unit_test(a_row_that_is_known_anyway_needs_no_reason),
       cmocka_unit_test(choices_have_texts),
       cmocka_unit_test(parts_are_those_of_the_key_alone),

@@ -176,6 +176,11 @@ int rl_disassembler_start(const char *program, const void *cubin, size_t size, u
   return 0;
 }
 
+bool rl_disassembler_has_ended(const rl_disassembler *started) {
+  struct pollfd entry = {.fd = started->process.watch, .events = POLLIN};
+  return started->process.pid != 0 && poll(&entry, 1, 0) == 1;
+}
+
 static void end(rl_disassembler *started, int grace_ms, char ending[RL_ENDING_SIZE]) {
   rl_process_end(&started->process, grace_ms, ending);
   close(started->image);

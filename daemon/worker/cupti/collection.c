@@ -70,25 +70,27 @@ static int make_plan(rl_collection *collection, const char *chip, rl_error *err)
 
 /* --- the few that are kept in memory -------------------------------------------------------------------------------------- */
 
-static int make(rl_collection *collection, int device_index, const rl_profile *profile, rl_error *err) {
+static int make(rl_collection *collection, int device_index, const rl_profile *profile, rl_absences absent, rl_error *err) {
   const char *chip = NULL;
   collection->profile = *profile;
-  if (rl_wanted_make(profile, &collection->wanted, err) != 0 || chip_of(device_index, &chip, err) != 0) return -1;
+  collection->absent = absent;
+  if (rl_wanted_make(profile, absent, &collection->wanted, err) != 0 || chip_of(device_index, &chip, err) != 0) return -1;
   collection->counters = calloc(collection->wanted.counters + 1, sizeof *collection->counters);
   if (collection->counters == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
   for (size_t i = 0; i < collection->wanted.counters; i++) collection->counters[i] = collection->wanted.items[i].name;
   return make_plan(collection, chip, err);
 }
 
-static bool is_of(const rl_collection *collection, const rl_profile *profile) {
-  return collection->plan != NULL && collection->profile.sections == profile->sections &&
+static bool is_of(const rl_collection *collection, const rl_profile *profile, rl_absences absent) {
+  return collection->plan != NULL && collection->profile.sections == profile->sections && collection->absent == absent &&
          strcmp(collection->profile.metrics, profile->metrics) == 0;
 }
 
-int rl_collection_find(rl_collections *collections, int device_index, const rl_profile *profile, const rl_collection **found, rl_error *err) {
+int rl_collection_find(rl_collections *collections, int device_index, const rl_profile *profile, rl_absences absent, const rl_collection **found,
+                       rl_error *err) {
   rl_collection *oldest = &collections->items[0];
   for (rl_collection *item = collections->items; item < collections->items + RL_COLLECTIONS; item++) {
-    if (is_of(item, profile)) {
+    if (is_of(item, profile, absent)) {
       item->used = ++collections->uses;
       *found = item;
       return 0;
@@ -96,7 +98,7 @@ int rl_collection_find(rl_collections *collections, int device_index, const rl_p
     if (item->used < oldest->used) oldest = item;
   }
   clear(oldest);
-  if (make(oldest, device_index, profile, err) != 0) {
+  if (make(oldest, device_index, profile, absent, err) != 0) {
     clear(oldest);
     return -1;
   }

@@ -135,7 +135,9 @@ static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
     kernel->launch = mark->launch;
     snprintf(kernel->name, sizeof kernel->name, "%s", traced.names->items[row->name].text);
     snprintf(kernel->symbol, sizeof kernel->symbol, "%s", traced.names->items[row->name].raw);
-    kernel->barriers = rl_module_barriers(kernel->symbol);
+    rl_cubin_function function = {.barriers = -1};
+    (void)rl_module_is_sure(kernel->symbol, &function);
+    kernel->barriers = function.barriers;
   }
   free(marks);
   if (result == 0 && (traced.dropped > 0 || step->kernel_count == 0))
@@ -215,6 +217,14 @@ static int append_metric(int64_t ordinal, const char *name, double value, const 
   return rl_records_add_metric(records, &made, err);
 }
 
+/* What was not counted says why, also beside a value. */
+static int append_left_out(int64_t ordinal, const rl_wanted_metric *metric, rl_records *records, rl_error *err) {
+  rl_kernel_metric made = {.ordinal = ordinal, .value = metric->decided};
+  snprintf(made.metric, sizeof made.metric, "%s", metric->name);
+  snprintf(made.reason, sizeof made.reason, "%s", metric->left_out);
+  return rl_records_add_metric(records, &made, err);
+}
+
 static int append_counters(const rl_collection *collection, size_t ordinal, const double *values, rl_records *records, rl_error *err) {
   const rl_counter_plan *plan = collection->plan;
   for (size_t m = 0; m < plan->metric_count; m++) {
@@ -230,13 +240,17 @@ static int append_facts(const rl_counters *counters, const rl_wanted *wanted, co
   const step_kernel *kernel = &step->kernels[ordinal];
   const rl_launch_facts facts = rl_launch_facts_of(counters->occupancy, &kernel->row, &kernel->detail, kernel->barriers);
   for (size_t i = wanted->counters; i < wanted->count; i++) {
-    const char *name = wanted->items[i].name, *reason = "";
+    const rl_wanted_metric *metric = &wanted->items[i];
+    const char *reason = "";
     double value;
-    if ((reason = wanted->items[i].left_out) != NULL) value = NAN;
-    else if (wanted->items[i].origin == RL_ORIGIN_LAUNCH) value = rl_launch_fact(&facts, name, &reason);
-    else if (strncmp(name, "device__", 8) == 0) value = rl_attribute_of_device(counters->device_index, name, &reason);
+    if (metric->left_out != NULL) {
+      if (append_left_out((int64_t)ordinal, metric, records, err) != 0) return -1;
+      continue;
+    }
+    if (metric->origin == RL_ORIGIN_LAUNCH) value = rl_launch_fact(&facts, metric->name, &reason);
+    else if (strncmp(metric->name, "device__", 8) == 0) value = rl_attribute_of_device(counters->device_index, metric->name, &reason);
     else continue;
-    if (append_metric((int64_t)ordinal, name, value, reason, records, err) != 0) return -1;
+    if (append_metric((int64_t)ordinal, metric->name, value, reason, records, err) != 0) return -1;
   }
   return 0;
 }
@@ -273,16 +287,29 @@ static rl_source_kernel *source_kernels(const counted_step *step) {
   return kernels;
 }
 
+/* What the code decides is not counted. */
+static int count_and_append(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records, rl_error *err) {
+  const rl_collection *collection = NULL;
+  if (rl_collection_find(&counters->collections, counters->device_index, profile, rl_source_absences(counters->source), &collection, err) != 0)
+    return -1;
+  double *values = calloc(step->kernel_count * collection->plan->metric_count + 1, sizeof *values);
+  if (values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
+  step->passes = collection->plan->passes;
+  int result = measure(collection->plan, step, values, err);
+  if (result == 0) result = append(counters, collection, step, values, records, err);
+  free(values);
+  return result;
+}
+
 /* Counters and what is inside, in the order that both need. */
-static int look(rl_counters *counters, const rl_collection *collection, counted_step *step, double *values, rl_records *records, rl_error *err) {
+static int look(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records, rl_error *err) {
   rl_source_kernel *kernels = source_kernels(step);
   if (kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
   const rl_source_request request = {.instance = step->instance, .sequence = step->sequence, .kernels = kernels,
-                                     .kernel_count = step->kernel_count, .profile = &collection->profile, .flush = step->flush,
+                                     .kernel_count = step->kernel_count, .profile = profile, .flush = step->flush,
                                      .restore = restore, .context = step};
   rl_source_begin(counters->source, &request);
-  int result = measure(collection->plan, step, values, err);
-  if (result == 0) result = append(counters, collection, step, values, records, err);
+  int result = count_and_append(counters, profile, step, records, err);
   if (result == 0) result = rl_source_collect(counters->source, records, err);
   rl_source_end(counters->source);
   free(kernels);
@@ -291,18 +318,11 @@ static int look(rl_counters *counters, const rl_collection *collection, counted_
 
 /* With the state saved. */
 static int count_step(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records, rl_error *err) {
-  const rl_collection *collection = NULL;
   if (load_modules(step, err) != 0 || list_kernels(counters->trace, step, err) != 0 || choose(profile, step, err) != 0 ||
-      rl_collection_find(&counters->collections, counters->device_index, profile, &collection, err) != 0 ||
       (counters->source == NULL && rl_source_open(counters->device_index, &counters->source, err) != 0) ||
       rl_flush_open(&step->flush, err) != 0)
     return -1;
-  double *values = calloc(step->kernel_count * collection->plan->metric_count + 1, sizeof *values);
-  if (values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
-  step->passes = collection->plan->passes;
-  int result = look(counters, collection, step, values, records, err);
-  free(values);
-  return result;
+  return look(counters, profile, step, records, err);
 }
 
 int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,

@@ -3,6 +3,7 @@
 
 #include <cupti_profiler_host.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,26 @@ static void group_clear(rl_group *group) {
   memset(group, 0, sizeof *group);
 }
 
+static int group_finish(rl_group *group, rl_error *err) {
+  CUpti_Profiler_Host_GetConfigImageSize_Params size = {CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
+  size.pHostObject = (CUpti_Profiler_Host_Object *)group->host;
+  if (rl_cupti_check(cuptiProfilerHostGetConfigImageSize(&size), "cuptiProfilerHostGetConfigImageSize", err) != 0) return -1;
+  group->image_size = size.configImageSize;
+  group->image = (uint8_t *)calloc(1, group->image_size);
+  if (group->image == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a counter configuration");
+  CUpti_Profiler_Host_GetConfigImage_Params image = {CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE};
+  image.pHostObject = (CUpti_Profiler_Host_Object *)group->host;
+  image.configImageSize = group->image_size;
+  image.pConfigImage = group->image;
+  if (rl_cupti_check(cuptiProfilerHostGetConfigImage(&image), "cuptiProfilerHostGetConfigImage", err) != 0) return -1;
+  CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
+  passes.configImageSize = group->image_size;
+  passes.pConfigImage = group->image;
+  if (rl_cupti_check(cuptiProfilerHostGetNumOfPasses(&passes), "cuptiProfilerHostGetNumOfPasses", err) != 0) return -1;
+  group->passes = passes.numOfPasses;
+  return 0;
+}
+
 /* --- which metrics go together -------------------------------------------------------------------------------------------- */
 
 /* Indices of metrics in the plan's list. */
@@ -104,6 +125,26 @@ struct planner {
     return sets;
   }
 
+  size_t passes(const metric_set &metrics) const {
+    std::vector<const char *> list;
+    for (size_t metric : metrics) list.push_back(names[metric]);
+    rl_group trial = {};
+    rl_error why;
+    size_t needed = SIZE_MAX;
+    if (configure(chip, list.data(), list.size(), &trial.host, &why) == 0 && group_finish(&trial, &why) == 0) needed = trial.passes;
+    group_clear(&trial);
+    return needed;
+  }
+
+  /* CUPTI puts each counter into the first pass that has room for it, in the order in which metrics are named. What has a long name is more
+   * special and harder to place: often, but not always, it is better to have that first. */
+  metric_set arrange(const metric_set &metrics) const {
+    metric_set special_first = metrics;
+    const auto length = [this](size_t metric) { return strcspn(names[metric], "."); };
+    std::stable_sort(special_first.begin(), special_first.end(), [&](size_t a, size_t b) { return length(a) > length(b); });
+    return metrics.empty() || passes(metrics) <= passes(special_first) ? metrics : special_first;
+  }
+
   /* The metrics of one configuration out of `left`, which keeps the rest; empty when none of them can be collected. Metrics exclude each
    * other by the units that they belong to, so that one metric speaks for its unit; lists of all units are slow to try. */
   metric_set gather(metric_set &left) const {
@@ -122,29 +163,9 @@ struct planner {
     metric_set together;
     sift(chosen.begin(), chosen.end(), together, rest);
     left = rest;
-    return together;
+    return arrange(together);
   }
 };
-
-static int group_finish(rl_group *group, rl_error *err) {
-  CUpti_Profiler_Host_GetConfigImageSize_Params size = {CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
-  size.pHostObject = (CUpti_Profiler_Host_Object *)group->host;
-  if (rl_cupti_check(cuptiProfilerHostGetConfigImageSize(&size), "cuptiProfilerHostGetConfigImageSize", err) != 0) return -1;
-  group->image_size = size.configImageSize;
-  group->image = (uint8_t *)calloc(1, group->image_size);
-  if (group->image == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a counter configuration");
-  CUpti_Profiler_Host_GetConfigImage_Params image = {CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE};
-  image.pHostObject = (CUpti_Profiler_Host_Object *)group->host;
-  image.configImageSize = group->image_size;
-  image.pConfigImage = group->image;
-  if (rl_cupti_check(cuptiProfilerHostGetConfigImage(&image), "cuptiProfilerHostGetConfigImage", err) != 0) return -1;
-  CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
-  passes.configImageSize = group->image_size;
-  passes.pConfigImage = group->image;
-  if (rl_cupti_check(cuptiProfilerHostGetNumOfPasses(&passes), "cuptiProfilerHostGetNumOfPasses", err) != 0) return -1;
-  group->passes = passes.numOfPasses;
-  return 0;
-}
 
 rl_group *rl_plan_add_group(rl_counter_plan *plan, size_t count, rl_error *err) {
   rl_group *groups = (rl_group *)realloc(plan->groups, (plan->group_count + 1) * sizeof *groups);

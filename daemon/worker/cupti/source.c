@@ -142,6 +142,23 @@ void rl_source_begin(rl_source *source, const rl_source_request *request) {
     if (request->kernels[k].ordinal >= 0) find_code(source, k, 0);
 }
 
+static rl_absences absences_of(const rl_source *source, size_t index) {
+  const rl_inside *kernel = &source->kernels[index];
+  rl_cubin_function sure;
+  if (kernel->text == NULL || !rl_text_is_ready(kernel->text) || !rl_module_is_sure(source->request->kernels[index].symbol, &sure) ||
+      strcmp(sure.sha256, kernel->function.sha256) != 0)
+    return 0;
+  return rl_absences_of_code(&kernel->text->lines);
+}
+
+rl_absences rl_source_absences(rl_source *source) {
+  rl_absences absent = ~(rl_absences)0;
+  if (source->kernels == NULL) return 0;
+  for (size_t k = 0; k < source->request->kernel_count && absent != 0; k++)
+    if (source->request->kernels[k].ordinal >= 0) absent &= absences_of(source, k);
+  return absent;
+}
+
 /* A refusal of the profiler's is the reason why a view is missing; anything else is an error of the step. */
 static int look(rl_source *source, rl_view from, int (*at)(rl_source *, rl_error *), rl_error *err) {
   rl_error why = {0};

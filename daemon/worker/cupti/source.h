@@ -9,6 +9,7 @@
 
 #include "jobs/profile.h"
 #include "jobs/records.h"
+#include "worker/code/absence.h"
 #include "worker/cupti/flush.h"
 #include "workload.h"
 
@@ -45,6 +46,8 @@ void rl_source_close(rl_source *source);
 /* In this order, rl_source_end in any case: begin before counters are read, since it makes room for them; collect with the kernels in the
  * records, to which it adds metrics, instructions and the hash of the code. -1 when the step can't be replayed. */
 void rl_source_begin(rl_source *source, const rl_source_request *request);
+/* Of all kernels that are asked for, as far as their listings are at hand; none where one is not, or where it is not sure whose it is. */
+rl_absences rl_source_absences(rl_source *source);
 int rl_source_collect(rl_source *source, rl_records *records, rl_error *err);
 void rl_source_end(rl_source *source);
 

@@ -28,6 +28,7 @@ static struct {
   pthread_mutex_t lock; /* of what follows */
   module *modules; /* in order of loading */
   size_t module_count, bytes;
+  bool incomplete; /* a module was not kept */
 } the = {.opened = CUPTI_ERROR_NOT_INITIALIZED, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- modules --------------------------------------------------------------------------------------------------- */
@@ -39,18 +40,19 @@ static void forget(size_t index) {
   memmove(&the.modules[index], &the.modules[index + 1], (the.module_count - index) * sizeof *the.modules);
 }
 
-/* What can't be kept is not known: its kernels have no listing then. */
-static void keep(const CUpti_ModuleResourceData *loaded) {
-  if (loaded->pCubin == NULL || loaded->cubinSize == 0 || loaded->cubinSize > MOST_BYTES) return;
-  while (the.bytes > MOST_BYTES - loaded->cubinSize) forget(0);
+/* false: it can't be kept. */
+static bool keep(const CUpti_ModuleResourceData *loaded) {
+  if (loaded->pCubin == NULL || loaded->cubinSize == 0 || loaded->cubinSize > MOST_BYTES) return false;
+  for (; the.bytes > MOST_BYTES - loaded->cubinSize; the.incomplete = true) forget(0);
   module *grown = realloc(the.modules, (the.module_count + 1) * sizeof *grown);
-  if (grown == NULL) return;
+  if (grown == NULL) return false;
   the.modules = grown;
   module made = {.id = loaded->moduleId, .size = loaded->cubinSize, .cubin = malloc(loaded->cubinSize)};
-  if (made.cubin == NULL) return;
+  if (made.cubin == NULL) return false;
   memcpy(made.cubin, loaded->pCubin, loaded->cubinSize);
   the.modules[the.module_count++] = made;
   the.bytes += made.size;
+  return true;
 }
 
 static void drop(const CUpti_ModuleResourceData *unloaded) {
@@ -61,7 +63,7 @@ static void drop(const CUpti_ModuleResourceData *unloaded) {
 static void on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data) {
   if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) the.made(data->context);
   pthread_mutex_lock(&the.lock);
-  if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) keep(data->resourceDescriptor);
+  if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) the.incomplete |= !keep(data->resourceDescriptor); /* its kernels have no listing then */
   else if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) drop(data->resourceDescriptor);
   pthread_mutex_unlock(&the.lock);
 }
@@ -88,13 +90,20 @@ unsigned char *rl_module_copy(const char *function, uint64_t crc, size_t *size) 
   return copy;
 }
 
-int rl_module_barriers(const char *function) {
-  rl_cubin_function found = {.barriers = -1};
+bool rl_module_is_sure(const char *function, rl_cubin_function *found) {
+  rl_cubin_function one, first = {0};
   pthread_mutex_lock(&the.lock);
-  for (size_t i = the.module_count; i-- > 0;)
-    if (rl_cubin_find(the.modules[i].cubin, the.modules[i].size, function, &found, NULL) == 0) break;
+  bool sure = !the.incomplete;
+  for (size_t i = 0; i < the.module_count && sure; i++) {
+    if (rl_cubin_find(the.modules[i].cubin, the.modules[i].size, function, &one, NULL) != 0) continue;
+    sure = first.code == NULL || (strcmp(first.sha256, one.sha256) == 0 && first.barriers == one.barriers);
+    first = one;
+  }
   pthread_mutex_unlock(&the.lock);
-  return found.barriers;
+  if (!sure || first.code == NULL) return false;
+  first.code = NULL;
+  *found = first;
+  return true;
 }
 
 /* --- launches -------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "worker/code/cubin.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,8 +29,9 @@ void rl_subscriber_unwatch(void);
 /* The code of the newest module that has the function (its mangled name) and, unless crc is 0, this CRC. malloc'ed, the caller frees; NULL:
  * there is none, it was too much to keep, or memory is out. */
 unsigned char *rl_module_copy(const char *function, uint64_t crc, size_t *size);
-/* How many barriers a block of the function takes, as the newest module says that has it; -1 when there is none. */
-int rl_module_barriers(const char *function);
+/* What is beyond doubt of a function (its code pointer aside, which is NULL): false when no module has it, when several have different code of
+ * that name, or when a module could not be kept. */
+bool rl_module_is_sure(const char *function, rl_cubin_function *found);
 
 #ifdef __cplusplus
 }

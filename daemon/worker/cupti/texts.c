@@ -49,6 +49,11 @@ rl_text *rl_texts_want(rl_texts *texts, const rl_cubin_function *function, const
   return texts->items[texts->count++] = text;
 }
 
+bool rl_text_is_ready(rl_text *text) {
+  if (rl_disassembler_has_ended(&text->running)) rl_text_finish(text);
+  return text->lines.count > 0;
+}
+
 void rl_text_finish(rl_text *text) {
   rl_error why = {0};
   if (text->running.process.pid != 0 && rl_disassembler_finish(&text->running, &text->lines, &why) != 0) fail(text, &why);

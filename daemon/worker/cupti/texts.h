@@ -24,6 +24,8 @@ void rl_texts_trim(rl_texts *texts);
 rl_text *rl_texts_want(rl_texts *texts, const rl_cubin_function *function, const void *cubin, size_t size);
 /* Wait for it, if need be. */
 void rl_text_finish(rl_text *text);
+/* Whether there is text by now, without waiting. */
+bool rl_text_is_ready(rl_text *text);
 void rl_texts_clear(rl_texts *texts);
 
 #endif

@@ -1,6 +1,7 @@
 #include "worker/cupti/wanted.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +34,10 @@ static const char *left_out(const char *name) {
   return NULL;
 }
 
-static void add(rl_wanted *wanted, const char *name, rl_metric_origin origin, const char *why_not) {
-  wanted->items[wanted->count++] = (rl_wanted_metric){name, origin, why_not};
+static rl_wanted_metric judge(const rl_raw_metric *metric, rl_absences absent) {
+  rl_absences deciding = metric->origin == RL_ORIGIN_COUNTER ? absent & rl_absences_that_decide(metric->name) : 0;
+  if (deciding != 0) return (rl_wanted_metric){metric->name, metric->origin, rl_absence_reason(deciding), 0};
+  return (rl_wanted_metric){metric->name, metric->origin, left_out(metric->name), NAN};
 }
 
 /* The names of the profile, which from here on end where their lines did. */
@@ -43,7 +46,7 @@ static void add_named(rl_wanted *wanted) {
   for (char *name = strsep(&rest, "\n"); name != NULL; name = strsep(&rest, "\n")) {
     if (name[0] == '\0' || has(wanted, name)) continue;
     const rl_raw_metric *known = bsearch(name, rl_raw_metrics, rl_raw_metric_count, sizeof *rl_raw_metrics, by_name);
-    add(wanted, name, known != NULL ? known->origin : origin_by_prefix(name), NULL);
+    wanted->items[wanted->count++] = (rl_wanted_metric){name, known != NULL ? known->origin : origin_by_prefix(name), NULL, NAN};
   }
 }
 
@@ -61,7 +64,7 @@ void rl_wanted_clear(rl_wanted *wanted) {
   *wanted = (rl_wanted){0};
 }
 
-int rl_wanted_make(const rl_profile *profile, rl_wanted *wanted, rl_error *err) {
+int rl_wanted_make(const rl_profile *profile, rl_absences absent, rl_wanted *wanted, rl_error *err) {
   size_t most = rl_raw_metric_count + RL_PROFILE_METRICS_SIZE / 2;
   *wanted = (rl_wanted){.items = calloc(most, sizeof *wanted->items), .metrics = strdup(profile->metrics)};
   if (wanted->items == NULL || wanted->metrics == NULL) {
@@ -71,8 +74,7 @@ int rl_wanted_make(const rl_profile *profile, rl_wanted *wanted, rl_error *err) 
   add_named(wanted);
   for (size_t i = 0; i < rl_raw_metric_count; i++) {
     const rl_raw_metric *metric = &rl_raw_metrics[i];
-    if ((metric->sections & profile->sections) != 0 && !has(wanted, metric->name))
-      add(wanted, metric->name, metric->origin, left_out(metric->name));
+    if ((metric->sections & profile->sections) != 0 && !has(wanted, metric->name)) wanted->items[wanted->count++] = judge(metric, absent);
   }
   qsort(wanted->items, wanted->count, sizeof *wanted->items, counters_first);
   while (wanted->counters < wanted->count && is_counted(&wanted->items[wanted->counters])) wanted->counters++;

@@ -4,11 +4,13 @@
 
 #include "analyze/catalogue.h"
 #include "jobs/profile.h"
+#include "worker/code/absence.h"
 
 typedef struct rl_wanted_metric {
   const char *name;
   rl_metric_origin origin;
   const char *left_out; /* why it is not collected, though it could be; NULL: it is */
+  double decided;       /* left out: its value all the same, NAN when there is none */
 } rl_wanted_metric;
 
 typedef struct rl_wanted {
@@ -17,7 +19,8 @@ typedef struct rl_wanted {
   char *metrics; /* where names that the catalogue does not have stand */
 } rl_wanted;
 
-int rl_wanted_make(const rl_profile *profile, rl_wanted *wanted, rl_error *err);
+/* absent: from all code that is looked at. What is asked for by name is counted in any case. */
+int rl_wanted_make(const rl_profile *profile, rl_absences absent, rl_wanted *wanted, rl_error *err);
 void rl_wanted_clear(rl_wanted *wanted);
 
 #endif
