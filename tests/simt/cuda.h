@@ -74,6 +74,20 @@ template <class... Parameters> cudaError_t cudaFuncSetAttribute(void (*kernel)(P
   return cudaFuncSetAttribute((const void *)kernel, attribute, value);
 }
 
+/* Compiled for what compute capability, so that kernels are launched as they see themselves. */
+template <class... Parameters> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *of, void (*)(Parameters...)) {
+  *of = {};
+  of->ptxVersion = of->binaryVersion = __CUDA_ARCH__ / 10;
+  return cudaSuccess;
+}
+
+/* Two: clusters take turns as soon as there are three. */
+template <class... Parameters>
+cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*)(Parameters...), const cudaLaunchConfig_t *) {
+  *count = 2;
+  return cudaSuccess;
+}
+
 namespace simt {
 
 /* --- warps -------------------------------------------------------------------------------------------------------------------------- */
@@ -184,6 +198,17 @@ inline unsigned max(unsigned a, int b) { return std::max(a, (unsigned)b); }
 inline unsigned max(int a, unsigned b) { return std::max((unsigned)a, b); }
 inline float rsqrtf(float x) { return (float)(1 / std::sqrt((double)x)); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+inline void sincospi(double x, double *sine, double *cosine) {
+  const double half_turns = std::remainder(x, 2.0);
+  *sine = std::sin(M_PI * half_turns);
+  *cosine = std::cos(M_PI * half_turns);
+}
+inline void sincospif(float x, float *sine, float *cosine) {
+  double s, c;
+  sincospi(x, &s, &c);
+  *sine = (float)s;
+  *cosine = (float)c;
+}
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float a, float b) { return a / b; }

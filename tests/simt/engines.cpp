@@ -1,7 +1,12 @@
 /* The engines whose kernels are all our own, for the machine. The device that they are opened on is the CPU's: its memory is the machine's. */
 #include "kernel/sequence.h"
 
+#define SIMT_FAMILIES(X) \
+  X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(rope) X(softmax) X(rmsnorm) X(layernorm) X(transpose) X(reduction)
+#define DECLARE(NAME) extern const rl_engine rl_kernel_cuda_##NAME;
+#define LIST(NAME) &rl_kernel_cuda_##NAME,
 extern "C" {
 extern const rl_engine rl_engine_fused;
-const rl_engine *const rl_engines[] = {&rl_engine_fused, NULL};
+SIMT_FAMILIES(DECLARE)
+const rl_engine *const rl_engines[] = {&rl_engine_fused, SIMT_FAMILIES(LIST) NULL};
 }

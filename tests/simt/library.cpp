@@ -3,7 +3,7 @@
 #include <cublasLt.h>
 #include <cuda_fp16.h>
 
-#include <cstdlib>
+#include <vector>
 
 #include "library/gemm.h"
 #include "library/tune.h"
@@ -43,17 +43,25 @@ void rl_gemm_close(rl_gemm *gemm) { delete gemm; }
 double rl_gemm_us(const rl_gemm *) { return 0; }
 int rl_gemm_rank(const rl_gemm *) { return 0; }
 
+/* Rows of one side of a product, one after the other, each along k. */
+static std::vector<double> rows_of(const void *of, int64_t from, int64_t rows, int64_t k, int64_t row_step, int64_t k_step, cudaDataType_t type) {
+  std::vector<double> made((size_t)(rows * k));
+  for (int64_t i = 0; i < rows * k; i++) made[(size_t)i] = value(of, from + i / k * row_step + i % k * k_step, type);
+  return made;
+}
+
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream, rl_error *) {
   const rl_gemm_shape &s = gemm->shape;
-  const int64_t a_step = s.transpose_a ? 1 : s.lda, a_row = s.transpose_a ? s.lda : 1, b_step = s.transpose_b ? s.ldb : 1, b_column = s.transpose_b ? 1 : s.ldb;
-  for (int64_t p = 0; p < s.batch; p++)
-    for (int64_t column = 0; column < s.n; column++)
-      for (int64_t row = 0; row < s.m; row++) {
-        double sum = 0;
-        for (int64_t k = 0; k < s.k; k++)
-          sum += value(gemm->a, p * s.stride_a + row * a_row + k * a_step, s.input) * value(gemm->b, p * s.stride_b + column * b_column + k * b_step, s.input);
-        store(gemm->d, p * s.stride_d + column * s.ldd + row, s.output, sum);
-      }
+  for (int64_t p = 0; p < s.batch; p++) {
+    const std::vector<double> a = rows_of(gemm->a, p * s.stride_a, s.m, s.k, s.transpose_a ? s.lda : 1, s.transpose_a ? 1 : s.lda, s.input),
+                              b = rows_of(gemm->b, p * s.stride_b, s.n, s.k, s.transpose_b ? 1 : s.ldb, s.transpose_b ? s.ldb : 1, s.input);
+    for (int64_t i = 0; i < s.m * s.n; i++) {
+      const double *left = &a[(size_t)(i % s.m * s.k)], *right = &b[(size_t)(i / s.m * s.k)];
+      double sum = 0;
+      for (int64_t k = 0; k < s.k; k++) sum += left[k] * right[k];
+      store(gemm->d, p * s.stride_d + i / s.m * s.ldd + i % s.m, s.output, sum);
+    }
+  }
   return 0;
 }
 

@@ -51,6 +51,7 @@ struct copy {
   void *to;
   const void *from;
   size_t bytes, copied;
+  uint64_t group;
 };
 
 struct warp;
@@ -61,8 +62,9 @@ struct thread {
   const char *waits_for = NULL;
   unsigned char *stack = NULL;
   void *stack_pointer = NULL, *fake_stack = NULL;
-  std::vector<std::vector<copy>> copies{1}; /* groups; the last one is open */
-  uint64_t cluster_turn = 0;                /* of the cluster's barrier, that it has come to */
+  std::vector<copy> copies; /* under way */
+  uint64_t copy_group = 0;   /* that is open */
+  uint64_t cluster_turn = 0; /* of the cluster's barrier, that it has come to */
 };
 
 struct block;
@@ -388,21 +390,22 @@ static void do_copy(const copy &c) {
 
 void copy_later(void *to, const void *from, size_t bytes, size_t copied) {
   if ((uintptr_t)from % bytes) die("cp.async: %p is not aligned to %zu bytes", from, bytes);
-  const copy c = {to, from, bytes, copied};
+  thread &t = self();
+  const copy c = {to, from, bytes, copied, t.copy_group};
   if (draw(2)) do_copy(c);
-  else self().copies.back().push_back(c);
+  else t.copies.push_back(c);
 }
 
-void close_copy_group() { self().copies.emplace_back(); }
+void close_copy_group() { self().copy_group++; }
 
 void finish_copies(size_t but_the_last_groups, bool open_ones_too) {
-  auto &groups = self().copies;
-  const size_t closed = groups.size() - 1, done = closed > but_the_last_groups ? closed - but_the_last_groups : 0;
-  for (size_t i = 0; i < (open_ones_too ? groups.size() : done); i++) {
-    for (const copy &c : groups[i]) do_copy(c);
-    groups[i].clear();
-  }
-  groups.erase(groups.begin(), groups.begin() + (ptrdiff_t)done);
+  thread &t = self();
+  const uint64_t end = open_ones_too ? t.copy_group + 1 : t.copy_group > but_the_last_groups ? t.copy_group - but_the_last_groups : 0;
+  size_t kept = 0;
+  for (const copy &c : t.copies)
+    if (c.group < end) do_copy(c);
+    else t.copies[kept++] = c;
+  t.copies.resize(kept);
 }
 
 /* --- launches ---------------------------------------------------------------------------------------------------------------------- */

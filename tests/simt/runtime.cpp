@@ -23,6 +23,16 @@ cudaError_t cudaGetDeviceCount(int *count) {
   return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+  switch (attribute) {
+    case cudaDevAttrComputeCapabilityMajor: *value = 9; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
+    case cudaDevAttrMultiProcessorCount: *value = 2; return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = simt::MOST_SHARED_BYTES; return cudaSuccess;
+    default: return cudaErrorInvalidValue;
+  }
+}
+
 cudaError_t cudaGetLastError(void) {
   const cudaError_t status = last;
   last = cudaSuccess;
