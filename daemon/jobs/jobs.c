@@ -159,6 +159,7 @@ int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char
   lock(jobs);
   int rc = jobs->stopping ? rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back")
                           : choose_device(jobs, spec, err);
+  if (rc == 0) rc = rl_job_spec_fit(spec, err);
   if (rc == 0) rc = rl_store_job_insert(jobs->store, spec, key, body_sha256, jobs->queue_limit, id, existing, err);
   if (rc == 0) pthread_cond_broadcast(&jobs->changed);
   unlock(jobs);

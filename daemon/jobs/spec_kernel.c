@@ -71,3 +71,20 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
       return -1;
   return rl_spec_take_common(&request.common, spec, err) < 0 ? -1 : rl_spec_keep_request(rl_spec_kernel_fields, &request, spec, err);
 }
+
+static const rl_kernel_family *family_of(const rl_run_spec *run) {
+  for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++)
+    if (strcmp((*family)->workload.name, run->workload) == 0) return *family;
+  return NULL;
+}
+
+int rl_job_spec_fit(rl_job_spec *spec, rl_error *err) {
+  int kept = 0;
+  if (strcmp(spec->device, "cpu") != 0) return 0;
+  for (int i = 0; i < spec->run_count; i++) {
+    const rl_kernel_family *family = family_of(&spec->runs[i]);
+    if (family == NULL || rl_kernel_cpu_variant_check(family, spec->runs[i].variant, err) == 0) spec->runs[kept++] = spec->runs[i];
+  }
+  spec->run_count = kept;
+  return kept > 0 ? 0 : -1;
+}

@@ -108,6 +108,7 @@ const rl_kernel_family rl_kernel_attention = {.workload = RL_KERNEL_WORKLOAD(att
                                               .shape_check = heads_are_shared_evenly,
                                               .dtypes = RL_KERNEL_FLOATS,
                                               .variants = variants,
+                                              .gpu_only = 1u << 1, /* searched */
                                               .input_count = 3,
                                               .input_elements = input_elements,
                                               .output_elements = output_elements,

@@ -210,7 +210,7 @@ enum { SLACK = 4 };
   static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                               \
   const rl_kernel_family rl_kernel_##NAME = {                                                                                \
       .workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY), .shape = sizes, .shape_check = NAME##_check,                            \
-      .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32, .variants = variants, .input_count = 2,                              \
+      .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32, .variants = variants, .gpu_only = 1u << 1, .input_count = 2,         \
       .input_elements = NAME##_inputs, .output_elements = ELEMENTS, .pieces = NAME##_pieces, .window = NAME##_window,        \
       .operations = operations, .tolerance = NAME##_tolerance, .truncation = NAME##_truncation, .scale = NAME##_scale,       \
       .reference = NAME##_double,                                                                                            \

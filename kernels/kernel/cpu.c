@@ -1,6 +1,6 @@
 /* The engine "cpu" of every family: pieces shared out to threads; types that the CPU does not compute with are converted to float and
- * back. Variant 0 does this a piece at a time; any other as many pieces as fit a tile, so that the loops are long enough for the
- * compiler's vectors. */
+ * back. Variant 0 does this a piece at a time; the other one, where the CPU has it, and the only one as many pieces as fit a tile, so that
+ * the loops are long enough for the compiler's vectors. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -33,9 +33,16 @@ static void do_tile(void *context, const void *const *in, int64_t first, int64_t
   if (out != to) rl_dtype_from_float(dtype, out, count * each, to);
 }
 
+static bool has_one_way(const rl_kernel_family *family) {
+  for (int i = 1; family->variants[i] != NULL; i++)
+    if (!(family->gpu_only & 1u << i)) return false;
+  return true;
+}
+
 static int do_share(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   rl_kernel_instance *self = context;
-  const int64_t step = self->variant == 0 ? 1 : rl_kernel_pieces_in(self, TILE), end = first + count;
+  const bool alone = self->variant == 0 && !has_one_way(self->params.family);
+  const int64_t step = alone ? 1 : rl_kernel_pieces_in(self, TILE), end = first + count;
   for (int64_t piece = first; piece < end; piece += step)
     if (rl_kernel_feed_work(self->engine, piece, piece + step < end ? step : end - piece, thread, do_tile, self, err)) return -1;
   return 0;
@@ -51,6 +58,11 @@ static int enqueue(void *arg, rl_stream stream, rl_error *err) {
 static void close_feed(void *engine) {
   rl_kernel_feed_close(engine);
   free(engine);
+}
+
+int rl_kernel_cpu_supports(const void *params, rl_error *err) {
+  const rl_kernel_params *asked = params;
+  return rl_kernel_supports(params, err) < 0 ? -1 : rl_kernel_cpu_variant_check(asked->family, asked->variant, err);
 }
 
 int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
@@ -75,6 +87,6 @@ int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **inst
 
 #define ENGINE(NAME)                                                                                                  \
   const rl_engine rl_kernel_cpu_##NAME = {.name = "cpu", .workload = #NAME, .device = RL_DEVICE_CPU,                  \
-                                          .summary = "pieces shared out to threads", .supports = rl_kernel_supports,  \
+                                          .summary = "pieces shared out to threads", .supports = rl_kernel_cpu_supports,  \
                                           .open = rl_kernel_cpu_open};
 RL_KERNEL_FAMILIES(ENGINE)

@@ -4,6 +4,7 @@
 
 #include "kernel/kernel.h"
 
+int rl_kernel_cpu_supports(const void *params, rl_error *err);
 int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err);
 
 #define RL_KERNEL_DECLARE(NAME) extern const rl_engine rl_kernel_cpu_##NAME;

@@ -1,5 +1,5 @@
 /* gemm: C = A B, all row after row; A m×k, B k×n. A piece is a row of C.
- * Variants: the first algorithm that the library's heuristic names, or the fastest of all that it names; for the CPU they mean nothing. */
+ * Variants: the first algorithm that the library's heuristic names, or the fastest of all that it names. */
 #include "kernel/kernel.h"
 #include "kernel/sums.h"
 
@@ -47,6 +47,7 @@ const rl_kernel_family rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, "C
                                          .shape = sizes,
                                          .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,
                                          .variants = variants,
+                                         .gpu_only = 1u << 1, /* searched */
                                          .input_count = 2,
                                          .input_elements = input_elements,
                                          .output_elements = output_elements,

@@ -124,5 +124,5 @@ static int open_blas(rl_device *device, const void *params, rl_instance **instan
 }
 
 const rl_engine rl_kernel_openblas_gemm = {.name = "openblas", .workload = "gemm", .device = RL_DEVICE_CPU,
-                                           .summary = "OpenBLAS, panels shared out to threads", .supports = rl_kernel_supports,
+                                           .summary = "OpenBLAS, panels shared out to threads", .supports = rl_kernel_cpu_supports,
                                            .open = open_blas};

@@ -79,7 +79,8 @@ static void list_builds(const rl_kernel_family *family, char *text, size_t size)
 }
 
 static void list_variants(const rl_kernel_family *family, char *text, size_t size) {
-  for (int i = 0; family->variants[i] != NULL; i++) append(text, size, "%s%s", i > 0 ? ", " : "", family->variants[i]);
+  for (int i = 0; family->variants[i] != NULL; i++)
+    append(text, size, "%s%s%s", i > 0 ? ", " : "", family->variants[i], family->gpu_only & 1u << i ? " (GPU)" : "");
 }
 
 int rl_kernel_dtype_check(const rl_kernel_family *family, int dtype, rl_error *err) {
@@ -90,11 +91,18 @@ int rl_kernel_dtype_check(const rl_kernel_family *family, int dtype, rl_error *e
 }
 
 int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_error *err) {
-  char names[128] = "";
+  char names[192] = "";
   for (int i = 0; family->variants[i] != NULL; i++)
     if (strcmp(family->variants[i], name) == 0) return i;
   list_variants(family, names, sizeof names);
   return rl_fail_at(err, "/variant", "variant of %s must be one of: %s", family->workload.name, names);
+}
+
+int rl_kernel_cpu_variant_check(const rl_kernel_family *family, const char *name, rl_error *err) {
+  int variant = rl_kernel_variant_find(family, name, err);
+  if (variant < 0) return -1;
+  if (!(family->gpu_only & 1u << variant)) return 0;
+  return rl_fail_at(err, "/variant", "variant %s of %s is a GPU's: on the CPU its code would be that of another", name, family->workload.name);
 }
 
 int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_error *err) {
@@ -156,7 +164,7 @@ void rl_kernel_describe_dtypes(char *text, size_t size) {
 }
 
 void rl_kernel_describe_variants(char *text, size_t size) {
-  describe_each("way of doing it; default: a run for each that the kernel has. ", list_variants, text, size);
+  describe_each("way of doing it; default: a run for each that the kernel has on the device. ", list_variants, text, size);
 }
 
 void rl_kernel_describe_builds(char *text, size_t size) {

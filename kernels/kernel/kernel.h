@@ -55,6 +55,7 @@ typedef struct rl_kernel_family {
   int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);     /* what no bound of one size says; NULL: nothing */
   uint32_t dtypes;                                                     /* bit i: rl_dtype i */
   const char *const *variants; /* NULL-terminated, at most RL_RUNS_MAX; the engines know them by their index */
+  uint32_t gpu_only;           /* bit i: variant i would be another one's code on the CPU, which does not have it; never the first */
   const char *const *builds;   /* how its code can come about, the usual way first; NULL: there is but one way */
   uint32_t input_count;
   /* In elements. All of these hold for shapes whose sizes lie within their bounds; rl_kernel_times keeps products from overflowing. */
@@ -119,6 +120,8 @@ int rl_kernel_shape_of(const rl_kernel_params *params, rl_kernel_shape *shape, r
 int rl_kernel_dtype_check(const rl_kernel_family *family, int dtype, rl_error *err);
 /* Index of the variant; -1 with RL_INPUT at /variant. */
 int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_error *err);
+/* -1 with RL_INPUT at /variant where the CPU has no such variant of its own. */
+int rl_kernel_cpu_variant_check(const rl_kernel_family *family, const char *name, rl_error *err);
 /* Index of the build, 0 for "" and where there is but one; -1 with RL_INPUT at /build. */
 int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_error *err);
 /* For rl_field.describe: what each kernel computes, and which sizes, types and variants each has. */

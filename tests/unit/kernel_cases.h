@@ -114,7 +114,8 @@ static double case_bytes_most = INFINITY; /* a case that moves more is left out 
 
 static inline void check_family(rl_device *on, const rl_kernel_family *family, int64_t seed) {
   for (int dtype = 0; dtype < RL_DTYPES; dtype++)
-    for (const char *const *variant = family->variants; *variant && family->dtypes & 1u << dtype; variant++)
+    for (const char *const *variant = family->variants; *variant && family->dtypes & 1u << dtype; variant++) {
+      if (on->kind == RL_DEVICE_CPU && rl_kernel_cpu_variant_check(family, *variant, NULL) < 0) continue;
       for (const char *const *shape = awkward_shapes(family); *shape; shape++) {
         rl_kernel_params params = kernel_params(family, dtype, *variant, *shape);
         params.seed = seed;
@@ -122,6 +123,7 @@ static inline void check_family(rl_device *on, const rl_kernel_family *family, i
         check_or_refuse(on, &params);
         if (on->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
       }
+    }
 }
 
 /* With inputs that no run had before; the seed is in the message of what fails. only: names of families, NULL-terminated; none: all. */

@@ -23,10 +23,44 @@ static void float_is_as_good_as_its_angles(void **state) {
   assert_true(scipy_read(RL_DATA, &data));
   for (int i = 0; i < SCIPY_SAMPLES; i++) time[i] = (float)data.time[i], value[i] = (float)data.value[i];
   for (int i = 0; i < SCIPY_POINTS; i++) frequency[i] = (float)data.frequency[i];
-  const float *const in[] = {time, value, frequency};
-  rl_kernel_lombscargle.compute_float(&shape, in, 0, SCIPY_POINTS, power);
+  for (int i = 0; i < SCIPY_POINTS; i++) /* each alone: SciPy's points are no grid */
+    rl_kernel_lombscargle.compute_float(&shape, (const float *const[]){time, value, frequency + i}, i, 1, power + i);
   for (int i = 0; i < SCIPY_POINTS; i++) widened[i] = power[i];
   assert_true(scipy_error(&data, widened) < 1e-6);
+}
+
+/* Many frequencies of a grid at once, whose angles are turned from step to step, and each alone, against the definition. */
+static void a_grid_may_be_turned(void **state) {
+  (void)state;
+  enum { SAMPLES = 131, FREQUENCIES = 1003 };
+  static const rl_kernel_shape grid = {{SAMPLES, FREQUENCIES, 1, 1, 1, 1, 1, 1}};
+  const rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "uniform", "{\"samples\":131,\"frequencies\":1003}");
+  static double time[SAMPLES], value[SAMPLES], frequency[FREQUENCIES], turned[FREQUENCIES], alone[FREQUENCIES], expected[FREQUENCIES];
+  rl_kernel_input_fill(&params, &grid, RL_LOMBSCARGLE_TIME, 0, SAMPLES, time);
+  rl_kernel_input_fill(&params, &grid, RL_LOMBSCARGLE_VALUE, 0, SAMPLES, value);
+  rl_kernel_input_fill(&params, &grid, RL_LOMBSCARGLE_FREQUENCY, 0, FREQUENCIES, frequency);
+  const double *const in[] = {time, value, frequency};
+  rl_kernel_lombscargle.reference(&grid, in, 0, FREQUENCIES, expected);
+  rl_kernel_lombscargle.compute_double(&grid, in, 0, FREQUENCIES, turned);
+  for (int i = 0; i < FREQUENCIES; i++)
+    rl_kernel_lombscargle.compute_double(&grid, (const double *const[]){time, value, frequency + i}, i, 1, alone + i);
+  for (int i = 0; i < FREQUENCIES; i++)
+    assert_true(fabs(turned[i] / expected[i] - 1) < 1e-10 && fabs(alone[i] / expected[i] - 1) < 1e-10);
+  assert_memory_not_equal(turned, alone, sizeof turned);
+}
+
+/* The CPU refuses what would be the same code under another name. */
+static void the_cpu_has_two_variants(void **state) {
+  (void)state;
+  rl_error err = {0};
+  static const char *const here[] = {"template", "uniform"}, *const elsewhere[] = {"typed", "fast_math", "launch_bounds", "capped_registers"};
+  for (int i = 0; i < 6; i++) {
+    const char *variant = i < 2 ? here[i] : elsewhere[i - 2];
+    rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP32, variant, "{\"samples\":8,\"frequencies\":9}");
+    bool found = rl_engine_find("lombscargle", "auto", &params, &err) != NULL;
+    assert_int_equal(found, i < 2);
+    if (!found) assert_string_equal(err.pointer, "/variant");
+  }
 }
 
 static void inputs_are_times_and_a_grid(void **state) {
@@ -65,6 +99,7 @@ static void what_makes_no_spectrum_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(reference_is_scipy_s), cmocka_unit_test(float_is_as_good_as_its_angles),
+                                     cmocka_unit_test(a_grid_may_be_turned), cmocka_unit_test(the_cpu_has_two_variants),
                                      cmocka_unit_test(inputs_are_times_and_a_grid), cmocka_unit_test(what_makes_no_spectrum_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
