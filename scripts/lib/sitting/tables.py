@@ -176,8 +176,8 @@ def sanitizer(rows):
 
 def ptx80(rows):
     found = [row for row in rows if "build" in row]
-    return pivot_table(["fused engine, ms an epoch (accuracy)"], found, lambda row: (row["build"],), lambda row: row["precision"],
-                       lambda row: f"{number(row['epoch_device_ms_median'])} ({percent(row['test_accuracy_ratio'])})")
+    return pivot_table(["ms an epoch (accuracy)", "from"], found, lambda row: (row["engine"], row["build"]), lambda row: row["precision"],
+                       lambda row: f"{number(row['epoch_device_ms_median'])} ({percent(row['test_accuracy_ratio'])})" if "failed" not in row else MISSING)
 
 
 def soak(rows):

@@ -59,6 +59,7 @@ def speed(context):
 
 SOAK_JOBS = 1000
 SOAK_WARM = 0.1  # of the jobs: what is allocated once and kept
+SOAK_GROUP = 5   # samples: the least of them leaves out what a request held just then
 GROWTH, DRIFT = 0.01, 0.01
 
 
@@ -103,6 +104,10 @@ def soak_sample(daemon, memory, jobs):
             "worker": {name: sum(one[name] for one in workers) for name in ("rss_bytes", "anonymous_bytes")}}
 
 
+def least_of_groups(values):
+    return [min(values[i:i + SOAK_GROUP]) for i in range(0, len(values) - SOAK_GROUP + 1, SOAK_GROUP)]
+
+
 def soak_fits(samples, times):
     """name, line, whether it may be as it is"""
     jobs = [one["jobs"] for one in samples]
@@ -110,7 +115,7 @@ def soak_fits(samples, times):
                          ("worker, resident", [one["worker"]["rss_bytes"] for one in samples]),
                          ("device memory", [one["device_bytes"] for one in samples])]:
         if None not in values:
-            fit = line(jobs, values)
+            fit = line(least_of_groups(jobs), least_of_groups(values))
             yield f"growth of {name}", "bytes", fit, fit["growth_ratio"] <= GROWTH
     numbers, us = zip(*times)
     fit = line(numbers, us)
