@@ -1,0 +1,145 @@
+/* How often kernels have to run for their counters, as CUPTI plans it for a chip that need not be there: for docs/passes.md.
+ * Usage: counter_passes CHIP             a line for each set and each section: counters, those of them that the chip has, passes; also
+ *                                        without the counters that are 0 in plain code, and passes of `full` without the section
+ *        counter_passes CHIP SECTION     a line for each counter of a section: its counters of the hardware, its passes alone, and how many
+ *                                        fewer the section takes without it */
+#include <nvperf_host.h>
+#include <nvperf_cuda_host.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/cupti/plan.h"
+#include "worker/cupti/wanted.h"
+
+enum { COUNTERS_MOST = 4096 };
+
+static const char *chip;
+
+static void fail(const char *what, const rl_error *err) {
+  fprintf(stderr, "%s: %s\n", what, err->message);
+  exit(1);
+}
+
+typedef struct cost {
+  size_t counters, known, passes;
+} cost;
+
+static cost cost_of_names(const char *const *names, size_t count) {
+  rl_counter_plan *plan = NULL;
+  rl_error err = {0};
+  cost found = {.counters = count};
+  if (rl_counter_plan_open(chip, names, count, &plan, &err) != 0) fail(chip, &err);
+  found.passes = plan->passes;
+  for (size_t g = 0; g < plan->group_count; g++) found.known += plan->groups[g].count;
+  rl_counter_plan_close(plan);
+  return found;
+}
+
+static size_t counters_of(uint32_t sections, rl_absences absent, rl_wanted *wanted, const char **names) {
+  rl_error err = {0};
+  const rl_profile profile = {.sections = sections, .launch = -1};
+  if (rl_wanted_make(&profile, absent, wanted, &err) != 0) fail("the catalogue", &err);
+  for (size_t i = 0; i < wanted->counters; i++) names[i] = wanted->items[i].name;
+  return wanted->counters;
+}
+
+static cost cost_of(uint32_t sections, rl_absences absent) {
+  static const char *names[COUNTERS_MOST];
+  rl_wanted wanted;
+  size_t count = counters_of(sections, absent, &wanted, names);
+  cost found = cost_of_names(names, count);
+  rl_wanted_clear(&wanted);
+  return found;
+}
+
+/* --- sets and sections -------------------------------------------------------------------------------------------------- */
+
+static void print_set(const rl_section_set *set) {
+  cost all = cost_of(set->sections, 0), plain = cost_of(set->sections, ~(rl_absences)0);
+  printf("| `%s` | %zu | %zu | %zu | %zu |\n", set->name, all.counters, all.known, all.passes, plain.passes);
+}
+
+static void print_section(size_t index, uint32_t full) {
+  uint32_t section = UINT32_C(1) << index;
+  cost own = cost_of(section, 0);
+  if (own.known == 0) return;
+  printf("| %s | %zu | %zu | %zu | %zu | %zu |\n", rl_sections[index].id, own.counters, own.known, own.passes,
+         cost_of(section, ~(rl_absences)0).passes, cost_of(full & ~section, 0).passes);
+  fflush(stdout);
+}
+
+static int print_sets(void) {
+  printf("| set of %s | counters | it has | passes | in plain code |\n| --- | --- | --- | --- | --- |\n", chip);
+  for (size_t i = 0; i < rl_section_set_count; i++) print_set(&rl_section_sets[i]);
+  printf("\n| section | counters | it has | passes | in plain code | `full` without it |\n| --- | --- | --- | --- | --- | --- |\n");
+  for (size_t i = 0; i < rl_section_count; i++) print_section(i, rl_section_sets[rl_section_set_count - 1].sections);
+  return 0;
+}
+
+/* --- the counters of a section ------------------------------------------------------------------------------------------ */
+
+static NVPW_MetricsEvaluator *open_evaluator(void) {
+  NVPW_InitializeHost_Params start = {NVPW_InitializeHost_Params_STRUCT_SIZE};
+  NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params size = {NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params_STRUCT_SIZE};
+  NVPW_CUDA_MetricsEvaluator_Initialize_Params open = {NVPW_CUDA_MetricsEvaluator_Initialize_Params_STRUCT_SIZE};
+  size.pChipName = open.pChipName = chip;
+  if (NVPW_InitializeHost(&start) != NVPA_STATUS_SUCCESS || NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&size) != NVPA_STATUS_SUCCESS)
+    return NULL;
+  open.scratchBufferSize = size.scratchBufferSize;
+  open.pScratchBuffer = malloc(size.scratchBufferSize); /* lives as long as the program */
+  return open.pScratchBuffer != NULL && NVPW_CUDA_MetricsEvaluator_Initialize(&open) == NVPA_STATUS_SUCCESS ? open.pMetricsEvaluator : NULL;
+}
+
+static size_t hardware_counters(NVPW_MetricsEvaluator *evaluator, const char *name) {
+  NVPW_MetricEvalRequest request;
+  NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params find = {NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params_STRUCT_SIZE};
+  NVPW_MetricsEvaluator_GetMetricRawDependencies_Params ask = {NVPW_MetricsEvaluator_GetMetricRawDependencies_Params_STRUCT_SIZE};
+  find.pMetricsEvaluator = ask.pMetricsEvaluator = evaluator;
+  find.pMetricName = name;
+  find.pMetricEvalRequest = &request;
+  find.metricEvalRequestStructSize = ask.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
+  ask.pMetricEvalRequests = &request;
+  ask.numMetricEvalRequests = 1;
+  ask.metricEvalRequestStrideSize = sizeof request;
+  if (NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest(&find) != NVPA_STATUS_SUCCESS ||
+      NVPW_MetricsEvaluator_GetMetricRawDependencies(&ask) != NVPA_STATUS_SUCCESS)
+    return 0;
+  return ask.numRawDependencies + ask.numOptionalRawDependencies;
+}
+
+static int print_counters(const char *id) {
+  static const char *names[COUNTERS_MOST], *others[COUNTERS_MOST];
+  size_t index = 0;
+  while (index < rl_section_count && strcmp(rl_sections[index].id, id) != 0) index++;
+  NVPW_MetricsEvaluator *evaluator = open_evaluator();
+  if (index == rl_section_count || evaluator == NULL) {
+    fprintf(stderr, "%s\n", evaluator == NULL ? "the evaluator does not open" : "there is no such section");
+    return 2;
+  }
+  rl_wanted wanted;
+  size_t count = counters_of(UINT32_C(1) << index, 0, &wanted, names), whole = cost_of_names(names, count).passes;
+  printf("| counter of %s (%zu passes) | of the hardware | passes alone | fewer without it |\n| --- | --- | --- | --- |\n", id, whole);
+  for (size_t i = 0; i < count; i++) {
+    size_t kept = 0;
+    for (size_t j = 0; j < count; j++)
+      if (j != i) others[kept++] = names[j];
+    cost alone = cost_of_names(&names[i], 1);
+    if (alone.known == 1)
+      printf("| `%s` | %zu | %zu | %td |\n", names[i], hardware_counters(evaluator, names[i]), alone.passes,
+             (ptrdiff_t)whole - (ptrdiff_t)cost_of_names(others, kept).passes);
+    fflush(stdout);
+  }
+  rl_wanted_clear(&wanted);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2 || argc > 3) {
+    fprintf(stderr, "usage: %s CHIP [SECTION]\n", argv[0]);
+    return 2;
+  }
+  chip = argv[1];
+  return argc == 2 ? print_sets() : print_counters(argv[2]);
+}
