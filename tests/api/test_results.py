@@ -32,6 +32,14 @@ def test_results(daemon, finished):
         assert counters["reason"]
 
 
+def test_the_fused_engine_of_the_cpu(daemon):
+    number = daemon.run(job(engine="fused", passes=["timing", "activity"]))
+    (run,) = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    assert run["engine"] == "fused" and run["epochs"][0]["suspect"] is False
+    names = {item["launch"] for item in daemon.get(f"/jobs/{number}/kernels?pass=activity").json()["items"]}
+    assert {"convolutions_forward", "fc1_forward", "convolutions_backward", "adam"} <= names
+
+
 def test_etags_of_finished_results(daemon, finished):
     path = f"/jobs/{finished}/results"
     first = daemon.get(path)
