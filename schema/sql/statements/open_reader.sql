@@ -1,0 +1,1 @@
+PRAGMA cache_size = -256; -- as the writer's
