@@ -11,13 +11,14 @@ import sys
 
 from . import runner
 from .host import Host
-from .steps import STEPS
+from .steps import STEPS, find
 from .tables import summary
 
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="gpu-test.sh",
-                                     epilog="steps:\n" + "\n".join(f"  {s.name:14} {s.expected_s:4} s  {s.what}" for s in STEPS))
+                                     epilog="steps:\n" + "\n".join(f"  {s.name:14} {s.expected_s:4} s  {s.what}" for s in STEPS) +
+                                     "\n  test:NAME             one of the GPU tests")
     parser.add_argument("--out", required=True)
     parser.add_argument("--steps", default=",".join(step.name for step in STEPS))
     parser.add_argument("--budget-s", type=float, default=1e6)
@@ -29,10 +30,9 @@ def options():
 
 def main():
     asked = options()
-    by_name = {step.name: step for step in STEPS}
-    unknown = [name for name in asked.steps.split(",") if name not in by_name]
-    if unknown:
-        sys.exit(f"no step is called {', '.join(unknown)}: see --help")
+    steps = {name: find(name) for name in asked.steps.split(",")}
+    if None in steps.values():
+        sys.exit(f"no step is called {', '.join(name for name, step in steps.items() if step is None)}: see --help")
     host = Host(asked.device, asked.build or (".gpu" if asked.device.startswith("gpu") else "build/dev"))
     out = pathlib.Path(asked.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def main():
     if asked.keep and pathlib.Path(asked.keep).exists():
         shutil.copy(asked.keep, results)
     kept = runner.Found(results, host.commit)
-    well = runner.run([by_name[name] for name in asked.steps.split(",")], host, out, asked.budget_s, kept)
+    well = runner.run(list(steps.values()), host, out, asked.budget_s, kept)
     shutil.rmtree(out / "logs", ignore_errors=True)  # they are in logs.tar.gz
     (out / "summary.md").write_text(summary(kept.commit, kept.steps))
     if asked.keep:

@@ -84,7 +84,7 @@ def training(rows):
 
 def speed(rows):
     return table(["kernels", "set", "median s", "least s", "most s", "first s", "at most s", "ncu s"],
-                 [[row["kernels"], " + ".join([row["set"], *row["sections"]]), row["median_s"], row["least_s"], row["most_s"], row["first_s"],
+                 [[row["kernels"], row["set"], row["median_s"], row["least_s"], row["most_s"], row["first_s"],
                    row["at_most_s"], row.get("ncu_s")] for row in rows if "median_s" in row])
 
 
@@ -195,8 +195,12 @@ def soak(rows):
 
 
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory, "perf_phases": perf_phases,
-          "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy,
+          "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy,
           "agreement": agreement, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
+
+
+def table_of(step):
+    return TABLES[step.partition(":")[0]]
 
 
 def checks(rows):
@@ -209,7 +213,7 @@ def steps_table(steps):
 
 
 def step_text(name, step):
-    parts = [f"## {name}", f"Commit {step['commit']}, {step['at']}, {step['state']}.", TABLES[name](step["rows"]), checks(step["rows"])]
+    parts = [f"## {name}", f"Commit {step['commit']}, {step['at']}, {step['state']}.", table_of(name)(step["rows"]), checks(step["rows"])]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -223,5 +227,5 @@ def filled(text, steps):
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         if begin in text and end in text and step["rows"]:
             before, _, rest = text.partition(begin)
-            text = f"{before}{begin}\n{TABLES[name](step['rows'])}\n{end}{rest.partition(end)[2]}"
+            text = f"{before}{begin}\n{table_of(name)(step['rows'])}\n{end}{rest.partition(end)[2]}"
     return text

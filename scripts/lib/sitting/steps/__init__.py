@@ -1,4 +1,6 @@
 """Every step of a sitting, the most wanted first. Expected seconds are those of an H200; a step is ended at its limit."""
+import functools
+
 from ..runner import Step
 from . import checks, kernels, reports, training
 
@@ -21,3 +23,11 @@ STEPS = [
     Step("ptx80", checks.ptx80, 30, 150, "training by code that the driver compiled from PTX for 8.0"),
     Step("soak", reports.soak, 450, 580, "1000 basic profiles in a row on one worker"),
 ]
+
+
+def find(name):
+    """The step of that name, or test:NAME, one GPU test by itself; None when there is none."""
+    kind, _, test = name.partition(":")
+    if kind == "test" and test:
+        return Step(name, functools.partial(checks.one_test, name=test), 10, checks.TEST_SECONDS, f"the GPU test {test}")
+    return next((step for step in STEPS if step.name == name), None)

@@ -75,6 +75,10 @@ def tests(context):
     yield from run_tests(context, lambda name: not is_agreement(name) and name != "gpu_verdicts")
 
 
+def one_test(context, name):
+    yield from run_tests(context, lambda one: one == name)
+
+
 def rules(context):
     yield from run_tests(context, lambda name: name == "gpu_verdicts")
 
