@@ -74,7 +74,9 @@ static int make(rl_collection *collection, int device_index, const rl_profile *p
   const char *chip = NULL;
   collection->profile = *profile;
   collection->absent = absent;
-  if (rl_wanted_make(profile, absent, &collection->wanted, err) != 0 || chip_of(device_index, &chip, err) != 0) return -1;
+  if (rl_wanted_make(profile, absent, &collection->wanted, err) != 0 || chip_of(device_index, &chip, err) != 0 ||
+      rl_wanted_limit_to_chip(&collection->wanted, chip, err) != 0)
+    return -1;
   collection->counters = calloc(collection->wanted.counters + 1, sizeof *collection->counters);
   if (collection->counters == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
   for (size_t i = 0; i < collection->wanted.counters; i++) collection->counters[i] = collection->wanted.items[i].name;

@@ -192,14 +192,26 @@ int rl_plan_new(size_t count, rl_counter_plan **plan, rl_error *err) {
   return 0;
 }
 
+static bool host_has(void *host, const char *name) {
+  CUpti_Profiler_Host_GetMetricProperties_Params params = {CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE};
+  params.pHostObject = (CUpti_Profiler_Host_Object *)host;
+  params.pMetricName = name;
+  return cuptiProfilerHostGetMetricProperties(&params) == CUPTI_SUCCESS;
+}
+
+int rl_counters_of_chip(const char *chip, const char *const *names, size_t count, bool *known, rl_error *err) {
+  void *host = NULL;
+  if (rl_plan_host_open(chip, &host, err) != 0) return rl_wrap(err, "chip %s", chip);
+  for (size_t i = 0; i < count; i++) known[i] = host_has(host, names[i]);
+  host_close(host);
+  return 0;
+}
+
 /* The names that the chip has; the others get their reason. */
 static metric_set known(void *host, const char *chip, const char *const *names, rl_counter_plan *plan) {
   metric_set found;
   for (size_t i = 0; i < plan->metric_count; i++) {
-    CUpti_Profiler_Host_GetMetricProperties_Params params = {CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE};
-    params.pHostObject = (CUpti_Profiler_Host_Object *)host;
-    params.pMetricName = names[i];
-    if (cuptiProfilerHostGetMetricProperties(&params) == CUPTI_SUCCESS) found.push_back(i);
+    if (host_has(host, names[i])) found.push_back(i);
     else snprintf(plan->reasons[i].text, sizeof plan->reasons[i].text, "CUPTI has no such metric for chip %s", chip);
   }
   return found;

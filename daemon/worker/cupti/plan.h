@@ -3,6 +3,7 @@
 #ifndef RL_CUPTI_PLAN_H
 #define RL_CUPTI_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,8 @@ typedef struct rl_counter_plan {
   size_t metric_count, passes; /* passes: over all groups */
 } rl_counter_plan;
 
+/* known[i]: whether the chip has the metric names[i]. */
+int rl_counters_of_chip(const char *chip, const char *const *names, size_t count, bool *known, rl_error *err);
 /* names must outlive the plan. A list of which no metric exists on the chip is no error: a plan without groups. */
 int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err);
 void rl_counter_plan_close(rl_counter_plan *plan);

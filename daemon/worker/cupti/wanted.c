@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/cupti/plan.h"
+
 /* Of a name that the catalogue does not have. */
 static rl_metric_origin origin_by_prefix(const char *name) {
   static const struct {
@@ -62,6 +64,24 @@ void rl_wanted_clear(rl_wanted *wanted) {
   free(wanted->items);
   free(wanted->metrics);
   *wanted = (rl_wanted){0};
+}
+
+int rl_wanted_limit_to_chip(rl_wanted *wanted, const char *chip, rl_error *err) {
+  size_t count = wanted->count - wanted->counters;
+  rl_wanted_metric *items = wanted->items + wanted->counters;
+  const char **names = calloc(count + 1, sizeof *names);
+  bool *known = calloc(count + 1, sizeof *known);
+  for (size_t i = 0; names != NULL && i < count; i++) names[i] = items[i].name;
+  int result = names == NULL || known == NULL ? rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics")
+                                              : rl_counters_of_chip(chip, names, count, known, err);
+  for (size_t i = 0; result == 0 && i < count; i++) {
+    if (isnan(items[i].decided) || known[i]) continue;
+    items[i].decided = NAN;
+    items[i].left_out = "CUPTI has no such metric for this chip";
+  }
+  free(names);
+  free(known);
+  return result;
 }
 
 int rl_wanted_make(const rl_profile *profile, rl_absences absent, rl_wanted *wanted, rl_error *err) {

@@ -21,6 +21,8 @@ typedef struct rl_wanted {
 
 /* absent: from all code that is looked at. What is asked for by name is counted in any case. */
 int rl_wanted_make(const rl_profile *profile, rl_absences absent, rl_wanted *wanted, rl_error *err);
+/* Of what the code decides, a counter that the chip does not have has no value. */
+int rl_wanted_limit_to_chip(rl_wanted *wanted, const char *chip, rl_error *err);
 void rl_wanted_clear(rl_wanted *wanted);
 
 #endif

@@ -90,6 +90,17 @@ static void test_what_the_code_decides_is_not_counted(void **state) {
     assert_non_null(strstr(metric->left_out, "not counted: the code has no "));
   }
   assert_int_equal(all.counters, some.counters + decided);
+  /* Of these two GH100 has none. */
+  rl_error err = {0};
+  size_t without = 0;
+  assert_int_equal(rl_wanted_limit_to_chip(&some, "GH100", &err), 0);
+  for (size_t i = some.counters; i < some.count; i++) {
+    without += some.items[i].left_out != NULL && strcmp(some.items[i].left_out, "CUPTI has no such metric for this chip") == 0;
+    if (strncmp(some.items[i].name, "sm__ops_path_tensor_src_fp16_dst_", 33) == 0 && strstr(some.items[i].name, "per_cycle") != NULL)
+      assert_true(isnan(some.items[i].decided));
+    if (strcmp(some.items[i].name, "smsp__inst_executed_op_texture.sum") == 0) assert_true(some.items[i].decided == 0);
+  }
+  assert_int_equal(without, 2);
   rl_wanted named = wanted_without(everything, "full", "smsp__inst_executed_op_texture.sum");
   assert_int_equal(named.counters, some.counters + 1);
   rl_wanted_clear(&named);
