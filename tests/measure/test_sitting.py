@@ -183,6 +183,12 @@ def test_a_second_sitting_goes_on(host, tmp_path):
     assert runner.Found(tmp_path / "results.json", "another commit").steps == {}
 
 
+def test_what_is_not_ours_outlasts_a_commit(host, tmp_path):
+    play(host, tmp_path, [step("both", lambda c: iter([{"ours": 1}, {"theirs": 2, "lasting": True}]))])
+    kept = runner.Found(tmp_path / "results.json", "another commit")
+    assert kept.rows("both") == [{"theirs": 2, "lasting": True}] and not kept.has("both")
+
+
 # --- tables -------------------------------------------------------------------------------------------------------------------
 
 

@@ -38,13 +38,17 @@ class Context:
 
 
 class Found:
-    """path: where it is kept, written anew after every step; what is there already is taken over."""
+    """path: where it is kept, written anew after every step. What is there already is taken over: of another commit only the rows that say
+    that they are "lasting", as what has nothing to do with our code."""
 
     def __init__(self, path, commit):
-        self.path, self.steps = pathlib.Path(path), {}
-        if self.path.exists():
-            self.steps = {name: step for name, step in json.loads(self.path.read_text())["steps"].items() if step.get("commit") == commit}
-        self.commit = commit
+        self.path, self.commit, self.steps = pathlib.Path(path), commit, {}
+        for name, step in json.loads(self.path.read_text())["steps"].items() if self.path.exists() else ():
+            lasting = [row for row in step["rows"] if row.get("lasting")]
+            if step["commit"] == commit:
+                self.steps[name] = step
+            elif lasting:
+                self.steps[name] = {**step, "state": "not run", "reason": "kept of another commit", "rows": lasting}
 
     def rows(self, name):
         return self.steps.get(name, {}).get("rows", [])

@@ -238,7 +238,7 @@ def torch_accuracy(context, wanted):
         if context.left_s() < 40:
             return
         for row in lines_as_they_come(context, command, f"torch-{precision}.jsonl"):
-            yield {"who": "pytorch", **row}
+            yield {"who": "pytorch", "lasting": True, **row}
 
 
 def compared_accuracy(rows, precisions):
