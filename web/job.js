@@ -1,7 +1,7 @@
 // One job: live progress while it runs, then the comparison, its epochs, kernels, measurements and where every number is from.
 import { all, finalStates, get, listen, remove, shareDone } from '/lib/api.js';
 import { drawEpochs } from '/lib/epochs.js';
-import { bar, find, make, numberCell, stateBadge } from '/lib/dom.js';
+import { bar, find, make, numberCell, stateBadge, unmeasured } from '/lib/dom.js';
 import { drawKernels } from '/lib/kernels.js';
 import * as show from '/lib/format.js';
 
@@ -83,7 +83,7 @@ function barCard(metric, runs, pairs) {
       if (text !== null && largest > 0) track.append(bar('fill', value / largest));
       track.firstChild?.style.setProperty('display', 'block');
       return make('div', { class: `bar run-${index % 4}` }, make('span', {}, run.variant), track,
-        text === null ? make('span', { class: 'value null', title: run.summary.unavailable?.[metric.field] || 'not measured yet' }, '—')
+        text === null ? make('span', { class: 'value null', ...unmeasured(run.summary.unavailable?.[metric.field] || 'not measured yet') }, '—')
           : make('span', { class: 'value' }, text));
     }));
 }
@@ -144,7 +144,7 @@ function drawMeasurements(runs) {
 }
 
 const textCell = (value) => (value === null || value === undefined || value === ''
-  ? make('td', { class: 'null', title: 'not known' }, '—')
+  ? make('td', { class: 'null', ...unmeasured('not known') }, '—')
   : make('td', { class: 'wrap' }, typeof value === 'object' ? JSON.stringify(value) : String(value)));
 
 function drawProvenance(runs) {

@@ -1,6 +1,6 @@
 // The report of one kernel of a run: its facts, what the rules found, where it stands under the roofs, and every section.
 import { all, get } from '/lib/api.js';
-import { find, make, numberCell } from '/lib/dom.js';
+import { find, make, numberCell, unmeasured } from '/lib/dom.js';
 import { drawInstructions } from '/lib/instructions.js';
 import { drawRoofline } from '/lib/roofline.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks, tableOf } from '/lib/sections.js';
@@ -24,7 +24,7 @@ const rowOf = (kernel, metric) => (kernel.sections ?? []).flatMap((section) => s
   .find((row) => row.metric === metric);
 
 function fact(name, text, reason) {
-  return make('div', {}, make('dt', {}, name), text === null ? make('dd', { class: 'null', title: reason || 'not known' }, '—') : make('dd', {}, text));
+  return make('div', {}, make('dt', {}, name), text === null ? make('dd', { class: 'null', ...unmeasured(reason) }, '—') : make('dd', {}, text));
 }
 
 function factOf(kernel, name, metric) {

@@ -39,7 +39,7 @@ class Daemon:
         self.state = pathlib.Path(state)
         self.log = open(self.state.parent / f"{self.state.name}.log", "ab")
         self.token = None
-        self.command = [str(BUILD / "bin" / "rooflined"), "--port", "0", "--state", str(state), "--web", str(SOURCE / "web"),
+        self.command = [str(BUILD / "bin" / "rooflined"), "--port", "0", "--state", str(state),
                         "--devices", "cpu", "--threads", "1", *options]
         clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
         self.env = {**clean, **(env or {})}

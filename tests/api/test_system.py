@@ -5,7 +5,7 @@ import os
 import socket
 
 import pytest
-from daemon import DOCUMENT, SOURCE, endless
+from daemon import BUILD, DOCUMENT, SOURCE, endless
 
 
 def test_health(daemon):
@@ -36,7 +36,7 @@ def test_the_page(daemon):
     for path in ("/", "/index.html", "/index.html?job=3"):
         response = daemon.get(path)
         assert response.headers["Content-Type"] == "text/html; charset=utf-8"
-        assert response.content == (SOURCE / "web" / "index.html").read_bytes()
+        assert response.content == (BUILD / "share" / "rooflined" / "web" / "index.html").read_bytes()
         assert response.headers["Cache-Control"] == "no-cache"
         again = daemon.get(path, headers={"If-None-Match": response.headers["ETag"]})
         assert (again.status_code, again.content) == (304, b"")

@@ -69,6 +69,21 @@ test('every section shows its rows; what was not measured is a dash with its rea
   await page.close();
 });
 
+test('the reason of a dash is shown to those without a mouse', async () => {
+  const page = await openReport();
+  const dash = page.locator('#roof-table td.null').first();
+  await dash.focus();
+  const why = page.locator('.why');
+  assert.equal(await why.innerText(), await dash.getAttribute('title'));
+  const [below, cell] = [await why.boundingBox(), await dash.boundingBox()];
+  assert.ok(Math.abs(below.y - cell.y - cell.height) < 2 && below.x + below.width <= 1280, 'it stands below its dash');
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate(() => document.activeElement.matches('td.null')), true, 'the next dash is reached by keyboard');
+  await page.locator('#kernel').focus();
+  assert.equal(await why.isVisible(), false);
+  await page.close();
+});
+
 test('an address may point to a section', async () => {
   const page = await openReport(0, {}, '#section-Occupancy');
   await page.locator('#section-Occupancy[open] tbody tr').first().waitFor();

@@ -16,11 +16,28 @@ export const find = (id) => document.getElementById(id);
 /** A state as a dot and a word. */
 export const stateBadge = (state) => make('span', { class: 'state', 'data-state': state }, state);
 
-/** A cell for a number that may not have been measured: then a dash, with the reason as its title. */
-export function numberCell(text, reason) {
-  if (text !== null) return make('td', { class: 'n' }, text);
-  return make('td', { class: 'n null', title: reason || 'not measured', 'aria-label': `not measured: ${reason || 'no reason given'}` }, '—');
+/** Attributes of what stands for a number that was not measured: a dash that says why when it is pointed at, tapped or focused. */
+export const unmeasured = (reason) => ({ title: reason || 'not measured', 'aria-label': `not measured: ${reason || 'no reason given'}`, tabindex: 0 });
+
+/** A cell for a number that may not have been measured. */
+export const numberCell = (text, reason) => (text !== null ? make('td', { class: 'n' }, text) : make('td', { class: 'n null', ...unmeasured(reason) }, '—'));
+
+// A title is for those who point with a mouse: the reason is also shown below the dash that has the focus.
+const why = make('div', { class: 'why', 'aria-hidden': 'true', hidden: '' });
+document.body.append(why);
+
+function showWhy() {
+  const cell = document.activeElement;
+  why.hidden = !cell.matches('.null[title]');
+  if (why.hidden) return;
+  why.textContent = cell.title;
+  const { left, bottom } = cell.getBoundingClientRect();
+  why.style.top = `${Math.min(bottom, innerHeight - why.offsetHeight - 4)}px`;
+  why.style.left = `${Math.max(8, Math.min(left, innerWidth - why.offsetWidth - 8))}px`;
 }
+document.addEventListener('focusin', showWhy);
+document.addEventListener('focusout', () => { why.hidden = true; });
+addEventListener('scroll', showWhy, { capture: true, passive: true });
 
 /** A length as a share of its parent; set through the object model, which a strict content policy allows. */
 export function bar(className, share) {
