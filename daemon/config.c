@@ -23,7 +23,7 @@ enum { FILE_MAX = 64 << 10 };
 #define TEXT(MEMBER, FALLBACK, SUMMARY, ...) KEY(MEMBER, RL_KEY_TEXT, FALLBACK, SUMMARY, __VA_ARGS__)
 #define INT(MEMBER, FALLBACK, LEAST, MOST, SUMMARY) \
   KEY(MEMBER, RL_KEY_INT, FALLBACK, SUMMARY, .minimum = (LEAST), .maximum = (MOST))
-#define BOOL(MEMBER, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, "false", SUMMARY)
+#define BOOL(MEMBER, FALLBACK, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, FALLBACK, SUMMARY)
 
 const rl_config_key rl_config_keys[] = {
     TEXT(address, "127.0.0.1",
@@ -41,15 +41,16 @@ const rl_config_key rl_config_keys[] = {
     INT(connection_limit, "1024", 1, 65536, "connections at a time"),
     INT(request_timeout_s, "15", 1, 3600, "seconds within which headers and body must be here"),
     INT(job_deadline_s, "3600", 1, 604800, "seconds that a job may take when it doesn't say so itself"),
-    BOOL(allow_source, "run kernels that clients post, on the GPU, for those with a token alone"),
+    BOOL(refresh_ceilings, "true", "measure a device's ceilings again, by a job of the daemon's own, when its driver or clocks have changed"),
+    BOOL(allow_source, "false", "run kernels that clients post, on the GPU, for those with a token alone"),
     INT(source_buffer_bytes, "17179869184", 1, INT64_C(1) << 50, "most device memory that the buffers of a posted kernel may take together"),
     INT(activity_days, "30", 0, 36500, "days to keep raw activity records; 0: for ever"),
     INT(job_days, "0", 0, 36500, "days to keep jobs and their results; 0: for ever"),
     INT(max_bytes, "0", 0, INT64_C(1) << 50, "size of the database above which the oldest goes; 0: no limit"),
     TEXT(tls_certificate, "", "certificate chain (PEM)"),
     TEXT(tls_key, "", "its private key (PEM)"),
-    BOOL(behind_proxy, "a proxy in front of the daemon does TLS"),
-    BOOL(require_token, "ask for a token also on loopback"),
+    BOOL(behind_proxy, "false", "a proxy in front of the daemon does TLS"),
+    BOOL(require_token, "false", "ask for a token also on loopback"),
     TEXT(allowed_hosts, "", "further Host names that requests may carry, separated by commas"),
     INT(threads, "0", 0, 4096, "threads of the CPU engines; 0: one for each core"),
     TEXT(log_level, "info", "error, warning, info or debug", .names = log_levels),

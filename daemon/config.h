@@ -25,6 +25,7 @@ typedef struct rl_config {
   int64_t connection_limit;   /* 1024 */
   int64_t request_timeout_s;  /* 15: headers and body must be here by then */
   int64_t job_deadline_s;     /* 3600 */
+  bool refresh_ceilings;      /* measure them again when a device's driver or clocks have changed */
   bool allow_source;          /* run the code that clients with a token post */
   int64_t source_buffer_bytes; /* 16 GiB: of device memory that posted code may ask for */
   int64_t activity_days, job_days, max_bytes; /* retention; 0: none */

@@ -245,6 +245,8 @@ int rl_device_count(rl_error *err) {
 
 typedef struct cpu_facts {
   char name[128], isa[256], kernel[128], openblas[160], compiler[64], commit[48];
+  char governor[32];     /* what its clocks follow; "": the system does not say */
+  double clock_max_khz;  /* NAN: the same */
   int64_t cores, threads, memory_bytes;
   double cache_bytes, private_cache_bytes; /* of all levels together, and of those that a core has for itself; NAN: not known */
 } cpu_facts;
@@ -252,6 +254,7 @@ typedef struct cpu_facts {
 static const rl_field cpu_facts_fields[] = {
     RL_FIELD(cpu_facts, name, RL_FIELD_TEXT), RL_FIELD(cpu_facts, isa, RL_FIELD_TEXT),
     RL_FIELD(cpu_facts, cores, RL_FIELD_INT), RL_FIELD(cpu_facts, threads, RL_FIELD_INT),
+    RL_FIELD(cpu_facts, governor, RL_FIELD_TEXT), RL_FIELD(cpu_facts, clock_max_khz, RL_FIELD_MEASURE),
     RL_FIELD(cpu_facts, memory_bytes, RL_FIELD_INT), RL_FIELD(cpu_facts, kernel, RL_FIELD_TEXT),
     RL_FIELD(cpu_facts, cache_bytes, RL_FIELD_MEASURE), RL_FIELD(cpu_facts, private_cache_bytes, RL_FIELD_MEASURE),
     RL_FIELD(cpu_facts, openblas, RL_FIELD_TEXT), RL_FIELD(cpu_facts, compiler, RL_FIELD_TEXT), RL_FIELD(cpu_facts, commit, RL_FIELD_TEXT), {0}};
@@ -290,6 +293,22 @@ static void list_isa(char *isa, size_t size) {
   }
 }
 
+/* A file of the first core's frequency scaling, which virtual machines do not have. */
+static void scaling_value(const char *name, char *value, size_t size) {
+  char path[96];
+  value[0] = '\0';
+  snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cpufreq/%s", name);
+  rl_auto(close_file) FILE *file = fopen(path, "re");
+  if (file && fgets(value, (int)size, file)) value[strcspn(value, "\n")] = '\0';
+}
+
+static void fill_clocks(cpu_facts *facts) {
+  char most[32];
+  scaling_value("scaling_governor", facts->governor, sizeof facts->governor);
+  scaling_value("scaling_max_freq", most, sizeof most);
+  facts->clock_max_khz = most[0] != '\0' ? strtod(most, NULL) : NAN;
+}
+
 static void fill_caches(cpu_facts *facts) {
   const long first = sysconf(_SC_LEVEL1_DCACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE), third = sysconf(_SC_LEVEL3_CACHE_SIZE);
   bool known = first > 0 && second > 0 && third > 0;
@@ -308,6 +327,7 @@ char *rl_device_facts(int index, rl_error *err) {
   facts.threads = threads > 0 ? threads : facts.cores;
   facts.memory_bytes = (int64_t)machine_bytes();
   fill_caches(&facts);
+  fill_clocks(&facts);
   cpuinfo_value("model name", facts.name, sizeof facts.name);
   list_isa(facts.isa, sizeof facts.isa);
   struct utsname name;

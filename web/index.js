@@ -21,7 +21,7 @@ function jobRow(job) {
   return make('tr', {},
     make('th', { scope: 'row', class: 'n' }, make('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
     jobState(job),
-    make('td', {}, (job.variants || []).join(' · ')),
+    make('td', {}, (job.variants || []).join(' · '), job.origin === 'daemon' ? make('span', { class: 'tag', title: `${job.kind}, asked for by the daemon itself` }, 'by the daemon') : null),
     make('td', { class: 'mono' }, job.device),
     make('td', { class: 'n' }, `${done}/${job.passes.total}`),
     make('td', {}, make('time', { datetime: job.created_at }, show.instant(job.created_at))),

@@ -118,6 +118,8 @@ async function load(ordinal) {
   drawFindings(kernel.findings);
   drawRoofline(kernel.roofline);
   drawRoofs(kernel.roofline);
+  find('no-ceilings').hidden = report.ceilings_reason === null;
+  find('no-ceilings').textContent = `No measured roofs: ${report.ceilings_reason}.`;
   drawSections(kernel);
   drawSeries(kernel.series);
   drawInstructions(kernel.instructions);

@@ -136,8 +136,10 @@ static void print_kernel(FILE *out, const cJSON *kernel, const char *wanted) {
 }
 
 void rl_print_report(FILE *out, const cJSON *report, const char *section) {
+  const char *no_ceilings = rl_json_text(report, "ceilings_reason");
   const cJSON *kernel;
   print_run(out, "", report);
+  if (no_ceilings[0] != '\0') fprintf(out, "— no measured roofs: %s\n", no_ceilings);
   cJSON_ArrayForEach(kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "jobs/tally.h"
 #include "store/store.h"
 
@@ -38,7 +39,7 @@ struct rl_jobs {
   device devices[DEVICES_MAX];
   int device_count;
   char fallback[16];
-  bool stopping;
+  bool stopping, refresh;
   rl_tally tally;
   pthread_mutex_t hearing; /* held while `heard` runs, so that rl_jobs_listen can take it away safely */
   void (*heard)(void *context, int64_t job_id);
@@ -107,6 +108,12 @@ int rl_jobs_set_devices(rl_jobs *jobs, const char *const *ids, const bool *usabl
 void rl_jobs_set_deadline(rl_jobs *jobs, int64_t seconds) {
   lock(jobs);
   jobs->deadline_s = seconds;
+  unlock(jobs);
+}
+
+void rl_jobs_set_refresh(rl_jobs *jobs, bool refresh) {
+  lock(jobs);
+  jobs->refresh = refresh;
   unlock(jobs);
 }
 
@@ -308,14 +315,35 @@ static int settle_end(rl_jobs *jobs, const rl_claim *claim, ending end, bool job
   return rc;
 }
 
+/* Once a pass has shown that the ceilings of its device are stale. A failure is no reason to fail the pass: the next one asks again. */
+static void refresh_ceilings(rl_jobs *jobs, const rl_claim *claim, const char *id) {
+  static const rl_job_policy policy = {.posting = RL_POSTING_OFF};
+  rl_error err;
+  rl_auto(rl_job_spec_clear) rl_job_spec spec = {0};
+  char request[64];
+  int64_t number;
+  bool due = false, existing;
+  if (rl_store_ceilings_due(jobs->store, claim->pass_id, &due, &err) < 0 || !due) return;
+  int length = snprintf(request, sizeof request, "{\"kind\":\"ceilings\",\"device\":\"%s\"}", id);
+  if (rl_job_spec_parse(request, (size_t)length, &policy, &spec, &err) < 0) return;
+  spec.automatic = true;
+  if (rl_jobs_submit(jobs, &spec, NULL, NULL, &number, &existing, &err) == 0)
+    rl_log(RL_LOG_INFO, "%s is not as it was when its ceilings were measured: job %lld measures them again", id, (long long)number);
+}
+
 static int commit_as(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason,
                      rl_error *err) {
   ending end = settle_begin(jobs, claim);
+  char id[sizeof end.on->id];
   bool job_done = false;
   int rc = 0;
   if (!end.cancelled) rc = rl_store_pass_commit(jobs->store, claim, records, reason, &job_done, err);
   if (job_done) count_change(jobs, claim->job_id, rl_tally_finished);
-  return settle_end(jobs, claim, end, job_done, rc);
+  bool look = rc == 0 && !end.cancelled && end.on != NULL && jobs->refresh && claim->pass == RL_PASS_TIMING;
+  if (look) snprintf(id, sizeof id, "%s", end.on->id);
+  rc = settle_end(jobs, claim, end, job_done, rc);
+  if (look) refresh_ceilings(jobs, claim, id);
+  return rc;
 }
 
 int rl_jobs_commit(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, rl_error *err) {

@@ -31,6 +31,9 @@ int rl_jobs_set_devices(rl_jobs *jobs, const char *const *ids, const bool *usabl
 /* What a job without a deadline of its own may take from its start, in seconds; 3600 until it is told. */
 void rl_jobs_set_deadline(rl_jobs *jobs, int64_t seconds);
 
+/* Measure the ceilings of a device again, by a job of the daemon's own, when a pass finds its driver or clocks changed; not until told. */
+void rl_jobs_set_refresh(rl_jobs *jobs, bool refresh);
+
 /* Accept a job. key NULL: no idempotency. *existing is true when the key and the body hash were seen before (then *id is the
  * earlier job). Errors: RL_INPUT at /device (unknown or unusable device, or no GPU where one is needed), RL_HTTP 422 (same key, other body), RL_HTTP 429
  * (queue full), RL_HTTP 503 (stopping), RL_SQLITE/RL_SYS (507-like: disk full). */

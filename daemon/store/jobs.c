@@ -65,7 +65,8 @@ static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const
              RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device),
                          RL_TEXT(":request", spec->request), RL_WORD(":profile", spec->profile),
                          RL_WORD(":source", spec->source_sha256), RL_INT(":deadline_s", spec->deadline_s),
-                         RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key), RL_TEXT(":body_sha256", body_sha256)),
+                         RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key), RL_TEXT(":body_sha256", body_sha256),
+                         RL_TEXT(":origin", spec->automatic ? "daemon" : "client")),
              id, err) < 0)
     return -1;
   for (int i = 0; i < spec->run_count; i++)

@@ -135,6 +135,14 @@ int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_
   return 0;
 }
 
+int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  if (start(store, "ceilings_due", RL_BINDINGS(RL_INT(":pass", pass_id)), &cursor, err) < 0) return -1;
+  int found = rl_db_step(&cursor->db, cursor->row, err);
+  if (found >= 0) *due = found > 0;
+  return found < 0 ? -1 : 0;
+}
+
 int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
   return cursor != NULL ? rl_store_read_counts(&cursor->db, counts, err) : -1;

@@ -38,6 +38,8 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
  * the last pass, the job's: one transaction. Committing a pass twice changes nothing. *job_done says the job completed. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason,
                          bool *job_done, rl_error *err);
+/* Whether the daemon should measure the ceilings of a pass's device again: its driver or clocks are others than those of its ceilings. */
+int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err);
 /* Note a worker's death: the pass back to pending, or with so many deaths at most the job failed. */
 int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t most, bool *job_failed, rl_error *err);
 /* Move a job to a final state or to interrupted; problem is NULL or the rl_error that failed it. RL_HTTP 404 when unknown,

@@ -186,6 +186,7 @@ static int tell_jobs(rl_fleet *fleet, rl_error *err) {
   if (fallback == NULL)
     rl_log(RL_LOG_WARNING, "no device can take jobs; workers are looked for in %s", fleet->config.workers);
   rl_jobs_set_deadline(fleet->jobs, fleet->config.job_deadline_s);
+  rl_jobs_set_refresh(fleet->jobs, fleet->config.refresh_ceilings);
   return rl_jobs_set_devices(fleet->jobs, ids, can, fleet->count, fallback, err);
 }
 

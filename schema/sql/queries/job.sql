@@ -1,6 +1,6 @@
 -- :id
 SELECT json_object(
-  'id', j.id, 'kind', j.kind, 'state', j.state, 'device', j.device,
+  'id', j.id, 'kind', j.kind, 'origin', j.origin, 'state', j.state, 'device', j.device,
   'created_at', j.created_at, 'started_at', j.started_at, 'finished_at', j.finished_at,
   'request', json(j.request),
   'passes', json((SELECT json_object('total', count(*), 'pending', count(*) FILTER (WHERE state = 'pending'),

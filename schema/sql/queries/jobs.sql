@@ -1,6 +1,6 @@
 -- :before :kind :state :device :limit
 SELECT json_object(
-  'id', j.id, 'kind', j.kind, 'state', j.state, 'device', j.device,
+  'id', j.id, 'kind', j.kind, 'origin', j.origin, 'state', j.state, 'device', j.device,
   'created_at', j.created_at, 'started_at', j.started_at, 'finished_at', j.finished_at,
   'passes', json((SELECT json_object('total', count(*), 'pending', count(*) FILTER (WHERE state = 'pending'),
                                      'running', count(*) FILTER (WHERE state = 'running'),

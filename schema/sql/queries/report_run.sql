@@ -11,7 +11,18 @@ SELECT json_object(
     'at', coalesce(c.finished_at, t.finished_at),
     'counters_reason', CASE WHEN c.id IS NULL THEN 'the job did not ask for the counters pass'
                             WHEN c.state = 'unavailable' THEN c.reason
-                            WHEN c.state <> 'completed' THEN 'the counters pass is ' || c.state END),
+                            WHEN c.state <> 'completed' THEN 'the counters pass is ' || c.state END,
+    'ceilings_reason', CASE
+      WHEN d.id IS NULL THEN 'no pass has told yet what device the run is on'
+      WHEN NOT EXISTS (SELECT 1 FROM v_ceiling_passes x WHERE x.device_identity = d.identity AND x.driver IS d.driver
+                         AND x.sm_clock_max_mhz IS d.sm_clock_max_mhz AND x.memory_clock_max_mhz IS d.memory_clock_max_mhz
+                         AND x.clock_setting IS d.clock_setting)
+      THEN coalesce((
+        SELECT printf('the ceilings are stale: run %d measured %s%s, and this run was on %s%s', x.run, x.device_identity,
+                      coalesce(' with driver ' || x.driver, ''), d.identity, coalesce(' with driver ' || d.driver, ''))
+          || iif(x.device_identity = d.identity AND x.driver IS d.driver, ' at other clocks', '')
+        FROM v_ceiling_passes x WHERE x.device = j.device ORDER BY x.run DESC LIMIT 1),
+        'no ceilings of this device were measured yet') END),
   (SELECT json_group_array(json_array(name, value, reason)) FROM (
      SELECT p.name || '__' || m.name AS name, m.value, m.reason FROM passes p JOIN measurements m ON m.pass_id = p.id
      WHERE p.run_id = r.id AND p.name IN ('timing', 'activity')

@@ -5,5 +5,6 @@ UPDATE passes SET ceilings_id = (
     CROSS JOIN devices cd ON cd.id = cp.device_id
   WHERE d.id = passes.device_id AND cd.identity = d.identity AND cd.driver IS d.driver
     AND cd.sm_clock_max_mhz IS d.sm_clock_max_mhz AND cd.memory_clock_max_mhz IS d.memory_clock_max_mhz
+    AND cd.clock_setting IS d.clock_setting
   ORDER BY cr.id DESC LIMIT 1)
 WHERE id = :pass

@@ -1,0 +1,14 @@
+-- :pass. A row, the device's id, where a timing pass found no ceilings of its device as the device is now, while the same place had some
+-- before the change: and nobody measures them now, nor did the daemon ask for that since the device was last seen as it was.
+SELECT j.device
+FROM passes p JOIN jobs j ON j.id = p.job_id
+  JOIN passes np ON np.id = (
+    SELECT cp.id FROM runs cr CROSS JOIN passes cp ON cp.run_id = cr.id AND cp.ordinal = 0 AND cp.state = 'completed'
+      CROSS JOIN jobs cj ON cj.id = cr.job_id
+    WHERE cr.workload = 'ceilings' AND cj.device = j.device ORDER BY cr.id DESC LIMIT 1)
+  JOIN devices before ON before.id = np.device_id
+WHERE p.id = :pass AND p.ordinal = 0 AND p.device_id IS NOT NULL AND p.ceilings_id IS NULL AND j.kind <> 'ceilings'
+  AND NOT EXISTS (
+    SELECT 1 FROM runs ar CROSS JOIN jobs aj ON aj.id = ar.job_id
+    WHERE ar.workload = 'ceilings' AND aj.device = j.device
+      AND (aj.state IN ('queued', 'running', 'interrupted') OR (aj.origin = 'daemon' AND aj.created_ns > before.last_ns)))
