@@ -1,5 +1,6 @@
-/* Sums stay in registers: SPAN channels side by side, for 12 pixels of the output (forward) or for the 9 taps (backward). Each number of
- * the image is broadcast, each vector of weights or inputs comes from the first cache: 36 KB of weights are in use at a time. */
+/* Sums stay in registers: SPAN channels side by side, for 12 pixels of the output (forward) or for the 9 taps (backward). Each
+ * number of the image is broadcast, each vector of weights or inputs comes from the first cache: 36 KB of weights are in use at a
+ * time. */
 #include "train/direct.h"
 
 #include <immintrin.h>
@@ -32,7 +33,8 @@ static inline void forward_pools(const float *x, const float *taps, const float 
     for (int c = 0; c < RL_C1; c++, taps += SPAN)
       for (int row = 0; row < 2; row++)
         for (int column = 0; column < 2 * ACROSS; column++)
-          for (int v = 0; v < VECTORS; v++) sum[row][column][v] += corner[row * ROW + column * RL_C1 + c] * load(taps + v * WIDTH);
+          for (int v = 0; v < VECTORS; v++)
+            sum[row][column][v] += corner[row * ROW + column * RL_C1 + c] * load(taps + v * WIDTH);
   }
   for (int pool = 0; pool < ACROSS; pool++)
     for (int v = 0; v < VECTORS; v++) {

@@ -1,8 +1,8 @@
 /* The fused engine of the CPU: both convolutions of an image one after the other while it lies in the caches, in both directions.
  *
- * Forward keeps what backward needs and nothing else: no im2col, no outputs before pooling. Backward multiplies for the winners of the pools
- * alone (direct.c), and the gradient of conv1's output lives only as long as its image. The linear layers, slots and Adam are layers.c's.
- * conv2 lies as [out][tap][in], with a copy in the order that forward reads. */
+ * Forward keeps what backward needs and nothing else: no im2col, no outputs before pooling. Backward multiplies for the winners
+ * of the pools alone (direct.c), and the gradient of conv1's output lives only as long as its image. The linear layers, slots and
+ * Adam are layers.c's. conv2 lies as [out][tap][in], with a copy in the order that forward reads. */
 #include <string.h>
 
 #include "train/direct.h"
@@ -17,7 +17,7 @@ typedef struct fused {
   const rl_direct *direct;
   const float *conv2;    /* the weights that layers see, as floats */
   float *rounded, *taps; /* fp16: room for these; and in the order in which forward reads them */
-  scratch *scratch;    /* [threads] */
+  scratch *scratch;      /* [threads] */
 } fused;
 
 static void forward_slot(rl_layers *l, rl_slot slot, uint32_t thread) {
@@ -110,7 +110,8 @@ static const rl_cpu_math math = {.threaded = true,
 
 static int supports(const void *params, rl_error *err) {
   const rl_direct *usable[RL_DIRECT_TABLES];
-  if (rl_direct_usable(usable) == 0) return rl_fail_at(err, "/engine", "engine fused needs a CPU with AVX2 and FMA; use \"auto\"");
+  if (rl_direct_usable(usable) == 0)
+    return rl_fail_at(err, "/engine", "engine fused needs a CPU with AVX2 and FMA; use \"auto\"");
   return rl_cpu_supports(params, err);
 }
 
@@ -119,9 +120,10 @@ static int open_fused(rl_device *device, const void *params, rl_instance **insta
   return rl_cpu_open(&math, device, params, instance, err);
 }
 
-const rl_engine rl_engine_cpu_fused = {.name = "fused",
-                                       .workload = "mnist_cnn",
-                                       .device = RL_DEVICE_CPU,
-                                       .summary = "direct convolutions in AVX-512 or AVX2, backward from the pools' winners alone",
-                                       .supports = supports,
-                                       .open = open_fused};
+const rl_engine rl_engine_cpu_fused = {
+    .name = "fused",
+    .workload = "mnist_cnn",
+    .device = RL_DEVICE_CPU,
+    .summary = "direct convolutions in AVX-512 or AVX2, backward from the pools' winners alone",
+    .supports = supports,
+    .open = open_fused};

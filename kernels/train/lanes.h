@@ -1,5 +1,5 @@
-/* Vectors of the compiler's own, as wide as a register, and ReLU with pooling on them: for the loops that are compiled once for each
- * instruction set. */
+/* Vectors of the compiler's own, as wide as a register, and ReLU with pooling on them: for the loops that are compiled once for
+ * each instruction set. */
 #ifndef RL_TRAIN_LANES_H
 #define RL_TRAIN_LANES_H
 

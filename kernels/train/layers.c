@@ -76,7 +76,8 @@ void rl_sum_slots(rl_layers *l) { share(l, 0, RL_SLOTS, sum_part); }
 static void fc1_forward_rows(void *context, uint32_t block, uint32_t thread) {
   const batch *all = context;
   rl_layers *l = all->layers;
-  const float *w = rl_weights(l, rl_offset(RL_FC1_W) + (size_t)block * ROWS * RL_FLAT, PART, l->fc1_parts + (size_t)thread * PART);
+  const float *w =
+      rl_weights(l, rl_offset(RL_FC1_W) + (size_t)block * ROWS * RL_FLAT, PART, l->fc1_parts + (size_t)thread * PART);
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)all->n, ROWS, RL_FLAT, 1, l->flat, RL_FLAT, w, RL_FLAT, 0,
               l->hidden + block * ROWS, RL_FC1);
 }
@@ -106,8 +107,8 @@ void rl_fc2_forward(rl_cpu_train *train, uint32_t n) {
   const float *w = rl_weights(l, rl_offset(RL_FC2_W), RL_CLASSES * RL_FC1, spare);
   const float *bias = rl_weights(l, rl_offset(RL_FC2_B), RL_CLASSES, spare_b);
   for (uint32_t i = 0; i < n; i++) memcpy(train->logits + i * RL_CLASSES, bias, sizeof(float) * RL_CLASSES);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, RL_CLASSES, RL_FC1, 1, l->hidden, RL_FC1, w, RL_FC1, 1, train->logits,
-              RL_CLASSES);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, RL_CLASSES, RL_FC1, 1, l->hidden, RL_FC1, w, RL_FC1, 1,
+              train->logits, RL_CLASSES);
   round_to_half(l, (size_t)n * RL_CLASSES, train->logits);
 }
 
@@ -120,8 +121,8 @@ void rl_fc2_backward(rl_cpu_train *train, uint32_t n) {
   rl_layers *l = (rl_layers *)train;
   float spare[RL_CLASSES * RL_FC1];
   const float *w = rl_weights(l, rl_offset(RL_FC2_W), RL_CLASSES * RL_FC1, spare);
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CLASSES, RL_FC1, (int)n, 1, train->dlogits, RL_CLASSES, l->hidden, RL_FC1, 0,
-              gradient_of(l, RL_FC2_W), RL_FC1);
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CLASSES, RL_FC1, (int)n, 1, train->dlogits, RL_CLASSES, l->hidden,
+              RL_FC1, 0, gradient_of(l, RL_FC2_W), RL_FC1);
   sum_rows(l, n, RL_CLASSES, train->dlogits, gradient_of(l, RL_FC2_B));
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, RL_FC1, RL_CLASSES, 1, train->dlogits, RL_CLASSES, w, RL_FC1, 0,
               l->hidden_gradient, RL_FC1);
@@ -143,10 +144,10 @@ static void fc1_backward_columns(void *context, uint32_t block, uint32_t thread)
     w = own;
     stride = COLUMNS;
   }
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_FC1, COLUMNS, (int)all->n, 1, l->hidden_gradient, RL_FC1, l->flat + first,
-              RL_FLAT, 0, gradient_of(l, RL_FC1_W) + first, RL_FLAT);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)all->n, COLUMNS, RL_FC1, 1, l->hidden_gradient, RL_FC1, w, stride, 0,
-              l->flat_gradient + first, RL_FLAT);
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_FC1, COLUMNS, (int)all->n, 1, l->hidden_gradient, RL_FC1,
+              l->flat + first, RL_FLAT, 0, gradient_of(l, RL_FC1_W) + first, RL_FLAT);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)all->n, COLUMNS, RL_FC1, 1, l->hidden_gradient, RL_FC1, w, stride,
+              0, l->flat_gradient + first, RL_FLAT);
 }
 
 void rl_fc1_backward(rl_cpu_train *train, uint32_t n) {
@@ -196,13 +197,14 @@ static void adam_part(void *context, uint32_t part, uint32_t thread) {
   const update *all = context;
   rl_cpu_train *train = &all->layers->train;
   size_t first = (size_t)RL_PARAMETERS * part / RL_SLOTS, count = (size_t)RL_PARAMETERS * (part + 1) / RL_SLOTS - first;
-  all->layers->simd->adam(count, train->gradients + first, all->scale, all->rate, all->unbias_m, all->unbias_v, train->weights + first,
-                     train->m + first, train->v + first);
+  all->layers->simd->adam(count, train->gradients + first, all->scale, all->rate, all->unbias_m, all->unbias_v,
+                          train->weights + first, train->m + first, train->v + first);
   if (train->half) all->layers->simd->to_half(count, train->weights + first, all->layers->weights16 + first);
 }
 
 void rl_layers_adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
-  update shared = {(rl_layers *)train, (float)rate, scale, (float)(1 - pow(0.9, (double)step)), (float)(1 - pow(0.999, (double)step))};
+  update shared = {(rl_layers *)train, (float)rate, scale, (float)(1 - pow(0.9, (double)step)),
+                   (float)(1 - pow(0.999, (double)step))};
   rl_threads_run(train->threads, RL_SLOTS, adam_part, &shared);
 }
 
@@ -252,13 +254,13 @@ int rl_layers_prepare(rl_cpu_train *train, rl_error *err) {
   rl_simd_usable(usable);
   l->simd = usable[0];
   const block blocks[] = {{&l->p1.data, RL_MEMORY_ACTIVATIONS, n * RL_A1 * each},
-                {&l->p2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * each},
-                {&l->f1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * each},
-                {&l->df1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * each},
-                {&l->dp2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * each},
-                {&l->choice1, RL_MEMORY_ACTIVATIONS, n * RL_A1},
-                {&l->choice2, RL_MEMORY_ACTIVATIONS, n * RL_FLAT},
-                {&l->slots, RL_MEMORY_WORKSPACE, sizeof(float) * RL_SLOTS * RL_CONV_GRADIENTS}};
+                          {&l->p2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * each},
+                          {&l->f1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * each},
+                          {&l->df1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * each},
+                          {&l->dp2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * each},
+                          {&l->choice1, RL_MEMORY_ACTIVATIONS, n * RL_A1},
+                          {&l->choice2, RL_MEMORY_ACTIVATIONS, n * RL_FLAT},
+                          {&l->slots, RL_MEMORY_WORKSPACE, sizeof(float) * RL_SLOTS * RL_CONV_GRADIENTS}};
   if (allocate(train, sizeof blocks / sizeof *blocks, blocks, err) != 0) return -1;
   if (!train->half) {
     l->flat = l->p2.data;
@@ -268,10 +270,10 @@ int rl_layers_prepare(rl_cpu_train *train, rl_error *err) {
     return 0;
   }
   const block wide[] = {{&l->weights16, RL_MEMORY_WEIGHTS, sizeof(uint16_t) * RL_PARAMETERS},
-              {&l->flat, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FLAT},
-              {&l->flat_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FLAT},
-              {&l->hidden, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
-              {&l->hidden_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
-              {&l->fc1_parts, RL_MEMORY_WORKSPACE, sizeof(float) * PART * rl_threads_count(train->threads)}};
+                        {&l->flat, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FLAT},
+                        {&l->flat_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FLAT},
+                        {&l->hidden, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
+                        {&l->hidden_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
+                        {&l->fc1_parts, RL_MEMORY_WORKSPACE, sizeof(float) * PART * rl_threads_count(train->threads)}};
   return allocate(train, sizeof wide / sizeof *wide, wide, err);
 }

@@ -1,5 +1,6 @@
-/* How fast and how well the CPU engines train: for docs/measurements/cpu-training.md. Engines take turns, an epoch each, and before and after
- * each epoch the machine's own sgemm rate is measured on as many threads, so that what else runs on the machine weighs on all of them.
+/* How fast and how well the CPU engines train: for docs/measurements/cpu-training.md. Engines take turns, an epoch each, and
+ * before and after each epoch the machine's own sgemm rate is measured on as many threads, so that what else runs on the machine
+ * weighs on all of them.
  * Usage: cpu_training [-e engine[,engine]] [-p fp32|fp16] [-b batch] [-n images] [-r epochs] [-s seed] [-d dataset] */
 #include <cblas.h>
 #include <getopt.h>
@@ -66,13 +67,16 @@ static int run_epoch(rl_device *device, const rl_train_params *params, contestan
   if (device->ops->run_eager(device, &instance->iteration, &observer, &training, err) != 0) return -1;
   of->ms[epoch] = training.host_ms;
   of->cpu_ms[epoch] = cpu_ms() - start;
-  if (device->ops->run_eager(device, &instance->evaluation, NULL, &evaluation, err) != 0 || instance->ops->report(instance, &report, err) != 0)
+  if (device->ops->run_eager(device, &instance->evaluation, NULL, &evaluation, err) != 0 ||
+      instance->ops->report(instance, &report, err) != 0)
     return -1;
   double sgemm = fmax(before, sgemm_gflops(device->threads));
   double rate = (double)instance->samples * rl_model_operations_per_image() / training.host_ms * 1e-6;
-  printf("%s epoch %d: %.0f ms (%.0f ms of CPU), %.1f GFLOP/s = %.0f %% of sgemm's %.1f; loss %.4f, test loss %.4f, accuracy %.4f, evaluation %.0f ms",
-         of->engine->name, epoch, training.host_ms, of->cpu_ms[epoch], rate, 100 * rate / sgemm, sgemm, report.train_loss, report.test_loss,
-         report.test_accuracy_ratio, evaluation.host_ms);
+  printf(
+      "%s epoch %d: %.0f ms (%.0f ms of CPU), %.1f GFLOP/s = %.0f %% of sgemm's %.1f; loss %.4f, test loss %.4f, accuracy %.4f, "
+      "evaluation %.0f ms",
+      of->engine->name, epoch, training.host_ms, of->cpu_ms[epoch], rate, 100 * rate / sgemm, sgemm, report.train_loss,
+      report.test_loss, report.test_accuracy_ratio, evaluation.host_ms);
   if (params->precision == RL_FP16) printf(", scale %g, skipped %g", report.loss_scale, report.skipped_steps);
   puts("");
   fflush(stdout);
@@ -128,7 +132,8 @@ int main(int count, char **arguments) {
   static contestant all[ENGINES];
   for (char *name = strtok(names, ","); name != NULL && engines < ENGINES; name = strtok(NULL, ","), engines++) {
     all[engines].engine = rl_engine_find("mnist_cnn", name, &params, &err);
-    if (all[engines].engine == NULL || all[engines].engine->open(device, &params, &all[engines].instance, &err) != 0) return fail_with(&err);
+    if (all[engines].engine == NULL || all[engines].engine->open(device, &params, &all[engines].instance, &err) != 0)
+      return fail_with(&err);
   }
   char *facts = rl_device_facts(0, &err);
   printf("commit %s\ndevice %s\n%s, batch %lld, seed %lld, %llu images of %s\n", RL_COMMIT, facts != NULL ? facts : "?",
