@@ -94,7 +94,8 @@ static NVPW_MetricsEvaluator *open_evaluator(void) {
 
 static size_t hardware_counters(NVPW_MetricsEvaluator *evaluator, const char *name) {
   NVPW_MetricEvalRequest request;
-  NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params find = {NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params_STRUCT_SIZE};
+  NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params find = {
+      NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params_STRUCT_SIZE};
   NVPW_MetricsEvaluator_GetMetricRawDependencies_Params ask = {NVPW_MetricsEvaluator_GetMetricRawDependencies_Params_STRUCT_SIZE};
   find.pMetricsEvaluator = ask.pMetricsEvaluator = evaluator;
   find.pMetricName = name;

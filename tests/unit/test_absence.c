@@ -32,7 +32,8 @@ static rl_absences of(const char *opcodes) {
 static void what_is_not_in_the_code_is_absent(void **state) {
   (void)state;
   const rl_absences all = TEXTURE | SURFACE | TENSOR | LOCAL;
-  static const char plain[] = "LDC S2R IMAD LDG.E.U16.CONSTANT HMNMX2 FADD DADD LDS STS BAR.SYNC REDUX.SUM HFMA2 ATOMG.E.ADD REDG.E ATOMS SHFL.BFLY LDGSTS UTMALDG STG.E EXIT BRA NOP";
+  static const char plain[] = "LDC S2R IMAD LDG.E.U16.CONSTANT HMNMX2 FADD DADD LDS STS BAR.SYNC "
+                              "REDUX.SUM HFMA2 ATOMG.E.ADD REDG.E ATOMS SHFL.BFLY LDGSTS UTMALDG STG.E EXIT BRA NOP";
   assert_int_equal(of(plain), all);
   const struct {
     const char *code;
@@ -106,7 +107,8 @@ static void counters_were_0_where_code_lacked_the_instruction(void **state) {
     rl_absences deciding = rl_absences_that_decide(metric);
     for (size_t i = 1; deciding != 0 && i < count; i++) {
       char *field = strsep(&rest, ",\n");
-      bool has = (strcmp(columns[i].kernel, "spilling") == 0 && deciding == LOCAL) || (strcmp(columns[i].kernel, "matrix") == 0 && deciding == TENSOR);
+      bool has = (strcmp(columns[i].kernel, "spilling") == 0 && deciding == LOCAL) ||
+                 (strcmp(columns[i].kernel, "matrix") == 0 && deciding == TENSOR);
       if (!columns[i].values || field == NULL || field[0] == '\0') continue;
       if (!has && strtod(field, NULL) != 0) fail_msg("%s of %s is %s", metric, columns[i].kernel, field);
       zeros += !has;
