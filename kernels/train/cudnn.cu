@@ -139,9 +139,8 @@ static int choices_of(const rl_training *e, const rl_stage *s, rl_training_choic
   return 3;
 }
 
-static uint32_t whole(rl_format format, uint32_t batch) {
-  (void)format, (void)batch;
-  return 0;
+static rl_rows rows(rl_format format, uint32_t batch) {
+  return {rl_conv1_rows(format, batch), 0, rl_pool2_rows(format, batch), rl_head_rows(batch)};
 }
 
 static const rl_launch launches[] = {
@@ -152,7 +151,7 @@ static const rl_launch launches[] = {
   {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
-static const rl_recipe recipe = {launches,   sizeof launches / sizeof *launches, 5, false, true, rl_pool2_rows, whole,
+static const rl_recipe recipe = {launches,   sizeof launches / sizeof *launches, 5, false, true, false, 500, rows,
                                  open_convs, bind_convs, close_convs, choices_of};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {

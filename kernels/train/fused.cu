@@ -33,7 +33,10 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
                            (float *)e->d_conv2_weight, e->partial_conv2, e->state, (cudaStream_t)stream, err);
 }
 
-static uint32_t rows(rl_format format, uint32_t batch) { return format.half ? rl_conv2_rows(batch) : rl_conv2_float_rows(batch); }
+static rl_rows rows(rl_format format, uint32_t batch) {
+  const uint32_t conv2 = format.half ? rl_conv2_rows(batch) : rl_conv2_float_rows(batch);
+  return {rl_conv1_rows(format, batch), conv2, conv2, rl_head_rows(batch)};
+}
 
 static const rl_launch launches[] = {
   {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},  {"conv2_forward", "forward", conv2_forward, NULL},
@@ -42,7 +45,7 @@ static const rl_launch launches[] = {
   {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
-static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 4, true, false, rows, rows, NULL, NULL, NULL, NULL};
+static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 4, true, false, false, 500, rows, NULL, NULL, NULL, NULL};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);

@@ -37,7 +37,7 @@ typedef struct engine_case {
 } engine_case;
 /* Every engine with every precision that it has; FP32 first. */
 static const engine_case engine_cases[] = {{"cudnn", RL_FP32}, {"cudnn", RL_TF32}, {"cudnn", RL_FP16},
-                                           {"fused", RL_FP32}, {"fused", RL_TF32}, {"fused", RL_FP16}};
+                                           {"fused", RL_FP32}, {"fused", RL_TF32}, {"fused", RL_FP16}, {"merged", RL_FP16}};
 enum { ENGINE_CASES = sizeof engine_cases / sizeof *engine_cases };
 
 static inline rl_train_params small_training(engine_case which, int64_t batch, int64_t images) {

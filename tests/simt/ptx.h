@@ -14,6 +14,16 @@
 
 namespace simt::ptx {
 
+/* --- special registers ------------------------------------------------------------------------------------------------------------------- */
+
+namespace special {
+inline const struct {
+  operator uint32_t() const { return cluster_rank(); }
+} cluster_ctarank;
+} // namespace special
+
+inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
+
 /* --- cp.async ------------------------------------------------------------------------------------------------------------------------ */
 
 inline void cp_async_cg_shared_global(uint32_t to, const void *from, int bytes) {
@@ -125,6 +135,14 @@ inline void barrier_cluster_wait_acquire_aligned() { cluster_wait(); }
 
 /* --- distributed shared memory ----------------------------------------------------------------------------------------------------------- */
 
+inline void ld_shared_cluster_v4_f32(float &a, float &b, float &c, float &d, uint32_t from) {
+  const float *at = (const float *)at_shared_address(from, 16);
+  a = at[0], b = at[1], c = at[2], d = at[3];
+}
+inline void st_shared_cluster_v2_u32(uint32_t to, uint32_t a, uint32_t b) {
+  uint32_t *at = (uint32_t *)at_shared_address(to, 8);
+  at[0] = a, at[1] = b;
+}
 inline void mapa_shared_cluster_u32(uint32_t &to, uint32_t address, uint32_t rank) { to = address_in_cluster(address, rank); }
 
 /* --- approximations: as exact as float is -------------------------------------------------------------------------------------------------- */

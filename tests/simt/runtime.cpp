@@ -23,11 +23,17 @@ cudaError_t cudaGetDeviceCount(int *count) {
   return cudaSuccess;
 }
 
+cudaError_t cudaGetDevice(int *device) {
+  *device = 0;
+  return cudaSuccess;
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
   switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor: *value = 9; return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
     case cudaDevAttrMultiProcessorCount: *value = 2; return cudaSuccess;
+    case cudaDevAttrClusterLaunch: *value = 1; return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = simt::MOST_SHARED_BYTES; return cudaSuccess;
     default: return cudaErrorInvalidValue;
   }

@@ -3,6 +3,7 @@
  * training state moves it on. At least 28 bytes a parameter: 8.8 MB, all of it in L2. Sums go in a fixed order: results are reproducible. */
 #include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
+#include "train/cuda/mma.cuh"
 #include "train/cuda/vector.cuh"
 
 enum {
@@ -11,8 +12,12 @@ enum {
   FC1_AT = CONV2_BIAS_AT + RL_C2, FC1_COUNT = RL_FC1 * RL_FLAT, HEAD_AT = FC1_AT + FC1_COUNT,
   CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS, CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / LANES, FC1_BLOCKS = FC1_COUNT / 4 / THREADS,
   CONV1_BLOCKS = CONV2_AT / LANES, BIAS_BLOCKS = RL_C2 / LANES, HEAD_BLOCKS = (RL_HEAD_LOSS + LANES - 1) / LANES,
-  SMALL_BLOCKS = CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS
+  SMALL_BLOCKS = CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS,
+  /* Where fc1's weight gradient is made here: a block has 32 × 64 weights, a warp 16 × 16, and images come by 64. */
+  TILE_ROWS = 32, TILE_COLUMNS = 64, TILE_IMAGES = 64, UNIT = 8 /* halves in 16 bytes */, PIECES = 4 /* pairs of weights a thread has */,
+  ROW_TILES = RL_FC1 / TILE_ROWS, PRODUCT_BLOCKS = ROW_TILES * (RL_FLAT / TILE_COLUMNS)
 };
+static_assert(TILE_ROWS * TILE_COLUMNS == THREADS * PIECES * 2, "every weight has a thread");
 static_assert(CONV2_COUNT % (4 * THREADS) == 0 && FC1_COUNT % (4 * THREADS) == 0, "whole blocks");
 static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a place");
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-8f;
@@ -22,7 +27,10 @@ static __host__ __device__ __forceinline__ uint32_t conv2_blocks(const rl_gradie
   return g.conv2_rows ? (uint32_t)CONV2_SUM_BLOCKS : (uint32_t)CONV2_BLOCKS;
 }
 
-static __host__ __device__ __forceinline__ uint32_t whole_blocks(const rl_gradients &g) { return conv2_blocks(g) + FC1_BLOCKS; }
+/* PRODUCT: fc1's weight gradient is made here. */
+template <bool PRODUCT> static __host__ __device__ __forceinline__ uint32_t whole_blocks(const rl_gradients &g) {
+  return conv2_blocks(g) + (PRODUCT ? (uint32_t)PRODUCT_BLOCKS : (uint32_t)FC1_BLOCKS);
+}
 
 /* The first of this thread's parameters. */
 static __device__ __forceinline__ uint32_t whole_place(const rl_gradients &g) {
@@ -60,6 +68,49 @@ static __device__ __forceinline__ float4 whole_gradient(const rl_gradients &g, u
     return conv2_sum((const float *)g.conv2_weight, g.conv2_rows, i);
   }
   return g.conv2_half ? load4((const __half *)g.conv2_weight + i) : load4((const float *)g.conv2_weight + i);
+}
+
+/* --- fc1's weight gradient as a product, FP16: d_fc1ᵀ · fc1_in ---------------------------------------------------------------------- */
+
+/* Where pair i of this thread's weights begins: of 16 × 16 that a warp has, rows lane / 4 and lane / 4 + 8 of columns 0–7, then of 8–15. */
+static __device__ __forceinline__ uint32_t product_place(const rl_gradients &g, int i) {
+  const uint32_t tile = blockIdx.x - conv2_blocks(g), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const uint32_t row = tile % ROW_TILES * TILE_ROWS + warp % 2 * 16 + i % 2 * 8 + lane / 4,
+                 column = tile / ROW_TILES * TILE_COLUMNS + warp / 2 * 16 + i / 2 * 8 + lane % 4 * 2;
+  return FC1_AT + row * RL_FLAT + column;
+}
+
+/* count columns of images first, … of from[batch][stride] into to[TILE_IMAGES][count + UNIT]; zeros behind the batch. */
+static __device__ __forceinline__ void load_columns(const __half *from, int count, uint32_t stride, uint32_t first, uint32_t batch, __half *to) {
+  for (int i = threadIdx.x; i < TILE_IMAGES * count / UNIT; i += THREADS) {
+    uint32_t image = i / (count / UNIT), part = i % (count / UNIT) * UNIT;
+    __half *place = &to[image * (count + UNIT) + part];
+    if (first + image < batch) copy_16_bytes(place, &from[(size_t)(first + image) * stride + part]);
+    else *(uint4 *)place = make_uint4(0, 0, 0, 0);
+  }
+}
+
+/* gradient[i]: of the pair at product_place(i), still scaled. */
+static __device__ __forceinline__ void product_gradient(const rl_gradients &g, float2 gradient[PIECES]) {
+  __shared__ __align__(16) __half out[TILE_IMAGES][TILE_ROWS + UNIT], in[TILE_IMAGES][TILE_COLUMNS + UNIT];
+  const uint32_t tile = blockIdx.x - conv2_blocks(g), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const __half *d_fc1 = (const __half *)g.d_fc1 + tile % ROW_TILES * TILE_ROWS, *fc1_in = (const __half *)g.fc1_in + tile / ROW_TILES * TILE_COLUMNS;
+  float sum[2][4] = {};
+  for (uint32_t first = 0; first < g.batch; first += TILE_IMAGES) {
+    __syncthreads();
+    load_columns(d_fc1, TILE_ROWS, RL_FC1, first, g.batch, out[0]);
+    load_columns(fc1_in, TILE_COLUMNS, RL_FLAT, first, g.batch, in[0]);
+    copies_done();
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < TILE_IMAGES; k += 16) {
+      uint32_t a[4], by[4];
+      load_transposed(a, shared_address(&out[k + lane / 16 * 8 + lane % 8][warp % 2 * 16 + lane / 8 % 2 * UNIT]));
+      load_transposed(by, shared_address(&in[k + lane % 16][warp / 2 * 16 + lane / 16 * UNIT]));
+      for (int c = 0; c < 2; c++) multiply_add(sum[c], a, &by[c * 2]);
+    }
+  }
+  for (int i = 0; i < PIECES; i++) gradient[i] = make_float2(sum[i / 2][i % 2 * 2], sum[i / 2][i % 2 * 2 + 1]);
 }
 
 /* Sum of a column of partial[rows][stride], by SPLITS threads; valid where threadIdx.x < LANES. */
@@ -153,14 +204,17 @@ static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gr
   *adam.state = s;
 }
 
-static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g) {
+/* LATE: the kernel in front made conv2's gradient. */
+template <bool LATE> static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g) {
   __half *halves = (__half *)adam.halves;
   turn turn;
   bool mine;
   const uint32_t at = whole_place(g);
   float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
-  float4 gradient = whole_gradient(g, at, &mine);
+  float4 gradient;
+  if (!LATE) gradient = whole_gradient(g, at, &mine);
   chain_wait(); /* what came so far was ready before the kernel in front began */
+  if (LATE) gradient = whole_gradient(g, at, &mine);
   const bool skip = adam.state->overflow;
   const rates r = rates_of(adam);
   __syncthreads();
@@ -178,45 +232,88 @@ static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g) {
   if (threadIdx.x < 32) end_turn(adam, g, &turn);
 }
 
-static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g) {
+static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) {
+  turn turn;
+  float2 w[PIECES], m[PIECES], v[PIECES], gradient[PIECES];
+  for (int i = 0; i < PIECES; i++) {
+    const uint32_t at = product_place(g, i);
+    w[i] = *(const float2 *)&adam.weights[at];
+    m[i] = *(const float2 *)&adam.first[at];
+    v[i] = *(const float2 *)&adam.second[at];
+  }
+  product_gradient(g, gradient);
+  chain_wait(); /* what came so far was ready before the kernel in front began */
+  const bool skip = adam.state->overflow;
+  const rates r = rates_of(adam);
+  __syncthreads();
+  if (threadIdx.x < 32) take_turn(adam, g, &turn);
+  for (int i = 0; i < PIECES && !skip; i++) {
+    const uint32_t at = product_place(g, i);
+    w[i].x = updated(w[i].x, gradient[i].x, &m[i].x, &v[i].x, r);
+    w[i].y = updated(w[i].y, gradient[i].y, &m[i].y, &v[i].y, r);
+    *(float2 *)&adam.weights[at] = w[i];
+    *(float2 *)&adam.first[at] = m[i];
+    *(float2 *)&adam.second[at] = v[i];
+    *(__half2 *)((__half *)adam.halves + at) = __floats2half2_rn(w[i].x, w[i].y);
+  }
+  if (threadIdx.x < 32) end_turn(adam, g, &turn);
+}
+
+template <bool PRODUCT> static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g) {
   uint32_t at;
   turn turn;
   bool mine;
   chain_wait();
   const bool skip = adam.state->overflow;
   const rates r = rates_of(adam);
-  float gradient = partial_gradient(g, blockIdx.x - whole_blocks(g), &at, &mine);
+  float gradient = partial_gradient(g, blockIdx.x - whole_blocks<PRODUCT>(g), &at, &mine);
   if (threadIdx.x < 32) take_turn(adam, g, &turn);
   if (mine && !skip) adam.weights[at] = updated(adam.weights[at], gradient, &adam.first[at], &adam.second[at], r);
   if (threadIdx.x < 32) end_turn(adam, g, &turn);
 }
 
-static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
-  if (blockIdx.x < whole_blocks(g)) step_whole(adam, g);
-  else step_partial(adam, g);
+template <bool PRODUCT> static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
+  if (PRODUCT && blockIdx.x >= conv2_blocks(g) && blockIdx.x < whole_blocks<PRODUCT>(g)) step_product(adam, g);
+  else if (blockIdx.x < whole_blocks<PRODUCT>(g)) step_whole<PRODUCT>(adam, g);
+  else step_partial<PRODUCT>(adam, g);
 }
+
+template <bool PRODUCT> static uint32_t blocks(const rl_gradients &g) { return whole_blocks<PRODUCT>(g) + SMALL_BLOCKS; }
 
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err) {
-  return rl_chain("Adam", adam_step, whole_blocks(*gradients) + SMALL_BLOCKS, THREADS, 0, stream, err, *adam, *gradients);
+  const rl_gradients &g = *gradients;
+  if (g.fc1_weight) return rl_chain("Adam", adam_step<false>, blocks<false>(g), THREADS, 0, stream, err, *adam, g);
+  return rl_chain("Adam", adam_step<true>, blocks<true>(g), THREADS, 0, stream, err, *adam, g);
 }
 
+static __device__ void gather_product(const rl_gradients &g, float scale, float *flat) {
+  float2 gradient[PIECES];
+  product_gradient(g, gradient);
+  for (int i = 0; i < PIECES; i++) *(float2 *)&flat[product_place(g, i)] = make_float2(gradient[i].x * scale, gradient[i].y * scale);
+}
+
+template <bool PRODUCT>
 static __global__ void __launch_bounds__(THREADS) adam_gather(rl_gradients g, const rl_train_state *state, float *flat) {
   float scale = state->last_inverse_scale;
   uint32_t at;
   bool mine;
-  if (blockIdx.x < whole_blocks(g)) {
+  if (PRODUCT && blockIdx.x >= conv2_blocks(g) && blockIdx.x < whole_blocks<PRODUCT>(g)) {
+    gather_product(g, scale, flat);
+  } else if (blockIdx.x < whole_blocks<PRODUCT>(g)) {
     at = whole_place(g);
     float4 v = whole_gradient(g, at, &mine);
     if (mine) store4(&flat[at], make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale));
   } else {
-    float v = partial_gradient(g, blockIdx.x - whole_blocks(g), &at, &mine);
+    float v = partial_gradient(g, blockIdx.x - whole_blocks<PRODUCT>(g), &at, &mine);
     if (mine) flat[at] = v * scale;
   }
 }
 
 int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream,
                    rl_error *err) {
-  adam_gather<<<whole_blocks(*gradients) + SMALL_BLOCKS, THREADS, 0, stream>>>(*gradients, state, flat);
+  const rl_gradients &g = *gradients;
+  if (g.fc1_weight) adam_gather<false><<<blocks<false>(g), THREADS, 0, stream>>>(g, state, flat);
+  else adam_gather<true><<<blocks<true>(g), THREADS, 0, stream>>>(g, state, flat);
   return rl_launch_ok("collecting gradients", err);
 }
 

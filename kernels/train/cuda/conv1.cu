@@ -1,28 +1,10 @@
 /* The first layer, 1→32 channels on 28×28, in one kernel each way. Its 29 MFLOP for a batch of 64 are nothing; what counts
  * is that the normalised image, the 28×28×32 product and the batch itself are never written to memory. */
 #include "train/cuda/chain.cuh"
-#include "train/cuda/kernels.h"
+#include "train/cuda/conv1.cuh"
 #include "train/cuda/vector.cuh"
 
-enum { WIDTH = RL_IMAGE + 2, MAP = RL_P1 * RL_P1 };
-
-static __device__ __forceinline__ uint32_t image_of(const rl_gather &gather, uint32_t n) {
-  uint32_t position = *gather.step * gather.stride + n;
-  return gather.order ? gather.order[position] : position;
-}
-
-static __device__ __forceinline__ float normalised(uint8_t byte) {
-  return (byte * (1.0f / 255.0f) - 0.1307f) * (1.0f / 0.3081f);
-}
-
-/* Rows [first, first + count) of the image with a border of zeros around it, first = 0 being the border, into tile[count][WIDTH]. */
-static __device__ void load_rows(const uint8_t *image, int first, int count, float *tile) {
-  for (int i = threadIdx.x; i < count * WIDTH; i += blockDim.x) {
-    int y = first + i / WIDTH - 1, x = i % WIDTH - 1;
-    bool inside = y >= 0 && y < RL_IMAGE && x >= 0 && x < RL_IMAGE;
-    tile[i] = inside ? normalised(image[y * RL_IMAGE + x]) : 0.0f;
-  }
-}
+enum { MAP = RL_P1 * RL_P1 };
 
 /* --- forward: a block makes two pooled rows of one image; a thread makes one pooled pixel of four channels ------------------------ */
 
@@ -31,7 +13,7 @@ enum { ROWS = 2, PIXELS = ROWS * RL_P1, GROUPS = RL_C1 / 4, SLICES = RL_P1 / ROW
 template <bool LAST, typename T>
 static __global__ void __launch_bounds__(PIXELS * GROUPS)
 conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict__ pooled, uint8_t *__restrict__ codes) {
-  __shared__ float tile[(2 * ROWS + 2) * WIDTH];
+  __shared__ float tile[(2 * ROWS + 2) * CONV1_WIDTH];
   uint32_t n = blockIdx.x / SLICES, slice = blockIdx.x % SLICES;
   int group = LAST ? threadIdx.x % GROUPS : threadIdx.x / PIXELS;
   int pixel = LAST ? threadIdx.x / GROUPS : threadIdx.x % PIXELS;
@@ -39,13 +21,13 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict
   chain_wait();
   for (int i = 0; i < 9; i++) *(float4 *)&w[i * 4] = load4(&weights[group * 36 + i * 4]);
   *(float4 *)bias = load4(&weights[RL_C1 * 9 + group * 4]);
-  load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, slice * 2 * ROWS, 2 * ROWS + 2, tile);
+  load_image_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, slice * 2 * ROWS, 2 * ROWS + 2, tile);
   __syncthreads();
 
   int row = pixel / RL_P1, column = pixel % RL_P1;
   float patch[4][4];
   for (int y = 0; y < 4; y++)
-    for (int x = 0; x < 4; x++) patch[y][x] = tile[(2 * row + y) * WIDTH + 2 * column + x];
+    for (int x = 0; x < 4; x++) patch[y][x] = tile[(2 * row + y) * CONV1_WIDTH + 2 * column + x];
   float best[4];
   int code[4];
   for (int c = 0; c < 4; c++) {
@@ -84,21 +66,11 @@ int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, v
   return rl_chain("conv1 forward", conv1_forward<false, float>, grid, block, 0, stream, err, gather, weights, (float *)pooled, codes);
 }
 
-/* --- backward ------------------------------------------------------------------------------------------------------------------
- * A pooled element's gradient goes to the one conv1 output that won: nine weights and the bias. */
+/* --- backward ------------------------------------------------------------------------------------------------------------------ */
 
-enum { WARPS = 16, ROW = RL_C1 * 10, MOST_IMAGES = 64, /* images side by side; more of them are taken in turns */
+enum { WARPS = 16, MOST_IMAGES = 64, /* images side by side; more of them are taken in turns */
        TURNS = (MAP / 2 + WARPS - 1) / WARPS };         /* pixels of an image that a thread takes; as many in NCHW */
 static_assert((MAP + 31) / 32 == TURNS, "both layouts take an image in as many turns");
-
-/* sums[0..8]: weights, sums[9]: bias of one channel, from one pooled element. */
-static __device__ __forceinline__ void add_element(float gradient, int code, int pixel, const float *tile, float sums[10]) {
-  if (code == RL_POOL_STOPPED) return;
-  int y = 2 * (pixel / RL_P1) + code / 2, x = 2 * (pixel % RL_P1) + code % 2;
-  const float *corner = &tile[y * WIDTH + x];
-  for (int k = 0; k < 9; k++) sums[k] = fmaf(gradient, corner[k / 3 * WIDTH + k % 3], sums[k]);
-  sums[9] += gradient;
-}
 
 /* NHWC: two blocks an image, half of its pixels each; a lane is a channel. */
 template <typename T>
@@ -106,7 +78,7 @@ static __global__ void __launch_bounds__(WARPS * 32)
 conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
                     float *__restrict__ partial, const __half *__restrict__ watched, uint32_t watched_count,
                     rl_train_state *state) {
-  __shared__ float tile[WIDTH * WIDTH], sums[WARPS][ROW];
+  __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH], sums[WARPS][CONV1_ROW];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = blockIdx.x % 2;
   float mine[10] = {};
   bool overflow = false;
@@ -121,7 +93,7 @@ conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint
       gradient[turn] = pixel < MAP / 2 ? (float)d_pooled[from] : 0.0f;
     }
     __syncthreads();
-    load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, WIDTH, tile);
+    load_image_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, CONV1_WIDTH, tile);
     __syncthreads();
     for (int turn = 0; turn < TURNS; turn++) {
       overflow |= code[turn] != RL_POOL_STOPPED && !isfinite(gradient[turn]);
@@ -131,21 +103,14 @@ conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < watched_count; i += gridDim.x * blockDim.x)
     overflow |= !isfinite((float)watched[i]);
   if (overflow) state->overflow = 1;
-  for (int k = 0; k < 9; k++) sums[warp][lane * 9 + k] = mine[k];
-  sums[warp][RL_C1 * 9 + lane] = mine[9];
-  __syncthreads();
-  for (int i = threadIdx.x; i < ROW; i += blockDim.x) {
-    float sum = 0.0f;
-    for (int from = 0; from < WARPS; from++) sum += sums[from][i];
-    partial[blockIdx.x * ROW + i] = sum;
-  }
+  add_channel_sums<WARPS>(mine, sums, partial, blockIdx.x);
 }
 
 /* NCHW: two blocks an image, half of its channels each; a warp is a channel, a lane a pixel. */
 static __global__ void __launch_bounds__(WARPS * 32)
 conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
                      float *__restrict__ partial) {
-  __shared__ float tile[WIDTH * WIDTH];
+  __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH];
   int lane = threadIdx.x % 32, channel = blockIdx.x % 2 * WARPS + threadIdx.x / 32;
   float mine[10] = {};
   chain_wait();
@@ -159,11 +124,11 @@ conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const
       gradient[turn] = pixel < MAP ? d_pooled[from + pixel] : 0.0f;
     }
     __syncthreads();
-    load_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, WIDTH, tile);
+    load_image_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, CONV1_WIDTH, tile);
     __syncthreads();
     for (int turn = 0; turn < TURNS; turn++) add_element(gradient[turn], code[turn], lane + turn * 32, tile, mine);
   }
-  float *row = &partial[blockIdx.x / 2 * ROW];
+  float *row = &partial[blockIdx.x / 2 * CONV1_ROW];
   for (int k = 0; k < 10; k++) {
     float sum = warp_sum(mine[k]);
     if (lane == 0) row[k < 9 ? channel * 9 + k : RL_C1 * 9 + channel] = sum;

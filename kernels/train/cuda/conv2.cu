@@ -4,7 +4,7 @@
  * waits for memory once. Weights are [64][9 taps][32], activations NHWC. */
 #include "cuda_check.h"
 #include "train/cuda/chain.cuh"
-#include "train/cuda/kernels.h"
+#include "train/cuda/conv1.cuh"
 #include "train/cuda/mma.cuh"
 #include "train/cuda/pool.cuh"
 
@@ -108,9 +108,13 @@ enum {
    * Those lie 22 pixels apart: the 14 of a row are neighbours with the next row's, modulo 8. */
   DATA_ROWS = RL_P1 / 2, DATA_PIXELS = DATA_ROWS * RL_P1, DATA_OUT_ROW = 22, DATA_OUT = (DATA_ROWS + 2) * DATA_OUT_ROW * OUT_PITCH,
   MOST_IMAGES = 132,
-  SHARED_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + DATA_OUT)
+  SHARED_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + DATA_OUT),
+  /* Where it goes on to conv1's gradients: what they need of the half image, whose pooled pixels' gradients lie IN_PITCH apart. */
+  WARPS = THREADS / 32, IMAGE_ROWS = 2 * DATA_ROWS + 2, DATA_VALUES = DATA_PIXELS * RL_C1,
+  CHAIN_BYTES = SHARED_BYTES + 2 * DATA_PIXELS * IN_PITCH + IMAGE_ROWS * CONV1_WIDTH * (int)sizeof(float) + DATA_VALUES
 };
 static_assert(2 * (WEIGHT_OUT + 2 * WEIGHT_IN) <= SHARED_BYTES, "both kinds of block have room");
+static_assert(DATA_PIXELS * IN_PITCH % UNIT == 0 && IMAGE_ROWS * CONV1_WIDTH % 4 == 0, "what lies behind is aligned, too");
 
 typedef struct piece { /* a thread's part of an image: eight channels of up to three pooled pixels */
   uint4 gradient[TURNS];
@@ -180,6 +184,7 @@ typedef struct backward {
   __half *d_in;
   float *partial, *partial_bias;
   rl_train_state *state;
+  rl_conv1_chain conv1; /* where input gradients go on to conv1's */
 } backward;
 
 /* d_weight[64][32·3 taps of row dy] over images index, index + rows, …: 4 warps of 32 × 48. */
@@ -243,8 +248,46 @@ static __device__ void weight_gradient(const backward &b, uint32_t index, int dy
 
 /* --- backward: input gradient ------------------------------------------------------------------------------------------------------- */
 
-/* Half images index, index + blocks, …; blocks is even, so it is always the same half. A warp has 32 pixels × 32 channels. */
-static __device__ void input_gradient(const backward &b, uint32_t index, uint32_t blocks, __half *shared) {
+/* What conv1's gradients need of half an image beside the gradients of its pooled pixels. */
+typedef struct layer1 {
+  __half *gradient; /* [98][IN_PITCH] */
+  float *image;     /* [16][30] */
+  uint8_t *codes;   /* [98][32] */
+} layer1;
+
+static __device__ __forceinline__ layer1 layer1_in(__half *shared) {
+  layer1 made;
+  made.gradient = shared;
+  made.image = (float *)(made.gradient + DATA_PIXELS * IN_PITCH);
+  made.codes = (uint8_t *)(made.image + IMAGE_ROWS * CONV1_WIDTH);
+  return made;
+}
+
+/* Half image i; none of it is made by a kernel that may still run. */
+static __device__ __forceinline__ void load_layer1(const rl_conv1_chain &from, uint32_t i, const layer1 &to) {
+  const uint32_t n = i / 2, top = i % 2 * DATA_ROWS;
+  for (int at = threadIdx.x; at < DATA_VALUES / 16; at += THREADS)
+    copy_16_bytes(&to.codes[at * 16], &from.codes[((size_t)n * MAP1 + top * RL_P1) * RL_C1 + at * 16]);
+  load_image_rows(from.gather.images + (size_t)image_of(from.gather, n) * RL_PIXELS, 2 * top, IMAGE_ROWS, to.image);
+}
+
+/* Adds half an image to the sums of this lane's channel; false: some gradient is infinite or NaN. */
+static __device__ __forceinline__ bool add_layer1(const layer1 &from, float sums[10]) {
+  const int lane = threadIdx.x % 32;
+  bool finite = true;
+#pragma unroll 5
+  for (int pixel = threadIdx.x / 32; pixel < DATA_PIXELS; pixel += WARPS) {
+    const float gradient = __half2float(from.gradient[pixel * IN_PITCH + lane]);
+    const int code = from.codes[pixel * RL_C1 + lane];
+    finite &= code == RL_POOL_STOPPED || isfinite(gradient);
+    add_element(gradient, code, pixel, from.image, sums);
+  }
+  return finite;
+}
+
+/* Half images index, index + blocks, …; blocks is even, so it is always the same half. A warp has 32 pixels × 32 channels.
+ * CONV1: and from there to a row of partial sums of conv1's gradients. */
+template <bool CONV1> static __device__ void input_gradient(const backward &b, uint32_t index, uint32_t blocks, __half *shared) {
   __half *w = shared, *out = shared + RL_C2 * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, top = index % 2 * DATA_ROWS;
   for (int i = threadIdx.x; i < RL_C2 * DEPTH / UNIT; i += THREADS) {
@@ -252,6 +295,10 @@ static __device__ void input_gradient(const backward &b, uint32_t index, uint32_
     copy_16_bytes(&w[channel * WEIGHT_PITCH + part], &b.weights[channel * DEPTH + part]);
   }
   for (int i = threadIdx.x; i < DATA_OUT / UNIT; i += THREADS) ((uint4 *)out)[i] = make_uint4(0, 0, 0, 0);
+  const layer1 below = layer1_in(out + DATA_OUT);
+  float mine[10] = {};
+  bool finite = true;
+  if (CONV1) load_layer1(b.conv1, index, below);
   chain_wait();
   piece p = load_piece(b.d_pooled, b.codes, index / 2);
   __syncthreads();
@@ -283,18 +330,30 @@ static __device__ void input_gradient(const backward &b, uint32_t index, uint32_
         int pixel = warp * 32 + t * 16 + half * 8 + lane / 4;
         if (pixel >= DATA_PIXELS) continue;
         __half *to = &b.d_in[((size_t)(i / 2) * MAP1 + top * RL_P1 + pixel) * RL_C1 + lane % 4 * 2];
-        for (int c = 0; c < 4; c++) *(__half2 *)&to[c * 8] = __floats2half2_rn(sum[t][c][half * 2], sum[t][c][half * 2 + 1]);
+        for (int c = 0; c < 4; c++) {
+          const __half2 made = __floats2half2_rn(sum[t][c][half * 2], sum[t][c][half * 2 + 1]);
+          *(__half2 *)&to[c * 8] = made;
+          if (CONV1) *(__half2 *)&below.gradient[pixel * IN_PITCH + c * 8 + lane % 4 * 2] = made;
+        }
       }
     __syncthreads();
+    if (!CONV1) continue;
+    finite &= add_layer1(below, mine);
+    if (i + blocks >= 2 * b.batch) break;
+    __syncthreads();
+    load_layer1(b.conv1, i + blocks, below);
   }
+  if (!CONV1) return;
+  if (!finite) b.state->overflow = 1;
+  add_channel_sums<WARPS>(mine, (float(*)[CONV1_ROW])shared, b.conv1.partial, index);
 }
 
 /* Both gradients side by side: the first blocks have the weights', which take longer. */
-static __global__ void __launch_bounds__(THREADS) conv2_backward(backward b) {
+template <bool CONV1> static __global__ void __launch_bounds__(THREADS) conv2_backward(backward b) {
   extern __shared__ __align__(16) __half shared[];
   uint32_t weight_blocks = 3 * b.rows;
   if (blockIdx.x < weight_blocks) weight_gradient(b, blockIdx.x / 3, blockIdx.x % 3, shared);
-  else input_gradient(b, blockIdx.x - weight_blocks, gridDim.x - weight_blocks, shared);
+  else input_gradient<CONV1>(b, blockIdx.x - weight_blocks, gridDim.x - weight_blocks, shared);
 }
 
 uint32_t rl_conv2_rows(uint32_t batch) {
@@ -302,13 +361,26 @@ uint32_t rl_conv2_rows(uint32_t batch) {
   return pairs < MOST_ROWS ? pairs : (uint32_t)MOST_ROWS;
 }
 
+static uint32_t data_blocks(uint32_t batch) { return 2 * (batch < MOST_IMAGES ? batch : (uint32_t)MOST_IMAGES); }
+
+template <bool CONV1> static int start_backward(const backward &b, cudaStream_t stream, rl_error *err) {
+  const int bytes = CONV1 ? CHAIN_BYTES : SHARED_BYTES;
+  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<CONV1>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "reserving shared memory", err))
+    return -1;
+  return rl_chain("conv2 backward", conv2_backward<CONV1>, 3 * b.rows + data_blocks(b.batch), THREADS, bytes, stream, err, b);
+}
+
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  backward b = {batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled, codes,
-                (__half *)d_in, partial, partial_bias, state};
-  uint32_t blocks = 3 * b.rows + 2 * (batch < MOST_IMAGES ? batch : (uint32_t)MOST_IMAGES);
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES),
-                 "reserving shared memory", err))
-    return -1;
-  return rl_chain("conv2 backward", conv2_backward, blocks, THREADS, SHARED_BYTES, stream, err, b);
+  return start_backward<false>({batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled, codes,
+                                (__half *)d_in, partial, partial_bias, state, {}}, stream, err);
+}
+
+uint32_t rl_conv_rows(uint32_t batch) { return data_blocks(batch); }
+
+int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
+                     float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+  const uint32_t batch = conv1->gather.batch;
+  return start_backward<true>({batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled, codes,
+                               (__half *)d_in, partial, partial_bias, state, *conv1}, stream, err);
 }

@@ -13,7 +13,6 @@
 #include "train/setup.h"
 
 enum {
-  TEST_BATCH = 500,
   PRODUCT_WORKSPACE = 2 << 20, /* for cuBLASLt */
   PADDED = (RL_PARAMETERS + 63) / 64 * 64
 };
@@ -150,8 +149,9 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
   s->gather = s->train ? rl_gather{e->train_images, e->train_labels, e->order, &e->state->step, stride, batch}
                        : rl_gather{e->test_images, e->test_labels, NULL, &e->state->test_step, stride, batch};
   s->head = {s->gather, e->parts, 1, &e->weights[rl_tensor_offsets[RL_FC1_B]]};
-  s->gradients = {e->d_conv2_weight, recipe->weight_rows(e->format, batch), e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2,
-                  e->partial_head, rl_conv1_rows(e->format, batch), recipe->bias_rows(e->format, batch), rl_head_rows(batch), batch};
+  const rl_rows rows = recipe->rows(e->format, batch);
+  s->gradients = {e->d_conv2_weight, rows.conv2_weight, e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head,
+                  rows.conv1, rows.conv2_bias, rows.head, batch, e->d_fc1, e->pooled2};
   s->launch_count = s->train ? recipe->launch_count : recipe->forward_count;
   memcpy(s->launches, recipe->launches, s->launch_count * sizeof *s->launches);
   for (size_t i = 0; i < s->launch_count; i++) s->launches[i].arg = s;
@@ -159,6 +159,7 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
 
 static int open_products(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
+  if (e->recipe->multiplies_fc1) return 0;
   for (int lane = 0; lane < RL_LANES; lane++) {
     if (e->workspace_bytes[lane] < PRODUCT_WORKSPACE) e->workspace_bytes[lane] = PRODUCT_WORKSPACE;
     if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->workspace_bytes[lane], &e->workspace[lane], err)) return -1;
@@ -314,7 +315,7 @@ int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[
   const rl_gemm *products[] = {s->fc1, s->fc1_data, s->fc1_weight};
   static const char *const names[] = {"fc1_forward", "fc1_data", "fc1_weight"};
   int count = e->recipe->choices ? e->recipe->choices(e, s, choices) : 0;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 3 && !e->recipe->multiplies_fc1; i++) {
     rl_training_choice *to = &choices[count++];
     to->what = names[i];
     to->us = rl_gemm_us(products[i]);
@@ -386,21 +387,22 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
   const rl_train_instance *t = &e->base;
   size_t batch = smaller((uint32_t)t->params.batch_size, t->images);
-  size_t test = smaller(TEST_BATCH, t->test_images), most = batch > test ? batch : test, v = e->value_bytes;
+  size_t test = smaller(e->recipe->test_batch, t->test_images), most = batch > test ? batch : test, v = e->value_bytes;
   size_t part_rows = most > RL_PART_ROWS ? most : (size_t)RL_PART_ROWS;
+  if (e->recipe->multiplies_fc1) part_rows = 0;
   const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? most * RL_C2 * RL_H2 * RL_H2 : 0;
-  const size_t rows = e->recipe->weight_rows(e->format, (uint32_t)batch);
+  const rl_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
   const struct { void *to; rl_purpose purpose; size_t bytes; } wanted[] = {
     {&e->pooled1, RL_MEMORY_ACTIVATIONS, most * map1 * v}, {&e->codes1, RL_MEMORY_ACTIVATIONS, most * map1},
     {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v}, {&e->pooled2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT * v},
     {&e->codes2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT}, {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
     {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FLAT * v},
     {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, batch * map1 * v},
-    {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_CONV2_W] * (rows ? rows * sizeof(float) : v)},
-    {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
-    {&e->partial_conv1, RL_MEMORY_WEIGHTS, rl_conv1_rows(e->format, batch) * RL_C1 * 10 * sizeof(float)},
-    {&e->partial_conv2, RL_MEMORY_WEIGHTS, e->recipe->bias_rows(e->format, (uint32_t)batch) * RL_C2 * sizeof(float)},
-    {&e->partial_head, RL_MEMORY_WEIGHTS, rl_head_rows(batch) * RL_HEAD_ROW * sizeof(float)},
+    {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_CONV2_W] * (rows.conv2_weight ? rows.conv2_weight * sizeof(float) : v)},
+    {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
+    {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
+    {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
+    {&e->partial_head, RL_MEMORY_WEIGHTS, rows.head * RL_HEAD_ROW * sizeof(float)},
     {&e->losses, RL_MEMORY_ACTIVATIONS, t->steps * sizeof(float)},
     {&e->test_losses, RL_MEMORY_ACTIVATIONS, t->test_images * sizeof(float)},
     {&e->test_correct, RL_MEMORY_ACTIVATIONS, t->test_images},
@@ -416,7 +418,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
 
 static void describe_programs(rl_training *e) {
   rl_train_instance *t = &e->base;
-  uint32_t batch = (uint32_t)t->params.batch_size, test = smaller(TEST_BATCH, t->test_images);
+  uint32_t batch = (uint32_t)t->params.batch_size, test = smaller(e->recipe->test_batch, t->test_images);
   uint32_t test_tail = test ? t->test_images % test : 0;
   if (t->images >= batch) describe_stage(e, RL_STEP, batch, batch);
   if (t->tail) describe_stage(e, RL_TAIL, t->tail, batch);
@@ -435,9 +437,9 @@ static void describe_programs(rl_training *e) {
   t->base.step_sequence = t->images >= batch ? 1 : 2;
 }
 
-/* Unless the engine found a reason of its own. */
+/* Unless the engine found a reason of its own, or takes no choices. */
 static void note_determinism(rl_instance *instance) {
-  if (!instance->deterministic) return;
+  if (!instance->deterministic || own(instance)->recipe->multiplies_fc1) return;
   instance->deterministic_note = rl_tune_note();
   instance->deterministic = !instance->deterministic_note;
 }

@@ -1,5 +1,5 @@
-/* The shell of a training engine on the GPU: data set, parameters, activations, training state, programs, report, and all launches of a step
- * but conv2's. Engines differ in how they do conv2, and so in the launches that a step consists of: an rl_recipe says both. */
+/* The shell of a training engine on the GPU: data set, parameters, activations, training state, programs, report, and the launches of a step
+ * that engines share. Engines differ in how they do conv2 and fc1, and so in the launches that a step consists of: an rl_recipe says both. */
 #ifndef RL_TRAIN_CUDA_TRAINING_H
 #define RL_TRAIN_CUDA_TRAINING_H
 
@@ -25,14 +25,18 @@ typedef struct rl_stage { /* everything for one batch size; what a step's launch
   size_t launch_count;
 } rl_stage;
 
+typedef struct rl_rows { /* of partial sums of gradients; 0 rows of conv2.weight: whole, in the activations' type */
+  uint32_t conv1, conv2_weight, conv2_bias, head;
+} rl_rows;
+
 typedef struct rl_recipe {
   const rl_launch *launches; /* of a step, arg: the stage's; the first forward_count are those of an evaluated batch */
   size_t launch_count, forward_count;
   bool channels_last; /* in every precision, not just where tensor cores want it */
   bool keeps_product; /* conv2's product, then its gradient, lies in product2 */
-  /* Rows of partial sums of conv2's gradients, bias and weight; 0 rows of weight: whole, in the activations' type. */
-  uint32_t (*bias_rows)(rl_format format, uint32_t batch);
-  uint32_t (*weight_rows)(rl_format format, uint32_t batch);
+  bool multiplies_fc1; /* by launches of its own, its weight gradient in Adam's; else fc1.cu does */
+  uint32_t test_batch; /* images evaluated at once */
+  rl_rows (*rows)(rl_format format, uint32_t batch);
   /* The engine's own part, each NULL where there is none. open: when stages and activations are there; may raise workspace_bytes. bind: when
    * the workspace is there; may say that the instance is not deterministic. close: whatever open got to. */
   int (*open)(rl_training *training, rl_error *err);
