@@ -1,6 +1,6 @@
-/* Engine "merged": FP16 in five launches a step, none of them a library's, for devices with clusters of blocks (compute capability 9.0). Against
- * "fused", fc1 and its input gradient are in one launch with the head, its weight gradient is made where Adam uses it, and conv1's gradients
- * where its pooled one is made:
+/* Engine "merged": FP16 in five launches a step, none of them a library's, for devices with clusters of blocks (compute
+ * capability 9.0). Against "fused", fc1 and its input gradient are in one launch with the head, its weight gradient is made where
+ * Adam uses it, and conv1's gradients where its pooled one is made:
  *
  *   conv1_forward   gather + normalise + conv1 + bias + ReLU + pool
  *   conv2_forward   conv2 + bias + ReLU + pool
@@ -14,8 +14,9 @@
 static int conv2_forward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
-  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W), &e->weights[rl_tensor_offsets[RL_CONV2_B]],
-                          e->pooled2, e->codes2, s->train ? e->state : NULL, (cudaStream_t)stream, err);
+  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W),
+                          &e->weights[rl_tensor_offsets[RL_CONV2_B]], e->pooled2, e->codes2, s->train ? e->state : NULL,
+                          (cudaStream_t)stream, err);
 }
 
 static int classify(void *arg, rl_stream stream, rl_error *err) {
@@ -39,13 +40,16 @@ static rl_rows rows(rl_format, uint32_t batch) {
 }
 
 static const rl_launch launches[] = {
-  {"conv1_forward", "forward", rl_conv1_forward_launch, NULL}, {"conv2_forward", "forward", conv2_forward, NULL},
-  {"classify", "forward", classify, NULL},                     {"conv_backward", "backward", conv_backward, NULL},
-  {"adam", "optimizer", rl_adam_launch, NULL},
+    {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},
+    {"conv2_forward", "forward", conv2_forward, NULL},
+    {"classify", "forward", classify, NULL},
+    {"conv_backward", "backward", conv_backward, NULL},
+    {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
 /* 128 images evaluated at once: with more of them, evaluation would need more memory than training with the usual batch of 64. */
-static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 3, true, false, true, 128, rows, NULL, NULL, NULL, NULL};
+static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 3, true, false, true, 128, rows, NULL, NULL, NULL,
+                                 NULL};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   if (rl_classify_supported(err)) return -1;
@@ -61,6 +65,7 @@ static int supports(const void *params, rl_error *err) {
 
 extern "C" {
 extern const rl_engine rl_engine_merged;
-const rl_engine rl_engine_merged = {"merged", "mnist_cnn", RL_DEVICE_CUDA, "FP16 in five launches a step, none of a library; not measured yet",
-                                    supports, open_engine};
+const rl_engine rl_engine_merged = {"merged",       "mnist_cnn",
+                                    RL_DEVICE_CUDA, "FP16 in five launches a step, none of a library; not measured yet",
+                                    supports,       open_engine};
 }

@@ -1,5 +1,6 @@
-/* Everything between conv2's output and its gradient in one launch, FP16 on tensor cores: fc1, head and fc1's input gradient. A cluster has 32
- * images. Each of its blocks has an eighth of fc1's inputs, and keeps that part of the weights in shared memory for both directions:
+/* Everything between conv2's output and its gradient in one launch, FP16 on tensor cores: fc1, head and fc1's input gradient. A
+ * cluster has 32 images. Each of its blocks has an eighth of fc1's inputs, and keeps that part of the weights in shared memory
+ * for both directions:
  *
  *   forward   parts[32][128] = in[32][288] · weights[128][288]ᵀ, one such part in each block
  *   barrier
@@ -7,19 +8,29 @@
  *   barrier
  *   backward  d_in[32][288] = gradient[32][128] · weights[128][288]
  *
- * so that nothing but the images' own tensors goes through memory, and the weights are on their way before the launch in front has ended. At
- * batch 64 it is 75 MFLOP on 16 multiprocessors, some 2000 cycles of ldmatrix each way. Sums are FP32, in a fixed order. */
+ * so that nothing but the images' own tensors goes through memory, and the weights are on their way before the launch in front
+ * has ended. At batch 64 it is 75 MFLOP on 16 multiprocessors, some 2000 cycles of ldmatrix each way. Sums are FP32, in a fixed
+ * order. */
 #include "train/cuda/chain.cuh"
 #include "train/cuda/cluster.cuh"
 #include "train/cuda/head.cuh"
 #include "train/cuda/mma.cuh"
 
 enum {
-  RANKS = 8, IMAGES = 32, EACH = IMAGES / RANKS, /* images that a block has in the head, a warp one */
-  WARPS = 8, THREADS = WARPS * 32, UNIT = 8,     /* halves in 16 bytes */
-  SLICE = RL_FLAT / RANKS, TILES = SLICE / 16, COLUMN_WARPS = WARPS / 2, MOST_TILES = (TILES + COLUMN_WARPS - 1) / COLUMN_WARPS,
+  RANKS = 8,
+  IMAGES = 32,
+  EACH = IMAGES / RANKS, /* images that a block has in the head, a warp one */
+  WARPS = 8,
+  THREADS = WARPS * 32,
+  UNIT = 8, /* halves in 16 bytes */
+  SLICE = RL_FLAT / RANKS,
+  TILES = SLICE / 16,
+  COLUMN_WARPS = WARPS / 2,
+  MOST_TILES = (TILES + COLUMN_WARPS - 1) / COLUMN_WARPS,
   /* Pitches: odd numbers of 16-byte units. */
-  SLICE_PITCH = SLICE + UNIT, HIDDEN_PITCH = RL_FC1 + UNIT, PART_PITCH = RL_FC1 + 4,
+  SLICE_PITCH = SLICE + UNIT,
+  HIDDEN_PITCH = RL_FC1 + UNIT,
+  PART_PITCH = RL_FC1 + 4,
   MOST_CLUSTERS = 16 /* two a GPC; more images are taken in turns */
 };
 
@@ -73,7 +84,8 @@ static __device__ __forceinline__ void multiply_forward(memory &m, int lane, int
   }
   for (int i = 0; i < 4; i++)
     for (int half = 0; half < 2; half++)
-      *(float2 *)&m.parts[top + half * 8 + lane / 4][left + i * 8 + lane % 4 * 2] = make_float2(sum[i][half * 2], sum[i][half * 2 + 1]);
+      *(float2 *)&m.parts[top + half * 8 + lane / 4][left + i * 8 + lane % 4 * 2] =
+          make_float2(sum[i][half * 2], sum[i][half * 2 + 1]);
 }
 
 /* Four hidden values of an image: the parts of all blocks, bias and ReLU. */
@@ -88,7 +100,8 @@ static __device__ __forceinline__ float4 hidden(const memory &m, int image, int 
 }
 
 /* d_in: a warp has 16 images × every fourth 16 columns of the slice. */
-static __device__ __forceinline__ void multiply_backward(const memory &m, int lane, int warp, uint32_t first, uint32_t batch, __half *d_in) {
+static __device__ __forceinline__ void multiply_backward(const memory &m, int lane, int warp, uint32_t first, uint32_t batch,
+                                                         __half *d_in) {
   const int top = warp % 2 * 16;
   const uint32_t a_row = shared_address(&m.gradient[top + lane % 16][lane / 16 * UNIT]),
                  b_row = shared_address(&m.weights[lane % 16][warp / 2 * 16 + lane / 16 * UNIT]);
@@ -115,7 +128,7 @@ static __device__ __forceinline__ void multiply_backward(const memory &m, int la
 }
 
 static __global__ void __launch_bounds__(THREADS, 1)
-classify_train(classifier c, __half *__restrict__ d_fc1, __half *__restrict__ d_in, float *__restrict__ partial) {
+    classify_train(classifier c, __half *__restrict__ d_fc1, __half *__restrict__ d_in, float *__restrict__ partial) {
   extern __shared__ __align__(16) unsigned char shared[];
   memory &m = *(memory *)shared;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -159,7 +172,7 @@ classify_train(classifier c, __half *__restrict__ d_fc1, __half *__restrict__ d_
 }
 
 static __global__ void __launch_bounds__(THREADS, 1)
-classify_evaluate(classifier c, float *__restrict__ losses, uint8_t *__restrict__ correct) {
+    classify_evaluate(classifier c, float *__restrict__ losses, uint8_t *__restrict__ correct) {
   extern __shared__ __align__(16) unsigned char shared[];
   memory &m = *(memory *)shared;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -197,7 +210,8 @@ static uint32_t clusters(uint32_t batch) {
 }
 
 static int reserve_memory(const void *kernel, rl_error *err) {
-  return rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(memory)), "reserving shared memory", err);
+  return rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(memory)),
+                    "reserving shared memory", err);
 }
 
 static classifier classifier_of(const rl_classifier *from) {
@@ -212,19 +226,21 @@ int rl_classify_supported(rl_error *err) {
       rl_cuda_ok(cudaFuncGetAttributes(&code, classify_train), "looking at the code", err))
     return -1;
   if (able && code.ptxVersion >= 90) return 0;
-  return rl_fail_at(err, "/engine", "engine merged needs clusters of blocks, compute capability 9.0 and code for it; engine fused does not");
+  return rl_fail_at(err, "/engine",
+                    "engine merged needs clusters of blocks, compute capability 9.0 and code for it; engine fused does not");
 }
 
 uint32_t rl_classify_rows(uint32_t batch) { return clusters(batch) * RANKS; }
 
-int rl_classify_train(const rl_classifier *classifier, void *d_fc1, void *d_in, float *partial, cudaStream_t stream, rl_error *err) {
+int rl_classify_train(const rl_classifier *classifier, void *d_fc1, void *d_in, float *partial, cudaStream_t stream,
+                      rl_error *err) {
   if (reserve_memory((const void *)classify_train, err)) return -1;
-  return rl_chain_clusters("classifying", classify_train, RANKS, rl_classify_rows(classifier->gather.batch), THREADS, sizeof(memory), stream, err,
-                           classifier_of(classifier), (__half *)d_fc1, (__half *)d_in, partial);
+  return rl_chain_clusters("classifying", classify_train, RANKS, rl_classify_rows(classifier->gather.batch), THREADS,
+                           sizeof(memory), stream, err, classifier_of(classifier), (__half *)d_fc1, (__half *)d_in, partial);
 }
 
 int rl_classify_evaluate(const rl_classifier *classifier, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err) {
   if (reserve_memory((const void *)classify_evaluate, err)) return -1;
-  return rl_chain_clusters("evaluating", classify_evaluate, RANKS, rl_classify_rows(classifier->gather.batch), THREADS, sizeof(memory), stream, err,
-                           classifier_of(classifier), losses, correct);
+  return rl_chain_clusters("evaluating", classify_evaluate, RANKS, rl_classify_rows(classifier->gather.batch), THREADS,
+                           sizeof(memory), stream, err, classifier_of(classifier), losses, correct);
 }

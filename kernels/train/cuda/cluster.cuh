@@ -1,5 +1,6 @@
-/* Blocks of a cluster and each other's shared memory (compute capability 9.0; PTX ISA 9.0, "distributed shared memory"). Addresses of another
- * block are those of one's own variable, mapped. Nobody may read or write them before the first cluster_barrier nor end before the last. */
+/* Blocks of a cluster and each other's shared memory (compute capability 9.0; PTX ISA 9.0, "distributed shared memory").
+ * Addresses of another block are those of one's own variable, mapped. Nobody may read or write them before the first
+ * cluster_barrier nor end before the last. */
 #ifndef RL_TRAIN_CUDA_CLUSTER_H
 #define RL_TRAIN_CUDA_CLUSTER_H
 
@@ -35,7 +36,9 @@ static __device__ __forceinline__ uint32_t address_at(uint32_t rank, const void 
 static __device__ __forceinline__ float4 read_at(uint32_t rank, const float *of) {
   float4 v;
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(address_at(rank, of)) : "memory");
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(address_at(rank, of))
+               : "memory");
   return v;
 }
 

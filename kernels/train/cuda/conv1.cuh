@@ -11,11 +11,10 @@ static __device__ __forceinline__ uint32_t image_of(const rl_gather &gather, uin
   return gather.order ? gather.order[position] : position;
 }
 
-static __device__ __forceinline__ float normalised(uint8_t byte) {
-  return (byte * (1.0f / 255.0f) - 0.1307f) * (1.0f / 0.3081f);
-}
+static __device__ __forceinline__ float normalised(uint8_t byte) { return (byte * (1.0f / 255.0f) - 0.1307f) * (1.0f / 0.3081f); }
 
-/* Rows [first, first + count) of the image with a border of zeros around it, first = 0 being the border, into tile[count][CONV1_WIDTH]. */
+/* Rows [first, first + count) of the image with a border of zeros around it, first = 0 being the border, into
+ * tile[count][CONV1_WIDTH]. */
 static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int first, int count, float *tile) {
   for (int i = threadIdx.x; i < count * CONV1_WIDTH; i += blockDim.x) {
     int y = first + i / CONV1_WIDTH - 1, x = i % CONV1_WIDTH - 1;
@@ -24,8 +23,8 @@ static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int
   }
 }
 
-/* A pooled element's gradient goes to the one conv1 output that won. sums[0..8]: weights, sums[9]: bias of its channel; pixel: of the pooled
- * rows below tile. */
+/* A pooled element's gradient goes to the one conv1 output that won. sums[0..8]: weights, sums[9]: bias of its channel; pixel: of
+ * the pooled rows below tile. */
 static __device__ __forceinline__ void add_element(float gradient, int code, int pixel, const float *tile, float sums[10]) {
   if (code == RL_POOL_STOPPED) return;
   int y = 2 * (pixel / RL_P1) + code / 2, x = 2 * (pixel % RL_P1) + code % 2;
@@ -36,7 +35,8 @@ static __device__ __forceinline__ void add_element(float gradient, int code, int
 
 /* Sums of warps whose lanes are channels into partial[row]; sums: [warps][CONV1_ROW] of shared memory; all threads. */
 template <int WARPS>
-static __device__ __forceinline__ void add_channel_sums(const float mine[10], float (*sums)[CONV1_ROW], float *partial, uint32_t row) {
+static __device__ __forceinline__ void add_channel_sums(const float mine[10], float (*sums)[CONV1_ROW], float *partial,
+                                                        uint32_t row) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int k = 0; k < 9; k++) sums[warp][lane * 9 + k] = mine[k];
   sums[warp][RL_C1 * 9 + lane] = mine[9];

@@ -1,5 +1,5 @@
-/* What a warp does with an image behind fc1's product: ReLU, fc2, softmax, cross-entropy, and back. A lane holds four of the 128 hidden values,
- * and of each of fc2's ten rows; all of it is FP32. */
+/* What a warp does with an image behind fc1's product: ReLU, fc2, softmax, cross-entropy, and back. A lane holds four of the 128
+ * hidden values, and of each of fc2's ten rows; all of it is FP32. */
 #ifndef RL_TRAIN_CUDA_HEAD_H
 #define RL_TRAIN_CUDA_HEAD_H
 
@@ -61,8 +61,8 @@ typedef struct head_gradients { /* sums over a warp's images */
 } head_gradients;
 
 /* Adds an image's gradients, times factor; returns that of its hidden values before ReLU. */
-static __device__ __forceinline__ float4 head_back(float4 h, const head_weights &of, const float probability[RL_CLASSES], uint32_t label,
-                                                   float factor, head_gradients *sums) {
+static __device__ __forceinline__ float4 head_back(float4 h, const head_weights &of, const float probability[RL_CLASSES],
+                                                   uint32_t label, float factor, head_gradients *sums) {
   float4 d_h = make_float4(0, 0, 0, 0);
   for (int j = 0; j < RL_CLASSES; j++) {
     float d = (probability[j] - (j == (int)label ? 1.0f : 0.0f)) * factor;
@@ -105,6 +105,8 @@ static __device__ __forceinline__ void end_evaluated_batch(rl_train_state *state
   state->test_step++;
 }
 
-static __device__ __forceinline__ bool finite4(float4 v) { return isfinite(v.x) && isfinite(v.y) && isfinite(v.z) && isfinite(v.w); }
+static __device__ __forceinline__ bool finite4(float4 v) {
+  return isfinite(v.x) && isfinite(v.y) && isfinite(v.z) && isfinite(v.w);
+}
 
 #endif
