@@ -10,7 +10,7 @@ def test_results(daemon, finished):
     assert results["state"] == "completed"
     assert [run["variant"] for run in results["runs"]] == ["fp32", "fp16"]
     for run in results["runs"]:
-        assert run["engine"] == "blas" and run["dataset"] == "synthetic" and run["partial"] is True
+        assert run["engine"] == "blas" and run["dataset"] == "custom" and run["partial"] is True
         assert run["images_per_epoch"] == 640 and run["steps_per_epoch"] == 10 and run["parameters"] == 315146
         assert [epoch["epoch"] for epoch in run["epochs"]] == [0, 1]
         for epoch in run["epochs"]:
@@ -38,6 +38,11 @@ def test_the_fused_engine_of_the_cpu(daemon):
     assert run["engine"] == "fused" and run["epochs"][0]["suspect"] is False
     names = {item["launch"] for item in daemon.get(f"/jobs/{number}/kernels?pass=activity").json()["items"]}
     assert {"convolutions_forward", "fc1_forward", "convolutions_backward", "adam"} <= names
+
+
+def test_synthetic_digits(daemon):
+    (run,) = daemon.get(f"/jobs/{daemon.run(job(dataset='synthetic', max_images=64))}/results").json()["runs"]
+    assert run["dataset"] == "synthetic" and run["images_per_epoch"] == 64 and run["partial"] is True
 
 
 def test_etags_of_finished_results(daemon, finished):
