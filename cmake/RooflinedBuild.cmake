@@ -86,13 +86,13 @@ function(rl_unit_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${timeout})
 endfunction()
 
-# rl_python_test(NAME FILE [LABELS...] [TIMEOUT s]): pytest of Debian's own Python against the programs of this build.
-function(rl_python_test name file)
+# rl_python_test(NAME FILES [LABELS...] [TIMEOUT s]): pytest of Debian's own Python against the programs of this build.
+function(rl_python_test name files)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  add_test(NAME ${name} COMMAND /usr/bin/python3 -m pytest -q -p no:cacheprovider ${file})
+  add_test(NAME ${name} COMMAND /usr/bin/python3 -m pytest -q -p no:cacheprovider ${files})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "ROOFLINED_BUILD=${CMAKE_BINARY_DIR};ROOFLINED_SOURCE=${CMAKE_SOURCE_DIR}")
 endfunction()

@@ -16,6 +16,7 @@ fi
 
 logs=build/test-logs
 jobs=$(nproc)
+export CTEST_PARALLEL_LEVEL=$jobs
 mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.tsv
 failed_steps=()
@@ -87,7 +88,7 @@ cuda_build() {
 # Without a GPU they are skipped, each with its reason, and counted as such.
 gpu() {
   [ -d build/cuda/tests/gpu ] || { echo "the CUDA worker was not compiled"; return 77; }
-  suite gpu cuda -L gpu
+  CTEST_PARALLEL_LEVEL=1 suite gpu cuda -L gpu
 }
 
 # What is both generated and kept must be what the build generates now: only the lock files of the page and its tests are.
