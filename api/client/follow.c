@@ -153,12 +153,11 @@ static int wait_for_daemon(int64_t *away_since) {
   return now - *away_since < AWAY_NS ? 0 : -1;
 }
 
-int rl_follow(rl_cli *cli, long long id, rl_error *err) {
+int rl_follow(rl_cli *cli, long long id, bool answered, rl_error *err) {
   watcher watching = {.terminal = isatty(STDERR_FILENO) == 1, .quiet = cli->json};
   rl_sse parser = {.heard = heard, .context = &watching};
   char path[64];
   int64_t away_since = 0;
-  bool answered = false;
   snprintf(path, sizeof path, "/jobs/%lld/events", id);
   rl_interrupt_catch();
   for (;;) {

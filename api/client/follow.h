@@ -5,7 +5,8 @@
 #include "api/client/cli.h"
 
 /* Returns the job's rl_exit and prints its result (or, under --json, one document with job, results and comparison);
- * RL_EXIT_INTERRUPTED after Ctrl-C; -1 and err when the daemon stays away for 30 s or refuses. */
-int rl_follow(rl_cli *cli, long long id, rl_error *err);
+ * RL_EXIT_INTERRUPTED after Ctrl-C; -1 and err when the daemon stays away for 30 s or refuses. One that
+ * has not answered yet (answered: it has before) is not waited for. */
+int rl_follow(rl_cli *cli, long long id, bool answered, rl_error *err);
 
 #endif

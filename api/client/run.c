@@ -8,7 +8,7 @@
 
 int rl_command_watch(rl_cli *cli, rl_error *err) {
   long long id;
-  return rl_job_argument(cli, &id, err) < 0 ? -1 : rl_follow(cli, id, err);
+  return rl_job_argument(cli, &id, err) < 0 ? -1 : rl_follow(cli, id, false, err);
 }
 
 int rl_command_run(rl_cli *cli, rl_error *err) {
@@ -21,5 +21,5 @@ int rl_command_run(rl_cli *cli, rl_error *err) {
   double id = rl_json_number(job, "id");
   if (isnan(id)) return rl_fail(err, RL_HTTP, 0, "the daemon took the job but did not say its number");
   if (!cli->json) fprintf(stderr, "job %.0f: %s/job.html?id=%.0f\n", id, cli->url, id);
-  return rl_follow(cli, (long long)id, err);
+  return rl_follow(cli, (long long)id, true, err);
 }
