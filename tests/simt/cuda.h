@@ -158,11 +158,12 @@ inline void cudaGridDependencySynchronize() {}
 inline void cudaTriggerProgrammaticLaunchCompletion() {}
 
 namespace simt {
-/* Nothing comes between reading and writing, whatever comes in front. */
+/* Nothing comes between reading and writing, but anything may in front and behind. */
 template <class T, class Change> T atomically(T *at, Change change) {
   pass();
   const T old = *at;
   *at = change(old);
+  pass();
   return old;
 }
 } // namespace simt

@@ -119,7 +119,7 @@ static struct {
   size_t shared_end = 0;
   std::vector<std::unique_ptr<cluster>> alive;
   std::vector<warp *> queue; /* warps with ready lanes */
-  uint64_t passed = 0;       /* since something ended */
+  uint64_t passed = 0;       /* since a thread ended or a block's barrier was reached */
   bool burst_over = false;
   thread *running = NULL;
   void *stack_pointer = NULL, *fake_stack = NULL;
@@ -285,6 +285,7 @@ void block_barrier(const char *name, uint32_t id, uint32_t threads, bool waits) 
   if (at.expected != threads) die("%s: barrier %u for %u threads, and for %u", name, id, threads, at.expected);
   if (++at.come == threads) {
     at.come = 0;
+    machine.passed = 0;
     wake_all(at.waiting);
     if (waits) pass();
   } else if (waits) {
@@ -509,7 +510,7 @@ static void run_warp(warp &w, uint32_t burst) {
 }
 
 static void run_grid(uint32_t clusters) {
-  enum { MOST_AT_ONCE = 6, PATIENCE = 1 << 16, MOST_PATIENCE = 1 << 26 };
+  enum { MOST_AT_ONCE = 6, PATIENCE = 1 << 16, MOST_PATIENCE = 1 << 23 };
   static const uint32_t bursts[] = {1, 8, UINT32_MAX, UINT32_MAX};
   std::vector<uint32_t> order(clusters);
   for (uint32_t i = 0; i < clusters; i++) {
