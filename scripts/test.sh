@@ -70,12 +70,13 @@ install_all() { rl_install build tests; }
 unit() { suite unit dev -L unit --no-tests=error; }
 worker() { suite worker dev -L worker; }
 api() { suite api dev -L 'api|contract'; }
+simt() { suite simt dev --no-tests=ignore -L simt; }
 crash() { suite crash dev -L crash; }
 client() { suite client dev -L client; }
 web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
-rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging'; }
-asan() { suite asan asan -L 'unit|api'; }
+rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt'; }
+asan() { suite asan asan -L 'unit|api|simt'; }
 tsan() { suite tsan tsan -R '^(api|jobs|store|fleet|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
@@ -100,7 +101,7 @@ generated() {
   git diff --exit-code --stat -- web/package-lock.json tests/web/package-lock.json && echo "lock files are fresh"
 }
 
-all=(install_all build_dev generated unit worker api client web crash packaging rest build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
+all=(install_all build_dev generated unit simt worker api client web crash packaging rest build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
 build_dev() { build dev; }
 build_asan() { build asan; }
 build_tsan() { build tsan; }

@@ -1,4 +1,4 @@
-/* The engines whose kernels are all our own, for the machine. The device that they are opened on is the CPU's: its memory is the machine's. */
+/* The engines that run kernels of our own. The device that they are opened on is the CPU's: its memory is the machine's. */
 #include "kernel/sequence.h"
 
 #define SIMT_FAMILIES(X) \
@@ -6,7 +6,7 @@
 #define DECLARE(NAME) extern const rl_engine rl_kernel_cuda_##NAME;
 #define LIST(NAME) &rl_kernel_cuda_##NAME,
 extern "C" {
-extern const rl_engine rl_engine_fused, rl_engine_merged;
+extern const rl_engine rl_engine_fused, rl_engine_cudnn, rl_engine_merged;
 SIMT_FAMILIES(DECLARE)
-const rl_engine *const rl_engines[] = {&rl_engine_fused, &rl_engine_merged, SIMT_FAMILIES(LIST) NULL};
+const rl_engine *const rl_engines[] = {&rl_engine_fused, &rl_engine_cudnn, &rl_engine_merged, SIMT_FAMILIES(LIST) NULL};
 }
