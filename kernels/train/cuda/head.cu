@@ -21,7 +21,7 @@ static __device__ __forceinline__ float4 hidden(const rl_head &head, uint32_t n,
 template <typename T>
 static __global__ void __launch_bounds__(WARPS * 32)
 head_train(rl_head head, T *__restrict__ d_fc1, float *__restrict__ partial, rl_train_state *state) {
-  __shared__ float sums[WARPS][RL_HEAD_ROW];
+  __shared__ __align__(16) float sums[WARPS][RL_HEAD_ROW];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const head_weights weights = load_head_weights(head.weights, lane);
   head_gradients gradients = {};
