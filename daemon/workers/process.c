@@ -106,13 +106,21 @@ static bool ended_within(int watch, int timeout_ms) {
   return ready > 0;
 }
 
+/* Not with WNOHANG: the kernel says so through the descriptor a moment before it lets the process be waited for. */
+static bool wait_for_ended(pid_t pid, int *status) {
+  pid_t waited;
+  do waited = waitpid(pid, status, 0);
+  while (waited < 0 && errno == EINTR);
+  return waited == pid;
+}
+
 void rl_process_end(rl_process *process, int grace_ms, char ending[RL_ENDING_SIZE]) {
   int status = 0;
   if (process->pid == 0) return;
   close(process->input);
   (void)ended_within(process->watch, grace_ms);
   kill(-process->pid, SIGKILL); /* it, or only what it started: until it is waited for, its group is still its own */
-  if (!ended_within(process->watch, KILL_WAIT_MS) || waitpid(process->pid, &status, WNOHANG) != process->pid)
+  if (!ended_within(process->watch, KILL_WAIT_MS) || !wait_for_ended(process->pid, &status))
     snprintf(ending, RL_ENDING_SIZE, "does not end, not even by SIGKILL");
   else if (WIFSIGNALED(status))
     snprintf(ending, RL_ENDING_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
