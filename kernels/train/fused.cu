@@ -11,17 +11,6 @@
  *   adam             adds up conv2's weight gradient, too                own */
 #include "train/cuda/training.h"
 
-static int conv2_forward(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  if (!e->format.half)
-    return rl_conv2_float_forward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]],
-                                  &e->weights[rl_tensor_offsets[RL_CONV2_B]], (float *)e->pooled2, e->codes2, (cudaStream_t)stream, err);
-  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W),
-                          &e->weights[rl_tensor_offsets[RL_CONV2_B]], e->pooled2, e->codes2, s->train ? e->state : NULL,
-                          (cudaStream_t)stream, err);
-}
-
 static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
@@ -39,7 +28,7 @@ static rl_rows rows(rl_format format, uint32_t batch) {
 }
 
 static const rl_launch launches[] = {
-  {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},  {"conv2_forward", "forward", conv2_forward, NULL},
+  {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},  {"conv2_forward", "forward", rl_conv2_forward_launch, NULL},
   {"fc1_forward", "forward", rl_fc1_forward_launch, NULL},      {"head", "forward", rl_head_launch, NULL},
   {"fc1_backward", "backward", rl_fc1_backward_launch, NULL},   {"conv2_backward", "backward", conv2_backward, NULL},
   {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},

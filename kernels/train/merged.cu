@@ -11,14 +11,6 @@
  * Its kernels are proven on the CPU (tests/simt) and were not measured on a GPU yet: "auto" takes "fused". */
 #include "train/cuda/training.h"
 
-static int conv2_forward(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W),
-                          &e->weights[rl_tensor_offsets[RL_CONV2_B]], e->pooled2, e->codes2, s->train ? e->state : NULL,
-                          (cudaStream_t)stream, err);
-}
-
 static int classify(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
@@ -41,7 +33,7 @@ static rl_rows rows(rl_format, uint32_t batch) {
 
 static const rl_launch launches[] = {
     {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},
-    {"conv2_forward", "forward", conv2_forward, NULL},
+    {"conv2_forward", "forward", rl_conv2_forward_launch, NULL},
     {"classify", "forward", classify, NULL},
     {"conv_backward", "backward", conv_backward, NULL},
     {"adam", "optimizer", rl_adam_launch, NULL},

@@ -100,6 +100,17 @@ int rl_conv1_forward_launch(void *arg, rl_stream stream, rl_error *err) {
   return rl_conv1_forward(e->format, s->gather, e->weights, e->pooled1, e->codes1, (cudaStream_t)stream, err);
 }
 
+int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *s = (rl_stage *)arg;
+  rl_training *e = s->owner;
+  const float *bias = &e->weights[rl_tensor_offsets[RL_CONV2_B]];
+  if (!e->format.half)
+    return rl_conv2_float_forward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]], bias,
+                                  (float *)e->pooled2, e->codes2, (cudaStream_t)stream, err);
+  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W), bias, e->pooled2, e->codes2,
+                          s->train ? e->state : NULL, (cudaStream_t)stream, err);
+}
+
 int rl_head_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
