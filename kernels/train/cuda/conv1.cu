@@ -21,7 +21,7 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict
   chain_wait();
   for (int i = 0; i < 9; i++) *(float4 *)&w[i * 4] = load4(&weights[group * 36 + i * 4]);
   *(float4 *)bias = load4(&weights[RL_C1 * 9 + group * 4]);
-  load_image_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, slice * 2 * ROWS, 2 * ROWS + 2, tile);
+  load_image_rows(image_of(gather, n), slice * 2 * ROWS, 2 * ROWS + 2, tile);
   __syncthreads();
 
   int row = pixel / RL_P1, column = pixel % RL_P1;
@@ -93,7 +93,7 @@ conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint
       gradient[turn] = pixel < MAP / 2 ? (float)d_pooled[from] : 0.0f;
     }
     __syncthreads();
-    load_image_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, CONV1_WIDTH, tile);
+    load_image_rows(image_of(gather, n), 0, CONV1_WIDTH, tile);
     __syncthreads();
     for (int turn = 0; turn < TURNS; turn++) {
       overflow |= code[turn] != RL_POOL_STOPPED && !isfinite(gradient[turn]);
@@ -124,7 +124,7 @@ conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const
       gradient[turn] = pixel < MAP ? d_pooled[from + pixel] : 0.0f;
     }
     __syncthreads();
-    load_image_rows(gather.images + (size_t)image_of(gather, n) * RL_PIXELS, 0, CONV1_WIDTH, tile);
+    load_image_rows(image_of(gather, n), 0, CONV1_WIDTH, tile);
     __syncthreads();
     for (int turn = 0; turn < TURNS; turn++) add_element(gradient[turn], code[turn], lane + turn * 32, tile, mine);
   }

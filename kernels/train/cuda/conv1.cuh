@@ -2,14 +2,9 @@
 #ifndef RL_TRAIN_CUDA_CONV1_H
 #define RL_TRAIN_CUDA_CONV1_H
 
-#include "train/cuda/kernels.h"
+#include "train/cuda/gather.cuh"
 
 enum { CONV1_WIDTH = RL_IMAGE + 2 /* of an image with a border of zeros */, CONV1_ROW = RL_C1 * 10 /* weights, then biases */ };
-
-static __device__ __forceinline__ uint32_t image_of(const rl_gather &gather, uint32_t n) {
-  uint32_t position = *gather.step * gather.stride + n;
-  return gather.order ? gather.order[position] : position;
-}
 
 static __device__ __forceinline__ float normalised(uint8_t byte) { return (byte * (1.0f / 255.0f) - 0.1307f) * (1.0f / 0.3081f); }
 

@@ -268,7 +268,7 @@ static __device__ __forceinline__ void load_layer1(const rl_conv1_chain &from, u
   const uint32_t n = i / 2, top = i % 2 * DATA_ROWS;
   for (int at = threadIdx.x; at < DATA_VALUES / 16; at += THREADS)
     copy_16_bytes(&to.codes[at * 16], &from.codes[((size_t)n * MAP1 + top * RL_P1) * RL_C1 + at * 16]);
-  load_image_rows(from.gather.images + (size_t)image_of(from.gather, n) * RL_PIXELS, 2 * top, IMAGE_ROWS, to.image);
+  load_image_rows(image_of(from.gather, n), 2 * top, IMAGE_ROWS, to.image);
 }
 
 /* Adds half an image to the sums of this lane's channel; false: some gradient is infinite or NaN. */

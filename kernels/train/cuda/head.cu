@@ -50,7 +50,7 @@ head_evaluate(rl_head head, float *__restrict__ losses, uint8_t *__restrict__ co
   const head_weights weights = load_head_weights(head.weights, lane);
   uint32_t n = blockIdx.x * WARPS + threadIdx.x / 32;
   if (n < head.gather.batch) {
-    uint32_t label = label_of(head.gather, n), position = *head.gather.step * head.gather.stride + n;
+    uint32_t label = label_of(head.gather, n), position = position_of(head.gather, n);
     float probability[RL_CLASSES];
     int answer = 0;
     float loss = classify(hidden(head, n, lane, weights.fc1_bias), weights, label, probability, &answer);

@@ -3,13 +3,8 @@
 #ifndef RL_TRAIN_CUDA_HEAD_H
 #define RL_TRAIN_CUDA_HEAD_H
 
-#include "train/cuda/kernels.h"
+#include "train/cuda/gather.cuh"
 #include "train/cuda/vector.cuh"
-
-static __device__ __forceinline__ uint32_t label_of(const rl_gather &gather, uint32_t n) {
-  uint32_t position = *gather.step * gather.stride + n;
-  return gather.labels[gather.order ? gather.order[position] : position];
-}
 
 typedef struct head_weights {
   float4 fc1_bias, w[RL_CLASSES];
