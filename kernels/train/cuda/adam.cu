@@ -80,16 +80,6 @@ static __device__ __forceinline__ uint32_t product_place(const rl_gradients &g, 
   return FC1_AT + row * RL_FLAT + column;
 }
 
-/* count columns of images first, … of from[batch][stride] into to[TILE_IMAGES][count + UNIT]; zeros behind the batch. */
-static __device__ __forceinline__ void load_columns(const __half *from, int count, uint32_t stride, uint32_t first, uint32_t batch, __half *to) {
-  for (int i = threadIdx.x; i < TILE_IMAGES * count / UNIT; i += THREADS) {
-    uint32_t image = i / (count / UNIT), part = i % (count / UNIT) * UNIT;
-    __half *place = &to[image * (count + UNIT) + part];
-    if (first + image < batch) copy_16_bytes(place, &from[(size_t)(first + image) * stride + part]);
-    else *(uint4 *)place = make_uint4(0, 0, 0, 0);
-  }
-}
-
 /* gradient[i]: of the pair at product_place(i), still scaled. */
 static __device__ __forceinline__ void product_gradient(const rl_gradients &g, float2 gradient[PIECES]) {
   __shared__ __align__(16) __half out[TILE_IMAGES][TILE_ROWS + UNIT], in[TILE_IMAGES][TILE_COLUMNS + UNIT];
@@ -98,8 +88,8 @@ static __device__ __forceinline__ void product_gradient(const rl_gradients &g, f
   float sum[2][4] = {};
   for (uint32_t first = 0; first < g.batch; first += TILE_IMAGES) {
     __syncthreads();
-    load_columns(d_fc1, TILE_ROWS, RL_FC1, first, g.batch, out[0]);
-    load_columns(fc1_in, TILE_COLUMNS, RL_FLAT, first, g.batch, in[0]);
+    copy_rows<THREADS>(d_fc1, RL_FC1, first, g.batch, out);
+    copy_rows<THREADS>(fc1_in, RL_FLAT, first, g.batch, in);
     copies_done();
     __syncthreads();
 #pragma unroll

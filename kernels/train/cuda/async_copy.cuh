@@ -10,6 +10,19 @@ static __device__ __forceinline__ void copy_16_bytes(void *to, const void *from)
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
+/* Rows first, first + 1, … of from[end][stride], as many and as long as those of `to`, each of which has 16 bytes more than it gets, to keep
+ * them apart in the banks; zeros behind the end. All threads, THREADS of them. */
+template <int THREADS, class Value, int ROWS, int PITCH>
+static __device__ __forceinline__ void copy_rows(const Value *from, uint32_t stride, uint32_t first, uint32_t end, Value (&to)[ROWS][PITCH]) {
+  constexpr int UNIT = 16 / sizeof(Value), UNITS = PITCH / UNIT - 1;
+  static_assert(PITCH % UNIT == 0, "whole 16 bytes");
+  for (int i = threadIdx.x; i < ROWS * UNITS; i += THREADS) {
+    const uint32_t row = i / UNITS, part = i % UNITS * UNIT;
+    if (first + row < end) copy_16_bytes(&to[row][part], &from[(size_t)(first + row) * stride + part]);
+    else *(uint4 *)&to[row][part] = make_uint4(0, 0, 0, 0);
+  }
+}
+
 static __device__ __forceinline__ void copies_done(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 #endif

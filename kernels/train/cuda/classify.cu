@@ -53,22 +53,6 @@ typedef struct classifier {
   rl_train_state *state;
 } classifier;
 
-static __device__ __forceinline__ void load_weights(const __half *from, memory &m) {
-  for (int i = threadIdx.x; i < RL_FC1 * SLICE / UNIT; i += THREADS) {
-    int row = i / (SLICE / UNIT), part = i % (SLICE / UNIT) * UNIT;
-    copy_16_bytes(&m.weights[row][part], &from[row * RL_FLAT + part]);
-  }
-}
-
-/* This block's part of images first, …; zeros behind the batch. */
-static __device__ __forceinline__ void load_images(const __half *from, uint32_t first, uint32_t batch, memory &m) {
-  for (int i = threadIdx.x; i < IMAGES * SLICE / UNIT; i += THREADS) {
-    uint32_t row = i / (SLICE / UNIT), part = i % (SLICE / UNIT) * UNIT;
-    if (first + row < batch) copy_16_bytes(&m.in[row][part], &from[(size_t)(first + row) * RL_FLAT + part]);
-    else *(uint4 *)&m.in[row][part] = make_uint4(0, 0, 0, 0);
-  }
-}
-
 /* parts: a warp has 16 images × 32 hidden values. */
 static __device__ __forceinline__ void multiply_forward(memory &m, int lane, int warp) {
   const int top = warp % 2 * 16, left = warp / 2 * 32;
@@ -86,6 +70,15 @@ static __device__ __forceinline__ void multiply_forward(memory &m, int lane, int
     for (int half = 0; half < 2; half++)
       *(float2 *)&m.parts[top + half * 8 + lane / 4][left + i * 8 + lane % 4 * 2] =
           make_float2(sum[i][half * 2], sum[i][half * 2 + 1]);
+}
+
+/* The parts of images first, … in all blocks of the cluster. */
+static __device__ __forceinline__ void forward(const classifier &c, uint32_t slice, uint32_t first, memory &m, int lane, int warp) {
+  copy_rows<THREADS>(&c.in[slice], RL_FLAT, first, c.gather.batch, m.in);
+  copies_done();
+  __syncthreads();
+  multiply_forward(m, lane, warp);
+  cluster_barrier();
 }
 
 /* Four hidden values of an image: the parts of all blocks, bias and ReLU. */
@@ -133,18 +126,14 @@ static __global__ void __launch_bounds__(THREADS, 1)
   memory &m = *(memory *)shared;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const uint32_t rank = rank_in_cluster(), slice = rank * SLICE;
-  load_weights(&c.weights[slice], m);
+  copy_rows<THREADS>(&c.weights[slice], RL_FLAT, 0, RL_FC1, m.weights);
   const head_weights weights = load_head_weights(c.head, lane);
   head_gradients gradients = {};
   bool overflow = false;
   chain_wait();
   const float factor = c.state->scale.scale / c.gather.batch;
   for (uint32_t first = blockIdx.x / RANKS * IMAGES; first < c.gather.batch; first += gridDim.x / RANKS * IMAGES) {
-    load_images(&c.in[slice], first, c.gather.batch, m);
-    copies_done();
-    __syncthreads();
-    multiply_forward(m, lane, warp);
-    cluster_barrier();
+    forward(c, slice, first, m, lane, warp);
     if (warp < EACH) {
       const int image = rank * EACH + warp;
       const uint32_t n = first + image;
@@ -177,26 +166,21 @@ static __global__ void __launch_bounds__(THREADS, 1)
   memory &m = *(memory *)shared;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const uint32_t rank = rank_in_cluster(), slice = rank * SLICE;
-  load_weights(&c.weights[slice], m);
+  copy_rows<THREADS>(&c.weights[slice], RL_FLAT, 0, RL_FC1, m.weights);
   const head_weights weights = load_head_weights(c.head, lane);
   chain_wait();
-  const uint32_t from = *c.gather.step * c.gather.stride;
   for (uint32_t first = blockIdx.x / RANKS * IMAGES; first < c.gather.batch; first += gridDim.x / RANKS * IMAGES) {
-    load_images(&c.in[slice], first, c.gather.batch, m);
-    copies_done();
-    __syncthreads();
-    multiply_forward(m, lane, warp);
-    cluster_barrier();
+    forward(c, slice, first, m, lane, warp);
     const int image = rank * EACH + warp;
     const uint32_t n = first + image;
     if (warp < EACH && n < c.gather.batch) {
-      const uint32_t label = label_of(c.gather, n);
+      const uint32_t label = label_of(c.gather, n), position = position_of(c.gather, n);
       float probability[RL_CLASSES];
       int answer = 0;
       float loss = classify(hidden(m, image, lane, weights.fc1_bias), weights, label, probability, &answer);
       if (lane == 0) {
-        losses[from + n] = loss;
-        correct[from + n] = answer == (int)label;
+        losses[position] = loss;
+        correct[position] = answer == (int)label;
       }
     }
     cluster_barrier();
