@@ -106,6 +106,8 @@ static bool ended_within(int watch, int timeout_ms) {
   return ready > 0;
 }
 
+bool rl_process_has_ended(const rl_process *process) { return process->pid != 0 && ended_within(process->watch, 0); }
+
 /* Not with WNOHANG: the kernel says so through the descriptor a moment before it lets the process be waited for. */
 static bool wait_for_ended(pid_t pid, int *status) {
   pid_t waited;

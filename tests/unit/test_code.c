@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -236,6 +237,18 @@ static void several_run_at_once(void **state) {
   assert_int_equal(started[0].process.pid, 0);
 }
 
+static void whether_one_has_ended_is_known_without_waiting(void **state) {
+  (void)state;
+  rl_disassembler started = {0};
+  assert_false(rl_process_has_ended(&started.process));
+  write_program("sleep 100");
+  assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &started, &err), 0);
+  assert_false(rl_process_has_ended(&started.process));
+  kill(started.process.pid, SIGKILL);
+  while (!rl_process_has_ended(&started.process)) usleep(1000);
+  rl_disassembler_stop(&started);
+}
+
 static void without_the_program_there_is_a_reason(void **state) {
   (void)state;
   rl_disassembler started = {0};
@@ -271,6 +284,7 @@ int main(void) {
       cmocka_unit_test(instructions_are_read), cmocka_unit_test(long_instructions_are_cut),
       cmocka_unit_test(two_functions_are_no_function), cmocka_unit_test(the_program_reads_the_code),
       cmocka_unit_test(a_program_that_fails_is_named), cmocka_unit_test(a_program_that_never_ends_is_ended),
-      cmocka_unit_test(several_run_at_once), cmocka_unit_test(without_the_program_there_is_a_reason)};
+      cmocka_unit_test(several_run_at_once), cmocka_unit_test(whether_one_has_ended_is_known_without_waiting),
+      cmocka_unit_test(without_the_program_there_is_a_reason)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,11 +173,6 @@ int rl_disassembler_start(const char *program, const void *cubin, size_t size, u
                                .deadline_ns = rl_monotonic_ns() + (int64_t)TIME_LIMIT_MS * 1000000};
   image = -1;
   return 0;
-}
-
-bool rl_disassembler_has_ended(const rl_disassembler *started) {
-  struct pollfd entry = {.fd = started->process.watch, .events = POLLIN};
-  return started->process.pid != 0 && poll(&entry, 1, 0) == 1;
 }
 
 static void end(rl_disassembler *started, int grace_ms, char ending[RL_ENDING_SIZE]) {
