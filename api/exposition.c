@@ -134,16 +134,15 @@ static int print_devices(FILE *out, rl_fleet *fleet, rl_error *err) {
 /* --- the store -------------------------------------------------------------------------------------------------------- */
 
 static int print_store(FILE *out, rl_store *store, rl_error *err) {
+  static const char *const retained[RL_RETAINED_KINDS] = {"activity", "events", "jobs"};
   int64_t database, log;
   if (rl_store_bytes(store, &database, &log, err) < 0) return -1;
   family(out, "database_bytes", "gauge", "Size of the database's files; log is the write-ahead log.");
   sample_of(out, "database_bytes", "file", "database", (uint64_t)database);
   sample_of(out, "database_bytes", "file", "log", (uint64_t)log);
-  rl_retained removed = rl_store_retained(store);
   family(out, "retention_removed_rows_total", "counter", "Rows that retention removed, by what they were.");
-  sample_of(out, "retention_removed_rows_total", "what", "activity", (uint64_t)removed.activity);
-  sample_of(out, "retention_removed_rows_total", "what", "events", (uint64_t)removed.events);
-  sample_of(out, "retention_removed_rows_total", "what", "jobs", (uint64_t)removed.jobs);
+  for (int what = 0; what < RL_RETAINED_KINDS; what++)
+    sample_of(out, "retention_removed_rows_total", "what", retained[what], (uint64_t)rl_store_retained(store, what));
   return 0;
 }
 

@@ -8,14 +8,12 @@
 
 extern const rl_embedded rl_migrations[], rl_statements[]; /* schema/sql; the queries are among the statements */
 
-enum { RL_RETAINED_ACTIVITY, RL_RETAINED_EVENTS, RL_RETAINED_JOBS, RL_RETAINED }; /* what retention removes */
-
 struct rl_store {
   char *folder, *file;     /* the state folder and the database in it */
   int lock;                /* descriptor that holds the folder's lock; -1: a daemon beside us holds it */
   pthread_mutex_t writing; /* held during a transaction of the writer */
   rl_db writer;
-  _Atomic int64_t retained[RL_RETAINED]; /* rows that retention removed */
+  _Atomic int64_t retained[RL_RETAINED_KINDS]; /* rows that retention removed */
   pthread_mutex_t reading; /* guards what is below */
   pthread_cond_t returned; /* a cursor came back */
   rl_cursor *idle;

@@ -11,7 +11,7 @@ typedef struct horizon {
   int64_t activity_ns, events_ns, jobs_ns;
 } horizon; /* what finished before may go */
 
-typedef int64_t removals[RL_RETAINED]; /* rows, by what they were */
+typedef int64_t removals[RL_RETAINED_KINDS]; /* rows, by what they were */
 
 /* The id of the first row, 0 when there is none. */
 static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
@@ -99,7 +99,7 @@ static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes,
     if (more == 0) more = max_bytes > 0 && used <= max_bytes ? 0 : remove_batch(&store->writer, limits, gone, err);
     more = rl_store_end(store, more, err);
     if (more < 0) return -1;
-    for (int i = 0; i < RL_RETAINED; i++) {
+    for (int i = 0; i < RL_RETAINED_KINDS; i++) {
       *removed += gone[i];
       atomic_fetch_add(&store->retained[i], gone[i]);
     }
@@ -107,11 +107,7 @@ static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes,
   return 0;
 }
 
-rl_retained rl_store_retained(rl_store *store) {
-  return (rl_retained){.activity = atomic_load(&store->retained[RL_RETAINED_ACTIVITY]),
-                       .events = atomic_load(&store->retained[RL_RETAINED_EVENTS]),
-                       .jobs = atomic_load(&store->retained[RL_RETAINED_JOBS])};
-}
+int64_t rl_store_retained(const rl_store *store, rl_retained what) { return atomic_load(&store->retained[what]); }
 
 /* Give free pages back to the file system, some at a time, and empty the log. */
 static int shrink(rl_store *store, rl_error *err) {

@@ -60,9 +60,8 @@ int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_erro
 /* Raw activity rows go first, then events, then whole jobs, never a running one. Called from the daemon's housekeeping. */
 typedef struct rl_retention { int64_t activity_days, job_days, max_bytes; } rl_retention; /* 0: no limit */
 int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, int64_t *removed_rows, rl_error *err);
-/* Rows that it has removed since the store was opened, by what they were. */
-typedef struct rl_retained { int64_t activity, events, jobs; } rl_retained;
-rl_retained rl_store_retained(rl_store *store);
+typedef enum rl_retained { RL_RETAINED_ACTIVITY, RL_RETAINED_EVENTS, RL_RETAINED_JOBS, RL_RETAINED_KINDS } rl_retained; /* what it removes */
+int64_t rl_store_retained(const rl_store *store, rl_retained what); /* rows since the store was opened */
 /* SQLite's online backup of the database in folder (daemon running or not) into file, which must not exist. */
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
 int rl_store_bytes(rl_store *store, int64_t *database, int64_t *log, rl_error *err); /* sizes of its files; log: the write-ahead log */
