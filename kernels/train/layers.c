@@ -73,11 +73,13 @@ void rl_sum_slots(rl_layers *l) { share(l, 0, RL_SLOTS, sum_part); }
 
 /* ---- the linear layers --------------------------------------------------------------------------------------------------- */
 
+/* fp16: this thread's place for the weights of fc1 in its task. */
+static float *own_part(const rl_layers *l, uint32_t thread) { return l->train.half ? l->fc1_parts + (size_t)thread * PART : NULL; }
+
 static void fc1_forward_rows(void *context, uint32_t block, uint32_t thread) {
   const batch *all = context;
   rl_layers *l = all->layers;
-  const float *w =
-      rl_weights(l, rl_offset(RL_FC1_W) + (size_t)block * ROWS * RL_FLAT, PART, l->fc1_parts + (size_t)thread * PART);
+  const float *w = rl_weights(l, rl_offset(RL_FC1_W) + (size_t)block * ROWS * RL_FLAT, PART, own_part(l, thread));
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)all->n, ROWS, RL_FLAT, 1, l->flat, RL_FLAT, w, RL_FLAT, 0,
               l->hidden + block * ROWS, RL_FC1);
 }
@@ -138,7 +140,7 @@ static void fc1_backward_columns(void *context, uint32_t block, uint32_t thread)
   const float *w = l->train.weights + rl_offset(RL_FC1_W) + first;
   int stride = RL_FLAT;
   if (l->train.half) {
-    float *own = l->fc1_parts + (size_t)thread * PART;
+    float *own = own_part(l, thread);
     for (int o = 0; o < RL_FC1; o++)
       l->simd->from_half(COLUMNS, l->weights16 + rl_offset(RL_FC1_W) + (size_t)o * RL_FLAT + first, own + o * COLUMNS);
     w = own;
