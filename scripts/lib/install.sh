@@ -11,7 +11,7 @@ RL_PACKAGES[build]="
 
 RL_PACKAGES[tests]="
   clang:clang libclang-rt-dev ccache:ccache shellcheck:shellcheck sqlite3:sqlite3 systemd-analyze:systemd openssl:openssl
-  chromium:chromium ps:procps
+  chromium:chromium ps:procps strace:strace
   python3-pytest python3-requests python3-jsonschema python3-numpy"
 
 rl_missing_packages() { # SET...
