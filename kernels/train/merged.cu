@@ -44,7 +44,6 @@ static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 3
                                  NULL};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  if (rl_classify_supported(err)) return -1;
   return rl_training_open(&recipe, device, params, instance, err);
 }
 
@@ -52,7 +51,7 @@ static int supports(const void *params, rl_error *err) {
   const rl_train_params *p = (const rl_train_params *)params;
   if (p->precision != RL_FP16) return rl_fail_at(err, "/precision", "engine merged trains in fp16 alone");
   if (p->batch_size < 1 || p->batch_size > 8192) return rl_fail_at(err, "/batch_size", "must be between 1 and 8192");
-  return 0;
+  return rl_classify_supported(err);
 }
 
 extern "C" {

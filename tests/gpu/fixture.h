@@ -35,10 +35,10 @@ typedef struct engine_case {
   const char *engine;
   int precision;
 } engine_case;
-/* Every engine with every precision that it has; FP32 first. */
-static const engine_case engine_cases[] = {{"cudnn", RL_FP32}, {"cudnn", RL_TF32}, {"cudnn", RL_FP16},
-                                           {"fused", RL_FP32}, {"fused", RL_TF32}, {"fused", RL_FP16}, {"merged", RL_FP16}};
-enum { ENGINE_CASES = sizeof engine_cases / sizeof *engine_cases };
+/* Every training engine of this program with every precision that it has here: filled by need_gpu. */
+enum { MOST_ENGINE_CASES = 24 };
+static engine_case engine_cases[MOST_ENGINE_CASES];
+static int engine_case_count;
 
 static inline rl_train_params small_training(engine_case which, int64_t batch, int64_t images) {
   rl_train_params params;
@@ -75,6 +75,16 @@ static inline void run_epoch(training *t) {
   assert_true(took.device_ms > 0 && took.host_ms > 0 && took.launches > 0);
 }
 
+static inline void list_engine_cases(void) {
+  for (const rl_engine *const *each = rl_engines; *each; each++) {
+    for (int precision = RL_FP32; precision <= RL_FP16 && strcmp((*each)->workload, "mnist_cnn") == 0; precision++) {
+      const engine_case one = {(*each)->name, precision};
+      const rl_train_params params = small_training(one, 64, 0);
+      if ((*each)->supports(&params, NULL) == 0 && engine_case_count < MOST_ENGINE_CASES) engine_cases[engine_case_count++] = one;
+    }
+  }
+}
+
 /* The process ends here, with 77 and the reason, where there is no GPU. */
 static inline void need_gpu(void) {
   rl_error err = {0};
@@ -87,6 +97,7 @@ static inline void need_gpu(void) {
     fprintf(stderr, "%s\n", err.message);
     exit(1);
   }
+  list_engine_cases();
 }
 
 #endif

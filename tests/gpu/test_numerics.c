@@ -253,7 +253,7 @@ static void check_step(engine_case which, uint32_t count) {
 
 static void test_layers(void **state) {
   (void)state;
-  for (int which = 0; which < ENGINE_CASES; which++)
+  for (int which = 0; which < engine_case_count; which++)
     for (int i = 0; i < MOST_BATCHES && wanted_engine(engine_cases[which]); i++)
       if (batches[i]) check_step(engine_cases[which], batches[i]);
 }
@@ -280,7 +280,7 @@ static void test_losses_follow_the_oracle(void **state) {
    * where a hundredfold of the first ten steps' is common. */
   static const double most_early[] = {[RL_FP32] = 1e-4, [RL_TF32] = 1e-2, [RL_FP16] = 1e-2},
                       most[] = {[RL_FP32] = 1e-2, [RL_TF32] = 5e-2, [RL_FP16] = 1e-1};
-  for (int which = 0; which < ENGINE_CASES; which++) {
+  for (int which = 0; which < engine_case_count; which++) {
     if (!wanted_engine(engine_cases[which])) continue;
     const int precision = engine_cases[which].precision;
     params = small_training(engine_cases[which], BATCH, images);
