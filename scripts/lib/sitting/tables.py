@@ -175,9 +175,8 @@ def sanitizer(rows):
 
 
 def ptx80(rows):
-    found = [row for row in rows if "build" in row]
-    return pivot_table(["ms an epoch (accuracy)", "from"], found, lambda row: (row["engine"], row["build"]), lambda row: row["precision"],
-                       lambda row: f"{number(row['epoch_device_ms_median'])} ({percent(row['test_accuracy_ratio'])})" if "failed" not in row else MISSING)
+    return pivot_table(["ms an epoch (accuracy)"], [row for row in rows if "engine" in row], lambda row: (row["engine"],), lambda row: row["precision"],
+                       lambda row: f"{number(row['epoch_device_ms_median'])} ({percent(row['test_accuracy_ratio'])})" if "refused" not in row else MISSING)
 
 
 def soak(rows):

@@ -160,22 +160,29 @@ def torch_command(context, *options):
 TIMES_FASTER = {"fp32": 6, "fp16": 10}  # than torch.compile with its step in a CUDA graph
 
 
+BASELINES = (("compile,graph", 10), ("eager", 3))  # variants, epochs: five times as long each when eager
+
+
 def baselines(context):
-    """PyTorch's loops by our definition of an epoch, and ours again right before them."""
-    command = torch_command(context, "--precisions", "fp32,fp16,tf32", "--variants", "compile,graph,eager", "--epochs", "10")
+    """PyTorch's loops by our definition of an epoch, and ours right before them."""
     ours = {}
     for precision in ("fp32", "tf32", "fp16"):
         row = programs.json_lines(context, [context.host.test_program("bench_train"), f"precision={precision}", "epochs=10"], f"ours-{precision}.log")[-1]
         ours[precision] = row["epoch_device_ms_median"]
         yield {"framework": "rooflined", **row}
-    for row in lines_as_they_come(context, command, "torch.jsonl"):
-        yield row
-        if row["variant"] == "compile":
-            ratio = row["epoch_device_ms_median"] / ours[row["precision"]]
-            yield {"precision": row["precision"], "times_faster_than_compile": ratio}
-            if row["precision"] in TIMES_FASTER:
-                yield check(f"{row['precision']}: {TIMES_FASTER[row['precision']]} times as fast as PyTorch's compiled graph",
-                            ratio >= TIMES_FASTER[row["precision"]], ratio)
+    for variants, count in BASELINES:
+        command = torch_command(context, "--precisions", ",".join(ours), "--variants", variants, "--epochs", str(count))
+        for row in lines_as_they_come(context, command, f"torch-{variants}.jsonl"):
+            yield row
+            if row["variant"] == "compile":
+                yield from compared_times(row, ours)
+
+
+def compared_times(row, ours):
+    precision, ratio = row["precision"], row["epoch_device_ms_median"] / ours[row["precision"]]
+    yield {"precision": precision, "times_faster_than_compile": ratio}
+    if precision in TIMES_FASTER:
+        yield check(f"{precision}: {TIMES_FASTER[precision]} times as fast as PyTorch's compiled graph", ratio >= TIMES_FASTER[precision], ratio)
 
 
 def lines_as_they_come(context, command, name):
@@ -201,44 +208,37 @@ def accuracy(context):
     precisions, seeds = (("fp32", "tf32", "fp16"), SEEDS) if host.gpu else (("fp32",), range(1, 4))
     rows = {(row["who"], row["precision"], row["seed"]): row for row in context.earlier if "accuracy" in row}
     yield from rows.values()
-    missing = [("ours", precision, seed) for precision in precisions for seed in seeds]
-    for row in our_accuracy(context, [key for key in missing if key not in rows]):
-        rows[row["who"], row["precision"], row["seed"]] = row
-        yield row
-    if host.gpu:
-        missing += [("pytorch", precision, seed) for precision in precisions for seed in seeds]
-        for row in torch_accuracy(context, [key for key in missing if key[0] == "pytorch" and key not in rows]):
-            rows[row["who"], row["precision"], row["seed"]] = row
-            yield row
+    wanted = [(who, precision, seed) for who in (("ours", "pytorch") if host.gpu else ("ours",)) for precision in precisions for seed in seeds]
+    for who, train in (("ours", our_accuracy), ("pytorch", torch_accuracy)):
+        for row in train(context, [key[1:] for key in wanted if key[0] == who and key not in rows]):
+            rows[who, row["precision"], row["seed"]] = row | {"who": who}
+            yield rows[who, row["precision"], row["seed"]]
     yield from compared_accuracy(rows.values(), precisions)
-    left = [key for key in missing if key not in rows]
+    left = [key for key in wanted if key not in rows]
     if left:
-        yield {"partial": f"{len(left)} of {len(missing)} trainings are left"}
+        yield {"partial": f"{len(left)} of {len(wanted)} trainings are left"}
 
 
 def our_accuracy(context, wanted):
+    """wanted: precisions and seeds."""
     if not wanted:
         return
     small = {"epochs": max(AFTER)} if context.host.gpu else {"epochs": 2, "max_images": 640}
     with Daemon(context.host, context.log("daemon.log")) as daemon:
-        for _, precision, seed in wanted:
+        for precision, seed in wanted:
             if context.left_s() < 10:
                 return
             run = daemon.runs({"kind": "train", "precisions": [precision], "seed": seed, "warmup_epochs": 0, "passes": ["timing"], **small})[0]
-            yield {"who": "ours", "engine": run["engine"], "precision": precision, "seed": seed,
-                   "accuracy": [epoch["test_accuracy_ratio"] for epoch in run["epochs"]]}
+            yield {"engine": run["engine"], "precision": precision, "seed": seed, "accuracy": [epoch["test_accuracy_ratio"] for epoch in run["epochs"]]}
 
 
 def torch_accuracy(context, wanted):
-    """As many as the time allows: PyTorch goes through the seeds of a precision with one captured step."""
-    for precision in dict.fromkeys(key[1] for key in wanted):
-        seeds = ",".join(str(seed) for _, one, seed in wanted if one == precision)
-        command = torch_command(context, "--precisions", precision, "--variants", "graph", "--epochs", str(max(AFTER)), "--accuracy-of-seeds", seeds,
-                                "--seconds", str(int(context.left_s() - 15)))
-        if context.left_s() < 40:
-            return
+    """All seeds of a precision side by side."""
+    for precision in dict.fromkeys(precision for precision, _ in wanted):
+        seeds = ",".join(str(seed) for one, seed in wanted if one == precision)
+        command = torch_command(context, "--precisions", precision, "--variants", "graph", "--epochs", str(max(AFTER)), "--accuracy-of-seeds", seeds)
         for row in lines_as_they_come(context, command, f"torch-{precision}.jsonl"):
-            yield {"who": "pytorch", "lasting": True, **row}
+            yield {"lasting": True, **row}
 
 
 def compared_accuracy(rows, precisions):
