@@ -35,7 +35,8 @@ typedef struct rl_job_spec {
 } rl_job_spec;
 
 void rl_job_spec_clear(rl_job_spec *spec);
-/* Leave out runs that the device, which is chosen now, would only repeat; RL_INPUT at /variant when that was the one asked for. */
+/* Leave out runs that the device, which is chosen now, would only repeat; RL_INPUT at the variant (/variant, /kernels/N/variant) when that was
+ * the one asked for. */
 int rl_job_spec_fit(rl_job_spec *spec, rl_error *err);
 
 /* Whether the code that clients post is run. */

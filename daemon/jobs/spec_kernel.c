@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "jobs/spec_kinds.h"
-#include "kernel/kernel.h"
+#include "kernel/sequence.h"
 
 typedef struct kernel_request {
   int kind, kernel, dtype;
@@ -78,13 +78,17 @@ static const rl_kernel_family *family_of(const rl_run_spec *run) {
   return NULL;
 }
 
+static int check_for_cpu(const rl_run_spec *run, rl_error *err) {
+  const rl_kernel_family *family = family_of(run);
+  if (strcmp(run->workload, rl_kernel_sequence.name) == 0) return rl_spec_sequence_check_for_cpu(run, err);
+  return family == NULL ? 0 : rl_kernel_cpu_variant_check(family, run->variant, err);
+}
+
 int rl_job_spec_fit(rl_job_spec *spec, rl_error *err) {
   int kept = 0;
   if (strcmp(spec->device, "cpu") != 0) return 0;
-  for (int i = 0; i < spec->run_count; i++) {
-    const rl_kernel_family *family = family_of(&spec->runs[i]);
-    if (family == NULL || rl_kernel_cpu_variant_check(family, spec->runs[i].variant, err) == 0) spec->runs[kept++] = spec->runs[i];
-  }
+  for (int i = 0; i < spec->run_count; i++)
+    if (check_for_cpu(&spec->runs[i], err) == 0) spec->runs[kept++] = spec->runs[i];
   spec->run_count = kept;
   return kept > 0 ? 0 : -1;
 }

@@ -59,6 +59,7 @@ int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spec_ceilings_fields[];
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err); /* of a kernel job with "kernels" */
+int rl_spec_sequence_check_for_cpu(const rl_run_spec *run, rl_error *err); /* RL_INPUT where a variant is a GPU's */
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 
 extern const rl_field rl_spec_source_fields[];

@@ -1,5 +1,6 @@
 /* kernel, of several kernels in order: one run. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "jobs/spec_kinds.h"
@@ -56,4 +57,12 @@ int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *er
   return rl_spec_take_common(&request.common, spec, err) < 0 || add_run(&request, spec, err) < 0
              ? -1
              : rl_spec_keep_request(rl_spec_sequence_fields, &request, spec, err);
+}
+
+int rl_spec_sequence_check_for_cpu(const rl_run_spec *run, rl_error *err) {
+  rl_sequence_params params;
+  rl_kernel_sequence.defaults(&params);
+  return rl_fields_parse(rl_sequence_fields, run->params, strlen(run->params), &params, sizeof params, err) < 0
+             ? -1
+             : rl_sequence_cpu_check(&params, err);
 }

@@ -73,6 +73,15 @@ int rl_sequence_members(const rl_sequence_params *params, rl_kernel_params *memb
   return kernels == NULL ? -1 : rl_sequence_decode(kernels, params->seed, members, count, err);
 }
 
+int rl_sequence_cpu_check(const rl_sequence_params *params, rl_error *err) {
+  rl_kernel_params members[RL_SEQUENCE_MEMBERS];
+  size_t count;
+  if (rl_sequence_members(params, members, &count, err) < 0) return -1;
+  for (size_t i = 0; i < count; i++)
+    if (rl_kernel_cpu_variant_check(members[i].family, members[i].variant, err) < 0) return in_member(i, err);
+  return 0;
+}
+
 static int family_index(const rl_kernel_family *family) {
   int index = 0;
   while (rl_kernel_families[index] != family) index++;

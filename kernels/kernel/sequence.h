@@ -24,6 +24,8 @@ extern const rl_engine rl_kernel_sequence_cpu, rl_kernel_sequence_cuda; /* seque
 int rl_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *members, size_t *count, rl_error *err);
 /* The same from the parameters of a sequence. */
 int rl_sequence_members(const rl_sequence_params *params, rl_kernel_params *members, size_t *count, rl_error *err);
+/* Whether a CPU has every member's variant; RL_INPUT at /kernels/N/variant when it is a GPU's. */
+int rl_sequence_cpu_check(const rl_sequence_params *params, rl_error *err);
 /* The array that, once printed, decodes to these members, with every default filled in. NULL when memory is out; the caller deletes it. */
 cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count);
 

@@ -45,6 +45,7 @@ def test_the_example_is_taken(daemon):
     ({"kernels": [{**KERNELS[1], "shape": {"n": 0}}]}, "/kernels/0/shape/n"),
     ({"kernels": [{**KERNELS[1], "dtype": "tf32"}]}, "/kernels/0/dtype"),
     ({"kernels": [{**KERNELS[1], "variant": "best"}]}, "/kernels/0/variant"),
+    ({"kernels": [KERNELS[1], {"kernel": "transpose", "shape": {"rows": 3, "columns": 5}, "variant": "padded"}]}, "/kernels/1/variant"),  # a GPU's
     ({"kernels": [{**KERNELS[1], "seed": 3}]}, "/kernels/0/seed"),
     ({"kernel": "relu"}, "/kernels"),
     ({"samples": 0}, "/samples")])
