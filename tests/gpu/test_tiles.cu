@@ -9,6 +9,7 @@
 
 #include "cuda_check.h"
 #include "train/cuda/tile_half.cuh"
+#include "train/cuda/tile_tensor_float.cuh"
 
 enum { MAP1 = RL_P1 * RL_P1, MAP2 = RL_P2 * RL_P2, SIDE2 = RL_H2 };
 
@@ -44,8 +45,25 @@ static double noise(void) { return (double)(int64_t)(rl_mix64(seed++) >> 11) * 0
 static void round_to(double value, __half *to) { *to = __float2half_rn((float)value); }
 static void round_to(double value, float *to) { *to = (float)value; }
 
+/* A value that the format's products take as it is. */
+template <class F> struct exact {
+  static typename F::value of(double value) {
+    typename F::value made;
+    round_to(value, &made);
+    return made;
+  }
+};
+template <> struct exact<tensor_float_tiles> {
+  static float of(double value) {
+    int exponent;
+    const double significand = frexp(value, &exponent);
+    return (float)ldexp(rint(ldexp(significand, 11)), exponent - 11);
+  }
+};
+
 /* Rows of random values, pitch apart; NaN between and behind them. */
-template <typename T> struct matrix {
+template <class F> struct matrix {
+  typedef typename F::value T;
   size_t rows, columns;
   std::vector<double> exact;
   std::vector<T> padded;
@@ -54,7 +72,7 @@ template <typename T> struct matrix {
     for (T &value : padded) round_to(NAN, &value);
     for (size_t i = 0; i < r * c; i++) {
       T *to = &padded[i / c * pitch + i % c];
-      round_to(size * noise(), to);
+      *to = ::exact<F>::of(size * noise());
       exact[i] = (double)(float)*to;
     }
   }
@@ -176,9 +194,9 @@ run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, floa
 typedef std::vector<double> doubles;
 
 /* The gradient of conv2's product as it lies in d_out, zeros around it: [12·12 pixels][32] → [TILE_OUT_PIXELS][pitch]. */
-template <typename T> static std::vector<T> spread_out(const matrix<T> &from, size_t pitch) {
-  std::vector<T> made(TILE_OUT_PIXELS * pitch);
-  for (T &value : made) round_to(0, &value);
+template <class F> static std::vector<typename F::value> spread_out(const matrix<F> &from, size_t pitch) {
+  std::vector<typename F::value> made(TILE_OUT_PIXELS * pitch);
+  for (typename F::value &value : made) round_to(0, &value);
   for (int pixel = 0; pixel < SIDE2 * SIDE2; pixel++)
     for (int c = 0; c < TILE_CHANNELS; c++)
       made[((pixel / SIDE2 + 2) * TILE_OUT_ROW + pixel % SIDE2 + 2) * pitch + c] = from.padded[pixel * TILE_CHANNELS + c];
@@ -205,7 +223,7 @@ static int turns_timed; /* 0: not at all */
 
 template <class F> static void check_conv2(const char *format, double most) {
   typedef typename F::value T;
-  const matrix<T> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::WEIGHT_PITCH, 0.06), out(SIDE2 * SIDE2, TILE_CHANNELS, TILE_CHANNELS, 1);
+  const matrix<F> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::WEIGHT_PITCH, 0.06), out(SIDE2 * SIDE2, TILE_CHANNELS, TILE_CHANNELS, 1);
   on_device<T> x(in.padded), w(weights.padded), d(spread_out(out, F::OUT_PITCH));
   on_device<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * TILE_DEPTH), d_in(MAP1 * RL_C1);
   on_device<long long> cycles(1);
@@ -247,7 +265,7 @@ template <class A, class B> static doubles product_of(int rows, int columns, int
 template <class F, int SLICE> static void check_fc1(const char *format, int images, double most) {
   typedef typename F::value T;
   const size_t pitch = SLICE + F::SLICE_PAD;
-  const matrix<T> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1, F::HIDDEN_PITCH, 1, TILE_IMAGES), weights(RL_FC1, SLICE, pitch, 0.02);
+  const matrix<F> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1, F::HIDDEN_PITCH, 1, TILE_IMAGES), weights(RL_FC1, SLICE, pitch, 0.02);
   on_device<T> x(in.padded), d(d_fc1.padded), w(weights.padded);
   on_device<float> product(TILE_IMAGES * RL_FC1), d_in(TILE_IMAGES * SLICE);
   on_device<long long> cycles(2);
@@ -267,7 +285,7 @@ template <class F, int SLICE> static void check_fc1(const char *format, int imag
 
 template <class F> static void check_fc1_weight(const char *format, double most) {
   typedef typename F::value T;
-  const matrix<T> d_fc1(TILE_BATCH, TILE_ROWS, F::ROW_PITCH, 1), in(TILE_BATCH, TILE_COLUMNS, F::COLUMN_PITCH, 1);
+  const matrix<F> d_fc1(TILE_BATCH, TILE_ROWS, F::ROW_PITCH, 1), in(TILE_BATCH, TILE_COLUMNS, F::COLUMN_PITCH, 1);
   on_device<T> d(d_fc1.padded), x(in.padded);
   on_device<float> made(TILE_ROWS * TILE_COLUMNS);
   on_device<long long> cycles(1);
@@ -299,6 +317,7 @@ int main(int count, char **arguments) {
   }
   if (count > 1) turns_timed = atoi(arguments[1]); /* how often each function runs for its time; 0: not timed */
   check_format<half_tiles>("half_tiles", 1e-5);
+  check_format<tensor_float_tiles>("tensor_float_tiles", 1e-5);
   printf(failures ? "%d failed\n" : "all passed\n", failures);
   return failures != 0;
 }

@@ -90,6 +90,13 @@ struct product {
   uint32_t a[4], b[2];
 };
 
+inline void add_sums(void *const lanes[WARP], const float sums[16][8]) {
+  for (int i = 0; i < WARP; i++) {
+    const product &of = *(const product *)lanes[i];
+    for (int k = 0; k < 4; k++) *of.sum[k] = of.before[k] + sums[i / 4 + k / 2 * 8][i % 4 * 2 + k % 2];
+  }
+}
+
 template <float (*WIDEN)(uint16_t)> void multiply(void *const lanes[WARP]) {
   float a[16][16], b[16][8];
   for (int i = 0; i < WARP; i++) {
@@ -101,10 +108,7 @@ template <float (*WIDEN)(uint16_t)> void multiply(void *const lanes[WARP]) {
   for (int row = 0; row < 16; row++)
     for (int k = 0; k < 16; k++)
       for (int column = 0; column < 8; column++) sums[row][column] += a[row][k] * b[k][column];
-  for (int i = 0; i < WARP; i++) {
-    const product &of = *(const product *)lanes[i];
-    for (int k = 0; k < 4; k++) *of.sum[k] = of.before[k] + sums[i / 4 + k / 2 * 8][i % 4 * 2 + k % 2];
-  }
+  add_sums(lanes, sums);
 }
 
 inline float from_half(uint16_t bits) { return (float)std::bit_cast<__half>(bits); }
@@ -121,6 +125,36 @@ template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_
 }
 template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(Operands &&...operands) {
   m16n8k16<from_bfloat16>("mma.m16n8k16.bf16", operands...);
+}
+
+/* --- mma.m16n8k8 of TF32 -----------------------------------------------------------------------------------------------------------------
+ * A lane has, of a[16][8], rows lane/4 and lane/4 + 8 of column lane%4 in a[0] and a[1], and of the column 4 more in a[2] and a[3]; of b[8][8], column lane/4
+ * of rows lane%4 and 4 more. The 13 lower bits of an operand are not looked at. */
+
+inline float tf32(uint32_t bits) { return std::bit_cast<float>(bits & ~0x1fffu); }
+
+inline void multiply_tf32(void *const lanes[WARP]) {
+  float a[16][8], b[8][8], sums[16][8] = {};
+  for (int i = 0; i < WARP; i++) {
+    const product &of = *(const product *)lanes[i];
+    for (int k = 0; k < 4; k++) a[i / 4 + k % 2 * 8][i % 4 + k / 2 * 4] = tf32(of.a[k]);
+    for (int k = 0; k < 2; k++) b[i % 4 + k * 4][i / 4] = tf32(of.b[k]);
+  }
+  for (int row = 0; row < 16; row++)
+    for (int k = 0; k < 8; k++)
+      for (int column = 0; column < 8; column++) sums[row][column] += a[row][k] * b[k][column];
+  add_sums(lanes, sums);
+}
+
+inline void mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32(float &d0, float &d1, float &d2, float &d3, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                                                               uint32_t b0, uint32_t b1, float c0, float c1, float c2, float c3) {
+  product mine = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
+  meet("mma.m16n8k8.tf32", ~0u, &mine, multiply_tf32, true);
+}
+/* To the nearest, halves away from zero. */
+inline void cvt_rna_tf32_f32(uint32_t &to, float from) {
+  const uint32_t bits = std::bit_cast<uint32_t>(from);
+  to = std::isfinite(from) ? (bits + 0x1000) & ~0x1fffu : bits;
 }
 
 /* --- barriers -------------------------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,249 @@
+/* tile.cuh in TF32: m16n8k8 products of floats that were rounded to TF32 when they were stored. Where a product wants rows of its operand as they lie, they
+ * come through ldmatrix or as pairs; where it wants them transposed, as the floats or pairs that neighbouring lanes find side by side, and the order of
+ * channels inside of a product is chosen so.
+ *
+ * conv2's operands are read once for the three taps of a row: pixels are taken every third or sixth column, so that the next tap's are those of the next set,
+ * which are in registers already. A pixel is an odd number of 16-byte units, a row of 14 pixels therefore 6 banks' units from the next modulo 8: any four
+ * rows, neighbours or every third, put 32 bytes each into different banks, and two columns three apart interleave. */
+#ifndef RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
+#define RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
+
+#include "train/cuda/mma.cuh"
+#include "train/cuda/tile.cuh"
+
+struct tensor_float_tiles {
+  typedef float value;
+  enum {
+    UNIT = 4, /* floats in 16 bytes */
+    IN_PITCH = RL_C1 + UNIT,
+    WEIGHT_PITCH = TILE_DEPTH + UNIT,
+    OUT_PITCH = TILE_CHANNELS + UNIT,
+    SLICE_PAD = UNIT,
+    HIDDEN_PITCH = RL_FC1 + UNIT,
+    ROW_PITCH = TILE_ROWS + 2 * UNIT,
+    COLUMN_PITCH = TILE_COLUMNS + 2 * UNIT,
+    WEIGHT_SUMS = TILE_CHANNELS * TILE_DEPTH / TILE_THREADS,
+    TILE_WARPS_USED = TILE_COLUMNS / 16,
+    TILE_PAIRS = 4,
+    K = 8 /* of a product */
+  };
+
+  static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
+  static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
+  /* A lane's place in the fragments: row or column `across`, elements `along` and along + 4 of what is summed. */
+  static __device__ __forceinline__ int across() { return lane() / 4; }
+  static __device__ __forceinline__ int along() { return lane() % 4; }
+
+  static __device__ __forceinline__ uint32_t bits(const float *at) { return __float_as_uint(*at); }
+  static __device__ __forceinline__ void load_pair(uint32_t &a, uint32_t &b, const float *at) {
+    const float2 v = *(const float2 *)at;
+    a = __float_as_uint(v.x), b = __float_as_uint(v.y);
+  }
+
+  /* --- forward: weights · pixelsᵀ. A warp has 16 channels × 4 rows × 6 columns of pixels: columns 0 and 3, 1 and 4, 2 and 5. ------------------- */
+
+  enum { SETS = 3, STEP = 3 /* columns between the two of a set */, READ_SETS = SETS + 2 };
+
+  template <class Sink> static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, Sink sink) {
+    const int top = warp() % 3 * 4, left = warp() / 3 % 2 * 6, channel = warp() / 6 * 16, row = lane() % 8, part = lane() / 8;
+    const uint32_t a_row = shared_address(&weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + part / 2 * UNIT]),
+                   b_row = shared_address(&in[((top + row % 4) * RL_P1 + left + row / 4 * STEP) * IN_PITCH + part * UNIT]);
+    float sum[SETS][4] = {};
+#pragma unroll
+    for (int dy = 0; dy < 3; dy++)
+#pragma unroll
+      for (int from = 0; from < RL_C1; from += 2 * K) {
+        uint32_t by[READ_SETS][4];
+        for (int i = 0; i < READ_SETS; i++) load_matrices(by[i], b_row + ((dy * RL_P1 + i) * IN_PITCH + from) * 4);
+        for (int k = 0; k < 2; k++)
+          for (int dx = 0; dx < 3; dx++) {
+            uint32_t a[4];
+            load_matrices(a, a_row + ((dy * 3 + dx) * RL_C1 + from + k * K) * 4);
+            for (int i = 0; i < SETS; i++) multiply_add_tf32(sum[i], a, &by[i + dx][k * 2]);
+          }
+      }
+    sink_pools(sum, top / 2 + along() % 2, left / 2, channel, sink);
+  }
+
+  /* A lane has two rows of columns 0, 1, 2, or where `right` of 3, 4, 5, of channels c = across() and c + 8. It gets what is missing from its neighbours:
+   * the middle pool's other half, then the other channel of a pair: lanes of even c make those of c, of odd c those of c + 8. */
+  template <class Sink> static __device__ __forceinline__ void sink_pools(const float sum[SETS][4], int y, int x, int channel, Sink sink) {
+    const bool right = along() >= 2, odd = across() % 2;
+    float middle[4], mine[4], other[4];
+    for (int i = 0; i < 2; i++) { /* the lower channel's middle pool goes to the left lane, the upper one's to the right */
+      const float swapped = __shfl_xor_sync(0xffffffffu, right ? sum[0][i] : sum[2][2 + i], 2);
+      middle[i * 2] = right ? swapped : sum[2][i];
+      middle[i * 2 + 1] = right ? sum[0][2 + i] : swapped;
+    }
+    for (int at = 0; at < 4; at++) {
+      const float *column = right ? sum[1 + at % 2] : sum[at % 2];
+      const float low = column[at / 2], high = column[2 + at / 2];
+      mine[at] = odd ? high : low;
+      other[at] = __shfl_xor_sync(0xffffffffu, odd ? low : high, 4);
+    }
+    const int pair = channel + across() / 2 * 2;
+    sink(y * RL_P2 + x + right * 2, pair + odd * 8, odd ? other : mine, odd ? mine : other);
+    for (int at = 0; at < 4; at++) other[at] = __shfl_xor_sync(0xffffffffu, middle[at], 4);
+    if (!odd) sink(y * RL_P2 + x + 1, pair + right * 8, middle, other);
+  }
+
+  /* --- weight gradient: inᵀ · d_out. A warp has a row of taps, 16 input and 16 output channels. What is summed goes in eights: four rows of a column,
+   * and of the sixth column behind it. ----------------------------------------------------------------------------------------------------------- */
+
+  enum { COLUMNS = 6 };
+  static __device__ __forceinline__ int tap_row() { return warp() % 3; }
+  static __device__ __forceinline__ int first_input() { return warp() / 3 % 2 * 16; }
+  static __device__ __forceinline__ int first_output() { return warp() / 6 * 16; }
+
+  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float sums[WEIGHT_SUMS]) {
+    const value *a_from = &in[(tap_row() + along()) * RL_P1 * IN_PITCH + first_input() + across() * 2],
+                *b_from = &d_out[tile_out_at(along(), 0) * OUT_PITCH + first_output() + across()];
+#pragma unroll
+    for (int top = 0; top < RL_H2; top += 4) {
+      uint32_t a[3][4];
+#pragma unroll
+      for (int x = 0; x < COLUMNS + 2; x++) {
+        const value *at = &a_from[(top * RL_P1 + x) * IN_PITCH];
+        load_pair(a[x % 3][0], a[x % 3][1], at);
+        load_pair(a[x % 3][2], a[x % 3][3], at + COLUMNS * IN_PITCH);
+        if (x < 2) continue;
+        for (int i = 0; i < 2; i++) {
+          const value *gradient = &b_from[(top * TILE_OUT_ROW + x - 2) * OUT_PITCH + i * 8];
+          const uint32_t by[2] = {bits(gradient), bits(gradient + COLUMNS * OUT_PITCH)};
+          for (int dx = 0; dx < 3; dx++) multiply_add_tf32(&sums[(dx * 2 + i) * 4], a[(x - 2 + dx) % 3], by);
+        }
+      }
+    }
+  }
+
+  static __device__ __forceinline__ void store_weight_gradient(const float sums[WEIGHT_SUMS], float *to) {
+    for (int dx = 0; dx < 3; dx++)
+      for (int i = 0; i < 2; i++)
+        for (int c = 0; c < 2; c++)
+          *(float2 *)&to[(first_output() + i * 8 + along() * 2 + c) * TILE_DEPTH + (tap_row() * 3 + dx) * RL_C1 + first_input() + across() * 2] =
+              make_float2(sums[(dx * 2 + i) * 4 + c], sums[(dx * 2 + i) * 4 + 2 + c]);
+  }
+
+  /* --- input gradient: d_out · weights, without the border. Each row of d_out goes into three rows of the result, each column into three columns. Rows
+   * r, r + 3, r + 6, r + 9 and columns likewise make a set of 16 pixels, the sums' sets begin at rows and columns 0 to 4. A warp has eight input channels,
+   * and of the nine pairs (row of d_out's set, row of taps) those three that end in rows 2, or 0 and 3, or 4 and 1: the first into sums[0], the others into
+   * sums[1]. What two sets have of one pixel is added at the end. ----------------------------------------------------------------------------------- */
+
+  enum { EVERY = 3, SUM_COLUMNS = 5 };
+
+  template <class Sink> static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Sink sink) {
+    const int group = warp() % 3, channel = warp() / 3 * 8;
+    const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}, /* rows of the sums' sets */
+        row[3] = {group == 2 ? 2 : 0, group == 2 ? 0 : 1, group == 2 ? 1 : 2};                       /* and of d_out's */
+    const int down = across() % 4, behind = across() / 4 * 2 * EVERY; /* this lane's row and, of the upper half of the product, column in a set */
+    float sum[2][SUM_COLUMNS][4] = {};
+#pragma unroll
+    for (int pair = 0; pair < 3; pair++) {
+      const int tap_row = first[pair > 0] - row[pair];
+      const value *a_from = &d_out[tile_out_at(row[pair] + down * EVERY, behind) * OUT_PITCH + along() * 2],
+                  *b_from = &weights[along() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + across()];
+#pragma unroll
+      for (int k = 0; k < TILE_CHANNELS; k += K) {
+        uint32_t by[3][2];
+        for (int dx = 0; dx < 3; dx++)
+          for (int i = 0; i < 2; i++) by[dx][i] = bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
+        for (int x = 0; x < EVERY; x++) {
+          uint32_t a[4];
+          load_pair(a[0], a[2], &a_from[x * OUT_PITCH + k]);
+          load_pair(a[1], a[3], &a_from[(x + EVERY) * OUT_PITCH + k]);
+          for (int dx = 0; dx < 3; dx++) multiply_add_tf32(sum[pair > 0][x + dx], a, by[dx]);
+        }
+      }
+    }
+    for (int i = 0; i < 2; i++) add_columns(sum[i]);
+    /* sums[0] of a row += sums[1] of the same row: of this lane's, of the one above or of the one below. */
+    const int other = group == 0 ? 0 : group == 1 ? -1 : 1;
+    const bool both = down + other >= 0 && down + other < 4;
+    for (int x = 0; x < SUM_COLUMNS; x++)
+      for (int i = x < EVERY ? 0 : 2; i < 4; i++) {
+        const float v = __shfl_sync(0xffffffffu, sum[1][x][i], lane() + other * 4);
+        if (both) sum[0][x][i] += v;
+      }
+    sink_rows(sum[0], first[0] + down * EVERY, behind, channel, sink);
+    if (down - other < 0 || down - other > 3) sink_rows(sum[1], first[1] + down * EVERY, behind, channel, sink);
+  }
+
+  /* Column x + 3 of the sums is the next one of column x: i.e. of the lower half of the product, or of the lane that has the columns behind. */
+  static __device__ __forceinline__ void add_columns(float sum[SUM_COLUMNS][4]) {
+    for (int x = 0; x < SUM_COLUMNS - EVERY; x++)
+      for (int c = 0; c < 2; c++) {
+        const float before = __shfl_xor_sync(0xffffffffu, sum[x + EVERY][2 + c], 16);
+        sum[x][2 + c] += sum[x + EVERY][c];
+        if (lane() >= 16) sum[x][c] += before;
+      }
+  }
+
+  template <class Sink>
+  static __device__ __forceinline__ void sink_rows(const float sum[SUM_COLUMNS][4], int y, int behind, int channel, Sink sink) {
+    for (int x = 0; x < SUM_COLUMNS; x++)
+      for (int i = 0; i < 2; i++)
+        if (x < EVERY) sink(y * RL_P1 + x + behind + i * EVERY, channel + along() * 2, sum[x][i * 2], sum[x][i * 2 + 1]);
+        else if (i == 1 && behind) sink(y * RL_P1 + x + 3 * EVERY, channel + along() * 2, sum[x][2], sum[x][3]);
+  }
+
+  /* --- fc1: images are the columns of products ---------------------------------------------------------------------------------------------- */
+
+  /* Eight images are the upper half of a product's 16 rows; the lower half is zeros. A warp has eight outputs, and eight more. */
+  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
+    enum { PITCH = SLICE + SLICE_PAD, CHAINS = 2 /* of sums, so that they wait for each other less */ };
+    const uint32_t a_row = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * UNIT]);
+    for (int output = warp() * 8; output < RL_FC1; output += TILE_WARPS * 8) {
+      const uint32_t b_row = shared_address(&weights[(output + lane() % 8) * PITCH + lane() / 8 * UNIT]);
+      float sum[CHAINS][4] = {};
+#pragma unroll
+      for (int k = 0; k < SLICE; k += 2 * K) {
+        uint32_t images[4], by[4];
+        load_matrices(images, a_row + k * 4);
+        load_matrices(by, b_row + k * 4);
+        for (int i = 0; i < 2; i++) {
+          const uint32_t a[4] = {images[i * 2], 0, images[i * 2 + 1], 0};
+          multiply_add_tf32(sum[i], a, &by[i * 2]);
+        }
+      }
+      sink(across(), output + along() * 2, sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
+    }
+  }
+
+  /* A warp has eight inputs, and eight more. Neighbouring outputs are summed by the two halves of a product. */
+  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
+    enum { PITCH = SLICE + SLICE_PAD, CHAINS = 2 };
+    const value *a_from = &d_fc1[across() * HIDDEN_PITCH + along() * 2];
+    for (int column = warp() * 8; column < SLICE; column += TILE_WARPS * 8) {
+      const value *b_from = &weights[along() * 2 * PITCH + column + across()];
+      float sum[CHAINS][4] = {};
+#pragma unroll
+      for (int k = 0; k < RL_FC1; k += K) {
+        uint32_t a[4] = {};
+        load_pair(a[0], a[2], &a_from[k]);
+        const uint32_t by[2] = {bits(&b_from[k * PITCH]), bits(&b_from[(k + 1) * PITCH])};
+        multiply_add_tf32(sum[k / K % CHAINS], a, by);
+      }
+      sink(across(), column + along() * 2, sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
+    }
+  }
+
+  /* A warp has 16 inputs × 16 outputs; outputs are the rows of products: 2 i and the next in rows i and i + 8. */
+  static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in, float sums[TILE_PAIRS][2]) {
+    const value *a_from = &d_fc1[along() * ROW_PITCH + across() * 2], *b_from = &in[along() * COLUMN_PITCH + warp() * 16 + across()];
+#pragma unroll
+    for (int k = 0; k < TILE_BATCH; k += K) {
+      uint32_t a[4];
+      load_pair(a[0], a[1], &a_from[k * ROW_PITCH]);
+      load_pair(a[2], a[3], &a_from[(k + 4) * ROW_PITCH]);
+      for (int i = 0; i < 2; i++) {
+        const uint32_t by[2] = {bits(&b_from[k * COLUMN_PITCH + i * 8]), bits(&b_from[(k + 4) * COLUMN_PITCH + i * 8])};
+        multiply_add_tf32(sums[i * 2], a, by); /* four sums: two pairs */
+      }
+    }
+  }
+
+  static __device__ __forceinline__ int tile_row(int i) { return across() * 2 + i % 2; }
+  static __device__ __forceinline__ int tile_column(int i) { return warp() * 16 + i / 2 * 8 + along() * 2; }
+};
+
+#endif
