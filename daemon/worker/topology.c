@@ -185,25 +185,34 @@ static void add_link(functions *api, unsigned link, links *found) {
   add_remote(api, link, found);
 }
 
-/* Where NVML knows no links of a device, it has none. */
+typedef struct fact {
+  const char *name;
+  double value;
+} fact;
+
+/* why_not: of them all; NULL: each has its value. */
+static void put_facts(rl_topology *topology, const fact *facts, size_t count, const char *why_not) {
+  for (size_t i = 0; i < count; i++)
+    if (why_not != NULL) put(topology, facts[i].name, NAN, why_not);
+    else put(topology, facts[i].name, facts[i].value, "NVML does not tell it");
+}
+
+/* Where NVML knows no links of a device, it has none; and of links that are not there nothing can be said. */
 static void read_nvlink(functions *api, rl_topology *topology) {
   rl_nvml_return rc;
   links found = {0};
   double count = field(api, FIELD_NVLINK_COUNT, 0, &rc);
-  const char *reason = api->nvml.error_text(rc);
+  const char *reason = api->nvml.error_text(rc), *failed = rc && rc != NOT_SUPPORTED ? reason : NULL;
   for (unsigned link = 0; link < LINKS_MOST && link < count; link++) add_link(api, link, &found);
-  const struct {
-    const char *name;
-    double value;
-  } facts[] = {{"nvlink__count_physical", found.active}, {"nvlink__count_logical", found.logical},
-               {"nvlink__enabled_mask", found.mask}, {"nvlink__bandwidth", found.bytes_per_s},
-               {"nvlink__is_direct_link", found.direct}, {"nvlink__is_nvswitch_connected", found.through_switch},
-               {"nvlink__peer_access", found.can[PEER_ACCESS]}, {"nvlink__peer_atomic", found.can[PEER_ATOMIC]},
-               {"nvlink__system_access", found.can[SYSTEM_ACCESS]}, {"nvlink__system_atomic", found.can[SYSTEM_ATOMIC]}};
+  const char *undescribed = failed == NULL && found.active == 0 ? "no NVLink of this device is connected" : failed;
+  const fact counts[] = {{"nvlink__count_physical", found.active}, {"nvlink__count_logical", found.logical}, {"nvlink__enabled_mask", found.mask}};
+  const fact of_links[] = {{"nvlink__bandwidth", found.bytes_per_s}, {"nvlink__is_direct_link", found.direct},
+                           {"nvlink__is_nvswitch_connected", found.through_switch}, {"nvlink__peer_access", found.can[PEER_ACCESS]},
+                           {"nvlink__peer_atomic", found.can[PEER_ATOMIC]}, {"nvlink__system_access", found.can[SYSTEM_ACCESS]},
+                           {"nvlink__system_atomic", found.can[SYSTEM_ATOMIC]}};
   put(topology, "nvlink__max_count", count, reason);
-  for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-    if (rc && rc != NOT_SUPPORTED) put(topology, facts[i].name, NAN, reason);
-    else put(topology, facts[i].name, facts[i].value, "NVML does not say how fast a link is");
+  put_facts(topology, counts, sizeof counts / sizeof *counts, failed);
+  put_facts(topology, of_links, sizeof of_links / sizeof *of_links, undescribed);
 }
 
 static void read_c2c(functions *api, rl_topology *topology) {

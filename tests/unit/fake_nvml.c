@@ -1,0 +1,104 @@
+#include "fake_nvml.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, FIELD_NVLINK_COUNT = 91, FIELD_NVLINK_SPEED_MBPS = 164, SPEED_MBPS = 26562 };
+
+struct fake_nvml fake_nvml;
+
+typedef struct field_value { /* nvmlFieldValue_t */
+  unsigned field, scope;
+  long long timestamp, latency_us;
+  unsigned type;
+  int result;
+  union {
+    double real;
+    unsigned number;
+  } value;
+} field_value;
+
+typedef struct pci_info { /* nvmlPciInfo_t */
+  char legacy[16];
+  unsigned domain, bus, device, id, subsystem;
+  char text[32];
+} pci_info;
+
+int nvmlInit_v2(void);
+int nvmlShutdown(void);
+int nvmlDeviceGetHandleByUUID(const char *, void **);
+const char *nvmlErrorString(int);
+int nvmlDeviceGetName(void *, char *, unsigned);
+int nvmlDeviceGetCpuAffinity(void *, unsigned, unsigned long *);
+int nvmlDeviceGetMemoryAffinity(void *, unsigned, unsigned long *, int);
+int nvmlDeviceGetFieldValues(void *, int, field_value *);
+int nvmlDeviceGetNvLinkState(void *, unsigned, unsigned *);
+int nvmlDeviceGetNvLinkCapability(void *, unsigned, int, unsigned *);
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *, unsigned, int *);
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *, unsigned, pci_info *);
+
+int nvmlInit_v2(void) { return OK; }
+int nvmlShutdown(void) { return OK; }
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
+  (void)uuid;
+  *device = &fake_nvml;
+  return OK;
+}
+
+const char *nvmlErrorString(int result) { return result == NOT_SUPPORTED ? "Not Supported" : result == OK ? "Success" : "Unknown Error"; }
+
+int nvmlDeviceGetName(void *device, char *name, unsigned size) {
+  (void)device;
+  snprintf(name, size, "a device");
+  return OK;
+}
+
+int nvmlDeviceGetCpuAffinity(void *device, unsigned words, unsigned long *set) {
+  (void)device;
+  memset(set, 0, words * sizeof *set);
+  set[0] = 1;
+  return OK;
+}
+
+int nvmlDeviceGetMemoryAffinity(void *device, unsigned words, unsigned long *set, int scope) {
+  (void)scope;
+  return nvmlDeviceGetCpuAffinity(device, words, set);
+}
+
+int nvmlDeviceGetFieldValues(void *device, int count, field_value *values) {
+  (void)device;
+  for (int i = 0; i < count; i++) {
+    bool links = values[i].field == FIELD_NVLINK_COUNT, speed = values[i].field == FIELD_NVLINK_SPEED_MBPS;
+    values[i].result = links ? fake_nvml.count_result : speed ? OK : NOT_SUPPORTED;
+    values[i].value.number = links ? fake_nvml.link_count : SPEED_MBPS;
+  }
+  return OK;
+}
+
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *active) {
+  (void)device;
+  if (link >= FAKE_LINKS_MOST) return INVALID;
+  *active = fake_nvml.links[link].active;
+  return OK;
+}
+
+/* Only peers are accessed. */
+int nvmlDeviceGetNvLinkCapability(void *device, unsigned link, int capability, unsigned *can) {
+  (void)device;
+  (void)link;
+  *can = capability == 0;
+  return OK;
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned link, int *type) {
+  (void)device;
+  *type = fake_nvml.links[link].remote_type;
+  return OK;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, pci_info *remote) {
+  (void)device;
+  snprintf(remote->text, sizeof remote->text, "%s", fake_nvml.links[link].remote);
+  return OK;
+}
