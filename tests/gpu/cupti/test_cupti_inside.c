@@ -236,7 +236,7 @@ static void it_works_again(void **state) {
     assert_true(round != 0 || find(INSIDE_COLLIDES, "memory_l1_wavefronts_shared") == NULL);
   }
   static const char *const parts[] = {"InstructionStats", "SourceCounters"};
-  for (size_t p = 0; p < 3; p++)
+  for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
     for (size_t i = 0; i < rl_section_count; i++)
       if (strcmp(rl_sections[i].id, parts[p]) == 0) print_message("%s: %.0f ms\n", parts[p], look(UINT32_C(1) << i, INSIDE_PHASES));
   double ms = look(0, -1);
