@@ -35,7 +35,7 @@ typedef struct engine_case {
   const char *engine;
   int precision;
 } engine_case;
-/* Every training engine of this program with every precision that it has here: filled by need_gpu. */
+/* Every training engine of this program, or the one that need_gpu was told, with every precision that it has here. */
 enum { MOST_ENGINE_CASES = 24 };
 static engine_case engine_cases[MOST_ENGINE_CASES];
 static int engine_case_count;
@@ -75,9 +75,10 @@ static inline void run_epoch(training *t) {
   assert_true(took.device_ms > 0 && took.host_ms > 0 && took.launches > 0);
 }
 
-static inline void list_engine_cases(void) {
+static inline void list_engine_cases(const char *only) {
   for (const rl_engine *const *each = rl_engines; *each; each++) {
-    for (int precision = RL_FP32; precision <= RL_FP16 && strcmp((*each)->workload, "mnist_cnn") == 0; precision++) {
+    const bool wanted = strcmp((*each)->workload, "mnist_cnn") == 0 && (!only || strcmp((*each)->name, only) == 0);
+    for (int precision = RL_FP32; precision <= RL_FP16 && wanted; precision++) {
       const engine_case one = {(*each)->name, precision};
       const rl_train_params params = small_training(one, 64, 0);
       if ((*each)->supports(&params, NULL) == 0 && engine_case_count < MOST_ENGINE_CASES) engine_cases[engine_case_count++] = one;
@@ -85,8 +86,8 @@ static inline void list_engine_cases(void) {
   }
 }
 
-/* The process ends here, with 77 and the reason, where there is no GPU. */
-static inline void need_gpu(void) {
+/* The process ends here, with 77 and the reason, where there is no GPU. engine: looked at alone; NULL: every one is. */
+static inline void need_gpu(const char *engine) {
   rl_error err = {0};
   if (rl_device_count(&err) == 0) {
     printf("skipped: %s\n", err.message);
@@ -97,7 +98,11 @@ static inline void need_gpu(void) {
     fprintf(stderr, "%s\n", err.message);
     exit(1);
   }
-  list_engine_cases();
+  list_engine_cases(engine);
+  if (engine_case_count == 0) {
+    printf("skipped: there is no engine %s here\n", engine ? engine : "for training");
+    exit(77);
+  }
 }
 
 #endif

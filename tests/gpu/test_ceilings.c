@@ -79,7 +79,7 @@ static void rates_are_in_order(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rates_are_what_the_chip_allows), cmocka_unit_test(rates_are_in_order)};
-  need_gpu();
+  need_gpu(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
   return failed;

@@ -1,6 +1,6 @@
 /* Every layer of every engine, forward and backward, against the double-precision oracle on the inputs and the pooling and ReLU decisions
- * that the engine itself had; the whole network in FP32; and 50 losses in a row. Arguments: one engine, the steps whose losses are followed, and
- * batches, instead of those below; the machine of tests/simt is too slow for all of them. */
+ * that the engine itself had; the whole network in FP32; and 50 losses in a row. Arguments: one engine instead of all of them; then the steps whose
+ * losses are followed, and batches, instead of those below, all of which are too many for the machine of tests/simt. */
 #include "data/dataset.h"
 #include "fixture.h"
 #include "train/oracle.h"
@@ -9,10 +9,7 @@ enum { MAP1 = RL_P1 * RL_P1, SIZE1 = RL_C1 * MAP1, MAP2 = RL_P2 * RL_P2, FULL1 =
 
 enum { MOST_STEPS = 50, MOST_BATCHES = 16 };
 static rl_dataset dataset;
-static const char *only_engine; /* NULL: every one */
 static uint32_t steps = MOST_STEPS, batches[MOST_BATCHES] = {1, 3, 32, 64, 129, 269 /* in turns, whatever the kernel */};
-
-static bool wanted_engine(engine_case which) { return !only_engine || strcmp(which.engine, only_engine) == 0; }
 
 static double *doubles(size_t count) {
   double *made = calloc(count, sizeof *made);
@@ -254,7 +251,7 @@ static void check_step(engine_case which, uint32_t count) {
 static void test_layers(void **state) {
   (void)state;
   for (int which = 0; which < engine_case_count; which++)
-    for (int i = 0; i < MOST_BATCHES && wanted_engine(engine_cases[which]); i++)
+    for (int i = 0; i < MOST_BATCHES; i++)
       if (batches[i]) check_step(engine_cases[which], batches[i]);
 }
 
@@ -281,7 +278,6 @@ static void test_losses_follow_the_oracle(void **state) {
   static const double most_early[] = {[RL_FP32] = 1e-4, [RL_TF32] = 1e-2, [RL_FP16] = 1e-2},
                       most[] = {[RL_FP32] = 1e-2, [RL_TF32] = 5e-2, [RL_FP16] = 1e-1};
   for (int which = 0; which < engine_case_count; which++) {
-    if (!wanted_engine(engine_cases[which])) continue;
     const int precision = engine_cases[which].precision;
     params = small_training(engine_cases[which], BATCH, images);
     training t = open_training(params);
@@ -306,14 +302,13 @@ static void test_losses_follow_the_oracle(void **state) {
 
 static void read_arguments(int count, char **arguments) {
   if (count < 4) return;
-  only_engine = arguments[1];
   steps = (uint32_t)atoi(arguments[2]);
   memset(batches, 0, sizeof batches);
   for (int i = 3; i < count && i - 3 < MOST_BATCHES; i++) batches[i - 3] = (uint32_t)atoi(arguments[i]);
 }
 
 int main(int count, char **arguments) {
-  need_gpu();
+  need_gpu(count > 1 ? arguments[1] : NULL);
   read_arguments(count, arguments);
   rl_error err = {0};
   if (rl_dataset_load("auto", getenv("ROOFLINED_MNIST_DIR"), &dataset, &err)) {

@@ -19,6 +19,7 @@ from . import programs
 from .training import engines
 
 TEST_SECONDS = 300
+SIDE_BY_SIDE = 8  # programs of which nothing is timed
 OUTCOMES = {0: "passed", programs.CANNOT: "skipped", None: "cut off"}
 
 
@@ -49,21 +50,41 @@ def python_of(command):
     return None
 
 
+# Tests that neither time nor count anything run side by side; those of the training engines, an engine each.
+BESIDE, BY_ENGINE = ("gpu_numerics", "gpu_training", "gpu_kernels", "gpu_conv2"), ("gpu_numerics", "gpu_training")
+
+
+def prepared(context, name, command, more):
+    """The test's commands by their names; None where this host can't run it."""
+    if "pytest" in command and (command := python_of(command)) is None:
+        return {name: None}
+    if command[0].endswith("python3") and "pytest" not in command:
+        command = [sys.executable, command[1], *more, *command[2:]]
+    return {f"{name} {engine}": [*command, engine] for engine in engines(context.host)} if name in BY_ENGINE else {name: command}
+
+
+def run_test(context, name, command):
+    if command is None:
+        return {"test": name, "outcome": "skipped", "said": "no pytest here"}
+    begin = time.monotonic()
+    status, output = programs.run(context, command, f"{name.replace(' ', '_')}.log", TEST_SECONDS, cwd=SOURCE)
+    outcome = OUTCOMES.get(status, "failed")
+    return {"test": name, "outcome": outcome, "seconds": round(time.monotonic() - begin, 1), "said": programs.last_line(output)[:300],
+            "inside": inside(output) or {outcome: 1}}
+
+
 def run_tests(context, wanted, more=lambda name: []):
     """A row for each test, with what it counted of itself. more(name): arguments put behind the program's script."""
+    tests = [(name, prepared(context, name, command, more(name))) for name, command in listed(context, wanted)]
     outcomes, said = set(), ""
-    for name, command in listed(context, wanted):
-        if "pytest" in command and (command := python_of(command)) is None:
-            yield {"test": name, "outcome": "skipped", "said": "no pytest here"}
-            continue
-        if command[0].endswith("python3") and "pytest" not in command:
-            command = [sys.executable, command[1], *more(name), *command[2:]]
-        begin = time.monotonic()
-        status, output = programs.run(context, command, f"{name}.log", TEST_SECONDS, cwd=SOURCE)
-        outcome, said = OUTCOMES.get(status, "failed"), programs.last_line(output)[:300]
-        outcomes.add(outcome)
-        yield {"test": name, "outcome": outcome, "seconds": round(time.monotonic() - begin, 1), "said": said, "inside": inside(output) or {outcome: 1}}
-        yield check(name, outcome in ("passed", "skipped"), said)
+    for beside in (True, False):
+        with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE if beside else 1) as pool:
+            chosen = [one for name, commands in tests if (name in BESIDE) == beside for one in commands.items()]
+            for row in pool.map(lambda one: run_test(context, *one), chosen):
+                outcomes.add(row["outcome"])
+                said = row["said"]
+                yield row
+                yield check(row["test"], row["outcome"] in ("passed", "skipped"), said)
     if outcomes <= {"skipped"}:
         raise Skip(said)
 
@@ -113,7 +134,7 @@ SMALL_TRAINING = ["images=200", "epochs=1", "warmup=0", "eager=1"]  # eager: eac
 FOUND = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 REFUSED = re.compile(r"no cuBLASLt|NOT_SUPPORTED|out of memory|not supported", re.I)
 TOOLS = ("memcheck", "racecheck", "synccheck")
-SIDE_BY_SIDE, SANITIZER_SECONDS = 8, 90  # nothing is timed
+SANITIZER_SECONDS = 90
 
 
 def sanitized(host):
