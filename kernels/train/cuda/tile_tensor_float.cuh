@@ -19,7 +19,7 @@ struct tensor_float_tiles {
     WEIGHT_PITCH = TILE_DEPTH + UNIT,
     OUT_PITCH = TILE_CHANNELS + UNIT,
     SLICE_PAD = UNIT,
-    HIDDEN_PITCH = RL_FC1 + UNIT,
+    HIDDEN_PITCH = RL_FC1 + 2 * UNIT,
     ROW_PITCH = TILE_ROWS + 2 * UNIT,
     COLUMN_PITCH = TILE_COLUMNS + 2 * UNIT,
     WEIGHT_SUMS = TILE_CHANNELS * TILE_DEPTH / TILE_THREADS,
@@ -38,6 +38,15 @@ struct tensor_float_tiles {
   static __device__ __forceinline__ void load_pair(uint32_t &a, uint32_t &b, const float *at) {
     const float2 v = *(const float2 *)at;
     a = __float_as_uint(v.x), b = __float_as_uint(v.y);
+  }
+
+  /* Of a column of a product a lane has rows across() and 8 more; of both together, it and its neighbour get a pair of rows each: paired_row() and the next. */
+  static __device__ __forceinline__ int paired_row() { return across() / 2 * 2 + across() % 2 * 8; }
+  static __device__ __forceinline__ void pair_rows(float low, float high, float &even, float &odd) {
+    const bool upper = across() % 2;
+    const float own = upper ? high : low, other = __shfl_xor_sync(0xffffffffu, upper ? low : high, 4);
+    even = upper ? other : own;
+    odd = upper ? own : other;
   }
 
   /* --- forward: weights · pixelsᵀ. A warp has 16 channels × 4 rows × 6 columns of pixels: columns 0 and 3, 1 and 4, 2 and 5. ------------------- */
@@ -65,26 +74,26 @@ struct tensor_float_tiles {
     sink_pools(sum, top / 2 + along() % 2, left / 2, channel, sink);
   }
 
-  /* A lane has two rows of columns 0, 1, 2, or where `right` of 3, 4, 5, of channels c = across() and c + 8. It gets what is missing from its neighbours:
-   * the middle pool's other half, then the other channel of a pair: lanes of even c make those of c, of odd c those of c + 8. */
+  /* A lane has two rows of columns 0, 1 and 2, or where `right` 3, 4 and 5: one pool of its own and half of the one in the middle. */
   template <class Sink> static __device__ __forceinline__ void sink_pools(const float sum[SETS][4], int y, int x, int channel, Sink sink) {
-    const bool right = along() >= 2, odd = across() % 2;
-    float middle[4], mine[4], other[4];
-    for (int i = 0; i < 2; i++) { /* the lower channel's middle pool goes to the left lane, the upper one's to the right */
-      const float swapped = __shfl_xor_sync(0xffffffffu, right ? sum[0][i] : sum[2][2 + i], 2);
-      middle[i * 2] = right ? swapped : sum[2][i];
-      middle[i * 2 + 1] = right ? sum[0][2 + i] : swapped;
+    const bool right = along() >= 2;
+    float even[SETS][2], odd[SETS][2], beside[2][2];
+    for (int i = 0; i < SETS; i++)
+      for (int lower = 0; lower < 2; lower++) pair_rows(sum[i][lower], sum[i][2 + lower], even[i][lower], odd[i][lower]);
+    for (int lower = 0; lower < 2; lower++) {
+      beside[0][lower] = __shfl_xor_sync(0xffffffffu, even[0][lower], 2);
+      beside[1][lower] = __shfl_xor_sync(0xffffffffu, odd[0][lower], 2);
     }
+    float own[2][4], middle[2][4];
     for (int at = 0; at < 4; at++) {
-      const float *column = right ? sum[1 + at % 2] : sum[at % 2];
-      const float low = column[at / 2], high = column[2 + at / 2];
-      mine[at] = odd ? high : low;
-      other[at] = __shfl_xor_sync(0xffffffffu, odd ? low : high, 4);
+      const int i = at % 2, lower = at / 2;
+      own[0][at] = right ? even[1 + i][lower] : even[i][lower];
+      own[1][at] = right ? odd[1 + i][lower] : odd[i][lower];
+      middle[0][at] = i ? beside[0][lower] : even[2][lower];
+      middle[1][at] = i ? beside[1][lower] : odd[2][lower];
     }
-    const int pair = channel + across() / 2 * 2;
-    sink(y * RL_P2 + x + right * 2, pair + odd * 8, odd ? other : mine, odd ? mine : other);
-    for (int at = 0; at < 4; at++) other[at] = __shfl_xor_sync(0xffffffffu, middle[at], 4);
-    if (!odd) sink(y * RL_P2 + x + 1, pair + right * 8, middle, other);
+    sink(y * RL_P2 + x + right * 2, channel + paired_row(), own[0], own[1]);
+    if (!right) sink(y * RL_P2 + x + 1, channel + paired_row(), middle[0], middle[1]);
   }
 
   /* --- weight gradient: inᵀ · d_out. A warp has a row of taps, 16 input and 16 output channels. What is summed goes in eights: four rows of a column,
@@ -186,44 +195,52 @@ struct tensor_float_tiles {
         else if (i == 1 && behind) sink(y * RL_P1 + x + 3 * EVERY, channel + along() * 2, sum[x][2], sum[x][3]);
   }
 
-  /* --- fc1: images are the columns of products ---------------------------------------------------------------------------------------------- */
+  /* --- fc1: images are the columns of products -------------------------------------------------------------------------------------------------- */
 
-  /* Eight images are the upper half of a product's 16 rows; the lower half is zeros. A warp has eight outputs, and eight more. */
+  enum { CHAINS = 2 /* of sums, so that they wait for each other less */ };
+
+  /* A warp has 16 outputs. */
   template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD, CHAINS = 2 /* of sums, so that they wait for each other less */ };
-    const uint32_t a_row = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * UNIT]);
-    for (int output = warp() * 8; output < RL_FC1; output += TILE_WARPS * 8) {
-      const uint32_t b_row = shared_address(&weights[(output + lane() % 8) * PITCH + lane() / 8 * UNIT]);
-      float sum[CHAINS][4] = {};
+    enum { PITCH = SLICE + SLICE_PAD };
+    if (warp() >= RL_FC1 / 16) return;
+    const int row = lane() % 8, part = lane() / 8;
+    const uint32_t a_row = shared_address(&weights[(warp() * 16 + part % 2 * 8 + row) * PITCH + part / 2 * UNIT]),
+                   b_row = shared_address(&in[row * PITCH + part * UNIT]);
+    float sum[CHAINS][4] = {};
 #pragma unroll
-      for (int k = 0; k < SLICE; k += 2 * K) {
-        uint32_t images[4], by[4];
-        load_matrices(images, a_row + k * 4);
-        load_matrices(by, b_row + k * 4);
-        for (int i = 0; i < 2; i++) {
-          const uint32_t a[4] = {images[i * 2], 0, images[i * 2 + 1], 0};
-          multiply_add_tf32(sum[i], a, &by[i * 2]);
-        }
+    for (int k = 0; k < SLICE; k += 2 * K) {
+      uint32_t images[4];
+      load_matrices(images, b_row + k * 4);
+      for (int i = 0; i < 2; i++) {
+        uint32_t a[4];
+        load_matrices(a, a_row + (k + i * K) * 4);
+        multiply_add_tf32(sum[i], a, &images[i * 2]);
       }
-      sink(across(), output + along() * 2, sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
+    }
+    for (int i = 0; i < 2; i++) {
+      float even, odd;
+      pair_rows(sum[0][i] + sum[1][i], sum[0][2 + i] + sum[1][2 + i], even, odd);
+      sink(along() * 2 + i, warp() * 16 + paired_row(), even, odd);
     }
   }
 
-  /* A warp has eight inputs, and eight more. Neighbouring outputs are summed by the two halves of a product. */
+  /* A warp has 16 inputs, 2 i and the next in rows i and i + 8, and 16 more. Neighbouring outputs are summed by the two halves of a product. */
   template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD, CHAINS = 2 };
-    const value *a_from = &d_fc1[across() * HIDDEN_PITCH + along() * 2];
-    for (int column = warp() * 8; column < SLICE; column += TILE_WARPS * 8) {
-      const value *b_from = &weights[along() * 2 * PITCH + column + across()];
+    enum { PITCH = SLICE + SLICE_PAD };
+    const value *b_from = &d_fc1[across() * HIDDEN_PITCH + along() * 2];
+    for (int column = warp() * 16; column < SLICE; column += TILE_WARPS * 16) {
+      const value *a_from = &weights[along() * 2 * PITCH + column + across() * 2];
       float sum[CHAINS][4] = {};
 #pragma unroll
       for (int k = 0; k < RL_FC1; k += K) {
-        uint32_t a[4] = {};
-        load_pair(a[0], a[2], &a_from[k]);
-        const uint32_t by[2] = {bits(&b_from[k * PITCH]), bits(&b_from[(k + 1) * PITCH])};
-        multiply_add_tf32(sum[k / K % CHAINS], a, by);
+        uint32_t a[4], images[2];
+        load_pair(a[0], a[1], &a_from[k * PITCH]);
+        load_pair(a[2], a[3], &a_from[(k + 1) * PITCH]);
+        load_pair(images[0], images[1], &b_from[k]);
+        multiply_add_tf32(sum[k / K % CHAINS], a, images);
       }
-      sink(across(), column + along() * 2, sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
+      for (int i = 0; i < 2; i++)
+        sink(along() * 2 + i, column + across() * 2, sum[0][i] + sum[1][i], sum[0][2 + i] + sum[1][2 + i]);
     }
   }
 
