@@ -44,26 +44,14 @@ static uint64_t seed = 1;
 static double noise(void) { return (double)(int64_t)(rl_mix64(seed++) >> 11) * 0x1p-52 - 1.0; } /* [-1, 1) */
 static void round_to(double value, __half *to) { *to = __float2half_rn((float)value); }
 static void round_to(double value, float *to) { *to = (float)value; }
-
-/* A value that the format's products take as it is. */
-template <class F> struct exact {
-  static typename F::value of(double value) {
-    typename F::value made;
-    round_to(value, &made);
-    return made;
-  }
-};
-template <> struct exact<tensor_float_tiles> {
-  static float of(double value) {
-    int exponent;
-    const double significand = frexp(value, &exponent);
-    return (float)ldexp(rint(ldexp(significand, 11)), exponent - 11);
-  }
-};
+static void round_to(double value, tensor_float *to) {
+  int exponent;
+  const double significand = frexp(value, &exponent);
+  to->exact = (float)ldexp(rint(ldexp(significand, 11)), exponent - 11);
+}
 
 /* Rows of random values, pitch apart; NaN between and behind them. */
-template <class F> struct matrix {
-  typedef typename F::value T;
+template <typename T> struct matrix {
   size_t rows, columns;
   std::vector<double> exact;
   std::vector<T> padded;
@@ -72,7 +60,7 @@ template <class F> struct matrix {
     for (T &value : padded) round_to(NAN, &value);
     for (size_t i = 0; i < r * c; i++) {
       T *to = &padded[i / c * pitch + i % c];
-      *to = ::exact<F>::of(size * noise());
+      round_to(size * noise(), to);
       exact[i] = (double)(float)*to;
     }
   }
@@ -194,9 +182,9 @@ run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, floa
 typedef std::vector<double> doubles;
 
 /* The gradient of conv2's product as it lies in d_out, zeros around it: [12·12 pixels][32] → [TILE_OUT_PIXELS][pitch]. */
-template <class F> static std::vector<typename F::value> spread_out(const matrix<F> &from, size_t pitch) {
-  std::vector<typename F::value> made(TILE_OUT_PIXELS * pitch);
-  for (typename F::value &value : made) round_to(0, &value);
+template <typename T> static std::vector<T> spread_out(const matrix<T> &from, size_t pitch) {
+  std::vector<T> made(TILE_OUT_PIXELS * pitch);
+  for (T &value : made) round_to(0, &value);
   for (int pixel = 0; pixel < SIDE2 * SIDE2; pixel++)
     for (int c = 0; c < TILE_CHANNELS; c++)
       made[((pixel / SIDE2 + 2) * TILE_OUT_ROW + pixel % SIDE2 + 2) * pitch + c] = from.padded[pixel * TILE_CHANNELS + c];
@@ -223,7 +211,7 @@ static int turns_timed; /* 0: not at all */
 
 template <class F> static void check_conv2(const char *format, double most) {
   typedef typename F::value T;
-  const matrix<F> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::WEIGHT_PITCH, 0.06), out(SIDE2 * SIDE2, TILE_CHANNELS, TILE_CHANNELS, 1);
+  const matrix<T> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::WEIGHT_PITCH, 0.06), out(SIDE2 * SIDE2, TILE_CHANNELS, TILE_CHANNELS, 1);
   on_device<T> x(in.padded), w(weights.padded), d(spread_out(out, F::OUT_PITCH));
   on_device<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * TILE_DEPTH), d_in(MAP1 * RL_C1);
   on_device<long long> cycles(1);
@@ -265,7 +253,7 @@ template <class A, class B> static doubles product_of(int rows, int columns, int
 template <class F, int SLICE> static void check_fc1(const char *format, int images, double most) {
   typedef typename F::value T;
   const size_t pitch = SLICE + F::SLICE_PAD;
-  const matrix<F> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1, F::HIDDEN_PITCH, 1, TILE_IMAGES), weights(RL_FC1, SLICE, pitch, 0.02);
+  const matrix<T> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1, F::HIDDEN_PITCH, 1, TILE_IMAGES), weights(RL_FC1, SLICE, pitch, 0.02);
   on_device<T> x(in.padded), d(d_fc1.padded), w(weights.padded);
   on_device<float> product(TILE_IMAGES * RL_FC1), d_in(TILE_IMAGES * SLICE);
   on_device<long long> cycles(2);
@@ -285,7 +273,7 @@ template <class F, int SLICE> static void check_fc1(const char *format, int imag
 
 template <class F> static void check_fc1_weight(const char *format, double most) {
   typedef typename F::value T;
-  const matrix<F> d_fc1(TILE_BATCH, TILE_ROWS, F::ROW_PITCH, 1), in(TILE_BATCH, TILE_COLUMNS, F::COLUMN_PITCH, 1);
+  const matrix<T> d_fc1(TILE_BATCH, TILE_ROWS, F::ROW_PITCH, 1), in(TILE_BATCH, TILE_COLUMNS, F::COLUMN_PITCH, 1);
   on_device<T> d(d_fc1.padded), x(in.padded);
   on_device<float> made(TILE_ROWS * TILE_COLUMNS);
   on_device<long long> cycles(1);

@@ -1,4 +1,4 @@
-/* tile.cuh in TF32: m16n8k8 products of floats that were rounded to TF32 when they were stored. Where a product wants rows of its operand as they lie, they
+/* tile.cuh in TF32: m16n8k8 products. Where a product wants rows of its operand as they lie, they
  * come through ldmatrix or as pairs; where it wants them transposed, as the floats or pairs that neighbouring lanes find side by side, and the order of
  * channels inside of a product is chosen so.
  *
@@ -9,10 +9,11 @@
 #define RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 
 #include "train/cuda/mma.cuh"
+#include "train/cuda/tensor_float.cuh"
 #include "train/cuda/tile.cuh"
 
 struct tensor_float_tiles {
-  typedef float value;
+  typedef tensor_float value;
   enum {
     UNIT = 4, /* floats in 16 bytes */
     IN_PITCH = RL_C1 + UNIT,
@@ -34,10 +35,10 @@ struct tensor_float_tiles {
   static __device__ __forceinline__ int across() { return lane() / 4; }
   static __device__ __forceinline__ int along() { return lane() % 4; }
 
-  static __device__ __forceinline__ uint32_t bits(const float *at) { return __float_as_uint(*at); }
-  static __device__ __forceinline__ void load_pair(uint32_t &a, uint32_t &b, const float *at) {
-    const float2 v = *(const float2 *)at;
-    a = __float_as_uint(v.x), b = __float_as_uint(v.y);
+  static __device__ __forceinline__ uint32_t bits(const value *at) { return *(const uint32_t *)at; }
+  static __device__ __forceinline__ void load_pair(uint32_t &a, uint32_t &b, const value *at) {
+    const uint2 v = *(const uint2 *)at;
+    a = v.x, b = v.y;
   }
 
   /* Of a column of a product a lane has rows across() and 8 more; of both together, it and its neighbour get a pair of rows each: paired_row() and the next. */
