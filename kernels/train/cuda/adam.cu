@@ -1,6 +1,7 @@
 /* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in torch.optim.Adam's order of operations). It adds up partial
  * gradients, removes the loss scale, skips the step on overflow, updates weights, moments and FP16 copies, and the last block to have read the
  * training state moves it on. At least 28 bytes a parameter: 8.8 MB, all of it in L2. Sums go in a fixed order: results are reproducible. */
+#include "train/cuda/adam.cuh"
 #include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/mma.cuh"
@@ -20,7 +21,6 @@ enum {
 static_assert(TILE_ROWS * TILE_COLUMNS == THREADS * PIECES * 2, "every weight has a thread");
 static_assert(CONV2_COUNT % (4 * THREADS) == 0 && FC1_COUNT % (4 * THREADS) == 0, "whole blocks");
 static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a place");
-static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-8f;
 
 /* Blocks 0… have conv2.weight and then fc1.weight, four parameters a thread (one row of threads where conv2's is a sum). */
 static __host__ __device__ __forceinline__ uint32_t conv2_blocks(const rl_gradients &g) {
@@ -138,21 +138,6 @@ static __device__ float partial_gradient(const rl_gradients &g, uint32_t index, 
   return column_sum(g.head, g.head_rows, RL_HEAD_ROW, column < RL_HEAD_LOSS ? column : 0);
 }
 
-typedef struct rates {
-  float inverse_scale, step_size, inverse_root;
-} rates;
-
-static __device__ __forceinline__ rates rates_of(const rl_adam &adam) {
-  return {adam.state->inverse_scale, adam.state->step_size, adam.state->inverse_root};
-}
-
-static __device__ __forceinline__ float updated(float weight, float gradient, float *first, float *second, rates r) {
-  gradient *= r.inverse_scale;
-  *first = *first + (gradient - *first) * (1.0f - BETA1);
-  *second = *second * BETA2 + gradient * gradient * (1.0f - BETA2);
-  return weight - r.step_size * *first / (sqrtf(*second) * r.inverse_root + EPSILON);
-}
-
 /* What the first warp of a block keeps while the block works. Every block takes a ticket once it has read the state, and the block with the last
  * one may change it; all that this needs is asked for early, because at the end of the kernel everybody waits for it. */
 typedef struct turn {
@@ -176,21 +161,9 @@ static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gr
   float loss = warp_sum(mine->loss);
   if (threadIdx.x != 0 || !mine->last) return;
   rl_train_state s = mine->state;
-  adam.losses[s.step++] = loss / g.batch;
+  adam.losses[s.step] = loss / g.batch;
   s.ticket = 0;
-  s.last_inverse_scale = s.inverse_scale;
-  s.last_batch = g.batch;
-  if (!s.overflow) {
-    s.beta1_power *= BETA1;
-    s.beta2_power *= BETA2;
-    s.step_size = (float)(adam.learning_rate / (1.0 - s.beta1_power));
-    s.inverse_root = rsqrtf((float)(1.0 - s.beta2_power));
-  }
-  if (s.dynamic_scale) {
-    rl_loss_scale_update(&s.scale, !s.overflow);
-    s.inverse_scale = 1.0f / s.scale.scale;
-  }
-  s.overflow = 0;
+  end_step(&s, adam.learning_rate, g.batch);
   *adam.state = s;
 }
 
@@ -206,7 +179,7 @@ template <bool LATE> static __device__ void step_whole(const rl_adam &adam, cons
   chain_wait(); /* what came so far was ready before the kernel in front began */
   if (LATE) gradient = whole_gradient(g, at, &mine);
   const bool skip = adam.state->overflow;
-  const rates r = rates_of(adam);
+  const rates r = rates_of(*adam.state);
   __syncthreads();
   if (threadIdx.x < 32) take_turn(adam, g, &turn);
   if (mine && !skip) {
@@ -234,7 +207,7 @@ static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) 
   product_gradient(g, gradient);
   chain_wait(); /* what came so far was ready before the kernel in front began */
   const bool skip = adam.state->overflow;
-  const rates r = rates_of(adam);
+  const rates r = rates_of(*adam.state);
   __syncthreads();
   if (threadIdx.x < 32) take_turn(adam, g, &turn);
   for (int i = 0; i < PIECES && !skip; i++) {
@@ -255,7 +228,7 @@ template <bool PRODUCT> static __device__ void step_partial(const rl_adam &adam,
   bool mine;
   chain_wait();
   const bool skip = adam.state->overflow;
-  const rates r = rates_of(adam);
+  const rates r = rates_of(*adam.state);
   float gradient = partial_gradient(g, blockIdx.x - whole_blocks<PRODUCT>(g), &at, &mine);
   if (threadIdx.x < 32) take_turn(adam, g, &turn);
   if (mine && !skip) adam.weights[at] = updated(adam.weights[at], gradient, &adam.first[at], &adam.second[at], r);

@@ -23,6 +23,10 @@ static __device__ __forceinline__ void copy_rows(const Value *from, uint32_t str
   }
 }
 
+/* What this thread copied since the last call is a group of its own; copies_done_but<N>: all groups but the last N are there. */
+static __device__ __forceinline__ void end_copies(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> static __device__ __forceinline__ void copies_done_but(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
 static __device__ __forceinline__ void copies_done(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef RL_TRAIN_CUDA_CLUSTER_H
 #define RL_TRAIN_CUDA_CLUSTER_H
 
+#include <cuda_fp16.h>
+
 #include "train/cuda/async_copy.cuh"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* compiled, never launched */
@@ -12,6 +14,9 @@ static __device__ __forceinline__ uint32_t rank_in_cluster(void) { return 0; }
 static __device__ __forceinline__ void cluster_barrier(void) { __trap(); }
 static __device__ __forceinline__ float4 read_at(uint32_t, const float *of) { return *(const float4 *)of; }
 static __device__ __forceinline__ void write_at(uint32_t, void *of, uint2 v) { *(uint2 *)of = v; }
+static __device__ __forceinline__ void write_at(uint32_t, __half *of, __half v) { *of = v; }
+static __device__ __forceinline__ void write_at(uint32_t, float *of, float v) { *of = v; }
+static __device__ __forceinline__ void write_at(uint32_t, float *of, float2 v) { *(float2 *)of = v; }
 
 #else
 
@@ -44,6 +49,18 @@ static __device__ __forceinline__ float4 read_at(uint32_t rank, const float *of)
 
 static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint2 v) {
   asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(address_at(rank, of)), "r"(v.x), "r"(v.y) : "memory");
+}
+
+static __device__ __forceinline__ void write_at(uint32_t rank, __half *of, __half v) {
+  asm volatile("st.shared::cluster.u16 [%0], %1;" ::"r"(address_at(rank, of)), "h"(__half_as_ushort(v)) : "memory");
+}
+
+static __device__ __forceinline__ void write_at(uint32_t rank, float *of, float v) {
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address_at(rank, of)), "f"(v) : "memory");
+}
+
+static __device__ __forceinline__ void write_at(uint32_t rank, float *of, float2 v) {
+  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(address_at(rank, of)), "f"(v.x), "f"(v.y) : "memory");
 }
 
 #endif

@@ -151,4 +151,23 @@ int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, f
 /* Halves from the weights, after the host changed them. */
 int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
 
+/* persistent.cu: all steps of an epoch in one launch, on devices with clusters of blocks and room for 128 blocks. Losses, weights, moments and state
+ * as after the same steps of launches; gradients as rl_gradients wants them (below), of the last step. */
+enum { RL_PERSISTENT_PAIRS = 64 /* of blocks: images side by side */ };
+typedef struct rl_persistent {
+  const uint8_t *images, *labels;
+  const uint32_t *order;
+  uint32_t count, batch; /* images of the epoch, of a step */
+  rl_adam adam;
+  void *pooled2, *d_fc1;                                                 /* [batch][2304], [batch][128] */
+  float *partial_conv1, *partial_conv2, *partial_conv2_bias, *partial_head; /* rows as rl_persistent_rows says */
+  void *exchange;                                                        /* rl_persistent_exchange_bytes() */
+  void *pooled1, *d_pooled1, *d_pooled2; /* for who wants to see them, else NULL: [batch][14][14][32] twice, [batch][6][6][64], */
+  uint8_t *codes1, *codes2;              /* and the codes of both pools */
+} rl_persistent;
+size_t rl_persistent_exchange_bytes(void);
+uint32_t rl_persistent_rows(uint32_t batch); /* of conv2's and head's partial sums; conv1's are twice as many */
+int rl_persistent_supported(rl_format format, rl_error *err); /* -1 and why where this device can't */
+int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err);
+
 #endif

@@ -1,0 +1,155 @@
+/* All steps of an epoch in one launch: 128 blocks, one to a multiprocessor, stay from the first image to the last. The weights and moments that a block updates
+ * never leave it, images never leave their pair but for 2304 numbers each way, and nothing waits for a launch. What a step exchanges (exchange.cuh):
+ *
+ *   pair      conv1's pixels, and the gradients of them                        distributed shared memory, two barriers
+ *   group     fc1's inputs; parts of its product; the gradient of the product; the gradients of its inputs      mail
+ *   all       pooled2 and d_fc1 for fc1's weight gradient                      a barrier that nobody stands at: conv2's gradients come between
+ *             partial sums of all other gradients, and whether they are finite  a barrier, in its shadow fc1's weight gradient
+ *             the new weights                                                  a barrier
+ *
+ * A batch of more than 64 goes in rounds, and the sums of gradients stay in registers. All sums are in a fixed order. What a format multiplies, and how, is
+ * its own business (tile.cuh). */
+#include "cuda_check.h"
+#include "train/cuda/persistent_backward.cuh"
+#include "train/cuda/persistent_forward.cuh"
+#include "train/cuda/persistent_update.cuh"
+#include "train/cuda/tile_half.cuh"
+
+/* An image in every pair, forward and back; next: the round behind it, whose image may be fetched. */
+template <class F>
+static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const round_of &next, const place &at, const float *image, float *next_image,
+                                                block_memory<F> &m, gradient_sums<F> &sums) {
+  rl_exchange *x = (rl_exchange *)e.exchange;
+  const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), last = !has_image({r.batch, r.index + 1, 0, 0}, 0);
+  if (of_group) fetch_slice(e, at, m);
+  end_copies();
+  if (mine) {
+    copies_done_but<2>();
+    __syncthreads();
+    conv1_forward(at, image, m);
+    copies_done_but<1>();
+    cluster_barrier();
+    conv2_forward(e, r, at, m, &sums.overflow);
+  }
+  if (of_group) fc1_forward(e, r, at, m);
+  if (mine && at.rank == 0) head(e, r, at, m, sums);
+  if (mine) show_layers(e, r, at, m);
+  load_image(e, next, at, next_image);
+  if (of_group) fc1_backward(e, r, at, m);
+  if (last) barrier_arrive(x->forward);
+  else __syncthreads();
+  if (mine) {
+    unpool2(e, r, at, m, sums);
+    __syncthreads();
+    conv2_backward(at, m, sums);
+    cluster_barrier();
+  }
+  if (last) {
+    barrier_wait(x->forward, r.steps_before + 1);
+    fetch_operands(e, 0, r.batch, m);
+  }
+  if (mine) conv1_backward(e, r, at, image, m, sums);
+}
+
+/* The round behind r; past the last step none has an image. */
+static __device__ __forceinline__ round_of next_round(const rl_persistent &e, round_of r) {
+  if (has_image({r.batch, r.index + 1, 0, 0}, 0)) {
+    r.index++;
+    return r;
+  }
+  const uint32_t done = (r.steps_before + 1) * e.batch;
+  return {done < e.count ? min(e.batch, e.count - done) : 0, 0, e.batch, r.steps_before + 1};
+}
+
+template <class F> static __global__ void __launch_bounds__(TILE_THREADS, 1) persistent_epoch(rl_persistent e) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  block_memory<F> &m = *(block_memory<F> *)shared;
+  rl_exchange *x = (rl_exchange *)e.exchange;
+  const place at = own_place();
+  parameter single = load_parameters(e, m);
+  uint32_t images = 0; /* rounds so far: which of two places the image lies in */
+  round_of r = {min(e.batch, e.count), 0, e.batch, 0};
+  if (threadIdx.x == 0) m.state = *e.adam.state;
+  load_image(e, r, at, m.image[0]);
+  cluster_barrier();
+  while (r.batch > 0) {
+    const round_of first = r;
+    gradient_sums<F> sums = {};
+    fetch_weights(e, at, m);
+    while (r.steps_before == first.steps_before) {
+      const round_of next = next_round(e, r);
+      do_round(e, r, next, at, m.image[images % 2], m.image[(images + 1) % 2], m, sums);
+      images++;
+      r = next;
+    }
+    if (has_image(first, at.pair)) store_sums(e, at, m, sums);
+    if (sums.overflow) x->overflow = first.steps_before + 1;
+    barrier_arrive(x->backward);
+    float gradient[F::TILE_PAIRS][2] = {};
+    tile_gradient(e, first.batch, m, gradient);
+    barrier_wait(x->backward, first.steps_before + 1);
+    update_parameters(e, first, gradient, m, &single);
+    barrier_arrive(x->update);
+    if (threadIdx.x == 0) end_step(&m.state, e.adam.learning_rate, first.batch);
+    barrier_wait(x->update, first.steps_before + 1);
+  }
+  store_parameters(e, single, m);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *e.adam.state = m.state;
+  cluster_barrier();
+}
+
+size_t rl_persistent_exchange_bytes(void) { return sizeof(rl_exchange); }
+uint32_t rl_persistent_rows(uint32_t batch) { return rows_of(batch); }
+
+typedef struct launching {
+  cudaLaunchConfig_t config;
+  cudaLaunchAttribute attributes[2];
+} launching;
+
+/* The blocks need each other: in pairs, and all at once. */
+static void describe(launching *to, size_t bytes, cudaStream_t stream) {
+  *to = {};
+  to->config.gridDim = BLOCKS;
+  to->config.blockDim = TILE_THREADS;
+  to->config.dynamicSmemBytes = bytes;
+  to->config.stream = stream;
+  to->config.attrs = to->attributes;
+  to->config.numAttrs = 2;
+  to->attributes[0].id = cudaLaunchAttributeClusterDimension;
+  to->attributes[0].val.clusterDim = {2, 1, 1};
+  to->attributes[1].id = cudaLaunchAttributeCooperative;
+  to->attributes[1].val.cooperative = 1;
+}
+
+template <class F> static int reserve(rl_error *err) {
+  return rl_cuda_ok(cudaFuncSetAttribute(persistent_epoch<F>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<F>)), "reserving shared memory",
+                    err);
+}
+
+template <class F> static int supported(rl_error *err) {
+  cudaFuncAttributes code = {};
+  int device = 0, able = 0, most = 0, pairs = 0;
+  if (rl_cuda_ok(cudaGetDevice(&device), "asking for the device", err) ||
+      rl_cuda_ok(cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, device), "asking for clusters of blocks", err) ||
+      rl_cuda_ok(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory", err) ||
+      rl_cuda_ok(cudaFuncGetAttributes(&code, persistent_epoch<F>), "looking at the code", err))
+    return -1;
+  if (!able || code.ptxVersion < 90 || (size_t)most < sizeof(block_memory<F>))
+    return rl_fail_at(err, "/engine", "engine persistent needs clusters of blocks, compute capability 9.0 and code for it; engine fused does not");
+  launching launch;
+  describe(&launch, sizeof(block_memory<F>), NULL);
+  if (reserve<F>(err) || rl_cuda_ok(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<F>, &launch.config), "asking for room", err)) return -1;
+  if (pairs >= PAIRS) return 0;
+  return rl_fail_at(err, "/engine", "engine persistent needs room for %d blocks at once, and this device has %d; engine fused does not", BLOCKS, 2 * pairs);
+}
+
+template <class F> static int run(const rl_persistent *epoch, cudaStream_t stream, rl_error *err) {
+  launching launch;
+  describe(&launch, sizeof(block_memory<F>), stream);
+  if (reserve<F>(err) || rl_cuda_ok(cudaMemsetAsync(epoch->exchange, 0, sizeof(rl_exchange), stream), "clearing the exchange", err)) return -1;
+  return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, persistent_epoch<F>, *epoch), "training an epoch", err);
+}
+
+int rl_persistent_supported(rl_format, rl_error *err) { return supported<half_tiles>(err); }
+
+int rl_persistent_epoch(rl_format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err) { return run<half_tiles>(epoch, stream, err); }

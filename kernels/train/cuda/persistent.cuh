@@ -1,0 +1,135 @@
+/* The engine "persistent": who does what, and what a block keeps (persistent.cu has the story).
+ *
+ * 128 blocks in pairs, one to a multiprocessor; image n of a batch belongs to pair n % 64 in round n / 64. The two of a pair are a cluster: each has half
+ * of conv1's pixels and half of conv2's channels. Eight neighbouring pairs are a group: its 16 blocks have a slice of fc1's inputs each, for all eight images.
+ * Each block has 1/128 of the parameters to update, for good. */
+#ifndef RL_TRAIN_CUDA_PERSISTENT_H
+#define RL_TRAIN_CUDA_PERSISTENT_H
+
+#include "train/cuda/adam.cuh"
+#include "train/cuda/cluster.cuh"
+#include "train/cuda/conv1.cuh"
+#include "train/cuda/exchange.cuh"
+#include "train/cuda/tile.cuh"
+#include "train/cuda/vector.cuh"
+
+enum {
+  PAIRS = RL_PERSISTENT_PAIRS,
+  BLOCKS = 2 * PAIRS,
+  GROUP = TILE_IMAGES,    /* pairs, and so images of a round */
+  SLICES = 2 * GROUP,     /* of fc1's inputs: a block of the group each */
+  SLICE = RL_FLAT / SLICES,
+  MAP1 = RL_P1 * RL_P1,
+  MAP2 = RL_P2 * RL_P2,
+  HALF_ROWS = RL_P1 / 2, /* of conv1's pooled pixels */
+  HALF_MAP1 = HALF_ROWS * RL_P1,
+  IMAGE_ROWS = 2 * HALF_ROWS + 2, /* of the image, around them */
+  /* Parameters in our order (training.cu). */
+  CONV2_AT = RL_C1 * 10,
+  CONV2_COUNT = RL_C2 * TILE_DEPTH,
+  CONV2_HALF = CONV2_COUNT / 2,
+  CONV2_BIAS_AT = CONV2_AT + CONV2_COUNT,
+  FC1_AT = CONV2_BIAS_AT + RL_C2,
+  HEAD_AT = FC1_AT + RL_FC1 * RL_FLAT,
+  /* What a block updates beside its tile of fc1.weight: so many of conv2.weight, and of all others and the loss together. */
+  CONV2_OWN = CONV2_COUNT / BLOCKS,
+  OTHERS = CONV2_AT + RL_C2 + RL_HEAD_LOSS + 1,
+  OTHERS_OWN = (OTHERS + BLOCKS - 1) / BLOCKS,
+  OTHERS_PITCH = 16,
+  SUMS_ROW = CONV1_ROW + TILE_CHANNELS /* a warp's sums of conv1's gradients, and of conv2's bias */
+};
+static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a place");
+static_assert((RL_FC1 / TILE_ROWS) * (RL_FLAT / TILE_COLUMNS) == BLOCKS, "and fc1.weight's a block");
+static_assert(OTHERS_OWN <= OTHERS_PITCH && CONV2_OWN + OTHERS_OWN <= TILE_THREADS, "and what is updated alone a thread");
+
+/* Sums over rows of partial sums: so many threads have some of the rows of four neighbouring weights of conv2, and of each of the others. */
+enum { CONV2_QUADS = CONV2_OWN / 4, CONV2_SPLITS = TILE_THREADS / CONV2_QUADS, OTHER_SPLITS = TILE_THREADS / OTHERS_PITCH };
+
+typedef struct place {
+  int lane, warp;
+  uint32_t rank, pair;   /* of the block in its pair; of the pair */
+  uint32_t first, slice; /* pair of its group; the block's slice of fc1's inputs */
+} place;
+
+static __device__ __forceinline__ place own_place(void) {
+  const uint32_t pair = blockIdx.x / 2;
+  return {(int)threadIdx.x % 32, (int)threadIdx.x / 32, rank_in_cluster(), pair, pair / GROUP * GROUP, blockIdx.x % SLICES};
+}
+
+/* What passes between blocks through memory; zeros at the start of an epoch. */
+typedef struct rl_exchange {
+  float pooled2[PAIRS][RL_FLAT], parts[PAIRS][SLICES][RL_FC1], d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
+  uint32_t forward[32], backward[32], update[32]; /* barriers, a cache line each */
+  uint32_t overflow;                              /* the last step that had one, counted from 1 */
+} rl_exchange;
+
+template <class F> struct block_memory {
+  typedef typename F::value value;
+  alignas(16) value conv2[TILE_CHANNELS * F::WEIGHT_PITCH];
+  alignas(16) value pooled1[MAP1 * F::IN_PITCH];
+  union { /* one after the other */
+    alignas(16) value fc1[RL_FC1 * (SLICE + F::SLICE_PAD)];
+    alignas(16) value d_out[TILE_OUT_PIXELS * F::OUT_PITCH];
+    struct {
+      alignas(16) value d_fc1_rows[TILE_BATCH * F::ROW_PITCH], pooled2_columns[TILE_BATCH * F::COLUMN_PITCH];
+      alignas(16) float channels[TILE_WARPS][SUMS_ROW], conv2_sums[CONV2_SPLITS][CONV2_OWN], other_sums[OTHER_SPLITS][OTHERS_PITCH];
+    };
+  };
+  alignas(16) value pooled2[GROUP * (SLICE + F::SLICE_PAD)];
+  alignas(16) value d_fc1[GROUP * F::HIDDEN_PITCH];
+  alignas(16) float d_pooled1[2][HALF_MAP1 * RL_C1]; /* of this half of the pixels, from both halves of conv2's channels */
+  alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
+  alignas(16) float hidden[TILE_WARPS][RL_FC1], logits[RL_CLASSES];
+  alignas(16) float image[2][IMAGE_ROWS * CONV1_WIDTH]; /* of this round, of the next */
+  alignas(16) uint8_t codes1[HALF_MAP1 * RL_C1], codes2[MAP2 * TILE_CHANNELS];
+  float2 weight[F::TILE_PAIRS][F::TILE_WARPS_USED * 32], first[F::TILE_PAIRS][F::TILE_WARPS_USED * 32], second[F::TILE_PAIRS][F::TILE_WARPS_USED * 32];
+  rl_train_state state;
+};
+
+/* A thread's sums of gradients over the rounds of a step. */
+template <class F> struct gradient_sums {
+  float conv2[F::WEIGHT_SUMS];
+  float conv2_bias[4];
+  float conv1[10];
+  float4 head_weight; /* by warp: a row of fc2.weight; behind them fc1.bias */
+  float head_bias;    /* by warp: fc2.bias; behind them the loss */
+  bool overflow;
+};
+
+/* An image of a round, and how often each pair has had one: the turn of its mail. */
+typedef struct round_of {
+  uint32_t batch, index, full_batch, steps_before; /* of the step, of the round; every step before had full_batch images */
+} round_of;
+
+static __device__ __forceinline__ uint32_t image_at(const round_of &r, uint32_t pair) { return r.index * PAIRS + pair; }
+static __device__ __forceinline__ bool has_image(const round_of &r, uint32_t pair) { return image_at(r, pair) < r.batch; }
+static __device__ __forceinline__ uint32_t turn_of(const round_of &r, uint32_t pair) {
+  return r.steps_before * ((r.full_batch + PAIRS - 1 - pair) / PAIRS) + r.index + 1;
+}
+
+/* Pairs that have an image in a step, and so rows of partial sums. */
+static __host__ __device__ __forceinline__ uint32_t rows_of(uint32_t batch) { return batch < PAIRS ? batch : (uint32_t)PAIRS; }
+
+/* The weights as they are multiplied, at their offsets. */
+template <class F> static __device__ __forceinline__ typename F::value *multiplied(const rl_persistent &e) {
+  return (typename F::value *)(sizeof(typename F::value) == 2 ? e.adam.halves : e.adam.weights);
+}
+
+template <class Value> static __device__ __forceinline__ float as_stored(float v) { return (float)(Value)v; }
+
+static __device__ __forceinline__ void store2(__half *to, float a, float b) { *(__half2 *)to = __floats2half2_rn(a, b); }
+static __device__ __forceinline__ void store2(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
+
+/* What a format can't hold; a loss scale keeps away from it. */
+static __device__ __forceinline__ bool fits(__half, float v) { return fabsf(v) < 65520.0f; /* rounds to infinity */ }
+static __device__ __forceinline__ bool fits(float, float) { return true; }
+
+/* rows × `columns` values, `stride` apart, to rows `pitch` apart; all threads. */
+template <class Value>
+static __device__ __forceinline__ void fetch(const Value *from, uint32_t stride, int rows, int columns, Value *to, int pitch) {
+  const int unit = 16 / sizeof(Value), units = columns / unit;
+  for (int i = threadIdx.x; i < rows * units; i += TILE_THREADS)
+    copy_16_bytes(&to[i / units * pitch + i % units * unit], &from[(size_t)(i / units) * stride + i % units * unit]);
+}
+
+#endif

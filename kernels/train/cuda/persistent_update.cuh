@@ -1,0 +1,157 @@
+/* The engine "persistent": what a block updates. */
+#ifndef RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
+#define RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
+
+#include "train/cuda/persistent.cuh"
+
+/* A parameter with its moments. */
+typedef struct parameter {
+  float weight, first, second;
+} parameter;
+
+static __device__ __forceinline__ parameter load_parameter(const rl_adam &adam, uint32_t i) { return {adam.weights[i], adam.first[i], adam.second[i]}; }
+
+static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint32_t i, const parameter &p) {
+  adam.weights[i] = p.weight;
+  adam.first[i] = p.first;
+  adam.second[i] = p.second;
+}
+
+/* The parameter that this thread has alone: of conv2.weight, or one of the others, which are numbered conv1, conv2.bias, the head, the loss. */
+static __device__ __forceinline__ bool has_conv2(void) { return threadIdx.x < CONV2_OWN; }
+static __device__ __forceinline__ uint32_t other(void) { return blockIdx.x * OTHERS_OWN + threadIdx.x - CONV2_OWN; }
+static __device__ __forceinline__ bool has_other(void) { return !has_conv2() && threadIdx.x < CONV2_OWN + OTHERS_OWN && other() < OTHERS - 1; }
+static __device__ __forceinline__ bool has_loss(void) { return !has_conv2() && threadIdx.x < CONV2_OWN + OTHERS_OWN && other() == OTHERS - 1; }
+
+static __device__ __forceinline__ uint32_t single_place(void) {
+  if (has_conv2()) return CONV2_AT + blockIdx.x * CONV2_OWN + threadIdx.x;
+  if (other() < CONV2_AT) return other();
+  if (other() < CONV2_AT + RL_C2) return CONV2_BIAS_AT + other() - CONV2_AT;
+  return HEAD_AT + other() - CONV2_AT - RL_C2;
+}
+
+/* The tile of fc1.weight: its first row and column, and where pair i of this thread lies. */
+static __device__ __forceinline__ uint32_t tile_top(void) { return blockIdx.x % (RL_FC1 / TILE_ROWS) * TILE_ROWS; }
+static __device__ __forceinline__ uint32_t tile_left(void) { return blockIdx.x / (RL_FC1 / TILE_ROWS) * TILE_COLUMNS; }
+template <class F> static __device__ __forceinline__ bool has_tile(void) { return threadIdx.x < F::TILE_WARPS_USED * 32; }
+template <class F> static __device__ __forceinline__ uint32_t tile_place(int i) {
+  return FC1_AT + (tile_top() + F::tile_row(i)) * RL_FLAT + tile_left() + F::tile_column(i);
+}
+
+/* fc1's operands for images first, …: the rows of its gradient and the columns of its input. */
+template <class F> static __device__ __forceinline__ void fetch_operands(const rl_persistent &e, uint32_t first, uint32_t batch, block_memory<F> &m) {
+  typedef typename F::value value;
+  const value *d_fc1 = (const value *)e.d_fc1 + (size_t)first * RL_FC1 + tile_top(), *pooled2 = (const value *)e.pooled2 + (size_t)first * RL_FLAT + tile_left();
+  const int rows = min(batch - first, (uint32_t)TILE_BATCH);
+  fetch(d_fc1, RL_FC1, rows, TILE_ROWS, m.d_fc1_rows, F::ROW_PITCH);
+  fetch(pooled2, RL_FLAT, rows, TILE_COLUMNS, m.pooled2_columns, F::COLUMN_PITCH);
+  for (int i = rows * F::ROW_PITCH + threadIdx.x; i < TILE_BATCH * F::ROW_PITCH; i += TILE_THREADS) m.d_fc1_rows[i] = (value)0.0f;
+  for (int i = rows * F::COLUMN_PITCH + threadIdx.x; i < TILE_BATCH * F::COLUMN_PITCH; i += TILE_THREADS) m.pooled2_columns[i] = (value)0.0f;
+}
+
+/* fc1's weight gradient; the operands of the first images are on their way. */
+template <class F>
+static __device__ __forceinline__ void tile_gradient(const rl_persistent &e, uint32_t batch, block_memory<F> &m, float gradient[F::TILE_PAIRS][2]) {
+  for (uint32_t first = 0; first < batch; first += TILE_BATCH) {
+    if (first) {
+      __syncthreads();
+      fetch_operands(e, first, batch, m);
+    }
+    copies_done();
+    __syncthreads();
+    if (has_tile<F>()) F::fc1_weight_gradient(m.d_fc1_rows, m.pooled2_columns, gradient);
+  }
+}
+
+/* Rows of partial sums of one of the others. */
+typedef struct column {
+  const float *top;
+  uint32_t stride, rows;
+} column;
+
+static __device__ __forceinline__ column other_column(const rl_persistent &e, uint32_t i, uint32_t rows) {
+  if (i < CONV2_AT) return {&e.partial_conv1[i], CONV2_AT, 2 * rows};
+  if (i < CONV2_AT + RL_C2) return {&e.partial_conv2_bias[i - CONV2_AT], RL_C2, rows};
+  if (i < OTHERS) return {&e.partial_head[i - CONV2_AT - RL_C2], RL_HEAD_ROW, rows};
+  return {NULL, 0, 0};
+}
+
+/* The gradient of this thread's single parameter, still scaled, or the sum of the losses. */
+template <class F> static __device__ __forceinline__ float single_gradient(const rl_persistent &e, uint32_t rows, block_memory<F> &m) {
+  const int quad = threadIdx.x % CONV2_QUADS, split = threadIdx.x / CONV2_QUADS, other_split = threadIdx.x / OTHERS_PITCH, which = threadIdx.x % OTHERS_PITCH;
+  float4 sum = make_float4(0, 0, 0, 0);
+  float other_sum = 0.0f;
+  const float *from = &e.partial_conv2[blockIdx.x * CONV2_OWN + quad * 4];
+  const column others = which < OTHERS_OWN ? other_column(e, blockIdx.x * OTHERS_OWN + which, rows) : column{NULL, 0, 0};
+  if (split < CONV2_SPLITS) {
+#pragma unroll 7
+    for (uint32_t row = split; row < rows; row += CONV2_SPLITS) sum = added(sum, load4(&from[(size_t)row * CONV2_COUNT]));
+  }
+#pragma unroll 3
+  for (uint32_t row = other_split; row < others.rows; row += OTHER_SPLITS) other_sum += others.top[row * others.stride];
+  if (split < CONV2_SPLITS) store4(&m.conv2_sums[split][quad * 4], sum);
+  m.other_sums[other_split][which] = other_sum;
+  __syncthreads();
+  float total = 0.0f;
+  if (has_conv2())
+    for (int i = 0; i < CONV2_SPLITS; i++) total += m.conv2_sums[i][threadIdx.x];
+  else if (threadIdx.x < CONV2_OWN + OTHERS_OWN)
+    for (int i = 0; i < OTHER_SPLITS; i++) total += m.other_sums[i][threadIdx.x - CONV2_OWN];
+  return total;
+}
+
+static __device__ __forceinline__ void update(parameter *p, float gradient, rates r) { p->weight = updated(p->weight, gradient, &p->first, &p->second, r); }
+
+template <class F>
+static __device__ __forceinline__ void update_tile(const rl_persistent &e, const float gradient[F::TILE_PAIRS][2], rates r, block_memory<F> &m) {
+  if (!has_tile<F>()) return;
+  for (int i = 0; i < F::TILE_PAIRS; i++) {
+    float2 *w = &m.weight[i][threadIdx.x], *first = &m.first[i][threadIdx.x], *second = &m.second[i][threadIdx.x];
+    parameter a = {w->x, first->x, second->x}, b = {w->y, first->y, second->y};
+    update(&a, gradient[i][0], r);
+    update(&b, gradient[i][1], r);
+    *w = make_float2(a.weight, b.weight);
+    *first = make_float2(a.first, b.first);
+    *second = make_float2(a.second, b.second);
+    store2(multiplied<F>(e) + tile_place<F>(i), a.weight, b.weight);
+  }
+}
+
+/* Behind the barrier that all gradients are in front of. single: this thread's own parameter. */
+template <class F>
+static __device__ __forceinline__ void update_parameters(const rl_persistent &e, const round_of &r, const float gradient[F::TILE_PAIRS][2], block_memory<F> &m,
+                                                         parameter *single) {
+  const bool skip = __ldcg(&((rl_exchange *)e.exchange)->overflow) == r.steps_before + 1;
+  const rates rate = rates_of(m.state);
+  const float total = single_gradient(e, rows_of(r.batch), m);
+  if (threadIdx.x == 0) m.state.overflow = skip;
+  if (has_loss()) e.adam.losses[r.steps_before] = total / r.batch;
+  if (skip) return;
+  update_tile<F>(e, gradient, rate, m);
+  if (has_conv2() || has_other()) update(single, total, rate);
+  if (has_conv2()) multiplied<F>(e)[single_place()] = (typename F::value)single->weight;
+  else if (has_other()) e.adam.weights[single_place()] = single->weight;
+}
+
+/* A block's parameters: from memory at the start of a launch, back at its end. */
+template <class F> static __device__ __forceinline__ parameter load_parameters(const rl_persistent &e, block_memory<F> &m) {
+  for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
+    const uint32_t at = tile_place<F>(i);
+    m.weight[i][threadIdx.x] = *(const float2 *)&e.adam.weights[at];
+    m.first[i][threadIdx.x] = *(const float2 *)&e.adam.first[at];
+    m.second[i][threadIdx.x] = *(const float2 *)&e.adam.second[at];
+  }
+  return has_conv2() || has_other() ? load_parameter(e.adam, single_place()) : parameter{0, 0, 0};
+}
+
+template <class F> static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const parameter &single, const block_memory<F> &m) {
+  for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
+    const uint32_t at = tile_place<F>(i);
+    *(float2 *)&e.adam.weights[at] = m.weight[i][threadIdx.x];
+    *(float2 *)&e.adam.first[at] = m.first[i][threadIdx.x];
+    *(float2 *)&e.adam.second[at] = m.second[i][threadIdx.x];
+  }
+  if (has_conv2() || has_other()) store_parameter(e.adam, single_place(), single);
+}
+
+#endif
