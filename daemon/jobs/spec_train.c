@@ -16,7 +16,7 @@ typedef struct train_request {
 
 enum { ENGINE_AUTO, ENGINE_REFERENCE, ENGINE_BLAS, ENGINE_CUDNN, ENGINE_FUSED, ENGINE_MERGED };
 static const char *const kind_names[] = {"train", NULL};
-static const char *const engine_names[] = {"auto", "reference", "blas", "cudnn", "fused", "merged", NULL};
+static const char *const engine_names[] = {"auto", "reference", "blas", "cudnn", "fused", "merged", "persistent", NULL};
 static const char *const engine_devices[] = {"", "cpu", "cpu", "gpu", "", "gpu"}; /* what a device's id begins with */
 static const char *const dataset_names[] = {"auto", "files", "synthetic", NULL};
 

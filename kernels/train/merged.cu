@@ -11,14 +11,6 @@
  * Its kernels are proven on the CPU (tests/simt) and were not measured on a GPU yet: "auto" takes "fused". */
 #include "train/cuda/training.h"
 
-static int classify(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  const rl_classifier classifier = {s->gather, e->pooled2, rl_training_multiplied(e, RL_FC1_W), s->head.weights, e->state};
-  if (!s->train) return rl_classify_evaluate(&classifier, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
-  return rl_classify_train(&classifier, e->d_fc1, e->d_pooled2, e->partial_head, (cudaStream_t)stream, err);
-}
-
 static int conv_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
@@ -34,14 +26,14 @@ static rl_rows rows(rl_format, uint32_t batch) {
 static const rl_launch launches[] = {
     {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},
     {"conv2_forward", "forward", rl_conv2_forward_launch, NULL},
-    {"classify", "forward", classify, NULL},
+    {"classify", "forward", rl_classify_launch, NULL},
     {"conv_backward", "backward", conv_backward, NULL},
     {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
 /* 128 images evaluated at once: with more of them, evaluation would need more memory than training with the usual batch of 64. */
 static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 3, true, false, true, 128, rows, NULL, NULL, NULL,
-                                 NULL};
+                                 NULL, NULL};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);

@@ -19,6 +19,8 @@ typedef struct rl_training_tensors { /* of the last step; types and layout below
   float loss_scale;           /* all gradients are multiplied by it */
 } rl_training_tensors;
 
+/* What an engine keeps on chip is NULL in a view unless it was watched when the epoch was planned. */
+int rl_training_watch(rl_train_instance *instance, rl_error *err);
 int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err);
 
 typedef struct rl_training_choice { /* what tuning chose for a library call of a training step */

@@ -50,17 +50,21 @@ static inline rl_train_params small_training(engine_case which, int64_t batch, i
   return params;
 }
 
-static inline training open_training(rl_train_params params) {
+/* watched: rl_training_view shows everything. */
+static inline training open_training_as(rl_train_params params, bool watched) {
   training t = {.bytes_before = device->memory.total_bytes};
   rl_error err = {0};
   const rl_engine *engine = rl_engine_find("mnist_cnn", params.engine, &params, &err);
   if (!engine) fail_msg("%s", err.message);
   must(engine->open(device, &params, &t.instance, e));
   t.train = (rl_train_instance *)t.instance;
+  if (watched) must(rl_training_watch(t.train, e));
   must(device->ops->plan(device, &t.instance->iteration, &t.epoch, e));
   must(device->ops->plan(device, &t.instance->evaluation, &t.test, e));
   return t;
 }
+
+static inline training open_training(rl_train_params params) { return open_training_as(params, false); }
 
 static inline void close_training(training *t) {
   device->ops->plan_free(device, t->epoch);

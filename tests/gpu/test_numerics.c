@@ -169,7 +169,7 @@ static void check_step(engine_case which, uint32_t count) {
   static const double none[RL_FC1];
   printf("  %s, %s, batch %u\n", which.engine, rl_precision_names[precision], count);
   rl_train_params params = small_training(which, count, count);
-  training t = open_training(params);
+  training t = open_training_as(params, true);
   float *raw = malloc(2 * RL_PARAMETERS * sizeof *raw), *raw_after = raw + RL_PARAMETERS, loss;
   double *w = doubles(RL_PARAMETERS), *multiplied = doubles(RL_PARAMETERS), *got = doubles(RL_PARAMETERS),
          *wanted = doubles(RL_PARAMETERS);

@@ -60,6 +60,7 @@ cudaError_t launch_by_config(const cudaLaunchConfig_t *config, void (*kernel)(Pa
   for (unsigned i = 0; i < config->numAttrs; i++)
     switch (config->attrs[i].id) {
       case cudaLaunchAttributeProgrammaticStreamSerialization: break;
+      case cudaLaunchAttributeCooperative: of.cooperative = config->attrs[i].val.cooperative; break;
       case cudaLaunchAttributeClusterDimension:
         of.cluster = {config->attrs[i].val.clusterDim.x, config->attrs[i].val.clusterDim.y, config->attrs[i].val.clusterDim.z};
         break;
@@ -81,10 +82,12 @@ template <class... Parameters> cudaError_t cudaFuncGetAttributes(cudaFuncAttribu
   return cudaSuccess;
 }
 
-/* Two: clusters take turns as soon as there are three. */
+/* Two: clusters take turns as soon as there are three; but as many as a cooperative launch needs. */
 template <class... Parameters>
-cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*)(Parameters...), const cudaLaunchConfig_t *) {
+cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*)(Parameters...), const cudaLaunchConfig_t *config) {
   *count = 2;
+  for (unsigned i = 0; i < config->numAttrs; i++)
+    if (config->attrs[i].id == cudaLaunchAttributeCooperative) *count = (int)config->gridDim.x;
   return cudaSuccess;
 }
 
@@ -152,6 +155,7 @@ inline void __syncwarp(uint32_t mask = ~0u) { simt::vote("__syncwarp", mask, fal
 inline void __syncthreads() { simt::block_barrier("__syncthreads"); }
 inline void __threadfence_block() { simt::pass(); }
 inline void __threadfence() { simt::pass(); }
+inline void __trap() { simt::die("__trap"); }
 inline void __threadfence_system() { simt::pass(); }
 inline void __nanosleep(unsigned) { simt::pass(); }
 inline long long clock64() { return 0; } /* there is no time here */

@@ -518,7 +518,7 @@ static void run_grid(uint32_t clusters) {
     order[i] = order[other];
     order[other] = i;
   }
-  size_t at_once = 1 + draw(MOST_AT_ONCE);
+  size_t at_once = machine.of->cooperative ? clusters : 1 + draw(MOST_AT_ONCE);
   while (!order.empty() || !machine.alive.empty()) {
     if (machine.passed > PATIENCE && !order.empty()) at_once++, machine.passed = 0; /* they may be spinning until others have come */
     while (!order.empty() && machine.alive.size() < at_once) {

@@ -18,6 +18,7 @@
  *   Memory is sequentially consistent: fences and the order of memory operations are not tested. Nor is time.
  *   Kernels run one after another: programmatic dependent launches do not overlap, cudaGridDependencySynchronize has nothing to wait for.
  *   Plain loads and stores are no points where another thread may go on; only what is between two waits is done in another order.
+ *   Nor does it know how many blocks fit: a cooperative launch has room for all of its own.
  *   What is not in cuda.h and ptx.h (wgmma, TMA, mbarriers, textures, ...) does not compile. */
 #ifndef SIMT_MACHINE_H
 #define SIMT_MACHINE_H
@@ -36,6 +37,7 @@ struct shape {
   dim3 grid, block;
   size_t dynamic_bytes = 0;
   dim3 cluster = dim3(1);
+  bool cooperative = false; /* all blocks at once */
 };
 
 /* Runs the kernel to its end; body is what each thread does. kernel: for what cudaFuncSetAttribute said of it. */

@@ -177,7 +177,31 @@ inline void st_shared_cluster_v2_u32(uint32_t to, uint32_t a, uint32_t b) {
   uint32_t *at = (uint32_t *)at_shared_address(to, 8);
   at[0] = a, at[1] = b;
 }
+inline void st_shared_cluster_u16(uint32_t to, uint16_t v) { *(uint16_t *)at_shared_address(to, 2) = v; }
+inline void st_shared_cluster_f32(uint32_t to, float v) { *(float *)at_shared_address(to, 4) = v; }
+inline void st_shared_cluster_v2_f32(uint32_t to, float a, float b) {
+  float *at = (float *)at_shared_address(to, 8);
+  at[0] = a, at[1] = b;
+}
 inline void mapa_shared_cluster_u32(uint32_t &to, uint32_t address, uint32_t rank) { to = address_in_cluster(address, rank); }
+
+/* --- memory that others look at: they may go on in front of each --------------------------------------------------------------------------- */
+
+inline void red_release_gpu_global_add_u32(uint32_t *to, uint32_t by) {
+  pass();
+  *to += by;
+}
+inline void ld_acquire_gpu_global_u32(uint32_t &to, const uint32_t *from) {
+  pass();
+  to = *from;
+}
+inline void ld_relaxed_gpu_global_v4_u32(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, const void *from) {
+  pass();
+  const uint32_t *at = (const uint32_t *)from;
+  a = at[0], b = at[1], c = at[2], d = at[3];
+}
+inline void st_relaxed_gpu_global_v2_f32(float *to, float a, float b) { to[0] = a, to[1] = b; }
+inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, float d) { to[0] = a, to[1] = b, to[2] = c, to[3] = d; }
 
 /* --- approximations: as exact as float is -------------------------------------------------------------------------------------------------- */
 

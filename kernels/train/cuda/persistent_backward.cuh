@@ -71,7 +71,7 @@ static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, co
 #pragma unroll 3
   for (int pixel = at.warp; pixel < HALF_MAP1; pixel += TILE_WARPS) {
     const int i = pixel * RL_C1 + at.lane, code = m.codes1[i];
-    const float gradient = m.d_pooled1[0][i] + m.d_pooled1[1][i];
+    const float gradient = as_stored<value>(m.d_pooled1[0][i] + m.d_pooled1[1][i]);
     if (shown) shown[i] = (value)gradient;
     sums.overflow |= code != RL_POOL_STOPPED && !isfinite(gradient);
     add_element(gradient, code, pixel, image, sums.conv1);

@@ -134,6 +134,22 @@ int rl_adam_launch(void *arg, rl_stream stream, rl_error *err) {
   return rl_adam_step(&update, &s->gradients, (cudaStream_t)stream, err);
 }
 
+int rl_classify_launch(void *arg, rl_stream stream, rl_error *err) {
+  rl_stage *s = (rl_stage *)arg;
+  rl_training *e = s->owner;
+  const rl_classifier classifier = {s->gather, e->pooled2, rl_training_multiplied(e, RL_FC1_W), s->head.weights, e->state};
+  if (!s->train) return rl_classify_evaluate(&classifier, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
+  return rl_classify_train(&classifier, e->d_fc1, e->d_pooled2, e->partial_head, (cudaStream_t)stream, err);
+}
+
+int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
+  rl_training *e = own(arg);
+  const rl_persistent epoch = {e->train_images, e->train_labels, e->order, e->base.images, (uint32_t)e->base.params.batch_size, adam_of(e), e->pooled2,
+                               e->d_fc1, e->partial_conv1, (float *)e->d_conv2_weight, e->partial_conv2, e->partial_head, e->exchange, e->shown.pooled1,
+                               e->d_pooled1, e->d_pooled2, e->shown.codes1, e->shown.codes2};
+  return rl_persistent_epoch(e->format, &epoch, (cudaStream_t)stream, err);
+}
+
 /* --- stages ---------------------------------------------------------------------------------------------------------------------- */
 
 void *rl_training_multiplied(const rl_training *e, rl_tensor tensor) {
@@ -315,8 +331,23 @@ int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, 
   rl_training *e = own(instance);
   rl_train_state state;
   if (read_state(e, &state, err)) return -1;
-  *tensors = {e->format.channels_last, e->format.half, state.last_batch, e->pooled1, e->pooled2, e->codes1, e->codes2,
-              e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, 1.0f / state.last_inverse_scale};
+  const bool whole = e->recipe->epoch;
+  *tensors = {e->format.channels_last, e->format.half, state.last_batch, whole ? e->shown.pooled1 : e->pooled1, e->pooled2, whole ? e->shown.codes1 : e->codes1,
+              whole ? e->shown.codes2 : e->codes2, e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, 1.0f / state.last_inverse_scale};
+  return 0;
+}
+
+int rl_training_watch(rl_train_instance *instance, rl_error *err) {
+  rl_training *e = own(instance);
+  rl_device *device = instance->base.device;
+  const size_t batch = smaller((uint32_t)instance->params.batch_size, instance->images), map1 = RL_C1 * RL_P1 * RL_P1, v = e->value_bytes;
+  const struct { void *to; size_t bytes; } wanted[] = {
+    {&e->shown.pooled1, batch * map1 * v}, {&e->shown.codes1, batch * map1}, {&e->shown.codes2, batch * RL_FLAT},
+    {&e->d_pooled1, batch * map1 * v}, {&e->d_pooled2, batch * RL_FLAT * v},
+  };
+  if (!e->recipe->epoch || e->shown.pooled1) return 0;
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, wanted[i].bytes, (void **)wanted[i].to, err)) return -1;
   return 0;
 }
 
@@ -346,7 +377,7 @@ static void close_engine(rl_instance *instance) {
   for (int i = 0; i < RL_STAGES; i++) rl_fc1_close(&e->stages[i]);
   void *const memory[] = {e->train_images, e->train_labels, e->test_images, e->test_labels, e->order, e->kept, e->saved,
     e->pooled1, e->pooled2, e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, e->d_conv2_weight, e->codes1, e->codes2,
-    e->parts, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head, e->losses, e->test_losses,
+    e->shown.pooled1, e->shown.codes1, e->shown.codes2, e->exchange, e->parts, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head, e->losses, e->test_losses,
     e->test_correct, e->workspace[0], e->workspace[1]};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   if (e->cublas) cublasLtDestroy(e->cublas);
@@ -401,19 +432,21 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   size_t test = smaller(e->recipe->test_batch, t->test_images), most = batch > test ? batch : test, v = e->value_bytes;
   size_t part_rows = most > RL_PART_ROWS ? most : (size_t)RL_PART_ROWS;
   if (e->recipe->multiplies_fc1) part_rows = 0;
+  const size_t kept = e->recipe->epoch ? test : most, sent_back = e->recipe->epoch ? 0 : batch; /* images between launches, and back */
   const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? most * RL_C2 * RL_H2 * RL_H2 : 0;
   const rl_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
   const struct { void *to; rl_purpose purpose; size_t bytes; } wanted[] = {
-    {&e->pooled1, RL_MEMORY_ACTIVATIONS, most * map1 * v}, {&e->codes1, RL_MEMORY_ACTIVATIONS, most * map1},
+    {&e->pooled1, RL_MEMORY_ACTIVATIONS, kept * map1 * v}, {&e->codes1, RL_MEMORY_ACTIVATIONS, kept * map1},
     {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v}, {&e->pooled2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT * v},
-    {&e->codes2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT}, {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
-    {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FLAT * v},
-    {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, batch * map1 * v},
+    {&e->codes2, RL_MEMORY_ACTIVATIONS, kept * RL_FLAT}, {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
+    {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, sent_back * RL_FLAT * v},
+    {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, sent_back * map1 * v},
     {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_CONV2_W] * (rows.conv2_weight ? rows.conv2_weight * sizeof(float) : v)},
     {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
     {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
     {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
     {&e->partial_head, RL_MEMORY_WEIGHTS, rows.head * RL_HEAD_ROW * sizeof(float)},
+    {&e->exchange, RL_MEMORY_ACTIVATIONS, e->recipe->epoch ? rl_persistent_exchange_bytes() : 0},
     {&e->losses, RL_MEMORY_ACTIVATIONS, t->steps * sizeof(float)},
     {&e->test_losses, RL_MEMORY_ACTIVATIONS, t->test_images * sizeof(float)},
     {&e->test_correct, RL_MEMORY_ACTIVATIONS, t->test_images},
@@ -421,7 +454,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
     if (wanted[i].bytes && device->ops->allocate(device, wanted[i].purpose, wanted[i].bytes, (void **)wanted[i].to, err)) return -1;
   void *const noisy[] = {e->pooled1, e->product2, e->pooled2, e->d_fc1, e->d_pooled2};
-  const size_t counts[] = {most * map1, product2, most * RL_FLAT, batch * RL_FC1, batch * RL_FLAT};
+  const size_t counts[] = {kept * map1, product2, most * RL_FLAT, batch * RL_FC1, sent_back * RL_FLAT};
   for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
     if (counts[i] && rl_tune_noise(noisy[i], counts[i], v, device->stream, err)) return -1;
   return 0;
@@ -440,12 +473,18 @@ static void describe_programs(rl_training *e) {
   e->sequences[0] = {"begin", &e->begin, 1, 1};
   e->sequences[1] = {"step", e->stages[RL_STEP].launches, e->stages[RL_STEP].launch_count, t->images / batch};
   e->sequences[2] = {"tail", e->stages[RL_TAIL].launches, e->stages[RL_TAIL].launch_count, t->tail ? 1u : 0u};
+  if (e->recipe->epoch) {
+    e->epoch = *e->recipe->epoch;
+    e->epoch.arg = e;
+    e->sequences[1] = {"steps", &e->epoch, 1, 1};
+    e->sequences[2].repeat = 0;
+  }
   e->test_sequences[0] = {"begin", &e->test_begin, 1, 1};
   e->test_sequences[1] = {"evaluate", e->stages[RL_TEST].launches, e->stages[RL_TEST].launch_count, test ? t->test_images / test : 0};
   e->test_sequences[2] = {"evaluate_tail", e->stages[RL_TEST_TAIL].launches, e->stages[RL_TEST_TAIL].launch_count, test_tail ? 1u : 0u};
   t->base.iteration = {"epoch", e->sequences, 3};
   t->base.evaluation = {"evaluation", e->test_sequences, test ? 3u : 0u};
-  t->base.step_sequence = t->images >= batch ? 1 : 2;
+  t->base.step_sequence = t->images >= batch || e->recipe->epoch ? 1 : 2;
 }
 
 /* Unless the engine found a reason of its own, or takes no choices. */

@@ -43,6 +43,9 @@ typedef struct rl_recipe {
   int (*bind)(rl_training *training, rl_error *err);
   void (*close)(rl_training *training);
   int (*choices)(const rl_training *training, const rl_stage *stage, rl_training_choice *choices); /* returns how many */
+  /* All steps of an epoch in one launch, which then stands in place of those of a step: launches are evaluation's alone, and of what a step has between them
+   * only what Adam reads lies in memory (rl_training.shown). NULL: there is no such launch. arg: the rl_training. */
+  const rl_launch *epoch;
 } rl_recipe;
 
 struct rl_training {
@@ -67,14 +70,19 @@ struct rl_training {
   /* Activations and gradients. */
   void *pooled1, *pooled2, *product2, *d_pooled1, *d_pooled2, *d_fc1, *d_conv2_weight; /* product2: NULL unless kept */
   uint8_t *codes1, *codes2;
+  struct { /* of an epoch in one launch, where it is watched: what the others have in memory anyway */
+    void *pooled1;
+    uint8_t *codes1, *codes2;
+  } shown;
   float *parts, *d_fc1_weight, *partial_conv1, *partial_conv2, *partial_head;
+  void *exchange; /* of an epoch in one launch */
   float *losses, *test_losses;
   uint8_t *test_correct;
   void *workspace[RL_LANES];
   size_t workspace_bytes[RL_LANES];
 
   rl_stage stages[RL_STAGES];
-  rl_launch begin, test_begin;
+  rl_launch begin, epoch, test_begin;
   rl_sequence sequences[3], test_sequences[3];
 };
 
@@ -88,6 +96,9 @@ int rl_head_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_adam_launch(void *arg, rl_stream stream, rl_error *err);
+int rl_classify_launch(void *arg, rl_stream stream, rl_error *err);
+/* arg: rl_training. */
+int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err);
 
 cudaStream_t rl_training_stream(const rl_training *training);
 /* The weights as they are multiplied: FP16 copies where there are any. */
