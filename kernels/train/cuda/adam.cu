@@ -67,7 +67,7 @@ static __device__ __forceinline__ float4 whole_gradient(const rl_gradients &g, u
     *mine = threadIdx.x < LANES;
     return conv2_sum((const float *)g.conv2_weight, g.conv2_rows, i);
   }
-  return g.conv2_half ? load4((const __half *)g.conv2_weight + i) : load4((const float *)g.conv2_weight + i);
+  return g.half ? load4((const __half *)g.conv2_weight + i) : load4((const float *)g.conv2_weight + i);
 }
 
 /* --- fc1's weight gradient as a product, FP16: d_fc1ᵀ · fc1_in ---------------------------------------------------------------------- */
@@ -249,9 +249,21 @@ int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_
   return rl_chain("Adam", adam_step<true>, blocks<true>(g), THREADS, 0, stream, err, *adam, g);
 }
 
+/* The same of floats, for who wants to see it: what trains with floats makes its own. */
+static __device__ void product_of_floats(const rl_gradients &g, float2 gradient[PIECES]) {
+  for (int i = 0; i < PIECES; i++) {
+    const uint32_t at = product_place(g, i) - FC1_AT;
+    const float *out = (const float *)g.d_fc1 + at / RL_FLAT, *in = (const float *)g.fc1_in + at % RL_FLAT;
+    gradient[i] = make_float2(0, 0);
+    for (uint32_t n = 0; n < g.batch; n++, out += RL_FC1, in += RL_FLAT)
+      gradient[i] = make_float2(fmaf(*out, in[0], gradient[i].x), fmaf(*out, in[1], gradient[i].y));
+  }
+}
+
 static __device__ void gather_product(const rl_gradients &g, float scale, float *flat) {
   float2 gradient[PIECES];
-  product_gradient(g, gradient);
+  if (g.half) product_gradient(g, gradient);
+  else product_of_floats(g, gradient);
   for (int i = 0; i < PIECES; i++) *(float2 *)&flat[product_place(g, i)] = make_float2(gradient[i].x * scale, gradient[i].y * scale);
 }
 

@@ -18,7 +18,7 @@ int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
 
 static rl_gemm_shape product(const rl_training *e, int64_t m, int64_t n, int64_t k) {
   cudaDataType_t type = e->format.half ? CUDA_R_16F : CUDA_R_32F;
-  return {m, n, k, false, false, m, k, m, 1, 0, 0, 0, type, type, e->tensor_float};
+  return {m, n, k, false, false, m, k, m, 1, 0, 0, 0, type, type, e->format.tensor_float};
 }
 
 static int try_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {

@@ -43,6 +43,7 @@ typedef struct rl_gather {
 
 typedef struct rl_format {
   bool channels_last, half; /* half implies channels_last */
+  bool tensor_float;        /* multiplied in TF32 */
 } rl_format;
 
 /* gather.cu: start an epoch: a fresh order of `count` images, step 0. */
@@ -129,7 +130,7 @@ int rl_classify_evaluate(const rl_classifier *classifier, float *losses, uint8_t
 typedef struct rl_gradients {
   const void *conv2_weight;
   uint32_t conv2_rows; /* of partial sums, float; 0: whole, */
-  bool conv2_half;     /* in this type */
+  bool half;           /* its type then, and that of d_fc1 and fc1_in */
   const float *fc1_weight; /* NULL: still to be multiplied, */
   const float *conv1, *conv2_bias, *head; /* partial sums */
   uint32_t conv1_rows, conv2_bias_rows, head_rows;

@@ -14,6 +14,7 @@
 #include "train/cuda/persistent_forward.cuh"
 #include "train/cuda/persistent_update.cuh"
 #include "train/cuda/tile_half.cuh"
+#include "train/cuda/tile_tensor_float.cuh"
 
 /* An image in every pair, forward and back; next: the round behind it, whose image may be fetched. */
 template <class F>
@@ -71,7 +72,9 @@ template <class F> static __global__ void __launch_bounds__(TILE_THREADS, 1) per
   round_of r = {min(e.batch, e.count), 0, e.batch, 0};
   if (threadIdx.x == 0) m.state = *e.adam.state;
   load_image(e, r, at, m.image[0]);
+  barrier_arrive(x->update);
   cluster_barrier();
+  barrier_wait(x->update, 1);
   while (r.batch > 0) {
     const round_of first = r;
     gradient_sums<F> sums = {};
@@ -91,7 +94,7 @@ template <class F> static __global__ void __launch_bounds__(TILE_THREADS, 1) per
     update_parameters(e, first, gradient, m, &single);
     barrier_arrive(x->update);
     if (threadIdx.x == 0) end_step(&m.state, e.adam.learning_rate, first.batch);
-    barrier_wait(x->update, first.steps_before + 1);
+    barrier_wait(x->update, first.steps_before + 2);
   }
   store_parameters(e, single, m);
   if (blockIdx.x == 0 && threadIdx.x == 0) *e.adam.state = m.state;
@@ -150,6 +153,8 @@ template <class F> static int run(const rl_persistent *epoch, cudaStream_t strea
   return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, persistent_epoch<F>, *epoch), "training an epoch", err);
 }
 
-int rl_persistent_supported(rl_format, rl_error *err) { return supported<half_tiles>(err); }
+int rl_persistent_supported(rl_format format, rl_error *err) { return format.half ? supported<half_tiles>(err) : supported<tensor_float_tiles>(err); }
 
-int rl_persistent_epoch(rl_format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err) { return run<half_tiles>(epoch, stream, err); }
+int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err) {
+  return format.half ? run<half_tiles>(epoch, stream, err) : run<tensor_float_tiles>(epoch, stream, err);
+}

@@ -119,10 +119,14 @@ template <class Value> static __device__ __forceinline__ float as_stored(float v
 
 static __device__ __forceinline__ void store2(__half *to, float a, float b) { *(__half2 *)to = __floats2half2_rn(a, b); }
 static __device__ __forceinline__ void store2(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
+static __device__ __forceinline__ void store2(tensor_float *to, float a, float b) { *(float2 *)to = make_float2(tensor_float(a), tensor_float(b)); }
+
+static __device__ __forceinline__ void write_at(uint32_t rank, tensor_float *of, tensor_float v) { write_at(rank, &of->exact, v.exact); }
 
 /* What a format can't hold; a loss scale keeps away from it. */
 static __device__ __forceinline__ bool fits(__half, float v) { return fabsf(v) < 65520.0f; /* rounds to infinity */ }
 static __device__ __forceinline__ bool fits(float, float) { return true; }
+static __device__ __forceinline__ bool fits(tensor_float, float) { return true; }
 
 /* rows × `columns` values, `stride` apart, to rows `pitch` apart; all threads. */
 template <class Value>

@@ -133,15 +133,18 @@ static __device__ __forceinline__ void update_parameters(const rl_persistent &e,
   else if (has_other()) e.adam.weights[single_place()] = single->weight;
 }
 
-/* A block's parameters: from memory at the start of a launch, back at its end. */
+/* A block's parameters: from memory at the start of a launch, back at its end. In between memory has them as they are multiplied. */
 template <class F> static __device__ __forceinline__ parameter load_parameters(const rl_persistent &e, block_memory<F> &m) {
   for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
     const uint32_t at = tile_place<F>(i);
     m.weight[i][threadIdx.x] = *(const float2 *)&e.adam.weights[at];
     m.first[i][threadIdx.x] = *(const float2 *)&e.adam.first[at];
     m.second[i][threadIdx.x] = *(const float2 *)&e.adam.second[at];
+    store2(multiplied<F>(e) + at, m.weight[i][threadIdx.x].x, m.weight[i][threadIdx.x].y);
   }
-  return has_conv2() || has_other() ? load_parameter(e.adam, single_place()) : parameter{0, 0, 0};
+  const parameter single = has_conv2() || has_other() ? load_parameter(e.adam, single_place()) : parameter{0, 0, 0};
+  if (has_conv2()) multiplied<F>(e)[single_place()] = (typename F::value)single.weight;
+  return single;
 }
 
 template <class F> static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const parameter &single, const block_memory<F> &m) {

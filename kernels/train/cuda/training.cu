@@ -187,12 +187,12 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
 static int open_products(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
   if (e->recipe->multiplies_fc1) return 0;
-  for (int lane = 0; lane < RL_LANES; lane++) {
+  for (int lane = 0; lane < (e->recipe->epoch ? 1 : RL_LANES); lane++) {
     if (e->workspace_bytes[lane] < PRODUCT_WORKSPACE) e->workspace_bytes[lane] = PRODUCT_WORKSPACE;
     if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->workspace_bytes[lane], &e->workspace[lane], err)) return -1;
   }
   for (int i = 0; i < RL_STAGES; i++)
-    if (e->stages[i].gather.batch && rl_fc1_open(&e->stages[i], i == RL_STEP, err)) return -1;
+    if (e->stages[i].gather.batch && !(e->recipe->epoch && e->stages[i].train) && rl_fc1_open(&e->stages[i], i == RL_STEP, err)) return -1;
   return 0;
 }
 
@@ -357,7 +357,7 @@ int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[
   const rl_gemm *products[] = {s->fc1, s->fc1_data, s->fc1_weight};
   static const char *const names[] = {"fc1_forward", "fc1_data", "fc1_weight"};
   int count = e->recipe->choices ? e->recipe->choices(e, s, choices) : 0;
-  for (int i = 0; i < 3 && !e->recipe->multiplies_fc1; i++) {
+  for (int i = 0; i < 3 && !e->recipe->multiplies_fc1 && !e->recipe->epoch; i++) {
     rl_training_choice *to = &choices[count++];
     to->what = names[i];
     to->us = rl_gemm_us(products[i]);
@@ -442,7 +442,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
     {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, sent_back * RL_FLAT * v},
     {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, sent_back * map1 * v},
     {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_CONV2_W] * (rows.conv2_weight ? rows.conv2_weight * sizeof(float) : v)},
-    {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
+    {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 || e->recipe->epoch ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
     {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
     {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
     {&e->partial_head, RL_MEMORY_WEIGHTS, rows.head * RL_HEAD_ROW * sizeof(float)},
@@ -525,7 +525,7 @@ int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *par
   int precision = ((const rl_train_params *)params)->precision;
   e->format.half = precision == RL_FP16;
   e->format.channels_last = recipe->channels_last || precision != RL_FP32;
-  e->tensor_float = precision == RL_TF32;
+  e->format.tensor_float = precision == RL_TF32;
   e->value_bytes = e->format.half ? 2 : 4;
   if (build(e, (const rl_train_params *)params, err)) {
     close_engine(&e->base.base);

@@ -53,7 +53,6 @@ struct rl_training {
   const rl_recipe *recipe;
   void *own; /* the engine's */
   rl_format format;
-  bool tensor_float;
   size_t value_bytes; /* of an activation */
   cublasLtHandle_t cublas;
   cudaStream_t side;

@@ -4,7 +4,11 @@
 
 #include <cuda_fp16.h>
 
+#include "train/cuda/tensor_float.cuh"
+
 static __device__ __forceinline__ float4 load4(const float *from) { return *(const float4 *)from; }
+
+static __device__ __forceinline__ float4 load4(const tensor_float *from) { return *(const float4 *)from; }
 
 static __device__ __forceinline__ float4 load4(const __half *from) {
   uint2 raw = *(const uint2 *)from;
@@ -13,6 +17,10 @@ static __device__ __forceinline__ float4 load4(const __half *from) {
 }
 
 static __device__ __forceinline__ void store4(float *to, float4 v) { *(float4 *)to = v; }
+
+static __device__ __forceinline__ void store4(tensor_float *to, float4 v) {
+  *(float4 *)to = make_float4(tensor_float(v.x), tensor_float(v.y), tensor_float(v.z), tensor_float(v.w));
+}
 
 static __device__ __forceinline__ void store4(__half *to, float4 v) {
   __half2 low = __floats2half2_rn(v.x, v.y), high = __floats2half2_rn(v.z, v.w);
