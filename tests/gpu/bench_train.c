@@ -124,7 +124,7 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
          (unsigned long long)device->memory.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);
   for (int i = 0; i < RL_MEMORY_PURPOSES; i++)
     printf(",\"peak_%s_bytes\":%llu", rl_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
-  if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%g,\"skipped_steps\":%g", report.loss_scale, report.skipped_steps);
+  if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%.0f,\"skipped_steps\":%.0f", report.loss_scale, report.skipped_steps);
   printf("}\n");
   if (launches && print_launches(device, instance, err)) return -1;
   device->ops->plan_free(device, epoch);

@@ -108,6 +108,15 @@ def test_only_what_is_missing_is_trained(monkeypatch):
     assert [(command[1], command[-1]) for command in asked] == [("fp32", "3,4"), ("fp16", "1")]
 
 
+def test_what_a_kernel_adds_to_a_step_adds_up():
+    """b begins before a has ended, and c is over before b is."""
+    spans = [("b", 1500, 4000), ("a", 1000, 3000), ("c", 2000, 3500), ("a", 4200, 5000)]
+    activities = [{"kind": "kernel", "name": name, "start_ns": start, "end_ns": end} for name, start, end in spans]
+    activities.append({"kind": "memset", "name": "m", "start_ns": 0, "end_ns": 9000})
+    assert training.later_by_kernel(activities) == {"a": pytest.approx(3), "b": pytest.approx(0.5), "c": pytest.approx(0.5)}
+    assert training.later_by_kernel([]) == {}
+
+
 def test_the_best_variant_counts_against_the_best_copy():
     rows = [{"best_copy_bytes_per_s": 4.0e12}, {"best_copy_bytes_per_s": 4.2e12}]
     rows += [{"size": "large", "kernel": "relu", "dtype": "fp16", "shape": {"rows": 2, "columns": 8}, "variant": name, "bytes_per_s": rate}

@@ -96,16 +96,16 @@ def memory(rows):
 
 
 def perf_phases(rows):
-    """µs a step of each launch: all of its kernels together."""
+    """µs by which a step ends later for each launch: all of its kernels together."""
     sums = {}
     for row in rows:
         if "launch" in row:
             key = row["batch"], row["launch"] or row["kernel"], f"{row['engine']} {row['precision']}"
-            sums[key] = sums.get(key, 0) + row["total_us"] / row["steps"]
+            sums[key] = sums.get(key, 0) + (row["later_us"] or 0) / row["steps"]
     for row in rows:
         if "traced_ms" in row:
-            which = f"{row['engine']} {row['precision']}"
-            sums[row["batch"], "*epoch / steps, no profiler*", which] = 1e3 * row["epoch_ms"] / row["steps"]
+            for name in ("traced", "epoch"):
+                sums[row["batch"], f"*{name} / steps*", f"{row['engine']} {row['precision']}"] = 1e3 * row[f"{name}_ms"] / row["steps"]
     cells = [{"batch": batch, "launch": launch, "which": which, "us": us} for (batch, launch, which), us in sums.items()]
     return pivot_table(["batch", "µs a step"], cells, lambda row: (row["batch"], row["launch"]), lambda row: row["which"], lambda row: number(row["us"]))
 

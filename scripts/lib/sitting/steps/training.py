@@ -134,7 +134,7 @@ def memory(context):
 
 
 def phases(context):
-    """The activity pass of an epoch: µs of each launch of a step, and of what lies between them."""
+    """The activity pass of an epoch: what each launch of a step takes, and by how much the step ends later for it."""
     host = context.host
     with Daemon(host, context.log("daemon.log")) as daemon:
         for row, run, job_id in trainings(daemon, host, sizes(host)[1][:2], epochs=1, passes=["timing", "activity"]):
@@ -142,11 +142,27 @@ def phases(context):
                 yield row
                 continue
             row["steps"] = run["steps_per_epoch"]
-            for one in daemon.items(f"/jobs/{job_id}/kernels"):
+            kernels = daemon.items(f"/jobs/{job_id}/kernels")
+            ended = later_by_kernel(daemon.ask(f"/jobs/{job_id}/timeline?limit={TRACED_MOST}")["items"])
+            for one in kernels:
                 yield {**row, "launch": one["launch"], "phase": one["phase"], "kernel": one["name"], "launches": one["launches"],
-                       "median_us": one["median_us"], "total_us": one["total_us"]}
+                       "median_us": one["median_us"], "total_us": one["total_us"], "later_us": ended.pop(one["name"], 0)}
             yield {**row, "epoch_ms": run["summary"]["epoch_ms_median"], "traced_ms": measurement(run, "epoch_traced_ms", "activity"),
                    "gap_ratio": run["summary"]["launch_gap_ratio"]}
+
+
+TRACED_MOST = 100000
+
+
+def later_by_kernel(activities):
+    """Microseconds by which the end of all work moved with the ends of each kernel. Launches that begin before the one in front has ended take longer than
+    that; these add up to the whole."""
+    later, last = {}, None
+    for one in sorted((one for one in activities if one["kind"] in ("kernel", "span")), key=lambda one: one["end_ns"]):
+        last = one["start_ns"] if last is None else last
+        later[one["name"]] = later.get(one["name"], 0) + (one["end_ns"] - last) * 1e-3
+        last = one["end_ns"]
+    return later
 
 
 def torch_command(context, *options):
