@@ -31,7 +31,7 @@ const rl_engine *rl_engine_find(const char *workload, const char *name, const vo
     const rl_engine *engine = *each;
     if (strcmp(engine->workload, workload) != 0 || (!any && strcmp(engine->name, name) != 0)) continue;
     known = true;
-    if (engine->supports(params, &why) == 0) return engine;
+    if (engine->supports(params, &why) == 0 && !(any && engine->leaves && engine->leaves(params))) return engine;
   }
   if (known) {
     if (err) *err = why;

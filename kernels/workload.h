@@ -116,6 +116,7 @@ typedef struct rl_engine {
   /* -1 and why (RL_INPUT, pointer to the parameter) when it can't do these parameters. */
   int (*supports)(const void *params, rl_error *err);
   int (*open)(rl_device *device, const void *params, rl_instance **instance, rl_error *err);
+  bool (*leaves)(const void *params); /* whether "auto" goes on to the next one, as that is faster; NULL: never */
 } rl_engine;
 
 extern const rl_engine *const rl_engines[]; /* NULL-terminated, best first; engines_cpu.c or engines_cuda.cu */

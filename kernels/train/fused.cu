@@ -46,9 +46,15 @@ static int supports(const void *params, rl_error *err) {
   return 0;
 }
 
+/* In TF32 conv2 is on FMA units here and on tensor cores in cuDNN: H200, 39.5 against 26.5 ms an epoch at batch 512, 60.1 against 70.9 at 64. */
+static bool leaves(const void *params) {
+  const rl_train_params *p = (const rl_train_params *)params;
+  return p->precision == RL_TF32 && p->batch_size >= 512;
+}
+
 extern "C" {
 extern const rl_engine rl_engine_fused;
 const rl_engine rl_engine_fused = {"fused", "mnist_cnn", RL_DEVICE_CUDA,
                                    "conv2 by kernels that keep its product on chip, in one CUDA graph", supports,
-                                   open_engine};
+                                   open_engine, leaves};
 }

@@ -8,7 +8,7 @@
  *   conv_backward   unpooling, weight, bias and input gradient of conv2; unpooling, weight and bias gradient of conv1
  *   adam            fc1's weight gradient and the sums of all others, too
  *
- * Its kernels are proven on the CPU (tests/simt) and were not measured on a GPU yet: "auto" takes "fused". */
+ * H200, batch 64: 34.4 ms an epoch against 35.2 of "fused", but 13.9 against 12.4 at batch 512, so "auto" takes that one. */
 #include "train/cuda/training.h"
 
 static int conv_backward(void *arg, rl_stream stream, rl_error *err) {
@@ -49,6 +49,6 @@ static int supports(const void *params, rl_error *err) {
 extern "C" {
 extern const rl_engine rl_engine_merged;
 const rl_engine rl_engine_merged = {"merged",       "mnist_cnn",
-                                    RL_DEVICE_CUDA, "FP16 in five launches a step, none of a library; not measured yet",
+                                    RL_DEVICE_CUDA, "FP16 in five launches a step, none of a library",
                                     supports,       open_engine};
 }

@@ -99,9 +99,9 @@ def perf_phases(rows):
     """µs by which a step ends later for each launch: all of its kernels together."""
     sums = {}
     for row in rows:
-        if "launch" in row:
+        if "later_us" in row:
             key = row["batch"], row["launch"] or row["kernel"], f"{row['engine']} {row['precision']}"
-            sums[key] = sums.get(key, 0) + (row["later_us"] or 0) / row["steps"]
+            sums[key] = sums.get(key, 0) + row["later_us"] / row["steps"]
     for row in rows:
         if "traced_ms" in row:
             for name in ("traced", "epoch"):
@@ -226,5 +226,5 @@ def filled(text, steps):
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         if begin in text and end in text and step["rows"]:
             before, _, rest = text.partition(begin)
-            text = f"{before}{begin}\n{table_of(name)(step['rows'])}\n{end}{rest.partition(end)[2]}"
+            text = f"{before}{begin}\nCommit {step['commit']}, {step['at']}.\n\n{table_of(name)(step['rows'])}\n{end}{rest.partition(end)[2]}"
     return text
