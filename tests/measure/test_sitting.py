@@ -134,12 +134,12 @@ def host():
 
 def play(host, folder, steps, budget=60, said=None):
     kept = runner.Found(folder / "results.json", "abc")
-    well = runner.run(steps, host, folder, budget, kept, say=(said.append if said is not None else lambda _: None))
+    well = runner.run(steps, host if isinstance(host, list) else [host], folder, budget, kept, say=(said.append if said is not None else lambda _: None))
     return well, json.loads((folder / "results.json").read_text())["steps"]
 
 
-def step(name, run, expected=0, limit=30):
-    return runner.Step(name, run, expected, limit, "")
+def step(name, run, expected=0, limit=30, shares=False):
+    return runner.Step(name, run, expected, limit, "", shares)
 
 
 def test_a_step_passes_fails_is_skipped_or_breaks(host, tmp_path):
@@ -179,6 +179,31 @@ def test_the_budget_keeps_steps_from_being_begun(host, tmp_path):
     well, found = play(host, tmp_path, [step("long", lambda c: iter([{}]), expected=500), step("short", lambda c: iter([{}]), expected=1)], 10, said)
     assert well and found["long"]["state"] == "not run" and "500 s" in found["long"]["reason"]
     assert found["short"]["state"] == "passed" and len(said) == 2
+
+
+def meets(name, other):
+    """Ends well if the other one runs at the same time."""
+    def run(context):
+        met = context.logs.parent / f"{name}-is-here"
+        met.touch()
+        until = time.monotonic() + 5
+        while time.monotonic() < until and not (context.logs.parent / f"{other}-is-here").exists():
+            time.sleep(0.01)
+        yield runner.check("met", time.monotonic() < until, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return run
+
+
+def test_steps_share_a_gpu_only_if_all_of_them_may(host, tmp_path):
+    together = [step("a", meets("a", "b"), shares=True), step("alone", lambda c: iter([{}])), step("b", meets("b", "a"), shares=True)]
+    assert play(host, tmp_path / "shared", together)[0]
+    assert not play(host, tmp_path / "apart", [step("a", meets("a", "b")), step("b", meets("b", "a"), shares=True)])[0]
+
+
+def test_each_of_several_gpus_takes_the_longest_step_left(tmp_path):
+    hosts = [Host("cpu", BUILD, gpu) for gpu in ("GPU-1", "GPU-2")]
+    well, found = play(hosts, tmp_path, [step("short", lambda c: iter([{}]), expected=1), step("a", meets("a", "b"), expected=2), step("b", meets("b", "a"), expected=3)])
+    assert well and list(found)[-1] == "short"
+    assert {one["rows"][0]["seen"] for name, one in found.items() if name != "short"} == {"GPU-1", "GPU-2"}
 
 
 def test_a_step_knows_how_long_it_may_run(host, tmp_path):
@@ -297,17 +322,18 @@ def printed(tmp_path):
 
 
 def test_steps_of_a_gpu_read_what_programs_print(printed, tmp_path):
-    wanted = [step(one.name, one.run) for one in STEPS if one.name in ("tests", "bandwidth", "lombscargle", "sanitizer", "ptx80")]
+    wanted = [step(one.name, one.run) for one in STEPS if one.name in ("tests", "numerics", "bandwidth", "lombscargle", "sanitizer", "ptx80")]
     well, found = play(printed, tmp_path, wanted)
     states = {name: (one["state"], one["reason"]) for name, one in found.items()}
-    assert states == {"lombscargle": ("passed", ""), "bandwidth": ("passed", ""), "tests": ("failed", "broken"), "sanitizer": ("passed", ""), "ptx80": ("passed", "")}
-    assert [(row["test"], row["outcome"]) for row in found["tests"]["rows"] if "test" in row] == \
-        [("gpu_conv2", "passed"), *((f"gpu_training {engine}", "passed") for engine in training.engines(printed)), ("absent", "skipped"), ("broken", "failed")]
-    assert tables.ptx80(found["ptx80"]["rows"]).splitlines()[0] == "| ms an epoch (accuracy) | fp32 | tf32 | fp16 |"
-    assert "| fused | 36.3 (98.83 %) | 36.3 (98.83 %) | 36.3 (98.83 %) |" in tables.ptx80(found["ptx80"]["rows"])
-    assert "| cudnn | – | 36.3" in tables.ptx80(found["ptx80"]["rows"])
+    assert states == {"lombscargle": ("passed", ""), "bandwidth": ("passed", ""), "tests": ("failed", "broken"), "numerics": ("passed", ""), "sanitizer": ("passed", ""), "ptx80": ("passed", "")}
+    outcomes = {name: [(row["test"], row["outcome"]) for row in found[name]["rows"] if "test" in row] for name in ("tests", "numerics")}
+    assert outcomes["tests"] == [("absent", "skipped"), ("broken", "failed")]
+    assert outcomes["numerics"] == [("gpu_conv2", "passed"), *((f"gpu_training {engine}", "passed") for engine in training.engines(printed))]
+    assert tables.ptx80(found["ptx80"]["rows"]).splitlines()[0] == "| accuracy after four epochs | fp32 | tf32 | fp16 |"
+    assert "| fused | 98.83 % | 98.83 % | 98.83 % |" in tables.ptx80(found["ptx80"]["rows"])
+    assert "| cudnn | – | 98.83 %" in tables.ptx80(found["ptx80"]["rows"])
     assert sum(row.get("found") == 0 for row in found["sanitizer"]["rows"]) > 30
-    assert tables.summary("abc", found).count("## ") == 5
+    assert tables.summary("abc", found).count("## ") == 6
 
 
 def test_one_test_by_its_name(printed, tmp_path):

@@ -11,14 +11,26 @@ class Skip(Exception):
     """A step that can't be run here, and why."""
 
 
-class Host:
-    """device: cpu, gpu0, ...; build: the folder with bin/ and tests/."""
+def gpus():
+    """What CUDA_VISIBLE_DEVICES calls the GPUs of this host."""
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        return os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+    try:
+        listed = subprocess.run(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], capture_output=True, text=True)
+    except OSError:
+        return []
+    return listed.stdout.split() if listed.returncode == 0 else []
 
-    def __init__(self, device, build):
+
+class Host:
+    """device: cpu, gpu0, ...; build: the folder with bin/ and tests/; gpu: the only one of several that programs see, as gpu0."""
+
+    def __init__(self, device, build, gpu=None):
         self.device, self.build = device, pathlib.Path(build).resolve()
+        self.chosen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
         self.mnist = next((str(folder) for folder in (os.environ.get("ROOFLINED_MNIST_DIR"), self.build / "mnist", SOURCE.parent / "shared" / "mnist")
                            if folder and list(pathlib.Path(folder).glob("*.gz"))), None)
-        self.environment = {**os.environ, "ROOFLINED_BUILD": str(self.build), "ROOFLINED_SOURCE": str(SOURCE)}
+        self.environment = {**os.environ, **self.chosen, "ROOFLINED_BUILD": str(self.build), "ROOFLINED_SOURCE": str(SOURCE)}
         if self.mnist:
             self.environment["ROOFLINED_MNIST_DIR"] = self.mnist
         if (self.build / "lib").is_dir():  # for our programs alone: those of the host have their own

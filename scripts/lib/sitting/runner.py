@@ -1,4 +1,5 @@
-"""Runs steps one after the other, each in a process of its own and within its time, and keeps what they found.
+"""Runs steps, each in a process of its own and within its time, and keeps what they found. A GPU runs one step after the other, or side by side
+several of which nothing is timed or counted; of several GPUs each takes a step when it is free.
 
 A step is a generator of rows (dictionaries). A row with "check" and "holds" is a claim that was tested; the others are what was measured. Rows
 are kept as they come, so that a step that runs out of time leaves what it had. `Found` is all of it, as one JSON document."""
@@ -21,7 +22,7 @@ def check(what, holds, seen=None):
     return {"check": what, "holds": bool(holds), "seen": seen}
 
 
-Step = collections.namedtuple("Step", "name run expected_s limit_s what")
+Step = collections.namedtuple("Step", "name run expected_s limit_s what shares", defaults=(False,))  # shares: a GPU with others that do
 
 
 class Context:
@@ -69,6 +70,7 @@ def child(step, context, rows_file):
     """In the forked process: never returns."""
     status = 1
     try:
+        os.environ.update(context.host.chosen)
         with open(context.log("log.txt"), "ab", buffering=0) as log, open(rows_file, "a", encoding="utf-8") as out:
             for descriptor in (1, 2):
                 os.dup2(log.fileno(), descriptor)
@@ -86,23 +88,6 @@ def child(step, context, rows_file):
     os._exit(status)
 
 
-def wait(process, seconds):
-    """The exit status, None when it had to be ended. Everything that it started goes with it, also when the sitting itself is ended."""
-    until, status = time.monotonic() + seconds, None
-    try:
-        while status is None and time.monotonic() < until:
-            ended, code = os.waitpid(process, os.WNOHANG)
-            if ended:
-                status = os.waitstatus_to_exitcode(code)
-            else:
-                time.sleep(0.02)
-    finally:
-        end_group(process)
-        if status is None:
-            os.waitpid(process, 0)
-    return status
-
-
 def end_group(leader):
     """First asks, so that a daemon can end its workers."""
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -113,52 +98,91 @@ def end_group(leader):
         time.sleep(0.5)
 
 
-def run_step(step, host, logs, seconds, earlier):
-    """(state, reason, rows)"""
-    logs.mkdir(parents=True, exist_ok=True)
-    for name in ("rows.jsonl", "reason"):
-        (logs / name).unlink(missing_ok=True)
-    context = Context(host, logs, time.monotonic() + seconds * 0.95 - 1, earlier)
-    rows_file = logs / "rows.jsonl"
-    rows_file.touch()
-    process = os.fork()
-    if process == 0:
-        os.setsid()
-        child(step, context, rows_file)
-    status = wait(process, seconds)
-    rows = [json.loads(line) for line in rows_file.read_text().splitlines() if line.endswith("}")]
-    rows_file.unlink()
-    reason = (logs / "reason").read_text() if (logs / "reason").exists() else ""
-    broken = [row["check"] for row in rows if row.get("holds") is False]
-    if status is None:
-        return "cut off", f"after {seconds:.0f} s", rows
-    if status == 77:
-        return "skipped", reason, rows
-    if status != 0 or broken:
-        return "failed", reason or "; ".join(broken), rows
-    if any(row.get("partial") for row in rows):
-        return "partial", next(row["partial"] for row in rows if row.get("partial")), rows
-    return "passed", "", rows
+class Run:
+    """A step that has begun."""
+
+    def __init__(self, step, host, logs, seconds, earlier):
+        self.step, self.host, self.logs, self.seconds = step, host, logs, seconds
+        logs.mkdir(parents=True, exist_ok=True)
+        self.rows_file, self.reason_file = logs / "rows.jsonl", logs / "reason"
+        self.reason_file.unlink(missing_ok=True)
+        self.rows_file.write_text("")
+        self.begun, self.status, self.process = time.monotonic(), None, None
+        context = Context(host, logs, self.begun + seconds * 0.95 - 1, earlier)
+        self.process = os.fork()
+        if self.process == 0:
+            os.setsid()
+            child(step, context, self.rows_file)
+
+    def over(self):
+        if self.status is None:
+            ended, code = os.waitpid(self.process, os.WNOHANG)
+            self.status = os.waitstatus_to_exitcode(code) if ended else None
+        return self.status is not None or time.monotonic() > self.begun + self.seconds
+
+    def end(self):
+        """Everything that it started goes with it, also when the sitting itself is ended. Returns (state, reason, rows)."""
+        end_group(self.process)
+        if self.status is None:
+            os.waitpid(self.process, 0)
+        rows = [json.loads(line) for line in self.rows_file.read_text().splitlines() if line.endswith("}")]
+        self.rows_file.unlink()
+        reason = self.reason_file.read_text() if self.reason_file.exists() else ""
+        broken = [row["check"] for row in rows if row.get("holds") is False]
+        if self.status is None:
+            return "cut off", f"after {self.seconds:.0f} s", rows
+        if self.status == 77:
+            return "skipped", reason, rows
+        if self.status != 0 or broken:
+            return "failed", reason or "; ".join(broken), rows
+        if any(row.get("partial") for row in rows):
+            return "partial", next(row["partial"] for row in rows if row.get("partial")), rows
+        return "passed", "", rows
 
 
-def run(steps, host, out, budget_s, kept, say=print):
+def next_step(host, waiting, running):
+    """What the host may take on beside what it does."""
+    beside = [run.step for run in running if run.host is host]
+    if all(step.shares for step in beside):
+        return next((step for step in waiting if step.shares or not beside), None)
+    return None
+
+
+def run(steps, hosts, out, budget_s, kept, say=print):
     """Runs the steps that `kept` (a Found) has not passed yet, as many as the budget allows; returns True when none failed."""
-    begin, logs = time.monotonic(), pathlib.Path(out) / "logs"
+    begin, logs, running = time.monotonic(), pathlib.Path(out) / "logs", []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
+    waiting = [step for step in steps if not kept.has(step.name)]
+    if len(hosts) > 1:  # the longest first, so that no host is left with one in the end
+        waiting.sort(key=lambda step: -step.expected_s)
     for step in steps:
-        left = budget_s - (time.monotonic() - begin)
         if kept.has(step.name):
             say(f"{step.name:14} {kept.steps[step.name]['state']:8} before")
-            continue
-        if left < step.expected_s:
-            kept.put(step.name, "not run", f"takes about {step.expected_s} s, {left:.0f} s of the budget are left", 0, kept.rows(step.name))
-        else:
-            started = time.monotonic()
-            state, reason, rows = run_step(step, host, logs / step.name, min(step.limit_s, left), kept.rows(step.name))
-            kept.put(step.name, state, reason, time.monotonic() - started, rows)
-        found = kept.steps[step.name]
-        say(f"{step.name:14} {found['state']:8} {found['seconds']:6.1f} s  {found['reason'][:200]}")
+
+    def record(step, state, reason, seconds, rows):
+        kept.put(step.name, state, reason, seconds, rows)
+        say(f"{step.name:14} {state:8} {seconds:6.1f} s  {reason[:200]}")
         pack(logs, pathlib.Path(out) / "logs.tar.gz")
+
+    try:
+        while waiting or running:
+            for host in hosts:
+                while (step := next_step(host, waiting, running)) is not None:
+                    waiting.remove(step)
+                    left = budget_s - (time.monotonic() - begin)
+                    if left < step.expected_s:
+                        record(step, "not run", f"takes about {step.expected_s} s, {left:.0f} s of the budget are left", 0, kept.rows(step.name))
+                    else:
+                        running.append(Run(step, host, logs / step.name, min(step.limit_s, left), kept.rows(step.name)))
+            for one in [one for one in running if one.over()]:
+                running.remove(one)
+                seconds = time.monotonic() - one.begun
+                state, reason, rows = one.end()
+                record(one.step, state, reason, seconds, rows)
+            time.sleep(0.02)
+    finally:
+        for one in running:
+            one.end()
     return not any(kept.steps[step.name]["state"] in ("failed", "cut off") for step in steps)
 
 

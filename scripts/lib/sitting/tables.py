@@ -175,8 +175,8 @@ def sanitizer(rows):
 
 
 def ptx80(rows):
-    return pivot_table(["ms an epoch (accuracy)"], [row for row in rows if "engine" in row], lambda row: (row["engine"],), lambda row: row["precision"],
-                       lambda row: f"{number(row['epoch_device_ms_median'])} ({percent(row['test_accuracy_ratio'])})" if "refused" not in row else MISSING)
+    return pivot_table(["accuracy after four epochs"], [row for row in rows if "engine" in row], lambda row: (row["engine"],), lambda row: row["precision"],
+                       lambda row: percent(row["test_accuracy_ratio"]) if "refused" not in row else MISSING)
 
 
 def soak(rows):
@@ -194,7 +194,7 @@ def soak(rows):
 
 
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory, "perf_phases": perf_phases,
-          "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy,
+          "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "numerics": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy,
           "agreement": agreement, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
 
 

@@ -50,8 +50,8 @@ def python_of(command):
     return None
 
 
-# Tests that neither time nor count anything run side by side; those of the training engines, an engine each.
-BESIDE, BY_ENGINE = ("gpu_numerics", "gpu_training", "gpu_kernels", "gpu_conv2"), ("gpu_numerics", "gpu_training")
+# Tests that neither time nor count anything; those of the training engines run once for each engine.
+NUMERICS, BY_ENGINE = ("gpu_numerics", "gpu_training", "gpu_kernels", "gpu_conv2"), ("gpu_numerics", "gpu_training")
 
 
 def prepared(context, name, command, more):
@@ -73,18 +73,16 @@ def run_test(context, name, command):
             "inside": inside(output) or {outcome: 1}}
 
 
-def run_tests(context, wanted, more=lambda name: []):
-    """A row for each test, with what it counted of itself. more(name): arguments put behind the program's script."""
-    tests = [(name, prepared(context, name, command, more(name))) for name, command in listed(context, wanted)]
+def run_tests(context, wanted, more=lambda name: [], beside=1):
+    """A row for each test, with what it counted of itself. more(name): arguments put behind the program's script; beside: so many at once."""
     outcomes, said = set(), ""
-    for beside in (True, False):
-        with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE if beside else 1) as pool:
-            chosen = [one for name, commands in tests if (name in BESIDE) == beside for one in commands.items()]
-            for row in pool.map(lambda one: run_test(context, *one), chosen):
-                outcomes.add(row["outcome"])
-                said = row["said"]
-                yield row
-                yield check(row["test"], row["outcome"] in ("passed", "skipped"), said)
+    commands = [one for name, command in listed(context, wanted) for one in prepared(context, name, command, more(name)).items()]
+    with concurrent.futures.ThreadPoolExecutor(beside) as pool:
+        for row in pool.map(lambda one: run_test(context, *one), commands):
+            outcomes.add(row["outcome"])
+            said = row["said"]
+            yield row
+            yield check(row["test"], row["outcome"] in ("passed", "skipped"), said)
     if outcomes <= {"skipped"}:
         raise Skip(said)
 
@@ -94,7 +92,11 @@ def is_agreement(name):
 
 
 def tests(context):
-    yield from run_tests(context, lambda name: not is_agreement(name) and name != "gpu_verdicts")
+    yield from run_tests(context, lambda name: not is_agreement(name) and name not in (*NUMERICS, "gpu_verdicts"))
+
+
+def numerics(context):
+    yield from run_tests(context, lambda name: name in NUMERICS, beside=SIDE_BY_SIDE)
 
 
 def one_test(context, name):

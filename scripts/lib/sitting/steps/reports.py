@@ -1,6 +1,7 @@
 """How long reports take, and whether a thousand of them leave anything behind."""
 import ctypes
 import json
+import os
 import pathlib
 import statistics
 import time
@@ -69,7 +70,7 @@ def memory_of(process):
 
 
 class DeviceMemory:
-    """Bytes in use on GPU 0, by NVML; None without it."""
+    """Bytes in use on the first GPU, by NVML; None without it."""
 
     class Info(ctypes.Structure):
         _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
@@ -80,8 +81,13 @@ class DeviceMemory:
             nvml = ctypes.CDLL("libnvidia-ml.so.1")
         except OSError:
             return
-        if nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device)) == 0:
+        if nvml.nvmlInit_v2() == 0 and self.find(nvml, os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]) == 0:
             self.nvml = nvml
+
+    def find(self, nvml, name):
+        if name.isdigit():
+            return nvml.nvmlDeviceGetHandleByIndex_v2(int(name), ctypes.byref(self.device))
+        return nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(self.device))
 
     def used(self):
         info = self.Info()
