@@ -264,6 +264,14 @@ def test_a_page_is_filled_between_its_marks():
     assert "## speed" in tables.summary("abc", steps)
 
 
+def test_the_best_engine_is_held_to_the_bars():
+    rows = [{"engine": engine, "batch": 64, "precision": "fp16", "epoch_ms_median": ms} for engine, ms in (("fused", 35.3), ("persistent", 19.5))]
+    found = list(training.held_to_bars(rows))
+    assert [row["holds"] for row in found if "check" in row] == [False, False, True, False]
+    steps = {"training": {"rows": found, "commit": "abc", "at": "now"}}
+    assert "| 64 | fp16 | persistent | 19.5 | 20 | yes | 11 |" in tables.filled("<!-- bars -->\n<!-- /bars -->\n", steps)
+
+
 def test_training_times_of_both_ways_are_side_by_side():
     rows = [{"by": "http", "engine": "fused", "batch": 64, "precision": "fp32", "epoch_ms_median": 66.2},
             {"by": "bench_train", "engine": "fused", "batch": 64, "precision": "fp16", "epoch_device_ms_median": 36.3}]

@@ -82,6 +82,12 @@ def training(rows):
                        lambda row: row["precision"], lambda row: number(row["median"]))
 
 
+def bars(rows):
+    return table(["batch", "precision", "best engine", "ms an epoch", "bar", "met", "further aim"],
+                 [[row["batch"], row["precision"], row["best_engine"] or MISSING, row["best_ms"], row["bar_ms"], "yes" if row["met"] else "**no**", row["aim_ms"]]
+                  for row in rows if "bar_ms" in row])
+
+
 def speed(rows):
     return table(["kernels", "set", "median s", "least s", "most s", "first s", "at most s", "ncu s"],
                  [[row["kernels"], row["set"], row["median_s"], row["least_s"], row["most_s"], row["first_s"],
@@ -198,6 +204,9 @@ TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": traini
           "agreement": agreement, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
 
 
+VIEWS = {"bars": ("training", bars)}  # other tables of a step
+
+
 def table_of(step):
     return TABLES[step.partition(":")[0]]
 
@@ -221,10 +230,11 @@ def summary(commit, steps):
 
 
 def filled(text, steps):
-    """text with what stands between <!-- NAME --> and <!-- /NAME --> made anew, for each step that it names and that was run."""
-    for name, step in steps.items():
+    """text with what stands between <!-- NAME --> and <!-- /NAME --> made anew, for each step or view of one that it names and that was run."""
+    shown = [(name, step, table_of(name)) for name, step in steps.items()] + [(name, steps[of], view) for name, (of, view) in VIEWS.items() if of in steps]
+    for name, step, show in shown:
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         if begin in text and end in text and step["rows"]:
             before, _, rest = text.partition(begin)
-            text = f"{before}{begin}\nCommit {step['commit']}, {step['at']}.\n\n{table_of(name)(step['rows'])}\n{end}{rest.partition(end)[2]}"
+            text = f"{before}{begin}\nCommit {step['commit']}, {step['at']}.\n\n{show(step['rows'])}\n{end}{rest.partition(end)[2]}"
     return text
