@@ -152,7 +152,7 @@ static const rl_launch launches[] = {
 };
 
 static const rl_recipe recipe = {launches,   sizeof launches / sizeof *launches, 5, false, true, false, 500, rows,
-                                 open_convs, bind_convs, close_convs, choices_of, NULL};
+                                 open_convs, bind_convs, close_convs, choices_of, false};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);

@@ -34,7 +34,7 @@ static const rl_launch launches[] = {
   {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
-static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 4, true, false, false, 500, rows, NULL, NULL, NULL, NULL, NULL};
+static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 4, true, false, false, 500, rows, NULL, NULL, NULL, NULL, false};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);

@@ -1,5 +1,5 @@
 /* Engine "persistent": all steps of an epoch in one launch (train/cuda/persistent.cu), FP16 and TF32, on devices with clusters of blocks and room for 128 of
- * them. Only evaluation has launches as the other engines have: those of "merged" in FP16, else those of "fused". */
+ * them. */
 #include "train/cuda/training.h"
 
 static rl_rows rows(rl_format, uint32_t batch) {
@@ -7,28 +7,15 @@ static rl_rows rows(rl_format, uint32_t batch) {
   return {2 * pairs, pairs, pairs, pairs};
 }
 
-static const rl_launch half_launches[] = {
-    {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},
-    {"conv2_forward", "forward", rl_conv2_forward_launch, NULL},
-    {"classify", "forward", rl_classify_launch, NULL},
+static const rl_launch launches[] = {
+    {"persistent_epoch", "kernel", rl_persistent_launch, NULL},
+    {"persistent_evaluate", "kernel", rl_persistent_test_launch, NULL},
 };
-static const rl_launch float_launches[] = {
-    {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},
-    {"conv2_forward", "forward", rl_conv2_forward_launch, NULL},
-    {"fc1_forward", "forward", rl_fc1_forward_launch, NULL},
-    {"head", "forward", rl_head_launch, NULL},
-};
-enum { HALF_LAUNCHES = sizeof half_launches / sizeof *half_launches, FLOAT_LAUNCHES = sizeof float_launches / sizeof *float_launches };
 
-static const rl_launch epoch = {"persistent_epoch", "kernel", rl_persistent_launch, NULL};
-
-/* So many images evaluated at once that it takes no more memory than training with the usual batch of 64. */
-static const rl_recipe half_recipe = {half_launches, HALF_LAUNCHES, HALF_LAUNCHES, true, false, true, 128, rows, NULL, NULL, NULL, NULL, &epoch},
-                       float_recipe = {float_launches, FLOAT_LAUNCHES, FLOAT_LAUNCHES, true, false, false, 64, rows, NULL, NULL, NULL, NULL, &epoch};
+static const rl_recipe recipe = {launches, 2, 0, true, false, true, 0, rows, NULL, NULL, NULL, NULL, true};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  const bool half = ((const rl_train_params *)params)->precision == RL_FP16;
-  return rl_training_open(half ? &half_recipe : &float_recipe, device, params, instance, err);
+  return rl_training_open(&recipe, device, params, instance, err);
 }
 
 static int supports(const void *params, rl_error *err) {
@@ -41,6 +28,6 @@ static int supports(const void *params, rl_error *err) {
 extern "C" {
 extern const rl_engine rl_engine_persistent;
 const rl_engine rl_engine_persistent = {"persistent",   "mnist_cnn",
-                                        RL_DEVICE_CUDA, "All steps of an epoch in one launch, weights and moments on chip; FP16 and TF32",
+                                        RL_DEVICE_CUDA, "All steps of an epoch in one launch, weights and moments on chip",
                                         supports,       open_engine};
 }

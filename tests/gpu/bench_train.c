@@ -1,6 +1,6 @@
 /* bench_train [NAME=VALUE]...: trains on the GPU without the daemon and prints each epoch's time, loss and accuracy, then one line of JSON.
  *   engine=auto|cudnn|fused|merged|persistent  precision=fp32|tf32|fp16  epochs=10  warmup=1  batch=64  seed=1  images=0 (all)  dataset=auto|files|synthetic  eager=0
- *   launches=1: also what each launch of a step costs when repeated in a graph
+ *   launches=1: also what each launch of a step costs when repeated in a graph; phases=1: how long those of an epoch that is one launch take
  * Exit code 77 and the reason where there is no GPU or no engine does that; 1 on failure. An epoch is what docs call one: shuffle, every step, the
  * short last batch. */
 #include <math.h>
@@ -30,7 +30,7 @@ static int choice_of(const char *value) {
   exit(1);
 }
 
-static int eager, launches;
+static int eager, launches, phases;
 
 static void read_arguments(int argc, char **argv, rl_train_params *params) {
   for (int i = 1; i < argc; i++) {
@@ -50,6 +50,7 @@ static void read_arguments(int argc, char **argv, rl_train_params *params) {
     else if (strcmp(argv[i], "dataset") == 0) snprintf(params->dataset, sizeof params->dataset, "%s", value);
     else if (strcmp(argv[i], "eager") == 0) eager = atoi(value);
     else if (strcmp(argv[i], "launches") == 0) launches = atoi(value);
+    else if (strcmp(argv[i], "phases") == 0) phases = atoi(value);
     else {
       fprintf(stderr, "bench_train: no argument is called %s\n", argv[i]);
       exit(1);
@@ -79,6 +80,18 @@ static int print_launches(rl_device *device, const rl_instance *instance, rl_err
   return 0;
 }
 
+static int print_phases(rl_train_instance *train, rl_error *err) {
+  rl_training_phase each[RL_TRAINING_PHASES];
+  const int count = rl_training_phases(train, each, err);
+  double sum = 0;
+  for (int i = 0; i < count; i++) {
+    printf("  %-22s %7.2f us\n", each[i].name, each[i].us);
+    sum += each[i].us;
+  }
+  if (count > 0) printf("  %-22s %7.2f us\n", "step", sum);
+  return count < 0 ? -1 : 0;
+}
+
 static int bench(rl_device *device, const rl_engine *engine, const rl_train_params *params, rl_error *err) {
   rl_instance *instance = NULL;
   rl_plan *epoch = NULL, *test = NULL;
@@ -88,6 +101,7 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
   int64_t begun = rl_monotonic_ns();
   if (engine->open(device, params, &instance, err)) return -1;
   int64_t opened = rl_monotonic_ns();
+  if (phases && rl_training_mark((rl_train_instance *)instance, err)) return -1;
   if (device->ops->plan(device, &instance->iteration, &epoch, err) || device->ops->plan(device, &instance->evaluation, &test, err))
     return -1;
   printf("%s: open %.0f ms, plan %.0f ms, %s%s\n", instance->dataset, (double)(opened - begun) * 1e-6,
@@ -126,6 +140,7 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
     printf(",\"peak_%s_bytes\":%llu", rl_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
   if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%.0f,\"skipped_steps\":%.0f", report.loss_scale, report.skipped_steps);
   printf("}\n");
+  if (phases && print_phases((rl_train_instance *)instance, err)) return -1;
   if (launches && print_launches(device, instance, err)) return -1;
   device->ops->plan_free(device, epoch);
   device->ops->plan_free(device, test);

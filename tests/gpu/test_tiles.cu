@@ -80,20 +80,38 @@ static void close_to(const std::vector<double> &got, const std::vector<double> &
 /* --- kernels: operands into shared memory, one function `turns` times, its products to memory ------------------------------------------ */
 
 template <typename T> static __device__ T *fill(T *to, const T *from, int count) {
-  for (int i = threadIdx.x; i < count; i += TILE_THREADS) to[i] = from[i];
+  for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
   return to + (count + 7) / 8 * 8;
 }
 
+/* conv2's weights as they are multiplied; what lies behind them. */
+template <class F> static __device__ typename F::value *fill_weights(typename F::value *to, const typename F::value *raw) {
+  typename F::value *behind = to + (F::WEIGHT_VALUES + 7) / 8 * 8;
+  fill(F::FORWARD_SCRATCH ? behind : to, raw, TILE_CHANNELS * F::RAW_PITCH);
+  __syncthreads();
+  F::prepare_weights(behind, to);
+  __syncthreads();
+  return behind;
+}
+
+/* The gradient of conv2's product from that of its pools [36][32]; what lies behind it. */
+template <class F> static __device__ typename F::value *fill_out(typename F::value *to, const float *d_pooled, const uint8_t *codes) {
+  F::clear_border(to);
+  for (int i = threadIdx.x * 4; i < MAP2 * TILE_CHANNELS; i += blockDim.x * 4)
+    F::unpool(i / TILE_CHANNELS, i % TILE_CHANNELS, *(const uchar4 *)&codes[i], *(const float4 *)&d_pooled[i], to);
+  __syncthreads();
+  return to + (F::OUT_VALUES + 7) / 8 * 8;
+}
+
 template <class F>
-static __global__ void __launch_bounds__(TILE_THREADS, 1)
+static __global__ void __launch_bounds__(F::THREADS, 1)
 run_forward(const typename F::value *in, const typename F::value *weights, float *made /* [32][144] */, int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *w = fill(x, in, MAP1 * F::IN_PITCH);
-  fill(w, weights, TILE_CHANNELS * F::WEIGHT_PITCH);
-  __syncthreads();
+  float *scratch = (float *)fill_weights<F>(w, weights);
   const long long begun = clock64();
   for (int turn = 0; turn < turns; turn++) {
-    F::conv2_forward(x, w, [&](int pixel, int channel, const float a[4], const float b[4]) {
+    F::conv2_forward(x, w, scratch, [&](int pixel, int channel, const float a[4], const float b[4]) {
       for (int at = 0; at < 4; at++) {
         float *to = &made[channel * SIDE2 * SIDE2 + (pixel / RL_P2 * 2 + at / 2) * SIDE2 + pixel % RL_P2 * 2 + at % 2];
         to[0] = a[at];
@@ -106,39 +124,36 @@ run_forward(const typename F::value *in, const typename F::value *weights, float
 }
 
 template <class F>
-static __global__ void __launch_bounds__(TILE_THREADS, 1)
-run_weight_gradient(const typename F::value *in, const typename F::value *d_out, float *made /* [32][288] */, int turns, long long *cycles) {
+static __global__ void __launch_bounds__(F::THREADS, 1)
+run_weight_gradient(const typename F::value *in, const float *d_pooled, const uint8_t *codes, float *made /* [32][288] */, int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *d = fill(x, in, MAP1 * F::IN_PITCH);
-  float *stored = (float *)fill(d, d_out, TILE_OUT_PIXELS * F::OUT_PITCH);
-  __syncthreads();
+  float *scratch = (float *)fill_out<F>(d, d_pooled, codes);
   float sums[F::WEIGHT_SUMS] = {};
   const long long begun = clock64();
-  for (int turn = 0; turn < turns; turn++) F::conv2_weight_gradient(x, d, sums);
+  for (int turn = 0; turn < turns; turn++) F::conv2_weight_gradient(x, d, scratch, sums);
   const long long ended = clock64();
-  F::store_weight_gradient(sums, stored);
   __syncthreads();
-  for (int i = threadIdx.x; i < TILE_CHANNELS * TILE_DEPTH; i += TILE_THREADS) made[i] = stored[i];
+  F::store_weight_gradient(sums, (float *)d, made);
   if (threadIdx.x == 0) *cycles = ended - begun;
 }
 
 template <class F>
-static __global__ void __launch_bounds__(TILE_THREADS, 1)
-run_input_gradient(const typename F::value *weights, const typename F::value *d_out, float *made /* [196][32] */, int turns, long long *cycles) {
+static __global__ void __launch_bounds__(F::THREADS, 1)
+run_input_gradient(const typename F::value *weights, const float *d_pooled, const uint8_t *codes, float *made /* [196][32] */, int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
-  typename F::value *w = (typename F::value *)shared, *d = fill(w, weights, TILE_CHANNELS * F::WEIGHT_PITCH);
-  fill(d, d_out, TILE_OUT_PIXELS * F::OUT_PITCH);
-  __syncthreads();
+  typename F::value *w = (typename F::value *)shared, *d = fill_weights<F>(w, weights);
+  fill_out<F>(d, d_pooled, codes);
   const long long begun = clock64();
   for (int turn = 0; turn < turns; turn++) {
-    F::conv2_input_gradient(w, d, [&](int pixel, int channel, float a, float b) { *(float2 *)&made[pixel * RL_C1 + channel] = make_float2(a, b); });
+    F::conv2_input_gradient(w, d, [] {}, [&](int pixel, int channel, float a, float b) { *(float2 *)&made[pixel * RL_C1 + channel] = make_float2(a, b); });
     __syncthreads();
   }
   if (threadIdx.x == 0) *cycles = clock64() - begun;
 }
 
 template <class F, int SLICE>
-static __global__ void __launch_bounds__(TILE_THREADS, 1)
+static __global__ void __launch_bounds__(F::THREADS, 1)
 run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typename F::value *weights, float *product /* [8][128] */,
         float *d_in /* [8][SLICE] */, int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -162,7 +177,7 @@ run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typen
 }
 
 template <class F>
-static __global__ void __launch_bounds__(TILE_THREADS, 1)
+static __global__ void __launch_bounds__(F::THREADS, 1)
 run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, float *made /* [16][144] */, int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *d = (typename F::value *)shared, *x = fill(d, d_fc1, TILE_BATCH * F::ROW_PITCH);
@@ -181,16 +196,6 @@ run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, floa
 
 typedef std::vector<double> doubles;
 
-/* The gradient of conv2's product as it lies in d_out, zeros around it: [12·12 pixels][32] → [TILE_OUT_PIXELS][pitch]. */
-template <typename T> static std::vector<T> spread_out(const matrix<T> &from, size_t pitch) {
-  std::vector<T> made(TILE_OUT_PIXELS * pitch);
-  for (T &value : made) round_to(0, &value);
-  for (int pixel = 0; pixel < SIDE2 * SIDE2; pixel++)
-    for (int c = 0; c < TILE_CHANNELS; c++)
-      made[((pixel / SIDE2 + 2) * TILE_OUT_ROW + pixel % SIDE2 + 2) * pitch + c] = from.padded[pixel * TILE_CHANNELS + c];
-  return made;
-}
-
 /* f(out pixel, in pixel, tap) of conv2. */
 template <class Each> static void each_tap(Each f) {
   for (int out = 0; out < SIDE2 * SIDE2; out++)
@@ -199,10 +204,10 @@ template <class Each> static void each_tap(Each f) {
 
 /* --- checks ------------------------------------------------------------------------------------------------------------------------------ */
 
-template <class... P> static void launch(void (*kernel)(P...), P... parameters) {
-  enum { BYTES = 200 << 10 };
+template <class F, class... P> static void launch(void (*kernel)(P...), P... parameters) {
+  enum { BYTES = 227 << 10 };
   must(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
-  kernel<<<1, TILE_THREADS, BYTES>>>(parameters...);
+  kernel<<<1, F::THREADS, BYTES>>>(parameters...);
   must(cudaGetLastError());
   must(cudaDeviceSynchronize());
 }
@@ -211,19 +216,28 @@ static int turns_timed; /* 0: not at all */
 
 template <class F> static void check_conv2(const char *format, double most) {
   typedef typename F::value T;
-  const matrix<T> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::WEIGHT_PITCH, 0.06), out(SIDE2 * SIDE2, TILE_CHANNELS, TILE_CHANNELS, 1);
-  on_device<T> x(in.padded), w(weights.padded), d(spread_out(out, F::OUT_PITCH));
+  const matrix<T> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::RAW_PITCH, 0.06), d_pooled(MAP2, TILE_CHANNELS, TILE_CHANNELS, 1);
+  std::vector<uint8_t> codes(MAP2 * TILE_CHANNELS);
+  for (uint8_t &code : codes) code = rl_mix64(seed++) % (RL_POOL_STOPPED + 1);
+  doubles d_out((size_t)SIDE2 * SIDE2 * TILE_CHANNELS);
+  for (size_t i = 0; i < codes.size(); i++) {
+    const size_t pixel = i / TILE_CHANNELS, y = pixel / RL_P2 * 2 + codes[i] / 2, x = pixel % RL_P2 * 2 + codes[i] % 2;
+    if (codes[i] != RL_POOL_STOPPED) d_out[(y * SIDE2 + x) * TILE_CHANNELS + i % TILE_CHANNELS] = d_pooled.exact[i];
+  }
+  on_device<T> x(in.padded), w(weights.padded);
+  on_device<float> d(std::vector<float>(d_pooled.exact.begin(), d_pooled.exact.end()));
+  on_device<uint8_t> c(codes);
   on_device<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * TILE_DEPTH), d_in(MAP1 * RL_C1);
   on_device<long long> cycles(1);
   doubles product_ref(product.count), weights_ref(d_weights.count), in_ref(d_in.count);
   each_tap([&](int pixel, int from, int tap) {
     for (int k = 0; k < TILE_CHANNELS; k++)
-      for (int c = 0; c < RL_C1; c++) {
-        const size_t weight = (size_t)k * TILE_DEPTH + tap * RL_C1 + c;
-        const double d_out = out.exact[pixel * TILE_CHANNELS + k];
-        product_ref[k * SIDE2 * SIDE2 + pixel] += in.exact[from * RL_C1 + c] * weights.exact[weight];
-        weights_ref[weight] += in.exact[from * RL_C1 + c] * d_out;
-        in_ref[from * RL_C1 + c] += weights.exact[weight] * d_out;
+      for (int channel = 0; channel < RL_C1; channel++) {
+        const size_t weight = (size_t)k * TILE_DEPTH + tap * RL_C1 + channel;
+        const double sent_back = d_out[pixel * TILE_CHANNELS + k];
+        product_ref[k * SIDE2 * SIDE2 + pixel] += in.exact[from * RL_C1 + channel] * weights.exact[weight];
+        weights_ref[weight] += in.exact[from * RL_C1 + channel] * sent_back;
+        in_ref[from * RL_C1 + channel] += weights.exact[weight] * sent_back;
       }
   });
   const auto timed = [&](auto &&once, const char *what, const on_device<float> &made, const doubles &wanted) {
@@ -233,12 +247,14 @@ template <class F> static void check_conv2(const char *format, double most) {
     once(turns_timed);
     printf("  %s: %-24s %.0f cycles\n", format, what, cycles.host()[0] / turns_timed);
   };
-  timed([&](int turns) { launch<const T *, const T *, float *, int, long long *>(run_forward<F>, x.at, w.at, product.at, turns, cycles.at); },
+  timed([&](int turns) { launch<F, const T *, const T *, float *, int, long long *>(run_forward<F>, x.at, w.at, product.at, turns, cycles.at); },
         "conv2 forward", product, product_ref);
-  timed([&](int turns) { launch<const T *, const T *, float *, int, long long *>(run_weight_gradient<F>, x.at, d.at, d_weights.at, turns, cycles.at); },
-        "conv2 weight gradient", d_weights, weights_ref);
-  timed([&](int turns) { launch<const T *, const T *, float *, int, long long *>(run_input_gradient<F>, w.at, d.at, d_in.at, turns, cycles.at); },
-        "conv2 input gradient", d_in, in_ref);
+  typedef void backward(const T *, const float *, const uint8_t *, float *, int, long long *);
+  const auto back = [&](backward *kernel, const T *of, float *to, int turns) {
+    launch<F, const T *, const float *, const uint8_t *, float *, int, long long *>(kernel, of, d.at, c.at, to, turns, cycles.at);
+  };
+  timed([&](int turns) { back(run_weight_gradient<F>, x.at, d_weights.at, turns); }, "conv2 weight gradient", d_weights, weights_ref);
+  timed([&](int turns) { back(run_input_gradient<F>, w.at, d_in.at, turns); }, "conv2 input gradient", d_in, in_ref);
 }
 
 /* a[rows][depth] · b[depth][columns] of what two functions say. */
@@ -258,7 +274,7 @@ template <class F, int SLICE> static void check_fc1(const char *format, int imag
   on_device<float> product(TILE_IMAGES * RL_FC1), d_in(TILE_IMAGES * SLICE);
   on_device<long long> cycles(2);
   const auto once = [&](int turns) {
-    launch<const T *, const T *, const T *, float *, float *, int, long long *>(run_fc1<F, SLICE>, x.at, d.at, w.at, product.at, d_in.at, turns, cycles.at);
+    launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(run_fc1<F, SLICE>, x.at, d.at, w.at, product.at, d_in.at, turns, cycles.at);
   };
   once(1);
   const auto weight = [&](int output, int k) { return weights.exact[output * SLICE + k]; };
@@ -278,7 +294,7 @@ template <class F> static void check_fc1_weight(const char *format, double most)
   on_device<float> made(TILE_ROWS * TILE_COLUMNS);
   on_device<long long> cycles(1);
   const auto once = [&](int turns) {
-    launch<const T *, const T *, float *, int, long long *>(run_fc1_weight<F>, d.at, x.at, made.at, turns, cycles.at);
+    launch<F, const T *, const T *, float *, int, long long *>(run_fc1_weight<F>, d.at, x.at, made.at, turns, cycles.at);
   };
   once(1);
   close_to(made.host(), product_of(TILE_ROWS, TILE_COLUMNS, TILE_BATCH, [&](int row, int n) { return d_fc1.exact[n * TILE_ROWS + row]; },

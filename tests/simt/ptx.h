@@ -20,8 +20,12 @@ namespace special {
 inline const struct {
   operator uint32_t() const { return cluster_rank(); }
 } cluster_ctarank;
+inline const struct {
+  operator uint64_t() const { return 0; } /* there is no time here */
+} globaltimer;
 } // namespace special
 
+inline void mov_u64(uint64_t &to, uint64_t from) { to = from; }
 inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
 
 /* --- cp.async ------------------------------------------------------------------------------------------------------------------------ */

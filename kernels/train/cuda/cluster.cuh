@@ -11,7 +11,8 @@
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* compiled, never launched */
 
 static __device__ __forceinline__ uint32_t rank_in_cluster(void) { return 0; }
-static __device__ __forceinline__ void cluster_barrier(void) { __trap(); }
+static __device__ __forceinline__ void cluster_arrive(void) { __trap(); }
+static __device__ __forceinline__ void cluster_wait(void) { __trap(); }
 static __device__ __forceinline__ float4 read_at(uint32_t, const float *of) { return *(const float4 *)of; }
 static __device__ __forceinline__ void write_at(uint32_t, void *of, uint2 v) { *(uint2 *)of = v; }
 static __device__ __forceinline__ void write_at(uint32_t, __half *of, __half v) { *of = v; }
@@ -26,11 +27,9 @@ static __device__ __forceinline__ uint32_t rank_in_cluster(void) {
   return rank;
 }
 
-/* What any thread of the cluster wrote before it is seen by all behind it. */
-static __device__ __forceinline__ void cluster_barrier(void) {
-  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
-  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-}
+/* What any thread of the cluster wrote before it arrived is seen by all that have waited. */
+static __device__ __forceinline__ void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+static __device__ __forceinline__ void cluster_wait(void) { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
 static __device__ __forceinline__ uint32_t address_at(uint32_t rank, const void *of) {
   uint32_t address;
@@ -64,5 +63,10 @@ static __device__ __forceinline__ void write_at(uint32_t rank, float *of, float2
 }
 
 #endif
+
+static __device__ __forceinline__ void cluster_barrier(void) {
+  cluster_arrive();
+  cluster_wait();
+}
 
 #endif

@@ -155,20 +155,29 @@ int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
 /* persistent.cu: all steps of an epoch in one launch, on devices with clusters of blocks and room for 128 blocks. Losses, weights, moments and state
  * as after the same steps of launches; gradients as rl_gradients wants them (below), of the last step. */
 enum { RL_PERSISTENT_PAIRS = 64 /* of blocks: images side by side */ };
+#define RL_PHASE_NAMES(X) \
+  X(conv1_forward) X(conv2_forward) X(fc1_inputs) X(fc1_forward) X(head) X(fc1_gradients) X(fc1_backward) X(unpool2) X(conv2_weight_gradient) \
+  X(conv2_input_gradient) X(forward_barrier) X(conv1_backward) X(store_sums) X(fc1_weight_gradient) X(backward_barrier) X(adam) X(update_barrier)
+#define RL_PHASE(NAME) RL_PHASE_##NAME,
+enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES, RL_MARKED_STEPS = 32 };
+#undef RL_PHASE
 typedef struct rl_persistent {
   const uint8_t *images, *labels;
   const uint32_t *order;
   uint32_t count, batch; /* images of the epoch, of a step */
   rl_adam adam;
-  void *pooled2, *d_fc1;                                                 /* [batch][2304], [batch][128] */
+  void *pooled2, *d_fc1;                                                 /* [batch][2304], [batch][128]; NULL where there is no backward */
   float *partial_conv1, *partial_conv2, *partial_conv2_bias, *partial_head; /* rows as rl_persistent_rows says */
   void *exchange;                                                        /* rl_persistent_exchange_bytes() */
   void *pooled1, *d_pooled1, *d_pooled2; /* for who wants to see them, else NULL: [batch][14][14][32] twice, [batch][6][6][64], */
   uint8_t *codes1, *codes2;              /* and the codes of both pools */
+  uint64_t *marks; /* [blocks][RL_MARKED_STEPS][RL_PHASES + 1]: when a block began the step and ended each phase, ns of one clock; NULL: nobody asks */
 } rl_persistent;
 size_t rl_persistent_exchange_bytes(void);
 uint32_t rl_persistent_rows(uint32_t batch); /* of conv2's and head's partial sums; conv1's are twice as many */
 int rl_persistent_supported(rl_format format, rl_error *err); /* -1 and why where this device can't */
 int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err);
+/* As rl_head_evaluate, of all images at once, in their own order: order, gradients and partial sums are NULL, and batch is count. */
+int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err);
 
 #endif

@@ -16,13 +16,12 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-/* An image in every pair, forward and back; next: the round behind it, whose image may be fetched. */
+/* An image in every pair, from its bytes to the parts of fc1's product. */
 template <class F>
-static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const round_of &next, const place &at, const float *image, float *next_image,
-                                                block_memory<F> &m, gradient_sums<F> &sums) {
-  rl_exchange *x = (rl_exchange *)e.exchange;
-  const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), last = !has_image({r.batch, r.index + 1, 0, 0}, 0);
-  if (of_group) fetch_slice(e, at, m);
+static __device__ __forceinline__ void go_forward(const rl_persistent &e, const round_of &r, const place &at, const float *image, block_memory<F> &m, bool *overflow) {
+  const uint32_t step = r.steps_before;
+  const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first);
+  if (of_group && !F::FORWARD_SCRATCH) fetch_slice(e, at, m);
   end_copies();
   if (mine) {
     copies_done_but<2>();
@@ -30,26 +29,54 @@ static __device__ __forceinline__ void do_round(const rl_persistent &e, const ro
     conv1_forward(at, image, m);
     copies_done_but<1>();
     cluster_barrier();
-    conv2_forward(e, r, at, m, &sums.overflow);
+    mark(e, step, RL_PHASE_conv1_forward);
+    if (F::FORWARD_SCRATCH && r.index == 0) {
+      F::prepare_weights(m.conv2_raw, m.conv2);
+      __syncthreads();
+    }
+    conv2_forward(e, r, at, m, overflow);
+    mark(e, step, RL_PHASE_conv2_forward);
+  }
+  if (of_group && F::FORWARD_SCRATCH) {
+    __syncthreads();
+    fetch_slice(e, at, m);
   }
   if (of_group) fc1_forward(e, r, at, m);
+  mark(e, step, RL_PHASE_fc1_forward);
+}
+
+/* Forward and back. next: the round behind it, whose image may be loaded. */
+template <class F>
+static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const round_of &next, const place &at, const float *image, float *next_image,
+                                                block_memory<F> &m, gradient_sums<F> &sums) {
+  rl_exchange *x = (rl_exchange *)e.exchange;
+  const uint32_t step = r.steps_before;
+  const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), last = next.steps_before != step;
+  go_forward(e, r, at, image, m, &sums.overflow);
   if (mine && at.rank == 0) head(e, r, at, m, sums);
+  mark(e, step, RL_PHASE_head);
   if (mine) show_layers(e, r, at, m);
   load_image(e, next, at, next_image);
   if (of_group) fc1_backward(e, r, at, m);
+  mark(e, step, RL_PHASE_fc1_backward);
   if (last) barrier_arrive(x->forward);
   else __syncthreads();
   if (mine) {
     unpool2(e, r, at, m, sums);
     __syncthreads();
-    conv2_backward(at, m, sums);
+    mark(e, step, RL_PHASE_unpool2);
+    conv2_backward(e, r, at, m, sums);
     cluster_barrier();
+    mark(e, step, RL_PHASE_conv2_input_gradient);
   }
   if (last) {
-    barrier_wait(x->forward, r.steps_before + 1);
+    if (mine) store_conv2_sums(e, at, m, sums);
+    barrier_wait(x->forward, step + 1);
     fetch_operands(e, 0, r.batch, m);
   }
+  mark(e, step, RL_PHASE_forward_barrier);
   if (mine) conv1_backward(e, r, at, image, m, sums);
+  mark(e, step, RL_PHASE_conv1_backward);
 }
 
 /* The round behind r; past the last step none has an image. */
@@ -62,7 +89,7 @@ static __device__ __forceinline__ round_of next_round(const rl_persistent &e, ro
   return {done < e.count ? min(e.batch, e.count - done) : 0, 0, e.batch, r.steps_before + 1};
 }
 
-template <class F> static __global__ void __launch_bounds__(TILE_THREADS, 1) persistent_epoch(rl_persistent e) {
+template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent e) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &m = *(block_memory<F> *)shared;
   rl_exchange *x = (rl_exchange *)e.exchange;
@@ -72,32 +99,61 @@ template <class F> static __global__ void __launch_bounds__(TILE_THREADS, 1) per
   round_of r = {min(e.batch, e.count), 0, e.batch, 0};
   if (threadIdx.x == 0) m.state = *e.adam.state;
   load_image(e, r, at, m.image[0]);
-  barrier_arrive(x->update);
+  barrier_arrive(x->update); /* all weights are there as they are multiplied */
   cluster_barrier();
   barrier_wait(x->update, 1);
   while (r.batch > 0) {
     const round_of first = r;
+    const uint32_t step = r.steps_before;
     gradient_sums<F> sums = {};
+    mark(e, step, -1);
     fetch_weights(e, at, m);
-    while (r.steps_before == first.steps_before) {
+    while (r.steps_before == step) {
       const round_of next = next_round(e, r);
       do_round(e, r, next, at, m.image[images % 2], m.image[(images + 1) % 2], m, sums);
       images++;
       r = next;
     }
     if (has_image(first, at.pair)) store_sums(e, at, m, sums);
-    if (sums.overflow) x->overflow = first.steps_before + 1;
+    if (sums.overflow) x->overflow = step + 1;
+    mark(e, step, RL_PHASE_store_sums);
     barrier_arrive(x->backward);
     float gradient[F::TILE_PAIRS][2] = {};
     tile_gradient(e, first.batch, m, gradient);
-    barrier_wait(x->backward, first.steps_before + 1);
+    mark(e, step, RL_PHASE_fc1_weight_gradient);
+    barrier_wait(x->backward, step + 1);
+    mark(e, step, RL_PHASE_backward_barrier);
     update_parameters(e, first, gradient, m, &single);
+    mark(e, step, RL_PHASE_adam);
     barrier_arrive(x->update);
     if (threadIdx.x == 0) end_step(&m.state, e.adam.learning_rate, first.batch);
-    barrier_wait(x->update, first.steps_before + 2);
+    barrier_wait(x->update, step + 2);
+    mark(e, step, RL_PHASE_update_barrier);
   }
   store_parameters(e, single, m);
   if (blockIdx.x == 0 && threadIdx.x == 0) *e.adam.state = m.state;
+  cluster_barrier();
+}
+
+template <class F>
+static __global__ void __launch_bounds__(F::THREADS, 1) persistent_evaluate(rl_persistent e, float *losses, uint8_t *correct) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  block_memory<F> &m = *(block_memory<F> *)shared;
+  const place at = own_place();
+  bool overflow = false;
+  round_of r = {e.count, 0, e.batch, 0};
+  load_image(e, r, at, m.image[0]);
+  fetch_weights(e, at, m);
+  cluster_barrier();
+  while (r.batch > 0) {
+    const round_of next = next_round(e, r);
+    load_image(e, next, at, m.image[(r.index + 1) % 2]);
+    go_forward(e, r, at, m.image[r.index % 2], m, &overflow);
+    if (has_image(r, at.pair) && at.rank == 0) head_evaluate(e, r, at, m, losses, correct);
+    __syncthreads();
+    r = next;
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0) e.adam.state->test_step++;
   cluster_barrier();
 }
 
@@ -110,11 +166,11 @@ typedef struct launching {
 } launching;
 
 /* The blocks need each other: in pairs, and all at once. */
-static void describe(launching *to, size_t bytes, cudaStream_t stream) {
+template <class F> static void describe(launching *to, cudaStream_t stream) {
   *to = {};
   to->config.gridDim = BLOCKS;
-  to->config.blockDim = TILE_THREADS;
-  to->config.dynamicSmemBytes = bytes;
+  to->config.blockDim = F::THREADS;
+  to->config.dynamicSmemBytes = sizeof(block_memory<F>);
   to->config.stream = stream;
   to->config.attrs = to->attributes;
   to->config.numAttrs = 2;
@@ -124,9 +180,8 @@ static void describe(launching *to, size_t bytes, cudaStream_t stream) {
   to->attributes[1].val.cooperative = 1;
 }
 
-template <class F> static int reserve(rl_error *err) {
-  return rl_cuda_ok(cudaFuncSetAttribute(persistent_epoch<F>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<F>)), "reserving shared memory",
-                    err);
+template <class F, class... Parameters> static int reserve(void (*kernel)(Parameters...), rl_error *err) {
+  return rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<F>)), "reserving shared memory", err);
 }
 
 template <class F> static int supported(rl_error *err) {
@@ -140,21 +195,33 @@ template <class F> static int supported(rl_error *err) {
   if (!able || code.ptxVersion < 90 || (size_t)most < sizeof(block_memory<F>))
     return rl_fail_at(err, "/engine", "engine persistent needs clusters of blocks, compute capability 9.0 and code for it; engine fused does not");
   launching launch;
-  describe(&launch, sizeof(block_memory<F>), NULL);
-  if (reserve<F>(err) || rl_cuda_ok(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<F>, &launch.config), "asking for room", err)) return -1;
+  describe<F>(&launch, NULL);
+  if (reserve<F>(persistent_epoch<F>, err) ||
+      rl_cuda_ok(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<F>, &launch.config), "asking for room", err))
+    return -1;
   if (pairs >= PAIRS) return 0;
-  return rl_fail_at(err, "/engine", "engine persistent needs room for %d blocks at once, and this device has %d; engine fused does not", BLOCKS, 2 * pairs);
+  return rl_fail_at(err, "/engine", "engine persistent needs room for %d blocks at once, and this device has %d; engine fused does not", (int)BLOCKS, 2 * pairs);
 }
 
-template <class F> static int run(const rl_persistent *epoch, cudaStream_t stream, rl_error *err) {
+/* On a cleared exchange. */
+template <class F, class... Parameters, class... Arguments>
+static int start(const char *what, void (*kernel)(Parameters...), const rl_persistent *e, cudaStream_t stream, rl_error *err, Arguments... arguments) {
   launching launch;
-  describe(&launch, sizeof(block_memory<F>), stream);
-  if (reserve<F>(err) || rl_cuda_ok(cudaMemsetAsync(epoch->exchange, 0, sizeof(rl_exchange), stream), "clearing the exchange", err)) return -1;
-  return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, persistent_epoch<F>, *epoch), "training an epoch", err);
+  describe<F>(&launch, stream);
+  if (reserve<F>(kernel, err) || rl_cuda_ok(cudaMemsetAsync(e->exchange, 0, sizeof(rl_exchange), stream), "clearing the exchange", err)) return -1;
+  return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, kernel, *e, arguments...), what, err);
 }
 
 int rl_persistent_supported(rl_format format, rl_error *err) { return format.half ? supported<half_tiles>(err) : supported<tensor_float_tiles>(err); }
 
 int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err) {
-  return format.half ? run<half_tiles>(epoch, stream, err) : run<tensor_float_tiles>(epoch, stream, err);
+  static const char what[] = "training an epoch";
+  return format.half ? start<half_tiles>(what, persistent_epoch<half_tiles>, epoch, stream, err)
+                     : start<tensor_float_tiles>(what, persistent_epoch<tensor_float_tiles>, epoch, stream, err);
+}
+
+int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err) {
+  static const char what[] = "evaluating";
+  return format.half ? start<half_tiles>(what, persistent_evaluate<half_tiles>, test, stream, err, losses, correct)
+                     : start<tensor_float_tiles>(what, persistent_evaluate<tensor_float_tiles>, test, stream, err, losses, correct);
 }

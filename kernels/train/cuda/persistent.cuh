@@ -10,6 +10,7 @@
 #include "train/cuda/cluster.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/exchange.cuh"
+#include "train/cuda/tensor_float.cuh"
 #include "train/cuda/tile.cuh"
 #include "train/cuda/vector.cuh"
 
@@ -42,8 +43,12 @@ static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a pl
 static_assert((RL_FC1 / TILE_ROWS) * (RL_FLAT / TILE_COLUMNS) == BLOCKS, "and fc1.weight's a block");
 static_assert(OTHERS_OWN <= OTHERS_PITCH && CONV2_OWN + OTHERS_OWN <= TILE_THREADS, "and what is updated alone a thread");
 
-/* Sums over rows of partial sums: so many threads have some of the rows of four neighbouring weights of conv2, and of each of the others. */
-enum { CONV2_QUADS = CONV2_OWN / 4, CONV2_SPLITS = TILE_THREADS / CONV2_QUADS, OTHER_SPLITS = TILE_THREADS / OTHERS_PITCH };
+/* A format's block. Sums over rows of partial sums: so many threads have some of the rows of four neighbouring weights of conv2, and of each of the others. */
+enum { CONV2_QUADS = CONV2_OWN / 4 };
+template <class F> struct team {
+  enum { THREADS = F::THREADS, WARPS = THREADS / 32, CONV2_SPLITS = THREADS / CONV2_QUADS, OTHER_SPLITS = THREADS / OTHERS_PITCH, OWNERS = F::TILE_WARPS_USED * 32 };
+  static_assert(CONV2_OWN + OTHERS_OWN <= (int)THREADS && (int)WARPS > RL_CLASSES + 1, "every parameter has a thread, every part of the head a warp");
+};
 
 typedef struct place {
   int lane, warp;
@@ -65,24 +70,32 @@ typedef struct rl_exchange {
 
 template <class F> struct block_memory {
   typedef typename F::value value;
-  alignas(16) value conv2[TILE_CHANNELS * F::WEIGHT_PITCH];
+  alignas(16) value conv2[F::WEIGHT_VALUES];
   alignas(16) value pooled1[MAP1 * F::IN_PITCH];
   union { /* one after the other */
+    alignas(16) value conv2_raw[F::FORWARD_SCRATCH ? TILE_CHANNELS * F::RAW_PITCH : 1];
+    alignas(16) float forward_scratch[F::FORWARD_SCRATCH ? F::FORWARD_SCRATCH : 1];
     alignas(16) value fc1[RL_FC1 * (SLICE + F::SLICE_PAD)];
-    alignas(16) value d_out[TILE_OUT_PIXELS * F::OUT_PITCH];
+    alignas(16) value d_out[F::OUT_VALUES];
+    alignas(16) float sums_scratch[F::BACKWARD_SCRATCH ? F::WEIGHT_VALUES : 1];
     struct {
       alignas(16) value d_fc1_rows[TILE_BATCH * F::ROW_PITCH], pooled2_columns[TILE_BATCH * F::COLUMN_PITCH];
-      alignas(16) float channels[TILE_WARPS][SUMS_ROW], conv2_sums[CONV2_SPLITS][CONV2_OWN], other_sums[OTHER_SPLITS][OTHERS_PITCH];
+      alignas(16) float channels[team<F>::WARPS][SUMS_ROW], conv2_sums[team<F>::CONV2_SPLITS][CONV2_OWN], other_sums[team<F>::OTHER_SPLITS][OTHERS_PITCH];
     };
   };
-  alignas(16) value pooled2[GROUP * (SLICE + F::SLICE_PAD)];
-  alignas(16) value d_fc1[GROUP * F::HIDDEN_PITCH];
-  alignas(16) float d_pooled1[2][HALF_MAP1 * RL_C1]; /* of this half of the pixels, from both halves of conv2's channels */
+  union { /* one after the other, too */
+    struct {
+      alignas(16) value pooled2[GROUP * (SLICE + F::SLICE_PAD)], d_fc1[GROUP * F::HIDDEN_PITCH];
+      alignas(16) float hidden[team<F>::WARPS][RL_FC1];
+    };
+    alignas(16) float backward_scratch[F::BACKWARD_SCRATCH ? F::BACKWARD_SCRATCH : 1];
+    alignas(16) float d_pooled1[2][HALF_MAP1 * RL_C1]; /* of this half of the pixels, from both halves of conv2's channels */
+  };
   alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
-  alignas(16) float hidden[TILE_WARPS][RL_FC1], logits[RL_CLASSES];
+  alignas(16) float logits[RL_CLASSES];
   alignas(16) float image[2][IMAGE_ROWS * CONV1_WIDTH]; /* of this round, of the next */
   alignas(16) uint8_t codes1[HALF_MAP1 * RL_C1], codes2[MAP2 * TILE_CHANNELS];
-  float2 weight[F::TILE_PAIRS][F::TILE_WARPS_USED * 32], first[F::TILE_PAIRS][F::TILE_WARPS_USED * 32], second[F::TILE_PAIRS][F::TILE_WARPS_USED * 32];
+  float2 weight[F::KEEPS_WEIGHTS ? F::TILE_PAIRS : 1][team<F>::OWNERS], first[F::TILE_PAIRS][team<F>::OWNERS], second[F::TILE_PAIRS][team<F>::OWNERS];
   rl_train_state state;
 };
 
@@ -107,12 +120,20 @@ static __device__ __forceinline__ uint32_t turn_of(const round_of &r, uint32_t p
   return r.steps_before * ((r.full_batch + PAIRS - 1 - pair) / PAIRS) + r.index + 1;
 }
 
+/* The phase of this step has ended (in its last round: the others' marks are written over); phase -1: the step begins. */
+static __device__ __forceinline__ void mark(const rl_persistent &e, uint32_t step, int phase) {
+  if (!e.marks || threadIdx.x != 0 || step >= RL_MARKED_STEPS) return;
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  e.marks[(blockIdx.x * RL_MARKED_STEPS + step) * (RL_PHASES + 1) + phase + 1] = now;
+}
+
 /* Pairs that have an image in a step, and so rows of partial sums. */
 static __host__ __device__ __forceinline__ uint32_t rows_of(uint32_t batch) { return batch < PAIRS ? batch : (uint32_t)PAIRS; }
 
 /* The weights as they are multiplied, at their offsets. */
 template <class F> static __device__ __forceinline__ typename F::value *multiplied(const rl_persistent &e) {
-  return (typename F::value *)(sizeof(typename F::value) == 2 ? e.adam.halves : e.adam.weights);
+  return (typename F::value *)(sizeof(typename F::value) == sizeof(__half) ? e.adam.halves : e.adam.weights);
 }
 
 template <class Value> static __device__ __forceinline__ float as_stored(float v) { return (float)(Value)v; }
@@ -129,10 +150,10 @@ static __device__ __forceinline__ bool fits(float, float) { return true; }
 static __device__ __forceinline__ bool fits(tensor_float, float) { return true; }
 
 /* rows × `columns` values, `stride` apart, to rows `pitch` apart; all threads. */
-template <class Value>
+template <class F, class Value>
 static __device__ __forceinline__ void fetch(const Value *from, uint32_t stride, int rows, int columns, Value *to, int pitch) {
   const int unit = 16 / sizeof(Value), units = columns / unit;
-  for (int i = threadIdx.x; i < rows * units; i += TILE_THREADS)
+  for (int i = threadIdx.x; i < rows * units; i += F::THREADS)
     copy_16_bytes(&to[i / units * pitch + i % units * unit], &from[(size_t)(i / units) * stride + i % units * unit]);
 }
 

@@ -2,59 +2,47 @@
 #ifndef RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 #define RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 
-#include "train/cuda/head.cuh"
-#include "train/cuda/persistent.cuh"
+#include "train/cuda/persistent_forward.cuh"
 
 /* The gradient of this slice of fc1's inputs, for the group's images. */
 template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
   typedef typename F::value value;
   rl_exchange *x = (rl_exchange *)e.exchange;
-  receive_rows(x->d_fc1, 0, RL_FC1, r, at, m.d_fc1, F::HIDDEN_PITCH);
+  receive_rows<F>(x->d_fc1, 0, RL_FC1, r, at, m.d_fc1, F::HIDDEN_PITCH);
   __syncthreads();
+  mark(e, r.steps_before, RL_PHASE_fc1_gradients);
   F::template fc1_backward<SLICE>(m.d_fc1, m.fc1, [&](int image, int k, float a, float b) {
     const uint32_t pair = at.first + image;
     if (has_image(r, pair)) post(&x->d_pooled2[pair][at.slice * SLICE + k], turn_of(r, pair), as_stored<value>(a), as_stored<value>(b));
   });
 }
 
-static __device__ __forceinline__ float4 where(const uchar4 code, int at, float4 v) {
-  return make_float4(code.x == at ? v.x : 0, code.y == at ? v.y : 0, code.z == at ? v.z : 0, code.w == at ? v.w : 0);
-}
-
-/* The gradient of conv2's product, this half of the channels, zeros around it. Nobody reads m.fc1 any more. */
+/* The gradient of conv2's product, this half of the channels. Nobody reads m.fc1 any more. */
 template <class F>
 static __device__ __forceinline__ void unpool2(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
   typedef typename F::value value;
-  enum { QUADS = TILE_CHANNELS / 4, UNITS = TILE_CHANNELS * sizeof(value) / 16, BORDER = TILE_OUT_PIXELS - RL_H2 * RL_H2 };
+  enum { QUADS = TILE_CHANNELS / 4 };
   const float *mail = ((const rl_exchange *)e.exchange)->d_pooled2[at.pair];
-  for (int i = threadIdx.x; i < BORDER * UNITS; i += TILE_THREADS) {
-    /* Two rows and two pixels, two pixels behind each row of the product, the rest. */
-    const int pixel = i / UNITS, above = tile_out_at(0, 0), between = 2 * (RL_H2 - 1);
-    const int to = pixel < above             ? pixel
-                   : pixel < above + between ? tile_out_at((pixel - above) / 2, RL_H2 + (pixel - above) % 2)
-                                             : tile_out_at(RL_H2 - 1, RL_H2) + pixel - above - between;
-    *(uint4 *)((unsigned char *)&m.d_out[to * F::OUT_PITCH] + i % UNITS * 16) = make_uint4(0, 0, 0, 0);
-  }
-  for (int i = threadIdx.x; i < MAP2 * QUADS; i += TILE_THREADS) {
-    const int pixel = i / QUADS, channel = i % QUADS * 4;
+  F::clear_border(m.d_out);
+  for (int i = threadIdx.x; i < MAP2 * QUADS; i += F::THREADS) {
+    const int pixel = i / QUADS, channel = i % QUADS * 4, from = pixel * RL_C2 + at.rank * TILE_CHANNELS + channel;
     const uchar4 code = *(const uchar4 *)&m.codes2[pixel * TILE_CHANNELS + channel];
-    const float4 d = receive(&mail[pixel * RL_C2 + at.rank * TILE_CHANNELS + channel], turn_of(r, at.pair));
-    if (e.d_pooled2) store4((value *)e.d_pooled2 + (size_t)image_at(r, at.pair) * RL_FLAT + pixel * RL_C2 + at.rank * TILE_CHANNELS + channel, d);
-    float4 let_through = make_float4(0, 0, 0, 0);
-    for (int corner = 0; corner < 4; corner++) {
-      const float4 v = where(code, corner, d);
-      store4(&m.d_out[tile_out_at(pixel / RL_P2 * 2 + corner / 2, pixel % RL_P2 * 2 + corner % 2) * F::OUT_PITCH + channel], v);
-      let_through = added(let_through, v);
-    }
+    const float4 d = receive(&mail[from], turn_of(r, at.pair));
+    if (e.d_pooled2) store4((value *)e.d_pooled2 + (size_t)image_at(r, at.pair) * RL_FLAT + from, d);
+    F::unpool(pixel, channel, code, d, m.d_out);
+    const float4 let_through = make_float4(code.x == RL_POOL_STOPPED ? 0 : d.x, code.y == RL_POOL_STOPPED ? 0 : d.y, code.z == RL_POOL_STOPPED ? 0 : d.z,
+                                           code.w == RL_POOL_STOPPED ? 0 : d.w);
     sums.overflow |= !finite4(let_through);
     *(float4 *)sums.conv2_bias = added(*(float4 *)sums.conv2_bias, let_through);
   }
 }
 
 /* Both gradients of conv2; that of its input to the block that has the pixel. */
-template <class F> static __device__ __forceinline__ void conv2_backward(const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
-  F::conv2_weight_gradient(m.pooled1, m.d_out, sums.conv2);
-  F::conv2_input_gradient(m.conv2, m.d_out, [&](int pixel, int channel, float a, float b) {
+template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
+  F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
+  cluster_arrive(); /* the other block may write to this one's d_pooled1 */
+  mark(e, r.steps_before, RL_PHASE_conv2_weight_gradient);
+  F::conv2_input_gradient(m.conv2, m.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
     const uint32_t owner = pixel / HALF_MAP1;
     float *to = &m.d_pooled1[owner != at.rank][pixel % HALF_MAP1 * RL_C1 + channel];
     if (owner == at.rank) *(float2 *)to = make_float2(a, b);
@@ -69,7 +57,7 @@ static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, co
   typedef typename F::value value;
   value *shown = e.d_pooled1 ? (value *)e.d_pooled1 + ((size_t)image_at(r, at.pair) * MAP1 + at.rank * HALF_MAP1) * RL_C1 : NULL;
 #pragma unroll 3
-  for (int pixel = at.warp; pixel < HALF_MAP1; pixel += TILE_WARPS) {
+  for (int pixel = at.warp; pixel < HALF_MAP1; pixel += team<F>::WARPS) {
     const int i = pixel * RL_C1 + at.lane, code = m.codes1[i];
     const float gradient = as_stored<value>(m.d_pooled1[0][i] + m.d_pooled1[1][i]);
     if (shown) shown[i] = (value)gradient;
@@ -78,10 +66,14 @@ static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, co
   }
 }
 
-/* The step's sums to their rows of partial sums. */
+template <class F>
+static __device__ __forceinline__ void store_conv2_sums(const rl_persistent &e, const place &at, block_memory<F> &m, const gradient_sums<F> &sums) {
+  F::store_weight_gradient(sums.conv2, m.sums_scratch, &e.partial_conv2[(size_t)at.pair * CONV2_COUNT + at.rank * CONV2_HALF]);
+}
+
+/* The step's other sums to their rows of partial sums. */
 template <class F>
 static __device__ __forceinline__ void store_sums(const rl_persistent &e, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
-  F::store_weight_gradient(sums.conv2, &e.partial_conv2[(size_t)at.pair * CONV2_COUNT + at.rank * CONV2_HALF]);
   if (at.rank == 0) {
     float *row = &e.partial_head[(size_t)at.pair * RL_HEAD_ROW], *weights = &row[RL_FC1], *biases = &weights[RL_CLASSES * RL_FC1];
     if (at.warp <= RL_CLASSES) store4(at.warp < RL_CLASSES ? &weights[at.warp * RL_FC1 + at.lane * 4] : &row[at.lane * 4], sums.head_weight);
@@ -97,9 +89,9 @@ static __device__ __forceinline__ void store_sums(const rl_persistent &e, const 
     if (at.lane < 8) own[CONV1_ROW + at.lane * 4 + c] = sum;
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < SUMS_ROW; i += TILE_THREADS) {
+  for (int i = threadIdx.x; i < SUMS_ROW; i += F::THREADS) {
     float sum = 0.0f;
-    for (int warp = 0; warp < TILE_WARPS; warp++) sum += m.channels[warp][i];
+    for (int warp = 0; warp < team<F>::WARPS; warp++) sum += m.channels[warp][i];
     if (i < CONV1_ROW) e.partial_conv1[blockIdx.x * CONV1_ROW + i] = sum;
     else e.partial_conv2_bias[at.pair * RL_C2 + at.rank * TILE_CHANNELS + i - CONV1_ROW] = sum;
   }

@@ -38,15 +38,20 @@ template <class F> static __device__ __forceinline__ uint32_t tile_place(int i) 
   return FC1_AT + (tile_top() + F::tile_row(i)) * RL_FLAT + tile_left() + F::tile_column(i);
 }
 
+/* That pair as it is updated: in the block, or where it is multiplied from. */
+template <class F> static __device__ __forceinline__ float2 *tile_weight(const rl_persistent &e, int i, block_memory<F> &m) {
+  return F::KEEPS_WEIGHTS ? &m.weight[i][threadIdx.x] : (float2 *)&e.adam.weights[tile_place<F>(i)];
+}
+
 /* fc1's operands for images first, …: the rows of its gradient and the columns of its input. */
 template <class F> static __device__ __forceinline__ void fetch_operands(const rl_persistent &e, uint32_t first, uint32_t batch, block_memory<F> &m) {
   typedef typename F::value value;
   const value *d_fc1 = (const value *)e.d_fc1 + (size_t)first * RL_FC1 + tile_top(), *pooled2 = (const value *)e.pooled2 + (size_t)first * RL_FLAT + tile_left();
   const int rows = min(batch - first, (uint32_t)TILE_BATCH);
-  fetch(d_fc1, RL_FC1, rows, TILE_ROWS, m.d_fc1_rows, F::ROW_PITCH);
-  fetch(pooled2, RL_FLAT, rows, TILE_COLUMNS, m.pooled2_columns, F::COLUMN_PITCH);
-  for (int i = rows * F::ROW_PITCH + threadIdx.x; i < TILE_BATCH * F::ROW_PITCH; i += TILE_THREADS) m.d_fc1_rows[i] = (value)0.0f;
-  for (int i = rows * F::COLUMN_PITCH + threadIdx.x; i < TILE_BATCH * F::COLUMN_PITCH; i += TILE_THREADS) m.pooled2_columns[i] = (value)0.0f;
+  fetch<F>(d_fc1, RL_FC1, rows, TILE_ROWS, m.d_fc1_rows, F::ROW_PITCH);
+  fetch<F>(pooled2, RL_FLAT, rows, TILE_COLUMNS, m.pooled2_columns, F::COLUMN_PITCH);
+  for (int i = rows * F::ROW_PITCH + threadIdx.x; i < TILE_BATCH * F::ROW_PITCH; i += F::THREADS) m.d_fc1_rows[i] = (value)0.0f;
+  for (int i = rows * F::COLUMN_PITCH + threadIdx.x; i < TILE_BATCH * F::COLUMN_PITCH; i += F::THREADS) m.pooled2_columns[i] = (value)0.0f;
 }
 
 /* fc1's weight gradient; the operands of the first images are on their way. */
@@ -83,20 +88,20 @@ template <class F> static __device__ __forceinline__ float single_gradient(const
   float other_sum = 0.0f;
   const float *from = &e.partial_conv2[blockIdx.x * CONV2_OWN + quad * 4];
   const column others = which < OTHERS_OWN ? other_column(e, blockIdx.x * OTHERS_OWN + which, rows) : column{NULL, 0, 0};
-  if (split < CONV2_SPLITS) {
+  if (split < team<F>::CONV2_SPLITS) {
 #pragma unroll 7
-    for (uint32_t row = split; row < rows; row += CONV2_SPLITS) sum = added(sum, load4(&from[(size_t)row * CONV2_COUNT]));
+    for (uint32_t row = split; row < rows; row += team<F>::CONV2_SPLITS) sum = added(sum, load4(&from[(size_t)row * CONV2_COUNT]));
   }
 #pragma unroll 3
-  for (uint32_t row = other_split; row < others.rows; row += OTHER_SPLITS) other_sum += others.top[row * others.stride];
-  if (split < CONV2_SPLITS) store4(&m.conv2_sums[split][quad * 4], sum);
+  for (uint32_t row = other_split; row < others.rows; row += team<F>::OTHER_SPLITS) other_sum += others.top[row * others.stride];
+  if (split < team<F>::CONV2_SPLITS) store4(&m.conv2_sums[split][quad * 4], sum);
   m.other_sums[other_split][which] = other_sum;
   __syncthreads();
   float total = 0.0f;
   if (has_conv2())
-    for (int i = 0; i < CONV2_SPLITS; i++) total += m.conv2_sums[i][threadIdx.x];
+    for (int i = 0; i < team<F>::CONV2_SPLITS; i++) total += m.conv2_sums[i][threadIdx.x];
   else if (threadIdx.x < CONV2_OWN + OTHERS_OWN)
-    for (int i = 0; i < OTHER_SPLITS; i++) total += m.other_sums[i][threadIdx.x - CONV2_OWN];
+    for (int i = 0; i < team<F>::OTHER_SPLITS; i++) total += m.other_sums[i][threadIdx.x - CONV2_OWN];
   return total;
 }
 
@@ -106,14 +111,14 @@ template <class F>
 static __device__ __forceinline__ void update_tile(const rl_persistent &e, const float gradient[F::TILE_PAIRS][2], rates r, block_memory<F> &m) {
   if (!has_tile<F>()) return;
   for (int i = 0; i < F::TILE_PAIRS; i++) {
-    float2 *w = &m.weight[i][threadIdx.x], *first = &m.first[i][threadIdx.x], *second = &m.second[i][threadIdx.x];
+    float2 *w = tile_weight(e, i, m), *first = &m.first[i][threadIdx.x], *second = &m.second[i][threadIdx.x];
     parameter a = {w->x, first->x, second->x}, b = {w->y, first->y, second->y};
     update(&a, gradient[i][0], r);
     update(&b, gradient[i][1], r);
     *w = make_float2(a.weight, b.weight);
     *first = make_float2(a.first, b.first);
     *second = make_float2(a.second, b.second);
-    store2(multiplied<F>(e) + tile_place<F>(i), a.weight, b.weight);
+    if (F::KEEPS_WEIGHTS) store2(multiplied<F>(e) + tile_place<F>(i), a.weight, b.weight);
   }
 }
 
@@ -133,14 +138,17 @@ static __device__ __forceinline__ void update_parameters(const rl_persistent &e,
   else if (has_other()) e.adam.weights[single_place()] = single->weight;
 }
 
-/* A block's parameters: from memory at the start of a launch, back at its end. In between memory has them as they are multiplied. */
+/* A block's parameters: from memory at the start of a launch, and there as they are multiplied; back at its end. */
 template <class F> static __device__ __forceinline__ parameter load_parameters(const rl_persistent &e, block_memory<F> &m) {
   for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
     const uint32_t at = tile_place<F>(i);
-    m.weight[i][threadIdx.x] = *(const float2 *)&e.adam.weights[at];
+    if (F::KEEPS_WEIGHTS) {
+      const float2 w = *(const float2 *)&e.adam.weights[at];
+      m.weight[i][threadIdx.x] = w;
+      store2(multiplied<F>(e) + at, w.x, w.y);
+    }
     m.first[i][threadIdx.x] = *(const float2 *)&e.adam.first[at];
     m.second[i][threadIdx.x] = *(const float2 *)&e.adam.second[at];
-    store2(multiplied<F>(e) + at, m.weight[i][threadIdx.x].x, m.weight[i][threadIdx.x].y);
   }
   const parameter single = has_conv2() || has_other() ? load_parameter(e.adam, single_place()) : parameter{0, 0, 0};
   if (has_conv2()) multiplied<F>(e)[single_place()] = (typename F::value)single.weight;
@@ -150,7 +158,7 @@ template <class F> static __device__ __forceinline__ parameter load_parameters(c
 template <class F> static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const parameter &single, const block_memory<F> &m) {
   for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
     const uint32_t at = tile_place<F>(i);
-    *(float2 *)&e.adam.weights[at] = m.weight[i][threadIdx.x];
+    if (F::KEEPS_WEIGHTS) *(float2 *)&e.adam.weights[at] = m.weight[i][threadIdx.x];
     *(float2 *)&e.adam.first[at] = m.first[i][threadIdx.x];
     *(float2 *)&e.adam.second[at] = m.second[i][threadIdx.x];
   }

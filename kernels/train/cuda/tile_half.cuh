@@ -13,6 +13,13 @@ struct half_tiles {
     IN_PITCH = RL_C1 + UNIT,
     WEIGHT_PITCH = TILE_DEPTH + UNIT,
     OUT_PITCH = TILE_CHANNELS + UNIT,
+    THREADS = TILE_THREADS,
+    RAW_PITCH = WEIGHT_PITCH,
+    WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
+    OUT_VALUES = TILE_OUT_PIXELS * OUT_PITCH,
+    FORWARD_SCRATCH = 0,
+    BACKWARD_SCRATCH = 0,
+    KEEPS_WEIGHTS = 1,
     SLICE_PAD = UNIT,
     HIDDEN_PITCH = RL_FC1 + UNIT,
     ROW_PITCH = TILE_ROWS + UNIT,
@@ -27,12 +34,18 @@ struct half_tiles {
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
 
+  static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
+  static __device__ __forceinline__ void clear_border(value *d_out) { tile_clear_border<half_tiles>(d_out); }
+  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out) {
+    tile_unpool<half_tiles>(pixel, channel, code, d, d_out);
+  }
+
   /* Pixel i of 16 of the pools 4 · tile …, as they stand in a product: upper ones before lower ones, there left ones before right ones. */
   static __device__ __forceinline__ int pool_y(int tile, int i) { return (tile * 4 + i % 4) / RL_P2 * 2 + i / 8; }
   static __device__ __forceinline__ int pool_x(int tile, int i) { return (tile * 4 + i % 4) % RL_P2 * 2 + i / 4 % 2; }
 
   /* A warp has four pools × 32 channels. */
-  template <class Sink> static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, Sink sink) {
+  template <class Sink> static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
     if (warp() >= POOL_TILES) return;
     const int row = lane() % 16;
     const uint32_t a_row = shared_address(&in[(pool_y(warp(), row) * RL_P1 + pool_x(warp(), row)) * IN_PITCH + lane() / 16 * UNIT]),
@@ -68,7 +81,7 @@ struct half_tiles {
   static __device__ __forceinline__ int first_channel() { return warp() % 2 * 16; }
   static __device__ __forceinline__ int unit(int i) { return warp() / 2 * UNITS + i; }
 
-  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float sums[WEIGHT_SUMS]) {
+  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, float sums[WEIGHT_SUMS]) {
     uint32_t a_row[3], b_row[3], b_unit[UNITS];
     for (int tile = 0; tile < 3; tile++) {
       const int a = lane() / 16 * 8 + lane() % 8, b = lane() % 16;
@@ -90,7 +103,7 @@ struct half_tiles {
     }
   }
 
-  static __device__ __forceinline__ void store_weight_gradient(const float sums[WEIGHT_SUMS], float *to) {
+  static __device__ __forceinline__ void store_weight_gradient(const float sums[WEIGHT_SUMS], float *, float *to) {
     for (int i = 0; i < UNITS * 2; i++)
       for (int half = 0; half < 2; half++)
         *(float2 *)&to[(first_channel() + half * 8 + lane() / 4) * TILE_DEPTH + unit(i / 2) * 16 + i % 2 * 8 + lane() % 4 * 2] =
@@ -111,7 +124,8 @@ struct half_tiles {
   }
 
   /* A warp has 16 pixels × 32 channels; the first two have half of the channels of the four pixels that are left, too. */
-  template <class Sink> static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Sink sink) {
+  template <class Ready, class Sink>
+  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Ready ready, Sink sink) {
     const uint32_t a_row = corner(d_out, warp()), rest_row = corner(d_out, PIXEL_TILES - 1),
                    b_row = shared_address(&weights[lane() % 16 * WEIGHT_PITCH + lane() / 16 * UNIT]);
     float sum[4][4] = {}, rest[2][4] = {};
@@ -129,6 +143,7 @@ struct half_tiles {
       else
         for (int i = 0; i < 2; i++) multiply_add(rest[i], a, &by[1][i * 2]);
     }
+    ready();
     for (int i = 0; i < 4; i++) sink_pixels(warp(), i * 8, sum[i], sink);
     if (warp() >= 2) return;
     for (int i = 0; i < 2; i++) sink_pixels(PIXEL_TILES - 1, warp() * 16 + i * 8, rest[i], sink);

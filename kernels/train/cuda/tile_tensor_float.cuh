@@ -19,6 +19,13 @@ struct tensor_float_tiles {
     IN_PITCH = RL_C1 + UNIT,
     WEIGHT_PITCH = TILE_DEPTH + UNIT,
     OUT_PITCH = TILE_CHANNELS + UNIT,
+    THREADS = TILE_THREADS,
+    RAW_PITCH = WEIGHT_PITCH,
+    WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
+    OUT_VALUES = TILE_OUT_PIXELS * OUT_PITCH,
+    FORWARD_SCRATCH = 0,
+    BACKWARD_SCRATCH = 0,
+    KEEPS_WEIGHTS = 1,
     SLICE_PAD = UNIT,
     HIDDEN_PITCH = RL_FC1 + 2 * UNIT,
     ROW_PITCH = TILE_ROWS + 2 * UNIT,
@@ -31,6 +38,12 @@ struct tensor_float_tiles {
 
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
+
+  static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
+  static __device__ __forceinline__ void clear_border(value *d_out) { tile_clear_border<tensor_float_tiles>(d_out); }
+  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out) {
+    tile_unpool<tensor_float_tiles>(pixel, channel, code, d, d_out);
+  }
   /* A lane's place in the fragments: row or column `across`, elements `along` and along + 4 of what is summed. */
   static __device__ __forceinline__ int across() { return lane() / 4; }
   static __device__ __forceinline__ int along() { return lane() % 4; }
@@ -54,7 +67,7 @@ struct tensor_float_tiles {
 
   enum { SETS = 3, STEP = 3 /* columns between the two of a set */, READ_SETS = SETS + 2 };
 
-  template <class Sink> static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, Sink sink) {
+  template <class Sink> static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
     const int top = warp() % 3 * 4, left = warp() / 3 % 2 * 6, channel = warp() / 6 * 16, row = lane() % 8, part = lane() / 8;
     const uint32_t a_row = shared_address(&weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + part / 2 * UNIT]),
                    b_row = shared_address(&in[((top + row % 4) * RL_P1 + left + row / 4 * STEP) * IN_PITCH + part * UNIT]);
@@ -105,7 +118,7 @@ struct tensor_float_tiles {
   static __device__ __forceinline__ int first_input() { return warp() / 3 % 2 * 16; }
   static __device__ __forceinline__ int first_output() { return warp() / 6 * 16; }
 
-  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float sums[WEIGHT_SUMS]) {
+  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, float sums[WEIGHT_SUMS]) {
     const value *a_from = &in[(tap_row() + along()) * RL_P1 * IN_PITCH + first_input() + across() * 2],
                 *b_from = &d_out[tile_out_at(along(), 0) * OUT_PITCH + first_output() + across()];
 #pragma unroll
@@ -126,7 +139,7 @@ struct tensor_float_tiles {
     }
   }
 
-  static __device__ __forceinline__ void store_weight_gradient(const float sums[WEIGHT_SUMS], float *to) {
+  static __device__ __forceinline__ void store_weight_gradient(const float sums[WEIGHT_SUMS], float *, float *to) {
     for (int dx = 0; dx < 3; dx++)
       for (int i = 0; i < 2; i++)
         for (int c = 0; c < 2; c++)
@@ -141,7 +154,8 @@ struct tensor_float_tiles {
 
   enum { EVERY = 3, SUM_COLUMNS = 5 };
 
-  template <class Sink> static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Sink sink) {
+  template <class Ready, class Sink>
+  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Ready ready, Sink sink) {
     const int group = warp() % 3, channel = warp() / 3 * 8;
     const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}, /* rows of the sums' sets */
         row[3] = {group == 2 ? 2 : 0, group == 2 ? 0 : 1, group == 2 ? 1 : 2};                       /* and of d_out's */
@@ -174,6 +188,7 @@ struct tensor_float_tiles {
         const float v = __shfl_sync(0xffffffffu, sum[1][x][i], lane() + other * 4);
         if (both) sum[0][x][i] += v;
       }
+    ready();
     sink_rows(sum[0], first[0] + down * EVERY, behind, channel, sink);
     if (down - other < 0 || down - other > 3) sink_rows(sum[1], first[1] + down * EVERY, behind, channel, sink);
   }

@@ -146,8 +146,15 @@ int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = own(arg);
   const rl_persistent epoch = {e->train_images, e->train_labels, e->order, e->base.images, (uint32_t)e->base.params.batch_size, adam_of(e), e->pooled2,
                                e->d_fc1, e->partial_conv1, (float *)e->d_conv2_weight, e->partial_conv2, e->partial_head, e->exchange, e->shown.pooled1,
-                               e->d_pooled1, e->d_pooled2, e->shown.codes1, e->shown.codes2};
+                               e->d_pooled1, e->d_pooled2, e->shown.codes1, e->shown.codes2, e->shown.marks};
   return rl_persistent_epoch(e->format, &epoch, (cudaStream_t)stream, err);
+}
+
+int rl_persistent_test_launch(void *arg, rl_stream stream, rl_error *err) {
+  rl_training *e = own(arg);
+  const uint32_t count = e->base.test_images;
+  const rl_persistent test = {e->test_images, e->test_labels, NULL, count, count, adam_of(e), NULL, NULL, NULL, NULL, NULL, NULL, e->exchange};
+  return rl_persistent_evaluate(e->format, &test, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
 }
 
 /* --- stages ---------------------------------------------------------------------------------------------------------------------- */
@@ -179,7 +186,7 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
   const rl_rows rows = recipe->rows(e->format, batch);
   s->gradients = {e->d_conv2_weight, rows.conv2_weight, e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head,
                   rows.conv1, rows.conv2_bias, rows.head, batch, e->d_fc1, e->pooled2};
-  s->launch_count = s->train ? recipe->launch_count : recipe->forward_count;
+  s->launch_count = recipe->whole_epoch ? 0 : s->train ? recipe->launch_count : recipe->forward_count;
   memcpy(s->launches, recipe->launches, s->launch_count * sizeof *s->launches);
   for (size_t i = 0; i < s->launch_count; i++) s->launches[i].arg = s;
 }
@@ -187,12 +194,12 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
 static int open_products(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
   if (e->recipe->multiplies_fc1) return 0;
-  for (int lane = 0; lane < (e->recipe->epoch ? 1 : RL_LANES); lane++) {
+  for (int lane = 0; lane < RL_LANES; lane++) {
     if (e->workspace_bytes[lane] < PRODUCT_WORKSPACE) e->workspace_bytes[lane] = PRODUCT_WORKSPACE;
     if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->workspace_bytes[lane], &e->workspace[lane], err)) return -1;
   }
   for (int i = 0; i < RL_STAGES; i++)
-    if (e->stages[i].gather.batch && !(e->recipe->epoch && e->stages[i].train) && rl_fc1_open(&e->stages[i], i == RL_STEP, err)) return -1;
+    if (e->stages[i].gather.batch && rl_fc1_open(&e->stages[i], i == RL_STEP, err)) return -1;
   return 0;
 }
 
@@ -331,7 +338,7 @@ int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, 
   rl_training *e = own(instance);
   rl_train_state state;
   if (read_state(e, &state, err)) return -1;
-  const bool whole = e->recipe->epoch;
+  const bool whole = e->recipe->whole_epoch;
   *tensors = {e->format.channels_last, e->format.half, state.last_batch, whole ? e->shown.pooled1 : e->pooled1, e->pooled2, whole ? e->shown.codes1 : e->codes1,
               whole ? e->shown.codes2 : e->codes2, e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, 1.0f / state.last_inverse_scale};
   return 0;
@@ -345,10 +352,50 @@ int rl_training_watch(rl_train_instance *instance, rl_error *err) {
     {&e->shown.pooled1, batch * map1 * v}, {&e->shown.codes1, batch * map1}, {&e->shown.codes2, batch * RL_FLAT},
     {&e->d_pooled1, batch * map1 * v}, {&e->d_pooled2, batch * RL_FLAT * v},
   };
-  if (!e->recipe->epoch || e->shown.pooled1) return 0;
+  if (!e->recipe->whole_epoch || e->shown.pooled1) return 0;
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
     if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, wanted[i].bytes, (void **)wanted[i].to, err)) return -1;
   return 0;
+}
+
+enum { MARKED_BLOCKS = 2 * RL_PERSISTENT_PAIRS, MARKS = MARKED_BLOCKS * RL_MARKED_STEPS * (RL_PHASES + 1) };
+static_assert((int)RL_PHASES <= (int)RL_TRAINING_PHASES, "phases have room");
+
+int rl_training_mark(rl_train_instance *instance, rl_error *err) {
+  rl_training *e = own(instance);
+  rl_device *device = instance->base.device;
+  if (!e->recipe->whole_epoch || e->shown.marks) return 0;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, MARKS * sizeof(uint64_t), (void **)&e->shown.marks, err)) return -1;
+  return device->ops->clear(device, e->shown.marks, MARKS * sizeof(uint64_t), err);
+}
+
+/* A phase that a block had no part in has no mark: its time is that of the one before. */
+static void add_phases(const uint64_t marks[RL_PHASES + 1], double ns[RL_PHASES]) {
+  uint64_t before = marks[0];
+  for (int phase = 0; phase < RL_PHASES; phase++) {
+    if (marks[phase + 1] < before) continue;
+    ns[phase] += (double)(marks[phase + 1] - before);
+    before = marks[phase + 1];
+  }
+}
+
+int rl_training_phases(rl_train_instance *instance, rl_training_phase phases[RL_TRAINING_PHASES], rl_error *err) {
+#define NAME(PHASE) #PHASE,
+  static const char *const names[] = {RL_PHASE_NAMES(NAME)};
+#undef NAME
+  rl_training *e = own(instance);
+  rl_device *device = instance->base.device;
+  if (!e->shown.marks) return 0;
+  uint64_t *marks = (uint64_t *)malloc(MARKS * sizeof *marks);
+  double ns[RL_PHASES] = {};
+  const uint32_t steps = smaller(instance->steps, RL_MARKED_STEPS);
+  if (!marks) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the marks");
+  int rc = device->ops->download(device, marks, e->shown.marks, MARKS * sizeof *marks, err);
+  for (int block = 0; block < MARKED_BLOCKS && !rc; block++)
+    for (uint32_t step = 0; step < steps; step++) add_phases(&marks[(block * RL_MARKED_STEPS + step) * (RL_PHASES + 1)], ns);
+  free(marks);
+  for (int phase = 0; phase < RL_PHASES; phase++) phases[phase] = {names[phase], ns[phase] * 1e-3 / (MARKED_BLOCKS * steps)};
+  return rc ? -1 : RL_PHASES;
 }
 
 int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[RL_TRAINING_CHOICES]) {
@@ -357,7 +404,7 @@ int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[
   const rl_gemm *products[] = {s->fc1, s->fc1_data, s->fc1_weight};
   static const char *const names[] = {"fc1_forward", "fc1_data", "fc1_weight"};
   int count = e->recipe->choices ? e->recipe->choices(e, s, choices) : 0;
-  for (int i = 0; i < 3 && !e->recipe->multiplies_fc1 && !e->recipe->epoch; i++) {
+  for (int i = 0; i < 3 && !e->recipe->multiplies_fc1; i++) {
     rl_training_choice *to = &choices[count++];
     to->what = names[i];
     to->us = rl_gemm_us(products[i]);
@@ -377,7 +424,7 @@ static void close_engine(rl_instance *instance) {
   for (int i = 0; i < RL_STAGES; i++) rl_fc1_close(&e->stages[i]);
   void *const memory[] = {e->train_images, e->train_labels, e->test_images, e->test_labels, e->order, e->kept, e->saved,
     e->pooled1, e->pooled2, e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, e->d_conv2_weight, e->codes1, e->codes2,
-    e->shown.pooled1, e->shown.codes1, e->shown.codes2, e->exchange, e->parts, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head, e->losses, e->test_losses,
+    e->shown.marks, e->shown.pooled1, e->shown.codes1, e->shown.codes2, e->exchange, e->parts, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head, e->losses, e->test_losses,
     e->test_correct, e->workspace[0], e->workspace[1]};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   if (e->cublas) cublasLtDestroy(e->cublas);
@@ -432,7 +479,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   size_t test = smaller(e->recipe->test_batch, t->test_images), most = batch > test ? batch : test, v = e->value_bytes;
   size_t part_rows = most > RL_PART_ROWS ? most : (size_t)RL_PART_ROWS;
   if (e->recipe->multiplies_fc1) part_rows = 0;
-  const size_t kept = e->recipe->epoch ? test : most, sent_back = e->recipe->epoch ? 0 : batch; /* images between launches, and back */
+  const size_t kept = e->recipe->whole_epoch ? 0 : most, sent_back = e->recipe->whole_epoch ? 0 : batch; /* images between launches, and back */
   const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? most * RL_C2 * RL_H2 * RL_H2 : 0;
   const rl_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
   const struct { void *to; rl_purpose purpose; size_t bytes; } wanted[] = {
@@ -442,11 +489,11 @@ static int allocate_activations(rl_training *e, rl_error *err) {
     {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, sent_back * RL_FLAT * v},
     {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, sent_back * map1 * v},
     {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_CONV2_W] * (rows.conv2_weight ? rows.conv2_weight * sizeof(float) : v)},
-    {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 || e->recipe->epoch ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
+    {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
     {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
     {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
     {&e->partial_head, RL_MEMORY_WEIGHTS, rows.head * RL_HEAD_ROW * sizeof(float)},
-    {&e->exchange, RL_MEMORY_ACTIVATIONS, e->recipe->epoch ? rl_persistent_exchange_bytes() : 0},
+    {&e->exchange, RL_MEMORY_ACTIVATIONS, e->recipe->whole_epoch ? rl_persistent_exchange_bytes() : 0},
     {&e->losses, RL_MEMORY_ACTIVATIONS, t->steps * sizeof(float)},
     {&e->test_losses, RL_MEMORY_ACTIVATIONS, t->test_images * sizeof(float)},
     {&e->test_correct, RL_MEMORY_ACTIVATIONS, t->test_images},
@@ -473,18 +520,19 @@ static void describe_programs(rl_training *e) {
   e->sequences[0] = {"begin", &e->begin, 1, 1};
   e->sequences[1] = {"step", e->stages[RL_STEP].launches, e->stages[RL_STEP].launch_count, t->images / batch};
   e->sequences[2] = {"tail", e->stages[RL_TAIL].launches, e->stages[RL_TAIL].launch_count, t->tail ? 1u : 0u};
-  if (e->recipe->epoch) {
-    e->epoch = *e->recipe->epoch;
-    e->epoch.arg = e;
-    e->sequences[1] = {"steps", &e->epoch, 1, 1};
-    e->sequences[2].repeat = 0;
-  }
   e->test_sequences[0] = {"begin", &e->test_begin, 1, 1};
   e->test_sequences[1] = {"evaluate", e->stages[RL_TEST].launches, e->stages[RL_TEST].launch_count, test ? t->test_images / test : 0};
   e->test_sequences[2] = {"evaluate_tail", e->stages[RL_TEST_TAIL].launches, e->stages[RL_TEST_TAIL].launch_count, test_tail ? 1u : 0u};
+  if (e->recipe->whole_epoch) {
+    for (int i = 0; i < 2; i++) e->whole[i] = {e->recipe->launches[i].name, e->recipe->launches[i].range, e->recipe->launches[i].enqueue, e};
+    test = t->test_images;
+    e->sequences[1] = {"step", &e->whole[0], 1, 1};
+    e->test_sequences[1] = {"evaluate", &e->whole[1], 1, 1};
+    e->sequences[2].repeat = e->test_sequences[2].repeat = 0;
+  }
   t->base.iteration = {"epoch", e->sequences, 3};
   t->base.evaluation = {"evaluation", e->test_sequences, test ? 3u : 0u};
-  t->base.step_sequence = t->images >= batch || e->recipe->epoch ? 1 : 2;
+  t->base.step_sequence = t->images >= batch || e->recipe->whole_epoch ? 1 : 2;
 }
 
 /* Unless the engine found a reason of its own, or takes no choices. */

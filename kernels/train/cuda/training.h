@@ -43,9 +43,9 @@ typedef struct rl_recipe {
   int (*bind)(rl_training *training, rl_error *err);
   void (*close)(rl_training *training);
   int (*choices)(const rl_training *training, const rl_stage *stage, rl_training_choice *choices); /* returns how many */
-  /* All steps of an epoch in one launch, which then stands in place of those of a step: launches are evaluation's alone, and of what a step has between them
-   * only what Adam reads lies in memory (rl_training.shown). NULL: there is no such launch. arg: the rl_training. */
-  const rl_launch *epoch;
+  /* The first launch is all steps of an epoch, the second the evaluation, arg: the rl_training; there are no launches of a step. What a step has between its
+   * layers is in memory where somebody watches (rl_training.shown, d_pooled1, d_pooled2). */
+  bool whole_epoch;
 } rl_recipe;
 
 struct rl_training {
@@ -72,6 +72,7 @@ struct rl_training {
   struct { /* of an epoch in one launch, where it is watched: what the others have in memory anyway */
     void *pooled1;
     uint8_t *codes1, *codes2;
+    uint64_t *marks;
   } shown;
   float *parts, *d_fc1_weight, *partial_conv1, *partial_conv2, *partial_head;
   void *exchange; /* of an epoch in one launch */
@@ -81,7 +82,7 @@ struct rl_training {
   size_t workspace_bytes[RL_LANES];
 
   rl_stage stages[RL_STAGES];
-  rl_launch begin, epoch, test_begin;
+  rl_launch begin, test_begin, whole[2];
   rl_sequence sequences[3], test_sequences[3];
 };
 
@@ -98,6 +99,7 @@ int rl_adam_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_classify_launch(void *arg, rl_stream stream, rl_error *err);
 /* arg: rl_training. */
 int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err);
+int rl_persistent_test_launch(void *arg, rl_stream stream, rl_error *err);
 
 cudaStream_t rl_training_stream(const rl_training *training);
 /* The weights as they are multiplied: FP16 copies where there are any. */
