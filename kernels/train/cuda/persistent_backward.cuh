@@ -43,8 +43,8 @@ template <class F> static __device__ __forceinline__ void conv2_backward(const r
   cluster_arrive(); /* the other block may write to this one's d_pooled1 */
   mark(e, r.steps_before, RL_PHASE_conv2_weight_gradient);
   F::conv2_input_gradient(m.conv2, m.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
-    const uint32_t owner = pixel / HALF_MAP1;
-    float *to = &m.d_pooled1[owner != at.rank][pixel % HALF_MAP1 * RL_C1 + channel];
+    const uint32_t owner = pixel >= HALF_MAP1;
+    float *to = &m.d_pooled1[owner != at.rank][(pixel - owner * HALF_MAP1) * RL_C1 + channel];
     if (owner == at.rank) *(float2 *)to = make_float2(a, b);
     else write_at(owner, to, make_float2(a, b));
   });

@@ -58,7 +58,7 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent &e, con
   const uint32_t turn = turn_of(r, at.pair), half = at.rank * TILE_CHANNELS;
   float *mail = ((rl_exchange *)e.exchange)->pooled2[at.pair];
   value *kept = (value *)e.pooled2 + (size_t)image_at(r, at.pair) * RL_FLAT;
-  F::conv2_forward(m.pooled1, m.conv2, m.forward_scratch, [&](int pixel, int channel, const float a[4], const float b[4]) {
+  F::conv2_forward(m.pooled1, m.conv2, F::FORWARD_SCRATCH ? m.forward_scratch : m.forward_mail, [&](int pixel, int channel, const float a[4], const float b[4]) {
     float best[2];
     uint8_t *codes = &m.codes2[pixel * TILE_CHANNELS + channel];
     for (int i = 0; i < 4; i++) *overflow |= !fits(value(), a[i]) || !fits(value(), b[i]);

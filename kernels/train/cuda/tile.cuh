@@ -12,6 +12,7 @@
  *     RAW_PITCH, WEIGHT_VALUES,    conv2's weights as they come, raw[TILE_CHANNELS][RAW_PITCH] of 9 taps × 32 input channels, and as they are multiplied
  *     OUT_VALUES,                  d_out, the gradient of conv2's product, in whatever order
  *     FORWARD_SCRATCH, BACKWARD_SCRATCH,  floats that conv2's functions want for themselves; 0: raw weights are multiplied as they are
+ *     FORWARD_MAIL,                floats of its own that conv2_forward gets as scratch where there is no other
  *     KEEPS_WEIGHTS,               0: weights that are multiplied are as exact as those that are updated
  *     SLICE_PAD,                   rows of SLICE inputs are SLICE + SLICE_PAD apart: fc1's weights [128], its inputs and their gradients [TILE_IMAGES]
  *     HIDDEN_PITCH,                d_fc1[TILE_IMAGES][HIDDEN_PITCH] of 128

@@ -18,12 +18,14 @@ struct tensor_float_tiles {
     UNIT = 4, /* floats in 16 bytes */
     IN_PITCH = RL_C1 + UNIT,
     WEIGHT_PITCH = TILE_DEPTH + UNIT,
-    OUT_PITCH = TILE_CHANNELS + UNIT,
     THREADS = TILE_THREADS,
     RAW_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
-    OUT_VALUES = TILE_OUT_PIXELS * OUT_PITCH,
+    OUT_PITCH = TILE_CHANNELS + 2 * UNIT,
+    OUT_ROW = RL_H2 * OUT_PITCH + UNIT,
+    OUT_VALUES = RL_H2 * OUT_ROW,
     FORWARD_SCRATCH = 0,
+    FORWARD_MAIL = THREADS * 12,
     BACKWARD_SCRATCH = 0,
     KEEPS_WEIGHTS = 1,
     SLICE_PAD = UNIT,
@@ -38,12 +40,6 @@ struct tensor_float_tiles {
 
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
-
-  static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
-  static __device__ __forceinline__ void clear_border(value *d_out) { tile_clear_border<tensor_float_tiles>(d_out); }
-  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out) {
-    tile_unpool<tensor_float_tiles>(pixel, channel, code, d, d_out);
-  }
   /* A lane's place in the fragments: row or column `across`, elements `along` and along + 4 of what is summed. */
   static __device__ __forceinline__ int across() { return lane() / 4; }
   static __device__ __forceinline__ int along() { return lane() % 4; }
@@ -63,29 +59,62 @@ struct tensor_float_tiles {
     odd = upper ? own : other;
   }
 
-  /* --- forward: weights · pixelsᵀ. A warp has 16 channels × 4 rows × 6 columns of pixels: columns 0 and 3, 1 and 4, 2 and 5. ------------------- */
+  /* --- the gradient of conv2's product, without a border. Of eight channels those that are even come first, so that the rows of weights that a product takes
+   * at once are every second. ------------------------------------------------------------------------------------------------------------------------ */
 
-  enum { SETS = 3, STEP = 3 /* columns between the two of a set */, READ_SETS = SETS + 2 };
+  static __device__ __forceinline__ int out_at(int y, int x) { return y * OUT_ROW + x * OUT_PITCH; }
+  static __device__ __forceinline__ int out_channel(int place) { return place % 4 * 2 + place / 4; } /* of eight */
 
-  template <class Sink> static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
-    const int top = warp() % 3 * 4, left = warp() / 3 % 2 * 6, channel = warp() / 6 * 16, row = lane() % 8, part = lane() / 8;
-    const uint32_t a_row = shared_address(&weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + part / 2 * UNIT]),
-                   b_row = shared_address(&in[((top + row % 4) * RL_P1 + left + row / 4 * STEP) * IN_PITCH + part * UNIT]);
-    float sum[SETS][4] = {};
+  static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
+  static __device__ __forceinline__ void clear_border(value *) {}
+  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out) {
+    const tensor_float x(d.x), y(d.y), z(d.z), w(d.w);
+    for (int at = 0; at < 4; at++) {
+      value *to = &d_out[out_at(pixel / RL_P2 * 2 + at / 2, pixel % RL_P2 * 2 + at % 2) + channel / 8 * 8 + channel % 8 / 2];
+      *(float2 *)to = make_float2(code.x == at ? x.exact : 0, code.z == at ? z.exact : 0);
+      *(float2 *)(to + 4) = make_float2(code.y == at ? y.exact : 0, code.w == at ? w.exact : 0);
+    }
+  }
+
+  /* --- forward: weights · pixelsᵀ. A warp has 16 channels × 4 rows of 12 pixels, in sets of columns 0 and 3, 1 and 4, 2 and 5, then those six further right, and
+   * sums over half of the input channels; two warps then add up a half row each. ------------------------------------------------------------------ */
+
+  enum { SETS = 3, STEP = 3 /* columns between the two of a set */, READ_SETS = SETS + 2, HALF_ROW = SETS * 2, HALF_WARPS = TILE_WARPS / 2 };
+
+  template <class Sink> static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *scratch, Sink sink) {
+    const int top = warp() % 3 * 4, channel = warp() / 3 % 2 * 16, half = warp() / HALF_WARPS, row = lane() % 8, part = lane() / 8;
+    const uint32_t a_row = shared_address(&weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + half * 2 * K + part / 2 * UNIT]),
+                   b_row = shared_address(&in[((top + row % 4) * RL_P1 + row / 4 * STEP) * IN_PITCH + half * 2 * K + part * UNIT]);
+    float sum[2][SETS][4] = {};
 #pragma unroll
-    for (int dy = 0; dy < 3; dy++)
-#pragma unroll
-      for (int from = 0; from < RL_C1; from += 2 * K) {
-        uint32_t by[READ_SETS][4];
-        for (int i = 0; i < READ_SETS; i++) load_matrices(by[i], b_row + ((dy * RL_P1 + i) * IN_PITCH + from) * 4);
-        for (int k = 0; k < 2; k++)
-          for (int dx = 0; dx < 3; dx++) {
-            uint32_t a[4];
-            load_matrices(a, a_row + ((dy * 3 + dx) * RL_C1 + from + k * K) * 4);
-            for (int i = 0; i < SETS; i++) multiply_add_tf32(sum[i], a, &by[i + dx][k * 2]);
-          }
-      }
-    sink_pools(sum, top / 2 + along() % 2, left / 2, channel, sink);
+    for (int dy = 0; dy < 3; dy++) {
+      uint32_t by[2][READ_SETS][4];
+      for (int right = 0; right < 2; right++)
+        for (int i = 0; i < READ_SETS; i++) load_matrices(by[right][i], b_row + (dy * RL_P1 + right * HALF_ROW + i) * IN_PITCH * 4);
+      for (int k = 0; k < 2; k++)
+        for (int dx = 0; dx < 3; dx++) {
+          uint32_t a[4];
+          load_matrices(a, a_row + ((dy * 3 + dx) * RL_C1 + k * K) * 4);
+          for (int right = 0; right < 2; right++)
+            for (int i = 0; i < SETS; i++) multiply_add_tf32(sum[right][i], a, &by[right][i + dx][k * 2]);
+        }
+    }
+    add_halves(sum, half, scratch);
+    sink_pools(sum[0], top / 2 + along() % 2, half * 3, channel, sink);
+  }
+
+  /* sum[0]: of this warp's half row, over all channels. */
+  static __device__ __forceinline__ void add_halves(float sum[2][SETS][4], int half, float *scratch) {
+    float4 *mail = (float4 *)scratch + warp() % HALF_WARPS * 2 * SETS * 32 + lane();
+    for (int i = 0; i < SETS; i++)
+      mail[(half * SETS + i) * 32] = make_float4(half ? sum[0][i][0] : sum[1][i][0], half ? sum[0][i][1] : sum[1][i][1],
+                                                 half ? sum[0][i][2] : sum[1][i][2], half ? sum[0][i][3] : sum[1][i][3]);
+    asm volatile("bar.sync %0, 64;" ::"r"(warp() % HALF_WARPS + 1) : "memory");
+    for (int i = 0; i < SETS; i++) {
+      const float4 v = mail[((1 - half) * SETS + i) * 32];
+      const float other[4] = {v.x, v.y, v.z, v.w};
+      for (int c = 0; c < 4; c++) sum[0][i][c] = (half ? sum[1][i][c] : sum[0][i][c]) + other[c];
+    }
   }
 
   /* A lane has two rows of columns 0, 1 and 2, or where `right` 3, 4 and 5: one pool of its own and half of the one in the middle. */
@@ -110,8 +139,8 @@ struct tensor_float_tiles {
     if (!right) sink(y * RL_P2 + x + 1, channel + paired_row(), middle[0], middle[1]);
   }
 
-  /* --- weight gradient: inᵀ · d_out. A warp has a row of taps, 16 input and 16 output channels. What is summed goes in eights: four rows of a column,
-   * and of the sixth column behind it. ----------------------------------------------------------------------------------------------------------- */
+  /* --- weight gradient: inᵀ · d_out. A warp has a row of taps, 16 input and 16 output channels. What is summed goes in eights: four rows of a column and of the
+   * sixth column behind it. ------------------------------------------------------------------------------------------------------------------------- */
 
   enum { COLUMNS = 6 };
   static __device__ __forceinline__ int tap_row() { return warp() % 3; }
@@ -119,8 +148,9 @@ struct tensor_float_tiles {
   static __device__ __forceinline__ int first_output() { return warp() / 6 * 16; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, float sums[WEIGHT_SUMS]) {
-    const value *a_from = &in[(tap_row() + along()) * RL_P1 * IN_PITCH + first_input() + across() * 2],
-                *b_from = &d_out[tile_out_at(along(), 0) * OUT_PITCH + first_output() + across()];
+    const int y = along() / 2 * 2, behind = along() % 2 * COLUMNS; /* of the first four; the others are a row below */
+    const value *a_from = &in[((tap_row() + y) * RL_P1 + behind) * IN_PITCH + first_input() + across() * 2],
+                *b_from = &d_out[out_at(y, behind) + first_output() + across()];
 #pragma unroll
     for (int top = 0; top < RL_H2; top += 4) {
       uint32_t a[3][4];
@@ -128,11 +158,11 @@ struct tensor_float_tiles {
       for (int x = 0; x < COLUMNS + 2; x++) {
         const value *at = &a_from[(top * RL_P1 + x) * IN_PITCH];
         load_pair(a[x % 3][0], a[x % 3][1], at);
-        load_pair(a[x % 3][2], a[x % 3][3], at + COLUMNS * IN_PITCH);
+        load_pair(a[x % 3][2], a[x % 3][3], at + RL_P1 * IN_PITCH);
         if (x < 2) continue;
         for (int i = 0; i < 2; i++) {
-          const value *gradient = &b_from[(top * TILE_OUT_ROW + x - 2) * OUT_PITCH + i * 8];
-          const uint32_t by[2] = {bits(gradient), bits(gradient + COLUMNS * OUT_PITCH)};
+          const value *gradient = &b_from[out_at(top, x - 2) + i * 8];
+          const uint32_t by[2] = {bits(gradient), bits(gradient + OUT_ROW)};
           for (int dx = 0; dx < 3; dx++) multiply_add_tf32(&sums[(dx * 2 + i) * 4], a[(x - 2 + dx) % 3], by);
         }
       }
@@ -143,7 +173,7 @@ struct tensor_float_tiles {
     for (int dx = 0; dx < 3; dx++)
       for (int i = 0; i < 2; i++)
         for (int c = 0; c < 2; c++)
-          *(float2 *)&to[(first_output() + i * 8 + along() * 2 + c) * TILE_DEPTH + (tap_row() * 3 + dx) * RL_C1 + first_input() + across() * 2] =
+          *(float2 *)&to[(first_output() + i * 8 + out_channel(along() * 2 + c)) * TILE_DEPTH + (tap_row() * 3 + dx) * RL_C1 + first_input() + across() * 2] =
               make_float2(sums[(dx * 2 + i) * 4 + c], sums[(dx * 2 + i) * 4 + 2 + c]);
   }
 
@@ -160,12 +190,13 @@ struct tensor_float_tiles {
     const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}, /* rows of the sums' sets */
         row[3] = {group == 2 ? 2 : 0, group == 2 ? 0 : 1, group == 2 ? 1 : 2};                       /* and of d_out's */
     const int down = across() % 4, behind = across() / 4 * 2 * EVERY; /* this lane's row and, of the upper half of the product, column in a set */
+    const int read = lane() % 8, part = lane() / 8;
     float sum[2][SUM_COLUMNS][4] = {};
 #pragma unroll
     for (int pair = 0; pair < 3; pair++) {
       const int tap_row = first[pair > 0] - row[pair];
-      const value *a_from = &d_out[tile_out_at(row[pair] + down * EVERY, behind) * OUT_PITCH + along() * 2],
-                  *b_from = &weights[along() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + across()];
+      const uint32_t a_row = shared_address(&d_out[out_at(row[pair] + read % 4 * EVERY, read / 4 * 2 * EVERY + part % 2 * EVERY) + part / 2 * UNIT]);
+      const value *b_from = &weights[along() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + across()];
 #pragma unroll
       for (int k = 0; k < TILE_CHANNELS; k += K) {
         uint32_t by[3][2];
@@ -173,8 +204,7 @@ struct tensor_float_tiles {
           for (int i = 0; i < 2; i++) by[dx][i] = bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
         for (int x = 0; x < EVERY; x++) {
           uint32_t a[4];
-          load_pair(a[0], a[2], &a_from[x * OUT_PITCH + k]);
-          load_pair(a[1], a[3], &a_from[(x + EVERY) * OUT_PITCH + k]);
+          load_matrices(a, a_row + (out_at(0, x) + k) * 4);
           for (int dx = 0; dx < 3; dx++) multiply_add_tf32(sum[pair > 0][x + dx], a, by[dx]);
         }
       }
