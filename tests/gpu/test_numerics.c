@@ -276,7 +276,7 @@ static void test_losses_follow_the_oracle(void **state) {
   /* Rounding differences grow from step to step (Adam divides by the size of the gradient): tight at first, wider at the end,
    * where a hundredfold of the first ten steps' is common. */
   static const double most_early[] = {[RL_FP32] = 1e-4, [RL_TF32] = 1e-2, [RL_FP16] = 1e-2},
-                      most[] = {[RL_FP32] = 1e-2, [RL_TF32] = 5e-2, [RL_FP16] = 1e-1};
+                      most[] = {[RL_FP32] = 1e-2, [RL_TF32] = 1e-1, [RL_FP16] = 1e-1}; /* both have 11 bits of significand */
   for (int which = 0; which < engine_case_count; which++) {
     const int precision = engine_cases[which].precision;
     params = small_training(engine_cases[which], BATCH, images);
