@@ -230,7 +230,8 @@ def main():
         raise SystemExit(77)
     for precision in arguments.precisions.split(","):
         for variant in arguments.variants.split(","):
-            torch._dynamo.reset()
+            if variant == "compile":
+                torch._dynamo.reset()
             (learn if arguments.accuracy_of_seeds else run)(arguments, precision, variant)
 
 
