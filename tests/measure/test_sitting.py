@@ -291,9 +291,10 @@ def test_comparisons_with_ncu_are_read(tmp_path):
 
 TRAINED = """{"name":"NVIDIA H200"}
 files: open 10 ms, plan 3 ms, deterministic
-  conv2_forward     4.43 us  own
+  fc1_forward       2.91 us  cuBLASLt, 6 parts
 epoch 0: device 36.300 ms
-{"engine":"${1#engine=}","precision":"${2#precision=}","batch":64,"epochs":10,"epoch_device_ms_median":36.300,"test_accuracy_ratio":0.9883,"peak_bytes":1}
+{"engine":"${1#engine=}","precision":"${2#precision=}","batch":64,"epochs":10,"epoch_device_ms_median":36.300,"launches":8444,"test_accuracy_ratio":0.9883,"peak_bytes":1}
+  conv2_forward     4.43 us
   together          37.60 us"""
 PRINTS = {
     "bench_train": f"[ $2 = precision=fp32 ] && [ $1 = engine=cudnn ] && {{ echo skipped: in fp16 alone; exit 77; }}\ncat <<X\n{TRAINED}\nX",
@@ -355,6 +356,9 @@ def test_a_bench_of_each_training_follows_the_jobs(printed, tmp_path):
     context = runner.Context(printed, tmp_path, time.monotonic() + 60, [])
     rows = list(training.bench_epochs(context, [{"engine": "fused", "precision": "fp16", "batch": 512}]))
     assert [(row["by"], row["engine"], row["batch"], row["epoch_device_ms_median"]) for row in rows] == [("bench_train", "fused", 512, 36.3)]
+    assert rows[0]["parts_us"] == {"conv2_forward": 4.43, "together": 37.6}
+    steps = {"training": {"rows": rows, "commit": "abc", "at": "now"}}
+    assert "| µs | fused fp16 |\n| --- | --- |\n| conv2_forward | 4.43 |" in tables.filled("<!-- parts -->\n<!-- /parts -->\n", steps)
 
 
 def test_a_counted_time_is_in_microseconds():

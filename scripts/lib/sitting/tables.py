@@ -88,6 +88,12 @@ def bars(rows):
                   for row in rows if "bar_ms" in row])
 
 
+def parts(rows):
+    """Launches of a step by themselves, or phases of a launch that is all of an epoch."""
+    cells = [{"which": f"{row['engine']} {row['precision']}", "name": name, "us": us} for row in rows for name, us in row.get("parts_us", {}).items()]
+    return pivot_table(["µs"], cells, lambda cell: (cell["name"],), lambda cell: cell["which"], lambda cell: number(cell["us"]))
+
+
 def speed(rows):
     return table(["kernels", "set", "median s", "least s", "most s", "first s", "at most s", "ncu s"],
                  [[row["kernels"], row["set"], row["median_s"], row["least_s"], row["most_s"], row["first_s"],
@@ -204,7 +210,7 @@ TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": traini
           "agreement": agreement, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
 
 
-VIEWS = {"bars": ("training", bars)}  # other tables of a step
+VIEWS = {"bars": ("training", bars), "parts": ("training", parts)}  # other tables of a step
 
 
 def table_of(step):

@@ -1,5 +1,6 @@
 """The training workload: its times, its memory, where a step's time goes, how well it learns, and PyTorch beside it."""
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -106,12 +107,24 @@ def held_to_bars(rows):
         yield check(f"{precision}, batch {batch}: the best engine within {bar} ms", met, ms)
 
 
+IMAGES = 60000
+PART = re.compile(r"^  (\S+) +([\d.]+) us$", re.M)
+
+
 def bench_epochs(context, rows):
-    """The same without the daemon, and what each launch of a step costs when it is repeated in a graph (in the log)."""
+    """The same without the daemon, and what each launch of a step costs when it is repeated in a graph; of an epoch in one launch, what its phases do."""
     for row in rows:
-        which = [f"{name}={row[name]}" for name in ("engine", "precision", "batch")]
-        found = programs.json_lines(context, [context.host.test_program("bench_train"), *which, "epochs=10", "launches=1"], f"bench-{'-'.join(which)}.log")
-        yield {"by": "bench_train", **found[-1], **{name: row[name] for name in ("engine", "precision", "batch")}}
+        found = bench(context, row, "epochs=10", "launches=1")
+        if found["launches"] < IMAGES / row["batch"]:
+            found["parts_us"] = bench(context, row, "epochs=2", "phases=1")["parts_us"]
+        yield {"by": "bench_train", **found}
+
+
+def bench(context, row, *options):
+    which = {name: row[name] for name in ("engine", "precision", "batch")}
+    command, log = [context.host.test_program("bench_train"), *(f"{name}={value}" for name, value in which.items()), *options], f"{'-'.join(map(str, which.values()))}.log"
+    found = programs.json_lines(context, command, log)[-1]
+    return {**found, **which, "parts_us": {name: float(us) for name, us in PART.findall(context.log(log).read_text())}}
 
 
 # Device memory besides the data set at batch 64, bytes at most, of the engine that needs least of those that `auto` may take.
