@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""scripts/tables.py RESULTS.JSON [--into PAGE.md]: what scripts/gpu-test.sh measured, as the tables of docs/measurements.
+"""scripts/tables.py RESULTS.JSON [--into PAGE.md ...]: what scripts/gpu-test.sh measured, as the tables of docs/measurements.
 
-Prints all of it. With --into it writes them into the page, each between its marks <!-- STEP --> and <!-- /STEP -->, so that no number is
-typed by hand."""
+Prints all of it. With --into it writes them into the pages, each between its marks <!-- STEP --> and <!-- /STEP -->, so that no number is
+typed by hand: README.md docs/*.md docs/measurements/*.md are all that have some."""
 import argparse
 import json
 import pathlib
@@ -15,12 +15,12 @@ from sitting.tables import filled, summary  # noqa: E402
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=pathlib.Path)
-    parser.add_argument("--into", type=pathlib.Path)
+    parser.add_argument("--into", type=pathlib.Path, nargs="+")
     asked = parser.parse_args()
     found = json.loads(asked.results.read_text())
-    if asked.into:
-        asked.into.write_text(filled(asked.into.read_text(), found["steps"]))
-    else:
+    for page in asked.into or ():
+        page.write_text(filled(page.read_text(), found["steps"]))
+    if not asked.into:
         print(summary(found["commit"], found["steps"]), end="")
 
 

@@ -75,6 +75,11 @@ def job(rows):
                   for row in rows if "summary" in row])
 
 
+def shown(rows):
+    """As rooflinectl prints it."""
+    return "\n".join(f"```\n{row['shown'].rstrip()}\n```" for row in rows if "shown" in row)
+
+
 def training(rows):
     # Over HTTP and by bench_train the same numbers have names of their own.
     found = [{"median": row.get("epoch_ms_median", row.get("epoch_device_ms_median")), **row} for row in rows if "by" in row]
@@ -210,7 +215,7 @@ TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": traini
           "agreement": agreement, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
 
 
-VIEWS = {"bars": ("training", bars), "parts": ("training", parts)}  # other tables of a step
+VIEWS = {"shown": ("job", shown), "bars": ("training", bars), "parts": ("training", parts)}  # other tables of a step
 
 
 def table_of(step):
@@ -240,7 +245,7 @@ def filled(text, steps):
     shown = [(name, step, table_of(name)) for name, step in steps.items()] + [(name, steps[of], view) for name, (of, view) in VIEWS.items() if of in steps]
     for name, step, show in shown:
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        if begin in text and end in text and step["rows"]:
+        if begin in text and end in text and (made := show(step["rows"])):
             before, _, rest = text.partition(begin)
-            text = f"{before}{begin}\nCommit {step['commit']}, {step['at']}.\n\n{show(step['rows'])}\n{end}{rest.partition(end)[2]}"
+            text = f"{before}{begin}\nCommit {step['commit']}, {step['at']}.\n\n{made}\n{end}{rest.partition(end)[2]}"
     return text

@@ -59,7 +59,7 @@ def job(context):
     passes = ["timing", "activity", "counters"] if host.gpu else ["timing", "activity"]
     with Daemon(host, context.log("daemon.log")) as daemon:
         done = daemon.run({"kind": "train", "precisions": ["fp32", "fp16"], "epochs": 5, "passes": passes, **small})
-        yield {"seconds": done["seconds"]}
+        yield {"seconds": done["seconds"], "shown": programs.run(context, [host.program("rooflinectl"), "--url", daemon.url, "show", str(done["id"])], "show.txt")[1]}
         for run in daemon.ask(f"/jobs/{done['id']}/results")["runs"]:
             yield {name: run[name] for name in ("variant", "engine", "dataset", "commit", "summary", "epochs", "measurements")}
             yield from job_checks(run, host.gpu)
