@@ -19,7 +19,7 @@ STEPS = [
     Step("sanitizer", checks.sanitizer, 60, 300, "compute-sanitizer: memcheck, racecheck, synccheck", shares=True),
     Step("ptx80", checks.ptx80, 20, 150, "training by code that the driver compiled from PTX for 8.0", shares=True),
     Step("baselines", training.baselines, 100, 400, "PyTorch eager, graph, compiled + graph"),
-    Step("speed", reports.speed, 70, 200, "reports from POST to stored, beside ncu"),
+    Step("speed", reports.speed, 60, 200, "reports from POST to stored, beside ncu"),
     Step("agreement", checks.agreement, 120, 420, "our counters against ncu's, metric by metric"),
     Step("bandwidth", kernels.bandwidth, 62, 240, "every family against the best copy; small sizes cold and warm"),
     Step("soak", reports.soak, 380, 580, "1000 basic profiles in a row on one worker"),
