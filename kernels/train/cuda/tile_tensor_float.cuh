@@ -21,6 +21,7 @@ struct tensor_float_tiles {
     THREADS = TILE_THREADS,
     RAW_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
+    IN_SUMS_PITCH = RL_C1 + UNIT,
     OUT_PITCH = TILE_CHANNELS + 2 * UNIT,
     OUT_ROW = RL_H2 * OUT_PITCH + UNIT,
     OUT_VALUES = RL_H2 * OUT_ROW,
@@ -86,7 +87,7 @@ struct tensor_float_tiles {
     const uint32_t a_row = shared_address(&weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + half * 2 * K + part / 2 * UNIT]),
                    b_row = shared_address(&in[((top + row % 4) * RL_P1 + row / 4 * STEP) * IN_PITCH + half * 2 * K + part * UNIT]);
     float sum[2][SETS][4] = {};
-#pragma unroll
+#pragma unroll 1
     for (int dy = 0; dy < 3; dy++) {
       uint32_t by[2][READ_SETS][4];
       for (int right = 0; right < 2; right++)
@@ -151,7 +152,7 @@ struct tensor_float_tiles {
     const int y = along() / 2 * 2, behind = along() % 2 * COLUMNS; /* of the first four; the others are a row below */
     const value *a_from = &in[((tap_row() + y) * RL_P1 + behind) * IN_PITCH + first_input() + across() * 2],
                 *b_from = &d_out[out_at(y, behind) + first_output() + across()];
-#pragma unroll
+#pragma unroll 1
     for (int top = 0; top < RL_H2; top += 4) {
       uint32_t a[3][4];
 #pragma unroll
@@ -187,28 +188,13 @@ struct tensor_float_tiles {
   template <class Ready, class Sink>
   static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Ready ready, Sink sink) {
     const int group = warp() % 3, channel = warp() / 3 * 8;
-    const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}, /* rows of the sums' sets */
-        row[3] = {group == 2 ? 2 : 0, group == 2 ? 0 : 1, group == 2 ? 1 : 2};                       /* and of d_out's */
+    const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}; /* rows of the sums' sets */
     const int down = across() % 4, behind = across() / 4 * 2 * EVERY; /* this lane's row and, of the upper half of the product, column in a set */
-    const int read = lane() % 8, part = lane() / 8;
     float sum[2][SUM_COLUMNS][4] = {};
-#pragma unroll
-    for (int pair = 0; pair < 3; pair++) {
-      const int tap_row = first[pair > 0] - row[pair];
-      const uint32_t a_row = shared_address(&d_out[out_at(row[pair] + read % 4 * EVERY, read / 4 * 2 * EVERY + part % 2 * EVERY) + part / 2 * UNIT]);
-      const value *b_from = &weights[along() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + across()];
-#pragma unroll
-      for (int k = 0; k < TILE_CHANNELS; k += K) {
-        uint32_t by[3][2];
-        for (int dx = 0; dx < 3; dx++)
-          for (int i = 0; i < 2; i++) by[dx][i] = bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
-        for (int x = 0; x < EVERY; x++) {
-          uint32_t a[4];
-          load_matrices(a, a_row + (out_at(0, x) + k) * 4);
-          for (int dx = 0; dx < 3; dx++) multiply_add_tf32(sum[pair > 0][x + dx], a, by[dx]);
-        }
-      }
-    }
+    const int alone = group == 2 ? 2 : 0; /* of d_out's */
+    add_row(weights, d_out, alone, first[0] - alone, channel, sum[0]);
+#pragma unroll 1
+    for (int row = group == 2 ? 0 : 1; row != (group == 2 ? 2 : 3); row++) add_row(weights, d_out, row, first[1] - row, channel, sum[1]);
     for (int i = 0; i < 2; i++) add_columns(sum[i]);
     /* sums[0] of a row += sums[1] of the same row: of this lane's, of the one above or of the one below. */
     const int other = group == 0 ? 0 : group == 1 ? -1 : 1;
@@ -221,6 +207,24 @@ struct tensor_float_tiles {
     ready();
     sink_rows(sum[0], first[0] + down * EVERY, behind, channel, sink);
     if (down - other < 0 || down - other > 3) sink_rows(sum[1], first[1] + down * EVERY, behind, channel, sink);
+  }
+
+  /* A set of d_out's rows through a row of taps. */
+  static __device__ __forceinline__ void add_row(const value *weights, const value *d_out, int row, int tap_row, int channel, float sum[SUM_COLUMNS][4]) {
+    const int read = lane() % 8, part = lane() / 8;
+    const uint32_t a_row = shared_address(&d_out[out_at(row + read % 4 * EVERY, read / 4 * 2 * EVERY + part % 2 * EVERY) + part / 2 * UNIT]);
+    const value *b_from = &weights[along() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + across()];
+#pragma unroll 2
+    for (int k = 0; k < TILE_CHANNELS; k += K) {
+      uint32_t by[3][2];
+      for (int dx = 0; dx < 3; dx++)
+        for (int i = 0; i < 2; i++) by[dx][i] = bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
+      for (int x = 0; x < EVERY; x++) {
+        uint32_t a[4];
+        load_matrices(a, a_row + (out_at(0, x) + k) * 4);
+        for (int dx = 0; dx < 3; dx++) multiply_add_tf32(sum[x + dx], a, by[dx]);
+      }
+    }
   }
 
   /* Column x + 3 of the sums is the next one of column x: i.e. of the lower half of the product, or of the lane that has the columns behind. */
@@ -253,7 +257,7 @@ struct tensor_float_tiles {
     const uint32_t a_row = shared_address(&weights[(warp() * 16 + part % 2 * 8 + row) * PITCH + part / 2 * UNIT]),
                    b_row = shared_address(&in[row * PITCH + part * UNIT]);
     float sum[CHAINS][4] = {};
-#pragma unroll
+#pragma unroll 3
     for (int k = 0; k < SLICE; k += 2 * K) {
       uint32_t images[4];
       load_matrices(images, b_row + k * 4);
@@ -277,7 +281,7 @@ struct tensor_float_tiles {
     for (int column = warp() * 16; column < SLICE; column += TILE_WARPS * 16) {
       const value *a_from = &weights[along() * 2 * PITCH + column + across() * 2];
       float sum[CHAINS][4] = {};
-#pragma unroll
+#pragma unroll 4
       for (int k = 0; k < RL_FC1; k += K) {
         uint32_t a[4], images[2];
         load_pair(a[0], a[1], &a_from[k * PITCH]);
@@ -293,7 +297,7 @@ struct tensor_float_tiles {
   /* A warp has 16 inputs × 16 outputs; outputs are the rows of products: 2 i and the next in rows i and i + 8. */
   static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in, float sums[TILE_PAIRS][2]) {
     const value *a_from = &d_fc1[along() * ROW_PITCH + across() * 2], *b_from = &in[along() * COLUMN_PITCH + warp() * 16 + across()];
-#pragma unroll
+#pragma unroll 2
     for (int k = 0; k < TILE_BATCH; k += K) {
       uint32_t a[4];
       load_pair(a[0], a[1], &a_from[k * ROW_PITCH]);
