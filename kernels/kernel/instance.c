@@ -7,7 +7,7 @@
 
 #include "kernel/pieces.h"
 
-enum { STAGE = 1 << 26, STEP = 1 << 15 }; /* bytes that cross between host and device at once; elements that a thread fills at once */
+enum { STAGE = 1 << 26, STEP = 1 << 15 }; /* bytes that cross between host and device at once, at most; elements that a thread fills at once */
 RL_DEFINE_CLEANUP(free_memory, void *, free, NULL)
 
 int rl_kernel_supports(const void *params, rl_error *err) {
@@ -40,11 +40,19 @@ static int fill_part(void *context, int64_t first, int64_t count, uint32_t threa
   return 0;
 }
 
-static int fill_input(rl_kernel_instance *self, uint32_t input, char *stage, rl_error *err) {
+static void *make_stage(int64_t bytes, rl_error *err) {
+  void *stage = malloc((size_t)bytes);
+  if (stage == NULL) rl_fail(err, RL_SYS, ENOMEM, "out of memory for filling a kernel's buffers");
+  return stage;
+}
+
+static int fill_input(rl_kernel_instance *self, uint32_t input, rl_error *err) {
   const int64_t count = self->params.family->input_elements(&self->shape, input);
   const size_t size = rl_dtype_size(self->params.dtype);
-  const int64_t at_once = STAGE / (int64_t)size;
+  const int64_t at_once = smaller(STAGE / (int64_t)size, count);
   rl_device *device = self->base.device;
+  rl_auto(free_memory) void *stage = make_stage(at_once * (int64_t)size, err);
+  if (stage == NULL) return -1;
   for (int64_t at = 0; at < count; at += at_once) {
     const int64_t some = smaller(at_once, count - at);
     filling of = {self, input, at, stage};
@@ -59,16 +67,10 @@ static size_t output_bytes(const rl_kernel_instance *self) {
   return (size_t)self->params.family->output_elements(&self->shape) * rl_dtype_size(self->params.dtype);
 }
 
-static void *make_stage(rl_error *err) {
-  void *stage = malloc(STAGE);
-  if (stage == NULL) rl_fail(err, RL_SYS, ENOMEM, "out of memory for filling a kernel's buffers");
-  return stage;
-}
-
 int rl_kernel_poison(rl_kernel_instance *self, rl_error *err) {
   const int64_t bytes = (int64_t)output_bytes(self), at_once = smaller(STAGE, bytes);
   rl_device *device = self->base.device;
-  rl_auto(free_memory) void *stage = make_stage(err);
+  rl_auto(free_memory) void *stage = make_stage(at_once, err);
   if (stage == NULL) return -1;
   memset(stage, 0xff, (size_t)at_once);
   for (int64_t at = 0; at < bytes; at += at_once)
@@ -81,11 +83,9 @@ int rl_kernel_poison(rl_kernel_instance *self, rl_error *err) {
 static int make_inputs(rl_kernel_instance *self, rl_error *err) {
   const rl_kernel_family *family = self->params.family;
   rl_device *device = self->base.device;
-  rl_auto(free_memory) void *stage = make_stage(err);
-  if (stage == NULL) return -1;
   for (uint32_t i = 0; i < family->input_count; i++) {
     size_t bytes = (size_t)family->input_elements(&self->shape, i) * rl_dtype_size(self->params.dtype);
-    if (device->ops->allocate(device, RL_MEMORY_DATASET, bytes, &self->in[i], err) || fill_input(self, i, stage, err)) return -1;
+    if (device->ops->allocate(device, RL_MEMORY_DATASET, bytes, &self->in[i], err) || fill_input(self, i, err)) return -1;
   }
   return 0;
 }
