@@ -1,6 +1,6 @@
 /* Every layer of every engine, forward and backward, against the double-precision oracle on the inputs and the pooling and ReLU decisions
  * that the engine itself had; the whole network in FP32; and 50 losses in a row. Arguments: one engine instead of all of them; then the steps whose
- * losses are followed, and batches, instead of those below, all of which are too many for the machine of tests/simt. */
+ * losses are followed, their images, and batches, instead of those below, all of which are too many for the machine of tests/simt. */
 #include "data/dataset.h"
 #include "fixture.h"
 #include "train/oracle.h"
@@ -9,7 +9,7 @@ enum { MAP1 = RL_P1 * RL_P1, SIZE1 = RL_C1 * MAP1, MAP2 = RL_P2 * RL_P2, FULL1 =
 
 enum { MOST_STEPS = 50, MOST_BATCHES = 16 };
 static rl_dataset dataset;
-static uint32_t steps = MOST_STEPS, batches[MOST_BATCHES] = {1, 3, 32, 64, 129, 269 /* in turns, whatever the kernel */};
+static uint32_t steps = MOST_STEPS, step_images = 16, batches[MOST_BATCHES] = {1, 3, 32, 64, 129, 269 /* in turns, whatever the kernel */};
 
 static double *doubles(size_t count) {
   double *made = calloc(count, sizeof *made);
@@ -255,20 +255,20 @@ static void test_layers(void **state) {
       if (batches[i]) check_step(engine_cases[which], batches[i]);
 }
 
-/* Steps of 16 images in double, with the engine's order of images. */
+/* Steps in double, with the engine's order of images. */
 static void test_losses_follow_the_oracle(void **state) {
   (void)state;
-  enum { EARLY = 10, BATCH = 16 };
-  const uint32_t images = steps * BATCH;
+  enum { EARLY = 10 };
+  const uint32_t images = steps * step_images;
   double *w = doubles(RL_PARAMETERS), *m = doubles(RL_PARAMETERS), *v = doubles(RL_PARAMETERS), *g = doubles(RL_PARAMETERS),
          wanted[MOST_STEPS];
   float *initial = malloc(RL_PARAMETERS * sizeof *initial), losses[MOST_STEPS];
-  rl_train_params params = small_training(engine_cases[0], BATCH, images);
+  rl_train_params params = small_training(engine_cases[0], step_images, images);
   rl_model_initialise((uint64_t)params.seed, initial);
   for (int i = 0; i < RL_PARAMETERS; i++) w[i] = initial[i];
   for (uint32_t step = 0; step < steps; step++) {
-    batch b = gather(step * BATCH, BATCH, images, params.seed, 0);
-    wanted[step] = run_network(BATCH, &b, w, NULL, NULL, NULL, g);
+    batch b = gather(step * step_images, step_images, images, params.seed, 0);
+    wanted[step] = run_network(step_images, &b, w, NULL, NULL, NULL, g);
     rl_oracle_adam(RL_PARAMETERS, step + 1, params.learning_rate, g, w, m, v);
     free(b.x);
     free(b.labels);
@@ -279,7 +279,7 @@ static void test_losses_follow_the_oracle(void **state) {
                       most[] = {[RL_FP32] = 1e-2, [RL_TF32] = 1e-1, [RL_FP16] = 1e-1}; /* both have 11 bits of significand */
   for (int which = 0; which < engine_case_count; which++) {
     const int precision = engine_cases[which].precision;
-    params = small_training(engine_cases[which], BATCH, images);
+    params = small_training(engine_cases[which], step_images, images);
     training t = open_training(params);
     run_epoch(&t);
     must(t.train->losses(t.train, losses, e));
@@ -301,10 +301,11 @@ static void test_losses_follow_the_oracle(void **state) {
 }
 
 static void read_arguments(int count, char **arguments) {
-  if (count < 4) return;
+  if (count < 5) return;
   steps = (uint32_t)atoi(arguments[2]);
   memset(batches, 0, sizeof batches);
-  for (int i = 3; i < count && i - 3 < MOST_BATCHES; i++) batches[i - 3] = (uint32_t)atoi(arguments[i]);
+  step_images = (uint32_t)atoi(arguments[3]);
+  for (int i = 4; i < count && i - 4 < MOST_BATCHES; i++) batches[i - 4] = (uint32_t)atoi(arguments[i]);
 }
 
 int main(int count, char **arguments) {

@@ -410,7 +410,7 @@ static void whole_network_gradients(void **state) {
   }
 }
 
-enum { STEPS = 50, BATCH = 8 };
+enum { STEPS = 30, BATCH = 8 };
 
 static void loss_curve(const char *engine, const rl_train_params *params, float curve[STEPS]) {
   rl_train_instance *instance = open_train(engine, device, params);
