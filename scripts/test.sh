@@ -16,7 +16,7 @@ fi
 
 logs=build/test-logs
 jobs=$(nproc)
-export CTEST_PARALLEL_LEVEL=$jobs
+export CTEST_PARALLEL_LEVEL=$((jobs + 1)) # most tests of whole programs wait half of their time
 mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.tsv
 failed_steps=()
@@ -80,11 +80,12 @@ asan() { suite asan asan -L 'unit|api|simt'; }
 tsan() { suite tsan tsan -R '^(api|jobs|store|fleet|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
+# Devices of compute capability 8.6 and 8.9 run what is compiled for 8.0: to compile for each takes half as long again and proves nothing.
 cuda_build() {
   if ! command -v nvcc >/dev/null && ! [ -x /usr/local/cuda/bin/nvcc ]; then
     echo "no nvcc: the CUDA worker was not compiled"; return 77
   fi
-  build cuda
+  cmake --preset cuda -DRL_CUDA_ARCHITECTURES="80;90a" && build cuda
 }
 # Without a GPU they are skipped, each with its reason, and counted as such.
 gpu() {
