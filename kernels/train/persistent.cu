@@ -1,5 +1,4 @@
-/* Engine "persistent": all steps of an epoch in one launch (train/cuda/persistent.cu), FP16 and TF32, on devices with clusters of blocks and room for 128 of
- * them. */
+/* Engine "persistent": all steps of an epoch in one launch (train/cuda/persistent.cu), on devices with clusters of blocks and room for 128 of them. */
 #include "train/cuda/training.h"
 
 static rl_rows rows(rl_format, uint32_t batch) {
@@ -20,7 +19,6 @@ static int open_engine(rl_device *device, const void *params, rl_instance **inst
 
 static int supports(const void *params, rl_error *err) {
   const rl_train_params *p = (const rl_train_params *)params;
-  if (p->precision == RL_FP32) return rl_fail_at(err, "/precision", "engine persistent trains in fp16 and tf32 alone");
   if (p->batch_size < 1 || p->batch_size > 8192) return rl_fail_at(err, "/batch_size", "must be between 1 and 8192");
   return rl_persistent_supported({true, p->precision == RL_FP16, p->precision == RL_TF32}, err);
 }

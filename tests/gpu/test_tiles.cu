@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda_check.h"
+#include "train/cuda/tile_float.cuh"
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
@@ -129,12 +130,12 @@ run_weight_gradient(const typename F::value *in, const float *d_pooled, const ui
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *d = fill(x, in, MAP1 * F::IN_PITCH);
   float *scratch = (float *)fill_out<F>(d, d_pooled, codes);
-  float sums[F::WEIGHT_SUMS] = {};
+  typename F::weight_sums sums = F::begin_sums(made);
   const long long begun = clock64();
   for (int turn = 0; turn < turns; turn++) F::conv2_weight_gradient(x, d, scratch, sums);
   const long long ended = clock64();
   __syncthreads();
-  F::store_weight_gradient(sums, (float *)d, made);
+  F::store_weight_gradient(sums, made);
   if (threadIdx.x == 0) *cycles = ended - begun;
 }
 
@@ -320,6 +321,7 @@ int main(int count, char **arguments) {
     return 77;
   }
   if (count > 1) turns_timed = atoi(arguments[1]); /* how often each function runs for its time; 0: not timed */
+  check_format<float_tiles>("float_tiles", 1e-6);
   check_format<half_tiles>("half_tiles", 1e-5);
   check_format<tensor_float_tiles>("tensor_float_tiles", 1e-5);
   printf(failures ? "%d failed\n" : "all passed\n", failures);

@@ -13,6 +13,7 @@
 #include "train/cuda/persistent_backward.cuh"
 #include "train/cuda/persistent_forward.cuh"
 #include "train/cuda/persistent_update.cuh"
+#include "train/cuda/tile_float.cuh"
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
@@ -36,6 +37,8 @@ static __device__ __forceinline__ void go_forward(const rl_persistent &e, const 
     }
     conv2_forward(e, r, at, m, overflow);
     mark(e, step, RL_PHASE_conv2_forward);
+  } else if (F::FORWARD_SCRATCH) {
+    copies_done_but<1>(); /* raw weights lie where others will */
   }
   if (of_group && F::FORWARD_SCRATCH) {
     __syncthreads();
@@ -70,12 +73,13 @@ static __device__ __forceinline__ void do_round(const rl_persistent &e, const ro
     mark(e, step, RL_PHASE_conv2_input_gradient);
   }
   if (last) {
-    if (mine) store_conv2_sums(e, at, m, sums);
+    if (at.pair < r.batch) F::store_weight_gradient(sums.conv2, conv2_row(e, at)); /* of whatever round */
     barrier_wait(x->forward, step + 1);
     fetch_operands(e, 0, r.batch, m);
   }
   mark(e, step, RL_PHASE_forward_barrier);
   if (mine) conv1_backward(e, r, at, image, m, sums);
+  if (mine && !last && !has_image(next, at.pair)) cluster_barrier(); /* letters come to where d_pooled1 lies; with an image, there is one in between */
   mark(e, step, RL_PHASE_conv1_backward);
 }
 
@@ -106,6 +110,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
     const round_of first = r;
     const uint32_t step = r.steps_before;
     gradient_sums<F> sums = {};
+    sums.conv2 = F::begin_sums(conv2_row(e, at));
     mark(e, step, -1);
     fetch_weights(e, at, m);
     while (r.steps_before == step) {
@@ -212,16 +217,25 @@ static int start(const char *what, void (*kernel)(Parameters...), const rl_persi
   return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, kernel, *e, arguments...), what, err);
 }
 
-int rl_persistent_supported(rl_format format, rl_error *err) { return format.half ? supported<half_tiles>(err) : supported<tensor_float_tiles>(err); }
+int rl_persistent_supported(rl_format format, rl_error *err) {
+  if (format.half) return supported<half_tiles>(err);
+  return format.tensor_float ? supported<tensor_float_tiles>(err) : supported<float_tiles>(err);
+}
+
+template <class F> static int train(const rl_persistent *epoch, cudaStream_t stream, rl_error *err) {
+  return start<F>("training an epoch", persistent_epoch<F>, epoch, stream, err);
+}
 
 int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err) {
-  static const char what[] = "training an epoch";
-  return format.half ? start<half_tiles>(what, persistent_epoch<half_tiles>, epoch, stream, err)
-                     : start<tensor_float_tiles>(what, persistent_epoch<tensor_float_tiles>, epoch, stream, err);
+  if (format.half) return train<half_tiles>(epoch, stream, err);
+  return format.tensor_float ? train<tensor_float_tiles>(epoch, stream, err) : train<float_tiles>(epoch, stream, err);
+}
+
+template <class F> static int evaluate(const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err) {
+  return start<F>("evaluating", persistent_evaluate<F>, test, stream, err, losses, correct);
 }
 
 int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err) {
-  static const char what[] = "evaluating";
-  return format.half ? start<half_tiles>(what, persistent_evaluate<half_tiles>, test, stream, err, losses, correct)
-                     : start<tensor_float_tiles>(what, persistent_evaluate<tensor_float_tiles>, test, stream, err, losses, correct);
+  if (format.half) return evaluate<half_tiles>(test, losses, correct, stream, err);
+  return format.tensor_float ? evaluate<tensor_float_tiles>(test, losses, correct, stream, err) : evaluate<float_tiles>(test, losses, correct, stream, err);
 }

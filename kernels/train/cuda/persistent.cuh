@@ -77,7 +77,6 @@ template <class F> struct block_memory {
     alignas(16) float forward_scratch[F::FORWARD_SCRATCH ? F::FORWARD_SCRATCH : 1];
     alignas(16) value fc1[RL_FC1 * (SLICE + F::SLICE_PAD)];
     alignas(16) value d_out[F::OUT_VALUES];
-    alignas(16) float sums_scratch[F::BACKWARD_SCRATCH ? F::WEIGHT_VALUES : 1];
     struct {
       alignas(16) value d_fc1_rows[TILE_BATCH * F::ROW_PITCH], pooled2_columns[TILE_BATCH * F::COLUMN_PITCH];
       alignas(16) float channels[team<F>::WARPS][SUMS_ROW], conv2_sums[team<F>::CONV2_SPLITS][CONV2_OWN], other_sums[team<F>::OTHER_SPLITS][OTHERS_PITCH];
@@ -102,7 +101,7 @@ template <class F> struct block_memory {
 
 /* A thread's sums of gradients over the rounds of a step. */
 template <class F> struct gradient_sums {
-  float conv2[F::WEIGHT_SUMS];
+  typename F::weight_sums conv2;
   float conv2_bias[4];
   float conv1[10];
   float4 head_weight; /* by warp: a row of fc2.weight; behind them fc1.bias */
@@ -131,6 +130,11 @@ static __device__ __forceinline__ void mark(const rl_persistent &e, uint32_t ste
 
 /* Pairs that have an image in a step, and so rows of partial sums. */
 static __host__ __device__ __forceinline__ uint32_t rows_of(uint32_t batch) { return batch < PAIRS ? batch : (uint32_t)PAIRS; }
+
+/* Where a pair has the sums of its images' gradients of conv2's weights, and a block those of its channels. */
+static __device__ __forceinline__ float *conv2_row(const rl_persistent &e, const place &at) {
+  return &e.partial_conv2[(size_t)at.pair * CONV2_COUNT + at.rank * CONV2_HALF];
+}
 
 /* The weights as they are multiplied, at their offsets. */
 template <class F> static __device__ __forceinline__ typename F::value *multiplied(const rl_persistent &e) {

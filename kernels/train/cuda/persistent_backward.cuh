@@ -88,11 +88,6 @@ static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, co
   }
 }
 
-template <class F>
-static __device__ __forceinline__ void store_conv2_sums(const rl_persistent &e, const place &at, block_memory<F> &m, const gradient_sums<F> &sums) {
-  F::store_weight_gradient(sums.conv2, m.sums_scratch, &e.partial_conv2[(size_t)at.pair * CONV2_COUNT + at.rank * CONV2_HALF]);
-}
-
 /* The step's other sums to their rows of partial sums. */
 template <class F>
 static __device__ __forceinline__ void store_sums(const rl_persistent &e, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {

@@ -18,9 +18,10 @@
  *     SLICE_PAD,                   rows of SLICE inputs are SLICE + SLICE_PAD apart: fc1's weights [128], its inputs and their gradients [TILE_IMAGES]
  *     HIDDEN_PITCH,                d_fc1[TILE_IMAGES][HIDDEN_PITCH] of 128
  *     ROW_PITCH, COLUMN_PITCH,     d_fc1[TILE_BATCH][ROW_PITCH] of TILE_ROWS, in[TILE_BATCH][COLUMN_PITCH] of TILE_COLUMNS
- *     WEIGHT_SUMS,                 sums of conv2's weight gradient that a thread keeps
  *     TILE_WARPS_USED, TILE_PAIRS  so many warps, the first, have so many pairs of fc1's weights a thread
  *   };
+ *
+ *   typedef … weight_sums;         what a thread keeps of conv2's weight gradient over the images of a step: sums, or where they are added to
  *
  * Functions are called by all threads with the same pointers, all 16-byte aligned; what they read was written before a barrier of the block, and nothing
  * that they read is written before the next. Those of conv2 may take barriers themselves. Rows behind the images that there are hold anything, NaN too, and
@@ -31,8 +32,9 @@
  *       sink(pixel of 6×6, channel, const float a[4], const float b[4]): the four products of a pool, row-major, of channel (even) and the next
  *   clear_border(value *d_out);                                                   what unpool does not write
  *   unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out);          the gradient behind a pool, four channels, as their codes say
- *   conv2_weight_gradient(const value *in, const value *d_out, float *scratch, float sums[WEIGHT_SUMS]);       adds to sums
- *   store_weight_gradient(const float sums[WEIGHT_SUMS], float *scratch, float *to);    to[TILE_CHANNELS][9 · 32]; scratch: WEIGHT_VALUES, once the input gradient is made
+ *   weight_sums begin_sums(float *row);                                           row[TILE_CHANNELS][9 · 32] of memory
+ *   conv2_weight_gradient(value *in, const value *d_out, float *scratch, weight_sums &sums);    an image more; in is lost where there is scratch
+ *   store_weight_gradient(const weight_sums &sums, float *row);                   unless they are there
  *   template <class Ready, class Sink> conv2_input_gradient(const value *weights, value *d_out, Ready ready, Sink sink);
  *       sink(pixel of 14×14, channel, a, b): of input channel (even) and the next, from this block's output channels alone. May write over d_out. Behind the
  *       weight gradient, whose scratch the sink may use once all threads have called ready()
@@ -64,6 +66,10 @@ enum {
    * zeros above and below. */
   TILE_OUT_ROW = RL_P1,
   TILE_OUT_PIXELS = (RL_H2 + 4) * TILE_OUT_ROW + 4
+};
+
+template <int COUNT> struct tile_sums {
+  float of[COUNT];
 };
 
 /* Where the gradient of conv2's product at (y, x) lies, -2 … 13 each. */

@@ -26,12 +26,13 @@ struct half_tiles {
     HIDDEN_PITCH = RL_FC1 + UNIT,
     ROW_PITCH = TILE_ROWS + UNIT,
     COLUMN_PITCH = TILE_COLUMNS + UNIT,
-    WEIGHT_SUMS = TILE_CHANNELS * TILE_DEPTH / TILE_THREADS,
     TILE_WARPS_USED = TILE_COLUMNS / 16,
     TILE_PAIRS = 4,
     POOL_TILES = RL_H2 * RL_H2 / 16, /* of four pools */
     PIXEL_TILES = (RL_P1 * RL_P1 + 15) / 16
   };
+
+  typedef tile_sums<TILE_CHANNELS * TILE_DEPTH / THREADS> weight_sums;
 
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
@@ -83,7 +84,9 @@ struct half_tiles {
   static __device__ __forceinline__ int first_channel() { return warp() % 2 * 16; }
   static __device__ __forceinline__ int unit(int i) { return warp() / 2 * UNITS + i; }
 
-  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, float sums[WEIGHT_SUMS]) {
+  static __device__ __forceinline__ weight_sums begin_sums(float *) { return {}; }
+
+  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
     uint32_t a_row[3], b_row[3], b_unit[UNITS];
     for (int tile = 0; tile < 3; tile++) {
       const int a = lane() / 16 * 8 + lane() % 8, b = lane() % 16;
@@ -100,16 +103,16 @@ struct half_tiles {
       load_transposed(a, a_row[k % 3] + k / 3 * 4 * TILE_OUT_ROW * OUT_PITCH * 2);
       for (int i = 0; i < UNITS; i++) {
         load_transposed(by, b_row[k % 3] + b_unit[i] + k / 3 * 4 * RL_P1 * IN_PITCH * 2);
-        for (int c = 0; c < 2; c++) multiply_add(&sums[(i * 2 + c) * 4], a, &by[c * 2]);
+        for (int c = 0; c < 2; c++) multiply_add(&sums.of[(i * 2 + c) * 4], a, &by[c * 2]);
       }
     }
   }
 
-  static __device__ __forceinline__ void store_weight_gradient(const float sums[WEIGHT_SUMS], float *, float *to) {
+  static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *to) {
     for (int i = 0; i < UNITS * 2; i++)
       for (int half = 0; half < 2; half++)
         *(float2 *)&to[(first_channel() + half * 8 + lane() / 4) * TILE_DEPTH + unit(i / 2) * 16 + i % 2 * 8 + lane() % 4 * 2] =
-            make_float2(sums[i * 4 + half * 2], sums[i * 4 + half * 2 + 1]);
+            make_float2(sums.of[i * 4 + half * 2], sums.of[i * 4 + half * 2 + 1]);
   }
 
   /* Where the product's gradient of a tap's upper left corner lies for this lane's row of 16 pixels. */

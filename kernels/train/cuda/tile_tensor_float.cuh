@@ -33,11 +33,12 @@ struct tensor_float_tiles {
     HIDDEN_PITCH = RL_FC1 + 2 * UNIT,
     ROW_PITCH = TILE_ROWS + 2 * UNIT,
     COLUMN_PITCH = TILE_COLUMNS + 2 * UNIT,
-    WEIGHT_SUMS = TILE_CHANNELS * TILE_DEPTH / TILE_THREADS,
     TILE_WARPS_USED = TILE_COLUMNS / 16,
     TILE_PAIRS = 4,
     K = 8 /* of a product */
   };
+
+  typedef tile_sums<TILE_CHANNELS * TILE_DEPTH / THREADS> weight_sums;
 
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
@@ -148,7 +149,9 @@ struct tensor_float_tiles {
   static __device__ __forceinline__ int first_input() { return warp() / 3 % 2 * 16; }
   static __device__ __forceinline__ int first_output() { return warp() / 6 * 16; }
 
-  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, float sums[WEIGHT_SUMS]) {
+  static __device__ __forceinline__ weight_sums begin_sums(float *) { return {}; }
+
+  static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
     const int y = along() / 2 * 2, behind = along() % 2 * COLUMNS; /* of the first four; the others are a row below */
     const value *a_from = &in[((tap_row() + y) * RL_P1 + behind) * IN_PITCH + first_input() + across() * 2],
                 *b_from = &d_out[out_at(y, behind) + first_output() + across()];
@@ -164,18 +167,18 @@ struct tensor_float_tiles {
         for (int i = 0; i < 2; i++) {
           const value *gradient = &b_from[out_at(top, x - 2) + i * 8];
           const uint32_t by[2] = {bits(gradient), bits(gradient + OUT_ROW)};
-          for (int dx = 0; dx < 3; dx++) multiply_add_tf32(&sums[(dx * 2 + i) * 4], a[(x - 2 + dx) % 3], by);
+          for (int dx = 0; dx < 3; dx++) multiply_add_tf32(&sums.of[(dx * 2 + i) * 4], a[(x - 2 + dx) % 3], by);
         }
       }
     }
   }
 
-  static __device__ __forceinline__ void store_weight_gradient(const float sums[WEIGHT_SUMS], float *, float *to) {
+  static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *to) {
     for (int dx = 0; dx < 3; dx++)
       for (int i = 0; i < 2; i++)
         for (int c = 0; c < 2; c++)
           *(float2 *)&to[(first_output() + i * 8 + out_channel(along() * 2 + c)) * TILE_DEPTH + (tap_row() * 3 + dx) * RL_C1 + first_input() + across() * 2] =
-              make_float2(sums[(dx * 2 + i) * 4 + c], sums[(dx * 2 + i) * 4 + 2 + c]);
+              make_float2(sums.of[(dx * 2 + i) * 4 + c], sums.of[(dx * 2 + i) * 4 + 2 + c]);
   }
 
   /* --- input gradient: d_out · weights, without the border. Each row of d_out goes into three rows of the result, each column into three columns. Rows

@@ -1,0 +1,456 @@
+/* tile.cuh in FP32 on FMA units. conv2 goes by Winograd's F(2×2, 3×3): its 36 pools are the tiles, each below a window of 4×4 inputs. With
+ *
+ *   V = Bᵀ·window·B    U = G·filter·Gᵀ    M = Σ over input channels of V∘U    four products = Aᵀ·M·A
+ *
+ * every one of M's 16 elements (`terms`) is a product [36 tiles]·[32 inputs]·[32 outputs]: 0.59 million FMA together instead of 1.33 (Lavin and
+ * Gray, "Fast Algorithms for Convolutional Neural Networks"). The gradients are the same steps turned round: dM = A·four gradients·Aᵀ,
+ * dU = Σ over tiles of dM∘V, dV = Σ over outputs of dM∘U, d filter = Gᵀ·dU·G, d window = B·dV·Bᵀ. Max-pooling leaves one of four gradients, for
+ * which nine FMA would do instead of these 16; but no lane has to ask which.
+ *
+ * A warp has a term in all three products, and what its term alone reads it may write over. Operands are rows of 32 floats, whose 16-byte units
+ * are permuted, so that what a warp reads at once meets no bank twice: four neighbouring tiles, or every fourth output. */
+#ifndef RL_TRAIN_CUDA_TILE_FLOAT_H
+#define RL_TRAIN_CUDA_TILE_FLOAT_H
+
+#include "train/cuda/tile.cuh"
+#include "train/cuda/vector.cuh"
+
+struct float_tiles {
+  typedef float value;
+  /* The row that images are added to one after the other; whether one is there. */
+  typedef struct weight_sums {
+    float *row;
+    bool begun;
+  } weight_sums;
+  enum {
+    UNIT = 4, /* floats in 16 bytes */
+    THREADS = TILE_THREADS,
+    WARPS = THREADS / 32,
+    TERMS = 16,
+    MULTIPLIERS = TERMS / 2, /* warps that multiply */
+    TILES = RL_P2 * RL_P2,
+    ROW = TILE_CHANNELS,       /* floats */
+    WEIGHT_TERM = 32 * ROW,    /* U [output][input] */
+    TERM = TILES * ROW,        /* V, M, dM, dV [tile][channel] */
+    CHUNK = 12,                /* tiles whose V the weight gradient has at once */
+    CHUNK_TERM = CHUNK * ROW,
+    IN_PITCH = RL_C1,
+    IN_SUMS_PITCH = RL_C1,
+    RAW_PITCH = TILE_DEPTH,
+    WEIGHT_VALUES = TERMS * WEIGHT_TERM,
+    OUT_VALUES = TERMS * TERM,
+    FORWARD_SCRATCH = TERMS * TERM,
+    BACKWARD_SCRATCH = TERMS * CHUNK_TERM,
+    FORWARD_MAIL = 0,
+    KEEPS_WEIGHTS = 0,
+    SLICE_PAD = UNIT,
+    HIDDEN_PITCH = RL_FC1 + UNIT,
+    ROW_PITCH = TILE_ROWS + UNIT,
+    COLUMN_PITCH = TILE_COLUMNS + UNIT,
+    TILE_WARPS_USED = TILE_COLUMNS / 16,
+    TILE_PAIRS = 4,
+    OUTER_SUMS = 64 /* of a lane: 8 × 8 */
+  };
+  static_assert(TILES % WARPS == 0 && RL_P2 % (TILES / WARPS) == 0 && CHUNK == WARPS, "a warp transforms a part of a row, or a tile of a chunk");
+  static_assert((int)RL_C1 == (int)ROW, "as many inputs as outputs: rows are alike");
+
+  static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
+  static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
+  static __device__ __forceinline__ bool multiplies() { return warp() < MULTIPLIERS; }
+  static __device__ __forceinline__ int term() { return threadIdx.x / 16; }
+  /* Sixteen lanes as 4 × 4. */
+  static __device__ __forceinline__ int upper() { return lane() >> 2 & 3; }
+  static __device__ __forceinline__ int lower() { return lane() & 3; }
+
+  static __device__ __forceinline__ int tile_unit(int tile, int unit) { return tile * ROW + (unit ^ (tile & 3)) * UNIT; }
+  static __device__ __forceinline__ int weight_unit(int output, int unit) { return output * ROW + (unit ^ (output / 4 & 7)) * UNIT; }
+  static __device__ __forceinline__ int tile_element(int tile, int channel) { return tile_unit(tile, channel / UNIT) + channel % UNIT; }
+  static __device__ __forceinline__ int weight_element(int output, int input) { return weight_unit(output, input / UNIT) + input % UNIT; }
+
+  static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
+    return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+  }
+  /* sum[row][4] += a's element `row` × b */
+  static __device__ __forceinline__ void add_row(float sum[4], float a, float4 b) {
+    sum[0] = fmaf(a, b.x, sum[0]), sum[1] = fmaf(a, b.y, sum[1]), sum[2] = fmaf(a, b.z, sum[2]), sum[3] = fmaf(a, b.w, sum[3]);
+  }
+  static __device__ __forceinline__ void add_outer(float sum[16], float4 a, float4 b) {
+    add_row(&sum[0], a.x, b);
+    add_row(&sum[4], a.y, b);
+    add_row(&sum[8], a.z, b);
+    add_row(&sum[12], a.w, b);
+  }
+  /* sum[4] += a · b[4 rows] */
+  static __device__ __forceinline__ void add_product(float sum[4], float4 a, const float4 b[4]) {
+    add_row(sum, a.x, b[0]);
+    add_row(sum, a.y, b[1]);
+    add_row(sum, a.z, b[2]);
+    add_row(sum, a.w, b[3]);
+  }
+  static __device__ __forceinline__ float4 four(const float of[4]) { return make_float4(of[0], of[1], of[2], of[3]); }
+
+  /* --- transforms into terms: a lane has a channel ------------------------------------------------------------------------------------- */
+
+  /* weights: U of raw[32 outputs][9 taps][32 inputs]. */
+  static __device__ __forceinline__ void prepare_weights(const float *raw, float *weights) {
+    for (int output = warp(); output < TILE_CHANNELS; output += WARPS) {
+      const float *from = &raw[output * TILE_DEPTH + lane()];
+      float *to = &weights[weight_element(output, lane())], half[4][3];
+#pragma unroll
+      for (int x = 0; x < 3; x++) {
+        const float first = from[x * RL_C1], middle = 0.5f * from[(3 + x) * RL_C1], last = from[(6 + x) * RL_C1], ends = 0.5f * (first + last);
+        half[0][x] = first, half[1][x] = ends + middle, half[2][x] = ends - middle, half[3][x] = last;
+      }
+#pragma unroll
+      for (int y = 0; y < 4; y++) {
+        const float middle = 0.5f * half[y][1], ends = 0.5f * (half[y][0] + half[y][2]);
+        const float made[4] = {half[y][0], ends + middle, ends - middle, half[y][2]};
+#pragma unroll
+        for (int x = 0; x < 4; x++) to[(4 * y + x) * WEIGHT_TERM] = made[x];
+      }
+    }
+  }
+
+  /* V of COUNT tiles side by side, `term` floats from one term's to the next. */
+  template <int COUNT> static __device__ __forceinline__ void transform_windows(const float *in, int tile, int term, float *v) {
+    const float *from = &in[(tile / RL_P2 * 2 * RL_P1 + tile % RL_P2 * 2) * IN_PITCH + lane()];
+    float half[4][2 * COUNT + 2];
+#pragma unroll
+    for (int x = 0; x < 2 * COUNT + 2; x++) {
+      float d[4];
+#pragma unroll
+      for (int y = 0; y < 4; y++) d[y] = from[(y * RL_P1 + x) * IN_PITCH];
+      half[0][x] = d[0] - d[2], half[1][x] = d[1] + d[2], half[2][x] = d[2] - d[1], half[3][x] = d[1] - d[3];
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+      float *to = &v[tile_element(tile + i, lane())];
+#pragma unroll
+      for (int y = 0; y < 4; y++) {
+        const float *d = &half[y][2 * i], made[4] = {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]};
+#pragma unroll
+        for (int x = 0; x < 4; x++) to[(4 * y + x) * term] = made[x];
+      }
+    }
+  }
+
+  /* d · (1, 1, 1, 0) for the first of two products, d · (0, 1, −1, −1) for the second: A. */
+  static __device__ __forceinline__ float factor(float d, bool second, int i) {
+    return i == 0 ? (second ? 0.0f : d) : i == 1 ? d : i == 2 ? (second ? -d : d) : second ? -d : 0.0f;
+  }
+
+  static __device__ __forceinline__ void clear_border(float *) {}
+
+  /* d_out is dM. */
+  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, float *d_out) {
+    const bool low[4] = {code.x == 2 || code.x == 3, code.y == 2 || code.y == 3, code.z == 2 || code.z == 3, code.w == 2 || code.w == 3};
+    const bool right[4] = {code.x == 1 || code.x == 3, code.y == 1 || code.y == 3, code.z == 1 || code.z == 3, code.w == 1 || code.w == 3};
+    const float g[4] = {code.x == RL_POOL_STOPPED ? 0.0f : d.x, code.y == RL_POOL_STOPPED ? 0.0f : d.y, code.z == RL_POOL_STOPPED ? 0.0f : d.z,
+                        code.w == RL_POOL_STOPPED ? 0.0f : d.w};
+#pragma unroll
+    for (int term = 0; term < TERMS; term++) {
+      float made[4];
+#pragma unroll
+      for (int c = 0; c < 4; c++) made[c] = factor(factor(g[c], low[c], term / 4), right[c], term % 4);
+      store4(&d_out[term * TERM + tile_unit(pixel, channel / UNIT)], four(made));
+    }
+  }
+
+  /* --- forward --------------------------------------------------------------------------------------------------------------------------- */
+
+  /* m[36][32] = v[36][32]·uᵀ of a term, m in the place of v: a lane has every fourth tile × four outputs, and 16 further on. */
+  static __device__ __forceinline__ void multiply_forward(float *v, const float *u) {
+    float sum[TILES / 4][8] = {};
+#pragma unroll
+    for (int unit = 0; unit < ROW / UNIT; unit++) {
+      float4 b[8];
+#pragma unroll
+      for (int o = 0; o < 8; o++) b[o] = load4(&u[weight_unit(4 * lower() + o / 4 * 16, unit) + o % 4 * ROW]);
+#pragma unroll
+      for (int i = 0; i < TILES / 4; i++) {
+        const float4 a = load4(&v[tile_unit(upper(), unit) + 4 * i * ROW]);
+#pragma unroll
+        for (int o = 0; o < 8; o++) sum[i][o] = dot(a, b[o], sum[i][o]);
+      }
+    }
+    __syncwarp();
+    store_rows(sum, v);
+  }
+
+  static __device__ __forceinline__ void store_rows(const float sum[TILES / 4][8], float *to) {
+#pragma unroll
+    for (int i = 0; i < TILES / 4 * 2; i++) store4(&to[tile_unit(upper(), lower() + i % 2 * 4) + i / 2 * 4 * ROW], four(&sum[i / 2][i % 2 * 4]));
+  }
+
+  /* A lane has a pool of four channels. */
+  template <class Sink> static __device__ __forceinline__ void transform_products(const float *m, Sink sink) {
+    const int tile = threadIdx.x / 8, channel = threadIdx.x % 8 * 4;
+    if (tile >= TILES) return;
+    float left[4][4], right[4][4], product[4][4]; /* product: [channel][of the pool] */
+#pragma unroll
+    for (int y = 0; y < 4; y++) {
+      float x[4][4];
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        const float4 v = load4(&m[(4 * y + i) * TERM + tile_unit(tile, channel / UNIT)]);
+        x[i][0] = v.x, x[i][1] = v.y, x[i][2] = v.z, x[i][3] = v.w;
+      }
+#pragma unroll
+      for (int c = 0; c < 4; c++) left[y][c] = x[0][c] + x[1][c] + x[2][c], right[y][c] = x[1][c] - x[2][c] - x[3][c];
+    }
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+      product[c][0] = left[0][c] + left[1][c] + left[2][c], product[c][1] = right[0][c] + right[1][c] + right[2][c];
+      product[c][2] = left[1][c] - left[2][c] - left[3][c], product[c][3] = right[1][c] - right[2][c] - right[3][c];
+    }
+    sink(tile, channel, product[0], product[1]);
+    sink(tile, channel + 2, product[2], product[3]);
+  }
+
+  template <class Sink> static __device__ __forceinline__ void conv2_forward(const float *in, const float *weights, float *scratch, Sink sink) {
+    transform_windows<TILES / WARPS>(in, warp() * (TILES / WARPS), TERM, scratch);
+    __syncthreads();
+    if (multiplies()) multiply_forward(&scratch[term() * TERM], &weights[term() * WEIGHT_TERM]);
+    __syncthreads();
+    transform_products(scratch, sink);
+  }
+
+  /* --- weight gradient: sums are a lane's part of its term's dU, 4 outputs and 4 more × 4 inputs and 4 more, 16 further on each ---------------------- */
+
+  static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first, float sums[OUTER_SUMS]) {
+#pragma unroll
+    for (int tile = first; tile < first + CHUNK; tile++) {
+      float4 a[2], b[2];
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        a[half] = load4(&dm[tile_unit(tile, upper()) + half * 16]);
+        b[half] = load4(&v[tile_unit(tile, lower()) - first * ROW + half * 16]);
+      }
+#pragma unroll
+      for (int i = 0; i < 4; i++) add_outer(&sums[i * 16], a[i / 2], b[i % 2]);
+    }
+  }
+
+  /* Of 16 outputs, dU lies in two places of eight terms each. */
+  enum { OUTPUTS = 16, PLACE_TERMS = TERMS / 2, PLACE_TERM = OUTPUTS * ROW, PLACE = PLACE_TERMS * PLACE_TERM };
+  static_assert(PLACE <= (int)BACKWARD_SCRATCH && PLACE <= RL_P1 * RL_P1 * (int)IN_PITCH, "the scratch is one, the image's place the other");
+
+  static __device__ __forceinline__ void store_outer(const float sums[OUTER_SUMS / 2], float *to) {
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+      store4(&to[term() % PLACE_TERMS * PLACE_TERM + weight_unit(4 * upper() + i % 4, lower() + i / 4 * 4)], four(&sums[i * 4]));
+  }
+
+  /* to[outputs][9 taps][32 inputs], += where there is something. */
+  static __device__ __forceinline__ void transform_weights(const float *const place[2], bool add, float *to) {
+    for (int output = warp(); output < OUTPUTS; output += WARPS) {
+      float half[4][3];
+#pragma unroll
+      for (int y = 0; y < 4; y++) {
+        const float *from = &place[y / 2][y % 2 * 4 * PLACE_TERM + weight_element(output, lane())];
+        const float first = from[0], second = from[PLACE_TERM], third = from[2 * PLACE_TERM], last = from[3 * PLACE_TERM], middle = 0.5f * (second + third);
+        half[y][0] = first + middle, half[y][1] = 0.5f * (second - third), half[y][2] = middle + last;
+      }
+#pragma unroll
+      for (int x = 0; x < 3; x++) {
+        const float middle = 0.5f * (half[1][x] + half[2][x]);
+        const float made[3] = {half[0][x] + middle, 0.5f * (half[1][x] - half[2][x]), middle + half[3][x]};
+#pragma unroll
+        for (int y = 0; y < 3; y++) {
+          float *at = &to[output * TILE_DEPTH + (3 * y + x) * RL_C1 + lane()];
+          *at = add ? *at + made[y] : made[y];
+        }
+      }
+    }
+  }
+
+  static __device__ __forceinline__ weight_sums begin_sums(float *row) { return {row, false}; }
+  static __device__ __forceinline__ void store_weight_gradient(const weight_sums &, float *) {}
+
+  static __device__ __forceinline__ void conv2_weight_gradient(float *in, const float *d_out, float *scratch, weight_sums &to) {
+    float sums[OUTER_SUMS] = {};
+#pragma unroll 1
+    for (int first = 0; first < TILES; first += CHUNK) {
+      transform_windows<1>(in, first + warp(), CHUNK_TERM, scratch - first * ROW);
+      __syncthreads();
+      if (multiplies()) multiply_outer(&d_out[term() * TERM], &scratch[term() * CHUNK_TERM], first, sums);
+      __syncthreads();
+    }
+    float *const place[2] = {scratch, in};
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      if (half) __syncthreads();
+      if (multiplies()) store_outer(&sums[half * (OUTER_SUMS / 2)], place[term() / PLACE_TERMS]);
+      __syncthreads();
+      transform_weights(place, to.begun, &to.row[half * OUTPUTS * TILE_DEPTH]);
+    }
+    to.begun = true;
+  }
+
+  /* --- input gradient ------------------------------------------------------------------------------------------------------------------------ */
+
+  /* dv[36][32] = dm[36][32]·u of a term, dv in the place of dm: a lane has every fourth tile × four inputs, and 16 further on. */
+  static __device__ __forceinline__ void multiply_back(float *dm, const float *u) {
+    float sum[TILES / 4][8] = {};
+#pragma unroll 2
+    for (int unit = 0; unit < ROW / UNIT; unit++) {
+      float4 b[2][UNIT];
+#pragma unroll
+      for (int k = 0; k < 2 * UNIT; k++) b[k / UNIT][k % UNIT] = load4(&u[weight_unit(4 * unit, lower() + k / UNIT * 4) + k % UNIT * ROW]);
+#pragma unroll
+      for (int i = 0; i < TILES / 4; i++) {
+        const float4 a = load4(&dm[tile_unit(upper(), unit) + 4 * i * ROW]);
+        add_product(&sum[i][0], a, b[0]);
+        add_product(&sum[i][4], a, b[1]);
+      }
+    }
+    __syncwarp();
+    store_rows(sum, dm);
+  }
+
+  /* What six windows of four, two apart, add up to in a line of 14. */
+  static __device__ __forceinline__ void add_windows(const float x[4][RL_P2], float line[RL_P1]) {
+#pragma unroll
+    for (int i = 0; i <= RL_P2; i++) {
+      float even = 0.0f, odd = 0.0f;
+      if (i < RL_P2) even = x[0][i], odd = x[1][i] - x[2][i] + x[3][i];
+      if (i > 0) even += x[1][i - 1] + x[2][i - 1] - x[0][i - 1], odd -= x[3][i - 1];
+      line[2 * i] = even, line[2 * i + 1] = odd;
+    }
+  }
+
+  /* Adds up lines of windows first, from a row of terms and tiles each, in their place; then columns, of which two lanes change halves, so that each
+   * has every second pixel of two channels. */
+  template <class Sink> static __device__ __forceinline__ void add_up_windows(float *dv, Sink sink) {
+    float x[4][RL_P2], line[RL_P1];
+    for (int task = warp(); task < 4 * RL_P2; task += WARPS) {
+      float *at[4];
+#pragma unroll
+      for (int i = 0; i < 4; i++) at[i] = &dv[(task / RL_P2 * 4 + i) * TERM];
+      const int first = task % RL_P2 * RL_P2;
+#pragma unroll
+      for (int i = 0; i < 4 * RL_P2; i++) x[i / RL_P2][i % RL_P2] = at[i / RL_P2][tile_element(first + i % RL_P2, lane())];
+      add_windows(x, line);
+#pragma unroll
+      for (int i = 0; i < RL_P1; i++) at[i / RL_P2][tile_element(first + i % RL_P2, lane())] = line[i];
+    }
+    __syncthreads();
+    for (int column = warp(); column < RL_P1; column += WARPS) {
+#pragma unroll
+      for (int i = 0; i < 4 * RL_P2; i++)
+        x[i / RL_P2][i % RL_P2] = dv[(i / RL_P2 * 4 + column / RL_P2) * TERM + tile_element(i % RL_P2 * RL_P2 + column % RL_P2, lane())];
+      add_windows(x, line);
+      const int odd = lane() % 2;
+#pragma unroll
+      for (int i = 0; i < RL_P1; i += 2) {
+        const float own = odd ? line[i + 1] : line[i], other = __shfl_xor_sync(0xffffffffu, odd ? line[i] : line[i + 1], 1);
+        sink((i + odd) * RL_P1 + column, lane() - odd, odd ? other : own, odd ? own : other);
+      }
+    }
+  }
+
+  template <class Ready, class Sink>
+  static __device__ __forceinline__ void conv2_input_gradient(const float *weights, float *d_out, Ready ready, Sink sink) {
+    if (multiplies()) multiply_back(&d_out[term() * TERM], &weights[term() * WEIGHT_TERM]);
+    __syncthreads();
+    ready();
+    add_up_windows(d_out, sink);
+  }
+
+  /* --- fc1: a lane has sums over a part of the depth, and in the end those of one row of its quartet's or octet's ------------------------------------ */
+
+  static __device__ __forceinline__ float4 chosen(bool second, float4 a, float4 b) {
+    return make_float4(second ? b.x : a.x, second ? b.y : a.y, second ? b.z : a.z, second ? b.w : a.w);
+  }
+  /* What two lanes `distance` apart have together: the lower one gets a, the upper one b. */
+  static __device__ __forceinline__ float4 shared_sum(float4 a, float4 b, int distance) {
+    const bool upper = lane() & distance;
+    const float4 kept = chosen(upper, a, b), given = chosen(upper, b, a);
+    return make_float4(kept.x + __shfl_xor_sync(0xffffffffu, given.x, distance), kept.y + __shfl_xor_sync(0xffffffffu, given.y, distance),
+                       kept.z + __shfl_xor_sync(0xffffffffu, given.z, distance), kept.w + __shfl_xor_sync(0xffffffffu, given.w, distance));
+  }
+  /* Of lanes `distance` and twice as far apart; the row of a lane is its number among them. */
+  static __device__ __forceinline__ float4 quartet_sum(const float rows[4][4], int distance) {
+    const float4 even = shared_sum(four(rows[0]), four(rows[2]), 2 * distance), odd = shared_sum(four(rows[1]), four(rows[3]), 2 * distance);
+    return shared_sum(even, odd, distance);
+  }
+  /* Of eight lanes four apart. */
+  static __device__ __forceinline__ float4 octet_sum(const float rows[8][4]) {
+    float half[4][4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const float4 sum = shared_sum(four(rows[i]), four(rows[4 + i]), 16);
+      half[i][0] = sum.x, half[i][1] = sum.y, half[i][2] = sum.z, half[i][3] = sum.w;
+    }
+    return quartet_sum(half, 4);
+  }
+
+  /* A warp has 16 outputs; a lane four of them of four images over a quarter of the depth. */
+  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Sink sink) {
+    enum { PITCH = SLICE + SLICE_PAD };
+    if (warp() >= RL_FC1 / 16) return;
+    const int image = lane() / 16 * 4, output = warp() * 16 + upper() * 4;
+    const float *a_row = &in[image * PITCH + lower() * UNIT], *b_row = &weights[output * PITCH + lower() * UNIT];
+    float sum[4][4] = {};
+#pragma unroll 3
+    for (int k = 0; k < SLICE; k += 4 * UNIT) {
+      float4 b[4];
+#pragma unroll
+      for (int o = 0; o < 4; o++) b[o] = load4(&b_row[o * PITCH + k]);
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        const float4 a = load4(&a_row[i * PITCH + k]);
+#pragma unroll
+        for (int o = 0; o < 4; o++) sum[i][o] = dot(a, b[o], sum[i][o]);
+      }
+    }
+    const float4 made = quartet_sum(sum, 1);
+    sink(image + lower(), output, made.x, made.y);
+    sink(image + lower(), output + 2, made.z, made.w);
+  }
+
+  /* A warp has 16 inputs at a time, a lane four of them of all images over an eighth of the depth. */
+  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Sink sink) {
+    enum { PITCH = SLICE + SLICE_PAD };
+    const int part = lane() / 4;
+    for (int tile = warp(); tile < SLICE / 16; tile += WARPS) {
+      const int column = tile * 16 + lower() * UNIT;
+      float rows[TILE_IMAGES][4] = {};
+#pragma unroll 1
+      for (int k = part * UNIT; k < RL_FC1; k += 8 * UNIT) {
+        float4 b[UNIT];
+#pragma unroll
+        for (int i = 0; i < UNIT; i++) b[i] = load4(&weights[(k + i) * PITCH + column]);
+#pragma unroll
+        for (int i = 0; i < TILE_IMAGES; i++) add_product(rows[i], load4(&d_fc1[i * HIDDEN_PITCH + k]), b);
+      }
+      const float4 made = octet_sum(rows);
+      sink(part, column, made.x, made.y);
+      sink(part, column + 2, made.z, made.w);
+    }
+  }
+
+  /* A warp has 16 inputs, a lane 8 × 4 weights over a quarter of the images, then two rows of these. */
+  static __device__ __forceinline__ void fc1_weight_gradient(const float *d_fc1, const float *in, float sums[TILE_PAIRS][2]) {
+    const float *a_row = &d_fc1[lower() * 2 * ROW_PITCH + lane() / 16 * 8], *b_row = &in[lower() * 2 * COLUMN_PITCH + tile_column(0)];
+    float rows[2][4][4] = {};
+#pragma unroll 2
+    for (int n = 0; n < TILE_BATCH; n += 8)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        const float4 b = load4(&b_row[(n + i) * COLUMN_PITCH]);
+#pragma unroll
+        for (int half = 0; half < 2; half++) add_outer(rows[half][0], load4(&a_row[(n + i) * ROW_PITCH + half * 4]), b);
+      }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const float4 made = quartet_sum(rows[half], 1);
+      sums[2 * half][0] += made.x, sums[2 * half][1] += made.y, sums[2 * half + 1][0] += made.z, sums[2 * half + 1][1] += made.w;
+    }
+  }
+
+  static __device__ __forceinline__ int tile_row(int i) { return lane() / 16 * 8 + i / 2 * 4 + lower(); }
+  static __device__ __forceinline__ int tile_column(int i) { return warp() * 16 + upper() * UNIT + i % 2 * 2; }
+};
+
+#endif
