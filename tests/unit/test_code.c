@@ -220,6 +220,20 @@ static void a_program_that_never_ends_is_ended(void **state) {
   assert_int_equal(err.code, EFBIG);
 }
 
+/* Whoever started it may be busy for longer than it may take. */
+static void one_that_ended_in_time_may_be_heard_late(void **state) {
+  (void)state;
+  rl_disassembler started = {0};
+  rl_disassembly read = {0};
+  write_program("echo '/*0000*/ NOP ;'");
+  assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &started, &err), 0);
+  while (!rl_process_has_ended(&started.process)) usleep(1000);
+  started.deadline_ns = 0;
+  if (rl_disassembler_finish(&started, &read, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(read.count, 1);
+  rl_disassembly_clear(&read);
+}
+
 static void several_run_at_once(void **state) {
   (void)state;
   rl_disassembler started[4] = {{{0}}};
@@ -284,7 +298,7 @@ int main(void) {
       cmocka_unit_test(instructions_are_read), cmocka_unit_test(long_instructions_are_cut),
       cmocka_unit_test(two_functions_are_no_function), cmocka_unit_test(the_program_reads_the_code),
       cmocka_unit_test(a_program_that_fails_is_named), cmocka_unit_test(a_program_that_never_ends_is_ended),
-      cmocka_unit_test(several_run_at_once), cmocka_unit_test(whether_one_has_ended_is_known_without_waiting),
+      cmocka_unit_test(one_that_ended_in_time_may_be_heard_late), cmocka_unit_test(several_run_at_once), cmocka_unit_test(whether_one_has_ended_is_known_without_waiting),
       cmocka_unit_test(without_the_program_there_is_a_reason)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

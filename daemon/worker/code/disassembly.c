@@ -147,12 +147,15 @@ static int listen_to(const rl_disassembler *started, char **text, size_t *length
     }
     ssize_t got = read(started->process.output, *text + *length, room - *length);
     if (got == 0) return 0;
-    if (got > 0) *length += (size_t)got;
-    if (got < 0 && errno != EAGAIN && errno != EINTR) return rl_fail_errno(err, "can't read from nvdisasm");
+    if (got > 0) {
+      *length += (size_t)got;
+      continue;
+    }
+    if (errno != EAGAIN && errno != EINTR) return rl_fail_errno(err, "can't read from nvdisasm");
     int64_t left = started->deadline_ns - rl_monotonic_ns();
     if (left <= 0) return rl_fail(err, RL_SYS, ETIMEDOUT, "nvdisasm took longer than %d ms", TIME_LIMIT_MS);
     struct pollfd entry = {.fd = started->process.output, .events = POLLIN};
-    if (got < 0) (void)poll(&entry, 1, (int)(left / 1000000) + 1);
+    (void)poll(&entry, 1, (int)(left / 1000000) + 1);
   }
 }
 
