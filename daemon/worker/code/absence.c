@@ -6,9 +6,9 @@
 
 /* Opcodes by what they hold, with " " for "." and at both ends, as NVIDIA's "CUDA Binary Utilities" lists them for Turing to Blackwell. Generic
  * loads and stores may reach local memory; HFMA2.MMA runs where tensor instructions do. Metrics by what they hold: those of the SMs, where
- * nothing but these instructions counts (pipes do other work as well, and L2 serves others). */
+ * nothing but these instructions counts (pipes do other work as well), and those of L2 that count what comes from the SMs' data caches. */
 static const struct {
-  const char *opcodes[8], *metrics[3], *reason;
+  const char *opcodes[10], *metrics[5], *reason, *l2[3];
 } things[] = {
     {{" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"}, {"_mem_texture", "_op_texture"}, "not counted: the code has no texture instruction"},
     {{" SUATOM", " SULD", " SUQ", " SURED", " SUST"}, {"_mem_surface", "_op_surface"}, "not counted: the code has no surface instruction"},
@@ -16,6 +16,14 @@ static const struct {
     {{" LDL", " STL", " CCTLL ", " LD ", " ST ", " ATOM ", " RED ", " QSPC "},
      {"_mem_local", "_op_local"},
      "not counted: the code has no instruction that reaches local memory"},
+    {{" ATOM ", " ATOMG", " RED ", " REDG", " LDGMC", " SUATOM", " SURED", " UBLKRED", " UTMAREDG"},
+     {"_mem_global_op_atom", "_mem_global_op_red", "_op_global_atom", "_op_global_red"},
+     "not counted: the code has no atomic instruction on global memory",
+     {"_op_atom", "_op_red"}},
+    {{" UBLK", " UTMA"}, {"_op_tma"}, "not counted: the code has no instruction of the tensor memory accelerator"},
+    {{" LD ", " ST ", " ATOM ", " RED ", " QSPC ", " STAS", " REDAS", " SYNCS", " UBLK", " UTMA"},
+     {"_mem_dshared", "_op_dshared"},
+     "not counted: the code has no instruction that reaches the shared memory of other blocks"},
 };
 enum { THINGS = sizeof things / sizeof *things };
 
@@ -55,10 +63,12 @@ static bool is_a_limit(const char *metric) {
 rl_absences rl_absences_that_decide(const char *metric) {
   static const char *const units[] = {"l1tex__", "smsp__", "sm__"};
   rl_absences found = 0;
-  bool of_processors = false;
+  bool of_processors = false, of_l2 = strncmp(metric, "lts__", 5) == 0 && strstr(metric, "_srcunit_tex_") != NULL;
   for (size_t i = 0; i < sizeof units / sizeof *units; i++) of_processors |= strncmp(metric, units[i], strlen(units[i])) == 0;
-  for (size_t t = 0; t < THINGS && of_processors && !is_a_limit(metric); t++)
-    if (holds_any(metric, things[t].metrics, sizeof things[t].metrics / sizeof *things[t].metrics)) found |= UINT32_C(1) << t;
+  for (size_t t = 0; t < THINGS && !is_a_limit(metric); t++)
+    if ((of_processors && holds_any(metric, things[t].metrics, sizeof things[t].metrics / sizeof *things[t].metrics)) ||
+        (of_l2 && holds_any(metric, things[t].l2, sizeof things[t].l2 / sizeof *things[t].l2)))
+      found |= UINT32_C(1) << t;
   return found;
 }
 
