@@ -11,6 +11,8 @@
 
 #define CALL(function, params, err) rl_cupti_check(function(params), #function, err)
 
+#define POLICY "smsp__sass_inst_executed_memdesc_explicit_"
+
 /* What CUPTI counts, and the same under the name that ncu gives it. */
 static const struct {
   const char *counted, *name;
@@ -29,37 +31,50 @@ static const struct {
                {"smsp__sass_inst_executed_op_global_st", "sass__inst_executed_global_stores"},
                {"smsp__sass_inst_executed_op_local_ld", "sass__inst_executed_local_loads"},
                {"smsp__sass_inst_executed_op_local_st", "sass__inst_executed_local_stores"},
-               {"smsp__sass_inst_executed_memdesc_explicit", "smsp__sass_inst_executed_memdesc_explicit_evict_type"}};
+               {"smsp__sass_inst_executed_memdesc_explicit", POLICY "evict_type"},
+               {POLICY "hitprop_evict_first", POLICY "hitprop_evict_first"},
+               {POLICY "hitprop_evict_last", POLICY "hitprop_evict_last"},
+               {POLICY "hitprop_evict_normal", POLICY "hitprop_evict_normal"},
+               {POLICY "hitprop_evict_normal_demote", POLICY "hitprop_evict_normal_demote"},
+               {POLICY "missprop_evict_first", POLICY "missprop_evict_first"},
+               {POLICY "missprop_evict_normal", POLICY "missprop_evict_normal"}};
 enum { METRICS = sizeof metrics / sizeof *metrics };
 
-static uint64_t ids[METRICS];
+static struct {
+  uint64_t id;
+  const char *name;
+} collected[METRICS]; /* that the chip has, once it is open */
+static size_t collected_count;
 
 static const char *name_of(uint64_t id) {
-  for (size_t i = 0; i < METRICS; i++)
-    if (ids[i] == id) return metrics[i].name;
+  for (size_t i = 0; i < collected_count; i++)
+    if (collected[i].id == id) return collected[i].name;
   return NULL;
 }
 
 int rl_sass_open(int device_index, const char *chip, rl_error *err) {
   CUpti_SassMetrics_Config configs[METRICS];
+  collected_count = 0;
   for (size_t i = 0; i < METRICS; i++) {
     CUpti_SassMetrics_GetProperties_Params properties = {CUpti_SassMetrics_GetProperties_Params_STRUCT_SIZE};
     properties.pChipName = chip;
     properties.pMetricName = metrics[i].counted;
-    if (CALL(cuptiSassMetricsGetProperties, &properties, err) != 0) return rl_wrap(err, "%s", metrics[i].counted);
-    ids[i] = properties.metric.metricId;
-    configs[i] = (CUpti_SassMetrics_Config){.metricId = ids[i], .outputGranularity = CUPTI_SASS_METRICS_OUTPUT_GRANULARITY_GPU};
+    if (cuptiSassMetricsGetProperties(&properties) != CUPTI_SUCCESS) continue;
+    collected[collected_count].id = properties.metric.metricId;
+    collected[collected_count].name = metrics[i].name;
+    configs[collected_count++] = (CUpti_SassMetrics_Config){.metricId = properties.metric.metricId,
+                                                          .outputGranularity = CUPTI_SASS_METRICS_OUTPUT_GRANULARITY_GPU};
   }
   CUpti_SassMetricsSetConfig_Params set = {CUpti_SassMetricsSetConfig_Params_STRUCT_SIZE};
-  set.numOfMetricConfig = METRICS;
+  set.numOfMetricConfig = collected_count;
   set.pConfigs = configs;
   set.deviceIndex = (uint32_t)device_index;
   return CALL(cuptiSassMetricsSetConfig, &set, err);
 }
 
 bool rl_sass_counts(const char *name) {
-  for (size_t i = 0; i < METRICS; i++)
-    if (strcmp(metrics[i].name, name) == 0) return true;
+  for (size_t i = 0; i < collected_count; i++)
+    if (strcmp(collected[i].name, name) == 0) return true;
   return false;
 }
 
@@ -87,7 +102,7 @@ static int flush(CUcontext context, const rl_code_sink *sink, rl_error *err) {
   CUpti_SassMetricsFlushData_Params data = {CUpti_SassMetricsFlushData_Params_STRUCT_SIZE};
   properties.ctx = data.ctx = context;
   if (CALL(cuptiSassMetricsGetDataProperties, &properties, err) != 0) return -1;
-  size_t count = properties.numOfPatchedInstructionRecords, values = properties.numOfInstances * METRICS;
+  size_t count = properties.numOfPatchedInstructionRecords, values = properties.numOfInstances * collected_count;
   if (count == 0) return 0;
   CUpti_SassMetrics_Data *records = calloc(count, sizeof *records);
   CUpti_SassMetrics_InstanceValue *all = calloc(count * values, sizeof *all);
