@@ -32,6 +32,7 @@ typedef struct counted_step { /* what is replayed */
   bool *chosen; /* by kernel: whether it is looked at */
   size_t kernel_count, chosen_count;
   uint64_t passes, passes_done;
+  rl_spent spent;
 } counted_step;
 
 /* Each launch of a sequence once on the stream, and wait. mark: note for the trace whose kernels are whose. */
@@ -173,7 +174,7 @@ static int choose(const rl_profile *profile, counted_step *step, rl_error *err) 
 
 /* values[kernel * metric_count + metric]; NAN where the plan has no way to it, and of kernels that are not looked at. */
 static int measure(const rl_counter_plan *plan, counted_step *step, double *values, rl_error *err) {
-  const rl_replay replay = {.restore = restore, .run = run_cold, .advanced = advanced, .context = step};
+  const rl_replay replay = {.restore = restore, .run = run_cold, .advanced = advanced, .context = step, .spent = &step->spent};
   size_t kernels = step->kernel_count, metrics = plan->metric_count;
   double *group_values = calloc(kernels * metrics + 1, sizeof *group_values);
   if (group_values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
@@ -292,12 +293,14 @@ static int count_and_append(rl_counters *counters, const rl_profile *profile, co
   const rl_collection *collection = NULL;
   if (rl_collection_find(&counters->collections, counters->device_index, profile, rl_source_absences(counters->source), &collection, err) != 0)
     return -1;
+  rl_spent_on(&step->spent, RL_PIECE_PLANNING);
   double *values = calloc(step->kernel_count * collection->plan->metric_count + 1, sizeof *values);
   if (values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
   step->passes = collection->plan->passes;
   int result = measure(collection->plan, step, values, err);
   if (result == 0) result = append(counters, collection, step, values, records, err);
   free(values);
+  rl_spent_on(&step->spent, RL_PIECE_EVALUATING);
   return result;
 }
 
@@ -307,7 +310,7 @@ static int look(rl_counters *counters, const rl_profile *profile, counted_step *
   if (kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
   const rl_source_request request = {.instance = step->instance, .sequence = step->sequence, .kernels = kernels,
                                      .kernel_count = step->kernel_count, .profile = profile, .flush = step->flush,
-                                     .restore = restore, .context = step};
+                                     .restore = restore, .context = step, .spent = &step->spent};
   rl_source_begin(counters->source, &request);
   int result = count_and_append(counters, profile, step, records, err);
   if (result == 0) result = rl_source_collect(counters->source, records, err);
@@ -322,7 +325,13 @@ static int count_step(rl_counters *counters, const rl_profile *profile, counted_
       (counters->source == NULL && rl_source_open(counters->device_index, &counters->source, err) != 0) ||
       rl_flush_open(&step->flush, err) != 0)
     return -1;
+  rl_spent_on(&step->spent, RL_PIECE_TRACING);
   return look(counters, profile, step, records, err);
+}
+
+static int append_costs(const counted_step *step, rl_records *records, rl_error *err) {
+  if (rl_records_measure(records, "counter_passes", (double)step->passes, NULL, err) != 0) return -1;
+  return rl_spent_measure(&step->spent, records, err);
 }
 
 int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
@@ -330,6 +339,7 @@ int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_pro
   rl_error why = {0};
   counted_step step = {.instance = instance, .observer = observer,
                .sequence = &instance->iteration.sequences[instance->step_sequence]};
+  rl_spent_begin(&step.spent);
   if (rl_cuda_check(cudaSetDevice(counters->device_index), "cudaSetDevice", err) != 0 || lead_up(&step, err) != 0 ||
       instance->ops->save(instance, err) != 0)
     return -1;
@@ -338,7 +348,7 @@ int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_pro
   free(step.kernels);
   free(step.chosen);
   if (restore(&step, result == 0 ? err : NULL) != 0 && result == 0) return -1;
-  if (result == 0) return 0;
+  if (result == 0) return append_costs(&step, records, err);
   if (rl_cupti_refused(&why)) {
     snprintf(reason, RL_REASON_SIZE, "%s", why.message);
     return 1;

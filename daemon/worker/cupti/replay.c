@@ -54,9 +54,14 @@ static int one_pass(CUpti_RangeProfiler_Object *profiler, const rl_replay *repla
   CUpti_RangeProfiler_Start_Params start = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
   CUpti_RangeProfiler_Stop_Params stop = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
   start.pRangeProfilerObject = stop.pRangeProfilerObject = profiler;
-  if (replay->restore(replay->context, err) != 0 || CALL(cuptiRangeProfilerStart, &start, err) != 0) return -1;
+  if (replay->restore(replay->context, err) != 0) return -1;
+  rl_spent_on(replay->spent, RL_PIECE_RESTORING);
+  if (CALL(cuptiRangeProfilerStart, &start, err) != 0) return -1;
+  rl_spent_on(replay->spent, RL_PIECE_STARTING);
   int ran = replay->run(replay->context, err);
+  rl_spent_on(replay->spent, RL_PIECE_RUNNING);
   if (CALL(cuptiRangeProfilerStop, &stop, ran == 0 ? err : NULL) != 0 || ran != 0) return -1;
+  rl_spent_on(replay->spent, RL_PIECE_STOPPING);
   *last = stop.isAllPassSubmitted != 0;
   return replay->advanced(replay->context, err);
 }
@@ -80,6 +85,7 @@ static int collect(CUpti_RangeProfiler_Object *profiler, const rl_group *group, 
   config.maxRangesPerPass = ranges;
   config.numNestingLevels = config.minNestingLevel = 1;
   if (CALL(cuptiRangeProfilerSetConfig, &config, err) != 0) return -1;
+  rl_spent_on(replay->spent, RL_PIECE_ENABLING);
   bool last = false;
   for (size_t pass = 0; !last; pass++) {
     if (pass == group->passes) return rl_fail(err, RL_CUPTI, 0, "CUPTI wants more than the %zu passes that it named", pass);
@@ -98,6 +104,7 @@ static int collect(CUpti_RangeProfiler_Object *profiler, const rl_group *group, 
                    "launch the same kernels every time", ranges, info.numTotalRanges, decode.numOfRangeDropped);
   for (size_t i = 0; i < ranges; i++)
     if (chosen[i] && rl_group_evaluate(group, image, image_size, i, values + i * group->count, err) != 0) return -1;
+  rl_spent_on(replay->spent, RL_PIECE_EVALUATING);
   return 0;
 }
 
@@ -107,5 +114,7 @@ int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *
   if (current_context(&enable.ctx, err) != 0 || CALL(cuptiRangeProfilerEnable, &enable, err) != 0) return -1;
   disable.pRangeProfilerObject = enable.pRangeProfilerObject;
   int result = collect(enable.pRangeProfilerObject, group, replay, chosen, ranges, values, err);
-  return CALL(cuptiRangeProfilerDisable, &disable, result == 0 ? err : NULL) == 0 ? result : -1;
+  if (CALL(cuptiRangeProfilerDisable, &disable, result == 0 ? err : NULL) != 0) return -1;
+  rl_spent_on(replay->spent, RL_PIECE_ENABLING);
+  return result;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "worker/cupti/plan.h"
+#include "worker/cupti/spent.h"
 
 typedef struct rl_replay {
   /* Put the inputs back and leave the device idle; then run the step's launches and leave it idle again. */
@@ -15,6 +16,7 @@ typedef struct rl_replay {
   /* After each pass; -1 ends the replay. */
   int (*advanced)(void *context, rl_error *err);
   void *context;
+  rl_spent *spent;
 } rl_replay;
 
 /* values[range * group->count + metric] for exactly `ranges` launches, in the order in which they were issued; of those that are chosen. */

@@ -160,9 +160,11 @@ rl_absences rl_source_absences(rl_source *source) {
 }
 
 /* A refusal of the profiler's is the reason why a view is missing; anything else is an error of the step. */
-static int look(rl_source *source, rl_view from, int (*at)(rl_source *, rl_error *), rl_error *err) {
+static int look(rl_source *source, rl_view from, rl_piece piece, int (*at)(rl_source *, rl_error *), rl_error *err) {
   rl_error why = {0};
-  if (!source->wanted[from] || at(source, &why) == 0) return 0;
+  int result = source->wanted[from] ? at(source, &why) : 0;
+  rl_spent_on(source->request->spent, piece);
+  if (result == 0) return 0;
   if (why.domain == RL_CUPTI || why.domain == RL_SYS) {
     snprintf(source->reasons[from], sizeof source->reasons[from], "%s", why.message);
     return 0;
@@ -202,12 +204,15 @@ static int append_kernel(rl_source *source, size_t index, rl_error *err) {
 int rl_source_collect(rl_source *source, rl_records *records, rl_error *err) {
   source->records = records;
   if (source->kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for what is inside kernels");
-  if (look(source, RL_VIEW_PLACE, read_place, err) != 0 || look(source, RL_VIEW_SASS, rl_source_count_instructions, err) != 0 ||
-      look(source, RL_VIEW_SAMPLING, rl_source_sample_stalls, err) != 0)
+  if (look(source, RL_VIEW_PLACE, RL_PIECE_LISTING, read_place, err) != 0 ||
+      look(source, RL_VIEW_SASS, RL_PIECE_INSTRUCTIONS, rl_source_count_instructions, err) != 0 ||
+      look(source, RL_VIEW_SAMPLING, RL_PIECE_SAMPLES, rl_source_sample_stalls, err) != 0)
     return -1;
   rl_sampling_stop(source->sampling);
+  rl_spent_on(source->request->spent, RL_PIECE_SAMPLES);
   for (size_t k = 0; k < source->request->kernel_count; k++)
     if (source->request->kernels[k].ordinal >= 0 && append_kernel(source, k, err) != 0) return -1;
+  rl_spent_on(source->request->spent, RL_PIECE_LISTING);
   return 0;
 }
 
@@ -222,4 +227,5 @@ void rl_source_end(rl_source *source) {
   free(source->kernels);
   source->kernels = NULL;
   rl_source_resume();
+  rl_spent_on(source->request->spent, RL_PIECE_SAMPLES);
 }

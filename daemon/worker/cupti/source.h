@@ -11,6 +11,7 @@
 #include "jobs/records.h"
 #include "worker/code/absence.h"
 #include "worker/cupti/flush.h"
+#include "worker/cupti/spent.h"
 #include "workload.h"
 
 typedef struct rl_source_kernel { /* of a step, in the order in which they are issued */
@@ -30,6 +31,7 @@ typedef struct rl_source_request { /* nothing is owned; all of it must live unti
   rl_flush *flush;
   int (*restore)(void *context, rl_error *err); /* put the step's inputs back and leave the device idle */
   void *context;
+  rl_spent *spent; /* NULL is allowed */
 } rl_source_request;
 
 typedef struct rl_source rl_source; /* what a resident worker keeps: configurations, disassemblies */

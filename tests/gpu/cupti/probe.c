@@ -1,6 +1,6 @@
 /* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `count SET` looks
  * at a step with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV; `bench SET TIMES`
- * says how long that takes; `trace` runs an iteration as a worker does, records it with our module and fails unless every launch is in the
+ * says how long that takes, and what of it; `trace` runs an iteration as a worker does, records it with our module and fails unless every launch is in the
  * records. */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
@@ -98,6 +98,7 @@ static int bench(int argc, char **argv) {
     int64_t begin = rl_monotonic_ns();
     must(profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err), "counters", &err);
     printf("%s: %zu kernels, %zu numbers, %.3f s\n", argv[0], records.kernel_count, records.metric_count, (double)(rl_monotonic_ns() - begin) * 1e-9);
+    for (size_t m = 0; m < records.measurement_count; m++) printf("  %s %.1f\n", records.measurements[m].name, records.measurements[m].value);
     fflush(stdout);
     rl_records_clear(&records);
   }
