@@ -16,14 +16,16 @@
 #include "worker/cupti/plan_parts.h"
 #include "worker/cupti/result.h"
 
-int rl_plan_host_open(const char *chip, void **host, rl_error *err) {
+static int host_open(CUpti_ProfilerType type, const char *chip, void **host, rl_error *err) {
   CUpti_Profiler_Host_Initialize_Params params = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
-  params.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
+  params.profilerType = type;
   params.pChipName = chip;
   if (rl_cupti_check(cuptiProfilerHostInitialize(&params), "cuptiProfilerHostInitialize", err) != 0) return -1;
   *host = params.pHostObject;
   return 0;
 }
+
+int rl_plan_host_open(const char *chip, void **host, rl_error *err) { return host_open(CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, host, err); }
 
 static void host_close(void *host) {
   if (host == NULL) return;
@@ -33,9 +35,9 @@ static void host_close(void *host) {
 }
 
 /* A host object for exactly these metrics. One that refused a list can't be used again, hence a fresh one every time. */
-static int configure(const char *chip, const char **names, size_t count, void **host, rl_error *err) {
+static int configure(CUpti_ProfilerType type, const char *chip, const char **names, size_t count, void **host, rl_error *err) {
   void *made = NULL;
-  if (rl_plan_host_open(chip, &made, err) != 0) return -1;
+  if (host_open(type, chip, &made, err) != 0) return -1;
   CUpti_Profiler_Host_ConfigAddMetrics_Params params = {CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
   params.pHostObject = (CUpti_Profiler_Host_Object *)made;
   params.ppMetricNames = names;
@@ -82,6 +84,7 @@ static int group_finish(rl_group *group, rl_error *err) {
 typedef std::vector<size_t> metric_set;
 
 struct planner {
+  CUpti_ProfilerType type;
   const char *chip;
   const char *const *names;
 
@@ -90,7 +93,7 @@ struct planner {
     for (size_t metric : metrics) list.push_back(names[metric]);
     void *host = NULL;
     rl_error why;
-    if (configure(chip, list.data(), list.size(), &host, &why) != 0) return false;
+    if (configure(type, chip, list.data(), list.size(), &host, &why) != 0) return false;
     host_close(host);
     return true;
   }
@@ -131,7 +134,7 @@ struct planner {
     rl_group trial = {};
     rl_error why;
     size_t needed = SIZE_MAX;
-    if (configure(chip, list.data(), list.size(), &trial.host, &why) == 0 && group_finish(&trial, &why) == 0) needed = trial.passes;
+    if (configure(type, chip, list.data(), list.size(), &trial.host, &why) == 0 && group_finish(&trial, &why) == 0) needed = trial.passes;
     group_clear(&trial);
     return needed;
   }
@@ -217,25 +220,48 @@ static metric_set known(void *host, const char *chip, const char *const *names, 
   return found;
 }
 
-static int add_groups(const planner &planner, metric_set left, rl_counter_plan *plan, rl_error *err) {
-  for (metric_set chosen = planner.gather(left); !chosen.empty(); chosen = planner.gather(left)) {
-    rl_group *group = rl_plan_add_group(plan, chosen.size(), err);
-    if (group == NULL) return -1;
-    for (size_t i = 0; i < chosen.size(); i++) group->names[i] = planner.names[group->metrics[i] = chosen[i]];
-    if (configure(planner.chip, group->names, group->count, &group->host, err) != 0 || group_finish(group, err) != 0) return -1;
-    plan->passes += group->passes;
-  }
-  for (size_t metric : left)
-    snprintf(plan->reasons[metric].text, sizeof plan->reasons[metric].text, "CUPTI does not collect it by ranges on chip %s", planner.chip);
+static int add_group(const planner &planner, const metric_set &chosen, rl_counter_plan *plan, rl_error *err) {
+  rl_group *group = rl_plan_add_group(plan, chosen.size(), err);
+  if (group == NULL) return -1;
+  for (size_t i = 0; i < chosen.size(); i++) group->names[i] = planner.names[group->metrics[i] = chosen[i]];
+  if (configure(planner.type, planner.chip, group->names, group->count, &group->host, err) != 0 || group_finish(group, err) != 0) return -1;
+  plan->passes += group->passes;
   return 0;
 }
 
-int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err) {
+static void refuse(const planner &planner, size_t metric, const char *why, rl_counter_plan *plan) {
+  snprintf(plan->reasons[metric].text, sizeof plan->reasons[metric].text, "CUPTI does not collect it %s on chip %s", why, planner.chip);
+}
+
+/* All of them, in as many groups as it takes. */
+static int add_groups(const planner &planner, const metric_set &wanted, rl_counter_plan *plan, rl_error *err) {
+  metric_set left = wanted;
+  for (metric_set chosen = planner.gather(left); !chosen.empty(); chosen = planner.gather(left))
+    if (add_group(planner, chosen, plan, err) != 0) return -1;
+  for (size_t metric : left) refuse(planner, metric, "by ranges", plan);
+  return 0;
+}
+
+/* Those that fit into one pass with the ones in front of them. */
+static int add_single_pass(const planner &planner, const metric_set &wanted, rl_counter_plan *plan, rl_error *err) {
+  metric_set chosen;
+  for (size_t metric : wanted) {
+    chosen.push_back(metric);
+    if (planner.passes(chosen) == 1) continue;
+    chosen.pop_back();
+    refuse(planner, metric, "in one pass with others", plan);
+  }
+  return chosen.empty() ? 0 : add_group(planner, chosen, plan, err);
+}
+
+typedef int metric_adder(const planner &planner, const metric_set &wanted, rl_counter_plan *plan, rl_error *err);
+
+static int plan_open(const planner &planner, size_t count, metric_adder *add, rl_counter_plan **plan, rl_error *err) {
   void *host = NULL; /* tells a chip that CUPTI does not know from a metric that the chip does not have */
   rl_counter_plan *made = NULL;
-  if (rl_plan_host_open(chip, &host, err) != 0) return rl_wrap(err, "chip %s", chip);
+  if (host_open(planner.type, planner.chip, &host, err) != 0) return rl_wrap(err, "chip %s", planner.chip);
   int result = rl_plan_new(count, &made, err);
-  if (result == 0) result = add_groups(planner{chip, names}, known(host, chip, names, made), made, err);
+  if (result == 0) result = add(planner, known(host, planner.chip, planner.names, made), made, err);
   host_close(host);
   if (result != 0) {
     rl_counter_plan_close(made);
@@ -243,6 +269,14 @@ int rl_counter_plan_open(const char *chip, const char *const *names, size_t coun
   }
   *plan = made;
   return 0;
+}
+
+int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err) {
+  return plan_open(planner{CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, names}, count, add_groups, plan, err);
+}
+
+int rl_sample_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err) {
+  return plan_open(planner{CUPTI_PROFILER_TYPE_PM_SAMPLING, chip, names}, count, add_single_pass, plan, err);
 }
 
 void rl_counter_plan_close(rl_counter_plan *plan) {

@@ -11,7 +11,6 @@
 #define CALL(function, params, err) rl_cupti_check(function(params), #function, err)
 
 enum { REASONS_MOST = 128, PCS_AT_ONCE = 4096 };
-const size_t rl_sampling_buffer_bytes = 32 << 20;
 
 typedef struct buffer { /* that CUPTI fills */
   CUpti_PCSamplingData data;
@@ -79,7 +78,7 @@ static int read_reasons(rl_sampling *sampling, rl_error *err) {
   return 0;
 }
 
-static int configure(rl_sampling *sampling, uint32_t period, rl_error *err) {
+static int configure(rl_sampling *sampling, uint32_t period, size_t buffer_bytes, rl_error *err) {
   CUpti_PCSamplingConfigurationInfo infos[] = {
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_STALL_REASON,
        .attributeData.stallReasonData = {sampling->reason_count, sampling->indices}},
@@ -91,19 +90,19 @@ static int configure(rl_sampling *sampling, uint32_t period, rl_error *err) {
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL,
        .attributeData.enableStartStopControlData = {1}},
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE,
-       .attributeData.hardwareBufferSizeData = {rl_sampling_buffer_bytes}}};
+       .attributeData.hardwareBufferSizeData = {buffer_bytes}}};
   CUpti_PCSamplingConfigurationInfoParams params = {.size = CUpti_PCSamplingConfigurationInfoParamsSize, .ctx = sampling->context,
                                                     .numAttributes = sizeof infos / sizeof *infos,
                                                     .pPCSamplingConfigurationInfo = infos};
   return CALL(cuptiPCSamplingSetConfigurationAttribute, &params, err);
 }
 
-int rl_sampling_open(CUcontext context, uint32_t period, rl_sampling **sampling, rl_error *err) {
+int rl_sampling_open(CUcontext context, uint32_t period, size_t buffer_bytes, rl_sampling **sampling, rl_error *err) {
   rl_sampling *made = calloc(1, sizeof *made);
   if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for samples");
   made->context = context;
   if (read_reasons(made, err) != 0 || make_buffer(&made->own, made->reason_count, err) != 0 ||
-      make_buffer(&made->left, made->reason_count, err) != 0 || configure(made, period, err) != 0) {
+      make_buffer(&made->left, made->reason_count, err) != 0 || configure(made, period, buffer_bytes, err) != 0) {
     rl_sampling_close(made);
     return -1;
   }

@@ -11,16 +11,15 @@ int rl_sampling_enable(CUcontext context, rl_error *err);
 void rl_sampling_disable(CUcontext context);
 
 /* With sampling enabled: one sample of each SM every 2^period cycles. Metrics are CUPTI's names, "smsp__pcsamp_warps_issue_stalled_*",
- * and RL_SAMPLES for all samples of an instruction. */
+ * and RL_SAMPLES for all samples of an instruction. buffer_bytes: of the hardware, for what is taken between begin and end; the first begin
+ * takes the longer the larger it is. */
 #define RL_SAMPLES "smsp__pcsamp_sample_count"
-int rl_sampling_open(CUcontext context, uint32_t period, rl_sampling **sampling, rl_error *err);
+int rl_sampling_open(CUcontext context, uint32_t period, size_t buffer_bytes, rl_sampling **sampling, rl_error *err);
 int rl_sampling_begin(rl_sampling *sampling, rl_error *err);
 int rl_sampling_end(rl_sampling *sampling, const rl_code_sink *sink, rl_error *err);
 /* Every name that a count can have. */
 size_t rl_sampling_reasons(const rl_sampling *sampling, const char *const **names);
 void rl_sampling_stop(rl_sampling *sampling);  /* no more samples: sampling is disabled then */
 void rl_sampling_close(rl_sampling *sampling); /* NULL is allowed, as above */
-
-extern const size_t rl_sampling_buffer_bytes;
 
 #endif

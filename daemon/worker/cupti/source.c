@@ -74,6 +74,7 @@ int rl_source_open(int device_index, rl_source **source, rl_error *err) {
 void rl_source_close(rl_source *source) {
   if (source == NULL) return;
   rl_texts_clear(&source->texts);
+  rl_counter_plan_close(source->lines);
   free(source);
 }
 
@@ -206,6 +207,7 @@ int rl_source_collect(rl_source *source, rl_records *records, rl_error *err) {
   if (source->kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for what is inside kernels");
   if (look(source, RL_VIEW_PLACE, RL_PIECE_LISTING, read_place, err) != 0 ||
       look(source, RL_VIEW_SASS, RL_PIECE_INSTRUCTIONS, rl_source_count_instructions, err) != 0 ||
+      look(source, RL_VIEW_TIMELINE, RL_PIECE_LINES, rl_source_draw_lines, err) != 0 ||
       look(source, RL_VIEW_SAMPLING, RL_PIECE_SAMPLES, rl_source_sample_stalls, err) != 0)
     return -1;
   rl_sampling_stop(source->sampling);

@@ -65,6 +65,20 @@ static double place_value(const rl_source *source, const char *name, const char 
   return NAN;
 }
 
+/* Rows of the section; the lines themselves are series. */
+static double line_value(const rl_source *source, size_t index, const char *name, const char **reason) {
+  const struct {
+    const char *name;
+    double value;
+  } facts[] = {{"profiler__pmsampler_buffer_size_bytes", (double)rl_pm_buffer_bytes},
+               {"profiler__pmsampler_interval_time", source->interval_ns},
+               {"profiler__pmsampler_pass_groups", 1}};
+  *reason = source->kernels[index].no_line;
+  for (size_t i = 0; i < sizeof facts / sizeof *facts && **reason == '\0'; i++)
+    if (strcmp(facts[i].name, name) == 0) return facts[i].value;
+  return NAN;
+}
+
 static double executed(rl_listing *listing) { return rl_listing_divergence(listing).executed; }
 static double executed_on(rl_listing *listing) { return rl_listing_divergence(listing).executed_on; }
 static double unexecuted_on(rl_listing *listing) { return rl_listing_divergence(listing).unexecuted_on; }
@@ -109,7 +123,7 @@ static double value_of(rl_source *source, size_t index, const char *name, const 
   switch (from) {
     case RL_VIEW_PLACE: return place_value(source, name, reason);
     case RL_VIEW_SAMPLING: return sampling_value(source, index, name, reason);
-    case RL_VIEW_TIMELINE: *reason = "no time lines are drawn inside kernels"; return NAN;
+    case RL_VIEW_TIMELINE: return line_value(source, index, name, reason);
     default: return sass_value(&source->kernels[index].listing, name, reason);
   }
 }

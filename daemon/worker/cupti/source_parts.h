@@ -4,6 +4,7 @@
 
 #include "analyze/catalogue.h"
 #include "worker/code/listing.h"
+#include "worker/cupti/pm_sampling.h"
 #include "worker/cupti/sampling.h"
 #include "worker/cupti/source.h"
 #include "worker/cupti/texts.h"
@@ -16,6 +17,7 @@ typedef struct rl_inside { /* of one kernel of the request */
   rl_cubin_function function;
   rl_text *text;
   uint64_t crc; /* of the module that counts came from; 0: none came */
+  char no_line[RL_REASON_SIZE]; /* why it has no time lines; "" when it has */
 } rl_inside;
 
 typedef enum rl_view { RL_VIEW_PLACE, RL_VIEW_SASS, RL_VIEW_SAMPLING, RL_VIEW_TIMELINE, RL_VIEWS } rl_view;
@@ -27,6 +29,7 @@ struct rl_source {
   bool sass_open;
   rl_texts texts;
   rl_topology place;
+  rl_counter_plan *lines; /* made at the first use */
   /* of the request: */
   const rl_source_request *request;
   bool wanted[RL_VIEWS];
@@ -37,15 +40,22 @@ struct rl_source {
   uint32_t period; /* of sampling: 2^period cycles */
   unsigned round; /* of sampling */
   rl_sampling *sampling;
+  double interval_ns; /* of time lines */
+  rl_pm *pm;
 };
 
 /* The context of the process, in which the device is looked at. */
 CUcontext rl_source_context(void);
 
 /* source_views.c: one step each, on the inputs it had. A refusal of the profiler's is an error of RL_CUPTI. */
+/* Launch by launch, those that are asked for between begin and end; source->launch says which. */
+int rl_source_replay(rl_source *source, int (*begin)(rl_source *, rl_error *), int (*end)(rl_source *, rl_error *), rl_error *err);
 int rl_source_count_instructions(rl_source *source, rl_error *err);
 int rl_source_sample_stalls(rl_source *source, rl_error *err);
 unsigned rl_source_sampling_rounds(const rl_source *source, size_t launch); /* how often a launch was sampled */
+
+/* source_lines.c */
+int rl_source_draw_lines(rl_source *source, rl_error *err);
 
 /* source_metrics.c */
 rl_view rl_source_view(const char *metric); /* which a raw metric of ours comes from */

@@ -48,8 +48,7 @@ static int enqueue(const rl_source *source, size_t launch, rl_error *err) {
   return rl_cuda_check(cudaStreamSynchronize(stream), one->name, err);
 }
 
-/* One step on the inputs it had, launch by launch, the wanted ones between begin and end. */
-static int replay(rl_source *source, int (*begin)(rl_source *, rl_error *), int (*end)(rl_source *, rl_error *), rl_error *err) {
+int rl_source_replay(rl_source *source, int (*begin)(rl_source *, rl_error *), int (*end)(rl_source *, rl_error *), rl_error *err) {
   const rl_source_request *request = source->request;
   if (request->restore(request->context, err) != 0) return -1;
   for (size_t i = 0; i < request->sequence->launch_count; i++) {
@@ -76,7 +75,7 @@ static int end_sass(rl_source *source, rl_error *err) {
 int rl_source_count_instructions(rl_source *source, rl_error *err) {
   if (!source->sass_open && rl_sass_open(source->device_index, source->chip, err) != 0) return -1;
   source->sass_open = true;
-  return replay(source, begin_sass, end_sass, err);
+  return rl_source_replay(source, begin_sass, end_sass, err);
 }
 
 /* --- samples of stalls ----------------------------------------------------------------------------------------------- */
@@ -97,6 +96,20 @@ static uint32_t choose_period(const rl_source *source) {
     while (request->kernels[k].ordinal >= 0 && period < PERIOD_MOST && expected_samples(source, &request->kernels[k], period) > SAMPLES_MOST)
       period++;
   return period;
+}
+
+/* Room for the samples of the launch that yields the most, in whole MiB. */
+static size_t choose_buffer(const rl_source *source) {
+  const rl_source_request *request = source->request;
+  const double most_bytes = 128, unit = 1 << 20; /* of a sample, with room to spare (H200) */
+  double most = 0;
+  for (size_t i = 0; i < request->sequence->launch_count; i++) {
+    double samples = 0;
+    for (size_t k = 0; k < request->kernel_count; k++)
+      if (request->kernels[k].launch == i) samples += expected_samples(source, &request->kernels[k], source->period);
+    if (asked_for(request, i)) most = fmax(most, samples);
+  }
+  return (size_t)(unit * fmax(1, ceil(most * most_bytes / unit)));
 }
 
 unsigned rl_source_sampling_rounds(const rl_source *source, size_t launch) {
@@ -127,9 +140,9 @@ int rl_source_sample_stalls(rl_source *source, rl_error *err) {
     if (needed > rounds) rounds = needed;
   }
   if (rl_sampling_enable(rl_source_context(), err) != 0 ||
-      rl_sampling_open(rl_source_context(), source->period, &source->sampling, err) != 0)
+      rl_sampling_open(rl_source_context(), source->period, choose_buffer(source), &source->sampling, err) != 0)
     return -1;
   for (source->round = 0; source->round < rounds; source->round++)
-    if (replay(source, begin_sampling, end_sampling, err) != 0) return -1;
+    if (rl_source_replay(source, begin_sampling, end_sampling, err) != 0) return -1;
   return 0;
 }

@@ -17,6 +17,7 @@ typedef enum rl_piece {
   RL_PIECE_STOPPING,
   RL_PIECE_EVALUATING,
   RL_PIECE_INSTRUCTIONS, /* counting them */
+  RL_PIECE_LINES,        /* drawing time lines */
   RL_PIECE_SAMPLES,      /* of stalls */
   RL_PIECE_LISTING,      /* code and its numbers, nvdisasm where it was not done by then */
   RL_PIECES

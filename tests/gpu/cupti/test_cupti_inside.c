@@ -196,6 +196,54 @@ static void warps_wait_for_what_they_wait_for(void **state) {
   assert_true(by_instruction == value(INSIDE_CHASES, "smsp__pcsamp_warps_issue_stalled_long_scoreboard"));
 }
 
+/* Mean of a time line between two parts of the kernel's duration; NAN where it has no point there. */
+static double mean_of(int kernel, const char *series, double from, double to) {
+  double duration = 0, sum = 0, count = 0;
+  for (size_t i = 0; i < records.point_count; i++)
+    if (records.points[i].ordinal == kernel) duration = fmax(duration, records.points[i].x);
+  for (size_t i = 0; i < records.point_count; i++) {
+    const rl_series_point *point = &records.points[i];
+    if (point->ordinal != kernel || strcmp(point->series, series) != 0 || point->x < from * duration || point->x > to * duration) continue;
+    sum += point->value;
+    count++;
+  }
+  return sum / count;
+}
+
+/* A millisecond of arithmetic, then one of reading memory. */
+static void a_time_line_shows_both_phases(void **state) {
+  (void)state;
+  double interval_us = value(INSIDE_PHASES, "profiler__pmsampler_interval_time") * 1e-3, end_us = 0, before_us = -1;
+  for (size_t i = 0; i < records.point_count; i++) {
+    const rl_series_point *point = &records.points[i];
+    if (point->ordinal != INSIDE_PHASES || strcmp(point->series, "sm_active_pct") != 0) continue;
+    assert_true(point->x * 1e-3 > before_us && point->value >= 0 && point->value <= 101);
+    end_us = before_us = point->x * 1e-3;
+  }
+  double computes[2], reads[2];
+  for (int phase = 0; phase < 2; phase++) {
+    computes[phase] = mean_of(INSIDE_PHASES, "instructions_pct", 0.5 * phase + 0.1, 0.5 * phase + 0.4);
+    reads[phase] = mean_of(INSIDE_PHASES, "dram_read_pct", 0.5 * phase + 0.1, 0.5 * phase + 0.4);
+  }
+  print_message("%.0f us every %.3g us: instructions %.1f %% then %.1f %%, reading %.2f %% then %.1f %%, SMs active %.1f %%\n", end_us, interval_us,
+                computes[0], computes[1], reads[0], reads[1], mean_of(INSIDE_PHASES, "sm_active_pct", 0.1, 0.9));
+  assert_true(fabs(end_us - 2.0 * INSIDE_PHASE_US) < 0.05 * INSIDE_PHASE_US);
+  assert_true(computes[0] > 5 * computes[1] && reads[1] > 50 && reads[0] < 1);
+  assert_true(mean_of(INSIDE_PHASES, "sm_active_pct", 0.1, 0.9) > 99);
+}
+
+static void a_kernel_without_a_time_line_says_why(void **state) {
+  (void)state;
+  static const struct { int kernel; const char *reason; } cases[] = {{INSIDE_SHORT, "too short"}, {INSIDE_KERNELS - 1, "several kernels"}};
+  for (size_t i = 0; i < 2; i++) {
+    const rl_kernel_metric *row = find(cases[i].kernel, "profiler__pmsampler_interval_time");
+    assert_non_null(row);
+    assert_true(isnan(row->value));
+    if (strstr(row->reason, cases[i].reason) == NULL) fail_msg("%s: %s", inside_names[cases[i].kernel], row->reason);
+    assert_true(isnan(mean_of(cases[i].kernel, "sm_active_pct", 0, 1)));
+  }
+}
+
 static void code_has_a_hash_and_lines(void **state) {
   (void)state;
   for (size_t i = 0; i < records.kernel_count; i++) assert_int_equal(strlen(records.kernels[i].code_sha256), 64);
@@ -233,12 +281,13 @@ static void it_works_again(void **state) {
     print_message("looked inside in %.0f ms\n", ms);
     excess_sectors_are_counted(NULL);
     warps_wait_for_what_they_wait_for(NULL);
+    a_time_line_shows_both_phases(NULL);
     assert_true(round != 0 || find(INSIDE_COLLIDES, "memory_l1_wavefronts_shared") == NULL);
   }
-  static const char *const parts[] = {"InstructionStats", "SourceCounters"};
+  static const char *const parts[] = {"InstructionStats", "SourceCounters", "PmSampling"};
   for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
     for (size_t i = 0; i < rl_section_count; i++)
-      if (strcmp(rl_sections[i].id, parts[p]) == 0) print_message("%s: %.0f ms\n", parts[p], look(UINT32_C(1) << i, INSIDE_PHASES));
+      if (strcmp(rl_sections[i].id, parts[p]) == 0) print_message("%s: %.0f ms\n", parts[p], look(UINT32_C(1) << i, INSIDE_SHORT));
   double ms = look(0, -1);
   print_message("nothing wanted: %.1f ms\n", ms);
   assert_int_equal(records.metric_count, 0);
@@ -257,8 +306,8 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(instructions_are_exact), cmocka_unit_test(a_function_launched_twice_is_shared), cmocka_unit_test(bank_conflicts_are_counted),
       cmocka_unit_test(excess_sectors_are_counted), cmocka_unit_test(divided_warps_are_counted), cmocka_unit_test(warps_wait_for_what_they_wait_for),
-      cmocka_unit_test(code_has_a_hash_and_lines),
-      cmocka_unit_test(every_wanted_metric_has_a_row), cmocka_unit_test(it_works_again)};
+      cmocka_unit_test(a_time_line_shows_both_phases), cmocka_unit_test(a_kernel_without_a_time_line_says_why),
+      cmocka_unit_test(code_has_a_hash_and_lines), cmocka_unit_test(every_wanted_metric_has_a_row), cmocka_unit_test(it_works_again)};
   if (argc == 2 && strcmp(argv[1], "run") == 0) {
     must(inside_open(&rig, &err), "device");
     run_once();

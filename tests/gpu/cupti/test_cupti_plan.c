@@ -185,6 +185,25 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
   rl_counter_plan_close(made);
 }
 
+/* One group of one pass: what needs another pass, what other lists would have room for, and what no chip has are left out. */
+static void test_samples_take_one_pass(void **state) {
+  (void)state;
+  static const char *const list[] = {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed", "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+                                     "sm__nothing.sum", "dram__read_throughput.avg.pct_of_peak_sustained_elapsed"};
+  rl_error err = {0};
+  rl_counter_plan *plan = NULL;
+  if (rl_sample_plan_open("GH100", list, 4, &plan, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(plan->group_count, 1);
+  assert_int_equal(plan->passes, 1);
+  assert_int_equal(plan->groups[0].count, 2);
+  assert_string_equal(plan->groups[0].names[1], list[3]);
+  for (size_t i = 0; i < 4; i++) assert_int_equal(plan->reasons[i].text[0] == '\0', i == 0 || i == 3);
+  rl_counter_plan_close(plan);
+  if (rl_sample_plan_open("GH100", &list[2], 1, &plan, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(plan->group_count, 0);
+  rl_counter_plan_close(plan);
+}
+
 static void test_a_metric_that_is_not_there_says_so(void **state) {
   (void)state;
   static const char *const list[] = {"launch__registers_per_thread", "dram__bytes.sum"};
@@ -353,6 +372,7 @@ int main(void) {
       cmocka_unit_test(test_links_are_counted_where_they_are_named),
       cmocka_unit_test(test_a_plan_is_the_same_from_a_file),
       cmocka_unit_test(test_metrics_that_exclude_each_other_are_parted),
+      cmocka_unit_test(test_samples_take_one_pass),
       cmocka_unit_test(test_a_metric_that_is_not_there_says_so),
       cmocka_unit_test(test_an_unknown_chip_is_an_error),
       cmocka_unit_test(test_refusals_are_told_from_mistakes),
