@@ -50,6 +50,7 @@ int rl_handle_healthz(rl_call *call, rl_error *err) {
   return rl_reply_json(call, 200, document, err);
 }
 
+/* Ready is who takes jobs, and a device whose worker is just starting does, as it is whenever a job finds none running. */
 int rl_handle_readyz(rl_call *call, rl_error *err) {
   rl_jobs_counts counts;
   int count, usable = 0;
@@ -57,9 +58,9 @@ int rl_handle_readyz(rl_call *call, rl_error *err) {
   if (rl_jobs_count(call->server->jobs, &counts, err) < 0) return -1;
   rl_device_state *states = devices(call->server, &count);
   if (states == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
-  for (int i = 0; i < count; i++) usable += strcmp(states[i].state, "idle") == 0 || strcmp(states[i].state, "busy") == 0;
+  for (int i = 0; i < count; i++) usable += strcmp(states[i].state, "unusable") != 0;
   free(states);
-  if (usable == 0) return rl_fail(err, RL_HTTP, 503, "No device can do jobs now; /devices says why.");
+  if (usable == 0) return rl_fail(err, RL_HTTP, 503, "No device can do jobs; /devices says why.");
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "status", "ready");
   cJSON_AddNumberToObject(document, "devices", usable);

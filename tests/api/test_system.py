@@ -5,13 +5,24 @@ import os
 import socket
 
 import pytest
-from daemon import BUILD, DOCUMENT, SOURCE, endless
+from daemon import BUILD, DOCUMENT, SOURCE, endless, job
 
 
 def test_health(daemon):
     health = daemon.get("/healthz").json()
     assert health["status"] == "ok" and health["version"]
     assert daemon.get("/readyz").json() == {"status": "ready", "devices": 1}
+
+
+def test_ready_while_the_only_worker_starts(start, tmp_path):
+    worker = tmp_path / "rooflined-worker-cpu"
+    worker.write_text(f'#!/bin/sh\n[ "$1" = --list ] && exec {BUILD}/bin/rooflined-worker-cpu --list\nexec sleep 1000\n')
+    worker.chmod(0o755)
+    other = start("--workers", str(tmp_path))
+    other.submit(job())
+    other.wait_for_metric('rooflined_device_state{device="cpu",state="starting"}', lambda value: value == 1)
+    assert other.get("/readyz").json() == {"status": "ready", "devices": 1}
+    assert other.stop() == 0
 
 
 def test_devices(daemon):
