@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "worker/cupti/attributes.h"
+#include "worker/cupti/clusters.h"
 #include "worker/cupti/flush.h"
 #include "worker/cupti/launch.h"
 #include "worker/cupti/replay.h"
@@ -28,6 +29,7 @@ typedef struct counted_step { /* what is replayed */
   const rl_sequence *sequence;
   const rl_observer *observer;
   rl_flush *flush;
+  rl_clusters clusters; /* of its launches */
   step_kernel *kernels;
   bool *chosen; /* by kernel: whether it is looked at */
   size_t kernel_count, chosen_count;
@@ -106,11 +108,19 @@ static int load_modules(counted_step *step, rl_error *err) {
   return enqueue(step, step->sequence, false, err) != 0 ? -1 : restore(step, err);
 }
 
+/* Launches that were watched are the kernels of the trace, in the same order. */
+static void add_clusters(counted_step *step) {
+  for (size_t i = 0; i < step->kernel_count && step->clusters.count == step->kernel_count; i++)
+    if (step->kernels[i].detail.largest_cluster == 0) step->kernels[i].detail.largest_cluster = (uint32_t)step->clusters.largest[i];
+}
+
 /* Which kernels the step consists of, from a trace of it. */
 static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
   rl_traced traced;
   if (rl_trace_start(trace, rl_trace_launches, err) != 0) return -1;
-  int ran = enqueue(step, step->sequence, true, err);
+  int ran = rl_clusters_watch(&step->clusters, err);
+  if (ran == 0) ran = enqueue(step, step->sequence, true, err);
+  rl_clusters_unwatch();
   if (rl_trace_stop(trace, &traced, ran == 0 ? err : NULL) != 0 || ran != 0) return -1;
   step->kernels = calloc(traced.kernels + 1, sizeof *step->kernels);
   rl_mark *marks = calloc(traced.mark_count + 1, sizeof *marks);
@@ -145,6 +155,7 @@ static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
     result = rl_fail(err, RL_CUPTI, 0, "of one step, CUPTI recorded %zu kernels and dropped %llu records", step->kernel_count,
                      (unsigned long long)traced.dropped);
   qsort(step->kernels, step->kernel_count, sizeof *step->kernels, in_order_of_issue);
+  add_clusters(step);
   return result;
 }
 
@@ -345,6 +356,7 @@ int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_pro
     return -1;
   int result = count_step(counters, profile, &step, records, &why);
   rl_flush_close(step.flush);
+  rl_clusters_clear(&step.clusters);
   free(step.kernels);
   free(step.chosen);
   if (restore(&step, result == 0 ? err : NULL) != 0 && result == 0) return -1;

@@ -23,11 +23,11 @@ void rl_flush_run(rl_flush *flush, cudaStream_t stream) {
     flush->failed = cudaMemcpyAsync(flush->memory + flush->bytes, flush->memory + at, PIECE_BYTES, cudaMemcpyDeviceToDevice, stream);
 }
 
-static void on_launch(void *context, bool entering, CUstream stream) {
+static void on_launch(void *context, bool entering, const rl_launched *launch) {
   rl_flush *flush = context;
   if (!entering) return;
-  uint64_t launch = flush->launches++;
-  if (launch < flush->count && flush->before[launch]) rl_flush_run(flush, stream);
+  uint64_t index = flush->launches++;
+  if (index < flush->count && flush->before[index]) rl_flush_run(flush, launch->stream);
 }
 
 int rl_flush_open(rl_flush **flush, rl_error *err) {

@@ -49,7 +49,7 @@ FACT(cluster_y, f->detail->cluster[1])
 FACT(cluster_z, f->detail->cluster[2])
 FACT(cluster_size, PRODUCT(f->detail->cluster))
 FACT(cluster_policy, f->detail->cluster_policy)
-FACT(cluster_largest, f->detail->largest_cluster > 0 ? f->detail->largest_cluster : NOT_KNOWN) /* told of launches with clusters */
+FACT(cluster_largest, f->detail->largest_cluster > 0 ? f->detail->largest_cluster : NOT_KNOWN)
 FACT(cluster_active, f->detail->active_clusters)
 FACT(by_blocks, in_limits(f, f->residency.by_blocks))
 FACT(by_registers, in_limits(f, f->residency.by_registers))
@@ -64,7 +64,10 @@ FACT(processors, f->device->processors)
 FACT(tpcs, f->device->processors / (double)PROCESSORS_OF_TPC)
 FACT(stack, f->stack_bytes)
 FACT(persisting_l2, f->persisting_l2_bytes)
-FACT(cluster_occupancy_pct, PRODUCT(f->detail->cluster) == 0 ? 0 : NOT_KNOWN)
+FACT(block_places, f->device->processors * in_limits(f, f->residency.by_blocks))
+FACT(clustered_blocks, PRODUCT(f->detail->cluster) * f->detail->active_clusters)
+FACT(cluster_occupancy_pct, clustered_blocks(f) == 0 ? 0 : 100 * clustered_blocks(f) / block_places(f))
+FACT(cluster_gpu_pct, cluster_occupancy_pct(f) == 0 ? 0 : cluster_occupancy_pct(f) * occupancy_pct(f) / 100)
 FACT(green_context, 0) /* workers make none */
 #undef FACT
 
@@ -88,7 +91,7 @@ static const struct {
     {"launch__sm_count", processors}, {"launch__tpc_count", tpcs}, {"launch__stack_size", stack},
     {"launch__persisting_l2_cache_size", persisting_l2}, {"sm__maximum_warps_avg_per_active_cycle", resident_warps},
     {"smsp__maximum_warps_avg_per_active_cycle", scheduler_warps}, {"sm__maximum_warps_per_active_cycle_pct", occupancy_pct},
-    {"launch__occupancy_cluster_gpu_pct", cluster_occupancy_pct}, {"launch__occupancy_cluster_pct", cluster_occupancy_pct},
+    {"launch__occupancy_cluster_gpu_pct", cluster_gpu_pct}, {"launch__occupancy_cluster_pct", cluster_occupancy_pct},
     {"launch__uses_green_context", green_context},
 };
 

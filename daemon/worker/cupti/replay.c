@@ -7,21 +7,17 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "worker/cupti/driver.h"
 #include "worker/cupti/result.h"
 
 /* Call a CUPTI function of the params style and say its name when it fails. */
 #define CALL(function, params, err) rl_cupti_check(function(params), #function, err)
 
 static int current_context(CUcontext *context, rl_error *err) {
-  void *function = NULL;
-  enum cudaDriverEntryPointQueryResult found;
-  if (rl_cuda_check(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &function, 12000, cudaEnableDefault, &found),
-                    "cuCtxGetCurrent", err) != 0)
-    return -1;
   CUresult (*get)(CUcontext *) = NULL;
-  *(void **)&get = function;
-  if (found != cudaDriverEntryPointSuccess || get(context) != CUDA_SUCCESS || *context == NULL)
-    return rl_fail(err, RL_CUDA, 0, "the calling thread has no CUDA context");
+  *(void **)&get = rl_driver_function("cuCtxGetCurrent", err);
+  if (get == NULL) return -1;
+  if (get(context) != CUDA_SUCCESS || *context == NULL) return rl_fail(err, RL_CUDA, 0, "the calling thread has no CUDA context");
   return 0;
 }
 

@@ -113,22 +113,32 @@ static const CUpti_CallbackId launches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz};
 
-static CUstream stream_of(CUpti_CallbackId id, const void *params) {
+/* The parameters of these calls have the same names. */
+#define LAUNCHED(PARAMS)                                                                                                        \
+  (rl_launched){(PARAMS)->f, (PARAMS)->hStream, {(PARAMS)->gridDimX, (PARAMS)->gridDimY, (PARAMS)->gridDimZ},                   \
+                {(PARAMS)->blockDimX, (PARAMS)->blockDimY, (PARAMS)->blockDimZ}, (PARAMS)->sharedMemBytes}
+
+static rl_launched launched_of(CUpti_CallbackId id, const void *params) {
   switch (id) {
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
-    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz:
-      return ((const cuLaunchKernelEx_params *)params)->config->hStream;
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
+      const cuLaunchKernelEx_params *call = params;
+      const CUlaunchConfig *config = call->config;
+      return (rl_launched){call->f, config->hStream, {config->gridDimX, config->gridDimY, config->gridDimZ},
+                           {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes};
+    }
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:
-      return ((const cuLaunchCooperativeKernel_params *)params)->hStream;
-    default: return ((const cuLaunchKernel_params *)params)->hStream;
+      return LAUNCHED((const cuLaunchCooperativeKernel_params *)params);
+    default: return LAUNCHED((const cuLaunchKernel_params *)params);
   }
 }
 
 static void on_launch(CUpti_CallbackId id, const CUpti_CallbackData *call) {
   if (the.hook == NULL || the.in_hook) return;
+  const rl_launched launch = launched_of(id, call->functionParams);
   the.in_hook = true;
-  the.hook(the.context, call->callbackSite == CUPTI_API_ENTER, stream_of(id, call->functionParams));
+  the.hook(the.context, call->callbackSite == CUPTI_API_ENTER, &launch);
   the.in_hook = false;
 }
 

@@ -21,8 +21,14 @@ typedef void (*rl_context_hook)(CUcontext context);
 void rl_subscriber_open(rl_context_hook made); /* made: for each context that is made, before it loads modules */
 void rl_subscriber_close(void);
 
+typedef struct rl_launched { /* what the driver was asked to launch */
+  CUfunction function;
+  CUstream stream;
+  unsigned grid[3], block[3], shared_bytes; /* dynamic */
+} rl_launched;
+
 /* Around each kernel launch of the driver, graph launches left out; launches of the hook itself are not told. */
-typedef void (*rl_launch_hook)(void *context, bool entering, CUstream stream);
+typedef void (*rl_launch_hook)(void *context, bool entering, const rl_launched *launch);
 int rl_subscriber_watch(rl_launch_hook hook, void *context, rl_error *err);
 void rl_subscriber_unwatch(void);
 

@@ -22,7 +22,7 @@ typedef struct rl_launch_detail {
   uint32_t cache_config;        /* that the function asked for: CUfunc_cache */
   uint32_t cluster[3];          /* in blocks; 0 where the launch has none */
   uint32_t cluster_policy;      /* CUclusterSchedulingPolicy */
-  uint32_t largest_cluster, active_clusters; /* that are possible; active: at once on the device */
+  uint32_t largest_cluster, active_clusters; /* that are possible, of a launch with clusters; active: at once on the device */
 } rl_launch_detail;
 
 /* What a trace holds once it is stopped; valid until the next start. */
