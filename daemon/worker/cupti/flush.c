@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "embedded.h"
+#include "worker/cupti/driver.h"
 #include "worker/cupti/result.h"
 #include "worker/cupti/subscriber.h"
+
+extern const rl_embedded rl_cupti_code[]; /* nothing.cu */
 
 /* Validated against ncu's flush on 60 MB of L2. A piece is what stays dirty in L2; smaller pieces take longer. */
 static const size_t LEAST_BYTES = 128 << 20, PIECE_BYTES = 4 << 20;
@@ -13,9 +17,12 @@ static const size_t LEAST_BYTES = 128 << 20, PIECE_BYTES = 4 << 20;
 struct rl_flush {
   char *memory; /* what is read, then a piece to write to */
   size_t bytes;
+  CUresult (*load)(CUmodule *module, const void *code);
+  CUresult (*unload)(CUmodule module);
   const bool *before; /* by launch */
   uint64_t count, launches;
   cudaError_t failed;
+  CUresult load_failed;
 };
 
 void rl_flush_run(rl_flush *flush, cudaStream_t stream) {
@@ -23,11 +30,19 @@ void rl_flush_run(rl_flush *flush, cudaStream_t stream) {
     flush->failed = cudaMemcpyAsync(flush->memory + flush->bytes, flush->memory + at, PIECE_BYTES, cudaMemcpyDeviceToDevice, stream);
 }
 
+static void empty_code_caches(rl_flush *flush) {
+  CUmodule module;
+  if (flush->load_failed == CUDA_SUCCESS) flush->load_failed = flush->load(&module, rl_cupti_code[0].text);
+  if (flush->load_failed == CUDA_SUCCESS) flush->load_failed = flush->unload(module);
+}
+
 static void on_launch(void *context, bool entering, const rl_launched *launch) {
   rl_flush *flush = context;
   if (!entering) return;
   uint64_t index = flush->launches++;
-  if (index < flush->count && flush->before[index]) rl_flush_run(flush, launch->stream);
+  if (index >= flush->count || !flush->before[index]) return;
+  rl_flush_run(flush, launch->stream);
+  empty_code_caches(flush);
 }
 
 int rl_flush_open(rl_flush **flush, rl_error *err) {
@@ -39,7 +54,10 @@ int rl_flush_open(rl_flush **flush, rl_error *err) {
   if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a cache flush");
   size_t bytes = 2 * (size_t)l2_bytes > LEAST_BYTES ? 2 * (size_t)l2_bytes : LEAST_BYTES;
   made->bytes = (bytes + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES;
-  if (rl_cuda_check(cudaMalloc((void **)&made->memory, made->bytes + PIECE_BYTES), "memory to flush the caches with", err) != 0 ||
+  *(void **)&made->load = rl_driver_function("cuModuleLoadData", err);
+  *(void **)&made->unload = rl_driver_function("cuModuleUnload", err);
+  if (made->load == NULL || made->unload == NULL ||
+      rl_cuda_check(cudaMalloc((void **)&made->memory, made->bytes + PIECE_BYTES), "memory to flush the caches with", err) != 0 ||
       rl_cuda_check(cudaMemset(made->memory, 0, made->bytes + PIECE_BYTES), "cudaMemset", err) != 0) {
     rl_flush_close(made);
     return -1;
@@ -59,11 +77,14 @@ int rl_flush_arm(rl_flush *flush, const bool *before, uint64_t count, rl_error *
   flush->count = count;
   flush->launches = 0;
   flush->failed = cudaSuccess;
+  flush->load_failed = CUDA_SUCCESS;
   return rl_subscriber_watch(on_launch, flush, err);
 }
 
 int rl_flush_disarm(rl_flush *flush, uint64_t *launches, rl_error *err) {
   rl_subscriber_unwatch();
   *launches = flush->launches;
+  if (flush->load_failed != CUDA_SUCCESS)
+    return rl_fail(err, RL_CUDA, (int)flush->load_failed, "the driver can't load code, which empties the caches of code");
   return rl_cuda_check(flush->failed, "copies that flush the cache", err);
 }

@@ -1,6 +1,7 @@
 /* Cold caches: in front of kernels that are launched while armed, the copy engine reads more than L2 holds, on the same stream, and writes it
- * all to one small place, since lines that are dirty would be written back during the kernel and be counted as its traffic. Copies are no
- * ranges of the range profiler, where each costs a millisecond in most passes. */
+ * all to one small place, since lines that are dirty would be written back during the kernel and be counted as its traffic. Then code is
+ * loaded and unloaded, for which the driver empties the caches of instructions and constants. Neither is a range of the range profiler,
+ * where each costs a millisecond in most passes. */
 #ifndef RL_CUPTI_FLUSH_H
 #define RL_CUPTI_FLUSH_H
 
@@ -15,11 +16,11 @@ typedef struct rl_flush rl_flush;
 /* For the current context. */
 int rl_flush_open(rl_flush **flush, rl_error *err);
 void rl_flush_close(rl_flush *flush);
-/* Now, on a stream; a failure is remembered for rl_flush_disarm. */
+/* L2 alone, now, on a stream; a failure is remembered for rl_flush_disarm. */
 void rl_flush_run(rl_flush *flush, cudaStream_t stream);
 /* before[i]: whether to flush in front of launch i of the `count` to come. */
 int rl_flush_arm(rl_flush *flush, const bool *before, uint64_t count, rl_error *err);
-/* How many launches there were since it was armed; an error when a flush could not be queued. */
+/* How many launches there were since it was armed; an error when a flush failed. */
 int rl_flush_disarm(rl_flush *flush, uint64_t *launches, rl_error *err);
 
 #endif
