@@ -18,8 +18,15 @@ void rl_texts_clear(rl_texts *texts) {
   *texts = (rl_texts){0};
 }
 
+static bool has_failed(const rl_text *text) { return text->running.process.pid == 0 && text->lines.count == 0; }
+
 void rl_texts_trim(rl_texts *texts) {
+  size_t kept = 0;
   if (texts->count > KEPT_MOST) rl_texts_clear(texts);
+  for (size_t i = 0; i < texts->count; i++)
+    if (has_failed(texts->items[i])) free_text(texts->items[i]);
+    else texts->items[kept++] = texts->items[i];
+  texts->count = kept;
 }
 
 static rl_text *find(const rl_texts *texts, const char *sha256) {
