@@ -40,8 +40,9 @@ __global__ void does_mma(uint32_t *sink, int rounds, int pause) {
   if (d[0] + d[1] + d[2] + d[3] == 12345) *sink = 1;
 }
 
-/* The same by warp groups, FLIGHT at a time, from zeros in shared memory. Hopper alone has it. */
-template <int FLIGHT>
+/* The same by warp groups, FLIGHT at a time, from zeros in shared memory. LATE: the first warp of a group keeps the others waiting. Hopper
+ * alone has it. */
+template <int FLIGHT, bool LATE>
 __global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
 #if __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char tile[];
@@ -49,8 +50,9 @@ __global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
   __syncthreads();
   uint64_t base = ((uint64_t)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4; /* a matrix descriptor: address, */
   base |= uint64_t{1} << 16 | uint64_t{64} << 32 | uint64_t{1} << 62;        /* strides, swizzled by 128 bytes */
-  float d[32] = {};
+  float d[32] = {}, value = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
+    for (int i = 0; LATE && threadIdx.x < 32 && i < 500; i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
     for (int i = 0; i < FLIGHT; i++)
@@ -66,10 +68,23 @@ __global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
           : "l"(base));
     asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");
   }
-  float sum = 0;
+  float sum = value;
   for (float x : d) sum += x;
   if (sum == 12345) *sink = 1;
 #endif
+}
+
+/* Results of two registers, whose writing holds the dispatcher up. */
+__global__ void does_wide_products(uint32_t *sink, int rounds) {
+  uint64_t sums[16];
+  for (int i = 0; i < 16; i++) sums[i] = threadIdx.x + i;
+  for (int round = 0; round < rounds; round++)
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+      asm volatile("mad.wide.u32 %0, %1, %2, %0;" : "+l"(sums[i]) : "r"((uint32_t)sums[(i + 4) % 16]), "r"((uint32_t)sums[(i + 8) % 16]));
+  uint64_t sum = 0;
+  for (uint64_t x : sums) sum += x;
+  if (sum == 12345) *sink = 1;
 }
 
 /* Every second thread takes a way of its own, in loops that no predicate can replace. */
@@ -108,8 +123,10 @@ const rl_launch launches[] = {
     RULES_LAUNCH("logic", does_logic, held.processors * 8, 256, 0, held.to, 200),
     RULES_LAUNCH("ex2", does_ex2, held.processors * 8, 256, 0, held.to, 100),
     RULES_LAUNCH("mma_starved", does_mma, held.processors, 256, 0, held.to, 2000, 8),
-    RULES_LAUNCH("wgmma", does_wgmma<8>, held.processors * 4, 128, 32768, held.to, 400),
-    RULES_LAUNCH("wgmma_one", does_wgmma<1>, held.processors, 128, 32768, held.to, 2000),
+    RULES_LAUNCH("wgmma", (does_wgmma<8, false>), held.processors * 4, 128, 32768, held.to, 400),
+    RULES_LAUNCH("wgmma_one", (does_wgmma<1, false>), held.processors, 128, 32768, held.to, 2000),
+    RULES_LAUNCH("wgmma_late", (does_wgmma<1, true>), held.processors, 128, 32768, held.to, 400),
+    RULES_LAUNCH("wide_products", does_wide_products, held.processors * 8, 256, 0, held.to, 200),
     RULES_LAUNCH("diverge", does_diverge, held.processors * 8, 256, 0, held.to, 100),
     RULES_LAUNCH("predicate", does_predicate, held.processors * 8, 256, 0, held.to, 100),
 };
