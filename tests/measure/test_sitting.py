@@ -15,9 +15,9 @@ SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev"))
 sys.path.insert(0, str(SOURCE / "scripts" / "lib"))
 
-from sitting import numbers, runner, steps, tables  # noqa: E402
+from sitting import comparison, numbers, runner, steps, tables  # noqa: E402
 from sitting.host import Host, Skip  # noqa: E402
-from sitting.steps import STEPS, checks, kernels, reports, training  # noqa: E402
+from sitting.steps import STEPS, kernels, reports, training  # noqa: E402
 
 
 @pytest.mark.parametrize("probability, freedom, t", [(0.975, 1, 12.7062047), (0.975, 2, 4.3026527), (0.975, 9, 2.2621572), (0.975, 18, 2.1009220),
@@ -282,9 +282,16 @@ def test_training_times_of_both_ways_are_side_by_side():
 def test_comparisons_with_ncu_are_read(tmp_path):
     (tmp_path / "comparison.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_apart_ratio,copy_verdict\n"
                                              "a.sum,5,1,1,0.0,equal\nb.sum,5,3,4,0.25,DIFFERS\nc.sum,5,1,1,0.0,equal\n")
-    found = list(checks.compared(tmp_path / "comparison.csv"))
+    found = list(comparison.compared(tmp_path / "comparison.csv"))
     assert found[0] == {"kernel": "copy", "numbers": 3, "words": {"DIFFERS": 1, "equal": 2}}
     assert [row["metric"] for row in found[1:]] == ["b.sum"]
+
+
+def test_comparisons_with_ncu_become_one_table(tmp_path):
+    (tmp_path / "a.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_apart_ratio,copy_verdict\nb.sum,10,1,1,0.0,equal\n")
+    (tmp_path / "b.csv").write_text("metric,runs,gemm_ours,gemm_ncu,gemm_apart_ratio,gemm_verdict\nb.sum,5,3,4,0.25,DIFFERS\na.sum,5,,,,no value\n")
+    comparison.join([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "all.csv")
+    assert (tmp_path / "all.csv").read_text().splitlines()[1:] == ["a.sum,5,,,,,,,,no value", "b.sum,5,1,1,0.0,equal,3,4,0.25,DIFFERS"]
 
 
 # --- steps of a GPU, with programs that only print ----------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 
   compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] PROBE [PROBE-ARGUMENT...]
 
-For each of the sets runs `PROBE count SET` and `ncu PROBE run` for the same metrics. Kernels are matched by function, grid and block; where a
+For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same metrics. Kernels are matched by function, grid and block; where a
 library chooses its kernels by timing, those that did not appear in at least two runs of both are left out, and said to be. A metric of a kernel
   is equal       what the program determines, a count or a fact of the launch: the same in every run of both;
+  decided        not counted by us, since the code has no instruction for it, and 0 where ncu counts it;
   agrees         the medians lie within RATIO of each other, or are the same to the two decimals that ncu prints;
   within spread  the ranges over the runs overlap, or the medians are as near as ncu's own runs are to each other;
   short          a time, or what is taken over it, of a kernel so short that START_NS, the difference of the tools' fixed costs, is
@@ -15,6 +16,7 @@ library chooses its kernels by timing, those that did not appear in at least two
   known          bytes written, up to KNOWN_WRITE_BYTES apart: what either flush leaves dirty in L2 is written back while a kernel runs, and what
                  is still dirty at its end is written later;
   code           instruction and constant caches and the waits for them: ncu's flush empties these caches as well, ours the L2 alone;
+  sampled        samples of stalls, of which we take more: a stall's share of them is less than SAMPLED_POINTS percentage points apart;
   varies         anything of a kernel whose number of instructions differs from run to run, as when blocks wait for each other;
   no value       neither tool has one;
   only ours, only ncu   one of them has none;
@@ -32,6 +34,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 
 COUNTED = "smsp__inst_executed.sum"
 STORED = "l1tex__t_sectors_pipe_lsu_mem_global_op_st"  # which neither tool counts to the last
@@ -39,18 +42,22 @@ EXACT = re.compile(r"launch__|device__|sm__maximum_warps|smsp__maximum_warps|sms
                    r"smsp__thread_inst_executed\w*\.sum$|smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
 WORDS = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0, "PolicySpread": 1,
          "PolicyLoadBalancing": 2}
-ELSEWHERE = re.compile(r"^(numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__)|:")  # not of a kernel
+# Not of a kernel, or what ncu computes in a section and takes no name of.
+ELSEWHERE = re.compile(r"^(numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__|derived__(avg|derivative|memory)_)|:")
 TIME = "gpu__time_duration.sum"
 TRAFFIC, WRITTEN = "dram__bytes.sum", "dram__bytes_write.sum"
+SAMPLES, SAMPLED = "smsp__pcsamp_sample_count", re.compile("smsp__pcsamp_(warps|sample|aggregated|interval|buffer)")
 START_NS = 400
 ROUNDED = 0.00501
 CODE = re.compile(r"icc_|gcc|imc_|idc__|no_instruction")
+SAMPLED_POINTS = 3
 SMALL_POINTS, SMALL_BYTES, SMALL_COUNT = 0.5, 65536, 4096
 KNOWN_WRITE_BYTES = 4 << 20
 
 
 def function(name):
-    """Without namespace, template and call arguments, which the tools write differently."""
+    """Without namespaces, template and call arguments, which the tools write differently."""
+    name = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", name)
     return name.removeprefix("void ").split("<")[0].split("(")[0].split("::")[-1]
 
 
@@ -66,15 +73,17 @@ def number(text):
 
 
 class Run:
-    """kernels: (function, grid, block, how often that was seen before in the step) -> (launch, {metric: value})"""
+    """kernels: (function, grid, block, how often that was seen before in the step) -> (launch, {metric: value}); decided: the metrics of a kernel
+    that were not counted"""
 
     def __init__(self, text):
-        self.text, self.kernels, self.seen = text, {}, collections.Counter()
+        self.text, self.kernels, self.decided, self.seen = text, {}, {}, collections.Counter()
 
-    def add(self, name, grid, block, launch, values):
+    def add(self, name, grid, block, launch, values, decided=()):
         key = (function(name), grid, block)
-        self.kernels[(*key, self.seen[key])] = (launch, values)
-        self.seen[key] += 1
+        key = (*key, self.seen[key])
+        self.kernels[key], self.decided[key] = (launch, values), set(decided)
+        self.seen[key[:3]] += 1
 
     def metrics(self):
         """Those of kernels that have a value somewhere; ncu refuses names that the chip does not have."""
@@ -83,32 +92,44 @@ class Run:
 
 
 def count(probe, which, arguments):
-    done = subprocess.run([probe, "count", which, *arguments], capture_output=True, text=True)
+    done = subprocess.run([probe, "recount", which, *arguments], capture_output=True, text=True)
     if done.returncode == 77:
         print(done.stdout.strip())
         sys.exit(77)
     if done.returncode != 0:
-        sys.exit(f"{probe} count: {done.stderr.strip() or done.stdout.strip()}")
+        sys.exit(f"{probe} recount: {done.stderr.strip() or done.stdout.strip()}")
     run = Run(done.stdout)
     kernels = {}
-    for ordinal, launch, name, grid, block, metric, value in csv.reader(io.StringIO(done.stdout)):
-        kernels.setdefault(int(ordinal), (name, numbers(grid), numbers(block), launch, {}))[4][metric] = number(value)
+    for ordinal, launch, name, grid, block, metric, reason, value in csv.reader(io.StringIO(done.stdout)):
+        kernel = kernels.setdefault(int(ordinal), (name, numbers(grid), numbers(block), launch, {}, []))
+        kernel[4][metric] = number(value)
+        if reason.startswith("not counted"):
+            kernel[5].append(metric)
     for kernel in kernels.values():
         run.add(*kernel)
     return run
 
 
-def count_with_ncu(ncu, probe, arguments, metrics):
-    done = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none", "--metrics",
-                           ",".join(metrics), "--csv", "--page", "raw", "--print-units", "base", "--kernel-name-base",
-                           "demangled", probe, "run", *arguments], capture_output=True, text=True)
-    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
-    if done.returncode != 0 or len(lines) < 3:
-        sys.exit(f"ncu: {done.stderr.strip()} {done.stdout.strip()[-2000:]}")
+def count_with_ncu(ncu, probe, arguments, wanted, refused):
+    """refused: metrics that ncu does not know, which it names; it is not asked for them from then on."""
+    while True:
+        metrics = [metric for metric in wanted if metric not in refused]
+        done = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none", "--metrics",
+                               ",".join(metrics), "--csv", "--page", "raw", "--print-units", "base", "--kernel-name-base",
+                               "demangled", probe, "run", *arguments], capture_output=True, text=True)
+        lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+        if done.returncode == 0 and len(lines) >= 3:
+            break
+        errors = [line for line in (done.stderr + done.stdout).splitlines() if line.startswith("==ERROR==")]
+        named = {word.strip(".") for line in errors for word in re.findall(r"[\w.:]+", line)} & set(metrics)
+        if not named:
+            sys.exit(f"ncu: {done.stderr.strip()} {done.stdout.strip()[-2000:]}")
+        print(f"ncu refuses {', '.join(sorted(named))}")
+        refused |= named
     run = Run("\n".join(lines) + "\n")
     for row in list(csv.DictReader(lines))[1:]:  # the first holds the units
         run.add(row["Kernel Name"], numbers(row["Grid Size"]), numbers(row["Block Size"]), "",
-                {metric: number(row.get(metric, "")) for metric in metrics})
+                {metric: number(row.get(metric, "")) for metric in wanted})
     return run
 
 
@@ -123,6 +144,9 @@ def verdict(metric, ours, theirs, ratio, typical):
         return "no value" if all(missing) else "only ncu" if missing[0] else "only ours", math.nan
     mine, other = middle(ours), middle(theirs)
     distance = apart(mine, other)
+    if SAMPLED.match(metric):
+        shares = [100 * value / typical(which, SAMPLES) for which, value in (("ours", mine), ("ncu", other))]
+        return "sampled" if "_warps_" not in metric or abs(shares[0] - shares[1]) < SAMPLED_POINTS else "DIFFERS", distance
     if EXACT.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
         if apart(ours[0], theirs[0]) < 1e-9 or ("waves" in metric and abs(mine - other) <= ROUNDED):
             return "equal", distance
@@ -167,12 +191,15 @@ def compare(key, ours, theirs, metrics, ratio):
         return middle([found[metric] for found in values[which] if metric in found])
 
     rows = []
+    decided = set().union(*(run.decided[key] for run in ours if key in run.kernels))
     for metric in metrics:
         mine, other = ([found[metric] for found in values[which] if metric in found] for which in ("ours", "ncu"))
         if not mine or not other:
             continue
         word, distance = verdict(metric, mine, other, ratio, typical)
-        if word == "DIFFERS" and waits(values):
+        if metric in decided:
+            word = "decided" if set(mine) | set(other) == {0.0} else "DIFFERS"
+        elif word == "DIFFERS" and waits(values):
             word = "varies"
         rows.append((metric, mine, other, distance, word))
     return rows
@@ -222,11 +249,33 @@ def summary(table, left_out):
     lines += [""] + [f"left out, not in two runs of both: {name}" for name in left_out]
     lines += ["", "| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
     for kernel, metric, mine, other, distance, word in table:
-        if word not in ("equal", "agrees", "no value"):
+        if word not in ("equal", "decided", "agrees", "no value"):
             lines.append(f"| {kernel} | {metric} | {show(mine)} | {show(other)} | {percent(distance)} | {word} |")
     lines += ["", f"{len(kernels)} kernels compared, {len(left_out)} left out",
               "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(tally.items()))]
     return "\n".join(lines) + "\n"
+
+
+def judge(ours, theirs, metrics, ratio):
+    """(kernel, metric, our values, ncu's values, distance, word) of all, and the kernels that were left out."""
+    table, left_out = [], []
+    for key in dict.fromkeys(key for run in ours for key in run.kernels):
+        launch = next(run.kernels[key][0] for run in ours if key in run.kernels)
+        kernel = f"{launch}: {key[0][:60]}" + (f" #{key[3]}" if key[3] else "")
+        rows = compare(key, ours, theirs, metrics, ratio)
+        if rows is None:
+            left_out.append(kernel)
+        else:
+            table += [(kernel, *row) for row in rows]
+    return table, left_out
+
+
+def keep(folder, ours, theirs, table, left_out):
+    os.makedirs(folder, exist_ok=True)
+    write_csv(os.path.join(folder, "comparison.csv"), table)
+    for name, content in [("comparison.md", summary(table, left_out)), ("ours.csv", ours.text), ("ncu.csv", theirs.text)]:
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(content)
 
 
 def main():
@@ -243,30 +292,17 @@ def main():
         print("skipped: ncu is not installed")
         sys.exit(77)
 
-    ours, theirs, metrics = [], [], {}
+    os.environ.setdefault("ROOFLINED_CACHE_DIR", tempfile.mkdtemp(prefix="plans-"))  # else each run makes its plan of passes anew
+    ours, theirs, metrics, refused = [], [], {}, set()
     for which in options.sets.split(","):
         ours.append(count(options.probe, which, options.arguments))
         found = ours[-1].metrics()
         metrics.update(dict.fromkeys(found))
-        theirs.append(count_with_ncu(ncu, options.probe, options.arguments, found))
-
-    table, left_out = [], []
-    for key in dict.fromkeys(key for run in ours for key in run.kernels):
-        launch = next(run.kernels[key][0] for run in ours if key in run.kernels)
-        kernel = f"{launch}: {key[0][:60]}" + (f" #{key[3]}" if key[3] else "")
-        rows = compare(key, ours, theirs, list(metrics), options.ratio)
-        if rows is None:
-            left_out.append(kernel)
-        else:
-            table += [(kernel, *row) for row in rows]
-    text = summary(table, left_out)
-    print(text)
-    if options.out:
-        os.makedirs(options.out, exist_ok=True)
-        write_csv(os.path.join(options.out, "comparison.csv"), table)
-        for name, content in [("comparison.md", text), ("ours.csv", ours[0].text), ("ncu.csv", theirs[0].text)]:
-            with open(os.path.join(options.out, name), "w", encoding="utf-8") as file:
-                file.write(content)
+        theirs.append(count_with_ncu(ncu, options.probe, options.arguments, found, refused))
+        table, left_out = judge(ours, theirs, list(metrics), options.ratio)
+        if options.out:  # after every set, so that a sitting that is cut short leaves something
+            keep(options.out, ours[0], theirs[0], table, left_out)
+    print(summary(table, left_out))
     sys.exit(1 if not table or sum(row[-1] == "DIFFERS" for row in table) > options.allow * len(table) else 0)
 
 

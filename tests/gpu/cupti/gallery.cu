@@ -11,6 +11,9 @@ const size_t BYTES = 128 << 20; /* of either buffer */
 const int SIDE = GALLERY_SIDE;
 struct memory {
   char *from, *to;
+  cudaArray_t array; /* of SIDE x SIDE floats */
+  cudaTextureObject_t texture;
+  cudaSurfaceObject_t surface;
 } held;
 
 }
@@ -153,6 +156,21 @@ __global__ void gallery_matrix(const __half *a, const __half *b, float *c, int n
   store_matrix_sync(c + (size_t)row * n + column, sum, n, mem_row_major);
 }
 
+__global__ void gallery_cluster(const float *from, float *to) {
+  size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+  to[i] = 2 * from[i];
+}
+
+__global__ void gallery_texture(cudaTextureObject_t from, float *to) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  to[(size_t)y * SIDE + x] = tex2D<float>(from, x, y);
+}
+
+__global__ void gallery_surface(const float *from, cudaSurfaceObject_t to) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  surf2Dwrite(from[(size_t)y * SIDE + x], to, x * (int)sizeof(float), y);
+}
+
 __global__ void gallery_sleep(unsigned long long ns) {
   unsigned long long start, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -165,6 +183,23 @@ namespace {
 template <typename T> T *from() { return (T *)held.from; }
 template <typename T> T *to() { return (T *)held.to; }
 float *sink() { return (float *)held.to; }
+
+/* Blocks in fours, where the device has clusters. */
+void launch_in_clusters(cudaStream_t stream) {
+  int device = 0, clusters = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device);
+  cudaLaunchAttribute size = {};
+  size.id = cudaLaunchAttributeClusterDimension;
+  size.val.clusterDim = {4, 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = SIDE;
+  config.blockDim = 256;
+  config.stream = stream;
+  config.attrs = &size;
+  config.numAttrs = clusters != 0;
+  cudaLaunchKernelEx(&config, gallery_cluster, (const float *)from<float>(), to<float>());
+}
 
 /* One line a kernel: its name, then the launch. */
 #define KERNEL(NAME, ...)                                                                   \
@@ -189,6 +224,9 @@ KERNEL(banks_32, gallery_banks<32><<<GALLERY_BANK_WARPS / 8, 256, 0, stream>>>(s
 KERNEL(reduction, gallery_reduction<<<132 * 8, 256, 0, stream>>>(from<float4>(), sink()))
 KERNEL(atomics, gallery_atomics<<<8192, 256, 0, stream>>>((unsigned *)sink()))
 KERNEL(matrix, gallery_matrix<<<dim3(SIDE / 16, SIDE / 64), 128, 0, stream>>>(from<__half>(), from<__half>(), to<float>(), SIDE))
+KERNEL(cluster, launch_in_clusters(stream))
+KERNEL(texture, gallery_texture<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(held.texture, to<float>()))
+KERNEL(surface, gallery_surface<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(from<float>(), held.surface))
 KERNEL(sleep, gallery_sleep<<<1, 1, 0, stream>>>(GALLERY_SLEEP_US * 1000ull))
 #undef KERNEL
 
@@ -198,16 +236,31 @@ const rl_launch launches[] = {
     {"layernorm", "kernel", layernorm, NULL}, {"periodogram", "kernel", periodogram, NULL}, {"divergent", "kernel", divergent, NULL},
     {"spilling", "kernel", spilling, NULL},   {"banks_1", "kernel", banks_1, NULL},     {"banks_32", "kernel", banks_32, NULL},
     {"reduction", "kernel", reduction, NULL}, {"atomics", "kernel", atomics, NULL},     {"matrix", "kernel", matrix, NULL},
+    {"cluster", "kernel", cluster, NULL},     {"texture", "kernel", texture, NULL},     {"surface", "kernel", surface, NULL},
     {"sleep", "kernel", sleep, NULL}};
 const rl_sequence sequences[] = {{"step", launches, sizeof launches / sizeof *launches, 1}};
 
 int nothing(rl_instance *, rl_error *) { return 0; }
 int report(rl_instance *, rl_report *, rl_error *) { return 0; }
 void close_gallery(rl_instance *) {
+  cudaDestroyTextureObject(held.texture);
+  cudaDestroySurfaceObject(held.surface);
+  cudaFreeArray(held.array);
   cudaFree(held.from);
   cudaFree(held.to);
 }
 const rl_instance_ops ops = {nothing, report, nothing, nothing, close_gallery};
+
+cudaError_t make_images() {
+  const cudaChannelFormatDesc floats = cudaCreateChannelDesc<float>();
+  cudaError_t result = cudaMallocArray(&held.array, &floats, SIDE, SIDE, cudaArraySurfaceLoadStore);
+  cudaResourceDesc what = {};
+  what.resType = cudaResourceTypeArray;
+  what.res.array.array = held.array;
+  const cudaTextureDesc how = {};
+  if (result == cudaSuccess) result = cudaCreateTextureObject(&held.texture, &what, &how, NULL);
+  return result == cudaSuccess ? cudaCreateSurfaceObject(&held.surface, &what) : result;
+}
 
 }
 
@@ -221,7 +274,7 @@ extern "C" int gallery_open(rl_instance *instance, rl_device *device, rl_error *
   cudaStream_t stream = NULL;
   if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess || cudaMalloc((void **)&held.from, BYTES) != cudaSuccess ||
       cudaMalloc((void **)&held.to, BYTES) != cudaSuccess || cudaMemset(held.from, 0x3c, BYTES) != cudaSuccess ||
-      cudaMemset(held.to, 0, BYTES) != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
+      cudaMemset(held.to, 0, BYTES) != cudaSuccess || make_images() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
     return rl_fail(err, RL_CUDA, 0, "memory for the gallery: %s", cudaGetErrorString(cudaGetLastError()));
   device->kind = RL_DEVICE_CUDA;
   device->stream = stream;

@@ -1,7 +1,8 @@
-/* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `count SET` looks
- * at a step with our module and prints ordinal, launch, kernel, grid, block, metric, value as CSV; `bench SET TIMES`
- * says how long that takes, and what of it; `trace` runs an iteration as a worker does, records it with our module and fails unless every launch is in the
- * records. */
+/* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `cold` empties the
+ * caches in front of each launch, as our module does. `count WHAT` looks at a step with our module and prints ordinal, launch, kernel, grid,
+ * block, metric, reason, value as CSV, WHAT being a set or metrics with commas; `recount WHAT` prints what a second look says, when the
+ * code is known; `bench WHAT TIMES` says how long looking takes, and what of it; `trace` runs an iteration as a worker does, records it with our module and
+ * fails unless every launch is in the records. */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -26,33 +27,51 @@ static rl_instance *open_subject(int argc, char **argv) {
   return instance;
 }
 
-static void run_sequence(const rl_instance *instance, const rl_sequence *sequence) {
+/* As daemon/worker/cupti/flush.c does it. */
+static void empty_caches(cudaStream_t stream) {
+  enum { BYTES = 128 << 20, PIECE = 4 << 20 };
+  static char *memory;
+  rl_error err = {.message = "memory to empty the caches with"};
+  if (memory == NULL && cudaMalloc((void **)&memory, BYTES + PIECE) != cudaSuccess) must(-1, "cold", &err);
+  for (size_t at = 0; at < BYTES; at += PIECE) cudaMemcpyAsync(memory + BYTES, memory + at, PIECE, cudaMemcpyDeviceToDevice, stream);
+}
+
+static void run_sequence(const rl_instance *instance, const rl_sequence *sequence, bool cold) {
   rl_error err = {0};
-  for (size_t i = 0; i < sequence->launch_count && sequence->repeat > 0; i++)
+  for (size_t i = 0; i < sequence->launch_count && sequence->repeat > 0; i++) {
+    if (cold) empty_caches(instance->device->stream);
     must(sequence->launches[i].enqueue(sequence->launches[i].arg, instance->device->stream, &err), sequence->name, &err);
+  }
   if (cudaStreamSynchronize(instance->device->stream) != cudaSuccess) must(-1, sequence->name, &err);
 }
 
-static int run(int argc, char **argv) {
+/* The step for the second time, as our module looks at it: kernels are loaded by then, and what they need of the context is there. */
+static int run(int argc, char **argv, bool cold) {
+  rl_error err = {0};
   rl_instance *instance = open_subject(argc, argv);
-  for (size_t i = 0; i < instance->step_sequence; i++) run_sequence(instance, &instance->iteration.sequences[i]);
+  const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
+  for (const rl_sequence *before = instance->iteration.sequences; before < step; before++) run_sequence(instance, before, false);
+  must(instance->ops->save(instance, &err), "save", &err);
+  run_sequence(instance, step, false);
+  must(instance->ops->restore(instance, &err), "restore", &err);
   cudaProfilerStart();
-  run_sequence(instance, &instance->iteration.sequences[instance->step_sequence]);
+  run_sequence(instance, step, cold);
   cudaProfilerStop();
   instance->ops->close(instance);
   return 0;
 }
 
-/* The sections of a set of the catalogue; none where the word is "auto", which is what a job collects that names nothing. */
-static rl_profile profile_of(const char *set) {
+/* The sections of a set of the catalogue, none where the word is "auto", which is what a job collects that names nothing; else the metrics. */
+static rl_profile profile_of(const char *what) {
   rl_profile asked = {.launch = -1};
   for (int i = 0; rl_set_names[i] != NULL; i++)
-    if (strcmp(rl_set_names[i], set) == 0) return rl_profile_resolve(i, &asked);
-  fprintf(stderr, "there is no set %s\n", set);
-  exit(2);
+    if (strcmp(rl_set_names[i], what) == 0) return rl_profile_resolve(i, &asked);
+  snprintf(asked.metrics, sizeof asked.metrics, "%s", what);
+  for (char *comma = asked.metrics; (comma = strchr(comma, ',')) != NULL;) *comma = '\n';
+  return asked;
 }
 
-static int count(int argc, char **argv) {
+static int count(int argc, char **argv, int times) {
   if (argc < 1) return 2;
   rl_error err = {0};
   const rl_profile profile = profile_of(argv[0]);
@@ -62,7 +81,11 @@ static int count(int argc, char **argv) {
   rl_instance *instance = open_subject(argc - 1, argv + 1);
   must(profiler == NULL ? -1 : 0, "profiler", &err);
   profiler->device = instance->device;
-  int result = profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err);
+  int result = 0;
+  for (int i = 0; i < times && result == 0; i++) {
+    rl_records_clear(&records);
+    result = profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err);
+  }
   if (result == 1) {
     printf("skipped: %s\n", reason);
     return SKIP;
@@ -71,9 +94,9 @@ static int count(int argc, char **argv) {
   for (size_t i = 0; i < records.metric_count; i++) {
     const rl_kernel_metric *metric = &records.metrics[i];
     const rl_kernel *kernel = &records.kernels[metric->ordinal];
-    printf("%d,%s,\"%s\",%d %d %d,%d %d %d,%s,", (int)metric->ordinal, kernel->launch, kernel->name, (int)kernel->grid_x,
+    printf("%d,%s,\"%s\",%d %d %d,%d %d %d,%s,\"%s\",", (int)metric->ordinal, kernel->launch, kernel->name, (int)kernel->grid_x,
            (int)kernel->grid_y, (int)kernel->grid_z, (int)kernel->block_x, (int)kernel->block_y, (int)kernel->block_z,
-           metric->metric);
+           metric->metric, metric->reason);
     if (isnan(metric->value)) printf("\n");
     else printf("%.17g\n", metric->value);
   }
@@ -146,10 +169,12 @@ static int trace(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  if (argc >= 2 && strcmp(argv[1], "run") == 0) return run(argc - 2, argv + 2);
-  if (argc >= 2 && strcmp(argv[1], "count") == 0) return count(argc - 2, argv + 2);
+  if (argc >= 2 && strcmp(argv[1], "run") == 0) return run(argc - 2, argv + 2, false);
+  if (argc >= 2 && strcmp(argv[1], "cold") == 0) return run(argc - 2, argv + 2, true);
+  if (argc >= 2 && strcmp(argv[1], "count") == 0) return count(argc - 2, argv + 2, 1);
+  if (argc >= 2 && strcmp(argv[1], "recount") == 0) return count(argc - 2, argv + 2, 2);
   if (argc >= 2 && strcmp(argv[1], "trace") == 0) return trace(argc - 2, argv + 2);
   if (argc >= 2 && strcmp(argv[1], "bench") == 0) return bench(argc - 2, argv + 2);
-  fprintf(stderr, "usage: %s run|count SET|bench SET TIMES|trace SUBJECT...\n", argv[0]);
+  fprintf(stderr, "usage: %s run|cold|count WHAT|recount WHAT|bench WHAT TIMES|trace SUBJECT...\n", argv[0]);
   return 2;
 }

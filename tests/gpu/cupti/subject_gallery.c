@@ -1,25 +1,33 @@
-/* subject: nothing, for every kernel of the gallery once, or LAUNCH TIMES. */
+/* subject: names of the gallery's kernels, a number behind one saying how often; nothing: each of them once. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gallery.h"
 #include "subject.h"
 
-enum { MOST_TIMES = 64 };
+enum { MOST_LAUNCHES = 64 };
+
+static const rl_launch *find(const rl_sequence *all, const char *name) {
+  for (size_t i = 0; i < all->launch_count; i++)
+    if (strcmp(all->launches[i].name, name) == 0) return &all->launches[i];
+  return NULL;
+}
 
 int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
   static rl_instance base;
   static rl_device device;
-  static rl_launch repeated[MOST_TIMES];
-  static rl_sequence sequence = {.name = "step", .launches = repeated, .repeat = 1};
+  static rl_launch launches[MOST_LAUNCHES];
+  static rl_sequence sequence = {.name = "step", .launches = launches, .repeat = 1};
   int opened = gallery_open(&base, &device, err);
   *instance = &base;
   if (opened != 0 || argc == 0) return opened;
-  const rl_sequence *all = &base.iteration.sequences[0];
-  size_t at = 0, times = argc > 1 ? strtoul(argv[1], NULL, 10) : 1;
-  while (at < all->launch_count && strcmp(all->launches[at].name, argv[0]) != 0) at++;
-  if (at == all->launch_count || times == 0 || times > MOST_TIMES) return rl_fail(err, RL_INPUT, 0, "expected: LAUNCH TIMES");
-  while (sequence.launch_count < times) repeated[sequence.launch_count++] = all->launches[at];
+  for (int i = 0; i < argc; i++) {
+    const rl_launch *launch = find(&base.iteration.sequences[0], argv[i]);
+    size_t times = i + 1 < argc ? strtoul(argv[i + 1], NULL, 10) : 0;
+    if (launch == NULL || times > MOST_LAUNCHES) return rl_fail(err, RL_INPUT, 0, "expected: LAUNCH [TIMES]..., not %s", argv[i]);
+    i += times > 0;
+    for (times += times == 0; times > 0 && sequence.launch_count < MOST_LAUNCHES; times--) launches[sequence.launch_count++] = *launch;
+  }
   base.iteration.sequences = &sequence;
   return 0;
 }

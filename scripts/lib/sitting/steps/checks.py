@@ -1,9 +1,6 @@
 """Tests that need a GPU: those of CTest, ncu beside us, the sanitizer's tools, code compiled from old PTX."""
 import concurrent.futures
-import csv
-import io
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -12,6 +9,7 @@ import time
 
 from summary import inside
 
+from .. import comparison
 from ..daemon import Daemon, Failed
 from ..host import SOURCE, Skip
 from ..runner import check
@@ -87,6 +85,9 @@ def run_tests(context, wanted, more=lambda name: [], beside=1):
         raise Skip(said)
 
 
+CONSTANT_SUBJECTS = ("cupti_ncu_gallery", "cupti_ncu_families")
+
+
 def is_agreement(name):
     return name.startswith("cupti_ncu")
 
@@ -107,28 +108,19 @@ def rules(context):
     yield from run_tests(context, lambda name: name == "gpu_verdicts")
 
 
-def compared(path):
-    """Rows of a comparison.csv: a kernel's numbers by their words, and each number that differs."""
-    table = list(csv.DictReader(io.StringIO(pathlib.Path(path).read_text())))
-    for kernel in [name.removesuffix("_verdict") for name in table[0] if name.endswith("_verdict")] if table else []:
-        words = [row[f"{kernel}_verdict"] for row in table if row[f"{kernel}_verdict"]]
-        yield {"kernel": kernel, "numbers": len(words), "words": {word: words.count(word) for word in sorted(set(words))}}
-        for row in table:
-            if row[f"{kernel}_verdict"] == "DIFFERS":
-                yield {"kernel": kernel, "metric": row["metric"], "runs": int(row["runs"]), "ours": row[f"{kernel}_ours"], "ncu": row[f"{kernel}_ncu"],
-                       "apart_ratio": row[f"{kernel}_apart_ratio"]}
-
-
 def agreement(context):
-    kernels = metrics = 0
+    """Every number of the kernels that are always the same comes back in one table; those of the training depend on what libraries choose."""
+    kernels, metrics, tables = 0, 0, []
     for row in run_tests(context, is_agreement, lambda name: ["--out", str(context.log(name))]):
         yield row
         found = context.log(row.get("test", "")) / "comparison.csv"
         if "test" in row and found.exists():
-            for one in compared(found):
+            tables += [found] if row["test"] in CONSTANT_SUBJECTS else []
+            for one in comparison.compared(found):
                 yield {"subject": row["test"], **one}
                 kernels += "words" in one
                 metrics = max(metrics, one.get("numbers", 0))
+    comparison.join(tables, context.log("agreement.csv"))
     yield check("at least 14 kernels and 100 metrics", kernels >= 14 and metrics >= 100, f"{kernels} kernels, {metrics} metrics")
 
 
