@@ -181,8 +181,10 @@ inline void st_shared_cluster_v2_u32(uint32_t to, uint32_t a, uint32_t b) {
   uint32_t *at = (uint32_t *)at_shared_address(to, 8);
   at[0] = a, at[1] = b;
 }
-inline void st_shared_cluster_u16(uint32_t to, uint16_t v) { *(uint16_t *)at_shared_address(to, 2) = v; }
-inline void st_shared_cluster_f32(uint32_t to, float v) { *(float *)at_shared_address(to, 4) = v; }
+inline void st_shared_cluster_v4_u32(uint32_t to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  uint32_t *at = (uint32_t *)at_shared_address(to, 16);
+  at[0] = a, at[1] = b, at[2] = c, at[3] = d;
+}
 inline void st_shared_cluster_v2_f32(uint32_t to, float a, float b) {
   float *at = (float *)at_shared_address(to, 8);
   at[0] = a, at[1] = b;
@@ -209,6 +211,7 @@ inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, f
 
 /* --- approximations: as exact as float is -------------------------------------------------------------------------------------------------- */
 
+inline void sqrt_approx_ftz_f32(float &y, float x) { y = std::sqrt(x); }
 inline void rcp_approx_ftz_f32(float &y, float x) { y = 1 / x; }
 inline void ex2_approx_ftz_f32(float &y, float x) { y = std::exp2(x); }
 /* The upper half of the result alone, 20 bits of fraction (PTX ISA, "rcp.approx.ftz.f64"). */

@@ -12,11 +12,18 @@ typedef struct rates {
 
 static __device__ __forceinline__ rates rates_of(const rl_train_state &state) { return {state.inverse_scale, state.step_size, state.inverse_root}; }
 
+/* Both approximate to two units of the last place (PTX ISA 9.0, "sqrt", "div"): what rounds is the gradient. */
+static __device__ __forceinline__ float root(float v) {
+  float made;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(v));
+  return made;
+}
+
 static __device__ __forceinline__ float updated(float weight, float gradient, float *first, float *second, rates r) {
   gradient *= r.inverse_scale;
   *first = *first + (gradient - *first) * (1.0f - BETA1);
   *second = *second * BETA2 + gradient * gradient * (1.0f - BETA2);
-  return weight - r.step_size * *first / (sqrtf(*second) * r.inverse_root + EPSILON);
+  return weight - __fdividef(r.step_size * *first, root(*second) * r.inverse_root + EPSILON);
 }
 
 /* After a step of `batch` images, which was skipped where s->overflow says so. */

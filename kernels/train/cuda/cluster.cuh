@@ -4,8 +4,6 @@
 #ifndef RL_TRAIN_CUDA_CLUSTER_H
 #define RL_TRAIN_CUDA_CLUSTER_H
 
-#include <cuda_fp16.h>
-
 #include "train/cuda/async_copy.cuh"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* compiled, never launched */
@@ -15,8 +13,7 @@ static __device__ __forceinline__ void cluster_arrive(void) { __trap(); }
 static __device__ __forceinline__ void cluster_wait(void) { __trap(); }
 static __device__ __forceinline__ float4 read_at(uint32_t, const float *of) { return *(const float4 *)of; }
 static __device__ __forceinline__ void write_at(uint32_t, void *of, uint2 v) { *(uint2 *)of = v; }
-static __device__ __forceinline__ void write_at(uint32_t, __half *of, __half v) { *of = v; }
-static __device__ __forceinline__ void write_at(uint32_t, float *of, float v) { *of = v; }
+static __device__ __forceinline__ void write_at(uint32_t, void *of, uint4 v) { *(uint4 *)of = v; }
 static __device__ __forceinline__ void write_at(uint32_t, float *of, float2 v) { *(float2 *)of = v; }
 
 #else
@@ -50,12 +47,8 @@ static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint2 v
   asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(address_at(rank, of)), "r"(v.x), "r"(v.y) : "memory");
 }
 
-static __device__ __forceinline__ void write_at(uint32_t rank, __half *of, __half v) {
-  asm volatile("st.shared::cluster.u16 [%0], %1;" ::"r"(address_at(rank, of)), "h"(__half_as_ushort(v)) : "memory");
-}
-
-static __device__ __forceinline__ void write_at(uint32_t rank, float *of, float v) {
-  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address_at(rank, of)), "f"(v) : "memory");
+static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint4 v) {
+  asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address_at(rank, of)), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
 
 static __device__ __forceinline__ void write_at(uint32_t rank, float *of, float2 v) {

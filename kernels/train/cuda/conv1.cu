@@ -97,7 +97,7 @@ conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint
     __syncthreads();
     for (int turn = 0; turn < TURNS; turn++) {
       overflow |= code[turn] != RL_POOL_STOPPED && !isfinite(gradient[turn]);
-      add_element(gradient[turn], code[turn], half * (MAP / 2) + warp + turn * WARPS, tile, mine);
+      add_element(gradient[turn], code[turn], min(half * (MAP / 2) + warp + turn * WARPS, MAP - 1), tile, mine);
     }
   }
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < watched_count; i += gridDim.x * blockDim.x)
@@ -126,7 +126,7 @@ conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const
     __syncthreads();
     load_image_rows(image_of(gather, n), 0, CONV1_WIDTH, tile);
     __syncthreads();
-    for (int turn = 0; turn < TURNS; turn++) add_element(gradient[turn], code[turn], lane + turn * 32, tile, mine);
+    for (int turn = 0; turn < TURNS; turn++) add_element(gradient[turn], code[turn], min(lane + turn * 32, MAP - 1), tile, mine);
   }
   float *row = &partial[blockIdx.x / 2 * CONV1_ROW];
   for (int k = 0; k < 10; k++) {

@@ -11,6 +11,7 @@ static __device__ __forceinline__ float normalised(uint8_t byte) { return (byte 
 /* Rows [first, first + count) of the image with a border of zeros around it, first = 0 being the border, into
  * tile[count][CONV1_WIDTH]. */
 static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int first, int count, float *tile) {
+#pragma unroll 1
   for (int i = threadIdx.x; i < count * CONV1_WIDTH; i += blockDim.x) {
     int y = first + i / CONV1_WIDTH - 1, x = i % CONV1_WIDTH - 1;
     bool inside = y >= 0 && y < RL_IMAGE && x >= 0 && x < RL_IMAGE;
@@ -19,13 +20,12 @@ static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int
 }
 
 /* A pooled element's gradient goes to the one conv1 output that won. sums[0..8]: weights, sums[9]: bias of its channel; pixel: of
- * the pooled rows below tile. */
+ * the pooled rows below tile, and inside of them where nothing is let through, too. No branch: lanes have different codes. */
 static __device__ __forceinline__ void add_element(float gradient, int code, int pixel, const float *tile, float sums[10]) {
-  if (code == RL_POOL_STOPPED) return;
-  int y = 2 * (pixel / RL_P1) + code / 2, x = 2 * (pixel % RL_P1) + code % 2;
-  const float *corner = &tile[y * CONV1_WIDTH + x];
-  for (int k = 0; k < 9; k++) sums[k] = fmaf(gradient, corner[k / 3 * CONV1_WIDTH + k % 3], sums[k]);
-  sums[9] += gradient;
+  const float let_through = code == RL_POOL_STOPPED ? 0.0f : gradient;
+  const float *corner = &tile[(pixel / RL_P1 * 2 + code / 2 % 2) * CONV1_WIDTH + pixel % RL_P1 * 2 + code % 2];
+  for (int k = 0; k < 9; k++) sums[k] = fmaf(let_through, corner[k / 3 * CONV1_WIDTH + k % 3], sums[k]);
+  sums[9] += let_through;
 }
 
 /* Sums of warps whose lanes are channels into partial[row]; sums: [warps][CONV1_ROW] of shared memory; all threads. */

@@ -157,7 +157,7 @@ int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
 enum { RL_PERSISTENT_PAIRS = 64 /* of blocks: images side by side */ };
 #define RL_PHASE_NAMES(X) \
   X(conv1_forward) X(conv2_forward) X(fc1_inputs) X(fc1_forward) X(head) X(fc1_gradients) X(fc1_backward) X(unpool2) X(conv2_weight_gradient) \
-  X(conv2_input_gradient) X(forward_barrier) X(conv1_backward) X(store_sums) X(fc1_weight_gradient) X(backward_barrier) X(adam) X(update_barrier)
+  X(conv2_input_gradient) X(conv1_backward) X(forward_barrier) X(store_sums) X(fc1_weight_gradient) X(backward_barrier) X(adam) X(update_barrier)
 #define RL_PHASE(NAME) RL_PHASE_##NAME,
 enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES, RL_MARKED_STEPS = 32 };
 #undef RL_PHASE

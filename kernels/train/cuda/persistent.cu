@@ -17,28 +17,48 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
+/* The round behind r; past the last step none has an image. */
+static __device__ __forceinline__ round_of next_round(const rl_persistent &e, round_of r) {
+  if (has_image({r.batch, r.index + 1, 0, 0}, 0)) {
+    r.index++;
+    return r;
+  }
+  const uint32_t done = (r.steps_before + 1) * e.batch;
+  return {done < e.count ? min(e.batch, e.count - done) : 0, 0, e.batch, r.steps_before + 1};
+}
+
 /* An image in every pair, from its bytes to the parts of fc1's product. */
 template <class F>
-static __device__ __forceinline__ void go_forward(const rl_persistent &e, const round_of &r, const place &at, const float *image, block_memory<F> &m, bool *overflow) {
+static __device__ __forceinline__ void go_forward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, bool *overflow) {
   const uint32_t step = r.steps_before;
-  const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first);
-  if (of_group && !F::FORWARD_SCRATCH) fetch_slice(e, at, m);
-  end_copies();
-  if (mine) {
-    copies_done_but<2>();
+  const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), first = r.index == 0;
+  if (!first) {
+    copies_done();
     __syncthreads();
-    conv1_forward(at, image, m);
+    normalise_image(at, m);
+  }
+  if (mine) {
     copies_done_but<1>();
-    cluster_barrier();
+    __syncthreads();
+    conv1_forward(at, m);
+    __syncthreads();
+    give_pooled1(at, m);
+    copies_done();
+    cluster_arrive();
+  }
+  if (of_group && !F::FORWARD_SCRATCH) fetch_slice(e, at, m);
+  if (first) fetch_head(e, m);
+  if (mine) {
+    cluster_wait();
     mark(e, step, RL_PHASE_conv1_forward);
-    if (F::FORWARD_SCRATCH && r.index == 0) {
+    if (F::FORWARD_SCRATCH && first) {
       F::prepare_weights(m.conv2_raw, m.conv2);
       __syncthreads();
     }
     conv2_forward(e, r, at, m, overflow);
     mark(e, step, RL_PHASE_conv2_forward);
   } else if (F::FORWARD_SCRATCH) {
-    copies_done_but<1>(); /* raw weights lie where others will */
+    copies_done(); /* raw weights lie where others will */
   }
   if (of_group && F::FORWARD_SCRATCH) {
     __syncthreads();
@@ -48,18 +68,18 @@ static __device__ __forceinline__ void go_forward(const rl_persistent &e, const 
   mark(e, step, RL_PHASE_fc1_forward);
 }
 
-/* Forward and back. next: the round behind it, whose image may be loaded. */
+/* Forward and back. */
 template <class F>
-static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const round_of &next, const place &at, const float *image, float *next_image,
-                                                block_memory<F> &m, gradient_sums<F> &sums) {
+static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const round_of &next, const place &at, upcoming *u, block_memory<F> &m,
+                                                gradient_sums<F> &sums) {
   rl_exchange *x = (rl_exchange *)e.exchange;
   const uint32_t step = r.steps_before;
   const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), last = next.steps_before != step;
-  go_forward(e, r, at, image, m, &sums.overflow);
-  if (mine && at.rank == 0) head(e, r, at, m, sums);
+  go_forward(e, r, at, m, &sums.overflow);
+  if (mine && at.rank == 0) head(e, r, at, u->label, m, sums);
   mark(e, step, RL_PHASE_head);
   if (mine) show_layers(e, r, at, m);
-  load_image(e, next, at, next_image);
+  look_ahead(e, next_round(e, next), at, u, m);
   if (of_group) fc1_backward(e, r, at, m);
   mark(e, step, RL_PHASE_fc1_backward);
   if (last) barrier_arrive(x->forward);
@@ -71,26 +91,52 @@ static __device__ __forceinline__ void do_round(const rl_persistent &e, const ro
     conv2_backward(e, r, at, m, sums);
     cluster_barrier();
     mark(e, step, RL_PHASE_conv2_input_gradient);
+    conv1_backward(e, r, at, m, sums);
+    mark(e, step, RL_PHASE_conv1_backward);
   }
-  if (last) {
-    if (at.pair < r.batch) F::store_weight_gradient(sums.conv2, conv2_row(e, at)); /* of whatever round */
-    barrier_wait(x->forward, step + 1);
-    fetch_operands(e, 0, r.batch, m);
-  }
-  mark(e, step, RL_PHASE_forward_barrier);
-  if (mine) conv1_backward(e, r, at, image, m, sums);
   if (mine && !last && !has_image(next, at.pair)) cluster_barrier(); /* letters come to where d_pooled1 lies; with an image, there is one in between */
-  mark(e, step, RL_PHASE_conv1_backward);
+  move_on(u);
 }
 
-/* The round behind r; past the last step none has an image. */
-static __device__ __forceinline__ round_of next_round(const rl_persistent &e, round_of r) {
-  if (has_image({r.batch, r.index + 1, 0, 0}, 0)) {
-    r.index++;
-    return r;
+/* Behind the last round of a step: partial sums to all, their sums, the new parameters. */
+template <class F>
+static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const round_of &first, const place &at, block_memory<F> &m, gradient_sums<F> &sums,
+                                                  parameter *single) {
+  rl_exchange *x = (rl_exchange *)e.exchange;
+  const uint32_t step = first.steps_before;
+  const bool mine = has_image(first, at.pair);
+  barrier_wait(x->forward, step + 1);
+  fetch_operands(e, 0, first.batch, m);
+  mark(e, step, RL_PHASE_forward_barrier);
+  if (mine) {
+    F::store_weight_gradient(sums.conv2, conv2_row(e, at));
+    store_sums(e, at, m, sums);
   }
-  const uint32_t done = (r.steps_before + 1) * e.batch;
-  return {done < e.count ? min(e.batch, e.count - done) : 0, 0, e.batch, r.steps_before + 1};
+  if (sums.overflow) x->overflow = step + 1;
+  mark(e, step, RL_PHASE_store_sums);
+  barrier_arrive(x->backward);
+  float gradient[F::TILE_PAIRS][2] = {};
+  tile_gradient(e, first.batch, m, gradient);
+  mark(e, step, RL_PHASE_fc1_weight_gradient);
+  barrier_wait(x->backward, step + 1);
+  mark(e, step, RL_PHASE_backward_barrier);
+  update_parameters(e, first, gradient, m, single);
+  mark(e, step, RL_PHASE_adam);
+  barrier_arrive(x->update);
+  if (threadIdx.x == 0) end_step(&m.state, e.adam.learning_rate, first.batch);
+  normalise_image(at, m);
+  barrier_wait(x->update, step + 2);
+  mark(e, step, RL_PHASE_update_barrier);
+}
+
+/* The first image, and what comes behind it. */
+template <class F> static __device__ __forceinline__ upcoming first_images(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
+  const uint32_t image = shown(e, r, at.pair);
+  fetch_image(e, image, m);
+  copies_done();
+  __syncthreads();
+  normalise_image(at, m);
+  return {e.labels[image], 0, shown(e, next_round(e, r), at.pair), 0};
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent e) {
@@ -98,42 +144,25 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   block_memory<F> &m = *(block_memory<F> *)shared;
   rl_exchange *x = (rl_exchange *)e.exchange;
   const place at = own_place();
-  parameter single = load_parameters(e, m);
-  uint32_t images = 0; /* rounds so far: which of two places the image lies in */
   round_of r = {min(e.batch, e.count), 0, e.batch, 0};
+  parameter single = load_parameters(e, m);
+  upcoming u = first_images(e, r, at, m);
   if (threadIdx.x == 0) m.state = *e.adam.state;
-  load_image(e, r, at, m.image[0]);
   barrier_arrive(x->update); /* all weights are there as they are multiplied */
   cluster_barrier();
   barrier_wait(x->update, 1);
   while (r.batch > 0) {
     const round_of first = r;
-    const uint32_t step = r.steps_before;
     gradient_sums<F> sums = {};
     sums.conv2 = F::begin_sums(conv2_row(e, at));
-    mark(e, step, -1);
+    mark(e, first.steps_before, -1);
     fetch_weights(e, at, m);
-    while (r.steps_before == step) {
+    while (r.steps_before == first.steps_before) {
       const round_of next = next_round(e, r);
-      do_round(e, r, next, at, m.image[images % 2], m.image[(images + 1) % 2], m, sums);
-      images++;
+      do_round(e, r, next, at, &u, m, sums);
       r = next;
     }
-    if (has_image(first, at.pair)) store_sums(e, at, m, sums);
-    if (sums.overflow) x->overflow = step + 1;
-    mark(e, step, RL_PHASE_store_sums);
-    barrier_arrive(x->backward);
-    float gradient[F::TILE_PAIRS][2] = {};
-    tile_gradient(e, first.batch, m, gradient);
-    mark(e, step, RL_PHASE_fc1_weight_gradient);
-    barrier_wait(x->backward, step + 1);
-    mark(e, step, RL_PHASE_backward_barrier);
-    update_parameters(e, first, gradient, m, &single);
-    mark(e, step, RL_PHASE_adam);
-    barrier_arrive(x->update);
-    if (threadIdx.x == 0) end_step(&m.state, e.adam.learning_rate, first.batch);
-    barrier_wait(x->update, step + 2);
-    mark(e, step, RL_PHASE_update_barrier);
+    end_rounds(e, first, at, m, sums, &single);
   }
   store_parameters(e, single, m);
   if (blockIdx.x == 0 && threadIdx.x == 0) *e.adam.state = m.state;
@@ -144,20 +173,26 @@ template <class F>
 static __global__ void __launch_bounds__(F::THREADS, 1) persistent_evaluate(rl_persistent e, float *losses, uint8_t *correct) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &m = *(block_memory<F> *)shared;
+  rl_exchange *x = (rl_exchange *)e.exchange;
   const place at = own_place();
   bool overflow = false;
   round_of r = {e.count, 0, e.batch, 0};
-  load_image(e, r, at, m.image[0]);
-  fetch_weights(e, at, m);
+  upcoming u = first_images(e, r, at, m);
+  const parameter single = load_parameters(e, m);
+  barrier_arrive(x->update);
   cluster_barrier();
+  barrier_wait(x->update, 1);
+  fetch_weights(e, at, m);
   while (r.batch > 0) {
     const round_of next = next_round(e, r);
-    load_image(e, next, at, m.image[(r.index + 1) % 2]);
-    go_forward(e, r, at, m.image[r.index % 2], m, &overflow);
-    if (has_image(r, at.pair) && at.rank == 0) head_evaluate(e, r, at, m, losses, correct);
+    go_forward(e, r, at, m, &overflow);
+    if (has_image(r, at.pair) && at.rank == 0) head_evaluate(e, r, at, u.label, m, losses, correct);
     __syncthreads();
+    look_ahead(e, next_round(e, next), at, &u, m);
+    move_on(&u);
     r = next;
   }
+  store_parameters(e, single, m);
   if (blockIdx.x == 0 && threadIdx.x == 0) e.adam.state->test_step++;
   cluster_barrier();
 }

@@ -35,6 +35,7 @@ enum {
   /* What a block updates beside its tile of fc1.weight: so many of conv2.weight, and of all others and the loss together. */
   CONV2_OWN = CONV2_COUNT / BLOCKS,
   OTHERS = CONV2_AT + RL_C2 + RL_HEAD_LOSS + 1,
+  SMALL = CONV2_AT + RL_C2, /* the first of the others */
   OTHERS_OWN = (OTHERS + BLOCKS - 1) / BLOCKS,
   OTHERS_PITCH = 16,
   SUMS_ROW = CONV1_ROW + TILE_CHANNELS /* a warp's sums of conv1's gradients, and of conv2's bias */
@@ -64,6 +65,7 @@ static __device__ __forceinline__ place own_place(void) {
 /* What passes between blocks through memory; zeros at the start of an epoch. */
 typedef struct rl_exchange {
   float pooled2[PAIRS][RL_FLAT], parts[PAIRS][SLICES][RL_FC1], d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
+  float small[PAIRS / GROUP][SMALL]; /* weights that all read at once, a copy for each group: conv1's, conv2.bias */
   uint32_t forward[32], backward[32], update[32]; /* barriers, a cache line each */
   uint32_t overflow;                              /* the last step that had one, counted from 1 */
 } rl_exchange;
@@ -93,11 +95,17 @@ template <class F> struct block_memory {
   alignas(16) float forward_mail[F::FORWARD_MAIL ? F::FORWARD_MAIL : 4];
   alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
   alignas(16) float logits[RL_CLASSES];
-  alignas(16) float image[2][IMAGE_ROWS * CONV1_WIDTH]; /* of this round, of the next */
+  alignas(16) uint8_t bytes[RL_PIXELS]; /* of the next image, */
+  alignas(16) float image[IMAGE_ROWS * CONV1_WIDTH]; /* and the rows of this one that this half of the pixels needs */
   alignas(16) uint8_t codes1[HALF_MAP1 * RL_C1], codes2[MAP2 * TILE_CHANNELS];
   float2 weight[F::KEEPS_WEIGHTS ? F::TILE_PAIRS : 1][team<F>::OWNERS], first[F::TILE_PAIRS][team<F>::OWNERS], second[F::TILE_PAIRS][team<F>::OWNERS];
   rl_train_state state;
 };
+
+/* What is known of the images to come: the pair's in this round and the next. */
+typedef struct upcoming {
+  uint32_t label, next_label, next_image, image_behind; /* the last: of the round behind the next */
+} upcoming;
 
 /* A thread's sums of gradients over the rounds of a step. */
 template <class F> struct gradient_sums {
@@ -147,8 +155,6 @@ static __device__ __forceinline__ void store2(__half *to, float a, float b) { *(
 static __device__ __forceinline__ void store2(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
 static __device__ __forceinline__ void store2(tensor_float *to, float a, float b) { *(float2 *)to = make_float2(tensor_float(a), tensor_float(b)); }
 
-static __device__ __forceinline__ void write_at(uint32_t rank, tensor_float *of, tensor_float v) { write_at(rank, &of->exact, v.exact); }
-
 /* What a format can't hold; a loss scale keeps away from it. */
 static __device__ __forceinline__ bool fits(__half, float v) { return fabsf(v) < 65520.0f; /* rounds to infinity */ }
 static __device__ __forceinline__ bool fits(float, float) { return true; }
@@ -158,6 +164,7 @@ static __device__ __forceinline__ bool fits(tensor_float, float) { return true; 
 template <class F, class Value>
 static __device__ __forceinline__ void fetch(const Value *from, uint32_t stride, int rows, int columns, Value *to, int pitch) {
   const int unit = 16 / sizeof(Value), units = columns / unit;
+#pragma unroll 1
   for (int i = threadIdx.x; i < rows * units; i += F::THREADS)
     copy_16_bytes(&to[i / units * pitch + i % units * unit], &from[(size_t)(i / units) * stride + i % units * unit]);
 }

@@ -24,6 +24,7 @@ static __device__ __forceinline__ void unpool2(const rl_persistent &e, const rou
   enum { QUADS = TILE_CHANNELS / 4 };
   const float *mail = ((const rl_exchange *)e.exchange)->d_pooled2[at.pair];
   F::clear_border(m.d_out);
+#pragma unroll 1
   for (int i = threadIdx.x; i < MAP2 * QUADS; i += F::THREADS) {
     const int pixel = i / QUADS, channel = i % QUADS * 4, from = pixel * RL_C2 + at.rank * TILE_CHANNELS + channel;
     const uchar4 code = *(const uchar4 *)&m.codes2[pixel * TILE_CHANNELS + channel];
@@ -72,19 +73,18 @@ template <class F> static __device__ __forceinline__ void add_other_half(const p
 
 /* conv1's gradients from this half of the pixels; a lane is a channel. */
 template <class F>
-static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, const round_of &r, const place &at, const float *image, block_memory<F> &m,
-                                                      gradient_sums<F> &sums) {
+static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
   typedef typename F::value value;
   add_other_half(at, m);
   __syncthreads();
   value *shown = e.d_pooled1 ? (value *)e.d_pooled1 + ((size_t)image_at(r, at.pair) * MAP1 + at.rank * HALF_MAP1) * RL_C1 : NULL;
-#pragma unroll 3
+#pragma unroll 2
   for (int pixel = at.warp; pixel < HALF_MAP1; pixel += team<F>::WARPS) {
     const int i = pixel * RL_C1 + at.lane, code = m.codes1[i];
     const float gradient = as_stored<value>(d_pooled1_at(at, m, pixel)[at.lane]);
     if (shown) shown[i] = (value)gradient;
     sums.overflow |= code != RL_POOL_STOPPED && !isfinite(gradient);
-    add_element(gradient, code, pixel, image, sums.conv1);
+    add_element(gradient, code, pixel, m.image, sums.conv1);
   }
 }
 
@@ -106,6 +106,7 @@ static __device__ __forceinline__ void store_sums(const rl_persistent &e, const 
     if (at.lane < 8) own[CONV1_ROW + at.lane * 4 + c] = sum;
   }
   __syncthreads();
+#pragma unroll 1
   for (int i = threadIdx.x; i < SUMS_ROW; i += F::THREADS) {
     float sum = 0.0f;
     for (int warp = 0; warp < team<F>::WARPS; warp++) sum += m.channels[warp][i];

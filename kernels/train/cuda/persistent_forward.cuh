@@ -6,25 +6,46 @@
 #include "train/cuda/persistent.cuh"
 #include "train/cuda/pool.cuh"
 
+/* The image of the pair in round r, and 0 where it has none. */
 static __device__ __forceinline__ uint32_t shown(const rl_persistent &e, const round_of &r, uint32_t pair) {
+  if (!has_image(r, pair)) return 0;
   const uint32_t position = r.steps_before * r.full_batch + image_at(r, pair);
   return e.order ? e.order[position] : position;
 }
 
-/* The rows of an image that this half of the pixels needs. */
-static __device__ __forceinline__ void load_image(const rl_persistent &e, const round_of &r, const place &at, float *tile) {
-  if (!has_image(r, at.pair)) return;
-  load_image_rows(&e.images[(size_t)shown(e, r, at.pair) * RL_PIXELS], at.rank * 2 * HALF_ROWS, IMAGE_ROWS, tile);
+template <class F> static __device__ __forceinline__ void fetch_image(const rl_persistent &e, uint32_t image, block_memory<F> &m) {
+  fetch<F>(&e.images[(size_t)image * RL_PIXELS], RL_PIXELS, 1, RL_PIXELS, m.bytes, RL_PIXELS);
 }
 
-/* The weights of the step: those of conv1, conv2 and the head, in three groups of copies of which the last is still open. */
+/* Asks for the next image, its label, and which one comes behind it: nothing of it is waited for in this round. */
+template <class F> static __device__ __forceinline__ void look_ahead(const rl_persistent &e, const round_of &behind, const place &at, upcoming *u, block_memory<F> &m) {
+  fetch_image(e, u->next_image, m);
+  u->next_label = e.labels[u->next_image];
+  u->image_behind = shown(e, behind, at.pair);
+}
+
+static __device__ __forceinline__ void move_on(upcoming *u) {
+  u->label = u->next_label;
+  u->next_image = u->image_behind;
+}
+
+/* The rows that this half of the pixels needs, from the bytes that have arrived. */
+template <class F> static __device__ __forceinline__ void normalise_image(const place &at, block_memory<F> &m) {
+  load_image_rows(m.bytes, at.rank * 2 * HALF_ROWS, IMAGE_ROWS, m.image);
+}
+
+/* The weights of the step, those of conv1 and of conv2 as groups of copies; what comes later in the step is asked for later. */
 template <class F> static __device__ __forceinline__ void fetch_weights(const rl_persistent &e, const place &at, block_memory<F> &m) {
   const typename F::value *conv2 = multiplied<F>(e) + CONV2_AT + at.rank * CONV2_HALF;
-  fetch<F>(e.adam.weights, CONV1_ROW, 1, CONV1_ROW, m.conv1, CONV1_ROW);
-  fetch<F>(e.adam.weights + CONV2_BIAS_AT + at.rank * TILE_CHANNELS, TILE_CHANNELS, 1, TILE_CHANNELS, m.conv2_bias, TILE_CHANNELS);
+  const float *small = ((const rl_exchange *)e.exchange)->small[at.pair / GROUP];
+  fetch<F>(small, CONV1_ROW, 1, CONV1_ROW, m.conv1, CONV1_ROW);
+  fetch<F>(small + CONV1_ROW + at.rank * TILE_CHANNELS, TILE_CHANNELS, 1, TILE_CHANNELS, m.conv2_bias, TILE_CHANNELS);
   end_copies();
   fetch<F>(conv2, TILE_DEPTH, TILE_CHANNELS, TILE_DEPTH, F::FORWARD_SCRATCH ? m.conv2_raw : m.conv2, F::RAW_PITCH);
   end_copies();
+}
+
+template <class F> static __device__ __forceinline__ void fetch_head(const rl_persistent &e, block_memory<F> &m) {
   fetch<F>(e.adam.weights + HEAD_AT, RL_HEAD_ROW, 1, RL_HEAD_ROW, m.head, RL_HEAD_ROW);
 }
 
@@ -32,22 +53,31 @@ template <class F> static __device__ __forceinline__ void fetch_slice(const rl_p
   fetch<F>(multiplied<F>(e) + FC1_AT + at.slice * SLICE, RL_FLAT, RL_FC1, SLICE, m.fc1, SLICE + F::SLICE_PAD);
 }
 
-/* conv1, bias, ReLU and pool of this half of the pixels, for both blocks of the pair; a lane is a channel. */
-template <class F> static __device__ __forceinline__ void conv1_forward(const place &at, const float *image, block_memory<F> &m) {
+/* conv1, bias, ReLU and pool of this half of the pixels; a lane is a channel. */
+template <class F> static __device__ __forceinline__ void conv1_forward(const place &at, block_memory<F> &m) {
   float w[9];
   for (int k = 0; k < 9; k++) w[k] = m.conv1[at.lane * 9 + k];
   const float bias = m.conv1[RL_C1 * 9 + at.lane];
+#pragma unroll 1
   for (int pixel = at.warp; pixel < HALF_MAP1; pixel += team<F>::WARPS) {
     float patch[4][4], sum[4] = {}, best;
     for (int y = 0; y < 4; y++)
       for (int x = 0; x < 4; x += 2)
-        *(float2 *)&patch[y][x] = *(const float2 *)&image[(pixel / RL_P1 * 2 + y) * CONV1_WIDTH + pixel % RL_P1 * 2 + x];
+        *(float2 *)&patch[y][x] = *(const float2 *)&m.image[(pixel / RL_P1 * 2 + y) * CONV1_WIDTH + pixel % RL_P1 * 2 + x];
     for (int k = 0; k < 9; k++)
       for (int i = 0; i < 4; i++) sum[i] = fmaf(w[k], patch[i / 2 + k / 3][i % 2 + k % 3], sum[i]);
     pool_four(sum[0], sum[1], sum[2], sum[3], bias, &best, &m.codes1[pixel * RL_C1 + at.lane]);
-    typename F::value *to = &m.pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_PITCH + at.lane];
-    *to = (typename F::value)best;
-    write_at(at.rank ^ 1, to, (typename F::value)best);
+    m.pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_PITCH + at.lane] = (typename F::value)best;
+  }
+}
+
+/* This half of conv1's pixels to the other block, 16 bytes at a time. */
+template <class F> static __device__ __forceinline__ void give_pooled1(const place &at, block_memory<F> &m) {
+  const int unit = 16 / sizeof(typename F::value), units = RL_C1 / unit;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < HALF_MAP1 * units; i += F::THREADS) {
+    typename F::value *of = &m.pooled1[(at.rank * HALF_MAP1 + i / units) * F::IN_PITCH + i % units * unit];
+    write_at(at.rank ^ 1, of, *(const uint4 *)of);
   }
 }
 
@@ -74,11 +104,13 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent &e, con
 template <class F> static __device__ __forceinline__ void show_layers(const rl_persistent &e, const round_of &r, const place &at, const block_memory<F> &m) {
   typedef typename F::value value;
   if (!e.pooled1) return;
+#pragma unroll 1
   const size_t n = image_at(r, at.pair), first = n * MAP1 + at.rank * HALF_MAP1;
   for (int i = threadIdx.x; i < HALF_MAP1 * RL_C1; i += F::THREADS) {
     ((value *)e.pooled1)[first * RL_C1 + i] = m.pooled1[(at.rank * HALF_MAP1 + i / RL_C1) * F::IN_PITCH + i % RL_C1];
     e.codes1[first * RL_C1 + i] = m.codes1[i];
   }
+#pragma unroll 1
   for (int i = threadIdx.x; i < MAP2 * TILE_CHANNELS; i += F::THREADS)
     e.codes2[n * RL_FLAT + i / TILE_CHANNELS * RL_C2 + at.rank * TILE_CHANNELS + i % TILE_CHANNELS] = m.codes2[i];
 }
@@ -88,6 +120,7 @@ template <class F, int STRIDE>
 static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE], int column, int columns, const round_of &r, const place &at, typename F::value *to,
                                                     int pitch) {
   const int quads = columns / 4;
+#pragma unroll 1
   for (int i = threadIdx.x; i < GROUP * quads; i += F::THREADS) {
     const uint32_t pair = at.first + i / quads;
     if (has_image(r, pair)) store4(&to[i / quads * pitch + i % quads * 4], receive(&from[pair][column + i % quads * 4], turn_of(r, pair)));
@@ -114,78 +147,75 @@ template <class F> static __device__ __forceinline__ float4 hidden(const rl_pers
   for (int part = at.warp; part < SLICES; part += team<F>::WARPS) sum = added(sum, receive(&parts[part][at.lane * 4], turn_of(r, at.pair)));
   store4(&m.hidden[at.warp][at.lane * 4], sum);
   __syncthreads();
-  sum = load4(&m.head[at.lane * 4]);
-  for (int warp = 0; warp < team<F>::WARPS; warp++) sum = added(sum, load4(&m.hidden[warp][at.lane * 4]));
-  return rectified(sum);
+  if (threadIdx.x < RL_FC1) {
+    float total = m.head[threadIdx.x];
+    for (int warp = 0; warp < team<F>::WARPS; warp++) total += m.hidden[warp][threadIdx.x];
+    m.hidden[0][threadIdx.x] = fmaxf(total, 0.0f);
+  }
+  __syncthreads();
+  return load4(&m.hidden[0][at.lane * 4]);
 }
 
-/* The logits of the pair's image from its hidden values, in every thread: the first ten warps have a class each. */
-template <class F> static __device__ __forceinline__ void classify(const place &at, float4 h, block_memory<F> &m, float logits[RL_CLASSES]) {
+/* What a lane has of the ten classes, one each. */
+typedef struct class_of {
+  float logit, probability, loss;
+  bool there;
+} class_of;
+
+/* The classes of the pair's image from its hidden values, in every warp: the first ten warps make a logit each. */
+template <class F> static __device__ __forceinline__ class_of classify(const place &at, float4 h, uint32_t label, block_memory<F> &m) {
   const float *weights = &m.head[RL_FC1], *biases = &weights[RL_CLASSES * RL_FC1];
   if (at.warp < RL_CLASSES) {
     const float logit = warp_sum(dot(h, load4(&weights[at.warp * RL_FC1 + at.lane * 4]))) + biases[at.warp];
     if (at.lane == 0) m.logits[at.warp] = logit;
   }
   __syncthreads();
-  for (int j = 0; j < RL_CLASSES; j++) logits[j] = m.logits[j];
-}
-
-/* From log-softmax's inputs to their gradients; the loss. */
-static __device__ __forceinline__ float cross_entropy(float logits[RL_CLASSES], uint32_t label, float factor) {
-  float most = logits[0], sum = 0.0f, wanted = 0.0f;
-  for (int j = 1; j < RL_CLASSES; j++) most = fmaxf(most, logits[j]);
-  for (int j = 0; j < RL_CLASSES; j++) {
-    if (j == (int)label) wanted = logits[j] - most;
-    logits[j] = expf(logits[j] - most);
-    sum += logits[j];
-  }
-  for (int j = 0; j < RL_CLASSES; j++) logits[j] = (logits[j] / sum - (j == (int)label ? 1.0f : 0.0f)) * factor;
-  return logf(sum) - wanted;
+  class_of own;
+  own.there = at.lane < RL_CLASSES;
+  own.logit = own.there ? m.logits[at.lane] : -INFINITY;
+  const float shifted = own.logit - warp_most(own.logit), power = own.there ? __expf(shifted) : 0.0f, sum = warp_sum(power);
+  own.probability = power / sum;
+  own.loss = __logf(sum) - __shfl_sync(0xffffffffu, shifted, label);
+  return own;
 }
 
 /* The head of the pair's image: the first ten warps have a class each, the next the gradient of fc1's product, the others the loss. */
 template <class F>
-static __device__ __forceinline__ void head(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
+static __device__ __forceinline__ void head(const rl_persistent &e, const round_of &r, const place &at, uint32_t label, block_memory<F> &m, gradient_sums<F> &sums) {
   typedef typename F::value value;
   const float *weights = &m.head[RL_FC1];
-  const uint32_t label = e.labels[shown(e, r, at.pair)];
   const float4 h = hidden(e, r, at, m);
-  float d[RL_CLASSES];
-  classify(at, h, m, d);
-  const float loss = cross_entropy(d, label, m.state.scale.scale / r.batch);
+  const class_of own = classify(at, h, label, m);
+  const float d = (own.probability - (at.lane == (int)label ? 1.0f : 0.0f)) * (m.state.scale.scale / r.batch);
   if (at.warp < RL_CLASSES) {
-    float own = 0.0f;
-    for (int j = 0; j < RL_CLASSES; j++) own = j == at.warp ? d[j] : own;
-    sums.head_weight = added(sums.head_weight, scaled(h, own));
-    sums.head_bias += own;
+    const float d_class = __shfl_sync(0xffffffffu, d, at.warp);
+    sums.head_weight = added(sums.head_weight, scaled(h, d_class));
+    sums.head_bias += d_class;
   } else if (at.warp == RL_CLASSES) {
     float4 d_h = make_float4(0, 0, 0, 0);
-    for (int j = 0; j < RL_CLASSES; j++) d_h = added(d_h, scaled(load4(&weights[j * RL_FC1 + at.lane * 4]), d[j]));
+    for (int j = 0; j < RL_CLASSES; j++) d_h = added(d_h, scaled(load4(&weights[j * RL_FC1 + at.lane * 4]), __shfl_sync(0xffffffffu, d, j)));
     d_h = make_float4(h.x > 0 ? d_h.x : 0, h.y > 0 ? d_h.y : 0, h.z > 0 ? d_h.z : 0, h.w > 0 ? d_h.w : 0);
-    sums.head_weight = added(sums.head_weight, d_h);
-    value *kept = (value *)e.d_fc1 + (size_t)image_at(r, at.pair) * RL_FC1 + at.lane * 4;
-    store4(kept, d_h);
     const float4 stored = make_float4(as_stored<value>(d_h.x), as_stored<value>(d_h.y), as_stored<value>(d_h.z), as_stored<value>(d_h.w));
     post(&((rl_exchange *)e.exchange)->d_fc1[at.pair][at.lane * 4], turn_of(r, at.pair), stored);
+    store4((value *)e.d_fc1 + (size_t)image_at(r, at.pair) * RL_FC1 + at.lane * 4, d_h);
+    sums.head_weight = added(sums.head_weight, d_h);
     sums.overflow |= !finite4(stored);
   } else {
-    sums.head_bias += loss;
-    sums.overflow |= !isfinite(loss);
+    sums.head_bias += own.loss;
+    sums.overflow |= !isfinite(own.loss);
   }
 }
 
 /* The same without a way back: the image's loss, and whether it was recognised. */
 template <class F>
-static __device__ __forceinline__ void head_evaluate(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, float *losses, uint8_t *correct) {
-  const uint32_t n = image_at(r, at.pair), label = e.labels[shown(e, r, at.pair)];
-  float logits[RL_CLASSES];
-  classify(at, hidden(e, r, at, m), m, logits);
-  uint32_t answer = 0;
-  for (uint32_t j = 1; j < RL_CLASSES; j++)
-    if (logits[j] > logits[answer]) answer = j;
-  const float loss = cross_entropy(logits, label, 1.0f);
+static __device__ __forceinline__ void head_evaluate(const rl_persistent &e, const round_of &r, const place &at, uint32_t label, block_memory<F> &m, float *losses,
+                                                     uint8_t *correct) {
+  const uint32_t n = image_at(r, at.pair);
+  const class_of own = classify(at, hidden(e, r, at, m), label, m);
+  const float most = warp_most(own.logit);
+  const uint32_t answer = __ffs(__ballot_sync(0xffffffffu, own.logit == most)) - 1;
   if (threadIdx.x != 0) return;
-  losses[n] = loss;
+  losses[n] = own.loss;
   correct[n] = answer == label;
 }
 

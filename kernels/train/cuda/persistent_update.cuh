@@ -50,7 +50,9 @@ template <class F> static __device__ __forceinline__ void fetch_operands(const r
   const int rows = min(batch - first, (uint32_t)TILE_BATCH);
   fetch<F>(d_fc1, RL_FC1, rows, TILE_ROWS, m.d_fc1_rows, F::ROW_PITCH);
   fetch<F>(pooled2, RL_FLAT, rows, TILE_COLUMNS, m.pooled2_columns, F::COLUMN_PITCH);
+#pragma unroll 1
   for (int i = rows * F::ROW_PITCH + threadIdx.x; i < TILE_BATCH * F::ROW_PITCH; i += F::THREADS) m.d_fc1_rows[i] = (value)0.0f;
+#pragma unroll 1
   for (int i = rows * F::COLUMN_PITCH + threadIdx.x; i < TILE_BATCH * F::COLUMN_PITCH; i += F::THREADS) m.pooled2_columns[i] = (value)0.0f;
 }
 
@@ -81,27 +83,34 @@ static __device__ __forceinline__ column other_column(const rl_persistent &e, ui
   return {NULL, 0, 0};
 }
 
-/* The gradient of this thread's single parameter, still scaled, or the sum of the losses. */
+/* The gradient of this thread's single parameter, still scaled, or the sum of the losses. All rows are asked for before one is added. */
 template <class F> static __device__ __forceinline__ float single_gradient(const rl_persistent &e, uint32_t rows, block_memory<F> &m) {
-  const int quad = threadIdx.x % CONV2_QUADS, split = threadIdx.x / CONV2_QUADS, other_split = threadIdx.x / OTHERS_PITCH, which = threadIdx.x % OTHERS_PITCH;
-  float4 sum = make_float4(0, 0, 0, 0);
-  float other_sum = 0.0f;
+  enum { SPLITS = team<F>::CONV2_SPLITS, OTHER_SPLITS = team<F>::OTHER_SPLITS, ROWS = (PAIRS + SPLITS - 1) / SPLITS, OTHER_ROWS = (2 * PAIRS + OTHER_SPLITS - 1) / OTHER_SPLITS };
+  const uint32_t quad = threadIdx.x % CONV2_QUADS, split = threadIdx.x / CONV2_QUADS, other_split = threadIdx.x / OTHERS_PITCH, which = threadIdx.x % OTHERS_PITCH;
   const float *from = &e.partial_conv2[blockIdx.x * CONV2_OWN + quad * 4];
   const column others = which < OTHERS_OWN ? other_column(e, blockIdx.x * OTHERS_OWN + which, rows) : column{NULL, 0, 0};
-  if (split < team<F>::CONV2_SPLITS) {
-#pragma unroll 7
-    for (uint32_t row = split; row < rows; row += team<F>::CONV2_SPLITS) sum = added(sum, load4(&from[(size_t)row * CONV2_COUNT]));
+  float4 parts[ROWS];
+  float other_parts[OTHER_ROWS];
+#pragma unroll
+  for (uint32_t i = 0; i < ROWS; i++) {
+    const uint32_t row = split + i * SPLITS;
+    parts[i] = split < SPLITS && row < rows ? load4(&from[(size_t)row * CONV2_COUNT]) : make_float4(0, 0, 0, 0);
   }
-#pragma unroll 3
-  for (uint32_t row = other_split; row < others.rows; row += team<F>::OTHER_SPLITS) other_sum += others.top[row * others.stride];
-  if (split < team<F>::CONV2_SPLITS) store4(&m.conv2_sums[split][quad * 4], sum);
-  m.other_sums[other_split][which] = other_sum;
+#pragma unroll
+  for (uint32_t i = 0; i < OTHER_ROWS; i++) {
+    const uint32_t row = other_split + i * OTHER_SPLITS;
+    other_parts[i] = row < others.rows ? others.top[row * others.stride] : 0.0f;
+  }
+  for (int i = 1; i < ROWS; i++) parts[0] = added(parts[0], parts[i]);
+  for (int i = 1; i < OTHER_ROWS; i++) other_parts[0] += other_parts[i];
+  if (split < SPLITS) store4(&m.conv2_sums[split][quad * 4], parts[0]);
+  m.other_sums[other_split][which] = other_parts[0];
   __syncthreads();
   float total = 0.0f;
   if (has_conv2())
-    for (int i = 0; i < team<F>::CONV2_SPLITS; i++) total += m.conv2_sums[i][threadIdx.x];
+    for (int i = 0; i < SPLITS; i++) total += m.conv2_sums[i][threadIdx.x];
   else if (threadIdx.x < CONV2_OWN + OTHERS_OWN)
-    for (int i = 0; i < team<F>::OTHER_SPLITS; i++) total += m.other_sums[i][threadIdx.x - CONV2_OWN];
+    for (int i = 0; i < OTHER_SPLITS; i++) total += m.other_sums[i][threadIdx.x - CONV2_OWN];
   return total;
 }
 
@@ -122,6 +131,13 @@ static __device__ __forceinline__ void update_tile(const rl_persistent &e, const
   }
 }
 
+/* This thread's single weight to where others read it. */
+template <class F> static __device__ __forceinline__ void publish(const rl_persistent &e, float weight) {
+  if (has_conv2()) multiplied<F>(e)[single_place()] = (typename F::value)weight;
+  else if (has_other()) e.adam.weights[single_place()] = weight;
+  for (int group = 0; group < PAIRS / GROUP && has_other() && other() < SMALL; group++) ((rl_exchange *)e.exchange)->small[group][other()] = weight;
+}
+
 /* Behind the barrier that all gradients are in front of. single: this thread's own parameter. */
 template <class F>
 static __device__ __forceinline__ void update_parameters(const rl_persistent &e, const round_of &r, const float gradient[F::TILE_PAIRS][2], block_memory<F> &m,
@@ -134,8 +150,7 @@ static __device__ __forceinline__ void update_parameters(const rl_persistent &e,
   if (skip) return;
   update_tile<F>(e, gradient, rate, m);
   if (has_conv2() || has_other()) update(single, total, rate);
-  if (has_conv2()) multiplied<F>(e)[single_place()] = (typename F::value)single->weight;
-  else if (has_other()) e.adam.weights[single_place()] = single->weight;
+  publish<F>(e, single->weight);
 }
 
 /* A block's parameters: from memory at the start of a launch, and there as they are multiplied; back at its end. */
@@ -151,7 +166,7 @@ template <class F> static __device__ __forceinline__ parameter load_parameters(c
     m.second[i][threadIdx.x] = *(const float2 *)&e.adam.second[at];
   }
   const parameter single = has_conv2() || has_other() ? load_parameter(e.adam, single_place()) : parameter{0, 0, 0};
-  if (has_conv2()) multiplied<F>(e)[single_place()] = (typename F::value)single.weight;
+  publish<F>(e, single.weight);
   return single;
 }
 

@@ -78,6 +78,7 @@ static __device__ __forceinline__ int tile_out_at(int y, int x) { return (y + 2)
 /* Zeros around it: two rows and two pixels, two pixels behind each row of the product, the rest. */
 template <class F> static __device__ __forceinline__ void tile_clear_border(typename F::value *d_out) {
   enum { UNITS = TILE_CHANNELS * sizeof(typename F::value) / 16, ABOVE = 2 * TILE_OUT_ROW + 2, BETWEEN = 2 * (RL_H2 - 1), BORDER = TILE_OUT_PIXELS - RL_H2 * RL_H2 };
+#pragma unroll 1
   for (int i = threadIdx.x; i < BORDER * UNITS; i += F::THREADS) {
     const int pixel = i / UNITS;
     const int to = pixel < ABOVE             ? pixel

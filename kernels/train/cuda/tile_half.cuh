@@ -28,6 +28,7 @@ struct half_tiles {
     COLUMN_PITCH = TILE_COLUMNS + UNIT,
     TILE_WARPS_USED = TILE_COLUMNS / 16,
     TILE_PAIRS = 4,
+    ROW_STEPS = 3 * RL_C1 / 16, /* of a row of taps; rows stay a loop: code that is run once a step has to come from afar */
     POOL_TILES = RL_H2 * RL_H2 / 16, /* of four pools */
     PIXEL_TILES = (RL_P1 * RL_P1 + 15) / 16
   };
@@ -54,14 +55,15 @@ struct half_tiles {
     const uint32_t a_row = shared_address(&in[(pool_y(warp(), row) * RL_P1 + pool_x(warp(), row)) * IN_PITCH + lane() / 16 * UNIT]),
                    b_row = shared_address(&weights[(lane() / 16 * 8 + lane() % 8) * WEIGHT_PITCH + lane() / 8 % 2 * UNIT]);
     float sum[4][4] = {};
+#pragma unroll 1
+    for (int dy = 0; dy < 3; dy++)
 #pragma unroll
-    for (int k = 0; k < TILE_DEPTH / 16; k++) {
-      const int tap = k / 2;
-      uint32_t a[4], by[2][4];
-      load_matrices(a, a_row + ((tap / 3 * RL_P1 + tap % 3) * IN_PITCH + k % 2 * 16) * 2);
-      for (int i = 0; i < 2; i++) load_matrices(by[i], b_row + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
-      for (int i = 0; i < 4; i++) multiply_add(sum[i], a, &by[i / 2][i % 2 * 2]);
-    }
+      for (int k = 0; k < ROW_STEPS; k++) {
+        uint32_t a[4], by[2][4];
+        load_matrices(a, a_row + ((dy * RL_P1 + k / 2) * IN_PITCH + k % 2 * 16) * 2);
+        for (int i = 0; i < 2; i++) load_matrices(by[i], b_row + (i * 16 * WEIGHT_PITCH + (dy * ROW_STEPS + k) * 16) * 2);
+        for (int i = 0; i < 4; i++) multiply_add(sum[i], a, &by[i / 2][i % 2 * 2]);
+      }
     /* Lanes below 16 have the left pixels of a pool, those above the right ones: they swap, and each goes on with half of the channels. */
     const bool right = lane() >= 16;
     for (int i = 0; i < 2; i++) {
@@ -97,22 +99,33 @@ struct half_tiles {
       const int tap = unit(i) / 2;
       b_unit[i] = ((tap / 3 * RL_P1 + tap % 3) * IN_PITCH + unit(i) % 2 * 16) * 2;
     }
+#pragma unroll 1
+    for (int row = 0; row < POOL_TILES / 3; row++)
 #pragma unroll
-    for (int k = 0; k < POOL_TILES; k++) {
-      uint32_t a[4], by[4];
-      load_transposed(a, a_row[k % 3] + k / 3 * 4 * TILE_OUT_ROW * OUT_PITCH * 2);
-      for (int i = 0; i < UNITS; i++) {
-        load_transposed(by, b_row[k % 3] + b_unit[i] + k / 3 * 4 * RL_P1 * IN_PITCH * 2);
-        for (int c = 0; c < 2; c++) multiply_add(&sums.of[(i * 2 + c) * 4], a, &by[c * 2]);
+      for (int k = 0; k < 3; k++) {
+        uint32_t a[4], by[4];
+        load_transposed(a, a_row[k] + row * 4 * TILE_OUT_ROW * OUT_PITCH * 2);
+        for (int i = 0; i < UNITS; i++) {
+          load_transposed(by, b_row[k] + b_unit[i] + row * 4 * RL_P1 * IN_PITCH * 2);
+          for (int c = 0; c < 2; c++) multiply_add(&sums.of[(i * 2 + c) * 4], a, &by[c * 2]);
+        }
       }
-    }
   }
 
+  /* Neighbouring lanes swap pairs of columns, so that each has four in a row: of the first eight of a unit where it is even, else of the others. */
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *to) {
-    for (int i = 0; i < UNITS * 2; i++)
-      for (int half = 0; half < 2; half++)
-        *(float2 *)&to[(first_channel() + half * 8 + lane() / 4) * TILE_DEPTH + unit(i / 2) * 16 + i % 2 * 8 + lane() % 4 * 2] =
-            make_float2(sums.of[i * 4 + half * 2], sums.of[i * 4 + half * 2 + 1]);
+    const bool odd = lane() % 2;
+    for (int i = 0; i < UNITS; i++)
+      for (int half = 0; half < 2; half++) {
+        const float *first = &sums.of[i * 8 + half * 2], *second = first + 4;
+        float own[2], other[2];
+        for (int c = 0; c < 2; c++) {
+          own[c] = odd ? second[c] : first[c];
+          other[c] = __shfl_xor_sync(0xffffffffu, odd ? first[c] : second[c], 1);
+        }
+        store4(&to[(first_channel() + half * 8 + lane() / 4) * TILE_DEPTH + unit(i) * 16 + odd * 8 + lane() / 2 % 2 * 4],
+               odd ? make_float4(other[0], other[1], own[0], own[1]) : make_float4(own[0], own[1], other[0], other[1]));
+      }
   }
 
   /* Where the product's gradient of a tap's upper left corner lies for this lane's row of 16 pixels. */
@@ -134,58 +147,70 @@ struct half_tiles {
     const uint32_t a_row = corner(d_out, warp()), rest_row = corner(d_out, PIXEL_TILES - 1),
                    b_row = shared_address(&weights[lane() % 16 * WEIGHT_PITCH + lane() / 16 * UNIT]);
     float sum[4][4] = {}, rest[2][4] = {};
+#pragma unroll 1
+    for (int dy = 0; dy < 3; dy++)
 #pragma unroll
-    for (int k = 0; k < TILE_TAPS * TILE_CHANNELS / 16; k++) {
-      const int tap = k / 2, channel = k % 2 * 16, back = ((tap / 3 * TILE_OUT_ROW + tap % 3) * OUT_PITCH - channel) * 2;
-      uint32_t a[4], by[2][4];
-      load_matrices(a, a_row - back);
-      for (int i = 0; i < 2; i++) load_transposed(by[i], b_row + (channel * WEIGHT_PITCH + tap * RL_C1 + i * 16) * 2);
-      for (int i = 0; i < 4; i++) multiply_add(sum[i], a, &by[i / 2][i % 2 * 2]);
-      if (warp() >= 2) continue;
-      load_matrices(a, rest_row - back);
-      if (warp() == 0)
-        for (int i = 0; i < 2; i++) multiply_add(rest[i], a, &by[0][i * 2]);
-      else
-        for (int i = 0; i < 2; i++) multiply_add(rest[i], a, &by[1][i * 2]);
-    }
+      for (int k = 0; k < ROW_STEPS; k++) {
+        const int channel = k % 2 * 16, back = ((dy * TILE_OUT_ROW + k / 2) * OUT_PITCH - channel) * 2;
+        uint32_t a[4], by[2][4];
+        load_matrices(a, a_row - back);
+        for (int i = 0; i < 2; i++) load_transposed(by[i], b_row + (channel * WEIGHT_PITCH + (dy * 3 + k / 2) * RL_C1 + i * 16) * 2);
+        for (int i = 0; i < 4; i++) multiply_add(sum[i], a, &by[i / 2][i % 2 * 2]);
+        if (warp() >= 2) continue;
+        load_matrices(a, rest_row - back);
+        for (int i = 0; i < 2; i++) {
+          const uint32_t b[2] = {warp() == 0 ? by[0][i * 2] : by[1][i * 2], warp() == 0 ? by[0][i * 2 + 1] : by[1][i * 2 + 1]};
+          multiply_add(rest[i], a, b);
+        }
+      }
     ready();
     for (int i = 0; i < 4; i++) sink_pixels(warp(), i * 8, sum[i], sink);
     if (warp() >= 2) return;
     for (int i = 0; i < 2; i++) sink_pixels(PIXEL_TILES - 1, warp() * 16 + i * 8, rest[i], sink);
   }
 
-  /* Eight images are the upper half of a product's 16 rows; the lower half repeats them. A warp has 16 outputs. */
+  /* Eight images are the upper half of a product's 16 rows; the lower half repeats them. */
+  static __device__ __forceinline__ void multiply_upper(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
+    const uint32_t twice[4] = {a[0], a[0], a[1], a[1]};
+    multiply_add(sum, twice, b);
+  }
+
+  /* A warp has 16 outputs. */
   template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD, CHAINS = 2 /* of sums, so that they wait for each other less */ };
+    enum { PITCH = SLICE + SLICE_PAD, STEPS = SLICE / 16, CHAINS = 2 /* of sums, so that they wait for each other less */ };
     if (warp() >= RL_FC1 / 16) return;
-    const uint32_t a_row = shared_address(&in[lane() % 8 * PITCH + lane() / 16 * UNIT]),
+    const uint32_t a_row = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * UNIT]),
                    b_row = shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * UNIT]);
     float sum[CHAINS][2][4] = {};
+    uint32_t a[STEPS + 1][2], by[STEPS][4]; /* all at once: nothing else hides their latency */
 #pragma unroll
-    for (int k = 0; k < SLICE / 16; k++) {
-      uint32_t a[4], by[4];
-      load_matrices(a, a_row + k * 16 * 2);
-      load_matrices(by, b_row + k * 16 * 2);
-      for (int c = 0; c < 2; c++) multiply_add(sum[k % CHAINS][c], a, &by[c * 2]);
+    for (int k = 0; k < STEPS; k++) {
+      if (k % 2 == 0) load_matrices(a[k], a_row + k * 16 * 2); /* of this step and the next */
+      load_matrices(by[k], b_row + k * 16 * 2);
     }
+#pragma unroll
+    for (int k = 0; k < STEPS; k++)
+      for (int c = 0; c < 2; c++) multiply_upper(sum[k % CHAINS][c], a[k], &by[k][c * 2]);
     for (int c = 0; c < 2; c++)
       sink(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
   }
 
   /* A warp has 16 inputs, and 16 more. */
   template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD, CHAINS = 2 };
-    const uint32_t a_row = shared_address(&d_fc1[lane() % 8 * HIDDEN_PITCH + lane() / 16 * UNIT]),
+    enum { PITCH = SLICE + SLICE_PAD, STEPS = RL_FC1 / 16, CHAINS = 2 };
+    const uint32_t a_row = shared_address(&d_fc1[lane() % 8 * HIDDEN_PITCH + lane() / 8 * UNIT]),
                    b_row = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * UNIT]);
     for (int tile = warp(); tile < SLICE / 16; tile += TILE_WARPS) {
       float sum[CHAINS][2][4] = {};
+      uint32_t a[STEPS][2], by[STEPS][4];
 #pragma unroll
-      for (int k = 0; k < RL_FC1 / 16; k++) {
-        uint32_t a[4], by[4];
-        load_matrices(a, a_row + k * 16 * 2);
-        load_transposed(by, b_row + (k * 16 * PITCH + tile * 16) * 2);
-        for (int c = 0; c < 2; c++) multiply_add(sum[k % CHAINS][c], a, &by[c * 2]);
+      for (int k = 0; k < STEPS; k++) {
+        if (k % 2 == 0) load_matrices(a[k], a_row + k * 16 * 2);
+        load_transposed(by[k], b_row + (k * 16 * PITCH + tile * 16) * 2);
       }
+#pragma unroll
+      for (int k = 0; k < STEPS; k++)
+        for (int c = 0; c < 2; c++) multiply_upper(sum[k % CHAINS][c], a[k], &by[k][c * 2]);
       for (int c = 0; c < 2; c++)
         sink(lane() / 4, tile * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
     }
