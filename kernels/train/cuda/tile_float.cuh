@@ -58,11 +58,11 @@ struct float_tiles {
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
   static __device__ __forceinline__ bool multiplies() { return warp() < MULTIPLIERS; }
   static __device__ __forceinline__ int term() { return threadIdx.x / 16; }
-  /* Sixteen lanes as 4 × 4. */
-  static __device__ __forceinline__ int upper() { return lane() >> 2 & 3; }
-  static __device__ __forceinline__ int lower() { return lane() & 3; }
+  /* Sixteen lanes as 4 × 4, in an order in which neighbours at a distance of one or of two read the same 16 bytes, and are served together. */
+  static __device__ __forceinline__ int upper() { return (lane() >> 1 & 1) | (lane() >> 2 & 2); }
+  static __device__ __forceinline__ int lower() { return (lane() & 1) | (lane() >> 1 & 2); }
 
-  static __device__ __forceinline__ int tile_unit(int tile, int unit) { return tile * ROW + (unit ^ (tile & 3)) * UNIT; }
+  static __device__ __forceinline__ int tile_unit(int tile, int unit) { return tile * ROW + (unit ^ (tile << 2 & 4 | tile >> 1 & 1)) * UNIT; }
   static __device__ __forceinline__ int weight_unit(int output, int unit) { return output * ROW + (unit ^ (output / 4 & 7)) * UNIT; }
   static __device__ __forceinline__ int tile_element(int tile, int channel) { return tile_unit(tile, channel / UNIT) + channel % UNIT; }
   static __device__ __forceinline__ int weight_element(int output, int input) { return weight_unit(output, input / UNIT) + input % UNIT; }
@@ -161,7 +161,7 @@ struct float_tiles {
   /* m[36][32] = v[36][32]·uᵀ of a term, m in the place of v: a lane has every fourth tile × four outputs, and 16 further on. */
   static __device__ __forceinline__ void multiply_forward(float *v, const float *u) {
     float sum[TILES / 4][8] = {};
-#pragma unroll
+#pragma unroll 1
     for (int unit = 0; unit < ROW / UNIT; unit++) {
       float4 b[8];
 #pragma unroll
@@ -218,17 +218,20 @@ struct float_tiles {
   /* --- weight gradient: sums are a lane's part of its term's dU, 4 outputs and 4 more × 4 inputs and 4 more, 16 further on each ---------------------- */
 
   static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first, float sums[OUTER_SUMS]) {
+#pragma unroll 1
+    for (int row = first; row < first + CHUNK; row += 4)
 #pragma unroll
-    for (int tile = first; tile < first + CHUNK; tile++) {
-      float4 a[2], b[2];
+      for (int tile = 0; tile < 4; tile++) {
+        const float *dm_row = &dm[row * ROW], *v_row = &v[(row - first) * ROW];
+        float4 a[2], b[2];
 #pragma unroll
-      for (int half = 0; half < 2; half++) {
-        a[half] = load4(&dm[tile_unit(tile, upper()) + half * 16]);
-        b[half] = load4(&v[tile_unit(tile, lower()) - first * ROW + half * 16]);
+        for (int half = 0; half < 2; half++) {
+          a[half] = load4(&dm_row[tile_unit(tile, upper() + half * 4)]);
+          b[half] = load4(&v_row[tile_unit(tile, lower() + half * 4)]);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) add_outer(&sums[i * 16], a[i / 2], b[i % 2]);
       }
-#pragma unroll
-      for (int i = 0; i < 4; i++) add_outer(&sums[i * 16], a[i / 2], b[i % 2]);
-    }
   }
 
   /* Of 16 outputs, dU lies in two places of eight terms each. */
@@ -292,7 +295,7 @@ struct float_tiles {
   /* dv[36][32] = dm[36][32]·u of a term, dv in the place of dm: a lane has every fourth tile × four inputs, and 16 further on. */
   static __device__ __forceinline__ void multiply_back(float *dm, const float *u) {
     float sum[TILES / 4][8] = {};
-#pragma unroll 2
+#pragma unroll 1
     for (int unit = 0; unit < ROW / UNIT; unit++) {
       float4 b[2][UNIT];
 #pragma unroll
@@ -369,10 +372,13 @@ struct float_tiles {
     return make_float4(kept.x + __shfl_xor_sync(0xffffffffu, given.x, distance), kept.y + __shfl_xor_sync(0xffffffffu, given.y, distance),
                        kept.z + __shfl_xor_sync(0xffffffffu, given.z, distance), kept.w + __shfl_xor_sync(0xffffffffu, given.w, distance));
   }
-  /* Of lanes `distance` and twice as far apart; the row of a lane is its number among them. */
-  static __device__ __forceinline__ float4 quartet_sum(const float rows[4][4], int distance) {
-    const float4 even = shared_sum(four(rows[0]), four(rows[2]), 2 * distance), odd = shared_sum(four(rows[1]), four(rows[3]), 2 * distance);
-    return shared_sum(even, odd, distance);
+  /* Lanes as 4 × 4 × 2: a quartet has four parts of the depth, and is four lanes apart. */
+  static __device__ __forceinline__ int part() { return lane() >> 2 & 3; }
+  static __device__ __forceinline__ int of_four() { return (lane() >> 1 & 1) | (lane() >> 3 & 2); }
+  static __device__ __forceinline__ int of_two() { return lane() & 1; }
+
+  static __device__ __forceinline__ float4 quartet_sum(const float rows[4][4]) {
+    return shared_sum(shared_sum(four(rows[0]), four(rows[2]), 8), shared_sum(four(rows[1]), four(rows[3]), 8), 4);
   }
   /* Of eight lanes four apart. */
   static __device__ __forceinline__ float4 octet_sum(const float rows[8][4]) {
@@ -382,15 +388,15 @@ struct float_tiles {
       const float4 sum = shared_sum(four(rows[i]), four(rows[4 + i]), 16);
       half[i][0] = sum.x, half[i][1] = sum.y, half[i][2] = sum.z, half[i][3] = sum.w;
     }
-    return quartet_sum(half, 4);
+    return quartet_sum(half);
   }
 
   /* A warp has 16 outputs; a lane four of them of four images over a quarter of the depth. */
   template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PAD };
     if (warp() >= RL_FC1 / 16) return;
-    const int image = lane() / 16 * 4, output = warp() * 16 + upper() * 4;
-    const float *a_row = &in[image * PITCH + lower() * UNIT], *b_row = &weights[output * PITCH + lower() * UNIT];
+    const int image = of_two() * 4, output = warp() * 16 + of_four() * 4;
+    const float *a_row = &in[image * PITCH + part() * UNIT], *b_row = &weights[output * PITCH + part() * UNIT];
     float sum[4][4] = {};
 #pragma unroll 3
     for (int k = 0; k < SLICE; k += 4 * UNIT) {
@@ -404,20 +410,20 @@ struct float_tiles {
         for (int o = 0; o < 4; o++) sum[i][o] = dot(a, b[o], sum[i][o]);
       }
     }
-    const float4 made = quartet_sum(sum, 1);
-    sink(image + lower(), output, made.x, made.y);
-    sink(image + lower(), output + 2, made.z, made.w);
+    const float4 made = quartet_sum(sum);
+    sink(image + part(), output, made.x, made.y);
+    sink(image + part(), output + 2, made.z, made.w);
   }
 
   /* A warp has 16 inputs at a time, a lane four of them of all images over an eighth of the depth. */
   template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PAD };
-    const int part = lane() / 4;
+    const int eighth = lane() / 4;
     for (int tile = warp(); tile < SLICE / 16; tile += WARPS) {
-      const int column = tile * 16 + lower() * UNIT;
+      const int column = tile * 16 + lane() % 4 * UNIT;
       float rows[TILE_IMAGES][4] = {};
 #pragma unroll 1
-      for (int k = part * UNIT; k < RL_FC1; k += 8 * UNIT) {
+      for (int k = eighth * UNIT; k < RL_FC1; k += 8 * UNIT) {
         float4 b[UNIT];
 #pragma unroll
         for (int i = 0; i < UNIT; i++) b[i] = load4(&weights[(k + i) * PITCH + column]);
@@ -425,14 +431,14 @@ struct float_tiles {
         for (int i = 0; i < TILE_IMAGES; i++) add_product(rows[i], load4(&d_fc1[i * HIDDEN_PITCH + k]), b);
       }
       const float4 made = octet_sum(rows);
-      sink(part, column, made.x, made.y);
-      sink(part, column + 2, made.z, made.w);
+      sink(eighth, column, made.x, made.y);
+      sink(eighth, column + 2, made.z, made.w);
     }
   }
 
   /* A warp has 16 inputs, a lane 8 × 4 weights over a quarter of the images, then two rows of these. */
   static __device__ __forceinline__ void fc1_weight_gradient(const float *d_fc1, const float *in, float sums[TILE_PAIRS][2]) {
-    const float *a_row = &d_fc1[lower() * 2 * ROW_PITCH + lane() / 16 * 8], *b_row = &in[lower() * 2 * COLUMN_PITCH + tile_column(0)];
+    const float *a_row = &d_fc1[part() * 2 * ROW_PITCH + of_two() * 8], *b_row = &in[part() * 2 * COLUMN_PITCH + tile_column(0)];
     float rows[2][4][4] = {};
 #pragma unroll 2
     for (int n = 0; n < TILE_BATCH; n += 8)
@@ -444,13 +450,13 @@ struct float_tiles {
       }
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-      const float4 made = quartet_sum(rows[half], 1);
+      const float4 made = quartet_sum(rows[half]);
       sums[2 * half][0] += made.x, sums[2 * half][1] += made.y, sums[2 * half + 1][0] += made.z, sums[2 * half + 1][1] += made.w;
     }
   }
 
-  static __device__ __forceinline__ int tile_row(int i) { return lane() / 16 * 8 + i / 2 * 4 + lower(); }
-  static __device__ __forceinline__ int tile_column(int i) { return warp() * 16 + upper() * UNIT + i % 2 * 2; }
+  static __device__ __forceinline__ int tile_row(int i) { return of_two() * 8 + i / 2 * 4 + part(); }
+  static __device__ __forceinline__ int tile_column(int i) { return warp() * 16 + of_four() * UNIT + i % 2 * 2; }
 };
 
 #endif
