@@ -90,7 +90,7 @@ template <class F> struct block_memory {
       alignas(16) float hidden[team<F>::WARPS][RL_FC1];
     };
     alignas(16) float backward_scratch[F::BACKWARD_SCRATCH ? F::BACKWARD_SCRATCH : 1];
-    alignas(16) float d_pooled1[MAP1 * F::IN_SUMS_PITCH]; /* from this half of conv2's channels alone; then of this half of the pixels whole */
+    alignas(16) float d_pooled1[2][HALF_MAP1 * RL_C1]; /* of this half of the pixels, from both halves of conv2's channels */
   };
   alignas(16) float forward_mail[F::FORWARD_MAIL ? F::FORWARD_MAIL : 4];
   alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];

@@ -38,50 +38,31 @@ static __device__ __forceinline__ void unpool2(const rl_persistent &e, const rou
   }
 }
 
-/* Both gradients of conv2; that of its input from this half of the channels. */
+/* Where channel and the next of a pixel lie in d_pooled1: neighbours, and pixels three rows apart, are in different banks. */
+static __device__ __forceinline__ int d_pooled1_at(int pixel, int channel) { return pixel * RL_C1 + (channel ^ (pixel + pixel / 32) % 4 * 8); }
+
+/* Both gradients of conv2; that of its input to the block that has the pixel. */
 template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
   F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
+  cluster_arrive(); /* the other block may write to this one's d_pooled1 */
   mark(e, r.steps_before, RL_PHASE_conv2_weight_gradient);
-  const auto ready = [] {
-    if (F::BACKWARD_SCRATCH) __syncthreads();
-  };
-  F::conv2_input_gradient(m.conv2, m.d_out, ready, [&](int pixel, int channel, float a, float b) {
-    *(float2 *)&m.d_pooled1[pixel * F::IN_SUMS_PITCH + channel] = make_float2(a, b);
+  F::conv2_input_gradient(m.conv2, m.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
+    const uint32_t owner = pixel >= HALF_MAP1;
+    float *to = &m.d_pooled1[owner != at.rank][d_pooled1_at(pixel - owner * HALF_MAP1, channel)];
+    if (owner == at.rank) *(float2 *)to = make_float2(a, b);
+    else write_at(owner, to, make_float2(a, b));
   });
-}
-
-/* Where the gradient of a pixel of this half lies. */
-template <class F> static __device__ __forceinline__ float *d_pooled1_at(const place &at, block_memory<F> &m, int pixel) {
-  return &m.d_pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_SUMS_PITCH];
-}
-
-/* Adds what the other half of conv2's channels sends back to this half of the pixels. */
-template <class F> static __device__ __forceinline__ void add_other_half(const place &at, block_memory<F> &m) {
-  enum { QUADS = RL_C1 / 4, COUNT = HALF_MAP1 * QUADS, TURNS = (COUNT + F::THREADS - 1) / F::THREADS };
-  float4 other[TURNS];
-  for (int turn = 0; turn < TURNS; turn++) {
-    const int i = min((int)threadIdx.x + turn * F::THREADS, COUNT - 1);
-    other[turn] = read_at(at.rank ^ 1, d_pooled1_at(at, m, i / QUADS) + i % QUADS * 4);
-  }
-  for (int turn = 0; turn < TURNS; turn++) {
-    const int i = threadIdx.x + turn * F::THREADS;
-    if (i >= COUNT) break;
-    float *own = d_pooled1_at(at, m, i / QUADS) + i % QUADS * 4;
-    store4(own, added(load4(own), other[turn]));
-  }
 }
 
 /* conv1's gradients from this half of the pixels; a lane is a channel. */
 template <class F>
 static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
   typedef typename F::value value;
-  add_other_half(at, m);
-  __syncthreads();
   value *shown = e.d_pooled1 ? (value *)e.d_pooled1 + ((size_t)image_at(r, at.pair) * MAP1 + at.rank * HALF_MAP1) * RL_C1 : NULL;
 #pragma unroll 2
   for (int pixel = at.warp; pixel < HALF_MAP1; pixel += team<F>::WARPS) {
-    const int i = pixel * RL_C1 + at.lane, code = m.codes1[i];
-    const float gradient = as_stored<value>(d_pooled1_at(at, m, pixel)[at.lane]);
+    const int i = pixel * RL_C1 + at.lane, from = d_pooled1_at(pixel, at.lane), code = m.codes1[i];
+    const float gradient = as_stored<value>(m.d_pooled1[0][from] + m.d_pooled1[1][from]);
     if (shown) shown[i] = (value)gradient;
     sums.overflow |= code != RL_POOL_STOPPED && !isfinite(gradient);
     add_element(gradient, code, pixel, m.image, sums.conv1);

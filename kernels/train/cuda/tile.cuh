@@ -9,7 +9,6 @@
  *   enum {
  *     THREADS,                     of a block
  *     IN_PITCH,                    values between rows in shared memory, multiples of 16 bytes: in[P1²][IN_PITCH] of 32 channels, 14×14 pixels
- *     IN_SUMS_PITCH,               floats between pixels where sums of the input gradient are kept, a multiple of four: what suits its sink
  *     RAW_PITCH, WEIGHT_VALUES,    conv2's weights as they come, raw[TILE_CHANNELS][RAW_PITCH] of 9 taps × 32 input channels, and as they are multiplied
  *     OUT_VALUES,                  d_out, the gradient of conv2's product, in whatever order
  *     FORWARD_SCRATCH, BACKWARD_SCRATCH,  floats that conv2's functions want for themselves; 0: raw weights are multiplied as they are

@@ -35,7 +35,6 @@ struct float_tiles {
     CHUNK = 12,                /* tiles whose V the weight gradient has at once */
     CHUNK_TERM = CHUNK * ROW,
     IN_PITCH = RL_C1,
-    IN_SUMS_PITCH = RL_C1,
     RAW_PITCH = TILE_DEPTH,
     WEIGHT_VALUES = TERMS * WEIGHT_TERM,
     OUT_VALUES = TERMS * TERM,

@@ -12,7 +12,6 @@ struct half_tiles {
     UNIT = 8, /* halves in 16 bytes */
     IN_PITCH = RL_C1 + UNIT,
     WEIGHT_PITCH = TILE_DEPTH + UNIT,
-    IN_SUMS_PITCH = RL_C1 + 8,
     OUT_PITCH = TILE_CHANNELS + UNIT,
     THREADS = TILE_THREADS,
     RAW_PITCH = WEIGHT_PITCH,

@@ -21,7 +21,6 @@ struct tensor_float_tiles {
     THREADS = TILE_THREADS,
     RAW_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
-    IN_SUMS_PITCH = RL_C1 + UNIT,
     OUT_PITCH = TILE_CHANNELS + 2 * UNIT,
     OUT_ROW = RL_H2 * OUT_PITCH + UNIT,
     OUT_VALUES = RL_H2 * OUT_ROW,
@@ -88,7 +87,7 @@ struct tensor_float_tiles {
     const uint32_t a_row = shared_address(&weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + half * 2 * K + part / 2 * UNIT]),
                    b_row = shared_address(&in[((top + row % 4) * RL_P1 + row / 4 * STEP) * IN_PITCH + half * 2 * K + part * UNIT]);
     float sum[2][SETS][4] = {};
-#pragma unroll 1
+#pragma unroll
     for (int dy = 0; dy < 3; dy++) {
       uint32_t by[2][READ_SETS][4];
       for (int right = 0; right < 2; right++)
