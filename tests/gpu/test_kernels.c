@@ -147,6 +147,7 @@ int main(int count, char **arguments) {
                                      cmocka_unit_test(warm_samples_are_shorter_where_the_cache_helps),
                                      cmocka_unit_test(a_sequence_is_one_graph),
                                      cmocka_unit_test(sampling_can_be_cancelled)};
+  if (*families) cmocka_set_test_filter("every_family_*");
   need_gpu(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);

@@ -4,7 +4,7 @@
 #ifndef RL_TRAIN_CUDA_CLUSTER_H
 #define RL_TRAIN_CUDA_CLUSTER_H
 
-#include "train/cuda/async_copy.cuh"
+#include "async_copy.cuh"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* compiled, never launched */
 

@@ -3,7 +3,7 @@
  * at most one gradient in four of the product be something else than zero, and ReLU stops some of those, so that both gradients together
  * take at most half as many operations as forward. Sums go in a fixed order. */
 #include "cuda_check.h"
-#include "train/cuda/async_copy.cuh"
+#include "async_copy.cuh"
 #include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/pool.cuh"

@@ -6,7 +6,7 @@
 
 #include <cuda_fp16.h>
 
-#include "train/cuda/async_copy.cuh"
+#include "async_copy.cuh"
 
 /* Four 8×8 matrices; lane i gives the address of row i % 8 of matrix i / 8. */
 static __device__ __forceinline__ void load_matrices(uint32_t to[4], uint32_t row) {

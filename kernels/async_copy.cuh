@@ -1,6 +1,6 @@
 /* Copies from global to shared memory that nobody waits for until copies_done (PTX ISA 9.0, "cp.async"). */
-#ifndef RL_TRAIN_CUDA_ASYNC_COPY_H
-#define RL_TRAIN_CUDA_ASYNC_COPY_H
+#ifndef RL_KERNELS_ASYNC_COPY_CUH
+#define RL_KERNELS_ASYNC_COPY_CUH
 
 #include <stdint.h>
 
