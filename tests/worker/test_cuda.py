@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from frames import BUILD, Worker, measurements, of, unpack  # noqa: E402
 
 CUDA = BUILD / "bin" / "rooflined-worker-cuda"
-SMALL = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7}
+SMALL = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7, "engine": "fused"}
 
 
 def why_not():
@@ -92,9 +92,10 @@ def test_another_process_gives_the_same_bits_or_says_that_it_may_not(clean, choi
     assert not facts["deterministic"] and "ROOFLINED_CACHE_DIR" in facts["deterministic_note"]
 
 
-@pytest.mark.parametrize("precision", ("fp32", "fp16"))
-def test_activity_is_complete_and_attributed(profiled, precision):
-    frames = profiled.ask("mnist_cnn", {**SMALL, "precision": precision}, "activity")
+@pytest.mark.parametrize("engine, precision, phases", (("fused", "fp32", {"forward", "backward", "optimizer"}), ("fused", "fp16", {"forward", "backward", "optimizer"}),
+                                                       ("persistent", "fp16", {"data", "kernel"})))
+def test_activity_is_complete_and_attributed(profiled, engine, precision, phases):
+    frames = profiled.ask("mnist_cnn", {**SMALL, "engine": engine, "precision": precision}, "activity")
     assert frames[-1].type == "DONE", frames[-1].payload
     assert "cupti" in maps(profiled).lower()
     values = measurements(frames)
@@ -104,7 +105,7 @@ def test_activity_is_complete_and_attributed(profiled, precision):
     kernels = of(frames, "KERNEL")
     assert [k["ordinal"] for k in kernels] == list(range(len(kernels)))
     assert all(k["launch"] and k["phase"] for k in kernels), [k["name"] for k in kernels if not k["launch"]]
-    assert {"forward", "backward", "optimizer"} <= {k["phase"] for k in kernels}
+    assert phases <= {k["phase"] for k in kernels}
     assert sum(k["launches"] for k in kernels) == values["activity_kernel_records"]
     shares = [k["share_ratio"] for k in kernels]
     assert max(shares) < 1 and sum(shares) > values["device_busy_ratio"] - 0.01  # overlapping kernels count twice

@@ -8,8 +8,8 @@
 
 #define CALL(function, params, err) rl_cupti_check(function(params), #function, err)
 
-/* What does not fit into the image is lost (CUPTI 13.0): room for twice the samples of the longest time line, 50 KB each. */
-enum { SAMPLES_MOST = 1024 };
+/* What does not fit into the image is lost (CUPTI 13.0): room for four times the samples of the longest time line, for a host that stops late. */
+enum { SAMPLES_MOST = 2048 };
 
 struct rl_pm {
   CUpti_PmSampling_Object *object;
