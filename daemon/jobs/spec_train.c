@@ -14,10 +14,16 @@ typedef struct train_request {
   rl_spec_common common;
 } train_request;
 
-enum { ENGINE_AUTO, ENGINE_REFERENCE, ENGINE_BLAS, ENGINE_CUDNN, ENGINE_FUSED, ENGINE_MERGED };
+/* Engines, and what the id of their devices begins with. */
+#define ENGINES(EACH)                                                                                                                   \
+  EACH("auto", "") EACH("reference", "cpu") EACH("blas", "cpu") EACH("cudnn", "gpu") EACH("fused", "") EACH("merged", "gpu")             \
+  EACH("persistent", "gpu")
+#define ENGINE_NAME(name, device) name,
+#define ENGINE_DEVICE(name, device) device,
+
 static const char *const kind_names[] = {"train", NULL};
-static const char *const engine_names[] = {"auto", "reference", "blas", "cudnn", "fused", "merged", "persistent", NULL};
-static const char *const engine_devices[] = {"", "cpu", "cpu", "gpu", "", "gpu"}; /* what a device's id begins with */
+static const char *const engine_names[] = {ENGINES(ENGINE_NAME) NULL};
+static const char *const engine_devices[] = {ENGINES(ENGINE_DEVICE)};
 static const char *const dataset_names[] = {"auto", "files", "synthetic", NULL};
 
 const rl_field rl_spec_train_fields[] = {
@@ -60,7 +66,7 @@ static int choose_device(const train_request *request, char *device, size_t size
   if (request->common.device[0] != '\0' && strncmp(request->common.device, kind, strlen(kind)) != 0)
     return rl_fail_at(err, "/engine", "engine %s runs on a %s, and device is %s", engine_names[request->engine], kind,
                       request->common.device);
-  bool on_cpu = request->engine == ENGINE_REFERENCE || request->engine == ENGINE_BLAS;
+  bool on_cpu = strcmp(kind, "cpu") == 0;
   snprintf(device, size, "%s", request->common.device[0] == '\0' && on_cpu ? "cpu" : request->common.device);
   return 0;
 }

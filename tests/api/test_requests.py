@@ -60,6 +60,13 @@ def test_invalid_fields(daemon, change, pointer):
     assert daemon.get("/jobs?limit=1").json()["items"] == before
 
 
+def test_engines_of_a_gpu_are_refused_on_the_cpu(daemon):
+    known = daemon.get("/openapi.json").json()["components"]["schemas"]["TrainJob"]["properties"]["engine"]["enum"]
+    assert {"cudnn", "merged", "persistent"} <= set(known)
+    for engine in ("cudnn", "merged", "persistent"):
+        refused(daemon.call("POST", JOBS, {"kind": "train", "engine": engine, "device": "cpu"}), 400, "invalid_field", pointer="/engine")
+
+
 def test_bodies_that_are_no_objects_and_missing_or_repeated_keys(daemon):
     for body in (b"[]", b"null", b'"train"', b"17"):
         assert daemon.call("POST", JOBS, body).status_code == 400

@@ -8,6 +8,7 @@
 
 #include "analyze/catalogue.h"
 #include "jobs/spec.h"
+#include "jobs/spec_kinds.h"
 #include "train/model.h"
 
 static const rl_job_policy policy = {RL_POSTING_ALLOWED, 1 << 30};
@@ -226,8 +227,31 @@ static void an_engine_of_the_cpu_chooses_the_cpu(void **state) {
   }
 }
 
+static const rl_field *train_field(const char *name) {
+  const rl_field *field = rl_spec_train_fields;
+  while (strcmp(field->name, name) != 0) field++;
+  return field;
+}
+
+static void every_engine_has_a_device(void **state) {
+  (void)state;
+  rl_job_spec spec;
+  rl_error err;
+  char text[96];
+  static const char *const devices[] = {"cpu", "gpu0"};
+  for (const char *const *engine = train_field("engine")->names; *engine != NULL; engine++) {
+    int fits = 0;
+    for (int i = 0; i < 2; i++) {
+      snprintf(text, sizeof text, "{\"kind\":\"train\",\"engine\":\"%s\",\"device\":\"%s\"}", *engine, devices[i]);
+      if (parse(text, &spec, &err) == 0) fits++;
+      else assert_string_equal(err.pointer, "/engine");
+    }
+    assert_true(fits > 0);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_bare_request_gets_the_defaults), cmocka_unit_test(every_field_arrives),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_engine_has_a_device), cmocka_unit_test(a_bare_request_gets_the_defaults), cmocka_unit_test(every_field_arrives),
                                      cmocka_unit_test(mistakes_name_their_field),
                                      cmocka_unit_test(a_kernel_runs_once_for_each_variant),
                                      cmocka_unit_test(naming_what_to_collect_adds_the_counters_pass),
