@@ -138,8 +138,8 @@ def play(host, folder, steps, budget=60, said=None):
     return well, json.loads((folder / "results.json").read_text())["steps"]
 
 
-def step(name, run, expected=0, limit=30, shares=False):
-    return runner.Step(name, run, expected, limit, "", shares)
+def step(name, run, expected=0, limit=30, shares=False, counts=False):
+    return runner.Step(name, run, expected, limit, "", shares, counts)
 
 
 def test_a_step_passes_fails_is_skipped_or_breaks(host, tmp_path):
@@ -199,11 +199,11 @@ def test_steps_share_a_gpu_only_if_all_of_them_may(host, tmp_path):
     assert not play(host, tmp_path / "apart", [step("a", meets("a", "b")), step("b", meets("b", "a"), shares=True)])[0]
 
 
-def test_each_of_several_gpus_takes_the_longest_step_left(tmp_path):
+def test_each_of_several_gpus_takes_steps_but_one_alone_counts(tmp_path):
     hosts = [Host("cpu", BUILD, gpu) for gpu in ("GPU-1", "GPU-2")]
-    well, found = play(hosts, tmp_path, [step("short", lambda c: iter([{}]), expected=1), step("a", meets("a", "b"), expected=2), step("b", meets("b", "a"), expected=3)])
-    assert well and list(found)[-1] == "short"
-    assert {one["rows"][0]["seen"] for name, one in found.items() if name != "short"} == {"GPU-1", "GPU-2"}
+    well, found = play(hosts, tmp_path / "both", [step("a", meets("a", "b"), counts=True), step("b", meets("b", "a"))])
+    assert well and {one["rows"][0]["seen"] for one in found.values()} == {"GPU-1", "GPU-2"}
+    assert not play(hosts, tmp_path / "counted", [step("a", meets("a", "b"), counts=True), step("b", meets("b", "a"), counts=True)])[0]
 
 
 def test_a_step_knows_how_long_it_may_run(host, tmp_path):

@@ -1,5 +1,5 @@
 """Runs steps, each in a process of its own and within its time, and keeps what they found. A GPU runs one step after the other, or side by side
-several of which nothing is timed or counted; of several GPUs each takes a step when it is free.
+several of which nothing is timed or counted; of several GPUs each takes a step when it is free, but one alone may count: counters are the host's.
 
 A step is a generator of rows (dictionaries). A row with "check" and "holds" is a claim that was tested; the others are what was measured. Rows
 are kept as they come, so that a step that runs out of time leaves what it had. `Found` is all of it, as one JSON document."""
@@ -22,7 +22,8 @@ def check(what, holds, seen=None):
     return {"check": what, "holds": bool(holds), "seen": seen}
 
 
-Step = collections.namedtuple("Step", "name run expected_s limit_s what shares", defaults=(False,))  # shares: a GPU with others that do
+Step = collections.namedtuple("Step", "name run expected_s limit_s what shares counts",
+                              defaults=(False, False))  # shares: a GPU with others that do; counts: by the hardware's counters
 
 
 class Context:
@@ -142,10 +143,10 @@ class Run:
 
 def next_step(host, waiting, running):
     """What the host may take on beside what it does."""
-    beside = [run.step for run in running if run.host is host]
-    if all(step.shares for step in beside):
-        return next((step for step in waiting if step.shares or not beside), None)
-    return None
+    beside, counting = [run.step for run in running if run.host is host], any(run.step.counts for run in running)
+    if not all(step.shares for step in beside):
+        return None
+    return next((step for step in waiting if (step.shares or not beside) and not (step.counts and counting)), None)
 
 
 def run(steps, hosts, out, budget_s, kept, say=print):
@@ -153,8 +154,6 @@ def run(steps, hosts, out, budget_s, kept, say=print):
     begin, logs, running = time.monotonic(), pathlib.Path(out) / "logs", []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     waiting = [step for step in steps if not kept.has(step.name)]
-    if len(hosts) > 1:  # the longest first, so that no host is left with one in the end
-        waiting.sort(key=lambda step: -step.expected_s)
     for step in steps:
         if kept.has(step.name):
             say(f"{step.name:14} {kept.steps[step.name]['state']:8} before")

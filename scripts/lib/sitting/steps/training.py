@@ -187,9 +187,11 @@ def later_by_kernel(activities):
 def torch_command(context, *options):
     if not context.host.gpu:
         raise Skip("PyTorch is compared on a GPU")
+    if context.host.mnist is None:
+        raise Skip("no MNIST here")
     if programs.run(context, [sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], "torch.log")[0] != 0:
         raise Skip("no PyTorch with CUDA")
-    return [sys.executable, str(SOURCE / "tests" / "baselines" / "torch_mnist.py"), *options]
+    return [sys.executable, str(SOURCE / "tests" / "baselines" / "torch_mnist.py"), "--mnist", context.host.mnist, *options]
 
 
 TIMES_FASTER = {"fp32": 6, "fp16": 10}  # than torch.compile with its step in a CUDA graph
