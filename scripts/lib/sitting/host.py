@@ -30,8 +30,9 @@ class Host:
         self.chosen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
         self.mnist = next((str(folder) for folder in (os.environ.get("ROOFLINED_MNIST_DIR"), self.build / "mnist", SOURCE.parent / "shared" / "mnist")
                            if folder and list(pathlib.Path(folder).glob("*.gz"))), None)
-        self.data = {**self.chosen, **({"ROOFLINED_MNIST_DIR": self.mnist} if self.mnist else {})}  # what programs of others need, too
-        self.environment = {**os.environ, **self.data, "ROOFLINED_BUILD": str(self.build), "ROOFLINED_SOURCE": str(SOURCE)}
+        self.environment = {**os.environ, **self.chosen, "ROOFLINED_BUILD": str(self.build), "ROOFLINED_SOURCE": str(SOURCE)}
+        if self.mnist:
+            self.environment["ROOFLINED_MNIST_DIR"] = self.mnist
         if (self.build / "lib").is_dir():  # for our programs alone: those of the host have their own
             folders = [str(self.build / "lib"), "/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64", os.environ.get("LD_LIBRARY_PATH")]
             self.environment["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))

@@ -225,7 +225,7 @@ def compared_times(row, ours):
 def lines_as_they_come(context, command, name):
     """JSON objects that a program prints; what it had is kept when it is ended."""
     with open(context.log(name), "w") as kept, open(context.log(f"{name}.err"), "wb") as err:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, env={**os.environ, **context.host.data})
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True)
         for text in process.stdout:
             kept.write(text)
             kept.flush()
