@@ -104,7 +104,6 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent &e, con
 template <class F> static __device__ __forceinline__ void show_layers(const rl_persistent &e, const round_of &r, const place &at, const block_memory<F> &m) {
   typedef typename F::value value;
   if (!e.pooled1) return;
-#pragma unroll 1
   const size_t n = image_at(r, at.pair), first = n * MAP1 + at.rank * HALF_MAP1;
   for (int i = threadIdx.x; i < HALF_MAP1 * RL_C1; i += F::THREADS) {
     ((value *)e.pooled1)[first * RL_C1 + i] = m.pooled1[(at.rank * HALF_MAP1 + i / RL_C1) * F::IN_PITCH + i % RL_C1];
