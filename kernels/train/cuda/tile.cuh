@@ -52,7 +52,7 @@
 #include "train/cuda/vector.cuh"
 
 enum {
-  TILE_THREADS = 384, /* of formats that have no reason for another number */
+  TILE_THREADS = 384,
   TILE_WARPS = TILE_THREADS / 32,
   TILE_CHANNELS = RL_C2 / 2,
   TILE_TAPS = 9,
@@ -65,6 +65,13 @@ enum {
    * zeros above and below. */
   TILE_OUT_ROW = RL_P1,
   TILE_OUT_PIXELS = (RL_H2 + 4) * TILE_OUT_ROW + 4
+};
+
+/* What formats have that have no reason for something else. */
+struct tile_format {
+  enum { THREADS = TILE_THREADS, TILE_WARPS_USED = TILE_COLUMNS / 16, TILE_PAIRS = 4 };
+  static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
+  static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
 };
 
 template <int COUNT> struct tile_sums {

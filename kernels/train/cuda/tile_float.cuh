@@ -15,7 +15,7 @@
 #include "train/cuda/tile.cuh"
 #include "train/cuda/vector.cuh"
 
-struct float_tiles {
+struct float_tiles : tile_format {
   typedef float value;
   /* The row that images are added to one after the other; whether one is there. */
   typedef struct weight_sums {
@@ -24,7 +24,6 @@ struct float_tiles {
   } weight_sums;
   enum {
     UNIT = 4, /* floats in 16 bytes */
-    THREADS = TILE_THREADS,
     WARPS = THREADS / 32,
     TERMS = 16,
     MULTIPLIERS = TERMS / 2, /* warps that multiply */
@@ -46,15 +45,11 @@ struct float_tiles {
     HIDDEN_PITCH = RL_FC1 + UNIT,
     ROW_PITCH = TILE_ROWS + UNIT,
     COLUMN_PITCH = TILE_COLUMNS + UNIT,
-    TILE_WARPS_USED = TILE_COLUMNS / 16,
-    TILE_PAIRS = 4,
     OUTER_SUMS = 64 /* of a lane: 8 × 8 */
   };
   static_assert(TILES % WARPS == 0 && RL_P2 % (TILES / WARPS) == 0 && CHUNK == WARPS, "a warp transforms a part of a row, or a tile of a chunk");
   static_assert((int)RL_C1 == (int)ROW, "as many inputs as outputs: rows are alike");
 
-  static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
-  static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
   static __device__ __forceinline__ bool multiplies() { return warp() < MULTIPLIERS; }
   static __device__ __forceinline__ int term() { return threadIdx.x / 16; }
   /* Sixteen lanes as 4 × 4, in an order in which neighbours at a distance of one or of two read the same 16 bytes, and are served together. */

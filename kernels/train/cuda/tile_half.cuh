@@ -6,14 +6,13 @@
 #include "train/cuda/mma.cuh"
 #include "train/cuda/tile.cuh"
 
-struct half_tiles {
+struct half_tiles : tile_format {
   typedef __half value;
   enum {
     UNIT = 8, /* halves in 16 bytes */
     IN_PITCH = RL_C1 + UNIT,
     WEIGHT_PITCH = TILE_DEPTH + UNIT,
     OUT_PITCH = TILE_CHANNELS + UNIT,
-    THREADS = TILE_THREADS,
     RAW_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
     OUT_VALUES = TILE_OUT_PIXELS * OUT_PITCH,
@@ -25,8 +24,6 @@ struct half_tiles {
     HIDDEN_PITCH = RL_FC1 + UNIT,
     ROW_PITCH = TILE_ROWS + UNIT,
     COLUMN_PITCH = TILE_COLUMNS + UNIT,
-    TILE_WARPS_USED = TILE_COLUMNS / 16,
-    TILE_PAIRS = 4,
     ROW_STEPS = 3 * RL_C1 / 16, /* of a row of taps; rows stay a loop: code that is run once a step has to come from afar */
     POOL_TILES = RL_H2 * RL_H2 / 16, /* of four pools */
     PIXEL_TILES = (RL_P1 * RL_P1 + 15) / 16
@@ -34,8 +31,6 @@ struct half_tiles {
 
   typedef tile_sums<TILE_CHANNELS * TILE_DEPTH / THREADS> weight_sums;
 
-  static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
-  static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
 
   static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
   static __device__ __forceinline__ void clear_border(value *d_out) { tile_clear_border<half_tiles>(d_out); }

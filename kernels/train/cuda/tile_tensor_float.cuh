@@ -12,13 +12,12 @@
 #include "train/cuda/tensor_float.cuh"
 #include "train/cuda/tile.cuh"
 
-struct tensor_float_tiles {
+struct tensor_float_tiles : tile_format {
   typedef tensor_float value;
   enum {
     UNIT = 4, /* floats in 16 bytes */
     IN_PITCH = RL_C1 + UNIT,
     WEIGHT_PITCH = TILE_DEPTH + UNIT,
-    THREADS = TILE_THREADS,
     RAW_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
     OUT_PITCH = TILE_CHANNELS + 2 * UNIT,
@@ -32,15 +31,11 @@ struct tensor_float_tiles {
     HIDDEN_PITCH = RL_FC1 + 2 * UNIT,
     ROW_PITCH = TILE_ROWS + 2 * UNIT,
     COLUMN_PITCH = TILE_COLUMNS + 2 * UNIT,
-    TILE_WARPS_USED = TILE_COLUMNS / 16,
-    TILE_PAIRS = 4,
     K = 8 /* of a product */
   };
 
   typedef tile_sums<TILE_CHANNELS * TILE_DEPTH / THREADS> weight_sums;
 
-  static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
-  static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
   /* A lane's place in the fragments: row or column `across`, elements `along` and along + 4 of what is summed. */
   static __device__ __forceinline__ int across() { return lane() / 4; }
   static __device__ __forceinline__ int along() { return lane() % 4; }
