@@ -134,7 +134,7 @@ SANITIZER_SECONDS = 90
 def sanitized(host):
     """(what, command), small shapes"""
     for engine in engines(host):
-        for precision in ("fp32", "fp16"):
+        for precision in ("fp32", "tf32", "fp16"):
             yield f"train {engine} {precision}", [host.test_program("bench_train"), f"engine={engine}", f"precision={precision}", *SMALL_TRAINING]
     yield "conv2 kernels", [host.test_program("test_gpu_conv2")]
     for family in ("copy relu residual_add silu_mul bias_gelu rope softmax rmsnorm layernorm transpose reduction").split():
