@@ -7,9 +7,14 @@ import sys
 
 COMPARE = pathlib.Path(__file__).resolve().parents[1] / "gpu" / "cupti" / "compare_ncu.py"
 OURS = """0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,gpu__time_duration.sum,"",20000
-0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,dram__bytes.sum,"",1000000
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,dram__bytes.sum,"",%(bytes)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed.sum,"",%(executed)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed_op_texture.sum,"not counted: the code has no texture instruction",0
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__occupancy_cluster_pct,"",23.484848
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__warps_eligible.avg.per_cycle_active,"",0.2355
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,lts__t_sectors_data_ecc.sum.per_second,"",3e6
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__pcsamp_sample_count,"",500
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__pcsamp_warps_issue_stalled_wait,"",%(waits)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,derived__ours_alone,"",7
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__tpc_enabled,"no number",
 """
@@ -21,7 +26,9 @@ if "derived__ours_alone" in names:
     sys.exit(1)
 assert "launch__tpc_enabled" not in names  # has no value
 values = {"gpu__time_duration.sum": "20,100", "dram__bytes.sum": "1,010,000", "smsp__inst_executed.sum": "500",
-          "smsp__inst_executed_op_texture.sum": "%(textures)s"}
+          "smsp__inst_executed_op_texture.sum": "%(textures)s", "launch__occupancy_cluster_pct": "23.48",
+          "smsp__warps_eligible.avg.per_cycle_active": "0.23", "lts__t_sectors_data_ecc.sum.per_second": "0",
+          "smsp__pcsamp_sample_count": "200", "smsp__pcsamp_warps_issue_stalled_wait": "20"}
 print("==PROF== Connected")
 print(",".join('"%%s"' %% name for name in ["Kernel Name", "Block Size", "Grid Size", *names]))
 print(",".join('""' for _ in range(3 + len(names))))
@@ -29,32 +36,62 @@ print(",".join('"%%s"' %% cell for cell in ["gallery_copy(const float4 *)", "(25
 """
 
 
-def compared(folder, executed=500, textures=0):
-    """Exit status, what was printed, and words by metric."""
-    for name, text in [("probe", f"#!/bin/sh\n[ $1 = recount ] || exit 2\ncat <<X\n{OURS % {'executed': executed}}X\n"),
-                       ("ncu", NCU % {"python": sys.executable, "textures": textures})]:
+# The probe has what it is asked for by name, all of it in "full", the time alone in "auto".
+PROBE = """#!/bin/sh
+[ $1 = recount ] || exit 2
+case $2 in full) names=.;; auto) names=time_duration;; *) names=$(echo $2 | tr , '|');; esac
+grep -E "$names" <<X
+%sX
+"""
+
+
+def compared(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50):
+    """Exit status, what was printed, and rows by metric."""
+    ours = OURS % {"executed": executed, "bytes": bytes_moved, "waits": waits}
+    for name, text in [("probe", PROBE % ours), ("ncu", NCU % {"python": sys.executable, "textures": textures})]:
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    done = subprocess.run([sys.executable, COMPARE, "--out", folder / "out", "--sets", "full,full", folder / "probe"], check=False,
+    done = subprocess.run([sys.executable, COMPARE, "--out", folder / "out", "--sets", sets, folder / "probe"], check=False,
                           capture_output=True, text=True, env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
     with open(folder / "out" / "comparison.csv", encoding="utf-8") as table:
-        return done.returncode, done.stdout, {row["metric"]: row["copy_verdict"] for row in csv.DictReader(table)}
+        return done.returncode, done.stdout, {row["metric"]: row for row in csv.DictReader(table)}
+
+
+def words_of(rows):
+    return {metric: row["copy_verdict"] for metric, row in rows.items()}
 
 
 def test_what_agrees(tmp_path):
-    status, said, words = compared(tmp_path)
+    status, said, rows = compared(tmp_path)
     assert status == 0, said
-    assert words == {"gpu__time_duration.sum": "agrees", "dram__bytes.sum": "agrees", "smsp__inst_executed.sum": "equal",
-                     "smsp__inst_executed_op_texture.sum": "decided", "derived__ours_alone": "only ours"}
+    assert words_of(rows) == {
+        "gpu__time_duration.sum": "agrees", "dram__bytes.sum": "agrees", "smsp__inst_executed.sum": "equal",
+        "smsp__inst_executed_op_texture.sum": "decided", "launch__occupancy_cluster_pct": "equal",
+        "smsp__warps_eligible.avg.per_cycle_active": "agrees", "lts__t_sectors_data_ecc.sum.per_second": "small",
+        "smsp__pcsamp_sample_count": "sampled", "smsp__pcsamp_warps_issue_stalled_wait": "sampled", "derived__ours_alone": "only ours"}
 
 
 def test_what_the_program_determines_must_be_equal(tmp_path):
-    assert compared(tmp_path, executed=501)[::2] == (1, {**compared(tmp_path)[2], "smsp__inst_executed.sum": "DIFFERS"})
+    words = words_of(compared(tmp_path)[2])
+    status, _, rows = compared(tmp_path, executed=501)
+    assert (status, words_of(rows)) == (1, {**words, "smsp__inst_executed.sum": "DIFFERS"})
 
 
 def test_what_the_code_decides_must_be_0_where_ncu_counts_it(tmp_path):
-    status, _, words = compared(tmp_path, textures=1)
-    assert (status, words["smsp__inst_executed_op_texture.sum"]) == (1, "DIFFERS")
+    status, _, rows = compared(tmp_path, textures=1)
+    assert (status, rows["smsp__inst_executed_op_texture.sum"]["copy_verdict"]) == (1, "DIFFERS")
+
+
+def test_chance_moves_shares_of_samples_only_so_far(tmp_path):
+    """Of 500 samples 16 % beside 10 % of 200 may be chance; 22 % are not."""
+    words = [words_of(compared(tmp_path, waits=waits)[2])["smsp__pcsamp_warps_issue_stalled_wait"] for waits in (80, 110)]
+    assert words == ["sampled", "DIFFERS"]
+
+
+def test_what_differs_is_taken_again(tmp_path):
+    _, _, rows = compared(tmp_path, sets="full,auto,auto", bytes_moved=2000000)
+    assert {name: (rows[name]["copy_verdict"], rows[name]["runs"]) for name in list(rows)[:3]} == {
+        "gpu__time_duration.sum": ("agrees", "3"), "dram__bytes.sum": ("DIFFERS", "3"), "smsp__inst_executed.sum": ("equal", "1")}
 
 
 def test_metrics_that_ncu_refuses_are_said(tmp_path):

@@ -3,20 +3,22 @@
 
   compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] PROBE [PROBE-ARGUMENT...]
 
-For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same metrics. Kernels are matched by function, grid and block; where a
+For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same metrics. Metrics of which a number differs are taken again with
+each later set, whether it has them or not, so that every such number has its spread. Kernels are matched by function, grid and block; where a
 library chooses its kernels by timing, those that did not appear in at least two runs of both are left out, and said to be. A metric of a kernel
-  is equal       what the program determines, a count or a fact of the launch: the same in every run of both;
+  is equal       what the program determines, a count or a fact of the launch: the same in every run of both, to the decimals that ncu prints;
   decided        not counted by us, since the code has no instruction for it, and 0 where ncu counts it;
-  agrees         the medians lie within RATIO of each other, or are the same to the two decimals that ncu prints;
+  agrees         the medians lie within RATIO of each other, or would if ncu did not print two decimals alone;
   within spread  the ranges over the runs overlap, or the medians are as near as ncu's own runs are to each other;
   short          a time, or what is taken over it, of a kernel so short that START_NS, the difference of the tools' fixed costs, is
                  more than RATIO of it, and apart by no more than that;
   small          percentages less than SMALL_POINTS apart; ratios, traffic, or a hit rate, of less than SMALL_BYTES, where code and constants
-                 are most of it; counts of less than SMALL_COUNT;
+                 are most of it; counts of less than SMALL_COUNT, also by time;
   known          bytes written, up to KNOWN_WRITE_BYTES apart: what either flush leaves dirty in L2 is written back while a kernel runs, and what
                  is still dirty at its end is written later;
-  code           instruction and constant caches and the waits for them: ncu's flush empties these caches as well, ours the L2 alone;
-  sampled        samples of stalls, of which we take more: a stall's share of them is less than SAMPLED_POINTS percentage points apart;
+  code           instruction and constant caches and the waits for them: what blocks that start side by side find there is a matter of moments;
+  sampled        samples of stalls: a stall's share of them is less than SAMPLED_POINTS percentage points apart, or no further than chance moves
+                 the shares of so many samples, SAMPLED_DEVIATIONS standard deviations;
   varies         anything of a kernel whose number of instructions differs from run to run, as when blocks wait for each other;
   no value       neither tool has one;
   only ours, only ncu   one of them has none;
@@ -50,7 +52,8 @@ SAMPLES, SAMPLED = "smsp__pcsamp_sample_count", re.compile("smsp__pcsamp_(warps|
 START_NS = 400
 ROUNDED = 0.00501
 CODE = re.compile(r"icc_|gcc|imc_|idc__|no_instruction")
-SAMPLED_POINTS = 3
+SAMPLED_POINTS, SAMPLED_DEVIATIONS = 3, 3
+MOST_NAMES_BYTES = 2000  # of a profile
 SMALL_POINTS, SMALL_BYTES, SMALL_COUNT = 0.5, 65536, 4096
 KNOWN_WRITE_BYTES = 4 << 20
 
@@ -85,6 +88,12 @@ class Run:
         self.kernels[key], self.decided[key] = (launch, values), set(decided)
         self.seen[key[:3]] += 1
 
+    def extend(self, other):
+        """Takes over what other says of the same kernels and this does not."""
+        for key, (_, values) in other.kernels.items():
+            if key in self.kernels:
+                self.kernels[key] = (self.kernels[key][0], {**values, **self.kernels[key][1]})
+
     def metrics(self):
         """Those of kernels that have a value somewhere; ncu refuses names that the chip does not have."""
         return list(dict.fromkeys(metric for _, values in self.kernels.values() for metric, value in values.items()
@@ -107,6 +116,25 @@ def count(probe, which, arguments):
             kernel[5].append(metric)
     for kernel in kernels.values():
         run.add(*kernel)
+    return run
+
+
+def in_profiles(names):
+    """The names by as many as a profile holds."""
+    parts = []
+    for name in names:
+        if not parts or len(",".join([*parts[-1], name])) > MOST_NAMES_BYTES:
+            parts.append([])
+        parts[-1].append(name)
+    return [",".join(part) for part in parts]
+
+
+def count_again(probe, which, arguments, again):
+    """The set, and the metrics of `again` that it does not have."""
+    run = count(probe, which, arguments)
+    has = set(run.metrics())
+    for names in in_profiles(name for name in again if name not in has):
+        run.extend(count(probe, names, arguments))
     return run
 
 
@@ -137,6 +165,13 @@ def apart(a, b):
     return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
 
 
+def same_share(part, whole, other_part, other_whole):
+    """Of samples; both as of one population as to how far chance moves them."""
+    both = (part + other_part) / (whole + other_whole)
+    deviation = math.sqrt(max(0, both * (1 - both)) * (1 / whole + 1 / other_whole))
+    return abs(part / whole - other_part / other_whole) < max(SAMPLED_POINTS / 100, SAMPLED_DEVIATIONS * deviation)
+
+
 def verdict(metric, ours, theirs, ratio, typical):
     """The word above, and how far the medians are apart. typical(which, metric): the median of another metric of the kernel."""
     missing = [all(math.isnan(v) for v in values) for values in (ours, theirs)]
@@ -145,14 +180,14 @@ def verdict(metric, ours, theirs, ratio, typical):
     mine, other = middle(ours), middle(theirs)
     distance = apart(mine, other)
     if SAMPLED.match(metric):
-        shares = [100 * value / typical(which, SAMPLES) for which, value in (("ours", mine), ("ncu", other))]
-        return "sampled" if "_warps_" not in metric or abs(shares[0] - shares[1]) < SAMPLED_POINTS else "DIFFERS", distance
+        alike = "_warps_" not in metric or same_share(mine, typical("ours", SAMPLES), other, typical("ncu", SAMPLES))
+        return "sampled" if alike else "DIFFERS", distance
     if EXACT.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
-        if apart(ours[0], theirs[0]) < 1e-9 or ("waves" in metric and abs(mine - other) <= ROUNDED):
+        if apart(ours[0], theirs[0]) < 1e-9 or (not mine.is_integer() and abs(mine - other) <= ROUNDED):
             return "equal", distance
         if not metric.startswith(STORED) or distance > ratio:
             return "DIFFERS", distance
-    if distance <= ratio or abs(mine - other) <= ROUNDED:
+    if abs(mine - other) <= ratio * max(abs(mine), abs(other)) + ROUNDED:
         return "agrees", distance
     overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
     if overlap or distance <= apart(min(theirs), max(theirs)):
@@ -162,7 +197,8 @@ def verdict(metric, ours, theirs, ratio, typical):
     if not counted and distance <= START_NS / duration:
         return "short", distance
     few = max(typical("ours", TRAFFIC), typical("ncu", TRAFFIC)) < SMALL_BYTES and re.search("^(dram|lts|fbpa)__|hit_rate", metric)
-    little = metric.endswith(".sum") and max(abs(mine), abs(other)) < SMALL_COUNT
+    seconds = duration * 1e-9 if metric.endswith(".sum.per_second") else 1
+    little = metric.endswith((".sum", ".sum.per_second")) and max(abs(mine), abs(other)) * seconds < SMALL_COUNT
     if few or little or ("pct" in metric and abs(mine - other) < SMALL_POINTS):
         return "small", distance
     if CODE.search(metric):
@@ -173,7 +209,7 @@ def verdict(metric, ours, theirs, ratio, typical):
 
 
 def waits(values):
-    return any(len({found.get(COUNTED) for found in runs}) > 1 for runs in values.values())
+    return any(len({found[COUNTED] for found in runs if COUNTED in found}) > 1 for runs in values.values())
 
 
 def middle(values):
@@ -293,13 +329,14 @@ def main():
         sys.exit(77)
 
     os.environ.setdefault("ROOFLINED_CACHE_DIR", tempfile.mkdtemp(prefix="plans-"))  # else each run makes its plan of passes anew
-    ours, theirs, metrics, refused = [], [], {}, set()
+    ours, theirs, metrics, refused, again = [], [], {}, set(), {}
     for which in options.sets.split(","):
-        ours.append(count(options.probe, which, options.arguments))
+        ours.append(count_again(options.probe, which, options.arguments, again))
         found = ours[-1].metrics()
         metrics.update(dict.fromkeys(found))
         theirs.append(count_with_ncu(ncu, options.probe, options.arguments, found, refused))
         table, left_out = judge(ours, theirs, list(metrics), options.ratio)
+        again.update(dict.fromkeys(row[1] for row in table if row[-1] == "DIFFERS" and not SAMPLED.match(row[1])))
         if options.out:  # after every set, so that a sitting that is cut short leaves something
             keep(options.out, ours[0], theirs[0], table, left_out)
     print(summary(table, left_out))

@@ -85,7 +85,7 @@ def run_tests(context, wanted, more=lambda name: [], beside=1):
         raise Skip(said)
 
 
-CONSTANT_SUBJECTS = ("cupti_ncu_gallery", "cupti_ncu_families")
+CONSTANT_SUBJECTS = ("cupti_ncu_gallery", "cupti_ncu_families", "cupti_ncu_libraries")
 
 
 def is_agreement(name):
