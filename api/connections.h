@@ -18,8 +18,8 @@ rl_connection *rl_connection_add(rl_connections *connections, int descriptor, in
 void rl_connection_remove(rl_connections *connections, rl_connection *connection); /* NULL is allowed */
 /* rl_monotonic_ns; 0: no deadline. */
 void rl_connection_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
-/* Shut down what is late. Where input waits to be read, the daemon is behind (its threads wait for a slow disk): that connection has
- * a minute more. */
+/* Shut down what is late. Where input waits to be read, the daemon is behind (its threads wait for a slow disk): that connection
+ * has a minute more. */
 #define RL_CONNECTION_GRACE_NS INT64_C(60000000000)
 void rl_connections_sweep(rl_connections *connections, int64_t now_ns);
 int64_t rl_connections_open(rl_connections *connections);

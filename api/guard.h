@@ -9,7 +9,8 @@
  * False when it is not such a thing. */
 bool rl_guard_host_name(const char *host, char *name, int size);
 /* A Host header is ours when it names loopback, the configured address, the address that the connection reached us on
- * (`local`, NULL when not known) or one of the comma-separated names in `allowed`. The port does not matter: tunnels change it. */
+ * (`local`, NULL when not known) or one of the comma-separated names in `allowed`. The port does not matter: tunnels change
+ * it. */
 bool rl_guard_host(const char *host, const char *address, const char *local, const char *allowed);
 /* origin is NULL (not a browser, or a same-origin GET), or must name the same host and port as the Host header. */
 bool rl_guard_origin(const char *origin, const char *host);

@@ -109,8 +109,8 @@ int rl_reply_problem(rl_call *call, rl_error *err);
 enum { RL_ETAG_SIZE = 40 };
 void rl_etag_of(const void *data, size_t size, char *etag);
 
-/* pieces.c: an answer made a piece at a time, whose length need not be known nor held. Few answers may hold their source while their
- * client reads: 503 beyond that, so that slow readers leave the store's readers to the others. */
+/* pieces.c: an answer made a piece at a time, whose length need not be known nor held. Few answers may hold their source while
+ * their client reads: 503 beyond that, so that slow readers leave the store's readers to the others. */
 typedef struct rl_pieces {
   int (*next)(void *context, const char **text, rl_error *err); /* 1: *text is the next, valid until the next call; 0: that was all */
   void (*close)(void *context);                                 /* called once, whatever happens */

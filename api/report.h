@@ -1,5 +1,5 @@
-/* A kernel's report as JSON, from its numbers: sections, what the rules say of them, the roofline. Plain functions over what the store
- * gives; nothing of requests. */
+/* A kernel's report as JSON, from its numbers: sections, what the rules say of them, the roofline. Plain functions over what the
+ * store gives; nothing of requests. */
 #ifndef RL_API_REPORT_H
 #define RL_API_REPORT_H
 

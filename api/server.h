@@ -11,7 +11,8 @@
 
 typedef struct rl_server rl_server;
 
-/* Listens when it returns. *port: the one it got. Refuses (RL_INPUT) to listen beyond loopback without a token and TLS or behind_proxy. */
+/* Listens when it returns. *port: the one it got. Refuses (RL_INPUT) to listen beyond loopback without a token and TLS or
+ * behind_proxy. */
 int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_fleet *fleet, rl_server **server, int *port,
                    rl_error *err);
 /* Ends SSE streams, finishes what is being answered, closes. */

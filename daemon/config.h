@@ -48,11 +48,11 @@ typedef struct rl_config_key {
 } rl_config_key;
 extern const rl_config_key rl_config_keys[]; /* ends with {0} */
 
-/* Defaults, then file (NULL: $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf when it exists), then environment, then overrides
- * ("name=value" strings from the command line). The error names the source and the line. */
+/* Defaults, then file (NULL: $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf when it exists), then environment, then
+ * overrides ("name=value" strings from the command line). The error names the source and the line. */
 int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config, rl_error *err);
-/* One file's settings over *config, which is untouched on failure; source names it in errors ("source:line: ..."). The fuzz target's
- * entry. */
+/* One file's settings over *config, which is untouched on failure; source names it in errors ("source:line: ..."). The fuzz
+ * target's entry. */
 int rl_config_read(FILE *stream, const char *source, rl_config *config, rl_error *err);
 bool rl_config_loopback(const rl_config *config);
 /* Every setting with its summary, as a file that rl_config_read takes. */

@@ -10,8 +10,8 @@ static __device__ __forceinline__ void copy_16_bytes(void *to, const void *from)
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
-/* Rows first, first + 1, … of from[end][stride], as many and as long as those of `to`, each of which has 16 bytes more than it gets, to keep
- * them apart in the banks; zeros behind the end. All threads, THREADS of them. */
+/* Rows first, first + 1, … of from[end][stride], as many and as long as those of `to`, each of which has 16 bytes more than it
+ * gets, to keep them apart in the banks; zeros behind the end. All threads, THREADS of them. */
 template <int THREADS, class Value, int ROWS, int PITCH>
 static __device__ __forceinline__ void copy_rows(const Value *from, uint32_t stride, uint32_t first, uint32_t end, Value (&to)[ROWS][PITCH]) {
   constexpr int UNIT = 16 / sizeof(Value), UNITS = PITCH / UNIT - 1;

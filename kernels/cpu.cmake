@@ -16,7 +16,8 @@ rl_program(rooflined-nvrtc SOURCES nvrtc/compiler.c nvrtc/jail.c LIBS rl_base ${
 rl_fuzz_target(idx SOURCES ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_idx.c LIBS rl_data PkgConfig::zlib)
 rl_library(rl_oracle SOURCES train/oracle.c LIBS rl_workloads m)
 
-# Loops of the training engines, once for each instruction set; simd_pick.c chooses at run time. NAME.c makes the table rl_NAME_VARIANT.
+# Loops of the training engines, once for each instruction set; simd_pick.c chooses at run time. NAME.c makes the table
+# rl_NAME_VARIANT.
 function(rl_vectorised name variant)
   set(objects rl_${name}_${variant})
   string(TOUPPER RL_${name} table)

@@ -1,5 +1,5 @@
-/* A CUDA device: one stream, memory by purpose, programs as captured graphs. The runtime is linked statically and loads the driver
- * itself, so the program starts, and says what is missing, on a machine that has none. */
+/* A CUDA device: one stream, memory by purpose, programs as captured graphs. The runtime is linked statically and loads the
+ * driver itself, so the program starts, and says what is missing, on a machine that has none. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ typedef struct cuda_device {
 static cuda_device *own(rl_device *device) { return (cuda_device *)device; }
 static cudaStream_t stream_of(rl_device *device) { return (cudaStream_t)device->stream; }
 
-/* --- memory -------------------------------------------------------------------------------------------------------------------- */
+/* --- memory
+ * -------------------------------------------------------------------------------------------------------------------- */
 
 static int cuda_allocate(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   block *made = (block *)malloc(sizeof *made);
@@ -86,7 +87,8 @@ static int cuda_clear(rl_device *device, void *memory, size_t bytes, rl_error *e
   return wait(device, "clearing", err);
 }
 
-/* --- plans --------------------------------------------------------------------------------------------------------------------- */
+/* --- plans
+ * --------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct piece { /* `copies` repeats of a sequence in one graph, launched `times` times */
   cudaGraphExec_t graph;
@@ -184,7 +186,8 @@ static int cuda_plan(rl_device *device, const rl_program *program, rl_plan **pla
   return 0;
 }
 
-/* --- running ------------------------------------------------------------------------------------------------------------------- */
+/* --- running
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct progress { /* what was queued and what the host knows to be done */
   const rl_observer *observer;
@@ -300,7 +303,8 @@ static int cuda_run_eager(rl_device *device, const rl_program *program, const rl
   return 0;
 }
 
-/* --- samples ------------------------------------------------------------------------------------------------------------------- */
+/* --- samples
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 __global__ static void read_through(const uint4 *memory, size_t count, uint4 *never) {
   uint4 sum = {0, 0, 0, 0};
@@ -402,7 +406,8 @@ static int cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache 
   return rc;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------------------- */
+/* --- opening
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 static void cuda_close(rl_device *device) {
   if (!device) return;
@@ -473,7 +478,8 @@ rl_device *rl_device_open(int index, rl_error *err) {
   return &cuda->base;
 }
 
-/* --- facts --------------------------------------------------------------------------------------------------------------------- */
+/* --- facts
+ * --------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct cuda_facts {
   char name[256], uuid[48], pci_bus[24], compute_capability[8], driver[24], driver_cuda[16], cuda_runtime[16], cudnn[64], cublas[64], compiler[24],

@@ -1,7 +1,7 @@
 /* A workload is something to measure. Its definition (name, parameters, cost model) is plain data that the daemon links
  * without any engine; an engine is one way of doing it on one kind of device; an instance is an engine made ready on an open
- * device with one set of parameters. To add a workload: x.c with its definition and CPU engine, x.cu with its CUDA engine, and one
- * line in registry.c and in the engine list of each worker. */
+ * device with one set of parameters. To add a workload: x.c with its definition and CPU engine, x.cu with its CUDA engine, and
+ * one line in registry.c and in the engine list of each worker. */
 #ifndef RL_KERNELS_WORKLOAD_H
 #define RL_KERNELS_WORKLOAD_H
 
@@ -120,7 +120,8 @@ typedef struct rl_engine {
 } rl_engine;
 
 extern const rl_engine *const rl_engines[]; /* NULL-terminated, best first; engines_cpu.c or engines_cuda.cu */
-/* engine.c, linked by the workers alone: the named engine, or for "auto" the first that supports params; NULL and err (RL_INPUT at /engine) when there is none. */
+/* engine.c, linked by the workers alone: the named engine, or for "auto" the first that supports params; NULL and err (RL_INPUT
+ * at /engine) when there is none. */
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err);
 
 #ifdef __cplusplus

@@ -1,11 +1,13 @@
-"""The metric catalogue: schema/metrics/*.json, one file a section, into the C table (daemon/analyze/catalogue.h) and docs/metrics.md.
+"""The metric catalogue: schema/metrics/*.json, one file a section, into the C table (daemon/analyze/catalogue.h) and
+docs/metrics.md.
 
     catalogue.py c OUTPUT      catalogue.py docs OUTPUT      catalogue.py check DOCS (fails when it is not what docs would write)
 
 A section: id (ncu's), order, name, sets, summary, tables of rows, and "collects": raw metrics with their units that are needed
-beside those that rows show as they are. A row: name, unit, key (ncu's metric of the row), and where there is such a thing: expression
-over raw metrics, if that is more than the key; choices, texts of an enumeration's numbers; parts, "values" or "names": raw metrics
-"KEY:NAME" are its parts, and which of both ncu prints; chips, compute capabilities, if not all of CHIPS have its counters."""
+beside those that rows show as they are. A row: name, unit, key (ncu's metric of the row), and where there is such a thing:
+expression over raw metrics, if that is more than the key; choices, texts of an enumeration's numbers; parts, "values" or "names":
+raw metrics "KEY:NAME" are its parts, and which of both ncu prints; chips, compute capabilities, if not all of CHIPS have its
+counters."""
 import json
 import pathlib
 import re
@@ -118,10 +120,10 @@ def c_table(sections):
 DOCS_TOP = """# The report's sections and metrics
 
 Made from `schema/metrics/*.json` by `schema/catalogue.py docs docs/metrics.md`; `GET /sections` answers the same as data. Section
-identifiers, row names and metric names are those of Nsight Compute 2025.3, so that what is known of them holds here. Values are in the
-units below, unscaled; only `format=csv` scales them as ncu prints them. A row whose metric could not be collected is null and says why.
-"Computed from" is filled in where a row is more than its metric. "Chips" lists the compute capabilities that have the row's counters, of
-{chips}; nothing there: all of them.
+identifiers, row names and metric names are those of Nsight Compute 2025.3, so that what is known of them holds here. Values are
+in the units below, unscaled; only `format=csv` scales them as ncu prints them. A row whose metric could not be collected is null
+and says why. "Computed from" is filled in where a row is more than its metric. "Chips" lists the compute capabilities that have
+the row's counters, of {chips}; nothing there: all of them.
 
 | set | sections |
 | --- | --- |

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # scripts/gpu-pack.sh [BUILD]: gathers in .gpu/ what scripts/gpu-test.sh needs on a GPU host that can neither build nor install:
-# the programs and GPU tests of BUILD (default build/cuda), the page, the shared libraries that such a host lacks (it has CUDA, cuDNN, the
-# driver, glibc, libstdc++, SQLite and zlib), MNIST, the list of tests, and of build/ptx80, where it is built, what shows that code made from
-# PTX for 8.0 works:
+# the programs and GPU tests of BUILD (default build/cuda), the page, the shared libraries that such a host lacks (it has CUDA,
+# cuDNN, the driver, glibc, libstdc++, SQLite and zlib), MNIST, the list of tests, and of build/ptx80, where it is built, what
+# shows that code made from PTX for 8.0 works:
 #   cmake -S . -B build/ptx80 -G Ninja -DRL_CUDA=ON -DRL_CUDA_ARCHITECTURES= -DRL_CUDA_PTX=80
 #   cmake --build build/ptx80 --target bench_train test_gpu_conv2
 # Carry .gpu.tar.gz there beside the tree.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """scripts/tables.py RESULTS.JSON [--into PAGE.md ...]: what scripts/gpu-test.sh measured, as the tables of docs/measurements.
 
-Prints all of it. With --into it writes them into the pages, each between its marks <!-- STEP --> and <!-- /STEP -->, so that no number is
-typed by hand: README.md docs/*.md docs/measurements/*.md are all that have some."""
+Prints all of it. With --into it writes them into the pages, each between its marks <!-- STEP --> and <!-- /STEP -->, so that no
+number is typed by hand: README.md docs/*.md docs/measurements/*.md are all that have some."""
 import argparse
 import json
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/test.sh [STEP...]: everything that can be tested without a GPU, from a fresh clone: installs what is missing, builds, tests, fuzzes,
-# checks packaging. Every step runs even after one has failed; the exit status says whether any did. Naming steps runs just
-# those (see the list at the end). FUZZ_SECONDS shortens the fuzzing; ROOFLINED_MNIST_DIR names the MNIST files, else
+# scripts/test.sh [STEP...]: everything that can be tested without a GPU, from a fresh clone: installs what is missing, builds,
+# tests, fuzzes, checks packaging. Every step runs even after one has failed; the exit status says whether any did. Naming steps
+# runs just those (see the list at the end). FUZZ_SECONDS shortens the fuzzing; ROOFLINED_MNIST_DIR names the MNIST files, else
 # ../shared/mnist is used when it is there, else the suites train on synthetic digits.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -80,7 +80,8 @@ asan() { suite asan asan -L 'unit|api|simt'; }
 tsan() { suite tsan tsan -R '^(api|jobs|store|fleet|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
-# Devices of compute capability 8.6 and 8.9 run what is compiled for 8.0: to compile for each takes half as long again and proves nothing.
+# Devices of compute capability 8.6 and 8.9 run what is compiled for 8.0: to compile for each takes half as long again and proves
+# nothing.
 cuda_build() {
   if ! command -v nvcc >/dev/null && ! [ -x /usr/local/cuda/bin/nvcc ]; then
     echo "no nvcc: the CUDA worker was not compiled"; return 77

@@ -1,4 +1,5 @@
-# cmake -DPAGE=name -DTITLE=text -DSUBJECT=text -DFRAME=file -DCONTENT=file -DOUTPUT=file -P page.cmake: a page is its content in the frame.
+# cmake -DPAGE=name -DTITLE=text -DSUBJECT=text -DFRAME=file -DCONTENT=file -DOUTPUT=file -P page.cmake: a page is its content in
+# the frame.
 if(PAGE STREQUAL "index")
   set(CURRENT " aria-current=\"page\"")
 endif()

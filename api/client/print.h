@@ -41,7 +41,8 @@ void rl_print_kernel_runs(FILE *out, const cJSON *runs);
 /* A ceilings job's run, and an item of /ceilings: print_ceilings.c. */
 void rl_print_ceilings_run(FILE *out, const cJSON *run);
 void rl_print_ceilings(FILE *out, const cJSON *ceilings);
-/* A run's report, of one section with all of its tables or of every section's header (NULL), and two side by side: print_report.c. */
+/* A run's report, of one section with all of its tables or of every section's header (NULL), and two side by side:
+ * print_report.c. */
 void rl_print_report(FILE *out, const cJSON *report, const char *section);
 void rl_print_run_comparison(FILE *out, const cJSON *comparison);
 /* A document as the API answered it; returns RL_EXIT_COMPLETED. */

@@ -2,8 +2,8 @@
  *
  *   a || b   a && b   < <= > >= == !=   + -   * /   -a !a   ( )   number   name   min(a, ...) max(a, ...) floor(a) ceil(a)
  *
- * A name is letters, digits, '_' and '.', as metrics are called. NAN is "not known" and stays so through every operator, as does a
- * division by zero; && and || are known as soon as one side decides. True is 1. */
+ * A name is letters, digits, '_' and '.', as metrics are called. NAN is "not known" and stays so through every operator, as does
+ * a division by zero; && and || are known as soon as one side decides. True is 1. */
 #ifndef RL_ANALYZE_EXPRESSION_H
 #define RL_ANALYZE_EXPRESSION_H
 

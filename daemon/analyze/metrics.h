@@ -1,7 +1,7 @@
-/* Numbers by name: what a kernel's report is computed from. Counters under CUPTI's names, launch facts (launch__*), device attributes
- * (device__attribute_*), samples (smsp__pcsamp_*), what the instructions tell (sass__*, derived__*), and numbers of the run:
- * model__bytes, model__operations (the workload's least cost of the launch), timing__NAME and activity__NAME (what those passes
- * measured) and ceiling__NAME (measured on this device).
+/* Numbers by name: what a kernel's report is computed from. Counters under CUPTI's names, launch facts (launch__*), device
+ * attributes (device__attribute_*), samples (smsp__pcsamp_*), what the instructions tell (sass__*, derived__*), and numbers of
+ * the run: model__bytes, model__operations (the workload's least cost of the launch), timing__NAME and activity__NAME (what those
+ * passes measured) and ceiling__NAME (measured on this device).
  * Nothing is owned here: names and reasons live as long as what they were read from. */
 #ifndef RL_ANALYZE_METRICS_H
 #define RL_ANALYZE_METRICS_H

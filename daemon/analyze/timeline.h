@@ -22,8 +22,8 @@ typedef struct rl_expected {
   uint64_t repeat;
 } rl_expected;
 
-/* Which launch each kernel of a trace belongs to. It is learned from a second, small trace in which every sequence ran once, launch by
- * launch, each inside a range of its name: there a kernel is tied to the call that started it (same correlation) and
+/* Which launch each kernel of a trace belongs to. It is learned from a second, small trace in which every sequence ran once,
+ * launch by launch, each inside a range of its name: there a kernel is tied to the call that started it (same correlation) and
  * that call lies in the launch's range. So for each function name the order of its launches is known, and in the trace of
  * interest, where graphs hide the calls, the n-th kernel of that name is the n-th of that order, each sequence
  * repeated as often as it was. A name that occurs another number of times than foreseen is attributed to nothing. */
@@ -42,7 +42,8 @@ typedef struct rl_aggregate_options {
   const char *reason;                 /* why what can't be known here is NAN */
 } rl_aggregate_options;
 
-/* Append to into->kernels one aggregate for each launch and function of from's KERNEL and SPAN rows, in the order of their first start. */
+/* Append to into->kernels one aggregate for each launch and function of from's KERNEL and SPAN rows, in the order of their first
+ * start. */
 int rl_timeline_kernels(const rl_records *from, const rl_aggregate_options *options, rl_records *into, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_attribution_cleanup, rl_attribution *, rl_attribution_free, NULL)

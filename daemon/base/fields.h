@@ -53,7 +53,8 @@ struct rl_field {
  * struct_size: sizeof the struct behind out (at most 16384). */
 int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at, void *out, size_t struct_size,
                      rl_error *err);
-/* The same from text, for tables without STRING, OBJECT and ARRAY; nesting deeper than 32 and text after the value are errors at "". */
+/* The same from text, for tables without STRING, OBJECT and ARRAY; nesting deeper than 32 and text after the value are errors at
+ * "". */
 int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size,
                     rl_error *err);
 /* Every field but what is absent, in the table's order, added to object. Returns -1 only when memory is out. */

@@ -1,4 +1,5 @@
-/* How often something took how long, counted in buckets. Thread-safe; a reader may see an observation in its bucket before it is in the sum. */
+/* How often something took how long, counted in buckets. Thread-safe; a reader may see an observation in its bucket before it is
+ * in the sum. */
 #ifndef RL_BASE_HISTOGRAM_H
 #define RL_BASE_HISTOGRAM_H
 

@@ -315,7 +315,8 @@ static int settle_end(rl_jobs *jobs, const rl_claim *claim, ending end, bool job
   return rc;
 }
 
-/* Once a pass has shown that the ceilings of its device are stale. A failure is no reason to fail the pass: the next one asks again. */
+/* Once a pass has shown that the ceilings of its device are stale. A failure is no reason to fail the pass: the next one asks
+ * again. */
 static void refresh_ceilings(rl_jobs *jobs, const rl_claim *claim, const char *id) {
   static const rl_job_policy policy = {.posting = RL_POSTING_OFF};
   rl_error err;

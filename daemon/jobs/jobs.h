@@ -31,12 +31,13 @@ int rl_jobs_set_devices(rl_jobs *jobs, const char *const *ids, const bool *usabl
 /* What a job without a deadline of its own may take from its start, in seconds; 3600 until it is told. */
 void rl_jobs_set_deadline(rl_jobs *jobs, int64_t seconds);
 
-/* Measure the ceilings of a device again, by a job of the daemon's own, when a pass finds its driver or clocks changed; not until told. */
+/* Measure the ceilings of a device again, by a job of the daemon's own, when a pass finds its driver or clocks changed; not until
+ * told. */
 void rl_jobs_set_refresh(rl_jobs *jobs, bool refresh);
 
 /* Accept a job. key NULL: no idempotency. *existing is true when the key and the body hash were seen before (then *id is the
- * earlier job). Errors: RL_INPUT at /device (unknown or unusable device, or no GPU where one is needed), RL_HTTP 422 (same key, other body), RL_HTTP 429
- * (queue full), RL_HTTP 503 (stopping), RL_SQLITE/RL_SYS (507-like: disk full). */
+ * earlier job). Errors: RL_INPUT at /device (unknown or unusable device, or no GPU where one is needed), RL_HTTP 422 (same key,
+ * other body), RL_HTTP 429 (queue full), RL_HTTP 503 (stopping), RL_SQLITE/RL_SYS (507-like: disk full). */
 int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                    rl_error *err);
 /* Cancel, on disk when it returns, queued or running; a worker that is at it is told, and what it yet yields is thrown away.
@@ -56,8 +57,8 @@ typedef struct rl_claim { /* one pass of one run to do next */
 
 void rl_claim_clear(rl_claim *claim);
 
-/* Wait for the next pass to do on this device, at most timeout_ms: 1 and *claim, which the caller clears, 0 on time-out or when stopping, -1 on error.
- * Moves the job to running with its first pass; prefers the running job, then the oldest queued one. */
+/* Wait for the next pass to do on this device, at most timeout_ms: 1 and *claim, which the caller clears, 0 on time-out or when
+ * stopping, -1 on error. Moves the job to running with its first pass; prefers the running job, then the oldest queued one. */
 int rl_jobs_claim(rl_jobs *jobs, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
 /* The job that the device works on, 0: none. Agrees with the job's state: waits for a transition that is under way. */
 int64_t rl_jobs_on_device(rl_jobs *jobs, const char *device);
@@ -70,7 +71,8 @@ void rl_jobs_log(rl_jobs *jobs, const rl_claim *claim, const char *text);
 int rl_jobs_commit(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, rl_error *err);
 /* The worker said the pass can't be done: the job fails. */
 int rl_jobs_fail(rl_jobs *jobs, const rl_claim *claim, const rl_error *why, rl_error *err);
-/* The pass is unavailable here (no counters on a CPU, privilege refused): committed as `unavailable` with the reason; the job goes on. */
+/* The pass is unavailable here (no counters on a CPU, privilege refused): committed as `unavailable` with the reason; the job
+ * goes on. */
 int rl_jobs_unavailable(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err);
 /* The worker died or hung during the pass: retried once, then the job fails with the reason. */
 int rl_jobs_worker_died(rl_jobs *jobs, const rl_claim *claim, const char *reason, rl_error *err);

@@ -1,5 +1,5 @@
-/* What the counters pass looks at: sections of the catalogue, further metrics, and which kernels of the step. Plain values; their JSON is what the
- * store keeps and the wire carries. */
+/* What the counters pass looks at: sections of the catalogue, further metrics, and which kernels of the step. Plain values; their
+ * JSON is what the store keeps and the wire carries. */
 #ifndef RL_JOBS_PROFILE_H
 #define RL_JOBS_PROFILE_H
 

@@ -35,8 +35,8 @@ typedef struct rl_job_spec {
 } rl_job_spec;
 
 void rl_job_spec_clear(rl_job_spec *spec);
-/* Leave out runs that the device, which is chosen now, would only repeat; RL_INPUT at the variant (/variant, /kernels/N/variant) when that was
- * the one asked for. */
+/* Leave out runs that the device, which is chosen now, would only repeat; RL_INPUT at the variant (/variant, /kernels/N/variant)
+ * when that was the one asked for. */
 int rl_job_spec_fit(rl_job_spec *spec, rl_error *err);
 
 /* Whether the code that clients post is run. */
@@ -56,8 +56,8 @@ typedef struct rl_job_kind {
 } rl_job_kind;
 extern const rl_job_kind rl_job_kinds[]; /* ends with {0} */
 
-/* Validate a request body (JSON text) and expand it: RL_INPUT with a pointer to the field on any mistake, RL_HTTP 403 or 401 when the policy
- * does not allow it. */
+/* Validate a request body (JSON text) and expand it: RL_INPUT with a pointer to the field on any mistake, RL_HTTP 403 or 401 when
+ * the policy does not allow it. */
 int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err);
 
 #endif

@@ -43,8 +43,8 @@ typedef struct rl_spec_common {
       RL_SPEC_FIELD(STRUCT, "launch", profile.launch, RL_FIELD_INT, .minimum = -1, .maximum = 1000000,                \
                     .summary = "which of these in the order of the step, from 0; adds the counters pass; default -1: all")
 
-/* Fill in the spec's device, passes, deadline and profile: what was asked of a profile adds the counters pass, in *common too; with that
- * pass and nothing asked for the profile is the usual one. */
+/* Fill in the spec's device, passes, deadline and profile: what was asked of a profile adds the counters pass, in *common too;
+ * with that pass and nothing asked for the profile is the usual one. */
 int rl_spec_take_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err);
 /* The request as its fields print it, with every default filled in. */
 int rl_spec_keep_request(const rl_field *fields, const void *request, rl_job_spec *spec, rl_error *err);

@@ -17,8 +17,8 @@ typedef struct rl_store rl_store;
 
 /* folder is created (0700) when missing. Errors say what to do: unwritable, already in use by another daemon, newer schema. */
 int rl_store_open(const char *folder, rl_store **store, rl_error *err);
-/* The same, beside a daemon that may be running: for a program that adds a token. The schema of a running daemon is never changed:
- * RL_INPUT when it is older than this program's. */
+/* The same, beside a daemon that may be running: for a program that adds a token. The schema of a running daemon is never
+ * changed: RL_INPUT when it is older than this program's. */
 int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
 
@@ -38,7 +38,8 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
  * the last pass, the job's: one transaction. Committing a pass twice changes nothing. *job_done says the job completed. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason,
                          bool *job_done, rl_error *err);
-/* Whether the daemon should measure the ceilings of a pass's device again: its driver or clocks are others than those of its ceilings. */
+/* Whether the daemon should measure the ceilings of a pass's device again: its driver or clocks are others than those of its
+ * ceilings. */
 int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err);
 /* Note a worker's death: the pass back to pending, or with so many deaths at most the job failed. */
 int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t most, bool *job_failed, rl_error *err);

@@ -1,8 +1,8 @@
-/* A worker: frames in on standard input, frames out on what was standard output, for as long as the daemon keeps the pipe open. The
- * device, its engines, its profiler and its sensors are chosen by what this main is linked with.
+/* A worker: frames in on standard input, frames out on what was standard output, for as long as the daemon keeps the pipe open.
+ * The device, its engines, its profiler and its sensors are chosen by what this main is linked with.
  *
- * Two threads. The reader takes frames: CANCEL sets a flag that the running pass asks for, REQUEST goes to the main thread, end of
- * file ends the process at once, whatever it is doing. The main thread owns the device and writes every frame. */
+ * Two threads. The reader takes frames: CANCEL sets a flag that the running pass asks for, REQUEST goes to the main thread, end
+ * of file ends the process at once, whatever it is doing. The main thread owns the device and writes every frame. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -236,7 +236,8 @@ static int list_devices(const char *role) {
 
 /* ---- main ---------------------------------------------------------------------------------------------------------------- */
 
-/* Open everything in the order that it must be opened in (the profiler first: it must be there before the device's first call), say hello and serve. */
+/* Open everything in the order that it must be opened in (the profiler first: it must be there before the device's first call),
+ * say hello and serve. */
 static int work(inbox *box, int index, const char *role) {
   rl_error err = {0}, profiler_err = {0};
   rl_service *service = NULL;

@@ -1,5 +1,5 @@
-/* NVML comes with the driver: opened at run time, with our own declarations of the few functions that are used (documented in NVIDIA's
- * "NVML API Reference Guide"), so that a machine without the driver can run our programs. */
+/* NVML comes with the driver: opened at run time, with our own declarations of the few functions that are used (documented in
+ * NVIDIA's "NVML API Reference Guide"), so that a machine without the driver can run our programs. */
 #ifndef RL_WORKER_NVML_LIBRARY_H
 #define RL_WORKER_NVML_LIBRARY_H
 

@@ -1,5 +1,5 @@
-/* What the device can do at best, with no profiler attached: for each rate of the instance the best of its launch's samples, which
- * follow one another closely and begin once the device is warm. The conditions they were taken under are measurements too:
+/* What the device can do at best, with no profiler attached: for each rate of the instance the best of its launch's samples,
+ * which follow one another closely and begin once the device is warm. The conditions they were taken under are measurements too:
  *
  *   sm_clock_least_mhz, sm_clock_most_mhz, memory_clock_mhz, temperature_c_most, power_w_most   of the readings after each rate
  *   throttled_ratio               the share of those readings at which the device was slowed down, whatever the cause

@@ -1,5 +1,5 @@
-/* How long the launches of a step take, with no profiler attached: samples with a cold cache and with a warm one. First the result is
- * compared with its reference: a time of a wrong result is worth nothing, so it fails the pass.
+/* How long the launches of a step take, with no profiler attached: samples with a cold cache and with a warm one. First the
+ * result is compared with its reference: a time of a wrong result is worth nothing, so it fails the pass.
  *
  *   time_cold_us_median, time_cold_us_min, time_warm_us_median, time_warm_us_min   of the samples
  *   achieved_bytes_per_s   the least bytes that must be moved / time_cold_us_median

@@ -18,9 +18,10 @@ typedef struct rl_profiler_ops {
    * activity_kernel_records, activity_records, activity_dropped_records, activity_zero_time_records. */
   int (*trace_start)(rl_profiler *profiler, rl_error *err);
   int (*trace_stop)(rl_profiler *profiler, rl_records *records, rl_error *err);
-  /* What the profile asks for of kernels of one step (instance->iteration.sequences[instance->step_sequence]), by replay, after what precedes
-   * the step has run once: appends kernels, whose ordinals count in the step, and metrics. What a step changes is as it was before the step.
-   * 0; -1 on error, RL_INPUT when no kernel is the one asked for; 1 when the device can't do it, *reason says why (privilege, no such hardware). */
+  /* What the profile asks for of kernels of one step (instance->iteration.sequences[instance->step_sequence]), by replay, after
+   * what precedes the step has run once: appends kernels, whose ordinals count in the step, and metrics. What a step changes is
+   * as it was before the step. 0; -1 on error, RL_INPUT when no kernel is the one asked for; 1 when the device can't do it,
+   * *reason says why (privilege, no such hardware). */
   int (*count)(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer, rl_records *records,
                char reason[RL_REASON_SIZE], rl_error *err);
   /* Upper limit of resident warps over what a launch can have, from its resources (cuda_occupancy.h); NAN when not known. */
@@ -35,8 +36,8 @@ struct rl_profiler {
   rl_device *device;
 };
 
-/* CPU: in profiler_cpu.c. CUDA: profiler_module.c, which calls the symbol that rooflined-cupti.so exports. Call before rl_device_open where the library
- * must see the context being made. NULL and err when it can't be had. */
+/* CPU: in profiler_cpu.c. CUDA: profiler_module.c, which calls the symbol that rooflined-cupti.so exports. Call before
+ * rl_device_open where the library must see the context being made. NULL and err when it can't be had. */
 rl_profiler *rl_profiler_open(int device_index, rl_error *err);
 typedef rl_profiler *(*rl_profiler_open_function)(int device_index, rl_error *err);
 

@@ -1,5 +1,6 @@
 /* Where a GPU sits: the processors and memory of the host nearest to it, its links to other GPUs and to a CPU of its own package.
- * Numbers under ncu's names; what is text there is the part of a name here ("numa__cpu_affinity:0-15"). Through NVML and sysfs. */
+ * Numbers under ncu's names; what is text there is the part of a name here ("numa__cpu_affinity:0-15"). Through NVML and
+ * sysfs. */
 #ifndef RL_WORKER_TOPOLOGY_H
 #define RL_WORKER_TOPOLOGY_H
 

@@ -239,7 +239,8 @@ static answer start_worker(pass *at) {
   return got == ANSWER_NONE ? check_hello(at, &frame) : got;
 }
 
-/* Posted code may leave anything in the memory of the device that its process shares with nobody: what ran it does no other job. */
+/* Posted code may leave anything in the memory of the device that its process shares with nobody: what ran it does no other
+ * job. */
 static void recycle(pass *at) {
   char ending[RL_ENDING_SIZE];
   if (at->by->posted && at->claim->source == NULL) end_worker(at->by, ending, 2 * TICK_MS);

@@ -1,10 +1,12 @@
 /* Frames between the daemon and a worker, over a pipe. Header, 12 bytes little-endian: "RLFW", version (1 byte), type
  * (1 byte), zero (2 bytes), payload length (4 bytes). Control payloads are JSON objects with a field table each (at most 64 KiB);
- * bulk payloads (METRIC, ROWS) are packed rows (at most 4 MiB). A truncated, oversized or unknown frame ends the worker, not the daemon.
+ * bulk payloads (METRIC, ROWS) are packed rows (at most 4 MiB). A truncated, oversized or unknown frame ends the worker, not the
+ * daemon.
  *
  *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (text that the next REQUEST names by its hash)
- *   worker -> daemon   HELLO (rl_hello), once, first; then for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL METRIC
- *                      INSTRUCTION POINT NAME ROWS, then exactly one of DONE (empty), UNAVAILABLE (rl_failure), FAILED (rl_failure), CANCELLED (empty).
+ *   worker -> daemon   HELLO (rl_hello), once, first; then for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT
+ *                      KERNEL METRIC INSTRUCTION POINT NAME ROWS, then exactly one of DONE (empty), UNAVAILABLE (rl_failure),
+ *                      FAILED (rl_failure), CANCELLED (empty).
  * A worker whose standard input closes exits at once. */
 #ifndef RL_WORKERS_WIRE_H
 #define RL_WORKERS_WIRE_H
@@ -67,8 +69,8 @@ void rl_frame_reader_free(rl_frame_reader *reader);
 /* Wait at most timeout_ms (-1: for ever) for a whole frame. -1 with RL_WIRE and an rl_wire_code; after anything but
  * RL_WIRE_TIMEOUT the stream is unusable. A time-out in the middle of a frame keeps what has come. */
 int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_error *err);
-/* Decode a header and payload that are in memory: what the reader uses and the fuzz target calls. Returns bytes used, 0 when more is
- * needed, -1 on a broken frame. */
+/* Decode a header and payload that are in memory: what the reader uses and the fuzz target calls. Returns bytes used, 0 when more
+ * is needed, -1 on a broken frame. */
 int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame, rl_error *err);
 
 /* Write one whole frame; EINTR and partial writes handled; SIGPIPE must be ignored. Not thread-safe per descriptor. */

@@ -2,8 +2,8 @@
  * blocks that go on do. For DRAM there are as many blocks as slices; for L2 there are few slices, and many blocks for each. L1
  * and shared memory belong to a multiprocessor, so there a block goes round its own slice.
  *
- * How many accesses a thread makes decides up to 4 % on an H200, and differently for each: many for reads, whose latency they hide, one
- * where there are writes (docs/measurements/h200-ceilings.md). */
+ * How many accesses a thread makes decides up to 4 % on an H200, and differently for each: many for reads, whose latency they
+ * hide, one where there are writes (docs/measurements/h200-ceilings.md). */
 #include "ceilings/cuda.h"
 #include "cuda_check.h"
 #include "mix.h"
@@ -16,7 +16,8 @@ enum {
   NEAR_BLOCKS_PER_SM = 3,               /* 96 KiB in all, which every device has */
 };
 
-/* --- kernels ------------------------------------------------------------------------------------------------------------------- */
+/* --- kernels
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(BLOCK) fill_random(uint64_t *words, size_t count, uint64_t key) {
   for (size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x; i < count; i += (size_t)gridDim.x * BLOCK) words[i] = rl_mix64(key + i);
@@ -98,7 +99,8 @@ static __global__ void __launch_bounds__(BLOCK) read_shared(const uint4 *from, u
   keep(go_round(slice, [](const uint4 *at) { return *at; }), never);
 }
 
-/* --- launches ------------------------------------------------------------------------------------------------------------------ */
+/* --- launches
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static size_t l2_bytes(const rl_ceilings_gpu *self) { return self->l2_bytes / 4; } /* fits, with much to spare */
 static uint32_t slices(size_t bytes, int accesses) { return (uint32_t)(bytes / sizeof(uint4) / BLOCK / accesses); }

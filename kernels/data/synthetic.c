@@ -1,6 +1,6 @@
-/* Digits drawn from strokes: a glyph of cubic Béziers, bent by a smooth random field (elastic), placed by a random affine map, inked
- * with a round pen, and covered with noise. Each image has its own random stream, so an image does not depend on how many there are or on
- * threads. Only + - * / and sqrt are used, which IEEE 754 rounds exactly: every machine draws the same bytes. */
+/* Digits drawn from strokes: a glyph of cubic Béziers, bent by a smooth random field (elastic), placed by a random affine map,
+ * inked with a round pen, and covered with noise. Each image has its own random stream, so an image does not depend on how many
+ * there are or on threads. Only + - * / and sqrt are used, which IEEE 754 rounds exactly: every machine draws the same bytes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

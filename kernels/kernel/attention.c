@@ -1,6 +1,6 @@
-/* attention: O = softmax(Q Kᵀ / √d) V for each head, by itself or causal: a row of the sequence then looks at itself and at those before
- * it. Q and O are batch×heads×sequence×head_size, K and V batch×kv_heads×sequence×head_size; heads / kv_heads heads in a row share one
- * head of K and V. A piece is a row of one head. Variants as those of gemm. */
+/* attention: O = softmax(Q Kᵀ / √d) V for each head, by itself or causal: a row of the sequence then looks at itself and at those
+ * before it. Q and O are batch×heads×sequence×head_size, K and V batch×kv_heads×sequence×head_size; heads / kv_heads heads in a
+ * row share one head of K and V. A piece is a row of one head. Variants as those of gemm. */
 #include <math.h>
 
 #include "kernel/kernel.h"

@@ -1,6 +1,6 @@
-/* The result of a kernel against the reference of its family, in double precision: all of it where that takes a moment, else the first
- * pieces, the last, and some from here and there. The error is the largest of any block of neighbours, so that one wrong element is not
- * lost among millions of right ones. */
+/* The result of a kernel against the reference of its family, in double precision: all of it where that takes a moment, else the
+ * first pieces, the last, and some from here and there. The error is the largest of any block of neighbours, so that one wrong
+ * element is not lost among millions of right ones. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ enum {
 };
 static const double OPERATIONS = 0x1p31; /* that a check may take, about */
 
-/* Which pieces are checked: as many stretches of as many pieces each, one at random in each equal part of the output, but for the first
- * one, which is at the very beginning, and the last, which is at the very end. */
+/* Which pieces are checked: as many stretches of as many pieces each, one at random in each equal part of the output, but for the
+ * first one, which is at the very beginning, and the last, which is at the very end. */
 typedef struct sample {
   int64_t pieces; /* of the output */
   int64_t stretches, length;

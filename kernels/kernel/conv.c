@@ -191,8 +191,8 @@ static int64_t conv_dgrad_length(const rl_kernel_shape *s) {
 }
 static int64_t conv_wgrad_length(const rl_kernel_shape *s) { return product(s->size[IMAGES], p_of(s), q_of(s), 1); }
 
-/* Engines transform their inputs and split sums in ways of their own; in fp32 they were seen at 24 ulps for sums of 3136 products, where
- * rl_sum_ulps says 29. So much more is still far from what TF32 would do. */
+/* Engines transform their inputs and split sums in ways of their own; in fp32 they were seen at 24 ulps for sums of 3136
+ * products, where rl_sum_ulps says 29. So much more is still far from what TF32 would do. */
 enum { SLACK = 4 };
 
 #define FAMILY(NAME, SUMMARY, ELEMENTS)                                                                                      \

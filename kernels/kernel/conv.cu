@@ -1,6 +1,6 @@
-/* conv, conv_dgrad and conv_wgrad by cuDNN, as sums of products: what does fewer, as Winograd's algorithms do, would be faster than the
- * family's floor and lose digits. fp32 is IEEE single, whose engines are few and rarely recommended, so all are looked at; those
- * with tensor cores are many and cost a compilation each, and cuDNN ranks them well. */
+/* conv, conv_dgrad and conv_wgrad by cuDNN, as sums of products: what does fewer, as Winograd's algorithms do, would be faster
+ * than the family's floor and lose digits. fp32 is IEEE single, whose engines are few and rarely recommended, so all are looked
+ * at; those with tensor cores are many and cost a compilation each, and cuDNN ranks them well. */
 #include "kernel/cudnn.cuh"
 #include "library/conv.h"
 

@@ -1,6 +1,6 @@
-/* The engine "cpu" of every family: pieces shared out to threads; types that the CPU does not compute with are converted to float and
- * back. Variant 0 does this a piece at a time; the other one, where the CPU has it, and the only one as many pieces as fit a tile, so that
- * the loops are long enough for the compiler's vectors. */
+/* The engine "cpu" of every family: pieces shared out to threads; types that the CPU does not compute with are converted to float
+ * and back. Variant 0 does this a piece at a time; the other one, where the CPU has it, and the only one as many pieces as fit a
+ * tile, so that the loops are long enough for the compiler's vectors. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -61,7 +61,8 @@ static inline uint16_t store_bf16(float x) { return (uint16_t)(round_bits(x, 16)
     for (int64_t i = 0; i < count; i++) ((T *)memory)[i] = STORE(from[i]); \
     break;
 
-/* A double is rounded to a float first, and that to a shorter type: what is asked for here are inputs, where that does no harm. */
+/* A double is rounded to a float first, and that to a shorter type: what is asked for here are inputs, where that does no
+ * harm. */
 void rl_dtype_to_double(int dtype, const void *memory, int64_t count, double *to) {
   switch (dtype) { EACH_TYPE(READ) }
 }

@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* In the order of the API's choices. tf32 lies in memory as a float whose mantissa is rounded to 10 bits; what is computed from it is a
- * float. */
+/* In the order of the API's choices. tf32 lies in memory as a float whose mantissa is rounded to 10 bits; what is computed from
+ * it is a float. */
 typedef enum rl_dtype { RL_DTYPE_FP64, RL_DTYPE_FP32, RL_DTYPE_TF32, RL_DTYPE_FP16, RL_DTYPE_BF16, RL_DTYPES } rl_dtype;
 extern const char *const rl_dtype_names[]; /* "fp64" "fp32" "tf32" "fp16" "bf16", NULL */
 

@@ -2,8 +2,8 @@
  *   copy          y = x                      relu       y = max(x, 0), NaN stays
  *   residual_add  y = x + r                  bias_gelu  y = gelu(x + b), b one row; gelu(v) = v Φ(v), by erf
  *   silu_mul      y = x / (1 + exp(-x)) · g
- * A piece is an element. Variants: scalar does one element at a time (on CUDA, one a thread, as CuPy's fused kernels do), vector as many
- * as an access of 16 bytes holds. */
+ * A piece is an element. Variants: scalar does one element at a time (on CUDA, one a thread, as CuPy's fused kernels do), vector
+ * as many as an access of 16 bytes holds. */
 #include <math.h>
 
 #include "kernel/kernel.h"
@@ -43,7 +43,8 @@ static int64_t table_row(const rl_kernel_shape *shape) { return shape->size[COLU
 
 /* --- the families ------------------------------------------------------------------------------------------------------- */
 
-/* NAME_suffix, a stretch of a row at a time; A is the element of the first input, B of the second, which may be the row for all. */
+/* NAME_suffix, a stretch of a row at a time; A is the element of the first input, B of the second, which may be the row for
+ * all. */
 #define OVER_ROWS(NAME, SUFFIX, LAYOUT, T, SECOND, EXPRESSION)                                                               \
   static void NAME##_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {      \
     int64_t start, elements, stop;                                                                                           \

@@ -1,5 +1,5 @@
-/* The families of elementwise.c on CUDA. scalar: one element a thread; vector: as many as 16 bytes hold, from one place or several, and
- * the last block the rest one by one. Arithmetic is in double for fp64, else in float. */
+/* The families of elementwise.c on CUDA. scalar: one element a thread; vector: as many as 16 bytes hold, from one place or
+ * several, and the last block the rest one by one. Arithmetic is in double for fp64, else in float. */
 #include "cuda_check.h"
 #include "kernel/cuda.h"
 #include "kernel/functions.cuh"
@@ -39,8 +39,8 @@ __device__ static inline void element(T x, T second, T *y) {
   narrow(FAMILY::template of<M>(widen(x), widen(second)), y);
 }
 
-/* Remainders by the same number again and again: for n < 2^28 the quotient is n · multiplier / 2^shift, rounded down, with shift 28 bits
- * above those of the number and multiplier = 2^shift / number, rounded up (Granlund, Montgomery 1994). */
+/* Remainders by the same number again and again: for n < 2^28 the quotient is n · multiplier / 2^shift, rounded down, with shift
+ * 28 bits above those of the number and multiplier = 2^shift / number, rounded up (Granlund, Montgomery 1994). */
 struct divisor {
   uint32_t number, multiplier, shift;
   __device__ uint32_t remainder(uint32_t n) const { return n - (uint32_t)((uint64_t)n * multiplier >> shift) * number; }
@@ -68,8 +68,8 @@ __global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, const T
   if (i < count) element<FAMILY>(x[i], second_of<FAMILY>(second, i, columns), &y[i]);
 }
 
-/* What the second input holds for the elements from `first` on: at the same place, or in the one row for all. WHOLE: that row is made of
- * accesses, and so each lies together. */
+/* What the second input holds for the elements from `first` on: at the same place, or in the one row for all. WHOLE: that row is
+ * made of accesses, and so each lies together. */
 template <class FAMILY, class T, bool WHOLE>
 __device__ static inline pack<T> seconds_of(const T *second, uint32_t first, const divisor &columns) {
   pack<T> seconds = {};

@@ -1,5 +1,5 @@
-/* Functions in as few instructions as their exactness allows: a handful of units in the last place of float or double. Polynomials
- * interpolate at Chebyshev's points. */
+/* Functions in as few instructions as their exactness allows: a handful of units in the last place of float or double.
+ * Polynomials interpolate at Chebyshev's points. */
 #ifndef RL_KERNELS_KERNEL_FUNCTIONS_CUH
 #define RL_KERNELS_KERNEL_FUNCTIONS_CUH
 
@@ -55,9 +55,9 @@ __device__ static inline double exponential_of(double x) { return exp2_of(x * 1.
 
 /* v Φ(v) = max(v, 0) - t Φ(-t), t = |v|, of finite numbers, where
  *   Φ(-t) = s · P(s) · exp(-t² / 2),  s = 1 / (1 + c t)
- * with P a polynomial that makes that true wherever Φ(-t) is no zero of its type, and so also where it is tiny (1 + erf would cancel there):
- * t < 14.5, with a relative error of 3e-7, for float (degree 7 in s, c = 0.24); t < 38.6, with 3e-15, for double (degree 18, c = 0.22, in what
- * takes that range of s to [-1, 1]). */
+ * with P a polynomial that makes that true wherever Φ(-t) is no zero of its type, and so also where it is tiny (1 + erf would
+ * cancel there): t < 14.5, with a relative error of 3e-7, for float (degree 7 in s, c = 0.24); t < 38.6, with 3e-15, for double
+ * (degree 18, c = 0.22, in what takes that range of s to [-1, 1]). */
 __device__ static inline float gelu_of(float v) {
   const float c[] = {-0.05289973691f, 0.1518377476f,  -0.06300970184f, 0.1148895553f,
                      0.06582068086f,  0.09192144651f, 0.09569975043f,  0.09574015668f};

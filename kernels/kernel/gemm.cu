@@ -1,5 +1,5 @@
-/* gemm by cuBLASLt: `searched` times up to 32 algorithms of its heuristic with a warm cache. fp32 is IEEE single; parts of a sum over k are
- * added before the result is rounded, so that fp16 and bf16 have FP32 sums whatever the algorithm. */
+/* gemm by cuBLASLt: `searched` times up to 32 algorithms of its heuristic with a warm cache. fp32 is IEEE single; parts of a sum
+ * over k are added before the result is rounded, so that fp16 and bf16 have FP32 sums whatever the algorithm. */
 #include <cstdlib>
 
 #include "kernel/library.cuh"

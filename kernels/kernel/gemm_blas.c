@@ -1,5 +1,5 @@
-/* The engine "openblas" of gemm: C shared out to threads in panels of columns, or of rows where there are more of those. fp16 and bf16 are
- * converted to float and back, which is part of the time. */
+/* The engine "openblas" of gemm: C shared out to threads in panels of columns, or of rows where there are more of those. fp16 and
+ * bf16 are converted to float and back, which is part of the time. */
 #include <cblas.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* One kernel made ready on an open device: what the engines of every device share. Inputs come from the seed, the output is poisoned
- * before it is checked, and the check compares it with the family's reference. */
+/* One kernel made ready on an open device: what the engines of every device share. Inputs come from the seed, the output is
+ * poisoned before it is checked, and the check compares it with the family's reference. */
 #ifndef RL_KERNELS_KERNEL_INSTANCE_H
 #define RL_KERNELS_KERNEL_INSTANCE_H
 

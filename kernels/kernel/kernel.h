@@ -1,10 +1,10 @@
 /* Single kernels as workloads of the kind "kernel". A family is what a kernel computes: its shape, inputs, variants, reference in
- * double precision and cost; it knows no device. The engines (cpu.c; cuda.cu with a launcher for each family) run every family there
- * is. To add one: a definition like those in elementwise.c, a launcher in a .cu file, a word in RL_KERNEL_FAMILIES.
+ * double precision and cost; it knows no device. The engines (cpu.c; cuda.cu with a launcher for each family) run every family
+ * there is. To add one: a definition like those in elementwise.c, a launcher in a .cu file, a word in RL_KERNEL_FAMILIES.
  *
- * The output is so many equal contiguous pieces, each computable alone: an element of it, a row, an image. What of the inputs some
- * pieces need is the window of those pieces. References, the CPU engine and the check all work on a few pieces and their windows at a
- * time, so none of them ever holds a whole problem. */
+ * The output is so many equal contiguous pieces, each computable alone: an element of it, a row, an image. What of the inputs
+ * some pieces need is the window of those pieces. References, the CPU engine and the check all work on a few pieces and their
+ * windows at a time, so none of them ever holds a whole problem. */
 #ifndef RL_KERNELS_KERNEL_H
 #define RL_KERNELS_KERNEL_H
 
@@ -58,7 +58,8 @@ typedef struct rl_kernel_family {
   uint32_t gpu_only;           /* bit i: variant i would be another one's code on the CPU, which does not have it; never the first */
   const char *const *builds;   /* how its code can come about, the usual way first; NULL: there is but one way */
   uint32_t input_count;
-  /* In elements. All of these hold for shapes whose sizes lie within their bounds; rl_kernel_times keeps products from overflowing. */
+  /* In elements. All of these hold for shapes whose sizes lie within their bounds; rl_kernel_times keeps products from
+   * overflowing. */
   int64_t (*input_elements)(const rl_kernel_shape *shape, uint32_t input);
   /* Turns numbers uniform in [-2, 2) into what the input holds there; NULL: they are it. */
   void (*inputs)(const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count, double *values);
@@ -76,8 +77,8 @@ typedef struct rl_kernel_family {
   /* What tensor cores may add to it, in the same units: of tf32, fp16 and bf16. NULL: nothing. */
   double (*truncation)(const rl_kernel_shape *shape);
   int roundings; /* of intermediate values to the family's type, beside that of the result */
-  /* How large an element of the output typically is, where cancellation can make it much smaller: errors are then relative to this.
-   * NULL: errors are relative to what comes out. */
+  /* How large an element of the output typically is, where cancellation can make it much smaller: errors are then relative to
+   * this. NULL: errors are relative to what comes out. */
   double (*scale)(const rl_kernel_shape *shape);
 } rl_kernel_family;
 
@@ -133,8 +134,8 @@ void rl_kernel_describe_builds(char *text, size_t size);
 /* ‖result − reference‖ / ‖reference‖ up to which a result counts as right: the tolerance of the family's arithmetic, which is
  * in double for fp64 and in float for all others, and half a unit for each rounding to the type. */
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape);
-/* What an input holds from element `start` on, as it lies in memory: uniform in [-2, 2) from the seed or what the family makes of that, then
- * rounded to the type. Anyone can tell any element at any time. */
+/* What an input holds from element `start` on, as it lies in memory: uniform in [-2, 2) from the seed or what the family makes of
+ * that, then rounded to the type. Anyone can tell any element at any time. */
 void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count,
                           void *memory);
 

@@ -1,16 +1,17 @@
 /* The Lomb-Scargle periodogram of samples at uneven times (Lomb 1976, Scargle 1982, as Press and Rybicki 1989 write it and
  * scipy.signal.lombscargle 1.10 computes it): for each frequency w, with sums over the samples (t, y)
  *
- *   xc = Σ y cos wt, xs = Σ y sin wt, cc = Σ cos² wt, ss = Σ sin² wt, cs = Σ cos wt sin wt, tan 2wτ = 2 cs / (cc - ss), c, s = cos, sin wτ
+ *   xc = Σ y cos wt, xs = Σ y sin wt, cc = Σ cos² wt, ss = Σ sin² wt, cs = Σ cos wt sin wt,
+ *   tan 2wτ = 2 cs / (cc - ss), c, s = cos, sin wτ
  *   power = ½ ((c xc + s xs)² / (c² cc + 2 c s cs + s² ss) + (c xs - s xc)² / (c² ss - 2 c s cs + s² cc))
  *
  * A piece is a frequency. Times lie anywhere in ten turns' span [0, 10π), frequencies in even steps from 0.01 to 10.
  *
- * Variants: those of the talk "GPU accelerating SciPy signal with Numba and CuPy" and one beyond it. template has the constants of a
- * template's text, doubles whatever the type; typed has them in the type; fast_math adds approximate functions; launch_bounds tells the
- * compiler the size of a block as well, and capped_registers the most registers instead. uniform uses that frequencies lie in even
- * steps: see lombscargle_kernels.cu. The CPU has template and uniform. Builds: fatbin was compiled with the program, nvrtc is compiled when
- * it is opened, and nvrtc_cached only where it was not compiled before. */
+ * Variants: those of the talk "GPU accelerating SciPy signal with Numba and CuPy" and one beyond it. template has the constants
+ * of a template's text, doubles whatever the type; typed has them in the type; fast_math adds approximate functions;
+ * launch_bounds tells the compiler the size of a block as well, and capped_registers the most registers instead. uniform uses
+ * that frequencies lie in even steps: see lombscargle_kernels.cu. The CPU has template and uniform. Builds: fatbin was compiled
+ * with the program, nvrtc is compiled when it is opened, and nvrtc_cached only where it was not compiled before. */
 #include "kernel/lombscargle.h"
 
 #include <math.h>
@@ -42,7 +43,8 @@ static void inputs(const rl_kernel_shape *shape, uint32_t input, int64_t start, 
     else if (input == FREQUENCY) values[i] = RL_LOMBSCARGLE_FIRST + (double)(start + i) * rl_lombscargle_step(shape->size[FREQUENCIES]);
 }
 
-/* By the definition: times are counted from tau, where the sums of sines times cosines vanish. The engines compute another formula. */
+/* By the definition: times are counted from tau, where the sums of sines times cosines vanish. The engines compute another
+ * formula. */
 static double definition(double w, int64_t samples, const double *time, const double *value) {
   double sines = 0, cosines = 0;
   for (int64_t j = 0; j < samples; j++) {
@@ -113,8 +115,8 @@ enum { RUN = 32, RUNS = 16, SPAN = RUN * RUNS };
 PERIODOGRAM(in_double, double, )
 PERIODOGRAM(in_float, float, f)
 
-/* At the least: each frequency's power from its five sums. How few operations a frequency's sums can take depends on how many frequencies
- * there are: uniform needs none for another sample. */
+/* At the least: each frequency's power from its five sums. How few operations a frequency's sums can take depends on how many
+ * frequencies there are: uniform needs none for another sample. */
 static double operations(const rl_kernel_shape *shape) { return 30.0 * (double)shape->size[FREQUENCIES]; }
 
 static double reference_operations(const rl_kernel_shape *shape) {

@@ -1,6 +1,7 @@
-/* The engine "cuda" of the Lomb-Scargle family: one text in six versions for each type (lombscargle_versions.txt), each from the fatbin
- * that was built with the program or by NVRTC. On an H200, fp32, 114 samples and 2^20 frequencies, launches one after another in µs:
- * template 227, typed 221, fast_math 79, launch_bounds 79, capped_registers 79, uniform 7.3 (docs/measurements/h200-lombscargle.md). */
+/* The engine "cuda" of the Lomb-Scargle family: one text in six versions for each type (lombscargle_versions.txt), each from the
+ * fatbin that was built with the program or by NVRTC. On an H200, fp32, 114 samples and 2^20 frequencies, launches one after
+ * another in µs: template 227, typed 221, fast_math 79, launch_bounds 79, capped_registers 79, uniform 7.3
+ * (docs/measurements/h200-lombscargle.md). */
 #include "kernel/lombscargle.h"
 
 #include <errno.h>
@@ -17,8 +18,8 @@
 extern "C" const rl_embedded rl_lombscargle_text[], rl_lombscargle_versions[], rl_lombscargle_fatbins[];
 
 enum { BLOCK = 128, BLOCKS_OF_A_PROCESSOR = 20, MOST_OF_A_BLOCK = 1024, FATBIN = 0, NVRTC_CACHED = 2, OPTIONS = 8 };
-/* How far 2 t (w - w0) may reach in a block of uniform: with the orders of lombscargle_versions.txt the expansion's error is below a unit in
- * the last place. */
+/* How far 2 t (w - w0) may reach in a block of uniform: with the orders of lombscargle_versions.txt the expansion's error is
+ * below a unit in the last place. */
 static const double REACH = 0.16;
 
 typedef struct version { /* a line of lombscargle_versions.txt */

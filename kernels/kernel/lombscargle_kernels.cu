@@ -1,11 +1,12 @@
-/* The Lomb-Scargle periodogram: text that is compiled in several ways, by nvcc into fatbins and by NVRTC when it is asked for, so it
- * includes nothing. Macros say which version it becomes:
+/* The Lomb-Scargle periodogram: text that is compiled in several ways, by nvcc into fatbins and by NVRTC when it is asked for, so
+ * it includes nothing. Macros say which version it becomes:
  *   REAL           float or double
  *   LITERAL(x)     a constant: x as it stands, a double that drags float arithmetic along, or ((REAL)x)
  *   BOUNDS         __launch_bounds__(BLOCK), or nothing
  *   EXPANSION      with the kernel for frequencies in even steps, to this order
- * The sums of a frequency w over samples (t, y), and the power they make, are those of Press and Rybicki (1989) as scipy.signal.lombscargle
- * (1.10) has them: xc = Σ y cos wt, xs = Σ y sin wt, cc = Σ cos² wt, ss = Σ sin² wt, cs = Σ cos wt sin wt. */
+ * The sums of a frequency w over samples (t, y), and the power they make, are those of Press and Rybicki (1989) as
+ * scipy.signal.lombscargle (1.10) has them:
+ *   xc = Σ y cos wt, xs = Σ y sin wt, cc = Σ cos² wt, ss = Σ sin² wt, cs = Σ cos wt sin wt. */
 enum { BLOCK = 128, WARP = 32 };
 
 template <class T> struct functions;
@@ -54,11 +55,11 @@ extern "C" __global__ void BOUNDS periodogram(int samples, int frequencies, cons
 }
 
 #ifdef EXPANSION
-/* Frequencies first + i step. As functions of the frequency the sums are smooth on the scale of one over the span of time, which is many
- * steps. A block takes `per_block` frequencies around w0 and expands the sums by Taylor in w - w0: a thread works out the terms of its
- * samples, the block adds them up, and then a frequency costs four polynomials and no sine. Time is counted from `origin`, the middle of
- * its span: the power does not depend on it, and the powers of time stay small. `reach` = (w - w0) at the block's edge; terms are in units
- * of it, so that x = (w - w0) / reach is at most 1. */
+/* Frequencies first + i step. As functions of the frequency the sums are smooth on the scale of one over the span of time, which
+ * is many steps. A block takes `per_block` frequencies around w0 and expands the sums by Taylor in w - w0: a thread works out the
+ * terms of its samples, the block adds them up, and then a frequency costs four polynomials and no sine. Time is counted from
+ * `origin`, the middle of its span: the power does not depend on it, and the powers of time stay small. `reach` = (w - w0) at the
+ * block's edge; terms are in units of it, so that x = (w - w0) / reach is at most 1. */
 
 /* cos, -sin, -cos, sin, ...: the derivatives of cos at an angle, of which those of sin are the ones before. */
 template <int P> __device__ static inline REAL derivative(REAL s, REAL c) {
@@ -68,8 +69,8 @@ template <int P> __device__ static inline REAL derivative(REAL s, REAL c) {
 enum { XC = 0, XS = EXPANSION + 1, CC = 2 * (EXPANSION + 1), CS = 3 * (EXPANSION + 1), SS0 = 4 * (EXPANSION + 1), TERMS = SS0 + 1,
        ROOM = (TERMS + WARP - 1) / WARP * WARP };
 
-/* Terms of order P and up of one sample: power_y = y (t reach)^P / P!, power_2 = (2 t reach)^P / P! / 2. ss is that of cc with the other
- * sign, but for order 0. */
+/* Terms of order P and up of one sample: power_y = y (t reach)^P / P!, power_2 = (2 t reach)^P / P! / 2. ss is that of cc with
+ * the other sign, but for order 0. */
 template <int P> struct orders {
   __device__ static inline void add(REAL *terms, REAL s, REAL c, REAL s2, REAL c2, REAL power_y, REAL power_2, REAL t) {
     terms[XC + P] += power_y * derivative<P>(s, c);
@@ -109,8 +110,8 @@ __device__ static inline REAL change(const REAL *terms, REAL x) {
   return sum * x;
 }
 
-/* tau's angle without a trigonometric function: its double has the tangent 2 cs / (cc - ss). Which of the angles that differ by a right
- * one is taken does not matter: the two fractions change places. */
+/* tau's angle without a trigonometric function: its double has the tangent 2 cs / (cc - ss). Which of the angles that differ by a
+ * right one is taken does not matter: the two fractions change places. */
 __device__ static inline REAL power_of(REAL xc, REAL xs, REAL cc, REAL ss, REAL cs) {
   const REAL x = cc - ss, y = 2 * cs, r = of::sqrt_of(x * x + y * y);
   const REAL c2 = r > 0 ? of::over(x, r) : (REAL)1, s2 = r > 0 ? of::over(y, r) : (REAL)0;

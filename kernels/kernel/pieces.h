@@ -1,5 +1,5 @@
-/* Work on the pieces of a kernel's output (kernel.h) with all threads of the host: shared out, cancellable, and with as much memory as
- * threads need for a few pieces each. The check and the CPU engine are made of this. */
+/* Work on the pieces of a kernel's output (kernel.h) with all threads of the host: shared out, cancellable, and with as much
+ * memory as threads need for a few pieces each. The check and the CPU engine are made of this. */
 #ifndef RL_KERNELS_KERNEL_PIECES_H
 #define RL_KERNELS_KERNEL_PIECES_H
 
@@ -7,8 +7,8 @@
 #include "threads.h"
 
 typedef int rl_part(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err);
-/* part for all of [0, count), `step` at a time. The first failure ends it and is returned; RL_SYS ECANCELED when the device's observer
- * says so. */
+/* part for all of [0, count), `step` at a time. The first failure ends it and is returned; RL_SYS ECANCELED when the device's
+ * observer says so. */
 int rl_kernel_share(const rl_kernel_instance *kernel, int64_t count, int64_t step, rl_part *part, void *context, rl_error *err);
 
 /* Elements of one piece, and how many pieces have about so many elements; at least one. */
@@ -40,7 +40,8 @@ void rl_kernel_feed_close(rl_kernel_feed *feed);
 
 /* in: the windows of these pieces; out: room for what comes of them. */
 typedef void rl_kernel_work(void *context, const void *const *in, int64_t first, int64_t count, void *out);
-/* work for [first, first + count), in as many goes as `most` asks for, but for pieces that share a large window; on one thread. */
+/* work for [first, first + count), in as many goes as `most` asks for, but for pieces that share a large window; on one
+ * thread. */
 int rl_kernel_feed_work(rl_kernel_feed *feed, int64_t first, int64_t count, uint32_t thread, rl_kernel_work *work, void *context,
                         rl_error *err);
 

@@ -1,5 +1,6 @@
 /* reduction: the sum of each row; one row: of all there is.
- * Variants: scalar has one block add up a row, element by element; vector shares long rows among blocks and reads 16 bytes at a time. */
+ * Variants: scalar has one block add up a row, element by element; vector shares long rows among blocks and reads 16 bytes at a
+ * time. */
 #include <math.h>
 
 #include "kernel/rows.h"

@@ -1,7 +1,8 @@
 /* reduction on CUDA. Sums are taken in float, of doubles in double, always in the same order.
  *   scalar  a block for each row, element by element
- *   vector  16 bytes an access, several under way. Short rows: a group of lanes each. Long ones: blocks share a row where there are too few
- *           rows to keep the device busy; each leaves its part in memory, and the last one that is done with a row adds the parts up. */
+ *   vector  16 bytes an access, several under way. Short rows: a group of lanes each. Long ones: blocks share a row where there
+ *           are too few rows to keep the device busy; each leaves its part in memory, and the last one that is done with a row
+ *           adds the parts up. */
 #include <cstdlib>
 #include <errno.h>
 

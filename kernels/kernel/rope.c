@@ -1,7 +1,7 @@
 /* rope: rotary position embedding of tokens × heads × head_size numbers. Pair i of a head consists of its elements i and
- * i + head_size / 2 (the halves of the head); at position p, which is the token's number, it is rotated by p · 10000^(-2i / head_size).
- * Variants: scalar works out the angle of each pair where it stands; vector once for all heads of a token, and moves 16 bytes at a time
- * (rope.cu). A piece is a token. */
+ * i + head_size / 2 (the halves of the head); at position p, which is the token's number, it is rotated by p · 10000^(-2i /
+ * head_size). Variants: scalar works out the angle of each pair where it stands; vector once for all heads of a token, and moves
+ * 16 bytes at a time (rope.cu). A piece is a token. */
 #include <math.h>
 
 #include "kernel/kernel.h"
@@ -23,7 +23,8 @@ long double rl_rope_turn(int64_t pair, int64_t head_size) {
   return powl(10000, -2 * (long double)pair / (long double)head_size) / (2 * M_PIl);
 }
 
-/* Positions stay below 2^20, so the product of one with the upper 40 bits of a turn is exact, and whole turns leave it without a trace. */
+/* Positions stay below 2^20, so the product of one with the upper 40 bits of a turn is exact, and whole turns leave it without a
+ * trace. */
 static double angle_of(int64_t position, long double turn) {
   const long double upper = ldexpl(rintl(ldexpl(turn, 43)), -43), whole = (long double)position * upper;
   return (double)((whole - rintl(whole) + (long double)position * (turn - upper)) * (2 * M_PIl));

@@ -1,9 +1,9 @@
 /* rope on CUDA.
  *   scalar  a thread for each pair, which works out its sine and cosine
- *   vector  a block for a run of tokens: first the sines and cosines of all their pairs into shared memory, once for all heads; then 16
- *           bytes an access from either half of a head
- * How far a pair turns from one position to the next comes from a table of doubles in two parts, so that whole turns can be taken off
- * without losing digits of what is left: no angle is less exact for being at a late position. */
+ *   vector  a block for a run of tokens: first the sines and cosines of all their pairs into shared memory, once for all heads;
+ *           then 16 bytes an access from either half of a head
+ * How far a pair turns from one position to the next comes from a table of doubles in two parts, so that whole turns can be taken
+ * off without losing digits of what is left: no angle is less exact for being at a late position. */
 #include <cstdlib>
 #include <errno.h>
 

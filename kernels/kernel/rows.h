@@ -1,5 +1,5 @@
-/* Families that turn each row of a table into a row, perhaps with weights for the columns that all rows share: input 0 is rows × columns,
- * the others are columns long. A piece is a row. */
+/* Families that turn each row of a table into a row, perhaps with weights for the columns that all rows share: input 0 is rows ×
+ * columns, the others are columns long. A piece is a row. */
 #ifndef RL_KERNELS_KERNEL_ROWS_H
 #define RL_KERNELS_KERNEL_ROWS_H
 

@@ -1,4 +1,5 @@
-/* The engine of sequences on any device: an instance of each member by the best engine of its family, and their launches in order. */
+/* The engine of sequences on any device: an instance of each member by the best engine of its family, and their launches in
+ * order. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

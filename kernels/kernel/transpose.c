@@ -1,6 +1,7 @@
 /* transpose: y[column][row] = x[row][column].
- * Variants: naive reads rows and writes columns, element by element; shared turns a tile of 32 × 32 over in shared memory, whose columns
- * lie in one bank; padded has tiles whose columns do not, and moves 16 bytes at a time (transpose.cu). A piece is a row of y. */
+ * Variants: naive reads rows and writes columns, element by element; shared turns a tile of 32 × 32 over in shared memory, whose
+ * columns lie in one bank; padded has tiles whose columns do not, and moves 16 bytes at a time (transpose.cu). A piece is a row
+ * of y. */
 #include "kernel/rows.h"
 
 static const char *const variants[] = {"naive", "shared", "padded", NULL};

@@ -1,12 +1,14 @@
 /* transpose on CUDA.
  *   naive   a thread an element: reads along rows, writes along columns, each write a sector of its own
- *   shared  tiles of 32 × 32 in shared memory, read by columns: both sides of global memory whole sectors, but all of a column in one bank
- *   padded  tiles of 256 bytes × 256 bytes with a pitch so that neither rows nor columns meet in a bank; 16 bytes an access of global
- *           memory where rows on both sides are made of such
- * Which bank a word of a padded tile is in: a word is an element, of 2 bytes those of two rows. Rows are written by lanes j (an access, 0 .. 7)
- * and r (a row of words, 0 .. 3), columns are gathered by lanes j (an access of a column) and c (a column, 0 .. 3). With an odd pitch the k-th
- * words of the lanes are, of 4 bytes, 4j + r + k and 4j + c + k modulo 32; of pairs of 2 bytes 8j + (j ≥ 4 ? 4 : 0) + r + k, for which every 32
- * columns have 4 words more, and 4j + c + k; of 8 bytes 2j + r + k modulo 16, in half-warps: all apart. */
+ *   shared  tiles of 32 × 32 in shared memory, read by columns: both sides of global memory whole sectors, but all of a column in
+ *           one bank
+ *   padded  tiles of 256 bytes × 256 bytes with a pitch so that neither rows nor columns meet in a bank; 16 bytes an access of
+ *           global memory where rows on both sides are made of such
+ * Which bank a word of a padded tile is in: a word is an element, of 2 bytes those of two rows. Rows are written by lanes j (an
+ * access, 0 .. 7) and r (a row of words, 0 .. 3), columns are gathered by lanes j (an access of a column) and c (a column,
+ * 0 .. 3). With an odd pitch the k-th words of the lanes are, of 4 bytes, 4j + r + k and 4j + c + k modulo 32; of pairs of
+ * 2 bytes 8j + (j ≥ 4 ? 4 : 0) + r + k, for which every 32 columns have 4 words more, and 4j + c + k; of 8 bytes 2j + r + k
+ * modulo 16, in half-warps: all apart. */
 #include "cuda_check.h"
 #include "kernel/cuda.h"
 #include "kernel/rows.h"

@@ -1,8 +1,11 @@
 /* The graph that cuDNN recognises as attention and fuses ("Fused flash attention fprop" in its Graph API documentation):
- *   scores = Q Kᵀ · 1/√d, masked to the lowest float above the diagonal; softmax over the last axis as max, subtract, exp, sum, divide;
- *   the statistics max + log sum, which training would keep: nobody reads them here, but cuDNN 9.14 knows no attention without them;
+ *   scores = Q Kᵀ · 1/√d, masked to the lowest float above the diagonal;
+ *   softmax over the last axis as max, subtract, exp, sum, divide;
+ *   the statistics max + log sum, which training would keep: nobody reads them here, but cuDNN 9.14 knows no attention without
+ *   them;
  *   O = softmax · V.
- * Everything between the two products is FP32 and virtual; the weights of V are rounded to the type of V, as tensor cores need it. */
+ * Everything between the two products is FP32 and virtual; the weights of V are rounded to the type of V, as tensor cores need
+ * it. */
 #include "library/attention.h"
 
 #include <float.h>

@@ -43,8 +43,8 @@ static bool choices_path(char *path, size_t size) {
   return (size_t)snprintf(path, size, "%s/choices.tsv", folder) < size;
 }
 
-/* What the file has got since the last time, from this process or another. Lines are "choice TAB scope SPACE key"; what is not such a line
- * is passed over, and one that is not yet complete is left for later. */
+/* What the file has got since the last time, from this process or another. Lines are "choice TAB scope SPACE key"; what is not
+ * such a line is passed over, and one that is not yet complete is left for later. */
 static void load(void) {
   char path[4096], line[KEY_SIZE + 32];
   readable = false;

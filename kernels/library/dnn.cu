@@ -12,7 +12,8 @@ typedef rl_dnn_descriptor descriptor;
 enum { MOST_CONFIGURATIONS = 192 };
 static const double DETERMINISTIC_MARGIN = 1.05;
 
-/* --- descriptors --------------------------------------------------------------------------------------------------------------- */
+/* --- descriptors
+ * --------------------------------------------------------------------------------------------------------------- */
 
 void rl_dnn_release(descriptor *d) {
   if (*d) cudnnBackendDestroyDescriptor(*d);
@@ -45,7 +46,8 @@ static int refused(const char *what, rl_error *err) {
   return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN refused %s: %s", what, reason);
 }
 
-/* --- the graph ----------------------------------------------------------------------------------------------------------------- */
+/* --- the graph
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 /* Owned by the graph, or NULL. */
 static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t *sizes, const int64_t *strides, bool is_virtual,
@@ -108,7 +110,8 @@ static descriptor assemble(cudnnHandle_t handle, const rl_dnn_graph *graph) {
   return made;
 }
 
-/* --- configurations ------------------------------------------------------------------------------------------------------------ */
+/* --- configurations
+ * ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct configurations {
   descriptor list[MOST_CONFIGURATIONS];
@@ -197,7 +200,8 @@ static void name_choice(descriptor configuration, rl_dnn_choice *choice) {
   }
 }
 
-/* --- plans --------------------------------------------------------------------------------------------------------------------- */
+/* --- plans
+ * --------------------------------------------------------------------------------------------------------------------- */
 
 struct rl_dnn {
   cudnnHandle_t handle;
@@ -250,7 +254,8 @@ typedef struct candidate {
   int64_t index;
 } candidate;
 
-/* What p is now, where it is faster. Plans are kept, not made again: that can cost a compilation, and for attention cuDNN 9.14 then fails. */
+/* What p is now, where it is faster. Plans are kept, not made again: that can cost a compilation, and for attention cuDNN 9.14
+ * then fails. */
 static void keep_faster(rl_dnn *p, int64_t index, candidate *best) {
   if (best->plan && best->choice.us <= p->choice.us) return;
   rl_dnn_release(&best->plan);

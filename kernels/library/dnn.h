@@ -1,6 +1,6 @@
-/* A graph of operations for cuDNN's backend interface, and a plan that runs it: the engine configurations that cuDNN offers for the
- * graph are timed inside a CUDA graph on the device, and the fastest one is kept (tune.h). What the operations are, conv.cu and
- * attention.cu say. Belongs to one thread; buffers are borrowed. Included by .cu files only. */
+/* A graph of operations for cuDNN's backend interface, and a plan that runs it: the engine configurations that cuDNN offers for
+ * the graph are timed inside a CUDA graph on the device, and the fastest one is kept (tune.h). What the operations are, conv.cu
+ * and attention.cu say. Belongs to one thread; buffers are borrowed. Included by .cu files only. */
 #ifndef RL_LIBRARY_DNN_H
 #define RL_LIBRARY_DNN_H
 
@@ -8,7 +8,8 @@
 
 #include "device.h"
 
-/* --- the graph --------------------------------------------------------------------------------------------------------------- */
+/* --- the graph
+ * --------------------------------------------------------------------------------------------------------------- */
 
 typedef cudnnBackendDescriptor_t rl_dnn_descriptor;
 
@@ -46,7 +47,8 @@ bool rl_dnn_link(rl_dnn_descriptor descriptor, cudnnBackendAttributeName_t name,
 void rl_dnn_release(rl_dnn_descriptor *descriptor);
 #define rl_dnn_owned __attribute__((cleanup(rl_dnn_release))) rl_dnn_descriptor
 
-/* --- the plan ---------------------------------------------------------------------------------------------------------------- */
+/* --- the plan
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct rl_dnn_choice { /* one engine configuration, as timed */
   char name[96];               /* "engine 3 k2=1": cuDNN's index of the engine, and its knobs */
@@ -66,9 +68,9 @@ typedef struct rl_dnn_search {
 
 typedef struct rl_dnn rl_dnn;
 
-/* what: "a convolution", for messages. key: the choice's name for tune.h. The output is overwritten by the trials; fill the inputs
- * first. A deterministic configuration is preferred when it is within 5 % of the fastest. Where cuDNN can't do the graph: RL_CUDNN,
- * CUDNN_STATUS_NOT_SUPPORTED. rl_dnn_bind must follow before the first enqueue. The graph may be closed afterwards. */
+/* what: "a convolution", for messages. key: the choice's name for tune.h. The output is overwritten by the trials; fill the
+ * inputs first. A deterministic configuration is preferred when it is within 5 % of the fastest. Where cuDNN can't do the graph:
+ * RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED. rl_dnn_bind must follow before the first enqueue. The graph may be closed afterwards. */
 int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *what, const char *key, const rl_dnn_search *search,
                 rl_stream stream, rl_dnn **plan, rl_error *err);
 /* workspace: at least the chosen workspace_bytes; borrowed. */

@@ -1,5 +1,6 @@
 /* A matrix product by cuBLASLt: the algorithms that its heuristic offers are timed inside a graph on the device, and the fastest
- * is kept (tune.h). Column-major, as cuBLAS has it: D[m×n] = op(A)[m×k] · op(B)[k×n]. Belongs to one thread; buffers are borrowed. */
+ * is kept (tune.h). Column-major, as cuBLAS has it: D[m×n] = op(A)[m×k] · op(B)[k×n]. Belongs to one thread; buffers are
+ * borrowed. */
 #ifndef RL_LIBRARY_GEMM_H
 #define RL_LIBRARY_GEMM_H
 
@@ -19,8 +20,8 @@ typedef struct rl_gemm_shape {
 
 typedef struct rl_gemm rl_gemm;
 
-/* Times up to `most` algorithms (1: takes the first that runs), each with at most workspace_bytes of workspace, on whatever the buffers hold;
- * D is overwritten. Where cuBLASLt can't do the shape: RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED. */
+/* Times up to `most` algorithms (1: takes the first that runs), each with at most workspace_bytes of workspace, on whatever the
+ * buffers hold; D is overwritten. Where cuBLASLt can't do the shape: RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED. */
 int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void *a, const void *b, void *d, void *workspace,
                  size_t workspace_bytes, int most, rl_stream stream, rl_gemm **gemm, rl_error *err);
 void rl_gemm_close(rl_gemm *gemm); /* NULL is allowed */

@@ -37,8 +37,8 @@ typedef struct rl_nvrtc_result {
   bool cached;
 } rl_nvrtc_result;
 
-/* -1: RL_INPUT at "/code" with the first error when the text does not compile, or when the compiler dies of it; RL_SYS when there is no
- * compiler or no jail for it. The result is to be cleared in any case. */
+/* -1: RL_INPUT at "/code" with the first error when the text does not compile, or when the compiler dies of it; RL_SYS when there
+ * is no compiler or no jail for it. The result is to be cleared in any case. */
 int rl_nvrtc_compile(const rl_nvrtc_request *request, rl_nvrtc_result *result, rl_error *err);
 void rl_nvrtc_clear(rl_nvrtc_result *result);
 

@@ -1,7 +1,8 @@
-/* The blas engine: convolution 2 and the linear layers as OpenBLAS products, everything else in simd.c, images shared out among threads.
+/* The blas engine: convolution 2 and the linear layers as OpenBLAS products, everything else in simd.c, images shared out among
+ * threads.
  *
- * conv2 lies as [tap][in][out]: a kernel row is 96 floats side by side, im2col is three copies a pixel, and pooling works on whole channel
- * vectors. Budget of an image: 18.6 MFLOP, of which 95 % are products. */
+ * conv2 lies as [tap][in][out]: a kernel row is 96 floats side by side, im2col is three copies a pixel, and pooling works on
+ * whole channel vectors. Budget of an image: 18.6 MFLOP, of which 95 % are products. */
 #include <cblas.h>
 #include <string.h>
 

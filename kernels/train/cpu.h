@@ -1,5 +1,5 @@
-/* What the CPU engines share: the resident data set, the shuffle and the batch, loss, loss scaling, the epoch as launches, reports and
- * saved states. An engine supplies the layers and Adam (rl_cpu_math). */
+/* What the CPU engines share: the resident data set, the shuffle and the batch, loss, loss scaling, the epoch as launches,
+ * reports and saved states. An engine supplies the layers and Adam (rl_cpu_math). */
 #ifndef RL_TRAIN_CPU_H
 #define RL_TRAIN_CPU_H
 

@@ -65,8 +65,8 @@ static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_dnn **conv, r
   cudnnDataType_t type = e->format.half ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
   rl_conv_shape shape = {pass, s->gather.batch, RL_C1, RL_P1, RL_P1, RL_C2, 3, 1, 0, e->format.channels_last, type, type,
                          e->format.tensor_float};
-  /* Winograd's FP32 kernels take up to 226 KB of workspace an image. Single precision has few engines, none compiled at run time, so
-   * all of them are tried; the tensor-core ones are many and cost a compilation each, and the heuristic ranks those well. */
+  /* Winograd's FP32 kernels take up to 226 KB of workspace an image. Single precision has few engines, none compiled at run time,
+   * so all of them are tried; the tensor-core ones are many and cost a compilation each, and the heuristic ranks those well. */
   bool single = !e->format.half && !e->format.tensor_float;
   rl_dnn_search search = {(32u << 20) + (size_t)s->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
                            single};

@@ -1,6 +1,6 @@
-/* Convolution 2 of the fused engine, image by image and without im2col: forward with bias, ReLU and pooling, backward from the winners of the
- * pools alone, at most a quarter of the products. direct.c is compiled once for each instruction set. Layouts: x[14][14][32],
- * y[6][6][64], choice as in oracle.h, w[64][9][32]. */
+/* Convolution 2 of the fused engine, image by image and without im2col: forward with bias, ReLU and pooling, backward from the
+ * winners of the pools alone, at most a quarter of the products. direct.c is compiled once for each instruction set. Layouts:
+ * x[14][14][32], y[6][6][64], choice as in oracle.h, w[64][9][32]. */
 #ifndef RL_TRAIN_DIRECT_H
 #define RL_TRAIN_DIRECT_H
 

@@ -1,5 +1,5 @@
-/* Engine "fused": conv2 by two kernels of our own that keep its product on chip (train/cuda/conv2.cu in FP16, conv2_float.cu in FP32, which is
- * what TF32 gets, too), the rest by the shell (train/cuda/training.h). A step of eight launches:
+/* Engine "fused": conv2 by two kernels of our own that keep its product on chip (train/cuda/conv2.cu in FP16, conv2_float.cu in
+ * FP32, which is what TF32 gets, too), the rest by the shell (train/cuda/training.h). A step of eight launches:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward    conv2 + bias + ReLU + pool                          own
@@ -46,8 +46,8 @@ static int supports(const void *params, rl_error *err) {
   return 0;
 }
 
-/* In TF32 conv2 is on FMA units here and on tensor cores in cuDNN. H200, ms an epoch: 47.8 against 43.1 at batch 128, 39.5 against 26.5 at 512, but
- * 60.1 against 70.9 at 64. */
+/* In TF32 conv2 is on FMA units here and on tensor cores in cuDNN. H200, ms an epoch: 47.8 against 43.1 at batch 128, 39.5
+ * against 26.5 at 512, but 60.1 against 70.9 at 64. */
 static bool leaves(const void *params) {
   const rl_train_params *p = (const rl_train_params *)params;
   return p->precision == RL_TF32 && p->batch_size >= 128;

@@ -53,8 +53,8 @@ void rl_model_initialise(uint64_t seed, float *weights);
 
 /* Floating-point operations of one image, forward and backward (no gradient for the input of conv1), zeros multiplied too. */
 double rl_model_operations_per_image(void);
-/* The least of them: the gradients of the convolutions need only the winners of the pools, at most one value in four, and how many there
- * are is up to the data: none are counted. */
+/* The least of them: the gradients of the convolutions need only the winners of the pools, at most one value in four, and how
+ * many there are is up to the data: none are counted. */
 double rl_model_least_operations_per_image(void);
 
 /* --- usable in device code too -------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
-/* The mathematics of each layer in plain double precision: what every engine is compared with, and what the reference engine is made of.
- * PyTorch's layouts, images first (NCHW, OIHW, [out][in]). Outputs are overwritten. Sources: the definitions in model.h. */
+/* The mathematics of each layer in plain double precision: what every engine is compared with, and what the reference engine is
+ * made of. PyTorch's layouts, images first (NCHW, OIHW, [out][in]). Outputs are overwritten. Sources: the definitions in
+ * model.h. */
 #ifndef RL_TRAIN_ORACLE_H
 #define RL_TRAIN_ORACLE_H
 
@@ -20,8 +21,8 @@ void rl_oracle_conv_forward(const rl_oracle_conv *shape, int n, const double *x,
 void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const double *dy, const double *w, double *dx);
 void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const double *x, const double *dy, double *dw, double *db);
 
-/* ReLU, then 2×2 max-pooling of `planes` planes of size×size (size even). choice[plane][size/2][size/2]: which of the four in row-major
- * order passed, or RL_ORACLE_DEAD when ReLU let none through. */
+/* ReLU, then 2×2 max-pooling of `planes` planes of size×size (size even). choice[plane][size/2][size/2]: which of the four in
+ * row-major order passed, or RL_ORACLE_DEAD when ReLU let none through. */
 enum { RL_ORACLE_DEAD = 4 };
 void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *choice);
 void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *choice, double *dx);
@@ -34,8 +35,8 @@ void rl_oracle_linear_weight_gradient(int n, int in, int out, const double *x, c
 void rl_oracle_relu(size_t count, double *x);                             /* in place */
 void rl_oracle_relu_gradient(size_t count, const double *y, double *dy);  /* in place; y: what relu left */
 
-/* logits[n][10]; dlogits = scale · d(mean loss)/dlogits, or NULL. Returns the mean loss; *correct, if not NULL, is raised by the images whose first
- * largest logit is the label's. */
+/* logits[n][10]; dlogits = scale · d(mean loss)/dlogits, or NULL. Returns the mean loss; *correct, if not NULL, is raised by the
+ * images whose first largest logit is the label's. */
 double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double scale, double *dlogits, uint32_t *correct);
 
 /* One step, number `step` (1 for the first): moments m and v and weights w in place. */

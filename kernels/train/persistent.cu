@@ -1,4 +1,5 @@
-/* Engine "persistent": all steps of an epoch in one launch (train/cuda/persistent.cu), on devices with clusters of blocks and room for 128 of them. */
+/* Engine "persistent": all steps of an epoch in one launch (train/cuda/persistent.cu), on devices with clusters of blocks and
+ * room for 128 of them. */
 #include "train/cuda/training.h"
 
 static rl_rows rows(rl_format, uint32_t batch) {

@@ -1,5 +1,5 @@
-/* The reference engine: the oracle's layers one after the other on one thread, in double, each result rounded to what the precision stores.
- * Slow and plain; other engines are held against it. */
+/* The reference engine: the oracle's layers one after the other on one thread, in double, each result rounded to what the
+ * precision stores. Slow and plain; other engines are held against it. */
 #include <math.h>
 
 #include "train/cpu.h"

@@ -41,8 +41,8 @@ static bool all_finite(size_t count, const float *values) {
   return bad == 0;
 }
 
-/* Where a weight's gradient stays 0, its moments decay into subnormal numbers, on which x86 is a hundred times as slow. They are far
- * below what epsilon lets through: take them as 0. */
+/* Where a weight's gradient stays 0, its moments decay into subnormal numbers, on which x86 is a hundred times as slow. They are
+ * far below what epsilon lets through: take them as 0. */
 #ifdef __SSE2__
 static unsigned without_subnormals(void) {
   unsigned before = _mm_getcsr();

@@ -1,5 +1,5 @@
-/* The loops of the blas engine that are not matrix products. simd.c is compiled once for each instruction set; the widest that the CPU
- * has is picked at run time. Layouts: channels last. Pool choices as in oracle.h. */
+/* The loops of the blas engine that are not matrix products. simd.c is compiled once for each instruction set; the widest that
+ * the CPU has is picked at run time. Layouts: channels last. Pool choices as in oracle.h. */
 #ifndef RL_TRAIN_SIMD_H
 #define RL_TRAIN_SIMD_H
 

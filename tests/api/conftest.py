@@ -58,7 +58,8 @@ def pytest_runtest_makereport(item):
 
 @pytest.fixture(autouse=True)
 def tidy(request, start):
-    """A test that fails stays one failure: it says how its daemons are, those of its own end, and the shared ones are put right."""
+    """A test that fails stays one failure: it says how its daemons are, those of its own end, and the shared ones are put
+    right."""
     before = len(start.started)
     yield
     if not getattr(request.node, "failed", False):

@@ -92,7 +92,8 @@ class Daemon:
         return f"--- the daemon at {self.url} {state}\n{self.log_text()[-3000:]}"
 
     def recover(self):
-        """After a test that failed: no job is left, and a daemon that ended or does not answer starts again on what it has stored."""
+        """After a test that failed: no job is left, and a daemon that ended or does not answer starts again on what it has
+        stored."""
         try:
             self.cancel_all(timeout=10)
         except (Unanswered, AssertionError):
@@ -100,8 +101,8 @@ class Daemon:
             self._start()
 
     def call(self, method, path, body=None, headers=None, stream=False, timeout=60, **more):
-        """body: bytes are sent as they are, anything else as JSON. Each call has a connection of its own: one that was idle may be
-        closed by the daemon this very moment."""
+        """body: bytes are sent as they are, anything else as JSON. Each call has a connection of its own: one that was idle may
+        be closed by the daemon this very moment."""
         headers = dict(headers or {})
         if self.token is not None:
             headers.setdefault("Authorization", f"Bearer {self.token}")

@@ -1,4 +1,5 @@
-"""Two profiled runs for the tests of clients, put into the database of a running daemon: profiled_runs.py STATE_FOLDER prints their numbers."""
+"""Two profiled runs for the tests of clients, put into the database of a running daemon: profiled_runs.py STATE_FOLDER prints
+their numbers."""
 
 import json
 import math

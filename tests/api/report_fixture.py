@@ -46,8 +46,9 @@ class Rows:
 
     def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None,
             measurements=None, uuid=FACTS["uuid"]):
-        """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value, reason or both},
-        "series" [(name, x, value)] and "instructions" [dict]; profile: what the job asked for; measurements: of the timing pass. Returns the run's id."""
+        """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value,
+        reason or both}, "series" [(name, x, value)] and "instructions" [dict]; profile: what the job asked for; measurements: of
+        the timing pass. Returns the run's id."""
         now = time.time_ns()
         facts = {**FACTS, "compute_capability": capability, "uuid": uuid}
         job = self.insert("jobs", kind="kernel", device="gpu0", state="completed", request="{}",

@@ -1,5 +1,5 @@
-"""A worker program for a GPU that is not there, for the daemon's side of posted code. It does as the posted entry says, and notes what came
-as lines of JSON in the file $STAND_IN_NOTES."""
+"""A worker program for a GPU that is not there, for the daemon's side of posted code. It does as the posted entry says, and notes
+what came as lines of JSON in the file $STAND_IN_NOTES."""
 
 import json
 import os

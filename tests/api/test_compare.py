@@ -29,7 +29,8 @@ def ordinals(answer):
 
 
 def test_by_launch_and_name_first(daemon, runs):
-    """The pads belong together although they come first here and last there; the convolutions that are left by their launch alone."""
+    """The pads belong together although they come first here and last there; the convolutions that are left by their launch
+    alone."""
     a, b = runs
     assert ordinals(daemon.get(f"/compare?a={a}&b={b}")) == [(0, 4), (1, 0), (2, 1), (None, 2), (3, 3), (4, None), (5, None)]
     assert ordinals(daemon.get(f"/compare?a={a}&b={a}")) == [(i, i) for i in range(6)]

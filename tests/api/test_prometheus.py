@@ -1,4 +1,5 @@
-"""/metrics: the text format to the letter, every name as docs/prometheus.md has it, and counters that move with what they count."""
+"""/metrics: the text format to the letter, every name as docs/prometheus.md has it, and counters that move with what they
+count."""
 
 import re
 
@@ -13,7 +14,8 @@ UNITS = ("_seconds", "_bytes", "_ratio")
 
 
 def parse(text):
-    """{family: (type, {(sample's name, labels): value})} of what keeps to the grammar: HELP, TYPE, then all samples of the family."""
+    """{family: (type, {(sample's name, labels): value})} of what keeps to the grammar: HELP, TYPE, then all samples of the
+    family."""
     assert text.endswith("\n")
     families, name, kind = {}, None, None
     lines = iter(text[:-1].split("\n"))

@@ -1,4 +1,5 @@
-"""Jobs of the kind source: who may post, what is refused, and, with a stand-in for a GPU's worker, what becomes of posted code."""
+"""Jobs of the kind source: who may post, what is refused, and, with a stand-in for a GPU's worker, what becomes of posted
+code."""
 
 import base64
 import json

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """The MNIST CNN that rooflined trains, in PyTorch: what its engines are compared with, to be run in the same sitting.
 
-An epoch is timed as rooflined times its own: the shuffle, gathering and normalising, every step of every image including the last short
-batch, until the device is idle; evaluation apart. The data set is resident on the GPU in every variant.
+An epoch is timed as rooflined times its own: the shuffle, gathering and normalising, every step of every image including the last
+short batch, until the device is idle; evaluation apart. The data set is resident on the GPU in every variant.
 
   eager    one kernel launch after the other from Python
   graph    the whole step (gather to optimizer) captured into a CUDA graph and replayed; the cursor lives on the device
-  compile  the same with forward and backward from torch.compile(max-autotune); the one short batch runs uncompiled, in a graph too
+  compile  the same with forward and backward from torch.compile(max-autotune); the one short batch runs uncompiled, in a graph
+           too
 
 fp32 is IEEE single (TF32 off), tf32 allows it, fp16 is autocast + GradScaler with a dynamic scale. Prints one JSON object a line.
 
-With --accuracy-of-seeds 1,2,3 it trains from each of these seeds instead and prints the accuracy on the test set after each epoch. All of them
-run side by side, as a step leaves most of the GPU idle: nothing is timed then.
+With --accuracy-of-seeds 1,2,3 it trains from each of these seeds instead and prints the accuracy on the test set after each
+epoch. All of them run side by side, as a step leaves most of the GPU idle: nothing is timed then.
 """
 import argparse
 import gzip
@@ -49,7 +50,8 @@ def read_idx(folder, name):
 
 
 class Training:
-    """Model, optimizer and data; step() trains one batch of `size` images from the cursor on, without asking the host anything."""
+    """Model, optimizer and data; step() trains one batch of `size` images from the cursor on, without asking the host
+    anything."""
 
     def __init__(self, arguments, precision, seed):
         torch.manual_seed(seed)

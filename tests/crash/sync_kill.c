@@ -1,5 +1,5 @@
-/* Preloaded into a program, kills it when it has made its writes durable for the $SYNC_KILL_AFTER-th time: right behind a commit of the
- * database, and before anything else that belongs to it could be written. */
+/* Preloaded into a program, kills it when it has made its writes durable for the $SYNC_KILL_AFTER-th time: right behind a commit
+ * of the database, and before anything else that belongs to it could be written. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>

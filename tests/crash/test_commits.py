@@ -1,4 +1,5 @@
-"""kill -9 of the daemon behind each commit of a job's life, one after the other: what belongs together is on disk or none of it is."""
+"""kill -9 of the daemon behind each commit of a job's life, one after the other: what belongs together is on disk or none of it
+is."""
 
 import contextlib
 import os

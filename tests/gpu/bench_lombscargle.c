@@ -1,7 +1,8 @@
-/* bench_lombscargle: the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU, and one version beyond it: SciPy's
- * samples, 2^20 frequencies, every version, type and build. first: compiling or loading, the launch and its result; median: of launches
- * that follow one another; speed-up: over one thread of this host by the best loops that it has, timed on a sixteenth of the frequencies; error:
- * relative, over SciPy's 530 points. A line of JSON each. Exit code 77 where there is no GPU; 1 on failure, also when a result is far off. */
+/* bench_lombscargle: the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU, and one version
+ * beyond it: SciPy's samples, 2^20 frequencies, every version, type and build. first: compiling or loading, the launch and its
+ * result; median: of launches that follow one another; speed-up: over one thread of this host by the best loops that it has,
+ * timed on a sixteenth of the frequencies; error: relative, over SciPy's 530 points. A line of JSON each. Exit code 77 where
+ * there is no GPU; 1 on failure, also when a result is far off. */
 #include <stdlib.h>
 
 #include "analyze/statistics.h"

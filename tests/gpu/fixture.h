@@ -1,4 +1,5 @@
-/* What the GPU tests share: a device, an engine opened on it with a plan of its epoch, and the exit code of a machine without a GPU. */
+/* What the GPU tests share: a device, an engine opened on it with a plan of its epoch, and the exit code of a machine without a
+ * GPU. */
 #ifndef RL_TESTS_GPU_FIXTURE_H
 #define RL_TESTS_GPU_FIXTURE_H
 

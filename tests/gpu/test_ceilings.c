@@ -25,8 +25,8 @@ static double best_rate(const rl_rate *rate) {
 
 static double fact(const cJSON *facts, const char *name) { return cJSON_GetNumberValue(cJSON_GetObjectItem(facts, name)); }
 
-/* Bytes or multiply-adds (two operations) of a multiprocessor in a cycle: NVIDIA's "H100 Tensor Core GPU Architecture". L2 is bounded by
- * what the multiprocessors can take, 64 bytes a cycle each, in either direction. */
+/* Bytes or multiply-adds (two operations) of a multiprocessor in a cycle: NVIDIA's "H100 Tensor Core GPU Architecture". L2 is
+ * bounded by what the multiprocessors can take, 64 bytes a cycle each, in either direction. */
 static const double hopper[RL_CEILINGS_COUNT] = {
     [RL_CEILING_l2_read] = 64,       [RL_CEILING_l2_write] = 64,        [RL_CEILING_l2_copy] = 128,       [RL_CEILING_l1_read] = 128,
     [RL_CEILING_shared_read] = 128,  [RL_CEILING_fp64] = 2 * 64,        [RL_CEILING_fp32] = 2 * 128,      [RL_CEILING_fp16] = 2 * 256,

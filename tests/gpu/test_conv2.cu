@@ -1,6 +1,7 @@
-/* The kernels of train/cuda/conv2.cu and conv2_float.cu alone, against the double-precision oracle on random values of their types, with every
- * output poisoned first and a margin behind it that must stay as it was. No library runs here, so that compute-sanitizer's racecheck can look at them,
- * and so that the machine of tests/simt can run them. Arguments: batches instead of those in main. */
+/* The kernels of train/cuda/conv2.cu and conv2_float.cu alone, against the double-precision oracle on random values of their
+ * types, with every output poisoned first and a margin behind it that must stay as it was. No library runs here, so that
+ * compute-sanitizer's racecheck can look at them, and so that the machine of tests/simt can run them. Arguments: batches instead
+ * of those in main. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,7 +172,8 @@ template <typename T> static void check_batch(uint32_t batch) {
   close_to(bias_sum, d_b, 1e-5, "bias gradient", batch);
 }
 
-/* A gradient of conv1's pooled output that FP16 can't hold, of finite ones of conv2's, must be noticed where its codes let it through. */
+/* A gradient of conv1's pooled output that FP16 can't hold, of finite ones of conv2's, must be noticed where its codes let it
+ * through. */
 static void check_overflow_below(uint8_t code1) {
   rl_error err = {};
   std::vector<__half> x(MAP1 * RL_C1, __float2half(0.0f)), d(RL_FLAT, __float2half(100.0f)), w(RL_C2 * TAPS * RL_C1, __float2half(6e4f));

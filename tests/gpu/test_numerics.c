@@ -1,6 +1,7 @@
-/* Every layer of every engine, forward and backward, against the double-precision oracle on the inputs and the pooling and ReLU decisions
- * that the engine itself had; the whole network in FP32; and 50 losses in a row. Arguments: one engine instead of all of them; then the steps whose
- * losses are followed, their images, and batches, instead of those below, all of which are too many for the machine of tests/simt. */
+/* Every layer of every engine, forward and backward, against the double-precision oracle on the inputs and the pooling and ReLU
+ * decisions that the engine itself had; the whole network in FP32; and 50 losses in a row. Arguments: one engine instead of all
+ * of them; then the steps whose losses are followed, their images, and batches, instead of those below, all of which are too many
+ * for the machine of tests/simt. */
 #include "data/dataset.h"
 #include "fixture.h"
 #include "train/oracle.h"
@@ -104,7 +105,8 @@ static batch gather(uint32_t from, uint32_t count, uint32_t images, int64_t seed
   return b;
 }
 
-/* fc1's bias and ReLU, fc2 and the loss, forward and back. dead (may be NULL) says where d_hidden is 0 whatever ReLU makes of it here. */
+/* fc1's bias and ReLU, fc2 and the loss, forward and back. dead (may be NULL) says where d_hidden is 0 whatever ReLU makes of it
+ * here. */
 static double run_head(int n, const double *product, const double *w, const uint8_t *labels, const double *decided, double *d_hidden,
                        double *gradients) {
   const double *b1 = &w[rl_tensor_offsets[RL_FC1_B]], *w2 = &w[rl_tensor_offsets[RL_FC2_W]], *b2 = &w[rl_tensor_offsets[RL_FC2_B]];
@@ -161,7 +163,8 @@ static void check_tensor(const double *got, const double *wanted, rl_tensor tens
   check(what, &got[at], &wanted[at], rl_tensor_sizes[tensor], most);
 }
 
-/* One step of `count` images in one precision. own: bound of what our FP32 kernels compute; library: of what runs in the precision. */
+/* One step of `count` images in one precision. own: bound of what our FP32 kernels compute; library: of what runs in the
+ * precision. */
 static void check_step(engine_case which, uint32_t count) {
   const int precision = which.precision;
   const double own = 1e-5, library = precision == RL_FP32 ? 1e-5 : 5e-3, stored = precision == RL_FP32 ? 1e-5 : precision == RL_TF32 ? 1e-3 : 5e-3;

@@ -1,6 +1,6 @@
-/* What a block of the engine "persistent" multiplies (train/cuda/tile.cuh), each function alone, in each format, against double precision on random
- * values; what lies behind the images there are is NaN. Then, on a GPU, how many cycles each takes. No library runs here, so that racecheck can look on,
- * and so that the machine of tests/simt can run it. */
+/* What a block of the engine "persistent" multiplies (train/cuda/tile.cuh), each function alone, in each format, against double
+ * precision on random values; what lies behind the images there are is NaN. Then, on a GPU, how many cycles each takes. No
+ * library runs here, so that racecheck can look on, and so that the machine of tests/simt can run it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void close_to(const std::vector<double> &got, const std::vector<double> &
   failures += !holds;
 }
 
-/* --- kernels: operands into shared memory, one function `turns` times, its products to memory ------------------------------------------ */
+/* --- kernels: operands into shared memory, one function `turns` times, its products to memory ------------------------------- */
 
 template <typename T> static __device__ T *fill(T *to, const T *from, int count) {
   for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
@@ -193,7 +193,7 @@ run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, floa
     *(float2 *)&made[F::tile_row(i) * TILE_COLUMNS + F::tile_column(i)] = make_float2(sums[i][0], sums[i][1]);
 }
 
-/* --- references -------------------------------------------------------------------------------------------------------------------------- */
+/* --- references ------------------------------------------------------------------------------------------------------------- */
 
 typedef std::vector<double> doubles;
 
@@ -203,7 +203,7 @@ template <class Each> static void each_tap(Each f) {
     for (int tap = 0; tap < TILE_TAPS; tap++) f(out, (out / SIDE2 + tap / 3) * RL_P1 + out % SIDE2 + tap % 3, tap);
 }
 
-/* --- checks ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- checks ----------------------------------------------------------------------------------------------------------------- */
 
 template <class F, class... P> static void launch(void (*kernel)(P...), P... parameters) {
   enum { BYTES = 227 << 10 };
@@ -306,7 +306,8 @@ template <class F> static void check_fc1_weight(const char *format, double most)
   printf("  %s: fc1 weight gradient %.0f cycles\n", format, cycles.host()[0] / turns_timed);
 }
 
-/* most: ‖got − exact‖ / ‖exact‖; the operands are exact in the format, so that it is rounding inside of products and sums alone. */
+/* most: ‖got − exact‖ / ‖exact‖; the operands are exact in the format, so that it is rounding inside of products and sums
+ * alone. */
 template <class F> static void check_format(const char *format, double most) {
   check_conv2<F>(format, most);
   for (int images : {1, TILE_IMAGES / 2, (int)TILE_IMAGES}) check_fc1<F, RL_FLAT / 16>(format, images, most);

@@ -1,6 +1,6 @@
 /* How every engine behaves as a whole on the GPU: reproducible, the same with and without a graph, skipping on overflow, giving
- * everything back, and learning MNIST. Arguments: one engine instead of all of them; then a batch of which the skipped steps alone are looked at, as
- * the machine of tests/simt is too slow for the rest. */
+ * everything back, and learning MNIST. Arguments: one engine instead of all of them; then a batch of which the skipped steps
+ * alone are looked at, as the machine of tests/simt is too slow for the rest. */
 #include <errno.h>
 
 #include "fixture.h"
@@ -56,8 +56,8 @@ static void test_same_seed_same_bits(void **state) {
 
 static int64_t batch = 64;
 
-/* Weights that put activations (conv2's) or gradients alone (fc2's, where classes differ) beyond FP16: no weight may move, and the scale halves
- * at each step. */
+/* Weights that put activations (conv2's) or gradients alone (fc2's, where classes differ) beyond FP16: no weight may move, and
+ * the scale halves at each step. */
 static void check_overflow(engine_case which, rl_tensor tensor) {
   const bool alternating = tensor == RL_FC2_W;
   training t = open_training(small_training(which, batch, 2 * batch));

@@ -1,6 +1,7 @@
-/* How near each kernel comes to the best copy, in one sitting: for docs/measurements/h200-kernels.md. All families in all types; every
- * variant at one large size, next to the best copy of that run, and the best variants at small sizes with a cold and a warm cache. A line of JSON each.
- * Usage: measure_kernels [-m MiB of the larger buffer] [-n samples] [-f family] [-c (check results)] [-b (best variants only)]
+/* How near each kernel comes to the best copy, in one sitting: for docs/measurements/h200-kernels.md. All families in all types;
+ * every variant at one large size, next to the best copy of that run, and the best variants at small sizes with a cold and a warm
+ * cache. A line of JSON each. Usage: measure_kernels [-m MiB of the larger buffer] [-n samples] [-f family] [-c (check results)]
+ * [-b (best variants only)]
  *                        [-s (small sizes too)] */
 #include <getopt.h>
 #include <math.h>

@@ -1,8 +1,9 @@
 /* How often kernels have to run for their counters, as CUPTI plans it for a chip that need not be there: for docs/passes.md.
- * Usage: counter_passes CHIP             a line for each set and each section: counters, those of them that the chip has, passes; also
- *                                        without the counters that are 0 in plain code, and passes of `full` without the section
- *        counter_passes CHIP SECTION     a line for each counter of a section: its counters of the hardware, its passes alone, and how many
- *                                        fewer the section takes without it */
+ * Usage: counter_passes CHIP           a line for each set and each section: counters, those of them that the chip has, passes;
+ *                                      also without the counters that are 0 in plain code, and passes of `full` without the
+ *                                      section
+ *        counter_passes CHIP SECTION   a line for each counter of a section: its counters of the hardware, its passes alone, and
+ *                                      how many fewer the section takes without it */
 #include <nvperf_host.h>
 #include <nvperf_cuda_host.h>
 #include <stdbool.h>

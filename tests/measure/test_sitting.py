@@ -1,5 +1,5 @@
-"""What runs on a GPU host once must be right before it gets there: statistics against known values, time limits, partial results, tables, and a
-few steps over the real daemon of this build on the CPU."""
+"""What runs on a GPU host once must be right before it gets there: statistics against known values, time limits, partial results,
+tables, and a few steps over the real daemon of this build on the CPU."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-/* The language of device code, for the C++ that translate.py makes of it; included in front of everything. NVIDIA's own headers give types and
- * conversions, which they have for host code, too. Kernels see themselves compiled for compute capability 9.0. */
+/* The language of device code, for the C++ that translate.py makes of it; included in front of everything. NVIDIA's own headers
+ * give types and conversions, which they have for host code, too. Kernels see themselves compiled for compute capability 9.0. */
 #ifndef SIMT_CUDA_H
 #define SIMT_CUDA_H
 
@@ -93,7 +93,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*)(Parameters...), 
 
 namespace simt {
 
-/* --- warps -------------------------------------------------------------------------------------------------------------------------- */
+/* --- warps ------------------------------------------------------------------------------------------------------------------ */
 
 template <class T> struct exchanged {
   T value;
@@ -150,7 +150,7 @@ inline int __any_sync(uint32_t mask, int holds) { return simt::vote("__any_sync"
 inline int __all_sync(uint32_t mask, int holds) { return simt::vote("__all_sync", mask, !holds) == 0; }
 inline void __syncwarp(uint32_t mask = ~0u) { simt::vote("__syncwarp", mask, false); }
 
-/* --- blocks, fences, atomics --------------------------------------------------------------------------------------------------------- */
+/* --- blocks, fences, atomics ------------------------------------------------------------------------------------------------ */
 
 inline void __syncthreads() { simt::block_barrier("__syncthreads"); }
 inline void __threadfence_block() { simt::pass(); }
@@ -194,7 +194,7 @@ template <class T> void __stcs(T *to, std::type_identity_t<T> value) { *to = val
 
 inline size_t __cvta_generic_to_shared(const void *of) { return simt::shared_address(of); }
 
-/* --- arithmetic ---------------------------------------------------------------------------------------------------------------------- */
+/* --- arithmetic ------------------------------------------------------------------------------------------------------------- */
 
 using std::max;
 using std::min;

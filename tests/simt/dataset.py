@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""dataset.py FOLDER: a data set as small as the machine is slow, in MNIST's files: blots that are brighter and darker, the same each time."""
+"""dataset.py FOLDER: a data set as small as the machine is slow, in MNIST's files: blots that are brighter and darker, the same
+each time."""
 import random
 import struct
 import sys

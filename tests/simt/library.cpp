@@ -1,5 +1,5 @@
-/* In the place of kernels/library, which calls cuBLASLt and cuDNN: products in plain loops, convolutions by the oracle, and a tuner that takes what
- * comes first. The engines around them are the project's own. */
+/* In the place of kernels/library, which calls cuBLASLt and cuDNN: products in plain loops, convolutions by the oracle, and a
+ * tuner that takes what comes first. The engines around them are the project's own. */
 #include <cublasLt.h>
 #include <cuda_fp16.h>
 
@@ -35,7 +35,7 @@ static void store(void *to, int64_t at, cudaDataType_t type, double value) {
   else ((float *)to)[at] = (float)value;
 }
 
-/* --- products ------------------------------------------------------------------------------------------------------------------------ */
+/* --- products --------------------------------------------------------------------------------------------------------------- */
 
 struct rl_gemm {
   rl_gemm_shape shape;
@@ -75,7 +75,7 @@ int rl_gemm_enqueue(rl_gemm *gemm, rl_stream, rl_error *) {
   return 0;
 }
 
-/* --- convolutions -------------------------------------------------------------------------------------------------------------------- */
+/* --- convolutions ----------------------------------------------------------------------------------------------------------- */
 
 struct rl_dnn {
   rl_conv_shape shape;
@@ -141,7 +141,7 @@ const rl_dnn_choice *rl_dnn_chosen(const rl_dnn *) {
   return &oracle;
 }
 
-/* --- choices ------------------------------------------------------------------------------------------------------------------------- */
+/* --- choices ---------------------------------------------------------------------------------------------------------------- */
 
 int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us, rl_error *err) {
   *us = 1;

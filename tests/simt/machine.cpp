@@ -25,7 +25,7 @@ dim3 blockDim, gridDim;
 
 namespace simt {
 
-/* --- chance ------------------------------------------------------------------------------------------------------------------------ */
+/* --- chance ----------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t first_random() {
   const char *given = getenv("RL_SIMT_SEED");
@@ -45,7 +45,7 @@ static uint32_t draw(uint32_t most) {
   return (uint32_t)(((state * 0x2545f4914f6cdd1du >> 32) * most) >> 32);
 }
 
-/* --- what there is ----------------------------------------------------------------------------------------------------------------- */
+/* --- what there is ---------------------------------------------------------------------------------------------------------- */
 
 struct copy {
   void *to;
@@ -148,9 +148,10 @@ static thread &self() {
 
 uint32_t lane() { return self().lane; }
 
-/* --- fibers ------------------------------------------------------------------------------------------------------------------------ */
+/* --- fibers ----------------------------------------------------------------------------------------------------------------- */
 
-/* simt_switch(save, to): what calls must keep (System V ABI, x86-64) goes on the old stack, its pointer into *save; then the same back from `to`. */
+/* simt_switch(save, to): what calls must keep (System V ABI, x86-64) goes on the old stack, its pointer into *save; then the same
+ * back from `to`. */
 extern "C" void simt_switch(void **save, void *to);
 asm(".text\n.globl simt_switch\n.type simt_switch, @function\nsimt_switch:\n"
     "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
@@ -214,7 +215,7 @@ static void prepare(thread &t) {
   t.stack_pointer = top - 6;
 }
 
-/* --- waiting ----------------------------------------------------------------------------------------------------------------------- */
+/* --- waiting ---------------------------------------------------------------------------------------------------------------- */
 
 static void wake(thread &t) {
   warp &w = *t.of;
@@ -310,7 +311,7 @@ void cluster_wait() {
   wait("the cluster's barrier");
 }
 
-/* --- shared memory ------------------------------------------------------------------------------------------------------------------ */
+/* --- shared memory ---------------------------------------------------------------------------------------------------------- */
 
 /* The slot's memory in this block, poisoned when it is first asked for. */
 static void *memory_of(block &b, size_t index) {
@@ -382,7 +383,7 @@ void *at_shared_address(uint32_t address, size_t bytes) {
 uint32_t cluster_rank() { return self().of->of->rank; }
 uint32_t cluster_blocks() { return (uint32_t)self().of->of->of->blocks.size(); }
 
-/* --- copies ------------------------------------------------------------------------------------------------------------------------ */
+/* --- copies ----------------------------------------------------------------------------------------------------------------- */
 
 static void do_copy(const copy &c) {
   memcpy(c.to, c.from, c.copied);
@@ -409,7 +410,7 @@ void finish_copies(size_t but_the_last_groups, bool open_ones_too) {
   t.copies.resize(kept);
 }
 
-/* --- launches ---------------------------------------------------------------------------------------------------------------------- */
+/* --- launches --------------------------------------------------------------------------------------------------------------- */
 
 static void end_block(block &b) {
   cluster &c = *b.of;

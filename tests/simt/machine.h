@@ -1,22 +1,25 @@
-/* A machine that runs CUDA kernels on the CPU, thread by thread, so that tests can hold them against references where there is no GPU, under
- * AddressSanitizer and UndefinedBehaviorSanitizer, too. translate.py makes C++ of a kernel's source, cuda.h and ptx.h are the language that it
- * is then compiled in, runtime.cpp is the part of the CUDA runtime that launchers call.
+/* A machine that runs CUDA kernels on the CPU, thread by thread, so that tests can hold them against references where there is no
+ * GPU, under AddressSanitizer and UndefinedBehaviorSanitizer, too. translate.py makes C++ of a kernel's source, cuda.h and ptx.h
+ * are the language that it is then compiled in, runtime.cpp is the part of the CUDA runtime that launchers call.
  *
  * What it does
- *   Threads are fibers of one CPU thread. A thread runs until it waits for others (or passes an atomic operation, a fence or a spin's
- *   pause); which warp goes on then, for how long, and in which order its lanes run, is drawn at random, and so are the order of blocks and
- *   how many are there at once. RL_SIMT_SEED repeats an order. A missing barrier gives a wrong answer in most orders.
- *   Every block has shared memory of its own, filled with 0xff (NaN) before it is used; variables are aligned as declared and no better, and
- *   AddressSanitizer knows their bounds. Static, dynamic and distributed shared memory, with the limits of compute capability 9.0.
+ *   Threads are fibers of one CPU thread. A thread runs until it waits for others (or passes an atomic operation, a fence or a
+ *   spin's pause); which warp goes on then, for how long, and in which order its lanes run, is drawn at random, and so are the
+ *   order of blocks and how many are there at once. RL_SIMT_SEED repeats an order. A missing barrier gives a wrong answer in most
+ *   orders.
+ *   Every block has shared memory of its own, filled with 0xff (NaN) before it is used; variables are aligned as declared and no
+ *   better, and AddressSanitizer knows their bounds. Static, dynamic and distributed shared memory, with the limits of compute
+ *   capability 9.0.
  *   Copies by cp.async happen when they are issued or when they are waited for, by lot.
  *   mma, ldmatrix, shuffles and votes are done when all lanes of the mask have come, with the fragment layouts of the PTX ISA.
  *
- * What ends the program, with what every thread waits for: a barrier or a warp operation that not all come to, lanes of a warp that meet in
- * different operations, shared addresses out of bounds or misaligned.
+ * What ends the program, with what every thread waits for: a barrier or a warp operation that not all come to, lanes of a warp
+ * that meet in different operations, shared addresses out of bounds or misaligned.
  *
  * What it does not do
  *   Memory is sequentially consistent: fences and the order of memory operations are not tested. Nor is time.
- *   Kernels run one after another: programmatic dependent launches do not overlap, cudaGridDependencySynchronize has nothing to wait for.
+ *   Kernels run one after another: programmatic dependent launches do not overlap, cudaGridDependencySynchronize has nothing to
+ *   wait for.
  *   Plain loads and stores are no points where another thread may go on; only what is between two waits is done in another order.
  *   Nor does it know how many blocks fit: a cooperative launch has room for all of its own.
  *   What is not in cuda.h and ptx.h (wgmma, TMA, mbarriers, textures, ...) does not compile. */
@@ -44,11 +47,11 @@ struct shape {
 cudaError_t launch(const shape &of, const void *kernel, const std::function<void()> &body);
 void allow_dynamic(const void *kernel, size_t bytes);
 
-/* --- for the thread that runs ------------------------------------------------------------------------------------------------------ */
+/* --- for the thread that runs ----------------------------------------------------------------------------------------------- */
 
 uint32_t lane();
-/* All lanes of mask that have not ended meet; the last to come performs the operation for all of them: lanes[i] is what lane i gave as
- * `mine`, NULL for lanes that are not there. whole: no lane may be missing. */
+/* All lanes of mask that have not ended meet; the last to come performs the operation for all of them: lanes[i] is what lane i
+ * gave as `mine`, NULL for lanes that are not there. whole: no lane may be missing. */
 typedef void (*operation)(void *const lanes[WARP]);
 void meet(const char *name /* the same pointer for the same operation */, uint32_t mask, void *mine, operation perform, bool whole = false);
 

@@ -1,5 +1,5 @@
-/* Instructions of the PTX ISA 9.0 that kernels have in asm(), each a function of its operands in the order of the text (translate.py), and a table of
- * special registers. */
+/* Instructions of the PTX ISA 9.0 that kernels have in asm(), each a function of its operands in the order of the text
+ * (translate.py), and a table of special registers. */
 #ifndef SIMT_PTX_H
 #define SIMT_PTX_H
 
@@ -14,7 +14,7 @@
 
 namespace simt::ptx {
 
-/* --- special registers ------------------------------------------------------------------------------------------------------------------- */
+/* --- special registers ------------------------------------------------------------------------------------------------------ */
 
 namespace special {
 inline const struct {
@@ -28,7 +28,7 @@ inline const struct {
 inline void mov_u64(uint64_t &to, uint64_t from) { to = from; }
 inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
 
-/* --- cp.async ------------------------------------------------------------------------------------------------------------------------ */
+/* --- cp.async --------------------------------------------------------------------------------------------------------------- */
 
 inline void cp_async_cg_shared_global(uint32_t to, const void *from, int bytes) {
   if (bytes != 16) die("cp.async.cg of %d bytes", bytes);
@@ -46,7 +46,8 @@ inline void cp_async_commit_group() { close_copy_group(); }
 inline void cp_async_wait_group(int but_the_last) { finish_copies((size_t)but_the_last, false); }
 inline void cp_async_wait_all() { finish_copies(0, true); }
 
-/* --- ldmatrix: lane i has the address of row i % 8 of matrix i / 8, and gets elements 2 (i % 4) and the next of row i / 4 of each --------- */
+/* --- ldmatrix: lane i has the address of row i % 8 of matrix i / 8, and gets elements 2 (i % 4) and the next of row i / 4 of
+ * each --------- */
 
 struct matrices {
   uint32_t *to[4];
@@ -83,10 +84,11 @@ inline void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(uint32_t &a, uint32_t
   meet("ldmatrix.x2.trans", ~0u, &mine, load_matrices<2, true>, true);
 }
 
-/* --- mma.m16n8k16 ---------------------------------------------------------------------------------------------------------------------
- * A lane has, of a[16][16], rows lane/4 and lane/4 + 8 of columns 2 (lane%4) + {0, 1} in a[0] and a[1], and of columns 8 more in a[2] and a[3];
- * of b[16][8], column lane/4 of rows 2 (lane%4) + {0, 1} in b[0], 8 more in b[1]; of the sums as machine code of mma.cuh says. Products are exact
- * in float and added one after another; the order of the hardware is not documented. */
+/* --- mma.m16n8k16
+ * --------------------------------------------------------------------------------------------------------------------- A lane
+ * has, of a[16][16], rows lane/4 and lane/4 + 8 of columns 2 (lane%4) + {0, 1} in a[0] and a[1], and of columns 8 more in a[2]
+ * and a[3]; of b[16][8], column lane/4 of rows 2 (lane%4) + {0, 1} in b[0], 8 more in b[1]; of the sums as machine code of
+ * mma.cuh says. Products are exact in float and added one after another; the order of the hardware is not documented. */
 
 struct product {
   float *sum[4];
@@ -131,9 +133,10 @@ template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf1
   m16n8k16<from_bfloat16>("mma.m16n8k16.bf16", operands...);
 }
 
-/* --- mma.m16n8k8 of TF32 -----------------------------------------------------------------------------------------------------------------
- * A lane has, of a[16][8], rows lane/4 and lane/4 + 8 of column lane%4 in a[0] and a[1], and of the column 4 more in a[2] and a[3]; of b[8][8], column lane/4
- * of rows lane%4 and 4 more. The 13 lower bits of an operand are not looked at. */
+/* --- mma.m16n8k8 of TF32
+ * ----------------------------------------------------------------------------------------------------------------- A lane has,
+ * of a[16][8], rows lane/4 and lane/4 + 8 of column lane%4 in a[0] and a[1], and of the column 4 more in a[2] and a[3]; of
+ * b[8][8], column lane/4 of rows lane%4 and 4 more. The 13 lower bits of an operand are not looked at. */
 
 inline float tf32(uint32_t bits) { return std::bit_cast<float>(bits & ~0x1fffu); }
 
@@ -161,7 +164,7 @@ inline void cvt_rna_tf32_f32(uint32_t &to, float from) {
   to = std::isfinite(from) ? (bits + 0x1000) & ~0x1fffu : bits;
 }
 
-/* --- barriers -------------------------------------------------------------------------------------------------------------------------- */
+/* --- barriers --------------------------------------------------------------------------------------------------------------- */
 
 inline void bar_sync(uint32_t id, uint32_t threads = 0) { block_barrier("bar.sync", id, threads); }
 inline void bar_arrive(uint32_t id, uint32_t threads) { block_barrier("bar.arrive", id, threads, false); }
@@ -171,7 +174,7 @@ inline void barrier_cluster_wait_aligned() { cluster_wait(); }
 inline void barrier_cluster_arrive_release_aligned() { cluster_arrive(); }
 inline void barrier_cluster_wait_acquire_aligned() { cluster_wait(); }
 
-/* --- distributed shared memory ----------------------------------------------------------------------------------------------------------- */
+/* --- distributed shared memory ---------------------------------------------------------------------------------------------- */
 
 inline void ld_shared_cluster_v4_f32(float &a, float &b, float &c, float &d, uint32_t from) {
   const float *at = (const float *)at_shared_address(from, 16);
@@ -191,7 +194,7 @@ inline void st_shared_cluster_v2_f32(uint32_t to, float a, float b) {
 }
 inline void mapa_shared_cluster_u32(uint32_t &to, uint32_t address, uint32_t rank) { to = address_in_cluster(address, rank); }
 
-/* --- memory that others look at: they may go on in front of each --------------------------------------------------------------------------- */
+/* --- memory that others look at: they may go on in front of each ------------------------------------------------------------ */
 
 inline void red_release_gpu_global_add_u32(uint32_t *to, uint32_t by) {
   pass();
@@ -209,7 +212,7 @@ inline void ld_relaxed_gpu_global_v4_u32(uint32_t &a, uint32_t &b, uint32_t &c, 
 inline void st_relaxed_gpu_global_v2_f32(float *to, float a, float b) { to[0] = a, to[1] = b; }
 inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, float d) { to[0] = a, to[1] = b, to[2] = c, to[3] = d; }
 
-/* --- approximations: as exact as float is -------------------------------------------------------------------------------------------------- */
+/* --- approximations: as exact as float is ----------------------------------------------------------------------------------- */
 
 inline void sqrt_approx_ftz_f32(float &y, float x) { y = std::sqrt(x); }
 inline void rcp_approx_ftz_f32(float &y, float x) { y = 1 / x; }

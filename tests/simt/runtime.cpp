@@ -1,5 +1,5 @@
-/* The part of the CUDA runtime that launchers and tests call, on host memory: device memory is malloc's, so that AddressSanitizer knows its bounds;
- * everything is done when a call returns. */
+/* The part of the CUDA runtime that launchers and tests call, on host memory: device memory is malloc's, so that AddressSanitizer
+ * knows its bounds; everything is done when a call returns. */
 #include <cuda_runtime.h>
 
 #include <cstdlib>

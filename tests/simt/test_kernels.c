@@ -1,4 +1,5 @@
-/* The kernel families that are hand-written, in every type and variant, over those awkward shapes that the machine does in no time. */
+/* The kernel families that are hand-written, in every type and variant, over those awkward shapes that the machine does in no
+ * time. */
 #include "tests/unit/kernel_cases.h"
 
 static rl_device *device;

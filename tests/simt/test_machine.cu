@@ -30,9 +30,10 @@ static int wrong_results(float wanted, dim3 grid, dim3 block, void (*kernel)(flo
   return wrong;
 }
 
-/* --- order ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- order ------------------------------------------------------------------------------------------------------------------ */
 
-/* Sum of a neighbour's number, twice: without the barrier that is left out (1: before reading, 2: before writing again; 0: none) it may be wrong. */
+/* Sum of a neighbour's number, twice: without the barrier that is left out (1: before reading, 2: before writing again; 0: none)
+ * it may be wrong. */
 static __global__ void exchange(float *out, int left_out) {
   __shared__ float numbers[THREADS], sums[THREADS];
   float sum = 0;
@@ -106,7 +107,7 @@ static void a_grid_may_wait_for_itself(void **) {
   assert_true(out[0] == 1 && come == 40 && counted == 40);
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- memory ----------------------------------------------------------------------------------------------------------------- */
 
 static __global__ void copy_in(float *out, const float *from, bool waits) {
   __shared__ __align__(16) float to[4 * 32];
@@ -166,7 +167,7 @@ static void clusters_share_memory(void **) {
   assert_int_equal(cudaLaunchKernelEx(&config, ask_the_neighbour, out, true), cudaErrorInvalidConfiguration);
 }
 
-/* --- warps ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- warps ------------------------------------------------------------------------------------------------------------------ */
 
 static __global__ void shuffle(uint32_t *out) {
   const uint32_t lane = threadIdx.x;
@@ -219,7 +220,7 @@ static void fragments_make_a_product(void **) {
     }
 }
 
-/* --- what ends the program --------------------------------------------------------------------------------------------------------------- */
+/* --- what ends the program -------------------------------------------------------------------------------------------------- */
 
 static __global__ void diverge() {
   if (threadIdx.x < 40) __syncthreads();

@@ -5,11 +5,11 @@
   extern __shared__ T a[];     T *a, of what the launch asked for
   kernel<<<config>>>(...)      simt::launcher(config)(kernel)(...)
   asm("op.x {%0, %1}, [%2];" : outputs : inputs)
-                               simt::ptx::op_x(%0, %1, %2): an instruction is a function of its operands (ptx.h), and one that the machine
-                               does not know does not compile
+                               simt::ptx::op_x(%0, %1, %2): an instruction is a function of its operands (ptx.h), and one that the
+                               machine does not know does not compile
 
-Everything else is left to cuda.h and the compiler. Lines keep their numbers. NAME=VALUE: an enumerator gets another value, so that a few
-images are as many for a small machine as hundreds are for a GPU."""
+Everything else is left to cuda.h and the compiler. Lines keep their numbers. NAME=VALUE: an enumerator gets another value, so
+that a few images are as many for a small machine as hundreds are for a GPU."""
 import re
 import sys
 from pathlib import Path

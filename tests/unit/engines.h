@@ -24,8 +24,8 @@ static inline void put_idx(const char *folder, const char *name, uint32_t count,
   assert_int_equal(fclose(file), 0);
 }
 
-/* A data set of `train` and `test` synthetic digits as files in a new folder, which ROOFLINED_MNIST_DIR then names: opening an engine on them
- * is quick. */
+/* A data set of `train` and `test` synthetic digits as files in a new folder, which ROOFLINED_MNIST_DIR then names: opening an
+ * engine on them is quick. */
 static inline void use_few_digits(char folder[64], uint32_t train, uint32_t test) {
   rl_dataset data;
   rl_error err = {0};

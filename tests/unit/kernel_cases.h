@@ -126,7 +126,8 @@ static inline void check_family(rl_device *on, const rl_kernel_family *family, i
     }
 }
 
-/* With inputs that no run had before; the seed is in the message of what fails. only: names of families, NULL-terminated; none: all. */
+/* With inputs that no run had before; the seed is in the message of what fails. only: names of families, NULL-terminated; none:
+ * all. */
 static inline void check_everything(rl_device *on, char **only) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);

@@ -1,4 +1,5 @@
-/* The samples of SciPy's example (114 kept of 1024, tests/data) and what scipy.signal.lombscargle 1.18 makes of them at 530 of 2^20 frequencies. */
+/* The samples of SciPy's example (114 kept of 1024, tests/data) and what scipy.signal.lombscargle 1.18 makes of them at 530 of
+ * 2^20 frequencies. */
 #ifndef RL_TESTS_LOMBSCARGLE_DATA_H
 #define RL_TESTS_LOMBSCARGLE_DATA_H
 

@@ -97,7 +97,8 @@ static size_t read_columns(char *line, column *columns, size_t most) {
   return count;
 }
 
-/* Of 16 kernels on an H200, counted by us and by ncu: one spills, one multiplies matrices, two have atomics, none reads textures or surfaces. */
+/* Of 16 kernels on an H200, counted by us and by ncu: one spills, one multiplies matrices, two have atomics, none reads textures
+ * or surfaces. */
 static void counters_were_0_where_code_lacked_the_instruction(void **state) {
   (void)state;
   enum { COLUMNS = 128 };

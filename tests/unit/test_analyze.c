@@ -86,7 +86,8 @@ static const rl_expected launches[] = {{"gather", "data", 0, 3},  {"conv", "forw
                                        {"fc", "forward", 0, 3},   {"gather", "data", 1, 1},  {"conv", "forward", 1, 1}};
 enum { LAUNCHES = sizeof launches / sizeof *launches };
 
-/* What the step looks like launch by launch: launch i is a range [100i, 100i+90] with its call in it and its kernel much later. */
+/* What the step looks like launch by launch: launch i is a range [100i, 100i+90] with its call in it and its kernel much
+ * later. */
 static void eager_trace(rl_records *eager) {
   static const char *const functions[] = {"gather_k", "gemm_k", "relu_k", "gemm_k", "gather_k", "gemm_k"};
   add_name(eager, "forward"); /* the phase's range encloses those of its launches */

@@ -1,5 +1,5 @@
-/* The catalogue's chips against CUPTI, which knows each chip's counters without one being there: a row is on a chip exactly when all
- * of its counters are. C++ because CUPTI's header is. */
+/* The catalogue's chips against CUPTI, which knows each chip's counters without one being there: a row is on a chip exactly when
+ * all of its counters are. C++ because CUPTI's header is. */
 #include <cupti_profiler_host.h>
 
 #include <cstdio>

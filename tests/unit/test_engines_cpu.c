@@ -52,8 +52,8 @@ static void sizes_of_batches_and_tails(void **state) {
   for (const char *const *engine = threaded; *engine != NULL; engine++) sizes_of_batches_and_tails_of(*engine);
 }
 
-/* With a vanishing learning rate the mean of the steps' losses, weighed by their sizes, does not depend on the batch size: every image
- * is shown exactly once, in the tail too. */
+/* With a vanishing learning rate the mean of the steps' losses, weighed by their sizes, does not depend on the batch size: every
+ * image is shown exactly once, in the tail too. */
 static void every_image_once_of(const char *engine) {
   static const uint32_t batches[] = {150, 64, 7};
   double means[3];

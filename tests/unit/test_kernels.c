@@ -1,5 +1,5 @@
-/* Kernel workloads on the CPU: every result against its reference, the reference against numbers worked out by hand, and a check that
- * notices what is wrong. */
+/* Kernel workloads on the CPU: every result against its reference, the reference against numbers worked out by hand, and a check
+ * that notices what is wrong. */
 #include "kernel_cases.h"
 
 #include <errno.h>
@@ -160,8 +160,8 @@ static void what_is_not_written_or_wrong_is_noticed(void **state) {
 
 static bool when_asked_often_enough(void *context) { return --*(int *)context < 0; }
 
-/* Opening and checking look at the device's observer, and so does a launch on the CPU. With one thread, which asks before every part: of
- * several, the one that asks may come to few parts. */
+/* Opening and checking look at the device's observer, and so does a launch on the CPU. With one thread, which asks before every
+ * part: of several, the one that asks may come to few parts. */
 static void all_of_it_can_be_cancelled(void **state) {
   (void)state;
   setenv("ROOFLINED_THREADS", "1", 1);

@@ -1,4 +1,5 @@
-/* Slow: what the training reaches. Real MNIST, where it is there, and the synthetic digits, which must be neither too easy nor too hard. */
+/* Slow: what the training reaches. Real MNIST, where it is there, and the synthetic digits, which must be neither too easy nor
+ * too hard. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* listing: counts by instruction become rows, sums and a mix. Expected numbers are those that Nsight Compute gives for the same counts. */
+/* listing: counts by instruction become rows, sums and a mix. Expected numbers are those that Nsight Compute gives for the same
+ * counts. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,8 +100,8 @@ static void many_counts_stay_json(void **state) {
   rl_listing_clear(&listing);
 }
 
-/* ncu, for a kernel in whose branch half of each warp goes on: 32 + 32 + 16 + 16 threads, the second at half predicate, the third never
- * executed by anyone, and averages rounded down. */
+/* ncu, for a kernel in whose branch half of each warp goes on: 32 + 32 + 16 + 16 threads, the second at half predicate, the third
+ * never executed by anyone, and averages rounded down. */
 static void divergence_is_ncus(void **state) {
   (void)state;
   rl_listing listing = {0};

@@ -84,7 +84,8 @@ static void shuffle_is_a_bijection(void **state) {
     }
     free(seen);
   }
-  /* A fresh order every epoch and seed, and no image stays near its place: displacement as of random orders, a third of the count. */
+  /* A fresh order every epoch and seed, and no image stays near its place: displacement as of random orders, a third of the
+   * count. */
   uint32_t same = 0;
   double moved = 0;
   for (uint32_t i = 0; i < 60000; i++) {

@@ -1,5 +1,6 @@
-/* The oracle against finite differences, every instruction set against the oracle, each layer of the engines blas and fused against the oracle on the inputs
- * and decisions that it had, and whole networks against each other. Inputs are fresh each time; ROOFLINED_TEST_SEED repeats a run. */
+/* The oracle against finite differences, every instruction set against the oracle, each layer of the engines blas and fused
+ * against the oracle on the inputs and decisions that it had, and whole networks against each other. Inputs are fresh each time;
+ * ROOFLINED_TEST_SEED repeats a run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* nvrtc: compiling without a GPU, the log of what does not compile, the cache, and that no text makes the compiler read a file of the
- * host. Skipped where there is no libnvrtc. */
+/* nvrtc: compiling without a GPU, the log of what does not compile, the cache, and that no text makes the compiler read a file of
+ * the host. Skipped where there is no libnvrtc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

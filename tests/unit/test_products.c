@@ -1,5 +1,6 @@
-/* gemm, attention and convolutions: their references against the sums that define them, written down once more without any care for
- * speed, on shapes and numbers that are others each time; pieces computed from their windows alone; costs, tolerances, refusals. */
+/* gemm, attention and convolutions: their references against the sums that define them, written down once more without any care
+ * for speed, on shapes and numbers that are others each time; pieces computed from their windows alone; costs, tolerances,
+ * refusals. */
 #include "kernel_cases.h"
 
 #include <stdlib.h>

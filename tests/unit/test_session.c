@@ -81,7 +81,7 @@ static const rl_measurement *measured(const bench *b, const char *name) {
   return NULL;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------------------------------------- */
 
 static void warm_up_is_stored_and_then_undone(void **state) {
   (void)state;

@@ -1,7 +1,7 @@
 /* store under faults. The Nth write, sync or truncation of SQLite fails (once, or from then on), or the process ends
- * there; or the Nth allocation fails; for all N over: making a database; and in one that is there: submit, and claim and commit of
- * two passes. Whatever happens, what was acknowledged is there after a restart, every pass is whole or absent, the database is intact
- * and the job can be brought to its end. */
+ * there; or the Nth allocation fails; for all N over: making a database; and in one that is there: submit, and claim and commit
+ * of two passes. Whatever happens, what was acknowledged is there after a restart, every pass is whole or absent, the database is
+ * intact and the job can be brought to its end. */
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -265,7 +265,8 @@ static void fresh_folder(char folder[64], scene where) {
 
 /* --- the tests -------------------------------------------------------------------------------------------------- */
 
-/* Each operation in turn; under a sanitizer, where each takes several times as long, each twelfth, from another one on each time. */
+/* Each operation in turn; under a sanitizer, where each takes several times as long, each twelfth, from another one on each
+ * time. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STRIDE = 12 };
 #else

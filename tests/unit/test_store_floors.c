@@ -8,8 +8,8 @@ enum { TIMING = 1u << RL_PASS_TIMING };
   ",\"memory_clock_max_khz\":3201000,\"l2_bytes\":40000000}"
 #define TEST_GPU GPU_WITH("580.1", "1980000")
 
-/* A timing pass on the device: epochs of `epoch_ms`, and two samples of each mode; 1e9 operations in `precision` and 1e8 bytes, of
- * which 1e7 are written. */
+/* A timing pass on the device: epochs of `epoch_ms`, and two samples of each mode; 1e9 operations in `precision` and 1e8 bytes,
+ * of which 1e7 are written. */
 typedef struct work {
   const char *facts, *precision;
   double operations, epoch_ms, cold_us, warm_us;

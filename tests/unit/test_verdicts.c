@@ -1,5 +1,5 @@
-/* All rules and the roofline on one real kernel: y[i] = max(x[i], 0) on 2048 x 2048 halves, one a thread, on an H200, in the numbers that
- * Nsight Compute 2025.3.1 printed for it (data/ncu_relu_fp16_h200.csv: those of its raw page that are read here). */
+/* All rules and the roofline on one real kernel: y[i] = max(x[i], 0) on 2048 x 2048 halves, one a thread, on an H200, in the
+ * numbers that Nsight Compute 2025.3.1 printed for it (data/ncu_relu_fp16_h200.csv: those of its raw page that are read here). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

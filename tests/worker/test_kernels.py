@@ -1,4 +1,5 @@
-"""Kernel workloads in the CPU worker, and in the CUDA worker where there is a GPU: samples, measurements and the check, in frames."""
+"""Kernel workloads in the CPU worker, and in the CUDA worker where there is a GPU: samples, measurements and the check, in
+frames."""
 import pathlib
 import statistics
 import subprocess

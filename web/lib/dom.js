@@ -16,7 +16,8 @@ export const find = (id) => document.getElementById(id);
 /** A state as a dot and a word. */
 export const stateBadge = (state) => make('span', { class: 'state', 'data-state': state }, state);
 
-/** Attributes of what stands for a number that was not measured: a dash that says why when it is pointed at, tapped or focused. */
+/** Attributes of what stands for a number that was not measured: a dash that says why when it is pointed at, tapped or
+ * focused. */
 export const unmeasured = (reason) => ({ title: reason || 'not measured', 'aria-label': `not measured: ${reason || 'no reason given'}`, tabindex: 0 });
 
 /** A cell for a number that may not have been measured. */

@@ -1,4 +1,5 @@
-// A kernel under its device's roofs: both axes logarithmic, one line a level and unit, theoretical drawn through, measured dashed.
+// A kernel under its device's roofs: both axes logarithmic, one line a level and unit, theoretical drawn through, measured
+// dashed.
 import { find, make } from '/lib/dom.js';
 import { keepDrawn } from '/lib/chart.js';
 import * as show from '/lib/format.js';

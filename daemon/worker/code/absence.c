@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Opcodes by what they hold, with " " for "." and at both ends, as NVIDIA's "CUDA Binary Utilities" lists them for Turing to Blackwell. Generic
- * loads and stores may reach local memory; HFMA2.MMA runs where tensor instructions do. Metrics by what they hold: those of the SMs, where
- * nothing but these instructions counts (pipes do other work as well), and those of L2 that count what comes from the SMs' data caches. */
+/* Opcodes by what they hold, with " " for "." and at both ends, as NVIDIA's "CUDA Binary Utilities" lists them for Turing to
+ * Blackwell. Generic loads and stores may reach local memory; HFMA2.MMA runs where tensor instructions do. Metrics by what they
+ * hold: those of the SMs, where nothing but these instructions counts (pipes do other work as well), and those of L2 that count
+ * what comes from the SMs' data caches. */
 static const struct {
   const char *opcodes[10], *metrics[5], *reason, *l2[3];
 } things[] = {

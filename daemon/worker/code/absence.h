@@ -1,5 +1,5 @@
-/* What code never does, since it has no instruction for it. Counters of such things are 0 and need not be counted. Only what a listing shows
- * beyond doubt: code that goes where the listing does not is taken to do everything. */
+/* What code never does, since it has no instruction for it. Counters of such things are 0 and need not be counted. Only what a
+ * listing shows beyond doubt: code that goes where the listing does not is taken to do everything. */
 #ifndef RL_CODE_ABSENCE_H
 #define RL_CODE_ABSENCE_H
 

@@ -42,8 +42,8 @@ static bool find_symbols(const image *from, Elf64_Shdr *symbols, Elf64_Shdr *str
 
 /* --- barriers ------------------------------------------------------------------------------------------------------------ */
 
-/* A section of attributes names the section of the function's code by sh_info and holds records: format, number, then a byte, two bytes, or
- * two bytes of length and so many more. */
+/* A section of attributes names the section of the function's code by sh_info and holds records: format, number, then a byte, two
+ * bytes, or two bytes of length and so many more. */
 enum { SHT_ATTRIBUTES = 0x70000000, FORMAT_NONE = 1, FORMAT_BYTE = 2, FORMAT_SIZED = 4, ATTRIBUTE_BARRIERS = 0x4c };
 
 static int barriers_of_attributes(const image *from, const Elf64_Shdr *section) {

@@ -1,4 +1,5 @@
-/* Functions in a CUDA binary (an ELF image of GPU code), whose bytes may come from anybody: everything is checked against its size. */
+/* Functions in a CUDA binary (an ELF image of GPU code), whose bytes may come from anybody: everything is checked against its
+ * size. */
 #ifndef RL_CODE_CUBIN_H
 #define RL_CODE_CUBIN_H
 

@@ -1,5 +1,5 @@
-/* GPU machine code as text, by nvdisasm where it is installed: it runs as a child, with a time limit and bounded output. It takes about half a
- * second to start, so it is started early and heard later. */
+/* GPU machine code as text, by nvdisasm where it is installed: it runs as a child, with a time limit and bounded output. It takes
+ * about half a second to start, so it is started early and heard later. */
 #ifndef RL_CODE_DISASSEMBLY_H
 #define RL_CODE_DISASSEMBLY_H
 
@@ -32,7 +32,8 @@ typedef struct rl_disassembler { /* one function being disassembled; zeroed: non
  * /usr/local/cuda/bin). RL_SYS ENOENT when there is none. */
 int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembler *started,
                           rl_error *err);
-/* Wait for it, unless rl_process_has_ended; one that fills the pipe does not end before it is heard. -1 when it fails, takes too long, or says too much; it is gone in any case. */
+/* Wait for it, unless rl_process_has_ended; one that fills the pipe does not end before it is heard. -1 when it fails, takes too
+ * long, or says too much; it is gone in any case. */
 int rl_disassembler_finish(rl_disassembler *started, rl_disassembly *into, rl_error *err);
 void rl_disassembler_stop(rl_disassembler *started); /* without hearing it */
 

@@ -145,8 +145,8 @@ int rl_listing_append(rl_listing *listing, int64_t ordinal, const rl_source_plac
 
 /* --- mix -------------------------------------------------------------------------------------------------------- */
 
-/* As NVIDIA's "CUDA Binary Utilities" sorts the instructions of Turing to Blackwell. What starts with a U and is not named is of the
- * uniform datapath. */
+/* As NVIDIA's "CUDA Binary Utilities" sorts the instructions of Turing to Blackwell. What starts with a U and is not named is of
+ * the uniform datapath. */
 static const struct {
   const char *category, *opcodes;
 } categories[] = {

@@ -1,12 +1,13 @@
-/* What is known of the instructions of one kernel: counts by instruction, their text, their place in the source; and what follows for the
- * kernel as a whole, under ncu's names. */
+/* What is known of the instructions of one kernel: counts by instruction, their text, their place in the source; and what follows
+ * for the kernel as a whole, under ncu's names. */
 #ifndef RL_CODE_LISTING_H
 #define RL_CODE_LISTING_H
 
 #include "jobs/records.h"
 #include "worker/code/disassembly.h"
 
-/* Counts by instruction that others are computed from. RL_EXECUTED is there for each instruction of the function, also where it is 0. */
+/* Counts by instruction that others are computed from. RL_EXECUTED is there for each instruction of the function, also where it
+ * is 0. */
 #define RL_EXECUTED "inst_executed"
 #define RL_THREADS "thread_inst_executed"
 #define RL_THREADS_ON "thread_inst_executed_true" /* not predicated off */

@@ -1,4 +1,5 @@
-/* How many blocks a cluster of a kernel could have at most, launch by launch: records of launches tell it of those with clusters alone. */
+/* How many blocks a cluster of a kernel could have at most, launch by launch: records of launches tell it of those with clusters
+ * alone. */
 #ifndef RL_CUPTI_CLUSTERS_H
 #define RL_CUPTI_CLUSTERS_H
 

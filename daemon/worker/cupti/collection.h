@@ -1,5 +1,5 @@
-/* What a profile collects of code, made ready: the metrics by name, and for the counters among them a plan. A few are kept, so that the next
- * job with the same profile and such code starts at once; plans are also kept in $ROOFLINED_CACHE_DIR. */
+/* What a profile collects of code, made ready: the metrics by name, and for the counters among them a plan. A few are kept, so
+ * that the next job with the same profile and such code starts at once; plans are also kept in $ROOFLINED_CACHE_DIR. */
 #ifndef RL_CUPTI_COLLECTION_H
 #define RL_CUPTI_COLLECTION_H
 

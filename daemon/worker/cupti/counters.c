@@ -286,7 +286,8 @@ static int append(const rl_counters *counters, const rl_collection *collection, 
   return 0;
 }
 
-/* --- inside the kernels ------------------------------------------------------------------------------------------------------ */
+/* --- inside the kernels
+ * ------------------------------------------------------------------------------------------------------ */
 
 static rl_source_kernel *source_kernels(const counted_step *step) {
   rl_source_kernel *kernels = calloc(step->kernel_count, sizeof *kernels);

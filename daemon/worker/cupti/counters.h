@@ -1,4 +1,5 @@
-/* What a profile asks for of the kernels of one step: hardware metrics by replay, facts of the launch and of the device, curves. */
+/* What a profile asks for of the kernels of one step: hardware metrics by replay, facts of the launch and of the device,
+ * curves. */
 #ifndef RL_CUPTI_COUNTERS_H
 #define RL_CUPTI_COUNTERS_H
 

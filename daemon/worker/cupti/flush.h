@@ -1,7 +1,7 @@
-/* Cold caches: in front of kernels that are launched while armed, the copy engine reads more than L2 holds, on the same stream, and writes it
- * all to one small place, since lines that are dirty would be written back during the kernel and be counted as its traffic. Then code is
- * loaded and unloaded, for which the driver empties the caches of instructions and constants. Neither is a range of the range profiler,
- * where each costs a millisecond in most passes. */
+/* Cold caches: in front of kernels that are launched while armed, the copy engine reads more than L2 holds, on the same stream,
+ * and writes it all to one small place, since lines that are dirty would be written back during the kernel and be counted as its
+ * traffic. Then code is loaded and unloaded, for which the driver empties the caches of instructions and constants. Neither is a
+ * range of the range profiler, where each costs a millisecond in most passes. */
 #ifndef RL_CUPTI_FLUSH_H
 #define RL_CUPTI_FLUSH_H
 

@@ -1,5 +1,6 @@
-/* Two ways to look at single instructions while kernels run: SASS metrics, which patch their code and count exactly, and PC sampling,
- * which notes from time to time what warps wait for. Each is begun, kernels run, the device becomes idle, and it is ended. */
+/* Two ways to look at single instructions while kernels run: SASS metrics, which patch their code and count exactly, and PC
+ * sampling, which notes from time to time what warps wait for. Each is begun, kernels run, the device becomes idle, and it is
+ * ended. */
 #ifndef RL_CUPTI_INSIDE_H
 #define RL_CUPTI_INSIDE_H
 

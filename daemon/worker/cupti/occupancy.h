@@ -1,4 +1,5 @@
-/* How many blocks of a launch an SM can hold and what limits them, by the calculator that the toolkit ships (cuda_occupancy.h). */
+/* How many blocks of a launch an SM can hold and what limits them, by the calculator that the toolkit ships
+ * (cuda_occupancy.h). */
 #ifndef RL_CUPTI_OCCUPANCY_H
 #define RL_CUPTI_OCCUPANCY_H
 

@@ -139,8 +139,8 @@ struct planner {
     return needed;
   }
 
-  /* CUPTI puts each counter into the first pass that has room for it, in the order in which metrics are named. What has a long name is more
-   * special and harder to place: often, but not always, it is better to have that first. */
+  /* CUPTI puts each counter into the first pass that has room for it, in the order in which metrics are named. What has a long
+   * name is more special and harder to place: often, but not always, it is better to have that first. */
   metric_set arrange(const metric_set &metrics) const {
     metric_set special_first = metrics;
     const auto length = [this](size_t metric) { return strcspn(names[metric], "."); };
@@ -148,8 +148,9 @@ struct planner {
     return metrics.empty() || passes(metrics) <= passes(special_first) ? metrics : special_first;
   }
 
-  /* The metrics of one configuration out of `left`, which keeps the rest; empty when none of them can be collected. Metrics exclude each
-   * other by the units that they belong to, so that one metric speaks for its unit; lists of all units are slow to try. */
+  /* The metrics of one configuration out of `left`, which keeps the rest; empty when none of them can be collected. Metrics
+   * exclude each other by the units that they belong to, so that one metric speaks for its unit; lists of all units are slow to
+   * try. */
   metric_set gather(metric_set &left) const {
     metric_set chosen, speakers, rest;
     for (const metric_set &unit : by_unit(left)) {

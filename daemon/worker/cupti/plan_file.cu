@@ -10,7 +10,8 @@
 
 #include "worker/cupti/plan_parts.h"
 
-/* Key and names; reasons; groups. Lengths and numbers are 64 bits as they lie in memory, since the file stays on the machine that wrote it. */
+/* Key and names; reasons; groups. Lengths and numbers are 64 bits as they lie in memory, since the file stays on the machine that
+ * wrote it. */
 static const char FILE_MAGIC[] = "rooflined counter plan 1";
 
 struct plan_writer {

@@ -8,7 +8,8 @@
 
 #define CALL(function, params, err) rl_cupti_check(function(params), #function, err)
 
-/* What does not fit into the image is lost (CUPTI 13.0): room for four times the samples of the longest time line, for a host that stops late. */
+/* What does not fit into the image is lost (CUPTI 13.0): room for four times the samples of the longest time line, for a host
+ * that stops late. */
 enum { SAMPLES_MOST = 2048 };
 
 struct rl_pm {

@@ -18,11 +18,12 @@ typedef struct rl_pm_sample {
 
 typedef struct rl_pm rl_pm;
 
-/* Of the metrics of a group of rl_sample_plan_open, which must outlive it. The rl_cupti_refused errors say that the device can't do it. */
+/* Of the metrics of a group of rl_sample_plan_open, which must outlive it. The rl_cupti_refused errors say that the device can't
+ * do it. */
 int rl_pm_open(int device_index, const rl_group *group, uint64_t interval_ns, rl_pm **pm, rl_error *err);
 void rl_pm_close(rl_pm *pm); /* NULL is allowed */
-/* Begin, one thing on the device, an idle device, end. The samples are in order and valid until the next begin; in the first one is also what
- * was before begin. */
+/* Begin, one thing on the device, an idle device, end. The samples are in order and valid until the next begin; in the first one
+ * is also what was before begin. */
 int rl_pm_begin(rl_pm *pm, rl_error *err);
 int rl_pm_end(rl_pm *pm, const rl_pm_sample **samples, size_t *count, rl_error *err);
 

@@ -15,7 +15,8 @@ extern "C" {
 /* 0 for success, else -1 with RL_CUPTI or RL_CUDA, the code, and "<what>: <the library's words>". */
 int rl_cupti_check(CUptiResult result, const char *what, rl_error *err);
 int rl_cuda_check(cudaError_t result, const char *what, rl_error *err);
-/* Whether err says that this machine will not give counters whatever we ask: privilege, another profiler, virtual or confidential device. */
+/* Whether err says that this machine will not give counters whatever we ask: privilege, another profiler, virtual or confidential
+ * device. */
 bool rl_cupti_refused(const rl_error *err);
 
 #ifdef __cplusplus

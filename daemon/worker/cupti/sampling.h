@@ -5,14 +5,14 @@
 
 typedef struct rl_sampling rl_sampling;
 
-/* CUPTI tells instructions only of modules that were loaded while PC sampling was enabled; idle, it costs nothing, but counters can't be
- * read meanwhile. So it is enabled from the start and between. */
+/* CUPTI tells instructions only of modules that were loaded while PC sampling was enabled; idle, it costs nothing, but counters
+ * can't be read meanwhile. So it is enabled from the start and between. */
 int rl_sampling_enable(CUcontext context, rl_error *err);
 void rl_sampling_disable(CUcontext context);
 
-/* With sampling enabled: one sample of each SM every 2^period cycles. Metrics are CUPTI's names, "smsp__pcsamp_warps_issue_stalled_*",
- * and RL_SAMPLES for all samples of an instruction. buffer_bytes: of the hardware, for what is taken between begin and end; the first begin
- * takes the longer the larger it is. */
+/* With sampling enabled: one sample of each SM every 2^period cycles. Metrics are CUPTI's names,
+ * "smsp__pcsamp_warps_issue_stalled_*", and RL_SAMPLES for all samples of an instruction. buffer_bytes: of the hardware, for what
+ * is taken between begin and end; the first begin takes the longer the larger it is. */
 #define RL_SAMPLES "smsp__pcsamp_sample_count"
 int rl_sampling_open(CUcontext context, uint32_t period, size_t buffer_bytes, rl_sampling **sampling, rl_error *err);
 int rl_sampling_begin(rl_sampling *sampling, rl_error *err);

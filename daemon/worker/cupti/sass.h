@@ -5,8 +5,8 @@
 
 #include "worker/cupti/inside.h"
 
-/* Counts, under ncu's names, of what CUPTI calls smsp__sass_*. Open once: CUPTI takes one configuration in the life of a process. Then
- * rl_sass_begin, kernels, an idle device, rl_sass_end, as often as wanted. It works only while the subscriber listens to
+/* Counts, under ncu's names, of what CUPTI calls smsp__sass_*. Open once: CUPTI takes one configuration in the life of a process.
+ * Then rl_sass_begin, kernels, an idle device, rl_sass_end, as often as wanted. It works only while the subscriber listens to
  * CUPTI_CBID_RESOURCE_MODULE_PROFILED. */
 bool rl_sass_counts(const char *name); /* whether a metric is one of them that the chip has, once it is open */
 int rl_sass_open(int device_index, const char *chip, rl_error *err);

@@ -1,5 +1,6 @@
 /* What happens inside kernels: counts by instruction, sampled stalls, listings; and where the device sits. The counters pass
- * calls it for the sections that need it. What can't be had is a metric without a value and with its reason; it never fails a pass. */
+ * calls it for the sections that need it. What can't be had is a metric without a value and with its reason; it never fails a
+ * pass. */
 #ifndef RL_CUPTI_SOURCE_H
 #define RL_CUPTI_SOURCE_H
 
@@ -36,19 +37,20 @@ typedef struct rl_source_request { /* nothing is owned; all of it must live unti
 
 typedef struct rl_source rl_source; /* what a resident worker keeps: configurations, disassemblies */
 
-/* When a CUDA context was made (from CUPTI's callback): before it loads modules. From then on modules are followed, but for the time between
- * pause and resume, in which activity can be traced or counters be read: CUPTI does one or the other. A module that is loaded meanwhile has no
- * samples. */
+/* When a CUDA context was made (from CUPTI's callback): before it loads modules. From then on modules are followed, but for the
+ * time between pause and resume, in which activity can be traced or counters be read: CUPTI does one or the other. A module that
+ * is loaded meanwhile has no samples. */
 void rl_source_context_made(CUcontext context);
 void rl_source_pause(void);
 void rl_source_resume(void);
 int rl_source_open(int device_index, rl_source **source, rl_error *err);
 void rl_source_close(rl_source *source);
 
-/* In this order, rl_source_end in any case: begin before counters are read, since it makes room for them; collect with the kernels in the
- * records, to which it adds metrics, instructions and the hash of the code. -1 when the step can't be replayed. */
+/* In this order, rl_source_end in any case: begin before counters are read, since it makes room for them; collect with the
+ * kernels in the records, to which it adds metrics, instructions and the hash of the code. -1 when the step can't be replayed. */
 void rl_source_begin(rl_source *source, const rl_source_request *request);
-/* Of all kernels that are asked for, as far as their listings are at hand; none where one is not, or where it is not sure whose it is. */
+/* Of all kernels that are asked for, as far as their listings are at hand; none where one is not, or where it is not sure whose
+ * it is. */
 rl_absences rl_source_absences(rl_source *source);
 int rl_source_collect(rl_source *source, rl_records *records, rl_error *err);
 void rl_source_end(rl_source *source);

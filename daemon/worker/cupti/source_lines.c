@@ -6,7 +6,8 @@
 #include "worker/cupti/result.h"
 #include "worker/cupti/source_parts.h"
 
-/* The first tells when the kernel runs. What a chip does not have, or does not count in one pass with those in front, it has no line of. */
+/* The first tells when the kernel runs. What a chip does not have, or does not count in one pass with those in front, it has no
+ * line of. */
 static const struct {
   const char *series, *metric;
 } lines[] = {{"sm_active_pct", "sm__cycles_active.avg.pct_of_peak_sustained_elapsed"},

@@ -19,8 +19,8 @@ static bool asked_for(const rl_source_request *request, size_t launch) {
   return false;
 }
 
-/* A launch's counts come by function. Kernels of one launch that are the same function share its counts evenly; what a launch's only kernel
- * calls in other functions is its own, at no offset. */
+/* A launch's counts come by function. Kernels of one launch that are the same function share its counts evenly; what a launch's
+ * only kernel calls in other functions is its own, at no offset. */
 static int take_count(void *context, const rl_code_count *count, rl_error *err) {
   rl_source *source = context;
   const rl_source_request *request = source->request;

@@ -1,5 +1,5 @@
-/* Where the time of a counters pass goes. Each moment belongs to the piece that ends with it; the pieces are measurements of the pass
- * ("spent_starting_ms"), so that what a report costs can be read beside it. */
+/* Where the time of a counters pass goes. Each moment belongs to the piece that ends with it; the pieces are measurements of the
+ * pass ("spent_starting_ms"), so that what a report costs can be read beside it. */
 #ifndef RL_CUPTI_SPENT_H
 #define RL_CUPTI_SPENT_H
 

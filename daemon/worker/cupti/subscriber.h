@@ -1,5 +1,5 @@
-/* CUPTI lets a process have one subscriber to its callbacks: this is ours. It keeps the GPU code of every module that is loaded, and tells
- * whoever watches about kernel launches. One per process; callbacks come on the thread that calls the driver. */
+/* CUPTI lets a process have one subscriber to its callbacks: this is ours. It keeps the GPU code of every module that is loaded,
+ * and tells whoever watches about kernel launches. One per process; callbacks come on the thread that calls the driver. */
 #ifndef RL_CUPTI_SUBSCRIBER_H
 #define RL_CUPTI_SUBSCRIBER_H
 
@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-/* Call before the process makes a CUDA context: modules that were loaded before stay unknown. A refusal is remembered for those who ask
- * for something that needs callbacks. */
+/* Call before the process makes a CUDA context: modules that were loaded before stay unknown. A refusal is remembered for those
+ * who ask for something that needs callbacks. */
 typedef void (*rl_context_hook)(CUcontext context);
 void rl_subscriber_open(rl_context_hook made); /* made: for each context that is made, before it loads modules */
 void rl_subscriber_close(void);
@@ -32,11 +32,11 @@ typedef void (*rl_launch_hook)(void *context, bool entering, const rl_launched *
 int rl_subscriber_watch(rl_launch_hook hook, void *context, rl_error *err);
 void rl_subscriber_unwatch(void);
 
-/* The code of the newest module that has the function (its mangled name) and, unless crc is 0, this CRC. malloc'ed, the caller frees; NULL:
- * there is none, it was too much to keep, or memory is out. */
+/* The code of the newest module that has the function (its mangled name) and, unless crc is 0, this CRC. malloc'ed, the caller
+ * frees; NULL: there is none, it was too much to keep, or memory is out. */
 unsigned char *rl_module_copy(const char *function, uint64_t crc, size_t *size);
-/* What is beyond doubt of a function (its code pointer aside, which is NULL): false when no module has it, when several have different code of
- * that name, or when a module could not be kept. */
+/* What is beyond doubt of a function (its code pointer aside, which is NULL): false when no module has it, when several have
+ * different code of that name, or when a module could not be kept. */
 bool rl_module_is_sure(const char *function, rl_cubin_function *found);
 
 #ifdef __cplusplus

@@ -18,8 +18,8 @@ typedef struct rl_texts {
   size_t count;
 } rl_texts;
 
-/* Forget what is too much to keep, and what failed, as the program may when a busy machine starts it for the first time: call while nobody
- * uses a text. */
+/* Forget what is too much to keep, and what failed, as the program may when a busy machine starts it for the first time: call
+ * while nobody uses a text. */
 void rl_texts_trim(rl_texts *texts);
 /* The text of a function, whose disassembly begins when it is new. NULL when memory is out. */
 rl_text *rl_texts_want(rl_texts *texts, const rl_cubin_function *function, const void *cubin, size_t size);

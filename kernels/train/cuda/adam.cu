@@ -1,6 +1,7 @@
-/* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in torch.optim.Adam's order of operations). It adds up partial
- * gradients, removes the loss scale, skips the step on overflow, updates weights, moments and FP16 copies, and the last block to have read the
- * training state moves it on. At least 28 bytes a parameter: 8.8 MB, all of it in L2. Sums go in a fixed order: results are reproducible. */
+/* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in torch.optim.Adam's order of operations). It adds up
+ * partial gradients, removes the loss scale, skips the step on overflow, updates weights, moments and FP16 copies, and the last
+ * block to have read the training state moves it on. At least 28 bytes a parameter: 8.8 MB, all of it in L2. Sums go in a fixed
+ * order: results are reproducible. */
 #include "train/cuda/adam.cuh"
 #include "train/cuda/chain.cuh"
 #include "train/cuda/kernels.h"
@@ -70,9 +71,11 @@ static __device__ __forceinline__ float4 whole_gradient(const rl_gradients &g, u
   return g.half ? load4((const __half *)g.conv2_weight + i) : load4((const float *)g.conv2_weight + i);
 }
 
-/* --- fc1's weight gradient as a product, FP16: d_fc1ᵀ · fc1_in ---------------------------------------------------------------------- */
+/* --- fc1's weight gradient as a product, FP16: d_fc1ᵀ · fc1_in
+ * ---------------------------------------------------------------------- */
 
-/* Where pair i of this thread's weights begins: of 16 × 16 that a warp has, rows lane / 4 and lane / 4 + 8 of columns 0–7, then of 8–15. */
+/* Where pair i of this thread's weights begins: of 16 × 16 that a warp has, rows lane / 4 and lane / 4 + 8 of columns 0–7, then
+ * of 8–15. */
 static __device__ __forceinline__ uint32_t product_place(const rl_gradients &g, int i) {
   const uint32_t tile = blockIdx.x - conv2_blocks(g), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const uint32_t row = tile % ROW_TILES * TILE_ROWS + warp % 2 * 16 + i % 2 * 8 + lane / 4,
@@ -138,8 +141,9 @@ static __device__ float partial_gradient(const rl_gradients &g, uint32_t index, 
   return column_sum(g.head, g.head_rows, RL_HEAD_ROW, column < RL_HEAD_LOSS ? column : 0);
 }
 
-/* What the first warp of a block keeps while the block works. Every block takes a ticket once it has read the state, and the block with the last
- * one may change it; all that this needs is asked for early, because at the end of the kernel everybody waits for it. */
+/* What the first warp of a block keeps while the block works. Every block takes a ticket once it has read the state, and the
+ * block with the last one may change it; all that this needs is asked for early, because at the end of the kernel everybody waits
+ * for it. */
 typedef struct turn {
   rl_train_state state;
   float loss;

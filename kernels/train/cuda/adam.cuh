@@ -1,4 +1,5 @@
-/* Adam for one parameter, and the training state from one step to the next (Kingma & Ba 2015, algorithm 1, in torch.optim.Adam's order of operations). */
+/* Adam for one parameter, and the training state from one step to the next (Kingma & Ba 2015, algorithm 1, in torch.optim.Adam's
+ * order of operations). */
 #ifndef RL_TRAIN_CUDA_ADAM_H
 #define RL_TRAIN_CUDA_ADAM_H
 

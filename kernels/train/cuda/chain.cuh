@@ -1,7 +1,8 @@
-/* Launches that begin before the one in front of them has ended (programmatic dependent launch, compute capability 9.0): its blocks are
- * placed as the others leave, set up what does not depend on them, and wait. Every kernel of a step that is launched so calls chain_wait
- * before it touches what any kernel before it wrote; what was written two kernels before is safe earlier, since the kernel between them
- * let its follower start only once it had waited itself. Code that a device compiled from the PTX of an older one can't wait: it is launched in turn. */
+/* Launches that begin before the one in front of them has ended (programmatic dependent launch, compute capability 9.0): its
+ * blocks are placed as the others leave, set up what does not depend on them, and wait. Every kernel of a step that is launched
+ * so calls chain_wait before it touches what any kernel before it wrote; what was written two kernels before is safe earlier,
+ * since the kernel between them let its follower start only once it had waited itself. Code that a device compiled from the PTX
+ * of an older one can't wait: it is launched in turn. */
 #ifndef RL_TRAIN_CUDA_CHAIN_H
 #define RL_TRAIN_CUDA_CHAIN_H
 

@@ -1,7 +1,7 @@
-/* The second layer, 32→64 channels on 14×14, in FP16 on tensor cores: one kernel each way. Its product (12×12×64 an image) is never written
- * to memory: forward pools in registers, backward spreads the pooled gradient in shared memory. Sums are FP32, in a fixed order.
- * At batch 64 forward is 340 MFLOP and backward 800 with the border, 1.2 µs at the rate of these instructions: what counts is that each kernel
- * waits for memory once. Weights are [64][9 taps][32], activations NHWC. */
+/* The second layer, 32→64 channels on 14×14, in FP16 on tensor cores: one kernel each way. Its product (12×12×64 an image) is
+ * never written to memory: forward pools in registers, backward spreads the pooled gradient in shared memory. Sums are FP32, in a
+ * fixed order. At batch 64 forward is 340 MFLOP and backward 800 with the border, 1.2 µs at the rate of these instructions: what
+ * counts is that each kernel waits for memory once. Weights are [64][9 taps][32], activations NHWC. */
 #include "cuda_check.h"
 #include "train/cuda/chain.cuh"
 #include "train/cuda/conv1.cuh"
@@ -14,10 +14,11 @@ enum {
   WEIGHT_PITCH = DEPTH + UNIT, IN_PITCH = RL_C1 + UNIT, OUT_PITCH = RL_C2 + UNIT
 };
 
-/* --- forward: a block makes 32 channels of an image --------------------------------------------------------------------------------
- * A warp multiplies the four inputs of eight pooled pixels (two tiles of 16 pixels: upper and lower, left ones before right ones) by
- * 32 channels, so that the four values of a pool meet in one thread. Even columns of the image lie before odd ones, and rows 15 pixels apart:
- * the eight pixels that are read at once are then neighbours, modulo 8. */
+/* --- forward: a block makes 32 channels of an image
+ * -------------------------------------------------------------------------------- A warp multiplies the four inputs of eight
+ * pooled pixels (two tiles of 16 pixels: upper and lower, left ones before right ones) by 32 channels, so that the four values of
+ * a pool meet in one thread. Even columns of the image lie before odd ones, and rows 15 pixels apart: the eight pixels that are
+ * read at once are then neighbours, modulo 8. */
 
 enum {
   FORWARD_WARPS = (MAP2 + 7) / 8, FORWARD_THREADS = FORWARD_WARPS * 32, FORWARD_CHANNELS = 32, FORWARD_ROW = 15,
@@ -48,7 +49,8 @@ conv2_forward(uint32_t batch, const __half *__restrict__ in, const __half *__res
     int channel = i / (DEPTH / UNIT), part = i % (DEPTH / UNIT) * UNIT;
     copy_16_bytes(&w[channel * WEIGHT_PITCH + part], &weights[(first + channel) * DEPTH + part]);
   }
-  /* Where this lane's row of the tiles lies: column 2·px + right + dx is px + dx/2, behind the even ones when right + dx is odd. */
+  /* Where this lane's row of the tiles lies: column 2·px + right + dx is px + dx/2, behind the even ones when right + dx is
+   * odd. */
   const int read = min(warp * 8 + lane % 8, MAP2 - 1), right = lane / 8 % 2;
   const uint32_t corner = shared_address(&tile[(read / RL_P2 * 2 * FORWARD_ROW + read % RL_P2) * IN_PITCH + lane / 16 * UNIT]),
                  outer = corner + right * (RL_P1 / 2) * IN_PITCH * 2, inner = corner + (right ? 1 : RL_P1 / 2) * IN_PITCH * 2,
@@ -96,7 +98,8 @@ int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const 
                   (const __half *)weights, bias, (__half *)pooled, codes, state);
 }
 
-/* --- backward: the gradient of the product in shared memory ------------------------------------------------------------------------ */
+/* --- backward: the gradient of the product in shared memory
+ * ------------------------------------------------------------------------ */
 
 enum {
   THREADS = 128, GROUPS = RL_C2 / UNIT, TURNS = (MAP2 * GROUPS + THREADS - 1) / THREADS,
@@ -104,12 +107,13 @@ enum {
    * neighbours, modulo 8. Two images: the next one arrives while this one is worked on. */
   WEIGHT_COLUMNS = 3 * RL_C1, WEIGHT_IN_ROW = 20, WEIGHT_IN = RL_H2 * WEIGHT_IN_ROW * IN_PITCH,
   WEIGHT_OUT = RL_H2 * RL_H2 * OUT_PITCH, MOST_ROWS = 88,
-  /* Input gradient: a block has half of an image, 7 rows, and the 9 rows of the product's gradient around them with a border of zeros.
-   * Those lie 22 pixels apart: the 14 of a row are neighbours with the next row's, modulo 8. */
+  /* Input gradient: a block has half of an image, 7 rows, and the 9 rows of the product's gradient around them with a border of
+   * zeros. Those lie 22 pixels apart: the 14 of a row are neighbours with the next row's, modulo 8. */
   DATA_ROWS = RL_P1 / 2, DATA_PIXELS = DATA_ROWS * RL_P1, DATA_OUT_ROW = 22, DATA_OUT = (DATA_ROWS + 2) * DATA_OUT_ROW * OUT_PITCH,
   MOST_IMAGES = 132,
   SHARED_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + DATA_OUT),
-  /* Where it goes on to conv1's gradients: what they need of the half image, whose pooled pixels' gradients lie IN_PITCH apart. */
+  /* Where it goes on to conv1's gradients: what they need of the half image, whose pooled pixels' gradients lie IN_PITCH
+   * apart. */
   WARPS = THREADS / 32, IMAGE_ROWS = 2 * DATA_ROWS + 2, DATA_VALUES = DATA_PIXELS * RL_C1,
   CHAIN_BYTES = SHARED_BYTES + 2 * DATA_PIXELS * IN_PITCH + IMAGE_ROWS * CONV1_WIDTH * (int)sizeof(float) + DATA_VALUES
 };
@@ -154,7 +158,8 @@ static __device__ __forceinline__ void spread(const piece &p, int from, int rows
   }
 }
 
-/* --- backward: weight gradient ------------------------------------------------------------------------------------------------------ */
+/* --- backward: weight gradient
+ * ------------------------------------------------------------------------------------------------------ */
 
 static __device__ __forceinline__ void load_window(const __half *image, int dy, __half *tile) {
   for (int i = threadIdx.x; i < RL_H2 * RL_P1 * RL_C1 / UNIT; i += THREADS) {
@@ -246,7 +251,8 @@ static __device__ void weight_gradient(const backward &b, uint32_t index, int dy
   }
 }
 
-/* --- backward: input gradient ------------------------------------------------------------------------------------------------------- */
+/* --- backward: input gradient
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* What conv1's gradients need of half an image beside the gradients of its pooled pixels. */
 typedef struct layer1 {

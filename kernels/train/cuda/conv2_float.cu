@@ -1,7 +1,7 @@
-/* The second layer, 32→64 channels on 14×14, in FP32 on FMA units: one kernel each way, activations NHWC, weights [64][9 taps][32]. Its product
- * is never written to memory. Forward is dense: 170 million FMA at batch 64, 5.1 µs at an H200's rate. Backward is sparse: max-pooling lets
- * at most one gradient in four of the product be something else than zero, and ReLU stops some of those, so that both gradients together
- * take at most half as many operations as forward. Sums go in a fixed order. */
+/* The second layer, 32→64 channels on 14×14, in FP32 on FMA units: one kernel each way, activations NHWC, weights [64][9
+ * taps][32]. Its product is never written to memory. Forward is dense: 170 million FMA at batch 64, 5.1 µs at an H200's rate.
+ * Backward is sparse: max-pooling lets at most one gradient in four of the product be something else than zero, and ReLU stops
+ * some of those, so that both gradients together take at most half as many operations as forward. Sums go in a fixed order. */
 #include "cuda_check.h"
 #include "async_copy.cuh"
 #include "train/cuda/chain.cuh"
@@ -24,8 +24,9 @@ static __device__ __forceinline__ void load_image(const float *from, float *to) 
   for (int i = threadIdx.x; i < MAP1 * RL_C1 / UNIT; i += THREADS) copy_16_bytes(&to[i * UNIT], &from[i * UNIT]);
 }
 
-/* --- forward: a block makes 32 channels of an image ------------------------------------------------------------------------------
- * A warp has half a row of pooled pixels, 2 × 6 of the product, and a lane a channel: what it reads of the image is the same for all lanes. */
+/* --- forward: a block makes 32 channels of an image
+ * ------------------------------------------------------------------------------ A warp has half a row of pooled pixels, 2 × 6 of
+ * the product, and a lane a channel: what it reads of the image is the same for all lanes. */
 
 enum { FORWARD_CHANNELS = 32, HALF = RL_H2 / 2, FORWARD_MOST = 66 /* blocks for each half of the channels; more images take turns */ };
 static_assert(WARPS == 2 * RL_P2, "a warp for each half row of pooled pixels");
@@ -89,13 +90,15 @@ int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights
   return rl_chain("conv2 forward", conv2_forward, grid, THREADS, bytes, stream, err, batch, in, weights, bias, pooled, codes);
 }
 
-/* --- backward: both gradients from the pooled one ------------------------------------------------------------------------------------
- * Lanes are input channels. Which of the four inputs of a pool gets the gradient is the same for all lanes, so that a warp branches to
- * one of four stretches of nine FMA with fixed registers. Codes of neighbours lie in one word, CODE_BITS each. */
+/* --- backward: both gradients from the pooled one
+ * ------------------------------------------------------------------------------------ Lanes are input channels. Which of the
+ * four inputs of a pool gets the gradient is the same for all lanes, so that a warp branches to one of four stretches of nine FMA
+ * with fixed registers. Codes of neighbours lie in one word, CODE_BITS each. */
 
 enum {
   CODE_BITS = 4, CODE_MASK = (1 << CODE_BITS) - 1,
-  /* Weight gradient: a block has GROUP output channels and some of the images; a warp half of the channels and a row of pooled pixels. */
+  /* Weight gradient: a block has GROUP output channels and some of the images; a warp half of the channels and a row of pooled
+   * pixels. */
   GROUP = 16, GROUPS = RL_C2 / GROUP, EACH = GROUP / 2, MOST_ROWS = 16, IMAGES = 4 /* of a block, where there are so many */,
   WEIGHT_SUMS = GROUP * DEPTH, PIECE = MAP2 * GROUP, WEIGHT_SHARED = MAP1 * RL_C1 + PIECE + MAP2 * 2,
   /* Input gradient: a block has an image; a warp half of the output channels and a row of pooled pixels. */
@@ -235,7 +238,8 @@ static __device__ void input_gradient(const backward &b, uint32_t index, uint32_
           default: break;
         }
     }
-    /* A row of pools reaches four rows of the image. Even rows reach all of them but the last two, and no two even rows the same. */
+    /* A row of pools reaches four rows of the image. Even rows reach all of them but the last two, and no two even rows the
+     * same. */
     for (int turn = 0; turn < 4; turn++) {
       __syncthreads();
       if (row % 2 != turn / 2 || half != turn % 2) continue;

@@ -1,5 +1,5 @@
-/* fc1 by cuBLASLt: forward split along K into parts that `head` adds up, one strided-batch product; backward two products, side by side
- * where that is faster. */
+/* fc1 by cuBLASLt: forward split along K into parts that `head` adds up, one strided-batch product; backward two products, side
+ * by side where that is faster. */
 #include <stdio.h>
 
 #include "cuda_check.h"

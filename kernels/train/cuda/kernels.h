@@ -1,11 +1,11 @@
 /* The training kernels that no library has, one subject a file: gather.cu and conv1.cu (first layer), pool.cu (second
- * layer's bias, ReLU and pooling), conv2.cu and conv2_float.cu (all of the second layer), head.cu (what follows fc1's product), adam.cu (optimizer). They are
- * queued on a stream and read everything that changes between steps from rl_train_state on the device, so a captured graph of them can be
- * replayed for ever.
+ * layer's bias, ReLU and pooling), conv2.cu and conv2_float.cu (all of the second layer), head.cu (what follows fc1's product),
+ * adam.cu (optimizer). They are queued on a stream and read everything that changes between steps from rl_train_state on the
+ * device, so a captured graph of them can be replayed for ever.
  *
  * Layout: activations and convolution weights are NHWC (channels_last) or NCHW; `half` says that activations are FP16.
- * A pool code is one byte an element of the pooled tensor: which of the four inputs was the greatest (0–3 in row-major order), or 4 where
- * ReLU stopped it; it is all that backward needs of the layer below. */
+ * A pool code is one byte an element of the pooled tensor: which of the four inputs was the greatest (0–3 in row-major order), or
+ * 4 where ReLU stopped it; it is all that backward needs of the layer below. */
 #ifndef RL_TRAIN_CUDA_KERNELS_H
 #define RL_TRAIN_CUDA_KERNELS_H
 
@@ -49,8 +49,8 @@ typedef struct rl_format {
 /* gather.cu: start an epoch: a fresh order of `count` images, step 0. */
 int rl_epoch_begin(rl_train_state *state, uint32_t *order, uint32_t count, cudaStream_t stream, rl_error *err);
 
-/* conv1.cu: gather, normalise, convolve (1→32), add bias, ReLU and pool in one: pooled [n][14][14][32] or [n][32][14][14], and codes.
- * weights: [32][9] then the bias [32], float. */
+/* conv1.cu: gather, normalise, convolve (1→32), add bias, ReLU and pool in one: pooled [n][14][14][32] or [n][32][14][14], and
+ * codes. weights: [32][9] then the bias [32], float. */
 int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes,
                      cudaStream_t stream, rl_error *err);
 /* d_pooled → partial sums of the 320 gradients (weights, then bias), partial[rows][320]; rows as rl_conv1_rows says. FP16: notes
@@ -68,8 +68,8 @@ uint32_t rl_pool2_rows(rl_format format, uint32_t batch);
 int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y,
                       float *partial, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
-/* conv2.cu, FP16 alone: conv2, bias, ReLU and pooling in one: in [n][14][14][32], weights [64][9][32] → pooled [n][6][6][64] and codes.
- * Notes an overflow of the product in state, unless that is NULL. */
+/* conv2.cu, FP16 alone: conv2, bias, ReLU and pooling in one: in [n][14][14][32], weights [64][9][32] → pooled [n][6][6][64] and
+ * codes. Notes an overflow of the product in state, unless that is NULL. */
 int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *codes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* d_pooled → d_in [n][14][14][32] and partial sums of the gradients of weights and bias, partial[rows][64][9][32] and
@@ -95,8 +95,9 @@ uint32_t rl_conv2_float_rows(uint32_t batch);
 int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes, float *d_in,
                             float *partial, float *partial_bias, cudaStream_t stream, rl_error *err);
 
-/* head.cu: from fc1's product, split along K into parts[count][batch][128] floats, to the gradient of that product: sums the parts, adds
- * fc1's bias, ReLU, fc2, softmax, mean cross-entropy, and back. All of it is FP32, but d_fc1 [batch][128] is stored in the format. */
+/* head.cu: from fc1's product, split along K into parts[count][batch][128] floats, to the gradient of that product: sums the
+ * parts, adds fc1's bias, ReLU, fc2, softmax, mean cross-entropy, and back. All of it is FP32, but d_fc1 [batch][128] is stored
+ * in the format. */
 enum { RL_HEAD_LOSS = RL_FC1 + RL_CLASSES * RL_FC1 + RL_CLASSES, RL_HEAD_ROW = RL_HEAD_LOSS + 2 };
 typedef struct rl_head {
   rl_gather gather;
@@ -112,8 +113,9 @@ int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *par
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,
                      rl_error *err);
 
-/* classify.cu, FP16 on devices with clusters of blocks: fc1, head and fc1's input gradient in one: in [n][6][6][64], weights [128][2304] →
- * d_fc1 [n][128], d_in like in, and head's partial sums, partial[rows][RL_HEAD_ROW]. Notes an overflow of d_fc1 in state. */
+/* classify.cu, FP16 on devices with clusters of blocks: fc1, head and fc1's input gradient in one: in [n][6][6][64], weights
+ * [128][2304] → d_fc1 [n][128], d_in like in, and head's partial sums, partial[rows][RL_HEAD_ROW]. Notes an overflow of d_fc1 in
+ * state. */
 typedef struct rl_classifier {
   rl_gather gather;
   const void *in, *weights;
@@ -126,7 +128,8 @@ int rl_classify_train(const rl_classifier *classifier, void *d_fc1, void *d_in, 
 /* As rl_head_evaluate. */
 int rl_classify_evaluate(const rl_classifier *classifier, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err);
 
-/* adam.cu: gradients where they lie: fc1.weight whole or still to be multiplied, conv2.weight whole or not, the rest as rows of partial sums. */
+/* adam.cu: gradients where they lie: fc1.weight whole or still to be multiplied, conv2.weight whole or not, the rest as rows of
+ * partial sums. */
 typedef struct rl_gradients {
   const void *conv2_weight;
   uint32_t conv2_rows; /* of partial sums, float; 0: whole, */
@@ -152,8 +155,9 @@ int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, f
 /* Halves from the weights, after the host changed them. */
 int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
 
-/* persistent.cu: all steps of an epoch in one launch, on devices with clusters of blocks and room for 128 blocks. Losses, weights, moments and state
- * as after the same steps of launches; gradients as rl_gradients wants them (below), of the last step. */
+/* persistent.cu: all steps of an epoch in one launch, on devices with clusters of blocks and room for 128 blocks. Losses,
+ * weights, moments and state as after the same steps of launches; gradients as rl_gradients wants them (below), of the last
+ * step. */
 enum { RL_PERSISTENT_PAIRS = 64 /* of blocks: images side by side */ };
 #define RL_PHASE_NAMES(X) \
   X(conv1_forward) X(conv2_forward) X(fc1_inputs) X(fc1_forward) X(head) X(fc1_gradients) X(fc1_backward) X(unpool2) X(conv2_weight_gradient) \
@@ -177,7 +181,8 @@ size_t rl_persistent_exchange_bytes(void);
 uint32_t rl_persistent_rows(uint32_t batch); /* of conv2's and head's partial sums; conv1's are twice as many */
 int rl_persistent_supported(rl_format format, rl_error *err); /* -1 and why where this device can't */
 int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err);
-/* As rl_head_evaluate, of all images at once, in their own order: order, gradients and partial sums are NULL, and batch is count. */
+/* As rl_head_evaluate, of all images at once, in their own order: order, gradients and partial sums are NULL, and batch is
+ * count. */
 int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err);
 
 #endif

@@ -77,7 +77,8 @@ int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const floa
   return rl_chain("pool2 forward", pool2_forward_first, blocks, 256, 0, stream, err, count, (const float *)y, bias, (float *)pooled, codes);
 }
 
-/* --- backward ------------------------------------------------------------------------------------------------------------------ */
+/* --- backward
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 enum { THREADS = 256, LANES = THREADS / GROUPS, MOST_ROWS = 128, WARPS = THREADS / 32, CHANNELS = 16 };
 

@@ -1,10 +1,10 @@
 """scripts/gpu-test.sh --out DIR [--steps A,B,...] [--budget-s N] [--keep FILE] [--device gpu0|cpu] [--build DIR]
 
-Runs what needs a device, from a carried build (scripts/gpu-pack.sh) and without a network, the most wanted first. DIR gets results.json,
-every number of every step, logs.tar.gz and summary.md; scripts/tables.py makes the tables of docs/measurements of the first. The exit status
-says whether a step failed. A step that would not fit into the budget is not begun, and said not to have been run. With --keep FILE what
-passed there, of the same commit, is not run again: the same command a second time goes on where the first stopped. On several GPUs steps run
-side by side."""
+Runs what needs a device, from a carried build (scripts/gpu-pack.sh) and without a network, the most wanted first. DIR gets
+results.json, every number of every step, logs.tar.gz and summary.md; scripts/tables.py makes the tables of docs/measurements of
+the first. The exit status says whether a step failed. A step that would not fit into the budget is not begun, and said not to
+have been run. With --keep FILE what passed there, of the same commit, is not run again: the same command a second time goes on
+where the first stopped. On several GPUs steps run side by side."""
 import argparse
 import pathlib
 import shutil

@@ -1,4 +1,5 @@
-"""comparison.csv of tests/gpu/cupti/compare_ncu.py: a metric a row, and for each kernel our median, ncu's, how far they are apart and a word."""
+"""comparison.csv of tests/gpu/cupti/compare_ncu.py: a metric a row, and for each kernel our median, ncu's, how far they are apart
+and a word."""
 import csv
 
 WHAT = ("ours", "ncu", "apart_ratio", "verdict")

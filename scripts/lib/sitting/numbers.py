@@ -58,8 +58,8 @@ def difference_of_means(ours, theirs, confidence=0.95):
 
 
 def line(xs, ys, confidence=0.95):
-    """Least squares: {"begin", "end", "growth_ratio", "low", "high"}: the line's values over the span of xs, how much it grows from begin
-    to end relative to begin, and the interval of that growth."""
+    """Least squares: {"begin", "end", "growth_ratio", "low", "high"}: the line's values over the span of xs, how much it grows
+    from begin to end relative to begin, and the interval of that growth."""
     middle_x, middle_y = statistics.fmean(xs), statistics.fmean(ys)
     spread = sum((x - middle_x) ** 2 for x in xs)
     slope = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys)) / spread

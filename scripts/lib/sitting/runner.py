@@ -1,8 +1,10 @@
-"""Runs steps, each in a process of its own and within its time, and keeps what they found. A GPU runs one step after the other, or side by side
-several of which nothing is timed or counted; of several GPUs each takes a step when it is free, but one alone may count: counters are the host's.
+"""Runs steps, each in a process of its own and within its time, and keeps what they found. A GPU runs one step after the other,
+or side by side several of which nothing is timed or counted; of several GPUs each takes a step when it is free, but one alone may
+count: counters are the host's.
 
-A step is a generator of rows (dictionaries). A row with "check" and "holds" is a claim that was tested; the others are what was measured. Rows
-are kept as they come, so that a step that runs out of time leaves what it had. `Found` is all of it, as one JSON document."""
+A step is a generator of rows (dictionaries). A row with "check" and "holds" is a claim that was tested; the others are what was
+measured. Rows are kept as they come, so that a step that runs out of time leaves what it had. `Found` is all of it, as one JSON
+document."""
 import collections
 import json
 import os
@@ -40,8 +42,8 @@ class Context:
 
 
 class Found:
-    """path: where it is kept, written anew after every step. What is there already is taken over: of another commit only the rows that say
-    that they are "lasting", as what has nothing to do with our code."""
+    """path: where it is kept, written anew after every step. What is there already is taken over: of another commit only the rows
+    that say that they are "lasting", as what has nothing to do with our code."""
 
     def __init__(self, path, commit):
         self.path, self.commit, self.steps = pathlib.Path(path), commit, {}

@@ -241,7 +241,8 @@ def summary(commit, steps):
 
 
 def filled(text, steps):
-    """text with what stands between <!-- NAME --> and <!-- /NAME --> made anew, for each step or view of one that it names and that was run."""
+    """text with what stands between <!-- NAME --> and <!-- /NAME --> made anew, for each step or view of one that it names and
+    that was run."""
     shown = [(name, step, table_of(name)) for name, step in steps.items()] + [(name, steps[of], view) for name, (of, view) in VIEWS.items() if of in steps]
     for name, step, show in shown:
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"

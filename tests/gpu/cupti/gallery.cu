@@ -1,4 +1,5 @@
-/* Kernels that stress one thing each, for two profilers to agree on; some of them of known answers. One step launches each of them once. */
+/* Kernels that stress one thing each, for two profilers to agree on; some of them of known answers. One step launches each of
+ * them once. */
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>

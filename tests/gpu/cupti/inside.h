@@ -1,5 +1,5 @@
-/* Kernels of which is known what happens inside: how often instructions run, how accesses conflict, what warps wait for, how the load
- * changes. */
+/* Kernels of which is known what happens inside: how often instructions run, how accesses conflict, what warps wait for, how the
+ * load changes. */
 #ifndef RL_TESTS_CUPTI_INSIDE_H
 #define RL_TESTS_CUPTI_INSIDE_H
 

@@ -1,8 +1,8 @@
-/* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `cold` empties the
- * caches in front of each launch, as our module does. `count WHAT` looks at a step with our module and prints ordinal, launch, kernel, grid,
- * block, metric, reason, value as CSV, WHAT being a set or metrics with commas; `recount WHAT` prints what a second look says, when the
- * code is known; `bench WHAT TIMES` says how long looking takes, and what of it; `trace` runs an iteration as a worker does, records it with our module and
- * fails unless every launch is in the records. */
+/* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `cold`
+ * empties the caches in front of each launch, as our module does. `count WHAT` looks at a step with our module and prints
+ * ordinal, launch, kernel, grid, block, metric, reason, value as CSV, WHAT being a set or metrics with commas; `recount WHAT`
+ * prints what a second look says, when the code is known; `bench WHAT TIMES` says how long looking takes, and what of it; `trace`
+ * runs an iteration as a worker does, records it with our module and fails unless every launch is in the records. */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -45,7 +45,8 @@ static void run_sequence(const rl_instance *instance, const rl_sequence *sequenc
   if (cudaStreamSynchronize(instance->device->stream) != cudaSuccess) must(-1, sequence->name, &err);
 }
 
-/* The step for the second time, as our module looks at it: kernels are loaded by then, and what they need of the context is there. */
+/* The step for the second time, as our module looks at it: kernels are loaded by then, and what they need of the context is
+ * there. */
 static int run(int argc, char **argv, bool cold) {
   rl_error err = {0};
   rl_instance *instance = open_subject(argc, argv);
@@ -61,7 +62,8 @@ static int run(int argc, char **argv, bool cold) {
   return 0;
 }
 
-/* The sections of a set of the catalogue, none where the word is "auto", which is what a job collects that names nothing; else the metrics. */
+/* The sections of a set of the catalogue, none where the word is "auto", which is what a job collects that names nothing; else
+ * the metrics. */
 static rl_profile profile_of(const char *what) {
   rl_profile asked = {.launch = -1};
   for (int i = 0; rl_set_names[i] != NULL; i++)

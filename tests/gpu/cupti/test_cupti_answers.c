@@ -1,4 +1,5 @@
-/* Kernels that move, compute, execute, conflict and sleep so much: the counters must say so, to the last where the program determines it. */
+/* Kernels that move, compute, execute, conflict and sleep so much: the counters must say so, to the last where the program
+ * determines it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

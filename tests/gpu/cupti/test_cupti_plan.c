@@ -50,8 +50,8 @@ static const char *listed[2000];
 /* As of code that has no texture, surface or tensor instruction and does not reach local memory. */
 static const rl_absences everything = ~(rl_absences)0;
 
-/* Metrics that no chip could have would go unnoticed among those that a chip lacks. The passes are what CUPTI 13.0 needs: a change may
- * only make them fewer. */
+/* Metrics that no chip could have would go unnoticed among those that a chip lacks. The passes are what CUPTI 13.0 needs: a
+ * change may only make them fewer. */
 static void test_hopper_has_what_the_sets_count(void **state) {
   (void)state;
   static const struct {

@@ -40,8 +40,8 @@ __global__ void does_mma(uint32_t *sink, int rounds, int pause) {
   if (d[0] + d[1] + d[2] + d[3] == 12345) *sink = 1;
 }
 
-/* The same by warp groups, FLIGHT at a time, from zeros in shared memory. LATE: the first warp of a group keeps the others waiting. Hopper
- * alone has it. */
+/* The same by warp groups, FLIGHT at a time, from zeros in shared memory. LATE: the first warp of a group keeps the others
+ * waiting. Hopper alone has it. */
 template <int FLIGHT, bool LATE>
 __global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
 #if __CUDA_ARCH_FEAT_SM90_ALL

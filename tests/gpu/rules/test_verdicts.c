@@ -1,5 +1,5 @@
-/* Every rule on a kernel that it must speak of and on one that it must not, and the roofline of kernels whose bytes and operations
- * are known, with the numbers that the counters pass collects. */
+/* Every rule on a kernel that it must speak of and on one that it must not, and the roofline of kernels whose bytes and
+ * operations are known, with the numbers that the counters pass collects. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -72,7 +72,8 @@ def run_test(context, name, command):
 
 
 def run_tests(context, wanted, more=lambda name: [], beside=1):
-    """A row for each test, with what it counted of itself. more(name): arguments put behind the program's script; beside: so many at once."""
+    """A row for each test, with what it counted of itself. more(name): arguments put behind the program's script; beside: so many
+    at once."""
     outcomes, said = set(), ""
     commands = [one for name, command in listed(context, wanted) for one in prepared(context, name, command, more(name)).items()]
     with concurrent.futures.ThreadPoolExecutor(beside) as pool:
@@ -109,7 +110,8 @@ def rules(context):
 
 
 def agreement(context):
-    """Every number of the kernels that are always the same comes back in one table; those of the training depend on what libraries choose."""
+    """Every number of the kernels that are always the same comes back in one table; those of the training depend on what
+    libraries choose."""
     kernels, metrics, tables = 0, 0, []
     for row in run_tests(context, is_agreement, lambda name: ["--out", str(context.log(name))]):
         yield row
@@ -162,12 +164,14 @@ def sanitizer(context):
 
 
 def looked(row):
-    """Whether the program did its work under the tool. Else, as for a library that has no algorithm there, nothing is said about it."""
+    """Whether the program did its work under the tool. Else, as for a library that has no algorithm there, nothing is said about
+    it."""
     return row["status"] in (0, 9) or not (row["status"] in (None, programs.CANNOT) or row["refused"])
 
 
 def ptx80(context):
-    """The programs of a build that carries nothing but PTX for 8.0: the driver compiles it for the device at hand. Libraries keep their code."""
+    """The programs of a build that carries nothing but PTX for 8.0: the driver compiles it for the device at hand. Libraries keep
+    their code."""
     host = context.host
     host.need_gpu()
     folder = host.build / "ptx80"

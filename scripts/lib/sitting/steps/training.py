@@ -35,7 +35,8 @@ def engines(host):
 
 
 def trainings(daemon, host, batches, **asked):
-    """(row, run, job's id) of each engine, batch and precision; run None where the engine does not do that, which the row then says."""
+    """(row, run, job's id) of each engine, batch and precision; run None where the engine does not do that, which the row then
+    says."""
     precisions, _, small = sizes(host)
     for engine in engines(host):
         for batch in batches:
@@ -112,7 +113,8 @@ PART = re.compile(r"^  (\S+) +([\d.]+) us$", re.M)
 
 
 def bench_epochs(context, rows):
-    """The same without the daemon, and what each launch of a step costs when it is repeated in a graph; of an epoch in one launch, what its phases do."""
+    """The same without the daemon, and what each launch of a step costs when it is repeated in a graph; of an epoch in one
+    launch, what its phases do."""
     for row in rows:
         found = bench(context, row, "epochs=10", "launches=1")
         if found["launches"] < IMAGES / row["batch"]:
@@ -174,8 +176,8 @@ TRACED_MOST = 100000
 
 
 def later_by_kernel(activities):
-    """Microseconds by which the end of all work moved with the ends of each kernel. Launches that begin before the one in front has ended take longer than
-    that; these add up to the whole."""
+    """Microseconds by which the end of all work moved with the ends of each kernel. Launches that begin before the one in front
+    has ended take longer than that; these add up to the whole."""
     later, last = {}, None
     for one in sorted((one for one in activities if one["kind"] in ("kernel", "span")), key=lambda one: one["end_ns"]):
         last = one["start_ns"] if last is None else last
