@@ -32,7 +32,8 @@ values = {"gpu__time_duration.sum": "20,100", "dram__bytes.sum": "1,010,000", "s
 print("==PROF== Connected")
 print(",".join('"%%s"' %% name for name in ["Kernel Name", "Block Size", "Grid Size", *names]))
 print(",".join('""' for _ in range(3 + len(names))))
-print(",".join('"%%s"' %% cell for cell in ["gallery_copy(const float4 *)", "(256, 1, 1)", "(64, 1, 1)", *(values[name] for name in names)]))
+for grid in %(grids)s:
+    print(",".join('"%%s"' %% cell for cell in ["gallery_copy(const float4 *)", "(256, 1, 1)", grid, *(values[name] for name in names)]))
 """
 
 
@@ -45,10 +46,10 @@ grep -E "$names" <<X
 """
 
 
-def compared(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50):
+def compared(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50, ours=OURS, grids=("(64, 1, 1)",)):
     """Exit status, what was printed, and rows by metric."""
-    ours = OURS % {"executed": executed, "bytes": bytes_moved, "waits": waits}
-    for name, text in [("probe", PROBE % ours), ("ncu", NCU % {"python": sys.executable, "textures": textures})]:
+    ours %= {"executed": executed, "bytes": bytes_moved, "waits": waits}
+    for name, text in [("probe", PROBE % ours), ("ncu", NCU % {"python": sys.executable, "textures": textures, "grids": grids})]:
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     done = subprocess.run([sys.executable, COMPARE, "--out", folder / "out", "--sets", sets, folder / "probe"], check=False,
@@ -92,6 +93,14 @@ def test_what_differs_is_taken_again(tmp_path):
     _, _, rows = compared(tmp_path, sets="full,auto,auto", bytes_moved=2000000)
     assert {name: (rows[name]["copy_verdict"], rows[name]["runs"]) for name in list(rows)[:3]} == {
         "gpu__time_duration.sum": ("agrees", "3"), "dram__bytes.sum": ("DIFFERS", "3"), "smsp__inst_executed.sum": ("equal", "1")}
+
+
+def test_kernels_of_one_launch_have_columns_of_their_own(tmp_path):
+    another = [line.replace("0,copy", "1,copy").replace("64 1 1,256", "32 1 1,256") for line in OURS.splitlines()]
+    _, said, _ = compared(tmp_path, ours=OURS + "\n".join(another) + "\n", grids=("(64, 1, 1)", "(32, 1, 1)"))
+    with open(tmp_path / "out" / "comparison.csv", encoding="utf-8") as table:
+        row = next(csv.DictReader(table))
+    assert (row["copy_verdict"], row["copy_2_verdict"]) == ("agrees", "agrees"), said
 
 
 def test_metrics_that_ncu_refuses_are_said(tmp_path):

@@ -42,7 +42,7 @@ import sys
 import tempfile
 
 COUNTED = "smsp__inst_executed.sum"
-STORED = "l1tex__t_sectors_pipe_lsu_mem_global_op_st"  # which neither tool counts to the last
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_"  # which neither tool counts to the last
 EXACT = re.compile(r"launch__|device__|sm__maximum_warps|smsp__maximum_warps|smsp__inst_executed(_op_\w+|_pipe_\w+)?\.sum$|"
                    r"smsp__thread_inst_executed\w*\.sum$|smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
 WORDS = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0, "PolicySpread": 1,
@@ -188,7 +188,7 @@ def verdict(metric, ours, theirs, ratio, typical):
     if EXACT.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
         if apart(ours[0], theirs[0]) < 1e-9 or (not mine.is_integer() and abs(mine - other) <= ROUNDED):
             return "equal", distance
-        if not metric.startswith(STORED) or distance > ratio:
+        if not metric.startswith(SECTORS) or distance > ratio:
             return "DIFFERS", distance
     if abs(mine - other) <= ratio * max(abs(mine), abs(other)) + ROUNDED:
         return "agrees", distance
@@ -260,6 +260,15 @@ def cell_of(value, form):
     return "" if math.isnan(value) else format(value, form)
 
 
+def launches(kernels):
+    """Their names, with a number where one launches several."""
+    seen, names = collections.Counter(), []
+    for name in (kernel.split(":")[0] for kernel in kernels):
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return names
+
+
 def write_csv(path, table):
     """A metric a row; for each kernel the medians, how far they are apart, and the word."""
     kernels = list(dict.fromkeys(row[0] for row in table))
@@ -269,8 +278,7 @@ def write_csv(path, table):
         line[kernel] = [cell_of(middle(mine), ".6g"), cell_of(middle(other), ".6g"), cell_of(distance, ".4f"), word]
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        names = [kernel.split(":")[0] for kernel in kernels]
-        writer.writerow(["metric", "runs", *(f"{name}_{what}" for name in names for what in ("ours", "ncu", "apart_ratio", "verdict"))])
+        writer.writerow(["metric", "runs", *(f"{name}_{what}" for name in launches(kernels) for what in ("ours", "ncu", "apart_ratio", "verdict"))])
         for metric, line in rows.items():
             writer.writerow([metric, line["runs"], *(cell for kernel in kernels for cell in line.get(kernel, [""] * 4))])
 
@@ -297,10 +305,12 @@ def summary(table, left_out):
 
 def judge(ours, theirs, metrics, ratio):
     """(kernel, metric, our values, ncu's values, distance, word) of all, and the kernels that were left out."""
-    table, left_out = [], []
+    table, left_out, seen = [], [], collections.Counter()
     for key in dict.fromkeys(key for run in ours for key in run.kernels):
         launch = next(run.kernels[key][0] for run in ours if key in run.kernels)
-        kernel = f"{launch}: {key[0][:60]}" + (f" #{key[3]}" if key[3] else "")
+        kernel = f"{launch}: {key[0][:60]}"
+        seen[kernel] += 1
+        kernel += f" #{seen[kernel] - 1}" if seen[kernel] > 1 else ""
         rows = compare(key, ours, theirs, metrics, ratio)
         if rows is None:
             left_out.append(kernel)
