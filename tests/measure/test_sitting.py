@@ -17,7 +17,7 @@ sys.path.insert(0, str(SOURCE / "scripts" / "lib"))
 
 from sitting import comparison, numbers, runner, steps, tables  # noqa: E402
 from sitting.host import Host, Skip  # noqa: E402
-from sitting.steps import STEPS, kernels, reports, training  # noqa: E402
+from sitting.steps import STEPS, checks, kernels, reports, training  # noqa: E402
 
 
 @pytest.mark.parametrize("probability, freedom, t", [(0.975, 1, 12.7062047), (0.975, 2, 4.3026527), (0.975, 9, 2.2621572), (0.975, 18, 2.1009220),
@@ -350,6 +350,12 @@ def test_steps_of_a_gpu_read_what_programs_print(printed, tmp_path):
     assert "| cudnn | – | 98.83 %" in tables.ptx80(found["ptx80"]["rows"])
     assert sum(row.get("found") == 0 for row in found["sanitizer"]["rows"]) > 30
     assert tables.summary("abc", found).count("## ") == 6
+
+
+def test_what_a_sanitizer_did_not_finish_is_not_passed_over():
+    said = [checks.looked({"status": status, "refused": refused}) for status, refused in [(0, False), (9, True), (None, False), (1, False)]]
+    unsaid = [checks.looked({"status": status, "refused": refused}) for status, refused in [(77, False), (1, True)]]
+    assert (said, unsaid) == ([True] * 4, [False] * 2)
 
 
 def test_one_test_by_its_name(printed, tmp_path):

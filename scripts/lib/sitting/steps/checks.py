@@ -126,10 +126,12 @@ def agreement(context):
     yield check("at least 14 kernels and 100 metrics", kernels >= 14 and metrics >= 100, f"{kernels} kernels, {metrics} metrics")
 
 
-SMALL_TRAINING = ["images=200", "epochs=1", "warmup=0", "eager=1"]  # eager: each launch by itself, as the tools want it
+# A whole step and a smaller one, each launch by itself, as the tools want it.
+SMALL_TRAINING = ["images=24", "batch=16", "epochs=1", "warmup=0", "eager=1"]
+CONV2_BATCHES = ["3", "133"]  # fewer and more images than its kernels take side by side
 FOUND = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 REFUSED = re.compile(r"no cuBLASLt|NOT_SUPPORTED|out of memory|not supported", re.I)
-TOOLS = ("memcheck", "racecheck", "synccheck")
+TOOLS = ("racecheck", "memcheck", "synccheck")  # the slowest first
 SANITIZER_SECONDS = 90
 
 
@@ -138,7 +140,7 @@ def sanitized(host):
     for engine in engines(host):
         for precision in ("fp32", "tf32", "fp16"):
             yield f"train {engine} {precision}", [host.test_program("bench_train"), f"engine={engine}", f"precision={precision}", *SMALL_TRAINING]
-    yield "conv2 kernels", [host.test_program("test_gpu_conv2")]
+    yield "conv2 kernels", [host.test_program("test_gpu_conv2"), *CONV2_BATCHES]
     for family in ("copy relu residual_add silu_mul bias_gelu rope softmax rmsnorm layernorm transpose reduction").split():
         yield f"kernel {family}", [host.test_program("measure_kernels"), "-m", "1", "-n", "1", "-f", family]
 
@@ -147,26 +149,35 @@ def sanitizer(context):
     host = context.host
     host.need_gpu()
     tool = host.tool("compute-sanitizer")
+    choices = context.log("choices")
+    choices.mkdir(exist_ok=True)
+    environment = {**host.environment, "ROOFLINED_CACHE_DIR": str(choices)}
+    subjects = list(sanitized(host))
 
-    def row(what, command, which):
+    def choose(what, command):
+        """Engines time what libraries have: without a tool, once for all of them."""
+        if what.startswith("train"):
+            programs.run(context, command, f"chosen-{what.replace(' ', '_')}.log", SANITIZER_SECONDS, environment, SOURCE)
+
+    def row(which, what, command):
         begin = time.monotonic()
         status, output = programs.run(context, [tool, "--tool", which, "--error-exitcode", "9", *command], f"{which}-{what.replace(' ', '_')}.log",
-                                      SANITIZER_SECONDS, cwd=SOURCE)
+                                      SANITIZER_SECONDS, environment, SOURCE)
         counts = [int(a or b) for a, b in FOUND.findall(output)]
         return {"subject": what, "tool": which, "status": status, "found": sum(counts) if counts else None, "refused": bool(REFUSED.search(output)),
-                "seconds": round(time.monotonic() - begin, 1), "said": programs.last_line(output)[:200]}
+                "seconds": round(time.monotonic() - begin, 1), "said": "cut off" if status is None else programs.last_line(output)[:200]}
 
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        for done in pool.map(lambda run: row(*run), [(*subject, which) for subject in sanitized(host) for which in TOOLS]):
+        list(pool.map(lambda subject: choose(*subject), subjects))
+        for done in pool.map(lambda run: row(*run), [(which, *subject) for which in TOOLS for subject in subjects]):
             yield done
             if looked(done):
                 yield check(f"{done['tool']} of {done['subject']}", done["status"] == 0 and done["found"] == 0, done["said"])
 
 
 def looked(row):
-    """Whether the program did its work under the tool. Else, as for a library that has no algorithm there, nothing is said about
-    it."""
-    return row["status"] in (0, 9) or not (row["status"] in (None, programs.CANNOT) or row["refused"])
+    """Whether anything can be said: not where a library has no algorithm under the tool, or the program can't be run here."""
+    return row["status"] in (None, 0, 9) or not (row["status"] == programs.CANNOT or row["refused"])
 
 
 def ptx80(context):
