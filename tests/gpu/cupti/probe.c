@@ -85,6 +85,7 @@ static int count(int argc, char **argv, int times) {
   profiler->device = instance->device;
   int result = 0;
   for (int i = 0; i < times && result == 0; i++) {
+    must(instance->ops->reset(instance, &err), "reset", &err); /* what leads up to the step would go on, to other images */
     rl_records_clear(&records);
     result = profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err);
   }
