@@ -283,8 +283,11 @@ def test_comparisons_with_ncu_are_read(tmp_path):
     (tmp_path / "comparison.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_apart_ratio,copy_verdict\n"
                                              "a.sum,5,1,1,0.0,equal\nb.sum,5,3,4,0.25,DIFFERS\nc.sum,5,1,1,0.0,equal\n")
     found = list(comparison.compared(tmp_path / "comparison.csv"))
-    assert found[0] == {"kernel": "copy", "numbers": 3, "words": {"DIFFERS": 1, "equal": 2}}
+    assert found[0] == {"kernel": "copy", "numbers": 3, "words": {"DIFFERS": 1, "equal": 2}, "repeated": 3, "repeated_differ": 1}
     assert [row["metric"] for row in found[1:]] == ["b.sum"]
+    shown = tables.agreement([{"subject": "tiny", **row} for row in found]).splitlines()
+    assert shown[2:4] == ["| tiny | copy | 3 | 3 | 1 | 1 | 2 |", "| all | 1 | 3 | 3 | 1 | 1 | 2 |"]
+    assert shown[-1] == "| b.sum | 5 | copy 25.0 % |"
 
 
 def test_comparisons_with_ncu_become_one_table(tmp_path):

@@ -1,5 +1,6 @@
 """comparison.csv of tests/gpu/cupti/compare_ncu.py: a metric a row, and for each kernel our median, ncu's, how far they are apart
 and a word."""
+import collections
 import csv
 
 WHAT = ("ours", "ncu", "apart_ratio", "verdict")
@@ -18,8 +19,10 @@ def compared(path):
     """A kernel's numbers by their words, and each number that differs."""
     table = read(path)
     for kernel in kernels_of(table):
-        words = [row[f"{kernel}_verdict"] for row in table if row[f"{kernel}_verdict"]]
-        yield {"kernel": kernel, "numbers": len(words), "words": {word: words.count(word) for word in sorted(set(words))}}
+        numbers = [(row[f"{kernel}_verdict"], int(row["runs"]) > 1) for row in table if row[f"{kernel}_verdict"]]
+        words = collections.Counter(word for word, _ in numbers)
+        yield {"kernel": kernel, "numbers": len(numbers), "words": dict(sorted(words.items())),
+               "repeated": sum(again for _, again in numbers), "repeated_differ": numbers.count(("DIFFERS", True))}
         for row in table:
             if row[f"{kernel}_verdict"] == "DIFFERS":
                 yield {"kernel": kernel, "metric": row["metric"], "runs": int(row["runs"]),

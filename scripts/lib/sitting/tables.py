@@ -177,13 +177,22 @@ def accuracy(rows):
 
 
 def agreement(rows):
+    """Words by kernel, with those of numbers that were taken more than once; then which metrics differ, and where."""
     kernels = [row for row in rows if "words" in row]
     words = sorted({word for row in kernels for word in row["words"]})
-    counts = table(["subject", "kernel", "numbers", *words],
-                   [[row["subject"], row["kernel"], row["numbers"], *(row["words"].get(word, 0) for word in words)] for row in kernels])
-    apart = table(["subject", "kernel", "metric", "runs", "ours", "ncu", "apart"],
-                  [[row["subject"], row["kernel"], row["metric"], row["runs"], row["ours"], row["ncu"], row["apart_ratio"]] for row in rows if "metric" in row])
-    return "\n\n".join(part for part in (counts, apart) if part)
+
+    def line(*names, of):
+        sums = [sum(row[what] for row in of) for what in ("numbers", "repeated", "repeated_differ")]
+        return [*names, *sums, *(sum(row["words"].get(word, 0) for row in of) for word in words)]
+
+    counts = [line(row["subject"], row["kernel"], of=[row]) for row in kernels] + ([line("all", len(kernels), of=kernels)] if kernels else [])
+    apart = {}
+    for row in rows:
+        if "metric" in row:
+            apart.setdefault((row["metric"], row["runs"]), []).append(f"{row['kernel']} {percent(float(row['apart_ratio']), 1)}")
+    return "\n\n".join(part for part in (
+        table(["subject", "kernel", "numbers", "repeated", "of these DIFFERS", *words], counts),
+        table(["metric that differs", "runs", "kernels, how far apart"], [[*metric, ", ".join(where)] for metric, where in sorted(apart.items())])) if part)
 
 
 def sanitizer(rows):
