@@ -100,6 +100,7 @@ struct rl_instance { /* first member of every engine's own struct */
   char dataset_sha256[65];
   /* Of one iteration; set by open. */
   uint64_t samples, steps; /* images, optimizer steps (the short tail batch is one too); 0 where there is no such thing */
+  uint64_t steps_at_once;  /* that one repeat of the step's sequence does; 0: one */
   uint64_t parameters;     /* trained numbers; 0 where there is no such thing */
   bool partial;            /* fewer samples than the data set has */
   const rl_opening_fact *facts; /* as long as the instance; NULL where there is none */

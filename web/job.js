@@ -65,7 +65,7 @@ const compared = [
   { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${show.count(value)} /s` },
   { label: 'Peak memory', field: 'peak_memory_bytes', write: show.bytes, ratio: 'peak_memory_ratio' },
   { label: 'Test accuracy', field: 'test_accuracy_ratio', write: show.percent, ratio: 'test_accuracy_difference_ratio', ratioWrite: show.points },
-  { label: 'Launches per step', field: 'launches_per_step', write: show.count },
+  { label: 'Launches per step', field: 'launches_per_step', write: show.plain },
 ];
 
 function barCard(metric, runs, pairs) {

@@ -135,7 +135,8 @@ int rl_pass_measure_step(rl_session *session, rl_error *err) {
   if (session->device->ops->run_eager(session->device, &begin, &quiet, &elapsed, err) ||
       session->device->ops->run_eager(session->device, &once, &quiet, &elapsed, err))
     return -1;
-  return rl_pass_measure(session, "launches_per_step", (double)elapsed.launches, NULL, err);
+  const uint64_t steps = instance->steps_at_once ? instance->steps_at_once : 1;
+  return rl_pass_measure(session, "launches_per_step", (double)elapsed.launches / (double)steps, NULL, err);
 }
 
 int rl_time_epochs(rl_session *session, rl_error *err) {

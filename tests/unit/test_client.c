@@ -76,6 +76,8 @@ static void test_cells(void **state) {
   char cell[RL_CELL_SIZE];
   assert_string_equal(rl_cell_count(cell, 1234567), "1 234 567");
   assert_string_equal(rl_cell_count(cell, 999), "999");
+  assert_string_equal(rl_cell_count(cell, 2.0 / 938), "0.0021");
+  assert_string_equal(rl_cell_count(cell, 0), "0");
   assert_string_equal(rl_cell_count(cell, -1000), "-1 000");
   assert_string_equal(rl_cell_ms(cell, 263.94), "263.9 ms");
   assert_string_equal(rl_cell_ms(cell, 18400), "18.40 s");

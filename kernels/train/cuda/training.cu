@@ -529,6 +529,7 @@ static void describe_programs(rl_training *e) {
     e->sequences[1] = {"step", &e->whole[0], 1, 1};
     e->test_sequences[1] = {"evaluate", &e->whole[1], 1, 1};
     e->sequences[2].repeat = e->test_sequences[2].repeat = 0;
+    t->base.steps_at_once = t->base.steps;
   }
   t->base.iteration = {"epoch", e->sequences, 3};
   t->base.evaluation = {"evaluation", e->test_sequences, test ? 3u : 0u};
