@@ -24,9 +24,12 @@ static int supports(const void *params, rl_error *err) {
   return rl_persistent_supported({true, p->precision == RL_FP16, p->precision == RL_TF32}, err);
 }
 
+/* H200, batch 64, ms an epoch: 39.4 in FP32, 25.8 in TF32, 21.1 in FP16; "fused" 64.7, 60.2, 35.8. */
+static bool leaves(const void *params) { return ((const rl_train_params *)params)->batch_size > 64; }
+
 extern "C" {
 extern const rl_engine rl_engine_persistent;
 const rl_engine rl_engine_persistent = {"persistent",   "mnist_cnn",
                                         RL_DEVICE_CUDA, "All steps of an epoch in one launch, weights and moments on chip",
-                                        supports,       open_engine,        NULL};
+                                        supports,       open_engine,        leaves};
 }
