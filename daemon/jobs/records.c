@@ -9,7 +9,7 @@
 
 const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
 const char *const rl_activity_kind_names[] = {"kernel",  "memcpy", "memset", "memory",   "runtime",
-                                              "driver", "range",  "overhead", "span", NULL};
+                                              "driver", "range",  "overhead", "span", "phase", NULL};
 
 /* A producer sends every field, so a frame that lacks one is broken. JSON fields may be empty: null. */
 #define WIRE(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
@@ -89,6 +89,19 @@ const rl_field rl_kernel_fields[] = {
     WIRE(rl_kernel, theoretical_occupancy_ratio, RL_FIELD_MEASURE),
     WIRE(rl_kernel, code_sha256, RL_FIELD_TEXT),
     WIRE(rl_kernel, reason, RL_FIELD_TEXT),
+    {0}};
+
+const rl_field rl_phase_fields[] = {
+    WIRE(rl_phase, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_phase, position, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_phase, name, RL_FIELD_TEXT),
+    WIRE(rl_phase, phase, RL_FIELD_TEXT),
+    WIRE(rl_phase, steps, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_phase, blocks, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_phase, mean_us, RL_FIELD_MEASURE),
+    WIRE(rl_phase, min_us, RL_FIELD_MEASURE),
+    WIRE(rl_phase, max_us, RL_FIELD_MEASURE),
+    WIRE(rl_phase, share_ratio, RL_FIELD_MEASURE),
     {0}};
 
 const rl_field rl_instruction_fields[] = {
@@ -175,6 +188,10 @@ int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error
   return APPEND(kernels, kernel_count, kernel, 1);
 }
 
+int rl_records_add_phase(rl_records *records, const rl_phase *phase, rl_error *err) {
+  return APPEND(phases, phase_count, phase, 1);
+}
+
 /* A library's words may hold line ends, which the other side of the wire would refuse. */
 static void make_plain(char *text) {
   for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
@@ -229,6 +246,7 @@ void rl_records_clear(rl_records *records) {
   free(records->samples);
   free(records->measurements);
   free(records->kernels);
+  free(records->phases);
   free(records->metrics);
   free(records->instructions);
   free(records->points);

@@ -70,6 +70,15 @@ typedef struct rl_kernel { /* activity: aggregate over an epoch; counters: one k
   char reason[RL_REASON_SIZE];          /* why what is NAN is NAN */
 } rl_kernel;
 
+typedef struct rl_phase { /* activity: part of each step of a kernel that stamps its parts; times are of one step in one block */
+  int64_t ordinal;                      /* rl_kernel.ordinal in the same pass */
+  int64_t position;                     /* in a step */
+  char name[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* "conv1_forward", "forward": what a launch of its own would be called */
+  int64_t steps, blocks;                /* that were stamped */
+  double mean_us, min_us, max_us;       /* over all of them; 0 where a block had no part in it, so that means add up to a step */
+  double share_ratio;                   /* of that step */
+} rl_phase;
+
 typedef struct rl_kernel_metric { /* counters */
   int64_t ordinal;                      /* rl_kernel.ordinal in the same pass */
   char metric[RL_METRIC_NAME_SIZE];     /* the metric's own name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
@@ -102,12 +111,13 @@ typedef struct rl_progress { /* not stored as a result: an event */
 } rl_progress;
 
 extern const rl_field rl_run_facts_fields[], rl_epoch_fields[], rl_sample_fields[], rl_measurement_fields[], rl_kernel_fields[],
-    rl_instruction_fields[], rl_series_point_fields[], rl_progress_fields[];
+    rl_phase_fields[], rl_instruction_fields[], rl_series_point_fields[], rl_progress_fields[];
 
 /* One activity record, packed little-endian, as it travels in ROWS frames. Times are ns since the start of the trace. */
 typedef enum rl_activity_kind {
   RL_ACTIVITY_KERNEL, RL_ACTIVITY_MEMCPY, RL_ACTIVITY_MEMSET, RL_ACTIVITY_MEMORY, RL_ACTIVITY_RUNTIME, RL_ACTIVITY_DRIVER,
   RL_ACTIVITY_RANGE, RL_ACTIVITY_OVERHEAD, RL_ACTIVITY_SPAN, /* SPAN: a CPU engine's launch */
+  RL_ACTIVITY_PHASE, /* inside a launch, as one of its blocks stamped it */
   RL_ACTIVITY_KINDS
 } rl_activity_kind;
 extern const char *const rl_activity_kind_names[];
@@ -115,13 +125,13 @@ extern const char *const rl_activity_kind_names[];
 typedef struct __attribute__((packed)) rl_activity_row {
   int64_t start_ns, end_ns;
   uint32_t kind, name; /* name: index into rl_records.names */
-  uint32_t stream, correlation, graph_node; /* 0 where there is none */
+  uint32_t stream, correlation, graph_node, step; /* 0 where there is none; a phase: its launch's, and the step, from 1 */
   uint32_t grid[3], block[3];
   uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
   uint64_t bytes; /* memcpy, memset, memory */
 } rl_activity_row;
 #ifndef __cplusplus
-_Static_assert(sizeof(rl_activity_row) == 80, "the wire format of an activity row");
+_Static_assert(sizeof(rl_activity_row) == 84, "the wire format of an activity row");
 _Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_SIZE, "metrics travel as they lie in memory, without gaps");
 #endif
 
@@ -133,6 +143,7 @@ typedef struct rl_records {
   rl_sample *samples; size_t sample_count;
   rl_measurement *measurements; size_t measurement_count;
   rl_kernel *kernels; size_t kernel_count;
+  rl_phase *phases; size_t phase_count;
   rl_kernel_metric *metrics; size_t metric_count;
   rl_instruction *instructions; size_t instruction_count;
   rl_series_point *points; size_t point_count;
@@ -146,6 +157,7 @@ int rl_records_add_epoch(rl_records *records, const rl_epoch *epoch, rl_error *e
 int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error *err);
 int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err);
 int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err);
+int rl_records_add_phase(rl_records *records, const rl_phase *phase, rl_error *err);
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
 int rl_records_add_metrics(rl_records *records, const void *metrics, size_t count, rl_error *err); /* unaligned is fine */
 int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err);

@@ -112,6 +112,14 @@ static int store_kernel(rl_db *db, int64_t pass, const rl_kernel *kernel, rl_err
       RL_WORD(":code_sha256", kernel->code_sha256), RL_WORD(":reason", kernel->reason));
 }
 
+static int store_phase(rl_db *db, int64_t pass, const rl_phase *phase, rl_error *err) {
+  return rl_db_run(db, err, "phase_insert", RL_INT(":pass", pass), RL_INT(":ordinal", phase->ordinal),
+                   RL_INT(":position", phase->position), RL_TEXT(":name", phase->name), RL_WORD(":phase", phase->phase),
+                   RL_INT(":steps", phase->steps), RL_INT(":blocks", phase->blocks), RL_REAL(":mean_us", phase->mean_us),
+                   RL_REAL(":min_us", phase->min_us), RL_REAL(":max_us", phase->max_us),
+                   RL_REAL(":share_ratio", phase->share_ratio));
+}
+
 static int store_metric(rl_db *db, int64_t pass, const rl_kernel_metric *metric, rl_error *err) {
   return rl_db_run(db, err, "kernel_metric_insert", RL_INT(":pass", pass), RL_INT(":ordinal", metric->ordinal),
                    RL_TEXT(":metric", metric->metric), RL_REAL(":value", metric->value),
@@ -135,7 +143,7 @@ static int store_activity(rl_db *db, int64_t pass, size_t ordinal, const rl_acti
   return rl_db_run(db, err, "activity_insert", RL_INT(":pass", pass), RL_INT(":kind", row->kind),
                    RL_INT(":start_ns", row->start_ns), RL_INT(":ordinal", ordinal), RL_INT(":end_ns", row->end_ns),
                    RL_INT(":name", row->name), RL_INT(":stream", row->stream), RL_INT(":correlation", row->correlation),
-                   RL_INT(":graph_node", row->graph_node), RL_INT(":grid_x", row->grid[0]),
+                   RL_INT(":graph_node", row->graph_node), RL_INT(":step", row->step), RL_INT(":grid_x", row->grid[0]),
                    RL_INT(":grid_y", row->grid[1]), RL_INT(":grid_z", row->grid[2]), RL_INT(":block_x", row->block[0]),
                    RL_INT(":block_y", row->block[1]), RL_INT(":block_z", row->block[2]),
                    RL_INT(":registers", row->registers), RL_INT(":static_shared_bytes", row->static_shared_bytes),
@@ -153,6 +161,8 @@ static int store_records(rl_db *db, const rl_claim *claim, const rl_records *rec
     if (store_measurement(db, pass, &records->measurements[i], err) < 0) return -1;
   for (size_t i = 0; i < records->kernel_count; i++)
     if (store_kernel(db, pass, &records->kernels[i], err) < 0) return -1;
+  for (size_t i = 0; i < records->phase_count; i++)
+    if (store_phase(db, pass, &records->phases[i], err) < 0) return -1;
   for (size_t i = 0; i < records->metric_count; i++)
     if (store_metric(db, pass, &records->metrics[i], err) < 0) return -1;
   for (size_t i = 0; i < records->instruction_count; i++)

@@ -1,7 +1,8 @@
-/* What ran when: one iteration under the profiler, and the same without it for comparison. Then one step launch by launch in a trace of its own,
- * from which the kernels of the first learn which launch they belong to.
+/* What ran when: one iteration under the profiler, and the same without it for comparison. Then one step launch by launch in a
+ * trace of its own, from which the kernels of the first learn which launch they belong to. A launch that can stamp its phases
+ * does so in the traced iteration alone.
  *
- *   perturbation_ratio   traced time / untraced time of the iteration
+ *   perturbation_ratio   traced time / untraced time of the iteration: what tracing and stamping cost
  *   completeness_ratio   records of kernels, copies, sets (CPU: spans) / launches issued
  *   device_busy_ratio    union of the work's intervals / traced time: what was seen
  *   launch_gap_ratio     1 - union of the work's intervals / untraced time: the share of an undisturbed iteration in which the device
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analyze/phases.h"
 #include "analyze/timeline.h"
 #include "base/clock.h"
 #include "worker/pass.h"
@@ -90,6 +92,38 @@ static int run_iteration(rl_session *session, rl_elapsed *elapsed, rl_error *err
   return session->device->ops->run(session->device, session->iteration, &session->observer, elapsed, err);
 }
 
+/* ---- phases that a launch stamps ----------------------------------------------------------------------------------------- */
+
+/* A plan holds what its launches were told, so an iteration that stamps has one of its own. */
+static int begin_stamping(rl_session *session, rl_error *err) {
+  rl_instance *instance = session->instance;
+  if (!instance->ops->mark) return 0;
+  if (instance->ops->mark(instance, true, err)) return -1;
+  return session->device->ops->plan(session->device, &instance->iteration, &session->stamped, err);
+}
+
+static void end_stamping(rl_session *session) {
+  rl_instance *instance = session->instance;
+  if (session->stamped) session->device->ops->plan_free(session->device, session->stamped);
+  session->stamped = NULL;
+  if (instance->ops->mark) instance->ops->mark(instance, false, NULL);
+}
+
+static int run_stamped(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
+  rl_plan *plan = session->stamped ? session->stamped : session->iteration;
+  return session->device->ops->run(session->device, plan, &session->observer, elapsed, err);
+}
+
+static int read_marks(rl_session *session, rl_marks *marks, rl_error *err) {
+  return session->stamped ? session->instance->ops->marks(session->instance, marks, err) : 0;
+}
+
+static int add_phases(rl_session *session, const rl_marks *marks, rl_error *err) {
+  return session->stamped ? rl_phases_add(session->records, marks, err) : 0;
+}
+
+/* ---- which launch a kernel belongs to ------------------------------------------------------------------------------------ */
+
 /* Every sequence once, launch by launch. */
 static int run_each_once(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
   rl_program program = session->instance->iteration;
@@ -146,9 +180,11 @@ static int look(rl_session *session, rl_error *err) {
   rl_auto(free_expected) expected_list expected = {0};
   rl_auto(rl_attribution_cleanup) rl_attribution *attribution = NULL;
   rl_elapsed untraced, traced;
+  rl_marks marks;
   bool gpu = session->device->kind == RL_DEVICE_CUDA;
   session->units = 2;
-  if (list_launches(&session->instance->iteration, &expected, err) || warm_up(session, err)) return -1;
+  if (list_launches(&session->instance->iteration, &expected, err) || warm_up(session, err) || begin_stamping(session, err))
+    return -1;
 
   rl_pass_enter(session, "epoch", 0, 1);
   if (session->instance->ops->reset(session->instance, err) || run_iteration(session, &untraced, err)) return -1;
@@ -156,7 +192,7 @@ static int look(rl_session *session, rl_error *err) {
 
   rl_pass_enter(session, "trace", 0, 1);
   if (session->instance->ops->reset(session->instance, err)) return -1;
-  if (trace(session, session->records, run_iteration, &traced, err)) return -1;
+  if (trace(session, session->records, run_stamped, &traced, err) || read_marks(session, &marks, err)) return -1;
   rl_pass_unit_done(session);
 
   if (gpu && learn_launches(session, &expected, &attribution, err)) return -1;
@@ -164,12 +200,16 @@ static int look(rl_session *session, rl_error *err) {
                                   .epoch_us = traced.device_ms * 1e3, .occupancy = gpu ? occupancy_of : NULL,
                                   .context = session->profiler,
                                   .reason = gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
-  if (rl_timeline_kernels(session->records, &options, session->records, err)) return -1;
+  if (rl_timeline_kernels(session->records, &options, session->records, err) || add_phases(session, &marks, err)) return -1;
   return measure_trace(session, &untraced, &traced, err);
 }
 
 rl_outcome rl_activity_run(rl_session *session, rl_error *err) {
-  if (session->profiler) return rl_pass_outcome(look(session, err), err);
-  rl_fail(err, RL_SYS, ENOTSUP, "%s", session->profiler_reason);
-  return RL_OUTCOME_UNAVAILABLE;
+  if (!session->profiler) {
+    rl_fail(err, RL_SYS, ENOTSUP, "%s", session->profiler_reason);
+    return RL_OUTCOME_UNAVAILABLE;
+  }
+  int rc = look(session, err);
+  end_stamping(session);
+  return rl_pass_outcome(rc, err);
 }

@@ -23,6 +23,7 @@ typedef struct rl_session {
   void (*progress)(struct rl_session *session, const rl_progress *progress);
   void *context;
   rl_plan *iteration, *evaluation; /* of the instance; evaluation is NULL when it has none */
+  rl_plan *stamped;          /* the iteration with marks, while the activity pass has them made; else NULL */
   const char *profiler_reason;
   rl_sensors *sensors;
   rl_progress position;      /* where the pass stands: see pass.h */

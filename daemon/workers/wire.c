@@ -29,6 +29,7 @@ static const struct {
     [RL_FRAME_SAMPLE] = {"SAMPLE", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_MEASUREMENT] = {"MEASUREMENT", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_KERNEL] = {"KERNEL", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_PHASE] = {"PHASE", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_METRIC] = {"METRIC", sizeof(rl_kernel_metric), RL_WIRE_BULK_MAX},
     [RL_FRAME_INSTRUCTION] = {"INSTRUCTION", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_POINT] = {"POINT", 2, RL_WIRE_CONTROL_MAX},
@@ -302,6 +303,7 @@ int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err) 
     case RL_FRAME_SAMPLE: COLLECT(rl_sample, rl_sample_fields, rl_records_add_sample);
     case RL_FRAME_MEASUREMENT: COLLECT(rl_measurement, rl_measurement_fields, rl_records_add_measurement);
     case RL_FRAME_KERNEL: COLLECT(rl_kernel, rl_kernel_fields, rl_records_add_kernel);
+    case RL_FRAME_PHASE: COLLECT(rl_phase, rl_phase_fields, rl_records_add_phase);
     case RL_FRAME_METRIC:
       if (check_metrics(frame, err) < 0) return -1;
       return rl_records_add_metrics(records, frame->payload, frame->length / sizeof(rl_kernel_metric), err) < 0 ? -1 : 1;
@@ -341,6 +343,7 @@ int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
       {RL_FRAME_MEASUREMENT, rl_measurement_fields, records->measurements, records->measurement_count,
        sizeof *records->measurements},
       {RL_FRAME_KERNEL, rl_kernel_fields, records->kernels, records->kernel_count, sizeof *records->kernels},
+      {RL_FRAME_PHASE, rl_phase_fields, records->phases, records->phase_count, sizeof *records->phases},
       {RL_FRAME_INSTRUCTION, rl_instruction_fields, records->instructions, records->instruction_count,
        sizeof *records->instructions},
       {RL_FRAME_POINT, rl_series_point_fields, records->points, records->point_count, sizeof *records->points},

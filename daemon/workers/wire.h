@@ -5,8 +5,8 @@
  *
  *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (text that the next REQUEST names by its hash)
  *   worker -> daemon   HELLO (rl_hello), once, first; then for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT
- *                      KERNEL METRIC INSTRUCTION POINT NAME ROWS, then exactly one of DONE (empty), UNAVAILABLE (rl_failure),
- *                      FAILED (rl_failure), CANCELLED (empty).
+ *                      KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, then exactly one of DONE (empty), UNAVAILABLE
+ *                      (rl_failure), FAILED (rl_failure), CANCELLED (empty).
  * A worker whose standard input closes exits at once. */
 #ifndef RL_WORKERS_WIRE_H
 #define RL_WORKERS_WIRE_H
@@ -17,13 +17,13 @@
 #include "jobs/records.h"
 #include "jobs/spec.h"
 
-enum { RL_WIRE_VERSION = 1, RL_WIRE_HEADER = 12, RL_WIRE_CONTROL_MAX = 64 << 10, RL_WIRE_BULK_MAX = 4 << 20 };
+enum { RL_WIRE_VERSION = 2, RL_WIRE_HEADER = 12, RL_WIRE_CONTROL_MAX = 64 << 10, RL_WIRE_BULK_MAX = 4 << 20 };
 
 typedef enum rl_frame_type {
   RL_FRAME_HELLO = 1, RL_FRAME_REQUEST, RL_FRAME_CANCEL, RL_FRAME_FACTS, RL_FRAME_PROGRESS, RL_FRAME_EPOCH,
   RL_FRAME_MEASUREMENT, RL_FRAME_KERNEL, RL_FRAME_METRIC /* payload: rl_kernel_metric[] */, RL_FRAME_NAME /* payload: the bytes of one name */,
   RL_FRAME_ROWS /* payload: rl_activity_row[] */, RL_FRAME_DONE, RL_FRAME_UNAVAILABLE, RL_FRAME_FAILED, RL_FRAME_CANCELLED,
-  RL_FRAME_SAMPLE, RL_FRAME_INSTRUCTION, RL_FRAME_POINT, RL_FRAME_SOURCE, RL_FRAME_LOG,
+  RL_FRAME_SAMPLE, RL_FRAME_INSTRUCTION, RL_FRAME_POINT, RL_FRAME_SOURCE, RL_FRAME_LOG, RL_FRAME_PHASE,
   RL_FRAME_TYPES
 } rl_frame_type;
 
@@ -77,8 +77,8 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err);
 int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);
 
-/* Put one record frame into records (FACTS EPOCH SAMPLE MEASUREMENT KERNEL METRIC INSTRUCTION POINT NAME ROWS): 1 when it was
- * one, 0 when it is another type, -1 when it is broken. Name indices of rows are checked against the names that came before. */
+/* Put one record frame into records (FACTS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS): 1 when it
+ * was one, 0 when it is another type, -1 when it is broken. Name indices of rows are checked against the names before. */
 int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err);
 /* The reverse: send every record of a pass as frames, in the order the protocol wants. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err);

@@ -23,16 +23,6 @@ typedef struct rl_training_tensors { /* of the last step; types and layout below
 int rl_training_watch(rl_train_instance *instance, rl_error *err);
 int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err);
 
-/* Phases of an epoch that is one launch. mark: later plans note when each ends. phases: their means over the first steps of the
- * last epoch and all blocks; returns how many there are, 0 where the epoch was not marked, -1 on failure. */
-typedef struct rl_training_phase {
-  const char *name;
-  double us;
-} rl_training_phase;
-enum { RL_TRAINING_PHASES = 20 }; /* at most */
-int rl_training_mark(rl_train_instance *instance, rl_error *err);
-int rl_training_phases(rl_train_instance *instance, rl_training_phase phases[RL_TRAINING_PHASES], rl_error *err);
-
 typedef struct rl_training_choice { /* what tuning chose for a library call of a training step */
   const char *what;
   char how[128];

@@ -45,10 +45,11 @@ class Rows:
         return done.lastrowid
 
     def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None,
-            measurements=None, uuid=FACTS["uuid"]):
+            measurements=None, uuid=FACTS["uuid"], trace=None):
         """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value,
-        reason or both}, "series" [(name, x, value)] and "instructions" [dict]; profile: what the job asked for; measurements: of
-        the timing pass. Returns the run's id."""
+        reason or both}, "series" [(name, x, value)], "instructions" [dict] and "phases" [dict]; profile: what the job asked for;
+        measurements: of the timing pass; trace: of an activity pass, its (kernels, rows), rows with a "name" and the names of
+        their kinds. Returns the run's id."""
         now = time.time_ns()
         facts = {**FACTS, "compute_capability": capability, "uuid": uuid}
         job = self.insert("jobs", kind="kernel", device="gpu0", state="completed", request="{}",
@@ -60,17 +61,35 @@ class Rows:
         device = self.db.execute("SELECT id FROM devices WHERE facts = ?", [json.dumps(facts)]).fetchone()[0]
         passes = {name: self.insert("passes", job_id=job, run_id=run, ordinal=ordinal, name=name, state="completed", started_ns=now,
                                     finished_ns=now, device_id=device, git_commit="0" * 40)
-                  for ordinal, name in ((0, "timing"), (2, "counters"))}
+                  for ordinal, name in ((0, "timing"), (1, "activity"), (2, "counters")) if trace or name != "activity"}
         for name, value in (measurements or {"time_cold_us_median": 22.5}).items():
             self.insert("measurements", pass_id=passes["timing"], name=name, value=value)
         for ordinal, kernel in enumerate(kernels):
             self._kernel(passes["counters"], ordinal, dict(kernel))
+        if trace:
+            self._trace(passes["activity"], *trace)
         self.db.commit()
         return run
 
+    def _trace(self, activity, kernels, rows):
+        for ordinal, kernel in enumerate(kernels):
+            self._kernel(activity, ordinal, dict(kernel))
+        kinds = dict(self.db.execute("SELECT name, kind FROM activity_kinds"))
+        names = list(dict.fromkeys(row["name"] for row in rows))
+        for ordinal, name in enumerate(names):
+            self.insert("names", pass_id=activity, ordinal=ordinal, name=name)
+        numbers = ("stream", "correlation", "graph_node", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers",
+                   "static_shared_bytes", "dynamic_shared_bytes", "bytes")
+        for ordinal, row in enumerate(rows):
+            columns = {**dict.fromkeys(numbers, 0), **row, "kind": kinds[row["kind"]], "name": names.index(row["name"])}
+            self.insert("activity", pass_id=activity, ordinal=ordinal, **columns)
+        self.db.execute("INSERT INTO activity_spans SELECT pass_id, kind, count(*), max(end_ns - start_ns) FROM activity "
+                        "WHERE pass_id = ? GROUP BY kind", [activity])
+        self.db.execute("UPDATE passes SET activity_rows = ?, activity_kept = 1 WHERE id = ?", [len(rows), activity])
+
     def _kernel(self, counters, ordinal, kernel):
         metrics, series = kernel.pop("metrics", {}), kernel.pop("series", [])
-        instructions = kernel.pop("instructions", [])
+        instructions, phases = kernel.pop("instructions", []), kernel.pop("phases", [])
         kernel = {"launch": "relu", "name": "relu(const __half *, __half *, unsigned long)", "launches": 1, "grid_x": 32768, "grid_y": 1,
                   "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1, **kernel}
         number = self.insert("kernels", pass_id=counters, ordinal=ordinal, **kernel)
@@ -79,5 +98,7 @@ class Rows:
             self.insert("kernel_metrics", kernel_id=number, metric=name, value=value, reason=reason)
         for name, x, value in series:
             self.insert("series", kernel_id=number, name=name, x=x, value=value)
+        for position, phase in enumerate(phases):
+            self.insert("phases", kernel_id=number, position=position, **phase)
         for instruction in instructions:
             self.insert("instructions", kernel_id=number, **{"counts": "{}", **instruction})

@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.environ["STAND_IN_PATH"])
-from frames import HEADER, TYPES, decode, pack  # noqa: E402
+from frames import HEADER, TYPES, VERSION, decode, pack  # noqa: E402
 
 OUT = os.dup(1)
 os.dup2(2, 1)
@@ -65,7 +65,7 @@ def serve():
 
 
 role = sys.argv[sys.argv.index("--role") + 1] if "--role" in sys.argv else "any"
-send("HELLO", {"protocol": 1, "program": "stand-in", "commit": "none", "device": "gpu0", "role": role, "usable": True, "reason": "",
+send("HELLO", {"protocol": VERSION, "program": "stand-in", "commit": "none", "device": "gpu0", "role": role, "usable": True, "reason": "",
                "facts": {"name": "stand-in"}})
 if "--list" not in sys.argv:
     serve()

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/phases.h"
 #include "base/clock.h"
 #include "base/commit.h"
 #include "library/tune.h"
@@ -83,16 +84,18 @@ static int print_launches(rl_device *device, const rl_instance *instance, rl_err
   return 0;
 }
 
-static int print_phases(rl_train_instance *train, rl_error *err) {
-  rl_training_phase each[RL_TRAINING_PHASES];
-  const int count = rl_training_phases(train, each, err);
+static int print_phases(rl_instance *instance, rl_error *err) {
+  rl_marks marks;
   double sum = 0;
-  for (int i = 0; i < count; i++) {
-    printf("  %-22s %7.2f us\n", each[i].name, each[i].us);
-    sum += each[i].us;
+  if (instance->ops->marks(instance, &marks, err)) return -1;
+  for (size_t i = 0; i < marks.phase_count; i++) {
+    const rl_phase_times times = rl_phase_summary(&marks, i);
+    printf("  %-22s %7.2f us\n", marks.phases[i].name, times.mean_us);
+    sum += times.mean_us;
   }
-  if (count > 0) printf("  %-22s %7.2f us\n", "step", sum);
-  return count < 0 ? -1 : 0;
+  printf("  %-22s %7.2f us\n", "step", sum);
+  printf("%.3f ms between the first and the last stamp\n", (double)(marks.ended_ns - marks.began_ns) * 1e-6);
+  return 0;
 }
 
 static int bench(rl_device *device, const rl_engine *engine, const rl_train_params *params, rl_error *err) {
@@ -104,7 +107,8 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
   int64_t begun = rl_monotonic_ns();
   if (engine->open(device, params, &instance, err)) return -1;
   int64_t opened = rl_monotonic_ns();
-  if (phases && rl_training_mark((rl_train_instance *)instance, err)) return -1;
+  const bool marked = phases && instance->ops->mark;
+  if (marked && instance->ops->mark(instance, true, err)) return -1;
   if (device->ops->plan(device, &instance->iteration, &epoch, err) || device->ops->plan(device, &instance->evaluation, &test, err))
     return -1;
   printf("%s: open %.0f ms, plan %.0f ms, %s%s\n", instance->dataset, (double)(opened - begun) * 1e-6,
@@ -143,7 +147,7 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
     printf(",\"peak_%s_bytes\":%llu", rl_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
   if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%.0f,\"skipped_steps\":%.0f", report.loss_scale, report.skipped_steps);
   printf("}\n");
-  if (phases && print_phases((rl_train_instance *)instance, err)) return -1;
+  if (marked && print_phases(instance, err)) return -1;
   if (launches && print_launches(device, instance, err)) return -1;
   device->ops->plan_free(device, epoch);
   device->ops->plan_free(device, test);

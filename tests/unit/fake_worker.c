@@ -69,7 +69,7 @@ static void serve(rl_frame_reader *reader) {
   if (told("done-first")) rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
   if (told("cancelled-unasked")) rl_frame_write(OUT, RL_FRAME_CANCELLED, NULL, 0, &err);
   if (told("hello-again")) say_hello("cpu", "any");
-  if (told("half")) exit(write(OUT, "RLFW\1", 5) != 5);
+  if (told("half")) exit(write(OUT, "RLFW\2", 5) != 5);
   if (told("bad-row")) {
     rl_message_write(OUT, RL_FRAME_FACTS, rl_run_facts_fields, &facts, &err);
     rl_frame_write(OUT, RL_FRAME_ROWS, &row, sizeof row, &err);

@@ -113,6 +113,7 @@ typedef struct sample {
   rl_epoch epochs[4];
   rl_measurement measurements[8];
   rl_kernel kernels[2];
+  rl_phase phases[2];
   rl_kernel_metric metrics[2];
   rl_instruction instructions[2];
   rl_series_point points[2];
@@ -185,7 +186,13 @@ static inline void fill_sample(sample *made, rl_pass pass, double scale) {
                                             .grid = {2, 3, 4},
                                             .block = {32, 1, 1},
                                             .registers = 40};
+    made->rows[3].kind = RL_ACTIVITY_PHASE, made->rows[3].step = 5;
     records->rows = made->rows, records->row_count = 4;
+    made->phases[0] = (rl_phase){.name = "load", .phase = "forward", .steps = 32, .blocks = 128, .mean_us = 1.5, .max_us = 2.5,
+                                 .share_ratio = 0.75};
+    made->phases[1] = (rl_phase){.position = 1, .name = "wait", .steps = 32, .blocks = 128, .mean_us = 0.5, .min_us = NAN,
+                                 .max_us = 1, .share_ratio = 0.25};
+    records->phases = made->phases, records->phase_count = 2;
   }
   if (pass != RL_PASS_TIMING) {
     made->kernels[0] = (rl_kernel){.ordinal = 0,

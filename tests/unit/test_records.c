@@ -20,12 +20,14 @@ static void arrays_grow_and_keep_their_order(void **state) {
     rl_epoch epoch = {.epoch = i};
     rl_kernel kernel = {.ordinal = i};
     rl_kernel_metric metric = {.ordinal = i};
+    rl_phase phase = {.position = i};
     rl_instruction instruction = {.offset = 16 * i};
     rl_series_point point = {.x = i};
     rl_activity_row rows[3] = {{.start_ns = 3 * i}, {.start_ns = 3 * i + 1}, {.start_ns = 3 * i + 2}};
     int length = snprintf(name, sizeof name, "name %d and more", i);
     assert_int_equal(rl_records_add_epoch(&records, &epoch, &err), 0);
     assert_int_equal(rl_records_add_kernel(&records, &kernel, &err), 0);
+    assert_int_equal(rl_records_add_phase(&records, &phase, &err), 0);
     assert_int_equal(rl_records_add_metric(&records, &metric, &err), 0);
     assert_int_equal(rl_records_add_instruction(&records, &instruction, &err), 0);
     assert_int_equal(rl_records_add_point(&records, &point, &err), 0);
@@ -38,6 +40,7 @@ static void arrays_grow_and_keep_their_order(void **state) {
     snprintf(name, sizeof name, "name %d", i);
     assert_int_equal(records.epochs[i].epoch, i);
     assert_int_equal(records.kernels[i].ordinal, i);
+    assert_int_equal(records.phases[i].position, i);
     assert_int_equal(records.metrics[i].ordinal, i);
     assert_int_equal(records.instructions[i].offset, 16 * i);
     assert_true(records.points[i].x == i);

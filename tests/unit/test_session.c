@@ -254,6 +254,43 @@ static void activity_accounts_for_every_launch(void **state) {
   stop(&b);
 }
 
+/* All steps in one launch: its phases lie inside its span, in their order, and only the traced iteration stamps. */
+static void a_launch_of_many_steps_shows_its_phases(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "profiled");
+  assert_int_equal(ask(&b, RL_PASS_ACTIVITY, "{\"steps\":20,\"nap_us\":200,\"whole\":true}"), RL_OUTCOME_DONE);
+  assert_true(measured(&b, "launches_issued")->value == 1 && measured(&b, "completeness_ratio")->value == 1);
+  assert_int_equal(b.records.kernel_count, 1);
+  assert_string_equal(b.records.kernels[0].launch, "whole");
+  assert_int_equal(b.records.row_count, 1 + 4 * 2);
+  const rl_activity_row *launch = &b.records.rows[0], *before = NULL;
+  for (size_t i = 1; i < b.records.row_count; i++) {
+    const rl_activity_row *row = &b.records.rows[i];
+    assert_int_equal(row->kind, RL_ACTIVITY_PHASE);
+    assert_string_equal(b.records.names[row->name], i % 2 ? "gather" : "descend");
+    assert_int_equal(row->step, (i - 1) / 2 + 1);
+    assert_true(row->start_ns >= launch->start_ns && row->end_ns <= launch->end_ns && row->start_ns <= row->end_ns);
+    if (before) assert_true(row->start_ns >= before->end_ns);
+    if (i % 2) assert_true(row->end_ns - row->start_ns >= 200000);
+    before = row;
+  }
+  assert_true(before->end_ns < launch->start_ns + (launch->end_ns - launch->start_ns) / 2); /* four steps of twenty */
+  assert_true(measured(&b, "phase_clock_error_us")->value >= 0 && measured(&b, "phase_clock_error_us")->value < 1000);
+  assert_int_equal(b.records.phase_count, 2);
+  const rl_phase *gather = &b.records.phases[0], *descend = &b.records.phases[1];
+  assert_string_equal(gather->name, "gather"), assert_string_equal(gather->phase, "data");
+  assert_true(gather->ordinal == 0 && gather->position == 0 && gather->steps == 4 && gather->blocks == 2);
+  assert_true(gather->min_us == 0 && gather->max_us >= 200 && gather->mean_us >= 100); /* one block in two has a part in it */
+  assert_true(descend->max_us >= 200 && fabs(gather->share_ratio + descend->share_ratio - 1) < 1e-9);
+  assert_int_equal(ask(&b, RL_PASS_ACTIVITY, "{\"steps\":20,\"fail_at\":3,\"whole\":true}"), RL_OUTCOME_FAILED);
+  stop(&b);
+  start(&b, "clean");
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":20,\"whole\":true}"), RL_OUTCOME_DONE);
+  assert_true(measured(&b, "launches_per_step")->value == 1.0 / 20);
+  stop(&b);
+}
+
 static void counters_say_why_they_are_missing(void **state) {
   (void)state;
   bench b;
@@ -376,7 +413,8 @@ int main(void) {
       cmocka_unit_test(instances_stay_open_and_the_oldest_goes), cmocka_unit_test(memory_is_counted_apart_from_other_instances),
       cmocka_unit_test(a_full_device_gives_up_what_lies_idle), cmocka_unit_test(bad_requests_say_where),
       cmocka_unit_test(a_broken_launch_fails_one_request_only), cmocka_unit_test(cancelling_leaves_the_instance_usable),
-      cmocka_unit_test(activity_accounts_for_every_launch), cmocka_unit_test(counters_say_why_they_are_missing),
+      cmocka_unit_test(activity_accounts_for_every_launch), cmocka_unit_test(a_launch_of_many_steps_shows_its_phases),
+      cmocka_unit_test(counters_say_why_they_are_missing),
       cmocka_unit_test(a_role_keeps_to_its_passes), cmocka_unit_test(progress_is_rare_and_knows_where_it_is)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

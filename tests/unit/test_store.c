@@ -352,7 +352,8 @@ static void a_change_and_its_event_are_one(void **state) {
 static const char everything[] =
     "SELECT (SELECT count(*) FROM epochs) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM kernels) + "
     "(SELECT count(*) "
-    "FROM kernel_metrics) + (SELECT count(*) FROM instructions) + (SELECT count(*) FROM series) + (SELECT count(*) FROM samples) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM "
+    "FROM kernel_metrics) + (SELECT count(*) FROM phases) + "
+    "(SELECT count(*) FROM instructions) + (SELECT count(*) FROM series) + (SELECT count(*) FROM samples) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM "
     "devices)";
 
 static void pass_is_stored_once(void **state) {
@@ -420,6 +421,20 @@ static void what_is_inside_needs_its_kernel(void **state) {
   REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_PRIMARYKEY);
   made.instructions[1].offset = 16, made.points[1].ordinal = 5;
   REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+  assert_int_equal(ask(f, everything), 0);
+}
+
+static void phase_needs_its_kernel(void **state) {
+  fixture *f = *state;
+  submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
+  rl_claim taken = claim(f->store, "cpu");
+  sample made;
+  bool done;
+  fill_sample(&made, taken.pass, 1);
+  made.phases[1].ordinal = 5;
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+  made.phases[1].ordinal = 0, made.phases[1].position = 0; /* twice the same */
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_PRIMARYKEY);
   assert_int_equal(ask(f, everything), 0);
 }
 
@@ -530,7 +545,7 @@ int main(void) {
                                      WITH_STORE(pass_is_stored_once),
                                      WITH_STORE(pass_is_stored_whole_or_not),
                                      WITH_STORE(metric_needs_its_kernel),
-                                     WITH_STORE(what_is_inside_needs_its_kernel),
+                                     WITH_STORE(what_is_inside_needs_its_kernel), WITH_STORE(phase_needs_its_kernel),
                                      WITH_STORE(unavailable_pass_completes_the_job),
                                      WITH_STORE(stale_claim_is_refused),
                                      WITH_STORE(a_change_and_its_event_are_one), WITH_STORE(events_count_from_one),

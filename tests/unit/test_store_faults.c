@@ -173,15 +173,17 @@ static void act(const char *folder, scene where, volatile progress *seen) {
   rl_store_close(store);
 }
 
-/* A pass has all of its rows or none: 2 names, 4 activity rows, 2 spans, 2 kernels, 2 instructions, 2 points, 1 measurement. */
+/* A pass has all of its rows or none: 2 names, 4 activity rows, 3 spans, 2 kernels, 2 phases, 2 instructions, 2 points,
+ * 1 measurement. */
 static const char torn[] =
     "SELECT count(*) FROM (SELECT p.state, (SELECT count(*) FROM names WHERE pass_id = p.id) + (SELECT count(*) FROM "
     "activity WHERE pass_id "
     "= p.id) + (SELECT count(*) FROM activity_spans WHERE pass_id = p.id) + (SELECT count(*) FROM kernels WHERE "
     "pass_id = p.id) + (SELECT "
-    "count(*) FROM measurements WHERE pass_id = p.id) + (SELECT count(*) FROM instructions i JOIN kernels k ON k.id = i.kernel_id WHERE "
+    "count(*) FROM measurements WHERE pass_id = p.id) + (SELECT count(*) FROM phases f JOIN kernels k ON k.id = f.kernel_id "
+    "WHERE k.pass_id = p.id) + (SELECT count(*) FROM instructions i JOIN kernels k ON k.id = i.kernel_id WHERE "
     "k.pass_id = p.id) + (SELECT count(*) FROM series s JOIN kernels k ON k.id = s.kernel_id WHERE k.pass_id = p.id) AS n FROM passes p) "
-    "WHERE n <> iif(state = 'completed', 15, 0)";
+    "WHERE n <> iif(state = 'completed', 18, 0)";
 
 static void check_rows(const fixture *f, const volatile progress *seen, int64_t at) {
   sqlite3 *db = connect_to(f);

@@ -156,6 +156,14 @@ static void kernels(void **state) {
   assert_text(rows, "0.name", "conv1_forward");
   assert_number(rows, "0.grid.2", 4);
   assert_text(rows, "0.reason", "not known");
+  assert_int_equal(cJSON_GetArraySize(at(rows, "0.phases")), 2);
+  assert_text(rows, "0.phases.0.name", "load"), assert_text(rows, "0.phases.0.phase", "forward");
+  assert_number(rows, "0.phases.0.steps", 32), assert_number(rows, "0.phases.0.blocks", 128);
+  assert_number(rows, "0.phases.0.mean_us", 1.5), assert_number(rows, "0.phases.0.min_us", 0);
+  assert_text(rows, "0.phases.1.name", "wait");
+  assert_true(cJSON_IsNull(at(rows, "0.phases.1.phase")) && cJSON_IsNull(at(rows, "0.phases.1.min_us")));
+  assert_number(rows, "0.phases.1.share_ratio", 0.25);
+  assert_int_equal(cJSON_GetArraySize(at(rows, "1.phases")), 0);
   assert_text(rows, "0.code_sha256", "c0de");
   assert_true(cJSON_IsNull(at(rows, "1.code_sha256")));
   assert_true(cJSON_IsNull(at(rows, "1.grid")) && cJSON_IsNull(at(rows, "1.total_us")) &&
@@ -191,7 +199,7 @@ static void inside_of_a_kernel(void **state) {
 static void timeline(void **state) {
   fixture *f = *state;
   int64_t id = finished_job(f->store), run = ask(f, "SELECT min(id) FROM runs");
-  /* rows of a run: the range [0, 1000), kernels [100, 200) [300, 400) [500, 600) */
+  /* rows of a run: the range [0, 1000), kernels [100, 200) [300, 400), the phase [500, 600) */
   static const struct {
     int64_t from, to;
     int count;
@@ -216,7 +224,14 @@ static void timeline(void **state) {
   assert_number(rows, "1.end_ns", 200);
   assert_number(rows, "1.stream", 7);
   assert_number(rows, "1.block.0", 32);
+  assert_true(cJSON_IsNull(at(rows, "1.step")));
   cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run), RL_INT(":from", 550), RL_INT(":to", 560));
+  assert_text(rows, "1.kind", "phase");
+  assert_number(rows, "1.step", 4); /* the fifth */
+  cJSON_Delete(rows);
+  assert_int_equal(ask(f, "SELECT min(step = 4) FROM v_activity WHERE kind = 'phase'"), 1);
+  assert_int_equal(ask(f, "SELECT count(*) = 4 AND sum(mean_us * steps) = 4 * 32 FROM v_phases WHERE kernel = 0"), 1);
 }
 
 static void history(void **state) {
@@ -294,7 +309,7 @@ static void views_answer_the_shell(void **state) {
       ask(f, "SELECT count(*) FROM v_kernels WHERE pass = 'counters' AND metrics ->> '$.\"dram__bytes.sum\"' = 4096"),
       2);
   assert_int_equal(ask(f, "SELECT count(*) FROM v_measurements WHERE name = 'floor_ms'"), 2);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_activity WHERE kind = 'kernel' AND duration_ns = 100"), 6);
+  assert_int_equal(ask(f, "SELECT count(*) FROM v_activity WHERE kind = 'kernel' AND duration_ns = 100"), 4);
   assert_int_equal(ask(f, "SELECT speedup_ratio FROM v_comparisons WHERE candidate_variant = 'fp16'"), 2);
   assert_int_equal(ask(f, "SELECT epoch_ms_median FROM v_runs WHERE precision = 'fp32' AND batch_size = 64"), 110);
 }
@@ -346,7 +361,7 @@ static void documented_examples_run(void **state) {
     ask(f, start);
     start = end + 1;
   }
-  assert_int_equal(examples, 9);
+  assert_int_equal(examples, 10);
 }
 
 static void wrong_parameters_are_refused(void **state) {

@@ -41,6 +41,8 @@ static rl_records sample(void) {
   rl_error err;
   rl_epoch epoch = {.epoch = 3, .warmup = true, .device_ms = 1.5, .host_ms = 2.5, .power_w = NAN, .unavailable = "{\"power_w\":\"no sensor\"}"};
   rl_kernel kernel = {.ordinal = 2, .launch = "conv1_forward", .name = "void k<1>(float*)", .launches = 938, .grid_x = 7, .median_us = 3.25};
+  rl_phase phase = {.ordinal = 2, .position = 1, .name = "adam", .phase = "optimizer", .steps = 32, .blocks = 128, .mean_us = 1.5,
+                    .min_us = NAN};
   rl_sample launch = {.mode = RL_SAMPLE_WARM, .ordinal = 4, .device_us = 2.75};
   rl_kernel_metric metric = {.ordinal = 2, .metric = "sm__throughput", .value = NAN, .reason = "refused"};
   rl_instruction load = {.ordinal = 2, .offset = 48, .opcode = "LDG.E", .sass = "@!P0 LDG.E R2, desc[UR4][R2.64]", .file = "a.cu", .line = 9,
@@ -53,6 +55,7 @@ static rl_records sample(void) {
   assert_int_equal(rl_records_add_epoch(&records, &epoch, &err), 0);
   assert_int_equal(rl_records_add_sample(&records, &launch, &err), 0);
   assert_int_equal(rl_records_add_kernel(&records, &kernel, &err), 0);
+  assert_int_equal(rl_records_add_phase(&records, &phase, &err), 0);
   assert_int_equal(rl_records_add_metric(&records, &metric, &err), 0);
   assert_int_equal(rl_records_add_instruction(&records, &load, &err), 0);
   assert_int_equal(rl_records_add_point(&records, &point, &err), 0);
@@ -60,7 +63,8 @@ static rl_records sample(void) {
   assert_int_equal(rl_records_add_name(&records, "first", 5, &err), 0);
   assert_int_equal(rl_records_add_name(&records, "second", 6, &err), 0);
   for (uint32_t i = 0; i < 3; i++) {
-    rl_activity_row row = {.start_ns = i, .end_ns = i + 10, .kind = RL_ACTIVITY_SPAN, .name = i % 2, .bytes = 1ull << 40};
+    rl_activity_row row = {.start_ns = i, .end_ns = i + 10, .kind = RL_ACTIVITY_SPAN, .name = i % 2, .step = i,
+                           .bytes = 1ull << 40};
     assert_int_equal(rl_records_add_rows(&records, &row, 1, &err), 0);
   }
   return records;
@@ -90,6 +94,9 @@ static void records_survive_the_trip(void **state) {
   assert_true(got.sample_count == 1 && got.samples[0].mode == RL_SAMPLE_WARM && got.samples[0].ordinal == 4 && got.samples[0].device_us == 2.75);
   assert_string_equal(got.kernels[0].name, "void k<1>(float*)");
   assert_true(got.kernels[0].median_us == 3.25 && got.kernels[0].grid_x == 7);
+  assert_true(got.phase_count == 1 && got.phases[0].ordinal == 2 && got.phases[0].position == 1 && got.phases[0].steps == 32);
+  assert_true(got.phases[0].blocks == 128 && got.phases[0].mean_us == 1.5 && isnan(got.phases[0].min_us));
+  assert_string_equal(got.phases[0].name, "adam"), assert_string_equal(got.phases[0].phase, "optimizer");
   assert_string_equal(got.metrics[0].reason, "refused");
   assert_true(got.instruction_count == 1 && got.instructions[0].offset == 48 && got.instructions[0].line == 9);
   assert_string_equal(got.instructions[0].sass, sent.instructions[0].sass);
@@ -198,16 +205,16 @@ static void the_largest_frame_passes_a_full_pipe(void **state) {
 static void broken_headers_are_named(void **state) {
   (void)state;
   static const struct { int version, type; uint32_t length; rl_wire_code code; } cases[] = {
-      {2, RL_FRAME_DONE, 0, RL_WIRE_BAD_VERSION},
-      {1, 0, 0, RL_WIRE_TYPE},
-      {1, RL_FRAME_TYPES, 0, RL_WIRE_TYPE},
-      {1, 255, 0, RL_WIRE_TYPE},
-      {1, RL_FRAME_DONE, 1, RL_WIRE_TOO_LARGE},
-      {1, RL_FRAME_EPOCH, RL_WIRE_CONTROL_MAX + 1, RL_WIRE_TOO_LARGE},
-      {1, RL_FRAME_ROWS, RL_WIRE_BULK_MAX + 1, RL_WIRE_TOO_LARGE},
-      {1, RL_FRAME_ROWS, UINT32_MAX, RL_WIRE_TOO_LARGE},
-      {1, RL_FRAME_EPOCH, 0, RL_WIRE_PAYLOAD},
-      {1, RL_FRAME_NAME, 0, RL_WIRE_PAYLOAD},
+      {RL_WIRE_VERSION + 1, RL_FRAME_DONE, 0, RL_WIRE_BAD_VERSION},
+      {RL_WIRE_VERSION, 0, 0, RL_WIRE_TYPE},
+      {RL_WIRE_VERSION, RL_FRAME_TYPES, 0, RL_WIRE_TYPE},
+      {RL_WIRE_VERSION, 255, 0, RL_WIRE_TYPE},
+      {RL_WIRE_VERSION, RL_FRAME_DONE, 1, RL_WIRE_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_EPOCH, RL_WIRE_CONTROL_MAX + 1, RL_WIRE_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_ROWS, RL_WIRE_BULK_MAX + 1, RL_WIRE_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_ROWS, UINT32_MAX, RL_WIRE_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_EPOCH, 0, RL_WIRE_PAYLOAD},
+      {RL_WIRE_VERSION, RL_FRAME_NAME, 0, RL_WIRE_PAYLOAD},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     unsigned char bytes[RL_WIRE_HEADER];
@@ -223,7 +230,7 @@ static void broken_headers_are_named(void **state) {
   rl_error err;
   assert_int_equal(rl_frame_decode(text, sizeof text, &frame, &err), -1);
   assert_int_equal(err.code, RL_WIRE_MAGIC);
-  header(reserved, 1, RL_FRAME_DONE, 0);
+  header(reserved, RL_WIRE_VERSION, RL_FRAME_DONE, 0);
   reserved[7] = 1;
   assert_int_equal(rl_frame_decode(reserved, sizeof reserved, &frame, &err), -1);
   assert_int_equal(rl_frame_decode(reserved, RL_WIRE_HEADER - 1, &frame, &err), 0);
@@ -237,7 +244,7 @@ static void an_end_of_file_is_told_from_a_cut(void **state) {
     unsigned char bytes[16] = {0};
     rl_frame frame;
     rl_error err;
-    header(bytes, 1, RL_FRAME_NAME, 4);
+    header(bytes, RL_WIRE_VERSION, RL_FRAME_NAME, 4);
     assert_int_equal(write(at.in, bytes, cases[i].bytes), cases[i].bytes);
     assert_int_equal(rl_frame_read(at.reader, 20, &frame, &err), -1);
     assert_int_equal(err.code, RL_WIRE_TIMEOUT);
@@ -266,6 +273,8 @@ static void broken_records_are_refused(void **state) {
       {RL_FRAME_EPOCH, "{}"},
       {RL_FRAME_INSTRUCTION, "{\"ordinal\":0,\"offset\":-16,\"opcode\":\"\",\"sass\":\"\",\"file\":\"\",\"line\":0,\"counts\":{},\"reason\":\"\"}"},
       {RL_FRAME_INSTRUCTION, "{\"ordinal\":0,\"offset\":0,\"opcode\":\"\",\"sass\":\"\",\"file\":\"\",\"line\":0,\"counts\":7,\"reason\":\"\"}"},
+      {RL_FRAME_PHASE, "{\"ordinal\":0,\"position\":-1,\"name\":\"a\",\"phase\":\"\",\"steps\":1,\"blocks\":1,\"mean_us\":1,"
+                       "\"min_us\":1,\"max_us\":1,\"share_ratio\":1}"},
       {RL_FRAME_POINT, "{\"ordinal\":0,\"series\":\"a\",\"x\":null,\"value\":1}"}, /* a point is somewhere */
       {RL_FRAME_KERNEL, "[]"},
       {RL_FRAME_FACTS, "{"},

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/fields.h"
 #include "workload.h"
 
 typedef struct fake_params {
   char engine[16];
   int64_t steps, epochs, warmup, bytes, fail_at, die_at, nap_us;
-  bool evaluates, prints;
+  bool evaluates, prints, whole;
   double error; /* of the result, if it is checked */
 } fake_params;
 
@@ -23,7 +24,7 @@ static const rl_field fake_fields[] = {
     RL_FIELD(fake_params, bytes, RL_FIELD_INT), RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
     RL_FIELD(fake_params, die_at, RL_FIELD_INT), RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
     RL_FIELD(fake_params, nap_us, RL_FIELD_INT), RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL),
-    RL_FIELD(fake_params, error, RL_FIELD_MEASURE), {0}};
+    RL_FIELD(fake_params, error, RL_FIELD_MEASURE), RL_FIELD(fake_params, whole, RL_FIELD_BOOL), {0}};
 
 static void fake_defaults(void *params) {
   *(fake_params *)params = (fake_params){.engine = "auto", .steps = 5, .epochs = 2, .warmup = 1, .bytes = 1000, .evaluates = true};
@@ -48,15 +49,21 @@ static const rl_workload fake_rates_workload = {.name = "fake_rates", .kind = "c
                                                 .schedule = fake_schedule, .iteration = RL_ITERATION_RATES};
 const rl_workload *const rl_workloads[] = {&fake_workload, &fake_launch_workload, &fake_rates_workload, NULL};
 
+enum { MARKED_STEPS = 4, MARKED_BLOCKS = 2 };
+static const rl_marked_phase marked_phases[] = {{"gather", "data"}, {"descend", "optimizer"}};
+enum { MARKED_PHASES = sizeof marked_phases / sizeof *marked_phases };
+
 typedef struct fake_instance {
   rl_instance base;
   fake_params params;
   void *weights, *activations;
   double weight, loss, seen;
   int64_t pushes;
-  rl_launch step[2], judge;
+  rl_launch step[2], judge, whole;
   rl_sequence iteration[1], evaluation[1];
   rl_rate rates[2];
+  bool marking;
+  uint64_t began_ns, ended_ns, stamps[MARKED_BLOCKS][MARKED_STEPS][1 + MARKED_PHASES];
 } fake_instance;
 
 int fake_opened, fake_closed;
@@ -81,6 +88,45 @@ static int descend(void *arg, rl_stream stream, rl_error *err) {
   self->loss = (3 - self->weight) * (3 - self->weight);
   return 0;
 }
+
+/* A clock of another base than the trace's, as a device's is. */
+static uint64_t stamp(const fake_instance *self) { return self->marking ? (uint64_t)rl_monotonic_ns() + 1000000000000000 : 0; }
+
+/* Blocks stamp the same, but that the second has no part in gather. */
+static void put_stamp(fake_instance *self, int64_t step, int phase) {
+  if (step >= MARKED_STEPS) return;
+  self->stamps[0][step][1 + phase] = stamp(self);
+  if (phase != 0) self->stamps[1][step][1 + phase] = self->stamps[0][step][1 + phase];
+}
+
+/* All steps in one launch. */
+static int do_whole(void *arg, rl_stream stream, rl_error *err) {
+  fake_instance *self = arg;
+  self->began_ns = stamp(self);
+  for (int64_t step = 0; step < self->params.steps; step++) {
+    put_stamp(self, step, -1);
+    if (gather(self, stream, err)) return -1;
+    put_stamp(self, step, 0);
+    if (descend(self, stream, err)) return -1;
+    put_stamp(self, step, 1);
+  }
+  self->ended_ns = stamp(self);
+  return 0;
+}
+
+static int fake_mark(rl_instance *instance, bool on, rl_error *err) {
+  (void)err;
+  ((fake_instance *)instance)->marking = on;
+  return 0;
+}
+static int fake_marks(rl_instance *instance, rl_marks *marks, rl_error *err) {
+  fake_instance *self = (fake_instance *)instance;
+  (void)err;
+  *marks = (rl_marks){"whole", marked_phases, MARKED_PHASES, MARKED_STEPS, MARKED_BLOCKS, self->began_ns, self->ended_ns,
+                      self->stamps[0][0]};
+  return 0;
+}
+
 static int judge(void *arg, rl_stream stream, rl_error *err) {
   fake_instance *self = arg;
   (void)stream, (void)err;
@@ -115,6 +161,8 @@ static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
 }
 static const rl_opening_fact fake_facts[] = {{"compile_ms", 2.5, NULL}, {"spill_bytes", NAN, "nobody compiled it"}};
 static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check};
+static const rl_instance_ops fake_whole_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close,
+                                               .check = fake_check, .mark = fake_mark, .marks = fake_marks};
 
 static int fake_supports(const void *params, rl_error *err) {
   return ((const fake_params *)params)->steps < 100000 ? 0 : rl_fail_at(err, "/steps", "must be below 100000");
@@ -143,6 +191,12 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
                              .iteration = {"epoch", self->iteration, 1}, .samples = (uint64_t)self->params.steps * 64,
                              .steps = (uint64_t)self->params.steps, .parameters = 1, .facts = fake_facts, .fact_count = 2,
                              .rates = self->rates, .rate_count = 2};
+  if (self->params.whole) {
+    self->whole = (rl_launch){"whole", "kernel", do_whole, self};
+    self->iteration[0] = (rl_sequence){"step", &self->whole, 1, 1};
+    self->base.ops = &fake_whole_ops;
+    self->base.steps_at_once = self->base.steps;
+  }
   self->rates[0] = (rl_rate){.name = "gather_bytes_per_s", .launch = &self->step[0], .amount = 1000};
   self->rates[1] = (rl_rate){.name = "scatter_bytes_per_s", .reason = "nothing is scattered"};
   if (self->params.evaluates) self->base.evaluation = (rl_program){"evaluation", self->evaluation, 1};

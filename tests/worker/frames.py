@@ -11,18 +11,19 @@ import time
 
 # Beside a carried build there is no build folder.
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
+VERSION = 2
 HEADER = struct.Struct("<4sBBHI")
-ROW = struct.Struct("<qq14IQ")  # rl_activity_row
+ROW = struct.Struct("<qq15IQ")  # rl_activity_row
 METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
 TYPES = (None, "HELLO", "REQUEST", "CANCEL", "FACTS", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
          "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT",
-         "SOURCE", "LOG")
+         "SOURCE", "LOG", "PHASE")
 LAST = ("DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
 Frame = collections.namedtuple("Frame", "type payload")
 
 
 def pack(kind, payload=b""):
-    return HEADER.pack(b"RLFW", 1, TYPES.index(kind), 0, len(payload)) + payload
+    return HEADER.pack(b"RLFW", VERSION, TYPES.index(kind), 0, len(payload)) + payload
 
 
 def unpack(data):
@@ -30,7 +31,7 @@ def unpack(data):
     frames = []
     while data:
         magic, version, kind, zero, length = HEADER.unpack_from(data)
-        assert (magic, version, zero) == (b"RLFW", 1, 0), data[:64]
+        assert (magic, version, zero) == (b"RLFW", VERSION, 0), data[:64]
         payload, data = data[HEADER.size:HEADER.size + length], data[HEADER.size + length:]
         assert len(payload) == length
         frames.append(decode(kind, payload))
@@ -93,7 +94,7 @@ class Worker:
         while True:
             if len(self.buffer) >= HEADER.size:
                 magic, version, kind, zero, length = HEADER.unpack_from(self.buffer)
-                assert (magic, version, zero) == (b"RLFW", 1, 0), f"no frame: {self.buffer[:64]!r}"
+                assert (magic, version, zero) == (b"RLFW", VERSION, 0), f"no frame: {self.buffer[:64]!r}"
                 if len(self.buffer) >= HEADER.size + length:
                     payload = self.buffer[HEADER.size:HEADER.size + length]
                     self.buffer = self.buffer[HEADER.size + length:]

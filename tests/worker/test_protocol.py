@@ -8,7 +8,7 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from frames import BUILD, HEADER, LAST, TYPES, Worker, measurements, of, pack, unpack  # noqa: E402
+from frames import BUILD, HEADER, LAST, TYPES, VERSION, Worker, measurements, of, pack, unpack  # noqa: E402
 
 FAKE = str(BUILD / "tests" / "fake-worker")
 SLOW = {"steps": 100000 - 1, "nap_us": 1000, "epochs": 1, "warmup": 0}
@@ -22,7 +22,7 @@ def test_it_says_hello_first_and_once():
     with fake("clean") as worker:
         hello = worker.hello.payload
         assert worker.hello.type == "HELLO"
-        assert (hello["protocol"], hello["device"], hello["role"], hello["usable"]) == (1, "cpu", "clean", True)
+        assert (hello["protocol"], hello["device"], hello["role"], hello["usable"]) == (VERSION, "cpu", "clean", True)
         assert hello["facts"]["threads"] == 1 and hello["facts"]["memory_bytes"] > 1e8
         assert hello["program"] == "fake-worker" and hello["commit"]
         assert "HELLO" not in [frame.type for frame in worker.ask("fake", {})]
@@ -56,6 +56,21 @@ def test_rows_point_at_the_names_before_them():
         assert [names[row[3]] for row in rows[:4]] == ["gather", "descend"] * 2
         assert all(row[0] <= row[1] for row in rows)
         assert measurements(frames)["completeness_ratio"] == 1
+
+
+def test_a_launch_that_stamps_shows_its_phases():
+    with fake() as worker:
+        frames = worker.ask("fake", {"steps": 20, "whole": True}, "activity")
+        names, (launch, *phases) = of(frames, "NAME"), [row for rows in of(frames, "ROWS") for row in rows]
+        expected = [(name, step) for step in (1, 2, 3, 4) for name in ("gather", "descend")]
+        assert [(names[row[3]], row[7]) for row in phases] == expected
+        assert all(launch[0] <= row[0] <= row[1] <= launch[1] and row[4:7] == launch[4:7] for row in phases)
+        fields = ("ordinal", "position", "name", "phase", "steps", "blocks")
+        assert [tuple(phase[field] for field in fields) for phase in of(frames, "PHASE")] == [
+            (0, 0, "gather", "data", 4, 2), (0, 1, "descend", "optimizer", 4, 2)]
+        assert measurements(frames)["phase_clock_error_us"] >= 0
+        plain = worker.ask("fake", {"steps": 20}, "activity")
+        assert not of(plain, "PHASE") and "phase_clock_error_us" not in measurements(plain)
 
 
 def test_the_same_seed_gives_the_same_bits():
@@ -151,7 +166,7 @@ def test_a_role_refuses_the_passes_of_the_other():
 
 
 @pytest.mark.parametrize("data", (
-    b"GET / HTTP/1.1\r\n\r\n", pack("DONE"), HEADER.pack(b"RLFW", 1, TYPES.index("REQUEST"), 0, 1 << 30),
+    b"GET / HTTP/1.1\r\n\r\n", pack("DONE"), HEADER.pack(b"RLFW", VERSION, TYPES.index("REQUEST"), 0, 1 << 30),
     HEADER.pack(b"RLFW", 9, TYPES.index("CANCEL"), 0, 0), pack("REQUEST", b"{}"), pack("REQUEST", b"not JSON")))
 def test_a_broken_frame_ends_it(data):
     with fake() as worker:

@@ -160,11 +160,17 @@ int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
  * step. */
 enum { RL_PERSISTENT_PAIRS = 64 /* of blocks: images side by side */ };
 #define RL_PHASE_NAMES(X) \
-  X(conv1_forward) X(conv2_forward) X(fc1_inputs) X(fc1_forward) X(head) X(fc1_gradients) X(fc1_backward) X(unpool2) X(conv2_weight_gradient) \
-  X(conv2_input_gradient) X(conv1_backward) X(forward_barrier) X(store_sums) X(fc1_weight_gradient) X(backward_barrier) X(adam) X(update_barrier)
-#define RL_PHASE(NAME) RL_PHASE_##NAME,
+  X(conv1_forward, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) X(head, forward) \
+  X(fc1_gradients, backward) X(fc1_backward, backward) X(unpool2, backward) X(conv2_weight_gradient, backward) \
+  X(conv2_input_gradient, backward) X(conv1_backward, backward) X(forward_barrier, backward) X(store_sums, backward) \
+  X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer) X(update_barrier, optimizer)
+#define RL_PHASE(NAME, RANGE) RL_PHASE_##NAME,
 enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES, RL_MARKED_STEPS = 32 };
 #undef RL_PHASE
+typedef struct rl_stamps { /* ns of one clock; 0: not stamped */
+  uint64_t phases[2 * RL_PERSISTENT_PAIRS][RL_MARKED_STEPS][1 + RL_PHASES]; /* when a block began the step and ended each phase */
+  uint64_t launch[2 * RL_PERSISTENT_PAIRS][2]; /* and began and ended its part of the epoch */
+} rl_stamps;
 typedef struct rl_persistent {
   const uint8_t *images, *labels;
   const uint32_t *order;
@@ -175,7 +181,7 @@ typedef struct rl_persistent {
   void *exchange;                                                        /* rl_persistent_exchange_bytes() */
   void *pooled1, *d_pooled1, *d_pooled2; /* for who wants to see them, else NULL: [batch][14][14][32] twice, [batch][6][6][64], */
   uint8_t *codes1, *codes2;              /* and the codes of both pools */
-  uint64_t *marks; /* [blocks][RL_MARKED_STEPS][RL_PHASES + 1]: when a block began the step and ended each phase, ns of one clock; NULL: nobody asks */
+  rl_stamps *stamps; /* NULL: nobody asks */
 } rl_persistent;
 size_t rl_persistent_exchange_bytes(void);
 uint32_t rl_persistent_rows(uint32_t batch); /* of conv2's and head's partial sums; conv1's are twice as many */

@@ -145,6 +145,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   rl_exchange *x = (rl_exchange *)e.exchange;
   const place at = own_place();
   round_of r = {min(e.batch, e.count), 0, e.batch, 0};
+  mark_launch(e, false);
   parameter single = load_parameters(e, m);
   upcoming u = first_images(e, r, at, m);
   if (threadIdx.x == 0) m.state = *e.adam.state;
@@ -167,6 +168,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   store_parameters(e, single, m);
   if (blockIdx.x == 0 && threadIdx.x == 0) *e.adam.state = m.state;
   cluster_barrier();
+  mark_launch(e, true);
 }
 
 template <class F>

@@ -128,12 +128,20 @@ static __device__ __forceinline__ uint32_t turn_of(const round_of &r, uint32_t p
   return r.steps_before * ((r.full_batch + PAIRS - 1 - pair) / PAIRS) + r.index + 1;
 }
 
-/* The phase of this step has ended (in its last round: the others' marks are written over); phase -1: the step begins. */
-static __device__ __forceinline__ void mark(const rl_persistent &e, uint32_t step, int phase) {
-  if (!e.marks || threadIdx.x != 0 || step >= RL_MARKED_STEPS) return;
+static __device__ __forceinline__ uint64_t global_time(void) {
   uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  e.marks[(blockIdx.x * RL_MARKED_STEPS + step) * (RL_PHASES + 1) + phase + 1] = now;
+  return now;
+}
+
+/* The phase of this step has ended (in its last round: the others' marks are written over); phase -1: the step begins. */
+static __device__ __forceinline__ void mark(const rl_persistent &e, uint32_t step, int phase) {
+  if (!e.stamps || threadIdx.x != 0 || step >= RL_MARKED_STEPS) return;
+  e.stamps->phases[blockIdx.x][step][phase + 1] = global_time();
+}
+
+static __device__ __forceinline__ void mark_launch(const rl_persistent &e, bool ended) {
+  if (e.stamps && threadIdx.x == 0) e.stamps->launch[blockIdx.x][ended] = global_time();
 }
 
 /* Pairs that have an image in a step, and so rows of partial sums. */

@@ -146,7 +146,7 @@ int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = own(arg);
   const rl_persistent epoch = {e->train_images, e->train_labels, e->order, e->base.images, (uint32_t)e->base.params.batch_size, adam_of(e), e->pooled2,
                                e->d_fc1, e->partial_conv1, (float *)e->d_conv2_weight, e->partial_conv2, e->partial_head, e->exchange, e->shown.pooled1,
-                               e->d_pooled1, e->d_pooled2, e->shown.codes1, e->shown.codes2, e->shown.marks};
+                               e->d_pooled1, e->d_pooled2, e->shown.codes1, e->shown.codes2, e->shown.stamps};
   return rl_persistent_epoch(e->format, &epoch, (cudaStream_t)stream, err);
 }
 
@@ -358,44 +358,53 @@ int rl_training_watch(rl_train_instance *instance, rl_error *err) {
   return 0;
 }
 
-enum { MARKED_BLOCKS = 2 * RL_PERSISTENT_PAIRS, MARKS = MARKED_BLOCKS * RL_MARKED_STEPS * (RL_PHASES + 1) };
-static_assert((int)RL_PHASES <= (int)RL_TRAINING_PHASES, "phases have room");
+/* --- marks of an epoch in one launch ---------------------------------------------------------------------------------------- */
 
-int rl_training_mark(rl_train_instance *instance, rl_error *err) {
-  rl_training *e = own(instance);
-  rl_device *device = instance->base.device;
-  if (!e->recipe->whole_epoch || e->shown.marks) return 0;
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, MARKS * sizeof(uint64_t), (void **)&e->shown.marks, err)) return -1;
-  return device->ops->clear(device, e->shown.marks, MARKS * sizeof(uint64_t), err);
+static int begin_marks(rl_training *e, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  if (!e->stamped) e->stamped = (rl_stamps *)malloc(sizeof *e->stamped);
+  if (!e->stamped) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the marks");
+  const size_t bytes = sizeof *e->stamped;
+  if (!e->shown.stamps && device->ops->allocate(device, RL_MEMORY_WORKSPACE, bytes, (void **)&e->shown.stamps, err)) return -1;
+  return device->ops->clear(device, e->shown.stamps, bytes, err);
 }
 
-/* A phase that a block had no part in has no mark: its time is that of the one before. */
-static void add_phases(const uint64_t marks[RL_PHASES + 1], double ns[RL_PHASES]) {
-  uint64_t before = marks[0];
-  for (int phase = 0; phase < RL_PHASES; phase++) {
-    if (marks[phase + 1] < before) continue;
-    ns[phase] += (double)(marks[phase + 1] - before);
-    before = marks[phase + 1];
+static void end_marks(rl_training *e) {
+  rl_device *device = e->base.base.device;
+  device->ops->release(device, e->shown.stamps);
+  free(e->stamped);
+  e->shown.stamps = e->stamped = NULL;
+}
+
+static int mark(rl_instance *instance, bool on, rl_error *err) {
+  if (on) return begin_marks(own(instance), err);
+  end_marks(own(instance));
+  return 0;
+}
+
+static void find_ends(const rl_stamps *stamps, rl_marks *marks) {
+  marks->began_ns = stamps->launch[0][0];
+  for (size_t block = 0; block < marks->blocks; block++) {
+    if (stamps->launch[block][0] < marks->began_ns) marks->began_ns = stamps->launch[block][0];
+    if (stamps->launch[block][1] > marks->ended_ns) marks->ended_ns = stamps->launch[block][1];
   }
 }
 
-int rl_training_phases(rl_train_instance *instance, rl_training_phase phases[RL_TRAINING_PHASES], rl_error *err) {
-#define NAME(PHASE) #PHASE,
-  static const char *const names[] = {RL_PHASE_NAMES(NAME)};
-#undef NAME
+static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
+#define PHASE(NAME, RANGE) {#NAME, #RANGE},
+  static const rl_marked_phase phases[] = {RL_PHASE_NAMES(PHASE)};
+#undef PHASE
   rl_training *e = own(instance);
-  rl_device *device = instance->base.device;
-  if (!e->shown.marks) return 0;
-  uint64_t *marks = (uint64_t *)malloc(MARKS * sizeof *marks);
-  double ns[RL_PHASES] = {};
-  const uint32_t steps = smaller(instance->steps, RL_MARKED_STEPS);
-  if (!marks) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the marks");
-  int rc = device->ops->download(device, marks, e->shown.marks, MARKS * sizeof *marks, err);
-  for (int block = 0; block < MARKED_BLOCKS && !rc; block++)
-    for (uint32_t step = 0; step < steps; step++) add_phases(&marks[(block * RL_MARKED_STEPS + step) * (RL_PHASES + 1)], ns);
-  free(marks);
-  for (int phase = 0; phase < RL_PHASES; phase++) phases[phase] = {names[phase], ns[phase] * 1e-3 / (MARKED_BLOCKS * steps)};
-  return rc ? -1 : RL_PHASES;
+  rl_device *device = instance->device;
+  if (!e->shown.stamps) return rl_fail(err, RL_INPUT, 0, "nobody asked for marks");
+  if (device->ops->download(device, e->stamped, e->shown.stamps, sizeof *e->stamped, err)) return -1;
+  const size_t steps = smaller((uint32_t)instance->steps, RL_MARKED_STEPS);
+  uint64_t *packed = e->stamped->phases[0][0];
+  for (size_t block = 0; block < 2 * RL_PERSISTENT_PAIRS; block++)
+    memmove(&packed[block * steps * (1 + RL_PHASES)], e->stamped->phases[block], steps * sizeof e->stamped->phases[0][0]);
+  *to = {e->recipe->launches[0].name, phases, RL_PHASES, steps, 2 * RL_PERSISTENT_PAIRS, 0, 0, packed};
+  find_ends(e->stamped, to);
+  return 0;
 }
 
 int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[RL_TRAINING_CHOICES]) {
@@ -424,13 +433,15 @@ static void close_engine(rl_instance *instance) {
   for (int i = 0; i < RL_STAGES; i++) rl_fc1_close(&e->stages[i]);
   void *const memory[] = {e->train_images, e->train_labels, e->test_images, e->test_labels, e->order, e->kept, e->saved,
     e->pooled1, e->pooled2, e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, e->d_conv2_weight, e->codes1, e->codes2,
-    e->shown.marks, e->shown.pooled1, e->shown.codes1, e->shown.codes2, e->exchange, e->parts, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head, e->losses, e->test_losses,
-    e->test_correct, e->workspace[0], e->workspace[1]};
+    e->shown.stamps, e->shown.pooled1, e->shown.codes1, e->shown.codes2, e->exchange, e->parts, e->d_fc1_weight,
+    e->partial_conv1, e->partial_conv2, e->partial_head, e->losses, e->test_losses, e->test_correct, e->workspace[0],
+    e->workspace[1]};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   if (e->cublas) cublasLtDestroy(e->cublas);
   if (e->fork) cudaEventDestroy(e->fork);
   if (e->join) cudaEventDestroy(e->join);
   if (e->side) cudaStreamDestroy(e->side);
+  free(e->stamped);
   free(e);
 }
 
@@ -560,12 +571,13 @@ static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
 }
 
 static const rl_instance_ops operations = {reset, report, save, restore, close_engine};
+static const rl_instance_ops whole_operations = {reset, report, save, restore, close_engine, NULL, mark, marks};
 
 int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_training *e = (rl_training *)calloc(1, sizeof *e);
   if (!e) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the engine");
   e->recipe = recipe;
-  e->base.base.ops = &operations;
+  e->base.base.ops = recipe->whole_epoch ? &whole_operations : &operations;
   e->base.base.device = device;
   e->base.losses = losses;
   e->base.parameters = parameters;

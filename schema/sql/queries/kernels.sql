@@ -7,7 +7,12 @@ SELECT json_object(
   'block', json(iif(k.block_x IS NULL, 'null', json_array(k.block_x, k.block_y, k.block_z))),
   'theoretical_occupancy_ratio', k.theoretical_occupancy_ratio, 'code_sha256', k.code_sha256, 'reason', k.reason,
   'metrics', json((
-    SELECT json_group_array(json_object('metric', m.metric, 'value', m.value, 'reason', m.reason)) FROM kernel_metrics m WHERE m.kernel_id = k.id))),
+    SELECT json_group_array(json_object('metric', m.metric, 'value', m.value, 'reason', m.reason)) FROM kernel_metrics m WHERE m.kernel_id = k.id)),
+  'phases', json((
+    SELECT json_group_array(json(phase)) FROM (
+      SELECT json_object('name', f.name, 'phase', f.phase, 'steps', f.steps, 'blocks', f.blocks, 'mean_us', f.mean_us, 'min_us', f.min_us,
+                         'max_us', f.max_us, 'share_ratio', f.share_ratio) AS phase
+      FROM phases f WHERE f.kernel_id = k.id ORDER BY f.position)))),
   k.id
 FROM passes p JOIN runs r ON r.id = p.run_id JOIN kernels k ON k.pass_id = p.id
 WHERE p.job_id = :job AND (:pass IS NULL OR p.name = :pass) AND (:run IS NULL OR p.run_id = :run) AND k.id > coalesce(:after, 0)

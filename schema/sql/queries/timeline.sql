@@ -2,6 +2,7 @@
 SELECT json_object(
   'run', p.run_id, 'kind', k.name, 'name', n.name, 'start_ns', a.start_ns, 'end_ns', a.end_ns,
   'stream', nullif(a.stream, 0), 'correlation', nullif(a.correlation, 0), 'graph_node', nullif(a.graph_node, 0),
+  'step', nullif(a.step, 0) - 1,
   'grid', json(iif(a.grid_x = 0, 'null', json_array(a.grid_x, a.grid_y, a.grid_z))),
   'block', json(iif(a.block_x = 0, 'null', json_array(a.block_x, a.block_y, a.block_z))),
   'registers', iif(a.grid_x = 0, NULL, a.registers), 'static_shared_bytes', iif(a.grid_x = 0, NULL, a.static_shared_bytes),

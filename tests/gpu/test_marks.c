@@ -1,0 +1,79 @@
+/* Engine "persistent" stamps its phases: every block, in order, within the launch, and it computes the same as without.
+ * Arguments: a batch of at most 64, how many steps, and how many images the last of them has; without: 64, more than are
+ * stamped, 5. */
+#include "fixture.h"
+
+enum { STAMPED = 32 };
+static rl_train_params asked;
+static size_t steps = STAMPED + 8;
+
+static uint64_t stamp(const rl_marks *marks, size_t block, size_t step, size_t at) {
+  return marks->ns[(block * marks->steps + step) * (1 + marks->phase_count) + at];
+}
+
+static float *train(rl_marks *marks, training *t) {
+  float *weights = malloc(RL_PARAMETERS * sizeof *weights);
+  assert_non_null(weights);
+  *t = (training){.bytes_before = device->memory.total_bytes};
+  must(rl_engine_find("mnist_cnn", asked.engine, &asked, NULL)->open(device, &asked, &t->instance, e));
+  t->train = (rl_train_instance *)t->instance;
+  assert_true(t->instance->ops->mark && t->instance->ops->marks);
+  if (marks) must(t->instance->ops->mark(t->instance, true, e));
+  must(device->ops->plan(device, &t->instance->iteration, &t->epoch, e));
+  must(device->ops->plan(device, &t->instance->evaluation, &t->test, e));
+  run_epoch(t);
+  if (marks) must(t->instance->ops->marks(t->instance, marks, e));
+  must(t->train->parameters(t->train, weights, e));
+  return weights;
+}
+
+static void stamps_are_in_order(void **state) {
+  (void)state;
+  rl_marks marks;
+  training t;
+  free(train(&marks, &t));
+  assert_string_equal(marks.launch, t.instance->iteration.sequences[t.instance->step_sequence].launches[0].name);
+  assert_true(marks.steps == (steps < STAMPED ? steps : STAMPED) && marks.blocks > 0 && marks.phase_count > 0 &&
+              marks.began_ns > 0);
+  for (size_t block = 0; block < marks.blocks; block++) {
+    uint64_t reached = marks.began_ns;
+    for (size_t step = 0; step < marks.steps; step++)
+      for (size_t at = 0; at <= marks.phase_count; at++) {
+        uint64_t now = stamp(&marks, block, step, at);
+        bool part = now > 0, ends = at == 0 || at == marks.phase_count;
+        if (ends) assert_true(part); /* every block begins and ends every step */
+        if (!part) continue;
+        if (now < reached)
+          fail_msg("block %zu, step %zu: %s at %llu, after %llu", block, step, at ? marks.phases[at - 1].name : "begins",
+                   (unsigned long long)now, (unsigned long long)reached);
+        reached = now;
+      }
+    assert_true(reached <= marks.ended_ns);
+  }
+  must(t.instance->ops->mark(t.instance, false, e));
+  assert_int_equal(t.instance->ops->marks(t.instance, &marks, NULL), -1); /* nobody asks any more */
+  close_training(&t);
+}
+
+static void stamping_changes_no_bit(void **state) {
+  (void)state;
+  rl_marks marks;
+  training t;
+  float *stamped = train(&marks, &t);
+  close_training(&t); /* while marks are made */
+  float *plain = train(NULL, &t);
+  close_training(&t);
+  assert_memory_equal(stamped, plain, RL_PARAMETERS * sizeof *plain);
+  free(stamped), free(plain);
+}
+
+int main(int count, char **arguments) {
+  int64_t batch = 64, last = 5;
+  if (count == 4) batch = atoi(arguments[1]), steps = (size_t)atoi(arguments[2]), last = atoi(arguments[3]);
+  need_gpu("persistent");
+  asked = small_training(engine_cases[0], batch, ((int64_t)steps - 1) * batch + last);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(stamps_are_in_order), cmocka_unit_test(stamping_changes_no_bit)};
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  device->ops->close(device);
+  return failed;
+}

@@ -1,0 +1,135 @@
+/* Marks of a launch as spans of its row and as times over all blocks; stamps are exact, so every number is known. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/phases.h"
+
+enum { BASE = 5000000 };
+static const rl_marked_phase phases[] = {{"load", "data"}, {"multiply", "forward"}, {"wait", "backward"}};
+/* Two blocks, two steps. Block 1 has no part in "multiply" in step 0, and in step 1 its mark of it is older than the phase in
+ * front: from an earlier round. */
+static const uint64_t stamps[2][2][4] = {
+    {{BASE + 100, BASE + 200, BASE + 500, BASE + 600}, {BASE + 600, BASE + 640, BASE + 1000, BASE + 1100}},
+    {{BASE + 110, BASE + 310, 0, BASE + 610}, {BASE + 620, BASE + 720, BASE + 650, BASE + 1080}}};
+static const rl_marks whole = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, stamps[0][0]};
+
+/* A trace: the launch twice, something else after it, and a range of the same name. */
+static rl_records trace(int64_t launch_ns) {
+  rl_records records = {0};
+  rl_kernel other = {.ordinal = 0, .launch = "shuffle", .name = "shuffle()"},
+            epoch = {.ordinal = 1, .launch = "epoch", .name = "epoch()"};
+  const rl_activity_row rows[] = {{.start_ns = 10, .end_ns = 20, .kind = RL_ACTIVITY_KERNEL, .name = 0},
+                                  {.start_ns = 30, .end_ns = 40, .kind = RL_ACTIVITY_KERNEL, .name = 1},
+                                  {.start_ns = 70000, .end_ns = 70000 + launch_ns, .kind = RL_ACTIVITY_KERNEL, .name = 1,
+                                   .stream = 7, .correlation = 9, .graph_node = 2},
+                                  {.start_ns = 70000, .end_ns = 99000, .kind = RL_ACTIVITY_RANGE, .name = 1},
+                                  {.start_ns = 90000, .end_ns = 90010, .kind = RL_ACTIVITY_KERNEL, .name = 0}};
+  assert_int_equal(rl_records_add_kernel(&records, &other, NULL), 0);
+  assert_int_equal(rl_records_add_kernel(&records, &epoch, NULL), 0);
+  assert_int_equal(rl_records_add_name(&records, "shuffle()", 9, NULL), 0);
+  assert_int_equal(rl_records_add_name(&records, "epoch()", 7, NULL), 0);
+  assert_int_equal(rl_records_add_rows(&records, rows, sizeof rows / sizeof *rows, NULL), 0);
+  return records;
+}
+
+static void means_add_up_to_a_step(void **state) {
+  (void)state;
+  static const rl_phase_times expected[] = {{0.11, 0.04, 0.2}, {0.165, 0, 0.36}, {0.215, 0.1, 0.36}};
+  double sum = 0;
+  for (size_t p = 0; p < 3; p++) {
+    rl_phase_times found = rl_phase_summary(&whole, p);
+    assert_true(fabs(found.mean_us - expected[p].mean_us) < 1e-12);
+    assert_true(fabs(found.min_us - expected[p].min_us) < 1e-12 && fabs(found.max_us - expected[p].max_us) < 1e-12);
+    sum += found.mean_us;
+  }
+  assert_true(fabs(sum - (0.5 + 0.5 + 0.5 + 0.46) / 4) < 1e-12);
+}
+
+static void times_are_the_kernels(void **state) {
+  (void)state;
+  rl_records records = trace(2400);
+  double shares = 0;
+  assert_int_equal(rl_phases_add(&records, &whole, NULL), 0);
+  assert_int_equal(records.phase_count, 3);
+  for (size_t p = 0; p < 3; p++) {
+    const rl_phase *phase = &records.phases[p];
+    assert_int_equal(phase->ordinal, 1), assert_int_equal(phase->position, p);
+    assert_string_equal(phase->name, phases[p].name), assert_string_equal(phase->phase, phases[p].range);
+    assert_true(phase->steps == 2 && phase->blocks == 2);
+    shares += phase->share_ratio;
+  }
+  assert_true(fabs(shares - 1) < 1e-12);
+  rl_records_clear(&records);
+}
+
+/* 2400 ns in the trace, 2000 between the stamps: they begin 200 ns after the launch. */
+static void spans_lie_in_the_middle_of_the_launch(void **state) {
+  (void)state;
+  static const struct {
+    int64_t start_ns, end_ns;
+    const char *name;
+    uint32_t step;
+  } expected[] = {{300, 400, "load", 1}, {400, 700, "multiply", 1},  {700, 800, "wait", 1},
+                  {800, 840, "load", 2}, {840, 1200, "multiply", 2}, {1200, 1300, "wait", 2}};
+  rl_records records = trace(2400);
+  assert_int_equal(rl_phases_add(&records, &whole, NULL), 0);
+  assert_int_equal(records.row_count, 5 + 6);
+  for (size_t i = 0; i < 6; i++) {
+    const rl_activity_row *row = &records.rows[5 + i];
+    assert_int_equal(row->kind, RL_ACTIVITY_PHASE);
+    assert_int_equal(row->start_ns, 70000 + expected[i].start_ns), assert_int_equal(row->end_ns, 70000 + expected[i].end_ns);
+    assert_string_equal(records.names[row->name], expected[i].name);
+    assert_true(row->step == expected[i].step && row->stream == 7 && row->correlation == 9 && row->graph_node == 2);
+  }
+  assert_string_equal(records.measurements[0].name, "phase_clock_error_us");
+  assert_true(fabs(records.measurements[0].value - 0.2) < 1e-12);
+  rl_records_clear(&records);
+}
+
+static void what_a_block_had_no_part_in_is_no_span(void **state) {
+  (void)state;
+  const rl_marks second = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, stamps[1][0]};
+  rl_records records = trace(2000);
+  assert_int_equal(rl_phases_add(&records, &second, NULL), 0);
+  assert_int_equal(records.row_count, 5 + 4);
+  assert_string_equal(records.names[records.rows[6].name], "wait");
+  assert_int_equal(records.rows[6].start_ns, records.rows[5].end_ns);
+  rl_records_clear(&records);
+}
+
+static void what_can_not_be_placed_says_why(void **state) {
+  (void)state;
+  rl_marks elsewhere = whole, never = whole;
+  elsewhere.launch = "evaluate";
+  never.ended_ns = never.began_ns = 0;
+  const struct {
+    int64_t launch_ns;
+    const rl_marks *marks;
+    const char *reason;
+    size_t phases;
+  } cases[] = {{1999, &whole, "longer than in the trace", 3},
+               {2400, &elsewhere, "does not show the launch", 0},
+               {2400, &never, "stamped nothing", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_records records = trace(cases[i].launch_ns);
+    assert_int_equal(rl_phases_add(&records, cases[i].marks, NULL), 0);
+    assert_true(records.row_count == 5 && records.name_count == 2 && records.phase_count == cases[i].phases);
+    assert_true(isnan(records.measurements[0].value));
+    assert_non_null(strstr(records.measurements[0].reason, cases[i].reason));
+    rl_records_clear(&records);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(means_add_up_to_a_step), cmocka_unit_test(times_are_the_kernels),
+                                     cmocka_unit_test(spans_lie_in_the_middle_of_the_launch),
+                                     cmocka_unit_test(what_a_block_had_no_part_in_is_no_span),
+                                     cmocka_unit_test(what_can_not_be_placed_says_why)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
