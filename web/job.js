@@ -3,6 +3,7 @@ import { all, finalStates, get, listen, remove, shareDone } from '/lib/api.js';
 import { drawEpochs } from '/lib/epochs.js';
 import { bar, find, make, numberCell, stateBadge, unmeasured } from '/lib/dom.js';
 import { drawKernels } from '/lib/kernels.js';
+import { drawTimeline } from '/lib/timeline.js';
 import * as show from '/lib/format.js';
 
 const id = Number(new URLSearchParams(location.search).get('id'));
@@ -173,6 +174,7 @@ async function drawResults(job) {
   drawComparison(results.runs, comparison.items);
   drawEpochs(results.runs);
   drawKernels(results.runs, kernels);
+  await drawTimeline(id, results.runs, kernels);
   drawMeasurements(results.runs);
   drawProvenance(withFacts);
   document.body.dataset.loaded = job.state;

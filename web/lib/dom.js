@@ -1,8 +1,8 @@
 // The few things that every page does with the document. Text is always set as text: nothing from the API becomes markup.
 
-/** Make an element: make('td', {class: 'n', title: 'why'}, 'text', child, …); null attributes and children are left out. */
-export function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
+const SVG = 'http://www.w3.org/2000/svg';
+
+function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === 'function') element.addEventListener(name, value);
     else if (value !== null && value !== undefined) element.setAttribute(name, value);
@@ -10,6 +10,12 @@ export function make(tag, attributes = {}, ...children) {
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
+
+/** Make an element: make('td', {class: 'n', title: 'why'}, 'text', child, …); null attributes and children are left out. */
+export const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+
+/** The same of what a drawing consists of: shape('rect', {x: 1, y: 2}). */
+export const shape = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
 export const find = (id) => document.getElementById(id);
 

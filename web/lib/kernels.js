@@ -14,7 +14,7 @@ const common = [{ label: 'Kernel', value: nameOf, cell: (kernel) => make('td', {
   isReported(kernel) ? make('a', { href: `/report.html?run=${kernel.run}&kernel=${kernel.ordinal}` }, nameOf(kernel)) : nameOf(kernel)) },
   { label: 'Phase', value: (kernel) => kernel.phase, cell: (kernel) => make('td', {}, kernel.phase || '') }];
 const number = (label, field, write) => ({ label, number: true, value: (kernel) => kernel[field], cell: (kernel) => numberCell(write(kernel[field]), kernel.reason) });
-const shareCell = (kernel) => {
+export const shareCell = (kernel) => {
   const text = show.percent(kernel.share_ratio);
   if (text === null) return numberCell(null, kernel.reason);
   return make('td', { class: 'n' }, make('span', { class: 'share', 'aria-hidden': 'true' }, bar('', kernel.share_ratio)), text);

@@ -1,19 +1,12 @@
 // A kernel under its device's roofs: both axes logarithmic, one line a level and unit, theoretical drawn through, measured
 // dashed.
-import { find, make } from '/lib/dom.js';
+import { find, make, shape } from '/lib/dom.js';
 import { keepDrawn } from '/lib/chart.js';
 import * as show from '/lib/format.js';
 
-const SVG = 'http://www.w3.org/2000/svg';
 const MARGIN = { left: 90, right: 16, top: 12, bottom: 44 };
 const HEIGHT = 360;
 
-function shape(tag, attributes, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
 const label = (text, attributes) => shape('text', attributes, text);
 const known = (value) => typeof value === 'number' && value > 0;
 

@@ -1,0 +1,114 @@
+// The timeline of a job: a run whose epoch is one launch with phases, put into the database of a real daemon, and one that the CPU traced.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
+import { before, test } from 'node:test';
+import { complaints, daemon, finish, noSidewaysScroll, open, scratch, shoot, submit } from './harness.mjs';
+
+const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/traced_run.py');
+const PHASES = ['conv1_forward', 'conv2_forward', 'head', 'conv2_input_gradient', 'conv1_backward', 'adam', 'update_barrier'];
+const FIRST_NS = 12000; // traced_run.py's, as the rest
+const STEP_NS = 16600;
+let made;
+
+before(() => { made = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
+
+async function openJob(id, options) {
+  const page = await open(`${daemon.url}/job.html?id=${id}`, options);
+  await page.locator('body[data-loaded="completed"]').waitFor();
+  return page;
+}
+const bars = (page, name) => page.locator(`#timeline-chart .span[data-name="${name}"]`);
+const titles = (page, name) => bars(page, name).evaluateAll((all) => all.map((one) => one.querySelector('title').textContent));
+
+test('phases of the first two steps lie inside their launch', async () => {
+  const page = await openJob(made.job);
+  assert.match((await titles(page, 'conv2_input_gradient'))[1], /^conv2_input_gradient, step 1 \(backward\): 6\.00 µs from /);
+  const launch = await bars(page, 'persistent_epoch').locator('rect').boundingBox();
+  const boxes = await page.locator('#timeline-chart .span rect').evaluateAll((all) => all.map((one) => {
+    const { x, width, y } = one.getBoundingClientRect();
+    return { x, width, y, name: one.parentElement.dataset.name, title: one.previousSibling.textContent };
+  }));
+  const phases = boxes.filter((box) => /, step [01] /.test(box.title)).sort((a, b) => a.x - b.x);
+  assert.deepEqual(phases.map((box) => box.name), [...PHASES, ...PHASES]);
+  for (const [index, box] of phases.entries()) {
+    assert.ok(box.x >= launch.x - 1 && box.x + box.width <= launch.x + launch.width + 1, box.name);
+    assert.equal(box.y, phases[0].y, 'one after another on one line');
+    if (index > 0) assert.ok(Math.abs(box.x - phases[index - 1].x - phases[index - 1].width) < 2, box.name);
+  }
+  const width = (name) => phases.find((box) => box.name === name).width;
+  assert.ok(Math.abs(width('conv2_input_gradient') / width('conv1_forward') - 2) < 0.05, 'as long as they took');
+  assert.deepEqual(await page.locator('#timeline-legend li').allInnerTexts(), ['forward', 'backward', 'optimizer']);
+  await shoot(page, 'timeline-light');
+  await page.close();
+});
+
+test('the table has every phase and adds up to a step', async () => {
+  const page = await openJob(made.job);
+  const cells = await page.locator('#phase-table tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText)));
+  assert.deepEqual(cells.slice(0, -1).map(([name]) => name), PHASES);
+  assert.deepEqual(cells[0], ['conv1_forward', 'forward', '18.07 %', '3.00 µs', '1.50 µs', '6.00 µs']);
+  assert.deepEqual(cells.at(-1).filter(Boolean), ['step', '16.60 µs']);
+  assert.match(await page.locator('#phase-note').innerText(), /128 blocks, the first 4 steps .* block 0, placed to within ±1\.25 µs\./);
+  await page.close();
+});
+
+test('it moves and zooms by buttons and keys, and to a bar', async () => {
+  const page = await openJob(made.job);
+  const shown = async () => {
+    const [, span, from] = /([\d.]+) µs from ([\d.]+) µs/.exec(await page.locator('#timeline-window').innerText());
+    return { span: Number(span), from: Number(from) };
+  };
+  const changed = async (act) => {
+    const old = await page.locator('#timeline-window').innerText();
+    await act();
+    await page.waitForFunction((text) => document.getElementById('timeline-window').textContent !== text, old);
+    return shown();
+  };
+  const first = await shown();
+  assert.ok(Math.abs(first.span - 2 * STEP_NS / 1e3 * 1.08) < 0.2 && first.from < FIRST_NS / 1e3, JSON.stringify(first));
+  const later = await changed(() => page.getByRole('button', { name: 'Later' }).click());
+  assert.ok(Math.abs(later.from - first.from - first.span / 2) < 0.2 && await bars(page, 'adam').count() > 0);
+  const closer = await changed(() => page.getByRole('button', { name: 'Zoom in' }).click());
+  assert.ok(Math.abs(closer.span - first.span / 2) < 0.2);
+  await page.locator('#timeline-chart').focus();
+  const wider = await changed(() => page.keyboard.press('-'));
+  assert.ok(Math.abs(wider.span - first.span) < 0.2);
+  const back = await changed(() => page.keyboard.press('ArrowLeft'));
+  assert.ok(Math.abs(back.from - first.from) < 0.2);
+  const one = await changed(() => bars(page, 'conv2_forward').first().click());
+  assert.ok(Math.abs(one.span - 2.5 * 1.08) < 0.01);
+  for (let i = 0; i < 12; i += 1) await page.getByRole('button', { name: 'Zoom out' }).click();
+  await page.waitForFunction(() => document.querySelector('#timeline-chart .span[data-name="shuffle"]'));
+  assert.equal(await bars(page, 'adam').count(), 4);
+  await page.close();
+});
+
+test('a run of launches has a timeline without phases', async () => {
+  const id = await submit({ kind: 'train', dataset: 'synthetic', epochs: 1, warmup_epochs: 0, max_images: 640, precisions: ['fp32'], passes: ['timing', 'activity'] });
+  await finish(id);
+  const page = await openJob(id);
+  await bars(page, 'gather').first().waitFor();
+  assert.equal(await page.locator('#phases').isVisible(), false);
+  assert.deepEqual(await page.locator('#timeline-legend li').allInnerTexts(), ['forward', 'backward', 'optimizer', 'data']);
+  await shoot(page, 'timeline-cpu');
+  await page.close();
+});
+
+test('without a trace there is no timeline', async () => {
+  const id = await submit({ kind: 'train', dataset: 'synthetic', epochs: 1, warmup_epochs: 0, max_images: 640, precisions: ['fp32'], passes: ['timing'] });
+  await finish(id);
+  const page = await openJob(id);
+  assert.equal(await page.locator('#timeline').isVisible(), false);
+  await page.close();
+});
+
+test('a phone is wide enough, in the dark', async () => {
+  const page = await openJob(made.job, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+  await bars(page, 'adam').first().waitFor();
+  assert.ok(await noSidewaysScroll(page), 'it scrolls sideways');
+  await shoot(page, 'timeline-360');
+  await page.close();
+});
+
+test('no page complained', () => assert.deepEqual(complaints, []));
