@@ -1,4 +1,5 @@
-// The timeline of a job: a run whose epoch is one launch with phases, put into the database of a real daemon, and one that the CPU traced.
+// The timeline of a job: a run whose epoch is one launch with phases, put into the database of a real daemon, and one that the
+// CPU traced.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
@@ -13,6 +14,8 @@ let made;
 
 before(() => { made = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
 
+const train = (passes) => submit({ kind: 'train', dataset: 'synthetic', epochs: 1, warmup_epochs: 0, max_images: 640,
+  precisions: ['fp32'], passes });
 async function openJob(id, options) {
   const page = await open(`${daemon.url}/job.html?id=${id}`, options);
   await page.locator('body[data-loaded="completed"]').waitFor();
@@ -45,11 +48,13 @@ test('phases of the first two steps lie inside their launch', async () => {
 
 test('the table has every phase and adds up to a step', async () => {
   const page = await openJob(made.job);
-  const cells = await page.locator('#phase-table tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText)));
+  const textOf = (rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText));
+  const cells = await page.locator('#phase-table tbody tr').evaluateAll(textOf);
   assert.deepEqual(cells.slice(0, -1).map(([name]) => name), PHASES);
   assert.deepEqual(cells[0], ['conv1_forward', 'forward', '18.07 %', '3.00 µs', '1.50 µs', '6.00 µs']);
   assert.deepEqual(cells.at(-1).filter(Boolean), ['step', '16.60 µs']);
-  assert.match(await page.locator('#phase-note').innerText(), /128 blocks, the first 4 steps .* block 0, placed to within ±1\.25 µs\./);
+  const note = await page.locator('#phase-note').innerText();
+  assert.match(note, /128 blocks, the first 4 steps .* block 0, placed to within ±1\.25 µs\./);
   await page.close();
 });
 
@@ -85,7 +90,7 @@ test('it moves and zooms by buttons and keys, and to a bar', async () => {
 });
 
 test('a run of launches has a timeline without phases', async () => {
-  const id = await submit({ kind: 'train', dataset: 'synthetic', epochs: 1, warmup_epochs: 0, max_images: 640, precisions: ['fp32'], passes: ['timing', 'activity'] });
+  const id = await train(['timing', 'activity']);
   await finish(id);
   const page = await openJob(id);
   await bars(page, 'gather').first().waitFor();
@@ -96,7 +101,7 @@ test('a run of launches has a timeline without phases', async () => {
 });
 
 test('without a trace there is no timeline', async () => {
-  const id = await submit({ kind: 'train', dataset: 'synthetic', epochs: 1, warmup_epochs: 0, max_images: 640, precisions: ['fp32'], passes: ['timing'] });
+  const id = await train(['timing']);
   await finish(id);
   const page = await openJob(id);
   assert.equal(await page.locator('#timeline').isVisible(), false);

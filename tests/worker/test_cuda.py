@@ -116,8 +116,31 @@ def test_activity_is_complete_and_attributed(profiled, engine, precision, phases
         assert 0 < kernel["theoretical_occupancy_ratio"] <= 1
 
 
-def test_counters_come_or_say_why_not(profiled):
-    frames = profiled.ask("mnist_cnn", SMALL, "counters", timeout=200)
+@pytest.mark.parametrize("precision", ("fp32", "tf32", "fp16"))
+def test_an_epoch_in_one_launch_shows_its_phases(profiled, precision):
+    frames = profiled.ask("mnist_cnn", {**SMALL, "engine": "persistent", "precision": precision}, "activity")
+    assert frames[-1].type == "DONE", frames[-1].payload
+    (epoch,) = [kernel for kernel in of(frames, "KERNEL") if kernel["launch"] == "persistent_epoch"]
+    phases, names = of(frames, "PHASE"), of(frames, "NAME")
+    assert {phase["phase"] for phase in phases} == {"forward", "backward", "optimizer"}
+    assert all((phase["ordinal"], phase["steps"], phase["blocks"]) == (epoch["ordinal"], 32, 128) for phase in phases)
+    assert all(0 <= phase["min_us"] <= phase["mean_us"] <= phase["max_us"] for phase in phases)
+    (facts,) = of(frames, "FACTS")
+    step_us = sum(phase["mean_us"] for phase in phases)  # of the first steps; the rest are like them, but for the short last one
+    assert 0.8 < step_us * facts["steps_per_epoch"] / epoch["total_us"] < 1.1
+    rows = [row for frame in of(frames, "ROWS") for row in frame]
+    (launch,) = [row for row in rows if row[2] == 0 and names[row[3]] == epoch["name"]]
+    spans = [row for row in rows if row[2] == 9]
+    assert [(row[7], names[row[3]]) for row in spans] == [(step, phase["name"]) for step in range(1, 33) for phase in phases]
+    assert all(before[1] == after[0] for before, after in zip(spans, spans[1:]) if before[7] == after[7])
+    assert launch[0] <= spans[0][0] and spans[-1][1] <= launch[1]
+    error_us = measurements(frames)["phase_clock_error_us"]
+    assert 0 <= error_us < 0.05 * epoch["total_us"]
+
+
+@pytest.mark.parametrize("engine", ("fused", "persistent"))
+def test_counters_come_or_say_why_not(profiled, engine):
+    frames = profiled.ask("mnist_cnn", {**SMALL, "engine": engine, "precision": "fp16"}, "counters", timeout=200)
     assert frames[-1].type in ("DONE", "UNAVAILABLE"), frames[-1].payload
     if frames[-1].type == "UNAVAILABLE":
         assert frames[-1].payload["message"]

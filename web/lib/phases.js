@@ -5,17 +5,22 @@ import * as show from '/lib/format.js';
 
 const columns = [['Phase'], ['Part of'], ['Share', 'n'], ['Mean', 'n'], ['Min', 'n'], ['Max', 'n']];
 
-const row = (phase) => make('tr', {}, make('th', { scope: 'row' }, phase.name), make('td', {}, phase.phase ?? ''), shareCell(phase),
+const row = (phase) => make('tr', {},
+  make('th', { scope: 'row' }, phase.name), make('td', {}, phase.phase ?? ''), shareCell(phase),
   numberCell(show.us(phase.mean_us)), numberCell(show.us(phase.min_us)), numberCell(show.us(phase.max_us)));
 
 const sum = (phases) => make('tr', { class: 'sum' }, make('th', { scope: 'row' }, 'step'), make('td', {}), make('td', {}),
   numberCell(show.us(phases.reduce((us, phase) => us + phase.mean_us, 0))), make('td', {}), make('td', {}));
 
-/** placed: how the spans on the timeline were, {value, reason}, or undefined. */
-function noteOf([{ steps, blocks }], placed) {
-  const drawn = placed?.value === null ? `Not on the timeline: ${placed.reason}.` : placed ? `On the timeline: block 0, placed to within ±${show.us(placed.value)}.` : '';
-  return `Of one step in one block: ${show.count(blocks)} blocks, the first ${show.count(steps)} steps of the launch, which stamps them itself. ${drawn}`;
+/** How the spans on the timeline were placed: {value, reason}, or undefined where that is not kept. */
+function placeOf(placed) {
+  if (placed === undefined) return '';
+  if (placed.value === null) return `Not on the timeline: ${placed.reason}.`;
+  return `On the timeline: block 0, placed to within ±${show.us(placed.value)}.`;
 }
+
+const noteOf = ([{ steps, blocks }], placed) => `Of one step in one block: ${show.count(blocks)} blocks, the first \
+${show.count(steps)} steps of the launch, which stamps them itself. ${placeOf(placed)}`;
 
 export function drawPhases(phases, placed) {
   find('phases').hidden = phases.length === 0;

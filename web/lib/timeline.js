@@ -1,4 +1,5 @@
-// What ran when in a traced epoch: a window of the trace as lanes of bars, which can be moved and zoomed; inside a launch its phases.
+// What ran when in a traced epoch: a window of the trace as lanes of bars, which can be moved and zoomed; inside a launch its
+// phases.
 import { get } from '/lib/api.js';
 import { keepDrawn } from '/lib/chart.js';
 import { find, make, shape } from '/lib/dom.js';
@@ -13,8 +14,8 @@ const AXIS = 26;
 const FIRST_LAUNCHES = 24; // that a trace without phases begins with
 
 // From top to bottom, by kinds of activity.
-const lanes = [['launches', ['kernel', 'span']], ['phases', ['phase']], ['copies', ['memcpy', 'memset']], ['calls', ['runtime', 'driver']],
-  ['overhead', ['overhead']]];
+const lanes = [['launches', ['kernel', 'span']], ['phases', ['phase']], ['copies', ['memcpy', 'memset']],
+  ['calls', ['runtime', 'driver']], ['overhead', ['overhead']]];
 const parts = ['forward', 'backward', 'optimizer', 'data']; // a colour each
 
 let job = null;
@@ -55,7 +56,8 @@ const lanesOf = () => lanes.map(([name, kinds]) => ({ name, bars: pack(items.fil
 function textOf(item) {
   const inside = item.step === null ? '' : `, step ${item.step}`;
   const part = partOf(item);
-  return `${launchOf(item)}${inside}${part ? ` (${part})` : ''}: ${show.us((item.end_ns - item.start_ns) / 1e3)} from ${show.us(item.start_ns / 1e3) ?? '0'}`;
+  const when = `${show.us((item.end_ns - item.start_ns) / 1e3)} from ${show.us(item.start_ns / 1e3)}`;
+  return `${launchOf(item)}${inside}${part ? ` (${part})` : ''}: ${when}`;
 }
 
 function barOf(item, y, x) {
@@ -63,7 +65,8 @@ function barOf(item, y, x) {
   const width = Math.max(right - left, 1);
   const part = parts.indexOf(partOf(item));
   const name = launchOf(item).slice(0, Math.max(0, Math.floor((width - 8) / 7)));
-  return shape('g', { class: part < 0 ? 'span' : `span level-${part}`, 'data-name': launchOf(item), click: () => look(around(item)) },
+  const colour = part < 0 ? 'span' : `span level-${part}`;
+  return shape('g', { class: colour, 'data-name': launchOf(item), click: () => look(around(item)) },
     shape('title', {}, textOf(item)), shape('rect', { x: left, y, width, height: ROW - 4, rx: 2 }),
     ...(name.length > 2 || name === launchOf(item) ? [shape('text', { x: left + 4, y: y + 13 }, name)] : []));
 }
@@ -79,7 +82,8 @@ function axisOf(width, bottom, x) {
   const ticks = [];
   for (let at = Math.ceil(view.from / every) * every; at <= view.to; at += every) {
     ticks.push(shape('line', { class: 'grid', x1: x(at), x2: x(at), y1: 0, y2: bottom }),
-      shape('text', { x: x(at), y: bottom + 18, 'text-anchor': x(at) > width - 40 ? 'end' : 'middle' }, `${+(at / 1e3).toPrecision(9)} µs`));
+      shape('text', { x: x(at), y: bottom + 18, 'text-anchor': x(at) > width - 40 ? 'end' : 'middle' },
+        `${+(at / 1e3).toPrecision(9)} µs`));
   }
   return ticks;
 }
@@ -93,15 +97,17 @@ function draw() {
   const drawn = lanesOf().flatMap((lane) => {
     const top = y;
     y += lane.rows * ROW + GAP;
-    return [shape('text', { x: 0, y: top + 13 }, lane.name), ...lane.bars.map(({ item, row }) => barOf(item, top + row * ROW, x))];
+    const bars = lane.bars.map(({ item, row }) => barOf(item, top + row * ROW, x));
+    return [shape('text', { x: 0, y: top + 13 }, lane.name), ...bars];
   });
-  holder.replaceChildren(shape('svg', { width, height: y + AXIS, role: 'img', 'aria-label': `${items.length} activities in the window` },
-    ...axisOf(width, y, x), ...drawn));
+  const size = { width, height: y + AXIS, role: 'img', 'aria-label': `${items.length} activities in the window` };
+  holder.replaceChildren(shape('svg', size, ...axisOf(width, y, x), ...drawn));
   drawAround();
 }
 
 function drawAround() {
-  const some = truncated ? `the first ${show.count(items.length)} activities: zoom in for all` : `${show.count(items.length)} activities`;
+  const count = `${show.count(items.length)} activities`;
+  const some = truncated ? `the first ${count}: zoom in for all` : count;
   find('timeline-window').textContent = `${show.us((view.to - view.from) / 1e3)} from ${show.us(view.from / 1e3)}, ${some}`;
   const used = parts.filter((part) => items.some((item) => partOf(item) === part));
   find('timeline-legend').replaceChildren(...used.map((part) => make('li', {},
@@ -133,14 +139,15 @@ async function look(wanted) {
   draw();
 }
 
-/** Two steps of a launch that shows its phases; else the first launches. The epoch's own range, where there is one, is among what comes first. */
+/** Two steps of a launch that shows its phases; else the first launches. A range of the whole epoch is among the first items. */
 async function firstLook() {
   const run = chosen();
   const { items: found } = await get(`/jobs/${job}/timeline?run=${run.run}&limit=${MOST}`);
   if (run !== chosen()) return;
   run.end_ns = Math.max(run.traced_ns, ...found.map((item) => item.end_ns));
   const steps = found.filter((item) => item.kind === 'phase' && item.step < 2);
-  const shown = steps.length > 0 ? steps : found.filter((item) => ['kernel', 'span'].includes(item.kind)).slice(0, FIRST_LAUNCHES);
+  const launches = found.filter((item) => ['kernel', 'span'].includes(item.kind));
+  const shown = steps.length > 0 ? steps : launches.slice(0, FIRST_LAUNCHES);
   await look(around({ start_ns: shown[0]?.start_ns ?? 0, end_ns: shown.at(-1)?.end_ns ?? run.end_ns }));
 }
 
@@ -149,8 +156,8 @@ const zoomed = (times) => {
   const [middle, half] = [(view.from + view.to) / 2, (times * (view.to - view.from)) / 2];
   return { from: middle - half, to: middle + half };
 };
-const ways = [['timeline-earlier', 'ArrowLeft', () => moved(-0.5)], ['timeline-later', 'ArrowRight', () => moved(0.5)], ['timeline-in', '+', () => zoomed(0.5)],
-  ['timeline-out', '-', () => zoomed(2)]];
+const ways = [['timeline-earlier', 'ArrowLeft', () => moved(-0.5)], ['timeline-later', 'ArrowRight', () => moved(0.5)],
+  ['timeline-in', '+', () => zoomed(0.5)], ['timeline-out', '-', () => zoomed(2)]];
 
 /* --- the section ----------------------------------------------------------------------------------------------------- */
 
@@ -172,10 +179,13 @@ find('timeline-chart').addEventListener('keydown', (event) => {
 find('timeline-run').addEventListener('change', choose);
 keepDrawn(find('timeline-chart'), draw);
 
+const timelineOf = (run, kernels) => ({ run: run.run, variant: run.variant, placed: measured(run, 'phase_clock_error_us'),
+  traced_ns: (measured(run, 'epoch_traced_ms')?.value ?? 0) * 1e6,
+  kernels: kernels.filter((kernel) => kernel.run === run.run && kernel.pass === 'activity') });
+
 /** The runs of a job that were traced; drawn again only when there are others. */
 export async function drawTimeline(id, results, kernels) {
-  const found = results.filter(traced).map((run) => ({ run: run.run, variant: run.variant, placed: measured(run, 'phase_clock_error_us'),
-    traced_ns: (measured(run, 'epoch_traced_ms')?.value ?? 0) * 1e6, kernels: kernels.filter((kernel) => kernel.run === run.run && kernel.pass === 'activity') }));
+  const found = results.filter(traced).map((run) => timelineOf(run, kernels));
   if (found.length === runs.length) return;
   [job, runs] = [id, found];
   find('timeline').hidden = runs.length === 0;
