@@ -7,25 +7,25 @@ For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same m
 taken again with each later set, whether it has them or not, so that every such number has its spread. Kernels are matched by
 function, grid and block; where a library chooses its kernels by timing, those that did not appear in at least two runs of both
 are left out, and said to be. A metric of a kernel
-is equal what the program determines, a count or a fact of the launch: the same in every run of both, to the decimals that ncu
-                 prints;
-decided not counted by us, since the code has no instruction for it, and 0 where ncu counts it;
-agrees the medians lie within RATIO of each other, or would if ncu did not print two decimals alone;
-within spread the ranges over the runs overlap, or the medians are as near as ncu's own runs are to each other;
-short a time, or what is taken over it, of a kernel so short that START_NS, the difference of the tools' fixed costs, is more than
-                 RATIO of it, and apart by no more than that;
-small percentages less than SMALL_POINTS apart; ratios, traffic, or a hit rate, of less than SMALL_BYTES, where code and constants
-                 are most of it; counts of less than SMALL_COUNT, also by time;
-known bytes written, up to KNOWN_WRITE_BYTES apart: what either flush leaves dirty in L2 is written back while a kernel runs, and
-                 what is still dirty at its end is written later;
-code instruction and constant caches and the waits for them: what blocks that start side by side find there is a matter of
-                 moments;
-sampled samples of stalls: a stall's share of them is less than SAMPLED_POINTS percentage points apart, or no further than chance
-                 moves the shares of so many samples, SAMPLED_DEVIATIONS standard deviations;
-varies anything of a kernel whose number of instructions differs from run to run, as when blocks wait for each other;
-no value neither tool has one;
-only ours, only ncu one of them has none;
-DIFFERS otherwise; --allow is the part of all numbers that may.
+  is equal       what the program determines, a count or a fact of the launch: the same in every run of both, to the decimals that
+                 ncu prints;
+  decided        not counted by us, since the code has no instruction for it, and 0 where ncu counts it;
+  agrees         the medians lie within RATIO of each other, or would if ncu did not print two decimals alone;
+  within spread  the ranges over the runs overlap, or the medians are as near as ncu's own runs are to each other;
+  short          a time, or what is taken over it, of a kernel so short that START_NS, the difference of the tools' fixed costs,
+                 is more than RATIO of it, and apart by no more than that;
+  small          percentages less than SMALL_POINTS apart; ratios, traffic, or a hit rate, of less than SMALL_BYTES, where code
+                 and constants are most of it; counts of less than SMALL_COUNT, also by time;
+  known          bytes written, up to KNOWN_WRITE_BYTES apart: what either flush leaves dirty in L2 is written back while a kernel
+                 runs, and what is still dirty at its end is written later;
+  code           instruction and constant caches and the waits for them: what blocks that start side by side find there is a
+                 matter of moments;
+  sampled        samples of stalls: a stall's share of them is less than SAMPLED_POINTS percentage points apart, or no further
+                 than chance moves the shares of so many samples, SAMPLED_DEVIATIONS standard deviations;
+  varies         anything of a kernel whose number of instructions differs from run to run, as when blocks wait for each other;
+  no value       neither tool has one;
+  only ours, only ncu   one of them has none;
+  DIFFERS        otherwise; --allow is the part of all numbers that may.
 Writes comparison.md, comparison.csv (every metric of every kernel) and the first run's values to DIR. Exit code: 0 nothing
 differs, 1 more differs, 77 can't be run here."""
 import argparse
