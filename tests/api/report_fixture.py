@@ -30,7 +30,8 @@ def ncu_raw(kernel="relu"):
 def ncu_details(kernel="relu"):
     """Rows of ncu's details page of the same profile: section, label, row, unit, value; without curves, which are series here."""
     with open(REFERENCE / "ncu_2025.3_h200_details.csv", newline="") as lines:
-        return [row for row in csv.DictReader(lines) if row["kernel"] == kernel and not row["label"].startswith("Impact of Varying")]
+        return [row for row in csv.DictReader(lines) if row["kernel"] == kernel
+                and not row["label"].startswith("Impact of Varying")]
 
 
 class Rows:
@@ -59,8 +60,8 @@ class Rows:
                           floor_bytes=floor[0], floor_operations=floor[1])
         self.db.execute("INSERT OR IGNORE INTO devices (facts) VALUES (?)", [json.dumps(facts)])
         device = self.db.execute("SELECT id FROM devices WHERE facts = ?", [json.dumps(facts)]).fetchone()[0]
-        passes = {name: self.insert("passes", job_id=job, run_id=run, ordinal=ordinal, name=name, state="completed", started_ns=now,
-                                    finished_ns=now, device_id=device, git_commit="0" * 40)
+        passes = {name: self.insert("passes", job_id=job, run_id=run, ordinal=ordinal, name=name, state="completed",
+                                    started_ns=now, finished_ns=now, device_id=device, git_commit="0" * 40)
                   for ordinal, name in ((0, "timing"), (1, "activity"), (2, "counters")) if trace or name != "activity"}
         for name, value in (measurements or {"time_cold_us_median": 22.5}).items():
             self.insert("measurements", pass_id=passes["timing"], name=name, value=value)
@@ -71,6 +72,9 @@ class Rows:
         self.db.commit()
         return run
 
+    def job_of(self, run):
+        return self.db.execute("SELECT job_id FROM runs WHERE id = ?", [run]).fetchone()[0]
+
     def _trace(self, activity, kernels, rows):
         for ordinal, kernel in enumerate(kernels):
             self._kernel(activity, ordinal, dict(kernel))
@@ -78,8 +82,8 @@ class Rows:
         names = list(dict.fromkeys(row["name"] for row in rows))
         for ordinal, name in enumerate(names):
             self.insert("names", pass_id=activity, ordinal=ordinal, name=name)
-        numbers = ("stream", "correlation", "graph_node", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers",
-                   "static_shared_bytes", "dynamic_shared_bytes", "bytes")
+        numbers = ("stream", "correlation", "graph_node", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
+                   "registers", "static_shared_bytes", "dynamic_shared_bytes", "bytes")
         for ordinal, row in enumerate(rows):
             columns = {**dict.fromkeys(numbers, 0), **row, "kind": kinds[row["kind"]], "name": names.index(row["name"])}
             self.insert("activity", pass_id=activity, ordinal=ordinal, **columns)
@@ -90,8 +94,8 @@ class Rows:
     def _kernel(self, counters, ordinal, kernel):
         metrics, series = kernel.pop("metrics", {}), kernel.pop("series", [])
         instructions, phases = kernel.pop("instructions", []), kernel.pop("phases", [])
-        kernel = {"launch": "relu", "name": "relu(const __half *, __half *, unsigned long)", "launches": 1, "grid_x": 32768, "grid_y": 1,
-                  "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1, **kernel}
+        kernel = {"launch": "relu", "name": "relu(const __half *, __half *, unsigned long)", "launches": 1, "grid_x": 32768,
+                  "grid_y": 1, "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1, **kernel}
         number = self.insert("kernels", pass_id=counters, ordinal=ordinal, **kernel)
         for name, value in metrics.items():
             value, reason = value if isinstance(value, tuple) else (None, value) if isinstance(value, str) else (value, None)

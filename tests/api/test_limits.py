@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 from daemon import endless, job
+from report_fixture import Rows
 
 
 def connect(daemon):
@@ -52,10 +53,12 @@ def test_the_largest_body(daemon):
 
 def test_a_body_that_is_announced_and_too_large(daemon):
     with connect(daemon) as raw:
-        raw.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10000000\r\nExpect: 100-continue\r\n\r\n")
+        raw.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    b"Content-Length: 10000000\r\nExpect: 100-continue\r\n\r\n")
         assert raw.recv(4096).startswith(b"HTTP/1.1 413 ")
     with connect(daemon) as raw:
-        raw.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999999999\r\n\r\n")
+        raw.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    b"Content-Length: 99999999999999\r\n\r\n")
         assert raw.recv(4096).startswith(b"HTTP/1.1 413 ")
 
 
@@ -75,8 +78,8 @@ def test_large_headers(daemon):
     assert daemon.get("/healthz").status_code == 200
 
 
-@pytest.mark.parametrize("noise", [b"\x00" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 5000,
-                                   b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+@pytest.mark.parametrize("noise", [b"\x00" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+                                   b"\r\n" * 5000, b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
                                    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
                                    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}"],
                          ids=["nul", "tls", "no-target", "version", "blank-lines", "negative-length", "bad-chunk", "two-lengths"])
@@ -124,8 +127,10 @@ SLOW = [
     (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X: y\r\n"),  # headers without end
     (b"GET /", b"a"),
     (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n", b" "),
-    (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-    (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n", b" "),  # refused, and drips on
+    (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+     b"1\r\n \r\n"),
+    (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n",
+     b" "),  # refused, and drips on
 ]
 
 
@@ -170,10 +175,12 @@ def test_a_reader_that_goes_away_leaves_nothing_behind(daemon, finished):
 
 def test_slow_readers_leave_room(start):
     """A large answer holds one of the store's readers while it is read; not all of them go to clients that don't read."""
-    other = start()
-    number = other.run(job(batch_size=1, passes=["activity"]))  # 640 steps
+    other = start("--request-timeout-s", "600")  # within which a client has to go on reading, too
+    spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(5000)]
+    rows = Rows(other)
+    number = rows.job_of(rows.run([], trace=([], spans)))
     path = f"/jobs/{number}/timeline?limit=200000"
-    size = len(other.get(path).content)
+    size = len(requests.get(other.url + path, timeout=60).content)
     assert size > 1_000_000  # more than the kernel buffers for one connection
     slow = []
     try:
@@ -182,16 +189,16 @@ def test_slow_readers_leave_room(start):
             raw.settimeout(60)
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             raw.connect((other.host, other.port))
+            slow.append(raw)
             raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            slow.append((raw, raw.recv(16)[9:12]))
-        statuses = [status for _, status in slow]
+        statuses = [raw.recv(16)[9:12] for raw in slow]
         assert statuses.count(b"200") == 16 and statuses.count(b"503") == 24
         assert other.get("/jobs").status_code == 200 and other.get(f"/jobs/{number}/results").status_code == 200
     finally:
-        for raw, _ in slow:
+        for raw in slow:
             raw.close()
     until = time.monotonic() + 60
-    while other.get(path).status_code != 200:
+    while requests.get(other.url + path, timeout=60).status_code != 200:
         assert time.monotonic() < until
         time.sleep(0.2)
     assert other.stop() == 0
@@ -207,8 +214,8 @@ def test_many_at_once(daemon, finished):
             if answer.status_code != 200:
                 wrong.append((path, answer.status_code, answer.text))
 
-    paths = ["/jobs", f"/jobs/{finished}/results", f"/jobs/{finished}/kernels", f"/jobs/{finished}/timeline", "/metrics", "/devices", "/",
-             "/history?metric=epoch_ms_min"] * 3
+    paths = ["/jobs", f"/jobs/{finished}/results", f"/jobs/{finished}/kernels", f"/jobs/{finished}/timeline", "/metrics",
+             "/devices", "/", "/history?metric=epoch_ms_min"] * 3
     crowd = [threading.Thread(target=ask, args=(path,)) for path in paths]
     for thread in crowd:
         thread.start()
