@@ -144,7 +144,8 @@ def docs(sections):
             out += ["", f"**{table['name']}**" if table["name"] else "**Header**", "",
                     "| row | unit | metric | computed from | chips |", "| --- | --- | --- | --- | --- |"]
             for row in table["rows"]:
-                fields = [row["name"], row["unit"], cell(row["key"]), cell(row.get("expression")), ", ".join(row.get("chips", []))]
+                fields = [row["name"], row["unit"], cell(row["key"]), cell(row.get("expression")),
+                          ", ".join(row.get("chips", []))]
                 out.append("| " + " | ".join(fields) + " |")
     return "\n".join(out) + "\n"
 

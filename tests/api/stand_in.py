@@ -33,9 +33,10 @@ def read(size):
 
 
 def answer(entry):
-    send("FACTS", {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "", "partial": False,
-                   "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None, "floor_bytes": None,
-                   "floor_written_bytes": None, "floor_precision": "", "device_facts": {"name": "stand-in"}, "commit": "none"})
+    send("FACTS", {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "",
+                   "partial": False, "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None,
+                   "floor_bytes": None, "floor_written_bytes": None, "floor_precision": "", "device_facts": {"name": "stand-in"},
+                   "commit": "none"})
     if entry == "endless":
         os.read(0, 1)  # a cancel, which it ignores
         read(1 << 30)
@@ -56,7 +57,8 @@ def serve():
             entry = source["entry"] if request["workload"] == "source" else "none"
             if entry == "broken":
                 send("LOG", "code.cu(3): error: identifier \"x\" is undefined\n\n1 error\n")
-                send("FAILED", {"domain": "input", "code": 0, "message": "/code code.cu(3): error: identifier \"x\" is undefined"})
+                send("FAILED",
+                     {"domain": "input", "code": 0, "message": "/code code.cu(3): error: identifier \"x\" is undefined"})
             elif entry == "faulty":
                 send("FAILED", {"domain": "cuda", "code": 700, "message": "running: an illegal memory access was encountered"})
                 sys.exit(4)
@@ -65,7 +67,7 @@ def serve():
 
 
 role = sys.argv[sys.argv.index("--role") + 1] if "--role" in sys.argv else "any"
-send("HELLO", {"protocol": VERSION, "program": "stand-in", "commit": "none", "device": "gpu0", "role": role, "usable": True, "reason": "",
-               "facts": {"name": "stand-in"}})
+send("HELLO", {"protocol": VERSION, "program": "stand-in", "commit": "none", "device": "gpu0", "role": role, "usable": True,
+               "reason": "", "facts": {"name": "stand-in"}})
 if "--list" not in sys.argv:
     serve()

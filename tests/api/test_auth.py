@@ -12,14 +12,16 @@ def guarded(start):
     return start("--require-token", token=True)
 
 
-PROTECTED = [("POST", "/jobs"), ("GET", "/jobs"), ("GET", "/jobs/1"), ("DELETE", "/jobs/1"), ("GET", "/jobs/1/source"), ("GET", "/jobs/1/events"), ("GET", "/jobs/1/results"),
+PROTECTED = [("POST", "/jobs"), ("GET", "/jobs"), ("GET", "/jobs/1"), ("DELETE", "/jobs/1"), ("GET", "/jobs/1/source"),
+             ("GET", "/jobs/1/events"), ("GET", "/jobs/1/results"),
              ("GET", "/jobs/1/kernels"), ("GET", "/jobs/1/timeline"), ("GET", "/jobs/1/comparison"), ("GET", "/history?metric=x"),
              ("GET", "/runs/1/report"), ("GET", "/compare?a=1&b=1"), ("GET", "/sections"), ("GET", "/ceilings"),
              ("GET", "/devices"), ("GET", "/metrics"), ("GET", "/openapi.json")]
 
 
 @pytest.mark.parametrize("method, path", PROTECTED)
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic eDp5", "Bearer " + "A" * 43, "Bearer " + "A" * 5000])
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic eDp5", "Bearer " + "A" * 43,
+                                    "Bearer " + "A" * 5000])
 def test_no_or_wrong_token(guarded, method, path, header):
     response = guarded.call(method, path, body=job() if method == "POST" else None, headers={"Authorization": header})
     assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
@@ -61,8 +63,10 @@ def test_session(guarded):
     assert guarded.call("POST", "/logout", headers=nobody).status_code == 204
 
 
-@pytest.mark.parametrize("body, status", [({"token": "wrong"}, 401), ({"token": ""}, 401), ({}, 400), ({"token": 5}, 400), (b"{", 400),
-                                          ({"token": "x" * 5000}, 413), ({"token": "x" * 200}, 400), ({"token": "a", "user": "b"}, 400)])
+@pytest.mark.parametrize("body, status", [({"token": "wrong"}, 401), ({"token": ""}, 401), ({}, 400), ({"token": 5}, 400),
+                                          (b"{", 400),
+                                          ({"token": "x" * 5000}, 413), ({"token": "x" * 200}, 400),
+                                          ({"token": "a", "user": "b"}, 400)])
 def test_bad_logins(guarded, body, status):
     response = guarded.call("POST", "/login", body, headers={"Authorization": ""})
     assert response.status_code == status
@@ -72,8 +76,9 @@ def test_bad_logins(guarded, body, status):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem", "-out",
-                    "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                    "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost,IP:127.0.0.1"],
                    cwd=folder, check=True, capture_output=True)
     return folder / "cert.pem", folder / "key.pem"
 

@@ -6,7 +6,8 @@ import sqlite3
 import pytest
 from daemon import job
 
-KERNEL = {"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 100003}, "variant": "vector", "samples": 3, "device": "cpu"}
+KERNEL = {"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 100003}, "variant": "vector", "samples": 3,
+          "device": "cpu"}
 
 
 def ceilings(**changes):

@@ -18,7 +18,8 @@ def run_of(rows, *kernels):
 
 @pytest.fixture(scope="module")
 def runs(rows):
-    a = run_of(rows, ("conv", "pad"), ("conv", "fprop<float>"), ("pool", "max"), ("adam", "adam"), ("adam", "adam"), ("fill", "fill"))
+    a = run_of(rows, ("conv", "pad"), ("conv", "fprop<float>"), ("pool", "max"), ("adam", "adam"), ("adam", "adam"),
+               ("fill", "fill"))
     b = run_of(rows, ("conv", "fprop<half>"), ("pool", "max"), ("cast", "cast"), ("adam", "adam"), ("conv", "pad"))
     return a, b
 

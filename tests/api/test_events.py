@@ -15,7 +15,8 @@ def test_a_whole_life(daemon):
     assert states == ["queued", "running", "completed"]
     assert events[-1][1:2] == ("state",)
     passes = [(data["variant"], data["pass"]) for _, kind, data in events if kind == "pass"]
-    assert sorted(passes) == sorted((variant, name) for variant in ("fp32", "fp16") for name in ("timing", "activity", "counters"))
+    assert sorted(passes) == sorted((variant, name) for variant in ("fp32", "fp16")
+                                    for name in ("timing", "activity", "counters"))
     # the same again, from the store
     assert list(daemon.events(number)) == events
     # and from the middle

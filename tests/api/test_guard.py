@@ -6,7 +6,8 @@ import pytest
 from daemon import job
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8731", "127.0.0.1.evil.example", "10.1.2.3", "[::2]", "localhost:99999999", "a b"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8731", "127.0.0.1.evil.example", "10.1.2.3", "[::2]",
+                                  "localhost:99999999", "a b"])
 def test_foreign_hosts(daemon, host):
     for method, path in (("GET", "/jobs"), ("GET", "/"), ("GET", "/healthz"), ("OPTIONS", "/jobs"), ("GET", "/nowhere")):
         response = daemon.call(method, path, headers={"Host": host})
@@ -40,7 +41,8 @@ def test_allowed_hosts(start):
 
 
 @pytest.mark.parametrize("headers", [
-    {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "https://localhost.evil.example"}, {"Origin": "http://127.0.0.1:1"},
+    {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "https://localhost.evil.example"},
+    {"Origin": "http://127.0.0.1:1"},
     {"Sec-Fetch-Site": "cross-site"}, {"Origin": "ftp://localhost"},
 ])
 def test_other_sites(daemon, headers):

@@ -16,7 +16,8 @@ def test_accepted(daemon):
     assert "Idempotent-Replayed" not in response.headers
     done = daemon.wait(body["id"])
     assert done["state"] == "completed" and done["problem"] is None
-    assert done["request"]["batch_size"] == 64 and done["request"]["max_images"] == 640  # defaults filled in beside what was asked
+    # Defaults are filled in beside what was asked.
+    assert done["request"]["batch_size"] == 64 and done["request"]["max_images"] == 640
     assert done["created_at"] <= done["started_at"] <= done["finished_at"]
     for name, path in body["links"].items():
         if name != "events":

@@ -28,7 +28,8 @@ def test_a_run_for_each_variant(daemon):
         for measurement in run["measurements"]:
             assert (measurement["value"] is None) == (measurement["reason"] is not None), measurement
         assert run["summary"]["epoch_ms_median"] is None and run["summary"]["unavailable"]["epoch_ms_median"]
-        assert {p["pass"]: p["state"] for p in run["passes"]} == {"timing": "completed", "activity": "completed", "counters": "unavailable"}
+        states = {p["pass"]: p["state"] for p in run["passes"]}
+        assert states == {"timing": "completed", "activity": "completed", "counters": "unavailable"}
     items = daemon.get(f"/jobs/{number}/kernels?pass=activity").json()["items"]
     assert [(item["launch"], item["launches"]) for item in items] == [("relu", 5), ("relu", 5)]
     assert daemon.get(f"/jobs/{number}/comparison").json() == {"items": []}
@@ -122,7 +123,8 @@ def test_lombscargle_turned_and_not(daemon):
     ({"kernel": "softmax", "shape": {"rows": 1, "columns": 1 << 23}}, "/shape/columns"),
     ({"variant": "best"}, "/variant"),
     ({"kernel": "gemm", "shape": {"m": 1, "n": 1, "k": 1}, "variant": "searched"}, "/variant"),
-    ({"kernel": "lombscargle", "dtype": "fp32", "shape": {"samples": 8, "frequencies": 8}, "variant": "launch_bounds"}, "/variant"),
+    ({"kernel": "lombscargle", "dtype": "fp32", "shape": {"samples": 8, "frequencies": 8}, "variant": "launch_bounds"},
+     "/variant"),
     ({"samples": 0}, "/samples"),
     ({"epochs": 1}, "/epochs"),
 ])

@@ -64,7 +64,8 @@ def test_engines_of_a_gpu_are_refused_on_the_cpu(daemon):
     known = daemon.get("/openapi.json").json()["components"]["schemas"]["TrainJob"]["properties"]["engine"]["enum"]
     assert {"cudnn", "merged", "persistent"} <= set(known)
     for engine in ("cudnn", "merged", "persistent"):
-        refused(daemon.call("POST", JOBS, {"kind": "train", "engine": engine, "device": "cpu"}), 400, "invalid_field", pointer="/engine")
+        refused(daemon.call("POST", JOBS, {"kind": "train", "engine": engine, "device": "cpu"}), 400, "invalid_field",
+                pointer="/engine")
 
 
 def test_bodies_that_are_no_objects_and_missing_or_repeated_keys(daemon):
@@ -74,7 +75,8 @@ def test_bodies_that_are_no_objects_and_missing_or_repeated_keys(daemon):
     refused(daemon.call("POST", JOBS, b'{"kind":"train","epochs":1,"epochs":2}'), 400, "invalid_field", pointer="/epochs")
 
 
-@pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp",
+                                  "multipart/form-data; boundary=x"])
 @pytest.mark.parametrize("path", ["/jobs", "/login"])
 def test_other_content_types(daemon, kind, path):
     headers = {"Content-Type": kind} if kind is not None else {"Content-Type": None}
@@ -114,12 +116,14 @@ def test_head_is_get_without_the_body(daemon):
         got, head = daemon.get(path), daemon.call("HEAD", path)
         assert head.status_code == 200 and head.content == b""
         assert head.headers["Content-Type"] == got.headers["Content-Type"]
-        assert head.headers["Content-Length"] == got.headers["Content-Length"] or "chunked" in got.headers.get("Transfer-Encoding", "")
+        assert (head.headers["Content-Length"] == got.headers["Content-Length"]
+                or "chunked" in got.headers.get("Transfer-Encoding", ""))
 
 
-@pytest.mark.parametrize("path", ["/jobs/0", "/jobs/999999999", "/jobs/999999999/events", "/jobs/999999999/results", "/jobs/999999999/kernels",
-                                  "/jobs/999999999/timeline", "/jobs/999999999/comparison", "/jobs/x", "/jobs/-1", "/jobs/1.0",
-                                  "/jobs/99999999999999999999", "/jobs/", "/jobs//events", "/nowhere", "/JOBS", "/jobs/1/nothing"])
+@pytest.mark.parametrize("path", ["/jobs/0", "/jobs/999999999", "/jobs/999999999/events", "/jobs/999999999/results",
+                                  "/jobs/999999999/kernels", "/jobs/999999999/timeline", "/jobs/999999999/comparison", "/jobs/x",
+                                  "/jobs/-1", "/jobs/1.0", "/jobs/99999999999999999999", "/jobs/", "/jobs//events", "/nowhere",
+                                  "/JOBS", "/jobs/1/nothing"])
 def test_what_is_not_there(daemon, path):
     refused(daemon.get(path), 404, "not_found")
     if path.startswith("/jobs/9999") and path.count("/") == 2 and len(path) < 20:
@@ -129,10 +133,12 @@ def test_what_is_not_there(daemon, path):
 @pytest.mark.parametrize("path, parameter", [
     ("/jobs?limit=0", "limit"), ("/jobs?limit=501", "limit"), ("/jobs?limit=x", "limit"), ("/jobs?limit=", "limit"),
     ("/jobs?limit=1e1", "limit"), ("/jobs?limit=+1", "limit"), ("/jobs?limit", "limit"), ("/jobs?limit=1&limit=2", "limit"),
-    ("/jobs?Limit=1", "Limit"), ("/jobs?state=done", "state"), ("/jobs?device=" + "x" * 100, "device"), ("/jobs?unknown=1", "unknown"),
+    ("/jobs?Limit=1", "Limit"), ("/jobs?state=done", "state"), ("/jobs?device=" + "x" * 100, "device"),
+    ("/jobs?unknown=1", "unknown"),
     ("/jobs?cursor=j", "cursor"), ("/jobs?cursor=j0", "cursor"), ("/jobs?cursor=k5", "cursor"), ("/jobs?cursor=5", "cursor"),
     ("/jobs?cursor=j-5", "cursor"), ("/jobs?cursor=j9999999999999999999", "cursor"), ("/jobs?cursor=" + "j" * 200, "cursor"),
-    ("/jobs?cursor=%6a1%27", "cursor"), ("/jobs/1?x=1", "x"), ("/healthz?x=1", "x"), ("/openapi.json?x", "x"), ("/index.html?x=1", None),
+    ("/jobs?cursor=%6a1%27", "cursor"), ("/jobs/1?x=1", "x"), ("/healthz?x=1", "x"), ("/openapi.json?x", "x"),
+    ("/index.html?x=1", None),
     ("/history", "metric"), ("/history?metric=", "metric"), ("/history?metric=a&from=yesterday", "from"),
     ("/history?metric=a&to=2026-13-01T00:00:00Z", "to"), ("/history?metric=a&limit=0", "limit"), ("/devices?state=idle", "state"),
 ])
@@ -145,7 +151,9 @@ def test_query_parameters(daemon, path, parameter):
 
 
 def test_query_parameters_of_a_job(daemon, finished):
-    for path, parameter in (("kernels?pass=looking", "pass"), ("kernels?run=0", "run"), ("kernels?limit=2001", "limit"), ("kernels?cursor=j1", "cursor"),
-                            ("timeline?from=-1", "from"), ("timeline?to=x", "to"), ("timeline?from=5&to=4", "to"), ("timeline?limit=0", "limit"),
+    for path, parameter in (("kernels?pass=looking", "pass"), ("kernels?run=0", "run"), ("kernels?limit=2001", "limit"),
+                            ("kernels?cursor=j1", "cursor"),
+                            ("timeline?from=-1", "from"), ("timeline?to=x", "to"), ("timeline?from=5&to=4", "to"),
+                            ("timeline?limit=0", "limit"),
                             ("comparison?x=1", "x"), ("results?x=1", "x"), ("events?x=1", "x")):
         refused(daemon.get(f"/jobs/{finished}/{path}"), 400, "invalid_parameter", parameter=parameter)

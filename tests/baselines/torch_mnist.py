@@ -168,7 +168,8 @@ def run_epochs_side_by_side(arguments, several):
 
 
 def read_test(arguments):
-    return read_idx(arguments.mnist, "t10k-images-idx3-ubyte").unsqueeze(1), read_idx(arguments.mnist, "t10k-labels-idx1-ubyte").long()
+    return (read_idx(arguments.mnist, "t10k-images-idx3-ubyte").unsqueeze(1),
+            read_idx(arguments.mnist, "t10k-labels-idx1-ubyte").long())
 
 
 def learn(arguments, precision, variant):
@@ -182,8 +183,8 @@ def learn(arguments, precision, variant):
         for seed, (training, *_) in zip(seeds, several):
             accuracy[seed].append(training.accuracy(*test))
     for seed in seeds:
-        print(json.dumps({"framework": "pytorch", "variant": variant, "precision": precision, "batch": arguments.batch, "seed": seed,
-                          "accuracy": accuracy[seed]}), flush=True)
+        print(json.dumps({"framework": "pytorch", "variant": variant, "precision": precision, "batch": arguments.batch,
+                          "seed": seed, "accuracy": accuracy[seed]}), flush=True)
 
 
 def run(arguments, precision, variant):

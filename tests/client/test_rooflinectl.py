@@ -154,7 +154,8 @@ def test_posted_code(daemon, tmp_path):
 
 
 def test_a_kernel_job_prints_its_own_table(daemon):
-    out, err = ctl("run", "--kernel", "silu_mul", "--dtype", "bf16", "--shape", "n=5000", "--samples", "5", "--device", "cpu", url=daemon.url)
+    out, err = ctl("run", "--kernel", "silu_mul", "--dtype", "bf16", "--shape", "n=5000", "--samples", "5", "--device", "cpu",
+                   url=daemon.url)
     assert "scalar timing: completed" in err
     head = next(line for line in out.splitlines() if "scalar" in line)
     assert head.split() == ["scalar", "vector"]
@@ -168,7 +169,8 @@ def test_a_kernel_job_prints_its_own_table(daemon):
 
 def test_a_shape_may_say_true_or_false(daemon):
     shape = "batch=1,heads=2,kv_heads=1,sequence=33,head_size=16,causal=true"
-    out, _ = ctl("run", "--kernel", "attention", "--shape", shape, "--variant", "heuristic", "--samples", "1", "--device", "cpu", url=daemon.url)
+    out, _ = ctl("run", "--kernel", "attention", "--shape", shape, "--variant", "heuristic", "--samples", "1", "--device", "cpu",
+                 url=daemon.url)
     assert "attention fp32 " + shape.replace(",", " ") in out
     _, err = ctl("run", "--kernel", "attention", "--shape", shape.replace("true", "maybe"), url=daemon.url, code=2)
     assert "--shape" in err
@@ -201,8 +203,9 @@ def test_report(daemon, profiled):
             assert re.search(rf"^[!·] {re.escape(finding['title'])} \({finding['section']}[,)]", out, re.M)
             assert " ".join(finding["message"].split()) in " ".join(out.split())
         assert all(f"{section['name']} ({section['id']})" in out for section in kernel["sections"])
-    for row in (r"Duration +22\.3 µs", r"DRAM Frequency +3\.20 GHz", r"Elapsed Cycles +33 496 cycle", r"Memory Throughput +9\.87 %",
-                r"Cluster Scheduling Policy +PolicySpread", r"Static Shared Memory Per Block +0 byte/block"):
+    for row in (r"Duration +22\.3 µs", r"DRAM Frequency +3\.20 GHz", r"Elapsed Cycles +33 496 cycle",
+                r"Memory Throughput +9\.87 %", r"Cluster Scheduling Policy +PolicySpread",
+                r"Static Shared Memory Per Block +0 byte/block"):
         assert re.search(rf"^{row}$", out, re.M), row
     (missing,) = [row for section in kernels[0]["sections"] if section["id"] == "SpeedOfLight" for table in section["tables"]
                   for row in table["rows"] if row["name"] == "SM: Pipe Tma Cycles Active"]
@@ -235,7 +238,8 @@ def test_compare(daemon, profiled):
     out, _ = ctl("compare", a, b, url=daemon.url)
     assert f"A run {a} · relu scalar on NVIDIA H200" in out and f"B run {b} · relu vector on NVIDIA H200" in out
     assert "the machine code differs" in out and f"{profiled['hostile']}\nonly in A" in out
-    pair = next(pair for pair in json.loads(ctl("--json", "compare", a, b, url=daemon.url)[0])["kernels"] if pair["a"] and pair["b"])
+    pair = next(pair for pair in json.loads(ctl("--json", "compare", a, b, url=daemon.url)[0])["kernels"] if pair["a"]
+                and pair["b"])
     for changed in pair["findings"]:
         mark = {"appeared": "+", "went": "-", "stayed": "="}[changed["change"]]
         assert f"\n{mark} {(changed['a'] or changed['b'])['title']} (" in out
@@ -256,11 +260,15 @@ def test_problems_name_the_field(daemon):
     assert "JSON" in err
 
 
-@pytest.mark.parametrize("arguments", [["run", "--epochs", "x"], ["run", "--colour", "red"], ["show"], ["show", "one"], ["cancel", "-1"],
+@pytest.mark.parametrize("arguments", [["run", "--epochs", "x"], ["run", "--colour", "red"], ["show"], ["show", "one"],
+                                       ["cancel", "-1"],
                                        ["nothing"], [], ["list", "more"], ["submit"], ["submit", "/does/not/exist"],
-                                       ["report"], ["report", "x"], ["report", "1", "2"], ["report", "1", "--kernel"], ["report", "1", "--kernel", "-1"],
-                                       ["report", "1", "--section"], ["report", "1", "--section", "None"], ["report", "1", "--kernel", "99"],
-                                       ["report", "1", "--csv", "--json"], ["report", "999999"], ["compare", "1"], ["compare", "1", "x"],
+                                       ["report"], ["report", "x"], ["report", "1", "2"], ["report", "1", "--kernel"],
+                                       ["report", "1", "--kernel", "-1"],
+                                       ["report", "1", "--section"], ["report", "1", "--section", "None"],
+                                       ["report", "1", "--kernel", "99"],
+                                       ["report", "1", "--csv", "--json"], ["report", "999999"], ["compare", "1"],
+                                       ["compare", "1", "x"],
                                        ["compare", "1", "999999"], ["compare", "1", "1", "1"], ["compare", "1", "1", "--kernel"],
                                        ["compare", "1", "1", "--kernel", "-1"], ["compare", "1", "1", "--kernel-b", "99"]])
 def test_mistakes_in_the_command_line(daemon, arguments):
@@ -317,8 +325,8 @@ def test_a_failed_job_is_exit_1(tmp_path):
 def test_run_outlives_a_restart_of_the_daemon(tmp_path):
     first = Daemon(tmp_path / "state")
     port = first.url.rsplit(":", 1)[1]
-    follower = start("run", "--precisions", "fp32", "--epochs", "3", "--warmup-epochs", "0", "--max-images", "6400", "--dataset", "synthetic",
-                     "--device", "cpu", "--json", url=first.url)
+    follower = start("run", "--precisions", "fp32", "--epochs", "3", "--warmup-epochs", "0", "--max-images", "6400", "--dataset",
+                     "synthetic", "--device", "cpu", "--json", url=first.url)
     second = None
     try:
         deadline = time.monotonic() + 60
@@ -367,8 +375,11 @@ def test_token_opens_a_daemon_that_asks_for_one(tmp_path):
 def test_many_followers_see_the_same_end(daemon):
     job = submit(daemon, *QUICK)
     codes = []
-    followers = [threading.Thread(target=lambda: codes.append(json.loads(ctl("--json", "watch", str(job), url=daemon.url)[0])["job"]["state"]))
-                 for _ in range(8)]
+
+    def follow():
+        codes.append(json.loads(ctl("--json", "watch", str(job), url=daemon.url)[0])["job"]["state"])
+
+    followers = [threading.Thread(target=follow) for _ in range(8)]
     for follower in followers:
         follower.start()
     for follower in followers:

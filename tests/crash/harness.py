@@ -159,7 +159,8 @@ def assert_sound(daemon):
           SELECT data ->> '$.state' FROM events WHERE job_id = j.id AND type = 'state' ORDER BY seq DESC LIMIT 1)""") == []
     assert daemon.rows("""
         SELECT * FROM (SELECT job_id, seq, data ->> '$.state' AS told,
-          lag(data ->> '$.state') OVER (PARTITION BY job_id ORDER BY seq) AS before FROM events WHERE type = 'state') WHERE told = before""") == []
+          lag(data ->> '$.state') OVER (PARTITION BY job_id ORDER BY seq) AS before FROM events WHERE type = 'state')
+        WHERE told = before""") == []
     assert daemon.rows("""
         SELECT p.id, p.state FROM passes p WHERE (p.state IN ('completed', 'unavailable')) <> (
           SELECT count(*) FROM events e WHERE e.job_id = p.job_id AND e.type = 'pass' AND e.data ->> '$.run_id' = p.run_id

@@ -16,7 +16,8 @@ COMMITS_MOST = 200
 @contextlib.contextmanager
 def doomed(start, state, commits):
     """A daemon that dies behind its so-manieth commit, at the latest when the block is over."""
-    env = {"LD_PRELOAD": str(BUILD / "tests" / "sync_kill.so"), "SYNC_KILL_AFTER": str(commits), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    env = {"LD_PRELOAD": str(BUILD / "tests" / "sync_kill.so"), "SYNC_KILL_AFTER": str(commits),
+           "ASAN_OPTIONS": "verify_asan_link_order=0"}
     daemon = start(state=state, env=env, wait=False)
     try:
         yield daemon

@@ -1,4 +1,5 @@
-"""Posted kernels on a real GPU, over HTTP: results, variants, binaries, and that whatever a kernel does stays its own job's trouble."""
+"""Posted kernels on a real GPU, over HTTP: results, variants, binaries, and that whatever a kernel does stays its own job's
+trouble."""
 
 import base64
 import json
@@ -36,8 +37,9 @@ def scalar(dtype, value):
 
 
 def add(**changes):
-    return {"kind": "source", "code": ADD, "entry": "add", "grid": [(N + 255) // 256], "block": [256], "samples": 5, "deadline_s": 60,
-            "arguments": [buffer(init="range"), buffer(init="ones"), buffer(), scalar("int32", N)], "model": {"bytes": 12 * N}, **changes}
+    return {"kind": "source", "code": ADD, "entry": "add", "grid": [(N + 255) // 256], "block": [256], "samples": 5,
+            "deadline_s": 60, "arguments": [buffer(init="range"), buffer(init="ones"), buffer(), scalar("int32", N)],
+            "model": {"bytes": 12 * N}, **changes}
 
 
 def small(code, arguments, **changes):
@@ -47,10 +49,12 @@ def small(code, arguments, **changes):
 class Daemon:
     def __init__(self, folder):
         state = folder / "state"
-        made = subprocess.run([BUILD / "bin" / "rooflinectl", "token", "--state", state], capture_output=True, text=True, check=True)
+        made = subprocess.run([BUILD / "bin" / "rooflinectl", "token", "--state", state], capture_output=True, text=True,
+                              check=True)
         self.token = made.stdout.split()[-1]
         self.log = folder / "log"
-        command = [BUILD / "bin" / "rooflined", "--port", "0", "--state", state, "--allow-source", "--source-buffer-bytes", str(1 << 42)]
+        command = [BUILD / "bin" / "rooflined", "--port", "0", "--state", state, "--allow-source", "--source-buffer-bytes",
+                   str(1 << 42)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=open(self.log, "wb"))
         ready, _, _ = select.select([self.process.stdout], [], [], 60)
         line = self.process.stdout.readline().decode() if ready else ""
@@ -112,7 +116,8 @@ def daemon(tmp_path_factory):
 
 
 def works(daemon, **changes):
-    (run,) = daemon.run(add(expected={"argument": 2, "values": packed("f", [i + 1 for i in range(N)]), "tolerance": 0}, **changes))
+    (run,) = daemon.run(add(expected={"argument": 2, "values": packed("f", [i + 1 for i in range(N)]), "tolerance": 0},
+                            **changes))
     assert run["values"]["relative_error"] == 0
     return run
 
@@ -142,7 +147,8 @@ def test_variants(daemon):
   for (int i = 0; i < COUNT; i++) x[i * 5 + threadIdx.x] = v[COUNT - 1 - i] * v[i];
 }"""
     runs = daemon.run(small(code, [buffer(count=4096)], options=["-DSCALE=1", "-lineinfo", "-DCOUNT=(64/LESS)"], variants=[
-        {"defines": ["LESS=1"]}, {"name": "fast", "fast_math": True, "defines": ["LESS=1"]}, {"name": "few", "max_registers": 32, "defines": ["LESS=1"]},
+        {"defines": ["LESS=1"]}, {"name": "fast", "fast_math": True, "defines": ["LESS=1"]},
+        {"name": "few", "max_registers": 32, "defines": ["LESS=1"]},
         {"name": "bounds", "launch_bounds": [1024, 2], "defines": ["LESS=1"]}, {"name": "small", "defines": ["LESS=16"]}]))
     assert [run["variant"] for run in runs] == ["LESS=1", "fast", "few", "bounds", "small"]
     registers = [run["values"]["registers_per_thread"] for run in runs]
@@ -154,36 +160,42 @@ def test_variants(daemon):
 
 def test_every_type_and_start(daemon):
     """A kernel counts the elements that are not as they should be."""
-    types = {"fp64": "double", "fp32": "float", "fp16": "__half", "bf16": "__nv_bfloat16", "int8": "signed char", "uint8": "unsigned char",
-             "int16": "short", "uint16": "unsigned short", "int32": "int", "uint32": "unsigned", "int64": "long long", "uint64": "unsigned long long"}
+    types = {"fp64": "double", "fp32": "float", "fp16": "__half", "bf16": "__nv_bfloat16", "int8": "signed char",
+             "uint8": "unsigned char", "int16": "short", "uint16": "unsigned short", "int32": "int", "uint32": "unsigned",
+             "int64": "long long", "uint64": "unsigned long long"}
     head = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
     for dtype, name in types.items():
-        code = head + f"""template <class T> __global__ void k(const T *zeros, const T *ones, const T *range, T value, int *wrong) {{
+        code = head + f"""template <class T>
+__global__ void k(const T *zeros, const T *ones, const T *range, T value, int *wrong) {{
   for (int i = threadIdx.x; i < 100; i += 32)
     if ((double)zeros[i] != 0 || (double)ones[i] != 1 || (double)range[i] != i || (double)value != 77) atomicAdd(wrong, 1);
 }}"""
-        daemon.run(small(code, [buffer(dtype, 100), buffer(dtype, 100, init="ones"), buffer(dtype, 100, init="range"), scalar(dtype, 77),
-                                buffer("int32", 1)], samples=1, expected={"argument": 4, "values": packed("i", [0])}) | {"entry": f"k<{name}>"})
+        daemon.run(small(code, [buffer(dtype, 100), buffer(dtype, 100, init="ones"), buffer(dtype, 100, init="range"),
+                                scalar(dtype, 77), buffer("int32", 1)], samples=1,
+                         expected={"argument": 4, "values": packed("i", [0])}) | {"entry": f"k<{name}>"})
 
 
 def test_random_starts(daemon):
     code = """extern "C" __global__ void k(const double *u, const double *n, const double *other, double *moments, int count) {
   double sums[5] = {};
   for (int i = threadIdx.x; i < count; i += 32) {
-    sums[0] += u[i], sums[1] += u[i] * u[i], sums[2] += n[i], sums[3] += n[i] * n[i], sums[4] += (u[i] < 0 || u[i] >= 1 || u[i] == other[i]);
+    sums[0] += u[i], sums[1] += u[i] * u[i], sums[2] += n[i], sums[3] += n[i] * n[i];
+    sums[4] += (u[i] < 0 || u[i] >= 1 || u[i] == other[i]);
   }
   for (int s = 0; s < 5; s++) atomicAdd(moments + s, sums[s] / count);
 }"""
     count = 1 << 18
     uniform = buffer("fp64", count, init="uniform", seed=int(time.time()))
     expected = {"argument": 3, "values": packed("d", [1 / 2, 1 / 3, 0, 1, 0]), "tolerance": 0.01}
-    (run,) = daemon.run(small(code, [uniform, buffer("fp64", count, init="normal"), uniform, buffer("fp64", 5), scalar("int32", count)],
+    (run,) = daemon.run(small(code, [uniform, buffer("fp64", count, init="normal"), uniform, buffer("fp64", 5),
+                                     scalar("int32", count)],
                               expected=expected))
     assert run["values"]["relative_error"] > 0
 
 
 def test_binaries(daemon):
-    answer = subprocess.run([BUILD / "bin" / "rooflined-nvrtc", "sm_90a", "add"], input=ADD.encode(), capture_output=True, check=True).stdout
+    answer = subprocess.run([BUILD / "bin" / "rooflined-nvrtc", "sm_90a", "add"], input=ADD.encode(), capture_output=True,
+                            check=True).stdout
     _, status, symbol, log, image = struct.unpack_from("<4sIIII", answer)
     assert status == 0
     cubin = answer[20 + symbol + log:]
@@ -195,16 +207,19 @@ def test_binaries(daemon):
   ld.param.u64 %p, [c]; cvta.to.global.u64 %p, %p; mov.f32 %f, 0f40E00000; st.global.f32 [%p], %f; ret;
 }
 """
-    binary = add(binary=base64.b64encode(cubin).decode(), code=None, expected={"argument": 2, "values": packed("f", [i + 1 for i in range(N)])})
+    binary = add(binary=base64.b64encode(cubin).decode(), code=None,
+                 expected={"argument": 2, "values": packed("f", [i + 1 for i in range(N)])})
     (run,) = daemon.run(binary)
     assert run["values"]["compile_ms"] is None and run["values"]["registers_per_thread"] > 0
-    daemon.run(add(binary=base64.b64encode(ptx).decode(), code=None, grid=[1], block=[1], expected={"argument": 2, "values": packed("f", [7.0] + [0.0] * (N - 1))}))
+    daemon.run(add(binary=base64.b64encode(ptx).decode(), code=None, grid=[1], block=[1],
+                   expected={"argument": 2, "values": packed("f", [7.0] + [0.0] * (N - 1))}))
     daemon.refuse(add(binary=base64.b64encode(ptx.replace(b"mov.f32", b"muv.f32")).decode(), code=None), "/binary")
     daemon.refuse(add(binary=base64.b64encode(cubin).decode(), code=None, entry="subtract"), "/entry")
 
 
 def test_every_pass_sees_the_posted_buffers(daemon):
-    """The kernel works hard only on what no launch before it touched: a replay on what another left would count next to nothing."""
+    """The kernel works hard only on what no launch before it touched: a replay on what another left would count next to
+    nothing."""
     code = """extern "C" __global__ void k(int *x) {
   int i = blockIdx.x * 32 + threadIdx.x;
   if (x[i] != i) return;
@@ -265,13 +280,14 @@ def test_endless_kernels(daemon):
 
 
 def test_what_a_kernel_prints_is_not_a_frame(daemon):
-    code = '#include <cstdio>\nextern "C" __global__ void k(int *x) { for (int i = 0; i < 100; i++) printf("RLFW\\1\\14 %d\\n", i); *x = 1; }'
-    code = code.replace("#include <cstdio>\n", 'extern "C" __device__ int printf(const char *, ...);\n')
+    code = 'extern "C" __device__ int printf(const char *, ...);\n' \
+           'extern "C" __global__ void k(int *x) { for (int i = 0; i < 100; i++) printf("RLFW\\1\\14 %d\\n", i); *x = 1; }'
     daemon.run(small(code, [buffer("int32", 1)], samples=2))
     assert "RLFW" in daemon.log.read_text(errors="replace")
 
 
 def test_other_jobs_go_on(daemon):
-    job = daemon.finish({"kind": "kernel", "kernel": "relu", "dtype": "fp16", "shape": {"n": 1 << 20}, "device": "gpu0", "samples": 5})
+    job = daemon.finish({"kind": "kernel", "kernel": "relu", "dtype": "fp16", "shape": {"n": 1 << 20}, "device": "gpu0",
+                         "samples": 5})
     assert job["state"] == "completed"
     works(daemon)

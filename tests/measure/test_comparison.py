@@ -9,7 +9,7 @@ COMPARE = pathlib.Path(__file__).resolve().parents[1] / "gpu" / "cupti" / "compa
 OURS = """0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,gpu__time_duration.sum,"",20000
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,dram__bytes.sum,"",%(bytes)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed.sum,"",%(executed)s
-0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed_op_texture.sum,"not counted: the code has no texture instruction",0
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed_op_texture.sum,"%(untextured)s",0
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__occupancy_cluster_pct,"",23.484848
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__warps_eligible.avg.per_cycle_active,"",0.2355
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,lts__t_sectors_data_ecc.sum.per_second,"",3e6
@@ -33,7 +33,8 @@ print("==PROF== Connected")
 print(",".join('"%%s"' %% name for name in ["Kernel Name", "Block Size", "Grid Size", *names]))
 print(",".join('""' for _ in range(3 + len(names))))
 for grid in %(grids)s:
-    print(",".join('"%%s"' %% cell for cell in ["gallery_copy(const float4 *)", "(256, 1, 1)", grid, *(values[name] for name in names)]))
+    launch = ["gallery_copy(const float4 *)", "(256, 1, 1)", grid]
+    print(",".join('"%%s"' %% cell for cell in [*launch, *(values[name] for name in names)]))
 """
 
 
@@ -48,7 +49,8 @@ grep -E "$names" <<X
 
 def compared(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50, ours=OURS, grids=("(64, 1, 1)",)):
     """Exit status, what was printed, and rows by metric."""
-    ours %= {"executed": executed, "bytes": bytes_moved, "waits": waits}
+    ours %= {"executed": executed, "bytes": bytes_moved, "waits": waits,
+             "untextured": "not counted: the code has no texture instruction"}
     for name, text in [("probe", PROBE % ours), ("ncu", NCU % {"python": sys.executable, "textures": textures, "grids": grids})]:
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
@@ -69,7 +71,8 @@ def test_what_agrees(tmp_path):
         "gpu__time_duration.sum": "agrees", "dram__bytes.sum": "agrees", "smsp__inst_executed.sum": "equal",
         "smsp__inst_executed_op_texture.sum": "decided", "launch__occupancy_cluster_pct": "equal",
         "smsp__warps_eligible.avg.per_cycle_active": "agrees", "lts__t_sectors_data_ecc.sum.per_second": "small",
-        "smsp__pcsamp_sample_count": "sampled", "smsp__pcsamp_warps_issue_stalled_wait": "sampled", "derived__ours_alone": "only ours"}
+        "smsp__pcsamp_sample_count": "sampled", "smsp__pcsamp_warps_issue_stalled_wait": "sampled",
+        "derived__ours_alone": "only ours"}
 
 
 def test_what_the_program_determines_must_be_equal(tmp_path):

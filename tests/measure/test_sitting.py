@@ -20,8 +20,10 @@ from sitting.host import Host, Skip  # noqa: E402
 from sitting.steps import STEPS, checks, kernels, reports, training  # noqa: E402
 
 
-@pytest.mark.parametrize("probability, freedom, t", [(0.975, 1, 12.7062047), (0.975, 2, 4.3026527), (0.975, 9, 2.2621572), (0.975, 18, 2.1009220),
-                                                     (0.95, 5, 2.0150484), (0.995, 30, 2.7499957), (0.975, 1e7, 1.9599640), (0.5, 7, 0)])
+@pytest.mark.parametrize("probability, freedom, t", [(0.975, 1, 12.7062047), (0.975, 2, 4.3026527), (0.975, 9, 2.2621572),
+                                                     (0.975, 18, 2.1009220),
+                                                     (0.95, 5, 2.0150484), (0.995, 30, 2.7499957), (0.975, 1e7, 1.9599640),
+                                                     (0.5, 7, 0)])
 def test_student_quantiles_of_the_tables(probability, freedom, t):
     assert numbers.student_quantile(probability, freedom) == pytest.approx(t, abs=2e-6)
 
@@ -35,7 +37,8 @@ def test_student_distribution_is_symmetric_and_inverted_by_its_quantile():
 
 def test_welch_interval_of_a_known_example():
     """R's `t.test(extra ~ group, data = sleep)`: df = 17.776, -3.3654832 to 0.2054832."""
-    found = numbers.difference_of_means([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0], [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4])
+    found = numbers.difference_of_means([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
+                                        [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4])
     assert found["difference"] == pytest.approx(-1.58)
     assert found["freedom"] == pytest.approx(17.776, abs=5e-4)
     assert (found["low"], found["high"]) == (pytest.approx(-3.3654832, abs=5e-7), pytest.approx(0.2054832, abs=5e-7))
@@ -74,7 +77,8 @@ def sample(jobs, daemon, worker, device):
 
 
 def test_soak_finds_growth_and_drift():
-    steady, growing = [sample(n, 20e6, 90e6, 5e8) for n in range(100, 1001, 10)], [sample(n, 20e6 + 2000 * n, 90e6, None) for n in range(100, 1001, 10)]
+    steady = [sample(n, 20e6, 90e6, 5e8) for n in range(100, 1001, 10)]
+    growing = [sample(n, 20e6 + 2000 * n, 90e6, None) for n in range(100, 1001, 10)]
     times = [(n, 22 + 0.1 * (n % 3)) for n in range(100, 1001)]
     assert [holds for *_, holds in reports.soak_fits(steady, times)] == [True, None, None, True, True]
     verdicts = {name: holds for name, _, _, holds in reports.soak_fits(growing, [(n, 22 + n / 1000) for n, _ in times])}
@@ -119,7 +123,8 @@ def test_what_a_kernel_adds_to_a_step_adds_up():
 
 def test_the_best_variant_counts_against_the_best_copy():
     rows = [{"best_copy_bytes_per_s": 4.0e12}, {"best_copy_bytes_per_s": 4.2e12}]
-    rows += [{"size": "large", "kernel": "relu", "dtype": "fp16", "shape": {"rows": 2, "columns": 8}, "variant": name, "bytes_per_s": rate}
+    rows += [{"size": "large", "kernel": "relu", "dtype": "fp16", "shape": {"rows": 2, "columns": 8}, "variant": name,
+              "bytes_per_s": rate}
              for name, rate in (("scalar", 1e12), ("vector", 4.1e12))]
     assert kernels.best_of_copy(rows) == {("relu", "fp16", 8): pytest.approx(4.1 / 4.2)}
 
@@ -134,7 +139,8 @@ def host():
 
 def play(host, folder, steps, budget=60, said=None):
     kept = runner.Found(folder / "results.json", "abc")
-    well = runner.run(steps, host if isinstance(host, list) else [host], folder, budget, kept, say=(said.append if said is not None else lambda _: None))
+    well = runner.run(steps, host if isinstance(host, list) else [host], folder, budget, kept,
+                      say=(said.append if said is not None else lambda _: None))
     return well, json.loads((folder / "results.json").read_text())["steps"]
 
 
@@ -156,7 +162,8 @@ def test_a_step_passes_fails_is_skipped_or_breaks(host, tmp_path):
                                         step("absent", refuses), step("broken", breaks)])
     assert not well
     assert {name: (one["state"], one["reason"]) for name, one in found.items()} == {
-        "good": ("passed", ""), "bad": ("failed", "two is three"), "absent": ("skipped", "not here"), "broken": ("failed", "ValueError: of no use")}
+        "good": ("passed", ""), "bad": ("failed", "two is three"), "absent": ("skipped", "not here"),
+        "broken": ("failed", "ValueError: of no use")}
     assert found["broken"]["rows"] == [{"kept": 1}]
     assert (tmp_path / "logs.tar.gz").exists()
 
@@ -176,7 +183,8 @@ def test_a_step_that_hangs_is_ended_with_its_children_and_keeps_its_rows(host, t
 
 def test_the_budget_keeps_steps_from_being_begun(host, tmp_path):
     said = []
-    well, found = play(host, tmp_path, [step("long", lambda c: iter([{}]), expected=500), step("short", lambda c: iter([{}]), expected=1)], 10, said)
+    well, found = play(host, tmp_path, [step("long", lambda c: iter([{}]), expected=500),
+                                        step("short", lambda c: iter([{}]), expected=1)], 10, said)
     assert well and found["long"]["state"] == "not run" and "500 s" in found["long"]["reason"]
     assert found["short"]["state"] == "passed" and len(said) == 2
 
@@ -194,7 +202,8 @@ def meets(name, other):
 
 
 def test_steps_share_a_gpu_only_if_all_of_them_may(host, tmp_path):
-    together = [step("a", meets("a", "b"), shares=True), step("alone", lambda c: iter([{}])), step("b", meets("b", "a"), shares=True)]
+    together = [step("a", meets("a", "b"), shares=True), step("alone", lambda c: iter([{}])),
+                step("b", meets("b", "a"), shares=True)]
     assert play(host, tmp_path / "shared", together)[0]
     assert not play(host, tmp_path / "apart", [step("a", meets("a", "b")), step("b", meets("b", "a"), shares=True)])[0]
 
@@ -203,7 +212,8 @@ def test_each_of_several_gpus_takes_steps_but_one_alone_counts(tmp_path):
     hosts = [Host("cpu", BUILD, gpu) for gpu in ("GPU-1", "GPU-2")]
     well, found = play(hosts, tmp_path / "both", [step("a", meets("a", "b"), counts=True), step("b", meets("b", "a"))])
     assert well and {one["rows"][0]["seen"] for one in found.values()} == {"GPU-1", "GPU-2"}
-    assert not play(hosts, tmp_path / "counted", [step("a", meets("a", "b"), counts=True), step("b", meets("b", "a"), counts=True)])[0]
+    assert not play(hosts, tmp_path / "counted", [step("a", meets("a", "b"), counts=True),
+                                                  step("b", meets("b", "a"), counts=True)])[0]
 
 
 def test_a_step_knows_how_long_it_may_run(host, tmp_path):
@@ -253,8 +263,9 @@ def test_numbers_keep_their_digits():
 
 
 def test_a_page_is_filled_between_its_marks():
-    steps = {"speed": {"rows": [{"kernels": 1, "set": "full", "median_s": 1.25, "least_s": 1.2, "most_s": 1.3, "first_s": 5.0, "at_most_s": 1.4,
-                                 "ncu_s": 6.2}], "state": "passed", "seconds": 3, "reason": "", "commit": "abc", "at": "now"}}
+    steps = {"speed": {"rows": [{"kernels": 1, "set": "full", "median_s": 1.25, "least_s": 1.2, "most_s": 1.3, "first_s": 5.0,
+                                 "at_most_s": 1.4, "ncu_s": 6.2}], "state": "passed", "seconds": 3, "reason": "",
+                       "commit": "abc", "at": "now"}}
     page = "before\n<!-- speed -->\nold\n<!-- /speed -->\nafter <!-- soak -->x<!-- /soak -->\n"
     once = tables.filled(page, steps)
     assert "| 1 | full | 1.25 | 1.20 | 1.30 | 5 | 1.40 | 6.20 |" in once and "old" not in once
@@ -265,7 +276,8 @@ def test_a_page_is_filled_between_its_marks():
 
 
 def test_the_best_engine_is_held_to_the_bars():
-    rows = [{"engine": engine, "batch": 64, "precision": "fp16", "epoch_ms_median": ms} for engine, ms in (("fused", 35.3), ("persistent", 19.5))]
+    rows = [{"engine": engine, "batch": 64, "precision": "fp16", "epoch_ms_median": ms}
+            for engine, ms in (("fused", 35.3), ("persistent", 19.5))]
     found = list(training.held_to_bars(rows))
     assert [row["holds"] for row in found if "check" in row] == [False, False, True, False]
     steps = {"training": {"rows": found, "commit": "abc", "at": "now"}}
@@ -275,8 +287,9 @@ def test_the_best_engine_is_held_to_the_bars():
 def test_training_times_of_both_ways_are_side_by_side():
     rows = [{"by": "http", "engine": "fused", "batch": 64, "precision": "fp32", "epoch_ms_median": 66.2},
             {"by": "bench_train", "engine": "fused", "batch": 64, "precision": "fp16", "epoch_device_ms_median": 36.3}]
-    assert tables.training(rows).splitlines() == ["| ms an epoch, median | engine | batch | fp32 | fp16 |", "| --- | --- | --- | --- | --- |",
-                                                  "| http | fused | 64 | 66.2 | – |", "| bench_train | fused | 64 | – | 36.3 |"]
+    assert tables.training(rows).splitlines() == ["| ms an epoch, median | engine | batch | fp32 | fp16 |",
+                                                  "| --- | --- | --- | --- | --- |", "| http | fused | 64 | 66.2 | – |",
+                                                  "| bench_train | fused | 64 | – | 36.3 |"]
 
 
 def test_comparisons_with_ncu_are_read(tmp_path):
@@ -292,9 +305,11 @@ def test_comparisons_with_ncu_are_read(tmp_path):
 
 def test_comparisons_with_ncu_become_one_table(tmp_path):
     (tmp_path / "a.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_apart_ratio,copy_verdict\nb.sum,10,1,1,0.0,equal\n")
-    (tmp_path / "b.csv").write_text("metric,runs,gemm_ours,gemm_ncu,gemm_apart_ratio,gemm_verdict\nb.sum,5,3,4,0.25,DIFFERS\na.sum,5,,,,no value\n")
+    (tmp_path / "b.csv").write_text("metric,runs,gemm_ours,gemm_ncu,gemm_apart_ratio,gemm_verdict\n"
+                                    "b.sum,5,3,4,0.25,DIFFERS\na.sum,5,,,,no value\n")
     comparison.join([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "all.csv")
-    assert (tmp_path / "all.csv").read_text().splitlines()[1:] == ["a.sum,5,,,,,,,,no value", "b.sum,5,1,1,0.0,equal,3,4,0.25,DIFFERS"]
+    _, *rows = (tmp_path / "all.csv").read_text().splitlines()
+    assert rows == ["a.sum,5,,,,,,,,no value", "b.sum,5,1,1,0.0,equal,3,4,0.25,DIFFERS"]
 
 
 # --- steps of a GPU, with programs that only print ----------------------------------------------------------------------------
@@ -303,19 +318,23 @@ TRAINED = """{"name":"NVIDIA H200"}
 files: open 10 ms, plan 3 ms, deterministic
   fc1_forward       2.91 us  cuBLASLt, 6 parts
 epoch 0: device 36.300 ms
-{"engine":"${1#engine=}","precision":"${2#precision=}","batch":64,"epochs":10,"epoch_device_ms_median":36.300,"launches":8444,"test_accuracy_ratio":0.9883,"peak_bytes":1}
+{"engine":"${1#engine=}","precision":"${2#precision=}","batch":64,"epochs":10,"epoch_device_ms_median":36.300,"launches":8444,\
+"test_accuracy_ratio":0.9883,"peak_bytes":1}
   conv2_forward     4.43 us
   together          37.60 us"""
 PRINTS = {
-    "bench_train": f"[ $2 = precision=fp32 ] && [ $1 = engine=cudnn ] && {{ echo skipped: in fp16 alone; exit 77; }}\ncat <<X\n{TRAINED}\nX",
+    "bench_train": "[ $2 = precision=fp32 ] && [ $1 = engine=cudnn ] && { echo skipped: in fp16 alone; exit 77; }\n"
+                   f"cat <<X\n{TRAINED}\nX",
     "test_gpu_training": "echo \"$1\"; echo '[  PASSED  ] 6 test(s).'",
     "test_gpu_conv2": "echo '[  PASSED  ] 3 test(s).'",
     "test_broken": "echo '[  FAILED  ] 1 test(s).'; exit 1",
     "test_absent": "echo 'skipped: no GPU'; exit 77",
-    "measure_kernels": "echo '{\"best_copy_bytes_per_s\":4}'; echo '{\"size\":\"large\",\"kernel\":\"relu\",\"dtype\":\"fp16\",\"variant\":\"vector\",\"shape\":{\"n\":8},"
-                       "\"buffer_bytes\":16,\"cold_us\":1,\"bytes_per_s\":3.9,\"open_ms\":1}'",
-    "bench_lombscargle": "".join(f"echo '{{\"version\":\"{version}\",\"dtype\":\"fp32\",\"build\":\"{build}\",\"registers\":32,\"first_ms\":0.3,\"compile_ms\":0.1,"
-                                 f"\"median_ms\":{ms},\"speed_up\":9,\"error\":{error}}}'\n" for build in ("fatbin", "nvrtc_cached, again")
+    "measure_kernels": "echo '{\"best_copy_bytes_per_s\":4}'; "
+                       "echo '{\"size\":\"large\",\"kernel\":\"relu\",\"dtype\":\"fp16\",\"variant\":\"vector\","
+                       "\"shape\":{\"n\":8},\"buffer_bytes\":16,\"cold_us\":1,\"bytes_per_s\":3.9,\"open_ms\":1}'",
+    "bench_lombscargle": "".join(f"echo '{{\"version\":\"{version}\",\"dtype\":\"fp32\",\"build\":\"{build}\",\"registers\":32,"
+                                 f"\"first_ms\":0.3,\"compile_ms\":0.1,\"median_ms\":{ms},\"speed_up\":9,\"error\":{error}}}'\n"
+                                 for build in ("fatbin", "nvrtc_cached, again")
                                  for version, ms, error in (("typed", 0.22, 5e-7), ("uniform", 0.0073, 2.8e-7))),
 }
 SANITIZER = 'shift 4; "$@" || exit; echo "========= ERROR SUMMARY: 0 errors"'
@@ -336,18 +355,23 @@ def printed(tmp_path):
             path = tmp_path / "build" / folder / name
             path.write_text(f"#!/bin/bash\n{text}\n")
             path.chmod(0o755)
-    (tmp_path / "build" / "tests.tsv").write_text("".join(f"{name}\t{tmp_path}/build/tests/test_{name}\n" for name in ("absent", "gpu_conv2", "broken", "gpu_training")))
+    (tmp_path / "build" / "tests.tsv").write_text("".join(f"{name}\t{tmp_path}/build/tests/test_{name}\n"
+                                                          for name in ("absent", "gpu_conv2", "broken", "gpu_training")))
     return PrintedGpu("gpu0", tmp_path / "build")
 
 
 def test_steps_of_a_gpu_read_what_programs_print(printed, tmp_path):
-    wanted = [step(one.name, one.run) for one in STEPS if one.name in ("tests", "numerics", "bandwidth", "lombscargle", "sanitizer", "ptx80")]
+    names = ("tests", "numerics", "bandwidth", "lombscargle", "sanitizer", "ptx80")
+    wanted = [step(one.name, one.run) for one in STEPS if one.name in names]
     well, found = play(printed, tmp_path, wanted)
     states = {name: (one["state"], one["reason"]) for name, one in found.items()}
-    assert states == {"lombscargle": ("passed", ""), "bandwidth": ("passed", ""), "tests": ("failed", "broken"), "numerics": ("passed", ""), "sanitizer": ("passed", ""), "ptx80": ("passed", "")}
-    outcomes = {name: [(row["test"], row["outcome"]) for row in found[name]["rows"] if "test" in row] for name in ("tests", "numerics")}
+    assert states == {"lombscargle": ("passed", ""), "bandwidth": ("passed", ""), "tests": ("failed", "broken"),
+                      "numerics": ("passed", ""), "sanitizer": ("passed", ""), "ptx80": ("passed", "")}
+    outcomes = {name: [(row["test"], row["outcome"]) for row in found[name]["rows"] if "test" in row]
+                for name in ("tests", "numerics")}
     assert outcomes["tests"] == [("absent", "skipped"), ("broken", "failed")]
-    assert outcomes["numerics"] == [("gpu_conv2", "passed"), *((f"gpu_training {engine}", "passed") for engine in training.engines(printed))]
+    assert outcomes["numerics"] == [("gpu_conv2", "passed"),
+                                    *((f"gpu_training {engine}", "passed") for engine in training.engines(printed))]
     assert tables.ptx80(found["ptx80"]["rows"]).splitlines()[0] == "| accuracy after four epochs | fp32 | tf32 | fp16 |"
     assert "| fused | 98.83 % | 98.83 % | 98.83 % |" in tables.ptx80(found["ptx80"]["rows"])
     assert "| cudnn | – | 98.83 %" in tables.ptx80(found["ptx80"]["rows"])
@@ -371,34 +395,39 @@ def test_one_test_by_its_name(printed, tmp_path):
 def test_a_bench_of_each_training_follows_the_jobs(printed, tmp_path):
     context = runner.Context(printed, tmp_path, time.monotonic() + 60, [])
     rows = list(training.bench_epochs(context, [{"engine": "fused", "precision": "fp16", "batch": 512}]))
-    assert [(row["by"], row["engine"], row["batch"], row["epoch_device_ms_median"]) for row in rows] == [("bench_train", "fused", 512, 36.3)]
+    assert [(row["by"], row["engine"], row["batch"], row["epoch_device_ms_median"])
+            for row in rows] == [("bench_train", "fused", 512, 36.3)]
     assert rows[0]["parts_us"] == {"conv2_forward": 4.43, "together": 37.6}
     steps = {"training": {"rows": rows, "commit": "abc", "at": "now"}}
-    assert "| µs | fused fp16 |\n| --- | --- |\n| conv2_forward | 4.43 |" in tables.filled("<!-- parts -->\n<!-- /parts -->\n", steps)
+    filled = tables.filled("<!-- parts -->\n<!-- /parts -->\n", steps)
+    assert "| µs | fused fp16 |\n| --- | --- |\n| conv2_forward | 4.43 |" in filled
 
 
 def test_a_counted_time_is_in_microseconds():
-    assert reports.counted_us({"metrics": [{"metric": "a", "value": 1}, {"metric": "gpu__time_duration.sum", "value": 22100.0}]}) == pytest.approx(22.1)
+    assert reports.counted_us({"metrics": [{"metric": "a", "value": 1},
+                                           {"metric": "gpu__time_duration.sum", "value": 22100.0}]}) == pytest.approx(22.1)
 
 
 # --- over the real daemon -----------------------------------------------------------------------------------------------------
 
 
 def test_steps_over_the_daemon_on_the_cpu(tmp_path):
-    command = [str(SOURCE / "scripts" / "gpu-test.sh"), "--device", "cpu", "--build", str(BUILD), "--out", str(tmp_path / "out"), "--keep",
-               str(tmp_path / "kept.json"), "--steps", "device,speed,rules"]
+    command = [str(SOURCE / "scripts" / "gpu-test.sh"), "--device", "cpu", "--build", str(BUILD), "--out", str(tmp_path / "out"),
+               "--keep", str(tmp_path / "kept.json"), "--steps", "device,speed,rules"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["logs.tar.gz", "results.json", "summary.md"]
     found = json.loads((tmp_path / "kept.json").read_text())["steps"]
     assert {name: one["state"] for name, one in found.items()} == {"device": "passed", "speed": "passed", "rules": "skipped"}
     assert all(0 < row["least_s"] <= row["median_s"] <= row["most_s"] for row in found["speed"]["rows"])
-    shown = subprocess.run([sys.executable, str(SOURCE / "scripts" / "tables.py"), str(tmp_path / "kept.json")], capture_output=True, text=True)
+    shown = subprocess.run([sys.executable, str(SOURCE / "scripts" / "tables.py"), str(tmp_path / "kept.json")],
+                           capture_output=True, text=True)
     assert shown.returncode == 0 and shown.stdout.count("| full |") == 2
     again = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert again.returncode == 0 and again.stdout.count("before") == 3
 
 
 def test_an_unknown_step_is_named(tmp_path):
-    done = subprocess.run([str(SOURCE / "scripts" / "gpu-test.sh"), "--out", str(tmp_path), "--steps", "device,dance"], capture_output=True, text=True)
+    done = subprocess.run([str(SOURCE / "scripts" / "gpu-test.sh"), "--out", str(tmp_path), "--steps", "device,dance"],
+                          capture_output=True, text=True)
     assert done.returncode != 0 and "dance" in done.stderr

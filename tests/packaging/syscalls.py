@@ -20,7 +20,8 @@ def members(name):
     """System calls of a set of systemd's, those of the sets in it among them."""
     if not name.startswith("@"):
         return {name}
-    listed = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter", name], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter", name], capture_output=True, text=True,
+                            check=True).stdout
     words = [line.strip() for line in listed.splitlines()[1:] if line.strip() and not line.strip().startswith("#")]
     return set().union(*map(members, words)) if words else set()
 
@@ -37,7 +38,8 @@ def allowed(unit):
 def used(scratch):
     """Of a daemon that starts, trains under every pass, times a kernel, is asked for its page, and stops."""
     counts, out = scratch / "counts", scratch / "out"
-    command = ["strace", "-f", "-c", "-U", "name", "-o", str(counts), str(BUILD / "bin/rooflined"), "--port", "0", "--state", str(scratch / "state")]
+    command = ["strace", "-f", "-c", "-U", "name", "-o", str(counts), str(BUILD / "bin/rooflined"), "--port", "0", "--state",
+               str(scratch / "state")]
     with open(out, "wb") as stdout, subprocess.Popen(command, stdout=stdout, stderr=subprocess.STDOUT) as traced:
         try:
             until = time.monotonic() + 60

@@ -12,7 +12,8 @@ SIDE, COUNTS = 28, {"train": 128, "t10k": 8}
 def image(chance):
     centre = [chance.uniform(6, 22) for _ in range(4)]
     return bytes(
-        min(255, int(255 * sum(2.7 ** (-((x - centre[i]) ** 2 + (y - centre[i + 1]) ** 2) / 12) for i in (0, 2)) + chance.randrange(20)))
+        min(255, int(255 * sum(2.7 ** (-((x - centre[i]) ** 2 + (y - centre[i + 1]) ** 2) / 12) for i in (0, 2))
+                     + chance.randrange(20)))
         for y in range(SIDE) for x in range(SIDE))
 
 

@@ -63,7 +63,8 @@ def shared(match):
         if extern:
             made.append(f"{kind.strip()} *const {name} = simt::dynamic_shared<{kind.strip()}, {alignment}>();")
         else:
-            made.append(f"typedef {kind.strip()} simt_{name} {extent}; simt_{name} &{name} = simt::shared<simt_{name}, {alignment}>([] {{}});")
+            made.append(f"typedef {kind.strip()} simt_{name} {extent};")
+            made.append(f"simt_{name} &{name} = simt::shared<simt_{name}, {alignment}>([] {{}});")
     return on_as_many_lines(" ".join(made), match.group(0))
 
 

@@ -8,9 +8,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from frames import BUILD, Worker, measurements, of  # noqa: E402
 from test_kernels import why_not  # noqa: E402
 
-WORKERS = {"cpu": (BUILD / "bin" / "rooflined-worker-cpu", "cpu", "any"), "cuda": (BUILD / "bin" / "rooflined-worker-cuda", "gpu0", "clean")}
-EVERYWHERE = {"dram_read_bytes_per_s", "dram_write_bytes_per_s", "dram_copy_bytes_per_s", "dram_triad_bytes_per_s", "fp64_operations_per_s",
-              "fp32_operations_per_s"}
+WORKERS = {"cpu": (BUILD / "bin" / "rooflined-worker-cpu", "cpu", "any"),
+           "cuda": (BUILD / "bin" / "rooflined-worker-cuda", "gpu0", "clean")}
+EVERYWHERE = {"dram_read_bytes_per_s", "dram_write_bytes_per_s", "dram_copy_bytes_per_s", "dram_triad_bytes_per_s",
+              "fp64_operations_per_s", "fp32_operations_per_s"}
 
 
 @pytest.fixture(scope="module", params=WORKERS)

@@ -10,7 +10,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from frames import BUILD, Worker, measurements, of, unpack  # noqa: E402
 
 CUDA = BUILD / "bin" / "rooflined-worker-cuda"
-SMALL = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7, "engine": "fused"}
+SMALL = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7,
+         "engine": "fused"}
 
 
 def why_not():
@@ -64,7 +65,8 @@ def test_timing_without_cupti(clean, precision):
     assert epochs[2]["train_loss"] < epochs[1]["train_loss"]
     values = measurements(frames)
     assert values["memory_weights_bytes"] >= 4 * 4 * 315146
-    assert values["peak_memory_bytes"] <= sum(values[f"memory_{p}_bytes"] for p in ("dataset", "weights", "activations", "workspace"))
+    assert values["peak_memory_bytes"] <= sum(values[f"memory_{p}_bytes"]
+                                              for p in ("dataset", "weights", "activations", "workspace"))
     assert 5e7 < values["context_memory_bytes"] < 4e9
     assert values["device_memory_after_bytes"] > values["device_memory_before_bytes"]
     assert 5 <= values["launches_per_step"] <= 200
@@ -92,7 +94,8 @@ def test_another_process_gives_the_same_bits_or_says_that_it_may_not(clean, choi
     assert not facts["deterministic"] and "ROOFLINED_CACHE_DIR" in facts["deterministic_note"]
 
 
-@pytest.mark.parametrize("engine, precision, phases", (("fused", "fp32", {"forward", "backward", "optimizer"}), ("fused", "fp16", {"forward", "backward", "optimizer"}),
+@pytest.mark.parametrize("engine, precision, phases", (("fused", "fp32", {"forward", "backward", "optimizer"}),
+                                                       ("fused", "fp16", {"forward", "backward", "optimizer"}),
                                                        ("persistent", "fp16", {"data", "kernel"})))
 def test_activity_is_complete_and_attributed(profiled, engine, precision, phases):
     frames = profiled.ask("mnist_cnn", {**SMALL, "engine": engine, "precision": precision}, "activity")

@@ -28,7 +28,8 @@ def worker(request):
     reason = why_not(program)
     if reason is not None:
         pytest.skip(reason)
-    with Worker(str(program), "--device", device, "--role", "any" if device == "cpu" else "clean", env={"ROOFLINED_THREADS": "2"}) as started:
+    with Worker(str(program), "--device", device, "--role", "any" if device == "cpu" else "clean",
+                env={"ROOFLINED_THREADS": "2"}) as started:
         yield started
 
 

@@ -17,9 +17,10 @@ from .tables import summary
 
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="gpu-test.sh",
-                                     epilog="steps:\n" + "\n".join(f"  {s.name:14} {s.expected_s:4} s  {s.what}" for s in STEPS) +
-                                     "\n  test:NAME             one of the GPU tests")
+    listed = "\n".join(f"  {s.name:14} {s.expected_s:4} s  {s.what}" for s in STEPS)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     prog="gpu-test.sh",
+                                     epilog=f"steps:\n{listed}\n  test:NAME             one of the GPU tests")
     parser.add_argument("--out", required=True)
     parser.add_argument("--steps", default=",".join(step.name for step in STEPS))
     parser.add_argument("--budget-s", type=float, default=1e6)

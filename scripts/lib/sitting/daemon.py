@@ -21,7 +21,8 @@ class Daemon:
     def __enter__(self):
         self.state = tempfile.mkdtemp(prefix="sitting-")
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([self.host.program("rooflined"), "--state", self.state, "--port", "0", *self.settings],
+            self.process = subprocess.Popen([self.host.program("rooflined"), "--state", self.state, "--port", "0",
+                                             *self.settings],
                                             stdout=subprocess.PIPE, stderr=log, text=True, env=self.host.environment)
         line = self.process.stdout.readline()
         if not line.startswith("listening on "):

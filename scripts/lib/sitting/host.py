@@ -28,13 +28,15 @@ class Host:
     def __init__(self, device, build, gpu=None):
         self.device, self.build = device, pathlib.Path(build).resolve()
         self.chosen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-        self.mnist = next((str(folder) for folder in (os.environ.get("ROOFLINED_MNIST_DIR"), self.build / "mnist", SOURCE.parent / "shared" / "mnist")
+        self.mnist = next((str(folder) for folder in (os.environ.get("ROOFLINED_MNIST_DIR"), self.build / "mnist",
+                                                      SOURCE.parent / "shared" / "mnist")
                            if folder and list(pathlib.Path(folder).glob("*.gz"))), None)
         self.environment = {**os.environ, **self.chosen, "ROOFLINED_BUILD": str(self.build), "ROOFLINED_SOURCE": str(SOURCE)}
         if self.mnist:
             self.environment["ROOFLINED_MNIST_DIR"] = self.mnist
         if (self.build / "lib").is_dir():  # for our programs alone: those of the host have their own
-            folders = [str(self.build / "lib"), "/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64", os.environ.get("LD_LIBRARY_PATH")]
+            folders = [str(self.build / "lib"), "/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64",
+                       os.environ.get("LD_LIBRARY_PATH")]
             self.environment["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
 
     @property
@@ -46,8 +48,8 @@ class Host:
         kept = self.build / "commit"
         if kept.exists():
             return kept.read_text().strip()
-        return subprocess.run(["git", "-C", SOURCE, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"], capture_output=True,
-                              text=True).stdout.strip() or None
+        return subprocess.run(["git", "-C", SOURCE, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+                              capture_output=True, text=True).stdout.strip() or None
 
     def program(self, name, folder="bin"):
         path = self.build / folder / name

@@ -68,4 +68,5 @@ def line(xs, ys, confidence=0.95):
     freedom = len(xs) - 2
     reach = student_quantile((1 + confidence) / 2, freedom) * math.sqrt(left / freedom / spread) if freedom > 0 else math.inf
     span = (max(xs) - min(xs)) / begin if begin else math.nan
-    return {"begin": begin, "end": end, "growth_ratio": slope * span, "low": (slope - reach) * span, "high": (slope + reach) * span}
+    return {"begin": begin, "end": end, "growth_ratio": slope * span, "low": (slope - reach) * span,
+            "high": (slope + reach) * span}

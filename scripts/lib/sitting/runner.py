@@ -172,7 +172,8 @@ def run(steps, hosts, out, budget_s, kept, say=print):
                     waiting.remove(step)
                     left = budget_s - (time.monotonic() - begin)
                     if left < step.expected_s:
-                        record(step, "not run", f"takes about {step.expected_s} s, {left:.0f} s of the budget are left", 0, kept.rows(step.name))
+                        record(step, "not run", f"takes about {step.expected_s} s, {left:.0f} s of the budget are left", 0,
+                               kept.rows(step.name))
                     else:
                         running.append(Run(step, host, logs / step.name, min(step.limit_s, left), kept.rows(step.name)))
             for one in [one for one in running if one.over()]:

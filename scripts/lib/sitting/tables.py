@@ -50,7 +50,8 @@ def pivot(rows, key, column, cell):
 
 def pivot_table(names, rows, key, column, cell):
     columns, lines = pivot(rows, key, column, cell)
-    return table([*names, *map(str, columns)], [[*map(str, key_of), *(line.get(c, MISSING) for c in columns)] for key_of, line in lines.items()])
+    return table([*names, *map(str, columns)],
+                 [[*map(str, key_of), *(line.get(c, MISSING) for c in columns)] for key_of, line in lines.items()])
 
 
 def device(rows):
@@ -65,13 +66,16 @@ def ceilings(rows):
         if row.get("value") is not None:
             unit, by = next((found for suffix, found in units.items() if row["name"].endswith(suffix)), ("", 1))
             jobs.setdefault((row["name"], unit), []).append(number(row["value"] / by, 4))
-    return table(["rate", "unit", "jobs, one after another"], [[name, unit, ", ".join(values)] for (name, unit), values in jobs.items()])
+    return table(["rate", "unit", "jobs, one after another"],
+                 [[name, unit, ", ".join(values)] for (name, unit), values in jobs.items()])
 
 
 def job(rows):
-    return table(["precision", "engine", "epoch, median ms", "least ms", "images/s", "peak memory, MB", "accuracy", "launches a step"],
-                 [[row["variant"], row["engine"], row["summary"]["epoch_ms_median"], row["summary"]["epoch_ms_min"], row["summary"]["images_per_s"],
-                   scaled(row["summary"]["peak_memory_bytes"], 1e6), percent(row["summary"]["test_accuracy_ratio"]), row["summary"]["launches_per_step"]]
+    return table(["precision", "engine", "epoch, median ms", "least ms", "images/s", "peak memory, MB", "accuracy",
+                  "launches a step"],
+                 [[row["variant"], row["engine"], row["summary"]["epoch_ms_median"], row["summary"]["epoch_ms_min"],
+                   row["summary"]["images_per_s"], scaled(row["summary"]["peak_memory_bytes"], 1e6),
+                   percent(row["summary"]["test_accuracy_ratio"]), row["summary"]["launches_per_step"]]
                   for row in rows if "summary" in row])
 
 
@@ -89,13 +93,15 @@ def training(rows):
 
 def bars(rows):
     return table(["batch", "precision", "best engine", "ms an epoch", "bar", "met", "further aim"],
-                 [[row["batch"], row["precision"], row["best_engine"] or MISSING, row["best_ms"], row["bar_ms"], "yes" if row["met"] else "**no**", row["aim_ms"]]
+                 [[row["batch"], row["precision"], row["best_engine"] or MISSING, row["best_ms"], row["bar_ms"],
+                   "yes" if row["met"] else "**no**", row["aim_ms"]]
                   for row in rows if "bar_ms" in row])
 
 
 def parts(rows):
     """Launches of a step by themselves, or phases of a launch that is all of an epoch."""
-    cells = [{"which": f"{row['engine']} {row['precision']}", "name": name, "us": us} for row in rows for name, us in row.get("parts_us", {}).items()]
+    cells = [{"which": f"{row['engine']} {row['precision']}", "name": name, "us": us} for row in rows
+             for name, us in row.get("parts_us", {}).items()]
     return pivot_table(["µs"], cells, lambda cell: (cell["name"],), lambda cell: cell["which"], lambda cell: number(cell["us"]))
 
 
@@ -107,7 +113,8 @@ def speed(rows):
 
 def memory(rows):
     purposes = ("weights", "activations", "workspace", "besides_dataset", "dataset")
-    return table(["engine", "precision", "batch", *(f"{purpose.replace('_', ' the ').replace('the dataset', 'the data set')}, MB" for purpose in purposes)],
+    return table(["engine", "precision", "batch", *(f"{purpose.replace('_', ' the ').replace('the dataset', 'the data set')}, MB"
+                                                    for purpose in purposes)],
                  [[row["engine"], row["precision"], row["batch"], *(scaled(row[f"{purpose}_bytes"], 1e6) for purpose in purposes)]
                   for row in rows if "peak_bytes" in row])
 
@@ -122,15 +129,17 @@ def perf_phases(rows):
     for row in rows:
         if "traced_ms" in row:
             for name in ("traced", "epoch"):
-                sums[row["batch"], f"*{name} / steps*", f"{row['engine']} {row['precision']}"] = 1e3 * row[f"{name}_ms"] / row["steps"]
+                sums[row["batch"], f"*{name} / steps*",
+                     f"{row['engine']} {row['precision']}"] = 1e3 * row[f"{name}_ms"] / row["steps"]
     cells = [{"batch": batch, "launch": launch, "which": which, "us": us} for (batch, launch, which), us in sums.items()]
-    return pivot_table(["batch", "µs a step"], cells, lambda row: (row["batch"], row["launch"]), lambda row: row["which"], lambda row: number(row["us"]))
+    return pivot_table(["batch", "µs a step"], cells, lambda row: (row["batch"], row["launch"]), lambda row: row["which"],
+                       lambda row: number(row["us"]))
 
 
 def lombscargle(rows):
     return table(["version", "type", "build", "registers", "first ms", "compile ms", "median ms", "speed-up", "error"],
-                 [[row["version"], row["dtype"], row["build"], row["registers"], row["first_ms"], row.get("compile_ms"), number(row["median_ms"], 4),
-                   row["speed_up"], f"{row['error']:.2e}"] for row in rows if "version" in row])
+                 [[row["version"], row["dtype"], row["build"], row["registers"], row["first_ms"], row.get("compile_ms"),
+                   number(row["median_ms"], 4), row["speed_up"], f"{row['error']:.2e}"] for row in rows if "version" in row])
 
 
 def bandwidth(rows):
@@ -142,10 +151,12 @@ def bandwidth(rows):
             best[key] = max(best.get(key, (0, "")), (row["bytes_per_s"], row["variant"]))
     cells = [{"key": key[:2], "dtype": key[2], "text": f"{rate / 1e9:.0f} ({percent(rate / max(copies), 1)}, {variant})"}
              for key, (rate, variant) in best.items()]
-    large = pivot_table(["GB/s (of the best copy)", "columns"], cells, lambda row: row["key"], lambda row: row["dtype"], lambda row: row["text"])
+    large = pivot_table(["GB/s (of the best copy)", "columns"], cells, lambda row: row["key"], lambda row: row["dtype"],
+                        lambda row: row["text"])
     small = [row for row in rows if row.get("size") == "small"]
     small = pivot_table(["fp16, µs cold / warm", "columns"], small, lambda row: (row["kernel"], shape_of(row)),
-                        lambda row: f"{row['buffer_bytes'] >> 10} KiB", lambda row: f"{number(row['cold_us'])} / {number(row['warm_us'])}")
+                        lambda row: f"{row['buffer_bytes'] >> 10} KiB",
+                        lambda row: f"{number(row['cold_us'])} / {number(row['warm_us'])}")
     copy = "best copy, GB/s: " + ", ".join(f"{rate / 1e9:.0f}" for rate in copies) if copies else ""
     return "\n\n".join(part for part in (copy, large, small) if part)
 
@@ -156,14 +167,16 @@ def shape_of(row):
 
 def tests(rows):
     return table(["test", "outcome", "s", "inside: passed", "failed", "skipped"],
-                 [[row["test"], row["outcome"], row.get("seconds"), *(row.get("inside", {}).get(word, 0) for word in ("passed", "failed", "skipped"))]
+                 [[row["test"], row["outcome"], row.get("seconds"),
+                   *(row.get("inside", {}).get(word, 0) for word in ("passed", "failed", "skipped"))]
                   for row in rows if "test" in row])
 
 
 def baselines(rows):
     found = [row for row in rows if "framework" in row]
-    times = pivot_table(["ms an epoch, median", "variant"], found, lambda row: (row["framework"], row.get("variant", row.get("engine"))),
-                        lambda row: row["precision"], lambda row: number(row["epoch_device_ms_median"]))
+    times = pivot_table(["ms an epoch, median", "variant"], found,
+                        lambda row: (row["framework"], row.get("variant", row.get("engine"))), lambda row: row["precision"],
+                        lambda row: number(row["epoch_device_ms_median"]))
     ratios = table(["precision", "times as fast as PyTorch's compiled graph"],
                    [[row["precision"], row["times_faster_than_compile"]] for row in rows if "times_faster_than_compile" in row])
     return "\n\n".join(part for part in (times, ratios) if part)
@@ -171,8 +184,9 @@ def baselines(rows):
 
 def accuracy(rows):
     return table(["precision", "after epochs", "seeds ours / PyTorch", "ours", "PyTorch", "difference, points", "95 % interval"],
-                 [[row["precision"], row["after"], " / ".join(map(str, row["seeds"])), percent(row["ours_mean"], 3), percent(row.get("pytorch_mean"), 3),
-                   points(row.get("difference")), MISSING if row.get("low") is None else f"{points(row['low'])} to {points(row['high'])}"]
+                 [[row["precision"], row["after"], " / ".join(map(str, row["seeds"])), percent(row["ours_mean"], 3),
+                   percent(row.get("pytorch_mean"), 3), points(row.get("difference")),
+                   MISSING if row.get("low") is None else f"{points(row['low'])} to {points(row['high'])}"]
                   for row in rows if "ours_mean" in row])
 
 
@@ -185,23 +199,29 @@ def agreement(rows):
         sums = [sum(row[what] for row in of) for what in ("numbers", "repeated", "repeated_differ")]
         return [*names, *sums, *(sum(row["words"].get(word, 0) for row in of) for word in words)]
 
-    counts = [line(row["subject"], row["kernel"], of=[row]) for row in kernels] + ([line("all", len(kernels), of=kernels)] if kernels else [])
+    counts = [line(row["subject"], row["kernel"], of=[row]) for row in kernels]
+    counts += [line("all", len(kernels), of=kernels)] if kernels else []
     apart = {}
     for row in rows:
         if "metric" in row:
             apart.setdefault((row["metric"], row["runs"]), []).append(f"{row['kernel']} {percent(float(row['apart_ratio']), 1)}")
     return "\n\n".join(part for part in (
         table(["subject", "kernel", "numbers", "repeated", "of these DIFFERS", *words], counts),
-        table(["metric that differs", "runs", "kernels, how far apart"], [[*metric, ", ".join(where)] for metric, where in sorted(apart.items())])) if part)
+        table(["metric that differs", "runs", "kernels, how far apart"],
+              [[*metric, ", ".join(where)] for metric, where in sorted(apart.items())])) if part)
 
 
 def sanitizer(rows):
-    return pivot_table(["errors or hazards"], [row for row in rows if "tool" in row], lambda row: (row["subject"],), lambda row: row["tool"],
-                       lambda row: f"{row['found']} ({row['seconds']} s)" if row["status"] in (0, 9) else f"{MISSING} ({row['said'][:60]})")
+    def found(row):
+        return f"{row['found']} ({row['seconds']} s)" if row["status"] in (0, 9) else f"{MISSING} ({row['said'][:60]})"
+
+    return pivot_table(["errors or hazards"], [row for row in rows if "tool" in row], lambda row: (row["subject"],),
+                       lambda row: row["tool"], found)
 
 
 def ptx80(rows):
-    return pivot_table(["accuracy after four epochs"], [row for row in rows if "engine" in row], lambda row: (row["engine"],), lambda row: row["precision"],
+    return pivot_table(["accuracy after four epochs"], [row for row in rows if "engine" in row], lambda row: (row["engine"],),
+                       lambda row: row["precision"],
                        lambda row: percent(row["test_accuracy_ratio"]) if "refused" not in row else MISSING)
 
 
@@ -211,17 +231,20 @@ def soak(rows):
         return ""
     us = done["kernel_us"]
     tenth = max(1, len(us) // 10)
-    said = f"{done['jobs_done']} jobs in {done['seconds']:.0f} s; the kernel's median time {number(statistics.median(us[:tenth]))} µs in the first tenth, " \
-           f"{number(statistics.median(us[-tenth:]))} µs in the last."
+    first, last = (number(statistics.median(times)) for times in (us[:tenth], us[-tenth:]))
+    said = f"{done['jobs_done']} jobs in {done['seconds']:.0f} s; " \
+           f"the kernel's median time {first} µs in the first tenth, {last} µs in the last."
     fits = table(["fit over all but the first tenth", "begin", "end", "growth", "95 % interval"],
-                 [[f"{row['fit']}, {row['unit']}", row["begin"], row["end"], percent(row["growth_ratio"]), f"{percent(row['low'])} to {percent(row['high'])}"]
+                 [[f"{row['fit']}, {row['unit']}", row["begin"], row["end"], percent(row["growth_ratio"]),
+                   f"{percent(row['low'])} to {percent(row['high'])}"]
                   for row in rows if "fit" in row])
     return f"{said}\n\n{fits}"
 
 
-TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory, "perf_phases": perf_phases,
-          "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "numerics": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy,
-          "agreement": agreement, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
+TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory,
+          "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "numerics": tests,
+          "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
+          "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
 
 
 VIEWS = {"shown": ("job", shown), "bars": ("training", bars), "parts": ("training", parts)}  # other tables of a step
@@ -232,27 +255,32 @@ def table_of(step):
 
 
 def checks(rows):
-    return table(["check", "holds", "seen"], [[row["check"], "yes" if row["holds"] else "**no**", str(row["seen"])] for row in rows if "check" in row])
+    return table(["check", "holds", "seen"],
+                 [[row["check"], "yes" if row["holds"] else "**no**", str(row["seen"])] for row in rows if "check" in row])
 
 
 def steps_table(steps):
-    return table(["step", "outcome", "s", "why"], [[name, step["state"], step["seconds"], step["reason"][:300].replace("|", "¦").replace("\n", " ")]
+    return table(["step", "outcome", "s", "why"],
+                 [[name, step["state"], step["seconds"], step["reason"][:300].replace("|", "¦").replace("\n", " ")]
                                                    for name, step in steps.items()])
 
 
 def step_text(name, step):
-    parts = [f"## {name}", f"Commit {step['commit']}, {step['at']}, {step['state']}.", table_of(name)(step["rows"]), checks(step["rows"])]
+    parts = [f"## {name}", f"Commit {step['commit']}, {step['at']}, {step['state']}.", table_of(name)(step["rows"]),
+             checks(step["rows"])]
     return "\n\n".join(part for part in parts if part)
 
 
 def summary(commit, steps):
-    return "\n\n".join([f"# Sitting of {commit}", steps_table(steps), *(step_text(name, step) for name, step in steps.items() if step["rows"])]) + "\n"
+    return "\n\n".join([f"# Sitting of {commit}", steps_table(steps),
+                        *(step_text(name, step) for name, step in steps.items() if step["rows"])]) + "\n"
 
 
 def filled(text, steps):
     """text with what stands between <!-- NAME --> and <!-- /NAME --> made anew, for each step or view of one that it names and
     that was run."""
-    shown = [(name, step, table_of(name)) for name, step in steps.items()] + [(name, steps[of], view) for name, (of, view) in VIEWS.items() if of in steps]
+    shown = [(name, step, table_of(name)) for name, step in steps.items()]
+    shown += [(name, steps[of], view) for name, (of, view) in VIEWS.items() if of in steps]
     for name, step, show in shown:
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         if begin in text and end in text and (made := show(step["rows"])):

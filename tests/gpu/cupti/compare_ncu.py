@@ -44,9 +44,10 @@ import tempfile
 COUNTED = "smsp__inst_executed.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_"  # which neither tool counts to the last
 EXACT = re.compile(r"launch__|device__|sm__maximum_warps|smsp__maximum_warps|smsp__inst_executed(_op_\w+|_pipe_\w+)?\.sum$|"
-                   r"smsp__thread_inst_executed\w*\.sum$|smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
-WORDS = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0, "PolicySpread": 1,
-         "PolicyLoadBalancing": 2}
+                   r"smsp__thread_inst_executed\w*\.sum$|smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|"
+                   r"l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
+WORDS = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0,
+         "PolicySpread": 1, "PolicyLoadBalancing": 2}
 # Not of a kernel, or what ncu computes in a section and takes no name of.
 ELSEWHERE = re.compile(r"^(numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__|derived__(avg|derivative|memory)_)|:")
 TIME = "gpu__time_duration.sum"
@@ -145,9 +146,9 @@ def count_with_ncu(ncu, probe, arguments, wanted, refused):
     """refused: metrics that ncu does not know, which it names; it is not asked for them from then on."""
     while True:
         metrics = [metric for metric in wanted if metric not in refused]
-        done = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none", "--metrics",
-                               ",".join(metrics), "--csv", "--page", "raw", "--print-units", "base", "--kernel-name-base",
-                               "demangled", probe, "run", *arguments], capture_output=True, text=True)
+        done = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none",
+                               "--metrics", ",".join(metrics), "--csv", "--page", "raw", "--print-units", "base",
+                               "--kernel-name-base", "demangled", probe, "run", *arguments], capture_output=True, text=True)
         lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
         if done.returncode == 0 and len(lines) >= 3:
             break
@@ -199,14 +200,16 @@ def verdict(metric, ours, theirs, ratio, typical):
     counted = (metric.startswith("dram__bytes") and metric.endswith(".sum")) or EXACT.match(metric) or "hit_rate" in metric
     if not counted and distance <= START_NS / duration:
         return "short", distance
-    few = max(typical("ours", TRAFFIC), typical("ncu", TRAFFIC)) < SMALL_BYTES and re.search("^(dram|lts|fbpa)__|hit_rate", metric)
+    moved = max(typical("ours", TRAFFIC), typical("ncu", TRAFFIC))
+    few = moved < SMALL_BYTES and re.search("^(dram|lts|fbpa)__|hit_rate", metric)
     seconds = duration * 1e-9 if metric.endswith(".sum.per_second") else 1
     little = metric.endswith((".sum", ".sum.per_second")) and max(abs(mine), abs(other)) * seconds < SMALL_COUNT
     if few or little or ("pct" in metric and abs(mine - other) < SMALL_POINTS):
         return "small", distance
     if CODE.search(metric):
         return "code", distance
-    if metric.startswith((WRITTEN, "dram__sectors_write")) and abs(typical("ncu", WRITTEN) - typical("ours", WRITTEN)) < KNOWN_WRITE_BYTES:
+    written_apart = abs(typical("ncu", WRITTEN) - typical("ours", WRITTEN))
+    if metric.startswith((WRITTEN, "dram__sectors_write")) and written_apart < KNOWN_WRITE_BYTES:
         return "known", distance
     return "DIFFERS", distance
 
@@ -216,7 +219,8 @@ def waits(values):
 
 
 def middle(values):
-    return math.nan if not values or all(math.isnan(v) for v in values) else statistics.median(v for v in values if not math.isnan(v))
+    known = [v for v in values if not math.isnan(v)]
+    return statistics.median(known) if known else math.nan
 
 
 def compare(key, ours, theirs, metrics, ratio):
@@ -278,7 +282,8 @@ def write_csv(path, table):
         line[kernel] = [cell_of(middle(mine), ".6g"), cell_of(middle(other), ".6g"), cell_of(distance, ".4f"), word]
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["metric", "runs", *(f"{name}_{what}" for name in launches(kernels) for what in ("ours", "ncu", "apart_ratio", "verdict"))])
+        columns = [f"{name}_{what}" for name in launches(kernels) for what in ("ours", "ncu", "apart_ratio", "verdict")]
+        writer.writerow(["metric", "runs", *columns])
         for metric, line in rows.items():
             writer.writerow([metric, line["runs"], *(cell for kernel in kernels for cell in line.get(kernel, [""] * 4))])
 

@@ -67,8 +67,8 @@ def run_test(context, name, command):
     begin = time.monotonic()
     status, output = programs.run(context, command, f"{name.replace(' ', '_')}.log", TEST_SECONDS, cwd=SOURCE)
     outcome = OUTCOMES.get(status, "failed")
-    return {"test": name, "outcome": outcome, "seconds": round(time.monotonic() - begin, 1), "said": programs.last_line(output)[:300],
-            "inside": inside(output) or {outcome: 1}}
+    return {"test": name, "outcome": outcome, "seconds": round(time.monotonic() - begin, 1),
+            "said": programs.last_line(output)[:300], "inside": inside(output) or {outcome: 1}}
 
 
 def run_tests(context, wanted, more=lambda name: [], beside=1):
@@ -139,7 +139,8 @@ def sanitized(host):
     """(what, command), small shapes"""
     for engine in engines(host):
         for precision in ("fp32", "tf32", "fp16"):
-            yield f"train {engine} {precision}", [host.test_program("bench_train"), f"engine={engine}", f"precision={precision}", *SMALL_TRAINING]
+            yield f"train {engine} {precision}", [host.test_program("bench_train"), f"engine={engine}", f"precision={precision}",
+                                                  *SMALL_TRAINING]
     yield "conv2 kernels", [host.test_program("test_gpu_conv2"), *CONV2_BATCHES]
     for family in ("copy relu residual_add silu_mul bias_gelu rope softmax rmsnorm layernorm transpose reduction").split():
         yield f"kernel {family}", [host.test_program("measure_kernels"), "-m", "1", "-n", "1", "-f", family]
@@ -161,11 +162,12 @@ def sanitizer(context):
 
     def row(which, what, command):
         begin = time.monotonic()
-        status, output = programs.run(context, [tool, "--tool", which, "--error-exitcode", "9", *command], f"{which}-{what.replace(' ', '_')}.log",
-                                      SANITIZER_SECONDS, environment, SOURCE)
+        status, output = programs.run(context, [tool, "--tool", which, "--error-exitcode", "9", *command],
+                                      f"{which}-{what.replace(' ', '_')}.log", SANITIZER_SECONDS, environment, SOURCE)
         counts = [int(a or b) for a, b in FOUND.findall(output)]
-        return {"subject": what, "tool": which, "status": status, "found": sum(counts) if counts else None, "refused": bool(REFUSED.search(output)),
-                "seconds": round(time.monotonic() - begin, 1), "said": "cut off" if status is None else programs.last_line(output)[:200]}
+        return {"subject": what, "tool": which, "status": status, "found": sum(counts) if counts else None,
+                "refused": bool(REFUSED.search(output)), "seconds": round(time.monotonic() - begin, 1),
+                "said": "cut off" if status is None else programs.last_line(output)[:200]}
 
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         list(pool.map(lambda subject: choose(*subject), subjects))
@@ -201,7 +203,8 @@ def ptx80(context):
                 command = [str(folder / "bench_train"), f"engine={engine}", f"precision={precision}", "epochs=3"]
                 row |= programs.json_lines(context, command, f"{engine}-{precision}.log", environment=environment)[-1]
                 yield row
-                yield check(f"{engine} {precision} from PTX 8.0 learns", row["test_accuracy_ratio"] >= 0.98, row["test_accuracy_ratio"])
+                yield check(f"{engine} {precision} from PTX 8.0 learns", row["test_accuracy_ratio"] >= 0.98,
+                            row["test_accuracy_ratio"])
             except Skip as reason:
                 yield {**row, "refused": str(reason)}
             except Failed as failure:

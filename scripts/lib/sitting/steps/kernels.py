@@ -28,7 +28,8 @@ def bandwidth(context):
     yield check("every result within its tolerance", not any(row.get("wrong") for row in rows))
     if context.host.gpu:
         for (kernel, dtype, columns), ratio in best_of_copy(rows).items():
-            yield check(f"{kernel} {dtype}{f' of {columns} columns' if columns else ''} at {OF_COPY:.0%} of the best copy", ratio >= OF_COPY, ratio)
+            yield check(f"{kernel} {dtype}{f' of {columns} columns' if columns else ''} at {OF_COPY:.0%} of the best copy",
+                        ratio >= OF_COPY, ratio)
 
 
 def best_of_copy(rows):
@@ -49,7 +50,8 @@ def lombscargle(context):
     beyond = [row for row in rows if row.get("dtype") == "fp32" and row.get("version") == "uniform"]
     best = min(talk, key=lambda row: row["median_ms"])
     ours = min(beyond, key=lambda row: row["median_ms"])
-    yield check("twice as fast as the best row of the talk", 2 * ours["median_ms"] <= best["median_ms"], best["median_ms"] / ours["median_ms"])
+    yield check("twice as fast as the best row of the talk", 2 * ours["median_ms"] <= best["median_ms"],
+                best["median_ms"] / ours["median_ms"])
     yield check("at an error no larger", ours["error"] <= best["error"], ours["error"])
     again = max(row["compile_ms"] for row in rows if row.get("build") == "nvrtc_cached, again")
     yield check("nothing is compiled a second time", again < COMPILES_MS, again)

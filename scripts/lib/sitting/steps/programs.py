@@ -13,7 +13,8 @@ def run(context, command, name, seconds=None, environment=None, cwd=None):
     with open(context.log(name), "wb") as log:
         try:
             status = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd,
-                                    env=environment or context.host.environment, timeout=max(1, min(seconds or 1e9, context.left_s()))).returncode
+                                    env=environment or context.host.environment,
+                                    timeout=max(1, min(seconds or 1e9, context.left_s()))).returncode
         except subprocess.TimeoutExpired:
             status = None
     return status, context.log(name).read_text(errors="replace")

@@ -119,7 +119,8 @@ def soak_fits(samples, times):
     """name, unit, line, whether it may be as it is (None: that is not asked of it)"""
     jobs, daemon, worker, device = ([one["jobs"] for one in samples], [one["daemon"]["rss_bytes"] for one in samples],
                                     [one["worker"]["rss_bytes"] for one in samples], [one["device_bytes"] for one in samples])
-    for name, values, asked in [("host memory", [sum(both) for both in zip(daemon, worker)], True), ("the daemon's part", daemon, False),
+    for name, values, asked in [("host memory", [sum(both) for both in zip(daemon, worker)], True),
+                                ("the daemon's part", daemon, False),
                                 ("the worker's part", worker, False), ("device memory", device, True)]:
         if None not in values:
             fit = line(least_of_groups(jobs), least_of_groups(values))
@@ -151,7 +152,8 @@ def soak(context):
             yield {"partial": f"{number} of {SOAK_JOBS} jobs fit into the time"}
         yield check("one worker for all of them", daemon.workers() == workers, len(daemon.workers()))
     steady = number * SOAK_WARM
-    for name, unit, fit, holds in soak_fits([one for one in samples if one["jobs"] >= steady], [one for one in times if one[0] >= steady]):
+    for name, unit, fit, holds in soak_fits([one for one in samples if one["jobs"] >= steady],
+                                            [one for one in times if one[0] >= steady]):
         yield {"fit": name, "unit": unit, **fit}
         if holds is not None:
             yield check(name, holds, fit["growth_ratio"])

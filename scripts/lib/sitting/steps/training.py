@@ -43,7 +43,8 @@ def trainings(daemon, host, batches, **asked):
             for precision in precisions:
                 row = {"engine": engine, "precision": precision, "batch": batch}
                 try:
-                    done = daemon.run({"kind": "train", "engine": engine, "precisions": [precision], "batch_size": batch, "passes": ["timing"], **small, **asked})
+                    done = daemon.run({"kind": "train", "engine": engine, "precisions": [precision], "batch_size": batch,
+                                       "passes": ["timing"], **small, **asked})
                     yield row, daemon.ask(f"/jobs/{done['id']}/results")["runs"][0], done["id"]
                 except (Failed, urllib.error.HTTPError) as refusal:
                     yield {**row, "refused": str(refusal)[:300]}, None, None
@@ -60,7 +61,9 @@ def job(context):
     passes = ["timing", "activity", "counters"] if host.gpu else ["timing", "activity"]
     with Daemon(host, context.log("daemon.log")) as daemon:
         done = daemon.run({"kind": "train", "precisions": ["fp32", "fp16"], "epochs": 5, "passes": passes, **small})
-        yield {"seconds": done["seconds"], "shown": programs.run(context, [host.program("rooflinectl"), "--url", daemon.url, "show", str(done["id"])], "show.txt")[1]}
+        yield {"seconds": done["seconds"],
+               "shown": programs.run(context, [host.program("rooflinectl"), "--url", daemon.url, "show", str(done["id"])],
+                                     "show.txt")[1]}
         for run in daemon.ask(f"/jobs/{done['id']}/results")["runs"]:
             yield {name: run[name] for name in ("variant", "engine", "dataset", "commit", "summary", "epochs", "measurements")}
             yield from job_checks(run, host.gpu)
@@ -74,7 +77,8 @@ def job_checks(run, gpu):
     yield check(f"{name}: no epoch is suspect", not any(epoch["suspect"] for epoch in run["epochs"]))
     if gpu:
         summary = run["summary"]
-        yield check(f"{name}: median epoch within {JOB_BARS_MS[name]} ms", summary["epoch_ms_median"] <= JOB_BARS_MS[name], summary["epoch_ms_median"])
+        yield check(f"{name}: median epoch within {JOB_BARS_MS[name]} ms", summary["epoch_ms_median"] <= JOB_BARS_MS[name],
+                    summary["epoch_ms_median"])
         yield check(f"{name}: accuracy", summary["test_accuracy_ratio"] >= JOB_ACCURACY, summary["test_accuracy_ratio"])
 
 
@@ -88,9 +92,11 @@ def epochs(context):
         for row, run, _ in trainings(daemon, host, sizes(host)[1]):
             if run:
                 summary = run["summary"]
-                row |= {"by": "http", "epochs": summary["epochs"], "epoch_ms_median": summary["epoch_ms_median"], "epoch_ms_min": summary["epoch_ms_min"],
-                        "epoch_ms": [epoch["epoch_ms"] for epoch in run["epochs"] if not epoch["warmup"]], "floor_ms": measurement(run, "floor_ms"),
-                        "test_accuracy_ratio": summary["test_accuracy_ratio"], "launches_per_step": summary["launches_per_step"]}
+                row |= {"by": "http", "epochs": summary["epochs"], "epoch_ms_median": summary["epoch_ms_median"],
+                        "epoch_ms_min": summary["epoch_ms_min"],
+                        "epoch_ms": [epoch["epoch_ms"] for epoch in run["epochs"] if not epoch["warmup"]],
+                        "floor_ms": measurement(run, "floor_ms"), "test_accuracy_ratio": summary["test_accuracy_ratio"],
+                        "launches_per_step": summary["launches_per_step"]}
                 done.append(row)
             yield row
     if host.gpu:
@@ -104,7 +110,8 @@ def held_to_bars(rows):
         best = min(fitting, key=lambda row: row["epoch_ms_median"], default={"engine": None, "epoch_ms_median": None})
         ms = best["epoch_ms_median"]
         met = ms is not None and ms <= bar
-        yield {"batch": batch, "precision": precision, "best_engine": best["engine"], "best_ms": ms, "bar_ms": bar, "met": met, "aim_ms": aim}
+        yield {"batch": batch, "precision": precision, "best_engine": best["engine"], "best_ms": ms, "bar_ms": bar, "met": met,
+               "aim_ms": aim}
         yield check(f"{precision}, batch {batch}: the best engine within {bar} ms", met, ms)
 
 
@@ -124,7 +131,8 @@ def bench_epochs(context, rows):
 
 def bench(context, row, *options):
     which = {name: row[name] for name in ("engine", "precision", "batch")}
-    command, log = [context.host.test_program("bench_train"), *(f"{name}={value}" for name, value in which.items()), *options], f"{'-'.join(map(str, which.values()))}.log"
+    command, log = [context.host.test_program("bench_train"), *(f"{name}={value}" for name, value in which.items()),
+                    *options], f"{'-'.join(map(str, which.values()))}.log"
     found = programs.json_lines(context, command, log)[-1]
     return {**found, **which, "parts_us": {name: float(us) for name, us in PART.findall(context.log(log).read_text())}}
 
@@ -139,7 +147,8 @@ def memory(context):
     with Daemon(host, context.log("daemon.log")) as daemon:
         for row, run, _ in trainings(daemon, host, (64, 4096) if host.gpu else (64,), epochs=1):
             if run:
-                row |= {"peak_bytes": measurement(run, "peak_memory_bytes"), "context_bytes": measurement(run, "context_memory_bytes"),
+                row |= {"peak_bytes": measurement(run, "peak_memory_bytes"),
+                        "context_bytes": measurement(run, "context_memory_bytes"),
                         **{f"{purpose}_bytes": measurement(run, f"memory_{purpose}_bytes") for purpose in PURPOSES}}
                 row["besides_dataset_bytes"] = row["peak_bytes"] - row["dataset_bytes"]
                 besides[row["engine"], row["batch"], row["precision"]] = row["besides_dataset_bytes"]
@@ -151,7 +160,8 @@ def memory(context):
         for engine in {engine for engine, *_ in besides}:
             half, full = (besides.get((engine, 4096, precision)) for precision in ("fp16", "fp32"))
             if half and full:
-                yield check(f"{engine}, batch 4096: FP16 at most {HALF_OF_FLOAT} of FP32", half / full <= HALF_OF_FLOAT, half / full)
+                yield check(f"{engine}, batch 4096: FP16 at most {HALF_OF_FLOAT} of FP32", half / full <= HALF_OF_FLOAT,
+                            half / full)
 
 
 def phases(context):
@@ -168,8 +178,8 @@ def phases(context):
             for one in kernels:
                 yield {**row, "launch": one["launch"], "phase": one["phase"], "kernel": one["name"], "launches": one["launches"],
                        "median_us": one["median_us"], "total_us": one["total_us"], "later_us": ended.pop(one["name"], 0)}
-            yield {**row, "epoch_ms": run["summary"]["epoch_ms_median"], "traced_ms": measurement(run, "epoch_traced_ms", "activity"),
-                   "gap_ratio": run["summary"]["launch_gap_ratio"]}
+            yield {**row, "epoch_ms": run["summary"]["epoch_ms_median"],
+                   "traced_ms": measurement(run, "epoch_traced_ms", "activity"), "gap_ratio": run["summary"]["launch_gap_ratio"]}
 
 
 TRACED_MOST = 100000
@@ -199,14 +209,16 @@ def torch_command(context, *options):
 TIMES_FASTER = {"fp32": 6, "fp16": 10}  # than torch.compile with its step in a CUDA graph
 
 
-BASELINES = (("compile", "fp32,fp16", 10), ("graph", "fp32,fp16,tf32", 10), ("eager", "fp32,fp16", 1))  # variant, precisions, epochs
+BASELINES = (("compile", "fp32,fp16", 10), ("graph", "fp32,fp16,tf32", 10),
+             ("eager", "fp32,fp16", 1))  # variant, precisions, epochs
 
 
 def baselines(context):
     """PyTorch's loops by our definition of an epoch, and ours right before them."""
     ours = {}
     for precision in ("fp32", "tf32", "fp16"):
-        row = programs.json_lines(context, [context.host.test_program("bench_train"), f"precision={precision}", "epochs=10"], f"ours-{precision}.log")[-1]
+        row = programs.json_lines(context, [context.host.test_program("bench_train"), f"precision={precision}", "epochs=10"],
+                                  f"ours-{precision}.log")[-1]
         ours[precision] = row["epoch_device_ms_median"]
         yield {"framework": "rooflined", **row}
     for variant, precisions, count in BASELINES:
@@ -221,7 +233,8 @@ def compared_times(row, ours):
     precision, ratio = row["precision"], row["epoch_device_ms_median"] / ours[row["precision"]]
     yield {"precision": precision, "times_faster_than_compile": ratio}
     if precision in TIMES_FASTER:
-        yield check(f"{precision}: {TIMES_FASTER[precision]} times as fast as PyTorch's compiled graph", ratio >= TIMES_FASTER[precision], ratio)
+        yield check(f"{precision}: {TIMES_FASTER[precision]} times as fast as PyTorch's compiled graph",
+                    ratio >= TIMES_FASTER[precision], ratio)
 
 
 def lines_as_they_come(context, command, name):
@@ -247,7 +260,8 @@ def accuracy(context):
     precisions, seeds = (("fp32", "tf32", "fp16"), SEEDS) if host.gpu else (("fp32",), range(1, 4))
     rows = {(row["who"], row["precision"], row["seed"]): row for row in context.earlier if "accuracy" in row}
     yield from rows.values()
-    wanted = [(who, precision, seed) for who in (("ours", "pytorch") if host.gpu else ("ours",)) for precision in precisions for seed in seeds]
+    wanted = [(who, precision, seed) for who in (("ours", "pytorch") if host.gpu else ("ours",)) for precision in precisions
+              for seed in seeds]
     for who, train in (("ours", our_accuracy), ("pytorch", torch_accuracy)):
         for row in train(context, [key[1:] for key in wanted if key[0] == who and key not in rows]):
             rows[who, row["precision"], row["seed"]] = row | {"who": who}
@@ -267,22 +281,26 @@ def our_accuracy(context, wanted):
         for precision, seed in wanted:
             if context.left_s() < 10:
                 return
-            run = daemon.runs({"kind": "train", "precisions": [precision], "seed": seed, "warmup_epochs": 0, "passes": ["timing"], **small})[0]
-            yield {"engine": run["engine"], "precision": precision, "seed": seed, "accuracy": [epoch["test_accuracy_ratio"] for epoch in run["epochs"]]}
+            run = daemon.runs({"kind": "train", "precisions": [precision], "seed": seed, "warmup_epochs": 0,
+                               "passes": ["timing"], **small})[0]
+            yield {"engine": run["engine"], "precision": precision, "seed": seed,
+                   "accuracy": [epoch["test_accuracy_ratio"] for epoch in run["epochs"]]}
 
 
 def torch_accuracy(context, wanted):
     """All seeds of a precision side by side."""
     for precision in dict.fromkeys(precision for precision, _ in wanted):
         seeds = ",".join(str(seed) for one, seed in wanted if one == precision)
-        command = torch_command(context, "--precisions", precision, "--variants", "graph", "--epochs", str(max(AFTER)), "--accuracy-of-seeds", seeds)
+        command = torch_command(context, "--precisions", precision, "--variants", "graph", "--epochs", str(max(AFTER)),
+                                "--accuracy-of-seeds", seeds)
         for row in lines_as_they_come(context, command, f"torch-{precision}.jsonl"):
             yield {"lasting": True, **row}
 
 
 def compared_accuracy(rows, precisions):
     for precision in precisions:
-        by = {who: [row["accuracy"] for row in rows if (row["who"], row["precision"]) == (who, precision)] for who in ("ours", "pytorch")}
+        by = {who: [row["accuracy"] for row in rows if (row["who"], row["precision"]) == (who, precision)]
+              for who in ("ours", "pytorch")}
         for after in AFTER:
             ours, theirs = ([one[after - 1] for one in by[who] if len(one) >= after] for who in ("ours", "pytorch"))
             if not ours:
@@ -292,5 +310,6 @@ def compared_accuracy(rows, precisions):
                 row |= {"pytorch_mean": statistics.fmean(theirs), **difference_of_means(ours, theirs)}
             yield row
             if row.get("low") is not None and len(ours) >= 10 and len(theirs) >= 10:
-                yield check(f"{precision} after {after}: the interval of the difference reaches {100 * NOT_WORSE:.1f} points", row["high"] >= NOT_WORSE,
+                yield check(f"{precision} after {after}: the interval of the difference reaches {100 * NOT_WORSE:.1f} points",
+                            row["high"] >= NOT_WORSE,
                             [row["low"], row["high"]])
