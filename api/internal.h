@@ -112,7 +112,8 @@ void rl_etag_of(const void *data, size_t size, char *etag);
 /* pieces.c: an answer made a piece at a time, whose length need not be known nor held. Few answers may hold their source while
  * their client reads: 503 beyond that, so that slow readers leave the store's readers to the others. */
 typedef struct rl_pieces {
-  int (*next)(void *context, const char **text, rl_error *err); /* 1: *text is the next, valid until the next call; 0: that was all */
+  /* 1: *text is the next, valid until the next call; 0: that was all. */
+  int (*next)(void *context, const char **text, rl_error *err);
   void (*close)(void *context);                                 /* called once, whatever happens */
   void *context;
 } rl_pieces;

@@ -54,7 +54,9 @@ static int policy_of(rl_call *call, rl_job_policy *policy, rl_error *err) {
   const rl_config *config = call->server->config;
   bool token = false;
   if (config->allow_source && rl_call_token(call, &token, err) < 0) return -1;
-  *policy = (rl_job_policy){.posting = !config->allow_source ? RL_POSTING_OFF : token ? RL_POSTING_ALLOWED : RL_POSTING_NEEDS_TOKEN,
+  *policy = (rl_job_policy){.posting = !config->allow_source ? RL_POSTING_OFF
+                                       : token               ? RL_POSTING_ALLOWED
+                                                             : RL_POSTING_NEEDS_TOKEN,
                             .source_buffer_bytes = config->source_buffer_bytes};
   return 0;
 }

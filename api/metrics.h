@@ -21,7 +21,8 @@ int64_t rl_metrics_active(const rl_metrics *metrics);
 uint64_t rl_metrics_requests(const rl_metrics *metrics, int route, int status);
 const rl_histogram *rl_metrics_durations(const rl_metrics *metrics);
 
-extern const int rl_metrics_statuses[RL_STATUSES_MOST]; /* that the daemon answers with; the first 0 counts the rest and is the last */
+/* That the daemon answers with; the first 0 counts the rest and is the last. */
+extern const int rl_metrics_statuses[RL_STATUSES_MOST];
 extern const double rl_metrics_bounds_s[RL_HISTOGRAM_BUCKETS];
 
 #endif

@@ -134,8 +134,8 @@ static void put_row(const details_page *page, const rl_section *section, const r
   const char *choice = rl_row_text(row, result.value);
   char text[4096];
   print_value(choice ? choice : number.value, row, values, text, sizeof text);
-  put_details_line(page, (const char *const[DETAILS_COLUMNS]){section->name, row->table, row->name, number.unit, text, "", "", "", "",
-                                                              ""});
+  put_details_line(page, (const char *const[DETAILS_COLUMNS]){section->name, row->table, row->name, number.unit, text, "", "", "",
+                                                              "", ""});
 }
 
 /* As ncu does, by the section's identifier. */
@@ -144,8 +144,8 @@ static void put_finding(const details_page *page, const rl_section *section, con
   bool estimated = isfinite(finding->speedup_pct);
   char speedup[32] = "";
   if (estimated) snprintf(speedup, sizeof speedup, "%.4g", finding->speedup_pct);
-  put_details_line(page, (const char *const[DETAILS_COLUMNS]){section->id, "", "", "", "", finding->rule->id, types[finding->kind],
-                                                              finding->message,
+  put_details_line(page, (const char *const[DETAILS_COLUMNS]){section->id, "", "", "", "", finding->rule->id,
+                                                              types[finding->kind], finding->message,
                                                               !estimated ? "" : finding->global ? "global" : "local", speedup});
 }
 

@@ -222,7 +222,8 @@ static int make_room(int64_t connections, rl_error *err) {
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return rl_fail_errno(err, "the limit of open files can't be read");
   if (limit.rlim_cur >= wanted) return 0;
   if (limit.rlim_max < wanted)
-    return rl_fail(err, RL_INPUT, 0, "connection_limit %lld needs %llu open files and the limit is %llu: lower the one or raise the other",
+    return rl_fail(err, RL_INPUT, 0,
+                   "connection_limit %lld needs %llu open files and the limit is %llu: lower the one or raise the other",
                    (long long)connections, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
   limit.rlim_cur = wanted;
   return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? 0 : rl_fail_errno(err, "the limit of open files can't be raised");

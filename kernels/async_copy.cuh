@@ -13,7 +13,8 @@ static __device__ __forceinline__ void copy_16_bytes(void *to, const void *from)
 /* Rows first, first + 1, … of from[end][stride], as many and as long as those of `to`, each of which has 16 bytes more than it
  * gets, to keep them apart in the banks; zeros behind the end. All threads, THREADS of them. */
 template <int THREADS, class Value, int ROWS, int PITCH>
-static __device__ __forceinline__ void copy_rows(const Value *from, uint32_t stride, uint32_t first, uint32_t end, Value (&to)[ROWS][PITCH]) {
+static __device__ __forceinline__ void copy_rows(const Value *from, uint32_t stride, uint32_t first, uint32_t end,
+                                                 Value (&to)[ROWS][PITCH]) {
   constexpr int UNIT = 16 / sizeof(Value), UNITS = PITCH / UNIT - 1;
   static_assert(PITCH % UNIT == 0, "whole 16 bytes");
   for (int i = threadIdx.x; i < ROWS * UNITS; i += THREADS) {
@@ -25,7 +26,9 @@ static __device__ __forceinline__ void copy_rows(const Value *from, uint32_t str
 
 /* What this thread copied since the last call is a group of its own; copies_done_but<N>: all groups but the last N are there. */
 static __device__ __forceinline__ void end_copies(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> static __device__ __forceinline__ void copies_done_but(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> static __device__ __forceinline__ void copies_done_but(void) {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 
 static __device__ __forceinline__ void copies_done(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
 

@@ -115,7 +115,8 @@ struct rl_device {
   rl_memory memory;
   const rl_observer *observer; /* of whoever waits for what is done now; NULL: no one. Asked where no run takes one: while an
                                   instance is opened and checked. */
-  void (*log)(const char *text); /* takes what a compiler said of code that is being made ready, at most 64 KiB; NULL: nobody does */
+  /* Takes what a compiler said of code that is being made ready, at most 64 KiB; NULL: nobody does. */
+  void (*log)(const char *text);
 };
 
 /* -1 with RL_SYS, ECANCELED when the device's observer says so. On the device's thread. */

@@ -168,7 +168,8 @@ static int64_t time_repeats(const rl_sequence *sequence, int64_t times, rl_error
   int64_t start = rl_monotonic_ns();
   for (int64_t time = 0; time < times; time++)
     for (size_t l = 0; l < sequence->launch_count; l++)
-      if (sequence->launches[l].enqueue(sequence->launches[l].arg, NULL, err)) return rl_wrap(err, "%s", sequence->launches[l].name);
+      if (sequence->launches[l].enqueue(sequence->launches[l].arg, NULL, err))
+        return rl_wrap(err, "%s", sequence->launches[l].name);
   return rl_monotonic_ns() - start;
 }
 
@@ -252,12 +253,13 @@ typedef struct cpu_facts {
 } cpu_facts;
 
 static const rl_field cpu_facts_fields[] = {
-    RL_FIELD(cpu_facts, name, RL_FIELD_TEXT), RL_FIELD(cpu_facts, isa, RL_FIELD_TEXT),
-    RL_FIELD(cpu_facts, cores, RL_FIELD_INT), RL_FIELD(cpu_facts, threads, RL_FIELD_INT),
-    RL_FIELD(cpu_facts, governor, RL_FIELD_TEXT), RL_FIELD(cpu_facts, clock_max_khz, RL_FIELD_MEASURE),
-    RL_FIELD(cpu_facts, memory_bytes, RL_FIELD_INT), RL_FIELD(cpu_facts, kernel, RL_FIELD_TEXT),
+    RL_FIELD(cpu_facts, name, RL_FIELD_TEXT),           RL_FIELD(cpu_facts, isa, RL_FIELD_TEXT),
+    RL_FIELD(cpu_facts, cores, RL_FIELD_INT),           RL_FIELD(cpu_facts, threads, RL_FIELD_INT),
+    RL_FIELD(cpu_facts, governor, RL_FIELD_TEXT),       RL_FIELD(cpu_facts, clock_max_khz, RL_FIELD_MEASURE),
+    RL_FIELD(cpu_facts, memory_bytes, RL_FIELD_INT),    RL_FIELD(cpu_facts, kernel, RL_FIELD_TEXT),
     RL_FIELD(cpu_facts, cache_bytes, RL_FIELD_MEASURE), RL_FIELD(cpu_facts, private_cache_bytes, RL_FIELD_MEASURE),
-    RL_FIELD(cpu_facts, openblas, RL_FIELD_TEXT), RL_FIELD(cpu_facts, compiler, RL_FIELD_TEXT), RL_FIELD(cpu_facts, commit, RL_FIELD_TEXT), {0}};
+    RL_FIELD(cpu_facts, openblas, RL_FIELD_TEXT),       RL_FIELD(cpu_facts, compiler, RL_FIELD_TEXT),
+    RL_FIELD(cpu_facts, commit, RL_FIELD_TEXT),         {0}};
 
 /* The first line of /proc/cpuinfo that starts with key, from its value on; "" when there is none. */
 static void cpuinfo_value(const char *key, char *value, size_t size) {
@@ -310,7 +312,8 @@ static void fill_clocks(cpu_facts *facts) {
 }
 
 static void fill_caches(cpu_facts *facts) {
-  const long first = sysconf(_SC_LEVEL1_DCACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE), third = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const long first = sysconf(_SC_LEVEL1_DCACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE),
+             third = sysconf(_SC_LEVEL3_CACHE_SIZE);
   bool known = first > 0 && second > 0 && third > 0;
   facts->private_cache_bytes = known ? (double)facts->threads * (double)(first + second) : NAN;
   facts->cache_bytes = facts->private_cache_bytes + (double)third;

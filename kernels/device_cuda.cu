@@ -227,8 +227,9 @@ static int launch_pieces(rl_device *device, const rl_plan *plan, progress *p, rl
 }
 
 /* Times whatever body queues, until the device is idle. */
-static int timed(rl_device *device, const char *name, int (*body)(rl_device *device, const void *what, progress *p, rl_error *err),
-                 const void *what, progress *p, rl_elapsed *elapsed, rl_error *err) {
+static int timed(rl_device *device, const char *name,
+                 int (*body)(rl_device *device, const void *what, progress *p, rl_error *err), const void *what, progress *p,
+                 rl_elapsed *elapsed, rl_error *err) {
   cuda_device *cuda = own(device);
   rl_error unwound;
   float ms = 0;
@@ -346,7 +347,8 @@ static int empty_l2(rl_device *device, const sampling *s, rl_error *err) {
 
 static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_error *err) {
   cudaStream_t stream = stream_of(device);
-  if ((!s->graph && empty_l2(device, s, err)) || rl_cuda_ok(cudaEventRecord(s->events[2 * slot], stream), "timing", err)) return -1;
+  if ((!s->graph && empty_l2(device, s, err)) || rl_cuda_ok(cudaEventRecord(s->events[2 * slot], stream), "timing", err))
+    return -1;
   if (s->graph && rl_cuda_ok(cudaGraphLaunch(s->graph, stream), "launching a graph", err)) return -1;
   for (size_t i = 0; i < s->sequence->launch_count && !s->graph; i++)
     if (enqueue(device, &s->sequence->launches[i], err)) return -1;
@@ -377,15 +379,16 @@ static int make_warm(rl_device *device, sampling *s, double once_us, rl_error *e
   return rc;
 }
 
-static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t count, const rl_observer *observer, double *device_us,
-                      rl_error *err) {
+static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t count, const rl_observer *observer,
+                      double *device_us, rl_error *err) {
   double first[SAMPLES];
   s->copies = 1;
   for (int i = 0; i < 2 * SAMPLES; i++)
     if (rl_cuda_ok(cudaEventCreate(&s->events[i]), "creating an event", err)) return -1;
   /* Clocks rise, code is loaded. */
   if (have_other(device, s, err) || take_samples(device, s, SAMPLES, first, err)) return -1;
-  if (cache == RL_CACHE_WARM && (make_warm(device, s, first[SAMPLES - 1], err) || take_samples(device, s, 2, first, err))) return -1;
+  if (cache == RL_CACHE_WARM && (make_warm(device, s, first[SAMPLES - 1], err) || take_samples(device, s, 2, first, err)))
+    return -1;
   for (uint32_t done = 0; done < count; done += SAMPLES) {
     uint32_t some = count - done < SAMPLES ? count - done : SAMPLES;
     if (check_cancelled(observer, err) || take_samples(device, s, some, device_us + done, err)) return -1;
@@ -393,8 +396,8 @@ static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t c
   return 0;
 }
 
-static int cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
-                       double *device_us, rl_error *err) {
+static int cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count,
+                       const rl_observer *observer, double *device_us, rl_error *err) {
   sampling s = {sequence};
   rl_error ignored;
   int rc = sample_all(device, &s, cache, count, observer, device_us, err);
@@ -482,8 +485,8 @@ rl_device *rl_device_open(int index, rl_error *err) {
  * --------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct cuda_facts {
-  char name[256], uuid[48], pci_bus[24], compute_capability[8], driver[24], driver_cuda[16], cuda_runtime[16], cudnn[64], cublas[64], compiler[24],
-    commit[48];
+  char name[256], uuid[48], pci_bus[24], compute_capability[8], driver[24], driver_cuda[16], cuda_runtime[16], cudnn[64],
+      cublas[64], compiler[24], commit[48];
   int64_t sm_count, memory_bytes, l2_bytes, shared_memory_per_sm_bytes, registers_per_sm, sm_clock_max_khz, memory_clock_max_khz,
     memory_bus_bits;
 } cuda_facts;
@@ -493,9 +496,9 @@ static const rl_field cuda_facts_fields[] = {
   FACT(name, RL_FIELD_TEXT), FACT(uuid, RL_FIELD_TEXT), FACT(pci_bus, RL_FIELD_TEXT), FACT(compute_capability, RL_FIELD_TEXT),
   FACT(sm_count, RL_FIELD_INT), FACT(memory_bytes, RL_FIELD_INT), FACT(l2_bytes, RL_FIELD_INT),
   FACT(shared_memory_per_sm_bytes, RL_FIELD_INT), FACT(registers_per_sm, RL_FIELD_INT), FACT(sm_clock_max_khz, RL_FIELD_INT),
-  FACT(memory_clock_max_khz, RL_FIELD_INT), FACT(memory_bus_bits, RL_FIELD_INT), FACT(driver, RL_FIELD_TEXT), FACT(driver_cuda, RL_FIELD_TEXT),
-  FACT(cuda_runtime, RL_FIELD_TEXT), FACT(cudnn, RL_FIELD_TEXT), FACT(cublas, RL_FIELD_TEXT), FACT(compiler, RL_FIELD_TEXT),
-  FACT(commit, RL_FIELD_TEXT), {}};
+  FACT(memory_clock_max_khz, RL_FIELD_INT), FACT(memory_bus_bits, RL_FIELD_INT), FACT(driver, RL_FIELD_TEXT),
+  FACT(driver_cuda, RL_FIELD_TEXT), FACT(cuda_runtime, RL_FIELD_TEXT), FACT(cudnn, RL_FIELD_TEXT), FACT(cublas, RL_FIELD_TEXT),
+  FACT(compiler, RL_FIELD_TEXT), FACT(commit, RL_FIELD_TEXT), {}};
 
 /* 13000 → "13.0": how CUDA writes versions. */
 static void write_cuda_version(int version, char text[16]) {
@@ -548,7 +551,8 @@ char *rl_device_facts(int index, rl_error *err) {
   write_cuda_version(runtime, facts.cuda_runtime);
   snprintf(facts.cudnn, sizeof facts.cudnn, "%zu.%zu.%zu", cudnn / 10000, cudnn % 10000 / 100, cudnn % 100);
   snprintf(facts.cublas, sizeof facts.cublas, "%zu.%zu.%zu", cublas / 10000, cublas % 10000 / 100, cublas % 100);
-  snprintf(facts.compiler, sizeof facts.compiler, "nvcc %d.%d.%d", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
+  snprintf(facts.compiler, sizeof facts.compiler, "nvcc %d.%d.%d", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__,
+           __CUDACC_VER_BUILD__);
   snprintf(facts.commit, sizeof facts.commit, "%s", RL_COMMIT);
   facts.sm_count = properties.multiProcessorCount;
   facts.memory_bytes = (int64_t)properties.totalGlobalMem;

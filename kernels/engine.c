@@ -21,7 +21,8 @@ void rl_memory_remove(rl_memory *memory, rl_purpose purpose, size_t bytes) {
 
 int rl_device_cancelled(const rl_device *device, rl_error *err) {
   const rl_observer *observer = device->observer;
-  return observer && observer->cancelled && observer->cancelled(observer->context) ? rl_fail(err, RL_SYS, ECANCELED, "cancelled") : 0;
+  bool cancelled = observer && observer->cancelled && observer->cancelled(observer->context);
+  return cancelled ? rl_fail(err, RL_SYS, ECANCELED, "cancelled") : 0;
 }
 
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err) {

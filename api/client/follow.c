@@ -90,7 +90,8 @@ static void show_progress(watcher *watching, const cJSON *data) {
   if (epoch >= 0) append_number(line, sizeof line, " %.0f", epoch + 1), append_number(line, sizeof line, "/%.0f", epochs);
   append_number(line, sizeof line, " loss %.4f", rl_json_number(data, "train_loss"));
   double rate = rl_json_number(data, "images_per_s");
-  if (!isnan(rate)) append(line, sizeof line, " "), append(line, sizeof line, rl_cell_count(cell, rate)), append(line, sizeof line, "/s");
+  if (!isnan(rate))
+    append(line, sizeof line, " "), append(line, sizeof line, rl_cell_count(cell, rate)), append(line, sizeof line, "/s");
   append_number(line, sizeof line, " ETA %.0f s", rl_json_number(data, "eta_s"));
   fputc('\r', stderr);
   rl_print_cell(stderr, line, -PROGRESS_WIDTH);
@@ -106,7 +107,8 @@ static void clear_progress(const watcher *watching) {
 static void show_pass(const watcher *watching, const cJSON *data) {
   const char *state = rl_json_text(data, "state"), *reason = rl_json_text(data, "reason");
   clear_progress(watching);
-  fprintf(stderr, "%s %s: %s%s%s\n", rl_json_text(data, "variant"), rl_json_text(data, "pass"), state, reason[0] != '\0' ? ": " : "", reason);
+  fprintf(stderr, "%s %s: %s%s%s\n", rl_json_text(data, "variant"), rl_json_text(data, "pass"), state,
+          reason[0] != '\0' ? ": " : "", reason);
 }
 
 static bool heard(void *context, const char *type, const char *text) {

@@ -61,7 +61,9 @@ char *rl_cell_points(char *cell, double difference) { return number(cell, differ
 char *rl_cell_times(char *cell, double ratio) { return number(cell, ratio, "%.2f×"); }
 
 char *rl_cell_rate(char *cell, double bytes_per_s) { return number(cell, bytes_per_s * 1e-9, "%.1f GB/s"); }
-char *rl_cell_error(char *cell, double relative) { return relative == 0 ? number(cell, 0, "%.0f") : number(cell, relative, "%.1e"); }
+char *rl_cell_error(char *cell, double relative) {
+  return relative == 0 ? number(cell, 0, "%.0f") : number(cell, relative, "%.1e");
+}
 
 char *rl_cell_operations(char *cell, double operations_per_s) {
   return operations_per_s < 1e12 ? number(cell, operations_per_s * 1e-9, "%.1f GFLOP/s")
@@ -169,7 +171,8 @@ static void print_reasons(FILE *out, const cJSON *runs) {
     }
     cJSON_ArrayForEach(epoch, rl_json_at(run, "epochs"))
       if (cJSON_IsTrue(rl_json_at(epoch, "suspect")))
-        fprintf(out, "! %s, epoch %.0f is suspect: %s\n", variant, rl_json_number(epoch, "epoch"), rl_json_text(epoch, "suspect_reason"));
+        fprintf(out, "! %s, epoch %.0f is suspect: %s\n", variant, rl_json_number(epoch, "epoch"),
+                rl_json_text(epoch, "suspect_reason"));
     cJSON_ArrayForEach(pass, rl_json_at(run, "passes"))
       if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
         fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));

@@ -45,7 +45,9 @@ static void print_suspects(FILE *out, const cJSON *run) {
     if (!cJSON_IsTrue(rl_json_at(sample, "suspect"))) continue;
     if (count++ == 0) first = sample;
   }
-  if (count > 0) fprintf(out, "! %s, %d samples are suspect: %s\n", rl_json_text(run, "variant"), count, rl_json_text(first, "suspect_reason"));
+  if (count > 0)
+    fprintf(out, "! %s, %d samples are suspect: %s\n", rl_json_text(run, "variant"), count,
+            rl_json_text(first, "suspect_reason"));
 }
 
 static void print_reasons(FILE *out, const cJSON *run) {

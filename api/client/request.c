@@ -125,7 +125,8 @@ static int add_numbers(cJSON *request, const option_field *option, const char *v
   for (const char *at = value;; at++) {
     char *end;
     double parsed = strtod(at, &end);
-    if (end == at || (*end != ',' && *end != '\0')) return rl_usage(err, "%s needs numbers like 128,2, not %s", option->name, value);
+    if (end == at || (*end != ',' && *end != '\0'))
+      return rl_usage(err, "%s needs numbers like 128,2, not %s", option->name, value);
     cJSON_AddItemToArray(list, cJSON_CreateNumber(parsed));
     if (*end == '\0') return 0;
     at = end;
@@ -154,7 +155,8 @@ static int add_arguments(cJSON *request, const option_field *option, const char 
     size_t length = strcspn(at, ",");
     char one[64];
     snprintf(one, sizeof one, "%.*s", (int)length, at);
-    if (!add_argument(list, one)) return rl_usage(err, "%s needs arguments like fp32[100]=range,fp32[100],int32=100, not %s", option->name, value);
+    if (!add_argument(list, one))
+      return rl_usage(err, "%s needs arguments like fp32[100]=range,fp32[100],int32=100, not %s", option->name, value);
     at += length;
     if (*at == '\0') return 0;
   }
@@ -196,7 +198,10 @@ int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err)
     if (add_option(request, name, value, err) < 0) return -1;
   }
   if (!cJSON_HasObjectItem(request, "kind"))
-    cJSON_AddStringToObject(request, "kind", cJSON_HasObjectItem(request, "kernel") ? "kernel" : cJSON_HasObjectItem(request, "code") ? "source" : "train");
+    cJSON_AddStringToObject(request, "kind",
+                            cJSON_HasObjectItem(request, "kernel") ? "kernel"
+                            : cJSON_HasObjectItem(request, "code") ? "source"
+                                                                   : "train");
   *body = cJSON_PrintUnformatted(request);
   return *body != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "no memory for a request");
 }

@@ -13,7 +13,8 @@ enum { RL_ROW_REASON_SIZE = 256 };
 
 typedef struct rl_row_value {
   double value;
-  char reason[RL_ROW_REASON_SIZE]; /* why value is NAN: of the first input that is missing; of a number, why an input was not counted; "" */
+  char reason[RL_ROW_REASON_SIZE]; /* why value is NAN: of the first input that is missing; of a number, why an input was not
+                                      counted; "" */
 } rl_row_value;
 
 rl_row_value rl_row_evaluate(const rl_section_row *row, const rl_metric_values *values);

@@ -369,8 +369,8 @@ char *rl_fields_print(const rl_field *table, const void *in) {
   return text;
 }
 
-static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "array",  "array", "object",
-                                           "array",   "string",  "object", "array"};
+static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "array",
+                                           "array",   "object",  "array",  "string", "object", "array"};
 
 static void add_bounds(cJSON *schema, const rl_field *field) {
   if (field->minimum == 0 && field->maximum == 0) return;

@@ -23,14 +23,15 @@ typedef enum rl_field_type {
   RL_FIELD_TEXT,    /* char[size], NUL-terminated, UTF-8, no control characters; null or absent leaves it */
   RL_FIELD_CHOICE,  /* int: index into names */
   RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]; JSON: an array without repeats, empty only where that is allowed */
-  RL_FIELD_NAMES,   /* char[size]: names of letters, digits, _ and . up to RL_FIELD_NAME_MOST bytes, one a line; JSON: an array without repeats */
+  RL_FIELD_NAMES,   /* char[size]: names of letters, digits, _ and . up to RL_FIELD_NAME_MOST bytes, one a line; JSON: an array
+                       without repeats */
   RL_FIELD_JSON,    /* char[size]: JSON text of an object or array, kept as it is */
   RL_FIELD_INTS,    /* int64_t[]: an array of 1 to size / 8 whole numbers within [minimum, maximum]; what is left out stays */
   /* What is too large or too varied for a struct stays in the document: these hold a pointer into it, NULL when it is absent, and
    * are valid as long as the document is. */
-  RL_FIELD_STRING,  /* const char *: at most `maximum` bytes of any text */
-  RL_FIELD_OBJECT,  /* const cJSON *: an object of the table `fields` */
-  RL_FIELD_ARRAY    /* const cJSON *: at most `maximum` objects of the table `fields`; strings where there is none */
+  RL_FIELD_STRING, /* const char *: at most `maximum` bytes of any text */
+  RL_FIELD_OBJECT, /* const cJSON *: an object of the table `fields` */
+  RL_FIELD_ARRAY   /* const cJSON *: at most `maximum` objects of the table `fields`; strings where there is none */
 } rl_field_type;
 
 enum { RL_FIELD_NAME_MOST = 95 };

@@ -329,7 +329,8 @@ static void refresh_ceilings(rl_jobs *jobs, const rl_claim *claim, const char *i
   if (rl_job_spec_parse(request, (size_t)length, &policy, &spec, &err) < 0) return;
   spec.automatic = true;
   if (rl_jobs_submit(jobs, &spec, NULL, NULL, &number, &existing, &err) == 0)
-    rl_log(RL_LOG_INFO, "%s is not as it was when its ceilings were measured: job %lld measures them again", id, (long long)number);
+    rl_log(RL_LOG_INFO, "%s is not as it was when its ceilings were measured: job %lld measures them again", id,
+           (long long)number);
 }
 
 static int commit_as(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason,

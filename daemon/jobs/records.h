@@ -132,7 +132,8 @@ typedef struct __attribute__((packed)) rl_activity_row {
 } rl_activity_row;
 #ifndef __cplusplus
 _Static_assert(sizeof(rl_activity_row) == 84, "the wire format of an activity row");
-_Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_SIZE, "metrics travel as they lie in memory, without gaps");
+_Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_SIZE,
+               "metrics travel as they lie in memory, without gaps");
 #endif
 
 /* Everything one pass yielded, collected until it is committed as a whole. Growth is bounded by limit_bytes. */

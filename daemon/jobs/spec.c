@@ -31,7 +31,8 @@ int rl_spec_add_run(const rl_workload *workload, const char *variant, const void
 
 static bool asks_for_counters(const rl_spec_common *common) {
   const rl_profile *asked = &common->profile;
-  return common->set != RL_SET_AUTO || asked->sections != 0 || asked->metrics[0] != '\0' || asked->kernels[0] != '\0' || asked->launch >= 0;
+  return common->set != RL_SET_AUTO || asked->sections != 0 || asked->metrics[0] != '\0' || asked->kernels[0] != '\0' ||
+         asked->launch >= 0;
 }
 
 int rl_spec_take_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err) {
@@ -51,8 +52,8 @@ const rl_job_kind rl_job_kinds[] = {
     {"kernel", "time one kernel in each of its variants and check its result", rl_spec_kernel_fields, rl_spec_kernel_expand},
     {"ceilings", "measure what the device can do at best: bandwidths and rates of arithmetic", rl_spec_ceilings_fields,
      rl_spec_ceilings_expand},
-    {"source", "time a kernel that is posted, in each of its variants, and check its result", rl_spec_source_fields, rl_spec_source_expand,
-     .posted = true},
+    {"source", "time a kernel that is posted, in each of its variants, and check its result", rl_spec_source_fields,
+     rl_spec_source_expand, .posted = true},
     {0}};
 
 static int unknown_kind(rl_error *err) {
@@ -66,17 +67,21 @@ static int unknown_kind(rl_error *err) {
 
 static int check_posting(const rl_job_policy *policy, rl_error *err) {
   if (policy->posting == RL_POSTING_OFF)
-    return rl_fail(err, RL_HTTP, 403, "This daemon runs no posted code; its administrator can allow it with allow_source = true.");
+    return rl_fail(err, RL_HTTP, 403,
+                   "This daemon runs no posted code; its administrator can allow it with allow_source = true.");
   if (policy->posting == RL_POSTING_NEEDS_TOKEN)
-    return rl_fail(err, RL_HTTP, 401, "Posted code is run for a token alone: send one of `rooflinectl token` as `Authorization: Bearer TOKEN`.");
+    return rl_fail(err, RL_HTTP, 401,
+                   "Posted code is run for a token alone: send one of `rooflinectl token` as `Authorization: Bearer TOKEN`.");
   return 0;
 }
 
-static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
+static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec,
+                       rl_error *err) {
   snprintf(spec->kind, sizeof spec->kind, "%s", kind->name);
   if ((kind->posted && check_posting(policy, err) < 0) || kind->expand(object, spec, err) < 0) return -1;
   if (spec->buffer_bytes > policy->source_buffer_bytes)
-    return rl_fail_at(err, "/arguments", "the buffers have %lld bytes together, and this daemon allows %lld (source_buffer_bytes)",
+    return rl_fail_at(err, "/arguments",
+                      "the buffers have %lld bytes together, and this daemon allows %lld (source_buffer_bytes)",
                       (long long)spec->buffer_bytes, (long long)policy->source_buffer_bytes);
   return 0;
 }

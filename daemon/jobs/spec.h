@@ -30,7 +30,7 @@ typedef struct rl_job_spec {
   bool needs_gpu;
   bool automatic;            /* the daemon asks for it itself: after everything that clients ask for */
   int64_t buffer_bytes;      /* of the device's memory that the client asks for */
-  char *source;              /* JSON text that the runs need besides, too large for them; kept once under its hash; malloc'ed; NULL: none */
+  char *source; /* JSON text that the runs need besides, too large for them; kept once under its hash; malloc'ed; NULL: none */
   char source_sha256[RL_SHA256_SIZE];
 } rl_job_spec;
 

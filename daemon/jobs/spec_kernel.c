@@ -58,18 +58,22 @@ static int add_run(const kernel_request *request, const rl_kernel_family *family
 
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   kernel_request request = defaults;
-  if (cJSON_HasObjectItem(object, "kernels") && !cJSON_HasObjectItem(object, "kernel")) return rl_spec_sequence_expand(object, spec, err);
+  if (cJSON_HasObjectItem(object, "kernels") && !cJSON_HasObjectItem(object, "kernel"))
+    return rl_spec_sequence_expand(object, spec, err);
   if (rl_fields_decode(rl_spec_kernel_fields, object, "", &request, sizeof request, err) < 0) return -1;
   const rl_kernel_family *family = rl_kernel_families[request.kernel];
-  if (rl_kernel_dtype_check(family, request.dtype, err) < 0 || take_shape(family, object, request.shape, sizeof request.shape, err) < 0)
+  if (rl_kernel_dtype_check(family, request.dtype, err) < 0 ||
+      take_shape(family, object, request.shape, sizeof request.shape, err) < 0)
     return -1;
   if (rl_kernel_build_find(family, request.build, err) < 0) return -1;
   bool all = request.variant[0] == '\0';
   if (!all && rl_kernel_variant_find(family, request.variant, err) < 0) return -1;
   for (int i = 0; family->variants[i] != NULL; i++)
-    if ((all || strcmp(family->variants[i], request.variant) == 0) && add_run(&request, family, family->variants[i], spec, err) < 0)
+    if ((all || strcmp(family->variants[i], request.variant) == 0) &&
+        add_run(&request, family, family->variants[i], spec, err) < 0)
       return -1;
-  return rl_spec_take_common(&request.common, spec, err) < 0 ? -1 : rl_spec_keep_request(rl_spec_kernel_fields, &request, spec, err);
+  return rl_spec_take_common(&request.common, spec, err) < 0 ? -1
+                                                             : rl_spec_keep_request(rl_spec_kernel_fields, &request, spec, err);
 }
 
 static const rl_kernel_family *family_of(const rl_run_spec *run) {

@@ -18,7 +18,8 @@ typedef struct rl_spec_common {
 
 /* A row of something inside rl_spec_common, which STRUCT has as its member `common`. */
 #define RL_SPEC_FIELD(STRUCT, NAME, PATH, TYPE, ...)                                                                  \
-  { .name = NAME, .type = (TYPE), .offset = offsetof(STRUCT, common.PATH), .size = sizeof(((STRUCT *)0)->common.PATH), __VA_ARGS__ }
+  { .name = NAME, .type = (TYPE), .offset = offsetof(STRUCT, common.PATH), \
+    .size = sizeof(((STRUCT *)0)->common.PATH), __VA_ARGS__ }
 #define RL_SPEC_COMMON_FIELDS(STRUCT)                                                                                 \
   RL_SPEC_FIELD(STRUCT, "device", device, RL_FIELD_TEXT,                                                              \
                 .summary = "an id from /devices; default: the first usable GPU, else the CPU"),                       \
@@ -29,10 +30,11 @@ typedef struct rl_spec_common {
 /* Of a kind whose runs can be profiled. */
 #define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                                \
   RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_set_names,                                           \
-                .summary = "sections of the report to collect, as of Nsight Compute; adds the counters pass; default auto: basic "  \
-                           "where the counters pass is asked for, and neither sections nor metrics are"),             \
-      RL_SPEC_FIELD(STRUCT, "sections", profile.sections, RL_FIELD_CHOICES, .names = rl_section_names, .may_be_empty = true, \
-                    .summary = "further sections; adds the counters pass"),                                           \
+                .summary = "sections of the report to collect, as of Nsight Compute; adds the counters pass; "        \
+                           "default auto: basic where the counters pass is asked for, and neither sections nor "      \
+                           "metrics are"),                                                                            \
+      RL_SPEC_FIELD(STRUCT, "sections", profile.sections, RL_FIELD_CHOICES, .names = rl_section_names,                \
+                    .may_be_empty = true, .summary = "further sections; adds the counters pass"),                     \
       RL_SPEC_FIELD(STRUCT, "metrics", profile.metrics, RL_FIELD_NAMES,                                               \
                     .summary = "further metrics by their raw names; adds the counters pass")
 /* Of a kind whose step has several kernels. */

@@ -15,8 +15,8 @@ typedef struct train_request {
 } train_request;
 
 /* Engines, and what the id of their devices begins with. */
-#define ENGINES(EACH)                                                                                                                   \
-  EACH("auto", "") EACH("reference", "cpu") EACH("blas", "cpu") EACH("cudnn", "gpu") EACH("fused", "") EACH("merged", "gpu")             \
+#define ENGINES(EACH)                                                                                                        \
+  EACH("auto", "") EACH("reference", "cpu") EACH("blas", "cpu") EACH("cudnn", "gpu") EACH("fused", "") EACH("merged", "gpu") \
   EACH("persistent", "gpu")
 #define ENGINE_NAME(name, device) name,
 #define ENGINE_DEVICE(name, device) device,

@@ -62,7 +62,8 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 /* --- commit ---------------------------------------------------------------------------------------------------- */
 
 static int store_facts(rl_db *db, const rl_claim *claim, const rl_run_facts *facts, rl_error *err) {
-  if (facts->device_facts[0] != '\0' && rl_db_run(db, err, "device_insert", RL_TEXT(":facts", facts->device_facts), RL_INT(":now", rl_now_ns())) < 0)
+  if (facts->device_facts[0] != '\0' &&
+      rl_db_run(db, err, "device_insert", RL_TEXT(":facts", facts->device_facts), RL_INT(":now", rl_now_ns())) < 0)
     return -1;
   return rl_db_run(db, err, "run_facts", RL_INT(":run", claim->run_id), RL_TEXT(":engine", facts->engine),
                    RL_WORD(":dataset", facts->dataset), RL_WORD(":dataset_sha256", facts->dataset_sha256),
@@ -71,7 +72,8 @@ static int store_facts(rl_db *db, const rl_claim *claim, const rl_run_facts *fac
                    RL_INT(":images_per_epoch", facts->images_per_epoch),
                    RL_INT(":steps_per_epoch", facts->steps_per_epoch), RL_INT(":parameters", facts->parameters),
                    RL_REAL(":floor_operations", facts->floor_operations), RL_REAL(":floor_bytes", facts->floor_bytes),
-                   RL_REAL(":floor_written_bytes", facts->floor_written_bytes), RL_WORD(":floor_precision", facts->floor_precision));
+                   RL_REAL(":floor_written_bytes", facts->floor_written_bytes),
+                   RL_WORD(":floor_precision", facts->floor_precision));
 }
 
 static int store_epoch(rl_db *db, int64_t pass, const rl_epoch *epoch, rl_error *err) {

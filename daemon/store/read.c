@@ -45,7 +45,8 @@ static rl_cursor *open_reader(rl_store *store, rl_error *err) {
     return NULL;
   }
   cursor->store = store;
-  if (rl_db_open(store->file, SQLITE_OPEN_READONLY, rl_statements, &cursor->db, err) < 0 || rl_db_script(&cursor->db, "open_reader", err) < 0)
+  if (rl_db_open(store->file, SQLITE_OPEN_READONLY, rl_statements, &cursor->db, err) < 0 ||
+      rl_db_script(&cursor->db, "open_reader", err) < 0)
     return NULL;
   return rl_steal(&cursor);
 }

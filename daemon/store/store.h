@@ -61,11 +61,13 @@ int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_erro
 /* Raw activity rows go first, then events, then whole jobs, never a running one. Called from the daemon's housekeeping. */
 typedef struct rl_retention { int64_t activity_days, job_days, max_bytes; } rl_retention; /* 0: no limit */
 int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, int64_t *removed_rows, rl_error *err);
-typedef enum rl_retained { RL_RETAINED_ACTIVITY, RL_RETAINED_EVENTS, RL_RETAINED_JOBS, RL_RETAINED_KINDS } rl_retained; /* what it removes */
+/* What it removes. */
+typedef enum rl_retained { RL_RETAINED_ACTIVITY, RL_RETAINED_EVENTS, RL_RETAINED_JOBS, RL_RETAINED_KINDS } rl_retained;
 int64_t rl_store_retained(const rl_store *store, rl_retained what); /* rows since the store was opened */
 /* SQLite's online backup of the database in folder (daemon running or not) into file, which must not exist. */
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
-int rl_store_bytes(rl_store *store, int64_t *database, int64_t *log, rl_error *err); /* sizes of its files; log: the write-ahead log */
+/* Sizes of its files; log: the write-ahead log. */
+int rl_store_bytes(rl_store *store, int64_t *database, int64_t *log, rl_error *err);
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
 /* Reads are named queries whose first column is JSON text of one object, ready to be sent; instants in it are RFC 3339 with
@@ -78,18 +80,24 @@ typedef enum rl_query {
   RL_QUERY_RESULTS,    /* :job                                        one row: runs with facts, epochs, measurements, passes */
   RL_QUERY_KERNELS,    /* :job :pass :run :after :limit                kernel rows with their metrics */
   RL_QUERY_TIMELINE,   /* :job :run :from :to :limit                   activity rows that overlap [from, to) ns */
-  RL_QUERY_COMPARISON, /* :job                                        one row per pair of runs: baseline fp32 against the others */
+  RL_QUERY_COMPARISON, /* :job                                      one row per pair of runs: baseline fp32 against the others */
   RL_QUERY_HISTORY,    /* :metric :workload :device :from :to :limit   one metric over all runs, oldest first */
   RL_QUERY_REPORT_RUN, /* :run              one row: the run; columns: numbers, compute capability, sections asked for */
   RL_QUERY_REPORT_KERNELS,  /* :run :kernel :inside  kernels in order; columns: numbers, series, instructions */
   RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of what was counted, in order; column: the plain name */
   RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b  pairs of kernels of two runs; columns: numbers of a's, of b's */
   RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   one row, where the counters pass has this kernel: its name */
-  RL_QUERY_CEILINGS,   /* :device                                     the newest of each device and driver */
+  RL_QUERY_CEILINGS,        /* :device                                     the newest of each device and driver */
   RL_QUERIES
 } rl_query;
 
-typedef struct rl_binding { const char *name; enum { RL_BIND_NULL, RL_BIND_INT, RL_BIND_REAL, RL_BIND_TEXT } type; int64_t integer; double real; const char *text; } rl_binding;
+typedef struct rl_binding {
+  const char *name;
+  enum { RL_BIND_NULL, RL_BIND_INT, RL_BIND_REAL, RL_BIND_TEXT } type;
+  int64_t integer;
+  double real;
+  const char *text;
+} rl_binding;
 
 typedef struct rl_cursor rl_cursor;
 /* Text in bindings must outlive the cursor. A binding that is absent is NULL, which means "no filter". */

@@ -165,7 +165,8 @@ static int serve(rl_service *service, inbox *box) {
     rl_records records = {0};
     rl_error err = {0};
     rl_outcome outcome = rl_service_serve(service, &request, &records, &err);
-    if (outcome == RL_OUTCOME_FAILED) rl_log(RL_LOG_ERROR, "%s, %s: %s", request.workload, rl_pass_names[request.pass], err.message);
+    if (outcome == RL_OUTCOME_FAILED)
+      rl_log(RL_LOG_ERROR, "%s, %s: %s", request.workload, rl_pass_names[request.pass], err.message);
     answer(box, outcome, &records, &err);
     rl_records_clear(&records);
     if (outcome == RL_OUTCOME_FAILED && err.domain != RL_INPUT && !rl_service_healthy(service)) {
@@ -243,6 +244,7 @@ static int work(inbox *box, int index, const char *role) {
   rl_service *service = NULL;
   rl_reading before = {.memory_used_bytes = NAN};
   rl_profiler *profiler = strcmp(role, "clean") == 0 ? NULL : rl_profiler_open(index, &profiler_err);
+  const char *profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the clean role";
   rl_hello hello = hello_of(index, role);
   fill_hello(&hello, index);
   rl_sensors *sensors = rl_sensors_open(hello.facts);
@@ -252,9 +254,8 @@ static int work(inbox *box, int index, const char *role) {
   if (device) device->log = on_log;
   if (device) fill_hello(&hello, index); /* with what only an open device knows */
   rl_service_options options = {.device = device, .profiler = profiler, .sensors = sensors, .role = role,
-                                .profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the clean role",
-                                .before_bytes = before.memory_used_bytes, .cancelled = on_cancelled, .opened = on_opened,
-                                .progress = on_progress, .context = box};
+                                .profiler_reason = profiler_reason, .before_bytes = before.memory_used_bytes,
+                                .cancelled = on_cancelled, .opened = on_opened, .progress = on_progress, .context = box};
   if (hello.usable && (!device || !sensors || rl_service_open(&options, &service, &err))) {
     if (!err.message[0]) rl_fail(&err, RL_SYS, ENOMEM, "out of memory for the worker");
     give_up(&hello, &err);

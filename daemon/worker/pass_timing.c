@@ -11,7 +11,8 @@
 
 /* Reasons as a JSON object: one member for each measurement of the epoch that is NAN. */
 static int explain(rl_epoch *epoch, const char *sensors_reason, bool evaluated, rl_error *err) {
-  static const char *const sensed[] = {"sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c", "power_w"};
+  static const char *const sensed[] = {"sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c",
+                                       "power_w"};
   static const char *const of_evaluation[] = {"evaluation_ms", "test_loss", "test_accuracy_ratio"};
   static const char *const of_scaling[] = {"loss_scale", "skipped_steps"};
   const struct {
@@ -127,7 +128,8 @@ int rl_pass_measure_memory(rl_session *session, rl_error *err) {
 int rl_pass_measure_step(rl_session *session, rl_error *err) {
   const rl_instance *instance = session->instance;
   rl_sequence step = instance->iteration.sequences[instance->step_sequence];
-  rl_program begin = {.name = instance->iteration.name, .sequences = instance->iteration.sequences, .sequence_count = instance->step_sequence};
+  rl_program begin = {
+      .name = instance->iteration.name, .sequences = instance->iteration.sequences, .sequence_count = instance->step_sequence};
   rl_program once = {.name = step.name, .sequences = &step, .sequence_count = 1};
   rl_observer quiet = {.context = session->observer.context, .cancelled = session->observer.cancelled};
   rl_elapsed elapsed;

@@ -22,8 +22,8 @@ typedef struct rl_profiler_ops {
    * what precedes the step has run once: appends kernels, whose ordinals count in the step, and metrics. What a step changes is
    * as it was before the step. 0; -1 on error, RL_INPUT when no kernel is the one asked for; 1 when the device can't do it,
    * *reason says why (privilege, no such hardware). */
-  int (*count)(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer, rl_records *records,
-               char reason[RL_REASON_SIZE], rl_error *err);
+  int (*count)(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
+               rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
   /* Upper limit of resident warps over what a launch can have, from its resources (cuda_occupancy.h); NAN when not known. */
   double (*occupancy)(rl_profiler *profiler, const rl_activity_row *row);
   void (*close)(rl_profiler *profiler);

@@ -75,8 +75,8 @@ static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err)
   return 0;
 }
 
-static int count(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer, rl_records *records,
-                 char reason[RL_REASON_SIZE], rl_error *err) {
+static int count(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
+                 rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   (void)profiler, (void)instance, (void)profile, (void)observer, (void)records, (void)err;
   snprintf(reason, RL_REASON_SIZE, "the CPU device has no hardware counters here");
   return 1;

@@ -52,7 +52,8 @@ static void show(rl_session *session, bool at_once) {
   bool iterating = strcmp(at->phase, "epoch") == 0 || strcmp(at->phase, "warmup") == 0 || strcmp(at->phase, "trace") == 0;
   double part = session->units > 0 ? (session->units_done + (iterating ? within : 0)) / session->units : 0;
   at->eta_s = part > 0 && part <= 1 ? (double)(now - session->started_ns) * 1e-9 * (1 - part) / part : NAN;
-  if (iterating && session->instance->samples > 0 && at->step > 0 && session->device->kind == RL_DEVICE_CPU) /* a GPU's steps are only queued by then */
+  if (iterating && session->instance->samples > 0 && at->step > 0 &&
+      session->device->kind == RL_DEVICE_CPU) /* a GPU's steps are only queued by then */
     at->images_per_s = (double)session->instance->samples * within / ((double)(now - session->entered_ns) * 1e-9);
   session->progress(session, at);
 }
@@ -274,7 +275,8 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
   const rl_workload *workload = NULL;
   void *params = NULL;
   rl_profile profile;
-  if (check_role(service, request->pass, err) || decode_profile(request, &profile, err) || decode(request, &workload, &params, err))
+  if (check_role(service, request->pass, err) || decode_profile(request, &profile, err) ||
+      decode(request, &workload, &params, err))
     return -1;
   service->current = find_resident(service, workload, params);
   int rc = service->current ? 0 : open_resident(service, workload, params, &service->current, err);

@@ -116,7 +116,8 @@ void rl_topology_nodes_of(const char *nodes, const unsigned long *processors, si
     snprintf(path, sizeof path, "%s/node%zu/cpulist", nodes, node);
     FILE *file = fopen(path, "re");
     if (file == NULL) continue;
-    if (fgets(list, sizeof list, file) != NULL && overlaps(list, processors, words)) set[node / WORD_BITS] |= 1ul << node % WORD_BITS;
+    if (fgets(list, sizeof list, file) != NULL && overlaps(list, processors, words))
+      set[node / WORD_BITS] |= 1ul << node % WORD_BITS;
     fclose(file);
     any = true;
   }
@@ -205,9 +206,11 @@ static void read_nvlink(functions *api, rl_topology *topology) {
   const char *reason = api->nvml.error_text(rc), *failed = rc && rc != NOT_SUPPORTED ? reason : NULL;
   for (unsigned link = 0; link < LINKS_MOST && link < count; link++) add_link(api, link, &found);
   const char *undescribed = failed == NULL && found.active == 0 ? "no NVLink of this device is connected" : failed;
-  const fact counts[] = {{"nvlink__count_physical", found.active}, {"nvlink__count_logical", found.logical}, {"nvlink__enabled_mask", found.mask}};
+  const fact counts[] = {{"nvlink__count_physical", found.active}, {"nvlink__count_logical", found.logical},
+                         {"nvlink__enabled_mask", found.mask}};
   const fact of_links[] = {{"nvlink__bandwidth", found.bytes_per_s}, {"nvlink__is_direct_link", found.direct},
-                           {"nvlink__is_nvswitch_connected", found.through_switch}, {"nvlink__peer_access", found.can[PEER_ACCESS]},
+                           {"nvlink__is_nvswitch_connected", found.through_switch},
+                           {"nvlink__peer_access", found.can[PEER_ACCESS]},
                            {"nvlink__peer_atomic", found.can[PEER_ATOMIC]}, {"nvlink__system_access", found.can[SYSTEM_ACCESS]},
                            {"nvlink__system_atomic", found.can[SYSTEM_ATOMIC]}};
   put(topology, "nvlink__max_count", count, reason);

@@ -279,7 +279,8 @@ static int check_metrics(const rl_frame *frame, rl_error *err) {
   for (size_t at = 0; at < frame->length; at += sizeof(rl_kernel_metric)) {
     rl_kernel_metric metric;
     memcpy(&metric, frame->payload + at, sizeof metric);
-    if (metric.ordinal < 0 || isinf(metric.value) || !is_text(metric.metric, sizeof metric.metric) || !is_text(metric.reason, sizeof metric.reason))
+    if (metric.ordinal < 0 || isinf(metric.value) || !is_text(metric.metric, sizeof metric.metric) ||
+        !is_text(metric.reason, sizeof metric.reason))
       return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a metric has an ordinal, a value or texts that it can't have");
   }
   return 0;
@@ -355,6 +356,7 @@ int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
         return -1;
   for (size_t i = 0; i < records->name_count; i++)
     if (rl_frame_write(descriptor, RL_FRAME_NAME, records->names[i], strlen(records->names[i]), err) < 0) return -1;
-  if (send_bulk(descriptor, RL_FRAME_METRIC, records->metrics, records->metric_count, sizeof *records->metrics, err) < 0) return -1;
+  if (send_bulk(descriptor, RL_FRAME_METRIC, records->metrics, records->metric_count, sizeof *records->metrics, err) < 0)
+    return -1;
   return send_bulk(descriptor, RL_FRAME_ROWS, records->rows, records->row_count, sizeof *records->rows, err);
 }

@@ -54,7 +54,8 @@ static __global__ void __launch_bounds__(BLOCK) multiply_add(uint64_t seed, T *r
 
 template <class T>
 static int launch(void *arg, rl_stream stream, rl_error *err) {
-  static_assert(BLOCK * BLOCKS_PER_SM * sizeof(T) <= RL_CEILINGS_RESULT_BYTES, "a multiprocessor's threads have room for results");
+  static_assert(BLOCK * BLOCKS_PER_SM * sizeof(T) <= RL_CEILINGS_RESULT_BYTES,
+                "a multiprocessor's threads have room for results");
   const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;
   const uint64_t seed = (uint64_t)self->instance.params.seed;
   multiply_add<T><<<self->sms * BLOCKS_PER_SM, BLOCK, 0, (cudaStream_t)stream>>>(seed, (T *)self->results);

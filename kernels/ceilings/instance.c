@@ -21,8 +21,8 @@ static int report(rl_instance *instance, rl_report *report, rl_error *err) {
 static const rl_instance_ops operations = {
     .reset = nothing_changes, .report = report, .save = nothing_changes, .restore = nothing_changes};
 
-void rl_ceilings_begin(rl_ceilings_instance *instance, rl_device *device, const void *params, void (*close)(rl_instance *instance),
-                       const char *reason) {
+void rl_ceilings_begin(rl_ceilings_instance *instance, rl_device *device, const void *params,
+                       void (*close)(rl_instance *instance), const char *reason) {
   instance->params = *(const rl_ceilings_params *)params;
   instance->ops = operations;
   instance->ops.close = close;

@@ -20,7 +20,8 @@ enum {
  * ------------------------------------------------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(BLOCK) fill_random(uint64_t *words, size_t count, uint64_t key) {
-  for (size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x; i < count; i += (size_t)gridDim.x * BLOCK) words[i] = rl_mix64(key + i);
+  for (size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x; i < count; i += (size_t)gridDim.x * BLOCK)
+    words[i] = rl_mix64(key + i);
 }
 
 __device__ static inline void take(uint4 *sum, uint4 value) {
@@ -33,7 +34,9 @@ __device__ static inline void keep(uint4 sum, uint4 *never) {
 }
 
 /* Where this thread's part of a slice begins; N accesses a thread. */
-template <int N> __device__ static inline size_t begin(uint32_t slices) { return (size_t)(blockIdx.x % slices) * BLOCK * N + threadIdx.x; }
+template <int N> __device__ static inline size_t begin(uint32_t slices) {
+  return (size_t)(blockIdx.x % slices) * BLOCK * N + threadIdx.x;
+}
 
 template <int N> static __global__ void __launch_bounds__(BLOCK) read_slices(const uint4 *from, uint32_t slices, uint4 *never) {
   uint4 sum = {};
@@ -64,7 +67,8 @@ __device__ static inline uint32_t triad_word(uint32_t b, uint32_t c) {
   return __float_as_uint(fmaf(3, __uint_as_float(c), __uint_as_float(b)));
 }
 
-template <int N> static __global__ void __launch_bounds__(BLOCK) triad_slices(uint4 *a, const uint4 *b, const uint4 *c, uint32_t slices) {
+template <int N>
+static __global__ void __launch_bounds__(BLOCK) triad_slices(uint4 *a, const uint4 *b, const uint4 *c, uint32_t slices) {
   uint4 bs[N], cs[N];
   a += begin<N>(slices), b += begin<N>(slices), c += begin<N>(slices);
 #pragma unroll

@@ -102,11 +102,12 @@ enum { FP64_A = 8, FP64_B = 4 };
 /* 16 × 8 × 16 in one instruction since Hopper, in eight before. */
 __device__ static inline void multiply_fp64(double *sums, const double *a, const double *b) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
-               "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
-               : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
-               : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]),
-                 "d"(b[3]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+      "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+      : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]),
+        "d"(b[3]));
 #else
 #pragma unroll
   for (int i = 0; i < FP64_A; i++)
@@ -158,7 +159,8 @@ static double operations(const rl_ceilings_gpu *self) {
 
 void rl_ceilings_list_tensor(rl_ceilings_gpu *self) {
   const double warps = (double)self->sms * FP64_BLOCKS_PER_SM * (FP64_BLOCK / 32), product = 2.0 * 16 * 8 * 16;
-  static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES, "FP64's threads have room for results");
+  static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES,
+                "FP64's threads have room for results");
   static_assert(BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES, "a multiprocessor's threads have room for results");
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp64, warps * FP64_ROUNDS * CHAINS * product, launch_fp64, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_tf32, operations<tf32>(self), launch<tf32>, self);

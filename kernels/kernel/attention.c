@@ -10,12 +10,14 @@ static const char *const variants[] = {"heuristic", "searched", NULL};
 
 enum { BATCH, HEADS, KV_HEADS, SEQUENCE, HEAD_SIZE, CAUSAL };
 enum { QUERIES };
-static const rl_field sizes[] = {RL_KERNEL_SIZE(BATCH, "batch", RL_KERNEL_ELEMENTS_MAX, "sequences"),
-                                 RL_KERNEL_SIZE(HEADS, "heads", RL_KERNEL_ELEMENTS_MAX, "heads of Q and O"),
-                                 RL_KERNEL_SIZE(KV_HEADS, "kv_heads", RL_KERNEL_ELEMENTS_MAX, "heads of K and V: a divisor of heads"),
-                                 RL_KERNEL_SIZE(SEQUENCE, "sequence", RL_SUM_LENGTH_MAX, "rows of a head"),
-                                 RL_KERNEL_SIZE(HEAD_SIZE, "head_size", 4096, "elements of a row"),
-                                 RL_KERNEL_FLAG(CAUSAL, "causal", "true or false: a row looks at itself and at those before it"), {0}};
+static const rl_field sizes[] = {
+    RL_KERNEL_SIZE(BATCH, "batch", RL_KERNEL_ELEMENTS_MAX, "sequences"),
+    RL_KERNEL_SIZE(HEADS, "heads", RL_KERNEL_ELEMENTS_MAX, "heads of Q and O"),
+    RL_KERNEL_SIZE(KV_HEADS, "kv_heads", RL_KERNEL_ELEMENTS_MAX, "heads of K and V: a divisor of heads"),
+    RL_KERNEL_SIZE(SEQUENCE, "sequence", RL_SUM_LENGTH_MAX, "rows of a head"),
+    RL_KERNEL_SIZE(HEAD_SIZE, "head_size", 4096, "elements of a row"),
+    RL_KERNEL_FLAG(CAUSAL, "causal", "true or false: a row looks at itself and at those before it"),
+    {0}};
 
 static int heads_are_shared_evenly(const rl_kernel_shape *s, rl_error *err) {
   if (s->size[HEADS] % s->size[KV_HEADS] == 0) return 0;

@@ -26,7 +26,8 @@ typedef struct sample {
 
 static sample choose(const rl_kernel_instance *kernel) {
   const rl_kernel_family *family = kernel->params.family;
-  double (*operations)(const rl_kernel_shape *) = family->reference_operations ? family->reference_operations : family->operations;
+  double (*operations)(const rl_kernel_shape *) =
+      family->reference_operations ? family->reference_operations : family->operations;
   const double work = (double)family->output_elements(&kernel->shape) + operations(&kernel->shape);
   sample chosen = {.pieces = family->pieces(&kernel->shape), .stretches = 1, .key = rl_mix64((uint64_t)kernel->params.seed)};
   chosen.length = chosen.pieces;
@@ -120,9 +121,9 @@ static int fetch(checking *all, int64_t at, int64_t count, rl_error *err) {
     end = (i / all->of.blocks + 1) * all->of.blocks;
     if (end > at + count) end = at + count;
     const int64_t first = block_start(&all->of, i), last = block_start(&all->of, end - 1) + block_length(&all->of, end - 1);
-    if (rl_device_cancelled(device, err) ||
-        device->ops->download(device, all->stage + (size_t)(i - at) * all->stage_block,
-                              (char *)all->kernel->out + (size_t)first * all->piece_bytes, (size_t)(last - first) * all->piece_bytes, err))
+    if (rl_device_cancelled(device, err) || device->ops->download(device, all->stage + (size_t)(i - at) * all->stage_block,
+                                                                  (char *)all->kernel->out + (size_t)first * all->piece_bytes,
+                                                                  (size_t)(last - first) * all->piece_bytes, err))
       return -1;
   }
   return 0;

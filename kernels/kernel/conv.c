@@ -72,8 +72,10 @@ static int64_t conv_end_row(const rl_kernel_shape *s, int64_t piece) {
   return piece / p * s->size[HEIGHT] + least(s->size[HEIGHT], piece % p * s->size[STRIDE] - s->size[PADDING] + s->size[KERNEL]);
 }
 static int64_t conv_inputs(const rl_kernel_shape *s, uint32_t input) { return input == 0 ? x_elements(s) : w_elements(s); }
-static void conv_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
-  const int64_t row = s->size[WIDTH] * s->size[CHANNELS], from = conv_first_row(s, first), to = conv_end_row(s, first + count - 1);
+static void conv_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                        int64_t *elements) {
+  const int64_t row = s->size[WIDTH] * s->size[CHANNELS], from = conv_first_row(s, first),
+                to = conv_end_row(s, first + count - 1);
   *start = input == 0 ? from * row : 0;
   *elements = input == 0 ? (to - from) * row : w_elements(s);
 }
@@ -89,7 +91,8 @@ static int64_t conv_dgrad_end_row(const rl_kernel_shape *s, int64_t piece) {
   return piece / h * p + last_over(s, piece % h, p) + 1;
 }
 static int64_t conv_dgrad_inputs(const rl_kernel_shape *s, uint32_t input) { return input == 0 ? y_elements(s) : w_elements(s); }
-static void conv_dgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static void conv_dgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                              int64_t *elements) {
   const int64_t row = q_of(s) * s->size[FILTERS], from = conv_dgrad_first_row(s, first);
   const int64_t to = most(from + 1, conv_dgrad_end_row(s, first + count - 1));
   *start = input == 0 ? from * row : 0;
@@ -99,7 +102,8 @@ static void conv_dgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t 
 /* Taps of filters; each is made from all of x and dy. */
 static int64_t conv_wgrad_pieces(const rl_kernel_shape *s) { return s->size[FILTERS] * s->size[KERNEL] * s->size[KERNEL]; }
 static int64_t conv_wgrad_inputs(const rl_kernel_shape *s, uint32_t input) { return input == 0 ? x_elements(s) : y_elements(s); }
-static void conv_wgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static void conv_wgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                              int64_t *elements) {
   (void)first, (void)count;
   *start = 0;
   *elements = conv_wgrad_inputs(s, input);
@@ -179,8 +183,8 @@ static double taps_inside(const rl_kernel_shape *s, int64_t side) {
 
 /* A multiply-add for each pair of a filter's tap and a pixel that it meets: zeros around images cost nothing. */
 static double operations(const rl_kernel_shape *s) {
-  return 2.0 * (double)s->size[IMAGES] * taps_inside(s, s->size[HEIGHT]) * taps_inside(s, s->size[WIDTH]) * (double)s->size[CHANNELS] *
-         (double)s->size[FILTERS];
+  return 2.0 * (double)s->size[IMAGES] * taps_inside(s, s->size[HEIGHT]) * taps_inside(s, s->size[WIDTH]) *
+         (double)s->size[CHANNELS] * (double)s->size[FILTERS];
 }
 
 /* Products in the longest sums, at most. */

@@ -13,14 +13,15 @@ static int plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_dnn **
   const int dtype = kernel->params.dtype;
   const cudnnDataType_t type = rl_kernel_cudnn_type(dtype);
   const bool single = dtype == RL_DTYPE_FP32;
-  const rl_conv_shape shape = {PASS, size[IMAGES], size[CHANNELS], size[HEIGHT], size[WIDTH], size[FILTERS], size[KERNEL], size[STRIDE],
-                               size[PADDING], true, type, type, dtype == RL_DTYPE_TF32};
+  const rl_conv_shape shape = {PASS, size[IMAGES], size[CHANNELS], size[HEIGHT], size[WIDTH], size[FILTERS], size[KERNEL],
+                               size[STRIDE], size[PADDING], true, type, type, dtype == RL_DTYPE_TF32};
   rl_dnn_search search = {WORKSPACE, kernel->variant == RL_SEARCHED ? (single ? MOST_SINGLE : MOST) : 1, single};
   search.direct = true;
   void *const *in = kernel->in, *out = kernel->out;
   switch (PASS) { /* inputs in the order of the family */
     case RL_CONV_FORWARD: return rl_conv_open(cudnn, &shape, in[0], in[1], out, search, kernel->base.device->stream, made, err);
-    case RL_CONV_BACKWARD_DATA: return rl_conv_open(cudnn, &shape, out, in[1], in[0], search, kernel->base.device->stream, made, err);
+    case RL_CONV_BACKWARD_DATA:
+      return rl_conv_open(cudnn, &shape, out, in[1], in[0], search, kernel->base.device->stream, made, err);
     default: return rl_conv_open(cudnn, &shape, in[0], out, in[1], search, kernel->base.device->stream, made, err);
   }
 }

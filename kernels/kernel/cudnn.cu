@@ -27,7 +27,8 @@ int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_planner *plan, rl
   if (rl_tune_device(device, err) || rl_cudnn_ok(cudnnCreate(&own->cudnn), "starting cuDNN", err)) return -1;
   if (plan(kernel, own->cudnn, &own->plan, err)) return rl_kernel_refuse(err);
   const rl_dnn_choice *chosen = rl_dnn_chosen(own->plan);
-  if (chosen->workspace_bytes > 0 && device->ops->allocate(device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes, &own->workspace, err))
+  if (chosen->workspace_bytes > 0 &&
+      device->ops->allocate(device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes, &own->workspace, err))
     return -1;
   rl_kernel_note_choice(kernel, chosen->rank, chosen->deterministic, &own->rank);
   return rl_dnn_bind(own->plan, own->workspace, err);

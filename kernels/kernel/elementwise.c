@@ -22,7 +22,8 @@ static int64_t line_input(const rl_kernel_shape *shape, uint32_t input) {
   (void)input;
   return shape->size[N];
 }
-static void line_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static void line_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                        int64_t *elements) {
   (void)shape, (void)input;
   *start = first;
   *elements = count;
@@ -33,7 +34,8 @@ static int64_t table_output(const rl_kernel_shape *shape) { return rl_kernel_tim
 static int64_t table_input(const rl_kernel_shape *shape, uint32_t input) {
   return input == 0 ? table_output(shape) : shape->size[COLUMNS];
 }
-static void table_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static void table_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                         int64_t *elements) {
   const int64_t columns = shape->size[COLUMNS], column = first % columns;
   const bool wraps = column + count > columns;
   *start = input == 0 ? first : wraps ? 0 : column;

@@ -106,13 +106,15 @@ template <class FAMILY, class T> struct thread {
 
 /* ALL: of the accesses from `begin` on, every STEP-th, none is behind the last of `packs`. */
 template <class FAMILY, class T, bool WHOLE, bool ALL>
-__device__ static inline void accesses(const T *x, const T *second, T *y, uint32_t begin, uint32_t packs, const divisor &columns) {
+__device__ static inline void accesses(const T *x, const T *second, T *y, uint32_t begin, uint32_t packs,
+                                       const divisor &columns) {
   enum { ACCESSES = thread<FAMILY, T>::ACCESSES, STEP = thread<FAMILY, T>::OF_BLOCK, WIDTH = 16 / sizeof(T) };
   pack<T> xs[ACCESSES], seconds[ACCESSES];
 #pragma unroll
   for (uint32_t i = 0; i < ACCESSES; i++) {
     const uint32_t at = begin + i * STEP;
-    if (ALL || at < packs) xs[i] = ((const pack<T> *)x)[at], seconds[i] = seconds_of<FAMILY, T, WHOLE>(second, at * WIDTH, columns);
+    if (ALL || at < packs)
+      xs[i] = ((const pack<T> *)x)[at], seconds[i] = seconds_of<FAMILY, T, WHOLE>(second, at * WIDTH, columns);
   }
 #pragma unroll
   for (uint32_t i = 0; i < ACCESSES; i++) {
@@ -122,8 +124,8 @@ __device__ static inline void accesses(const T *x, const T *second, T *y, uint32
 }
 
 template <class FAMILY, class T, bool WHOLE>
-__global__ void __launch_bounds__(BLOCK) vector(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y, uint32_t count,
-                                                divisor columns) {
+__global__ void __launch_bounds__(BLOCK)
+    vector(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y, uint32_t count, divisor columns) {
   const uint32_t packs = count / (uint32_t)(16 / sizeof(T)), block = blockIdx.x * BLOCK, begin = block + threadIdx.x;
   if (block + BLOCK <= packs) return accesses<FAMILY, T, WHOLE, true>(x, second, y, begin, packs, columns);
   accesses<FAMILY, T, WHOLE, false>(x, second, y, begin, packs, columns);

@@ -87,7 +87,8 @@ static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   if (!converts(kernel)) return multiply_all(kernel, err);
   return convert(kernel, widen, kernel->in[0], own->a, family->input_elements(&kernel->shape, 0), err) ||
                  convert(kernel, widen, kernel->in[1], own->b, family->input_elements(&kernel->shape, 1), err) ||
-                 multiply_all(kernel, err) || convert(kernel, narrow, kernel->out, own->c, family->output_elements(&kernel->shape), err)
+                 multiply_all(kernel, err) ||
+                 convert(kernel, narrow, kernel->out, own->c, family->output_elements(&kernel->shape), err)
              ? -1
              : 0;
 }
@@ -103,7 +104,8 @@ static int make_blas(rl_kernel_instance *kernel, rl_error *err) {
   if (failed) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a product");
   kernel->engine = own;
   kernel->engine_close = close_blas;
-  for (int i = 0; i < 3 && converts(kernel); i++) failed |= (own->converted[i] = malloc((size_t)counts[i] * sizeof(float))) == NULL;
+  for (int i = 0; i < 3 && converts(kernel); i++)
+    failed |= (own->converted[i] = malloc((size_t)counts[i] * sizeof(float))) == NULL;
   if (failed) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a product's numbers as float");
   own->a = converts(kernel) ? own->converted[0] : kernel->in[0];
   own->b = converts(kernel) ? own->converted[1] : kernel->in[1];
@@ -124,5 +126,5 @@ static int open_blas(rl_device *device, const void *params, rl_instance **instan
 }
 
 const rl_engine rl_kernel_openblas_gemm = {.name = "openblas", .workload = "gemm", .device = RL_DEVICE_CPU,
-                                           .summary = "OpenBLAS, panels shared out to threads", .supports = rl_kernel_cpu_supports,
-                                           .open = open_blas};
+                                           .summary = "OpenBLAS, panels shared out to threads",
+                                           .supports = rl_kernel_cpu_supports, .open = open_blas};

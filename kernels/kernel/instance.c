@@ -7,7 +7,8 @@
 
 #include "kernel/pieces.h"
 
-enum { STAGE = 1 << 26, STEP = 1 << 15 }; /* bytes that cross between host and device at once, at most; elements that a thread fills at once */
+/* Bytes that cross between host and device at once, at most; elements that a thread fills at once. */
+enum { STAGE = 1 << 26, STEP = 1 << 15 };
 RL_DEFINE_CLEANUP(free_memory, void *, free, NULL)
 
 int rl_kernel_supports(const void *params, rl_error *err) {
@@ -134,7 +135,8 @@ int rl_kernel_open(rl_device *device, const void *params, int (*enqueue)(void *a
   self->variant = rl_kernel_variant_find(family, self->params.variant, err);
   self->launch = (rl_launch){.name = family->workload.name, .range = "kernel", .enqueue = enqueue, .arg = self};
   self->sequence = (rl_sequence){"launch", &self->launch, 1, (uint64_t)self->params.samples};
-  self->base = (rl_instance){.ops = &operations, .device = device, .deterministic = true, .iteration = {"kernel", &self->sequence, 1}};
+  self->base =
+      (rl_instance){.ops = &operations, .device = device, .deterministic = true, .iteration = {"kernel", &self->sequence, 1}};
   self->threads = rl_threads_open(device->threads, err);
   if (self->threads == NULL || rl_kernel_shape_of(&self->params, &self->shape, err) || make_buffers(self, err)) {
     close_instance(&self->base);

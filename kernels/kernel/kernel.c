@@ -102,7 +102,8 @@ int rl_kernel_cpu_variant_check(const rl_kernel_family *family, const char *name
   int variant = rl_kernel_variant_find(family, name, err);
   if (variant < 0) return -1;
   if (!(family->gpu_only & 1u << variant)) return 0;
-  return rl_fail_at(err, "/variant", "variant %s of %s is a GPU's: on the CPU its code would be that of another", name, family->workload.name);
+  return rl_fail_at(err, "/variant", "variant %s of %s is a GPU's: on the CPU its code would be that of another", name,
+                    family->workload.name);
 }
 
 int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_error *err) {
@@ -111,8 +112,9 @@ int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_er
   for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
     if (strcmp(family->builds[i], name) == 0) return i;
   list_builds(family, names, sizeof names);
-  return family->builds != NULL ? rl_fail_at(err, "/build", "build of %s must be one of: %s", family->workload.name, names)
-                                : rl_fail_at(err, "/build", "%s is built in one way, there is nothing to choose", family->workload.name);
+  return family->builds != NULL
+             ? rl_fail_at(err, "/build", "build of %s must be one of: %s", family->workload.name, names)
+             : rl_fail_at(err, "/build", "%s is built in one way, there is nothing to choose", family->workload.name);
 }
 
 /* --- descriptions ---------------------------------------------------------------------------------------------------- */
@@ -151,7 +153,9 @@ static void list_sizes(const rl_kernel_family *family, char *text, size_t size) 
     append(text, size, "%s%s (%s)", field > family->shape ? ", " : "", field->name, field->summary);
 }
 
-static void summarize(const rl_kernel_family *family, char *text, size_t size) { append(text, size, "%s", family->workload.summary); }
+static void summarize(const rl_kernel_family *family, char *text, size_t size) {
+  append(text, size, "%s", family->workload.summary);
+}
 
 void rl_kernel_describe_families(char *text, size_t size) { describe_each("", summarize, text, size); }
 
@@ -182,8 +186,8 @@ double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape
   return allowed > 0 ? allowed + (1 + family->roundings) * rl_dtype_epsilon(params->dtype) / 2 : 0;
 }
 
-void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count,
-                          void *memory) {
+void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start,
+                          int64_t count, void *memory) {
   enum { SOME = 1024 };
   const uint64_t key = rl_mix64(rl_mix64((uint64_t)params->seed) + input);
   const size_t size = rl_dtype_size(params->dtype);

@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 /* In the order of the API's choices. */
-#define RL_KERNEL_FAMILIES(X)                                                                                                \
-  X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(rope) X(softmax) X(rmsnorm) X(layernorm) X(transpose) X(reduction)      \
+#define RL_KERNEL_FAMILIES(X)                                                                                                   \
+  X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(rope) X(softmax) X(rmsnorm) X(layernorm) X(transpose) X(reduction) \
   X(gemm) X(attention) X(conv) X(conv_dgrad) X(conv_wgrad) X(lombscargle)
 
 enum {
@@ -46,7 +46,8 @@ typedef struct rl_kernel_shape {
 #define RL_KERNEL_FLOATS (1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_FP16 | 1u << RL_DTYPE_BF16)
 
 /* Pieces [first, first + count) of the output from their windows of the inputs. */
-typedef void rl_kernel_in_double(const rl_kernel_shape *shape, const double *const *in, int64_t first, int64_t count, double *out);
+typedef void rl_kernel_in_double(const rl_kernel_shape *shape, const double *const *in, int64_t first, int64_t count,
+                                 double *out);
 typedef void rl_kernel_in_float(const rl_kernel_shape *shape, const float *const *in, int64_t first, int64_t count, float *out);
 
 typedef struct rl_kernel_family {
@@ -55,7 +56,7 @@ typedef struct rl_kernel_family {
   int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);     /* what no bound of one size says; NULL: nothing */
   uint32_t dtypes;                                                     /* bit i: rl_dtype i */
   const char *const *variants; /* NULL-terminated, at most RL_RUNS_MAX; the engines know them by their index */
-  uint32_t gpu_only;           /* bit i: variant i would be another one's code on the CPU, which does not have it; never the first */
+  uint32_t gpu_only; /* bit i: variant i would be another one's code on the CPU, which does not have it; never the first */
   const char *const *builds;   /* how its code can come about, the usual way first; NULL: there is but one way */
   uint32_t input_count;
   /* In elements. All of these hold for shapes whose sizes lie within their bounds; rl_kernel_times keeps products from
@@ -136,8 +137,8 @@ void rl_kernel_describe_builds(char *text, size_t size);
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape);
 /* What an input holds from element `start` on, as it lies in memory: uniform in [-2, 2) from the seed or what the family makes of
  * that, then rounded to the type. Anyone can tell any element at any time. */
-void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count,
-                          void *memory);
+void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start,
+                          int64_t count, void *memory);
 
 #ifdef __cplusplus
 }

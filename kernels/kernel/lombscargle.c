@@ -31,7 +31,8 @@ static int64_t input_elements(const rl_kernel_shape *shape, uint32_t input) {
 }
 static int64_t output_elements(const rl_kernel_shape *shape) { return shape->size[FREQUENCIES]; }
 
-static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                   int64_t *elements) {
   *start = input == FREQUENCY ? first : 0;
   *elements = input == FREQUENCY ? count : shape->size[SAMPLES];
 }
@@ -40,7 +41,8 @@ static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, 
 static void inputs(const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count, double *values) {
   for (int64_t i = 0; i < count; i++)
     if (input == TIME) values[i] = (values[i] + 2) / 4 * RL_LOMBSCARGLE_SPAN;
-    else if (input == FREQUENCY) values[i] = RL_LOMBSCARGLE_FIRST + (double)(start + i) * rl_lombscargle_step(shape->size[FREQUENCIES]);
+    else if (input == FREQUENCY)
+      values[i] = RL_LOMBSCARGLE_FIRST + (double)(start + i) * rl_lombscargle_step(shape->size[FREQUENCIES]);
 }
 
 /* By the definition: times are counted from tau, where the sums of sines times cosines vanish. The engines compute another
@@ -137,6 +139,6 @@ const rl_kernel_family rl_kernel_lombscargle = {
     .workload = RL_KERNEL_WORKLOAD(lombscargle, "Lomb-Scargle periodogram of samples at uneven times"), .shape = sizes,
     .shape_check = shape_check, .dtypes = 1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32, .variants = variants,
     .gpu_only = 0x1e /* what a GPU's compiler is told */, .builds = builds,
-    .input_count = 3, .input_elements = input_elements, .inputs = inputs, .output_elements = output_elements, .pieces = output_elements,
-    .window = window, .reference = reference, .compute_double = in_double, .compute_float = in_float, .operations = operations,
-    .reference_operations = reference_operations, .tolerance = tolerance};
+    .input_count = 3, .input_elements = input_elements, .inputs = inputs, .output_elements = output_elements,
+    .pieces = output_elements, .window = window, .reference = reference, .compute_double = in_double, .compute_float = in_float,
+    .operations = operations, .reference_operations = reference_operations, .tolerance = tolerance};

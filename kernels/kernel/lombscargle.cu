@@ -47,8 +47,11 @@ static bool find_version(const rl_kernel_instance *instance, version *found) {
     snprintf(found->line, sizeof found->line, "%.*s", (int)(newline ? newline - text : end - text), text);
     found->variant = strtok_r(found->line, " ", &rest);
     found->dtype = strtok_r(NULL, " ", &rest);
-    for (char *word; found->option_count < OPTIONS && (word = strtok_r(NULL, " ", &rest));) found->options[found->option_count++] = word;
-    if (strcmp(found->variant, instance->params.variant) == 0 && strcmp(found->dtype, rl_dtype_names[instance->params.dtype]) == 0) return true;
+    for (char *word; found->option_count < OPTIONS && (word = strtok_r(NULL, " ", &rest));)
+      found->options[found->option_count++] = word;
+    if (strcmp(found->variant, instance->params.variant) == 0 &&
+        strcmp(found->dtype, rl_dtype_names[instance->params.dtype]) == 0)
+      return true;
   }
   return false;
 }
@@ -69,8 +72,10 @@ static int compile(const rl_kernel_instance *instance, const version *of, const 
                    rl_error *err) {
   int major = 0, minor = 0, index = instance->base.device->index;
   char arch[16];
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index), "asking for the compute capability", err) ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index), "asking for the compute capability", err))
+  if (rl_cuda_ok(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index), "asking for the compute capability",
+                 err) ||
+      rl_cuda_ok(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index), "asking for the compute capability",
+                 err))
     return -1;
   snprintf(arch, sizeof arch, "sm_%d%d", major, minor);
   rl_nvrtc_request request = {};
@@ -122,8 +127,8 @@ static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
                        &in[RL_LOMBSCARGLE_FREQUENCY], out};
   const void *even[] = {&self->samples, &self->frequencies, &self->per_block, &self->first, &self->step, &self->origin,
                         &in[RL_LOMBSCARGLE_TIME], &in[RL_LOMBSCARGLE_VALUE], out};
-  return rl_cuda_ok(cudaLaunchKernel((const void *)self->kernel, dim3(self->blocks), dim3(BLOCK), (void **)(self->expands ? even : any), 0,
-                                     stream),
+  return rl_cuda_ok(cudaLaunchKernel((const void *)self->kernel, dim3(self->blocks), dim3(BLOCK),
+                                     (void **)(self->expands ? even : any), 0, stream),
                     "launching", err);
 }
 
@@ -133,7 +138,8 @@ static int first_pass(rl_kernel_instance *instance, engine *self, const version 
   const char *entry = self->expands ? "uniform" : "periodogram", *symbol = entry;
   const void *image = NULL;
   cudaStream_t stream = (cudaStream_t)instance->base.device->stream;
-  if (build == FATBIN ? find_fatbin(of, &image, err) : compile(instance, of, entry, build == NVRTC_CACHED, compiled, err)) return -1;
+  if (build == FATBIN ? find_fatbin(of, &image, err) : compile(instance, of, entry, build == NVRTC_CACHED, compiled, err))
+    return -1;
   if (compiled->image) {
     image = compiled->image;
     symbol = compiled->symbol;
@@ -162,7 +168,8 @@ static int open_engine(rl_kernel_instance *instance, rl_error *err) {
   version of;
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
   instance->engine = self;
-  if (!find_version(instance, &of)) return rl_fail(err, RL_SYS, ENOENT, "no version of the text is called %s", instance->params.variant);
+  if (!find_version(instance, &of))
+    return rl_fail(err, RL_SYS, ENOENT, "no version of the text is called %s", instance->params.variant);
   if (describe(instance, self, err)) return -1;
   rl_nvrtc_result compiled = {};
   const int64_t begin = rl_monotonic_ns();

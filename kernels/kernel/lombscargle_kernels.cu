@@ -121,9 +121,9 @@ __device__ static inline REAL power_of(REAL xc, REAL xs, REAL cc, REAL ss, REAL 
   return (REAL)0.5 * (of::over(a * a, c * c * cc + cst * cs + s * s * ss) + of::over(b * b, c * c * ss - cst * cs + s * s * cc));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) uniform(int samples, int frequencies, int per_block, double first, double step,
-                                                            double origin, const REAL *__restrict__ time,
-                                                            const REAL *__restrict__ value, REAL *__restrict__ power) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    uniform(int samples, int frequencies, int per_block, double first, double step, double origin, const REAL *__restrict__ time,
+            const REAL *__restrict__ value, REAL *__restrict__ power) {
   __shared__ REAL of_warp[BLOCK / WARP][ROOM];
   __shared__ REAL sums[ROOM];
   const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, begin = blockIdx.x * per_block;

@@ -76,7 +76,8 @@ int rl_kernel_feed_open(rl_kernel_feed *feed, rl_error *err) {
 }
 
 void rl_kernel_feed_close(rl_kernel_feed *feed) {
-  for (uint32_t thread = 0; feed->rooms && thread < rl_threads_count(feed->kernel->threads); thread++) free(feed->rooms[thread].memory);
+  for (uint32_t thread = 0; feed->rooms && thread < rl_threads_count(feed->kernel->threads); thread++)
+    free(feed->rooms[thread].memory);
   for (uint32_t input = 0; input < RL_KERNEL_INPUTS; input++) free(feed->whole_room[input]);
   free(feed->rooms);
 }
@@ -90,7 +91,8 @@ static int read_part(void *context, int64_t first, int64_t count, uint32_t threa
   const reading *of = context;
   rl_kernel_feed *feed = of->feed;
   (void)thread, (void)err;
-  const void *at = feed->read(feed->kernel, of->input, first, count, (char *)feed->whole_room[of->input] + (size_t)first * feed->number);
+  const void *at =
+      feed->read(feed->kernel, of->input, first, count, (char *)feed->whole_room[of->input] + (size_t)first * feed->number);
   if (first == 0) feed->whole[of->input] = at;
   return 0;
 }
@@ -101,7 +103,8 @@ int rl_kernel_feed_refresh(rl_kernel_feed *feed, rl_error *err) {
   for (uint32_t input = 0; input < RL_KERNEL_INPUTS; input++) {
     reading of = {feed, input};
     if (feed->whole_room[input] == NULL) continue;
-    if (rl_kernel_share(kernel, kernel->params.family->input_elements(&kernel->shape, input), STEP, read_part, &of, err)) return -1;
+    if (rl_kernel_share(kernel, kernel->params.family->input_elements(&kernel->shape, input), STEP, read_part, &of, err))
+      return -1;
   }
   return 0;
 }

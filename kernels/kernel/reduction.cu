@@ -82,25 +82,29 @@ __global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__re
 
 /* group: lanes of a row, a power of two. */
 template <class T, bool PACKED>
-__global__ void __launch_bounds__(BLOCK) grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t group) {
+__global__ void __launch_bounds__(BLOCK)
+    grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t group) {
   typedef typename arithmetic<T>::type M;
-  const uint32_t log = 31 - __clz(group), row = blockIdx.x * (BLOCK >> log) + (threadIdx.x >> log), lane = threadIdx.x & (group - 1);
+  const uint32_t log = 31 - __clz(group), row = blockIdx.x * (BLOCK >> log) + (threadIdx.x >> log),
+                 lane = threadIdx.x & (group - 1);
   const T *from = x + (size_t)(row < rows ? row : 0) * columns;
-  M sum = PACKED ? sum_packs<M>(from, lane, columns / (uint32_t)(16 / sizeof(T)), group) : sum_elements<M>(from, lane, columns, group);
+  M sum = PACKED ? sum_packs<M>(from, lane, columns / (uint32_t)(16 / sizeof(T)), group)
+                 : sum_elements<M>(from, lane, columns, group);
   sum = over_lanes(sum, group);
   if (row < rows && lane == 0) narrow(sum, &y[row]);
 }
 
 /* Block b of a row's share takes every share-th run of BLOCK accesses. */
 template <class T, bool PACKED>
-__global__ void __launch_bounds__(BLOCK) shared_out(const T *__restrict__ x, T *__restrict__ y, uint32_t columns, uint32_t share, void *memory,
-                                                    uint32_t *done) {
+__global__ void __launch_bounds__(BLOCK)
+    shared_out(const T *__restrict__ x, T *__restrict__ y, uint32_t columns, uint32_t share, void *memory, uint32_t *done) {
   typedef typename arithmetic<T>::type M;
   const uint32_t row = blockIdx.x / share, block = blockIdx.x % share, first = block * BLOCK + threadIdx.x, step = share * BLOCK;
   const T *from = x + (size_t)row * columns;
   M *parts = (M *)memory + (size_t)row * share;
   __shared__ bool last;
-  M sum = PACKED ? sum_packs<M>(from, first, columns / (uint32_t)(16 / sizeof(T)), step) : sum_elements<M>(from, first, columns, step);
+  M sum = PACKED ? sum_packs<M>(from, first, columns / (uint32_t)(16 / sizeof(T)), step)
+                 : sum_elements<M>(from, first, columns, step);
   sum = over_block(sum);
   if (share > 1) {
     if (threadIdx.x == 0) {
@@ -143,7 +147,8 @@ template <class T>
 int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   const uint32_t rows = (uint32_t)instance->shape.size[RL_ROWS], columns = (uint32_t)instance->shape.size[RL_COLUMNS];
   if (instance->variant != SCALAR)
-    return columns * sizeof(T) % 16 == 0 ? launch_vector<T, true>(instance, stream, err) : launch_vector<T, false>(instance, stream, err);
+    return columns * sizeof(T) % 16 == 0 ? launch_vector<T, true>(instance, stream, err)
+                                         : launch_vector<T, false>(instance, stream, err);
   scalar<T><<<rows, BLOCK, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, columns);
   return rl_launch_ok("launching", err);
 }
@@ -155,7 +160,8 @@ int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *er
 /* So many blocks that the device is full, but none without work for every access it can have under way. */
 int choose_share(const rl_kernel_instance *instance, uint32_t *share, rl_error *err) {
   int sms = 0;
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, instance->base.device->index), "asking for the SMs", err))
+  if (rl_cuda_ok(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, instance->base.device->index), "asking for the SMs",
+                 err))
     return -1;
   const int64_t rows = instance->shape.size[RL_ROWS], columns = instance->shape.size[RL_COLUMNS];
   const int64_t bytes = columns * (int64_t)rl_dtype_size(instance->params.dtype);

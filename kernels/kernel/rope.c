@@ -50,11 +50,14 @@ static double angle_of(int64_t position, long double turn) {
 ROPE(double, double)
 ROPE(float, float)
 
-static int64_t of_token(const rl_kernel_shape *shape) { return rl_kernel_times(shape->size[RL_HEADS], shape->size[RL_HEAD_SIZE]); }
+static int64_t of_token(const rl_kernel_shape *shape) {
+  return rl_kernel_times(shape->size[RL_HEADS], shape->size[RL_HEAD_SIZE]);
+}
 static int64_t output(const rl_kernel_shape *shape) { return rl_kernel_times(shape->size[RL_TOKENS], of_token(shape)); }
 static int64_t input_elements(const rl_kernel_shape *shape, uint32_t input) { return (void)input, output(shape); }
 static int64_t pieces(const rl_kernel_shape *shape) { return shape->size[RL_TOKENS]; }
-static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                   int64_t *elements) {
   (void)input;
   *start = first * of_token(shape);
   *elements = count * of_token(shape);

@@ -42,8 +42,8 @@ template <class M> __device__ void rotate(const rotation<M> &r, M *x, M *y) {
 
 /* Pairs are numbered as they lie. */
 template <class T>
-__global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads, uint32_t half,
-                                                const double2 *__restrict__ of_pair) {
+__global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads,
+                                                uint32_t half, const double2 *__restrict__ of_pair) {
   typedef typename arithmetic<T>::type M;
   const uint32_t i = blockIdx.x * BLOCK + threadIdx.x, pair = i % half, head = i / half;
   if (i >= pairs) return;
@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__re
 
 /* tokens: of a block. */
 template <class T, int WIDTH>
-__global__ void __launch_bounds__(BLOCK) vector(const T *__restrict__ x, T *__restrict__ y, uint32_t all_tokens, uint32_t heads, uint32_t half,
-                                                uint32_t tokens, const double2 *__restrict__ of_pair) {
+__global__ void __launch_bounds__(BLOCK) vector(const T *__restrict__ x, T *__restrict__ y, uint32_t all_tokens, uint32_t heads,
+                                                uint32_t half, uint32_t tokens, const double2 *__restrict__ of_pair) {
   typedef typename arithmetic<T>::type M;
   struct alignas(WIDTH * sizeof(T)) few { T at[WIDTH]; };
   extern __shared__ __align__(16) char memory[];
@@ -85,7 +85,8 @@ __global__ void __launch_bounds__(BLOCK) vector(const T *__restrict__ x, T *__re
 
 /* Tokens of a block: enough for ACCESSES of each thread, but no more than shared memory has room for. */
 uint32_t tokens_of_block(uint32_t pairs_of_token, uint32_t half, size_t rotation_bytes, int width) {
-  const uint32_t enough = BLOCK * ACCESSES * (uint32_t)width / 2 / pairs_of_token, most = (uint32_t)(SHARED_MOST / (half * rotation_bytes));
+  const uint32_t enough = BLOCK * ACCESSES * (uint32_t)width / 2 / pairs_of_token,
+                 most = (uint32_t)(SHARED_MOST / (half * rotation_bytes));
   const uint32_t tokens = enough < most ? enough : most;
   return tokens > 1 ? tokens : 1;
 }
@@ -110,7 +111,8 @@ int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_err
   const uint32_t pairs = (uint32_t)instance->shape.size[RL_TOKENS] * heads * half;
   if (instance->variant != SCALAR)
     return half % PACK == 0 ? launch_vector<T, PACK>(instance, stream, err) : launch_vector<T, 1>(instance, stream, err);
-  scalar<T><<<(pairs + BLOCK - 1) / BLOCK, BLOCK, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, pairs, heads, half, own->of_pair);
+  scalar<T><<<(pairs + BLOCK - 1) / BLOCK, BLOCK, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, pairs, heads, half,
+                                                               own->of_pair);
   return rl_launch_ok("launching", err);
 }
 

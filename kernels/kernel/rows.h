@@ -15,7 +15,8 @@ extern const rl_field rl_kernel_rows_shape[]; /* "rows", "columns" */
 int64_t rl_kernel_rows_output(const rl_kernel_shape *shape);
 int64_t rl_kernel_rows_input(const rl_kernel_shape *shape, uint32_t input);
 int64_t rl_kernel_rows_pieces(const rl_kernel_shape *shape);
-void rl_kernel_rows_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements);
+void rl_kernel_rows_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                           int64_t *elements);
 
 #ifdef __cplusplus
 }

@@ -106,7 +106,8 @@ static int open_sequence(rl_device *device, const void *params, rl_instance **in
   if (self == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a sequence");
   self->step = (rl_sequence){.name = "launch", .launches = self->launches,
                              .repeat = (uint64_t)((const rl_sequence_params *)params)->samples};
-  self->base = (rl_instance){.ops = &operations, .device = device, .deterministic = true, .iteration = {"kernel", &self->step, 1}};
+  self->base =
+      (rl_instance){.ops = &operations, .device = device, .deterministic = true, .iteration = {"kernel", &self->step, 1}};
   int rc = rl_sequence_members(params, self->params, &count, err);
   for (size_t i = 0; rc == 0 && i < count; i++) {
     name_launch(self, i);
@@ -121,9 +122,9 @@ static int open_sequence(rl_device *device, const void *params, rl_instance **in
   return 0;
 }
 
-#define ENGINE(DEVICE, KIND)                                                                                                  \
-  const rl_engine rl_kernel_sequence_##DEVICE = {.name = #DEVICE, .workload = "sequence", .device = KIND,                      \
-                                                 .summary = "each kernel by the best engine of its family", .supports = supports, \
-                                                 .open = open_sequence};
+#define ENGINE(DEVICE, KIND)                                                                              \
+  const rl_engine rl_kernel_sequence_##DEVICE = {.name = #DEVICE, .workload = "sequence", .device = KIND, \
+                                                 .summary = "each kernel by the best engine of its family", \
+                                                 .supports = supports, .open = open_sequence};
 ENGINE(cpu, RL_DEVICE_CPU)
 ENGINE(cuda, RL_DEVICE_CUDA)

@@ -7,7 +7,8 @@
 static const char *const variants[] = {"naive", "shared", "padded", NULL};
 
 static const rl_field shape_fields[] = {RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNEL_ELEMENTS_MAX, "rows of the input"),
-                                        RL_KERNEL_SIZE(RL_COLUMNS, "columns", RL_KERNEL_ELEMENTS_MAX, "elements of such a row"), {0}};
+                                        RL_KERNEL_SIZE(RL_COLUMNS, "columns", RL_KERNEL_ELEMENTS_MAX, "elements of such a row"),
+                                        {0}};
 
 #define TRANSPOSE(SUFFIX, T)                                                                                                 \
   static void transpose_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {   \
@@ -19,7 +20,8 @@ TRANSPOSE(double, double)
 TRANSPOSE(float, float)
 
 static int64_t pieces(const rl_kernel_shape *shape) { return shape->size[RL_COLUMNS]; }
-static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                   int64_t *elements) {
   (void)input, (void)first, (void)count; /* from the first row to the last */
   *start = 0;
   *elements = rl_kernel_rows_output(shape);
@@ -30,5 +32,6 @@ static void transpose_defaults(void *params) { rl_kernel_defaults(params, &rl_ke
 const rl_kernel_family rl_kernel_transpose = {
     .workload = RL_KERNEL_WORKLOAD(transpose, "y = x with rows and columns exchanged"), .shape = shape_fields,
     .dtypes = RL_KERNEL_FLOATS, .variants = variants, .gpu_only = 1u << 2, .input_count = 1,
-    .input_elements = rl_kernel_rows_input, .output_elements = rl_kernel_rows_output, .pieces = pieces, .window = window, .reference = transpose_double,
-    .compute_double = transpose_double, .compute_float = transpose_float, .operations = nothing, .tolerance = nothing};
+    .input_elements = rl_kernel_rows_input, .output_elements = rl_kernel_rows_output, .pieces = pieces, .window = window,
+    .reference = transpose_double, .compute_double = transpose_double, .compute_float = transpose_float, .operations = nothing,
+    .tolerance = nothing};

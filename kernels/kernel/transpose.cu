@@ -28,7 +28,8 @@ __global__ void __launch_bounds__(BLOCK) naive(const T *__restrict__ x, T *__res
 
 /* Tiles are numbered row by row. */
 template <class T>
-__global__ void __launch_bounds__(BLOCK) shared(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t across) {
+__global__ void __launch_bounds__(BLOCK)
+    shared(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t across) {
   __shared__ alignas(16) char memory[SMALL * SMALL * sizeof(T)];
   T(*tile)[SMALL] = (T(*)[SMALL])memory;
   const uint32_t top = blockIdx.x / across * SMALL, left = blockIdx.x % across * SMALL;
@@ -59,7 +60,8 @@ template <class T> struct alignas(cut<T>::ROWS_OF_WORD * sizeof(T)) word { T at[
 
 /* ALL: the tile lies inside; else what is behind the end of a row or column is left out, which every access would have to ask. */
 template <class T, bool ALL>
-__device__ void turn_tile(word<T> (*tile)[cut<T>::PITCH], const T *x, T *y, uint32_t rows, uint32_t columns, uint32_t top, uint32_t left) {
+__device__ void turn_tile(word<T> (*tile)[cut<T>::PITCH], const T *x, T *y, uint32_t rows, uint32_t columns, uint32_t top,
+                          uint32_t left) {
   enum { PACK = 16 / sizeof(T), OF = cut<T>::ROWS_OF_WORD, SIDE = cut<T>::SIDE, LINES = SIDE / OF, SKEW = cut<T>::SKEW,
          LANES = 8, APART = cut<T>::THREADS / LANES, OUT = SIDE * (SIDE / PACK) / cut<T>::THREADS, IN = OUT / OF };
   const uint32_t lane = threadIdx.x % LANES, begin = threadIdx.x / LANES;
@@ -97,7 +99,8 @@ __device__ void turn_tile(word<T> (*tile)[cut<T>::PITCH], const T *x, T *y, uint
 
 /* Both sides made of accesses of 16 bytes. */
 template <class T>
-__global__ void __launch_bounds__(cut<T>::THREADS) padded(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
+__global__ void __launch_bounds__(cut<T>::THREADS)
+    padded(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
   enum { SIDE = cut<T>::SIDE };
   __shared__ alignas(16) char memory[SIDE / cut<T>::ROWS_OF_WORD * cut<T>::PITCH * sizeof(word<T>)];
   word<T>(*tile)[cut<T>::PITCH] = (word<T>(*)[cut<T>::PITCH])memory;

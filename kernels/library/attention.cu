@@ -34,7 +34,8 @@ static descriptor in_memory(const builder *b, int64_t heads, bool transposed, vo
   const rl_attention_shape *s = b->shape;
   const int64_t rows = s->sequence, columns = s->head_size;
   const int64_t sizes[RL_DNN_RANK] = {s->batch, heads, transposed ? columns : rows, transposed ? rows : columns};
-  const int64_t strides[RL_DNN_RANK] = {heads * rows * columns, rows * columns, transposed ? 1 : columns, transposed ? columns : 1};
+  const int64_t strides[RL_DNN_RANK] = {heads * rows * columns, rows * columns, transposed ? 1 : columns,
+                                        transposed ? columns : 1};
   return rl_dnn_tensor(b->graph, s->type, sizes, strides, memory);
 }
 
@@ -109,9 +110,12 @@ static descriptor reduce(const builder *b, cudnnReduceTensorOp_t how, descriptor
 /* Scores above the diagonal become the lowest float. */
 static descriptor mask(const builder *b, descriptor scores) {
   const int64_t n = b->shape->sequence;
-  descriptor row = apply(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 2}, between(b, CUDNN_DATA_INT32, n));
-  descriptor column = apply(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 3}, between(b, CUDNN_DATA_INT32, n));
-  descriptor seen = apply(b, {CUDNN_POINTWISE_CMP_GE, row, column, NULL, CUDNN_DATA_BOOLEAN, 0}, between(b, CUDNN_DATA_BOOLEAN, n));
+  descriptor row =
+      apply(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 2}, between(b, CUDNN_DATA_INT32, n));
+  descriptor column =
+      apply(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 3}, between(b, CUDNN_DATA_INT32, n));
+  descriptor seen =
+      apply(b, {CUDNN_POINTWISE_CMP_GE, row, column, NULL, CUDNN_DATA_BOOLEAN, 0}, between(b, CUDNN_DATA_BOOLEAN, n));
   return apply(b, {CUDNN_POINTWISE_BINARY_SELECT, scores, rl_dnn_scalar(b->graph, -FLT_MAX), seen, CUDNN_DATA_FLOAT, 0},
                between(b, CUDNN_DATA_FLOAT, n));
 }
@@ -133,8 +137,8 @@ static void add_attention(const builder *b, void *q, void *k, void *v, void *o) 
   multiply(b, weights, in_memory(b, s->kv_heads, false, v), in_memory(b, s->heads, false, o));
 }
 
-int rl_attention_open(cudnnHandle_t handle, const rl_attention_shape *s, void *q, void *k, void *v, void *o, const rl_dnn_search *search,
-                      rl_stream stream, rl_dnn **plan, rl_error *err) {
+int rl_attention_open(cudnnHandle_t handle, const rl_attention_shape *s, void *q, void *k, void *v, void *o,
+                      const rl_dnn_search *search, rl_stream stream, rl_dnn **plan, rl_error *err) {
   __attribute__((cleanup(rl_dnn_graph_close))) rl_dnn_graph graph = {};
   const builder b = {&graph, s};
   char key[128];

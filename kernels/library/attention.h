@@ -5,8 +5,9 @@
 #include "library/dnn.h"
 
 typedef struct rl_attention_shape {
-  int64_t batch, heads, kv_heads, sequence, head_size; /* q and o: batch×heads×sequence×head_size; k and v with kv_heads instead */
-  bool causal;                                         /* a row looks at itself and at those before it */
+  /* q and o: batch×heads×sequence×head_size; k and v with kv_heads instead. */
+  int64_t batch, heads, kv_heads, sequence, head_size;
+  bool causal; /* a row looks at itself and at those before it */
   cudnnDataType_t type;                                /* HALF or BFLOAT16; scores and sums are FP32 */
 } rl_attention_shape;
 

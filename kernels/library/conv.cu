@@ -6,8 +6,8 @@
 
 typedef rl_dnn_descriptor descriptor;
 
-static descriptor make_tensor(rl_dnn_graph *graph, cudnnDataType_t type, bool channels_last, int64_t n, int64_t c, int64_t h, int64_t w,
-                              void *memory) {
+static descriptor make_tensor(rl_dnn_graph *graph, cudnnDataType_t type, bool channels_last, int64_t n, int64_t c, int64_t h,
+                              int64_t w, void *memory) {
   const int64_t sizes[RL_DNN_RANK] = {n, c, h, w};
   const int64_t strides[RL_DNN_RANK] = {c * h * w, channels_last ? 1 : h * w, channels_last ? c * w : w, channels_last ? c : 1};
   return rl_dnn_tensor(graph, type, sizes, strides, memory);
@@ -60,21 +60,23 @@ static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *s, void *x
   if (!rl_dnn_link(operation, names->convolution, convolution) ||
       !rl_dnn_link(operation, names->x, make_tensor(graph, s->type, last, s->n, s->c, s->h, s->w, x)) ||
       !rl_dnn_link(operation, names->w, make_tensor(graph, s->weight_type, last, s->k, s->c, s->kernel, s->kernel, weights)) ||
-      !rl_dnn_link(operation, names->y, make_tensor(graph, s->type, last, s->n, s->k, positions(s, s->h), positions(s, s->w), y)) ||
-      !rl_dnn_set(operation, names->alpha, CUDNN_TYPE_FLOAT, 1, &one) || !rl_dnn_set(operation, names->beta, CUDNN_TYPE_FLOAT, 1, &zero))
+      !rl_dnn_link(operation, names->y,
+                   make_tensor(graph, s->type, last, s->n, s->k, positions(s, s->h), positions(s, s->w), y)) ||
+      !rl_dnn_set(operation, names->alpha, CUDNN_TYPE_FLOAT, 1, &one) ||
+      !rl_dnn_set(operation, names->beta, CUDNN_TYPE_FLOAT, 1, &zero))
     rl_dnn_release(&operation);
   rl_dnn_add(graph, operation);
   operation = NULL;
 }
 
-int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *s, void *x, void *weights, void *y, rl_dnn_search search, rl_stream stream,
-                 rl_dnn **plan, rl_error *err) {
+int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *s, void *x, void *weights, void *y, rl_dnn_search search,
+                 rl_stream stream, rl_dnn **plan, rl_error *err) {
   __attribute__((cleanup(rl_dnn_graph_close))) rl_dnn_graph graph = {};
   char key[144];
   add_convolution(&graph, s, x, weights, y);
-  snprintf(key, sizeof key, "conv %d %lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %d %d %d", s->pass, (long long)s->n, (long long)s->c,
-           (long long)s->h, (long long)s->w, (long long)s->k, (long long)s->kernel, (long long)s->stride, (long long)s->pad,
-           s->channels_last, s->type, s->weight_type, s->tensor_float, search.direct, search.most);
+  snprintf(key, sizeof key, "conv %d %lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %d %d %d", s->pass, (long long)s->n,
+           (long long)s->c, (long long)s->h, (long long)s->w, (long long)s->k, (long long)s->kernel, (long long)s->stride,
+           (long long)s->pad, s->channels_last, s->type, s->weight_type, s->tensor_float, search.direct, search.most);
   search.single = s->type == CUDNN_DATA_FLOAT && !s->tensor_float;
   return rl_dnn_open(handle, &graph, "a convolution", key, &search, stream, plan, err);
 }

@@ -25,7 +25,8 @@ descriptor rl_dnn_make(cudnnBackendDescriptorType_t type) {
   return cudnnBackendCreateDescriptor(type, &made) == CUDNN_STATUS_SUCCESS ? made : NULL;
 }
 
-bool rl_dnn_set(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count, const void *values) {
+bool rl_dnn_set(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+                const void *values) {
   return d && cudnnBackendSetAttribute(d, name, type, count, values) == CUDNN_STATUS_SUCCESS;
 }
 
@@ -50,8 +51,8 @@ static int refused(const char *what, rl_error *err) {
  * ----------------------------------------------------------------------------------------------------------------- */
 
 /* Owned by the graph, or NULL. */
-static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t *sizes, const int64_t *strides, bool is_virtual,
-                             bool by_value) {
+static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t *sizes, const int64_t *strides,
+                             bool is_virtual, bool by_value) {
   int64_t uid = graph->tensor_count + 1, alignment = 16;
   owned tensor = graph->tensor_count < RL_DNN_TENSORS ? rl_dnn_make(CUDNN_BACKEND_TENSOR_DESCRIPTOR) : NULL;
   if (!rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type) ||
@@ -102,7 +103,8 @@ void rl_dnn_graph_close(rl_dnn_graph *graph) {
 static descriptor assemble(cudnnHandle_t handle, const rl_dnn_graph *graph) {
   owned whole = graph->refused ? NULL : rl_dnn_make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   if (!rl_dnn_set(whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) ||
-      !rl_dnn_set(whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count, graph->operations) ||
+      !rl_dnn_set(whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count,
+                  graph->operations) ||
       !finish(whole))
     return NULL;
   descriptor made = whole;
@@ -295,8 +297,8 @@ static int search_plan(rl_dnn *p, const configurations *found, const char *key, 
     cudaFree(p->workspace);
     p->workspace = NULL;
     if (best < 0)
-      return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN has no engine for %s of this shape and type (%lld tried)", p->what,
-                     (long long)found->count);
+      return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN has no engine for %s of this shape and type (%lld tried)",
+                     p->what, (long long)found->count);
     rl_tune_remember(key, best);
   }
   p->choice.rank = best;

@@ -54,8 +54,9 @@ static int make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64
   if (rl_cublas_ok(cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
                    "describing a matrix", err))
     return -1;
-  return rl_cublas_ok(cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
-                      "describing a matrix", err);
+  return rl_cublas_ok(
+      cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+      "describing a matrix", err);
 }
 
 static int describe(rl_gemm *g, const rl_gemm_shape *s, rl_error *err) {
@@ -63,18 +64,24 @@ static int describe(rl_gemm *g, const rl_gemm_shape *s, rl_error *err) {
   cublasComputeType_t compute = g->wide          ? CUBLAS_COMPUTE_64F
                                 : s->tensor_float ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                   : CUBLAS_COMPUTE_32F;
-  if (rl_cublas_ok(cublasLtMatmulDescCreate(&g->product, compute, g->wide ? CUDA_R_64F : CUDA_R_32F), "describing a product", err) ||
-      rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a), "describing a product", err) ||
-      rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b), "describing a product", err) ||
-      make_layout(s->input, s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, s->lda, s->batch, s->stride_a, &g->layout_a, err) ||
-      make_layout(s->input, s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, s->ldb, s->batch, s->stride_b, &g->layout_b, err) ||
+  if (rl_cublas_ok(cublasLtMatmulDescCreate(&g->product, compute, g->wide ? CUDA_R_64F : CUDA_R_32F), "describing a product",
+                   err) ||
+      rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a), "describing a product",
+                   err) ||
+      rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b), "describing a product",
+                   err) ||
+      make_layout(s->input, s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, s->lda, s->batch, s->stride_a,
+                  &g->layout_a, err) ||
+      make_layout(s->input, s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, s->ldb, s->batch, s->stride_b,
+                  &g->layout_b, err) ||
       make_layout(s->output, s->m, s->n, s->ldd, s->batch, s->stride_d, &g->layout_d, err))
     return -1;
   return 0;
 }
 
 /* The algorithms that the heuristic offers, best first. */
-static int ask(const rl_gemm *g, bool exact_parts, cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS], int *count, rl_error *err) {
+static int ask(const rl_gemm *g, bool exact_parts, cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS], int *count,
+               rl_error *err) {
   cublasLtMatmulPreference_t preference = NULL;
   const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   if (rl_cublas_ok(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms", err)) return -1;
@@ -82,8 +89,8 @@ static int ask(const rl_gemm *g, bool exact_parts, cublasLtMatmulHeuristicResult
                                        sizeof g->workspace_bytes);
   if (exact_parts)
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
-  cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(g->handle, g->product, g->layout_a, g->layout_b, g->layout_d, g->layout_d,
-                                                         preference, MOST_ALGORITHMS, found, count);
+  cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(g->handle, g->product, g->layout_a, g->layout_b, g->layout_d,
+                                                         g->layout_d, preference, MOST_ALGORITHMS, found, count);
   cublasLtMatmulPreferenceDestroy(preference);
   return rl_cublas_ok(status, "asking for algorithms", err);
 }
@@ -109,7 +116,8 @@ static int choose(rl_gemm *g, const char *key, bool exact_parts, int most, rl_st
       g->us = us;
     }
   }
-  if (best < 0) return rl_fail(err, RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for this product (%d tried)", count);
+  if (best < 0)
+    return rl_fail(err, RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for this product (%d tried)", count);
   g->algorithm = found[best].algo;
   g->rank = best;
   rl_tune_remember(key, best);

@@ -15,7 +15,7 @@ typedef struct rl_gemm_shape {
   int64_t batch, stride_a, stride_b, stride_d; /* several products side by side; 1: one */
   cudaDataType_t input, output;                /* of A and B; of D. Sums are FP32, of FP64 input FP64 */
   bool tensor_float;                           /* FP32 input: TF32 tensor cores are allowed */
-  bool exact_parts;                            /* where the sum over k is split, parts are added before they are rounded to D's type */
+  bool exact_parts; /* where the sum over k is split, parts are added before they are rounded to D's type */
 } rl_gemm_shape;
 
 typedef struct rl_gemm rl_gemm;

@@ -32,8 +32,8 @@ static int elapsed(timer *t, cudaStream_t queue, double *us, rl_error *err) {
   return 0;
 }
 
-static int capture(timer *t, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t queue, int copies,
-                   rl_error *err) {
+static int capture(timer *t, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t queue,
+                   int copies, rl_error *err) {
   if (rl_cuda_ok(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal), "capturing", err)) return -1;
   int failed = 0;
   for (int i = 0; i < copies && !failed; i++) failed = enqueue(arg, queue, err);
@@ -50,7 +50,8 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
   cudaStream_t queue = (cudaStream_t)stream;
   __attribute__((cleanup(timer_close))) timer t = {};
   double once = 0;
-  if (rl_cuda_ok(cudaEventCreate(&t.start), "creating an event", err) || rl_cuda_ok(cudaEventCreate(&t.stop), "creating an event", err))
+  if (rl_cuda_ok(cudaEventCreate(&t.start), "creating an event", err) ||
+      rl_cuda_ok(cudaEventCreate(&t.stop), "creating an event", err))
     return -1;
   /* Once outside of a graph: modules load, and what can't run says so. Then once more for its length. */
   if (enqueue(arg, stream, err) || rl_cuda_ok(cudaEventRecord(t.start, queue), "timing", err) || enqueue(arg, stream, err) ||
@@ -91,7 +92,8 @@ int rl_tune_device(const rl_device *device, rl_error *err) {
   if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device->index), "reading the device's properties", err) ||
       rl_cuda_ok(cudaDriverGetVersion(&driver), "reading the driver's version", err))
     return -1;
-  snprintf(scope, sizeof scope, "%.96s/cuda-%d/cudnn-%zu/cublaslt-%zu", properties.name, driver, cudnnGetVersion(), cublasLtGetVersion());
+  snprintf(scope, sizeof scope, "%.96s/cuda-%d/cudnn-%zu/cublaslt-%zu", properties.name, driver, cudnnGetVersion(),
+           cublasLtGetVersion());
   rl_tune_scope(scope);
   return 0;
 }

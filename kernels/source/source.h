@@ -54,7 +54,7 @@ extern const rl_source_request rl_source_request_defaults;
                .summary = "shared memory of a block beside what the code declares; default 0"),                              \
       RL_FIELD(rl_source_request, arguments, RL_FIELD_ARRAY, .maximum = RL_SOURCE_ARGUMENTS,                                 \
                .fields = rl_source_argument_fields, .summary = "of the kernel, in order"),                                   \
-      RL_FIELD(rl_source_request, options, RL_FIELD_ARRAY, .maximum = RL_SOURCE_OPTIONS_MAX,                                      \
+      RL_FIELD(rl_source_request, options, RL_FIELD_ARRAY, .maximum = RL_SOURCE_OPTIONS_MAX,                                 \
                .summary = RL_SOURCE_OPTIONS_SUMMARY),                                                                        \
       RL_FIELD(rl_source_request, variants, RL_FIELD_ARRAY, .maximum = RL_SOURCE_VARIANTS, .fields = rl_source_variant_fields, \
                .summary = "ways of compiling the code, a run for each; default: one, as it was posted"),                     \

@@ -30,7 +30,8 @@ typedef struct blas {
 static void conv1_forward_slot(rl_layers *l, rl_slot slot, uint32_t thread) {
   scratch *own = &((blas *)l)->scratch[thread];
   float spare_w[9 * RL_C1], spare_b[RL_C1];
-  const float *w = rl_weights(l, rl_offset(RL_CONV1_W), 9 * RL_C1, spare_w), *bias = rl_weights(l, rl_offset(RL_CONV1_B), RL_C1, spare_b);
+  const float *w = rl_weights(l, rl_offset(RL_CONV1_W), 9 * RL_C1, spare_w),
+              *bias = rl_weights(l, rl_offset(RL_CONV1_B), RL_C1, spare_b);
   for (uint32_t i = slot.first; i < slot.end; i++) {
     size_t at = (size_t)i * RL_A1;
     float *y = rl_compute_at(l, l->p1, at, own->image);
@@ -55,8 +56,8 @@ static void conv2_forward_slot(rl_layers *l, rl_slot slot, uint32_t thread) {
   for (uint32_t first = slot.first; first < slot.end; first += BLOCK) {
     uint32_t images = slot.end - first < BLOCK ? slot.end - first : BLOCK;
     unfold(l, own, first, images);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)images * POSITIONS, RL_C2, RL_DEPTH, 1, own->columns, RL_DEPTH, w, RL_C2, 0,
-                own->c2, RL_C2);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)images * POSITIONS, RL_C2, RL_DEPTH, 1, own->columns, RL_DEPTH, w,
+                RL_C2, 0, own->c2, RL_C2);
     for (uint32_t k = 0; k < images; k++) {
       size_t at = (size_t)(first + k) * RL_FLAT;
       float *y = rl_compute_at(l, l->p2, at, own->gradient);
@@ -87,8 +88,10 @@ static void conv2_backward_slot(rl_layers *l, rl_slot slot, uint32_t thread) {
       const float *dy = rl_unpack(l, l->dp2, at, RL_FLAT, own->gradient);
       l->simd->pool2_gradient(dy, l->choice2 + at, own->c2 + (size_t)k * POSITIONS * RL_C2, db);
     }
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_DEPTH, RL_C2, positions, 1, own->columns, RL_DEPTH, own->c2, RL_C2, 1, dw, RL_C2);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, positions, RL_DEPTH, RL_C2, 1, own->c2, RL_C2, w, RL_C2, 0, own->columns, RL_DEPTH);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_DEPTH, RL_C2, positions, 1, own->columns, RL_DEPTH, own->c2, RL_C2, 1,
+                dw, RL_C2);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, positions, RL_DEPTH, RL_C2, 1, own->c2, RL_C2, w, RL_C2, 0, own->columns,
+                RL_DEPTH);
     for (uint32_t k = 0; k < images; k++) {
       size_t at = (size_t)(first + k) * RL_A1;
       float *dx = rl_compute_at(l, b->dp1, at, own->image);

@@ -167,5 +167,6 @@ static int supports(const void *params, rl_error *err) {
 extern "C" {
 extern const rl_engine rl_engine_cudnn;
 const rl_engine rl_engine_cudnn = {"cudnn", "mnist_cnn", RL_DEVICE_CUDA,
-                                   "cuDNN convolutions, cuBLASLt products and fused kernels in one CUDA graph", supports, open_engine};
+                                   "cuDNN convolutions, cuBLASLt products and fused kernels in one CUDA graph", supports,
+                                   open_engine};
 }

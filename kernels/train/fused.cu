@@ -18,8 +18,8 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
     return rl_conv2_float_backward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]],
                                    (const float *)e->d_pooled2, e->codes2, (float *)e->d_pooled1, (float *)e->d_conv2_weight,
                                    e->partial_conv2, (cudaStream_t)stream, err);
-  return rl_conv2_backward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W), e->d_pooled2, e->codes2, e->d_pooled1,
-                           (float *)e->d_conv2_weight, e->partial_conv2, e->state, (cudaStream_t)stream, err);
+  return rl_conv2_backward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W), e->d_pooled2, e->codes2,
+                           e->d_pooled1, (float *)e->d_conv2_weight, e->partial_conv2, e->state, (cudaStream_t)stream, err);
 }
 
 static rl_rows rows(rl_format format, uint32_t batch) {
@@ -34,7 +34,8 @@ static const rl_launch launches[] = {
   {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
-static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 4, true, false, false, 500, rows, NULL, NULL, NULL, NULL, false};
+static const rl_recipe recipe = {
+    launches, sizeof launches / sizeof *launches, 4, true, false, false, 500, rows, NULL, NULL, NULL, NULL, false};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);

@@ -74,7 +74,9 @@ void rl_sum_slots(rl_layers *l) { share(l, 0, RL_SLOTS, sum_part); }
 /* ---- the linear layers --------------------------------------------------------------------------------------------------- */
 
 /* fp16: this thread's place for the weights of fc1 in its task. */
-static float *own_part(const rl_layers *l, uint32_t thread) { return l->train.half ? l->fc1_parts + (size_t)thread * PART : NULL; }
+static float *own_part(const rl_layers *l, uint32_t thread) {
+  return l->train.half ? l->fc1_parts + (size_t)thread * PART : NULL;
+}
 
 static void fc1_forward_rows(void *context, uint32_t block, uint32_t thread) {
   const batch *all = context;

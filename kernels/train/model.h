@@ -28,7 +28,10 @@ enum {
 };
 
 /* Parameters in one flat array of floats, in PyTorch's layouts (OIHW, [out][in]). */
-typedef enum rl_tensor { RL_CONV1_W, RL_CONV1_B, RL_CONV2_W, RL_CONV2_B, RL_FC1_W, RL_FC1_B, RL_FC2_W, RL_FC2_B, RL_TENSORS } rl_tensor;
+typedef enum rl_tensor {
+  RL_CONV1_W, RL_CONV1_B, RL_CONV2_W, RL_CONV2_B, RL_FC1_W, RL_FC1_B, RL_FC2_W, RL_FC2_B,
+  RL_TENSORS
+} rl_tensor;
 extern const char *const rl_tensor_names[]; /* "conv1.weight" ... */
 extern const uint32_t rl_tensor_sizes[RL_TENSORS];
 extern const uint32_t rl_tensor_offsets[RL_TENSORS + 1]; /* the last is RL_PARAMETERS */

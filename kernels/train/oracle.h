@@ -19,7 +19,8 @@ extern const rl_oracle_conv rl_oracle_conv1, rl_oracle_conv2; /* the model's two
 /* x[n][in][size][size], w[out][in][3][3], b[out], y[n][out][side][side] */
 void rl_oracle_conv_forward(const rl_oracle_conv *shape, int n, const double *x, const double *w, const double *b, double *y);
 void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const double *dy, const double *w, double *dx);
-void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const double *x, const double *dy, double *dw, double *db);
+void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const double *x, const double *dy, double *dw,
+                                    double *db);
 
 /* ReLU, then 2×2 max-pooling of `planes` planes of size×size (size even). choice[plane][size/2][size/2]: which of the four in
  * row-major order passed, or RL_ORACLE_DEAD when ReLU let none through. */

@@ -55,8 +55,9 @@ static unsigned without_subnormals(void) { return 0; }
 static void with_subnormals(unsigned before) { (void)before; }
 #endif
 
-static __attribute__((noinline)) void adam_loop(size_t count, const float *restrict gradient, float scale, float rate, float unbias_m,
-                                                float unbias_v, float *restrict w, float *restrict m, float *restrict v) {
+static __attribute__((noinline)) void adam_loop(size_t count, const float *restrict gradient, float scale, float rate,
+                                                float unbias_m, float unbias_v, float *restrict w, float *restrict m,
+                                                float *restrict v) {
   float unscale = 1 / scale, step = rate / unbias_m, root = 1 / sqrtf(unbias_v);
   for (size_t i = 0; i < count; i++) {
     float g = gradient[i] * unscale;

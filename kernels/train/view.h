@@ -9,7 +9,8 @@ extern "C" {
 #endif
 
 typedef struct rl_training_tensors { /* of the last step; types and layout below */
-  bool channels_last;         /* activations NHWC (else NCHW), convolution weights KRSC (else KCRS), fc1's input in H,W,C order (else C,H,W) */
+  bool channels_last; /* activations NHWC (else NCHW), convolution weights KRSC (else KCRS), fc1's input in H,W,C order (else
+                         C,H,W) */
   bool half;                  /* activations and what is multiplied are FP16 */
   uint32_t batch;             /* images of the last step */
   const void *pooled1, *pooled2;       /* inputs of conv2 and of fc1 */

@@ -24,7 +24,8 @@ static void fill(int dtype, void *memory, const double *from, int64_t count) { r
 static void time_cpu(int dtype) {
   const int64_t count = SCIPY_FREQUENCIES / SHARE;
   const size_t size = rl_dtype_size(dtype);
-  void *time = malloc(SCIPY_SAMPLES * size), *value = malloc(SCIPY_SAMPLES * size), *frequency = malloc(count * size), *power = malloc(count * size);
+  void *time = malloc(SCIPY_SAMPLES * size), *value = malloc(SCIPY_SAMPLES * size), *frequency = malloc(count * size),
+       *power = malloc(count * size);
   rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, dtype, "typed", "{\"samples\":114,\"frequencies\":1048576}");
   fill(dtype, time, data.time, SCIPY_SAMPLES);
   fill(dtype, value, data.value, SCIPY_SAMPLES);
@@ -68,21 +69,24 @@ static int measure_error(rl_kernel_instance *kernel, double *error, rl_error *er
 typedef struct way_to_build {
   const char *name, *said;
 } way_to_build;
-static const way_to_build builds[] = {{"fatbin", "fatbin"}, {"nvrtc", "nvrtc"}, {"nvrtc_cached", "nvrtc_cached"}, {"nvrtc_cached", "nvrtc_cached, again"}};
+static const way_to_build builds[] = {
+    {"fatbin", "fatbin"}, {"nvrtc", "nvrtc"}, {"nvrtc_cached", "nvrtc_cached"}, {"nvrtc_cached", "nvrtc_cached, again"}};
 
 static int row(rl_device *device, int dtype, const char *variant, const way_to_build *build, rl_error *err) {
   rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, dtype, variant, "{\"samples\":114,\"frequencies\":1048576}");
   snprintf(params.build, sizeof params.build, "%s", build->name);
   rl_kernel_instance *kernel = open_kernel(device, &params);
   double us[COUNT], error = NAN;
-  int rc = measure_error(kernel, &error, err) || device->ops->sample(device, &kernel->sequence, RL_CACHE_WARM, COUNT, NULL, us, err);
+  int rc =
+      measure_error(kernel, &error, err) || device->ops->sample(device, &kernel->sequence, RL_CACHE_WARM, COUNT, NULL, us, err);
   if (!rc) {
     const double ms = rl_summarize(us, COUNT).median * 1e-3;
-    printf("{\"version\":\"%s\",\"dtype\":\"%s\",\"build\":\"%s\",\"registers\":%.0f,\"first_ms\":%.4f,", variant, rl_dtype_names[dtype], build->said,
-           fact(&kernel->base, "registers_per_thread"), fact(&kernel->base, "first_pass_ms"));
+    printf("{\"version\":\"%s\",\"dtype\":\"%s\",\"build\":\"%s\",\"registers\":%.0f,\"first_ms\":%.4f,", variant,
+           rl_dtype_names[dtype], build->said, fact(&kernel->base, "registers_per_thread"), fact(&kernel->base, "first_pass_ms"));
     const double compile_ms = fact(&kernel->base, "compile_ms");
     if (isfinite(compile_ms)) printf("\"compile_ms\":%.4f,", compile_ms);
-    printf("\"median_ms\":%.5f,\"speed_up\":%.0f,\"error\":%.3e,\"commit\":\"%s\"}\n", ms, cpu_ms[dtype == RL_DTYPE_FP32] / ms, error, RL_COMMIT);
+    printf("\"median_ms\":%.5f,\"speed_up\":%.0f,\"error\":%.3e,\"commit\":\"%s\"}\n", ms, cpu_ms[dtype == RL_DTYPE_FP32] / ms,
+           error, RL_COMMIT);
     fflush(stdout);
     if (!(error < (dtype == RL_DTYPE_FP64 ? 1e-12 : 1e-5))) rc = rl_fail(err, RL_SYS, 0, "%s is wrong: error %g", variant, error);
   }

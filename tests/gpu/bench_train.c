@@ -109,7 +109,8 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
   int64_t opened = rl_monotonic_ns();
   const bool marked = phases && instance->ops->mark;
   if (marked && instance->ops->mark(instance, true, err)) return -1;
-  if (device->ops->plan(device, &instance->iteration, &epoch, err) || device->ops->plan(device, &instance->evaluation, &test, err))
+  if (device->ops->plan(device, &instance->iteration, &epoch, err) ||
+      device->ops->plan(device, &instance->evaluation, &test, err))
     return -1;
   printf("%s: open %.0f ms, plan %.0f ms, %s%s\n", instance->dataset, (double)(opened - begun) * 1e-6,
          (double)(rl_monotonic_ns() - opened) * 1e-6, instance->deterministic ? "deterministic" : "not deterministic: ",
@@ -137,8 +138,9 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
   double least = device_ms[0];
   for (size_t i = 1; i < count; i++) least = fmin(least, device_ms[i]);
   printf("{\"engine\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"seed\":%lld,\"dataset\":\"%s\",\"epochs\":%zu,"
-         "\"epoch_device_ms_median\":%.3f,\"epoch_device_ms_min\":%.3f,\"epoch_host_ms_median\":%.3f,\"test_accuracy_ratio\":%.4f,"
-         "\"train_loss\":%.6f,\"evaluation_ms\":%.3f,\"launches\":%llu,\"peak_bytes\":%llu,\"weights_hash\":\"%016llx\",\"commit\":\"%s\"",
+         "\"epoch_device_ms_median\":%.3f,\"epoch_device_ms_min\":%.3f,\"epoch_host_ms_median\":%.3f,"
+         "\"test_accuracy_ratio\":%.4f,\"train_loss\":%.6f,\"evaluation_ms\":%.3f,\"launches\":%llu,\"peak_bytes\":%llu,"
+         "\"weights_hash\":\"%016llx\",\"commit\":\"%s\"",
          engine->name, rl_precision_names[params->precision], (long long)params->batch_size, (long long)params->seed,
          instance->dataset, count, median(device_ms, count), least, median(host_ms, count), report.test_accuracy_ratio,
          report.train_loss, evaluated.device_ms, (unsigned long long)took.launches,

@@ -28,9 +28,10 @@ static double fact(const cJSON *facts, const char *name) { return cJSON_GetNumbe
 /* Bytes or multiply-adds (two operations) of a multiprocessor in a cycle: NVIDIA's "H100 Tensor Core GPU Architecture". L2 is
  * bounded by what the multiprocessors can take, 64 bytes a cycle each, in either direction. */
 static const double hopper[RL_CEILINGS_COUNT] = {
-    [RL_CEILING_l2_read] = 64,       [RL_CEILING_l2_write] = 64,        [RL_CEILING_l2_copy] = 128,       [RL_CEILING_l1_read] = 128,
-    [RL_CEILING_shared_read] = 128,  [RL_CEILING_fp64] = 2 * 64,        [RL_CEILING_fp32] = 2 * 128,      [RL_CEILING_fp16] = 2 * 256,
-    [RL_CEILING_bf16] = 2 * 256,     [RL_CEILING_tensor_fp64] = 2 * 128, [RL_CEILING_tensor_tf32] = 2 * 1024, [RL_CEILING_tensor_fp16] = 2 * 2048,
+    [RL_CEILING_l2_read] = 64,          [RL_CEILING_l2_write] = 64,          [RL_CEILING_l2_copy] = 128,
+    [RL_CEILING_l1_read] = 128,         [RL_CEILING_shared_read] = 128,      [RL_CEILING_fp64] = 2 * 64,
+    [RL_CEILING_fp32] = 2 * 128,        [RL_CEILING_fp16] = 2 * 256,         [RL_CEILING_bf16] = 2 * 256,
+    [RL_CEILING_tensor_fp64] = 2 * 128, [RL_CEILING_tensor_tf32] = 2 * 1024, [RL_CEILING_tensor_fp16] = 2 * 2048,
     [RL_CEILING_tensor_bf16] = 2 * 2048};
 
 static double limit_of(rl_ceiling which, const cJSON *facts) {
@@ -65,10 +66,11 @@ static void rates_are_what_the_chip_allows(void **state) {
 /* As each level is nearer, and each type has fewer bits or a unit made for it. */
 static void rates_are_in_order(void **state) {
   (void)state;
-  static const rl_ceiling order[][2] = {{RL_CEILING_dram_read, RL_CEILING_l2_read}, {RL_CEILING_l2_read, RL_CEILING_l1_read},
-                                        {RL_CEILING_l2_read, RL_CEILING_shared_read}, {RL_CEILING_fp64, RL_CEILING_fp32},
-                                        {RL_CEILING_fp32, RL_CEILING_tensor_tf32}, {RL_CEILING_tensor_tf32, RL_CEILING_tensor_fp16},
-                                        {RL_CEILING_tensor_tf32, RL_CEILING_tensor_bf16}};
+  static const rl_ceiling order[][2] = {
+      {RL_CEILING_dram_read, RL_CEILING_l2_read},      {RL_CEILING_l2_read, RL_CEILING_l1_read},
+      {RL_CEILING_l2_read, RL_CEILING_shared_read},    {RL_CEILING_fp64, RL_CEILING_fp32},
+      {RL_CEILING_fp32, RL_CEILING_tensor_tf32},       {RL_CEILING_tensor_tf32, RL_CEILING_tensor_fp16},
+      {RL_CEILING_tensor_tf32, RL_CEILING_tensor_bf16}};
   rl_instance *instance = open_ceilings();
   for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
     double less = best_rate(&instance->rates[order[i][0]]), more = best_rate(&instance->rates[order[i][1]]);

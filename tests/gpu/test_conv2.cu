@@ -72,7 +72,8 @@ template <typename T> static std::vector<T> random_values(size_t count, double s
 }
 
 /* ‖got − wanted‖ / ‖wanted‖ is small; NaN never passes. */
-static void close_to(const std::vector<double> &got, const std::vector<double> &wanted, double most, const char *what, uint32_t batch) {
+static void close_to(const std::vector<double> &got, const std::vector<double> &wanted, double most, const char *what,
+                     uint32_t batch) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < wanted.size(); i++) {
     difference += (got[i] - wanted[i]) * (got[i] - wanted[i]);
@@ -99,12 +100,12 @@ static uint32_t rows_of(const float *, uint32_t batch) { return rl_conv2_float_r
 static double exactness(const __half *) { return 5e-4; }
 static double exactness(const float *) { return 1e-6; }
 
-static int forward(uint32_t batch, const __half *in, const __half *w, const float *bias, __half *pooled, uint8_t *codes, rl_train_state *state,
-                   rl_error *err) {
+static int forward(uint32_t batch, const __half *in, const __half *w, const float *bias, __half *pooled, uint8_t *codes,
+                   rl_train_state *state, rl_error *err) {
   return rl_conv2_forward(batch, in, w, bias, pooled, codes, state, NULL, err);
 }
-static int forward(uint32_t batch, const float *in, const float *w, const float *bias, float *pooled, uint8_t *codes, rl_train_state *,
-                   rl_error *err) {
+static int forward(uint32_t batch, const float *in, const float *w, const float *bias, float *pooled, uint8_t *codes,
+                   rl_train_state *, rl_error *err) {
   return rl_conv2_float_forward(batch, in, w, bias, pooled, codes, NULL, err);
 }
 static int backward(uint32_t batch, const __half *in, const __half *w, const __half *d_pooled, const uint8_t *codes, __half *d_in,
@@ -176,7 +177,8 @@ template <typename T> static void check_batch(uint32_t batch) {
  * through. */
 static void check_overflow_below(uint8_t code1) {
   rl_error err = {};
-  std::vector<__half> x(MAP1 * RL_C1, __float2half(0.0f)), d(RL_FLAT, __float2half(100.0f)), w(RL_C2 * TAPS * RL_C1, __float2half(6e4f));
+  std::vector<__half> x(MAP1 * RL_C1, __float2half(0.0f)), d(RL_FLAT, __float2half(100.0f)),
+      w(RL_C2 * TAPS * RL_C1, __float2half(6e4f));
   on_device<__half> dev_x(x), dev_w(w), dev_d(d), d_x(MAP1 * RL_C1);
   on_device<float> partial(RL_C2 * TAPS * RL_C1), partial_bias(RL_C2), partial_conv1(rl_conv_rows(1) * RL_C1 * 10);
   on_device<uint8_t> codes2{std::vector<uint8_t>(RL_FLAT, 0)}, codes1{std::vector<uint8_t>(MAP1 * RL_C1, code1)},
@@ -184,22 +186,27 @@ static void check_overflow_below(uint8_t code1) {
   on_device<uint32_t> step{std::vector<uint32_t>(1)};
   on_device<rl_train_state> state{std::vector<rl_train_state>(1)};
   const rl_conv1_chain conv1 = {{image.at, NULL, NULL, step.at, 1, 1}, codes1.at, partial_conv1.at};
-  if (rl_conv_backward(&conv1, dev_x.at, dev_w.at, dev_d.at, codes2.at, d_x.at, partial.at, partial_bias.at, state.at, NULL, &err)) exit(1);
-  claim(state.host(1)[0].overflow == (code1 != RL_POOL_STOPPED), "what overflows in front of conv1 is noticed unless ReLU stopped it", 1);
+  if (rl_conv_backward(&conv1, dev_x.at, dev_w.at, dev_d.at, codes2.at, d_x.at, partial.at, partial_bias.at, state.at, NULL,
+                       &err))
+    exit(1);
+  claim(state.host(1)[0].overflow == (code1 != RL_POOL_STOPPED),
+        "what overflows in front of conv1 is noticed unless ReLU stopped it", 1);
 }
 
 /* What FP16 can't hold must be noticed even where the pool hides it. */
 static void check_overflow(void) {
   rl_error err = {};
   for (int backward = 0; backward < 2; backward++) {
-    std::vector<__half> x(MAP1 * RL_C1, __float2half(100.0f)), d(RL_FLAT, __float2half(1.0f)), w(RL_C2 * TAPS * RL_C1, __float2half(-6.0f));
+    std::vector<__half> x(MAP1 * RL_C1, __float2half(100.0f)), d(RL_FLAT, __float2half(1.0f)),
+        w(RL_C2 * TAPS * RL_C1, __float2half(-6.0f));
     d[777] = __float2half(INFINITY);
     std::vector<uint8_t> let_through(RL_FLAT, 0);
     on_device<__half> dev_x(x), dev_w(w), dev_d(d), pooled(RL_FLAT), d_x(MAP1 * RL_C1);
     on_device<float> bias{std::vector<float>(RL_C2)}, partial(RL_C2 * TAPS * RL_C1), partial_bias(RL_C2);
     on_device<uint8_t> codes(let_through);
     on_device<rl_train_state> state{std::vector<rl_train_state>(1)};
-    if (backward ? rl_conv2_backward(1, dev_x.at, dev_w.at, dev_d.at, codes.at, d_x.at, partial.at, partial_bias.at, state.at, NULL, &err)
+    if (backward ? rl_conv2_backward(1, dev_x.at, dev_w.at, dev_d.at, codes.at, d_x.at, partial.at, partial_bias.at, state.at,
+                                     NULL, &err)
                  : rl_conv2_forward(1, dev_x.at, dev_w.at, bias.at, pooled.at, codes.at, state.at, NULL, &err))
       exit(1);
     claim(state.host(1)[0].overflow == 1, backward ? "an infinite gradient is noticed" : "an overflow below zero is noticed", 1);

@@ -10,7 +10,8 @@ enum { MAP1 = RL_P1 * RL_P1, SIZE1 = RL_C1 * MAP1, MAP2 = RL_P2 * RL_P2, FULL1 =
 
 enum { MOST_STEPS = 50, MOST_BATCHES = 16 };
 static rl_dataset dataset;
-static uint32_t steps = MOST_STEPS, step_images = 16, batches[MOST_BATCHES] = {1, 3, 32, 64, 129, 269 /* in turns, whatever the kernel */};
+static uint32_t steps = MOST_STEPS, step_images = 16,
+                batches[MOST_BATCHES] = {1, 3, 32, 64, 129, 269 /* in turns, whatever the kernel */};
 
 static double *doubles(size_t count) {
   double *made = calloc(count, sizeof *made);
@@ -107,9 +108,10 @@ static batch gather(uint32_t from, uint32_t count, uint32_t images, int64_t seed
 
 /* fc1's bias and ReLU, fc2 and the loss, forward and back. dead (may be NULL) says where d_hidden is 0 whatever ReLU makes of it
  * here. */
-static double run_head(int n, const double *product, const double *w, const uint8_t *labels, const double *decided, double *d_hidden,
-                       double *gradients) {
-  const double *b1 = &w[rl_tensor_offsets[RL_FC1_B]], *w2 = &w[rl_tensor_offsets[RL_FC2_W]], *b2 = &w[rl_tensor_offsets[RL_FC2_B]];
+static double run_head(int n, const double *product, const double *w, const uint8_t *labels, const double *decided,
+                       double *d_hidden, double *gradients) {
+  const double *b1 = &w[rl_tensor_offsets[RL_FC1_B]], *w2 = &w[rl_tensor_offsets[RL_FC2_W]],
+               *b2 = &w[rl_tensor_offsets[RL_FC2_B]];
   double *hidden = doubles(n * RL_FC1), *logits = doubles(n * RL_CLASSES), *d_logits = doubles(n * RL_CLASSES);
   for (int i = 0; i < n * RL_FC1; i++) hidden[i] = fmax(0, product[i] + b1[i % RL_FC1]);
   rl_oracle_linear_forward(n, RL_FC1, RL_CLASSES, hidden, w2, b2, logits);
@@ -128,8 +130,8 @@ static double run_head(int n, const double *product, const double *w, const uint
 }
 
 /* One step of the whole network in double. codes: pooling decisions to follow, or NULL: its own. Returns the loss. */
-static double run_network(int n, const batch *b, const double *w, const uint8_t *codes1, const uint8_t *codes2, const double *decided,
-                          double *gradients) {
+static double run_network(int n, const batch *b, const double *w, const uint8_t *codes1, const uint8_t *codes2,
+                          const double *decided, double *gradients) {
   static const double none[RL_FC1];
   const uint32_t *at = rl_tensor_offsets;
   double *y1 = doubles((size_t)n * RL_C1 * FULL1), *p1, *y2 = doubles((size_t)n * RL_C2 * FULL2), *p2, *unused = doubles(RL_FC1);
@@ -145,7 +147,8 @@ static double run_network(int n, const batch *b, const double *w, const uint8_t 
   double loss = run_head(n, product, w, b->labels, decided, d_hidden, gradients);
   rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, p2, d_hidden, &gradients[at[RL_FC1_W]], unused);
   rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, d_hidden, &w[at[RL_FC1_W]], d_p2);
-  double *d_y2 = doubles((size_t)n * RL_C2 * FULL2), *d_p1 = doubles((size_t)n * SIZE1), *d_y1 = doubles((size_t)n * RL_C1 * FULL1);
+  double *d_y2 = doubles((size_t)n * RL_C2 * FULL2), *d_p1 = doubles((size_t)n * SIZE1),
+         *d_y1 = doubles((size_t)n * RL_C1 * FULL1);
   rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, d_p2, codes2 ? codes2 : own2, d_y2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2, &gradients[at[RL_CONV2_W]], &gradients[at[RL_CONV2_B]]);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2, &w[at[RL_CONV2_W]], d_p1);
@@ -167,7 +170,8 @@ static void check_tensor(const double *got, const double *wanted, rl_tensor tens
  * precision. */
 static void check_step(engine_case which, uint32_t count) {
   const int precision = which.precision;
-  const double own = 1e-5, library = precision == RL_FP32 ? 1e-5 : 5e-3, stored = precision == RL_FP32 ? 1e-5 : precision == RL_TF32 ? 1e-3 : 5e-3;
+  const double own = 1e-5, library = precision == RL_FP32 ? 1e-5 : 5e-3;
+  const double stored = precision == RL_FP32 ? 1e-5 : precision == RL_TF32 ? 1e-3 : 5e-3;
   const uint32_t *at = rl_tensor_offsets;
   static const double none[RL_FC1];
   printf("  %s, %s, batch %u\n", which.engine, rl_precision_names[precision], count);
@@ -194,7 +198,8 @@ static void check_step(engine_case which, uint32_t count) {
   batch b = gather(0, count, count, params.seed, 0);
   double *p1 = fetch(&v, v.pooled1, RL_C1, MAP1, 1), *p2 = fetch(&v, v.pooled2, RL_C2, MAP2, 1),
          *d_p1 = fetch(&v, v.d_pooled1, RL_C1, MAP1, unscale), *d_p2 = fetch(&v, v.d_pooled2, RL_C2, MAP2, unscale),
-         *d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_C2, FULL2, unscale) : NULL, *d_fc1 = fetch(&v, v.d_fc1, RL_FC1, 1, unscale);
+         *d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_C2, FULL2, unscale) : NULL,
+         *d_fc1 = fetch(&v, v.d_fc1, RL_FC1, 1, unscale);
   uint8_t *codes1 = fetch_codes(&v, v.codes1, RL_C1, MAP1), *codes2 = fetch_codes(&v, v.codes2, RL_C2, MAP2);
 
   double *y1 = doubles((size_t)n * RL_C1 * FULL1), *y2 = doubles((size_t)n * RL_C2 * FULL2);
@@ -292,7 +297,8 @@ static void test_losses_follow_the_oracle(void **state) {
       if (i < EARLY) early = worst;
     }
     printf("  %s, %s: %u losses from %.4f to %.4f, worst difference %.2e in the first %d (at most %.0e), %.2e (at most %.0e)\n",
-           params.engine, rl_precision_names[precision], steps, wanted[0], wanted[steps - 1], early, EARLY, most_early[precision], worst, most[precision]);
+           params.engine, rl_precision_names[precision], steps, wanted[0], wanted[steps - 1], early, EARLY, most_early[precision],
+           worst, most[precision]);
     assert_true(early < most_early[precision] && worst < most[precision]);
     close_training(&t);
   }

@@ -67,7 +67,8 @@ template <typename T> struct matrix {
   }
 };
 
-static void close_to(const std::vector<double> &got, const std::vector<double> &wanted, double most, const char *format, const char *what) {
+static void close_to(const std::vector<double> &got, const std::vector<double> &wanted, double most, const char *format,
+                     const char *what) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < wanted.size(); i++) {
     difference += (got[i] - wanted[i]) * (got[i] - wanted[i]);
@@ -96,7 +97,8 @@ template <class F> static __device__ typename F::value *fill_weights(typename F:
 }
 
 /* The gradient of conv2's product from that of its pools [36][32]; what lies behind it. */
-template <class F> static __device__ typename F::value *fill_out(typename F::value *to, const float *d_pooled, const uint8_t *codes) {
+template <class F>
+static __device__ typename F::value *fill_out(typename F::value *to, const float *d_pooled, const uint8_t *codes) {
   F::clear_border(to);
   for (int i = threadIdx.x * 4; i < MAP2 * TILE_CHANNELS; i += blockDim.x * 4)
     F::unpool(i / TILE_CHANNELS, i % TILE_CHANNELS, *(const uchar4 *)&codes[i], *(const float4 *)&d_pooled[i], to);
@@ -105,8 +107,8 @@ template <class F> static __device__ typename F::value *fill_out(typename F::val
 }
 
 template <class F>
-static __global__ void __launch_bounds__(F::THREADS, 1)
-run_forward(const typename F::value *in, const typename F::value *weights, float *made /* [32][144] */, int turns, long long *cycles) {
+static __global__ void __launch_bounds__(F::THREADS, 1) run_forward(const typename F::value *in, const typename F::value *weights,
+                                                                    float *made /* [32][144] */, int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *w = fill(x, in, MAP1 * F::IN_PITCH);
   float *scratch = (float *)fill_weights<F>(w, weights);
@@ -126,7 +128,8 @@ run_forward(const typename F::value *in, const typename F::value *weights, float
 
 template <class F>
 static __global__ void __launch_bounds__(F::THREADS, 1)
-run_weight_gradient(const typename F::value *in, const float *d_pooled, const uint8_t *codes, float *made /* [32][288] */, int turns, long long *cycles) {
+    run_weight_gradient(const typename F::value *in, const float *d_pooled, const uint8_t *codes, float *made /* [32][288] */,
+                        int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *d = fill(x, in, MAP1 * F::IN_PITCH);
   float *scratch = (float *)fill_out<F>(d, d_pooled, codes);
@@ -141,13 +144,16 @@ run_weight_gradient(const typename F::value *in, const float *d_pooled, const ui
 
 template <class F>
 static __global__ void __launch_bounds__(F::THREADS, 1)
-run_input_gradient(const typename F::value *weights, const float *d_pooled, const uint8_t *codes, float *made /* [196][32] */, int turns, long long *cycles) {
+    run_input_gradient(const typename F::value *weights, const float *d_pooled, const uint8_t *codes, float *made /* [196][32] */,
+                       int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *w = (typename F::value *)shared, *d = fill_weights<F>(w, weights);
   fill_out<F>(d, d_pooled, codes);
   const long long begun = clock64();
   for (int turn = 0; turn < turns; turn++) {
-    F::conv2_input_gradient(w, d, [] {}, [&](int pixel, int channel, float a, float b) { *(float2 *)&made[pixel * RL_C1 + channel] = make_float2(a, b); });
+    F::conv2_input_gradient(
+        w, d, [] {},
+        [&](int pixel, int channel, float a, float b) { *(float2 *)&made[pixel * RL_C1 + channel] = make_float2(a, b); });
     __syncthreads();
   }
   if (threadIdx.x == 0) *cycles = clock64() - begun;
@@ -155,8 +161,8 @@ run_input_gradient(const typename F::value *weights, const float *d_pooled, cons
 
 template <class F, int SLICE>
 static __global__ void __launch_bounds__(F::THREADS, 1)
-run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typename F::value *weights, float *product /* [8][128] */,
-        float *d_in /* [8][SLICE] */, int turns, long long *cycles) {
+    run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typename F::value *weights,
+            float *product /* [8][128] */, float *d_in /* [8][SLICE] */, int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *w = (typename F::value *)shared, *x = fill(w, weights, RL_FC1 * (SLICE + F::SLICE_PAD));
   typename F::value *d = fill(x, in, TILE_IMAGES * (SLICE + F::SLICE_PAD));
@@ -171,7 +177,8 @@ run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typen
   }
   const long long between = clock64();
   for (int turn = 0; turn < turns; turn++) {
-    F::template fc1_backward<SLICE>(d, w, [&](int image, int k, float a, float b) { *(float2 *)&d_in[image * SLICE + k] = make_float2(a, b); });
+    F::template fc1_backward<SLICE>(
+        d, w, [&](int image, int k, float a, float b) { *(float2 *)&d_in[image * SLICE + k] = make_float2(a, b); });
     __syncthreads();
   }
   if (threadIdx.x == 0) cycles[0] = between - begun, cycles[1] = clock64() - between;
@@ -179,7 +186,8 @@ run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typen
 
 template <class F>
 static __global__ void __launch_bounds__(F::THREADS, 1)
-run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, float *made /* [16][144] */, int turns, long long *cycles) {
+    run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, float *made /* [16][144] */, int turns,
+                   long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *d = (typename F::value *)shared, *x = fill(d, d_fc1, TILE_BATCH * F::ROW_PITCH);
   fill(x, in, TILE_BATCH * F::COLUMN_PITCH);
@@ -217,7 +225,8 @@ static int turns_timed; /* 0: not at all */
 
 template <class F> static void check_conv2(const char *format, double most) {
   typedef typename F::value T;
-  const matrix<T> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::RAW_PITCH, 0.06), d_pooled(MAP2, TILE_CHANNELS, TILE_CHANNELS, 1);
+  const matrix<T> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::RAW_PITCH, 0.06),
+      d_pooled(MAP2, TILE_CHANNELS, TILE_CHANNELS, 1);
   std::vector<uint8_t> codes(MAP2 * TILE_CHANNELS);
   for (uint8_t &code : codes) code = rl_mix64(seed++) % (RL_POOL_STOPPED + 1);
   doubles d_out((size_t)SIDE2 * SIDE2 * TILE_CHANNELS);
@@ -248,13 +257,15 @@ template <class F> static void check_conv2(const char *format, double most) {
     once(turns_timed);
     printf("  %s: %-24s %.0f cycles\n", format, what, cycles.host()[0] / turns_timed);
   };
-  timed([&](int turns) { launch<F, const T *, const T *, float *, int, long long *>(run_forward<F>, x.at, w.at, product.at, turns, cycles.at); },
+  const auto run = launch<F, const T *, const T *, float *, int, long long *>;
+  timed([&](int turns) { run(run_forward<F>, x.at, w.at, product.at, turns, cycles.at); },
         "conv2 forward", product, product_ref);
   typedef void backward(const T *, const float *, const uint8_t *, float *, int, long long *);
   const auto back = [&](backward *kernel, const T *of, float *to, int turns) {
     launch<F, const T *, const float *, const uint8_t *, float *, int, long long *>(kernel, of, d.at, c.at, to, turns, cycles.at);
   };
-  timed([&](int turns) { back(run_weight_gradient<F>, x.at, d_weights.at, turns); }, "conv2 weight gradient", d_weights, weights_ref);
+  timed([&](int turns) { back(run_weight_gradient<F>, x.at, d_weights.at, turns); }, "conv2 weight gradient", d_weights,
+        weights_ref);
   timed([&](int turns) { back(run_input_gradient<F>, w.at, d_in.at, turns); }, "conv2 input gradient", d_in, in_ref);
 }
 
@@ -270,22 +281,28 @@ template <class A, class B> static doubles product_of(int rows, int columns, int
 template <class F, int SLICE> static void check_fc1(const char *format, int images, double most) {
   typedef typename F::value T;
   const size_t pitch = SLICE + F::SLICE_PAD;
-  const matrix<T> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1, F::HIDDEN_PITCH, 1, TILE_IMAGES), weights(RL_FC1, SLICE, pitch, 0.02);
+  const matrix<T> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1, F::HIDDEN_PITCH, 1, TILE_IMAGES),
+      weights(RL_FC1, SLICE, pitch, 0.02);
   on_device<T> x(in.padded), d(d_fc1.padded), w(weights.padded);
   on_device<float> product(TILE_IMAGES * RL_FC1), d_in(TILE_IMAGES * SLICE);
   on_device<long long> cycles(2);
   const auto once = [&](int turns) {
-    launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(run_fc1<F, SLICE>, x.at, d.at, w.at, product.at, d_in.at, turns, cycles.at);
+    launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(run_fc1<F, SLICE>, x.at, d.at, w.at,
+                                                                                   product.at, d_in.at, turns, cycles.at);
   };
   once(1);
   const auto weight = [&](int output, int k) { return weights.exact[output * SLICE + k]; };
-  close_to(product.host(), product_of(images, RL_FC1, SLICE, [&](int n, int k) { return in.exact[n * SLICE + k]; }, [&](int k, int o) { return weight(o, k); }),
+  const auto input = [&](int n, int k) { return in.exact[n * SLICE + k]; };
+  close_to(product.host(), product_of(images, RL_FC1, SLICE, input, [&](int k, int o) { return weight(o, k); }),
            most, format, "fc1 forward");
-  close_to(d_in.host(), product_of(images, SLICE, RL_FC1, [&](int n, int o) { return d_fc1.exact[n * RL_FC1 + o]; }, weight), most, format,
-           "fc1 backward");
+  close_to(d_in.host(),
+           product_of(
+               images, SLICE, RL_FC1, [&](int n, int o) { return d_fc1.exact[n * RL_FC1 + o]; }, weight),
+           most, format, "fc1 backward");
   if (!turns_timed) return;
   once(turns_timed);
-  printf("  %s: fc1 of %d: forward %.0f cycles, backward %.0f\n", format, SLICE, cycles.host()[0] / turns_timed, cycles.host()[1] / turns_timed);
+  printf("  %s: fc1 of %d: forward %.0f cycles, backward %.0f\n", format, SLICE, cycles.host()[0] / turns_timed,
+         cycles.host()[1] / turns_timed);
 }
 
 template <class F> static void check_fc1_weight(const char *format, double most) {
@@ -298,8 +315,10 @@ template <class F> static void check_fc1_weight(const char *format, double most)
     launch<F, const T *, const T *, float *, int, long long *>(run_fc1_weight<F>, d.at, x.at, made.at, turns, cycles.at);
   };
   once(1);
-  close_to(made.host(), product_of(TILE_ROWS, TILE_COLUMNS, TILE_BATCH, [&](int row, int n) { return d_fc1.exact[n * TILE_ROWS + row]; },
-                                   [&](int n, int column) { return in.exact[n * TILE_COLUMNS + column]; }),
+  close_to(made.host(),
+           product_of(
+               TILE_ROWS, TILE_COLUMNS, TILE_BATCH, [&](int row, int n) { return d_fc1.exact[n * TILE_ROWS + row]; },
+               [&](int n, int column) { return in.exact[n * TILE_COLUMNS + column]; }),
            most, format, "fc1 weight gradient");
   if (!turns_timed) return;
   once(turns_timed);

@@ -63,7 +63,8 @@ static void check_overflow(engine_case which, rl_tensor tensor) {
   training t = open_training(small_training(which, batch, 2 * batch));
   float *weights = malloc(RL_PARAMETERS * sizeof *weights);
   must(t.train->parameters(t.train, weights, e));
-  for (uint32_t i = 0; i < rl_tensor_sizes[tensor]; i++) weights[rl_tensor_offsets[tensor] + i] = alternating && i / RL_FC1 % 2 ? -6e4f : 6e4f;
+  for (uint32_t i = 0; i < rl_tensor_sizes[tensor]; i++)
+    weights[rl_tensor_offsets[tensor] + i] = alternating && i / RL_FC1 % 2 ? -6e4f : 6e4f;
   must(t.train->set_parameters(t.train, weights, e));
   uint64_t before = hash_parameters(&t);
   run_epoch(&t);

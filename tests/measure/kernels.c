@@ -35,7 +35,8 @@ static void write_shape(const rl_kernel_family *family, int64_t columns, int64_t
   if (columns == 0 || columns > elements) columns = elements;
   if (strcmp(first, "n") == 0) snprintf(text, size, "{\"n\":%lld}", (long long)elements);
   else if (strcmp(first, "tokens") == 0)
-    snprintf(text, size, "{\"tokens\":%lld,\"heads\":%d,\"head_size\":128}", (long long)(elements < 4096 ? 1 : elements / 4096), elements < 4096 ? 4 : 32);
+    snprintf(text, size, "{\"tokens\":%lld,\"heads\":%d,\"head_size\":128}", (long long)(elements < 4096 ? 1 : elements / 4096),
+             elements < 4096 ? 4 : 32);
   else snprintf(text, size, "{\"rows\":%lld,\"columns\":%lld}", (long long)(elements / columns), (long long)columns);
 }
 
@@ -108,16 +109,20 @@ static bool wanted(size_t i, int dtype) {
 }
 
 static void print(const rl_kernel_params *params, const char *size, int64_t bytes, const outcome *out) {
-  printf("{\"size\":\"%s\",\"kernel\":\"%s\",\"dtype\":\"%s\",\"variant\":\"%s\",\"shape\":%s,\"buffer_bytes\":%lld,\"cold_us\":%.3f,", size,
-         params->family->workload.name, rl_dtype_names[params->dtype], params->variant, params->shape, (long long)bytes, out->cold_us);
+  printf("{\"size\":\"%s\",\"kernel\":\"%s\",\"dtype\":\"%s\",\"variant\":\"%s\",\"shape\":%s,\"buffer_bytes\":%lld,", size,
+         params->family->workload.name, rl_dtype_names[params->dtype], params->variant, params->shape, (long long)bytes);
+  printf("\"cold_us\":%.3f,", out->cold_us);
   if (isfinite(out->warm_us)) printf("\"warm_us\":%.3f,", out->warm_us);
-  if (isfinite(out->relative_error)) printf("\"relative_error\":%.3g,\"wrong\":%s,\"check_ms\":%.1f,", out->relative_error, out->wrong ? "true" : "false", out->check_ms);
+  if (isfinite(out->relative_error))
+    printf("\"relative_error\":%.3g,\"wrong\":%s,\"check_ms\":%.1f,", out->relative_error, out->wrong ? "true" : "false",
+           out->check_ms);
   printf("\"bytes_per_s\":%.0f,\"open_ms\":%.1f}\n", out->bytes_per_s, out->open_ms);
   fflush(stdout);
 }
 
 static void print_copy(rl_device *device) {
-  printf("{\"best_copy_bytes_per_s\":%.0f,\"mebibytes\":%d,\"samples\":%d,\"commit\":\"%s\"}\n", best_copy(device), asked.mebibytes, asked.samples, RL_COMMIT);
+  printf("{\"best_copy_bytes_per_s\":%.0f,\"mebibytes\":%d,\"samples\":%d,\"commit\":\"%s\"}\n", best_copy(device),
+         asked.mebibytes, asked.samples, RL_COMMIT);
 }
 
 static void large(rl_device *device) {

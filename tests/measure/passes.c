@@ -74,7 +74,8 @@ static void print_section(size_t index, uint32_t full) {
 static int print_sets(void) {
   printf("| set of %s | counters | it has | passes | in plain code |\n| --- | --- | --- | --- | --- |\n", chip);
   for (size_t i = 0; i < rl_section_set_count; i++) print_set(&rl_section_sets[i]);
-  printf("\n| section | counters | it has | passes | in plain code | `full` without it |\n| --- | --- | --- | --- | --- | --- |\n");
+  printf(
+      "\n| section | counters | it has | passes | in plain code | `full` without it |\n| --- | --- | --- | --- | --- | --- |\n");
   for (size_t i = 0; i < rl_section_count; i++) print_section(i, rl_section_sets[rl_section_set_count - 1].sections);
   return 0;
 }
@@ -83,14 +84,18 @@ static int print_sets(void) {
 
 static NVPW_MetricsEvaluator *open_evaluator(void) {
   NVPW_InitializeHost_Params start = {NVPW_InitializeHost_Params_STRUCT_SIZE};
-  NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params size = {NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params_STRUCT_SIZE};
+  NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params size = {
+      NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params_STRUCT_SIZE};
   NVPW_CUDA_MetricsEvaluator_Initialize_Params open = {NVPW_CUDA_MetricsEvaluator_Initialize_Params_STRUCT_SIZE};
   size.pChipName = open.pChipName = chip;
-  if (NVPW_InitializeHost(&start) != NVPA_STATUS_SUCCESS || NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&size) != NVPA_STATUS_SUCCESS)
+  if (NVPW_InitializeHost(&start) != NVPA_STATUS_SUCCESS ||
+      NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&size) != NVPA_STATUS_SUCCESS)
     return NULL;
   open.scratchBufferSize = size.scratchBufferSize;
   open.pScratchBuffer = malloc(size.scratchBufferSize); /* lives as long as the program */
-  return open.pScratchBuffer != NULL && NVPW_CUDA_MetricsEvaluator_Initialize(&open) == NVPA_STATUS_SUCCESS ? open.pMetricsEvaluator : NULL;
+  return open.pScratchBuffer != NULL && NVPW_CUDA_MetricsEvaluator_Initialize(&open) == NVPA_STATUS_SUCCESS
+             ? open.pMetricsEvaluator
+             : NULL;
 }
 
 static size_t hardware_counters(NVPW_MetricsEvaluator *evaluator, const char *name) {
@@ -122,7 +127,8 @@ static int print_counters(const char *id) {
   }
   rl_wanted wanted;
   size_t count = counters_of(UINT32_C(1) << index, 0, &wanted, names), whole = cost_of_names(names, count).passes;
-  printf("| counter of %s (%zu passes) | of the hardware | passes alone | fewer without it |\n| --- | --- | --- | --- |\n", id, whole);
+  printf("| counter of %s (%zu passes) | of the hardware | passes alone | fewer without it |\n| --- | --- | --- | --- |\n", id,
+         whole);
   for (size_t i = 0; i < count; i++) {
     size_t kept = 0;
     for (size_t j = 0; j < count; j++)

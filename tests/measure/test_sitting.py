@@ -380,7 +380,8 @@ def test_steps_of_a_gpu_read_what_programs_print(printed, tmp_path):
 
 
 def test_what_a_sanitizer_did_not_finish_is_not_passed_over():
-    said = [checks.looked({"status": status, "refused": refused}) for status, refused in [(0, False), (9, True), (None, False), (1, False)]]
+    cases = [(0, False), (9, True), (None, False), (1, False)]
+    said = [checks.looked({"status": status, "refused": refused}) for status, refused in cases]
     unsaid = [checks.looked({"status": status, "refused": refused}) for status, refused in [(77, False), (1, True)]]
     assert (said, unsaid) == ([True] * 4, [False] * 2)
 

@@ -31,7 +31,8 @@ static const int warpSize = simt::WARP;
 
 namespace simt {
 
-template <class T, size_t ALIGNMENT, class Site> T &shared(Site) { /* Site: a type of its own for each declaration and instance of it */
+template <class T, size_t ALIGNMENT, class Site>
+T &shared(Site) { /* Site: a type of its own for each declaration and instance of it */
   static const char key = 0;
   return *(T *)shared_variable(&key, sizeof(T), std::max(ALIGNMENT, alignof(T)));
 }
@@ -55,7 +56,8 @@ struct launcher { /* what stands between <<< and >>> */
 };
 
 template <class... Parameters>
-cudaError_t launch_by_config(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... parameters) {
+cudaError_t launch_by_config(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
+                             std::type_identity_t<Parameters>... parameters) {
   shape of = {config->gridDim, config->blockDim, config->dynamicSmemBytes};
   for (unsigned i = 0; i < config->numAttrs; i++)
     switch (config->attrs[i].id) {
@@ -71,7 +73,8 @@ cudaError_t launch_by_config(const cudaLaunchConfig_t *config, void (*kernel)(Pa
 
 } // namespace simt
 
-template <class... Parameters> cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
+template <class... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
   return cudaFuncSetAttribute((const void *)kernel, attribute, value);
 }
 
@@ -131,7 +134,8 @@ inline uint32_t vote(const char *name, uint32_t mask, bool holds) {
 } // namespace simt
 
 template <class T> T __shfl_sync(uint32_t mask, T value, int from, int width = simt::WARP) {
-  return simt::exchange("__shfl_sync", mask, value, (simt::lane() & ~(uint32_t)(width - 1)) | ((uint32_t)from & (uint32_t)(width - 1)));
+  return simt::exchange("__shfl_sync", mask, value,
+                        (simt::lane() & ~(uint32_t)(width - 1)) | ((uint32_t)from & (uint32_t)(width - 1)));
 }
 template <class T> T __shfl_xor_sync(uint32_t mask, T value, int with, int width = simt::WARP) {
   const uint32_t own = simt::lane(), from = own ^ (uint32_t)with;
@@ -172,13 +176,25 @@ template <class T, class Change> T atomically(T *at, Change change) {
   return old;
 }
 } // namespace simt
-template <class T> T atomicAdd(T *at, std::type_identity_t<T> by) { return simt::atomically(at, [&](T old) { return old + by; }); }
-template <class T> T atomicSub(T *at, std::type_identity_t<T> by) { return simt::atomically(at, [&](T old) { return old - by; }); }
+template <class T> T atomicAdd(T *at, std::type_identity_t<T> by) {
+  return simt::atomically(at, [&](T old) { return old + by; });
+}
+template <class T> T atomicSub(T *at, std::type_identity_t<T> by) {
+  return simt::atomically(at, [&](T old) { return old - by; });
+}
 template <class T> T atomicExch(T *at, std::type_identity_t<T> to) { return simt::atomically(at, [&](T) { return to; }); }
-template <class T> T atomicMax(T *at, std::type_identity_t<T> with) { return simt::atomically(at, [&](T old) { return std::max(old, with); }); }
-template <class T> T atomicMin(T *at, std::type_identity_t<T> with) { return simt::atomically(at, [&](T old) { return std::min(old, with); }); }
-template <class T> T atomicOr(T *at, std::type_identity_t<T> with) { return simt::atomically(at, [&](T old) { return old | with; }); }
-template <class T> T atomicAnd(T *at, std::type_identity_t<T> with) { return simt::atomically(at, [&](T old) { return old & with; }); }
+template <class T> T atomicMax(T *at, std::type_identity_t<T> with) {
+  return simt::atomically(at, [&](T old) { return std::max(old, with); });
+}
+template <class T> T atomicMin(T *at, std::type_identity_t<T> with) {
+  return simt::atomically(at, [&](T old) { return std::min(old, with); });
+}
+template <class T> T atomicOr(T *at, std::type_identity_t<T> with) {
+  return simt::atomically(at, [&](T old) { return old | with; });
+}
+template <class T> T atomicAnd(T *at, std::type_identity_t<T> with) {
+  return simt::atomically(at, [&](T old) { return old & with; });
+}
 template <class T> T atomicCAS(T *at, std::type_identity_t<T> expected, std::type_identity_t<T> to) {
   return simt::atomically(at, [&](T old) { return old == expected ? to : old; });
 }
@@ -223,7 +239,9 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __double2hiint(double x) { return (int)(std::bit_cast<uint64_t>(x) >> 32); }
 inline int __double2loint(double x) { return (int)std::bit_cast<uint64_t>(x); }
-inline double __hiloint2double(int high, int low) { return std::bit_cast<double>((uint64_t)(uint32_t)high << 32 | (uint32_t)low); }
+inline double __hiloint2double(int high, int low) {
+  return std::bit_cast<double>((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
+}
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }

@@ -43,8 +43,8 @@ struct rl_gemm {
   void *d;
 };
 
-int rl_gemm_open(cublasLtHandle_t, const rl_gemm_shape *shape, const void *a, const void *b, void *d, void *, size_t, int, rl_stream, rl_gemm **gemm,
-                 rl_error *) {
+int rl_gemm_open(cublasLtHandle_t, const rl_gemm_shape *shape, const void *a, const void *b, void *d, void *, size_t, int,
+                 rl_stream, rl_gemm **gemm, rl_error *) {
   *gemm = new rl_gemm{*shape, a, b, d};
   return 0;
 }
@@ -54,7 +54,8 @@ double rl_gemm_us(const rl_gemm *) { return 0; }
 int rl_gemm_rank(const rl_gemm *) { return 0; }
 
 /* Rows of one side of a product, one after the other, each along k. */
-static std::vector<double> rows_of(const void *of, int64_t from, int64_t rows, int64_t k, int64_t row_step, int64_t k_step, cudaDataType_t type) {
+static std::vector<double> rows_of(const void *of, int64_t from, int64_t rows, int64_t k, int64_t row_step, int64_t k_step,
+                                   cudaDataType_t type) {
   std::vector<double> made((size_t)(rows * k));
   for (int64_t i = 0; i < rows * k; i++) made[(size_t)i] = value(of, from + i / k * row_step + i % k * k_step, type);
   return made;
@@ -63,8 +64,10 @@ static std::vector<double> rows_of(const void *of, int64_t from, int64_t rows, i
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream, rl_error *) {
   const rl_gemm_shape &s = gemm->shape;
   for (int64_t p = 0; p < s.batch; p++) {
-    const std::vector<double> a = rows_of(gemm->a, p * s.stride_a, s.m, s.k, s.transpose_a ? s.lda : 1, s.transpose_a ? 1 : s.lda, s.input),
-                              b = rows_of(gemm->b, p * s.stride_b, s.n, s.k, s.transpose_b ? 1 : s.ldb, s.transpose_b ? s.ldb : 1, s.input);
+    const std::vector<double> a = rows_of(gemm->a, p * s.stride_a, s.m, s.k, s.transpose_a ? s.lda : 1, s.transpose_a ? 1 : s.lda,
+                                          s.input),
+                              b = rows_of(gemm->b, p * s.stride_b, s.n, s.k, s.transpose_b ? 1 : s.ldb, s.transpose_b ? s.ldb : 1,
+                                          s.input);
     for (int64_t i = 0; i < s.m * s.n; i++) {
       const double *left = &a[(size_t)(i % s.m * s.k)], *right = &b[(size_t)(i / s.m * s.k)];
       double sum = 0;
@@ -90,7 +93,8 @@ struct planes {
   cudaDataType_t type;
   std::vector<double> values;
   planes(void *memory, int64_t n, int64_t of, int64_t each, const rl_conv_shape &shape)
-      : at(memory), images(n), count(of), pixels(each), last(shape.channels_last), type(shape.type == CUDNN_DATA_HALF ? CUDA_R_16F : CUDA_R_32F),
+      : at(memory), images(n), count(of), pixels(each), last(shape.channels_last),
+        type(shape.type == CUDNN_DATA_HALF ? CUDA_R_16F : CUDA_R_32F),
         values((size_t)(n * of * each)) {}
   int64_t place(int64_t i) const {
     const int64_t image = i / (count * pixels), plane = i / pixels % count, pixel = i % pixels;
@@ -105,7 +109,8 @@ struct planes {
   }
 };
 
-int rl_conv_open(cudnnHandle_t, const rl_conv_shape *shape, void *x, void *weights, void *y, rl_dnn_search, rl_stream, rl_dnn **plan, rl_error *) {
+int rl_conv_open(cudnnHandle_t, const rl_conv_shape *shape, void *x, void *weights, void *y, rl_dnn_search, rl_stream,
+                 rl_dnn **plan, rl_error *) {
   *plan = new rl_dnn{*shape, x, weights, y};
   return 0;
 }
@@ -114,7 +119,8 @@ int rl_dnn_enqueue(rl_dnn *plan, rl_stream, rl_error *) {
   const rl_conv_shape &s = plan->shape;
   const int64_t side = s.h + 2 * s.pad - s.kernel + 1;
   const rl_oracle_conv conv = {(int)s.c, (int)s.h, (int)s.k, (int)s.pad};
-  planes x(plan->x, s.n, s.c, s.h * s.w, s), weights(plan->weights, s.k, s.c, s.kernel * s.kernel, s), y(plan->y, s.n, s.k, side * side, s);
+  planes x(plan->x, s.n, s.c, s.h * s.w, s), weights(plan->weights, s.k, s.c, s.kernel * s.kernel, s),
+      y(plan->y, s.n, s.k, side * side, s);
   std::vector<double> bias((size_t)s.k);
   switch (s.pass) {
     case RL_CONV_FORWARD:
@@ -143,7 +149,8 @@ const rl_dnn_choice *rl_dnn_chosen(const rl_dnn *) {
 
 /* --- choices ---------------------------------------------------------------------------------------------------------------- */
 
-int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us, rl_error *err) {
+int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
+                 rl_error *err) {
   *us = 1;
   return enqueue(arg, stream, err);
 }

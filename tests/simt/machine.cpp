@@ -135,7 +135,8 @@ void die(const char *format, ...) {
   va_end(arguments);
   if (const thread *t = machine.running) {
     const block *b = t->of->of;
-    fprintf(stderr, ", in thread (%u, %u, %u) of block (%u, %u, %u)", t->index.x, t->index.y, t->index.z, b->index.x, b->index.y, b->index.z);
+    fprintf(stderr, ", in thread (%u, %u, %u) of block (%u, %u, %u)", t->index.x, t->index.y, t->index.z, b->index.x, b->index.y,
+            b->index.z);
   }
   fprintf(stderr, "\n");
   abort();
@@ -376,7 +377,8 @@ void *at_shared_address(uint32_t address, size_t bytes) {
   const size_t at = address & ((1u << RANK_SHIFT) - 1);
   if (at % bytes) die("shared address %#zx is not aligned to %zu bytes", at, bytes);
   for (size_t i = 0; i < machine.slots.size(); i++)
-    if (at >= machine.slots[i].at && at + bytes <= machine.slots[i].at + machine.slots[i].bytes && machine.slots[i].at) return b.shared + at;
+    if (at >= machine.slots[i].at && at + bytes <= machine.slots[i].at + machine.slots[i].bytes && machine.slots[i].at)
+      return b.shared + at;
   die("%zu bytes at shared address %#zx are out of bounds", bytes, at);
 }
 
@@ -402,7 +404,9 @@ void close_copy_group() { self().copy_group++; }
 
 void finish_copies(size_t but_the_last_groups, bool open_ones_too) {
   thread &t = self();
-  const uint64_t end = open_ones_too ? t.copy_group + 1 : t.copy_group > but_the_last_groups ? t.copy_group - but_the_last_groups : 0;
+  const uint64_t end = open_ones_too                        ? t.copy_group + 1
+                       : t.copy_group > but_the_last_groups ? t.copy_group - but_the_last_groups
+                                                            : 0;
   size_t kept = 0;
   for (const copy &c : t.copies)
     if (c.group < end) do_copy(c);
@@ -415,7 +419,8 @@ void finish_copies(size_t but_the_last_groups, bool open_ones_too) {
 static void end_block(block &b) {
   cluster &c = *b.of;
   for (size_t i = 0; i < b.has.size(); i++)
-    if (b.has[i]) memset(b.shared + machine.slots[i].at, POISON, machine.slots[i].bytes); /* no other block may read it any more */
+    if (b.has[i])
+      memset(b.shared + machine.slots[i].at, POISON, machine.slots[i].bytes); /* no other block may read it any more */
   c.live--;
 }
 
@@ -488,11 +493,12 @@ static void bury_clusters() {
     for (auto &b : c->blocks)
       for (warp &w : b->warps)
         for (uint32_t i = 0, from = 0; i < WARP; i++) { /* neighbours that wait for the same in one line */
-          const char *here = w.lanes[i] ? w.lanes[i]->waits_for : NULL, *next = i + 1 < WARP && w.lanes[i + 1] ? w.lanes[i + 1]->waits_for : NULL;
+          const char *here = w.lanes[i] ? w.lanes[i]->waits_for : NULL,
+                     *next = i + 1 < WARP && w.lanes[i + 1] ? w.lanes[i + 1]->waits_for : NULL;
           if (i + 1 < WARP && here == next) continue;
           if (w.lanes[from])
-            fprintf(stderr, "  block (%u, %u, %u), warp %zu, lanes %u to %u: %s\n", b->index.x, b->index.y, b->index.z, (size_t)(&w - &b->warps[0]),
-                    from, i, here ? here : "(running)");
+            fprintf(stderr, "  block (%u, %u, %u), warp %zu, lanes %u to %u: %s\n", b->index.x, b->index.y, b->index.z,
+                    (size_t)(&w - &b->warps[0]), from, i, here ? here : "(running)");
           from = i + 1;
         }
   abort();
@@ -521,7 +527,8 @@ static void run_grid(uint32_t clusters) {
   }
   size_t at_once = machine.of->cooperative ? clusters : 1 + draw(MOST_AT_ONCE);
   while (!order.empty() || !machine.alive.empty()) {
-    if (machine.passed > PATIENCE && !order.empty()) at_once++, machine.passed = 0; /* they may be spinning until others have come */
+    if (machine.passed > PATIENCE && !order.empty())
+      at_once++, machine.passed = 0; /* they may be spinning until others have come */
     while (!order.empty() && machine.alive.size() < at_once) {
       begin_cluster(order.back());
       order.pop_back();

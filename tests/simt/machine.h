@@ -34,7 +34,8 @@
 
 namespace simt {
 
-enum { WARP = 32, ALL_LANES = -1, MOST_THREADS = 1024, NAMED_BARRIERS = 16, STATIC_BYTES = 48 << 10, MOST_SHARED_BYTES = 227 << 10 };
+enum { WARP = 32, ALL_LANES = -1, MOST_THREADS = 1024, NAMED_BARRIERS = 16 };
+enum { STATIC_BYTES = 48 << 10, MOST_SHARED_BYTES = 227 << 10 };
 
 struct shape {
   dim3 grid, block;
@@ -53,7 +54,8 @@ uint32_t lane();
 /* All lanes of mask that have not ended meet; the last to come performs the operation for all of them: lanes[i] is what lane i
  * gave as `mine`, NULL for lanes that are not there. whole: no lane may be missing. */
 typedef void (*operation)(void *const lanes[WARP]);
-void meet(const char *name /* the same pointer for the same operation */, uint32_t mask, void *mine, operation perform, bool whole = false);
+void meet(const char *name /* the same pointer for the same operation */, uint32_t mask, void *mine, operation perform,
+          bool whole = false);
 
 void block_barrier(const char *name, uint32_t id = 0, uint32_t threads = 0 /* all */, bool waits = true);
 void cluster_arrive();

@@ -108,7 +108,8 @@ template <float (*WIDEN)(uint16_t)> void multiply(void *const lanes[WARP]) {
   float a[16][16], b[16][8];
   for (int i = 0; i < WARP; i++) {
     const product &of = *(const product *)lanes[i];
-    for (int k = 0; k < 8; k++) a[i / 4 + k / 2 % 2 * 8][i % 4 * 2 + k % 2 + k / 4 * 8] = WIDEN((uint16_t)(of.a[k / 2] >> k % 2 * 16));
+    for (int k = 0; k < 8; k++)
+      a[i / 4 + k / 2 % 2 * 8][i % 4 * 2 + k % 2 + k / 4 * 8] = WIDEN((uint16_t)(of.a[k / 2] >> k % 2 * 16));
     for (int k = 0; k < 4; k++) b[i % 4 * 2 + k % 2 + k / 2 * 8][i / 4] = WIDEN((uint16_t)(of.b[k / 2] >> k % 2 * 16));
   }
   float sums[16][8] = {};
@@ -122,8 +123,8 @@ inline float from_half(uint16_t bits) { return (float)std::bit_cast<__half>(bits
 inline float from_bfloat16(uint16_t bits) { return std::bit_cast<float>((uint32_t)bits << 16); }
 
 template <float (*WIDEN)(uint16_t)>
-void m16n8k16(const char *name, float &d0, float &d1, float &d2, float &d3, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1,
-              float c0, float c1, float c2, float c3) {
+void m16n8k16(const char *name, float &d0, float &d1, float &d2, float &d3, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+              uint32_t b0, uint32_t b1, float c0, float c1, float c2, float c3) {
   product mine = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
   meet(name, ~0u, &mine, multiply<WIDEN>, true);
 }
@@ -154,8 +155,9 @@ inline void multiply_tf32(void *const lanes[WARP]) {
   add_sums(lanes, sums);
 }
 
-inline void mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32(float &d0, float &d1, float &d2, float &d3, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
-                                                               uint32_t b0, uint32_t b1, float c0, float c1, float c2, float c3) {
+inline void mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32(float &d0, float &d1, float &d2, float &d3, uint32_t a0,
+                                                               uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1,
+                                                               float c0, float c1, float c2, float c3) {
   product mine = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
   meet("mma.m16n8k8.tf32", ~0u, &mine, multiply_tf32, true);
 }
@@ -211,7 +213,9 @@ inline void ld_relaxed_gpu_global_v4_u32(uint32_t &a, uint32_t &b, uint32_t &c, 
   a = at[0], b = at[1], c = at[2], d = at[3];
 }
 inline void st_relaxed_gpu_global_v2_f32(float *to, float a, float b) { to[0] = a, to[1] = b; }
-inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, float d) { to[0] = a, to[1] = b, to[2] = c, to[3] = d; }
+inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, float d) {
+  to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+}
 
 /* --- approximations: as exact as float is ----------------------------------------------------------------------------------- */
 
@@ -219,7 +223,9 @@ inline void sqrt_approx_ftz_f32(float &y, float x) { y = std::sqrt(x); }
 inline void rcp_approx_ftz_f32(float &y, float x) { y = 1 / x; }
 inline void ex2_approx_ftz_f32(float &y, float x) { y = std::exp2(x); }
 /* The upper half of the result alone, 20 bits of fraction (PTX ISA, "rcp.approx.ftz.f64"). */
-inline void rcp_approx_ftz_f64(double &y, double x) { y = std::bit_cast<double>(std::bit_cast<uint64_t>(1 / x) & 0xffffffff00000000u); }
+inline void rcp_approx_ftz_f64(double &y, double x) {
+  y = std::bit_cast<double>(std::bit_cast<uint64_t>(1 / x) & 0xffffffff00000000u);
+}
 
 } // namespace simt::ptx
 

@@ -45,7 +45,9 @@ cudaError_t cudaGetLastError(void) {
   return status;
 }
 
-const char *cudaGetErrorString(cudaError_t status) { return status == cudaSuccess ? "no error" : "refused by the machine of tests/simt"; }
+const char *cudaGetErrorString(cudaError_t status) {
+  return status == cudaSuccess ? "no error" : "refused by the machine of tests/simt";
+}
 
 const char *cudaGetErrorName(cudaError_t status) {
   switch (status) {
@@ -57,7 +59,9 @@ const char *cudaGetErrorName(cudaError_t status) {
   }
 }
 
-cudaError_t cudaMalloc(void **memory, size_t bytes) { return posix_memalign(memory, 256, bytes) ? cudaErrorMemoryAllocation : cudaSuccess; }
+cudaError_t cudaMalloc(void **memory, size_t bytes) {
+  return posix_memalign(memory, 256, bytes) ? cudaErrorMemoryAllocation : cudaSuccess;
+}
 
 cudaError_t cudaFree(void *memory) {
   free(memory);
@@ -76,7 +80,9 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) { return cudaMemcpy(to, from, bytes, kind); }
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
 
 cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
@@ -96,7 +102,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
-  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > simt::MOST_SHARED_BYTES) return cudaErrorInvalidValue;
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > simt::MOST_SHARED_BYTES)
+    return cudaErrorInvalidValue;
   simt::allow_dynamic(kernel, (size_t)value);
   return cudaSuccess;
 }

@@ -19,7 +19,8 @@ enum { THREADS = 96, RUNS = 64 };
 
 /* How many of RUNS launches leave something else than `wanted` in out[0]. */
 template <class... Parameters>
-static int wrong_results(float wanted, dim3 grid, dim3 block, void (*kernel)(float *, Parameters...), std::type_identity_t<Parameters>... parameters) {
+static int wrong_results(float wanted, dim3 grid, dim3 block, void (*kernel)(float *, Parameters...),
+                         std::type_identity_t<Parameters>... parameters) {
   int wrong = 0;
   for (int run = 0; run < RUNS; run++) {
     float out[1] = {};
@@ -97,7 +98,8 @@ static __global__ void meet_in_the_grid(float *out, uint32_t *come, uint32_t *co
     while (__ldcg(come) % gridDim.x != 0) __nanosleep(20);
   }
   __syncthreads();
-  if (threadIdx.x == 0 && atomicAdd(counted, 1) % gridDim.x == gridDim.x - 1) out[0] = (float)(*come / gridDim.x * gridDim.x == *come);
+  if (threadIdx.x == 0 && atomicAdd(counted, 1) % gridDim.x == gridDim.x - 1)
+    out[0] = (float)(*come / gridDim.x * gridDim.x == *come);
 }
 
 static void a_grid_may_wait_for_itself(void **) {
@@ -262,11 +264,13 @@ template <class Launch> static void dies(const char *saying, Launch launch) {
   close(pipes[1]);
   char text[65536] = {};
   size_t used = 0;
-  for (ssize_t got; used < sizeof text - 1 && (got = read(pipes[0], text + used, sizeof text - 1 - used)) > 0;) used += (size_t)got;
+  for (ssize_t got; used < sizeof text - 1 && (got = read(pipes[0], text + used, sizeof text - 1 - used)) > 0;)
+    used += (size_t)got;
   close(pipes[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || !strstr(text, saying)) fail_msg("wanted \"%s\", got status %#x and %s", saying, status, text);
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || !strstr(text, saying))
+    fail_msg("wanted \"%s\", got status %#x and %s", saying, status, text);
 }
 
 static void what_is_wrong_ends_the_program(void **) {
@@ -298,8 +302,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(barriers_are_needed), cmocka_unit_test(lanes_are_not_in_step), cmocka_unit_test(blocks_come_in_any_order),
     cmocka_unit_test(a_grid_may_wait_for_itself), cmocka_unit_test(copies_have_to_be_waited_for),
-    cmocka_unit_test(shared_memory_is_no_number_at_first), cmocka_unit_test(clusters_share_memory), cmocka_unit_test(shuffles_move_numbers),
-    cmocka_unit_test(fragments_make_a_product), cmocka_unit_test(what_is_wrong_ends_the_program),
-    cmocka_unit_test(launches_beyond_the_limits_are_refused)};
+    cmocka_unit_test(shared_memory_is_no_number_at_first), cmocka_unit_test(clusters_share_memory),
+    cmocka_unit_test(shuffles_move_numbers), cmocka_unit_test(fragments_make_a_product),
+    cmocka_unit_test(what_is_wrong_ends_the_program), cmocka_unit_test(launches_beyond_the_limits_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,8 @@ static inline void must(int rc, const rl_error *err) {
 
 static inline void put_idx(const char *folder, const char *name, uint32_t count, const uint8_t *items, int dimensions) {
   char path[256];
-  const uint8_t header[16] = {0, 0, 8, (uint8_t)dimensions, 0, 0, (uint8_t)(count >> 8), (uint8_t)count, 0, 0, 0, 28, 0, 0, 0, 28};
+  const uint8_t header[16] = {0, 0, 8, (uint8_t)dimensions, 0, 0, (uint8_t)(count >> 8), (uint8_t)count, 0, 0, 0, 28, 0,
+                              0, 0, 28};
   snprintf(path, sizeof path, "%s/%s-idx%d-ubyte", folder, name, dimensions);
   FILE *file = fopen(path, "wb");
   size_t head = dimensions == 3 ? 16 : 8, size = (size_t)count * (dimensions == 3 ? RL_PIXELS : 1);

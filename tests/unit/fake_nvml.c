@@ -46,7 +46,9 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
   return OK;
 }
 
-const char *nvmlErrorString(int result) { return result == NOT_SUPPORTED ? "Not Supported" : result == OK ? "Success" : "Unknown Error"; }
+const char *nvmlErrorString(int result) {
+  return result == NOT_SUPPORTED ? "Not Supported" : result == OK ? "Success" : "Unknown Error";
+}
 
 int nvmlDeviceGetName(void *device, char *name, unsigned size) {
   (void)device;

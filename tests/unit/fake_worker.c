@@ -16,7 +16,8 @@ static const char *setting(const char *name) { return getenv(name) != NULL ? get
 static bool told(const char *what) { return strcmp(setting("FAKE_WORKER"), what) == 0; }
 
 static void say_hello(const char *device, const char *role) {
-  rl_hello hello = {.protocol = RL_WIRE_VERSION, .program = "fake", .commit = "none", .usable = !told("unusable"), .facts = "{\"name\":\"fake\"}"};
+  rl_hello hello = {.protocol = RL_WIRE_VERSION, .program = "fake", .commit = "none", .usable = !told("unusable"),
+                    .facts = "{\"name\":\"fake\"}"};
   snprintf(hello.device, sizeof hello.device, "%s", told("other-device") ? "gpu9" : device);
   snprintf(hello.role, sizeof hello.role, "%s", role);
   if (told("unusable")) strcpy(hello.reason, "the device fell off the bus");
@@ -37,7 +38,8 @@ static void good_answer(void) {
   rl_records records = {.have_facts = true};
   rl_epoch epoch = {.device_ms = 1, .host_ms = 1, .images = 64, .train_loss = NAN, .unavailable = "{\"train_loss\":\"fake\"}"};
   strcpy(records.facts.engine, "fake");
-  snprintf(records.facts.commit, sizeof records.facts.commit, "mnist %s threads %s", setting("ROOFLINED_MNIST_DIR"), setting("ROOFLINED_THREADS"));
+  snprintf(records.facts.commit, sizeof records.facts.commit, "mnist %s threads %s", setting("ROOFLINED_MNIST_DIR"),
+           setting("ROOFLINED_THREADS"));
   rl_records_add_epoch(&records, &epoch, &err);
   rl_records_send(OUT, &records, &err);
   rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);

@@ -61,9 +61,9 @@ static inline double checked(rl_kernel_instance *kernel) {
 #define GEMM(M, N, K) "{\"m\":" #M ",\"n\":" #N ",\"k\":" #K "}"
 #define ATTENTION(B, H, KV, S, D, CAUSAL)                                                                                    \
   "{\"batch\":" #B ",\"heads\":" #H ",\"kv_heads\":" #KV ",\"sequence\":" #S ",\"head_size\":" #D ",\"causal\":" #CAUSAL "}"
-#define CONV(N, H, W, C, K, R, S, P)                                                                                         \
-  "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R ",\"stride\":" #S \
-  ",\"padding\":" #P "}"
+#define CONV(N, H, W, C, K, R, S, P)                                                                            \
+  "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R \
+  ",\"stride\":" #S ",\"padding\":" #P "}"
 static const char *const *awkward_shapes(const rl_kernel_family *family) {
   static const struct { const char *first, *second; const char *shapes[24]; } known[] = {
       {"n", NULL, {LINE(1), LINE(17), LINE(31), LINE(33), LINE(255), LINE(4096), LINE(70001), LINE(1048583)}},
@@ -75,7 +75,8 @@ static const char *const *awkward_shapes(const rl_kernel_family *family) {
                           ROPE(3, 2, 4096), ROPE(70001, 1, 16), ROPE(2, 401, 34)}},
       {"m", "n", {GEMM(1, 1, 1), GEMM(1, 4096, 1), GEMM(3, 5, 7), GEMM(1, 257, 1000), GEMM(17, 33, 65), GEMM(129, 255, 511)}},
       {"batch", "heads", {ATTENTION(1, 1, 1, 1, 8, false), ATTENTION(2, 3, 3, 17, 16, true), ATTENTION(2, 8, 2, 77, 64, false),
-                          ATTENTION(1, 4, 1, 130, 40, true), ATTENTION(1, 2, 1, 257, 256, true), ATTENTION(1, 6, 3, 300, 72, false)}},
+                          ATTENTION(1, 4, 1, 130, 40, true), ATTENTION(1, 2, 1, 257, 256, true),
+                          ATTENTION(1, 6, 3, 300, 72, false)}},
       {"images", "height", {CONV(1, 1, 1, 1, 1, 1, 1, 0), CONV(2, 5, 7, 3, 5, 3, 1, 1), CONV(3, 9, 8, 7, 4, 3, 2, 0),
                             CONV(2, 13, 11, 8, 16, 5, 2, 2), CONV(1, 8, 8, 16, 8, 1, 3, 0), CONV(4, 28, 28, 64, 64, 3, 1, 1)}},
       {"samples", "frequencies", {"{\"samples\":8,\"frequencies\":1}", "{\"samples\":9,\"frequencies\":70001}",
@@ -102,8 +103,8 @@ static inline void check_or_refuse(rl_device *on, const rl_kernel_params *params
   if (!kernel && (on->kind == RL_DEVICE_CPU || err.domain != RL_INPUT || !err.pointer[0]))
     fail_msg("%s %s %s: %s", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
   if (!kernel) {
-    print_message("refused: %s %s %s: %s %s\n", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.pointer,
-                  err.message);
+    print_message("refused: %s %s %s: %s %s\n", params->family->workload.name, rl_dtype_names[params->dtype], params->shape,
+                  err.pointer, err.message);
     return;
   }
   checked(kernel);

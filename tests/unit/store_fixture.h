@@ -217,8 +217,8 @@ static inline void fill_sample(sample *made, rl_pass pass, double scale) {
                                    .reason = "not known"};
     made->kernels[1] = (rl_kernel){.ordinal = 1, .name = "relu", .launches = 1, .total_us = NAN, .reason = "no time"};
     records->kernels = made->kernels, records->kernel_count = 2;
-    made->instructions[0] = (rl_instruction){.offset = 0, .opcode = "LDG.E", .sass = "LDG.E R2, [R2.64]", .file = "relu.cu", .line = 7,
-                                             .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
+    made->instructions[0] = (rl_instruction){.offset = 0, .opcode = "LDG.E", .sass = "LDG.E R2, [R2.64]", .file = "relu.cu",
+                                             .line = 7, .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
     made->instructions[1] = (rl_instruction){.offset = 16, .counts = "{}", .reason = "nvdisasm is not installed"};
     records->instructions = made->instructions, records->instruction_count = 2;
     made->points[0] = (rl_series_point){.series = "sm_active_pct", .x = 0, .value = 12.5};

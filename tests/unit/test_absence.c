@@ -41,12 +41,16 @@ static void what_is_not_in_the_code_is_absent(void **state) {
   const struct {
     const char *code;
     rl_absences present;
-  } cases[] = {{"TEX.SCR.LL EXIT", TEXTURE}, {"TLD4 EXIT", TEXTURE}, {"SULD.D.BA EXIT", SURFACE}, {"SUATOM EXIT", SURFACE | ATOMICS},
-               {"HMMA.16816.F32 EXIT", TENSOR}, {"HGMMA.64x64x16.F32 EXIT", TENSOR}, {"DMMA.884 EXIT", TENSOR}, {"UTCQMMA EXIT", TENSOR},
+  } cases[] = {{"TEX.SCR.LL EXIT", TEXTURE}, {"TLD4 EXIT", TEXTURE}, {"SULD.D.BA EXIT", SURFACE},
+               {"SUATOM EXIT", SURFACE | ATOMICS},
+               {"HMMA.16816.F32 EXIT", TENSOR}, {"HGMMA.64x64x16.F32 EXIT", TENSOR}, {"DMMA.884 EXIT", TENSOR},
+               {"UTCQMMA EXIT", TENSOR},
                {"HFMA2.MMA EXIT", TENSOR}, {"LDL.64 EXIT", LOCAL}, {"STL EXIT", LOCAL}, {"LD.E.64 EXIT", LOCAL | DISTANT},
-               {"ST.E EXIT", LOCAL | DISTANT}, {"ATOM.E.ADD EXIT", LOCAL | ATOMICS | DISTANT}, {"RED.E.ADD EXIT", LOCAL | ATOMICS | DISTANT},
+               {"ST.E EXIT", LOCAL | DISTANT}, {"ATOM.E.ADD EXIT", LOCAL | ATOMICS | DISTANT},
+               {"RED.E.ADD EXIT", LOCAL | ATOMICS | DISTANT},
                {"ATOMG.E.CAS EXIT", ATOMICS}, {"REDG.E.ADD.STRONG.GPU EXIT", ATOMICS}, {"UTMAREDG EXIT", ATOMICS | TMA | DISTANT},
-               {"UTMALDG.2D EXIT", TMA | DISTANT}, {"UBLKCP.S.G EXIT", TMA | DISTANT}, {"STAS EXIT", DISTANT}, {"REDAS EXIT", DISTANT},
+               {"UTMALDG.2D EXIT", TMA | DISTANT}, {"UBLKCP.S.G EXIT", TMA | DISTANT}, {"STAS EXIT", DISTANT},
+               {"REDAS EXIT", DISTANT},
                {"SYNCS.ARRIVE.TRANS64 EXIT", DISTANT}, {"TXQ SUST STL IMMA UTMAREDG", all}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (of(cases[i].code) != (all & ~cases[i].present)) fail_msg("%s: %x", cases[i].code, of(cases[i].code));
@@ -55,20 +59,25 @@ static void what_is_not_in_the_code_is_absent(void **state) {
 /* A division's slow path, a device function, a table of jumps. */
 static void code_that_goes_elsewhere_may_do_everything(void **state) {
   (void)state;
-  static const char *const codes[] = {"LDG CALL.REL.NOINC EXIT", "CALL.ABS.NOINC EXIT", "BRX EXIT", "JMX EXIT", "RET.REL.NODEC", ""};
+  static const char *const codes[] = {
+      "LDG CALL.REL.NOINC EXIT", "CALL.ABS.NOINC EXIT", "BRX EXIT", "JMX EXIT", "RET.REL.NODEC", ""};
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) assert_int_equal(of(codes[i]), 0);
 }
 
 static void only_counts_of_such_instructions_are_decided(void **state) {
   (void)state;
   static const char *const counted[] = {
-      "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", /* FP16 goes there too: not 0 in code without tensor instructions (H200) */
+      "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", /* FP16 goes there too: not 0 in code without tensor
+                                                                            instructions (H200) */
       "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
-      "l1tex__texin_sm2tex_req_cycles_active.avg.pct_of_peak_sustained_elapsed", "l1tex__f_tex2sm_cycles_active.avg.pct_of_peak_sustained_elapsed",
-      "lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_red.avg.peak_sustained",
-      "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum", "sm__ops_path_tensor_src_fp16.sum.peak_sustained",
+      "l1tex__texin_sm2tex_req_cycles_active.avg.pct_of_peak_sustained_elapsed",
+      "l1tex__f_tex2sm_cycles_active.avg.pct_of_peak_sustained_elapsed", "lts__t_sectors_srcunit_tex_op_read.sum",
+      "lts__t_sectors_srcunit_tex_op_red.avg.peak_sustained",
+      "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed",
+      "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum", "sm__ops_path_tensor_src_fp16.sum.peak_sustained",
       "smsp__sass_average_data_bytes_per_sector_mem_local_op_ld.max_rate", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-      "smsp__inst_executed.sum", "lts__mem_local", "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_elapsed", "sm__throughput.avg.pct_of_peak_sustained_elapsed"};
+      "smsp__inst_executed.sum", "lts__mem_local", "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_elapsed",
+      "sm__throughput.avg.pct_of_peak_sustained_elapsed"};
   for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
     if (rl_absences_that_decide(counted[i]) != 0) fail_msg("%s", counted[i]);
   const rl_absences kinds[] = {TEXTURE, SURFACE, TENSOR, LOCAL, ATOMICS, TMA, DISTANT};
@@ -77,7 +86,8 @@ static void only_counts_of_such_instructions_are_decided(void **state) {
     assert_non_null(strstr(rl_absence_reason(kinds[i]), "not counted: the code has no "));
     for (size_t j = 0; j < i; j++) assert_int_not_equal(kinds[i], kinds[j]);
   }
-  assert_int_equal(rl_absences_that_decide("l1tex__m_xbar2l1tex_read_sectors_mem_texture.sum.pct_of_peak_sustained_elapsed"), TEXTURE);
+  assert_int_equal(rl_absences_that_decide("l1tex__m_xbar2l1tex_read_sectors_mem_texture.sum.pct_of_peak_sustained_elapsed"),
+                   TEXTURE);
 }
 
 /* --- what was counted all the same ------------------------------------------------------------------------------------------ */

@@ -26,8 +26,10 @@ static const char *const archs[] = {"sm_75", "sm_80", "sm_90a", "sm_100", "sm_12
 
 static int compile(const char *arch, const char *entry, const char *body, rl_nvrtc_result *result, rl_error *err) {
   char code[512];
-  snprintf(code, sizeof code, "extern \"C\" __global__ void %s(float *x) { __shared__ float s[64]; s[threadIdx.x] = x[threadIdx.x]; %s "
-           "x[threadIdx.x] = s[63 - threadIdx.x]; }", entry, body);
+  snprintf(code, sizeof code,
+           "extern \"C\" __global__ void %s(float *x) { __shared__ float s[64]; s[threadIdx.x] = x[threadIdx.x]; %s "
+           "x[threadIdx.x] = s[63 - threadIdx.x]; }",
+           entry, body);
   const rl_nvrtc_request request = {.code = code, .length = strlen(code), .entry = entry, .arch = arch, .compiler = RL_COMPILER};
   return rl_nvrtc_compile(&request, result, err);
 }
@@ -43,7 +45,8 @@ static void a_kernel_has_the_barriers_that_ptxas_counts(void **state) {
     rl_error err = {0};
     if (compile(arch, name, kernels[i % KERNELS].body, &result, &err) != 0) fail_msg("%s for %s: %s", name, arch, err.message);
     snprintf(line, sizeof line, "used %d barriers", barriers);
-    if (result.log == NULL || strstr(result.log, line) == NULL) fail_msg("%s for %s: not \"%s\" in: %s", name, arch, line, result.log);
+    if (result.log == NULL || strstr(result.log, line) == NULL)
+      fail_msg("%s for %s: not \"%s\" in: %s", name, arch, line, result.log);
     if (rl_cubin_find(result.image, result.size, name, &function, &err) != 0) fail_msg("%s for %s: %s", name, arch, err.message);
     if (function.barriers != barriers) fail_msg("%s for %s: %d barriers, not %d", name, arch, function.barriers, barriers);
     rl_nvrtc_clear(&result);

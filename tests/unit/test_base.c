@@ -77,7 +77,8 @@ static const rl_field pointing_fields[] = {
 
 static void pointers_reach_into_the_document(void **state) {
   (void)state;
-  static const char text[] = "{\"sizes\":[4,5],\"text\":\"a\\n\\tb\",\"object\":{\"rate\":1},\"list\":[{\"rate\":2},{}],\"words\":[\"x\"]}";
+  static const char text[] =
+      "{\"sizes\":[4,5],\"text\":\"a\\n\\tb\",\"object\":{\"rate\":1},\"list\":[{\"rate\":2},{}],\"words\":[\"x\"]}";
   rl_error err;
   cJSON *document = rl_json_parse(text, strlen(text), &err);
   pointing out = {.sizes = {1, 1, 1}}, empty = {.sizes = {1, 1, 1}};
@@ -86,7 +87,8 @@ static void pointers_reach_into_the_document(void **state) {
   assert_string_equal(out.text, "a\n\tb"); /* any text: the line ends too */
   assert_ptr_equal(out.list, cJSON_GetObjectItem(document, "list"));
   char *printed = rl_fields_print(pointing_fields, &out);
-  assert_string_equal(printed, "{\"sizes\":[4,5,1],\"text\":\"a\\n\\tb\",\"object\":{\"rate\":1},\"list\":[{\"rate\":2},{}],\"words\":[\"x\"]}");
+  assert_string_equal(
+      printed, "{\"sizes\":[4,5,1],\"text\":\"a\\n\\tb\",\"object\":{\"rate\":1},\"list\":[{\"rate\":2},{}],\"words\":[\"x\"]}");
   free(printed);
   cJSON_Delete(document);
   printed = rl_fields_print(pointing_fields, &empty); /* what is absent is not written */
@@ -182,8 +184,8 @@ static void instants(void **state) {
   assert_int_equal(ns, 1763675580123456789);
   assert_int_equal(rl_instant_parse("2025-11-20T22:53:00.5+01:00", &ns), 0);
   assert_int_equal(ns, 1763675580500000000);
-  static const char *const wrong[] = {"", "yesterday", "2025-11-20", "2025-13-20T00:00:00Z", "2025-11-20T21:53:00", "2025-11-20T21:53:00Zx",
-                                      "2025-11-20T21:53:00.Z", "2025-11-20T25:00:00Z"};
+  static const char *const wrong[] = {"", "yesterday", "2025-11-20", "2025-13-20T00:00:00Z", "2025-11-20T21:53:00",
+                                      "2025-11-20T21:53:00Zx", "2025-11-20T21:53:00.Z", "2025-11-20T25:00:00Z"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(rl_instant_parse(wrong[i], &ns), -1);
 }
 

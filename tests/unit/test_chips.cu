@@ -85,8 +85,9 @@ int main(void) {
       for (size_t r = 0; r < rl_sections[s].row_count; r++) {
         const rl_section_row *row = &rl_sections[s].rows[r];
         bool there = has_counters_of(&of, row);
-        claim(there == rl_row_is_on(row, each.capability), there ? "%s has the counters of %s: %s\n" : "%s lacks counters of %s: %s\n",
-              each.capability, rl_sections[s].id, row->name);
+        claim(there == rl_row_is_on(row, each.capability),
+              there ? "%s has the counters of %s: %s\n" : "%s lacks counters of %s: %s\n", each.capability, rl_sections[s].id,
+              row->name);
       }
     capabilities += (capabilities.empty() ? "" : " ") + std::string(each.capability);
   }

@@ -104,9 +104,11 @@ static void test_results_fit_eighty_columns(void **state) {
   (void)state;
   cJSON *job = cJSON_Parse("{\"id\":1,\"state\":\"completed\",\"device\":\"cpu\"}");
   cJSON *results = cJSON_Parse(
-      "{\"runs\":[{\"run\":1,\"variant\":\"fp32\",\"dataset\":\"mnist\",\"summary\":{\"epoch_ms_median\":5000,\"images_per_s\":12000}},"
+      "{\"runs\":[{\"run\":1,\"variant\":\"fp32\",\"dataset\":\"mnist\",\"summary\":{\"epoch_ms_median\":5000,"
+      "\"images_per_s\":12000}},"
       "{\"run\":2,\"variant\":\"tf32\",\"summary\":{}},"
-      "{\"run\":3,\"variant\":\"fp16\",\"summary\":{\"epoch_ms_median\":2500,\"unavailable\":{\"peak_memory_bytes\":\"why\"}}}]}");
+      "{\"run\":3,\"variant\":\"fp16\",\"summary\":{\"epoch_ms_median\":2500,\"unavailable\":{\"peak_memory_bytes\":"
+      "\"why\"}}}]}");
   cJSON *comparison = cJSON_Parse(
       "{\"items\":[{\"baseline\":{\"variant\":\"fp32\"},\"candidate\":{\"run\":2},\"speedup_ratio\":null},"
       "{\"baseline\":{\"variant\":\"fp32\"},\"candidate\":{\"run\":3},\"speedup_ratio\":2}]}");
@@ -148,14 +150,16 @@ static void test_kernel_request_from_options(void **state) {
   rl_auto(rl_free_text) char *body = NULL;
   rl_error err;
   assert_int_equal(rl_request_from_arguments(5, argv, &body, &err), 0);
-  assert_string_equal(body, "{\"kernel\":\"bias_gelu\",\"shape\":{\"rows\":4,\"columns\":8},\"dtype\":\"bf16\",\"kind\":\"kernel\"}");
+  assert_string_equal(body,
+                      "{\"kernel\":\"bias_gelu\",\"shape\":{\"rows\":4,\"columns\":8},\"dtype\":\"bf16\",\"kind\":\"kernel\"}");
 }
 
 static void test_a_kernel_s_table(void **state) {
   (void)state;
   cJSON *job = cJSON_Parse("{\"id\":1,\"kind\":\"kernel\",\"state\":\"completed\",\"device\":\"cpu\"}");
   cJSON *results = cJSON_Parse(
-      "{\"runs\":[{\"run\":1,\"workload\":\"relu\",\"variant\":\"scalar\",\"engine\":\"cpu\",\"params\":{\"dtype\":\"fp16\",\"shape\":{\"n\":70001},"
+      "{\"runs\":[{\"run\":1,\"workload\":\"relu\",\"variant\":\"scalar\",\"engine\":\"cpu\",\"params\":{\"dtype\":\"fp16\","
+      "\"shape\":{\"n\":70001},"
       "\"samples\":20},\"measurements\":[{\"pass\":\"timing\",\"name\":\"time_cold_us_median\",\"value\":12.5,\"reason\":null},"
       "{\"pass\":\"timing\",\"name\":\"achieved_bytes_per_s\",\"value\":2.24e10,\"reason\":null},"
       "{\"pass\":\"timing\",\"name\":\"relative_error\",\"value\":0,\"reason\":null},"
@@ -175,8 +179,8 @@ static void test_a_kernel_s_table(void **state) {
 
 static void test_bad_options(void **state) {
   (void)state;
-  char *wrong[][3] = {{"--epochs", "many", NULL}, {"--epochs", NULL, NULL}, {"--colour", "red", NULL}, {"--seed=1", "--seed=2", NULL},
-                      {"--shape", "4", NULL}, {"--shape", "n=", NULL}, {"--shape", "n=4,", NULL}};
+  char *wrong[][3] = {{"--epochs", "many", NULL}, {"--epochs", NULL, NULL}, {"--colour", "red", NULL},
+                      {"--seed=1", "--seed=2", NULL}, {"--shape", "4", NULL}, {"--shape", "n=", NULL}, {"--shape", "n=4,", NULL}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     rl_auto(rl_free_text) char *body = NULL;
     rl_error err = {0};

@@ -68,7 +68,8 @@ static void unknown_stays_unknown(void **state) {
 
 static void what_is_no_expression_is_refused(void **state) {
   (void)state;
-  static const char *const bad[] = {"", "1 +", "(1", "1)", "1 2", "two two", "max()", "max(1,)", "sqrt(4)", "1..2", "1x", "@", "=", "1 = 2", "()"};
+  static const char *const bad[] = {"",        "1 +",  "(1", "1)", "1 2", "two two", "max()", "max(1,)",
+                                    "sqrt(4)", "1..2", "1x", "@",  "=",   "1 = 2",   "()"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     double value = 17;
     if (evaluate(bad[i], &value) == 0) fail_msg("%s is %g", bad[i], value);

@@ -143,8 +143,9 @@ static void an_idle_fleet_sleeps(void **state) {
   getrusage(RUSAGE_SELF, &before);
   nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
   getrusage(RUSAGE_SELF, &after);
-  int64_t us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) * INT64_C(1000000) +
-               after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec;
+  int64_t us =
+      (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) * INT64_C(1000000) +
+      after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec;
   assert_in_range(us, 0, 100000);
 }
 

@@ -109,7 +109,9 @@ static void a_job_runs_pass_by_pass(void **state) {
       commit(at, &taken);
   }
   assert_state(at, first, RL_JOB_COMPLETED);
-  assert_events(at, first, "job:queued job:running timing:completed timing:completed counters:unavailable counters:unavailable job:completed");
+  assert_events(
+      at, first,
+      "job:queued job:running timing:completed timing:completed counters:unavailable counters:unavailable job:completed");
   assert_int_equal(take(at, "cpu").job_id, second);
   assert_true(at->heard >= 7);
 }
@@ -243,7 +245,8 @@ static void interrupted_jobs_are_taken_up_again(void **state) {
   assert_state(at, stopped, RL_JOB_COMPLETED);
   assert_int_equal(ask(&at->base, "SELECT count(*) FROM epochs"), 8);
   assert_events(at, crashed, "job:queued job:running job:queued");
-  assert_events(at, stopped, "job:queued job:running timing:completed job:interrupted job:queued job:running timing:completed job:completed");
+  assert_events(at, stopped,
+                "job:queued job:running timing:completed job:interrupted job:queued job:running timing:completed job:completed");
 }
 
 static void the_queue_has_an_end(void **state) {

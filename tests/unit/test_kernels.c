@@ -65,8 +65,10 @@ static void references_of_rows_are_what_the_books_say(void **state) {
   } cases[] = {
       {&rl_kernel_softmax, {{2, 3}}, {{0, M_LN2, 1000, 1000, 1000, 1000}}, {0, 0, 1, 1.0 / 3, 1.0 / 3, 1.0 / 3}, 6},
       {&rl_kernel_softmax, {{1, 2}}, {{M_LN2, 2 * M_LN2}}, {1.0 / 3, 2.0 / 3}, 2},
-      {&rl_kernel_rmsnorm, {{1, 2}}, {{3, 4}, {1, -2}}, {0.8485277980128057, -2.262740794700815}, 2}, /* 3/√12.50001, 4/√12.50001 */
-      {&rl_kernel_layernorm, {{1, 2}}, {{1, 3}, {1, 2}, {0.5, 10}}, {-0.499995000037499, 11.999990000074999}, 2}, /* ±1/√1.00001 */
+      /* 3/√12.50001, 4/√12.50001 */
+      {&rl_kernel_rmsnorm, {{1, 2}}, {{3, 4}, {1, -2}}, {0.8485277980128057, -2.262740794700815}, 2},
+      /* ±1/√1.00001 */
+      {&rl_kernel_layernorm, {{1, 2}}, {{1, 3}, {1, 2}, {0.5, 10}}, {-0.499995000037499, 11.999990000074999}, 2},
       {&rl_kernel_reduction, {{2, 3}}, {{1, 2, 4, -1, 1, 0.5}}, {7, 0.5}, 2},
       {&rl_kernel_transpose, {{2, 3}}, {{1, 2, 3, 4, 5, 6}}, {1, 4, 2, 5, 3, 6}, 6},
       /* Token 1 turns by 1 and by 10000^-½ = 0.01. */
@@ -122,7 +124,8 @@ static void a_piece_needs_no_more_than_its_window(void **state) {
       rl_kernel_params params = kernel_params(*family, RL_DTYPE_FP64, (*family)->variants[0], *text);
       rl_kernel_shape shape;
       assert_int_equal(rl_kernel_shape_of(&params, &shape, NULL), 0);
-      if ((*family)->output_elements(&shape) <= FEW && (*family)->input_elements(&shape, 0) <= FEW) compare_pieces(&params, &shape);
+      if ((*family)->output_elements(&shape) <= FEW && (*family)->input_elements(&shape, 0) <= FEW)
+        compare_pieces(&params, &shape);
     }
 }
 
@@ -199,7 +202,8 @@ static int64_t costly_input(const rl_kernel_shape *shape, uint32_t input) { retu
 static int64_t costly_rows(const rl_kernel_shape *shape) { return shape->size[0]; }
 static double costly_operations(const rl_kernel_shape *shape) { return 0x1p31 / 100 * (double)shape->size[0]; }
 static double costly_tolerance(const rl_kernel_shape *shape) { return (void)shape, 1; }
-static void costly_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
+static void costly_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
+                          int64_t *elements) {
   *start = input == 0 ? first * shape->size[1] : 0;
   *elements = input == 0 ? count * shape->size[1] : 1;
 }
@@ -214,10 +218,11 @@ static const rl_kernel_family costly;
 static void costly_defaults(void *params) { rl_kernel_defaults(params, &costly); }
 static const char *const costly_variants[] = {"only", NULL};
 static const rl_kernel_family costly = {
-    .workload = RL_KERNEL_WORKLOAD(costly, "much work"), .shape = rows_and_columns, .dtypes = 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_TF32,
-    .variants = costly_variants, .input_count = 2, .input_elements = costly_input, .output_elements = costly_output,
-    .pieces = costly_rows, .window = costly_window, .reference = costly_double, .compute_double = costly_double,
-    .compute_float = costly_float, .operations = costly_operations, .tolerance = costly_tolerance};
+    .workload = RL_KERNEL_WORKLOAD(costly, "much work"), .shape = rows_and_columns,
+    .dtypes = 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_TF32, .variants = costly_variants, .input_count = 2,
+    .input_elements = costly_input, .output_elements = costly_output, .pieces = costly_rows, .window = costly_window,
+    .reference = costly_double, .compute_double = costly_double, .compute_float = costly_float, .operations = costly_operations,
+    .tolerance = costly_tolerance};
 
 static int64_t spoiled_row;
 static int spoil_row(void *arg, rl_stream stream, rl_error *err) {
@@ -286,7 +291,8 @@ static void inputs_are_the_seed_s(void **state) {
 
 static void tf32_keeps_ten_bits(void **state) {
   (void)state;
-  static const struct { double value, kept; } cases[] = {{1 + 0x1p-10, 1 + 0x1p-10}, {1 + 0x1p-11, 1}, {1 + 3 * 0x1p-11, 1 + 0x1p-9},
+  static const struct { double value, kept; } cases[] = {{1 + 0x1p-10, 1 + 0x1p-10}, {1 + 0x1p-11, 1},
+                                                         {1 + 3 * 0x1p-11, 1 + 0x1p-9},
                                                          {-1.5, -1.5}, {1 + 0x1p-11 + 0x1p-20, 1 + 0x1p-10}};
   float memory;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -322,7 +328,8 @@ static void cost_is_what_must_be_moved(void **state) {
   static const struct { const rl_kernel_family *family; const char *shape; double elements, operations; } others[] = {
       {&rl_kernel_softmax, "{\"rows\":3,\"columns\":5}", 30, 75},    {&rl_kernel_rmsnorm, "{\"rows\":3,\"columns\":5}", 35, 60},
       {&rl_kernel_layernorm, "{\"rows\":3,\"columns\":5}", 40, 105}, {&rl_kernel_transpose, "{\"rows\":3,\"columns\":5}", 30, 0},
-      {&rl_kernel_reduction, "{\"rows\":3,\"columns\":5}", 18, 15},  {&rl_kernel_rope, "{\"tokens\":3,\"heads\":5,\"head_size\":4}", 120, 180}};
+      {&rl_kernel_reduction, "{\"rows\":3,\"columns\":5}", 18, 15},
+      {&rl_kernel_rope, "{\"tokens\":3,\"heads\":5,\"head_size\":4}", 120, 180}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     rl_kernel_params params = kernel_params(others[i].family, RL_DTYPE_BF16, "scalar", others[i].shape);
     cost = others[i].family->workload.cost(&params);

@@ -12,8 +12,9 @@
 #include "fake_nvml.h"
 #include "worker/topology.h"
 
-static const char *const of_links[] = {"nvlink__bandwidth", "nvlink__is_direct_link", "nvlink__is_nvswitch_connected", "nvlink__peer_access",
-                                       "nvlink__peer_atomic", "nvlink__system_access", "nvlink__system_atomic"};
+static const char *const of_links[] = {"nvlink__bandwidth",    "nvlink__is_direct_link", "nvlink__is_nvswitch_connected",
+                                       "nvlink__peer_access",  "nvlink__peer_atomic",    "nvlink__system_access",
+                                       "nvlink__system_atomic"};
 
 static rl_topology topology;
 
@@ -53,9 +54,11 @@ static void links_are_counted_and_described(void **state) {
   static const struct {
     const char *name;
     double value;
-  } expected[] = {{"nvlink__max_count", 4}, {"nvlink__count_physical", 3}, {"nvlink__count_logical", 2}, {"nvlink__enabled_mask", 0xb},
+  } expected[] = {{"nvlink__max_count", 4}, {"nvlink__count_physical", 3}, {"nvlink__count_logical", 2},
+                  {"nvlink__enabled_mask", 0xb},
                   {"nvlink__bandwidth", 3 * 26562e6}, {"nvlink__is_direct_link", 1}, {"nvlink__is_nvswitch_connected", 1},
-                  {"nvlink__peer_access", 1}, {"nvlink__peer_atomic", 0}, {"nvlink__system_access", 0}, {"nvlink__system_atomic", 0}};
+                  {"nvlink__peer_access", 1}, {"nvlink__peer_atomic", 0}, {"nvlink__system_access", 0},
+                  {"nvlink__system_atomic", 0}};
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) assert_true(value(expected[i].name) == expected[i].value);
 }
 
@@ -66,7 +69,8 @@ static void links_that_lead_nowhere_are_not_described(void **state) {
   rl_topology_read("GPU-1", &topology);
   assert_true(value("nvlink__max_count") == 4 && value("nvlink__count_physical") == 0);
   assert_true(value("nvlink__count_logical") == 0 && value("nvlink__enabled_mask") == 0);
-  for (size_t i = 0; i < sizeof of_links / sizeof *of_links; i++) has_reason(of_links[i], "no NVLink of this device is connected");
+  for (size_t i = 0; i < sizeof of_links / sizeof *of_links; i++)
+    has_reason(of_links[i], "no NVLink of this device is connected");
 }
 
 static void a_device_that_knows_no_links_has_none(void **state) {

@@ -148,7 +148,8 @@ static void the_mix_is_ncus(void **state) {
   (void)state;
   static const struct {
     const char *opcode, *category;
-  } cases[] = {{"IMAD.WIDE.U32", "Integer"}, {"ULDC.64", "Uniform Datapath"}, {"S2UR", "Uniform Datapath"}, {"S2R", "Miscellaneous"},
+  } cases[] = {{"IMAD.WIDE.U32", "Integer"}, {"ULDC.64", "Uniform Datapath"}, {"S2UR", "Uniform Datapath"},
+               {"S2R", "Miscellaneous"},
                {"LDC", "Load/Store"}, {"LDG.E", "Load/Store"}, {"EXIT", "Control"}, {"HMNMX2", "Floating Point"},
                {"FSEL", "Floating Point"}, {"I2FP.F32.S32", "Conversion"}, {"PLOP3.LUT", "Predicate"}, {"MOV", "Movement"},
                {"HGMMA.64x256x16.F32", "Warpgroup"}, {"UTMALDG.2D", "Tensor Memory Access"}, {"UNEW", "Uniform Datapath"},

@@ -34,8 +34,10 @@ static void a_grid_may_be_turned(void **state) {
   (void)state;
   enum { SAMPLES = 131, FREQUENCIES = 1003 };
   static const rl_kernel_shape grid = {{SAMPLES, FREQUENCIES, 1, 1, 1, 1, 1, 1}};
-  const rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "uniform", "{\"samples\":131,\"frequencies\":1003}");
-  static double time[SAMPLES], value[SAMPLES], frequency[FREQUENCIES], turned[FREQUENCIES], alone[FREQUENCIES], expected[FREQUENCIES];
+  const rl_kernel_params params =
+      kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "uniform", "{\"samples\":131,\"frequencies\":1003}");
+  static double time[SAMPLES], value[SAMPLES], frequency[FREQUENCIES], turned[FREQUENCIES], alone[FREQUENCIES],
+      expected[FREQUENCIES];
   rl_kernel_input_fill(&params, &grid, RL_LOMBSCARGLE_TIME, 0, SAMPLES, time);
   rl_kernel_input_fill(&params, &grid, RL_LOMBSCARGLE_VALUE, 0, SAMPLES, value);
   rl_kernel_input_fill(&params, &grid, RL_LOMBSCARGLE_FREQUENCY, 0, FREQUENCIES, frequency);
@@ -53,7 +55,8 @@ static void a_grid_may_be_turned(void **state) {
 static void the_cpu_has_two_variants(void **state) {
   (void)state;
   rl_error err = {0};
-  static const char *const here[] = {"template", "uniform"}, *const elsewhere[] = {"typed", "fast_math", "launch_bounds", "capped_registers"};
+  static const char *const here[] = {"template", "uniform"};
+  static const char *const elsewhere[] = {"typed", "fast_math", "launch_bounds", "capped_registers"};
   for (int i = 0; i < 6; i++) {
     const char *variant = i < 2 ? here[i] : elsewhere[i - 2];
     rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP32, variant, "{\"samples\":8,\"frequencies\":9}");
@@ -65,7 +68,8 @@ static void the_cpu_has_two_variants(void **state) {
 
 static void inputs_are_times_and_a_grid(void **state) {
   (void)state;
-  const rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "typed", "{\"samples\":114,\"frequencies\":530}");
+  const rl_kernel_params params =
+      kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "typed", "{\"samples\":114,\"frequencies\":530}");
   double time[SCIPY_SAMPLES], frequency[SCIPY_POINTS], least = INFINITY, most = -INFINITY;
   rl_kernel_input_fill(&params, &shape, RL_LOMBSCARGLE_TIME, 0, SCIPY_SAMPLES, time);
   for (int i = 0; i < SCIPY_SAMPLES; i++) least = fmin(least, time[i]), most = fmax(most, time[i]);
@@ -98,8 +102,9 @@ static void what_makes_no_spectrum_is_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(reference_is_scipy_s), cmocka_unit_test(float_is_as_good_as_its_angles),
-                                     cmocka_unit_test(a_grid_may_be_turned), cmocka_unit_test(the_cpu_has_two_variants),
-                                     cmocka_unit_test(inputs_are_times_and_a_grid), cmocka_unit_test(what_makes_no_spectrum_is_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reference_is_scipy_s),        cmocka_unit_test(float_is_as_good_as_its_angles),
+      cmocka_unit_test(a_grid_may_be_turned),        cmocka_unit_test(the_cpu_has_two_variants),
+      cmocka_unit_test(inputs_are_times_and_a_grid), cmocka_unit_test(what_makes_no_spectrum_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

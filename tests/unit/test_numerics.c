@@ -313,9 +313,10 @@ static void check_layers(const char *engine, int precision, uint32_t n) {
   enum { A1 = RL_C1 * RL_P1 * RL_P1, B1 = RL_C1 * RL_H1 * RL_H1, B2 = RL_C2 * RL_H2 * RL_H2 };
   double *x = widen((size_t)n * RL_PIXELS, train->x), *dlogits = widen((size_t)n * RL_CLASSES, train->dlogits),
          *logits = widen((size_t)n * RL_CLASSES, train->logits);
-  double *p1 = peek(&from, RL_VALUE_P1, A1), *choice1 = peek(&from, RL_VALUE_CHOICE1, A1), *p2 = peek(&from, RL_VALUE_P2, RL_FLAT),
-         *choice2 = peek(&from, RL_VALUE_CHOICE2, RL_FLAT), *f1 = peek(&from, RL_VALUE_F1, RL_FC1),
-         *df1 = peek(&from, RL_VALUE_DF1, RL_FC1), *dp2 = peek(&from, RL_VALUE_DP2, RL_FLAT), *dp1 = peek(&from, RL_VALUE_DP1, A1);
+  double *p1 = peek(&from, RL_VALUE_P1, A1), *choice1 = peek(&from, RL_VALUE_CHOICE1, A1),
+         *p2 = peek(&from, RL_VALUE_P2, RL_FLAT), *choice2 = peek(&from, RL_VALUE_CHOICE2, RL_FLAT),
+         *f1 = peek(&from, RL_VALUE_F1, RL_FC1), *df1 = peek(&from, RL_VALUE_DF1, RL_FC1),
+         *dp2 = peek(&from, RL_VALUE_DP2, RL_FLAT), *dp1 = peek(&from, RL_VALUE_DP1, A1);
   double *big = malloc(sizeof *big * (size_t)n * B1), *out = malloc(sizeof *out * (size_t)n * A1), worst = 0;
   static double dw[RL_PARAMETERS], db[RL_FC1];
 #define AT(T) rl_tensor_offsets[T]
@@ -364,7 +365,8 @@ static void check_layers(const char *engine, int precision, uint32_t n) {
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, (int)n, x, planes, dw, db);
   GRADIENT(RL_CONV1_W, dw);
   GRADIENT(RL_CONV1_B, db);
-  free(x), free(dlogits), free(logits), free(p1), free(choice1), free(p2), free(choice2), free(f1), free(df1), free(dp2), free(dp1);
+  free(x), free(dlogits), free(logits), free(p1), free(choice1), free(p2), free(choice2), free(f1), free(df1), free(dp2),
+      free(dp1);
   free(big), free(out), free(choice), free(planes);
   close_train(instance);
 }

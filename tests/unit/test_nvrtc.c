@@ -19,8 +19,8 @@ static const char secret[] = "the secret of the host";
 
 static int compile_in(const char *in, const char *code, const char *entry, const char *const *options, rl_nvrtc_result *result,
                       rl_error *err) {
-  rl_nvrtc_request request = {.code = code, .length = strlen(code), .entry = entry, .arch = "sm_90a", .options = options, .cache = in,
-                              .compiler = RL_COMPILER};
+  rl_nvrtc_request request = {.code = code, .length = strlen(code), .entry = entry, .arch = "sm_90a", .options = options,
+                              .cache = in, .compiler = RL_COMPILER};
   while (options != NULL && options[request.option_count] != NULL) request.option_count++;
   return rl_nvrtc_compile(&request, result, err);
 }
@@ -38,7 +38,8 @@ static void names(void **state) {
       {"__global__ void add(float *x) { *x += 1; }", "add", "_Z3addPf"},
       {"template <class T, int N> __global__ void add(T *x) { *x += N; }", "add<double, 4>", "_Z3addIdLi4EEvPT_"},
       {"namespace a { __global__ void add(float *x) { *x += 1; } }", "a::add", "_ZN1a3addEPf"},
-      {"#include <cuda_fp16.h>\n#include <cuda/std/limits>\nextern \"C\" __global__ void h(__half *x) { *x = __hadd(*x, *x); }", "h", "h"},
+      {"#include <cuda_fp16.h>\n#include <cuda/std/limits>\nextern \"C\" __global__ void h(__half *x) { *x = __hadd(*x, *x); }",
+       "h", "h"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_nvrtc_result result;
@@ -53,8 +54,10 @@ static void names(void **state) {
 
 static void spills_are_counted(void **state) {
   (void)state;
-  static const char code[] = "extern \"C\" __global__ void spill(float *x) { float v[96];\n#pragma unroll\nfor (int i = 0; i < 96; i++) v[i] = x[i * 7];\n"
-                             "__syncthreads();\n#pragma unroll\nfor (int i = 0; i < 96; i++) x[i * 5] = v[95 - i] * v[i]; }";
+  static const char code[] =
+      "extern \"C\" __global__ void spill(float *x) { float v[96];\n"
+      "#pragma unroll\nfor (int i = 0; i < 96; i++) v[i] = x[i * 7];\n"
+      "__syncthreads();\n#pragma unroll\nfor (int i = 0; i < 96; i++) x[i * 5] = v[95 - i] * v[i]; }";
   static const char *const options[] = {"--maxrregcount=32", NULL};
   rl_nvrtc_result result;
   rl_error err = {0};
@@ -217,7 +220,8 @@ static void no_text_reads_a_file(void **state) {
       if (err.domain == RL_SYS) fail_msg("%s", err.message);
       if (result.log != NULL && strstr(result.log, told[p]) != NULL) fail_msg("%s\ntold %s", code, result.log);
       for (size_t i = 0; rc == 0 && i + strlen(told[p]) <= result.size; i++)
-        if (memcmp(result.image + i, told[p], strlen(told[p])) == 0 && strcmp(told[p], "root:") != 0) fail_msg("%s\nis in the image", code);
+        if (memcmp(result.image + i, told[p], strlen(told[p])) == 0 && strcmp(told[p], "root:") != 0)
+          fail_msg("%s\nis in the image", code);
       rl_nvrtc_clear(&result);
     }
 }
@@ -227,7 +231,8 @@ static void headers_are_read(void **state) {
   (void)state;
   rl_nvrtc_result result;
   rl_error err = {0};
-  assert_int_equal(compile("#include \"cuda_bf16.h\"\nextern \"C\" __global__ void k(__nv_bfloat16 *x) { *x = *x + *x; }\n", "k", &result, &err), 0);
+  assert_int_equal(compile("#include \"cuda_bf16.h\"\nextern \"C\" __global__ void k(__nv_bfloat16 *x) { *x = *x + *x; }\n", "k",
+                           &result, &err), 0);
   rl_nvrtc_clear(&result);
 }
 

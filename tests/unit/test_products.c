@@ -53,7 +53,8 @@ enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING };
 /* Calls with every triple (x, w, y) of elements that meet: y += x w, dx += w dy, dw += x dy. */
 static void each_product(const int64_t *s, void (*meet)(int64_t x, int64_t w, int64_t y, const double *const *in, double *out),
                          const double *const *in, double *out) {
-  const int64_t p = (s[HEIGHT] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1, q = (s[WIDTH] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1;
+  const int64_t p = (s[HEIGHT] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1,
+                q = (s[WIDTH] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1;
   for (int64_t y = 0; y < s[IMAGES] * p * q * s[FILTERS]; y++)
     for (int64_t tap = 0; tap < s[KERNEL] * s[KERNEL] * s[CHANNELS]; tap++) {
       const int64_t k = y % s[FILTERS], column = y / s[FILTERS] % q, row = y / s[FILTERS] / q % p, n = y / s[FILTERS] / q / p;
@@ -199,7 +200,8 @@ static void pieces_need_their_windows_alone(void **state) {
 static void both_engines_of_gemm_are_right(void **state) {
   (void)state;
   static const rl_engine *const engines[] = {&rl_kernel_openblas_gemm, &rl_kernel_cpu_gemm};
-  static const char *const shapes[] = {"{\"m\":1,\"n\":1,\"k\":1}", "{\"m\":1,\"n\":1023,\"k\":300}", "{\"m\":777,\"n\":3,\"k\":65}"};
+  static const char *const shapes[] = {"{\"m\":1,\"n\":1,\"k\":1}", "{\"m\":1,\"n\":1023,\"k\":300}",
+                                       "{\"m\":777,\"n\":3,\"k\":65}"};
   for (int i = 0; i < 2 * 3 * RL_DTYPES; i++) {
     rl_error err = {0};
     rl_instance *instance = NULL;
@@ -247,7 +249,8 @@ static void costs_are_what_must_be_moved_and_done(void **state) {
   cost = cost_of(&rl_kernel_attention, RL_DTYPE_BF16, causal);
   assert_true(cost.operations == 4.0 * 2 * 8 * (100 * 101 / 2) * 64);
   /* 3×3 over 5×7 with a border of zeros: 13 of 15 taps down, 19 of 21 across. */
-  const char *conv = "{\"images\":2,\"height\":5,\"width\":7,\"channels\":3,\"filters\":4,\"kernel\":3,\"stride\":1,\"padding\":1}";
+  const char *conv =
+      "{\"images\":2,\"height\":5,\"width\":7,\"channels\":3,\"filters\":4,\"kernel\":3,\"stride\":1,\"padding\":1}";
   for (int i = 2; i < DEFINITIONS; i++) {
     cost = cost_of(definitions[i].family, RL_DTYPE_FP32, conv);
     assert_true(cost.operations == 2.0 * 2 * 13 * 19 * 3 * 4 && cost.bytes == 4.0 * (2 * 5 * 7 * 3 + 4 * 9 * 3 + 2 * 5 * 7 * 4));
@@ -265,17 +268,18 @@ static void tolerances_grow_with_sums(void **state) {
   gemm.dtype = RL_DTYPE_FP16;
   assert_true(rl_kernel_tolerance(&gemm, &shape) == 161 * 0x1p-23 + 0x1p-11);
   /* The weights of V are rounded too. */
-  rl_kernel_params attention = kernel_params(&rl_kernel_attention, RL_DTYPE_BF16, "heuristic",
-                                             "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":1,\"head_size\":64,\"causal\":true}");
+  rl_kernel_params attention =
+      kernel_params(&rl_kernel_attention, RL_DTYPE_BF16, "heuristic",
+                    "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":1,\"head_size\":64,\"causal\":true}");
   assert_int_equal(rl_kernel_shape_of(&attention, &shape, NULL), 0);
   assert_true(rl_kernel_tolerance(&attention, &shape) > 2 * 0x1p-8 && rl_kernel_tolerance(&attention, &shape) < 2.1 * 0x1p-8);
 }
 
 static void what_can_not_be_is_refused(void **state) {
   (void)state;
-#define CONV(N, H, W, C, K, R, S, P)                                                                                         \
-  "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R ",\"stride\":" #S \
-  ",\"padding\":" #P "}"
+#define CONV(N, H, W, C, K, R, S, P)                                                                            \
+  "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R \
+  ",\"stride\":" #S ",\"padding\":" #P "}"
 #define ATTENTION(HEADS, KV_HEADS, CAUSAL)                                                                                   \
   "{\"batch\":1,\"heads\":" #HEADS ",\"kv_heads\":" #KV_HEADS ",\"sequence\":4,\"head_size\":8,\"causal\":" #CAUSAL "}"
   static const struct { const rl_kernel_family *family; int dtype; const char *shape, *pointer; } cases[] = {

@@ -65,7 +65,9 @@ static void numbers_of_kernel_and_run_are_one_list(void **state) {
   (void)state;
   rl_auto(rl_numbers_clear) rl_numbers numbers = {0};
   rl_error err;
-  assert_int_equal(rl_numbers_read("[[\"b\",2,null],[\"a\",null,\"refused\"],[\"huge\",9e999,null]]", "[[\"c\",3,\"not counted\"]]", &numbers, &err), 0);
+  assert_int_equal(rl_numbers_read("[[\"b\",2,null],[\"a\",null,\"refused\"],[\"huge\",9e999,null]]",
+                                   "[[\"c\",3,\"not counted\"]]", &numbers, &err),
+                   0);
   assert_int_equal(numbers.values.count, 4);
   assert_true(rl_metric_get(&numbers.values, "b") == 2 && rl_metric_get(&numbers.values, "c") == 3);
   assert_null(rl_metric_find(&numbers.values, "b")->reason);

@@ -52,7 +52,8 @@ static void members_have_defaults_and_seeds_of_their_own(void **state) {
 static void costs_add_up(void **state) {
   (void)state;
   rl_sequence_params mixed = params_of(three);
-  rl_sequence_params same = params_of("[{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":10}},{\"kernel\":\"relu\",\"dtype\":\"bf16\",\"shape\":{\"n\":5}}]");
+  rl_sequence_params same = params_of("[{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":10}},"
+                                      "{\"kernel\":\"relu\",\"dtype\":\"bf16\",\"shape\":{\"n\":5}}]");
   rl_cost cost = rl_kernel_sequence.cost(&mixed);
   assert_true(cost.bytes == 3 * 2 * 1001 + 2 * 2 * 300 + 2 * 4 * 70001.0);
   assert_true(cost.written_bytes == 2 * 1001 + 2 * 300 + 4 * 70001.0);
@@ -133,7 +134,8 @@ static void there_may_be_thirty_two(void **state) {
   (void)state;
   for (int count = RL_SEQUENCE_MEMBERS; count <= RL_SEQUENCE_MEMBERS + 1; count++) {
     char kernels[RL_SEQUENCE_TEXT] = "[";
-    for (int i = 0; i < count; i++) strcat(kernels, i ? ",{\"kernel\":\"copy\",\"shape\":{\"n\":7}}" : "{\"kernel\":\"copy\",\"shape\":{\"n\":7}}");
+    for (int i = 0; i < count; i++)
+      strcat(kernels, i ? ",{\"kernel\":\"copy\",\"shape\":{\"n\":7}}" : "{\"kernel\":\"copy\",\"shape\":{\"n\":7}}");
     strcat(kernels, "]");
     rl_sequence_params params = params_of(kernels);
     rl_error err = {0};

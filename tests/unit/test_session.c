@@ -169,7 +169,8 @@ static void a_full_device_gives_up_what_lies_idle(void **state) {
   bench b;
   start(&b, "any");
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
-  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":4611686018427387904}"), RL_OUTCOME_FAILED); /* beyond 2^53: a bad request */
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":4611686018427387904}"),
+                   RL_OUTCOME_FAILED); /* beyond 2^53: a bad request */
   assert_int_equal(b.err.domain, RL_INPUT);
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"bytes\":9007199254740991}"), RL_OUTCOME_FAILED);
   assert_int_equal(b.err.code, ENOMEM);
@@ -343,7 +344,8 @@ static void launches_are_sampled(void **state) {
   double least = INFINITY;
   for (int i = 0; i < 6; i++) {
     const rl_sample *sample = &b.records.samples[i];
-    assert_true(sample->mode == (i < 3 ? RL_SAMPLE_COLD : RL_SAMPLE_WARM) && sample->ordinal == i % 3 && sample->device_us >= 200);
+    assert_true(sample->mode == (i < 3 ? RL_SAMPLE_COLD : RL_SAMPLE_WARM) && sample->ordinal == i % 3 &&
+                sample->device_us >= 200);
     if (i < 3 && sample->device_us < least) least = sample->device_us;
   }
   assert_true(measured(&b, "time_cold_us_min")->value == least);
@@ -395,7 +397,8 @@ static void a_device_without_samples_says_so(void **state) {
   less.sample = NULL;
   b.device->ops = &less;
   assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
-  static const char *const absent[] = {"time_cold_us_median", "time_cold_us_min", "time_warm_us_median", "time_warm_us_min", "achieved_bytes_per_s"};
+  static const char *const absent[] = {"time_cold_us_median", "time_cold_us_min", "time_warm_us_median", "time_warm_us_min",
+                                       "achieved_bytes_per_s"};
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
     assert_true(isnan(measured(&b, absent[i])->value) && measured(&b, absent[i])->reason[0]);
   assert_int_equal(b.records.sample_count, 0);

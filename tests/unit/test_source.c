@@ -68,7 +68,8 @@ static void every_mistake_has_its_place(void **state) {
       {"code", "\"binary\":\"AAAA\"", "/binary"},
       {"code", "\"binary\":\"not base64\"", "/binary"},
       {"code", "\"binary\":\"\"", "/binary"},
-      {"code", "\"binary\":\"f0VMRgIBATMHAAAAAAAAAAIAvgABAAAAAAAAAAAAAAD//wAAAAAAAAAAAAAAAAAABQBaAEAAOAAEAEAAEgABAA==\"", "/binary"},
+      {"code", "\"binary\":\"f0VMRgIBATMHAAAAAAAAAAIAvgABAAAAAAAAAAAAAAD//wAAAAAAAAAAAAAAAAAABQBaAEAAOAAEAEAAEgABAA==\"",
+       "/binary"},
       {"code", "\"binary\":\"LnZlcnNpb24gOS4w\",\"options\":[]", "/options"},
       {"code", "\"binary\":\"LnZlcnNpb24gOS4w\",\"variants\":[]", "/variants"},
       {"code", "\"binary\":\"LnZlcnNpb24gOS4w\",\"entry\":\"a<b>\"", "/entry"},
@@ -91,26 +92,33 @@ static void every_mistake_has_its_place(void **state) {
       {"arguments", "\"arguments\":{}", "/arguments"},
       {"arguments", "\"arguments\":[7]", "/arguments/0"},
       {"arguments", "\"arguments\":[{}]", "/arguments/0"},
-      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1},\"scalar\":{\"dtype\":\"fp32\",\"value\":1}}]", "/arguments/0"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1},\"scalar\":{\"dtype\":\"fp32\",\"value\":1}}]",
+       "/arguments/0"},
       {"arguments", "\"arguments\":[{\"pointer\":{}}]", "/arguments/0/pointer"},
       {"arguments", "\"arguments\":[{\"buffer\":7}]", "/arguments/0/buffer"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"count\":1}}]", "/arguments/0/buffer/dtype"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp8\",\"count\":1}}]", "/arguments/0/buffer/dtype"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\"}}]", "/arguments/0/buffer/count"},
-      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1}},{\"buffer\":{\"dtype\":\"fp32\",\"count\":0}}]", "/arguments/1/buffer/count"},
-      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1,\"init\":\"twos\"}}]", "/arguments/0/buffer/init"},
-      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"int8\",\"count\":1,\"init\":\"normal\"}}]", "/arguments/0/buffer/init"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1}},{\"buffer\":{\"dtype\":\"fp32\",\"count\":0}}]",
+       "/arguments/1/buffer/count"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1,\"init\":\"twos\"}}]",
+       "/arguments/0/buffer/init"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"int8\",\"count\":1,\"init\":\"normal\"}}]",
+       "/arguments/0/buffer/init"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1,\"seed\":-1}}]", "/arguments/0/buffer/seed"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"bytes\":\"AAA\"}}]", "/arguments/0/buffer/bytes"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"bytes\":\"AAAAAAA=\"}}]", "/arguments/0/buffer/bytes"},
-      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":2,\"bytes\":\"AAAAAA==\"}}]", "/arguments/0/buffer/bytes"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":2,\"bytes\":\"AAAAAA==\"}}]",
+       "/arguments/0/buffer/bytes"},
       {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"int8\",\"value\":128}}]", "/arguments/0/scalar/value"},
       {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"uint8\",\"value\":-1}}]", "/arguments/0/scalar/value"},
       {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"int32\",\"value\":1.5}}]", "/arguments/0/scalar/value"},
       {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"uint64\",\"value\":1e17}}]", "/arguments/0/scalar/value"},
       {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"fp32\"}}]", "/arguments/0/scalar/value"},
       {"arguments", "\"arguments\":[{\"scalar\":{\"dtype\":\"fp32\",\"value\":\"1\"}}]", "/arguments/0/scalar/value"},
-      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp64\",\"count\":131072}},{\"buffer\":{\"dtype\":\"uint8\",\"count\":1}}]", "/arguments"},
+      {"arguments",
+       "\"arguments\":[{\"buffer\":{\"dtype\":\"fp64\",\"count\":131072}},{\"buffer\":{\"dtype\":\"uint8\",\"count\":1}}]",
+       "/arguments"},
       {"", "\"options\":\"-lineinfo\"", "/options"},
       {"", "\"options\":[7]", "/options/0"},
       {"", "\"options\":[\"-lineinfo\",\"-I/etc\"]", "/options/1"},
@@ -158,7 +166,8 @@ static void every_mistake_has_its_place(void **state) {
     rl_error err;
     char *text = request(cases[i].without, cases[i].more);
     if (parse(text, &allowed, &spec, &err) == 0) fail_msg("accepted: %s", text);
-    if (err.domain != RL_INPUT || strcmp(err.pointer, cases[i].pointer) != 0) fail_msg("%s is blamed for %s: %s", err.pointer, text, err.message);
+    if (err.domain != RL_INPUT || strcmp(err.pointer, cases[i].pointer) != 0)
+      fail_msg("%s is blamed for %s: %s", err.pointer, text, err.message);
     assert_true(err.message[0] != '\0' && spec.source == NULL);
   }
 }
@@ -178,7 +187,8 @@ static void sizes_are_bounded(void **state) {
       memset(text + used, 'A', size);
       strcpy(text + used + size, "\"}");
       int rc = parse(text, &allowed, &spec, &err);
-      if (over > 0 && (rc == 0 || strstr(err.message, "at most") == NULL)) fail_msg("%s of %zu bytes: %s", cases[i].member, size, err.message);
+      if (over > 0 && (rc == 0 || strstr(err.message, "at most") == NULL))
+        fail_msg("%s of %zu bytes: %s", cases[i].member, size, err.message);
       if (over == 0 && i == 0) assert_int_equal(rc, 0);
       if (over == 0 && i == 1) assert_non_null(strstr(err.message, "whole cubin")); /* looked at, and no code */
       rl_job_spec_clear(&spec);
@@ -189,15 +199,18 @@ static void sizes_are_bounded(void **state) {
 static void variants_are_runs(void **state) {
   (void)state;
   static const char *const names[] = {"default", "fast_math", "few", "max_registers=32,launch_bounds=", "N=4,M"};
-  static const char *const told[] = {"--generate-line-info --define-macro=A=b c", "--generate-line-info --define-macro=A=b c --use_fast_math",
+  static const char *const told[] = {"--generate-line-info --define-macro=A=b c",
+                                     "--generate-line-info --define-macro=A=b c --use_fast_math",
                                      "--generate-line-info --define-macro=A=b c --maxrregcount=24",
-                                     "--generate-line-info --define-macro=A=b c --maxrregcount=32 --ptxas-options=--maxntid=256 --ptxas-options=--minnctapersm=4",
+                                     "--generate-line-info --define-macro=A=b c --maxrregcount=32 --ptxas-options=--maxntid=256 "
+                                     "--ptxas-options=--minnctapersm=4",
                                      "--generate-line-info --define-macro=A=b c --define-macro=N=4 --define-macro=M"};
   rl_job_spec spec;
   rl_source source;
   rl_error err;
-  if (parse(request("", "\"options\":[\"--lineinfo\",\"-DA=b c\"],\"samples\":7,\"model\":{\"bytes\":32},\"variants\":[{},{\"fast_math\":true},"
-                        "{\"name\":\"few\",\"max_registers\":24},{\"max_registers\":32,\"launch_bounds\":[256,4]},{\"defines\":[\"N=4\",\"M\"]}]"),
+  if (parse(request("", "\"options\":[\"--lineinfo\",\"-DA=b c\"],\"samples\":7,\"model\":{\"bytes\":32},"
+                        "\"variants\":[{},{\"fast_math\":true},{\"name\":\"few\",\"max_registers\":24},"
+                        "{\"max_registers\":32,\"launch_bounds\":[256,4]},{\"defines\":[\"N=4\",\"M\"]}]"),
             &allowed, &spec, &err) < 0)
     fail_msg("%s %s", err.pointer, err.message);
   assert_int_equal(spec.run_count, 5);
@@ -208,7 +221,8 @@ static void variants_are_runs(void **state) {
     rl_source_options options;
     char text[1024] = "";
     rl_source_workload.defaults(&params);
-    assert_int_equal(rl_fields_parse(rl_source_workload.fields, spec.runs[i].params, strlen(spec.runs[i].params), &params, sizeof params, &err), 0);
+    assert_int_equal(rl_fields_parse(rl_source_workload.fields, spec.runs[i].params, strlen(spec.runs[i].params), &params,
+                                     sizeof params, &err), 0);
     assert_true(params.index == i && params.samples == 7 && params.model.bytes == 32 && isnan(params.model.operations));
     assert_string_equal(params.source, spec.source_sha256);
     assert_int_equal(strncmp(spec.runs[i].variant, names[i], strlen(names[i])), 0);
@@ -253,7 +267,8 @@ static void types_keep_their_numbers(void **state) {
   (void)state;
   static const double cases[RL_SOURCE_TYPES][3] = {{0.1, -1e300, 0},  {0.5, -3e38, 1},      {0.5, -65504, 1},     {0.5, -256, 1},
                                                   {127, -128, 0},     {255, 0, 1},          {32767, -32768, 0},   {65535, 0, 1},
-                                                  {2147483647, -2147483648.0, 0}, {4294967295, 0, 1}, {9007199254740992, -9007199254740991, 0}, {9007199254740992, 0, 1}};
+                                                  {2147483647, -2147483648.0, 0}, {4294967295, 0, 1},
+                                                  {9007199254740992, -9007199254740991, 0}, {9007199254740992, 0, 1}};
   for (int type = 0; type < RL_SOURCE_TYPES; type++) {
     uint64_t memory[4] = {0};
     for (size_t i = 0; i < 3; i++) rl_source_store(type, memory, i, cases[type][i]);

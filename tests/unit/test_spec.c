@@ -12,7 +12,9 @@
 #include "train/model.h"
 
 static const rl_job_policy policy = {RL_POSTING_ALLOWED, 1 << 30};
-static int parse(const char *text, rl_job_spec *spec, rl_error *err) { return rl_job_spec_parse(text, strlen(text), &policy, spec, err); }
+static int parse(const char *text, rl_job_spec *spec, rl_error *err) {
+  return rl_job_spec_parse(text, strlen(text), &policy, spec, err);
+}
 
 static rl_train_params params_of(const rl_run_spec *run) {
   rl_train_params params = {0};
@@ -36,7 +38,8 @@ static void a_bare_request_gets_the_defaults(void **state) {
   assert_string_equal(spec.runs[1].variant, "fp16");
   rl_train_params params = params_of(&spec.runs[1]);
   assert_int_equal(params.precision, RL_FP16);
-  assert_true(params.epochs == 2 && params.warmup_epochs == 1 && params.batch_size == 64 && params.seed == 1 && params.max_images == 0);
+  assert_true(params.epochs == 2 && params.warmup_epochs == 1 && params.batch_size == 64 && params.seed == 1 &&
+              params.max_images == 0);
   assert_true(params.learning_rate == 1e-3);
   assert_string_equal(params.engine, "auto");
   assert_string_equal(params.dataset, "auto");
@@ -45,8 +48,9 @@ static void a_bare_request_gets_the_defaults(void **state) {
 static void every_field_arrives(void **state) {
   (void)state;
   static const char text[] =
-      "{\"passes\":[\"counters\",\"activity\"],\"kind\":\"train\",\"precisions\":[\"fp16\",\"tf32\"],\"epochs\":7,\"warmup_epochs\":0,"
-      "\"batch_size\":8192,\"seed\":9007199254740991,\"learning_rate\":0.5,\"engine\":\"cudnn\",\"dataset\":\"files\",\"device\":\"gpu1\","
+      "{\"passes\":[\"counters\",\"activity\"],\"kind\":\"train\",\"precisions\":[\"fp16\",\"tf32\"],\"epochs\":7,"
+      "\"warmup_epochs\":0,\"batch_size\":8192,\"seed\":9007199254740991,\"learning_rate\":0.5,\"engine\":\"cudnn\","
+      "\"dataset\":\"files\",\"device\":\"gpu1\","
       "\"max_images\":640,\"deadline_s\":60}";
   rl_job_spec spec, again;
   rl_error err = {0};
@@ -57,7 +61,8 @@ static void every_field_arrives(void **state) {
   assert_int_equal(spec.run_count, 2);
   assert_string_equal(spec.runs[0].variant, "tf32"); /* in the order of the precisions, not of the request */
   rl_train_params params = params_of(&spec.runs[1]);
-  assert_true(params.epochs == 7 && params.warmup_epochs == 0 && params.batch_size == 8192 && params.seed == INT64_C(9007199254740991));
+  assert_true(params.epochs == 7 && params.warmup_epochs == 0 && params.batch_size == 8192 &&
+              params.seed == INT64_C(9007199254740991));
   assert_true(params.max_images == 640 && params.learning_rate == 0.5);
   assert_string_equal(params.engine, "cudnn");
   assert_string_equal(params.dataset, "files");
@@ -139,15 +144,19 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
   assert_string_equal(spec.runs[0].workload, "relu");
   assert_string_equal(spec.runs[0].variant, "scalar");
   assert_string_equal(spec.runs[1].variant, "vector");
-  assert_string_equal(spec.runs[1].params, "{\"dtype\":\"fp32\",\"shape\":{\"n\":17},\"variant\":\"vector\",\"build\":\"\",\"samples\":20,\"seed\":1}");
+  assert_string_equal(spec.runs[1].params,
+                      "{\"dtype\":\"fp32\",\"shape\":{\"n\":17},\"variant\":\"vector\",\"build\":\"\",\"samples\":20,"
+                      "\"seed\":1}");
   assert_int_equal(parse("{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"dtype\":\"bf16\",\"shape\":{\"columns\":3,\"rows\":2},"
-                         "\"variant\":\"scalar\",\"samples\":7,\"seed\":9,\"device\":\"gpu1\",\"passes\":[\"counters\"],\"deadline_s\":5}",
-                         &spec, &err), 0);
+                         "\"variant\":\"scalar\",\"samples\":7,\"seed\":9,\"device\":\"gpu1\",\"passes\":[\"counters\"],"
+                         "\"deadline_s\":5}", &spec, &err), 0);
   assert_int_equal(spec.run_count, 1);
   assert_string_equal(spec.device, "gpu1");
   assert_int_equal(spec.passes, 1u << RL_PASS_COUNTERS);
   assert_int_equal(spec.deadline_s, 5);
-  assert_string_equal(spec.runs[0].params, "{\"dtype\":\"bf16\",\"shape\":{\"rows\":2,\"columns\":3},\"variant\":\"scalar\",\"build\":\"\",\"samples\":7,\"seed\":9}");
+  assert_string_equal(
+      spec.runs[0].params,
+      "{\"dtype\":\"bf16\",\"shape\":{\"rows\":2,\"columns\":3},\"variant\":\"scalar\",\"build\":\"\",\"samples\":7,\"seed\":9}");
   /* The canonical request means the same job. */
   if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
   assert_memory_equal(&spec, &again, sizeof spec);
@@ -191,14 +200,16 @@ static void a_profile_has_the_sections_of_its_set_and_more(void **state) {
   (void)state;
   rl_job_spec spec;
   rl_error err = {0};
-  assert_int_equal(parse("{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"set\":\"basic\",\"sections\":[\"SchedulerStats\"],"
-                         "\"metrics\":[\"dram__bytes.sum\",\"sm__no_such_thing.max\"]}", &spec, &err), 0);
+  assert_int_equal(parse("{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"set\":\"basic\","
+                         "\"sections\":[\"SchedulerStats\"],\"metrics\":[\"dram__bytes.sum\",\"sm__no_such_thing.max\"]}",
+                         &spec, &err), 0);
   rl_profile profile = profile_of(&spec);
   assert_int_equal(profile.sections, section("SpeedOfLight") | section("LaunchStats") | section("Occupancy") |
                                          section("WorkloadDistribution") | section("SchedulerStats"));
   assert_string_equal(profile.metrics, "dram__bytes.sum\nsm__no_such_thing.max");
   assert_true(profile.kernels[0] == '\0' && profile.launch == -1);
-  assert_int_equal(parse("{\"kind\":\"train\",\"kernels\":\"*wgrad*\",\"launch\":2,\"metrics\":[\"dram__bytes.sum\"]}", &spec, &err), 0);
+  assert_int_equal(
+      parse("{\"kind\":\"train\",\"kernels\":\"*wgrad*\",\"launch\":2,\"metrics\":[\"dram__bytes.sum\"]}", &spec, &err), 0);
   profile = profile_of(&spec);
   assert_string_equal(profile.kernels, "*wgrad*");
   assert_true(profile.launch == 2 && profile.sections == 0);
@@ -251,7 +262,9 @@ static void every_engine_has_a_device(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_engine_has_a_device), cmocka_unit_test(a_bare_request_gets_the_defaults), cmocka_unit_test(every_field_arrives),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_engine_has_a_device),
+                                     cmocka_unit_test(a_bare_request_gets_the_defaults),
+                                     cmocka_unit_test(every_field_arrives),
                                      cmocka_unit_test(mistakes_name_their_field),
                                      cmocka_unit_test(a_kernel_runs_once_for_each_variant),
                                      cmocka_unit_test(naming_what_to_collect_adds_the_counters_pass),

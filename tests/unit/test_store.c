@@ -342,8 +342,10 @@ static void a_change_and_its_event_are_one(void **state) {
   claim(f->store, "cpu");
   claim(f->store, "cpu"); /* the second run's pass starts no job */
   GOOD(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &(rl_error){.domain = RL_CUDA, .code = 700, .message = "faulty"}, &err));
-  assert_int_equal(ask(f, "SELECT group_concat(data ->> '$.state', ' ') = 'queued running queued running failed' FROM (SELECT data FROM events ORDER BY seq)"), 1);
-  assert_int_equal(ask(f, "SELECT data = '{\"state\":\"failed\",\"problem\":{\"domain\":\"cuda\",\"code\":700,\"pointer\":\"\",\"message\":\"faulty\"}}' "
+  assert_int_equal(ask(f, "SELECT group_concat(data ->> '$.state', ' ') = 'queued running queued running failed' "
+                          "FROM (SELECT data FROM events ORDER BY seq)"), 1);
+  assert_int_equal(ask(f, "SELECT data = '{\"state\":\"failed\",\"problem\":{\"domain\":\"cuda\",\"code\":700,\"pointer\":\"\","
+                          "\"message\":\"faulty\"}}' "
                           "FROM events WHERE seq = 5"), 1);
 }
 
@@ -353,7 +355,8 @@ static const char everything[] =
     "SELECT (SELECT count(*) FROM epochs) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM kernels) + "
     "(SELECT count(*) "
     "FROM kernel_metrics) + (SELECT count(*) FROM phases) + "
-    "(SELECT count(*) FROM instructions) + (SELECT count(*) FROM series) + (SELECT count(*) FROM samples) + (SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM "
+    "(SELECT count(*) FROM instructions) + (SELECT count(*) FROM series) + (SELECT count(*) FROM samples) + "
+    "(SELECT count(*) FROM names) + (SELECT count(*) FROM activity) + (SELECT count(*) FROM "
     "devices)";
 
 static void pass_is_stored_once(void **state) {

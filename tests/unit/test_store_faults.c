@@ -182,7 +182,8 @@ static const char torn[] =
     "pass_id = p.id) + (SELECT "
     "count(*) FROM measurements WHERE pass_id = p.id) + (SELECT count(*) FROM phases f JOIN kernels k ON k.id = f.kernel_id "
     "WHERE k.pass_id = p.id) + (SELECT count(*) FROM instructions i JOIN kernels k ON k.id = i.kernel_id WHERE "
-    "k.pass_id = p.id) + (SELECT count(*) FROM series s JOIN kernels k ON k.id = s.kernel_id WHERE k.pass_id = p.id) AS n FROM passes p) "
+    "k.pass_id = p.id) + (SELECT count(*) FROM series s JOIN kernels k ON k.id = s.kernel_id WHERE k.pass_id = p.id) AS n "
+    "FROM passes p) "
     "WHERE n <> iif(state = 'completed', 18, 0)";
 
 static void check_rows(const fixture *f, const volatile progress *seen, int64_t at) {

@@ -27,7 +27,8 @@ static int64_t do_work(rl_store *store, work does) {
     strcpy(made.records.facts.floor_precision, does.precision);
     made.records.facts.floor_operations = does.operations;
     for (int i = 0; i < 4; i++)
-      samples[i] = (rl_sample){.mode = i / 2, .ordinal = i % 2, .device_us = i / 2 == RL_SAMPLE_COLD ? does.cold_us : does.warm_us};
+      samples[i] =
+          (rl_sample){.mode = i / 2, .ordinal = i % 2, .device_us = i / 2 == RL_SAMPLE_COLD ? does.cold_us : does.warm_us};
     made.records.samples = samples, made.records.sample_count = 4;
     GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
   }
@@ -73,7 +74,8 @@ static void without_ceilings_there_is_no_floor(void **state) {
 /* Operations of a precision are bounded by the fastest of the rates that could do them. */
 static void operations_take_time(void **state) {
   fixture *f = *state;
-  static const rate rates[] = {{"fp32_operations_per_s", 1e11}, {"tensor_fp16_operations_per_s", 1e12}, {"fp16_operations_per_s", 2e11},
+  static const rate rates[] = {{"fp32_operations_per_s", 1e11}, {"tensor_fp16_operations_per_s", 1e12},
+                               {"fp16_operations_per_s", 2e11},
                                {"tensor_tf32_operations_per_s", 5e11}, {0}};
   static const struct {
     const char *precision;
@@ -100,7 +102,8 @@ static void bytes_take_time(void **state) {
   id = do_work(f->store, on_cpu);
   assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6);
   assert_floor(f, id, "floor_warm_us", 9.9e7 / 1.1e11 * 1e6); /* through the last cache */
-  static const rate of_gpu[] = {{"dram_read_bytes_per_s", 1e11}, {"l2_read_bytes_per_s", 1e11}, {"l2_copy_bytes_per_s", 2e11}, {0}};
+  static const rate of_gpu[] = {
+      {"dram_read_bytes_per_s", 1e11}, {"l2_read_bytes_per_s", 1e11}, {"l2_copy_bytes_per_s", 2e11}, {0}};
   do_ceilings(f->store, TEST_GPU, of_gpu);
   id = do_work(f->store, on_gpu);
   assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6);
@@ -146,7 +149,8 @@ static void a_sample_that_is_too_fast_is_suspect(void **state) {
   cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
   assert_true(cJSON_IsTrue(at(rows, "0.runs.0.samples.0.suspect")) && cJSON_IsFalse(at(rows, "0.runs.0.samples.2.suspect")));
   const char *reason = at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring;
-  assert_non_null(strstr(reason, "800 us with a cold cache is faster than its floor of 900 us: 9e+07 bytes from memory at 1e+11/s"));
+  assert_non_null(
+      strstr(reason, "800 us with a cold cache is faster than its floor of 900 us: 9e+07 bytes from memory at 1e+11/s"));
   assert_true(cJSON_IsTrue(at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
   assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE suspect"), 4);

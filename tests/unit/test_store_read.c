@@ -186,9 +186,11 @@ static void kernels(void **state) {
 static void inside_of_a_kernel(void **state) {
   fixture *f = *state;
   finished_job(f->store);
-  assert_int_equal(ask(f, "SELECT counts ->> '$.inst_executed' FROM v_instructions WHERE kernel = 0 AND variant = 'fp16' AND opcode = 'LDG.E' "
-                          "AND line = 7 AND reason IS NULL"),
-                   64);
+  assert_int_equal(
+      ask(f,
+          "SELECT counts ->> '$.inst_executed' FROM v_instructions WHERE kernel = 0 AND variant = 'fp16' AND opcode = 'LDG.E' "
+          "AND line = 7 AND reason IS NULL"),
+      64);
   assert_int_equal(ask(f, "SELECT min(sass IS NULL AND opcode IS NULL AND line IS NULL AND reason = 'nvdisasm is not installed') "
                           "FROM v_instructions WHERE \"offset\" = 16"),
                    1);

@@ -62,9 +62,11 @@ static void raw_rows_go_before_jobs(void **state) {
   assert_int_equal(retain(f->store, retention, 31), 1);
   assert_int_equal(rl_store_retained(f->store, RL_RETAINED_JOBS), 1);
   assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
-  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM kernels) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM instructions) + "
-                          "(SELECT count(*) FROM series)"),
-                   0);
+  assert_int_equal(
+      ask(f,
+          "SELECT (SELECT count(*) FROM kernels) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM instructions) + "
+          "(SELECT count(*) FROM series)"),
+      0);
   rl_job_state left;
   GOOD(rl_store_job_state(f->store, waiting, &left, &err));
   assert_int_equal(left, RL_JOB_QUEUED);
@@ -174,6 +176,7 @@ static void posted_code_goes_with_its_last_job(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {WITH_STORE(nothing_goes_without_limits), WITH_STORE(raw_rows_go_before_jobs),
                                      WITH_STORE(running_jobs_stay),           WITH_STORE(size_is_bounded),
-                                     WITH_STORE(posted_code_goes_with_its_last_job), WITH_STORE(backup_is_a_database),        WITH_STORE(backup_needs_a_place)};
+                                     WITH_STORE(posted_code_goes_with_its_last_job), WITH_STORE(backup_is_a_database),
+                                     WITH_STORE(backup_needs_a_place)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,8 @@ static int read_values(void **state) {
   FILE *file = fopen(RL_SOURCE "/tests/unit/data/ncu_relu_fp16_h200.csv", "r");
   if (!file || !fgets(line, sizeof line, file)) return -1;
   while (values.count < MOST && fgets(line, sizeof line, file))
-    if (sscanf(line, "%127[^,],%*[^0-9-]%lf", name, &value) == 2) items[values.count++] = (rl_metric_value){strdup(name), value, NULL};
+    if (sscanf(line, "%127[^,],%*[^0-9-]%lf", name, &value) == 2)
+      items[values.count++] = (rl_metric_value){strdup(name), value, NULL};
   fclose(file);
   rl_metric_values_sort(items, values.count);
   return values.count > 100 ? 0 : -1;
@@ -47,7 +48,8 @@ static void what_the_rules_say_of_it(void **state) {
   enum { EXPECTED = sizeof expected / sizeof *expected };
   rl_finding findings[64];
   size_t count = rl_rules_apply(&values, findings, 64);
-  for (size_t i = 0; i < count; i++) print_message("%s %.1f: %s\n", findings[i].rule->id, findings[i].speedup_pct, findings[i].message);
+  for (size_t i = 0; i < count; i++)
+    print_message("%s %.1f: %s\n", findings[i].rule->id, findings[i].speedup_pct, findings[i].message);
   assert_int_equal(count, EXPECTED);
   for (size_t i = 0; i < EXPECTED; i++) {
     assert_string_equal(findings[i].rule->id, expected[i].rule);

@@ -39,14 +39,16 @@ static void header(unsigned char bytes[RL_WIRE_HEADER], int version, int type, u
 static rl_records sample(void) {
   rl_records records = {.have_facts = true};
   rl_error err;
-  rl_epoch epoch = {.epoch = 3, .warmup = true, .device_ms = 1.5, .host_ms = 2.5, .power_w = NAN, .unavailable = "{\"power_w\":\"no sensor\"}"};
-  rl_kernel kernel = {.ordinal = 2, .launch = "conv1_forward", .name = "void k<1>(float*)", .launches = 938, .grid_x = 7, .median_us = 3.25};
+  rl_epoch epoch = {
+      .epoch = 3, .warmup = true, .device_ms = 1.5, .host_ms = 2.5, .power_w = NAN, .unavailable = "{\"power_w\":\"no sensor\"}"};
+  rl_kernel kernel = {
+      .ordinal = 2, .launch = "conv1_forward", .name = "void k<1>(float*)", .launches = 938, .grid_x = 7, .median_us = 3.25};
   rl_phase phase = {.ordinal = 2, .position = 1, .name = "adam", .phase = "optimizer", .steps = 32, .blocks = 128, .mean_us = 1.5,
                     .min_us = NAN};
   rl_sample launch = {.mode = RL_SAMPLE_WARM, .ordinal = 4, .device_us = 2.75};
   rl_kernel_metric metric = {.ordinal = 2, .metric = "sm__throughput", .value = NAN, .reason = "refused"};
-  rl_instruction load = {.ordinal = 2, .offset = 48, .opcode = "LDG.E", .sass = "@!P0 LDG.E R2, desc[UR4][R2.64]", .file = "a.cu", .line = 9,
-                         .counts = "{\"inst_executed\":32}", .reason = "not sampled"};
+  rl_instruction load = {.ordinal = 2, .offset = 48, .opcode = "LDG.E", .sass = "@!P0 LDG.E R2, desc[UR4][R2.64]",
+                         .file = "a.cu", .line = 9, .counts = "{\"inst_executed\":32}", .reason = "not sampled"};
   rl_series_point point = {.ordinal = 2, .series = "sm_active_pct", .x = 2e6, .value = NAN};
   strcpy(records.facts.engine, "blas");
   strcpy(records.facts.device_facts, "{\"name\":\"cpu\",\"cores\":2}");
@@ -91,7 +93,8 @@ static void records_survive_the_trip(void **state) {
   assert_true(isnan(got.facts.floor_operations) && got.facts.parameters == 315146);
   assert_true(got.epochs[0].warmup && got.epochs[0].device_ms == 1.5 && isnan(got.epochs[0].power_w));
   assert_string_equal(got.epochs[0].unavailable, sent.epochs[0].unavailable);
-  assert_true(got.sample_count == 1 && got.samples[0].mode == RL_SAMPLE_WARM && got.samples[0].ordinal == 4 && got.samples[0].device_us == 2.75);
+  assert_true(got.sample_count == 1 && got.samples[0].mode == RL_SAMPLE_WARM && got.samples[0].ordinal == 4 &&
+              got.samples[0].device_us == 2.75);
   assert_string_equal(got.kernels[0].name, "void k<1>(float*)");
   assert_true(got.kernels[0].median_us == 3.25 && got.kernels[0].grid_x == 7);
   assert_true(got.phase_count == 1 && got.phases[0].ordinal == 2 && got.phases[0].position == 1 && got.phases[0].steps == 32);
@@ -238,7 +241,8 @@ static void broken_headers_are_named(void **state) {
 
 static void an_end_of_file_is_told_from_a_cut(void **state) {
   (void)state;
-  static const struct { size_t bytes; rl_wire_code code; } cases[] = {{0, RL_WIRE_CLOSED}, {5, RL_WIRE_TRUNCATED}, {14, RL_WIRE_TRUNCATED}};
+  static const struct { size_t bytes; rl_wire_code code; } cases[] = {{0, RL_WIRE_CLOSED}, {5, RL_WIRE_TRUNCATED},
+                                                                      {14, RL_WIRE_TRUNCATED}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     line at = open_line();
     unsigned char bytes[16] = {0};
@@ -266,15 +270,18 @@ static void broken_records_are_refused(void **state) {
   rl_records records = {0};
   rl_error err;
   static const struct { rl_frame_type type; const char *text; } cases[] = {
-      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1}"},                                   /* no reason */
+      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1}"}, /* no reason */
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1,\"reason\":\"\",\"more\":1}"},
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":\"1\",\"reason\":\"\"}"},
-      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1,\"reason\":\"\"} "  "x"},
+      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1,\"reason\":\"\"} x"},
       {RL_FRAME_EPOCH, "{}"},
-      {RL_FRAME_INSTRUCTION, "{\"ordinal\":0,\"offset\":-16,\"opcode\":\"\",\"sass\":\"\",\"file\":\"\",\"line\":0,\"counts\":{},\"reason\":\"\"}"},
-      {RL_FRAME_INSTRUCTION, "{\"ordinal\":0,\"offset\":0,\"opcode\":\"\",\"sass\":\"\",\"file\":\"\",\"line\":0,\"counts\":7,\"reason\":\"\"}"},
-      {RL_FRAME_PHASE, "{\"ordinal\":0,\"position\":-1,\"name\":\"a\",\"phase\":\"\",\"steps\":1,\"blocks\":1,\"mean_us\":1,"
-                       "\"min_us\":1,\"max_us\":1,\"share_ratio\":1}"},
+      {RL_FRAME_INSTRUCTION,
+       "{\"ordinal\":0,\"offset\":-16,\"opcode\":\"\",\"sass\":\"\",\"file\":\"\",\"line\":0,\"counts\":{},\"reason\":\"\"}"},
+      {RL_FRAME_INSTRUCTION,
+       "{\"ordinal\":0,\"offset\":0,\"opcode\":\"\",\"sass\":\"\",\"file\":\"\",\"line\":0,\"counts\":7,\"reason\":\"\"}"},
+      {RL_FRAME_PHASE,
+       "{\"ordinal\":0,\"position\":-1,\"name\":\"a\",\"phase\":\"\",\"steps\":1,\"blocks\":1,\"mean_us\":1,"
+       "\"min_us\":1,\"max_us\":1,\"share_ratio\":1}"},
       {RL_FRAME_POINT, "{\"ordinal\":0,\"series\":\"a\",\"x\":null,\"value\":1}"}, /* a point is somewhere */
       {RL_FRAME_KERNEL, "[]"},
       {RL_FRAME_FACTS, "{"},
@@ -326,9 +333,10 @@ static void a_closed_pipe_is_an_error_not_a_signal(void **state) {
 int main(void) {
   signal(SIGPIPE, SIG_IGN);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(records_survive_the_trip),         cmocka_unit_test(metrics_are_looked_at_before_they_are_believed), cmocka_unit_test(frames_come_in_any_pieces),
-      cmocka_unit_test(the_largest_frame_passes_a_full_pipe), cmocka_unit_test(broken_headers_are_named),
-      cmocka_unit_test(an_end_of_file_is_told_from_a_cut), cmocka_unit_test(broken_records_are_refused),
-      cmocka_unit_test(a_message_with_line_ends_still_arrives), cmocka_unit_test(a_closed_pipe_is_an_error_not_a_signal)};
+      cmocka_unit_test(records_survive_the_trip),         cmocka_unit_test(metrics_are_looked_at_before_they_are_believed),
+      cmocka_unit_test(frames_come_in_any_pieces), cmocka_unit_test(the_largest_frame_passes_a_full_pipe),
+      cmocka_unit_test(broken_headers_are_named), cmocka_unit_test(an_end_of_file_is_told_from_a_cut),
+      cmocka_unit_test(broken_records_are_refused), cmocka_unit_test(a_message_with_line_ends_still_arrives),
+      cmocka_unit_test(a_closed_pipe_is_an_error_not_a_signal)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,8 @@ static const rl_field fake_fields[] = {
     RL_FIELD(fake_params, error, RL_FIELD_MEASURE), RL_FIELD(fake_params, whole, RL_FIELD_BOOL), {0}};
 
 static void fake_defaults(void *params) {
-  *(fake_params *)params = (fake_params){.engine = "auto", .steps = 5, .epochs = 2, .warmup = 1, .bytes = 1000, .evaluates = true};
+  *(fake_params *)params =
+      (fake_params){.engine = "auto", .steps = 5, .epochs = 2, .warmup = 1, .bytes = 1000, .evaluates = true};
 }
 static rl_cost fake_cost(const void *params) {
   return (rl_cost){.bytes = 10, .operations = (double)((const fake_params *)params)->steps * 1e6};
@@ -37,8 +38,9 @@ static void fake_schedule(const void *params, uint32_t *warmup, uint32_t *iterat
   *warmup = (uint32_t)p->warmup;
   *iterations = (uint32_t)p->epochs;
 }
-static const rl_workload fake_workload = {.name = "fake", .kind = "train", .fields = fake_fields, .params_size = sizeof(fake_params),
-                                          .defaults = fake_defaults, .cost = fake_cost, .schedule = fake_schedule};
+static const rl_workload fake_workload = {.name = "fake", .kind = "train", .fields = fake_fields,
+                                          .params_size = sizeof(fake_params), .defaults = fake_defaults, .cost = fake_cost,
+                                          .schedule = fake_schedule};
 /* The same, looked at launch by launch. */
 static const rl_workload fake_launch_workload = {.name = "fake_launch", .kind = "kernel", .fields = fake_fields,
                                                  .params_size = sizeof(fake_params), .defaults = fake_defaults, .cost = fake_cost,

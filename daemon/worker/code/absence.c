@@ -11,8 +11,10 @@
 static const struct {
   const char *opcodes[10], *metrics[5], *reason, *l2[3];
 } things[] = {
-    {{" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"}, {"_mem_texture", "_op_texture"}, "not counted: the code has no texture instruction"},
-    {{" SUATOM", " SULD", " SUQ", " SURED", " SUST"}, {"_mem_surface", "_op_surface"}, "not counted: the code has no surface instruction"},
+    {{" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"}, {"_mem_texture", "_op_texture"},
+     "not counted: the code has no texture instruction"},
+    {{" SUATOM", " SULD", " SUQ", " SURED", " SUST"}, {"_mem_surface", "_op_surface"},
+     "not counted: the code has no surface instruction"},
     {{"MMA"}, {"__ops_path_tensor"}, "not counted: the code has no tensor instruction"},
     {{" LDL", " STL", " CCTLL ", " LD ", " ST ", " ATOM ", " RED ", " QSPC "},
      {"_mem_local", "_op_local"},
@@ -50,7 +52,8 @@ rl_absences rl_absences_of_code(const rl_disassembly *function) {
     take_words(&function->items[i], words);
     if (holds_any(words, elsewhere, sizeof elsewhere / sizeof *elsewhere)) return 0;
     for (size_t t = 0; t < THINGS; t++)
-      if (holds_any(words, things[t].opcodes, sizeof things[t].opcodes / sizeof *things[t].opcodes)) absent &= ~(UINT32_C(1) << t);
+      if (holds_any(words, things[t].opcodes, sizeof things[t].opcodes / sizeof *things[t].opcodes))
+        absent &= ~(UINT32_C(1) << t);
   }
   return absent;
 }

@@ -19,12 +19,13 @@ static bool take(const image *from, uint64_t offset, void *to, size_t size) {
 }
 
 static bool take_section(const image *from, uint64_t index, Elf64_Shdr *section) {
-  return index < from->header.e_shnum && from->header.e_shentsize == sizeof *section &&
-         from->header.e_shoff <= from->size && take(from, from->header.e_shoff + index * sizeof *section, section, sizeof *section);
+  return index < from->header.e_shnum && from->header.e_shentsize == sizeof *section && from->header.e_shoff <= from->size &&
+         take(from, from->header.e_shoff + index * sizeof *section, section, sizeof *section);
 }
 
 static bool holds(const image *from, const Elf64_Shdr *section) {
-  return section->sh_type != SHT_NOBITS && section->sh_offset <= from->size && section->sh_size <= from->size - section->sh_offset;
+  return section->sh_type != SHT_NOBITS && section->sh_offset <= from->size &&
+         section->sh_size <= from->size - section->sh_offset;
 }
 
 static bool named(const image *from, const Elf64_Shdr *strings, uint32_t offset, const char *name) {
@@ -61,7 +62,8 @@ static int barriers_of_code(const image *from, uint64_t index, const Elf64_Shdr 
   int barriers = (int)(code->sh_flags >> 20 & 0x7f);
   Elf64_Shdr section;
   for (uint64_t i = 0; barriers == 0 && take_section(from, i, &section); i++)
-    if (section.sh_type == SHT_ATTRIBUTES && section.sh_info == index && holds(from, &section)) barriers = barriers_of_attributes(from, &section);
+    if (section.sh_type == SHT_ATTRIBUTES && section.sh_info == index && holds(from, &section))
+      barriers = barriers_of_attributes(from, &section);
   return barriers;
 }
 

@@ -120,7 +120,8 @@ static void put_text(const rl_listing *listing, const rl_sass *sass, rl_instruct
     snprintf(row->opcode, sizeof row->opcode, "%s", sass->opcode);
     snprintf(row->sass, sizeof row->sass, "%s", sass->text);
   } else {
-    snprintf(row->reason, sizeof row->reason, "%s", listing->text == NULL ? listing->text_reason : "nvdisasm has no instruction here");
+    snprintf(row->reason, sizeof row->reason, "%s",
+             listing->text == NULL ? listing->text_reason : "nvdisasm has no instruction here");
   }
 }
 
@@ -150,23 +151,27 @@ int rl_listing_append(rl_listing *listing, int64_t ordinal, const rl_source_plac
 static const struct {
   const char *category, *opcodes;
 } categories[] = {
-    {"Floating Point", " FADD FADD2 FADD32I FCHK FFMA FFMA2 FFMA32I FMNMX FMNMX3 FMUL FMUL2 FMUL32I FRND2 FSEL FSET FSETP FSWZADD MUFU "
-                       "HADD2 HADD2_32I HFMA2 HFMA2_32I HMMA HMNMX2 HMUL2 HMUL2_32I HSET2 HSETP2 OMMA QMMA DADD DFMA DMMA DMUL DSETP "},
-    {"Integer", " BMMA BMSK BREV FLO IABS IADD IADD3 IADD32I IDP IDP4A IMAD IMMA IMNMX IMUL IMUL32I ISCADD ISCADD32I ISETP LEA LOP LOP3 "
-                "LOP32I POPC SHF SHL SHR VABSDIFF VABSDIFF4 VHMNMX VIADD VIADDMNMX VIMNMX VIMNMX3 "},
+    {"Floating Point",
+     " FADD FADD2 FADD32I FCHK FFMA FFMA2 FFMA32I FMNMX FMNMX3 FMUL FMUL2 FMUL32I FRND2 FSEL FSET FSETP FSWZADD MUFU "
+     "HADD2 HADD2_32I HFMA2 HFMA2_32I HMMA HMNMX2 HMUL2 HMUL2_32I HSET2 HSETP2 OMMA QMMA DADD DFMA DMMA DMUL DSETP "},
+    {"Integer",
+     " BMMA BMSK BREV FLO IABS IADD IADD3 IADD32I IDP IDP4A IMAD IMMA IMNMX IMUL IMUL32I ISCADD ISCADD32I ISETP LEA LOP LOP3 "
+     "LOP32I POPC SHF SHL SHR VABSDIFF VABSDIFF4 VHMNMX VIADD VIADDMNMX VIMNMX VIMNMX3 "},
     {"Conversion", " F2F F2I F2IP F2FP I2F I2FP I2I I2IP FRND "},
     {"Movement", " MOV MOV32I MOVM PRMT SEL SGXT SHFL "},
     {"Predicate", " PLOP3 PSETP P2R R2P "},
-    {"Load/Store", " LD LDC LDG LDGDEPBAR LDGMC LDGSTS LDL LDS LDSM STSM ST STG STL STS STAS SYNCS MATCH QSPC ATOM ATOMS ATOMG REDAS REDG "
-                   "RED CCTL CCTLL ERRBAR MEMBAR CCTLT FENCE "},
+    {"Load/Store",
+     " LD LDC LDG LDGDEPBAR LDGMC LDGSTS LDL LDS LDSM STSM ST STG STL STS STAS SYNCS MATCH QSPC ATOM ATOMS ATOMG REDAS REDG "
+     "RED CCTL CCTLL ERRBAR MEMBAR CCTLT FENCE "},
     {"Uniform Datapath", " R2UR S2UR REDUX CREDUX CS2UR LDCU VOTEU "},
     {"Warpgroup", " BGMMA HGMMA IGMMA QGMMA WARPGROUP WARPGROUPSET "},
     {"Tensor Memory Access", " UBLKCP UBLKPF UBLKRED UTMACCTL UTMACMDFLUSH UTMALDG UTMAPF UTMAREDG UTMASTG "},
     {"Tensor Core Memory", " LDT LDTM STT STTM UTCATOMSWS UTCBAR UTCCP UTCHMMA UTCIMMA UTCOMMA UTCQMMA UTCSHIFT "},
     {"Texture", " TEX TLD TLD4 TMML TXD TXQ "},
     {"Surface", " SUATOM SULD SURED SUST "},
-    {"Control", " ACQBULK ACQSHMINIT BMOV BPT BRA BREAK BRX BRXU BSSY BSYNC CALL CGAERRBAR ELECT ENDCOLLECTIVE EXIT JMP JMX JMXU KILL "
-                "NANOSLEEP PREEXIT RET RPCMOV RTT UCGABAR_ARV UCGABAR_WAIT WARPSYNC YIELD "},
+    {"Control",
+     " ACQBULK ACQSHMINIT BMOV BPT BRA BREAK BRX BRXU BSSY BSYNC CALL CGAERRBAR ELECT ENDCOLLECTIVE EXIT JMP JMX JMXU KILL "
+     "NANOSLEEP PREEXIT RET RPCMOV RTT UCGABAR_ARV UCGABAR_WAIT WARPSYNC YIELD "},
 };
 
 static const char *category_of(const char *opcode) {

@@ -88,8 +88,8 @@ static bool is_of(const rl_collection *collection, const rl_profile *profile, rl
          strcmp(collection->profile.metrics, profile->metrics) == 0;
 }
 
-int rl_collection_find(rl_collections *collections, int device_index, const rl_profile *profile, rl_absences absent, const rl_collection **found,
-                       rl_error *err) {
+int rl_collection_find(rl_collections *collections, int device_index, const rl_profile *profile, rl_absences absent,
+                       const rl_collection **found, rl_error *err) {
   rl_collection *oldest = &collections->items[0];
   for (rl_collection *item = collections->items; item < collections->items + RL_COLLECTIONS; item++) {
     if (is_of(item, profile, absent)) {

@@ -23,8 +23,8 @@ typedef struct rl_collections {
 } rl_collections;
 
 /* Valid until as many others were asked for. */
-int rl_collection_find(rl_collections *collections, int device_index, const rl_profile *profile, rl_absences absent, const rl_collection **found,
-                       rl_error *err);
+int rl_collection_find(rl_collections *collections, int device_index, const rl_profile *profile, rl_absences absent,
+                       const rl_collection **found, rl_error *err);
 void rl_collections_close(rl_collections *collections);
 
 #endif

@@ -111,7 +111,8 @@ static int load_modules(counted_step *step, rl_error *err) {
 /* Launches that were watched are the kernels of the trace, in the same order. */
 static void add_clusters(counted_step *step) {
   for (size_t i = 0; i < step->kernel_count && step->clusters.count == step->kernel_count; i++)
-    if (step->kernels[i].detail.largest_cluster == 0) step->kernels[i].detail.largest_cluster = (uint32_t)step->clusters.largest[i];
+    if (step->kernels[i].detail.largest_cluster == 0)
+      step->kernels[i].detail.largest_cluster = (uint32_t)step->clusters.largest[i];
 }
 
 /* Which kernels the step consists of, from a trace of it. */
@@ -162,7 +163,8 @@ static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
 /* --- which of them are looked at ---------------------------------------------------------------------------------------- */
 
 static bool matches(const rl_profile *profile, const rl_launch *launch, const char *kernel) {
-  return profile->kernels[0] == '\0' || fnmatch(profile->kernels, kernel, 0) == 0 || fnmatch(profile->kernels, launch->name, 0) == 0;
+  return profile->kernels[0] == '\0' || fnmatch(profile->kernels, kernel, 0) == 0 ||
+         fnmatch(profile->kernels, launch->name, 0) == 0;
 }
 
 static int choose(const rl_profile *profile, counted_step *step, rl_error *err) {
@@ -177,8 +179,8 @@ static int choose(const rl_profile *profile, counted_step *step, rl_error *err) 
     matching++;
   }
   if (step->chosen_count > 0) return 0;
-  return rl_fail(err, RL_INPUT, 0, "of the %zu kernels of a step %lld match \"%s\", and launch %lld is none of them", step->kernel_count,
-                 (long long)matching, profile->kernels, (long long)profile->launch);
+  return rl_fail(err, RL_INPUT, 0, "of the %zu kernels of a step %lld match \"%s\", and launch %lld is none of them",
+                 step->kernel_count, (long long)matching, profile->kernels, (long long)profile->launch);
 }
 
 /* --- counters ------------------------------------------------------------------------------------------------------------- */
@@ -204,7 +206,8 @@ static int measure(const rl_counter_plan *plan, counted_step *step, double *valu
 
 /* --- records -------------------------------------------------------------------------------------------------------------- */
 
-static int append_kernel(const rl_counters *counters, const counted_step *step, size_t ordinal, rl_records *records, rl_error *err) {
+static int append_kernel(const rl_counters *counters, const counted_step *step, size_t ordinal, rl_records *records,
+                         rl_error *err) {
   const step_kernel *kernel = &step->kernels[ordinal];
   const rl_launch *launch = &step->sequence->launches[kernel->launch];
   const rl_activity_row *row = &kernel->row;
@@ -222,7 +225,8 @@ static int append_kernel(const rl_counters *counters, const counted_step *step, 
   return rl_records_add_kernel(records, &made, err);
 }
 
-static int append_metric(int64_t ordinal, const char *name, double value, const char *reason, rl_records *records, rl_error *err) {
+static int append_metric(int64_t ordinal, const char *name, double value, const char *reason, rl_records *records,
+                         rl_error *err) {
   rl_kernel_metric made = {.ordinal = ordinal, .value = isfinite(value) ? value : NAN};
   snprintf(made.metric, sizeof made.metric, "%s", name);
   if (!isfinite(value)) snprintf(made.reason, sizeof made.reason, "%s", reason);
@@ -237,18 +241,21 @@ static int append_left_out(int64_t ordinal, const rl_wanted_metric *metric, rl_r
   return rl_records_add_metric(records, &made, err);
 }
 
-static int append_counters(const rl_collection *collection, size_t ordinal, const double *values, rl_records *records, rl_error *err) {
+static int append_counters(const rl_collection *collection, size_t ordinal, const double *values, rl_records *records,
+                           rl_error *err) {
   const rl_counter_plan *plan = collection->plan;
   for (size_t m = 0; m < plan->metric_count; m++) {
     const char *missing = plan->reasons[m].text;
     if (missing[0] == '\0') missing = "undefined: the kernel did nothing of the kind (0 of 0)";
-    if (append_metric((int64_t)ordinal, collection->counters[m], values[ordinal * plan->metric_count + m], missing, records, err) != 0) return -1;
+    if (append_metric((int64_t)ordinal, collection->counters[m], values[ordinal * plan->metric_count + m], missing, records,
+                      err) != 0)
+      return -1;
   }
   return 0;
 }
 
-static int append_facts(const rl_counters *counters, const rl_wanted *wanted, const counted_step *step, size_t ordinal, rl_records *records,
-                        rl_error *err) {
+static int append_facts(const rl_counters *counters, const rl_wanted *wanted, const counted_step *step, size_t ordinal,
+                        rl_records *records, rl_error *err) {
   const step_kernel *kernel = &step->kernels[ordinal];
   const rl_launch_facts facts = rl_launch_facts_of(counters->occupancy, &kernel->row, &kernel->detail, kernel->barriers);
   for (size_t i = wanted->counters; i < wanted->count; i++) {
@@ -260,7 +267,8 @@ static int append_facts(const rl_counters *counters, const rl_wanted *wanted, co
       continue;
     }
     if (metric->origin == RL_ORIGIN_LAUNCH) value = rl_launch_fact(&facts, metric->name, &reason);
-    else if (strncmp(metric->name, "device__", 8) == 0) value = rl_attribute_of_device(counters->device_index, metric->name, &reason);
+    else if (strncmp(metric->name, "device__", 8) == 0)
+      value = rl_attribute_of_device(counters->device_index, metric->name, &reason);
     else continue;
     if (append_metric((int64_t)ordinal, metric->name, value, reason, records, err) != 0) return -1;
   }
@@ -281,7 +289,8 @@ static int append(const rl_counters *counters, const rl_collection *collection, 
     if (append_kernel(counters, step, k, records, err) != 0 || append_counters(collection, k, values, records, err) != 0 ||
         append_facts(counters, &collection->wanted, step, k, records, err) != 0)
       return -1;
-    if (wants_curves(&collection->profile) && rl_occupancy_curves(counters->occupancy, &footprint, (int64_t)k, records, err) != 0) return -1;
+    if (wants_curves(&collection->profile) && rl_occupancy_curves(counters->occupancy, &footprint, (int64_t)k, records, err) != 0)
+      return -1;
   }
   return 0;
 }
@@ -293,17 +302,21 @@ static rl_source_kernel *source_kernels(const counted_step *step) {
   rl_source_kernel *kernels = calloc(step->kernel_count, sizeof *kernels);
   for (size_t i = 0; kernels != NULL && i < step->kernel_count; i++) {
     const rl_activity_row *row = &step->kernels[i].row;
-    kernels[i] = (rl_source_kernel){.symbol = step->kernels[i].symbol, .launch = step->kernels[i].launch,
+    kernels[i] = (rl_source_kernel){.symbol = step->kernels[i].symbol,
+                                    .launch = step->kernels[i].launch,
                                     .duration_ns = (double)(row->end_ns - row->start_ns),
-                                    .blocks = (int64_t)row->grid[0] * row->grid[1] * row->grid[2], .ordinal = step->chosen[i] ? (int64_t)i : -1};
+                                    .blocks = (int64_t)row->grid[0] * row->grid[1] * row->grid[2],
+                                    .ordinal = step->chosen[i] ? (int64_t)i : -1};
   }
   return kernels;
 }
 
 /* What the code decides is not counted. */
-static int count_and_append(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records, rl_error *err) {
+static int count_and_append(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records,
+                            rl_error *err) {
   const rl_collection *collection = NULL;
-  if (rl_collection_find(&counters->collections, counters->device_index, profile, rl_source_absences(counters->source), &collection, err) != 0)
+  if (rl_collection_find(&counters->collections, counters->device_index, profile, rl_source_absences(counters->source),
+                         &collection, err) != 0)
     return -1;
   rl_spent_on(&step->spent, RL_PIECE_PLANNING);
   double *values = calloc(step->kernel_count * collection->plan->metric_count + 1, sizeof *values);

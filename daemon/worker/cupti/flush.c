@@ -27,7 +27,8 @@ struct rl_flush {
 
 void rl_flush_run(rl_flush *flush, cudaStream_t stream) {
   for (size_t at = 0; at < flush->bytes && flush->failed == cudaSuccess; at += PIECE_BYTES)
-    flush->failed = cudaMemcpyAsync(flush->memory + flush->bytes, flush->memory + at, PIECE_BYTES, cudaMemcpyDeviceToDevice, stream);
+    flush->failed =
+        cudaMemcpyAsync(flush->memory + flush->bytes, flush->memory + at, PIECE_BYTES, cudaMemcpyDeviceToDevice, stream);
 }
 
 static void empty_code_caches(rl_flush *flush) {

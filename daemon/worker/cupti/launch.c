@@ -12,7 +12,8 @@ static double limit(enum cudaLimit which) {
   return cudaDeviceGetLimit(&value, which) == cudaSuccess ? (double)value : NOT_KNOWN;
 }
 
-rl_launch_facts rl_launch_facts_of(const rl_occupancy *device, const rl_activity_row *row, const rl_launch_detail *detail, int barriers) {
+rl_launch_facts rl_launch_facts_of(const rl_occupancy *device, const rl_activity_row *row, const rl_launch_detail *detail,
+                                   int barriers) {
   rl_launch_facts facts = {.device = device, .row = row, .detail = detail, .stack_bytes = limit(cudaLimitStackSize),
                            .persisting_l2_bytes = limit(cudaLimitPersistingL2CacheSize)};
   rl_footprint footprint = rl_footprint_of(row, barriers);
@@ -75,7 +76,8 @@ static const struct {
   const char *metric;
   double (*of)(const rl_launch_facts *facts);
 } table[] = {
-    {"launch__grid_dim_x", grid_x}, {"launch__grid_dim_y", grid_y}, {"launch__grid_dim_z", grid_z}, {"launch__grid_size", grid_size},
+    {"launch__grid_dim_x", grid_x}, {"launch__grid_dim_y", grid_y}, {"launch__grid_dim_z", grid_z},
+    {"launch__grid_size", grid_size},
     {"launch__block_dim_x", block_x}, {"launch__block_dim_y", block_y}, {"launch__block_dim_z", block_z},
     {"launch__block_size", block_size}, {"launch__thread_count", thread_count},
     {"launch__registers_per_thread", registers}, {"launch__registers_per_thread_allocated", allocated_registers},
@@ -83,7 +85,8 @@ static const struct {
     {"launch__shared_mem_per_block_driver", shared_driver}, {"launch__shared_mem_per_block", shared_allocated},
     {"launch__shared_mem_per_block_allocated", shared_allocated}, {"launch__shared_mem_config_size", shared_config},
     {"launch__func_cache_config", cache_config}, {"launch__cluster_dim_x", cluster_x}, {"launch__cluster_dim_y", cluster_y},
-    {"launch__cluster_dim_z", cluster_z}, {"launch__cluster_size", cluster_size}, {"launch__cluster_scheduling_policy", cluster_policy},
+    {"launch__cluster_dim_z", cluster_z}, {"launch__cluster_size", cluster_size},
+    {"launch__cluster_scheduling_policy", cluster_policy},
     {"launch__cluster_max_potential_size", cluster_largest}, {"launch__cluster_max_active", cluster_active},
     {"launch__occupancy_limit_blocks", by_blocks}, {"launch__occupancy_limit_registers", by_registers},
     {"launch__occupancy_limit_shared_mem", by_shared}, {"launch__occupancy_limit_warps", by_warps},

@@ -15,7 +15,8 @@ typedef struct rl_launch_facts {
 } rl_launch_facts;
 
 /* barriers: as rl_footprint_of takes them. */
-rl_launch_facts rl_launch_facts_of(const rl_occupancy *device, const rl_activity_row *row, const rl_launch_detail *detail, int barriers);
+rl_launch_facts rl_launch_facts_of(const rl_occupancy *device, const rl_activity_row *row, const rl_launch_detail *detail,
+                                   int barriers);
 /* The number of that name, NAN with *reason, a text that stays, when it is not known. */
 double rl_launch_fact(const rl_launch_facts *facts, const char *metric, const char **reason);
 

@@ -25,7 +25,8 @@ int rl_occupancy_of_device(int device_index, rl_occupancy *occupancy, rl_error *
 
 rl_footprint rl_footprint_of(const rl_activity_row *row, int barriers) {
   return (rl_footprint){.threads = (int)(row->block[0] * row->block[1] * row->block[2]), .registers = (int)row->registers,
-                        .barriers = barriers, .static_shared_bytes = row->static_shared_bytes, .dynamic_shared_bytes = row->dynamic_shared_bytes};
+                        .barriers = barriers, .static_shared_bytes = row->static_shared_bytes,
+                        .dynamic_shared_bytes = row->dynamic_shared_bytes};
 }
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -50,14 +51,15 @@ bool rl_residency_of(const rl_occupancy *occupancy, const rl_footprint *footprin
                                     .numBlockBarriers = footprint->barriers >= 0 ? footprint->barriers : 1};
   cudaOccDeviceState state = {.carveoutConfig = SHAREDMEM_CARVEOUT_DEFAULT};
   cudaOccResult result;
-  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, footprint->threads, footprint->dynamic_shared_bytes) !=
-          CUDA_OCC_SUCCESS ||
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, footprint->threads,
+                                              footprint->dynamic_shared_bytes) != CUDA_OCC_SUCCESS ||
       result.activeBlocksPerMultiprocessor == 0)
     return false;
   int warps = (footprint->threads + occupancy->warp_threads - 1) / occupancy->warp_threads;
   *residency = (rl_residency){.by_blocks = result.blockLimitBlocks, .by_registers = result.blockLimitRegs,
                               .by_shared = result.blockLimitSharedMem, .by_warps = result.blockLimitWarps,
-                              .by_barriers = least(result.blockLimitBarriers, result.blockLimitBlocks), .blocks = result.activeBlocksPerMultiprocessor,
+                              .by_barriers = least(result.blockLimitBarriers, result.blockLimitBlocks),
+                              .blocks = result.activeBlocksPerMultiprocessor,
                               .warps = result.activeBlocksPerMultiprocessor * warps,
                               .allocated_registers = result.allocatedRegistersPerBlock / (warps * occupancy->warp_threads),
                               .allocated_shared_bytes = result.allocatedSharedMemPerBlock};
@@ -74,8 +76,9 @@ double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *
 }
 
 /* One curve: the footprint with one thing set to x. Where no block fits, no warp is resident. */
-static int add_curve(const rl_occupancy *occupancy, const rl_footprint *footprint, const char *series, void (*set)(rl_footprint *, int),
-                     int first, int last, int step, int64_t ordinal, rl_records *records, rl_error *err) {
+static int add_curve(const rl_occupancy *occupancy, const rl_footprint *footprint, const char *series,
+                     void (*set)(rl_footprint *, int), int first, int last, int step, int64_t ordinal, rl_records *records,
+                     rl_error *err) {
   rl_series_point point = {.ordinal = ordinal};
   snprintf(point.series, sizeof point.series, "%s", series);
   for (int x = first; x <= last; x += step) {
@@ -96,13 +99,14 @@ static void set_shared(rl_footprint *footprint, int x) {
   footprint->dynamic_shared_bytes = (size_t)x;
 }
 
-int rl_occupancy_curves(const rl_occupancy *occupancy, const rl_footprint *footprint, int64_t ordinal, rl_records *records, rl_error *err) {
+int rl_occupancy_curves(const rl_occupancy *occupancy, const rl_footprint *footprint, int64_t ordinal, rl_records *records,
+                        rl_error *err) {
   enum { REGISTER_STEP = 8, MOST_REGISTERS = 256, SHARED_STEP = 4 << 10 };
-  if (add_curve(occupancy, footprint, "occupancy_by_registers", set_registers, REGISTER_STEP, MOST_REGISTERS, REGISTER_STEP, ordinal, records,
-                err) != 0 ||
+  if (add_curve(occupancy, footprint, "occupancy_by_registers", set_registers, REGISTER_STEP, MOST_REGISTERS, REGISTER_STEP,
+                ordinal, records, err) != 0 ||
       add_curve(occupancy, footprint, "occupancy_by_block_size", set_threads, occupancy->warp_threads, occupancy->block_threads,
                 occupancy->warp_threads, ordinal, records, err) != 0)
     return -1;
-  return add_curve(occupancy, footprint, "occupancy_by_shared_bytes", set_shared, 0, (int)occupancy->block_shared_optin_bytes, SHARED_STEP,
-                   ordinal, records, err);
+  return add_curve(occupancy, footprint, "occupancy_by_shared_bytes", set_shared, 0, (int)occupancy->block_shared_optin_bytes,
+                   SHARED_STEP, ordinal, records, err);
 }

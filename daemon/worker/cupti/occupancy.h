@@ -34,6 +34,7 @@ bool rl_residency_of(const rl_occupancy *occupancy, const rl_footprint *footprin
 double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *row, int barriers);
 /* Points of kernel `ordinal`: resident warps if it took other registers, threads or shared memory than it does, as the series
  * occupancy_by_registers, occupancy_by_block_size and occupancy_by_shared_bytes. */
-int rl_occupancy_curves(const rl_occupancy *occupancy, const rl_footprint *footprint, int64_t ordinal, rl_records *records, rl_error *err);
+int rl_occupancy_curves(const rl_occupancy *occupancy, const rl_footprint *footprint, int64_t ordinal, rl_records *records,
+                        rl_error *err);
 
 #endif

@@ -25,7 +25,9 @@ static int host_open(CUpti_ProfilerType type, const char *chip, void **host, rl_
   return 0;
 }
 
-int rl_plan_host_open(const char *chip, void **host, rl_error *err) { return host_open(CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, host, err); }
+int rl_plan_host_open(const char *chip, void **host, rl_error *err) {
+  return host_open(CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, host, err);
+}
 
 static void host_close(void *host) {
   if (host == NULL) return;
@@ -134,7 +136,8 @@ struct planner {
     rl_group trial = {};
     rl_error why;
     size_t needed = SIZE_MAX;
-    if (configure(type, chip, list.data(), list.size(), &trial.host, &why) == 0 && group_finish(&trial, &why) == 0) needed = trial.passes;
+    if (configure(type, chip, list.data(), list.size(), &trial.host, &why) == 0 && group_finish(&trial, &why) == 0)
+      needed = trial.passes;
     group_clear(&trial);
     return needed;
   }
@@ -174,7 +177,8 @@ struct planner {
 rl_group *rl_plan_add_group(rl_counter_plan *plan, size_t count, rl_error *err) {
   rl_group *groups = (rl_group *)realloc(plan->groups, (plan->group_count + 1) * sizeof *groups);
   if (groups != NULL) plan->groups = groups;
-  rl_group made = {(const char **)calloc(count + 1, sizeof *made.names), (size_t *)calloc(count + 1, sizeof *made.metrics), count};
+  rl_group made = {(const char **)calloc(count + 1, sizeof *made.names), (size_t *)calloc(count + 1, sizeof *made.metrics),
+                   count};
   if (groups == NULL || made.names == NULL || made.metrics == NULL) {
     group_clear(&made);
     rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
@@ -225,13 +229,15 @@ static int add_group(const planner &planner, const metric_set &chosen, rl_counte
   rl_group *group = rl_plan_add_group(plan, chosen.size(), err);
   if (group == NULL) return -1;
   for (size_t i = 0; i < chosen.size(); i++) group->names[i] = planner.names[group->metrics[i] = chosen[i]];
-  if (configure(planner.type, planner.chip, group->names, group->count, &group->host, err) != 0 || group_finish(group, err) != 0) return -1;
+  if (configure(planner.type, planner.chip, group->names, group->count, &group->host, err) != 0 || group_finish(group, err) != 0)
+    return -1;
   plan->passes += group->passes;
   return 0;
 }
 
 static void refuse(const planner &planner, size_t metric, const char *why, rl_counter_plan *plan) {
-  snprintf(plan->reasons[metric].text, sizeof plan->reasons[metric].text, "CUPTI does not collect it %s on chip %s", why, planner.chip);
+  snprintf(plan->reasons[metric].text, sizeof plan->reasons[metric].text, "CUPTI does not collect it %s on chip %s", why,
+           planner.chip);
 }
 
 /* All of them, in as many groups as it takes. */

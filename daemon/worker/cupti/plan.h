@@ -50,8 +50,8 @@ int rl_group_evaluate(const rl_group *group, const uint8_t *image, size_t image_
  * list of names. key: what of these the names don't tell. Reading answers -1 for whatever is not exactly such a file; writing
  * replaces the file as a whole. */
 int rl_counter_plan_save(const rl_counter_plan *plan, const char *const *names, const char *key, const char *path, rl_error *err);
-int rl_counter_plan_load(const char *chip, const char *const *names, size_t count, const char *key, const char *path, rl_counter_plan **plan,
-                         rl_error *err);
+int rl_counter_plan_load(const char *chip, const char *const *names, size_t count, const char *key, const char *path,
+                         rl_counter_plan **plan, rl_error *err);
 
 #ifdef __cplusplus
 }

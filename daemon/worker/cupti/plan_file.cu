@@ -41,7 +41,8 @@ static void write_plan(plan_writer to, const rl_counter_plan *plan) {
   }
 }
 
-int rl_counter_plan_save(const rl_counter_plan *plan, const char *const *names, const char *key, const char *path, rl_error *err) {
+int rl_counter_plan_save(const rl_counter_plan *plan, const char *const *names, const char *key, const char *path,
+                         rl_error *err) {
   std::string temporary = std::string(path) + "." + std::to_string(getpid());
   FILE *file = fopen(temporary.c_str(), "we");
   if (file == NULL) return rl_fail_errno(err, "%s", temporary.c_str());
@@ -96,7 +97,8 @@ static int read_group(plan_reader &from, const char *chip, const char *const *na
   return rl_plan_host_open(chip, &group->host, err);
 }
 
-static int read_plan(plan_reader &from, const char *chip, const char *const *names, const char *key, rl_counter_plan *plan, rl_error *err) {
+static int read_plan(plan_reader &from, const char *chip, const char *const *names, const char *key, rl_counter_plan *plan,
+                     rl_error *err) {
   if (from.bytes() != key_of(key, names, plan->metric_count)) return rl_fail(err, RL_INPUT, 0, "it was made for something else");
   for (size_t i = 0; i < plan->metric_count; i++)
     snprintf(plan->reasons[i].text, sizeof plan->reasons[i].text, "%s", from.bytes().c_str());
@@ -105,8 +107,8 @@ static int read_plan(plan_reader &from, const char *chip, const char *const *nam
   return from.damaged || from.at != from.data.size() ? rl_fail(err, RL_INPUT, 0, "it is damaged") : 0;
 }
 
-int rl_counter_plan_load(const char *chip, const char *const *names, size_t count, const char *key, const char *path, rl_counter_plan **plan,
-                         rl_error *err) {
+int rl_counter_plan_load(const char *chip, const char *const *names, size_t count, const char *key, const char *path,
+                         rl_counter_plan **plan, rl_error *err) {
   std::ifstream file(path, std::ios::binary);
   std::string data((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   plan_reader from = {data, 0, false};

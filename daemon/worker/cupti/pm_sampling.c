@@ -98,7 +98,8 @@ static int decode(rl_pm *pm, rl_error *err) {
   empty.pPmSamplingObject = decode.pPmSamplingObject = pm->object;
   empty.counterDataSize = decode.counterDataImageSize = pm->image_size;
   empty.pCounterData = decode.pCounterDataImage = pm->image;
-  if (CALL(cuptiPmSamplingCounterDataImageInitialize, &empty, err) != 0 || CALL(cuptiPmSamplingDecodeData, &decode, err) != 0) return -1;
+  if (CALL(cuptiPmSamplingCounterDataImageInitialize, &empty, err) != 0 || CALL(cuptiPmSamplingDecodeData, &decode, err) != 0)
+    return -1;
   return decode.overflow == 0 ? 0 : rl_fail(err, RL_CUPTI, 0, "the device's buffer for samples was full");
 }
 
@@ -110,7 +111,8 @@ int rl_pm_end(rl_pm *pm, const rl_pm_sample **samples, size_t *count, rl_error *
   info.pCounterDataImage = pm->image;
   info.counterDataImageSize = pm->image_size;
   if (CALL(cuptiPmSamplingGetCounterDataInfo, &info, err) != 0) return -1;
-  if (info.numCompletedSamples >= SAMPLES_MOST) return rl_fail(err, RL_CUPTI, 0, "there were more than %d samples", SAMPLES_MOST - 1);
+  if (info.numCompletedSamples >= SAMPLES_MOST)
+    return rl_fail(err, RL_CUPTI, 0, "there were more than %d samples", SAMPLES_MOST - 1);
   for (size_t i = 0; i < info.numCompletedSamples; i++)
     if (take(pm, i, err) != 0) return -1;
   *samples = pm->samples;

@@ -44,8 +44,8 @@ static int trace_stop(rl_profiler *base, rl_records *records, rl_error *err) {
   return 0;
 }
 
-static int count(rl_profiler *base, rl_instance *instance, const rl_profile *profile, const rl_observer *observer, rl_records *records,
-                 char reason[RL_REASON_SIZE], rl_error *err) {
+static int count(rl_profiler *base, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
+                 rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   cupti_profiler *profiler = (cupti_profiler *)base;
   return rl_counters_count(&profiler->counters, instance, profile, observer, records, reason, err);
 }

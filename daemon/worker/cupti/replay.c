@@ -96,15 +96,18 @@ static int collect(CUpti_RangeProfiler_Object *profiler, const rl_group *group, 
       CALL(cuptiRangeProfilerGetCounterDataInfo, &info, err) != 0)
     return -1;
   if (info.numTotalRanges != ranges || decode.numOfRangeDropped != 0)
-    return rl_fail(err, RL_CUPTI, 0, "%zu launches were expected under the profiler, %zu were seen and %zu dropped: the step does not "
-                   "launch the same kernels every time", ranges, info.numTotalRanges, decode.numOfRangeDropped);
+    return rl_fail(err, RL_CUPTI, 0,
+                   "%zu launches were expected under the profiler, %zu were seen and %zu dropped: the step does not "
+                   "launch the same kernels every time",
+                   ranges, info.numTotalRanges, decode.numOfRangeDropped);
   for (size_t i = 0; i < ranges; i++)
     if (chosen[i] && rl_group_evaluate(group, image, image_size, i, values + i * group->count, err) != 0) return -1;
   rl_spent_on(replay->spent, RL_PIECE_EVALUATING);
   return 0;
 }
 
-int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges, double *values, rl_error *err) {
+int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges, double *values,
+                    rl_error *err) {
   CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
   CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
   if (current_context(&enable.ctx, err) != 0 || CALL(cuptiRangeProfilerEnable, &enable, err) != 0) return -1;

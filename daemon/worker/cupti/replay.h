@@ -21,6 +21,7 @@ typedef struct rl_replay {
 
 /* values[range * group->count + metric] for exactly `ranges` launches, in the order in which they were issued; of those that are
  * chosen. */
-int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges, double *values, rl_error *err);
+int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges, double *values,
+                    rl_error *err);
 
 #endif

@@ -9,7 +9,8 @@ static const struct {
   const char *advice;
 } refusals[] = {
     {CUPTI_ERROR_INSUFFICIENT_PRIVILEGES,
-     "the driver gives counters to administrators only: load nvidia with NVreg_RestrictProfilingToAdminUsers=0, or grant CAP_PERFMON"},
+     "the driver gives counters to administrators only: load nvidia with NVreg_RestrictProfilingToAdminUsers=0, or grant "
+     "CAP_PERFMON"},
     {CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES,
      "the hypervisor gives this virtual GPU no counters: enable profiling for the vGPU"},
     {CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED, "this virtual GPU has no counters"},

@@ -60,8 +60,8 @@ static int make_buffer(buffer *made, size_t reasons, rl_error *err) {
 }
 
 static int read_reasons(rl_sampling *sampling, rl_error *err) {
-  CUpti_PCSamplingGetNumStallReasonsParams count = {.size = CUpti_PCSamplingGetNumStallReasonsParamsSize, .ctx = sampling->context,
-                                                    .numStallReasons = &sampling->reason_count};
+  CUpti_PCSamplingGetNumStallReasonsParams count = {
+      .size = CUpti_PCSamplingGetNumStallReasonsParamsSize, .ctx = sampling->context, .numStallReasons = &sampling->reason_count};
   char *texts[REASONS_MOST];
   for (size_t i = 0; i < REASONS_MOST; i++) texts[i] = sampling->texts[i];
   if (CALL(cuptiPCSamplingGetNumStallReasons, &count, err) != 0) return -1;
@@ -146,7 +146,8 @@ static int hand_out(const rl_sampling *sampling, const CUpti_PCSamplingPCData *p
 /* CUPTI hands out at most a buffer at once. */
 static int take_all(rl_sampling *sampling, const rl_code_sink *sink, rl_error *err) {
   buffer *own = &sampling->own;
-  CUpti_PCSamplingGetDataParams get = {.size = CUpti_PCSamplingGetDataParamsSize, .ctx = sampling->context, .pcSamplingData = &own->data};
+  CUpti_PCSamplingGetDataParams get = {
+      .size = CUpti_PCSamplingGetDataParamsSize, .ctx = sampling->context, .pcSamplingData = &own->data};
   do {
     if (CALL(cuptiPCSamplingGetData, &get, err) != 0) return -1;
     for (size_t i = 0; i < own->data.totalNumPcs; i++)

@@ -91,7 +91,8 @@ static int hand_out(const CUpti_SassMetrics_Data *records, size_t count, size_t 
       const CUpti_SassMetrics_InstanceValue *value = &records[i].pInstanceValues[v];
       rl_code_count counted = {.crc = records[i].cubinCrc, .function = records[i].functionName, .offset = records[i].pcOffset,
                                .metric = name_of(value->metricId), .value = (double)value->value};
-      bool told = counted.metric != NULL && counted.function != NULL && (value->value != 0 || strcmp(counted.metric, RL_EXECUTED) == 0);
+      bool told =
+          counted.metric != NULL && counted.function != NULL && (value->value != 0 || strcmp(counted.metric, RL_EXECUTED) == 0);
       if (told && sink->take(sink->context, &counted, err) != 0) return -1;
     }
   return 0;

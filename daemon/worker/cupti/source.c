@@ -146,8 +146,8 @@ void rl_source_begin(rl_source *source, const rl_source_request *request) {
 static rl_absences absences_of(const rl_source *source, size_t index) {
   const rl_inside *kernel = &source->kernels[index];
   rl_cubin_function sure;
-  if (kernel->text == NULL || !rl_text_is_ready(kernel->text) || !rl_module_is_sure(source->request->kernels[index].symbol, &sure) ||
-      strcmp(sure.sha256, kernel->function.sha256) != 0)
+  if (kernel->text == NULL || !rl_text_is_ready(kernel->text) ||
+      !rl_module_is_sure(source->request->kernels[index].symbol, &sure) || strcmp(sure.sha256, kernel->function.sha256) != 0)
     return 0;
   return rl_absences_of_code(&kernel->text->lines);
 }

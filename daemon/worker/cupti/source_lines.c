@@ -39,7 +39,8 @@ static int only_kernel(const rl_source *source, size_t launch) {
 static double choose_interval(const rl_source *source) {
   double longest = 0;
   for (size_t k = 0; k < source->request->kernel_count; k++)
-    if (only_kernel(source, source->request->kernels[k].launch) == (int)k) longest = fmax(longest, source->request->kernels[k].duration_ns);
+    if (only_kernel(source, source->request->kernels[k].launch) == (int)k)
+      longest = fmax(longest, source->request->kernels[k].duration_ns);
   return fmax(INTERVAL_LEAST_NS, 1000 * ceil(longest / SAMPLES_MOST / 1000));
 }
 
@@ -52,8 +53,8 @@ static size_t choose_kernels(rl_source *source) {
     if (only_kernel(source, asked->launch) != (int)k)
       snprintf(reason, RL_REASON_SIZE, "its launch has several kernels, whose samples can't be told apart");
     else if (asked->duration_ns < SAMPLES_LEAST * source->interval_ns)
-      snprintf(reason, RL_REASON_SIZE, "the kernel takes %.4g us: too short for %d samples, one every %g us", asked->duration_ns * 1e-3,
-               SAMPLES_LEAST, source->interval_ns * 1e-3);
+      snprintf(reason, RL_REASON_SIZE, "the kernel takes %.4g us: too short for %d samples, one every %g us",
+               asked->duration_ns * 1e-3, SAMPLES_LEAST, source->interval_ns * 1e-3);
     else chosen++;
   }
   return chosen;
@@ -77,7 +78,8 @@ static void cut(const rl_pm_sample **samples, size_t *count) {
   *count = end - first;
 }
 
-static int append_line(rl_source *source, int64_t ordinal, size_t metric, const rl_pm_sample *samples, size_t count, rl_error *err) {
+static int append_line(rl_source *source, int64_t ordinal, size_t metric, const rl_pm_sample *samples, size_t count,
+                       rl_error *err) {
   const rl_group *group = &source->lines->groups[0];
   rl_series_point point = {.ordinal = ordinal};
   snprintf(point.series, sizeof point.series, "%s", lines[group->metrics[metric]].series);
@@ -104,7 +106,8 @@ static int begin(rl_source *source, rl_error *err) {
   cudaStream_t stream = source->request->instance->device->stream;
   if (kernel_to_draw(source) < 0) return 0;
   rl_flush_run(source->request->flush, stream);
-  return rl_cuda_check(cudaStreamSynchronize(stream), "copies that flush the cache", err) != 0 ? -1 : rl_pm_begin(source->pm, err);
+  if (rl_cuda_check(cudaStreamSynchronize(stream), "copies that flush the cache", err) != 0) return -1;
+  return rl_pm_begin(source->pm, err);
 }
 
 static int end(rl_source *source, rl_error *err) {

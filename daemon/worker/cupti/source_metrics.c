@@ -86,7 +86,8 @@ static double derivative_on(rl_listing *listing) { return rl_listing_divergence(
 
 /* There is no telling which accesses to local memory the compiler spilled; where there are none, none was spilled. */
 static double spilled(rl_listing *listing) {
-  double accesses = rl_listing_sum(listing, "sass__inst_executed_local_loads") + rl_listing_sum(listing, "sass__inst_executed_local_stores");
+  double accesses =
+      rl_listing_sum(listing, "sass__inst_executed_local_loads") + rl_listing_sum(listing, "sass__inst_executed_local_stores");
   return accesses == 0 ? 0 : NAN;
 }
 
@@ -96,14 +97,15 @@ static const struct {
   const char *name;
   double (*value)(rl_listing *listing);
   const char *reason; /* why it is NAN; NULL: the listing's reason for having no text */
-} derived[] = {{"derived__avg_thread_executed", executed, ""},
-               {"derived__avg_thread_executed_true", executed_on, ""},
-               {"derived__avg_thread_unexecuted_true", unexecuted_on, ""},
-               {"derived__derivative_avg_thread_executed_true", derivative_on, ""},
-               {"derived__memory_l1_conflicts_shared_nway", rl_listing_conflicts, ""},
-               {"sass__inst_executed_per_opcode", with_text, NULL},
-               {"sass__inst_executed_per_opcode_category", with_text, NULL},
-               {"sass__inst_executed_register_spilling", spilled, "CUPTI does not tell spills from other accesses to local memory"}};
+} derived[] = {
+    {"derived__avg_thread_executed", executed, ""},
+    {"derived__avg_thread_executed_true", executed_on, ""},
+    {"derived__avg_thread_unexecuted_true", unexecuted_on, ""},
+    {"derived__derivative_avg_thread_executed_true", derivative_on, ""},
+    {"derived__memory_l1_conflicts_shared_nway", rl_listing_conflicts, ""},
+    {"sass__inst_executed_per_opcode", with_text, NULL},
+    {"sass__inst_executed_per_opcode_category", with_text, NULL},
+    {"sass__inst_executed_register_spilling", spilled, "CUPTI does not tell spills from other accesses to local memory"}};
 
 static double sass_value(rl_listing *listing, const char *name, const char **reason) {
   if (rl_sass_counts(name)) return rl_listing_sum(listing, name);
@@ -154,7 +156,8 @@ static int append_mix(rl_source *source, size_t index, const char *name, rl_erro
 static int append_place(rl_source *source, size_t index, const char *name, rl_error *err) {
   for (size_t i = 0; i < source->place.count; i++) {
     const rl_kernel_metric *item = &source->place.items[i];
-    if (starts(item->metric, name) && item->metric[strlen(name)] == ':' && append(source, index, item->metric, item->value, NULL, err) != 0)
+    if (starts(item->metric, name) && item->metric[strlen(name)] == ':' &&
+        append(source, index, item->metric, item->value, NULL, err) != 0)
       return -1;
   }
   return 0;

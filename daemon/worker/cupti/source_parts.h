@@ -49,7 +49,8 @@ CUcontext rl_source_context(void);
 
 /* source_views.c: one step each, on the inputs it had. A refusal of the profiler's is an error of RL_CUPTI. */
 /* Launch by launch, those that are asked for between begin and end; source->launch says which. */
-int rl_source_replay(rl_source *source, int (*begin)(rl_source *, rl_error *), int (*end)(rl_source *, rl_error *), rl_error *err);
+int rl_source_replay(rl_source *source, int (*begin)(rl_source *, rl_error *), int (*end)(rl_source *, rl_error *),
+                     rl_error *err);
 int rl_source_count_instructions(rl_source *source, rl_error *err);
 int rl_source_sample_stalls(rl_source *source, rl_error *err);
 unsigned rl_source_sampling_rounds(const rl_source *source, size_t launch); /* how often a launch was sampled */

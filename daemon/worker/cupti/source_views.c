@@ -31,12 +31,14 @@ static int take_count(void *context, const rl_code_count *count, rl_error *err) 
     only = k;
     in_launch++;
   }
-  if (same == 0 && in_launch == 1) return rl_listing_add(&source->kernels[only].listing, RL_ELSEWHERE, count->metric, count->value, err);
+  if (same == 0 && in_launch == 1)
+    return rl_listing_add(&source->kernels[only].listing, RL_ELSEWHERE, count->metric, count->value, err);
   for (size_t k = 0; k < request->kernel_count && same > 0; k++) {
     const rl_source_kernel *kernel = &request->kernels[k];
     if (kernel->launch != source->launch || strcmp(kernel->symbol, count->function) != 0) continue;
     source->kernels[k].crc = count->crc;
-    if (rl_listing_add(&source->kernels[k].listing, count->offset, count->metric, count->value / (double)same, err) != 0) return -1;
+    if (rl_listing_add(&source->kernels[k].listing, count->offset, count->metric, count->value / (double)same, err) != 0)
+      return -1;
   }
   return 0;
 }
@@ -48,7 +50,8 @@ static int enqueue(const rl_source *source, size_t launch, rl_error *err) {
   return rl_cuda_check(cudaStreamSynchronize(stream), one->name, err);
 }
 
-int rl_source_replay(rl_source *source, int (*begin)(rl_source *, rl_error *), int (*end)(rl_source *, rl_error *), rl_error *err) {
+int rl_source_replay(rl_source *source, int (*begin)(rl_source *, rl_error *), int (*end)(rl_source *, rl_error *),
+                     rl_error *err) {
   const rl_source_request *request = source->request;
   if (request->restore(request->context, err) != 0) return -1;
   for (size_t i = 0; i < request->sequence->launch_count; i++) {
@@ -93,7 +96,8 @@ static uint32_t choose_period(const rl_source *source) {
   const rl_source_request *request = source->request;
   uint32_t period = PERIOD_LEAST;
   for (size_t k = 0; k < request->kernel_count; k++)
-    while (request->kernels[k].ordinal >= 0 && period < PERIOD_MOST && expected_samples(source, &request->kernels[k], period) > SAMPLES_MOST)
+    while (request->kernels[k].ordinal >= 0 && period < PERIOD_MOST &&
+           expected_samples(source, &request->kernels[k], period) > SAMPLES_MOST)
       period++;
   return period;
 }
@@ -123,7 +127,9 @@ unsigned rl_source_sampling_rounds(const rl_source *source, size_t launch) {
 
 static bool is_sampled(const rl_source *source) { return source->round < rl_source_sampling_rounds(source, source->launch); }
 
-static int begin_sampling(rl_source *source, rl_error *err) { return is_sampled(source) ? rl_sampling_begin(source->sampling, err) : 0; }
+static int begin_sampling(rl_source *source, rl_error *err) {
+  return is_sampled(source) ? rl_sampling_begin(source->sampling, err) : 0;
+}
 
 static int end_sampling(rl_source *source, rl_error *err) {
   const rl_code_sink sink = {take_count, source};

@@ -63,7 +63,8 @@ static void drop(const CUpti_ModuleResourceData *unloaded) {
 static void on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data) {
   if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) the.made(data->context);
   pthread_mutex_lock(&the.lock);
-  if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) the.incomplete |= !keep(data->resourceDescriptor); /* its kernels have no listing then */
+  if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED)
+    the.incomplete |= !keep(data->resourceDescriptor); /* its kernels have no listing then */
   else if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) drop(data->resourceDescriptor);
   pthread_mutex_unlock(&the.lock);
 }
@@ -144,7 +145,8 @@ static void on_launch(CUpti_CallbackId id, const CUpti_CallbackData *call) {
 
 static int enable_launches(bool on, rl_error *err) {
   for (size_t i = 0; i < sizeof launches / sizeof *launches; i++)
-    if (rl_cupti_check(cuptiEnableCallback(on, the.handle, CUPTI_CB_DOMAIN_DRIVER_API, launches[i]), "cuptiEnableCallback", err) != 0)
+    if (rl_cupti_check(cuptiEnableCallback(on, the.handle, CUPTI_CB_DOMAIN_DRIVER_API, launches[i]), "cuptiEnableCallback",
+                       err) != 0)
       return -1;
   return 0;
 }

@@ -12,9 +12,11 @@ static rl_metric_origin origin_by_prefix(const char *name) {
   static const struct {
     const char *prefix;
     rl_metric_origin origin;
-  } prefixes[] = {{"launch__", RL_ORIGIN_LAUNCH}, {"device__attribute_", RL_ORIGIN_DEVICE}, {"numa__", RL_ORIGIN_DEVICE},
-                  {"nvlink__", RL_ORIGIN_DEVICE}, {"c2clink__", RL_ORIGIN_DEVICE}, {"smsp__pcsamp_", RL_ORIGIN_SAMPLING},
-                  {"profiler__", RL_ORIGIN_SAMPLING}, {"sass__", RL_ORIGIN_SASS}, {"derived__", RL_ORIGIN_SASS}, {"memory_", RL_ORIGIN_SASS}};
+  } prefixes[] = {{"launch__", RL_ORIGIN_LAUNCH},     {"device__attribute_", RL_ORIGIN_DEVICE},
+                  {"numa__", RL_ORIGIN_DEVICE},       {"nvlink__", RL_ORIGIN_DEVICE},
+                  {"c2clink__", RL_ORIGIN_DEVICE},    {"smsp__pcsamp_", RL_ORIGIN_SAMPLING},
+                  {"profiler__", RL_ORIGIN_SAMPLING}, {"sass__", RL_ORIGIN_SASS},
+                  {"derived__", RL_ORIGIN_SASS},      {"memory_", RL_ORIGIN_SASS}};
   for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
     if (strncmp(name, prefixes[i].prefix, strlen(prefixes[i].prefix)) == 0) return prefixes[i].origin;
   return RL_ORIGIN_COUNTER;
@@ -94,7 +96,8 @@ int rl_wanted_make(const rl_profile *profile, rl_absences absent, rl_wanted *wan
   add_named(wanted);
   for (size_t i = 0; i < rl_raw_metric_count; i++) {
     const rl_raw_metric *metric = &rl_raw_metrics[i];
-    if ((metric->sections & profile->sections) != 0 && !has(wanted, metric->name)) wanted->items[wanted->count++] = judge(metric, absent);
+    if ((metric->sections & profile->sections) != 0 && !has(wanted, metric->name))
+      wanted->items[wanted->count++] = judge(metric, absent);
   }
   qsort(wanted->items, wanted->count, sizeof *wanted->items, counters_first);
   while (wanted->counters < wanted->count && is_counted(&wanted->items[wanted->counters])) wanted->counters++;

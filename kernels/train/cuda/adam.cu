@@ -16,8 +16,9 @@ enum {
   CONV1_BLOCKS = CONV2_AT / LANES, BIAS_BLOCKS = RL_C2 / LANES, HEAD_BLOCKS = (RL_HEAD_LOSS + LANES - 1) / LANES,
   SMALL_BLOCKS = CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS,
   /* Where fc1's weight gradient is made here: a block has 32 × 64 weights, a warp 16 × 16, and images come by 64. */
-  TILE_ROWS = 32, TILE_COLUMNS = 64, TILE_IMAGES = 64, UNIT = 8 /* halves in 16 bytes */, PIECES = 4 /* pairs of weights a thread has */,
-  ROW_TILES = RL_FC1 / TILE_ROWS, PRODUCT_BLOCKS = ROW_TILES * (RL_FLAT / TILE_COLUMNS)
+  TILE_ROWS = 32, TILE_COLUMNS = 64, TILE_IMAGES = 64, UNIT = 8 /* halves in 16 bytes */,
+  PIECES = 4 /* pairs of weights a thread has */, ROW_TILES = RL_FC1 / TILE_ROWS,
+  PRODUCT_BLOCKS = ROW_TILES * (RL_FLAT / TILE_COLUMNS)
 };
 static_assert(TILE_ROWS * TILE_COLUMNS == THREADS * PIECES * 2, "every weight has a thread");
 static_assert(CONV2_COUNT % (4 * THREADS) == 0 && FC1_COUNT % (4 * THREADS) == 0, "whole blocks");
@@ -87,7 +88,8 @@ static __device__ __forceinline__ uint32_t product_place(const rl_gradients &g, 
 static __device__ __forceinline__ void product_gradient(const rl_gradients &g, float2 gradient[PIECES]) {
   __shared__ __align__(16) __half out[TILE_IMAGES][TILE_ROWS + UNIT], in[TILE_IMAGES][TILE_COLUMNS + UNIT];
   const uint32_t tile = blockIdx.x - conv2_blocks(g), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const __half *d_fc1 = (const __half *)g.d_fc1 + tile % ROW_TILES * TILE_ROWS, *fc1_in = (const __half *)g.fc1_in + tile / ROW_TILES * TILE_COLUMNS;
+  const __half *d_fc1 = (const __half *)g.d_fc1 + tile % ROW_TILES * TILE_ROWS,
+               *fc1_in = (const __half *)g.fc1_in + tile / ROW_TILES * TILE_COLUMNS;
   float sum[2][4] = {};
   for (uint32_t first = 0; first < g.batch; first += TILE_IMAGES) {
     __syncthreads();
@@ -268,7 +270,8 @@ static __device__ void gather_product(const rl_gradients &g, float scale, float 
   float2 gradient[PIECES];
   if (g.half) product_gradient(g, gradient);
   else product_of_floats(g, gradient);
-  for (int i = 0; i < PIECES; i++) *(float2 *)&flat[product_place(g, i)] = make_float2(gradient[i].x * scale, gradient[i].y * scale);
+  for (int i = 0; i < PIECES; i++)
+    *(float2 *)&flat[product_place(g, i)] = make_float2(gradient[i].x * scale, gradient[i].y * scale);
 }
 
 template <bool PRODUCT>

@@ -11,7 +11,9 @@ typedef struct rates {
   float inverse_scale, step_size, inverse_root;
 } rates;
 
-static __device__ __forceinline__ rates rates_of(const rl_train_state &state) { return {state.inverse_scale, state.step_size, state.inverse_root}; }
+static __device__ __forceinline__ rates rates_of(const rl_train_state &state) {
+  return {state.inverse_scale, state.step_size, state.inverse_root};
+}
 
 /* Both approximate to two units of the last place (PTX ISA 9.0, "sqrt", "div"): what rounds is the gradient. */
 static __device__ __forceinline__ float root(float v) {

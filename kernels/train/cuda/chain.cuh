@@ -17,8 +17,8 @@ static __device__ __forceinline__ void chain_wait() {
 
 /* cluster: blocks that share memory; 1: none do. */
 template <class... Parameters, class... Arguments>
-static inline int rl_chain_clusters(const char *what, void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block, size_t shared_bytes,
-                                    cudaStream_t stream, rl_error *err, Arguments... arguments) {
+static inline int rl_chain_clusters(const char *what, void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block,
+                                    size_t shared_bytes, cudaStream_t stream, rl_error *err, Arguments... arguments) {
   cudaFuncAttributes code = {};
   if (rl_cuda_ok(cudaFuncGetAttributes(&code, kernel), what, err)) return -1;
   cudaLaunchAttribute attributes[2] = {};
@@ -40,8 +40,8 @@ static inline int rl_chain_clusters(const char *what, void (*kernel)(Parameters.
 }
 
 template <class... Parameters, class... Arguments>
-static inline int rl_chain(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-                           rl_error *err, Arguments... arguments) {
+static inline int rl_chain(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                           cudaStream_t stream, rl_error *err, Arguments... arguments) {
   return rl_chain_clusters(what, kernel, 1, grid, block, shared_bytes, stream, err, arguments...);
 }
 

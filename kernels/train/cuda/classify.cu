@@ -73,7 +73,8 @@ static __device__ __forceinline__ void multiply_forward(memory &m, int lane, int
 }
 
 /* The parts of images first, … in all blocks of the cluster. */
-static __device__ __forceinline__ void forward(const classifier &c, uint32_t slice, uint32_t first, memory &m, int lane, int warp) {
+static __device__ __forceinline__ void forward(const classifier &c, uint32_t slice, uint32_t first, memory &m, int lane,
+                                               int warp) {
   copy_rows<THREADS>(&c.in[slice], RL_FLAT, first, c.gather.batch, m.in);
   copies_done();
   __syncthreads();

@@ -48,7 +48,9 @@ static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint2 v
 }
 
 static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint4 v) {
-  asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address_at(rank, of)), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+  asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address_at(rank, of)), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
 }
 
 static __device__ __forceinline__ void write_at(uint32_t rank, float *of, float2 v) {

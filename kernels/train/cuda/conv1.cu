@@ -61,10 +61,13 @@ int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, v
                      cudaStream_t stream, rl_error *err) {
   dim3 grid(gather.batch * SLICES), block(PIXELS * GROUPS);
   if (format.half)
-    return rl_chain("conv1 forward", conv1_forward<true, __half>, grid, block, 0, stream, err, gather, weights, (__half *)pooled, codes);
+    return rl_chain("conv1 forward", conv1_forward<true, __half>, grid, block, 0, stream, err, gather, weights, (__half *)pooled,
+                    codes);
   if (format.channels_last)
-    return rl_chain("conv1 forward", conv1_forward<true, float>, grid, block, 0, stream, err, gather, weights, (float *)pooled, codes);
-  return rl_chain("conv1 forward", conv1_forward<false, float>, grid, block, 0, stream, err, gather, weights, (float *)pooled, codes);
+    return rl_chain("conv1 forward", conv1_forward<true, float>, grid, block, 0, stream, err, gather, weights, (float *)pooled,
+                    codes);
+  return rl_chain("conv1 forward", conv1_forward<false, float>, grid, block, 0, stream, err, gather, weights, (float *)pooled,
+                  codes);
 }
 
 /* --- backward
@@ -146,10 +149,11 @@ int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, 
                       rl_error *err) {
   dim3 grid(2 * images_at_once(gather.batch)), block(WARPS * 32);
   if (format.half)
-    return rl_chain("conv1 backward", conv1_backward_last<__half>, grid, block, 0, stream, err, gather, (const __half *)d_pooled, codes,
-                    partial, (const __half *)watched, watched_count, state);
+    return rl_chain("conv1 backward", conv1_backward_last<__half>, grid, block, 0, stream, err, gather, (const __half *)d_pooled,
+                    codes, partial, (const __half *)watched, watched_count, state);
   if (format.channels_last)
-    return rl_chain("conv1 backward", conv1_backward_last<float>, grid, block, 0, stream, err, gather, (const float *)d_pooled, codes,
-                    partial, (const __half *)NULL, 0u, state);
-  return rl_chain("conv1 backward", conv1_backward_first, grid, block, 0, stream, err, gather, (const float *)d_pooled, codes, partial);
+    return rl_chain("conv1 backward", conv1_backward_last<float>, grid, block, 0, stream, err, gather, (const float *)d_pooled,
+                    codes, partial, (const __half *)NULL, 0u, state);
+  return rl_chain("conv1 backward", conv1_backward_first, grid, block, 0, stream, err, gather, (const float *)d_pooled, codes,
+                  partial);
 }

@@ -109,8 +109,8 @@ enum {
   WEIGHT_OUT = RL_H2 * RL_H2 * OUT_PITCH, MOST_ROWS = 88,
   /* Input gradient: a block has half of an image, 7 rows, and the 9 rows of the product's gradient around them with a border of
    * zeros. Those lie 22 pixels apart: the 14 of a row are neighbours with the next row's, modulo 8. */
-  DATA_ROWS = RL_P1 / 2, DATA_PIXELS = DATA_ROWS * RL_P1, DATA_OUT_ROW = 22, DATA_OUT = (DATA_ROWS + 2) * DATA_OUT_ROW * OUT_PITCH,
-  MOST_IMAGES = 132,
+  DATA_ROWS = RL_P1 / 2, DATA_PIXELS = DATA_ROWS * RL_P1, DATA_OUT_ROW = 22,
+  DATA_OUT = (DATA_ROWS + 2) * DATA_OUT_ROW * OUT_PITCH, MOST_IMAGES = 132,
   SHARED_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + DATA_OUT),
   /* Where it goes on to conv1's gradients: what they need of the half image, whose pooled pixels' gradients lie IN_PITCH
    * apart. */
@@ -152,8 +152,8 @@ static __device__ __forceinline__ void spread(const piece &p, int from, int rows
     for (uint32_t at = 0; at < 4; at++) {
       int y = pixel / RL_P2 * 2 + (int)at / 2 - from, x = pixel % RL_P2 * 2 + at % 2;
       if (y >= 0 && y < rows)
-        *(uint4 *)&tile[(y * row_pitch + x) * OUT_PITCH + part] =
-          make_uint4(chosen(g.x, code.x, at), chosen(g.y, code.x >> 16, at), chosen(g.z, code.y, at), chosen(g.w, code.y >> 16, at));
+        *(uint4 *)&tile[(y * row_pitch + x) * OUT_PITCH + part] = make_uint4(
+            chosen(g.x, code.x, at), chosen(g.y, code.x >> 16, at), chosen(g.z, code.y, at), chosen(g.w, code.y >> 16, at));
     }
   }
 }
@@ -371,22 +371,25 @@ static uint32_t data_blocks(uint32_t batch) { return 2 * (batch < MOST_IMAGES ? 
 
 template <bool CONV1> static int start_backward(const backward &b, cudaStream_t stream, rl_error *err) {
   const int bytes = CONV1 ? CHAIN_BYTES : SHARED_BYTES;
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<CONV1>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "reserving shared memory", err))
+  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<CONV1>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                 "reserving shared memory", err))
     return -1;
   return rl_chain("conv2 backward", conv2_backward<CONV1>, 3 * b.rows + data_blocks(b.batch), THREADS, bytes, stream, err, b);
 }
 
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  return start_backward<false>({batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled, codes,
+  return start_backward<false>({batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights,
+                                (const __half *)d_pooled, codes,
                                 (__half *)d_in, partial, partial_bias, state, {}}, stream, err);
 }
 
 uint32_t rl_conv_rows(uint32_t batch) { return data_blocks(batch); }
 
-int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
-                     float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes,
+                     void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   const uint32_t batch = conv1->gather.batch;
-  return start_backward<true>({batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled, codes,
-                               (__half *)d_in, partial, partial_bias, state, *conv1}, stream, err);
+  return start_backward<true>({batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled,
+                               codes, (__half *)d_in, partial, partial_bias, state, *conv1},
+                              stream, err);
 }

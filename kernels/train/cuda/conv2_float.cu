@@ -28,7 +28,11 @@ static __device__ __forceinline__ void load_image(const float *from, float *to) 
  * ------------------------------------------------------------------------------ A warp has half a row of pooled pixels, 2 × 6 of
  * the product, and a lane a channel: what it reads of the image is the same for all lanes. */
 
-enum { FORWARD_CHANNELS = 32, HALF = RL_H2 / 2, FORWARD_MOST = 66 /* blocks for each half of the channels; more images take turns */ };
+enum {
+  FORWARD_CHANNELS = 32,
+  HALF = RL_H2 / 2,
+  FORWARD_MOST = 66 /* blocks for each half of the channels; more images take turns */
+};
 static_assert(WARPS == 2 * RL_P2, "a warp for each half row of pooled pixels");
 
 static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
@@ -81,11 +85,12 @@ conv2_forward(uint32_t batch, const float *__restrict__ in, const float *__restr
   }
 }
 
-int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled, uint8_t *codes,
-                           cudaStream_t stream, rl_error *err) {
+int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled,
+                           uint8_t *codes, cudaStream_t stream, rl_error *err) {
   const int bytes = (FORWARD_CHANNELS * WEIGHT_PITCH + MAP1 * RL_C1) * (int)sizeof(float);
   dim3 grid(batch < FORWARD_MOST ? batch : (uint32_t)FORWARD_MOST, RL_C2 / FORWARD_CHANNELS);
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "reserving shared memory", err))
+  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                 "reserving shared memory", err))
     return -1;
   return rl_chain("conv2 forward", conv2_forward, grid, THREADS, bytes, stream, err, batch, in, weights, bias, pooled, codes);
 }
@@ -192,7 +197,8 @@ static __device__ void weight_gradient(const backward &b, uint32_t index, int gr
 /* to[4][14] += g × the weights of the nine outputs that input `AT` of pool i is under. */
 template <int AT> static __device__ __forceinline__ void spread_taps(float to[4][RL_P1], int i, float g, const float *w) {
 #pragma unroll
-  for (int t = 0; t < TAPS; t++) to[AT / 2 + t / 3][2 * i + AT % 2 + t % 3] = fmaf(g, w[t], to[AT / 2 + t / 3][2 * i + AT % 2 + t % 3]);
+  for (int t = 0; t < TAPS; t++)
+    to[AT / 2 + t / 3][2 * i + AT % 2 + t % 3] = fmaf(g, w[t], to[AT / 2 + t / 3][2 * i + AT % 2 + t % 3]);
 }
 
 /* A thread's row of pooled gradients, with zeros where ReLU stopped them, and its codes in a word. */
@@ -276,12 +282,13 @@ uint32_t rl_conv2_float_rows(uint32_t batch) {
   return rows < MOST_ROWS ? rows : (uint32_t)MOST_ROWS;
 }
 
-int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes, float *d_in,
-                            float *partial, float *partial_bias, cudaStream_t stream, rl_error *err) {
+int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes,
+                            float *d_in, float *partial, float *partial_bias, cudaStream_t stream, rl_error *err) {
   const int bytes = DATA_SHARED * (int)sizeof(float);
   backward b = {batch, rl_conv2_float_rows(batch), in, weights, d_pooled, codes, d_in, partial, partial_bias};
   uint32_t blocks = GROUPS * b.rows + (batch < MOST_IMAGES ? batch : (uint32_t)MOST_IMAGES);
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "reserving shared memory", err))
+  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                 "reserving shared memory", err))
     return -1;
   return rl_chain("conv2 backward", conv2_backward, blocks, THREADS, bytes, stream, err, b);
 }

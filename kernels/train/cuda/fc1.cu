@@ -6,7 +6,9 @@
 #include "train/cuda/training.h"
 #include "library/tune.h"
 
-int rl_fc1_forward_launch(void *arg, rl_stream stream, rl_error *err) { return rl_gemm_enqueue(((rl_stage *)arg)->fc1, stream, err); }
+int rl_fc1_forward_launch(void *arg, rl_stream stream, rl_error *err) {
+  return rl_gemm_enqueue(((rl_stage *)arg)->fc1, stream, err);
+}
 
 int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
@@ -81,8 +83,8 @@ static int open_backward(rl_stage *s, int most, rl_error *err) {
   weight.transpose_b = true;
   weight.ldb = RL_FC1;
   weight.output = CUDA_R_32F;
-  if (rl_gemm_open(e->cublas, &data, rl_training_multiplied(e, RL_FC1_W), e->d_fc1, e->d_pooled2, e->workspace[0], e->workspace_bytes[0],
-                   most, rl_training_stream(e), &s->fc1_data, err))
+  if (rl_gemm_open(e->cublas, &data, rl_training_multiplied(e, RL_FC1_W), e->d_fc1, e->d_pooled2, e->workspace[0],
+                   e->workspace_bytes[0], most, rl_training_stream(e), &s->fc1_data, err))
     return -1;
   return rl_gemm_open(e->cublas, &weight, e->pooled2, e->d_fc1, e->d_fc1_weight, e->workspace[1], e->workspace_bytes[1], most,
                       rl_training_stream(e), &s->fc1_weight, err);

@@ -5,7 +5,9 @@
 #include "train/cuda/kernels.h"
 
 /* Its place in the epoch, or in the evaluation. */
-static __device__ __forceinline__ uint32_t position_of(const rl_gather &gather, uint32_t n) { return *gather.step * gather.stride + n; }
+static __device__ __forceinline__ uint32_t position_of(const rl_gather &gather, uint32_t n) {
+  return *gather.step * gather.stride + n;
+}
 
 static __device__ __forceinline__ uint32_t index_of(const rl_gather &gather, uint32_t n) {
   const uint32_t position = position_of(gather, n);
@@ -16,6 +18,8 @@ static __device__ __forceinline__ const uint8_t *image_of(const rl_gather &gathe
   return gather.images + (size_t)index_of(gather, n) * RL_PIXELS;
 }
 
-static __device__ __forceinline__ uint32_t label_of(const rl_gather &gather, uint32_t n) { return gather.labels[index_of(gather, n)]; }
+static __device__ __forceinline__ uint32_t label_of(const rl_gather &gather, uint32_t n) {
+  return gather.labels[index_of(gather, n)];
+}
 
 #endif

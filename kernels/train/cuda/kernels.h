@@ -85,15 +85,15 @@ typedef struct rl_conv1_chain {
   float *partial;
 } rl_conv1_chain;
 uint32_t rl_conv_rows(uint32_t batch);
-int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
-                     float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
+int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes,
+                     void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
 /* conv2_float.cu: the same in FP32. */
-int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled, uint8_t *codes,
-                           cudaStream_t stream, rl_error *err);
+int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled,
+                           uint8_t *codes, cudaStream_t stream, rl_error *err);
 uint32_t rl_conv2_float_rows(uint32_t batch);
-int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes, float *d_in,
-                            float *partial, float *partial_bias, cudaStream_t stream, rl_error *err);
+int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes,
+                            float *d_in, float *partial, float *partial_bias, cudaStream_t stream, rl_error *err);
 
 /* head.cu: from fc1's product, split along K into parts[count][batch][128] floats, to the gradient of that product: sums the
  * parts, adds fc1's bias, ReLU, fc2, softmax, mean cross-entropy, and back. All of it is FP32, but d_fc1 [batch][128] is stored
@@ -124,7 +124,8 @@ typedef struct rl_classifier {
 } rl_classifier;
 int rl_classify_supported(rl_error *err); /* -1 and why where this device can't */
 uint32_t rl_classify_rows(uint32_t batch);
-int rl_classify_train(const rl_classifier *classifier, void *d_fc1, void *d_in, float *partial, cudaStream_t stream, rl_error *err);
+int rl_classify_train(const rl_classifier *classifier, void *d_fc1, void *d_in, float *partial, cudaStream_t stream,
+                      rl_error *err);
 /* As rl_head_evaluate. */
 int rl_classify_evaluate(const rl_classifier *classifier, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err);
 
@@ -138,7 +139,8 @@ typedef struct rl_gradients {
   const float *conv1, *conv2_bias, *head; /* partial sums */
   uint32_t conv1_rows, conv2_bias_rows, head_rows;
   uint32_t batch;
-  const void *d_fc1, *fc1_in; /* from these, FP16 [batch][128] and [batch][2304]; then the kernel in front may have made conv2's */
+  /* From these, FP16 [batch][128] and [batch][2304]; then the kernel in front may have made conv2's. */
+  const void *d_fc1, *fc1_in;
 } rl_gradients;
 
 typedef struct rl_adam {
@@ -176,7 +178,7 @@ typedef struct rl_persistent {
   const uint32_t *order;
   uint32_t count, batch; /* images of the epoch, of a step */
   rl_adam adam;
-  void *pooled2, *d_fc1;                                                 /* [batch][2304], [batch][128]; NULL where there is no backward */
+  void *pooled2, *d_fc1; /* [batch][2304], [batch][128]; NULL where there is no backward */
   float *partial_conv1, *partial_conv2, *partial_conv2_bias, *partial_head; /* rows as rl_persistent_rows says */
   void *exchange;                                                        /* rl_persistent_exchange_bytes() */
   void *pooled1, *d_pooled1, *d_pooled2; /* for who wants to see them, else NULL: [batch][14][14][32] twice, [batch][6][6][64], */
@@ -189,6 +191,7 @@ int rl_persistent_supported(rl_format format, rl_error *err); /* -1 and why wher
 int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err);
 /* As rl_head_evaluate, of all images at once, in their own order: order, gradients and partial sums are NULL, and batch is
  * count. */
-int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err);
+int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream,
+                           rl_error *err);
 
 #endif

@@ -29,9 +29,10 @@ static __device__ __forceinline__ void multiply_add(float sum[4], const uint32_t
 /* sum[16×8] += a[16×8] · b[8×8] of floats (tensor_float.cuh). A lane has rows lane / 4 and 8 more of a, columns lane % 4 (a[0],
  * a[1]) and 4 more (a[2], a[3]), and column lane / 4 of b, rows lane % 4 and 4 more. */
 static __device__ __forceinline__ void multiply_add_tf32(float sum[4], const uint32_t a[4], const uint32_t b[2]) {
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 #endif

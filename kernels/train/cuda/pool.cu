@@ -74,7 +74,8 @@ int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const floa
   if (format.channels_last)
     return rl_chain("pool2 forward", pool2_forward_last<float>, blocks, 256, 0, stream, err, count, (const float *)y, bias,
                     (float *)pooled, codes, state);
-  return rl_chain("pool2 forward", pool2_forward_first, blocks, 256, 0, stream, err, count, (const float *)y, bias, (float *)pooled, codes);
+  return rl_chain("pool2 forward", pool2_forward_first, blocks, 256, 0, stream, err, count, (const float *)y, bias,
+                  (float *)pooled, codes);
 }
 
 /* --- backward
@@ -155,11 +156,11 @@ int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, co
                       float *partial, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_pool2_rows(format, batch);
   if (format.half)
-    return rl_chain("pool2 backward", pool2_backward_last<__half>, rows, THREADS, 0, stream, err, batch * MAP, (const __half *)d_pooled,
-                    codes, (__half *)d_y, partial, state);
+    return rl_chain("pool2 backward", pool2_backward_last<__half>, rows, THREADS, 0, stream, err, batch * MAP,
+                    (const __half *)d_pooled, codes, (__half *)d_y, partial, state);
   if (format.channels_last)
-    return rl_chain("pool2 backward", pool2_backward_last<float>, rows, THREADS, 0, stream, err, batch * MAP, (const float *)d_pooled,
-                    codes, (float *)d_y, partial, state);
+    return rl_chain("pool2 backward", pool2_backward_last<float>, rows, THREADS, 0, stream, err, batch * MAP,
+                    (const float *)d_pooled, codes, (float *)d_y, partial, state);
   return rl_chain("pool2 backward", pool2_backward_first, dim3(rows, RL_C2 / CHANNELS), THREADS, 0, stream, err, batch,
                   (const float *)d_pooled, codes, (float *)d_y, partial);
 }

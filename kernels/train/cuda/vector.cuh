@@ -27,8 +27,12 @@ static __device__ __forceinline__ void store4(__half *to, float4 v) {
   *(uint2 *)to = make_uint2(*(unsigned *)&low, *(unsigned *)&high);
 }
 
-static __device__ __forceinline__ float4 added(float4 a, float4 b) { return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }
-static __device__ __forceinline__ float4 scaled(float4 v, float by) { return make_float4(v.x * by, v.y * by, v.z * by, v.w * by); }
+static __device__ __forceinline__ float4 added(float4 a, float4 b) {
+  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+static __device__ __forceinline__ float4 scaled(float4 v, float by) {
+  return make_float4(v.x * by, v.y * by, v.z * by, v.w * by);
+}
 
 static __device__ __forceinline__ float warp_most(float v) {
   for (int offset = 16; offset; offset >>= 1) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, offset));

@@ -128,7 +128,8 @@ __global__ void gallery_banks(float *sink) {
 
 __global__ void gallery_reduction(const float4 *from, float *sum) {
   float mine = 0;
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < BYTES / 2 / sizeof(float4); i += (size_t)gridDim.x * blockDim.x) {
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < BYTES / 2 / sizeof(float4);
+       i += (size_t)gridDim.x * blockDim.x) {
     float4 v = from[i];
     mine += v.x + v.y + v.z + v.w;
   }
@@ -231,14 +232,16 @@ KERNEL(surface, gallery_surface<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, str
 KERNEL(sleep, gallery_sleep<<<1, 1, 0, stream>>>(GALLERY_SLEEP_US * 1000ull))
 #undef KERNEL
 
-const rl_launch launches[] = {
-    {"copy", "kernel", copy, NULL},           {"relu", "kernel", relu, NULL},           {"flops", "kernel", flops, NULL},
-    {"fp64", "kernel", fp64, NULL},           {"transpose", "kernel", transpose, NULL}, {"softmax", "kernel", softmax, NULL},
-    {"layernorm", "kernel", layernorm, NULL}, {"periodogram", "kernel", periodogram, NULL}, {"divergent", "kernel", divergent, NULL},
-    {"spilling", "kernel", spilling, NULL},   {"banks_1", "kernel", banks_1, NULL},     {"banks_32", "kernel", banks_32, NULL},
-    {"reduction", "kernel", reduction, NULL}, {"atomics", "kernel", atomics, NULL},     {"matrix", "kernel", matrix, NULL},
-    {"cluster", "kernel", cluster, NULL},     {"texture", "kernel", texture, NULL},     {"surface", "kernel", surface, NULL},
-    {"sleep", "kernel", sleep, NULL}};
+const rl_launch launches[] = {{"copy", "kernel", copy, NULL},           {"relu", "kernel", relu, NULL},
+                              {"flops", "kernel", flops, NULL},         {"fp64", "kernel", fp64, NULL},
+                              {"transpose", "kernel", transpose, NULL}, {"softmax", "kernel", softmax, NULL},
+                              {"layernorm", "kernel", layernorm, NULL}, {"periodogram", "kernel", periodogram, NULL},
+                              {"divergent", "kernel", divergent, NULL}, {"spilling", "kernel", spilling, NULL},
+                              {"banks_1", "kernel", banks_1, NULL},     {"banks_32", "kernel", banks_32, NULL},
+                              {"reduction", "kernel", reduction, NULL}, {"atomics", "kernel", atomics, NULL},
+                              {"matrix", "kernel", matrix, NULL},       {"cluster", "kernel", cluster, NULL},
+                              {"texture", "kernel", texture, NULL},     {"surface", "kernel", surface, NULL},
+                              {"sleep", "kernel", sleep, NULL}};
 const rl_sequence sequences[] = {{"step", launches, sizeof launches / sizeof *launches, 1}};
 
 int nothing(rl_instance *, rl_error *) { return 0; }
@@ -273,9 +276,10 @@ extern "C" int gallery_open(rl_instance *instance, rl_device *device, rl_error *
     return 1;
   }
   cudaStream_t stream = NULL;
-  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess || cudaMalloc((void **)&held.from, BYTES) != cudaSuccess ||
-      cudaMalloc((void **)&held.to, BYTES) != cudaSuccess || cudaMemset(held.from, 0x3c, BYTES) != cudaSuccess ||
-      cudaMemset(held.to, 0, BYTES) != cudaSuccess || make_images() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
+      cudaMalloc((void **)&held.from, BYTES) != cudaSuccess || cudaMalloc((void **)&held.to, BYTES) != cudaSuccess ||
+      cudaMemset(held.from, 0x3c, BYTES) != cudaSuccess || cudaMemset(held.to, 0, BYTES) != cudaSuccess ||
+      make_images() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
     return rl_fail(err, RL_CUDA, 0, "memory for the gallery: %s", cudaGetErrorString(cudaGetLastError()));
   device->kind = RL_DEVICE_CUDA;
   device->stream = stream;

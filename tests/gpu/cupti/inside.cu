@@ -95,8 +95,9 @@ extern "C" __global__ void inside_short(float *sink) {
   if (threadIdx.x == 99) *sink = 0;
 }
 
-const char *const inside_names[INSIDE_KERNELS] = {"inside_multiplies", "inside_collides", "inside_strides", "inside_diverges", "inside_chases",
-                                                  "inside_waits", "inside_phases", "inside_short", "inside_multiplies", "inside_multiplies"};
+const char *const inside_names[INSIDE_KERNELS] = {"inside_multiplies", "inside_collides",  "inside_strides", "inside_diverges",
+                                                  "inside_chases",     "inside_waits",     "inside_phases",  "inside_short",
+                                                  "inside_multiplies", "inside_multiplies"};
 
 namespace {
 
@@ -118,7 +119,10 @@ int launch(void *arg, rl_stream to, rl_error *err) {
     case INSIDE_DIVERGES: inside_diverges<<<blocks, threads, 0, stream>>>(sink, 8); break;
     case INSIDE_CHASES: inside_chases<<<blocks, 32, 0, stream>>>(ring, (int *)sink); break;
     case INSIDE_WAITS: inside_waits<<<blocks, threads, 0, stream>>>(200000); break;
-    case INSIDE_PHASES: inside_phases<<<4 * INSIDE_BLOCKS, threads, 0, stream>>>((const float4 *)buffer, BUFFER / 4, INSIDE_PHASE_US * 1000ull, sink); break;
+    case INSIDE_PHASES:
+      inside_phases<<<4 * INSIDE_BLOCKS, threads, 0, stream>>>((const float4 *)buffer, BUFFER / 4, INSIDE_PHASE_US * 1000ull,
+                                                               sink);
+      break;
     case INSIDE_SHORT: inside_short<<<1, 32, 0, stream>>>(sink); break;
     case INSIDE_LAUNCHES: break;
   }

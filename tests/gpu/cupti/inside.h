@@ -21,8 +21,8 @@ enum {
 
 /* Launches, each of one kernel named as inside_names says, but for the last, which launches inside_multiplies twice. */
 enum inside_launch {
-  INSIDE_MULTIPLIES, INSIDE_COLLIDES, INSIDE_STRIDES, INSIDE_DIVERGES, INSIDE_CHASES, INSIDE_WAITS, INSIDE_PHASES, INSIDE_SHORT, INSIDE_TWICE,
-  INSIDE_LAUNCHES
+  INSIDE_MULTIPLIES, INSIDE_COLLIDES, INSIDE_STRIDES, INSIDE_DIVERGES, INSIDE_CHASES, INSIDE_WAITS, INSIDE_PHASES, INSIDE_SHORT,
+  INSIDE_TWICE, INSIDE_LAUNCHES
 };
 enum { INSIDE_KERNELS = INSIDE_LAUNCHES + 1 };
 extern const char *const inside_names[INSIDE_KERNELS]; /* symbols, in the order of issue */

@@ -33,7 +33,8 @@ static void empty_caches(cudaStream_t stream) {
   static char *memory;
   rl_error err = {.message = "memory to empty the caches with"};
   if (memory == NULL && cudaMalloc((void **)&memory, BYTES + PIECE) != cudaSuccess) must(-1, "cold", &err);
-  for (size_t at = 0; at < BYTES; at += PIECE) cudaMemcpyAsync(memory + BYTES, memory + at, PIECE, cudaMemcpyDeviceToDevice, stream);
+  for (size_t at = 0; at < BYTES; at += PIECE)
+    cudaMemcpyAsync(memory + BYTES, memory + at, PIECE, cudaMemcpyDeviceToDevice, stream);
 }
 
 static void run_sequence(const rl_instance *instance, const rl_sequence *sequence, bool cold) {
@@ -123,8 +124,10 @@ static int bench(int argc, char **argv) {
     char reason[RL_REASON_SIZE] = "";
     int64_t begin = rl_monotonic_ns();
     must(profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err), "counters", &err);
-    printf("%s: %zu kernels, %zu numbers, %.3f s\n", argv[0], records.kernel_count, records.metric_count, (double)(rl_monotonic_ns() - begin) * 1e-9);
-    for (size_t m = 0; m < records.measurement_count; m++) printf("  %s %.1f\n", records.measurements[m].name, records.measurements[m].value);
+    printf("%s: %zu kernels, %zu numbers, %.3f s\n", argv[0], records.kernel_count, records.metric_count,
+           (double)(rl_monotonic_ns() - begin) * 1e-9);
+    for (size_t m = 0; m < records.measurement_count; m++)
+      printf("  %s %.1f\n", records.measurements[m].name, records.measurements[m].value);
     fflush(stdout);
     rl_records_clear(&records);
   }
@@ -156,7 +159,8 @@ static int trace(int argc, char **argv) {
   uint64_t kinds[RL_ACTIVITY_KINDS] = {0};
   for (size_t i = 0; i < records.row_count; i++) kinds[records.rows[i].kind]++;
   uint64_t work = kinds[RL_ACTIVITY_KERNEL] + kinds[RL_ACTIVITY_MEMCPY] + kinds[RL_ACTIVITY_MEMSET];
-  printf("launches %llu, recorded %llu (%llu kernels), all records %.0f, dropped %.0f, without times %.0f; %.3f ms, traced %.3f ms\n",
+  printf("launches %llu, recorded %llu (%llu kernels), all records %.0f, dropped %.0f, without times %.0f; %.3f ms, "
+         "traced %.3f ms\n",
          (unsigned long long)traced.launches, (unsigned long long)work, (unsigned long long)kinds[RL_ACTIVITY_KERNEL],
          measured(&records, "activity_records"), measured(&records, "activity_dropped_records"),
          measured(&records, "activity_zero_time_records"), plain.device_ms, traced.device_ms);

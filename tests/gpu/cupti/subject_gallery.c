@@ -26,7 +26,8 @@ int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
     size_t times = i + 1 < argc ? strtoul(argv[i + 1], NULL, 10) : 0;
     if (launch == NULL || times > MOST_LAUNCHES) return rl_fail(err, RL_INPUT, 0, "expected: LAUNCH [TIMES]..., not %s", argv[i]);
     i += times > 0;
-    for (times += times == 0; times > 0 && sequence.launch_count < MOST_LAUNCHES; times--) launches[sequence.launch_count++] = *launch;
+    for (times += times == 0; times > 0 && sequence.launch_count < MOST_LAUNCHES; times--)
+      launches[sequence.launch_count++] = *launch;
   }
   base.iteration.sequences = &sequence;
   return 0;

@@ -39,7 +39,8 @@ static void close_all(rl_instance *instance) {
   }
 }
 
-static const rl_instance_ops ops = {.reset = reset_all, .report = report_nothing, .save = save_all, .restore = restore_all, .close = close_all};
+static const rl_instance_ops ops = {
+    .reset = reset_all, .report = report_nothing, .save = save_all, .restore = restore_all, .close = close_all};
 
 static int open_part(rl_device *device, char **words, rl_error *err) {
   static char params[8192];
@@ -66,12 +67,14 @@ static int join(rl_device *device, rl_error *err) {
     step.launch_count += steps->launch_count;
   }
   all.sequences[sequences] = step;
-  all.base = (rl_instance){.ops = &ops, .device = device, .iteration = {"parts", all.sequences, sequences + 1}, .step_sequence = sequences};
+  all.base = (rl_instance){
+      .ops = &ops, .device = device, .iteration = {"parts", all.sequences, sequences + 1}, .step_sequence = sequences};
   return 0;
 }
 
 int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
-  if (argc == 0 || argc % 3 != 0 || argc / 3 > MOST_PARTS) return rl_fail(err, RL_INPUT, 0, "expected: WORKLOAD ENGINE PARAMETERS...");
+  if (argc == 0 || argc % 3 != 0 || argc / 3 > MOST_PARTS)
+    return rl_fail(err, RL_INPUT, 0, "expected: WORKLOAD ENGINE PARAMETERS...");
   if (rl_device_count(err) == 0) return 1;
   rl_device *device = rl_device_open(0, err);
   for (int i = 0; i < argc && device != NULL; i += 3)

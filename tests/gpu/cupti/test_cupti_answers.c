@@ -28,12 +28,14 @@ static const struct {
     {"flops", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", 0, true},
     {"fp64", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", 32.0 * GALLERY_WARPS * GALLERY_FMAS, true},
     {"transpose", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", GALLERY_SIDE * (double)GALLERY_SIDE * 4 / 32, true},
-    {"transpose", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", GALLERY_SIDE * (double)GALLERY_SIDE, false}, /* a sector each float */
+    /* a sector each float */
+    {"transpose", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", GALLERY_SIDE * (double)GALLERY_SIDE, false},
     {"banks_1", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", (double)GALLERY_BANK_LOADS * GALLERY_BANK_WARPS, true},
     {"banks_1", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 0, true},
     {"banks_32", "smsp__sass_inst_executed_op_shared_ld.sum", (double)GALLERY_BANK_LOADS * GALLERY_BANK_WARPS, true},
     {"banks_32", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", 32.0 * GALLERY_BANK_LOADS * GALLERY_BANK_WARPS, true},
-    {"banks_32", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 31.0 * GALLERY_BANK_LOADS * GALLERY_BANK_WARPS, true},
+    {"banks_32", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 31.0 * GALLERY_BANK_LOADS * GALLERY_BANK_WARPS,
+     true},
     {"atomics", "smsp__inst_executed_op_global_red.sum", GALLERY_ATOMICS / 32.0, true},
     {"atomics", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum", GALLERY_ATOMICS, false},
     {"matrix", "sm__ops_path_tensor_src_fp16.sum", 2.0 * GALLERY_SIDE * GALLERY_SIDE * GALLERY_SIDE, true},
@@ -60,8 +62,8 @@ static void test_counters_say_what_the_kernels_do(void **state) {
   for (size_t i = 0; i < ANSWERS; i++) {
     double value = found(answers[i].launch, answers[i].metric), expected = answers[i].value;
     bool right = answers[i].exact ? value == expected : fabs(value - expected) <= RATIO * expected;
-    print_message("%s %-9s %s: %.10g, expected %.10g%s\n", right ? "  " : "! ", answers[i].launch, answers[i].metric, value, expected,
-                  answers[i].exact ? " exactly" : "");
+    print_message("%s %-9s %s: %.10g, expected %.10g%s\n", right ? "  " : "! ", answers[i].launch, answers[i].metric, value,
+                  expected, answers[i].exact ? " exactly" : "");
     wrong += !right;
   }
   assert_int_equal(wrong, 0);

@@ -146,7 +146,8 @@ static void test_kernels_are_chosen_by_name_and_launch(void **state) {
   count_as("*multiplies*", -1, "smsp__inst_executed.sum");
   assert_int_equal(records.kernel_count, 2);
   assert_true(records.kernels[0].ordinal == FMA && records.kernels[1].ordinal == FMA_TWICE);
-  assert_true(metric(FMA_TWICE, "smsp__inst_executed.sum") - metric(FMA, "smsp__inst_executed.sum") == (double)TINY_FMAS * TINY_FMA_WARPS);
+  assert_true(metric(FMA_TWICE, "smsp__inst_executed.sum") - metric(FMA, "smsp__inst_executed.sum") ==
+              (double)TINY_FMAS * TINY_FMA_WARPS);
   count_as("pair", 1, "dram__bytes_read.sum"); /* the launch's name; the second of its kernels, cold all the same */
   assert_int_equal(records.kernel_count, 1);
   assert_int_equal(records.kernels[0].ordinal, PAIR_SECOND);
@@ -165,7 +166,8 @@ static void test_no_such_kernel_is_a_mistake_in_the_request(void **state) {
 static void test_facts_of_launch_and_device_need_no_counters(void **state) {
   (void)state;
   count_as("copy", -1,
-           "launch__block_size\nlaunch__waves_per_multiprocessor\ndevice__attribute_warp_size\ndevice__attribute_nothing\nsm__nothing.sum");
+           "launch__block_size\nlaunch__waves_per_multiprocessor\ndevice__attribute_warp_size\ndevice__attribute_nothing\nsm__"
+           "nothing.sum");
   assert_true(metric(COPY, "launch__block_size") == 256 && metric(COPY, "device__attribute_warp_size") == 32);
   assert_true(metric(COPY, "launch__waves_per_multiprocessor") > 0);
   assert_true(isnan(metric(COPY, "device__attribute_nothing")) && isnan(metric(COPY, "sm__nothing.sum")));
@@ -188,7 +190,8 @@ static void test_what_the_code_decides_is_what_was_counted(void **state) {
     if (isnan(now->value) || now->reason[0] == '\0') continue;
     decided++;
     for (size_t j = 0; j < counted.metric_count; j++)
-      if (counted.metrics[j].ordinal == now->ordinal && strcmp(counted.metrics[j].metric, now->metric) == 0 && counted.metrics[j].value != now->value)
+      if (counted.metrics[j].ordinal == now->ordinal && strcmp(counted.metrics[j].metric, now->metric) == 0 &&
+          counted.metrics[j].value != now->value)
         fail_msg("%s of kernel %d was counted: %g", now->metric, (int)now->ordinal, counted.metrics[j].value);
   }
   print_message("%zu numbers of %zu were decided by the code\n", decided, records.metric_count);

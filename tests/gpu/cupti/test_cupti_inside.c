@@ -50,7 +50,8 @@ static void open_all(void) {
 
 static void run_once(void) {
   const rl_sequence *step = &rig.base.iteration.sequences[0];
-  for (size_t i = 0; i < step->launch_count; i++) must(step->launches[i].enqueue(step->launches[i].arg, rig.device.stream, &err), "launch");
+  for (size_t i = 0; i < step->launch_count; i++)
+    must(step->launches[i].enqueue(step->launches[i].arg, rig.device.stream, &err), "launch");
   must(rl_cuda_check(cudaStreamSynchronize(rig.device.stream), "step", &err), "step");
 }
 
@@ -64,8 +65,9 @@ static double look(uint32_t sections, int without) {
   rl_records_clear(&records);
   for (int i = 0; i < INSIDE_KERNELS; i++) {
     rl_kernel kernel = {.ordinal = i};
-    kernels[i] = (rl_source_kernel){.symbol = inside_names[i], .launch = i < INSIDE_LAUNCHES ? (size_t)i : INSIDE_TWICE, .duration_ns = durations_ns[i],
-                                    .blocks = i == INSIDE_SHORT ? 1 : INSIDE_BLOCKS, .ordinal = i == without ? -1 : i};
+    kernels[i] = (rl_source_kernel){.symbol = inside_names[i], .launch = i < INSIDE_LAUNCHES ? (size_t)i : INSIDE_TWICE,
+                                    .duration_ns = durations_ns[i], .blocks = i == INSIDE_SHORT ? 1 : INSIDE_BLOCKS,
+                                    .ordinal = i == without ? -1 : i};
     if (i != without) must(rl_records_add_kernel(&records, &kernel, &err), "records");
   }
   must(rl_flush_open(&flush, &err), "flush");
@@ -109,7 +111,10 @@ static double counted(const rl_instruction *instruction, const char *metric) {
   return found;
 }
 
-static bool has_text(void) { return find(INSIDE_MULTIPLIES, "sass__inst_executed_per_opcode") != NULL && !isnan(find(INSIDE_MULTIPLIES, "sass__inst_executed_per_opcode")->value); }
+static bool has_text(void) {
+  const rl_kernel_metric *opcodes = find(INSIDE_MULTIPLIES, "sass__inst_executed_per_opcode");
+  return opcodes != NULL && !isnan(opcodes->value);
+}
 
 static uint32_t sections_of(const char *set) {
   for (size_t i = 0; i < rl_section_set_count; i++)
@@ -128,7 +133,8 @@ static void instructions_are_exact(void **state) {
   assert_true(counted(ffma, "inst_executed") == INSIDE_WARPS && counted(ffma, "thread_inst_executed") == INSIDE_WARPS * 32);
   double all = 0, warps = value(INSIDE_MULTIPLIES, "sass__inst_executed_per_opcode");
   for (size_t i = 0; i < records.metric_count; i++)
-    if (records.metrics[i].ordinal == INSIDE_MULTIPLIES && strncmp(records.metrics[i].metric, "sass__inst_executed_per_opcode_category:", 40) == 0)
+    if (records.metrics[i].ordinal == INSIDE_MULTIPLIES &&
+        strncmp(records.metrics[i].metric, "sass__inst_executed_per_opcode_category:", 40) == 0)
       all += records.metrics[i].value;
   assert_true(all == warps);
 }
@@ -142,7 +148,8 @@ static void a_function_launched_twice_is_shared(void **state) {
 
 static void bank_conflicts_are_counted(void **state) {
   (void)state;
-  double wavefronts = value(INSIDE_COLLIDES, "memory_l1_wavefronts_shared"), ideal = value(INSIDE_COLLIDES, "memory_l1_wavefronts_shared_ideal");
+  double wavefronts = value(INSIDE_COLLIDES, "memory_l1_wavefronts_shared"),
+         ideal = value(INSIDE_COLLIDES, "memory_l1_wavefronts_shared_ideal");
   assert_true(wavefronts == (double)INSIDE_CONFLICTS * INSIDE_ACCESSES * INSIDE_WARPS);
   assert_true(ideal == (double)INSIDE_ACCESSES * INSIDE_WARPS);
   assert_true(value(INSIDE_COLLIDES, "derived__memory_l1_conflicts_shared_nway") == INSIDE_CONFLICTS * INSIDE_ACCESSES);
@@ -151,7 +158,8 @@ static void bank_conflicts_are_counted(void **state) {
 
 static void excess_sectors_are_counted(void **state) {
   (void)state;
-  double sectors = value(INSIDE_STRIDES, "memory_l2_theoretical_sectors_global"), ideal = value(INSIDE_STRIDES, "memory_l2_theoretical_sectors_global_ideal");
+  double sectors = value(INSIDE_STRIDES, "memory_l2_theoretical_sectors_global"),
+         ideal = value(INSIDE_STRIDES, "memory_l2_theoretical_sectors_global_ideal");
   assert_true(sectors == 32.0 * INSIDE_ACCESSES * INSIDE_WARPS);
   assert_true(ideal == 4.0 * INSIDE_ACCESSES * INSIDE_WARPS);
   assert_true(value(INSIDE_STRIDES, "sass__inst_executed_global_loads") == (double)INSIDE_ACCESSES * INSIDE_WARPS);
@@ -161,10 +169,13 @@ static void divided_warps_are_counted(void **state) {
   (void)state;
   double divergent = 0;
   for (size_t i = 0; i < records.instruction_count; i++)
-    if (records.instructions[i].ordinal == INSIDE_DIVERGES) divergent += counted(&records.instructions[i], "smsp__branch_targets_threads_divergent");
-  print_message("divergent branches: %g, threads unexecuted %g\n", divergent, value(INSIDE_DIVERGES, "derived__avg_thread_unexecuted_true"));
+    if (records.instructions[i].ordinal == INSIDE_DIVERGES)
+      divergent += counted(&records.instructions[i], "smsp__branch_targets_threads_divergent");
+  print_message("divergent branches: %g, threads unexecuted %g\n", divergent,
+                value(INSIDE_DIVERGES, "derived__avg_thread_unexecuted_true"));
   assert_true(divergent == (double)INSIDE_BRANCHES * INSIDE_WARPS);
-  assert_true(value(INSIDE_DIVERGES, "derived__avg_thread_unexecuted_true") > value(INSIDE_STRIDES, "derived__avg_thread_unexecuted_true"));
+  assert_true(value(INSIDE_DIVERGES, "derived__avg_thread_unexecuted_true") >
+              value(INSIDE_STRIDES, "derived__avg_thread_unexecuted_true"));
 }
 
 /* The stall with most samples but for being selected. */
@@ -173,7 +184,9 @@ static const char *top_stall(int kernel) {
   double most = -1;
   for (size_t i = 0; i < records.metric_count; i++) {
     const rl_kernel_metric *metric = &records.metrics[i];
-    if (metric->ordinal != kernel || strncmp(metric->metric, "smsp__pcsamp_warps_issue_stalled_", 33) != 0 || isnan(metric->value)) continue;
+    if (metric->ordinal != kernel || strncmp(metric->metric, "smsp__pcsamp_warps_issue_stalled_", 33) != 0 ||
+        isnan(metric->value))
+      continue;
     if (strstr(metric->metric, "_not_issued") != NULL || metric->value <= most) continue;
     most = metric->value;
     top = metric->metric + 33;
@@ -183,16 +196,19 @@ static const char *top_stall(int kernel) {
 
 static void warps_wait_for_what_they_wait_for(void **state) {
   (void)state;
-  static const struct { int kernel; const char *stall; } cases[] = {{INSIDE_CHASES, "long_scoreboard"}, {INSIDE_WAITS, "barrier"}};
+  static const struct { int kernel; const char *stall; } cases[] = {{INSIDE_CHASES, "long_scoreboard"},
+                                                                    {INSIDE_WAITS, "barrier"}};
   for (size_t i = 0; i < 2; i++) {
     int kernel = cases[i].kernel;
-    print_message("%s: %g samples, most %s\n", inside_names[kernel], value(kernel, "smsp__pcsamp_sample_count"), top_stall(kernel));
+    print_message("%s: %g samples, most %s\n", inside_names[kernel], value(kernel, "smsp__pcsamp_sample_count"),
+                  top_stall(kernel));
     assert_string_equal(top_stall(kernel), cases[i].stall);
     assert_true(value(kernel, "smsp__pcsamp_sample_count") >= 256);
   }
   double by_instruction = 0;
   for (size_t i = 0; i < records.instruction_count; i++)
-    if (records.instructions[i].ordinal == INSIDE_CHASES) by_instruction += counted(&records.instructions[i], "smsp__pcsamp_warps_issue_stalled_long_scoreboard");
+    if (records.instructions[i].ordinal == INSIDE_CHASES)
+      by_instruction += counted(&records.instructions[i], "smsp__pcsamp_warps_issue_stalled_long_scoreboard");
   assert_true(by_instruction == value(INSIDE_CHASES, "smsp__pcsamp_warps_issue_stalled_long_scoreboard"));
 }
 
@@ -203,7 +219,8 @@ static double mean_of(int kernel, const char *series, double from, double to) {
     if (records.points[i].ordinal == kernel) duration = fmax(duration, records.points[i].x);
   for (size_t i = 0; i < records.point_count; i++) {
     const rl_series_point *point = &records.points[i];
-    if (point->ordinal != kernel || strcmp(point->series, series) != 0 || point->x < from * duration || point->x > to * duration) continue;
+    if (point->ordinal != kernel || strcmp(point->series, series) != 0 || point->x < from * duration || point->x > to * duration)
+      continue;
     sum += point->value;
     count++;
   }
@@ -225,8 +242,9 @@ static void a_time_line_shows_both_phases(void **state) {
     computes[phase] = mean_of(INSIDE_PHASES, "instructions_pct", 0.5 * phase + 0.1, 0.5 * phase + 0.4);
     reads[phase] = mean_of(INSIDE_PHASES, "dram_read_pct", 0.5 * phase + 0.1, 0.5 * phase + 0.4);
   }
-  print_message("%.0f us every %.3g us: instructions %.1f %% then %.1f %%, reading %.2f %% then %.1f %%, SMs active %.1f %%\n", end_us, interval_us,
-                computes[0], computes[1], reads[0], reads[1], mean_of(INSIDE_PHASES, "sm_active_pct", 0.1, 0.9));
+  print_message("%.0f us every %.3g us: instructions %.1f %% then %.1f %%, reading %.2f %% then %.1f %%, SMs active %.1f %%\n",
+                end_us, interval_us, computes[0], computes[1], reads[0], reads[1],
+                mean_of(INSIDE_PHASES, "sm_active_pct", 0.1, 0.9));
   assert_true(fabs(end_us - 2.0 * INSIDE_PHASE_US) < 0.05 * INSIDE_PHASE_US);
   assert_true(computes[0] > 5 * computes[1] && reads[1] > 50 && reads[0] < 1);
   assert_true(mean_of(INSIDE_PHASES, "sm_active_pct", 0.1, 0.9) > 99);
@@ -234,7 +252,8 @@ static void a_time_line_shows_both_phases(void **state) {
 
 static void a_kernel_without_a_time_line_says_why(void **state) {
   (void)state;
-  static const struct { int kernel; const char *reason; } cases[] = {{INSIDE_SHORT, "too short"}, {INSIDE_KERNELS - 1, "several kernels"}};
+  static const struct { int kernel; const char *reason; } cases[] = {{INSIDE_SHORT, "too short"},
+                                                                      {INSIDE_KERNELS - 1, "several kernels"}};
   for (size_t i = 0; i < 2; i++) {
     const rl_kernel_metric *row = find(cases[i].kernel, "profiler__pmsampler_interval_time");
     assert_non_null(row);
@@ -287,7 +306,8 @@ static void it_works_again(void **state) {
   static const char *const parts[] = {"InstructionStats", "SourceCounters", "PmSampling"};
   for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
     for (size_t i = 0; i < rl_section_count; i++)
-      if (strcmp(rl_sections[i].id, parts[p]) == 0) print_message("%s: %.0f ms\n", parts[p], look(UINT32_C(1) << i, INSIDE_SHORT));
+      if (strcmp(rl_sections[i].id, parts[p]) == 0)
+        print_message("%s: %.0f ms\n", parts[p], look(UINT32_C(1) << i, INSIDE_SHORT));
   double ms = look(0, -1);
   print_message("nothing wanted: %.1f ms\n", ms);
   assert_int_equal(records.metric_count, 0);
@@ -297,17 +317,19 @@ static void it_works_again(void **state) {
 static int print(void) {
   look(sections_of("full"), -1);
   for (size_t i = 0; i < records.metric_count; i++)
-    printf("%d,%s,\"%s\",%.17g,%s\n", (int)records.metrics[i].ordinal, inside_names[records.metrics[i].ordinal], records.metrics[i].metric,
-           records.metrics[i].value, records.metrics[i].reason);
+    printf("%d,%s,\"%s\",%.17g,%s\n", (int)records.metrics[i].ordinal, inside_names[records.metrics[i].ordinal],
+           records.metrics[i].metric, records.metrics[i].value, records.metrics[i].reason);
   return 0;
 }
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(instructions_are_exact), cmocka_unit_test(a_function_launched_twice_is_shared), cmocka_unit_test(bank_conflicts_are_counted),
-      cmocka_unit_test(excess_sectors_are_counted), cmocka_unit_test(divided_warps_are_counted), cmocka_unit_test(warps_wait_for_what_they_wait_for),
+      cmocka_unit_test(instructions_are_exact), cmocka_unit_test(a_function_launched_twice_is_shared),
+      cmocka_unit_test(bank_conflicts_are_counted), cmocka_unit_test(excess_sectors_are_counted),
+      cmocka_unit_test(divided_warps_are_counted), cmocka_unit_test(warps_wait_for_what_they_wait_for),
       cmocka_unit_test(a_time_line_shows_both_phases), cmocka_unit_test(a_kernel_without_a_time_line_says_why),
-      cmocka_unit_test(code_has_a_hash_and_lines), cmocka_unit_test(every_wanted_metric_has_a_row), cmocka_unit_test(it_works_again)};
+      cmocka_unit_test(code_has_a_hash_and_lines), cmocka_unit_test(every_wanted_metric_has_a_row),
+      cmocka_unit_test(it_works_again)};
   if (argc == 2 && strcmp(argv[1], "run") == 0) {
     must(inside_open(&rig, &err), "device");
     run_once();

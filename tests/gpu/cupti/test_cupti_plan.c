@@ -58,8 +58,8 @@ static void test_hopper_has_what_the_sets_count(void **state) {
     const char *set;
     rl_absences absent;
     size_t least, passes;
-  } cases[] = {{"auto", 0, 94, 9}, {"basic", 0, 82, 9}, {"detailed", 0, 374, 17}, {"detailed", everything, 259, 15}, {"full", 0, 762, 32},
-               {"full", everything, 471, 22}};
+  } cases[] = {{"auto", 0, 94, 9}, {"basic", 0, 82, 9}, {"detailed", 0, 374, 17}, {"detailed", everything, 259, 15},
+               {"full", 0, 762, 32}, {"full", everything, 471, 22}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_wanted wanted = wanted_without(cases[i].absent, cases[i].set, "");
     rl_counter_plan *plan = plan_of("GH100", listed, counters_of(&wanted, listed));
@@ -67,8 +67,8 @@ static void test_hopper_has_what_the_sets_count(void **state) {
     for (size_t g = 0; g < plan->group_count; g++) placed += plan->groups[g].count;
     for (size_t m = 0; m < plan->metric_count; m++)
       if (plan->reasons[m].text[0] != '\0') print_message("%s: %s\n", listed[m], plan->reasons[m].text);
-    print_message("%s without %x: %zu counters, %zu collected in %zu groups and %zu passes\n", cases[i].set, cases[i].absent, wanted.counters, placed,
-                  plan->group_count, plan->passes);
+    print_message("%s without %x: %zu counters, %zu collected in %zu groups and %zu passes\n", cases[i].set, cases[i].absent,
+                  wanted.counters, placed, plan->group_count, plan->passes);
     assert_int_equal(plan->group_count, 1);
     assert_true(placed >= cases[i].least && plan->passes <= cases[i].passes);
     rl_counter_plan_close(plan);
@@ -96,7 +96,8 @@ static void test_what_the_code_decides_is_not_counted(void **state) {
   assert_int_equal(rl_wanted_limit_to_chip(&some, "GH100", &err), 0);
   for (size_t i = some.counters; i < some.count; i++) {
     without += some.items[i].left_out != NULL && strcmp(some.items[i].left_out, "CUPTI has no such metric for this chip") == 0;
-    if (strncmp(some.items[i].name, "sm__ops_path_tensor_src_fp16_dst_", 33) == 0 && strstr(some.items[i].name, "per_cycle") != NULL)
+    if (strncmp(some.items[i].name, "sm__ops_path_tensor_src_fp16_dst_", 33) == 0 &&
+        strstr(some.items[i].name, "per_cycle") != NULL)
       assert_true(isnan(some.items[i].decided));
     if (strcmp(some.items[i].name, "smsp__inst_executed_op_texture.sum") == 0) assert_true(some.items[i].decided == 0);
   }
@@ -110,7 +111,8 @@ static void test_what_the_code_decides_is_not_counted(void **state) {
 
 static void test_what_is_wanted_is_there_once_and_has_its_origin(void **state) {
   (void)state;
-  rl_wanted wanted = wanted_of("basic", "gpu__time_duration.sum\nlaunch__grid_dim_x\ndevice__attribute_warp_size\nsm__nothing.sum\nderived__x");
+  rl_wanted wanted =
+      wanted_of("basic", "gpu__time_duration.sum\nlaunch__grid_dim_x\ndevice__attribute_warp_size\nsm__nothing.sum\nderived__x");
   size_t times = 0, found = 0;
   for (size_t i = 0; i < wanted.count; i++) {
     const rl_wanted_metric *metric = &wanted.items[i];
@@ -145,7 +147,8 @@ static void test_links_are_counted_where_they_are_named(void **state) {
   assert_int_equal(named.counters, plain.counters + 1);
   assert_int_equal(named.count, plain.count);
   size_t left_out = 0;
-  for (size_t i = plain.counters; i < plain.count; i++) left_out += plain.items[i].left_out != NULL && strncmp(plain.items[i].name, "pcie__", 6) == 0;
+  for (size_t i = plain.counters; i < plain.count; i++)
+    left_out += plain.items[i].left_out != NULL && strncmp(plain.items[i].name, "pcie__", 6) == 0;
   assert_true(left_out >= 2);
   rl_wanted_clear(&plain);
   rl_wanted_clear(&named);
@@ -188,8 +191,9 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
 /* One group of one pass: what needs another pass, what other lists would have room for, and what no chip has are left out. */
 static void test_samples_take_one_pass(void **state) {
   (void)state;
-  static const char *const list[] = {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed", "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-                                     "sm__nothing.sum", "dram__read_throughput.avg.pct_of_peak_sustained_elapsed"};
+  static const char *const list[] = {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+                                     "sm__throughput.avg.pct_of_peak_sustained_elapsed", "sm__nothing.sum",
+                                     "dram__read_throughput.avg.pct_of_peak_sustained_elapsed"};
   rl_error err = {0};
   rl_counter_plan *plan = NULL;
   if (rl_sample_plan_open("GH100", list, 4, &plan, &err) != 0) fail_msg("%s", err.message);
@@ -295,7 +299,8 @@ static void test_barriers_limit_what_takes_many(void **state) {
   static const struct {
     int barriers;
     double limit, occupancy_pct;
-  } cases[] = {{-1, 32, 100}, {0, 32, 100}, {1, 32, 100}, {2, 32, 100}, {3, 21, 65.625}, {16, 4, 12.5}}; /* of 64 on a multiprocessor */
+  } cases[] = {{-1, 32, 100}, {0, 32, 100}, {1, 32, 100}, {2, 32, 100}, /* of 64 on a multiprocessor */
+               {3, 21, 65.625}, {16, 4, 12.5}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {4224, 1, 1}, .block = {64, 1, 1}, .registers = 16};
   const rl_launch_detail detail = {0};
   const char *reason = NULL;
@@ -313,13 +318,18 @@ static void test_a_launch_tells_what_ncu_says_of_it(void **state) {
     const char *metric;
     double value;
   } expected[] = {
-      {"launch__block_size", 128}, {"launch__grid_size", 32768}, {"launch__thread_count", 4194304}, {"launch__registers_per_thread", 16},
-      {"launch__registers_per_thread_allocated", 16}, {"launch__occupancy_limit_blocks", 32}, {"launch__occupancy_limit_registers", 32},
+      {"launch__block_size", 128}, {"launch__grid_size", 32768}, {"launch__thread_count", 4194304},
+      {"launch__registers_per_thread", 16},
+      {"launch__registers_per_thread_allocated", 16}, {"launch__occupancy_limit_blocks", 32},
+      {"launch__occupancy_limit_registers", 32},
       {"launch__occupancy_limit_shared_mem", 32}, {"launch__occupancy_limit_warps", 16}, {"launch__occupancy_limit_barriers", 32},
-      {"launch__shared_mem_config_size", 32768}, {"launch__shared_mem_per_block_driver", 1024}, {"launch__shared_mem_per_block_static", 0},
+      {"launch__shared_mem_config_size", 32768}, {"launch__shared_mem_per_block_driver", 1024},
+      {"launch__shared_mem_per_block_static", 0},
       {"launch__shared_mem_per_block_allocated", 1024}, {"launch__shared_mem_per_block", 1024}, {"launch__cluster_size", 0},
-      {"launch__cluster_max_potential_size", 8}, {"launch__cluster_scheduling_policy", 1}, {"launch__sm_count", 132}, {"launch__tpc_count", 66},
-      {"sm__maximum_warps_per_active_cycle_pct", 100}, {"smsp__maximum_warps_avg_per_active_cycle", 16}, {"launch__uses_green_context", 0}};
+      {"launch__cluster_max_potential_size", 8}, {"launch__cluster_scheduling_policy", 1}, {"launch__sm_count", 132},
+      {"launch__tpc_count", 66},
+      {"sm__maximum_warps_per_active_cycle_pct", 100}, {"smsp__maximum_warps_avg_per_active_cycle", 16},
+      {"launch__uses_green_context", 0}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {32768, 1, 1}, .block = {128, 1, 1}, .registers = 16};
   const rl_launch_detail detail = {.shared_config_bytes = 32768, .cluster_policy = 1, .largest_cluster = 8};
   const rl_launch_facts facts = rl_launch_facts_of(&hopper, &row, &detail, 0);

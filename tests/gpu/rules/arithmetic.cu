@@ -81,7 +81,9 @@ __global__ void does_wide_products(uint32_t *sink, int rounds) {
   for (int round = 0; round < rounds; round++)
 #pragma unroll
     for (int i = 0; i < 16; i++)
-      asm volatile("mad.wide.u32 %0, %1, %2, %0;" : "+l"(sums[i]) : "r"((uint32_t)sums[(i + 4) % 16]), "r"((uint32_t)sums[(i + 8) % 16]));
+      asm volatile("mad.wide.u32 %0, %1, %2, %0;"
+                   : "+l"(sums[i])
+                   : "r"((uint32_t)sums[(i + 4) % 16]), "r"((uint32_t)sums[(i + 8) % 16]));
   uint64_t sum = 0;
   for (uint64_t x : sums) sum += x;
   if (sum == 12345) *sink = 1;
