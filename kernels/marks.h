@@ -17,6 +17,7 @@ typedef struct rl_marks {            /* of the last run */
   uint64_t began_ns, ended_ns;       /* first and last stamp of the launch in any block */
   const uint64_t *ns; /* [blocks][steps][1 + phase_count]: when a block began the step and ended each phase, by one clock of any
                        * base; a phase that it had no part in: 0, or some time before the phase in front of it */
+  size_t rounds; /* of a step: of each phase the last is marked, and the time of those before counts to what is marked next */
 } rl_marks;
 
 #endif

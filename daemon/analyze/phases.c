@@ -112,7 +112,9 @@ int rl_phases_add(rl_records *records, const rl_marks *marks, rl_error *err) {
     return no_spans(records, "the launch stamped nothing", err);
   if (!kernel || !last_row(records, kernel->name, &in))
     return no_spans(records, "the trace does not show the launch that stamped phases", err);
-  if (add_times(records, marks, kernel->ordinal, err)) return -1;
+  if (add_times(records, marks, kernel->ordinal, err) ||
+      rl_records_measure(records, "phase_rounds", (double)marks->rounds, NULL, err))
+    return -1;
   const int64_t left_ns = in.end_ns - in.start_ns - (int64_t)(marks->ended_ns - marks->began_ns);
   if (left_ns < 0) return no_spans(records, "between its first and last stamp the launch took longer than in the trace", err);
   const int64_t origin_ns = (int64_t)marks->began_ns - in.start_ns - left_ns / 2;

@@ -8,7 +8,7 @@ import types
 
 from report_fixture import Rows
 
-STEPS, BLOCKS, EPOCH_NS, FIRST_NS = 4, 128, 400_000, 12_000
+STEPS, BLOCKS, ROUNDS, EPOCH_NS, FIRST_NS = 4, 128, 2, 400_000, 12_000
 PHASES = (("conv1_forward", "forward", 3_000), ("conv2_forward", "forward", 2_500), ("head", "forward", 900),
           ("conv2_input_gradient", "backward", 6_000), ("conv1_backward", "backward", 1_400), ("adam", "optimizer", 1_600),
           ("update_barrier", "optimizer", 1_200))
@@ -51,7 +51,8 @@ def insert(state):
     fixture = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     run = fixture.run([], workload="mnist_cnn", variant="fp16", trace=(kernels(), rows()))
     job, activity = fixture.db.execute("SELECT job_id, id FROM passes WHERE run_id = ? AND name = 'activity'", [run]).fetchone()
-    fixture.insert("measurements", pass_id=activity, name="phase_clock_error_us", value=1.25)
+    for name, value in (("phase_clock_error_us", 1.25), ("phase_rounds", ROUNDS)):
+        fixture.insert("measurements", pass_id=activity, name=name, value=value)
     fixture.db.commit()
     return {"run": run, "job": job}
 

@@ -17,7 +17,7 @@ static const rl_marked_phase phases[] = {{"load", "data"}, {"multiply", "forward
 static const uint64_t stamps[2][2][4] = {
     {{BASE + 100, BASE + 200, BASE + 500, BASE + 600}, {BASE + 600, BASE + 640, BASE + 1000, BASE + 1100}},
     {{BASE + 110, BASE + 310, 0, BASE + 610}, {BASE + 620, BASE + 720, BASE + 650, BASE + 1080}}};
-static const rl_marks whole = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, stamps[0][0]};
+static const rl_marks whole = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, stamps[0][0], 5};
 
 /* A trace: the launch twice, something else after it, and a range of the same name. */
 static rl_records trace(int64_t launch_ns) {
@@ -87,14 +87,16 @@ static void spans_lie_in_the_middle_of_the_launch(void **state) {
     assert_string_equal(records.names[row->name], expected[i].name);
     assert_true(row->step == expected[i].step && row->stream == 7 && row->correlation == 9 && row->graph_node == 2);
   }
-  assert_string_equal(records.measurements[0].name, "phase_clock_error_us");
-  assert_true(fabs(records.measurements[0].value - 0.2) < 1e-12);
+  assert_string_equal(records.measurements[0].name, "phase_rounds");
+  assert_true(records.measurements[0].value == 5);
+  assert_string_equal(records.measurements[1].name, "phase_clock_error_us");
+  assert_true(fabs(records.measurements[1].value - 0.2) < 1e-12);
   rl_records_clear(&records);
 }
 
 static void what_a_block_had_no_part_in_is_no_span(void **state) {
   (void)state;
-  const rl_marks second = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, stamps[1][0]};
+  const rl_marks second = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, stamps[1][0], 1};
   rl_records records = trace(2000);
   assert_int_equal(rl_phases_add(&records, &second, NULL), 0);
   assert_int_equal(records.row_count, 5 + 4);
@@ -120,8 +122,9 @@ static void what_can_not_be_placed_says_why(void **state) {
     rl_records records = trace(cases[i].launch_ns);
     assert_int_equal(rl_phases_add(&records, cases[i].marks, NULL), 0);
     assert_true(records.row_count == 5 && records.name_count == 2 && records.phase_count == cases[i].phases);
-    assert_true(isnan(records.measurements[0].value));
-    assert_non_null(strstr(records.measurements[0].reason, cases[i].reason));
+    const rl_measurement *error = &records.measurements[records.measurement_count - 1];
+    assert_true(strcmp(error->name, "phase_clock_error_us") == 0 && isnan(error->value));
+    assert_non_null(strstr(error->reason, cases[i].reason));
     rl_records_clear(&records);
   }
 }

@@ -277,6 +277,7 @@ static void a_launch_of_many_steps_shows_its_phases(void **state) {
     before = row;
   }
   assert_true(before->end_ns < launch->start_ns + (launch->end_ns - launch->start_ns) / 2); /* four steps of twenty */
+  assert_true(measured(&b, "phase_rounds")->value == 1);
   assert_true(measured(&b, "phase_clock_error_us")->value >= 0 && measured(&b, "phase_clock_error_us")->value < 1000);
   assert_int_equal(b.records.phase_count, 2);
   const rl_phase *gather = &b.records.phases[0], *descend = &b.records.phases[1];

@@ -125,7 +125,7 @@ static int fake_marks(rl_instance *instance, rl_marks *marks, rl_error *err) {
   fake_instance *self = (fake_instance *)instance;
   (void)err;
   *marks = (rl_marks){"whole", marked_phases, MARKED_PHASES, MARKED_STEPS, MARKED_BLOCKS, self->began_ns, self->ended_ns,
-                      self->stamps[0][0]};
+                      self->stamps[0][0], 1};
   return 0;
 }
 

@@ -19,13 +19,16 @@ function placeOf(placed) {
   return `On the timeline: block 0, placed to within ±${show.us(placed.value)}.`;
 }
 
-const noteOf = ([{ steps, blocks }], placed) => `Of one step in one block: ${show.count(blocks)} blocks, the first \
-${show.count(steps)} steps of the launch, which stamps them itself. ${placeOf(placed)}`;
+const roundsOf = (rounds) => (rounds > 1 ? `A step goes in ${show.count(rounds)} rounds: of each phase the last is stamped, and \
+the time of those before counts to what is stamped next. ` : '');
 
-export function drawPhases(phases, placed) {
+const noteOf = ([{ steps, blocks }], rounds, placed) => `Of one step in one block: ${show.count(blocks)} blocks, the first \
+${show.count(steps)} steps of the launch, which stamps them itself. ${roundsOf(rounds)}${placeOf(placed)}`;
+
+export function drawPhases(phases, rounds, placed) {
   find('phases').hidden = phases.length === 0;
   if (phases.length === 0) return;
-  find('phase-note').textContent = noteOf(phases, placed);
+  find('phase-note').textContent = noteOf(phases, rounds, placed);
   find('phase-table').replaceChildren(
     make('thead', {}, make('tr', {}, ...columns.map(([label, name]) => make('th', { scope: 'col', class: name }, label)))),
     make('tbody', {}, ...phases.map(row), sum(phases)));

@@ -19,7 +19,7 @@ const lanes = [['launches', ['kernel', 'span']], ['phases', ['phase']], ['copies
 const parts = ['forward', 'backward', 'optimizer', 'data']; // a colour each
 
 let job = null;
-let runs = []; // {run, variant, placed, traced_ns, end_ns, kernels}
+let runs = []; // {run, variant, rounds, placed, traced_ns, end_ns, kernels}
 let view = { from: 0, to: 1 };
 let items = [];
 let truncated = false;
@@ -162,7 +162,7 @@ const ways = [['timeline-earlier', 'ArrowLeft', () => moved(-0.5)], ['timeline-l
 /* --- the section ----------------------------------------------------------------------------------------------------- */
 
 function choose() {
-  drawPhases(chosen().kernels.flatMap((kernel) => kernel.phases), chosen().placed);
+  drawPhases(chosen().kernels.flatMap((kernel) => kernel.phases), chosen().rounds, chosen().placed);
   return firstLook();
 }
 
@@ -179,7 +179,8 @@ find('timeline-chart').addEventListener('keydown', (event) => {
 find('timeline-run').addEventListener('change', choose);
 keepDrawn(find('timeline-chart'), draw);
 
-const timelineOf = (run, kernels) => ({ run: run.run, variant: run.variant, placed: measured(run, 'phase_clock_error_us'),
+const timelineOf = (run, kernels) => ({ run: run.run, variant: run.variant,
+  rounds: measured(run, 'phase_rounds')?.value ?? 1, placed: measured(run, 'phase_clock_error_us'),
   traced_ns: (measured(run, 'epoch_traced_ms')?.value ?? 0) * 1e6,
   kernels: kernels.filter((kernel) => kernel.run === run.run && kernel.pass === 'activity') });
 

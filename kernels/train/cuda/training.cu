@@ -399,10 +399,12 @@ static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
   if (!e->shown.stamps) return rl_fail(err, RL_INPUT, 0, "nobody asked for marks");
   if (device->ops->download(device, e->stamped, e->shown.stamps, sizeof *e->stamped, err)) return -1;
   const size_t steps = smaller((uint32_t)instance->steps, RL_MARKED_STEPS);
+  const uint32_t batch = smaller((uint32_t)e->base.params.batch_size, e->base.images);
+  const size_t rounds = (batch + RL_PERSISTENT_PAIRS - 1) / RL_PERSISTENT_PAIRS;
   uint64_t *packed = e->stamped->phases[0][0];
   for (size_t block = 0; block < 2 * RL_PERSISTENT_PAIRS; block++)
     memmove(&packed[block * steps * (1 + RL_PHASES)], e->stamped->phases[block], steps * sizeof e->stamped->phases[0][0]);
-  *to = {e->recipe->launches[0].name, phases, RL_PHASES, steps, 2 * RL_PERSISTENT_PAIRS, 0, 0, packed};
+  *to = {e->recipe->launches[0].name, phases, RL_PHASES, steps, 2 * RL_PERSISTENT_PAIRS, 0, 0, packed, rounds};
   find_ends(e->stamped, to);
   return 0;
 }
