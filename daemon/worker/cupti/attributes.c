@@ -119,8 +119,8 @@ double rl_attribute_of_device(int device_index, const char *metric, const char *
     if (strcmp(attributes[i].name, name) != 0) continue;
     int value = 0; /* the runtime numbers attributes as the driver does */
     *reason = "the driver does not tell this attribute";
-    bool told = cudaDeviceGetAttribute(&value, (enum cudaDeviceAttr)attributes[i].attribute, device_index) == cudaSuccess;
-    return told ? value : NAN;
+    cudaError_t status = cudaDeviceGetAttribute(&value, (enum cudaDeviceAttr)attributes[i].attribute, device_index);
+    return status == cudaSuccess ? value : NAN;
   }
   struct cudaDeviceProp device;
   return cudaGetDeviceProperties(&device, device_index) == cudaSuccess ? derived(name, &device) : NAN;
