@@ -1,5 +1,8 @@
-/* Kernel workloads on the GPU: every result against its reference, and samples that make sense. */
+/* Kernel workloads on the GPU: every result against its reference, and samples that make sense.
+ * Usage: test_gpu_kernels [bytes that a case may move at most] [family...] (of those the results alone) */
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "fixture.h"
 
@@ -139,8 +142,8 @@ static void sampling_can_be_cancelled(void **state) {
 }
 
 int main(int count, char **arguments) {
-  (void)count;
   families = arguments + 1;
+  if (count > 1 && isdigit((unsigned char)**families)) case_bytes_most = atof(*families++);
   const struct CMUnitTest tests[] = {cmocka_unit_test(libraries_do_what_they_are_there_for),
                                      cmocka_unit_test(what_libraries_lack_is_the_request_s_fault),
                                      cmocka_unit_test(every_family_type_and_variant_is_right),

@@ -327,6 +327,7 @@ PRINTS = {
                    f"cat <<X\n{TRAINED}\nX",
     "test_gpu_training": "echo \"$1\"; echo '[  PASSED  ] 6 test(s).'",
     "test_gpu_conv2": "echo '[  PASSED  ] 3 test(s).'",
+    "test_gpu_kernels": "echo \"$1\"; echo '[  PASSED  ] 1 test(s).'",
     "test_broken": "echo '[  FAILED  ] 1 test(s).'; exit 1",
     "test_absent": "echo 'skipped: no GPU'; exit 77",
     "measure_kernels": "echo '{\"best_copy_bytes_per_s\":4}'; "
