@@ -146,10 +146,12 @@ __device__ static void finish(const MAP &map, const few<T, WIDTH> (&keeps)[HOLDS
     if (i < have) to[first + i * step] = mapped<OP, true>(map, keeps[i], w, b, first + i * step);
 }
 
-/* group: threads of a block that share a row; a power of two up to a warp, or the whole block. */
+/* group: threads of a block that share a row; a power of two up to a warp, or the whole block. The more of them an SM has, the more bytes are
+ * on their way: three of the largest blocks. Element by element a thread holds more and may have all registers. */
 template <class OP, class T, int WIDTH, int HOLDS>
-__global__ void __launch_bounds__(BLOCK_HELD) held(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b,
-                                                  T *__restrict__ y, uint32_t count, uint32_t columns, uint32_t group) {
+__global__ void __launch_bounds__(BLOCK_HELD, WIDTH > 1 ? 3 : 1)
+    held(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t count, uint32_t columns,
+         uint32_t group) {
   typedef typename arithmetic<T>::type M;
   __shared__ M memory[2][WARP];
   const uint32_t log = log_of(group), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log), first = threadIdx.x & (group - 1);

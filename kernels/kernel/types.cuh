@@ -4,6 +4,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <stdint.h>
 
 /* Arithmetic is in double for fp64, else in float. */
 template <class T> struct arithmetic { typedef float type; };
@@ -17,6 +18,13 @@ __device__ static inline void narrow(double x, double *y) { *y = x; }
 __device__ static inline void narrow(float x, float *y) { *y = x; }
 __device__ static inline void narrow(float x, __half *y) { *y = __float2half_rn(x); }
 __device__ static inline void narrow(float x, __nv_bfloat16 *y) { *y = __float2bfloat16_rn(x); }
+
+/* From the word that a pair is: the compiler takes these numbers out of it again instead of keeping them in registers, as it does with
+ * those of __bfloat1622float2. */
+__device__ static inline float2 widen_pair(__nv_bfloat162 x) {
+  const uint32_t word = *(const uint32_t *)&x;
+  return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
+}
 
 /* COUNT numbers. Types of two bytes are converted in pairs, which takes half the instructions. */
 template <int COUNT> __device__ static inline void widen_all(const double *x, double *y) {
@@ -46,7 +54,7 @@ template <int COUNT> __device__ static inline void narrow_all(const float *x, fl
     }                                                                                     \
   }
 RL_IN_PAIRS(__half, __half2, __half22float2, __floats2half2_rn)
-RL_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, __bfloat1622float2, __floats2bfloat162_rn)
+RL_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, widen_pair, __floats2bfloat162_rn)
 #undef RL_IN_PAIRS
 
 /* As many as an access of 16 bytes moves. */
