@@ -11,8 +11,10 @@ export const build = process.env.ROOFLINED_BUILD;
 const { chromium } = createRequire(path.join(build, 'tests/web/'))('playwright-core');
 export const scratch = mkdtempSync(path.join(tmpdir(), 'rooflined-web-'));
 const shots = path.join(build, 'tests/web/screenshots');
-const executablePath = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
-const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const executablePath = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome'].find(existsSync);
+const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync'];
 
 export async function startDaemon(state, ...options) {
   const child = spawn(path.join(build, 'bin/rooflined'), ['--port', '0', '--state', state, '--devices', 'cpu', ...options],
@@ -26,25 +28,40 @@ export async function startDaemon(state, ...options) {
     });
     child.on('exit', (code) => reject(new Error(`the daemon ended with ${code}`)));
   });
-  return { child, url, stop: () => new Promise((resolve) => { child.removeAllListeners('exit'); child.on('exit', resolve); child.kill('SIGTERM'); }) };
+  const stop = () => new Promise((resolve) => {
+    child.removeAllListeners('exit');
+    child.on('exit', resolve);
+    child.kill('SIGTERM');
+  });
+  return { child, url, stop };
 }
 
 export let daemon;
 let browser;
 export const complaints = [];
 
+/** What a page may not wait for when another one is opened: its stream, and an icon that a busy machine still fetches. */
+const leftBehind = (request) => request.url().endsWith('/events')
+  || (request.url().endsWith('/favicon.svg') && request.failure()?.errorText === 'net::ERR_ABORTED');
+
 export async function open(where, options = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
-  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()}: ${message.text()}`); });
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()}: ${message.text()}`);
+  });
   page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error}`));
-  page.on('requestfailed', (request) => { if (!request.url().endsWith('/events')) complaints.push(`${request.url()}: ${request.failure()?.errorText}`); });
-  await page.addInitScript(() => document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+  page.on('requestfailed', (request) => {
+    if (!leftBehind(request)) complaints.push(`${request.url()}: ${request.failure()?.errorText}`);
+  });
+  await page.addInitScript(() => document.addEventListener('securitypolicyviolation',
+    (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
   await page.goto(where);
   return page;
 }
 
 export const shoot = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
-export const noSidewaysScroll = (page) => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
+export const noSidewaysScroll = (page) =>
+  page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
 
 export const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {
   method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(request),
