@@ -35,7 +35,8 @@ add_library(rl_flags INTERFACE)
 target_include_directories(rl_flags INTERFACE ${CMAKE_SOURCE_DIR}/daemon ${CMAKE_SOURCE_DIR}/kernels ${CMAKE_SOURCE_DIR})
 target_compile_definitions(rl_flags INTERFACE _GNU_SOURCE)
 target_compile_options(rl_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Wno-format-truncation
+  $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+    -Wno-missing-field-initializers -Wno-format-truncation
     -fno-omit-frame-pointer -ffp-contract=off>
   $<$<AND:$<BOOL:${RL_WERROR}>,$<COMPILE_LANGUAGE:C>>:-Werror>
   $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -Xcompiler=-Wall --compress-mode=size ${RL_CUDA_CODE}>)

@@ -13,4 +13,5 @@ foreach(file IN LISTS FILES)
   string(APPEND rows "  {\"${name}\", file_${index}, ${size}},\n")
   math(EXPR index "${index} + 1")
 endforeach()
-file(WRITE ${OUTPUT} "#include \"embedded.h\"\n${bodies}extern const rl_embedded ${NAME}[];\nconst rl_embedded ${NAME}[] = {\n${rows}  {0}};\n")
+file(WRITE ${OUTPUT}
+  "#include \"embedded.h\"\n${bodies}extern const rl_embedded ${NAME}[];\nconst rl_embedded ${NAME}[] = {\n${rows}  {0}};\n")

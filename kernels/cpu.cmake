@@ -1,8 +1,8 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
 rl_library(rl_source SOURCES source/source.c source/options.c source/types.c source/shelf.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium Threads::Threads m)
-rl_library(rl_workloads SOURCES registry.c workload.c train/model.c ceilings/ceilings.c kernel/kernel.c kernel/sequence.c kernel/elementwise.c
-  kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c kernel/reduction.c
+rl_library(rl_workloads SOURCES registry.c workload.c train/model.c ceilings/ceilings.c kernel/kernel.c kernel/sequence.c
+  kernel/elementwise.c kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c kernel/reduction.c
   kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c LIBS rl_source rl_base m)
 # Loops of products and sums are worth the compiler's vectors.
 set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c PROPERTIES COMPILE_OPTIONS -O3)
@@ -39,8 +39,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   endforeach()
 endif()
 rl_library(rl_engines_cpu
-  SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/layers.c train/blas.c train/fused.c train/simd_pick.c
-    ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/pieces.c kernel/check.c kernel/sequence_engine.c kernel/cpu.c kernel/gemm_blas.c ${rl_vectorised}
+  SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/layers.c train/blas.c
+    train/fused.c train/simd_pick.c
+    ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/pieces.c kernel/check.c kernel/sequence_engine.c kernel/cpu.c
+    kernel/gemm_blas.c ${rl_vectorised}
   LIBS rl_workloads rl_oracle rl_data rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)

@@ -10,10 +10,13 @@ crashes=$build/crashes
 mkdir -p "$crashes"
 shopt -s nullglob
 targets=("$build"/fuzz/fuzz_*)
-[ ${#targets[@]} -gt 0 ] || { echo "no fuzz targets in $build/fuzz: cmake --preset fuzz && cmake --build --preset fuzz" >&2; exit 2; }
+if [ ${#targets[@]} = 0 ]; then
+  echo "no fuzz targets in $build/fuzz: cmake --preset fuzz && cmake --build --preset fuzz" >&2
+  exit 2
+fi
 
 fuzz_one() { # PROGRAM
-  local program=$1 name=${1##*/fuzz_}
+  local program=$1 name=${1##*/fuzz_} inputs
   local corpus=$build/corpus/$name log=$crashes/$name.log
   local seeds=(tests/fuzz/"$name"/) known=(tests/fuzz/regressions/"$name"/*)
   mkdir -p "$corpus"
@@ -25,7 +28,8 @@ fuzz_one() { # PROGRAM
       -artifact_prefix="$crashes/$name-" "$corpus" "${seeds[@]}" >"$log" 2>&1 </dev/null; then
     echo "fuzz $name: failed"; tail -n 60 "$log"; return 1
   fi
-  echo "fuzz $name: $(awk -F: '/number_of_executed_units/ {gsub(/ /, "", $NF); print $NF}' "$log") inputs in $seconds s, none failed"
+  inputs=$(awk -F: '/number_of_executed_units/ {gsub(/ /, "", $NF); print $NF}' "$log")
+  echo "fuzz $name: $inputs inputs in $seconds s, none failed"
 }
 
 failed=0

@@ -10,7 +10,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/cuda}
 mnist=${ROOFLINED_MNIST_DIR:-../shared/mnist}
-[ -x "$build/bin/rooflined-worker-cuda" ] || { echo "$build has no rooflined-worker-cuda: cmake --preset cuda && cmake --build --preset cuda" >&2; exit 2; }
+if [ ! -x "$build/bin/rooflined-worker-cuda" ]; then
+  echo "$build has no rooflined-worker-cuda: cmake --preset cuda && cmake --build --preset cuda" >&2
+  exit 2
+fi
 rm -rf .gpu
 mkdir -p .gpu/bin .gpu/lib .gpu/tests .gpu/share
 
@@ -43,9 +46,11 @@ fi
 for program in .gpu/{bin,tests}/*; do
   ldd "$program" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
 done | sort -u |
-  grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*|libgcc_s|libstdc\+\+|libsqlite3|libz)\.so|/cuda|libnvidia|libcuda\.so|libcudnn|libcublas|libcupti|libnvperf|libopenblas' |
+  grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*|libgcc_s|libstdc\+\+|libsqlite3|libz)\.so' |
+  grep -vE '/cuda|libnvidia|libcuda\.so|libcudnn|libcublas|libcupti|libnvperf|libopenblas' |
   while read -r library; do cp -L "$library" .gpu/lib/; done
 strip --strip-unneeded .gpu/{bin,tests,ptx80}/* 2>/dev/null || true
 git describe --always --dirty --abbrev=12 --exclude='*' >.gpu/commit
 tar -czf .gpu.tar.gz .gpu
-echo ".gpu holds $(wc -l <.gpu/tests.tsv) GPU tests, $(du -sm .gpu | cut -f 1) MiB, packed $(du -m .gpu.tar.gz | cut -f 1), of $(cat .gpu/commit)"
+echo ".gpu holds $(wc -l <.gpu/tests.tsv) GPU tests, $(du -sm .gpu | cut -f 1) MiB," \
+  "packed $(du -m .gpu.tar.gz | cut -f 1), of $(cat .gpu/commit)"

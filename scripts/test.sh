@@ -5,8 +5,9 @@
 # ../shared/mnist is used when it is there, else the suites train on synthetic digits.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-export PYTEST_ADDOPTS="-rfEs --tb=short ${PYTEST_ADDOPTS:-}" COLUMNS=180 ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}"
-export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
+export PYTEST_ADDOPTS="-rfEs --tb=short ${PYTEST_ADDOPTS:-}" COLUMNS=180
+export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
 if [ -z "${ROOFLINED_MNIST_DIR:-}" ] && [ -d ../shared/mnist ]; then
   ROOFLINED_MNIST_DIR=$(cd ../shared/mnist && pwd)
   export ROOFLINED_MNIST_DIR
@@ -23,9 +24,10 @@ failed_steps=()
 
 # The lines of a log that say what failed and why: of pytest, cmocka, node, CTest, sanitizers, compilers and the fuzzing.
 reasons() { # LOG
-  local tests='^(FAILED|ERROR) |^\[  (ERROR|FAILED)|^\[   LINE|^ *(not ok|✖) |\((Failed|Timeout|Not Run|SEGFAULT|Subprocess aborted)\)$'
+  local tests='^(FAILED|ERROR) |^\[  (ERROR|FAILED)|^\[   LINE|^ *(not ok|✖) '
+  local ended='\((Failed|Timeout|Not Run|SEGFAULT|Subprocess aborted)\)$'
   local others='Sanitizer: |runtime error: |[: ]error: |^CMake Error|^fuzz .*fail'
-  grep -aE "$tests|$others" "$1" | cut -c 1-240 | awk '!seen[$0]++' | head -n 30 | sed 's/^/    ! /'
+  grep -aE "$tests|$ended|$others" "$1" | cut -c 1-240 | awk '!seen[$0]++' | head -n 30 | sed 's/^/    ! /'
 }
 
 step() { # NAME COMMAND...: run, time, and show the log when it fails
@@ -98,12 +100,14 @@ gpu() {
 generated() {
   local folder
   for folder in web tests/web; do
-    npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --silent --prefix "$folder" || return 1
+    npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --silent \
+      --prefix "$folder" || return 1
   done
   git diff --exit-code --stat -- web/package-lock.json tests/web/package-lock.json && echo "lock files are fresh"
 }
 
-all=(install_all build_dev generated unit simt worker api client web crash packaging rest build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
+all=(install_all build_dev generated unit simt worker api client web crash packaging rest
+  build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
 build_dev() { build dev; }
 build_asan() { build asan; }
 build_tsan() { build tsan; }
@@ -115,7 +119,8 @@ build_fuzz() { # just the targets: the rest of the tree is gcc's
 }
 
 [ $# -gt 0 ] && all=("$@")
-echo "rooflined: $(git describe --always --dirty 2>/dev/null), $(nproc) cores, MNIST: ${ROOFLINED_MNIST_DIR:-none, synthetic digits}"
+echo "rooflined: $(git describe --always --dirty 2>/dev/null), $(nproc) cores," \
+  "MNIST: ${ROOFLINED_MNIST_DIR:-none, synthetic digits}"
 for name in "${all[@]}"; do
   step "$name" "$name"
 done

@@ -24,7 +24,8 @@ const sideFact = (name, side) => make('div', { class: 'panel' }, make('dt', {}, 
 /** The runs of both jobs to choose from. */
 async function drawRuns(sides) {
   const jobs = await Promise.all([...new Set(sides.map((side) => side.job))].map((job) => get(`/jobs/${job}`)));
-  const runs = jobs.flatMap((job) => job.runs.map((run) => make('option', { value: run.id }, `${run.id} ${run.workload} ${run.variant}`)));
+  const runs = jobs.flatMap((job) =>
+    job.runs.map((run) => make('option', { value: run.id }, `${run.id} ${run.workload} ${run.variant}`)));
   for (const [name, chosen] of [['run-a', a], ['run-b', b]]) {
     find(name).replaceChildren(...runs.map((option) => option.cloneNode(true)));
     find(name).value = String(chosen);
@@ -33,17 +34,20 @@ async function drawRuns(sides) {
 
 /* --- which pair ----------------------------------------------------------------------------------------------------- */
 
-const nameOf = (kernel) => `${kernel.ordinal} ${kernel.launch && kernel.launch !== kernel.name ? `${kernel.launch} · ` : ''}${kernel.name}`;
+const nameOf = (kernel) =>
+  `${kernel.ordinal} ${kernel.launch && kernel.launch !== kernel.name ? `${kernel.launch} · ` : ''}${kernel.name}`;
 const groups = [
   ['In both runs', (pair) => pair.a && pair.b], ['Only in A', (pair) => !pair.b], ['Only in B', (pair) => !pair.a],
 ];
 
 function drawChoices() {
   const optionOf = (pair) => make('option', { value: pairs.indexOf(pair) }, nameOf(pair.a ?? pair.b));
-  find('pair').replaceChildren(...groups.map(([label, belongs]) => [label, pairs.filter(belongs)]).filter(([, members]) => members.length > 0)
+  find('pair').replaceChildren(...groups.map(([label, belongs]) => [label, pairs.filter(belongs)]).filter(([, members]) =>
+    members.length > 0)
     .map(([label, members]) => make('optgroup', { label }, ...members.map(optionOf))));
   const ofB = pairs.map((pair) => pair.b).filter(Boolean).sort((one, other) => one.ordinal - other.ordinal);
-  find('kernel-b').replaceChildren(make('option', { value: '' }, 'none'), ...ofB.map((kernel) => make('option', { value: kernel.ordinal }, nameOf(kernel))));
+  find('kernel-b').replaceChildren(make('option', { value: '' }, 'none'),
+    ...ofB.map((kernel) => make('option', { value: kernel.ordinal }, nameOf(kernel))));
 }
 
 const sameSide = (kernel, ordinal) => ordinal === null || String(kernel?.ordinal) === ordinal;
@@ -52,7 +56,8 @@ const sameSide = (kernel, ordinal) => ordinal === null || String(kernel?.ordinal
 async function pairAsked(one, other) {
   const known = pairs.find((pair) => sameSide(pair.a, one) && sameSide(pair.b, other));
   if (known) return known;
-  const query = [['kernel', one], ['kernel_b', other]].filter(([, ordinal]) => ordinal !== null).map(([name, ordinal]) => `&${name}=${encodeURIComponent(ordinal)}`);
+  const query = [['kernel', one], ['kernel_b', other]].filter(([, ordinal]) => ordinal !== null).map(([name, ordinal]) =>
+    `&${name}=${encodeURIComponent(ordinal)}`);
   return (await get(`/compare?a=${a}&b=${b}${query.join('')}`)).kernels[0];
 }
 
@@ -71,7 +76,8 @@ const ordinalOf = (kernel) => (kernel ? String(kernel.ordinal) : null);
 /** After a choice: the address names it, so that it can be kept or passed on. */
 async function chosen(one, other) {
   await choosePair(one, other);
-  const query = [['kernel', shown.a], ['kernel_b', shown.b]].filter(([, kernel]) => kernel).map(([name, kernel]) => `&${name}=${kernel.ordinal}`);
+  const query = [['kernel', shown.a], ['kernel_b', shown.b]].filter(([, kernel]) => kernel).map(([name, kernel]) =>
+    `&${name}=${kernel.ordinal}`);
   history.replaceState(null, '', `?a=${a}&b=${b}${query.join('')}`);
 }
 
@@ -92,12 +98,14 @@ const columns = [
   column('Change', signed), column('Relative', (row) => show.change(row.relative)),
 ];
 
-const differs = (row) => (row.relative === null ? row.difference !== null && row.difference !== 0 : Math.abs(row.relative) >= 0.01);
+const differs = (row) => (row.relative === null
+  ? row.difference !== null && row.difference !== 0 : Math.abs(row.relative) >= 0.01);
 
 /** Sections with their rows that are wanted; what has none is left out. */
 function wanted(sections) {
   if (!find('changed').checked) return sections;
-  return sections.map((section) => ({ ...section, tables: section.tables.map((table) => ({ ...table, rows: table.rows.filter(differs) }))
+  return sections.map((section) =>
+    ({ ...section, tables: section.tables.map((table) => ({ ...table, rows: table.rows.filter(differs) }))
     .filter((table) => table.rows.length > 0) })).filter((section) => section.tables.length > 0);
 }
 
@@ -130,7 +138,9 @@ async function load() {
   for (const label of document.querySelectorAll('.kernel-choice')) label.hidden = pairs.length === 0;
   find('comparison').hidden = pairs.length === 0;
   find('nothing').hidden = pairs.length > 0;
-  if (pairs.length > 0 || asked.has('kernel') || asked.has('kernel_b')) await choosePair(asked.get('kernel'), asked.get('kernel_b'));
+  if (pairs.length > 0 || asked.has('kernel') || asked.has('kernel_b')) {
+    await choosePair(asked.get('kernel'), asked.get('kernel_b'));
+  }
   document.title = `${sides[0].variant} and ${sides[1].variant} · rooflined`;
   document.body.dataset.loaded = 'true';
 }

@@ -17,11 +17,14 @@ const jobState = (job) => {
 
 function jobRow(job) {
   const done = job.passes.completed + job.passes.unavailable;
-  const took = show.duration(show.between(job.started_at, job.finished_at || (finalStates.includes(job.state) ? null : new Date().toISOString())));
+  const until = job.finished_at || (finalStates.includes(job.state) ? null : new Date().toISOString());
+  const took = show.duration(show.between(job.started_at, until));
   return make('tr', {},
     make('th', { scope: 'row', class: 'n' }, make('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
     jobState(job),
-    make('td', {}, (job.variants || []).join(' · '), job.origin === 'daemon' ? make('span', { class: 'tag', title: `${job.kind}, asked for by the daemon itself` }, 'by the daemon') : null),
+    make('td', {}, (job.variants || []).join(' · '),
+      job.origin === 'daemon' ? make('span', { class: 'tag', title: `${job.kind}, asked for by the daemon itself` },
+        'by the daemon') : null),
     make('td', { class: 'mono' }, job.device),
     make('td', { class: 'n' }, `${done}/${job.passes.total}`),
     make('td', {}, make('time', { datetime: job.created_at }, show.instant(job.created_at))),

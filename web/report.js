@@ -24,7 +24,8 @@ const rowOf = (kernel, metric) => (kernel.sections ?? []).flatMap((section) => s
   .find((row) => row.metric === metric);
 
 function fact(name, text, reason) {
-  return make('div', {}, make('dt', {}, name), text === null ? make('dd', { class: 'null', ...unmeasured(reason) }, '—') : make('dd', {}, text));
+  return make('div', {}, make('dt', {}, name), text === null
+    ? make('dd', { class: 'null', ...unmeasured(reason) }, '—') : make('dd', {}, text));
 }
 
 function factOf(kernel, name, metric) {
@@ -36,14 +37,15 @@ function drawHead(report, kernel) {
   document.title = `${nameOf(kernel)} · rooflined`;
   find('kernel-title').textContent = nameOf(kernel);
   find('kernel-name').textContent = kernel.launch ? kernel.name : '';
-  find('run-facts').textContent = [report.workload, report.variant, `run ${report.run}`, `on ${report.device_facts?.name ?? report.device}`,
-    report.commit ? `commit ${report.commit.slice(0, 12)}` : null, show.instant(report.at)].filter(Boolean).join(' · ');
+  find('run-facts').textContent = [report.workload, report.variant, `run ${report.run}`,
+    `on ${report.device_facts?.name ?? report.device}`, report.commit ? `commit ${report.commit.slice(0, 12)}` : null,
+    show.instant(report.at)].filter(Boolean).join(' · ');
   find('job-link').href = `/job.html?id=${report.job}`;
   find('job-link').textContent = `Job ${report.job}`;
   find('job-link').hidden = false;
   find('kernel-facts').replaceChildren(
-    fact('Duration', show.us((kernel.roofline.duration_s ?? NaN) * 1e6), kernel.reason), fact('Grid', show.shape(kernel.grid), kernel.reason),
-    fact('Block', show.shape(kernel.block), kernel.reason),
+    fact('Duration', show.us((kernel.roofline.duration_s ?? NaN) * 1e6), kernel.reason),
+    fact('Grid', show.shape(kernel.grid), kernel.reason), fact('Block', show.shape(kernel.block), kernel.reason),
     factOf(kernel, 'SM throughput', 'sm__throughput.avg.pct_of_peak_sustained_elapsed'),
     factOf(kernel, 'Memory throughput', 'gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed'),
     factOf(kernel, 'Achieved occupancy', 'sm__warps_active.avg.pct_of_peak_sustained_active'),
@@ -53,12 +55,14 @@ function drawHead(report, kernel) {
 /** The kernels that the report has, by the list of the job's: those of the counters pass, else of the activity pass. */
 function drawChoice(kernels, kernel) {
   const ofRun = kernels.filter((one) => one.run === run && one.pass === kernel.pass);
-  find('kernel').replaceChildren(...(ofRun.length > 0 ? ofRun : [kernel]).map((one) => make('option', { value: one.ordinal }, `${one.ordinal} ${nameOf(one)}`)));
+  find('kernel').replaceChildren(...(ofRun.length > 0 ? ofRun : [kernel]).map((one) => make('option', { value: one.ordinal },
+    `${one.ordinal} ${nameOf(one)}`)));
   find('kernel').value = String(kernel.ordinal);
 }
 
 function drawLinks(job) {
-  const csv = (page) => make('a', { href: `/runs/${run}/report?format=csv&page=${page}${page === 'details' ? '&print_details=all' : ''}` }, `CSV, ${page}`);
+  const csv = (page) => make('a',
+    { href: `/runs/${run}/report?format=csv&page=${page}${page === 'details' ? '&print_details=all' : ''}` }, `CSV, ${page}`);
   const other = job.runs.find((one) => one.id !== run);
   find('links').replaceChildren(csv('details'), csv('raw'), make('a', { href: `/runs/${run}/report` }, 'JSON'),
     ...(other ? [make('a', { href: `/compare.html?a=${other.id}&b=${run}` }, 'Compare')] : []));
@@ -76,8 +80,10 @@ function drawFindings(findings) {
 const rateColumn = (label, field, reason) => ({ label, number: true,
   cell: (roof) => numberCell((roof.bytes ? show.bytesPerSecond : show.operationsPerSecond)(roof[field]), reason) });
 const roofColumns = [
-  { label: 'Roof', cell: (roof) => make('th', { scope: 'row' }, roof.name) }, rateColumn('Achieved', 'achieved_per_s', 'not counted'),
-  rateColumn('Theoretical', 'theoretical_per_s', 'not known of this device'), rateColumn('Measured', 'measured_per_s', 'no ceilings run measured it on this device'),
+  { label: 'Roof', cell: (roof) => make('th', { scope: 'row' }, roof.name) },
+  rateColumn('Achieved', 'achieved_per_s', 'not counted'),
+  rateColumn('Theoretical', 'theoretical_per_s', 'not known of this device'),
+  rateColumn('Measured', 'measured_per_s', 'no ceilings run measured it on this device'),
 ];
 const drawRoofs = ({ levels, units }) => find('roof-table').replaceChildren(
   tableOf('Roofs', roofColumns, [...levels.map((level) => ({ ...level, bytes: true })), ...units]));
@@ -89,11 +95,13 @@ function quantityCell(row) {
   return cell;
 }
 
-const valueColumn = { label: 'Value', number: true, cell: (row) => (row.text ? make('td', { class: 'n' }, row.text) : quantityCell(row)) };
+const valueColumn = { label: 'Value', number: true, 
+  cell: (row) => (row.text ? make('td', { class: 'n' }, row.text) : quantityCell(row)) };
 
 function drawSections(kernel) {
   const found = (section) => kernel.findings.filter((finding) => finding.section === section.id).length;
-  const badge = (section) => (found(section) > 0 ? make('span', { class: 'tag' }, found(section) === 1 ? '1 finding' : `${found(section)} findings`) : null);
+  const counted = (count) => make('span', { class: 'tag' }, count === 1 ? '1 finding' : `${count} findings`);
+  const badge = (section) => (found(section) > 0 ? counted(found(section)) : null);
   find('no-sections').hidden = kernel.sections !== null;
   find('no-sections').textContent = kernel.sections === null ? `No sections: ${kernel.reason}` : '';
   find('sections').replaceChildren(...sectionBlocks(kernel.sections ?? [], [nameColumn, valueColumn], badge));
@@ -139,4 +147,5 @@ find('kernel').addEventListener('change', () => {
 
 const ordinal = Number(asked.get('kernel') ?? 0);
 if (Number.isSafeInteger(run) && run > 0 && Number.isSafeInteger(ordinal) && ordinal >= 0) guarded(ordinal);
-else drawProblem('Which run?', 'The address needs a run’s number, like report.html?run=1, and may have a kernel’s, like &kernel=0.');
+else drawProblem('Which run?',
+  'The address needs a run’s number, like report.html?run=1, and may have a kernel’s, like &kernel=0.');

@@ -10,7 +10,8 @@ say() {
 
 # Every base image has a full version, and the last stage is a runtime one.
 while read -r image; do
-  [[ $image =~ ^nvidia/cuda:[0-9]+\.[0-9]+\.[0-9]+-cudnn-(devel|runtime)-ubuntu[0-9.]+$ ]] || say "base image $image is not a pinned CUDA + cuDNN image"
+  [[ $image =~ ^nvidia/cuda:[0-9]+\.[0-9]+\.[0-9]+-cudnn-(devel|runtime)-ubuntu[0-9.]+$ ]] ||
+    say "base image $image is not a pinned CUDA + cuDNN image"
 done < <(awk '$1 == "FROM" {print $2}' Dockerfile)
 [[ $(awk '$1 == "FROM" {last = $2} END {print last}' Dockerfile) == *-runtime-* ]] || say "the last stage is not a runtime image"
 
@@ -24,7 +25,8 @@ grep -qE '^(ADD|MAINTAINER) ' Dockerfile && say "ADD and MAINTAINER are not used
 # Each apt-get install is lean and cleans up in its own layer.
 joined=$(sed -e ':again' -e '/\\$/N; s/\\\n//; t again' Dockerfile)
 while read -r line; do
-  [[ $line == *--no-install-recommends* && $line == *'rm -rf /var/lib/apt/lists'* ]] || say "an apt-get install keeps recommends or lists: $line"
+  [[ $line == *--no-install-recommends* && $line == *'rm -rf /var/lib/apt/lists'* ]] ||
+    say "an apt-get install keeps recommends or lists: $line"
 done < <(grep 'apt-get install' <<<"$joined")
 
 # What is copied from the tree exists, and .dockerignore does not hide it.

@@ -11,7 +11,8 @@ cleanup() {
 trap cleanup EXIT
 DESTDIR=$stage cmake --install "$build" --prefix /usr/local >/dev/null
 root=$stage/usr/local
-for file in bin/{rooflined,rooflinectl,rooflined-worker-cpu,rooflined-nvrtc} lib/systemd/system/rooflined.service share/rooflined/rooflined.conf \
+for file in bin/{rooflined,rooflinectl,rooflined-worker-cpu,rooflined-nvrtc} \
+  lib/systemd/system/rooflined.service share/rooflined/rooflined.conf \
   share/rooflined/web/{index.html,vendor/uPlot.esm.js}; do
   [ -e "$root/$file" ] || { echo "cmake --install left out $file"; exit 1; }
 done
@@ -26,7 +27,8 @@ url=$(sed -n 's/^listening on //p' "$stage/out")
 # What the image's HEALTHCHECK asks, the page, and a job on the installed worker.
 curl -fsS "$url/readyz" >/dev/null
 curl -fsS "$url/" | grep -q '<title>'
-ROOFLINED_URL=$url "$root/bin/rooflinectl" run --device cpu --dataset synthetic --max-images 256 --epochs 1 --warmup-epochs 0 --precisions fp32
+ROOFLINED_URL=$url "$root/bin/rooflinectl" run --device cpu --dataset synthetic --max-images 256 --epochs 1 --warmup-epochs 0 \
+  --precisions fp32
 kill "$daemon"
 wait "$daemon"
 daemon=

@@ -122,7 +122,8 @@ test('the dark job page', async () => {
 
 test('a daemon with a token asks for it once', async () => {
   const state = path.join(scratch, 'guarded');
-  const token = execFileSync(path.join(build, 'bin/rooflinectl'), ['token', '--state', state], { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
+  const token = execFileSync(path.join(build, 'bin/rooflinectl'), ['token', '--state', state],
+    { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
   const guarded = await startDaemon(state, '--require-token');
   const page = await open(guarded.url);
   await page.getByLabel('Access token').fill('wrong');

@@ -31,7 +31,9 @@ test('the head has the facts, with readable units', async () => {
   const page = await openReport();
   assert.equal(await page.locator('h1').innerText(), 'relu');
   const facts = await page.locator('#kernel-facts').innerText();
-  for (const fact of ['22.34 µs', '32768×1×1', '128×1×1', '17.85 %', '9.87 %']) assert.ok(facts.includes(fact), `${fact} is not in ${facts}`);
+  for (const fact of ['22.34 µs', '32768×1×1', '128×1×1', '17.85 %', '9.87 %']) {
+    assert.ok(facts.includes(fact), `${fact} is not in ${facts}`);
+  }
   assert.equal(await page.locator('#kernel option').count(), 2);
   await shoot(page, 'report-light');
   await page.close();
@@ -45,7 +47,8 @@ test('every finding is there and opens its section', async () => {
   for (const finding of findings) {
     const item = items.filter({ hasText: finding.title });
     const text = await item.innerText();
-    assert.ok(text.includes(finding.message) && (finding.speedup_pct === null || text.includes(`${finding.speedup_pct.toFixed(2)} %`)), text);
+    const speedup = finding.speedup_pct === null ? '' : `${finding.speedup_pct.toFixed(2)} %`;
+    assert.ok(text.includes(finding.message) && text.includes(speedup), text);
     await item.locator('a').click();
     await page.locator(`#section-${finding.section}[open] tbody tr`).first().waitFor();
   }
@@ -55,16 +58,20 @@ test('every finding is there and opens its section', async () => {
 test('every section shows its rows; what was not measured is a dash with its reason', async () => {
   const page = await openReport();
   const [{ sections }] = (await api(`/runs/${runs.a}/report?kernel=0`)).kernels;
-  assert.deepEqual(await page.locator('#sections > details > summary > strong').allInnerTexts(), sections.map((section) => section.name));
-  for (const section of sections.filter(({ id }) => ['SpeedOfLight', 'MemoryWorkloadAnalysis_Tables', 'InstructionStats'].includes(id))) {
+  assert.deepEqual(await page.locator('#sections > details > summary > strong').allInnerTexts(),
+    sections.map((section) => section.name));
+  const looked = ['SpeedOfLight', 'MemoryWorkloadAnalysis_Tables', 'InstructionStats'];
+  for (const section of sections.filter(({ id }) => looked.includes(id))) {
     const block = page.locator(`#section-${section.id}`);
     if (await block.getAttribute('open') === null) await block.locator('> summary').click();
     await block.locator('> .scroll').waitFor();
     for (const summary of await block.locator('details > summary').all()) await summary.click();
     const rows = section.tables.flatMap((table) => table.rows);
-    await page.waitForFunction(([id, count]) => document.querySelectorAll(`#${id} tbody tr`).length === count, [`section-${section.id}`, rows.length]);
+    await page.waitForFunction(([id, count]) => document.querySelectorAll(`#${id} tbody tr`).length === count,
+      [`section-${section.id}`, rows.length]);
     const missing = rows.filter((row) => row.value === null && row.text === undefined);
-    assert.deepEqual(await block.locator('td.null').evaluateAll((cells) => cells.map((cell) => [cell.innerText, cell.title])), missing.map((row) => ['—', row.reason]));
+    assert.deepEqual(await block.locator('td.null').evaluateAll((cells) => cells.map((cell) => [cell.innerText, cell.title])),
+      missing.map((row) => ['—', row.reason]));
   }
   await page.close();
 });
@@ -78,7 +85,8 @@ test('the reason of a dash is shown to those without a mouse', async () => {
   const [below, cell] = [await why.boundingBox(), await dash.boundingBox()];
   assert.ok(Math.abs(below.y - cell.y - cell.height) < 2 && below.x + below.width <= 1280, 'it stands below its dash');
   await page.keyboard.press('Tab');
-  assert.equal(await page.evaluate(() => document.activeElement.matches('td.null')), true, 'the next dash is reached by keyboard');
+  assert.equal(await page.evaluate(() => document.activeElement.matches('td.null')), true,
+    'the next dash is reached by keyboard');
   await page.locator('#kernel').focus();
   assert.equal(await why.isVisible(), false);
   await page.close();
@@ -106,14 +114,17 @@ test('the roofline stands where the numbers say', async () => {
   const points = roofline.points.filter((point) => point.unit === unit && point.intensity > 0);
   assert.equal(await page.locator('#roofline-chart circle').count(), points.length);
   await page.locator('#roofline-unit').selectOption('fp32');
-  const roofs = await page.locator('#roofline-chart polyline').evaluateAll((lines) => lines.map((line) => line.getAttribute('class')));
+  const roofs = await page.locator('#roofline-chart polyline').evaluateAll((lines) =>
+    lines.map((line) => line.getAttribute('class')));
   assert.equal(roofs.filter((name) => name.includes('theoretical')).length, 3);
   assert.equal(roofs.filter((name) => name.includes('measured')).length, 2, 'L1 has no measured roof in the fixture');
-  const across = await page.locator('#roofline-chart circle').evaluateAll((marks) => marks.map((mark) => Number(mark.getAttribute('cx'))));
+  const across = await page.locator('#roofline-chart circle').evaluateAll((marks) =>
+    marks.map((mark) => Number(mark.getAttribute('cx'))));
   const levels = roofline.points.filter((point) => point.unit === 'fp32').map((point) => point.intensity);
   const order = (values) => values.map((_, index) => index).sort((i, j) => values[i] - values[j]);
   assert.deepEqual(order(across), order(levels));
-  assert.ok(Math.abs((across[0] - across[1]) / (across[1] - across[2]) - Math.log(levels[0] / levels[1]) / Math.log(levels[1] / levels[2])) < 1e-3);
+  const apart = (across[0] - across[1]) / (across[1] - across[2]);
+  assert.ok(Math.abs(apart - Math.log(levels[0] / levels[1]) / Math.log(levels[1] / levels[2])) < 1e-3);
   await page.locator('#roofline-unit').selectOption('fp64');
   assert.match(await page.locator('#roofline-legend').innerText(), /No fp64 operations were counted/);
   await page.locator('#roofline-unit').selectOption(unit);
@@ -127,7 +138,8 @@ test('curves and instructions', async () => {
   assert.equal(await page.locator('#series-charts canvas').count(), 2);
   await page.locator('#instruction-table summary', { hasText: '3 instructions' }).click();
   await page.locator('#instruction-table tbody tr').first().waitFor();
-  assert.deepEqual(await page.locator('#instruction-table thead th').allInnerTexts(), ['Offset', 'Instruction', 'Source', 'inst_executed', 'Stalls']);
+  assert.deepEqual(await page.locator('#instruction-table thead th').allInnerTexts(),
+    ['Offset', 'Instruction', 'Source', 'inst_executed', 'Stalls']);
   assert.deepEqual(await page.locator('#instruction-table tbody th').allInnerTexts(), ['0x0000', '0x0010', '0x0020']);
   const rows = await page.locator('#instruction-table tbody tr').allInnerTexts();
   assert.match(rows[0], /LDG\.E\.128 R4.*relu\.cu:12.*131.072.*long scoreboard 36 · wait 3 · lg throttle 1$/s);
@@ -151,7 +163,8 @@ test('the comparison of two runs', async () => {
     assert.equal(await page.locator(`#finding-list [data-change="${change}"]`).count(), wanted);
   }
   const duration = page.locator('#section-SpeedOfLight tbody tr', { hasText: 'Duration' });
-  const row = kernels[pair].sections.find((section) => section.id === 'SpeedOfLight').tables[0].rows.find((one) => one.name === 'Duration');
+  const row = kernels[pair].sections.find((section) => section.id === 'SpeedOfLight')
+    .tables[0].rows.find((one) => one.name === 'Duration');
   const cells = await duration.locator('td').allInnerTexts();
   assert.equal(cells[0], '22.34 µs');
   assert.equal(cells[3], `${row.relative < 0 ? '−' : '+'}${Math.abs(row.relative * 100).toFixed(1)} %`);
@@ -171,12 +184,14 @@ test('two kernels that do not belong together are compared when they are chosen'
   const { kernels } = await api(`/compare?a=${runs.a}&b=${runs.b}`);
   const alone = kernels.find((one) => one.b === null).a.ordinal;
   const wanted = (await api(`/compare?a=${runs.a}&b=${runs.b}&kernel=${alone}&kernel_b=0`)).kernels[0];
-  assert.deepEqual(await page.locator('#pair optgroup').evaluateAll((groups) => groups.map((group) => group.label)), ['In both runs', 'Only in A']);
+  assert.deepEqual(await page.locator('#pair optgroup').evaluateAll((groups) => groups.map((group) => group.label)),
+    ['In both runs', 'Only in A']);
   await page.locator('#pair').selectOption(String(kernels.findIndex((one) => one.b === null)));
   assert.equal(await page.locator('#kernel-b').inputValue(), '');
   await page.locator('#kernel-b').selectOption('0');
   await page.waitForFunction((number) => location.search.endsWith(`&kernel=${number}&kernel_b=0`), alone);
-  const row = wanted.sections.find((section) => section.id === 'SpeedOfLight').tables[0].rows.find((one) => one.name === 'Duration');
+  const row = wanted.sections.find((section) => section.id === 'SpeedOfLight')
+    .tables[0].rows.find((one) => one.name === 'Duration');
   const relative = () => page.locator('#section-SpeedOfLight tbody tr', { hasText: 'Duration' }).locator('td').nth(3).innerText();
   const text = `${row.relative < 0 ? '−' : '+'}${Math.abs(row.relative * 100).toFixed(1)} %`;
   assert.equal(await relative(), text);
@@ -197,12 +212,15 @@ test('the job leads to its reports', async () => {
   await page.locator('body[data-loaded="completed"]').waitFor();
   await page.locator('#job-reports a').click();
   await page.locator('body[data-loaded="0"]').waitFor();
-  for (const link of await page.locator('#links a').all()) assert.equal((await fetch(`${daemon.url}${await link.getAttribute('href')}`)).status, 200);
+  for (const link of await page.locator('#links a').all()) {
+    assert.equal((await fetch(`${daemon.url}${await link.getAttribute('href')}`)).status, 200);
+  }
   await page.close();
 });
 
 test('a run without counters says why, and stands under the roofs by its model', async () => {
-  const job = await finish(await submit({ kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2, device: 'cpu' }));
+  const job = await finish(await submit({ kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2,
+    device: 'cpu' }));
   const page = await openJob(job.id);
   assert.deepEqual(await page.locator('#job-reports a').allInnerTexts(), ['Report scalar', 'Report vector', 'Compare']);
   await page.locator('#job-reports a').first().click();
@@ -217,7 +235,8 @@ test('a run without counters says why, and stands under the roofs by its model',
 });
 
 test('runs and kernels that are not there are problems', async () => {
-  const wrong = [['report.html?run=999999', /999999/], [`report.html?run=${runs.a}&kernel=77`, /no kernel 77/], ['report.html', /run/],
+  const wrong = [['report.html?run=999999', /999999/], [`report.html?run=${runs.a}&kernel=77`, /no kernel 77/],
+    ['report.html', /run/],
     ['compare.html?a=1', /two runs/], [`compare.html?a=${runs.a}&b=999999`, /999999/],
     [`compare.html?a=${runs.a}&b=${runs.b}&kernel=55`, /no kernel 55/]];
   for (const [where, says] of wrong) {

@@ -13,7 +13,8 @@ export class ApiProblem extends Error {
 async function request(path, options) {
   let response;
   try {
-    response = await fetch(path, { credentials: 'same-origin', headers: { accept: 'application/json', ...options.headers }, ...options });
+    response = await fetch(path, { credentials: 'same-origin', headers: { accept: 'application/json', ...options.headers },
+      ...options });
   } catch {
     throw new ApiProblem(0, { title: 'No answer', detail: 'The daemon does not answer. The page tries again by itself.' });
   }
@@ -33,7 +34,8 @@ let loggingIn = null;
 /** Ask for the token; resolves once the daemon has taken it and set its cookie. Only one dialog at a time. */
 function logIn() {
   loggingIn ??= new Promise((resolve) => {
-    const token = make('input', { type: 'password', name: 'token', autocomplete: 'current-password', required: '', 'aria-label': 'Access token' });
+    const token = make('input', { type: 'password', name: 'token', autocomplete: 'current-password', required: '',
+      'aria-label': 'Access token' });
     const wrong = make('p', { class: 'problem-line', role: 'alert' });
     const form = make('form', {}, make('h2', {}, 'This daemon asks for a token'),
       make('p', { class: 'quiet' }, 'Make one on its machine with ', make('code', {}, 'rooflinectl token'), '.'),
@@ -42,7 +44,8 @@ function logIn() {
     form.addEventListener('submit', async (event) => {
       event.preventDefault();
       try {
-        await request('/login', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ token: token.value }) });
+        await request('/login', { method: 'POST', headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ token: token.value }) });
         dialog.close();
         dialog.remove();
         loggingIn = null;
@@ -72,14 +75,16 @@ async function call(path, options = {}) {
 
 export const get = (path) => call(path);
 export const remove = (path) => call(path, { method: 'DELETE' });
-export const post = (path, body) => call(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+export const post = (path, body) => call(path, { method: 'POST', headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(body) });
 
 /** Every item of a paged list. */
 export async function all(path) {
   const items = [];
   let cursor = null;
   do {
-    const page = await get(cursor === null ? path : `${path}${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`);
+    const page = await get(cursor === null ? path
+      : `${path}${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`);
     items.push(...page.items);
     cursor = page.next_cursor ?? null;
   } while (cursor !== null);

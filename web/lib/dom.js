@@ -24,10 +24,12 @@ export const stateBadge = (state) => make('span', { class: 'state', 'data-state'
 
 /** Attributes of what stands for a number that was not measured: a dash that says why when it is pointed at, tapped or
  * focused. */
-export const unmeasured = (reason) => ({ title: reason || 'not measured', 'aria-label': `not measured: ${reason || 'no reason given'}`, tabindex: 0 });
+export const unmeasured = (reason) =>
+  ({ title: reason || 'not measured', 'aria-label': `not measured: ${reason || 'no reason given'}`, tabindex: 0 });
 
 /** A cell for a number that may not have been measured. */
-export const numberCell = (text, reason) => (text !== null ? make('td', { class: 'n' }, text) : make('td', { class: 'n null', ...unmeasured(reason) }, '—'));
+export const numberCell = (text, reason) => (text !== null ? make('td', { class: 'n' }, text)
+  : make('td', { class: 'n null', ...unmeasured(reason) }, '—'));
 
 // A title is for those who point with a mouse: the reason is also shown below the dash that has the focus.
 const why = make('div', { class: 'why', 'aria-hidden': 'true', hidden: '' });

@@ -18,24 +18,31 @@ function chart(holder, runs, field, scale) {
   const options = {
     width: Math.max(240, holder.clientWidth), height: 230, scales: { x: { time: false, range: [-0.3, last + 0.3] } },
     cursor: { points: { size: 7 } },
-    axes: [{ ...axis, splits: () => x.filter((epoch) => x.length <= 12 || epoch % Math.ceil(x.length / 12) === 0), values: (_, ticks) => ticks.map(String) },
-      { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => (field === 'epoch_ms' ? show.count(tick) : String(+tick.toFixed(2)))) }],
+    axes: [{ ...axis, splits: () => x.filter((epoch) => x.length <= 12 || epoch % Math.ceil(x.length / 12) === 0),
+      values: (_, ticks) => ticks.map(String) },
+      { ...axis, size: 62,
+        values: (_, ticks) => ticks.map((tick) => (field === 'epoch_ms' ? show.count(tick) : String(+tick.toFixed(2)))) }],
     series: [{ label: 'epoch' }, ...runs.map((run, index) => ({ label: run.variant, stroke: token(`--run-${index % 4}`), width: 2,
-      points: { show: true, size: 7, fill: token(`--run-${index % 4}`) }, value: (_, value) => (value === null ? '—' : show.plain(value)) }))],
+      points: { show: true, size: 7, fill: token(`--run-${index % 4}`) },
+      value: (_, value) => (value === null ? '—' : show.plain(value)) }))],
   };
   holder.replaceChildren();
   charts.push({ holder, plot: new uPlot(options, [x, ...series], holder) });
 }
 
 const columns = [
-  ['Time', 'epoch_ms', show.ms], ['Host time', 'host_ms', show.ms], ['Evaluation', 'evaluation_ms', show.ms], ['Images/s', 'images_per_s', show.count],
-  ['Train loss', 'train_loss', show.loss], ['Test loss', 'test_loss', show.loss], ['Test accuracy', 'test_accuracy_ratio', show.percent],
-  ['Loss scale', 'loss_scale', show.count], ['Skipped', 'skipped_steps', show.count], ['SM clock, MHz', 'sm_clock_after_mhz', show.count],
+  ['Time', 'epoch_ms', show.ms], ['Host time', 'host_ms', show.ms], ['Evaluation', 'evaluation_ms', show.ms],
+  ['Images/s', 'images_per_s', show.count],
+  ['Train loss', 'train_loss', show.loss], ['Test loss', 'test_loss', show.loss], 
+  ['Test accuracy', 'test_accuracy_ratio', show.percent],
+  ['Loss scale', 'loss_scale', show.count], ['Skipped', 'skipped_steps', show.count], 
+  ['SM clock, MHz', 'sm_clock_after_mhz', show.count],
   ['Power, W', 'power_w', show.plain],
 ];
 
 function table(runs) {
-  const rows = runs.flatMap((run) => run.epochs.map((epoch) => make('tr', {}, make('th', { scope: 'row' }, `${run.variant} ${epoch.epoch}`),
+  const rows = runs.flatMap((run) =>
+    run.epochs.map((epoch) => make('tr', {}, make('th', { scope: 'row' }, `${run.variant} ${epoch.epoch}`),
     make('td', {}, epoch.warmup ? 'warm-up' : epoch.suspect ? 'suspect' : 'measured'),
     ...columns.map(([, field, write]) => numberCell(write(epoch[field]), epoch.unavailable?.[field])))));
   find('epoch-table').replaceChildren(

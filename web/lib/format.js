@@ -50,8 +50,8 @@ export const operationsPerSecond = scaled('FLOP/s');
 
 /** Of a report's row, by its unit as the API spells it. */
 const byUnit = {
-  '': plain, '%': format((value) => `${value.toFixed(2)} %`), ns: format((value) => us(value / 1000)), byte: bytes, hz: scaled('Hz'),
-  'byte/s': bytesPerSecond, 'sector/s': scaled('sector/s'),
+  '': plain, '%': format((value) => `${value.toFixed(2)} %`), ns: format((value) => us(value / 1000)), byte: bytes,
+  hz: scaled('Hz'), 'byte/s': bytesPerSecond, 'sector/s': scaled('sector/s'),
 };
 const plainWith = (unit) => format((value) => `${plain(value)} ${unit}`);
 export const quantity = (value, unit) => (byUnit[unit] ?? plainWith(unit))(value);
@@ -70,7 +70,8 @@ export const duration = format((seconds) => {
 export const between = (from, to) => (from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : NaN);
 
 export const instant = (text) => (text
-  ? new Date(text).toLocaleString(undefined, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' })
+  ? new Date(text).toLocaleString(undefined, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit',
+    minute: '2-digit', second: '2-digit' })
   : null);
 
 // What a field is, told from the unit that ends its name.

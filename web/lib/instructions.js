@@ -22,13 +22,15 @@ function countColumn(name, instructions) {
   return { label: shortName(name), number: true, cell: (one) => {
     const value = show.plain(one.counts[name]);
     if (value === null) return numberCell(null, one.reason ?? 'not counted at this instruction');
-    return make('td', { class: 'n', title: name }, make('span', { class: 'share', 'aria-hidden': 'true' }, bar('', largest > 0 ? one.counts[name] / largest : 0)), value);
+    return make('td', { class: 'n', title: name }, make('span', { class: 'share', 'aria-hidden': 'true' },
+      bar('', largest > 0 ? one.counts[name] / largest : 0)), value);
   } };
 }
 
 /** Why sampled warps stood at the instruction, most frequent first; all reasons in the title. */
 const stallColumn = { label: 'Stalls', cell: (one) => {
-  const stalls = Object.entries(one.counts).filter(([name, count]) => STALL.test(name) && !name.endsWith('_not_issued') && count > 0)
+  const stalls = Object.entries(one.counts)
+    .filter(([name, count]) => STALL.test(name) && !name.endsWith('_not_issued') && count > 0)
     .sort(([, a], [, b]) => b - a).map(([name, count]) => `${STALL.exec(name)[1].replaceAll('_', ' ')} ${show.plain(count)}`);
   return make('td', { class: 'quiet', title: stalls.join('\n') || null }, stalls.slice(0, MOST_STALLS).join(' · '));
 } };
@@ -41,6 +43,7 @@ function columnsOf(instructions) {
 
 export function drawInstructions(instructions) {
   find('instructions').hidden = instructions.length === 0;
-  find('instruction-table').replaceChildren(fold({ class: 'panel block' }, [make('strong', {}, `${show.count(instructions.length)} instructions`)],
+  find('instruction-table').replaceChildren(fold({ class: 'panel block' },
+    [make('strong', {}, `${show.count(instructions.length)} instructions`)],
     () => [tableOf('Instructions', columnsOf(instructions), instructions)]));
 }

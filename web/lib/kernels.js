@@ -7,26 +7,32 @@ const nameOf = (kernel) => kernel.launch || kernel.name;
 let kernels = [];
 
 /** A run's report is of its counters pass where that saw kernels, else of its activity pass. */
-const isReported = (kernel) => kernel.pass === 'counters' || !kernels.some((one) => one.run === kernel.run && one.pass === 'counters');
+const isReported = (kernel) => kernel.pass === 'counters'
+  || !kernels.some((one) => one.run === kernel.run && one.pass === 'counters');
 
 // What both passes have, then what each adds. value: what sorting compares.
 const common = [{ label: 'Kernel', value: nameOf, cell: (kernel) => make('td', { class: 'name', title: kernel.name },
-  isReported(kernel) ? make('a', { href: `/report.html?run=${kernel.run}&kernel=${kernel.ordinal}` }, nameOf(kernel)) : nameOf(kernel)) },
+  isReported(kernel)
+    ? make('a', { href: `/report.html?run=${kernel.run}&kernel=${kernel.ordinal}` }, nameOf(kernel)) : nameOf(kernel)) },
   { label: 'Phase', value: (kernel) => kernel.phase, cell: (kernel) => make('td', {}, kernel.phase || '') }];
-const number = (label, field, write) => ({ label, number: true, value: (kernel) => kernel[field], cell: (kernel) => numberCell(write(kernel[field]), kernel.reason) });
+const number = (label, field, write) =>
+  ({ label, number: true, value: (kernel) => kernel[field], cell: (kernel) => numberCell(write(kernel[field]), kernel.reason) });
 export const shareCell = (kernel) => {
   const text = show.percent(kernel.share_ratio);
   if (text === null) return numberCell(null, kernel.reason);
   return make('td', { class: 'n' }, make('span', { class: 'share', 'aria-hidden': 'true' }, bar('', kernel.share_ratio)), text);
 };
 const launchShape = [
-  { label: 'Grid', number: true, value: (kernel) => kernel.grid?.reduce((a, b) => a * b) ?? null, cell: (kernel) => numberCell(show.shape(kernel.grid), kernel.reason) },
-  { label: 'Block', number: true, value: (kernel) => kernel.block?.reduce((a, b) => a * b) ?? null, cell: (kernel) => numberCell(show.shape(kernel.block), kernel.reason) },
+  { label: 'Grid', number: true, value: (kernel) => kernel.grid?.reduce((a, b) => a * b) ?? null,
+    cell: (kernel) => numberCell(show.shape(kernel.grid), kernel.reason) },
+  { label: 'Block', number: true, value: (kernel) => kernel.block?.reduce((a, b) => a * b) ?? null,
+    cell: (kernel) => numberCell(show.shape(kernel.block), kernel.reason) },
   number('Registers', 'registers_per_thread', show.count), number('Occupancy limit', 'theoretical_occupancy_ratio', show.percent),
 ];
 const activity = [
-  { label: 'Share', number: true, value: (kernel) => kernel.share_ratio, cell: shareCell }, number('Total', 'total_us', show.us), number('Launches', 'launches', show.count),
-  number('Median', 'median_us', show.us), number('Min', 'min_us', show.us), number('Max', 'max_us', show.us), ...launchShape,
+  { label: 'Share', number: true, value: (kernel) => kernel.share_ratio, cell: shareCell }, number('Total', 'total_us', show.us),
+  number('Launches', 'launches', show.count), number('Median', 'median_us', show.us), number('Min', 'min_us', show.us),
+  number('Max', 'max_us', show.us), ...launchShape,
 ];
 
 const MOST_METRICS = 16;
@@ -40,7 +46,8 @@ function metricColumns(kernels) {
     cell: (kernel) => numberCell(show.byName(name, of(kernel, name)?.value), of(kernel, name)?.reason || kernel.reason) }));
 }
 
-const columnsOf = (pass, kernels) => [...common, ...(pass === 'counters' ? [...metricColumns(kernels), ...launchShape] : activity)];
+const columnsOf = (pass, kernels) => [...common,
+  ...(pass === 'counters' ? [...metricColumns(kernels), ...launchShape] : activity)];
 
 let sorted = { column: 2, down: true };
 
@@ -63,7 +70,8 @@ function draw() {
   if (columns[sorted.column]) shown.sort(compare(columns[sorted.column]));
   find('kernel-count').textContent = `${shown.length} of ${ofRun.length}`;
   find('kernel-table').replaceChildren(
-    make('thead', {}, make('tr', {}, ...columns.map((column, index) => make('th', { scope: 'col', class: column.number ? 'n' : null,
+    make('thead', {},
+      make('tr', {}, ...columns.map((column, index) => make('th', { scope: 'col', class: column.number ? 'n' : null,
       'aria-sort': index === sorted.column ? (sorted.down ? 'descending' : 'ascending') : null },
     make('button', { type: 'button', click: () => sortBy(index, column) }, column.label))))),
     make('tbody', {}, ...shown.map((kernel) => make('tr', {}, ...columns.map((column) => column.cell(kernel))))));
@@ -85,7 +93,8 @@ export function drawKernels(runs, all) {
   kernels = all;
   find('kernels').hidden = kernels.length === 0;
   if (kernels.length === 0) return;
-  options(find('kernel-run'), runs.filter((run) => kernels.some((kernel) => kernel.run === run.run)).map((run) => [run.run, run.variant]));
+  const counted = runs.filter((run) => kernels.some((kernel) => kernel.run === run.run));
+  options(find('kernel-run'), counted.map((run) => [run.run, run.variant]));
   options(find('kernel-pass'), [...new Set(kernels.map((kernel) => kernel.pass))].map((pass) => [pass, pass]));
   draw();
 }

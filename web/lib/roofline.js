@@ -16,7 +16,8 @@ const known = (value) => typeof value === 'number' && value > 0;
 function pointsOf(roofline, unit) {
   const rate = roofline.units.find((one) => one.name === unit.name)?.achieved_per_s;
   const counted = roofline.points.filter((point) => point.unit === unit.name)
-    .map((point) => ({ name: point.level, level: roofline.levels.findIndex((one) => one.name === point.level), x: point.intensity, y: rate }));
+    .map((point) => ({ name: point.level, level: roofline.levels.findIndex((one) => one.name === point.level),
+      x: point.intensity, y: rate }));
   const model = { name: 'model', level: 3, x: roofline.model.intensity, y: roofline.model.operations_per_s };
   return [...counted, model].filter((point) => known(point.x) && known(point.y));
 }
@@ -47,11 +48,14 @@ function gridOf(scales, width) {
   const every = Math.ceil((scales.xs[1] - scales.xs[0]) * 56 / width);
   const vertical = powers(scales.xs).flatMap((value, index) => [
     shape('line', { class: 'grid', x1: scales.x(value), x2: scales.x(value), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }),
-    index % every === 0 ? label(String(+value.toPrecision(1)), { x: scales.x(value), y: HEIGHT - MARGIN.bottom + 16, 'text-anchor': 'middle' }) : '']);
+    index % every !== 0 ? '' : label(String(+value.toPrecision(1)),
+      { x: scales.x(value), y: HEIGHT - MARGIN.bottom + 16, 'text-anchor': 'middle' })]);
   const horizontal = powers(scales.ys).flatMap((value) => [
     shape('line', { class: 'grid', x1: MARGIN.left, x2: width - MARGIN.right, y1: scales.y(value), y2: scales.y(value) }),
-    label(show.operationsPerSecond(value).replace('.00', ''), { x: MARGIN.left - 6, y: scales.y(value) + 4, 'text-anchor': 'end' })]);
-  return [...vertical, ...horizontal, label('floating-point operations per byte', { x: (MARGIN.left + width) / 2, y: HEIGHT - 6, 'text-anchor': 'middle' })];
+    label(show.operationsPerSecond(value).replace('.00', ''),
+      { x: MARGIN.left - 6, y: scales.y(value) + 4, 'text-anchor': 'end' })]);
+  return [...vertical, ...horizontal, label('floating-point operations per byte',
+    { x: (MARGIN.left + width) / 2, y: HEIGHT - 6, 'text-anchor': 'middle' })];
 }
 
 /** Up the slope of the bandwidth to the ridge, then flat; cut off where the drawing ends. */
@@ -60,17 +64,21 @@ function roofLine(roof, scales) {
   const start = Math.max(left, 10 ** scales.ys[0] / roof.slope);
   const ridge = roof.flat / roof.slope;
   const corners = [[start, start * roof.slope], [ridge, roof.flat], [right, roof.flat]];
-  const line = shape('polyline', { class: `roof level-${roof.index} ${roof.kind}`, points: corners.map(([x, y]) => `${scales.x(x)},${scales.y(y)}`).join(' ') });
-  line.append(shape('title', {}, `${roof.name}, ${roof.kind}: ${show.bytesPerSecond(roof.slope)}, ${show.operationsPerSecond(roof.flat)}`));
+  const line = shape('polyline', { class: `roof level-${roof.index} ${roof.kind}`,
+    points: corners.map(([x, y]) => `${scales.x(x)},${scales.y(y)}`).join(' ') });
+  line.append(shape('title', {},
+    `${roof.name}, ${roof.kind}: ${show.bytesPerSecond(roof.slope)}, ${show.operationsPerSecond(roof.flat)}`));
   return line;
 }
 
 function pointMark(point, scales) {
   const text = `${point.name}: ${show.plain(point.x)} operations per byte, ${show.operationsPerSecond(point.y)}`;
-  return shape('circle', { class: `point level-${point.level}`, cx: scales.x(point.x), cy: scales.y(point.y), r: 6 }, shape('title', {}, text));
+  return shape('circle', { class: `point level-${point.level}`, cx: scales.x(point.x), cy: scales.y(point.y), r: 6 },
+    shape('title', {}, text));
 }
 
-const legendItem = (name, level, text) => make('li', {}, make('span', { class: `key level-${level}`, 'aria-hidden': 'true' }), `${name} ${text}`.trim());
+const legendItem = (name, level, text) => make('li', {}, make('span', { class: `key level-${level}`, 'aria-hidden': 'true' }),
+  `${name} ${text}`.trim());
 
 function legendOf(roofline, points) {
   const at = (name) => points.find((point) => point.name === name);
@@ -90,17 +98,20 @@ function draw() {
   const unit = shown.units.find((one) => one.name === find('roofline-unit').value);
   const [points, roofs] = [pointsOf(shown, unit), roofsOf(shown, unit)];
   holder.hidden = points.length === 0;
-  find('roofline-legend').replaceChildren(...(holder.hidden ? [make('li', { class: 'quiet' }, `No ${unit.name} operations were counted.`)] : legendOf(shown, points)));
+  find('roofline-legend').replaceChildren(...(holder.hidden
+    ? [make('li', { class: 'quiet' }, `No ${unit.name} operations were counted.`)] : legendOf(shown, points)));
   if (holder.hidden) return;
   const width = Math.max(280, holder.clientWidth);
   const scales = scalesOf(points, roofs, width);
   holder.replaceChildren(shape('svg', { width, height: HEIGHT, role: 'img', 'aria-label': `Roofline of ${unit.name}` },
-    ...gridOf(scales, width), ...roofs.map((roof) => roofLine(roof, scales)), ...points.map((point) => pointMark(point, scales))));
+    ...gridOf(scales, width), ...roofs.map((roof) => roofLine(roof, scales)),
+    ...points.map((point) => pointMark(point, scales))));
 }
 
 /** The unit that the kernel is judged by, else the first with something to show. */
 const unitOf = (roofline) => roofline.classification.unit
-  ?? (roofline.units.find((unit) => pointsOf(roofline, unit).length > 0 && roofsOf(roofline, unit).length > 0) ?? roofline.units[0]).name;
+  ?? (roofline.units.find((unit) => pointsOf(roofline, unit).length > 0 && roofsOf(roofline, unit).length > 0)
+    ?? roofline.units[0]).name;
 
 export function drawRoofline(roofline) {
   shown = roofline;

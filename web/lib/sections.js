@@ -12,23 +12,28 @@ export function fold(attributes, heading, draw) {
 /** columns: [{label, number, cell(row)}], where a cell is a td or th. */
 export function tableOf(label, columns, rows) {
   return make('div', { class: 'scroll rows', tabindex: 0, role: 'region', 'aria-label': label }, make('table', {},
-    make('thead', {}, make('tr', {}, ...columns.map((column) => make('th', { scope: 'col', class: column.number ? 'n' : null }, column.label)))),
+    make('thead', {},
+      make('tr', {}, ...columns.map((column) => make('th', { scope: 'col', class: column.number ? 'n' : null }, column.label)))),
     make('tbody', {}, ...rows.map((row) => make('tr', {}, ...columns.map((column) => column.cell(row)))))));
 }
 
 /** Name of a row; its metric's name, and the parts that its value is the sum of. */
-export const nameColumn = { label: 'Metric', cell: (row) => make('th', { scope: 'row', title: row.metric || null, class: 'wrap' }, row.name,
-  row.parts ? make('span', { class: 'parts quiet' }, row.parts.map((part) => `${part.name} ${show.plain(part.value) ?? '—'}`).join(' · ')) : null) };
+export const nameColumn = { label: 'Metric', cell: (row) => make('th',
+  { scope: 'row', title: row.metric || null, class: 'wrap' }, row.name,
+  row.parts ? make('span', { class: 'parts quiet' },
+    row.parts.map((part) => `${part.name} ${show.plain(part.value) ?? '—'}`).join(' · ')) : null) };
 
 function tables(section, columns) {
   return section.tables.map((table) => (table.name === '' ? tableOf(section.name, columns, table.rows)
-    : fold({}, [table.name, make('span', { class: 'quiet' }, ` ${table.rows.length}`)], () => [tableOf(table.name, columns, table.rows)])));
+    : fold({}, [table.name, make('span', { class: 'quiet' }, ` ${table.rows.length}`)],
+      () => [tableOf(table.name, columns, table.rows)])));
 }
 
 export const anchor = (section) => `section-${section}`;
 
 /** badge(section): a few words behind its name, or null. */
-export const sectionBlocks = (sections, columns, badge) => sections.map((section) => fold({ class: 'panel block', id: anchor(section.id) },
+export const sectionBlocks = (sections, columns, badge) =>
+  sections.map((section) => fold({ class: 'panel block', id: anchor(section.id) },
   [make('strong', {}, section.name), badge(section)], () => tables(section, columns)));
 
 /** Show the section that the address points to. */
@@ -45,10 +50,14 @@ const kinds = { info: 'Note', warning: 'Warning', optimization: 'Optimization' }
 /** One finding; change: how it differs between two runs, if it is of a comparison. */
 export function findingItem(finding, change = null) {
   const estimate = show.quantity(finding.speedup_pct, '%');
+  const local = finding.scope === 'local';
   return make('li', { 'data-kind': finding.kind, 'data-change': change },
-    make('p', { class: 'finding-head' }, make('span', { class: 'tag' }, change ?? kinds[finding.kind]), make('strong', {}, finding.title),
-      estimate === null ? null : make('span', { class: 'speedup', title: finding.scope === 'local' ? 'Of a part of the kernel’s time' : 'Of the kernel’s time, at most' },
-        `${finding.scope === 'local' ? 'local' : 'up to'} ${estimate}`)),
+    make('p', { class: 'finding-head' }, make('span', { class: 'tag' }, change ?? kinds[finding.kind]),
+      make('strong', {}, finding.title),
+      estimate === null ? null : make('span',
+        { class: 'speedup', title: local ? 'Of a part of the kernel’s time' : 'Of the kernel’s time, at most' },
+        `${local ? 'local' : 'up to'} ${estimate}`)),
     make('p', {}, finding.message),
-    make('a', { href: `#${anchor(finding.section)}`, click: (event) => { if (event.currentTarget.hash === location.hash) openTarget(); } }, finding.section));
+    make('a', { href: `#${anchor(finding.section)}`,
+      click: (event) => { if (event.currentTarget.hash === location.hash) openTarget(); } }, finding.section));
 }

@@ -14,7 +14,8 @@ function plot(holder, series) {
   const color = token('--run-0');
   new uPlot({
     width: Math.max(240, holder.clientWidth), height: HEIGHT, scales: { x: { time: false } }, legend: { show: false },
-    axes: [{ ...style, values: tick(time ? (ns) => show.us(ns / 1000) : show.plain), space: 70 }, { ...style, size: 60, values: tick(show.plain) }],
+    axes: [{ ...style, values: tick(time ? (ns) => show.us(ns / 1000) : show.plain), space: 70 },
+      { ...style, size: 60, values: tick(show.plain) }],
     series: [{}, { stroke: color, width: 2, points: { show: !time, size: 5, fill: color } }],
   }, [series.points.map(([x]) => x), series.points.map(([, value]) => value)], holder);
 }
@@ -22,8 +23,8 @@ function plot(holder, series) {
 let shown = [];
 
 function draw() {
-  find('series-charts').replaceChildren(...shown.map((series) => make('figure', { class: 'panel' }, make('figcaption', {}, series.name.replaceAll('_', ' ')),
-    make('div', { class: 'small chart' }))));
+  find('series-charts').replaceChildren(...shown.map((series) => make('figure', { class: 'panel' },
+    make('figcaption', {}, series.name.replaceAll('_', ' ')), make('div', { class: 'small chart' }))));
   find('series-charts').querySelectorAll('.chart').forEach((holder, index) => plot(holder, shown[index]));
 }
 
