@@ -19,8 +19,8 @@ __device__ static inline void narrow(float x, float *y) { *y = x; }
 __device__ static inline void narrow(float x, __half *y) { *y = __float2half_rn(x); }
 __device__ static inline void narrow(float x, __nv_bfloat16 *y) { *y = __float2bfloat16_rn(x); }
 
-/* From the word that a pair is: the compiler takes these numbers out of it again instead of keeping them in registers, as it does with
- * those of __bfloat1622float2. */
+/* From the word that a pair is: the compiler takes these numbers out of it again instead of keeping them in registers, as it does
+ * with those of __bfloat1622float2. */
 __device__ static inline float2 widen_pair(__nv_bfloat162 x) {
   const uint32_t word = *(const uint32_t *)&x;
   return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
