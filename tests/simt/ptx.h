@@ -175,6 +175,7 @@ inline void barrier_sync(uint32_t id, uint32_t threads = 0) { block_barrier("bar
 inline void barrier_cluster_arrive_aligned() { cluster_arrive(); }
 inline void barrier_cluster_wait_aligned() { cluster_wait(); }
 inline void barrier_cluster_arrive_release_aligned() { cluster_arrive(); }
+inline void barrier_cluster_arrive_relaxed_aligned() { cluster_arrive(); }
 inline void barrier_cluster_wait_acquire_aligned() { cluster_wait(); }
 
 /* --- distributed shared memory ---------------------------------------------------------------------------------------------- */
@@ -183,6 +184,7 @@ inline void ld_shared_cluster_v4_f32(float &a, float &b, float &c, float &d, uin
   const float *at = (const float *)at_shared_address(from, 16);
   a = at[0], b = at[1], c = at[2], d = at[3];
 }
+inline void st_shared_cluster_u32(uint32_t to, uint32_t a) { *(uint32_t *)at_shared_address(to, 4) = a; }
 inline void st_shared_cluster_v2_u32(uint32_t to, uint32_t a, uint32_t b) {
   uint32_t *at = (uint32_t *)at_shared_address(to, 8);
   at[0] = a, at[1] = b;
@@ -212,6 +214,7 @@ inline void ld_relaxed_gpu_global_v4_u32(uint32_t &a, uint32_t &b, uint32_t &c, 
   const uint32_t *at = (const uint32_t *)from;
   a = at[0], b = at[1], c = at[2], d = at[3];
 }
+inline void st_relaxed_gpu_global_f32(float *to, float v) { *to = v; }
 inline void st_relaxed_gpu_global_v2_f32(float *to, float a, float b) { to[0] = a, to[1] = b; }
 inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, float d) {
   to[0] = a, to[1] = b, to[2] = c, to[3] = d;

@@ -10,8 +10,10 @@
 
 static __device__ __forceinline__ uint32_t rank_in_cluster(void) { return 0; }
 static __device__ __forceinline__ void cluster_arrive(void) { __trap(); }
+static __device__ __forceinline__ void cluster_arrive_having_read(void) { __trap(); }
 static __device__ __forceinline__ void cluster_wait(void) { __trap(); }
 static __device__ __forceinline__ float4 read_at(uint32_t, const float *of) { return *(const float4 *)of; }
+static __device__ __forceinline__ void write_at(uint32_t, void *of, uint32_t v) { *(uint32_t *)of = v; }
 static __device__ __forceinline__ void write_at(uint32_t, void *of, uint2 v) { *(uint2 *)of = v; }
 static __device__ __forceinline__ void write_at(uint32_t, void *of, uint4 v) { *(uint4 *)of = v; }
 static __device__ __forceinline__ void write_at(uint32_t, float *of, float2 v) { *(float2 *)of = v; }
@@ -26,6 +28,10 @@ static __device__ __forceinline__ uint32_t rank_in_cluster(void) {
 
 /* What any thread of the cluster wrote before it arrived is seen by all that have waited. */
 static __device__ __forceinline__ void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+/* What it has read may be written to, and that is all: waits for no stores. */
+static __device__ __forceinline__ void cluster_arrive_having_read(void) {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
 static __device__ __forceinline__ void cluster_wait(void) { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
 static __device__ __forceinline__ uint32_t address_at(uint32_t rank, const void *of) {
@@ -41,6 +47,10 @@ static __device__ __forceinline__ float4 read_at(uint32_t rank, const float *of)
                : "r"(address_at(rank, of))
                : "memory");
   return v;
+}
+
+static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint32_t v) {
+  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address_at(rank, of)), "r"(v) : "memory");
 }
 
 static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint2 v) {

@@ -17,9 +17,13 @@ static __device__ __forceinline__ void lose_patience(uint32_t *looks) {
   if (++*looks == 1u << 23) __trap();
 }
 
+/* One thread, of the last warp, speaks for all that it has met, and looks; the others are behind a barrier once they have met
+ * that one. To speak takes it as long as all stores of the block are on their way. */
+static __device__ __forceinline__ bool watches(void) { return threadIdx.x == blockDim.x - 32; }
+
 static __device__ __forceinline__ void barrier_arrive(uint32_t *counter) {
   __syncthreads();
-  if (threadIdx.x == 0) asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(1) : "memory");
+  if (watches()) asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(1) : "memory");
 }
 
 static __device__ __forceinline__ uint32_t look_at(const uint32_t *counter) {
@@ -28,10 +32,13 @@ static __device__ __forceinline__ uint32_t look_at(const uint32_t *counter) {
   return value;
 }
 
-/* Until all blocks have arrived for the turn-th time. */
+/* Until all blocks have arrived for the turn-th time: of one thread, and of all. */
+static __device__ __forceinline__ void watch(const uint32_t *counter, uint32_t turn) {
+  for (uint32_t looks = 0; look_at(counter) < turn * gridDim.x;) lose_patience(&looks);
+}
+
 static __device__ __forceinline__ void barrier_wait(const uint32_t *counter, uint32_t turn) {
-  if (threadIdx.x == 0)
-    for (uint32_t looks = 0; look_at(counter) < turn * gridDim.x;) lose_patience(&looks);
+  if (watches()) watch(counter, turn);
   __syncthreads();
 }
 
@@ -40,6 +47,10 @@ static __device__ __forceinline__ float stamped(float value, uint32_t turn) {
 }
 
 static __device__ __forceinline__ float opened(uint32_t letter) { return __uint_as_float(letter & ~1u); }
+
+static __device__ __forceinline__ void post(float *to, uint32_t turn, float v) {
+  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(to), "f"(stamped(v, turn)) : "memory");
+}
 
 static __device__ __forceinline__ void post(float *to, uint32_t turn, float a, float b) {
   asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(stamped(a, turn)), "f"(stamped(b, turn)) : "memory");
@@ -51,13 +62,40 @@ static __device__ __forceinline__ void post(float *to, uint32_t turn, float4 v) 
                : "memory");
 }
 
+static __device__ __forceinline__ uint4 look_into(const float *box) {
+  uint4 v;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(box)
+               : "memory");
+  return v;
+}
+
+static __device__ __forceinline__ bool have_come(uint4 v, uint32_t turn) {
+  return (((v.x ^ turn) | (v.y ^ turn) | (v.z ^ turn) | (v.w ^ turn)) & 1) == 0;
+}
+
+static __device__ __forceinline__ float4 opened(uint4 v) {
+  return make_float4(opened(v.x), opened(v.y), opened(v.z), opened(v.w));
+}
+
 static __device__ __forceinline__ float4 receive(const float *from, uint32_t turn) {
   uint4 v;
+  for (uint32_t looks = 0; !have_come(v = look_into(from), turn);) lose_patience(&looks);
+  return opened(v);
+}
+
+/* Two at once: a look takes as long as for one. */
+static __device__ __forceinline__ void receive(const float *from, const float *other_from, uint32_t turn, float4 *to,
+                                               float4 *other_to) {
+  uint4 v, w;
   for (uint32_t looks = 0;; lose_patience(&looks)) {
-    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from) : "memory");
-    if ((((v.x ^ turn) | (v.y ^ turn) | (v.z ^ turn) | (v.w ^ turn)) & 1) == 0) break;
+    v = look_into(from);
+    w = look_into(other_from);
+    if (have_come(v, turn) && have_come(w, turn)) break;
   }
-  return make_float4(opened(v.x), opened(v.y), opened(v.z), opened(v.w));
+  *to = opened(v);
+  *other_to = opened(w);
 }
 
 #endif

@@ -162,10 +162,10 @@ int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
  * step. */
 enum { RL_PERSISTENT_PAIRS = 64 /* of blocks: images side by side */ };
 #define RL_PHASE_NAMES(X) \
-  X(conv1_forward, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) X(head, forward) \
-  X(fc1_gradients, backward) X(fc1_backward, backward) X(unpool2, backward) X(conv2_weight_gradient, backward) \
-  X(conv2_input_gradient, backward) X(conv1_backward, backward) X(forward_barrier, backward) X(store_sums, backward) \
-  X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer) X(update_barrier, optimizer)
+  X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \
+  X(head, forward) X(fc1_gradients, backward) X(fc1_backward, backward) X(unpool2, backward) X(conv2_input_gradient, backward) \
+  X(conv2_weight_gradient, backward) X(conv1_backward, backward) X(forward_barrier, backward) X(store_sums, backward) \
+  X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer)
 #define RL_PHASE(NAME, RANGE) RL_PHASE_##NAME,
 enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES, RL_MARKED_STEPS = 32 };
 #undef RL_PHASE

@@ -1,14 +1,15 @@
-/* All steps of an epoch in one launch: 128 blocks, one to a multiprocessor, stay from the first image to the last. The weights and moments that a block updates
- * never leave it, images never leave their pair but for 2304 numbers each way, and nothing waits for a launch. What a step exchanges (exchange.cuh):
+/* All steps of an epoch in one launch: 128 blocks, one to a multiprocessor, stay from the first image to the last. The weights
+ * and moments that a block updates never leave it, images never leave their pair but for 2304 numbers each way, and nothing
+ * waits for a launch. What a step exchanges (exchange.cuh):
  *
- *   pair      conv1's pixels, and the gradients of them                        distributed shared memory, two barriers
- *   group     fc1's inputs; parts of its product; the gradient of the product; the gradients of its inputs      mail
- *   all       pooled2 and d_fc1 for fc1's weight gradient                      a barrier that nobody stands at: conv2's gradients come between
- *             partial sums of all other gradients, and whether they are finite  a barrier, in its shadow fc1's weight gradient
- *             the new weights                                                  a barrier
+ *   pair    conv1's pixels, and the gradients of them: distributed shared memory, two barriers
+ *   group   fc1's inputs; parts of its product; the gradient of the product; the gradients of its inputs: mail
+ *   all     pooled2 and d_fc1 for fc1's weight gradient: a barrier that nobody stands at, conv2's gradients come between
+ *           partial sums of all other gradients, and whether they are finite: a barrier, in its shadow fc1's weight gradient
+ *           the new weights: conv1's by mail, the others behind a barrier, in its shadow conv1
  *
- * A batch of more than 64 goes in rounds, and the sums of gradients stay in registers. All sums are in a fixed order. What a format multiplies, and how, is
- * its own business (tile.cuh). */
+ * A batch of more than 64 goes in rounds, and the sums of gradients stay in registers. All sums are in a fixed order. What a
+ * format multiplies, and how, is its own business (tile.cuh). */
 #include "cuda_check.h"
 #include "train/cuda/persistent_backward.cuh"
 #include "train/cuda/persistent_forward.cuh"
@@ -36,29 +37,27 @@ static __device__ __forceinline__ void go_forward(const rl_persistent &e, const 
     copies_done();
     __syncthreads();
     normalise_image(at, m);
+  } else if (mine) {
+    receive_small(e, step + 1, at, m);
   }
-  if (mine) {
-    copies_done_but<1>();
-    __syncthreads();
-    conv1_forward(at, m);
-    __syncthreads();
-    give_pooled1(at, m);
-    copies_done();
-    cluster_arrive();
-  }
+  __syncthreads();
+  if (mine && works<F>()) conv1_forward(at, m);
+  if (mine) cluster_arrive();
+  if (first && !works<F>()) fetch_conv2(e, step + 1, at, m);
+  mark(e, step, RL_PHASE_conv1_forward);
+  copies_done(); /* before more is asked for */
+  if (mine) cluster_wait();
+  __syncthreads();
+  mark(e, step, RL_PHASE_conv2_weights);
   if (of_group && !F::FORWARD_SCRATCH) fetch_slice(e, at, m);
   if (first) fetch_head(e, m);
   if (mine) {
-    cluster_wait();
-    mark(e, step, RL_PHASE_conv1_forward);
     if (F::FORWARD_SCRATCH && first) {
       F::prepare_weights(m.conv2_raw, m.conv2);
       __syncthreads();
     }
     conv2_forward(e, r, at, m, overflow);
     mark(e, step, RL_PHASE_conv2_forward);
-  } else if (F::FORWARD_SCRATCH) {
-    copies_done(); /* raw weights lie where others will */
   }
   if (of_group && F::FORWARD_SCRATCH) {
     __syncthreads();
@@ -78,23 +77,17 @@ static __device__ __forceinline__ void do_round(const rl_persistent &e, const ro
   go_forward(e, r, at, m, &sums.overflow);
   if (mine && at.rank == 0) head(e, r, at, u->label, m, sums);
   mark(e, step, RL_PHASE_head);
+  if (last) barrier_arrive(x->forward); /* it is a while until letters come, and what it is for has long been on its way */
   if (mine) show_layers(e, r, at, m);
   look_ahead(e, next_round(e, next), at, u, m);
   if (of_group) fc1_backward(e, r, at, m);
   mark(e, step, RL_PHASE_fc1_backward);
-  if (last) barrier_arrive(x->forward);
-  else __syncthreads();
-  if (mine) {
-    unpool2(e, r, at, m, sums);
-    __syncthreads();
-    mark(e, step, RL_PHASE_unpool2);
-    conv2_backward(e, r, at, m, sums);
-    cluster_barrier();
-    mark(e, step, RL_PHASE_conv2_input_gradient);
-    conv1_backward(e, r, at, m, sums);
-    mark(e, step, RL_PHASE_conv1_backward);
-  }
-  if (mine && !last && !has_image(next, at.pair)) cluster_barrier(); /* letters come to where d_pooled1 lies; with an image, there is one in between */
+  __syncthreads();
+  if (mine) conv2_backward(e, r, at, last || !has_image(next, at.pair), m, sums);
+  if (last && watches()) watch(x->forward, step + 1);
+  if (mine && works<F>()) conv1_backward(e, r, at, m, sums);
+  mark(e, step, RL_PHASE_conv1_backward);
+  if (mine && !last) cluster_barrier(); /* letters come to where d_pooled1 lies, and pixels to pooled1 */
   move_on(u);
 }
 
@@ -105,28 +98,24 @@ static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const 
   rl_exchange *x = (rl_exchange *)e.exchange;
   const uint32_t step = first.steps_before;
   const bool mine = has_image(first, at.pair);
-  barrier_wait(x->forward, step + 1);
+  __syncthreads(); /* all behind x->forward */
   fetch_operands(e, 0, first.batch, m);
   mark(e, step, RL_PHASE_forward_barrier);
-  if (mine) {
-    F::store_weight_gradient(sums.conv2, conv2_row(e, at));
-    store_sums(e, at, m, sums);
-  }
+  if (mine) store_sums(e, at, m, sums);
   if (sums.overflow) x->overflow = step + 1;
   mark(e, step, RL_PHASE_store_sums);
   barrier_arrive(x->backward);
   float gradient[F::TILE_PAIRS][2] = {};
   tile_gradient(e, first.batch, m, gradient);
   mark(e, step, RL_PHASE_fc1_weight_gradient);
+  normalise_image(at, m);
   barrier_wait(x->backward, step + 1);
   mark(e, step, RL_PHASE_backward_barrier);
   update_parameters(e, first, gradient, m, single);
   mark(e, step, RL_PHASE_adam);
+  mark(e, step + 1, -1);
   barrier_arrive(x->update);
-  if (threadIdx.x == 0) end_step(&m.state, e.adam.learning_rate, first.batch);
-  normalise_image(at, m);
-  barrier_wait(x->update, step + 2);
-  mark(e, step, RL_PHASE_update_barrier);
+  if (watches()) end_step(&m.state, e.adam.learning_rate, first.batch);
 }
 
 /* The first image, and what comes behind it. */
@@ -149,15 +138,13 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   parameter single = load_parameters(e, m);
   upcoming u = first_images(e, r, at, m);
   if (threadIdx.x == 0) m.state = *e.adam.state;
+  mark(e, 0, -1);
   barrier_arrive(x->update); /* all weights are there as they are multiplied */
   cluster_barrier();
-  barrier_wait(x->update, 1);
   while (r.batch > 0) {
     const round_of first = r;
     gradient_sums<F> sums = {};
     sums.conv2 = F::begin_sums(conv2_row(e, at));
-    mark(e, first.steps_before, -1);
-    fetch_weights(e, at, m);
     while (r.steps_before == first.steps_before) {
       const round_of next = next_round(e, r);
       do_round(e, r, next, at, &u, m, sums);
@@ -166,7 +153,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
     end_rounds(e, first, at, m, sums, &single);
   }
   store_parameters(e, single, m);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *e.adam.state = m.state;
+  if (blockIdx.x == 0 && watches()) *e.adam.state = m.state;
   cluster_barrier();
   mark_launch(e, true);
 }
@@ -183,13 +170,11 @@ static __global__ void __launch_bounds__(F::THREADS, 1) persistent_evaluate(rl_p
   const parameter single = load_parameters(e, m);
   barrier_arrive(x->update);
   cluster_barrier();
-  barrier_wait(x->update, 1);
-  fetch_weights(e, at, m);
   while (r.batch > 0) {
     const round_of next = next_round(e, r);
     go_forward(e, r, at, m, &overflow);
     if (has_image(r, at.pair) && at.rank == 0) head_evaluate(e, r, at, u.label, m, losses, correct);
-    __syncthreads();
+    cluster_barrier(); /* one of the two has all parts of fc1's product: nobody reads pooled1 or letters of this round any more */
     look_ahead(e, next_round(e, next), at, &u, m);
     move_on(&u);
     r = next;

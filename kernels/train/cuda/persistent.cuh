@@ -47,7 +47,14 @@ static_assert(OTHERS_OWN <= OTHERS_PITCH && CONV2_OWN + OTHERS_OWN <= TILE_THREA
 /* A format's block. Sums over rows of partial sums: so many threads have some of the rows of four neighbouring weights of conv2, and of each of the others. */
 enum { CONV2_QUADS = CONV2_OWN / 4 };
 template <class F> struct team {
-  enum { THREADS = F::THREADS, WARPS = THREADS / 32, CONV2_SPLITS = THREADS / CONV2_QUADS, OTHER_SPLITS = THREADS / OTHERS_PITCH, OWNERS = F::TILE_WARPS_USED * 32 };
+  enum {
+    THREADS = F::THREADS,
+    WARPS = THREADS / 32,
+    WORKERS = WARPS - 2, /* warps */
+    CONV2_SPLITS = THREADS / CONV2_QUADS,
+    OTHER_SPLITS = THREADS / OTHERS_PITCH,
+    OWNERS = F::TILE_WARPS_USED * 32
+  };
   static_assert(CONV2_OWN + OTHERS_OWN <= (int)THREADS && (int)WARPS > RL_CLASSES + 1, "every parameter has a thread, every part of the head a warp");
 };
 
@@ -65,7 +72,7 @@ static __device__ __forceinline__ place own_place(void) {
 /* What passes between blocks through memory; zeros at the start of an epoch. */
 typedef struct rl_exchange {
   float pooled2[PAIRS][RL_FLAT], parts[PAIRS][SLICES][RL_FC1], d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
-  float small[PAIRS / GROUP][SMALL]; /* weights that all read at once, a copy for each group: conv1's, conv2.bias */
+  float small[PAIRS / GROUP][SMALL];              /* weights that all want at once, a copy for each group: conv1's, conv2.bias */
   uint32_t forward[32], backward[32], update[32]; /* barriers, a cache line each */
   uint32_t overflow;                              /* the last step that had one, counted from 1 */
 } rl_exchange;
@@ -130,7 +137,7 @@ static __device__ __forceinline__ uint32_t turn_of(const round_of &r, uint32_t p
 
 static __device__ __forceinline__ uint64_t global_time(void) {
   uint64_t now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
   return now;
 }
 
@@ -142,6 +149,12 @@ static __device__ __forceinline__ void mark(const rl_persistent &e, uint32_t ste
 
 static __device__ __forceinline__ void mark_launch(const rl_persistent &e, bool ended) {
   if (e.stamps && threadIdx.x == 0) e.stamps->launch[blockIdx.x][ended] = global_time();
+}
+
+/* The last warps wait for new weights while the others, the workers, do what needs none of them. */
+template <class F>
+static __device__ __forceinline__ bool works(void) {
+  return threadIdx.x < team<F>::WORKERS * 32;
 }
 
 /* Pairs that have an image in a step, and so rows of partial sums. */
@@ -163,18 +176,36 @@ static __device__ __forceinline__ void store2(__half *to, float a, float b) { *(
 static __device__ __forceinline__ void store2(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
 static __device__ __forceinline__ void store2(tensor_float *to, float a, float b) { *(float2 *)to = make_float2(tensor_float(a), tensor_float(b)); }
 
+/* To this block's memory and to that of the other. */
+static __device__ __forceinline__ void store_both(uint32_t other, __half *to, float a, float b) {
+  const __half2 both = __floats2half2_rn(a, b);
+  *(__half2 *)to = both;
+  write_at(other, (void *)to, *(const uint32_t *)&both);
+}
+static __device__ __forceinline__ void store_both(uint32_t other, float *to, float a, float b) {
+  *(float2 *)to = make_float2(a, b);
+  write_at(other, to, make_float2(a, b));
+}
+static __device__ __forceinline__ void store_both(uint32_t other, tensor_float *to, float a, float b) {
+  store_both(other, (float *)to, tensor_float(a), tensor_float(b));
+}
+
 /* What a format can't hold; a loss scale keeps away from it. */
 static __device__ __forceinline__ bool fits(__half, float v) { return fabsf(v) < 65520.0f; /* rounds to infinity */ }
 static __device__ __forceinline__ bool fits(float, float) { return true; }
 static __device__ __forceinline__ bool fits(tensor_float, float) { return true; }
 
-/* rows × `columns` values, `stride` apart, to rows `pitch` apart; all threads. */
-template <class F, class Value>
-static __device__ __forceinline__ void fetch(const Value *from, uint32_t stride, int rows, int columns, Value *to, int pitch) {
-  const int unit = 16 / sizeof(Value), units = columns / unit;
-#pragma unroll 1
-  for (int i = threadIdx.x; i < rows * units; i += F::THREADS)
-    copy_16_bytes(&to[i / units * pitch + i % units * unit], &from[(size_t)(i / units) * stride + i % units * unit]);
+/* rows × COLUMNS values, `stride` apart, to rows `pitch` apart; by THREADS threads. */
+template <int THREADS, int COLUMNS, class Value>
+static __device__ __forceinline__ void fetch(int thread, const Value *from, uint32_t stride, int rows, Value *to, int pitch) {
+  enum { UNIT = 16 / sizeof(Value), UNITS = COLUMNS / UNIT, FURTHER_ROWS = THREADS / UNITS, FURTHER_UNITS = THREADS % UNITS };
+  int unit = thread % UNITS;
+#pragma unroll 2
+  for (int row = thread / UNITS; row < rows; row += FURTHER_ROWS) {
+    copy_16_bytes(&to[row * pitch + unit * UNIT], &from[(size_t)row * stride + unit * UNIT]);
+    unit += FURTHER_UNITS;
+    if (unit >= UNITS) unit -= UNITS, row++;
+  }
 }
 
 #endif

@@ -41,26 +41,50 @@ static __device__ __forceinline__ void unpool2(const rl_persistent &e, const rou
 /* Where channel and the next of a pixel lie in d_pooled1: neighbours, and pixels three rows apart, are in different banks. */
 static __device__ __forceinline__ int d_pooled1_at(int pixel, int channel) { return pixel * RL_C1 + (channel ^ (pixel + pixel / 32) % 4 * 8); }
 
-/* Both gradients of conv2; that of its input to the block that has the pixel. */
-template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
-  F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
-  cluster_arrive(); /* the other block may write to this one's d_pooled1 */
-  mark(e, r.steps_before, RL_PHASE_conv2_weight_gradient);
+/* The gradient of conv2's input to the block that has the pixel, once the other may write to this one's d_pooled1. */
+template <class F>
+static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent &e, const round_of &r, const place &at,
+                                                            block_memory<F> &m) {
   F::conv2_input_gradient(m.conv2, m.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
     const uint32_t owner = pixel >= HALF_MAP1;
     float *to = &m.d_pooled1[owner != at.rank][d_pooled1_at(pixel - owner * HALF_MAP1, channel)];
     if (owner == at.rank) *(float2 *)to = make_float2(a, b);
     else write_at(owner, to, make_float2(a, b));
   });
+  cluster_arrive();
+  mark(e, r.steps_before, RL_PHASE_conv2_input_gradient);
 }
 
-/* conv1's gradients from this half of the pixels; a lane is a channel. */
+/* From the gradient of conv2's pools on. Where d_out outlives the input's gradient, that one is first: it is under way while the
+ * other is made. last: image of the pair in this step. */
+template <class F>
+static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, const round_of &r, const place &at, bool last,
+                                                      block_memory<F> &m, gradient_sums<F> &sums) {
+  const bool input_first = !F::BACKWARD_SCRATCH;
+  if (input_first) cluster_arrive_having_read();
+  unpool2(e, r, at, m, sums);
+  __syncthreads();
+  mark(e, r.steps_before, RL_PHASE_unpool2);
+  if (!input_first) {
+    F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
+    cluster_arrive();
+  }
+  conv2_input_gradient(e, r, at, m);
+  if (input_first) {
+    F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
+    mark(e, r.steps_before, RL_PHASE_conv2_weight_gradient);
+  }
+  if (last) F::store_weight_gradient(sums.conv2, conv2_row(e, at));
+  cluster_wait();
+}
+
+/* conv1's gradients from this half of the pixels; a lane is a channel. By the workers. */
 template <class F>
 static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
   typedef typename F::value value;
   value *shown = e.d_pooled1 ? (value *)e.d_pooled1 + ((size_t)image_at(r, at.pair) * MAP1 + at.rank * HALF_MAP1) * RL_C1 : NULL;
 #pragma unroll 2
-  for (int pixel = at.warp; pixel < HALF_MAP1; pixel += team<F>::WARPS) {
+  for (int pixel = at.warp; pixel < HALF_MAP1; pixel += team<F>::WORKERS) {
     const int i = pixel * RL_C1 + at.lane, from = d_pooled1_at(pixel, at.lane), code = m.codes1[i];
     const float gradient = as_stored<value>(m.d_pooled1[0][from] + m.d_pooled1[1][from]);
     if (shown) shown[i] = (value)gradient;

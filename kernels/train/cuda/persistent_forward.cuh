@@ -14,7 +14,7 @@ static __device__ __forceinline__ uint32_t shown(const rl_persistent &e, const r
 }
 
 template <class F> static __device__ __forceinline__ void fetch_image(const rl_persistent &e, uint32_t image, block_memory<F> &m) {
-  fetch<F>(&e.images[(size_t)image * RL_PIXELS], RL_PIXELS, 1, RL_PIXELS, m.bytes, RL_PIXELS);
+  fetch<F::THREADS, RL_PIXELS>(threadIdx.x, &e.images[(size_t)image * RL_PIXELS], RL_PIXELS, 1, m.bytes, RL_PIXELS);
 }
 
 /* Asks for the next image, its label, and which one comes behind it: nothing of it is waited for in this round. */
@@ -34,50 +34,59 @@ template <class F> static __device__ __forceinline__ void normalise_image(const 
   load_image_rows(m.bytes, at.rank * 2 * HALF_ROWS, IMAGE_ROWS, m.image);
 }
 
-/* The weights of the step, those of conv1 and of conv2 as groups of copies; what comes later in the step is asked for later. */
-template <class F> static __device__ __forceinline__ void fetch_weights(const rl_persistent &e, const place &at, block_memory<F> &m) {
+/* conv1's weights and biases and this half of conv2's biases: letters, four to a thread. */
+template <class F>
+static __device__ __forceinline__ void receive_small(const rl_persistent &e, uint32_t turn, const place &at, block_memory<F> &m) {
+  const float *from = ((const rl_exchange *)e.exchange)->small[at.pair / GROUP];
+  const int i = threadIdx.x * 4, bias = i - CONV1_ROW;
+  if (bias < 0) store4(&m.conv1[i], receive(&from[i], turn));
+  else if (bias < TILE_CHANNELS) store4(&m.conv2_bias[bias], receive(&from[i + at.rank * TILE_CHANNELS], turn));
+}
+
+/* conv2's weights, once they are there; by those who are no workers. */
+template <class F>
+static __device__ __forceinline__ void fetch_conv2(const rl_persistent &e, uint32_t turn, const place &at, block_memory<F> &m) {
+  enum { WORKERS = team<F>::WORKERS * 32, FETCHERS = F::THREADS - WORKERS };
   const typename F::value *conv2 = multiplied<F>(e) + CONV2_AT + at.rank * CONV2_HALF;
-  const float *small = ((const rl_exchange *)e.exchange)->small[at.pair / GROUP];
-  fetch<F>(small, CONV1_ROW, 1, CONV1_ROW, m.conv1, CONV1_ROW);
-  fetch<F>(small + CONV1_ROW + at.rank * TILE_CHANNELS, TILE_CHANNELS, 1, TILE_CHANNELS, m.conv2_bias, TILE_CHANNELS);
-  end_copies();
-  fetch<F>(conv2, TILE_DEPTH, TILE_CHANNELS, TILE_DEPTH, F::FORWARD_SCRATCH ? m.conv2_raw : m.conv2, F::RAW_PITCH);
-  end_copies();
+  typename F::value *to = F::FORWARD_SCRATCH ? m.conv2_raw : m.conv2;
+  if (at.lane == 0) watch(((const rl_exchange *)e.exchange)->update, turn);
+  __syncwarp();
+  fetch<FETCHERS, TILE_DEPTH>(threadIdx.x - WORKERS, conv2, TILE_DEPTH, TILE_CHANNELS, to, F::RAW_PITCH);
 }
 
 template <class F> static __device__ __forceinline__ void fetch_head(const rl_persistent &e, block_memory<F> &m) {
-  fetch<F>(e.adam.weights + HEAD_AT, RL_HEAD_ROW, 1, RL_HEAD_ROW, m.head, RL_HEAD_ROW);
+  fetch<F::THREADS, RL_HEAD_ROW>(threadIdx.x, e.adam.weights + HEAD_AT, RL_HEAD_ROW, 1, m.head, RL_HEAD_ROW);
 }
 
 template <class F> static __device__ __forceinline__ void fetch_slice(const rl_persistent &e, const place &at, block_memory<F> &m) {
-  fetch<F>(multiplied<F>(e) + FC1_AT + at.slice * SLICE, RL_FLAT, RL_FC1, SLICE, m.fc1, SLICE + F::SLICE_PAD);
+  fetch<F::THREADS, SLICE>(threadIdx.x, multiplied<F>(e) + FC1_AT + at.slice * SLICE, RL_FLAT, RL_FC1, m.fc1,
+                           SLICE + F::SLICE_PAD);
 }
 
-/* conv1, bias, ReLU and pool of this half of the pixels; a lane is a channel. */
+/* conv1, bias, ReLU and pool of this half of the pixels, for both blocks; half a warp has a pixel, a lane two channels. By the
+ * workers. */
 template <class F> static __device__ __forceinline__ void conv1_forward(const place &at, block_memory<F> &m) {
-  float w[9];
-  for (int k = 0; k < 9; k++) w[k] = m.conv1[at.lane * 9 + k];
-  const float bias = m.conv1[RL_C1 * 9 + at.lane];
+  const int channel = at.lane % 16 * 2;
+  const float *biases = &m.conv1[RL_C1 * 9];
+  float w[2][9];
+#pragma unroll
+  for (int k = 0; k < 18; k++) w[k / 9][k % 9] = m.conv1[channel * 9 + k];
 #pragma unroll 1
-  for (int pixel = at.warp; pixel < HALF_MAP1; pixel += team<F>::WARPS) {
-    float patch[4][4], sum[4] = {}, best;
-    for (int y = 0; y < 4; y++)
-      for (int x = 0; x < 4; x += 2)
-        *(float2 *)&patch[y][x] = *(const float2 *)&m.image[(pixel / RL_P1 * 2 + y) * CONV1_WIDTH + pixel % RL_P1 * 2 + x];
+  for (int pixel = at.warp * 2 + at.lane / 16; pixel < HALF_MAP1; pixel += team<F>::WORKERS * 2) {
+    float patch[4][4], sum[2][4] = {}, best[2];
+    uchar2 code;
+    const float *corner = &m.image[pixel / RL_P1 * 2 * CONV1_WIDTH + pixel % RL_P1 * 2];
+#pragma unroll
+    for (int i = 0; i < 8; i++) *(float2 *)&patch[i / 2][i % 2 * 2] = *(const float2 *)&corner[i / 2 * CONV1_WIDTH + i % 2 * 2];
+#pragma unroll
     for (int k = 0; k < 9; k++)
-      for (int i = 0; i < 4; i++) sum[i] = fmaf(w[k], patch[i / 2 + k / 3][i % 2 + k % 3], sum[i]);
-    pool_four(sum[0], sum[1], sum[2], sum[3], bias, &best, &m.codes1[pixel * RL_C1 + at.lane]);
-    m.pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_PITCH + at.lane] = (typename F::value)best;
-  }
-}
-
-/* This half of conv1's pixels to the other block, 16 bytes at a time. */
-template <class F> static __device__ __forceinline__ void give_pooled1(const place &at, block_memory<F> &m) {
-  const int unit = 16 / sizeof(typename F::value), units = RL_C1 / unit;
-#pragma unroll 1
-  for (int i = threadIdx.x; i < HALF_MAP1 * units; i += F::THREADS) {
-    typename F::value *of = &m.pooled1[(at.rank * HALF_MAP1 + i / units) * F::IN_PITCH + i % units * unit];
-    write_at(at.rank ^ 1, of, *(const uint4 *)of);
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+        for (int c = 0; c < 2; c++) sum[c][i] = fmaf(w[c][k], patch[i / 2 + k / 3][i % 2 + k % 3], sum[c][i]);
+    pool_four(sum[0][0], sum[0][1], sum[0][2], sum[0][3], biases[channel], &best[0], &code.x);
+    pool_four(sum[1][0], sum[1][1], sum[1][2], sum[1][3], biases[channel + 1], &best[1], &code.y);
+    *(uchar2 *)&m.codes1[pixel * RL_C1 + channel] = code;
+    store_both(at.rank ^ 1, &m.pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_PITCH + channel], best[0], best[1]);
   }
 }
 
@@ -142,9 +151,12 @@ template <class F> static __device__ __forceinline__ void fc1_forward(const rl_p
 /* Four hidden values of the pair's image, the same in every warp. */
 template <class F> static __device__ __forceinline__ float4 hidden(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
   const float(*parts)[RL_FC1] = ((const rl_exchange *)e.exchange)->parts[at.pair];
-  float4 sum = make_float4(0, 0, 0, 0);
-  for (int part = at.warp; part < SLICES; part += team<F>::WARPS) sum = added(sum, receive(&parts[part][at.lane * 4], turn_of(r, at.pair)));
-  store4(&m.hidden[at.warp][at.lane * 4], sum);
+  const int other = at.warp + team<F>::WARPS; /* a warp has one part, or two */
+  static_assert(2 * (int)team<F>::WARPS >= (int)SLICES && (int)team<F>::WARPS <= (int)SLICES, "warps for all parts");
+  float4 sum, beside;
+  receive(&parts[at.warp][at.lane * 4], &parts[other < SLICES ? other : at.warp][at.lane * 4], turn_of(r, at.pair), &sum,
+          &beside);
+  store4(&m.hidden[at.warp][at.lane * 4], other < SLICES ? added(sum, beside) : sum);
   __syncthreads();
   if (threadIdx.x < RL_FC1) {
     float total = m.head[threadIdx.x];

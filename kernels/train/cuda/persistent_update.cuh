@@ -17,14 +17,16 @@ static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint
   adam.second[i] = p.second;
 }
 
-/* The parameter that this thread has alone: of conv2.weight, or one of the others, which are numbered conv1, conv2.bias, the head, the loss. */
-static __device__ __forceinline__ bool has_conv2(void) { return threadIdx.x < CONV2_OWN; }
-static __device__ __forceinline__ uint32_t other(void) { return blockIdx.x * OTHERS_OWN + threadIdx.x - CONV2_OWN; }
-static __device__ __forceinline__ bool has_other(void) { return !has_conv2() && threadIdx.x < CONV2_OWN + OTHERS_OWN && other() < OTHERS - 1; }
-static __device__ __forceinline__ bool has_loss(void) { return !has_conv2() && threadIdx.x < CONV2_OWN + OTHERS_OWN && other() == OTHERS - 1; }
+/* The parameter that this thread has alone: of conv2.weight, or one of the others, which are numbered conv1, conv2.bias, the
+ * head, the loss. The last threads have them, since the first have the tile. */
+static __device__ __forceinline__ int single(void) { return (int)threadIdx.x - (TILE_THREADS - CONV2_OWN - OTHERS_OWN); }
+static __device__ __forceinline__ bool has_conv2(void) { return single() >= 0 && single() < CONV2_OWN; }
+static __device__ __forceinline__ uint32_t other(void) { return blockIdx.x * OTHERS_OWN + single() - CONV2_OWN; }
+static __device__ __forceinline__ bool has_other(void) { return single() >= CONV2_OWN && other() < OTHERS - 1; }
+static __device__ __forceinline__ bool has_loss(void) { return single() >= CONV2_OWN && other() == OTHERS - 1; }
 
 static __device__ __forceinline__ uint32_t single_place(void) {
-  if (has_conv2()) return CONV2_AT + blockIdx.x * CONV2_OWN + threadIdx.x;
+  if (has_conv2()) return CONV2_AT + blockIdx.x * CONV2_OWN + single();
   if (other() < CONV2_AT) return other();
   if (other() < CONV2_AT + RL_C2) return CONV2_BIAS_AT + other() - CONV2_AT;
   return HEAD_AT + other() - CONV2_AT - RL_C2;
@@ -48,8 +50,8 @@ template <class F> static __device__ __forceinline__ void fetch_operands(const r
   typedef typename F::value value;
   const value *d_fc1 = (const value *)e.d_fc1 + (size_t)first * RL_FC1 + tile_top(), *pooled2 = (const value *)e.pooled2 + (size_t)first * RL_FLAT + tile_left();
   const int rows = min(batch - first, (uint32_t)TILE_BATCH);
-  fetch<F>(d_fc1, RL_FC1, rows, TILE_ROWS, m.d_fc1_rows, F::ROW_PITCH);
-  fetch<F>(pooled2, RL_FLAT, rows, TILE_COLUMNS, m.pooled2_columns, F::COLUMN_PITCH);
+  fetch<F::THREADS, TILE_ROWS>(threadIdx.x, d_fc1, RL_FC1, rows, m.d_fc1_rows, F::ROW_PITCH);
+  fetch<F::THREADS, TILE_COLUMNS>(threadIdx.x, pooled2, RL_FLAT, rows, m.pooled2_columns, F::COLUMN_PITCH);
 #pragma unroll 1
   for (int i = rows * F::ROW_PITCH + threadIdx.x; i < TILE_BATCH * F::ROW_PITCH; i += F::THREADS) m.d_fc1_rows[i] = (value)0.0f;
 #pragma unroll 1
@@ -108,9 +110,9 @@ template <class F> static __device__ __forceinline__ float single_gradient(const
   __syncthreads();
   float total = 0.0f;
   if (has_conv2())
-    for (int i = 0; i < SPLITS; i++) total += m.conv2_sums[i][threadIdx.x];
-  else if (threadIdx.x < CONV2_OWN + OTHERS_OWN)
-    for (int i = 0; i < OTHER_SPLITS; i++) total += m.other_sums[i][threadIdx.x - CONV2_OWN];
+    for (int i = 0; i < SPLITS; i++) total += m.conv2_sums[i][single()];
+  else if (single() >= CONV2_OWN)
+    for (int i = 0; i < OTHER_SPLITS; i++) total += m.other_sums[i][single() - CONV2_OWN];
   return total;
 }
 
@@ -131,14 +133,17 @@ static __device__ __forceinline__ void update_tile(const rl_persistent &e, const
   }
 }
 
-/* This thread's single weight to where others read it. */
-template <class F> static __device__ __forceinline__ void publish(const rl_persistent &e, float weight) {
+/* This thread's single weight to where others read it in step `turn`, counted from 1. */
+template <class F>
+static __device__ __forceinline__ void publish(const rl_persistent &e, uint32_t turn, float weight) {
+  for (int group = 0; group < PAIRS / GROUP && has_other() && other() < SMALL; group++)
+    post(&((rl_exchange *)e.exchange)->small[group][other()], turn, weight);
   if (has_conv2()) multiplied<F>(e)[single_place()] = (typename F::value)weight;
   else if (has_other()) e.adam.weights[single_place()] = weight;
-  for (int group = 0; group < PAIRS / GROUP && has_other() && other() < SMALL; group++) ((rl_exchange *)e.exchange)->small[group][other()] = weight;
 }
 
-/* Behind the barrier that all gradients are in front of. single: this thread's own parameter. */
+/* Behind the barrier that all gradients are in front of. single: this thread's own parameter. What others want first is updated
+ * first. */
 template <class F>
 static __device__ __forceinline__ void update_parameters(const rl_persistent &e, const round_of &r, const float gradient[F::TILE_PAIRS][2], block_memory<F> &m,
                                                          parameter *single) {
@@ -147,10 +152,9 @@ static __device__ __forceinline__ void update_parameters(const rl_persistent &e,
   const float total = single_gradient(e, rows_of(r.batch), m);
   if (threadIdx.x == 0) m.state.overflow = skip;
   if (has_loss()) e.adam.losses[r.steps_before] = total / r.batch;
-  if (skip) return;
-  update_tile<F>(e, gradient, rate, m);
-  if (has_conv2() || has_other()) update(single, total, rate);
-  publish<F>(e, single->weight);
+  if (!skip && (has_conv2() || has_other())) update(single, total, rate);
+  publish<F>(e, r.steps_before + 2, single->weight); /* letters come every step */
+  if (!skip) update_tile<F>(e, gradient, rate, m);
 }
 
 /* A block's parameters: from memory at the start of a launch, and there as they are multiplied; back at its end. */
@@ -166,7 +170,7 @@ template <class F> static __device__ __forceinline__ parameter load_parameters(c
     m.second[i][threadIdx.x] = *(const float2 *)&e.adam.second[at];
   }
   const parameter single = has_conv2() || has_other() ? load_parameter(e.adam, single_place()) : parameter{0, 0, 0};
-  publish<F>(e, single.weight);
+  publish<F>(e, 1, single.weight);
   return single;
 }
 
