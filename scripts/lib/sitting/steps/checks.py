@@ -49,7 +49,8 @@ def python_of(command):
 
 
 # Tests that neither time nor count anything; those of the training engines run once for each engine.
-NUMERICS, BY_ENGINE = ("gpu_numerics", "gpu_training", "gpu_kernels", "gpu_conv2"), ("gpu_numerics", "gpu_training")
+NUMERICS = ("gpu_numerics", "gpu_training", "gpu_marks", "gpu_kernels", "gpu_conv2")
+BY_ENGINE = ("gpu_numerics", "gpu_training")
 
 
 def prepared(context, name, command, more):
