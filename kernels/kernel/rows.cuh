@@ -210,6 +210,7 @@ __global__ void __launch_bounds__(BLOCK_HELD, 2) spanned(const T *__restrict__ x
   if (OP::WEIGHTS > 0) w += first * WIDTH;
   if (OP::WEIGHTS > 1) b += first * WIDTH;
   mine.fetch_all(x, have);
+  cluster.sync(); /* no block is written into before it has begun, */
   for (uint32_t row = cluster_rank; row < count; row += clusters) {
     few<T, WIDTH> keeps[HOLDS];
     x += apart;
@@ -219,7 +220,7 @@ __global__ void __launch_bounds__(BLOCK_HELD, 2) spanned(const T *__restrict__ x
     finish<OP>(all.map(part, columns), keeps, y, w, b, 0, step, have);
     y += apart;
   }
-  cluster.sync(); /* no block may end while others write into it */
+  cluster.sync(); /* and none ends while others write into it */
 #endif
 }
 
