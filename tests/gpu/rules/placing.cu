@@ -54,11 +54,15 @@ __global__ void crowds_a_slice(uint32_t *to, int rounds) {
   for (int round = 0; round < rounds; round++) atomicAdd(&to[threadIdx.x % 32 * 1], 1);
 }
 
-/* Everybody reads, past L1, one sector in each `step` bytes. */
-__global__ void crowds_channels(const uint32_t *from, uint32_t *sink, size_t step, int count) {
+/* Reads the first `chunk` of every `apart` accesses. Addresses are hashed over the channels of DRAM, but not so well that
+ * distances of a power of two do not show, while there are few chunks. */
+__global__ void crowds_channels(const uint4 *from, uint32_t *sink, uint32_t chunk, uint32_t apart, uint32_t count) {
   uint32_t sum = 0;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
-    sum += __ldcv(&from[i * (step / 4) % (rules_memory::bytes / 4)]);
+#pragma unroll 4
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    const uint4 value = from[i / chunk * apart + i % chunk];
+    sum += value.x ^ value.y ^ value.z ^ value.w;
+  }
   if (sum == 12345) *sink = sum;
 }
 
@@ -79,7 +83,8 @@ const rl_launch launches[] = {
     RULES_LAUNCH("early_ends", ends_early, held.processors * 2, 1024, 0, held.to, 4000),
     RULES_LAUNCH("uneven_blocks", spreads_unevenly, held.processors, 1024, 0, held.to, 500, 1000),
     RULES_LAUNCH("one_word", crowds_a_slice, held.processors * 2, 256, 0, held.to, 200),
-    RULES_LAUNCH("few_channels", crowds_channels, held.processors * 16, 256, 0, held.from, held.to, (size_t)1 << 16, 1 << 20),
+    RULES_LAUNCH("few_channels", crowds_channels, held.processors * 8, 256, 0, (uint4 *)held.from, held.to, 512, 8192,
+                 2048 * 512),
 };
 
 }
