@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
@@ -107,7 +108,8 @@ def test_only_what_is_missing_is_trained(monkeypatch):
     monkeypatch.setattr(training, "torch_command", lambda context, *options: list(options))
     monkeypatch.setattr(training, "lines_as_they_come", printed)
     wanted = [("fp32", 3), ("fp32", 4), ("fp16", 1)]
-    rows = list(training.torch_accuracy(None, wanted))
+    assert list(training.torch_accuracy(types.SimpleNamespace(left_s=lambda: 5), wanted)) == [] and not asked
+    rows = list(training.torch_accuracy(types.SimpleNamespace(left_s=lambda: 500), wanted))
     assert [(row["precision"], row["seed"]) for row in rows] == wanted and all(row["lasting"] for row in rows)
     assert [(command[1], command[-1]) for command in asked] == [("fp32", "3,4"), ("fp16", "1")]
 
