@@ -32,8 +32,10 @@ function drawHead(job) {
 /** The report of each run, and the first two side by side. */
 function drawReports(runs) {
   const [first, second] = runs;
-  find('job-reports').replaceChildren(...runs.map((run) => make('a', { href: `/report.html?run=${run.id}` }, `Report ${run.variant}`)),
-    ...(second ? [make('a', { href: `/compare.html?a=${first.id}&b=${second.id}` }, 'Compare')] : []));
+  find('job-reports').replaceChildren(
+    ...runs.map((run) => make('a', { href: `/report.html?run=${run.id}` }, `Report ${run.variant}`)),
+    ...(second ? [make('a', { href: `/compare.html?a=${first.id}&b=${second.id}` }, 'Compare')] : []),
+  );
 }
 
 function drawProblem(problem) {
@@ -44,13 +46,15 @@ function drawProblem(problem) {
 }
 
 const liveNumbers = [
-  ['Loss', 'train_loss', show.loss], ['Images/s', 'images_per_s', show.count], ['Test accuracy', 'test_accuracy_ratio', show.percent],
+  ['Loss', 'train_loss', show.loss], ['Images/s', 'images_per_s', show.count],
+  ['Test accuracy', 'test_accuracy_ratio', show.percent],
 ];
 
 function drawProgress(data) {
   const share = shareDone(data);
   find('live').hidden = false;
-  find('live-what').textContent = `${variants.get(data.run_id) ?? ''} · ${data.pass} pass · ${data.phase}${data.epoch >= 0 ? ` ${data.epoch + 1} of ${data.epochs}` : ''}`;
+  const epoch = data.epoch >= 0 ? ` ${data.epoch + 1} of ${data.epochs}` : '';
+  find('live-what').textContent = `${variants.get(data.run_id) ?? ''} · ${data.pass} pass · ${data.phase}${epoch}`;
   find('live-eta').textContent = data.eta_s === null ? '' : `about ${show.duration(data.eta_s)} left in this pass`;
   if (share === null) find('live-bar').removeAttribute('value');
   else find('live-bar').value = share;
@@ -65,7 +69,8 @@ const compared = [
   { label: 'Epoch time, min', field: 'epoch_ms_min', write: show.ms, ratio: 'speedup_min_ratio' },
   { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${show.count(value)} /s` },
   { label: 'Peak memory', field: 'peak_memory_bytes', write: show.bytes, ratio: 'peak_memory_ratio' },
-  { label: 'Test accuracy', field: 'test_accuracy_ratio', write: show.percent, ratio: 'test_accuracy_difference_ratio', ratioWrite: show.points },
+  { label: 'Test accuracy', field: 'test_accuracy_ratio', write: show.percent, ratio: 'test_accuracy_difference_ratio',
+    ratioWrite: show.points },
   { label: 'Launches per step', field: 'launches_per_step', write: show.plain },
 ];
 
@@ -80,11 +85,12 @@ function barCard(metric, runs, pairs) {
     ...runs.map((run, index) => {
       const value = values[index];
       const text = metric.write(value);
+      const reason = run.summary.unavailable?.[metric.field] || 'not measured yet';
       const track = make('span', { class: 'track' });
       if (text !== null && largest > 0) track.append(bar('fill', value / largest));
       track.firstChild?.style.setProperty('display', 'block');
       return make('div', { class: `bar run-${index % 4}` }, make('span', {}, run.variant), track,
-        text === null ? make('span', { class: 'value null', ...unmeasured(run.summary.unavailable?.[metric.field] || 'not measured yet') }, '—')
+        text === null ? make('span', { class: 'value null', ...unmeasured(reason) }, '—')
           : make('span', { class: 'value' }, text));
     }));
 }
@@ -94,8 +100,11 @@ function verdictOf(pairs) {
   return pairs.map((pair) => {
     const [from, to] = [pair.baseline.variant.toUpperCase(), pair.candidate.variant.toUpperCase()];
     const ratio = pair.speedup_ratio;
-    if (ratio === null) return `${to} can’t be compared with ${from}: ${pair.unavailable?.speedup_ratio || 'it was not measured'}.`;
-    const speed = ratio >= 1 ? `${to} is ${ratio.toFixed(2)} times as fast as ${from}` : `${to} is slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long`;
+    if (ratio === null) {
+      return `${to} can’t be compared with ${from}: ${pair.unavailable?.speedup_ratio || 'it was not measured'}.`;
+    }
+    const speed = ratio >= 1 ? `${to} is ${ratio.toFixed(2)} times as fast as ${from}`
+      : `${to} is slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long`;
     const memory = pair.peak_memory_ratio;
     const points = show.points(pair.test_accuracy_difference_ratio);
     const also = [memory === null ? null : `${Math.round(memory * 100)} % of its peak memory`,
@@ -106,9 +115,12 @@ function verdictOf(pairs) {
 
 function reasonsOf(runs) {
   return runs.flatMap((run) => [
-    ...Object.entries(run.summary.unavailable || {}).map(([field, reason]) => make('li', {}, `${run.variant}, ${field}: ${reason}`)),
-    ...run.passes.filter((pass) => pass.state === 'unavailable').map((pass) => make('li', {}, `${run.variant}, ${pass.pass} pass: ${pass.reason}`)),
-    ...run.epochs.filter((epoch) => epoch.suspect).map((epoch) => make('li', { class: 'bad' }, `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`)),
+    ...Object.entries(run.summary.unavailable || {})
+      .map(([field, reason]) => make('li', {}, `${run.variant}, ${field}: ${reason}`)),
+    ...run.passes.filter((pass) => pass.state === 'unavailable')
+      .map((pass) => make('li', {}, `${run.variant}, ${pass.pass} pass: ${pass.reason}`)),
+    ...run.epochs.filter((epoch) => epoch.suspect)
+      .map((epoch) => make('li', { class: 'bad' }, `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`)),
   ]);
 }
 
@@ -119,15 +131,17 @@ function drawComparison(runs, pairs) {
   const first = measured[0];
   find('verdict').textContent = verdictOf(pairs);
   find('bars').replaceChildren(...compared.map((metric) => barCard(metric, runs, pairs)));
-  find('reasons').replaceChildren(make('li', {}, `${first.dataset}${first.partial ? ' (part of it)' : ''} · engine ${first.engine} · batch ${first.params.batch_size} · measured epochs: ${first.summary.epochs}`),
-    ...reasonsOf(runs));
+  const facts = [`${first.dataset}${first.partial ? ' (part of it)' : ''}`, `engine ${first.engine}`,
+    `batch ${first.params.batch_size}`, `measured epochs: ${first.summary.epochs}`];
+  find('reasons').replaceChildren(make('li', {}, facts.join(' · ')), ...reasonsOf(runs));
 }
 
 /* --- measurements and provenance ------------------------------------------------------------------------------------ */
 
 function wideTable(table, runs, rows) {
   table.replaceChildren(
-    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, ''), ...runs.map((run, index) => make('th', { scope: 'col' }, key(index), run.variant)))),
+    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, ''),
+      ...runs.map((run, index) => make('th', { scope: 'col' }, key(index), run.variant)))),
     make('tbody', {}, ...rows));
 }
 
@@ -135,7 +149,8 @@ function drawMeasurements(runs) {
   const names = new Map();
   for (const run of runs) for (const one of run.measurements) names.set(`${one.pass} ${one.name}`, one);
   find('measurements').hidden = names.size === 0;
-  const rows = [...names.values()].map(({ pass, name }) => make('tr', {}, make('th', { scope: 'row' }, `${name} `, make('span', { class: 'quiet' }, pass)),
+  const rows = [...names.values()].map(({ pass, name }) => make('tr', {},
+    make('th', { scope: 'row' }, `${name} `, make('span', { class: 'quiet' }, pass)),
     ...runs.map((run) => {
       const one = run.measurements.find((other) => other.pass === pass && other.name === name);
       return numberCell(show.byName(name, one?.value), one ? one.reason : 'this run has no such number');
@@ -158,7 +173,8 @@ function drawProvenance(runs) {
     ['least bytes an epoch', (run) => show.bytes(run.floor_bytes)],
     ['passes', (run) => run.passes.map((pass) => `${pass.pass}: ${pass.state}`).join(', ')],
   ];
-  const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))].map((name) => [`asked: ${name}`, (run) => run.params?.[name]]);
+  const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))].map((name) => [`asked: ${name}`,
+    (run) => run.params?.[name]]);
   const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map((name) => [`device ${name}`,
     (run) => (typeof run.device?.[name] === 'number' ? show.byName(name, run.device[name]) : run.device?.[name])]);
   find('provenance').hidden = runs.length === 0;
@@ -169,7 +185,9 @@ function drawProvenance(runs) {
 /* --- loading -------------------------------------------------------------------------------------------------------- */
 
 async function drawResults(job) {
-  const [results, comparison, kernels] = await Promise.all([get(`/jobs/${id}/results`), get(`/jobs/${id}/comparison`), all(`/jobs/${id}/kernels?limit=1000`)]);
+  const [results, comparison, kernels] = await Promise.all([
+    get(`/jobs/${id}/results`), get(`/jobs/${id}/comparison`), all(`/jobs/${id}/kernels?limit=1000`),
+  ]);
   const withFacts = results.runs.filter((run) => run.engine);
   drawComparison(results.runs, comparison.items);
   drawEpochs(results.runs);

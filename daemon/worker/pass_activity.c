@@ -5,10 +5,10 @@
  *   perturbation_ratio   traced time / untraced time of the iteration: what tracing and stamping cost
  *   completeness_ratio   records of kernels, copies, sets (CPU: spans) / launches issued
  *   device_busy_ratio    union of the work's intervals / traced time: what was seen
- *   launch_gap_ratio     1 - union of the work's intervals / untraced time: the share of an undisturbed iteration in which the device
- *                        waited for its next launch. A kernel takes about as long under tracing as without; the gaps grow, so they are
- *                        taken from the untraced time. Work that is longer than that time by less than GAP_ERROR leaves no gap: 0;
- *                        by more, tracing changed the work itself and the share can't be told. */
+ *   launch_gap_ratio     1 - union of the work's intervals / untraced time: the share of an undisturbed iteration in which the
+ *                        device waited for its next launch. A kernel takes about as long under tracing as without; the gaps grow,
+ *                        so they are taken from the untraced time. Work that is longer than that time by less than GAP_ERROR
+ *                        leaves no gap: 0; by more, tracing changed the work itself and the share can't be told. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* rmsnorm and layernorm on CUDA (rows.cuh). Of what is held layernorm finds the mean first, and then the deviations from it; in a stream it
- * finds them together, and of several parts from theirs, without cancellation (Welford 1962; Chan, Golub, LeVeque 1983). */
+/* rmsnorm and layernorm on CUDA (rows.cuh). Of what is held layernorm finds the mean first, and then the deviations from it;
+ * in a stream it finds them together, and of several parts from theirs, without cancellation (Welford 1962; Chan, Golub,
+ * LeVeque 1983). */
 #include "kernel/norm.h"
 #include "kernel/rows.cuh"
 

@@ -1,5 +1,5 @@
-/* softmax on CUDA (rows.cuh). Of what is held the maximum is found first, and then the sum; in a stream they are found together, the sum being
- * scaled whenever the maximum grows. */
+/* softmax on CUDA (rows.cuh). Of what is held the maximum is found first, and then the sum; in a stream they are found together,
+ * the sum being scaled whenever the maximum grows. */
 #include <cfloat>
 
 #include "kernel/functions.cuh"
@@ -45,7 +45,9 @@ struct softmax {
       return {all, group.sum(sum * exponential_of(most - all))};
     }
     __device__ softmax::map<M> map(uint32_t) const { return {most, 1 / sum}; }
-    __device__ softmax::map<M> map(const state &part, uint32_t) const { return {part.most, exponential_of(part.most - most) / sum}; }
+    __device__ softmax::map<M> map(const state &part, uint32_t) const {
+      return {part.most, exponential_of(part.most - most) / sum};
+    }
   };
 };
 

@@ -2,9 +2,10 @@
  *
  * Barriers: a counter each, that only grows. What any thread of a block wrote before arrive is seen by all threads behind wait.
  *
- * Mail: single floats from one writer to any readers, without a barrier: the lowest bit of each says whether it was written in an odd or an even turn, and
- * a reader waits until it is the bit of its turn. The bit is cleared on arrival: a value that is FP16's has it free, another loses half a unit of
- * its last place. A place may be written again once its readers have answered, by whatever way: turns of a place are counted from 1, the memory begins as zeros.
+ * Mail: single floats from one writer to any readers, without a barrier: the lowest bit of each says whether it was written in an
+ * odd or an even turn, and a reader waits until it is the bit of its turn. The bit is cleared on arrival: a value that is FP16's
+ * has it free, another loses half a unit of its last place. A place may be written again once its readers have answered, by
+ * whatever way: turns of a place are counted from 1, the memory begins as zeros.
  *
  * Whoever waits too long ends the kernel with an error rather than hang. */
 #ifndef RL_TRAIN_CUDA_EXCHANGE_H

@@ -30,7 +30,8 @@ static __device__ __forceinline__ round_of next_round(const rl_persistent &e, ro
 
 /* An image in every pair, from its bytes to the parts of fc1's product. */
 template <class F>
-static __device__ __forceinline__ void go_forward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, bool *overflow) {
+static __device__ __forceinline__ void go_forward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m,
+                                                  bool *overflow) {
   const uint32_t step = r.steps_before;
   const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), first = r.index == 0;
   if (!first) {
@@ -69,8 +70,8 @@ static __device__ __forceinline__ void go_forward(const rl_persistent &e, const 
 
 /* Forward and back. */
 template <class F>
-static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const round_of &next, const place &at, upcoming *u, block_memory<F> &m,
-                                                gradient_sums<F> &sums) {
+static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const round_of &next, const place &at,
+                                                upcoming *u, block_memory<F> &m, gradient_sums<F> &sums) {
   rl_exchange *x = (rl_exchange *)e.exchange;
   const uint32_t step = r.steps_before;
   const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), last = next.steps_before != step;
@@ -93,8 +94,8 @@ static __device__ __forceinline__ void do_round(const rl_persistent &e, const ro
 
 /* Behind the last round of a step: partial sums to all, their sums, the new parameters. */
 template <class F>
-static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const round_of &first, const place &at, block_memory<F> &m, gradient_sums<F> &sums,
-                                                  parameter *single) {
+static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const round_of &first, const place &at,
+                                                  block_memory<F> &m, gradient_sums<F> &sums, parameter *single) {
   rl_exchange *x = (rl_exchange *)e.exchange;
   const uint32_t step = first.steps_before;
   const bool mine = has_image(first, at.pair);
@@ -119,7 +120,9 @@ static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const 
 }
 
 /* The first image, and what comes behind it. */
-template <class F> static __device__ __forceinline__ upcoming first_images(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ upcoming first_images(const rl_persistent &e, const round_of &r, const place &at,
+                                                        block_memory<F> &m) {
   const uint32_t image = shown(e, r, at.pair);
   fetch_image(e, image, m);
   copies_done();
@@ -208,7 +211,8 @@ template <class F> static void describe(launching *to, cudaStream_t stream) {
 }
 
 template <class F, class... Parameters> static int reserve(void (*kernel)(Parameters...), rl_error *err) {
-  return rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<F>)), "reserving shared memory", err);
+  return rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<F>)),
+                    "reserving shared memory", err);
 }
 
 template <class F> static int supported(rl_error *err) {
@@ -216,26 +220,34 @@ template <class F> static int supported(rl_error *err) {
   int device = 0, able = 0, most = 0, pairs = 0;
   if (rl_cuda_ok(cudaGetDevice(&device), "asking for the device", err) ||
       rl_cuda_ok(cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, device), "asking for clusters of blocks", err) ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory", err) ||
+      rl_cuda_ok(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory",
+                 err) ||
       rl_cuda_ok(cudaFuncGetAttributes(&code, persistent_epoch<F>), "looking at the code", err))
     return -1;
   if (!able || code.ptxVersion < 90 || (size_t)most < sizeof(block_memory<F>))
-    return rl_fail_at(err, "/engine", "engine persistent needs clusters of blocks, compute capability 9.0 and code for it; engine fused does not");
+    return rl_fail_at(
+        err, "/engine",
+        "engine persistent needs clusters of blocks, compute capability 9.0 and code for it; engine fused does not");
   launching launch;
   describe<F>(&launch, NULL);
   if (reserve<F>(persistent_epoch<F>, err) ||
       rl_cuda_ok(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<F>, &launch.config), "asking for room", err))
     return -1;
   if (pairs >= PAIRS) return 0;
-  return rl_fail_at(err, "/engine", "engine persistent needs room for %d blocks at once, and this device has %d; engine fused does not", (int)BLOCKS, 2 * pairs);
+  return rl_fail_at(err, "/engine",
+                    "engine persistent needs room for %d blocks at once, and this device has %d; engine fused does not",
+                    (int)BLOCKS, 2 * pairs);
 }
 
 /* On a cleared exchange. */
 template <class F, class... Parameters, class... Arguments>
-static int start(const char *what, void (*kernel)(Parameters...), const rl_persistent *e, cudaStream_t stream, rl_error *err, Arguments... arguments) {
+static int start(const char *what, void (*kernel)(Parameters...), const rl_persistent *e, cudaStream_t stream, rl_error *err,
+                 Arguments... arguments) {
   launching launch;
   describe<F>(&launch, stream);
-  if (reserve<F>(kernel, err) || rl_cuda_ok(cudaMemsetAsync(e->exchange, 0, sizeof(rl_exchange), stream), "clearing the exchange", err)) return -1;
+  if (reserve<F>(kernel, err) ||
+      rl_cuda_ok(cudaMemsetAsync(e->exchange, 0, sizeof(rl_exchange), stream), "clearing the exchange", err))
+    return -1;
   return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, kernel, *e, arguments...), what, err);
 }
 
@@ -253,11 +265,14 @@ int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream
   return format.tensor_float ? train<tensor_float_tiles>(epoch, stream, err) : train<float_tiles>(epoch, stream, err);
 }
 
-template <class F> static int evaluate(const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err) {
+template <class F>
+static int evaluate(const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err) {
   return start<F>("evaluating", persistent_evaluate<F>, test, stream, err, losses, correct);
 }
 
-int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err) {
+int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream,
+                           rl_error *err) {
   if (format.half) return evaluate<half_tiles>(test, losses, correct, stream, err);
-  return format.tensor_float ? evaluate<tensor_float_tiles>(test, losses, correct, stream, err) : evaluate<float_tiles>(test, losses, correct, stream, err);
+  return format.tensor_float ? evaluate<tensor_float_tiles>(test, losses, correct, stream, err)
+                             : evaluate<float_tiles>(test, losses, correct, stream, err);
 }

@@ -1,8 +1,8 @@
 /* The engine "persistent": who does what, and what a block keeps (persistent.cu has the story).
  *
- * 128 blocks in pairs, one to a multiprocessor; image n of a batch belongs to pair n % 64 in round n / 64. The two of a pair are a cluster: each has half
- * of conv1's pixels and half of conv2's channels. Eight neighbouring pairs are a group: its 16 blocks have a slice of fc1's inputs each, for all eight images.
- * Each block has 1/128 of the parameters to update, for good. */
+ * 128 blocks in pairs, one to a multiprocessor; image n of a batch belongs to pair n % 64 in round n / 64. The two of a pair are
+ * a cluster: each has half of conv1's pixels and half of conv2's channels. Eight neighbouring pairs are a group: its 16 blocks
+ * have a slice of fc1's inputs each, for all eight images. Each block has 1/128 of the parameters to update, for good. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_H
 #define RL_TRAIN_CUDA_PERSISTENT_H
 
@@ -44,7 +44,8 @@ static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a pl
 static_assert((RL_FC1 / TILE_ROWS) * (RL_FLAT / TILE_COLUMNS) == BLOCKS, "and fc1.weight's a block");
 static_assert(OTHERS_OWN <= OTHERS_PITCH && CONV2_OWN + OTHERS_OWN <= TILE_THREADS, "and what is updated alone a thread");
 
-/* A format's block. Sums over rows of partial sums: so many threads have some of the rows of four neighbouring weights of conv2, and of each of the others. */
+/* A format's block. Sums over rows of partial sums: so many threads have some of the rows of four neighbouring weights of conv2,
+ * and of each of the others. */
 enum { CONV2_QUADS = CONV2_OWN / 4 };
 template <class F> struct team {
   enum {
@@ -55,7 +56,8 @@ template <class F> struct team {
     OTHER_SPLITS = THREADS / OTHERS_PITCH,
     OWNERS = F::TILE_WARPS_USED * 32
   };
-  static_assert(CONV2_OWN + OTHERS_OWN <= (int)THREADS && (int)WARPS > RL_CLASSES + 1, "every parameter has a thread, every part of the head a warp");
+  static_assert(CONV2_OWN + OTHERS_OWN <= (int)THREADS && (int)WARPS > RL_CLASSES + 1,
+                "every parameter has a thread, every part of the head a warp");
 };
 
 typedef struct place {
@@ -88,7 +90,8 @@ template <class F> struct block_memory {
     alignas(16) value d_out[F::OUT_VALUES];
     struct {
       alignas(16) value d_fc1_rows[TILE_BATCH * F::ROW_PITCH], pooled2_columns[TILE_BATCH * F::COLUMN_PITCH];
-      alignas(16) float channels[team<F>::WARPS][SUMS_ROW], conv2_sums[team<F>::CONV2_SPLITS][CONV2_OWN], other_sums[team<F>::OTHER_SPLITS][OTHERS_PITCH];
+      alignas(16) float channels[team<F>::WARPS][SUMS_ROW], conv2_sums[team<F>::CONV2_SPLITS][CONV2_OWN],
+          other_sums[team<F>::OTHER_SPLITS][OTHERS_PITCH];
     };
   };
   union { /* one after the other, too */
@@ -105,7 +108,8 @@ template <class F> struct block_memory {
   alignas(16) uint8_t bytes[RL_PIXELS]; /* of the next image, */
   alignas(16) float image[IMAGE_ROWS * CONV1_WIDTH]; /* and the rows of this one that this half of the pixels needs */
   alignas(16) uint8_t codes1[HALF_MAP1 * RL_C1], codes2[MAP2 * TILE_CHANNELS];
-  float2 weight[F::KEEPS_WEIGHTS ? F::TILE_PAIRS : 1][team<F>::OWNERS], first[F::TILE_PAIRS][team<F>::OWNERS], second[F::TILE_PAIRS][team<F>::OWNERS];
+  float2 weight[F::KEEPS_WEIGHTS ? F::TILE_PAIRS : 1][team<F>::OWNERS], first[F::TILE_PAIRS][team<F>::OWNERS],
+      second[F::TILE_PAIRS][team<F>::OWNERS];
   rl_train_state state;
 };
 
@@ -174,7 +178,9 @@ template <class Value> static __device__ __forceinline__ float as_stored(float v
 
 static __device__ __forceinline__ void store2(__half *to, float a, float b) { *(__half2 *)to = __floats2half2_rn(a, b); }
 static __device__ __forceinline__ void store2(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
-static __device__ __forceinline__ void store2(tensor_float *to, float a, float b) { *(float2 *)to = make_float2(tensor_float(a), tensor_float(b)); }
+static __device__ __forceinline__ void store2(tensor_float *to, float a, float b) {
+  *(float2 *)to = make_float2(tensor_float(a), tensor_float(b));
+}
 
 /* To this block's memory and to that of the other. */
 static __device__ __forceinline__ void store_both(uint32_t other, __half *to, float a, float b) {

@@ -5,7 +5,9 @@
 #include "train/cuda/persistent_forward.cuh"
 
 /* The gradient of this slice of fc1's inputs, for the group's images. */
-template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ void fc1_backward(const rl_persistent &e, const round_of &r, const place &at,
+                                                    block_memory<F> &m) {
   typedef typename F::value value;
   rl_exchange *x = (rl_exchange *)e.exchange;
   receive_rows<F>(x->d_fc1, 0, RL_FC1, r, at, m.d_fc1, F::HIDDEN_PITCH);
@@ -13,13 +15,15 @@ template <class F> static __device__ __forceinline__ void fc1_backward(const rl_
   mark(e, r.steps_before, RL_PHASE_fc1_gradients);
   F::template fc1_backward<SLICE>(m.d_fc1, m.fc1, [&](int image, int k, float a, float b) {
     const uint32_t pair = at.first + image;
-    if (has_image(r, pair)) post(&x->d_pooled2[pair][at.slice * SLICE + k], turn_of(r, pair), as_stored<value>(a), as_stored<value>(b));
+    if (has_image(r, pair))
+      post(&x->d_pooled2[pair][at.slice * SLICE + k], turn_of(r, pair), as_stored<value>(a), as_stored<value>(b));
   });
 }
 
 /* The gradient of conv2's product, this half of the channels. Nobody reads m.fc1 any more. */
 template <class F>
-static __device__ __forceinline__ void unpool2(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
+static __device__ __forceinline__ void unpool2(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m,
+                                               gradient_sums<F> &sums) {
   typedef typename F::value value;
   enum { QUADS = TILE_CHANNELS / 4 };
   const float *mail = ((const rl_exchange *)e.exchange)->d_pooled2[at.pair];
@@ -31,15 +35,17 @@ static __device__ __forceinline__ void unpool2(const rl_persistent &e, const rou
     const float4 d = receive(&mail[from], turn_of(r, at.pair));
     if (e.d_pooled2) store4((value *)e.d_pooled2 + (size_t)image_at(r, at.pair) * RL_FLAT + from, d);
     F::unpool(pixel, channel, code, d, m.d_out);
-    const float4 let_through = make_float4(code.x == RL_POOL_STOPPED ? 0 : d.x, code.y == RL_POOL_STOPPED ? 0 : d.y, code.z == RL_POOL_STOPPED ? 0 : d.z,
-                                           code.w == RL_POOL_STOPPED ? 0 : d.w);
+    const float4 let_through = make_float4(code.x == RL_POOL_STOPPED ? 0 : d.x, code.y == RL_POOL_STOPPED ? 0 : d.y,
+                                           code.z == RL_POOL_STOPPED ? 0 : d.z, code.w == RL_POOL_STOPPED ? 0 : d.w);
     sums.overflow |= !finite4(let_through);
     *(float4 *)sums.conv2_bias = added(*(float4 *)sums.conv2_bias, let_through);
   }
 }
 
 /* Where channel and the next of a pixel lie in d_pooled1: neighbours, and pixels three rows apart, are in different banks. */
-static __device__ __forceinline__ int d_pooled1_at(int pixel, int channel) { return pixel * RL_C1 + (channel ^ (pixel + pixel / 32) % 4 * 8); }
+static __device__ __forceinline__ int d_pooled1_at(int pixel, int channel) {
+  return pixel * RL_C1 + (channel ^ (pixel + pixel / 32) % 4 * 8);
+}
 
 /* The gradient of conv2's input to the block that has the pixel, once the other may write to this one's d_pooled1. */
 template <class F>
@@ -80,7 +86,8 @@ static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, co
 
 /* conv1's gradients from this half of the pixels; a lane is a channel. By the workers. */
 template <class F>
-static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
+static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, const round_of &r, const place &at,
+                                                      block_memory<F> &m, gradient_sums<F> &sums) {
   typedef typename F::value value;
   value *shown = e.d_pooled1 ? (value *)e.d_pooled1 + ((size_t)image_at(r, at.pair) * MAP1 + at.rank * HALF_MAP1) * RL_C1 : NULL;
 #pragma unroll 2
@@ -95,10 +102,12 @@ static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, co
 
 /* The step's other sums to their rows of partial sums. */
 template <class F>
-static __device__ __forceinline__ void store_sums(const rl_persistent &e, const place &at, block_memory<F> &m, gradient_sums<F> &sums) {
+static __device__ __forceinline__ void store_sums(const rl_persistent &e, const place &at, block_memory<F> &m,
+                                                  gradient_sums<F> &sums) {
   if (at.rank == 0) {
     float *row = &e.partial_head[(size_t)at.pair * RL_HEAD_ROW], *weights = &row[RL_FC1], *biases = &weights[RL_CLASSES * RL_FC1];
-    if (at.warp <= RL_CLASSES) store4(at.warp < RL_CLASSES ? &weights[at.warp * RL_FC1 + at.lane * 4] : &row[at.lane * 4], sums.head_weight);
+    if (at.warp <= RL_CLASSES)
+      store4(at.warp < RL_CLASSES ? &weights[at.warp * RL_FC1 + at.lane * 4] : &row[at.lane * 4], sums.head_weight);
     if (at.warp != RL_CLASSES && at.lane == 0) (at.warp < RL_CLASSES ? biases[at.warp] : row[RL_HEAD_LOSS]) = sums.head_bias;
   }
   float *own = m.channels[at.warp];

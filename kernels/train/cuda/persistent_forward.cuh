@@ -13,12 +13,15 @@ static __device__ __forceinline__ uint32_t shown(const rl_persistent &e, const r
   return e.order ? e.order[position] : position;
 }
 
-template <class F> static __device__ __forceinline__ void fetch_image(const rl_persistent &e, uint32_t image, block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ void fetch_image(const rl_persistent &e, uint32_t image, block_memory<F> &m) {
   fetch<F::THREADS, RL_PIXELS>(threadIdx.x, &e.images[(size_t)image * RL_PIXELS], RL_PIXELS, 1, m.bytes, RL_PIXELS);
 }
 
 /* Asks for the next image, its label, and which one comes behind it: nothing of it is waited for in this round. */
-template <class F> static __device__ __forceinline__ void look_ahead(const rl_persistent &e, const round_of &behind, const place &at, upcoming *u, block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ void look_ahead(const rl_persistent &e, const round_of &behind, const place &at, upcoming *u,
+                                                  block_memory<F> &m) {
   fetch_image(e, u->next_image, m);
   u->next_label = e.labels[u->next_image];
   u->image_behind = shown(e, behind, at.pair);
@@ -58,7 +61,8 @@ template <class F> static __device__ __forceinline__ void fetch_head(const rl_pe
   fetch<F::THREADS, RL_HEAD_ROW>(threadIdx.x, e.adam.weights + HEAD_AT, RL_HEAD_ROW, 1, m.head, RL_HEAD_ROW);
 }
 
-template <class F> static __device__ __forceinline__ void fetch_slice(const rl_persistent &e, const place &at, block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ void fetch_slice(const rl_persistent &e, const place &at, block_memory<F> &m) {
   fetch<F::THREADS, SLICE>(threadIdx.x, multiplied<F>(e) + FC1_AT + at.slice * SLICE, RL_FLAT, RL_FC1, m.fc1,
                            SLICE + F::SLICE_PAD);
 }
@@ -92,25 +96,29 @@ template <class F> static __device__ __forceinline__ void conv1_forward(const pl
 
 /* conv2, bias, ReLU and pool of this half of the channels, to the group's slices of fc1's inputs. */
 template <class F>
-static __device__ __forceinline__ void conv2_forward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m, bool *overflow) {
+static __device__ __forceinline__ void conv2_forward(const rl_persistent &e, const round_of &r, const place &at,
+                                                     block_memory<F> &m, bool *overflow) {
   typedef typename F::value value;
   const uint32_t turn = turn_of(r, at.pair), half = at.rank * TILE_CHANNELS;
   float *mail = ((rl_exchange *)e.exchange)->pooled2[at.pair];
   value *kept = (value *)e.pooled2 + (size_t)image_at(r, at.pair) * RL_FLAT;
-  F::conv2_forward(m.pooled1, m.conv2, F::FORWARD_SCRATCH ? m.forward_scratch : m.forward_mail, [&](int pixel, int channel, const float a[4], const float b[4]) {
-    float best[2];
-    uint8_t *codes = &m.codes2[pixel * TILE_CHANNELS + channel];
-    for (int i = 0; i < 4; i++) *overflow |= !fits(value(), a[i]) || !fits(value(), b[i]);
-    pool_four(a[0], a[1], a[2], a[3], m.conv2_bias[channel], &best[0], &codes[0]);
-    pool_four(b[0], b[1], b[2], b[3], m.conv2_bias[channel + 1], &best[1], &codes[1]);
-    const int k = pixel * RL_C2 + half + channel;
-    post(&mail[k], turn, as_stored<value>(best[0]), as_stored<value>(best[1]));
-    if (e.pooled2) store2(&kept[k], best[0], best[1]);
-  });
+  F::conv2_forward(m.pooled1, m.conv2, F::FORWARD_SCRATCH ? m.forward_scratch : m.forward_mail,
+                   [&](int pixel, int channel, const float a[4], const float b[4]) {
+                     float best[2];
+                     uint8_t *codes = &m.codes2[pixel * TILE_CHANNELS + channel];
+                     for (int i = 0; i < 4; i++) *overflow |= !fits(value(), a[i]) || !fits(value(), b[i]);
+                     pool_four(a[0], a[1], a[2], a[3], m.conv2_bias[channel], &best[0], &codes[0]);
+                     pool_four(b[0], b[1], b[2], b[3], m.conv2_bias[channel + 1], &best[1], &codes[1]);
+                     const int k = pixel * RL_C2 + half + channel;
+                     post(&mail[k], turn, as_stored<value>(best[0]), as_stored<value>(best[1]));
+                     if (e.pooled2) store2(&kept[k], best[0], best[1]);
+                   });
 }
 
 /* What backward needs of both layers, for who wants to see it. */
-template <class F> static __device__ __forceinline__ void show_layers(const rl_persistent &e, const round_of &r, const place &at, const block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ void show_layers(const rl_persistent &e, const round_of &r, const place &at,
+                                                   const block_memory<F> &m) {
   typedef typename F::value value;
   if (!e.pooled1) return;
   const size_t n = image_at(r, at.pair), first = n * MAP1 + at.rank * HALF_MAP1;
@@ -125,18 +133,21 @@ template <class F> static __device__ __forceinline__ void show_layers(const rl_p
 
 /* Letters of the group, `columns` to an image from[pair], as rows of values. */
 template <class F, int STRIDE>
-static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE], int column, int columns, const round_of &r, const place &at, typename F::value *to,
-                                                    int pitch) {
+static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE], int column, int columns, const round_of &r,
+                                                    const place &at, typename F::value *to, int pitch) {
   const int quads = columns / 4;
 #pragma unroll 1
   for (int i = threadIdx.x; i < GROUP * quads; i += F::THREADS) {
     const uint32_t pair = at.first + i / quads;
-    if (has_image(r, pair)) store4(&to[i / quads * pitch + i % quads * 4], receive(&from[pair][column + i % quads * 4], turn_of(r, pair)));
+    if (has_image(r, pair))
+      store4(&to[i / quads * pitch + i % quads * 4], receive(&from[pair][column + i % quads * 4], turn_of(r, pair)));
   }
 }
 
 /* This slice's part of fc1's product, for the group's images. */
-template <class F> static __device__ __forceinline__ void fc1_forward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ void fc1_forward(const rl_persistent &e, const round_of &r, const place &at,
+                                                   block_memory<F> &m) {
   rl_exchange *x = (rl_exchange *)e.exchange;
   receive_rows<F>(x->pooled2, at.slice * SLICE, SLICE, r, at, m.pooled2, SLICE + F::SLICE_PAD);
   copies_done();
@@ -149,7 +160,8 @@ template <class F> static __device__ __forceinline__ void fc1_forward(const rl_p
 }
 
 /* Four hidden values of the pair's image, the same in every warp. */
-template <class F> static __device__ __forceinline__ float4 hidden(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ float4 hidden(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
   const float(*parts)[RL_FC1] = ((const rl_exchange *)e.exchange)->parts[at.pair];
   const int other = at.warp + team<F>::WARPS; /* a warp has one part, or two */
   static_assert(2 * (int)team<F>::WARPS >= (int)SLICES && (int)team<F>::WARPS <= (int)SLICES, "warps for all parts");
@@ -174,7 +186,8 @@ typedef struct class_of {
 } class_of;
 
 /* The classes of the pair's image from its hidden values, in every warp: the first ten warps make a logit each. */
-template <class F> static __device__ __forceinline__ class_of classify(const place &at, float4 h, uint32_t label, block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ class_of classify(const place &at, float4 h, uint32_t label, block_memory<F> &m) {
   const float *weights = &m.head[RL_FC1], *biases = &weights[RL_CLASSES * RL_FC1];
   if (at.warp < RL_CLASSES) {
     const float logit = warp_sum(dot(h, load4(&weights[at.warp * RL_FC1 + at.lane * 4]))) + biases[at.warp];
@@ -190,9 +203,11 @@ template <class F> static __device__ __forceinline__ class_of classify(const pla
   return own;
 }
 
-/* The head of the pair's image: the first ten warps have a class each, the next the gradient of fc1's product, the others the loss. */
+/* The head of the pair's image: the first ten warps have a class each, the next the gradient of fc1's product, the others
+ * the loss. */
 template <class F>
-static __device__ __forceinline__ void head(const rl_persistent &e, const round_of &r, const place &at, uint32_t label, block_memory<F> &m, gradient_sums<F> &sums) {
+static __device__ __forceinline__ void head(const rl_persistent &e, const round_of &r, const place &at, uint32_t label,
+                                            block_memory<F> &m, gradient_sums<F> &sums) {
   typedef typename F::value value;
   const float *weights = &m.head[RL_FC1];
   const float4 h = hidden(e, r, at, m);
@@ -204,9 +219,11 @@ static __device__ __forceinline__ void head(const rl_persistent &e, const round_
     sums.head_bias += d_class;
   } else if (at.warp == RL_CLASSES) {
     float4 d_h = make_float4(0, 0, 0, 0);
-    for (int j = 0; j < RL_CLASSES; j++) d_h = added(d_h, scaled(load4(&weights[j * RL_FC1 + at.lane * 4]), __shfl_sync(0xffffffffu, d, j)));
+    for (int j = 0; j < RL_CLASSES; j++)
+      d_h = added(d_h, scaled(load4(&weights[j * RL_FC1 + at.lane * 4]), __shfl_sync(0xffffffffu, d, j)));
     d_h = make_float4(h.x > 0 ? d_h.x : 0, h.y > 0 ? d_h.y : 0, h.z > 0 ? d_h.z : 0, h.w > 0 ? d_h.w : 0);
-    const float4 stored = make_float4(as_stored<value>(d_h.x), as_stored<value>(d_h.y), as_stored<value>(d_h.z), as_stored<value>(d_h.w));
+    const float4 stored =
+        make_float4(as_stored<value>(d_h.x), as_stored<value>(d_h.y), as_stored<value>(d_h.z), as_stored<value>(d_h.w));
     post(&((rl_exchange *)e.exchange)->d_fc1[at.pair][at.lane * 4], turn_of(r, at.pair), stored);
     store4((value *)e.d_fc1 + (size_t)image_at(r, at.pair) * RL_FC1 + at.lane * 4, d_h);
     sums.head_weight = added(sums.head_weight, d_h);
@@ -219,8 +236,8 @@ static __device__ __forceinline__ void head(const rl_persistent &e, const round_
 
 /* The same without a way back: the image's loss, and whether it was recognised. */
 template <class F>
-static __device__ __forceinline__ void head_evaluate(const rl_persistent &e, const round_of &r, const place &at, uint32_t label, block_memory<F> &m, float *losses,
-                                                     uint8_t *correct) {
+static __device__ __forceinline__ void head_evaluate(const rl_persistent &e, const round_of &r, const place &at, uint32_t label,
+                                                     block_memory<F> &m, float *losses, uint8_t *correct) {
   const uint32_t n = image_at(r, at.pair);
   const class_of own = classify(at, hidden(e, r, at, m), label, m);
   const float most = warp_most(own.logit);

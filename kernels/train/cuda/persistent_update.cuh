@@ -9,7 +9,9 @@ typedef struct parameter {
   float weight, first, second;
 } parameter;
 
-static __device__ __forceinline__ parameter load_parameter(const rl_adam &adam, uint32_t i) { return {adam.weights[i], adam.first[i], adam.second[i]}; }
+static __device__ __forceinline__ parameter load_parameter(const rl_adam &adam, uint32_t i) {
+  return {adam.weights[i], adam.first[i], adam.second[i]};
+}
 
 static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint32_t i, const parameter &p) {
   adam.weights[i] = p.weight;
@@ -46,21 +48,26 @@ template <class F> static __device__ __forceinline__ float2 *tile_weight(const r
 }
 
 /* fc1's operands for images first, …: the rows of its gradient and the columns of its input. */
-template <class F> static __device__ __forceinline__ void fetch_operands(const rl_persistent &e, uint32_t first, uint32_t batch, block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ void fetch_operands(const rl_persistent &e, uint32_t first, uint32_t batch,
+                                                      block_memory<F> &m) {
   typedef typename F::value value;
-  const value *d_fc1 = (const value *)e.d_fc1 + (size_t)first * RL_FC1 + tile_top(), *pooled2 = (const value *)e.pooled2 + (size_t)first * RL_FLAT + tile_left();
+  const value *d_fc1 = (const value *)e.d_fc1 + (size_t)first * RL_FC1 + tile_top(),
+              *pooled2 = (const value *)e.pooled2 + (size_t)first * RL_FLAT + tile_left();
   const int rows = min(batch - first, (uint32_t)TILE_BATCH);
   fetch<F::THREADS, TILE_ROWS>(threadIdx.x, d_fc1, RL_FC1, rows, m.d_fc1_rows, F::ROW_PITCH);
   fetch<F::THREADS, TILE_COLUMNS>(threadIdx.x, pooled2, RL_FLAT, rows, m.pooled2_columns, F::COLUMN_PITCH);
 #pragma unroll 1
   for (int i = rows * F::ROW_PITCH + threadIdx.x; i < TILE_BATCH * F::ROW_PITCH; i += F::THREADS) m.d_fc1_rows[i] = (value)0.0f;
 #pragma unroll 1
-  for (int i = rows * F::COLUMN_PITCH + threadIdx.x; i < TILE_BATCH * F::COLUMN_PITCH; i += F::THREADS) m.pooled2_columns[i] = (value)0.0f;
+  for (int i = rows * F::COLUMN_PITCH + threadIdx.x; i < TILE_BATCH * F::COLUMN_PITCH; i += F::THREADS)
+    m.pooled2_columns[i] = (value)0.0f;
 }
 
 /* fc1's weight gradient; the operands of the first images are on their way. */
 template <class F>
-static __device__ __forceinline__ void tile_gradient(const rl_persistent &e, uint32_t batch, block_memory<F> &m, float gradient[F::TILE_PAIRS][2]) {
+static __device__ __forceinline__ void tile_gradient(const rl_persistent &e, uint32_t batch, block_memory<F> &m,
+                                                     float gradient[F::TILE_PAIRS][2]) {
   for (uint32_t first = 0; first < batch; first += TILE_BATCH) {
     if (first) {
       __syncthreads();
@@ -85,10 +92,18 @@ static __device__ __forceinline__ column other_column(const rl_persistent &e, ui
   return {NULL, 0, 0};
 }
 
-/* The gradient of this thread's single parameter, still scaled, or the sum of the losses. All rows are asked for before one is added. */
-template <class F> static __device__ __forceinline__ float single_gradient(const rl_persistent &e, uint32_t rows, block_memory<F> &m) {
-  enum { SPLITS = team<F>::CONV2_SPLITS, OTHER_SPLITS = team<F>::OTHER_SPLITS, ROWS = (PAIRS + SPLITS - 1) / SPLITS, OTHER_ROWS = (2 * PAIRS + OTHER_SPLITS - 1) / OTHER_SPLITS };
-  const uint32_t quad = threadIdx.x % CONV2_QUADS, split = threadIdx.x / CONV2_QUADS, other_split = threadIdx.x / OTHERS_PITCH, which = threadIdx.x % OTHERS_PITCH;
+/* The gradient of this thread's single parameter, still scaled, or the sum of the losses. All rows are asked for before
+ * one is added. */
+template <class F>
+static __device__ __forceinline__ float single_gradient(const rl_persistent &e, uint32_t rows, block_memory<F> &m) {
+  enum {
+    SPLITS = team<F>::CONV2_SPLITS,
+    OTHER_SPLITS = team<F>::OTHER_SPLITS,
+    ROWS = (PAIRS + SPLITS - 1) / SPLITS,
+    OTHER_ROWS = (2 * PAIRS + OTHER_SPLITS - 1) / OTHER_SPLITS
+  };
+  const uint32_t quad = threadIdx.x % CONV2_QUADS, split = threadIdx.x / CONV2_QUADS, other_split = threadIdx.x / OTHERS_PITCH,
+                 which = threadIdx.x % OTHERS_PITCH;
   const float *from = &e.partial_conv2[blockIdx.x * CONV2_OWN + quad * 4];
   const column others = which < OTHERS_OWN ? other_column(e, blockIdx.x * OTHERS_OWN + which, rows) : column{NULL, 0, 0};
   float4 parts[ROWS];
@@ -116,10 +131,13 @@ template <class F> static __device__ __forceinline__ float single_gradient(const
   return total;
 }
 
-static __device__ __forceinline__ void update(parameter *p, float gradient, rates r) { p->weight = updated(p->weight, gradient, &p->first, &p->second, r); }
+static __device__ __forceinline__ void update(parameter *p, float gradient, rates r) {
+  p->weight = updated(p->weight, gradient, &p->first, &p->second, r);
+}
 
 template <class F>
-static __device__ __forceinline__ void update_tile(const rl_persistent &e, const float gradient[F::TILE_PAIRS][2], rates r, block_memory<F> &m) {
+static __device__ __forceinline__ void update_tile(const rl_persistent &e, const float gradient[F::TILE_PAIRS][2], rates r,
+                                                   block_memory<F> &m) {
   if (!has_tile<F>()) return;
   for (int i = 0; i < F::TILE_PAIRS; i++) {
     float2 *w = tile_weight(e, i, m), *first = &m.first[i][threadIdx.x], *second = &m.second[i][threadIdx.x];
@@ -145,7 +163,8 @@ static __device__ __forceinline__ void publish(const rl_persistent &e, uint32_t 
 /* Behind the barrier that all gradients are in front of. single: this thread's own parameter. What others want first is updated
  * first. */
 template <class F>
-static __device__ __forceinline__ void update_parameters(const rl_persistent &e, const round_of &r, const float gradient[F::TILE_PAIRS][2], block_memory<F> &m,
+static __device__ __forceinline__ void update_parameters(const rl_persistent &e, const round_of &r,
+                                                         const float gradient[F::TILE_PAIRS][2], block_memory<F> &m,
                                                          parameter *single) {
   const bool skip = __ldcg(&((rl_exchange *)e.exchange)->overflow) == r.steps_before + 1;
   const rates rate = rates_of(m.state);
@@ -174,7 +193,9 @@ template <class F> static __device__ __forceinline__ parameter load_parameters(c
   return single;
 }
 
-template <class F> static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const parameter &single, const block_memory<F> &m) {
+template <class F>
+static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const parameter &single,
+                                                        const block_memory<F> &m) {
   for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
     const uint32_t at = tile_place<F>(i);
     if (F::KEEPS_WEIGHTS) *(float2 *)&e.adam.weights[at] = m.weight[i][threadIdx.x];

@@ -1,14 +1,16 @@
-/* tile.cuh in FP32 on FMA units. conv2 goes by Winograd's F(2×2, 3×3): its 36 pools are the tiles, each below a window of 4×4 inputs. With
+/* tile.cuh in FP32 on FMA units. conv2 goes by Winograd's F(2×2, 3×3): its 36 pools are the tiles, each below a window of 4×4
+ * inputs. With
  *
  *   V = Bᵀ·window·B    U = G·filter·Gᵀ    M = Σ over input channels of V∘U    four products = Aᵀ·M·A
  *
- * every one of M's 16 elements (`terms`) is a product [36 tiles]·[32 inputs]·[32 outputs]: 0.59 million FMA together instead of 1.33 (Lavin and
- * Gray, "Fast Algorithms for Convolutional Neural Networks"). The gradients are the same steps turned round: dM = A·four gradients·Aᵀ,
- * dU = Σ over tiles of dM∘V, dV = Σ over outputs of dM∘U, d filter = Gᵀ·dU·G, d window = B·dV·Bᵀ. Max-pooling leaves one of four gradients, for
- * which nine FMA would do instead of these 16; but no lane has to ask which.
+ * every one of M's 16 elements (`terms`) is a product [36 tiles]·[32 inputs]·[32 outputs]: 0.59 million FMA together instead
+ * of 1.33 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). The gradients are the same steps turned round:
+ * dM = A·four gradients·Aᵀ, dU = Σ over tiles of dM∘V, dV = Σ over outputs of dM∘U, d filter = Gᵀ·dU·G, d window = B·dV·Bᵀ.
+ * Max-pooling leaves one of four gradients, for which nine FMA would do instead of these 16; but no lane has to ask which.
  *
- * A warp has a term in all three products, and what its term alone reads it may write over. Operands are rows of 32 floats, whose 16-byte units
- * are permuted, so that what a warp reads at once meets no bank twice: four neighbouring tiles, or every fourth output. */
+ * A warp has a term in all three products, and what its term alone reads it may write over. Operands are rows of 32 floats, whose
+ * 16-byte units are permuted, so that what a warp reads at once meets no bank twice: four neighbouring tiles, or every
+ * fourth output. */
 #ifndef RL_TRAIN_CUDA_TILE_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_FLOAT_H
 
@@ -47,19 +49,29 @@ struct float_tiles : tile_format {
     COLUMN_PITCH = TILE_COLUMNS + UNIT,
     OUTER_SUMS = 64 /* of a lane: 8 × 8 */
   };
-  static_assert(TILES % WARPS == 0 && RL_P2 % (TILES / WARPS) == 0 && CHUNK == WARPS, "a warp transforms a part of a row, or a tile of a chunk");
+  static_assert(TILES % WARPS == 0 && RL_P2 % (TILES / WARPS) == 0 && CHUNK == WARPS,
+                "a warp transforms a part of a row, or a tile of a chunk");
   static_assert((int)RL_C1 == (int)ROW, "as many inputs as outputs: rows are alike");
 
   static __device__ __forceinline__ bool multiplies() { return warp() < MULTIPLIERS; }
   static __device__ __forceinline__ int term() { return threadIdx.x / 16; }
-  /* Sixteen lanes as 4 × 4, in an order in which neighbours at a distance of one or of two read the same 16 bytes, and are served together. */
+  /* Sixteen lanes as 4 × 4, in an order in which neighbours at a distance of one or of two read the same 16 bytes, and are
+   * served together. */
   static __device__ __forceinline__ int upper() { return (lane() >> 1 & 1) | (lane() >> 2 & 2); }
   static __device__ __forceinline__ int lower() { return (lane() & 1) | (lane() >> 1 & 2); }
 
-  static __device__ __forceinline__ int tile_unit(int tile, int unit) { return tile * ROW + (unit ^ (tile << 2 & 4 | tile >> 1 & 1)) * UNIT; }
-  static __device__ __forceinline__ int weight_unit(int output, int unit) { return output * ROW + (unit ^ (output / 4 & 7)) * UNIT; }
-  static __device__ __forceinline__ int tile_element(int tile, int channel) { return tile_unit(tile, channel / UNIT) + channel % UNIT; }
-  static __device__ __forceinline__ int weight_element(int output, int input) { return weight_unit(output, input / UNIT) + input % UNIT; }
+  static __device__ __forceinline__ int tile_unit(int tile, int unit) {
+    return tile * ROW + (unit ^ (tile << 2 & 4 | tile >> 1 & 1)) * UNIT;
+  }
+  static __device__ __forceinline__ int weight_unit(int output, int unit) {
+    return output * ROW + (unit ^ (output / 4 & 7)) * UNIT;
+  }
+  static __device__ __forceinline__ int tile_element(int tile, int channel) {
+    return tile_unit(tile, channel / UNIT) + channel % UNIT;
+  }
+  static __device__ __forceinline__ int weight_element(int output, int input) {
+    return weight_unit(output, input / UNIT) + input % UNIT;
+  }
 
   static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
     return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
@@ -83,7 +95,7 @@ struct float_tiles : tile_format {
   }
   static __device__ __forceinline__ float4 four(const float of[4]) { return make_float4(of[0], of[1], of[2], of[3]); }
 
-  /* --- transforms into terms: a lane has a channel ------------------------------------------------------------------------------------- */
+  /* --- transforms into terms: a lane has a channel ---------------------------------------------------------------------- */
 
   /* weights: U of raw[32 outputs][9 taps][32 inputs]. */
   static __device__ __forceinline__ void prepare_weights(const float *raw, float *weights) {
@@ -92,7 +104,8 @@ struct float_tiles : tile_format {
       float *to = &weights[weight_element(output, lane())], half[4][3];
 #pragma unroll
       for (int x = 0; x < 3; x++) {
-        const float first = from[x * RL_C1], middle = 0.5f * from[(3 + x) * RL_C1], last = from[(6 + x) * RL_C1], ends = 0.5f * (first + last);
+        const float first = from[x * RL_C1], middle = 0.5f * from[(3 + x) * RL_C1], last = from[(6 + x) * RL_C1],
+                    ends = 0.5f * (first + last);
         half[0][x] = first, half[1][x] = ends + middle, half[2][x] = ends - middle, half[3][x] = last;
       }
 #pragma unroll
@@ -137,10 +150,12 @@ struct float_tiles : tile_format {
 
   /* d_out is dM. */
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, float *d_out) {
-    const bool low[4] = {code.x == 2 || code.x == 3, code.y == 2 || code.y == 3, code.z == 2 || code.z == 3, code.w == 2 || code.w == 3};
-    const bool right[4] = {code.x == 1 || code.x == 3, code.y == 1 || code.y == 3, code.z == 1 || code.z == 3, code.w == 1 || code.w == 3};
-    const float g[4] = {code.x == RL_POOL_STOPPED ? 0.0f : d.x, code.y == RL_POOL_STOPPED ? 0.0f : d.y, code.z == RL_POOL_STOPPED ? 0.0f : d.z,
-                        code.w == RL_POOL_STOPPED ? 0.0f : d.w};
+    const bool low[4] = {code.x == 2 || code.x == 3, code.y == 2 || code.y == 3, code.z == 2 || code.z == 3,
+                         code.w == 2 || code.w == 3};
+    const bool right[4] = {code.x == 1 || code.x == 3, code.y == 1 || code.y == 3, code.z == 1 || code.z == 3,
+                           code.w == 1 || code.w == 3};
+    const float g[4] = {code.x == RL_POOL_STOPPED ? 0.0f : d.x, code.y == RL_POOL_STOPPED ? 0.0f : d.y,
+                        code.z == RL_POOL_STOPPED ? 0.0f : d.z, code.w == RL_POOL_STOPPED ? 0.0f : d.w};
 #pragma unroll
     for (int term = 0; term < TERMS; term++) {
       float made[4];
@@ -150,7 +165,7 @@ struct float_tiles : tile_format {
     }
   }
 
-  /* --- forward --------------------------------------------------------------------------------------------------------------------------- */
+  /* --- forward ---------------------------------------------------------------------------------------------------------- */
 
   /* m[36][32] = v[36][32]·uᵀ of a term, m in the place of v: a lane has every fourth tile × four outputs, and 16 further on. */
   static __device__ __forceinline__ void multiply_forward(float *v, const float *u) {
@@ -173,7 +188,8 @@ struct float_tiles : tile_format {
 
   static __device__ __forceinline__ void store_rows(const float sum[TILES / 4][8], float *to) {
 #pragma unroll
-    for (int i = 0; i < TILES / 4 * 2; i++) store4(&to[tile_unit(upper(), lower() + i % 2 * 4) + i / 2 * 4 * ROW], four(&sum[i / 2][i % 2 * 4]));
+    for (int i = 0; i < TILES / 4 * 2; i++)
+      store4(&to[tile_unit(upper(), lower() + i % 2 * 4) + i / 2 * 4 * ROW], four(&sum[i / 2][i % 2 * 4]));
   }
 
   /* A lane has a pool of four channels. */
@@ -201,7 +217,8 @@ struct float_tiles : tile_format {
     sink(tile, channel + 2, product[2], product[3]);
   }
 
-  template <class Sink> static __device__ __forceinline__ void conv2_forward(const float *in, const float *weights, float *scratch, Sink sink) {
+  template <class Sink>
+  static __device__ __forceinline__ void conv2_forward(const float *in, const float *weights, float *scratch, Sink sink) {
     transform_windows<TILES / WARPS>(in, warp() * (TILES / WARPS), TERM, scratch);
     __syncthreads();
     if (multiplies()) multiply_forward(&scratch[term() * TERM], &weights[term() * WEIGHT_TERM]);
@@ -209,7 +226,8 @@ struct float_tiles : tile_format {
     transform_products(scratch, sink);
   }
 
-  /* --- weight gradient: sums are a lane's part of its term's dU, 4 outputs and 4 more × 4 inputs and 4 more, 16 further on each ---------------------- */
+  /* --- weight gradient: sums are a lane's part of its term's dU, 4 outputs and 4 more × 4 inputs and 4 more, 16 further on
+   * each ----------------------------------------------------------------------------------------------------------------- */
 
   static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first, float sums[OUTER_SUMS]) {
 #pragma unroll 1
@@ -230,7 +248,8 @@ struct float_tiles : tile_format {
 
   /* Of 16 outputs, dU lies in two places of eight terms each. */
   enum { OUTPUTS = 16, PLACE_TERMS = TERMS / 2, PLACE_TERM = OUTPUTS * ROW, PLACE = PLACE_TERMS * PLACE_TERM };
-  static_assert(PLACE <= (int)BACKWARD_SCRATCH && PLACE <= RL_P1 * RL_P1 * (int)IN_PITCH, "the scratch is one, the image's place the other");
+  static_assert(PLACE <= (int)BACKWARD_SCRATCH && PLACE <= RL_P1 * RL_P1 * (int)IN_PITCH,
+                "the scratch is one, the image's place the other");
 
   static __device__ __forceinline__ void store_outer(const float sums[OUTER_SUMS / 2], float *to) {
 #pragma unroll
@@ -245,7 +264,8 @@ struct float_tiles : tile_format {
 #pragma unroll
       for (int y = 0; y < 4; y++) {
         const float *from = &place[y / 2][y % 2 * 4 * PLACE_TERM + weight_element(output, lane())];
-        const float first = from[0], second = from[PLACE_TERM], third = from[2 * PLACE_TERM], last = from[3 * PLACE_TERM], middle = 0.5f * (second + third);
+        const float first = from[0], second = from[PLACE_TERM], third = from[2 * PLACE_TERM], last = from[3 * PLACE_TERM],
+                    middle = 0.5f * (second + third);
         half[y][0] = first + middle, half[y][1] = 0.5f * (second - third), half[y][2] = middle + last;
       }
 #pragma unroll
@@ -284,7 +304,7 @@ struct float_tiles : tile_format {
     to.begun = true;
   }
 
-  /* --- input gradient ------------------------------------------------------------------------------------------------------------------------ */
+  /* --- input gradient --------------------------------------------------------------------------------------------------- */
 
   /* dv[36][32] = dm[36][32]·u of a term, dv in the place of dm: a lane has every fourth tile × four inputs, and 16 further on. */
   static __device__ __forceinline__ void multiply_back(float *dm, const float *u) {
@@ -293,7 +313,8 @@ struct float_tiles : tile_format {
     for (int unit = 0; unit < ROW / UNIT; unit++) {
       float4 b[2][UNIT];
 #pragma unroll
-      for (int k = 0; k < 2 * UNIT; k++) b[k / UNIT][k % UNIT] = load4(&u[weight_unit(4 * unit, lower() + k / UNIT * 4) + k % UNIT * ROW]);
+      for (int k = 0; k < 2 * UNIT; k++)
+        b[k / UNIT][k % UNIT] = load4(&u[weight_unit(4 * unit, lower() + k / UNIT * 4) + k % UNIT * ROW]);
 #pragma unroll
       for (int i = 0; i < TILES / 4; i++) {
         const float4 a = load4(&dm[tile_unit(upper(), unit) + 4 * i * ROW]);
@@ -316,8 +337,8 @@ struct float_tiles : tile_format {
     }
   }
 
-  /* Adds up lines of windows first, from a row of terms and tiles each, in their place; then columns, of which two lanes change halves, so that each
-   * has every second pixel of two channels. */
+  /* Adds up lines of windows first, from a row of terms and tiles each, in their place; then columns, of which two lanes change
+   * halves, so that each has every second pixel of two channels. */
   template <class Sink> static __device__ __forceinline__ void add_up_windows(float *dv, Sink sink) {
     float x[4][RL_P2], line[RL_P1];
     for (int task = warp(); task < 4 * RL_P2; task += WARPS) {
@@ -335,7 +356,8 @@ struct float_tiles : tile_format {
     for (int column = warp(); column < RL_P1; column += WARPS) {
 #pragma unroll
       for (int i = 0; i < 4 * RL_P2; i++)
-        x[i / RL_P2][i % RL_P2] = dv[(i / RL_P2 * 4 + column / RL_P2) * TERM + tile_element(i % RL_P2 * RL_P2 + column % RL_P2, lane())];
+        x[i / RL_P2][i % RL_P2] =
+            dv[(i / RL_P2 * 4 + column / RL_P2) * TERM + tile_element(i % RL_P2 * RL_P2 + column % RL_P2, lane())];
       add_windows(x, line);
       const int odd = lane() % 2;
 #pragma unroll
@@ -354,7 +376,7 @@ struct float_tiles : tile_format {
     add_up_windows(d_out, sink);
   }
 
-  /* --- fc1: a lane has sums over a part of the depth, and in the end those of one row of its quartet's or octet's ------------------------------------ */
+  /* --- fc1: a lane has sums over a part of the depth, and in the end those of one row of its quartet's or octet's ------- */
 
   static __device__ __forceinline__ float4 chosen(bool second, float4 a, float4 b) {
     return make_float4(second ? b.x : a.x, second ? b.y : a.y, second ? b.z : a.z, second ? b.w : a.w);
@@ -363,8 +385,9 @@ struct float_tiles : tile_format {
   static __device__ __forceinline__ float4 shared_sum(float4 a, float4 b, int distance) {
     const bool upper = lane() & distance;
     const float4 kept = chosen(upper, a, b), given = chosen(upper, b, a);
-    return make_float4(kept.x + __shfl_xor_sync(0xffffffffu, given.x, distance), kept.y + __shfl_xor_sync(0xffffffffu, given.y, distance),
-                       kept.z + __shfl_xor_sync(0xffffffffu, given.z, distance), kept.w + __shfl_xor_sync(0xffffffffu, given.w, distance));
+    return make_float4(
+        kept.x + __shfl_xor_sync(0xffffffffu, given.x, distance), kept.y + __shfl_xor_sync(0xffffffffu, given.y, distance),
+        kept.z + __shfl_xor_sync(0xffffffffu, given.z, distance), kept.w + __shfl_xor_sync(0xffffffffu, given.w, distance));
   }
   /* Lanes as 4 × 4 × 2: a quartet has four parts of the depth, and is four lanes apart. */
   static __device__ __forceinline__ int part() { return lane() >> 2 & 3; }
@@ -386,7 +409,8 @@ struct float_tiles : tile_format {
   }
 
   /* A warp has 16 outputs; a lane four of them of four images over a quarter of the depth. */
-  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Sink sink) {
+  template <int SLICE, class Sink>
+  static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PAD };
     if (warp() >= RL_FC1 / 16) return;
     const int image = of_two() * 4, output = warp() * 16 + of_four() * 4;
@@ -410,7 +434,8 @@ struct float_tiles : tile_format {
   }
 
   /* A warp has 16 inputs at a time, a lane four of them of all images over an eighth of the depth. */
-  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Sink sink) {
+  template <int SLICE, class Sink>
+  static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PAD };
     const int eighth = lane() / 4;
     for (int tile = warp(); tile < SLICE / 16; tile += WARPS) {

@@ -1,5 +1,6 @@
-/* tile.cuh in FP16: m16n8k16 products, operands through ldmatrix. Rows of 14 pixels an odd number of 16-byte units each put any eight pixels that are read
- * at once into different banks: eight neighbours across the end of a row, and the upper or lower halves of four neighbouring pools. */
+/* tile.cuh in FP16: m16n8k16 products, operands through ldmatrix. Rows of 14 pixels an odd number of 16-byte units each put any
+ * eight pixels that are read at once into different banks: eight neighbours across the end of a row, and the upper or lower
+ * halves of four neighbouring pools. */
 #ifndef RL_TRAIN_CUDA_TILE_HALF_H
 #define RL_TRAIN_CUDA_TILE_HALF_H
 
@@ -38,15 +39,18 @@ struct half_tiles : tile_format {
     tile_unpool<half_tiles>(pixel, channel, code, d, d_out);
   }
 
-  /* Pixel i of 16 of the pools 4 · tile …, as they stand in a product: upper ones before lower ones, there left ones before right ones. */
+  /* Pixel i of 16 of the pools 4 · tile …, as they stand in a product: upper ones before lower ones, there left ones before
+   * right ones. */
   static __device__ __forceinline__ int pool_y(int tile, int i) { return (tile * 4 + i % 4) / RL_P2 * 2 + i / 8; }
   static __device__ __forceinline__ int pool_x(int tile, int i) { return (tile * 4 + i % 4) % RL_P2 * 2 + i / 4 % 2; }
 
   /* A warp has four pools × 32 channels. */
-  template <class Sink> static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
+  template <class Sink>
+  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
     if (warp() >= POOL_TILES) return;
     const int row = lane() % 16;
-    const uint32_t a_row = shared_address(&in[(pool_y(warp(), row) * RL_P1 + pool_x(warp(), row)) * IN_PITCH + lane() / 16 * UNIT]),
+    const uint32_t a_row = shared_address(
+                       &in[(pool_y(warp(), row) * RL_P1 + pool_x(warp(), row)) * IN_PITCH + lane() / 16 * UNIT]),
                    b_row = shared_address(&weights[(lane() / 16 * 8 + lane() % 8) * WEIGHT_PITCH + lane() / 8 % 2 * UNIT]);
     float sum[4][4] = {};
 #pragma unroll 1
@@ -58,7 +62,8 @@ struct half_tiles : tile_format {
         for (int i = 0; i < 2; i++) load_matrices(by[i], b_row + (i * 16 * WEIGHT_PITCH + (dy * ROW_STEPS + k) * 16) * 2);
         for (int i = 0; i < 4; i++) multiply_add(sum[i], a, &by[i / 2][i % 2 * 2]);
       }
-    /* Lanes below 16 have the left pixels of a pool, those above the right ones: they swap, and each goes on with half of the channels. */
+    /* Lanes below 16 have the left pixels of a pool, those above the right ones: they swap, and each goes on with half
+     * of the channels. */
     const bool right = lane() >= 16;
     for (int i = 0; i < 2; i++) {
       float other[4];
@@ -74,8 +79,8 @@ struct half_tiles : tile_format {
     }
   }
 
-  /* A warp has 16 output channels × 48 of the 288 columns, in three units of 16: a tap and half of its channels. Pixels in the order of pools, which
-   * come again every three tiles, two rows of pools below. */
+  /* A warp has 16 output channels × 48 of the 288 columns, in three units of 16: a tap and half of its channels. Pixels in the
+   * order of pools, which come again every three tiles, two rows of pools below. */
   enum { UNITS = 3 };
   static __device__ __forceinline__ int first_channel() { return warp() % 2 * 16; }
   static __device__ __forceinline__ int unit(int i) { return warp() / 2 * UNITS + i; }
@@ -86,7 +91,8 @@ struct half_tiles : tile_format {
     uint32_t a_row[3], b_row[3], b_unit[UNITS];
     for (int tile = 0; tile < 3; tile++) {
       const int a = lane() / 16 * 8 + lane() % 8, b = lane() % 16;
-      a_row[tile] = shared_address(&d_out[tile_out_at(pool_y(tile, a), pool_x(tile, a)) * OUT_PITCH + first_channel() + lane() / 8 % 2 * UNIT]);
+      a_row[tile] = shared_address(
+          &d_out[tile_out_at(pool_y(tile, a), pool_x(tile, a)) * OUT_PITCH + first_channel() + lane() / 8 % 2 * UNIT]);
       b_row[tile] = shared_address(&in[(pool_y(tile, b) * RL_P1 + pool_x(tile, b)) * IN_PITCH + lane() / 16 * UNIT]);
     }
     for (int i = 0; i < UNITS; i++) {
@@ -106,7 +112,8 @@ struct half_tiles : tile_format {
       }
   }
 
-  /* Neighbouring lanes swap pairs of columns, so that each has four in a row: of the first eight of a unit where it is even, else of the others. */
+  /* Neighbouring lanes swap pairs of columns, so that each has four in a row: of the first eight of a unit where it is even, else
+   * of the others. */
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *to) {
     const bool odd = lane() % 2;
     for (int i = 0; i < UNITS; i++)
@@ -148,7 +155,8 @@ struct half_tiles : tile_format {
         const int channel = k % 2 * 16, back = ((dy * TILE_OUT_ROW + k / 2) * OUT_PITCH - channel) * 2;
         uint32_t a[4], by[2][4];
         load_matrices(a, a_row - back);
-        for (int i = 0; i < 2; i++) load_transposed(by[i], b_row + (channel * WEIGHT_PITCH + (dy * 3 + k / 2) * RL_C1 + i * 16) * 2);
+        for (int i = 0; i < 2; i++)
+          load_transposed(by[i], b_row + (channel * WEIGHT_PITCH + (dy * 3 + k / 2) * RL_C1 + i * 16) * 2);
         for (int i = 0; i < 4; i++) multiply_add(sum[i], a, &by[i / 2][i % 2 * 2]);
         if (warp() >= 2) continue;
         load_matrices(a, rest_row - back);
@@ -170,7 +178,8 @@ struct half_tiles : tile_format {
   }
 
   /* A warp has 16 outputs. */
-  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
+  template <int SLICE, class Sink>
+  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PAD, STEPS = SLICE / 16, CHAINS = 2 /* of sums, so that they wait for each other less */ };
     if (warp() >= RL_FC1 / 16) return;
     const uint32_t a_row = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * UNIT]),
@@ -190,7 +199,8 @@ struct half_tiles : tile_format {
   }
 
   /* A warp has 16 inputs, and 16 more. */
-  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
+  template <int SLICE, class Sink>
+  static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PAD, STEPS = RL_FC1 / 16, CHAINS = 2 };
     const uint32_t a_row = shared_address(&d_fc1[lane() % 8 * HIDDEN_PITCH + lane() / 8 * UNIT]),
                    b_row = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * UNIT]);

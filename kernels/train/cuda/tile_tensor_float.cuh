@@ -1,10 +1,11 @@
 /* tile.cuh in TF32: m16n8k8 products. Where a product wants rows of its operand as they lie, they
- * come through ldmatrix or as pairs; where it wants them transposed, as the floats or pairs that neighbouring lanes find side by side, and the order of
- * channels inside of a product is chosen so.
+ * come through ldmatrix or as pairs; where it wants them transposed, as the floats or pairs that neighbouring lanes find side by
+ * side, and the order of channels inside of a product is chosen so.
  *
- * conv2's operands are read once for the three taps of a row: pixels are taken every third or sixth column, so that the next tap's are those of the next set,
- * which are in registers already. A pixel is an odd number of 16-byte units, a row of 14 pixels therefore 6 banks' units from the next modulo 8: any four
- * rows, neighbours or every third, put 32 bytes each into different banks, and two columns three apart interleave. */
+ * conv2's operands are read once for the three taps of a row: pixels are taken every third or sixth column, so that the next
+ * tap's are those of the next set, which are in registers already. A pixel is an odd number of 16-byte units, a row of 14 pixels
+ * therefore 6 banks' units from the next modulo 8: any four rows, neighbours or every third, put 32 bytes each into different
+ * banks, and two columns three apart interleave. */
 #ifndef RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 
@@ -46,7 +47,8 @@ struct tensor_float_tiles : tile_format {
     a = v.x, b = v.y;
   }
 
-  /* Of a column of a product a lane has rows across() and 8 more; of both together, it and its neighbour get a pair of rows each: paired_row() and the next. */
+  /* Of a column of a product a lane has rows across() and 8 more; of both together, it and its neighbour get a pair of rows each:
+   * paired_row() and the next. */
   static __device__ __forceinline__ int paired_row() { return across() / 2 * 2 + across() % 2 * 8; }
   static __device__ __forceinline__ void pair_rows(float low, float high, float &even, float &odd) {
     const bool upper = across() % 2;
@@ -55,8 +57,8 @@ struct tensor_float_tiles : tile_format {
     odd = upper ? own : other;
   }
 
-  /* --- the gradient of conv2's product, without a border. Of eight channels those that are even come first, so that the rows of weights that a product takes
-   * at once are every second. ------------------------------------------------------------------------------------------------------------------------ */
+  /* --- the gradient of conv2's product, without a border. Of eight channels those that are even come first, so that the rows of
+   * weights that a product takes at once are every second. --------------------------------------------------------------- */
 
   static __device__ __forceinline__ int out_at(int y, int x) { return y * OUT_ROW + x * OUT_PITCH; }
   static __device__ __forceinline__ int out_channel(int place) { return place % 4 * 2 + place / 4; } /* of eight */
@@ -72,21 +74,32 @@ struct tensor_float_tiles : tile_format {
     }
   }
 
-  /* --- forward: weights · pixelsᵀ. A warp has 16 channels × 4 rows of 12 pixels, in sets of columns 0 and 3, 1 and 4, 2 and 5, then those six further right, and
-   * sums over half of the input channels; two warps then add up a half row each. ------------------------------------------------------------------ */
+  /* --- forward: weights · pixelsᵀ. A warp has 16 channels × 4 rows of 12 pixels, in sets of columns 0 and 3, 1 and 4, 2 and 5,
+   * then those six further right, and sums over half of the input channels; two warps then add up a half row each. ------- */
 
-  enum { SETS = 3, STEP = 3 /* columns between the two of a set */, READ_SETS = SETS + 2, HALF_ROW = SETS * 2, HALF_WARPS = TILE_WARPS / 2 };
+  enum {
+    SETS = 3,
+    STEP = 3 /* columns between the two of a set */,
+    READ_SETS = SETS + 2,
+    HALF_ROW = SETS * 2,
+    HALF_WARPS = TILE_WARPS / 2
+  };
 
-  template <class Sink> static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *scratch, Sink sink) {
-    const int top = warp() % 3 * 4, channel = warp() / 3 % 2 * 16, half = warp() / HALF_WARPS, row = lane() % 8, part = lane() / 8;
-    const uint32_t a_row = shared_address(&weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + half * 2 * K + part / 2 * UNIT]),
-                   b_row = shared_address(&in[((top + row % 4) * RL_P1 + row / 4 * STEP) * IN_PITCH + half * 2 * K + part * UNIT]);
+  template <class Sink>
+  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *scratch, Sink sink) {
+    const int top = warp() % 3 * 4, channel = warp() / 3 % 2 * 16, half = warp() / HALF_WARPS, row = lane() % 8,
+              part = lane() / 8;
+    const uint32_t a_row = shared_address(
+                       &weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + half * 2 * K + part / 2 * UNIT]),
+                   b_row = shared_address(
+                       &in[((top + row % 4) * RL_P1 + row / 4 * STEP) * IN_PITCH + half * 2 * K + part * UNIT]);
     float sum[2][SETS][4] = {};
 #pragma unroll
     for (int dy = 0; dy < 3; dy++) {
       uint32_t by[2][READ_SETS][4];
       for (int right = 0; right < 2; right++)
-        for (int i = 0; i < READ_SETS; i++) load_matrices(by[right][i], b_row + (dy * RL_P1 + right * HALF_ROW + i) * IN_PITCH * 4);
+        for (int i = 0; i < READ_SETS; i++)
+          load_matrices(by[right][i], b_row + (dy * RL_P1 + right * HALF_ROW + i) * IN_PITCH * 4);
       for (int k = 0; k < 2; k++)
         for (int dx = 0; dx < 3; dx++) {
           uint32_t a[4];
@@ -113,8 +126,10 @@ struct tensor_float_tiles : tile_format {
     }
   }
 
-  /* A lane has two rows of columns 0, 1 and 2, or where `right` 3, 4 and 5: one pool of its own and half of the one in the middle. */
-  template <class Sink> static __device__ __forceinline__ void sink_pools(const float sum[SETS][4], int y, int x, int channel, Sink sink) {
+  /* A lane has two rows of columns 0, 1 and 2, or where `right` 3, 4 and 5: one pool of its own and half of the one in
+   * the middle. */
+  template <class Sink>
+  static __device__ __forceinline__ void sink_pools(const float sum[SETS][4], int y, int x, int channel, Sink sink) {
     const bool right = along() >= 2;
     float even[SETS][2], odd[SETS][2], beside[2][2];
     for (int i = 0; i < SETS; i++)
@@ -135,8 +150,8 @@ struct tensor_float_tiles : tile_format {
     if (!right) sink(y * RL_P2 + x + 1, channel + paired_row(), middle[0], middle[1]);
   }
 
-  /* --- weight gradient: inᵀ · d_out. A warp has a row of taps, 16 input and 16 output channels. What is summed goes in eights: four rows of a column and of the
-   * sixth column behind it. ------------------------------------------------------------------------------------------------------------------------- */
+  /* --- weight gradient: inᵀ · d_out. A warp has a row of taps, 16 input and 16 output channels. What is summed goes in eights:
+   * four rows of a column and of the sixth column behind it. ------------------------------------------------------------- */
 
   enum { COLUMNS = 6 };
   static __device__ __forceinline__ int tap_row() { return warp() % 3; }
@@ -171,14 +186,16 @@ struct tensor_float_tiles : tile_format {
     for (int dx = 0; dx < 3; dx++)
       for (int i = 0; i < 2; i++)
         for (int c = 0; c < 2; c++)
-          *(float2 *)&to[(first_output() + i * 8 + out_channel(along() * 2 + c)) * TILE_DEPTH + (tap_row() * 3 + dx) * RL_C1 + first_input() + across() * 2] =
+          *(float2 *)&to[(first_output() + i * 8 + out_channel(along() * 2 + c)) * TILE_DEPTH + (tap_row() * 3 + dx) * RL_C1 +
+                         first_input() + across() * 2] =
               make_float2(sums.of[(dx * 2 + i) * 4 + c], sums.of[(dx * 2 + i) * 4 + 2 + c]);
   }
 
-  /* --- input gradient: d_out · weights, without the border. Each row of d_out goes into three rows of the result, each column into three columns. Rows
-   * r, r + 3, r + 6, r + 9 and columns likewise make a set of 16 pixels, the sums' sets begin at rows and columns 0 to 4. A warp has eight input channels,
-   * and of the nine pairs (row of d_out's set, row of taps) those three that end in rows 2, or 0 and 3, or 4 and 1: the first into sums[0], the others into
-   * sums[1]. What two sets have of one pixel is added at the end. ----------------------------------------------------------------------------------- */
+  /* --- input gradient: d_out · weights, without the border. Each row of d_out goes into three rows of the result, each column
+   * into three columns. Rows r, r + 3, r + 6, r + 9 and columns likewise make a set of 16 pixels, the sums' sets begin at rows
+   * and columns 0 to 4. A warp has eight input channels, and of the nine pairs (row of d_out's set, row of taps) those three that
+   * end in rows 2, or 0 and 3, or 4 and 1: the first into sums[0], the others into sums[1]. What two sets have of one pixel is
+   * added at the end. ---------------------------------------------------------------------------------------------------- */
 
   enum { EVERY = 3, SUM_COLUMNS = 5 };
 
@@ -186,12 +203,14 @@ struct tensor_float_tiles : tile_format {
   static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Ready ready, Sink sink) {
     const int group = warp() % 3, channel = warp() / 3 * 8;
     const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}; /* rows of the sums' sets */
-    const int down = across() % 4, behind = across() / 4 * 2 * EVERY; /* this lane's row and, of the upper half of the product, column in a set */
+    /* This lane's row and, of the upper half of the product, column in a set. */
+    const int down = across() % 4, behind = across() / 4 * 2 * EVERY;
     float sum[2][SUM_COLUMNS][4] = {};
     const int alone = group == 2 ? 2 : 0; /* of d_out's */
     add_row(weights, d_out, alone, first[0] - alone, channel, sum[0]);
 #pragma unroll 1
-    for (int row = group == 2 ? 0 : 1; row != (group == 2 ? 2 : 3); row++) add_row(weights, d_out, row, first[1] - row, channel, sum[1]);
+    for (int row = group == 2 ? 0 : 1; row != (group == 2 ? 2 : 3); row++)
+      add_row(weights, d_out, row, first[1] - row, channel, sum[1]);
     for (int i = 0; i < 2; i++) add_columns(sum[i]);
     /* sums[0] of a row += sums[1] of the same row: of this lane's, of the one above or of the one below. */
     const int other = group == 0 ? 0 : group == 1 ? -1 : 1;
@@ -207,9 +226,11 @@ struct tensor_float_tiles : tile_format {
   }
 
   /* A set of d_out's rows through a row of taps. */
-  static __device__ __forceinline__ void add_row(const value *weights, const value *d_out, int row, int tap_row, int channel, float sum[SUM_COLUMNS][4]) {
+  static __device__ __forceinline__ void add_row(const value *weights, const value *d_out, int row, int tap_row, int channel,
+                                                 float sum[SUM_COLUMNS][4]) {
     const int read = lane() % 8, part = lane() / 8;
-    const uint32_t a_row = shared_address(&d_out[out_at(row + read % 4 * EVERY, read / 4 * 2 * EVERY + part % 2 * EVERY) + part / 2 * UNIT]);
+    const uint32_t a_row =
+        shared_address(&d_out[out_at(row + read % 4 * EVERY, read / 4 * 2 * EVERY + part % 2 * EVERY) + part / 2 * UNIT]);
     const value *b_from = &weights[along() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + across()];
 #pragma unroll 2
     for (int k = 0; k < TILE_CHANNELS; k += K) {
@@ -224,7 +245,8 @@ struct tensor_float_tiles : tile_format {
     }
   }
 
-  /* Column x + 3 of the sums is the next one of column x: i.e. of the lower half of the product, or of the lane that has the columns behind. */
+  /* Column x + 3 of the sums is the next one of column x: i.e. of the lower half of the product, or of the lane that has the
+   * columns behind. */
   static __device__ __forceinline__ void add_columns(float sum[SUM_COLUMNS][4]) {
     for (int x = 0; x < SUM_COLUMNS - EVERY; x++)
       for (int c = 0; c < 2; c++) {
@@ -242,12 +264,13 @@ struct tensor_float_tiles : tile_format {
         else if (i == 1 && behind) sink(y * RL_P1 + x + 3 * EVERY, channel + along() * 2, sum[x][2], sum[x][3]);
   }
 
-  /* --- fc1: images are the columns of products -------------------------------------------------------------------------------------------------- */
+  /* --- fc1: images are the columns of products -------------------------------------------------------------------------- */
 
   enum { CHAINS = 2 /* of sums, so that they wait for each other less */ };
 
   /* A warp has 16 outputs. */
-  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
+  template <int SLICE, class Sink>
+  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PAD };
     if (warp() >= RL_FC1 / 16) return;
     const int row = lane() % 8, part = lane() / 8;
@@ -271,8 +294,10 @@ struct tensor_float_tiles : tile_format {
     }
   }
 
-  /* A warp has 16 inputs, 2 i and the next in rows i and i + 8, and 16 more. Neighbouring outputs are summed by the two halves of a product. */
-  template <int SLICE, class Sink> static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
+  /* A warp has 16 inputs, 2 i and the next in rows i and i + 8, and 16 more. Neighbouring outputs are summed by the two halves
+   * of a product. */
+  template <int SLICE, class Sink>
+  static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PAD };
     const value *b_from = &d_fc1[across() * HIDDEN_PITCH + along() * 2];
     for (int column = warp() * 16; column < SLICE; column += TILE_WARPS * 16) {
@@ -293,7 +318,8 @@ struct tensor_float_tiles : tile_format {
 
   /* A warp has 16 inputs × 16 outputs; outputs are the rows of products: 2 i and the next in rows i and i + 8. */
   static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in, float sums[TILE_PAIRS][2]) {
-    const value *a_from = &d_fc1[along() * ROW_PITCH + across() * 2], *b_from = &in[along() * COLUMN_PITCH + warp() * 16 + across()];
+    const value *a_from = &d_fc1[along() * ROW_PITCH + across() * 2],
+                *b_from = &in[along() * COLUMN_PITCH + warp() * 16 + across()];
 #pragma unroll 2
     for (int k = 0; k < TILE_BATCH; k += K) {
       uint32_t a[4];

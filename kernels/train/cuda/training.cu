@@ -1,5 +1,6 @@
-/* See training.h. Nothing in an epoch needs the host, so that it is one captured graph; a dependent node of it costs about 0.9 µs on an H200:
- * few launches win. Library algorithms are chosen by timing, once (tune.h): results repeat bit for bit with the same choices. */
+/* See training.h. Nothing in an epoch needs the host, so that it is one captured graph; a dependent node of it costs about 0.9 µs
+ * on an H200: few launches win. Library algorithms are chosen by timing, once (tune.h): results repeat bit for bit with the
+ * same choices. */
 #include "train/cuda/training.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static rl_training *own(void *instance) { return (rl_training *)instance; }
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 cudaStream_t rl_training_stream(const rl_training *e) { return (cudaStream_t)e->base.base.device->stream; }
 
-/* --- layouts ------------------------------------------------------------------------------------------------------------------- */
+/* --- layouts ------------------------------------------------------------------------------------------------------------ */
 
 /* Where parameter i of PyTorch's flat order lies in ours. */
 static uint32_t place(const rl_training *e, uint32_t i) {
@@ -72,7 +73,7 @@ static int upload_parameters(rl_training *e, const float *weights, rl_error *err
   return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "setting the parameters", err);
 }
 
-/* --- launches ------------------------------------------------------------------------------------------------------------------ */
+/* --- launches ----------------------------------------------------------------------------------------------------------- */
 
 int rl_training_fork(rl_training *e, rl_stream stream, rl_error *err) {
   if (rl_cuda_ok(cudaEventRecord(e->fork, (cudaStream_t)stream), "forking", err)) return -1;
@@ -144,20 +145,22 @@ int rl_classify_launch(void *arg, rl_stream stream, rl_error *err) {
 
 int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = own(arg);
-  const rl_persistent epoch = {e->train_images, e->train_labels, e->order, e->base.images, (uint32_t)e->base.params.batch_size, adam_of(e), e->pooled2,
-                               e->d_fc1, e->partial_conv1, (float *)e->d_conv2_weight, e->partial_conv2, e->partial_head, e->exchange, e->shown.pooled1,
-                               e->d_pooled1, e->d_pooled2, e->shown.codes1, e->shown.codes2, e->shown.stamps};
+  const rl_persistent epoch = {e->train_images, e->train_labels, e->order, e->base.images, (uint32_t)e->base.params.batch_size,
+                               adam_of(e), e->pooled2, e->d_fc1, e->partial_conv1, (float *)e->d_conv2_weight, e->partial_conv2,
+                               e->partial_head, e->exchange, e->shown.pooled1, e->d_pooled1, e->d_pooled2, e->shown.codes1,
+                               e->shown.codes2, e->shown.stamps};
   return rl_persistent_epoch(e->format, &epoch, (cudaStream_t)stream, err);
 }
 
 int rl_persistent_test_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = own(arg);
   const uint32_t count = e->base.test_images;
-  const rl_persistent test = {e->test_images, e->test_labels, NULL, count, count, adam_of(e), NULL, NULL, NULL, NULL, NULL, NULL, e->exchange};
+  const rl_persistent test = {e->test_images, e->test_labels, NULL, count, count, adam_of(e),
+                              NULL, NULL, NULL, NULL, NULL, NULL, e->exchange};
   return rl_persistent_evaluate(e->format, &test, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
 }
 
-/* --- stages ---------------------------------------------------------------------------------------------------------------------- */
+/* --- stages ------------------------------------------------------------------------------------------------------------- */
 
 void *rl_training_multiplied(const rl_training *e, rl_tensor tensor) {
   uint32_t at = rl_tensor_offsets[tensor];
@@ -184,8 +187,8 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
                        : rl_gather{e->test_images, e->test_labels, NULL, &e->state->test_step, stride, batch};
   s->head = {s->gather, e->parts, 1, &e->weights[rl_tensor_offsets[RL_FC1_B]]};
   const rl_rows rows = recipe->rows(e->format, batch);
-  s->gradients = {e->d_conv2_weight, rows.conv2_weight, e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head,
-                  rows.conv1, rows.conv2_bias, rows.head, batch, e->d_fc1, e->pooled2};
+  s->gradients = {e->d_conv2_weight, rows.conv2_weight, e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2,
+                  e->partial_head, rows.conv1, rows.conv2_bias, rows.head, batch, e->d_fc1, e->pooled2};
   s->launch_count = recipe->whole_epoch ? 0 : s->train ? recipe->launch_count : recipe->forward_count;
   memcpy(s->launches, recipe->launches, s->launch_count * sizeof *s->launches);
   for (size_t i = 0; i < s->launch_count; i++) s->launches[i].arg = s;
@@ -203,7 +206,7 @@ static int open_products(rl_training *e, rl_error *err) {
   return 0;
 }
 
-/* --- state --------------------------------------------------------------------------------------------------------------------- */
+/* --- state -------------------------------------------------------------------------------------------------------------- */
 
 static int write_state(rl_training *e, rl_error *err) {
   const double beta1 = 0.9f, beta2 = 0.999f;
@@ -289,7 +292,8 @@ static int report(rl_instance *instance, rl_report *out, rl_error *err) {
 }
 
 static int copy_kept(rl_training *e, void *to, const void *from, rl_error *err) {
-  if (rl_cuda_ok(cudaMemcpyAsync(to, from, e->kept_bytes, cudaMemcpyDeviceToDevice, rl_training_stream(e)), "copying the state", err))
+  if (rl_cuda_ok(cudaMemcpyAsync(to, from, e->kept_bytes, cudaMemcpyDeviceToDevice, rl_training_stream(e)), "copying the state",
+                 err))
     return -1;
   return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "copying the state", err);
 }
@@ -339,15 +343,17 @@ int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, 
   rl_train_state state;
   if (read_state(e, &state, err)) return -1;
   const bool whole = e->recipe->whole_epoch;
-  *tensors = {e->format.channels_last, e->format.half, state.last_batch, whole ? e->shown.pooled1 : e->pooled1, e->pooled2, whole ? e->shown.codes1 : e->codes1,
-              whole ? e->shown.codes2 : e->codes2, e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, 1.0f / state.last_inverse_scale};
+  *tensors = {e->format.channels_last, e->format.half, state.last_batch, whole ? e->shown.pooled1 : e->pooled1, e->pooled2,
+              whole ? e->shown.codes1 : e->codes1, whole ? e->shown.codes2 : e->codes2, e->product2, e->d_pooled1, e->d_pooled2,
+              e->d_fc1, 1.0f / state.last_inverse_scale};
   return 0;
 }
 
 int rl_training_watch(rl_train_instance *instance, rl_error *err) {
   rl_training *e = own(instance);
   rl_device *device = instance->base.device;
-  const size_t batch = smaller((uint32_t)instance->params.batch_size, instance->images), map1 = RL_C1 * RL_P1 * RL_P1, v = e->value_bytes;
+  const size_t batch = smaller((uint32_t)instance->params.batch_size, instance->images), map1 = RL_C1 * RL_P1 * RL_P1,
+               v = e->value_bytes;
   const struct { void *to; size_t bytes; } wanted[] = {
     {&e->shown.pooled1, batch * map1 * v}, {&e->shown.codes1, batch * map1}, {&e->shown.codes2, batch * RL_FLAT},
     {&e->d_pooled1, batch * map1 * v}, {&e->d_pooled2, batch * RL_FLAT * v},
@@ -425,7 +431,7 @@ int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[
   return count;
 }
 
-/* --- opening and closing --------------------------------------------------------------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------------------------------------------------------ */
 
 static void close_engine(rl_instance *instance) {
   if (!instance) return;
@@ -492,7 +498,8 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   size_t test = smaller(e->recipe->test_batch, t->test_images), most = batch > test ? batch : test, v = e->value_bytes;
   size_t part_rows = most > RL_PART_ROWS ? most : (size_t)RL_PART_ROWS;
   if (e->recipe->multiplies_fc1) part_rows = 0;
-  const size_t kept = e->recipe->whole_epoch ? 0 : most, sent_back = e->recipe->whole_epoch ? 0 : batch; /* images between launches, and back */
+  const size_t kept = e->recipe->whole_epoch ? 0 : most;       /* images between launches */
+  const size_t sent_back = e->recipe->whole_epoch ? 0 : batch; /* and back */
   const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? most * RL_C2 * RL_H2 * RL_H2 : 0;
   const rl_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
   const struct { void *to; rl_purpose purpose; size_t bytes; } wanted[] = {
@@ -501,7 +508,8 @@ static int allocate_activations(rl_training *e, rl_error *err) {
     {&e->codes2, RL_MEMORY_ACTIVATIONS, kept * RL_FLAT}, {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
     {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, sent_back * RL_FLAT * v},
     {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, sent_back * map1 * v},
-    {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_CONV2_W] * (rows.conv2_weight ? rows.conv2_weight * sizeof(float) : v)},
+    {&e->d_conv2_weight, RL_MEMORY_WEIGHTS,
+     rl_tensor_sizes[RL_CONV2_W] * (rows.conv2_weight ? rows.conv2_weight * sizeof(float) : v)},
     {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
     {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
     {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
@@ -512,7 +520,8 @@ static int allocate_activations(rl_training *e, rl_error *err) {
     {&e->test_correct, RL_MEMORY_ACTIVATIONS, t->test_images},
   };
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-    if (wanted[i].bytes && device->ops->allocate(device, wanted[i].purpose, wanted[i].bytes, (void **)wanted[i].to, err)) return -1;
+    if (wanted[i].bytes && device->ops->allocate(device, wanted[i].purpose, wanted[i].bytes, (void **)wanted[i].to, err))
+      return -1;
   void *const noisy[] = {e->pooled1, e->product2, e->pooled2, e->d_fc1, e->d_pooled2};
   const size_t counts[] = {kept * map1, product2, most * RL_FLAT, batch * RL_FC1, sent_back * RL_FLAT};
   for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
@@ -534,10 +543,13 @@ static void describe_programs(rl_training *e) {
   e->sequences[1] = {"step", e->stages[RL_STEP].launches, e->stages[RL_STEP].launch_count, t->images / batch};
   e->sequences[2] = {"tail", e->stages[RL_TAIL].launches, e->stages[RL_TAIL].launch_count, t->tail ? 1u : 0u};
   e->test_sequences[0] = {"begin", &e->test_begin, 1, 1};
-  e->test_sequences[1] = {"evaluate", e->stages[RL_TEST].launches, e->stages[RL_TEST].launch_count, test ? t->test_images / test : 0};
-  e->test_sequences[2] = {"evaluate_tail", e->stages[RL_TEST_TAIL].launches, e->stages[RL_TEST_TAIL].launch_count, test_tail ? 1u : 0u};
+  e->test_sequences[1] = {"evaluate", e->stages[RL_TEST].launches, e->stages[RL_TEST].launch_count,
+                          test ? t->test_images / test : 0};
+  e->test_sequences[2] = {"evaluate_tail", e->stages[RL_TEST_TAIL].launches, e->stages[RL_TEST_TAIL].launch_count,
+                          test_tail ? 1u : 0u};
   if (e->recipe->whole_epoch) {
-    for (int i = 0; i < 2; i++) e->whole[i] = {e->recipe->launches[i].name, e->recipe->launches[i].range, e->recipe->launches[i].enqueue, e};
+    for (int i = 0; i < 2; i++)
+      e->whole[i] = {e->recipe->launches[i].name, e->recipe->launches[i].range, e->recipe->launches[i].enqueue, e};
     test = t->test_images;
     e->sequences[1] = {"step", &e->whole[0], 1, 1};
     e->test_sequences[1] = {"evaluate", &e->whole[1], 1, 1};

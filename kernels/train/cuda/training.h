@@ -1,5 +1,6 @@
-/* The shell of a training engine on the GPU: data set, parameters, activations, training state, programs, report, and the launches of a step
- * that engines share. Engines differ in how they do conv2 and fc1, and so in the launches that a step consists of: an rl_recipe says both. */
+/* The shell of a training engine on the GPU: data set, parameters, activations, training state, programs, report, and the
+ * launches of a step that engines share. Engines differ in how they do conv2 and fc1, and so in the launches that a step consists
+ * of: an rl_recipe says both. */
 #ifndef RL_TRAIN_CUDA_TRAINING_H
 #define RL_TRAIN_CUDA_TRAINING_H
 
@@ -37,14 +38,14 @@ typedef struct rl_recipe {
   bool multiplies_fc1; /* by launches of its own, its weight gradient in Adam's; else fc1.cu does */
   uint32_t test_batch; /* images evaluated at once */
   rl_rows (*rows)(rl_format format, uint32_t batch);
-  /* The engine's own part, each NULL where there is none. open: when stages and activations are there; may raise workspace_bytes. bind: when
-   * the workspace is there; may say that the instance is not deterministic. close: whatever open got to. */
+  /* The engine's own part, each NULL where there is none. open: when stages and activations are there; may raise workspace_bytes.
+   * bind: when the workspace is there; may say that the instance is not deterministic. close: whatever open got to. */
   int (*open)(rl_training *training, rl_error *err);
   int (*bind)(rl_training *training, rl_error *err);
   void (*close)(rl_training *training);
   int (*choices)(const rl_training *training, const rl_stage *stage, rl_training_choice *choices); /* returns how many */
-  /* The first launch is all steps of an epoch, the second the evaluation, arg: the rl_training; there are no launches of a step. What a step has between its
-   * layers is in memory where somebody watches (rl_training.shown, d_pooled1, d_pooled2). */
+  /* The first launch is all steps of an epoch, the second the evaluation, arg: the rl_training; there are no launches of a step.
+   * What a step has between its layers is in memory where somebody watches (rl_training.shown, d_pooled1, d_pooled2). */
   bool whole_epoch;
 } rl_recipe;
 
