@@ -2,8 +2,8 @@
  *
  * A family is a struct OP with
  *   template <class M> struct state   what is known of some elements of a row:
- *     of(keeps, have, count, group)   all `count` that a group of threads keeps, this one the first `have` accesses. It may change
- *                                     what is kept
+ *     of(keeps, have, count, group)   all `count` that a group of threads keeps, this one the first `have` accesses. It may
+ *                                     change what is kept
  *     none(), add(x)                  what a thread has seen of a stream
  *     whole(count, group)             what the threads of the group know of `count` elements, together
  *     map(columns)                    of the whole row, for elements that were kept or seen with this state
@@ -12,10 +12,11 @@
  *   enum { WEIGHTS }                  how many of w and b there are
  * where a group has most(x) and sum(x) of its threads.
  *
- *   held      a group of threads keeps a row in registers, so that it is read once: up to a warp, several rows to a block; then a block
- *   spanned   longer rows: a cluster of up to 8 blocks, each with its part of the row, which meet in distributed shared memory (from compute
- *             capability 9.0 on). Clusters stay; as soon as a thread has taken an access from its place in shared memory, that of the
- *             next row is on its way there
+ *   held      a group of threads keeps a row in registers, so that it is read once: up to a warp, several rows to a block; then
+ *             a block
+ *   spanned   longer rows: a cluster of up to 8 blocks, each with its part of the row, which meet in distributed shared memory
+ *             (from compute capability 9.0 on). Clusters stay; as soon as a thread has taken an access from its place in shared
+ *             memory, that of the next row is on its way there
  *   streamed  a block goes through its row twice: rows that nobody can hold, and the simple way of doing it */
 #ifndef RL_KERNELS_KERNEL_ROWS_CUH
 #define RL_KERNELS_KERNEL_ROWS_CUH
@@ -32,7 +33,7 @@ namespace rows {
 
 enum { WARP = 32, BLOCK = 256, BLOCK_HELD = 512 /* at most */, BLOCK_STREAMED = 1024, CLUSTER = 8 };
 
-/* --- groups of threads ---------------------------------------------------------------------------------------------------------- */
+/* --- groups of threads ------------------------------------------------------------------------------------------------------ */
 
 template <class M> __device__ static M of_both(M a, M b, bool most) { return !most ? a + b : a > b ? a : b; }
 
@@ -87,7 +88,7 @@ template <class M, class S> struct whole_cluster {
 };
 #endif
 
-/* --- kernels ------------------------------------------------------------------------------------------------------------------ */
+/* --- kernels ---------------------------------------------------------------------------------------------------------------- */
 
 /* WIDTH elements, as one access moves them. */
 template <class T, int WIDTH> struct alignas(WIDTH * sizeof(T)) few { T at[WIDTH]; };
@@ -138,23 +139,24 @@ __device__ static void load(few<T, WIDTH> (&keeps)[HOLDS], const T *row, uint32_
     }
 
 template <class OP, class MAP, class T, int WIDTH, int HOLDS>
-__device__ static void finish(const MAP &map, const few<T, WIDTH> (&keeps)[HOLDS], T *row, const T *w, const T *b, uint32_t first, uint32_t step,
-                              uint32_t have) {
+__device__ static void finish(const MAP &map, const few<T, WIDTH> (&keeps)[HOLDS], T *row, const T *w, const T *b, uint32_t first,
+                              uint32_t step, uint32_t have) {
   few<T, WIDTH> *to = (few<T, WIDTH> *)row;
 #pragma unroll
   for (uint32_t i = 0; i < HOLDS; i++)
     if (i < have) to[first + i * step] = mapped<OP, true>(map, keeps[i], w, b, first + i * step);
 }
 
-/* group: threads of a block that share a row; a power of two up to a warp, or the whole block. The more of them an SM has, the more bytes are
- * on their way: three of the largest blocks. Element by element a thread holds more and may have all registers. */
+/* group: threads of a block that share a row; a power of two up to a warp, or the whole block. The more of them an SM has, the
+ * more bytes are on their way: three of the largest blocks. Element by element a thread holds more and may have all registers. */
 template <class OP, class T, int WIDTH, int HOLDS>
 __global__ void __launch_bounds__(BLOCK_HELD, WIDTH > 1 ? 3 : 1)
-    held(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t count, uint32_t columns,
-         uint32_t group) {
+    held(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t count,
+         uint32_t columns, uint32_t group) {
   typedef typename arithmetic<T>::type M;
   __shared__ M memory[2][WARP];
-  const uint32_t log = log_of(group), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log), first = threadIdx.x & (group - 1);
+  const uint32_t log = log_of(group), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log),
+                 first = threadIdx.x & (group - 1);
   const uint32_t have = row < count ? accesses_of(first, columns / WIDTH, group) : 0; /* the last block has threads too many */
   few<T, WIDTH> keeps[HOLDS];
   load(keeps, x + (size_t)row * columns, first, group, have);
@@ -189,18 +191,22 @@ template <class T, int HOLDS> struct places {
 };
 
 template <class OP, class T, int HOLDS>
-__global__ void __launch_bounds__(BLOCK_HELD, 2) spanned(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b,
-                                                     T *__restrict__ y, uint32_t count, uint32_t columns) {
+__global__ void __launch_bounds__(BLOCK_HELD, 2)
+    spanned(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t count,
+            uint32_t columns) {
 #if __CUDA_ARCH__ >= 900
   enum { WIDTH = 16 / sizeof(T) };
   typedef typename arithmetic<T>::type M;
   typedef typename OP::template state<M> S;
   extern __shared__ __align__(16) char memory[];
   __shared__ M of_warps[2][WARP];
-  __shared__ alignas(16) char of_blocks[2 * CLUSTER * sizeof(S)]; /* states have constructors, which shared memory must not have */
+  /* States have constructors, which shared memory must not have. */
+  __shared__ alignas(16) char of_blocks[2 * CLUSTER * sizeof(S)];
   cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
-  const uint32_t blocks = cluster.num_blocks(), clusters = gridDim.x / blocks, step = blocks * BLOCK_HELD, accesses = columns / WIDTH;
-  const uint32_t begin = cluster.block_rank() * BLOCK_HELD, first = begin + threadIdx.x, have = accesses_of(first, accesses, step);
+  const uint32_t blocks = cluster.num_blocks(), clusters = gridDim.x / blocks, step = blocks * BLOCK_HELD,
+                 accesses = columns / WIDTH;
+  const uint32_t begin = cluster.block_rank() * BLOCK_HELD, first = begin + threadIdx.x,
+                 have = accesses_of(first, accesses, step);
   const uint32_t elements = accesses_of_block(begin, accesses, step) * WIDTH, cluster_rank = blockIdx.x / blocks;
   const size_t skipped = (size_t)cluster_rank * columns + first * WIDTH, apart = (size_t)clusters * columns;
   const places<T, HOLDS> mine = {(few<T, WIDTH> *)memory + threadIdx.x, step};
@@ -226,8 +232,8 @@ __global__ void __launch_bounds__(BLOCK_HELD, 2) spanned(const T *__restrict__ x
 
 /* The second time a row may come from L2. */
 template <class OP, class T, int WIDTH>
-__global__ void __launch_bounds__(BLOCK_STREAMED) streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b,
-                                                      T *__restrict__ y, uint32_t columns) {
+__global__ void __launch_bounds__(BLOCK_STREAMED)
+    streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
   typedef few<T, WIDTH> F;
   const F *from = (const F *)(x + (size_t)blockIdx.x * columns);
@@ -245,7 +251,7 @@ __global__ void __launch_bounds__(BLOCK_STREAMED) streamed(const T *__restrict__
   for (uint32_t i = threadIdx.x; i < accesses; i += blockDim.x) to[i] = mapped<OP, false>(map, from[i], w, b, i);
 }
 
-/* --- launching ------------------------------------------------------------------------------------------------------------------ */
+/* --- launching -------------------------------------------------------------------------------------------------------------- */
 
 static inline uint32_t power_of_two(uint32_t least) { /* that is at least so much */
   uint32_t power = 1;
@@ -270,7 +276,8 @@ template <class T> struct work {
 
 template <class OP, class T, int WIDTH, int HOLDS> static int launch_held(const work<T> &of, uint32_t group, rl_error *err) {
   const uint32_t block = group > WARP ? group : BLOCK;
-  held<OP, T, WIDTH, HOLDS><<<over(of.rows, block / group), block, 0, of.stream>>>(of.x, of.w, of.b, of.y, of.rows, of.columns, group);
+  held<OP, T, WIDTH, HOLDS>
+      <<<over(of.rows, block / group), block, 0, of.stream>>>(of.x, of.w, of.b, of.y, of.rows, of.columns, group);
   return rl_launch_ok("launching", err);
 }
 
@@ -290,7 +297,8 @@ template <class OP, class T, int HOLDS> static int launch_spanned(const work<T> 
   config.attrs = &attribute;
   config.numAttrs = 1;
   const int bytes = (int)config.dynamicSmemBytes;
-  if (rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "asking for shared memory", err) ||
+  if (rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "asking for shared memory",
+                 err) ||
       rl_cuda_ok(cudaOccupancyMaxActiveClusters(&fit, kernel, &config), "counting clusters", err))
     return -1;
   config.gridDim.x *= (uint32_t)fit < of.rows ? (uint32_t)fit : of.rows;
@@ -305,15 +313,17 @@ template <class OP, class T, int WIDTH> static int launch_streamed(const work<T>
 /* As few threads as hold a row. */
 template <class OP, class T, int WIDTH, int HOLDS> static int launch_held_or_streamed(const work<T> &of, rl_error *err) {
   const uint32_t threads = power_of_two(over(of.columns / WIDTH, HOLDS));
-  return threads <= BLOCK_HELD ? launch_held<OP, T, WIDTH, HOLDS>(of, threads, err) : launch_streamed<OP, T, WIDTH>(of, BLOCK_STREAMED, err);
+  return threads <= BLOCK_HELD ? launch_held<OP, T, WIDTH, HOLDS>(of, threads, err)
+                               : launch_streamed<OP, T, WIDTH>(of, BLOCK_STREAMED, err);
 }
 
-/* Two blocks have an SM's registers, and its shared memory has room for what they fetch; one computes while the other waits. Rows that
- * a block holds with half as many accesses a thread need no fetching ahead: there are more blocks then. */
+/* Two blocks have an SM's registers, and its shared memory has room for what they fetch; one computes while the other waits. Rows
+ * that a block holds with half as many accesses a thread need no fetching ahead: there are more blocks then. */
 template <class OP, class T> static int launch_vector(const work<T> &of, bool clusters, rl_error *err) {
   enum { PACK = 16 / sizeof(T), HOLDS = 4, SPAN_HOLDS = 8 };
   const uint32_t accesses = of.columns / PACK, blocks = power_of_two(over(accesses, BLOCK_HELD * SPAN_HOLDS));
-  if (!clusters || accesses <= BLOCK_HELD * HOLDS || blocks > CLUSTER) return launch_held_or_streamed<OP, T, PACK, HOLDS>(of, err);
+  if (!clusters || accesses <= BLOCK_HELD * HOLDS || blocks > CLUSTER)
+    return launch_held_or_streamed<OP, T, PACK, HOLDS>(of, err);
   return launch_spanned<OP, T, SPAN_HOLDS>(of, blocks, err);
 }
 

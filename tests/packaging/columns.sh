@@ -4,7 +4,6 @@ cd "$(dirname "$0")/../.." || exit 2
 width=$(sed -n 's/^ColumnLimit: //p' .clang-format)
 exceptions=(
   tests/reference/ncu_2025.3_h200.cu # what was profiled, line by line
-  kernels/kernel/rows.cuh
 )
 mapfile -t files < <(git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.cu' '*.cuh' '*.py' '*.sh' '*.js' '*.mjs' \
   '*.css' '*.html' '*.cmake' '*CMakeLists.txt' .ci/run | grep -vxF "$(printf '%s\n' "${exceptions[@]}")")
