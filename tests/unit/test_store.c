@@ -399,13 +399,19 @@ static void pass_is_stored_whole_or_not(void **state) {
   assert_false(done);
 }
 
+/* A pass that somebody has begun, and all kinds of records of it. */
+static rl_claim begin_filled(fixture *f, rl_pass pass, sample *made) {
+  submit(f->store, "cpu", 1u << pass);
+  rl_claim taken = claim(f->store, "cpu");
+  fill_sample(made, taken.pass, 1);
+  return taken;
+}
+
 static void metric_needs_its_kernel(void **state) {
   fixture *f = *state;
-  submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
-  rl_claim taken = claim(f->store, "cpu");
   sample made;
+  rl_claim taken = begin_filled(f, RL_PASS_COUNTERS, &made);
   bool done;
-  fill_sample(&made, taken.pass, 1);
   made.metrics[1].ordinal = 5;
   REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
           SQLITE_CONSTRAINT_NOTNULL);
@@ -413,11 +419,9 @@ static void metric_needs_its_kernel(void **state) {
 
 static void what_is_inside_needs_its_kernel(void **state) {
   fixture *f = *state;
-  submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
-  rl_claim taken = claim(f->store, "cpu");
   sample made;
+  rl_claim taken = begin_filled(f, RL_PASS_COUNTERS, &made);
   bool done;
-  fill_sample(&made, taken.pass, 1);
   made.instructions[1].ordinal = 5;
   REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
   made.instructions[1].ordinal = 0, made.instructions[1].offset = 0; /* twice the same */
@@ -429,11 +433,9 @@ static void what_is_inside_needs_its_kernel(void **state) {
 
 static void phase_needs_its_kernel(void **state) {
   fixture *f = *state;
-  submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
-  rl_claim taken = claim(f->store, "cpu");
   sample made;
+  rl_claim taken = begin_filled(f, RL_PASS_ACTIVITY, &made);
   bool done;
-  fill_sample(&made, taken.pass, 1);
   made.phases[1].ordinal = 5;
   REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
   made.phases[1].ordinal = 0, made.phases[1].position = 0; /* twice the same */
