@@ -78,7 +78,8 @@ client() { suite client dev -L client; }
 web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt'; }
-asan() { suite asan asan -L 'unit|api|simt'; }
+programs() { suite programs dev -LE 'unit|simt'; } # from worker to rest at once, as most of them wait
+asan() { suite asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics runs the same kernels
 tsan() { suite tsan tsan -R '^(api|jobs|store|fleet|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
@@ -106,7 +107,7 @@ generated() {
   git diff --exit-code --stat -- web/package-lock.json tests/web/package-lock.json && echo "lock files are fresh"
 }
 
-all=(install_all build_dev generated unit simt worker api client web crash packaging rest
+all=(install_all build_dev generated unit simt programs
   build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
 build_dev() { build dev; }
 build_asan() { build asan; }
