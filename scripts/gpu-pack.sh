@@ -14,6 +14,7 @@ if [ ! -x "$build/bin/rooflined-worker-cuda" ]; then
   echo "$build has no rooflined-worker-cuda: cmake --preset cuda && cmake --build --preset cuda" >&2
   exit 2
 fi
+cmake --build "$build" >/dev/null # or numbers would be said to be of a commit that they are not of
 rm -rf .gpu
 mkdir -p .gpu/bin .gpu/lib .gpu/tests .gpu/share
 
@@ -50,7 +51,8 @@ done | sort -u |
   grep -vE '/cuda|libnvidia|libcuda\.so|libcudnn|libcublas|libcupti|libnvperf|libopenblas' |
   while read -r library; do cp -L "$library" .gpu/lib/; done
 strip --strip-unneeded .gpu/{bin,tests,ptx80}/* 2>/dev/null || true
-git describe --always --dirty --abbrev=12 --exclude='*' >.gpu/commit
+.gpu/bin/rooflined --version | sed 's/.*(\(.*\))/\1/' >.gpu/commit
+grep -q dirty .gpu/commit && echo "gpu-pack.sh: what is packed is of no commit: $(cat .gpu/commit)" >&2
 tar -czf .gpu.tar.gz .gpu
 echo ".gpu holds $(wc -l <.gpu/tests.tsv) GPU tests, $(du -sm .gpu | cut -f 1) MiB," \
   "packed $(du -m .gpu.tar.gz | cut -f 1), of $(cat .gpu/commit)"
