@@ -49,7 +49,7 @@ typedef struct worker {
   const char *role;
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
-  bool posted; /* it ran code that somebody posted */
+  int64_t posted_job; /* whose posted code it ran, 0: nobody's */
 } worker;
 
 struct rl_lane {
@@ -189,7 +189,7 @@ static void end_worker(worker *which, char ending[RL_ENDING_SIZE], int grace_ms)
   rl_process_end(&which->process, grace_ms, ending);
   rl_frame_reader_free(which->reader);
   which->reader = NULL;
-  which->posted = false;
+  which->posted_job = 0;
 }
 
 /* Nothing may come while no pass runs: whatever does, an end of file above all, ends the worker. */
@@ -240,17 +240,17 @@ static answer start_worker(pass *at) {
 }
 
 /* Posted code may leave anything in the memory of the device that its process shares with nobody: what ran it does no other
- * job. */
+ * job, be that one's code posted too. */
 static void recycle(pass *at) {
   char ending[RL_ENDING_SIZE];
-  if (at->by->posted && at->claim->source == NULL) end_worker(at->by, ending, 2 * TICK_MS);
+  if (at->by->posted_job != 0 && at->by->posted_job != at->claim->job_id) end_worker(at->by, ending, 2 * TICK_MS);
 }
 
 /* The text that the request will name goes ahead of it. */
 static answer send_source(pass *at) {
   const char *text = at->claim->source;
   if (text == NULL) return ANSWER_NONE;
-  at->by->posted = true;
+  at->by->posted_job = at->claim->job_id;
   return rl_frame_write(at->by->process.input, RL_FRAME_SOURCE, text, strlen(text), &at->why) < 0 ? ANSWER_DIED : ANSWER_NONE;
 }
 

@@ -58,14 +58,26 @@ static int teardown(void **state) {
   return close_fixture(state);
 }
 
+static int64_t put_spec(world *at, rl_job_spec *spec) {
+  int64_t id;
+  bool existing;
+  GOOD(rl_jobs_submit(at->jobs, spec, NULL, NULL, &id, &existing, &err));
+  return id;
+}
+
 static int64_t put(world *at, int64_t deadline_s) {
   rl_job_spec spec = make_spec("cpu", 1);
   spec.run_count = 1;
   spec.deadline_s = deadline_s;
-  int64_t id;
-  bool existing;
-  GOOD(rl_jobs_submit(at->jobs, &spec, NULL, NULL, &id, &existing, &err));
-  return id;
+  return put_spec(at, &spec);
+}
+
+/* A job of two runs with posted code. */
+static int64_t put_posted(world *at) {
+  rl_job_spec spec = make_spec("cpu", 1);
+  spec.source = (char *)"{\"code\":1}";
+  strcpy(spec.source_sha256, "1");
+  return put_spec(at, &spec);
 }
 
 static rl_job_state state_of(world *at, int64_t id) {
@@ -135,6 +147,21 @@ static void a_worker_stays_resident(void **state) {
   assert_string_equal(device.kind, "cpu");
   assert_string_equal(device.facts, "{\"name\":\"fake\"}");
   assert_true(device.restarts == 0 && device.job_id == 0);
+}
+
+/* What one job's posted code left in the device's memory, another's could read. */
+static void posted_code_never_shares_a_process_with_another_job(void **state) {
+  world *at = *state;
+  pid_t pids[16];
+  open_fleet(at);
+  wait_for_state(at, put_posted(at), RL_JOB_COMPLETED);
+  assert_int_equal(starts_of(at, pids), 1); /* both of its runs */
+  wait_for_state(at, put_posted(at), RL_JOB_COMPLETED);
+  assert_int_equal(starts_of(at, pids), 2);
+  assert_true(pids[0] != pids[1] && gone(pids[0]));
+  for (int i = 0; i < 2; i++) wait_for_state(at, put(at, 0), RL_JOB_COMPLETED);
+  assert_int_equal(starts_of(at, pids), 3);
+  assert_true(gone(pids[1]));
 }
 
 static void an_idle_fleet_sleeps(void **state) {
@@ -378,7 +405,8 @@ int main(void) {
   rl_log_open("test_fleet", RL_LOG_ERROR);
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
   const struct CMUnitTest tests[] = {
-      TEST(a_worker_stays_resident), TEST(an_idle_fleet_sleeps), TEST(answers_of_every_kind), TEST(a_death_is_retried_once),
+      TEST(a_worker_stays_resident), TEST(posted_code_never_shares_a_process_with_another_job), TEST(an_idle_fleet_sleeps),
+      TEST(answers_of_every_kind), TEST(a_death_is_retried_once),
       TEST(a_second_death_fails_the_job), TEST(broken_workers_are_ended), TEST(a_stray_frame_does_not_answer_the_next_request),
       TEST(a_death_between_jobs_counts_against_none), TEST(a_hung_worker_ends_at_the_deadline), TEST(cancels_are_passed_on),
       TEST(who_ignores_a_cancel_is_killed), TEST(a_flood_neither_fills_the_store_nor_hides_a_cancel),
