@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
+/* What it quotes need not be UTF-8, and the end of its place may have cut a character in two. */
+static void mend(char *text) { rl_utf8_mend(text, strlen(text)); }
+
 static void put(rl_error *err, rl_domain domain, int code, const char *pointer, const char *format, va_list args) {
   if (err == NULL) return;
   char message[sizeof err->message];
@@ -13,6 +18,8 @@ static void put(rl_error *err, rl_domain domain, int code, const char *pointer, 
   err->code = code;
   snprintf(err->pointer, sizeof err->pointer, "%s", pointer);
   memcpy(err->message, message, sizeof message);
+  mend(err->message);
+  mend(err->pointer);
 }
 
 int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) {
@@ -54,6 +61,7 @@ int rl_wrap(rl_error *err, const char *format, ...) {
   size_t used = strlen(message);
   snprintf(message + used, sizeof message - used, ": %s", err->message);
   memcpy(err->message, message, sizeof message);
+  mend(err->message);
   return -1;
 }
 

@@ -25,7 +25,7 @@ typedef struct rl_error {
   int code;
   char pointer[96];  /* RFC 6901 pointer to the offending field, "" when there is none */
   char message[384]; /* one sentence that says what to do */
-} rl_error;
+} rl_error; /* both texts are UTF-8 */
 
 /* Fill *err (NULL is allowed) and return -1. */
 int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 enum { DEEPEST = 32, LARGEST_STRUCT = 16384 };
 static const double EXACT = 9007199254740992.0; /* 2^53 */
 
@@ -32,7 +34,7 @@ static const char *list_names(const char *const *names, char *text, size_t size)
 static bool plain_text(const char *text) {
   for (const unsigned char *c = (const unsigned char *)text; *c != 0; c++)
     if (*c < 0x20 || *c == 0x7f) return false;
-  return true;
+  return rl_utf8_valid(text, strlen(text));
 }
 
 /* RFC 6901: ~ is ~0, / is ~1 */
@@ -162,7 +164,7 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *at, 
     case RL_FIELD_TEXT:
       if (cJSON_IsNull(item) && !field->required) return 0;
       if (!cJSON_IsString(item) || !plain_text(item->valuestring))
-        return rl_fail_at(err, at, "%s must be a string without control characters", field->name);
+        return rl_fail_at(err, at, "%s must be a string of UTF-8 without control characters", field->name);
       if (strlen(item->valuestring) >= field->size)
         return rl_fail_at(err, at, "%s must be shorter than %zu bytes", field->name, field->size);
       memcpy(out, item->valuestring, strlen(item->valuestring) + 1);
@@ -218,31 +220,39 @@ int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at,
   return 0;
 }
 
-cJSON *rl_json_parse(const char *text, size_t length, rl_error *err) {
-  /* cJSON recurses: bound the depth before it sees the text. */
+static int refuse_text(size_t at, const char *what, rl_error *err) {
+  return rl_fail(err, RL_INPUT, (int)at, "the JSON text %s, at byte %zu", what, at);
+}
+
+/* What cJSON takes and we must not: nesting, over which it recurses; NUL, also as an escape, which ends a text for us and not for
+ * the sender; bytes that are no UTF-8, which it would hand on. */
+static int check_text(const char *text, size_t length, rl_error *err) {
   int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < length; i++) {
-    char c = text[i];
-    if (c == '\0') {
-      rl_fail(err, RL_INPUT, (int)i, "the JSON text has a NUL byte at offset %zu", i);
-      return NULL;
-    }
-    if (quoted) {
-      if (c == '\\') i++;
-      else if (c == '"') quoted = false;
+  bool quoted = false, escaped = false;
+  for (size_t at = 0, size = 0; at < length; at += size) {
+    char c = text[at];
+    size = rl_utf8_size(text + at, length - at);
+    if (size == 0) return refuse_text(at, "is not UTF-8", err);
+    if (c == '\0') return refuse_text(at, "has a NUL byte", err);
+    if (escaped) {
+      if (length - at >= 5 && memcmp(text + at, "u0000", 5) == 0) return refuse_text(at, "has an escaped NUL", err);
+      escaped = false;
     } else if (c == '"') {
-      quoted = true;
+      quoted = !quoted;
+    } else if (quoted) {
+      escaped = c == '\\';
     } else if (c == '{' || c == '[') {
-      if (++depth > DEEPEST) {
-        rl_fail(err, RL_INPUT, (int)i, "the JSON text is nested deeper than %d", DEEPEST);
-        return NULL;
-      }
+      if (++depth > DEEPEST) return refuse_text(at, "is nested too deep", err);
     } else if (c == '}' || c == ']') {
       depth--;
     }
   }
+  return 0;
+}
+
+cJSON *rl_json_parse(const char *text, size_t length, rl_error *err) {
   const char *end = NULL;
+  if (check_text(text, length, err) < 0) return NULL;
   cJSON *value = cJSON_ParseWithLengthOpts(text, length, &end, 0);
   if (value == NULL) {
     rl_fail(err, RL_INPUT, end != NULL ? (int)(end - text) : 0, "the body is not valid JSON (near byte %d)",

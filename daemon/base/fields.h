@@ -62,8 +62,8 @@ int rl_fields_parse(const rl_field *table, const char *text, size_t length, void
 int rl_fields_encode(const rl_field *table, const void *in, cJSON *object);
 /* Compact text of the same; malloc'ed, the caller frees; NULL when memory is out. */
 char *rl_fields_print(const rl_field *table, const void *in);
-/* Parse JSON text of a bounded length: NULL and a filled err (RL_INPUT, code = byte offset) on bad JSON, nesting deeper
- * than 32, an embedded NUL or trailing text. The caller deletes the result. */
+/* Parse JSON text of a bounded length: NULL and a filled err (RL_INPUT, code = byte offset) on bad JSON, bytes that are no UTF-8,
+ * nesting deeper than 32, an embedded NUL (\u0000 too) or trailing text. The caller deletes the result. */
 cJSON *rl_json_parse(const char *text, size_t length, rl_error *err);
 /* JSON Schema of the table's object ("type": "object", "properties", "required", "additionalProperties": false). */
 cJSON *rl_fields_schema(const rl_field *table);

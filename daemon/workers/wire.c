@@ -9,16 +9,18 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows travel as they lie in memory");
 
 static const char magic[4] = {'R', 'L', 'F', 'W'};
 enum { WRITE_TIMEOUT_MS = 5000, FIRST_ROOM = 8 << 10 };
 
-/* What a frame of each type may weigh. */
+/* What a frame of each type may weigh, and whether it is text as it stands. */
 static const struct {
   const char *name;
   uint32_t least, most;
+  bool text;
 } frames[RL_FRAME_TYPES] = {
     [RL_FRAME_HELLO] = {"HELLO", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_REQUEST] = {"REQUEST", 2, RL_WIRE_CONTROL_MAX},
@@ -33,10 +35,10 @@ static const struct {
     [RL_FRAME_METRIC] = {"METRIC", sizeof(rl_kernel_metric), RL_WIRE_BULK_MAX},
     [RL_FRAME_INSTRUCTION] = {"INSTRUCTION", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_POINT] = {"POINT", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_NAME] = {"NAME", 1, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_NAME] = {"NAME", 1, RL_WIRE_CONTROL_MAX, .text = true},
     [RL_FRAME_ROWS] = {"ROWS", sizeof(rl_activity_row), RL_WIRE_BULK_MAX},
     [RL_FRAME_SOURCE] = {"SOURCE", 2, RL_WIRE_BULK_MAX},
-    [RL_FRAME_LOG] = {"LOG", 1, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_LOG] = {"LOG", 1, RL_WIRE_CONTROL_MAX, .text = true},
     [RL_FRAME_DONE] = {"DONE", 0, 0},
     [RL_FRAME_UNAVAILABLE] = {"UNAVAILABLE", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_FAILED] = {"FAILED", 2, RL_WIRE_CONTROL_MAX},
@@ -159,6 +161,7 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
     if (used < 0) return -1;
     if (used > 0) {
       reader->begin += (size_t)used;
+      if (frames[found.type].text) rl_utf8_mend((char *)reader->data + reader->begin - found.length, found.length);
       reader->held = reader->data[reader->begin];
       reader->data[reader->begin] = '\0';
       reader->holding = true;
@@ -215,12 +218,14 @@ int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size
   return 0;
 }
 
-/* A library's message may hold line ends, which the other side would refuse. */
+/* A library's message may hold line ends, and a name from posted code any bytes, which the other side would refuse. */
 static void plain_strings(cJSON *object) {
-  for (cJSON *item = object->child; item != NULL; item = item->next)
-    if (cJSON_IsString(item))
-      for (unsigned char *c = (unsigned char *)item->valuestring; *c != '\0'; c++)
-        if (*c < 0x20 || *c == 0x7f) *c = ' ';
+  for (cJSON *item = object->child; item != NULL; item = item->next) {
+    if (!cJSON_IsString(item)) continue;
+    rl_utf8_mend(item->valuestring, strlen(item->valuestring));
+    for (unsigned char *c = (unsigned char *)item->valuestring; *c != '\0'; c++)
+      if (*c < 0x20 || *c == 0x7f) *c = ' ';
+  }
 }
 
 int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err) {
@@ -265,12 +270,12 @@ static int check_rows(const rl_frame *frame, const rl_records *records, rl_error
   return 0;
 }
 
-/* Text that fills its place at most up to a NUL, without control characters: what the field tables ask of text in messages. */
+/* Text that fills its place at most up to a NUL, UTF-8 without control characters: what the field tables ask of messages' text. */
 static bool is_text(const char *text, size_t size) {
   size_t length = strnlen(text, size);
   for (size_t i = 0; i < length; i++)
     if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return false;
-  return length < size;
+  return length < size && rl_utf8_valid(text, length);
 }
 
 static int check_metrics(const rl_frame *frame, rl_error *err) {

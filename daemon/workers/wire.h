@@ -6,7 +6,8 @@
  *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (text that the next REQUEST names by its hash)
  *   worker -> daemon   HELLO (rl_hello), once, first; then for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT
  *                      KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, then exactly one of DONE (empty), UNAVAILABLE
- *                      (rl_failure), FAILED (rl_failure), CANCELLED (empty).
+ *                      (rl_failure), FAILED (rl_failure), CANCELLED (empty). Anywhere before that, LOG: what the compiler said of
+ *                      posted code, as text.
  * A worker whose standard input closes exits at once. */
 #ifndef RL_WORKERS_WIRE_H
 #define RL_WORKERS_WIRE_H
@@ -61,7 +62,7 @@ extern const rl_field rl_hello_fields[], rl_request_fields[], rl_failure_fields[
 typedef struct rl_frame {
   rl_frame_type type;
   uint32_t length;
-  const unsigned char *payload; /* valid until the next read; followed by a NUL byte */
+  const unsigned char *payload; /* valid until the next read; followed by a NUL byte. Of NAME and LOG: UTF-8, whatever came */
 } rl_frame;
 
 typedef struct rl_frame_reader rl_frame_reader; /* owns its buffer, not the descriptor */

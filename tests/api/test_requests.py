@@ -18,6 +18,8 @@ def refused(response, status, code, **members):
 @pytest.mark.parametrize("body", [
     b"", b"{", b'{"kind":"train"', b"nonsense", b'{"kind":"train"} x', b'{"kind":"train",}', b"\xff\xfe", b'{"kind":"tr\x00ain"}',
     b"[" * 40 + b"]" * 40, b'{"a":' * 100000,
+    b'{"kind":"train","kernels":"\xff\xfe"}', b'{"kind":"train","engine":"auto\\u0000junk"}', b'{"kind":"train","eng\\u0000ine":1}',
+    b'{"kind":"train","device":"\xed\xa0\x80"}', b'{"kind":"train","device":"\\ud800"}',
 ])
 def test_malformed_json(daemon, body):
     refused(daemon.call("POST", JOBS, body), 400, "bad_json", pointer="")
@@ -148,6 +150,12 @@ def test_query_parameters(daemon, path, parameter):
         assert response.status_code == 200
     else:
         refused(response, 400, "invalid_parameter", parameter=parameter)
+
+
+def test_what_a_query_quotes_is_utf8_whatever_it_was(daemon):
+    refused(daemon.get("/jobs?device=%ff"), 400, "invalid_parameter", parameter="device")
+    refused(daemon.get("/jobs?%ff%c3%a9=1"), 400, "invalid_parameter", parameter="?\u00e9")
+    refused(daemon.get("/jobs?" + "%c3%a9" * 90 + "=1"), 400, "invalid_parameter")
 
 
 def test_query_parameters_of_a_job(daemon, finished):

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "jobs/spec.h"
 #include "source/source.h"
 
@@ -15,6 +16,7 @@ static void check_refusal(const rl_error *err, const rl_job_spec *spec) {
   if (memcmp(spec, &untouched, sizeof untouched) != 0) abort();
   if (err->domain != RL_INPUT || err->message[0] == '\0') abort();
   if (err->pointer[0] != '\0' && err->pointer[0] != '/') abort();
+  if (!rl_utf8_valid(err->pointer, strlen(err->pointer)) || !rl_utf8_valid(err->message, strlen(err->message))) abort();
 }
 
 /* The worker reads what was accepted. */
@@ -36,6 +38,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     check_refusal(&err, &spec);
     return 0;
   }
+  if (!rl_utf8_valid(spec.request, strlen(spec.request))) abort();
   if (spec.run_count < 1 || spec.run_count > RL_RUNS_MAX || spec.passes == 0) abort();
   if (spec.source != NULL) { /* the request leaves out what stands there */
     check_source(&spec);

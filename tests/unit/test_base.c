@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fields.h"
+#include "base/utf8.h"
 
 typedef struct sample {
   int64_t epochs;
@@ -142,6 +143,9 @@ static void mistakes_name_their_place(void **state) {
       {"{\"epochs\":1,\"fast\":1}", "/fast"},
       {"{\"epochs\":1,\"name\":\"longer than seven\"}", "/name"},
       {"{\"epochs\":1,\"name\":\"a\\u0007\"}", "/name"},
+      {"{\"epochs\":1,\"colour\":\"red\\u0000blue\"}", ""},
+      {"{\"epochs\":1,\"fast\\u0000er\":true}", ""},
+      {"{\"epochs\":1,\"name\":\"\xff\xfe\"}", ""},
       {"{\"epochs\":1,\"colour\":\"blue\"}", "/colour"},
       {"{\"epochs\":1,\"passes\":[]}", "/passes"},
       {"{\"epochs\":1,\"passes\":[\"red\",\"red\"]}", "/passes/1"},
@@ -168,11 +172,36 @@ static void json_text_is_bounded(void **state) {
   rl_error err;
   memset(deep, '[', sizeof deep);
   assert_null(rl_json_parse(deep, sizeof deep, &err));
-  assert_non_null(strstr(err.message, "deeper"));
+  assert_non_null(strstr(err.message, "too deep"));
   assert_null(rl_json_parse("1\0", 2, &err));
   cJSON *quoted = rl_json_parse("\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[\"", 45, &err);
   assert_non_null(quoted);
   cJSON_Delete(quoted);
+}
+
+static void text_is_utf8(void **state) {
+  (void)state;
+  static const struct { const char *text, *mended; } cases[] = {
+      {"", ""},
+      {"a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xed\x9f\xbf \xf4\x8f\xbf\xbf", NULL},
+      {"\xff\xfe", "??"},
+      {"a\x80z", "a?z"},
+      {"cut \xe2\x82", "cut ??"},
+      {"\xc3(\xc3\xa9", "?(\xc3\xa9"},
+      {"\xc0\xaf\xe0\x80\xaf\xf0\x80\x80\xaf", "?????????"}, /* longer than needed */
+      {"\xed\xa0\x80", "???"},                             /* half of a surrogate pair */
+      {"\xf4\x90\x80\x80\xf5\x80\x80\x80", "????????"},   /* beyond U+10FFFF */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *mended = cases[i].mended != NULL ? cases[i].mended : cases[i].text;
+    size_t size = strlen(cases[i].text);
+    char text[64];
+    strcpy(text, cases[i].text);
+    assert_int_equal(rl_utf8_valid(text, size), strcmp(text, mended) == 0);
+    rl_utf8_mend(text, size);
+    assert_string_equal(text, mended);
+    assert_true(rl_utf8_valid(text, size));
+  }
 }
 
 static void instants(void **state) {
@@ -201,6 +230,12 @@ static void errors_keep_their_context(void **state) {
   longer[sizeof longer - 1] = '\0';
   rl_fail(&err, RL_SYS, 5, "%s", longer);
   assert_int_equal(strlen(err.message), sizeof err.message - 1);
+  for (size_t i = 0; i + 1 < sizeof longer; i++) longer[i] = i % 2 == 0 ? '\xc3' : '\xa9'; /* the end cuts one in two */
+  longer[sizeof longer - 2] = '\0';
+  rl_fail_at(&err, longer, "%s", longer);
+  rl_wrap(&err, "job %d", 7);
+  assert_true(rl_utf8_valid(err.message, strlen(err.message)));
+  assert_true(rl_utf8_valid(err.pointer, strlen(err.pointer)));
 }
 
 int main(void) {
@@ -208,7 +243,7 @@ int main(void) {
       cmocka_unit_test(pointers_are_checked),
       cmocka_unit_test(numbers_keep_every_bit),
                                      cmocka_unit_test(mistakes_name_their_place),
-                                     cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(instants),
+                                     cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(text_is_utf8), cmocka_unit_test(instants),
                                      cmocka_unit_test(errors_keep_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -318,6 +318,26 @@ static void a_message_with_line_ends_still_arrives(void **state) {
   close_line(&at);
 }
 
+/* A compiler's log quotes posted code, names and failures quote what that code is called. */
+static void text_that_is_no_utf8_is_mended(void **state) {
+  (void)state;
+  line at = open_line();
+  rl_failure failure = {.domain = "cuda", .code = 1, .message = "no kernel \xff\xc3\xa9"}, got = {0};
+  static const rl_frame_type types[] = {RL_FRAME_LOG, RL_FRAME_NAME};
+  rl_frame frame;
+  rl_error err;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    assert_int_equal(rl_frame_write(at.in, types[i], "a\xff\n\xc3\xa9\xc3", 6, &err), 0);
+    assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), 0);
+    assert_string_equal((const char *)frame.payload, "a?\n\xc3\xa9?");
+  }
+  assert_int_equal(rl_message_write(at.in, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
+  assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), 0);
+  assert_int_equal(rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &got, sizeof got, &err), 0);
+  assert_string_equal(got.message, "no kernel ?\xc3\xa9");
+  close_line(&at);
+}
+
 static void a_closed_pipe_is_an_error_not_a_signal(void **state) {
   (void)state;
   line at = open_line();
@@ -337,6 +357,7 @@ int main(void) {
       cmocka_unit_test(frames_come_in_any_pieces), cmocka_unit_test(the_largest_frame_passes_a_full_pipe),
       cmocka_unit_test(broken_headers_are_named), cmocka_unit_test(an_end_of_file_is_told_from_a_cut),
       cmocka_unit_test(broken_records_are_refused), cmocka_unit_test(a_message_with_line_ends_still_arrives),
+      cmocka_unit_test(text_that_is_no_utf8_is_mended),
       cmocka_unit_test(a_closed_pipe_is_an_error_not_a_signal)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
