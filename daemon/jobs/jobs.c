@@ -51,7 +51,7 @@ static void unlock(rl_jobs *jobs) { pthread_mutex_unlock(&jobs->mutex); }
 
 int rl_jobs_open(rl_store *store, int64_t queue_limit, rl_jobs **jobs, rl_error *err) {
   int64_t requeued;
-  if (rl_store_jobs_requeue(store, &requeued, err) < 0) return -1;
+  if (rl_store_jobs_requeue(store, DEATHS_MAX, &requeued, err) < 0) return -1;
   rl_jobs *made = calloc(1, sizeof *made);
   if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for the queue");
   made->store = store;

@@ -91,11 +91,11 @@ int rl_store_run_log(rl_store *store, int64_t run_id, const char *text, rl_error
   return rl_store_end(store, rl_db_run(&store->writer, err, "run_log", RL_INT(":run", run_id), RL_TEXT(":log", text)), err);
 }
 
-int rl_store_jobs_requeue(rl_store *store, int64_t *count, rl_error *err) {
+int rl_store_jobs_requeue(rl_store *store, int64_t most, int64_t *count, rl_error *err) {
   rl_db *db = &store->writer;
   int64_t moved = 0;
   if (rl_store_begin(store, err) < 0) return -1;
-  int rc = rl_db_run(db, err, "jobs_release_passes");
+  int rc = rl_store_note_crashes(db, most, err);
   if (rc == 0) rc = rl_db_run(db, err, "events_requeue", RL_INT(":now", rl_now_ns()));
   if (rc == 0) rc = rl_db_run(db, err, "jobs_requeue");
   if (rc == 0) moved = sqlite3_changes64(db->handle);

@@ -253,7 +253,7 @@ static int note_death(rl_db *db, const rl_claim *claim, const char *reason, int6
   if (count_death(db, claim, reason, &deaths, err) < 0 || rl_store_tell_pass(db, claim, "died", reason, err) < 0) return -1;
   *job_failed = deaths >= most;
   if (!*job_failed) return 0;
-  rl_fail(&why, RL_WIRE, 0, "the worker died %lld times during this job, in the end: %s", (long long)deaths, reason);
+  rl_fail(&why, RL_WIRE, 0, "the worker or the daemon died %lld times during this job, in the end: %s", (long long)deaths, reason);
   return rl_store_finish(db, claim->job_id, RL_JOB_FAILED, &why, err);
 }
 
@@ -264,4 +264,26 @@ int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reaso
   if (rl_store_end(store, note_death(&store->writer, claim, reason, most, &failed, err), err) < 0) return -1;
   *job_failed = failed;
   return 0;
+}
+
+/* 1 and whose it is, when a pass still runs. */
+static int crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
+  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
+  int found = rl_db_row(db, err, "pass_crashed", &row);
+  if (found <= 0) return found;
+  *claim = (rl_claim){.job_id = sqlite3_column_int64(row, 0),
+                      .run_id = sqlite3_column_int64(row, 1),
+                      .pass_id = sqlite3_column_int64(row, 2),
+                      .pass = (rl_pass)sqlite3_column_int(row, 3)};
+  copy(claim->run.variant, sizeof claim->run.variant, row, 4);
+  return 1;
+}
+
+int rl_store_note_crashes(rl_db *db, int64_t most, rl_error *err) {
+  rl_claim claim;
+  bool failed;
+  int found;
+  while ((found = crashed_pass(db, &claim, err)) > 0)
+    if (note_death(db, &claim, "the daemon or the host went down in the middle of the pass", most, &failed, err) < 0) return -1;
+  return found;
 }

@@ -270,7 +270,7 @@ static int check_rows(const rl_frame *frame, const rl_records *records, rl_error
   return 0;
 }
 
-/* Text that fills its place at most up to a NUL, UTF-8 without control characters: what the field tables ask of messages' text. */
+/* Text that ends with a NUL inside its place, UTF-8 without control characters: what the field tables ask of text in messages. */
 static bool is_text(const char *text, size_t size) {
   size_t length = strnlen(text, size);
   for (size_t i = 0; i < length; i++)

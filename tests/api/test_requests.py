@@ -18,8 +18,8 @@ def refused(response, status, code, **members):
 @pytest.mark.parametrize("body", [
     b"", b"{", b'{"kind":"train"', b"nonsense", b'{"kind":"train"} x', b'{"kind":"train",}', b"\xff\xfe", b'{"kind":"tr\x00ain"}',
     b"[" * 40 + b"]" * 40, b'{"a":' * 100000,
-    b'{"kind":"train","kernels":"\xff\xfe"}', b'{"kind":"train","engine":"auto\\u0000junk"}', b'{"kind":"train","eng\\u0000ine":1}',
-    b'{"kind":"train","device":"\xed\xa0\x80"}', b'{"kind":"train","device":"\\ud800"}',
+    b'{"kind":"train","kernels":"\xff\xfe"}', b'{"kind":"train","engine":"auto\\u0000junk"}',
+    b'{"kind":"train","eng\\u0000ine":1}', b'{"kind":"train","device":"\xed\xa0\x80"}', b'{"kind":"train","device":"\\ud800"}',
 ])
 def test_malformed_json(daemon, body):
     refused(daemon.call("POST", JOBS, body), 400, "bad_json", pointer="")

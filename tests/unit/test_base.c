@@ -239,11 +239,11 @@ static void errors_keep_their_context(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(pointers_reach_into_the_document),
-      cmocka_unit_test(pointers_are_checked),
-      cmocka_unit_test(numbers_keep_every_bit),
-                                     cmocka_unit_test(mistakes_name_their_place),
-                                     cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(text_is_utf8), cmocka_unit_test(instants),
-                                     cmocka_unit_test(errors_keep_their_context)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(round_trip),           cmocka_unit_test(pointers_reach_into_the_document),
+      cmocka_unit_test(pointers_are_checked), cmocka_unit_test(numbers_keep_every_bit),
+      cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(mistakes_name_their_place),
+      cmocka_unit_test(text_is_utf8),         cmocka_unit_test(instants),
+      cmocka_unit_test(errors_keep_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

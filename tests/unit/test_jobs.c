@@ -244,7 +244,7 @@ static void interrupted_jobs_are_taken_up_again(void **state) {
   commit(at, &resumed);
   assert_state(at, stopped, RL_JOB_COMPLETED);
   assert_int_equal(ask(&at->base, "SELECT count(*) FROM epochs"), 8);
-  assert_events(at, crashed, "job:queued job:running job:queued");
+  assert_events(at, crashed, "job:queued job:running timing:died job:queued");
   assert_events(at, stopped,
                 "job:queued job:running timing:completed job:interrupted job:queued job:running timing:completed job:completed");
 }

@@ -269,14 +269,14 @@ static void unfinished_passes_are_done_again(void **state) {
   do_pass(f->store, "cpu", 1);
   rl_claim lost = claim(f->store, "cpu");
   reopen(f); /* died in the middle of the second pass */
-  GOOD(rl_store_jobs_requeue(f->store, &count, &err));
+  GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
   assert_int_equal(count, 1);
   assert_int_equal(state_of(f->store, id), RL_JOB_QUEUED);
   rl_claim again = claim(f->store, "cpu");
   assert_int_equal(again.pass_id, lost.pass_id);
   GOOD(rl_store_job_finish(f->store, id, RL_JOB_INTERRUPTED, NULL, &err));
   assert_int_equal(ask(f, "SELECT count(*) FROM jobs WHERE finished_ns IS NOT NULL"), 0);
-  GOOD(rl_store_jobs_requeue(f->store, &count, &err));
+  GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
   assert_int_equal(count, 1);
   assert_true(do_pass(f->store, "cpu", 1)); /* the one that was lost */
   assert_int_equal(state_of(f->store, id), RL_JOB_COMPLETED);
@@ -293,7 +293,7 @@ static void jobs_end_once(void **state) {
   assert_int_equal(state_of(f->store, id), RL_JOB_FAILED);
   REFUSED(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 409);
   REFUSED(rl_store_job_finish(f->store, 99, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 404);
-  GOOD(rl_store_jobs_requeue(f->store, &count, &err));
+  GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
   assert_int_equal(count, 0);
   cJSON *rows = READ(f->store, RL_QUERY_JOB, RL_INT(":id", id));
   assert_text(rows, "0.problem.domain", "cuda");
@@ -323,6 +323,23 @@ static void deaths_are_counted(void **state) {
   assert_true(failed);
 }
 
+static void a_job_that_takes_the_daemon_down_is_not_tried_for_ever(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING), other = submit(f->store, "gpu0", TIMING), count = 0;
+  for (int crash = 1; crash <= 2; crash++) {
+    claim(f->store, "cpu");
+    reopen(f);
+    GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
+    assert_int_equal(count, crash == 1);
+  }
+  assert_int_equal(state_of(f->store, id), RL_JOB_FAILED);
+  assert_int_equal(ask(f, "SELECT worker_deaths FROM jobs WHERE problem_message LIKE '%daemon died 2 times%host%'"), 2);
+  assert_int_equal(ask(f, "SELECT count(*) FROM events WHERE data ->> '$.state' = 'died'"), 2);
+  assert_int_equal(ask(f, "SELECT count(*) FROM events WHERE data ->> '$.problem.message' LIKE '%daemon died%'"), 1);
+  assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE state <> 'pending'"), 0);
+  assert_int_equal(claim(f->store, "gpu0").job_id, other);
+}
+
 /* An event that can't be written takes its change with it. */
 static void a_change_and_its_event_are_one(void **state) {
   fixture *f = *state;
@@ -335,18 +352,18 @@ static void a_change_and_its_event_are_one(void **state) {
   assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
   assert_int_equal(ask(f, "SELECT worker_deaths FROM jobs"), 0);
   int64_t count = 0;
-  REFUSED(rl_store_jobs_requeue(f->store, &count, &err), RL_SQLITE, SQLITE_CONSTRAINT_TRIGGER);
+  REFUSED(rl_store_jobs_requeue(f->store, 2, &count, &err), RL_SQLITE, SQLITE_CONSTRAINT_TRIGGER);
   assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
   ask(f, "DROP TRIGGER silence");
-  GOOD(rl_store_jobs_requeue(f->store, &count, &err));
+  GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
   claim(f->store, "cpu");
   claim(f->store, "cpu"); /* the second run's pass starts no job */
   GOOD(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &(rl_error){.domain = RL_CUDA, .code = 700, .message = "faulty"}, &err));
-  assert_int_equal(ask(f, "SELECT group_concat(data ->> '$.state', ' ') = 'queued running queued running failed' "
+  assert_int_equal(ask(f, "SELECT group_concat(data ->> '$.state', ' ') = 'queued running died queued running failed' "
                           "FROM (SELECT data FROM events ORDER BY seq)"), 1);
   assert_int_equal(ask(f, "SELECT data = '{\"state\":\"failed\",\"problem\":{\"domain\":\"cuda\",\"code\":700,\"pointer\":\"\","
                           "\"message\":\"faulty\"}}' "
-                          "FROM events WHERE seq = 5"), 1);
+                          "FROM events WHERE seq = 6"), 1);
 }
 
 /* --- passes ---------------------------------------------------------------------------------------------------- */
@@ -547,6 +564,7 @@ int main(void) {
                                      WITH_STORE(unfinished_passes_are_done_again),
                                      WITH_STORE(jobs_end_once),
                                      WITH_STORE(deaths_are_counted),
+                                     WITH_STORE(a_job_that_takes_the_daemon_down_is_not_tried_for_ever),
                                      WITH_STORE(pass_is_stored_once),
                                      WITH_STORE(pass_is_stored_whole_or_not),
                                      WITH_STORE(metric_needs_its_kernel),

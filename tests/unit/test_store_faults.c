@@ -210,7 +210,7 @@ static void check(const char *folder, const volatile progress *seen, int64_t at)
   snprintf(f.folder, sizeof f.folder, "%s", folder);
   if (rl_store_open(folder, &f.store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)at, err.message);
   check_rows(&f, seen, at);
-  GOOD(rl_store_jobs_requeue(f.store, &requeued, &err));
+  GOOD(rl_store_jobs_requeue(f.store, 2, &requeued, &err));
   GOOD(submit_once(f.store, &err));
   for (int rc; (rc = do_one(f.store, &err)) != 0;)
     if (rc < 0) fail_msg("fault %d: going on: %s", (int)at, err.message);
