@@ -161,14 +161,22 @@ static void count_change(rl_jobs *jobs, int64_t job_id, void (*count)(rl_tally *
 
 /* --- clients ------------------------------------------------------------------------------------------------------ */
 
+/* What a key stands for is answered first: a retry gets its job, whatever became of the device since. */
+static int submit_locked(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id,
+                         bool *existing, rl_error *err) {
+  int seen = key != NULL ? rl_store_job_by_key(jobs->store, key, body_sha256, id, err) : 0;
+  *existing = seen > 0;
+  if (seen != 0) return seen < 0 ? -1 : 0;
+  if (jobs->stopping) return rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back");
+  if (choose_device(jobs, spec, err) < 0 || rl_job_spec_fit(spec, err) < 0) return -1;
+  return rl_store_job_insert(jobs->store, spec, key, body_sha256, jobs->queue_limit, id, existing, err);
+}
+
 int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id,
                    bool *existing, rl_error *err) {
   lock(jobs);
-  int rc = jobs->stopping ? rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back")
-                          : choose_device(jobs, spec, err);
-  if (rc == 0) rc = rl_job_spec_fit(spec, err);
-  if (rc == 0) rc = rl_store_job_insert(jobs->store, spec, key, body_sha256, jobs->queue_limit, id, existing, err);
-  if (rc == 0) pthread_cond_broadcast(&jobs->changed);
+  int rc = submit_locked(jobs, spec, key, body_sha256, id, existing, err);
+  if (rc == 0 && !*existing) pthread_cond_broadcast(&jobs->changed);
   unlock(jobs);
   if (rc != 0 || *existing) return rc;
   rl_tally_submitted(&jobs->tally, spec->kind);

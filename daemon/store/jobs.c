@@ -5,8 +5,7 @@
 #include "base/clock.h"
 #include "store/internal.h"
 
-/* 1 and *id when the key was seen with the same body. */
-static int find_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
+int rl_store_read_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "job_by_key", &row, RL_TEXT(":key", key));
   if (found <= 0) return found;
@@ -51,7 +50,7 @@ static int insert_run(rl_db *db, const rl_job_spec *spec, int64_t job, int ordin
 
 static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                       int64_t *id, bool *existing, rl_error *err) {
-  int seen = key != NULL ? find_key(db, key, body_sha256, id, err) : 0;
+  int seen = key != NULL ? rl_store_read_key(db, key, body_sha256, id, err) : 0;
   *existing = seen > 0;
   if (seen != 0) return seen < 0 ? -1 : 0;
   rl_jobs_counts counts = {0};

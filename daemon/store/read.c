@@ -124,6 +124,11 @@ void rl_cursor_close(rl_cursor *cursor) {
   pthread_mutex_unlock(&store->reading);
 }
 
+int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
+  return cursor != NULL ? rl_store_read_key(&cursor->db, key, body_sha256, id, err) : -1;
+}
+
 int rl_store_job_life(rl_store *store, int64_t job_id, rl_job_life *life, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
   return cursor != NULL ? rl_store_read_life(&cursor->db, job_id, life, err) : -1;

@@ -47,6 +47,8 @@ int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reaso
 /* Move a job to a final state or to interrupted; problem is NULL or the rl_error that failed it. RL_HTTP 404 when unknown,
  * 409 when it is already final. */
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
+/* 1 and *id when the key came before with the same body, 0 when it is new. RL_HTTP 422: it came with another body. */
+int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err); /* RL_HTTP 404 */
 int rl_store_job_life(rl_store *store, int64_t job_id, rl_job_life *life, rl_error *err);    /* the same */
 int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err);

@@ -268,6 +268,23 @@ static void the_queue_has_an_end(void **state) {
   REFUSED(rl_jobs_submit(at->jobs, &spec, NULL, NULL, &same, &existing, &err), RL_HTTP, 503);
 }
 
+static void a_retry_gets_its_job_though_the_device_is_gone(void **state) {
+  world *at = *state;
+  static const char *const ids[] = {"cpu"};
+  rl_job_spec spec = make_spec("gpu0", 1);
+  int64_t id, same = 0;
+  bool existing;
+  GOOD(rl_jobs_submit(at->jobs, &spec, "key", "hash", &id, &existing, &err));
+  for (int usable = 0; usable < 2; usable++) {
+    GOOD(rl_jobs_set_devices(at->jobs, ids, (bool[]){usable}, usable, usable ? "cpu" : NULL, &err));
+    spec = make_spec(usable ? "gpu0" : "", 1);
+    GOOD(rl_jobs_submit(at->jobs, &spec, "key", "hash", &same, &existing, &err));
+    assert_true(existing && same == id);
+    REFUSED(rl_jobs_submit(at->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
+    REFUSED(rl_jobs_submit(at->jobs, &spec, "new", "hash", &same, &existing, &err), usable ? RL_INPUT : RL_HTTP, usable ? 0 : 503);
+  }
+}
+
 typedef struct waiter {
   rl_jobs *jobs;
   rl_claim claim;
@@ -326,7 +343,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_job_runs_pass_by_pass), TEST(devices_are_resolved), TEST(the_deadline_counts_from_the_start_of_the_job),
       TEST(cancelling), TEST(a_cancel_survives_a_crash), TEST(a_worker_may_die_once), TEST(a_failed_pass_fails_its_job),
-      TEST(interrupted_jobs_are_taken_up_again), TEST(the_queue_has_an_end), TEST(a_waiting_claim_is_woken),
+      TEST(interrupted_jobs_are_taken_up_again), TEST(the_queue_has_an_end),
+      TEST(a_retry_gets_its_job_though_the_device_is_gone), TEST(a_waiting_claim_is_woken),
       TEST(progress_is_thinned)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
