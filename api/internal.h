@@ -37,7 +37,7 @@ struct rl_server {
   rl_store *store;
   rl_jobs *jobs;
   rl_fleet *fleet;
-  struct MHD_Daemon *http;
+  struct MHD_Daemon *http, *probed; /* for clients; for rl_server_probe */
   char *certificate, *key; /* PEM text; NULL without TLS */
   int listener, web;       /* descriptors; web -1: no such folder */
   bool token_needed;
@@ -75,7 +75,7 @@ void rl_call_receive(rl_call *call, const char *data, size_t size);
 /* Everything is here: answer. */
 enum MHD_Result rl_call_answer(rl_call *call);
 void rl_call_free(rl_call *call);
-/* The route of a path under a method: NULL when there is none, and then *others lists what the path takes ("" if unknown). */
+/* The route of a path under a method: NULL when there is none, and then allow lists what the path takes ("" if unknown). */
 const rl_route *rl_route_find(const char *method, const char *path, int64_t *id, char *allow, size_t allow_size);
 
 /* request.c */

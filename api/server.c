@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 
 enum {
   HTTP_THREADS = 4,
+  PROBES_MOST = 4,                 /* of our own, at a time */
+  ADDRESS_SHARE = 4,               /* one client's address may have 1 / so many of the connections */
   HEADERS_BYTES = 32 << 10,        /* of memory per connection: request line, headers, and the reply's */
   DROPPED_BODY_BYTES = 64 << 20,   /* a refused body is read up to here, so that the client can read the answer */
   ANSWER_S = 120,                  /* time a client has to take an answer; events excepted */
@@ -229,30 +232,60 @@ static int make_room(int64_t connections, rl_error *err) {
   return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? 0 : rl_fail_errno(err, "the limit of open files can't be raised");
 }
 
-static int http_start(rl_server *server, rl_error *err) {
+static struct MHD_Daemon *http_start(rl_server *server, unsigned flags, unsigned connections, const struct MHD_OptionItem *more) {
+  flags |= MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+  return MHD_start_daemon(
+      flags, 0, NULL, NULL, serve, server, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL, MHD_OPTION_CONNECTION_LIMIT, connections,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+      (unsigned)server->config->request_timeout_s, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
+      connection_changed, server, MHD_OPTION_NOTIFY_COMPLETED, request_done, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+      MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+}
+
+/* So that one client can't take every place from the others; where all come from one address, through a proxy or from this host,
+ * there is no telling them apart. 0: no limit. */
+static unsigned connections_of_an_address(const rl_config *config) {
+  if (rl_config_loopback(config) || config->behind_proxy) return 0;
+  return (unsigned)(config->connection_limit + ADDRESS_SHARE - 1) / ADDRESS_SHARE;
+}
+
+static int public_start(rl_server *server, rl_error *err) {
   const rl_config *config = server->config;
-  unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
-  struct MHD_OptionItem tls[] = {{MHD_OPTION_END, 0, NULL}, {MHD_OPTION_END, 0, NULL}, {MHD_OPTION_END, 0, NULL}};
-  if (config->tls_certificate[0] != '\0') {
-    if (read_pem(config->tls_certificate, &server->certificate, err) < 0 || read_pem(config->tls_key, &server->key, err) < 0)
-      return -1;
-    flags |= MHD_USE_TLS;
-    tls[0] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, server->certificate};
-    tls[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, server->key};
-  }
+  bool tls = config->tls_certificate[0] != '\0';
+  if (tls && (read_pem(config->tls_certificate, &server->certificate, err) < 0 || read_pem(config->tls_key, &server->key, err) < 0))
+    return -1;
   /* MHD divides the limit between its threads, and a thread that is full leaves newcomers to the others. */
   unsigned threads = config->connection_limit < HTTP_THREADS ? (unsigned)config->connection_limit : HTTP_THREADS;
-  server->http = MHD_start_daemon(
-      flags, 0, NULL, NULL, serve, server, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL, MHD_OPTION_LISTEN_SOCKET,
-      server->listener, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0, MHD_OPTION_CONNECTION_LIMIT,
-      (unsigned)config->connection_limit, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_BYTES,
-      MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->request_timeout_s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-      MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_NOTIFY_COMPLETED, request_done, server,
-      MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+  const struct MHD_OptionItem more[] = {
+      {MHD_OPTION_LISTEN_SOCKET, server->listener, NULL},
+      {MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0, NULL},
+      {MHD_OPTION_PER_IP_CONNECTION_LIMIT, connections_of_an_address(config), NULL},
+      {tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, server->certificate},
+      {MHD_OPTION_HTTPS_MEM_KEY, 0, server->key},
+      {MHD_OPTION_END, 0, NULL},
+  };
+  server->http = http_start(server, tls ? MHD_USE_TLS : 0, (unsigned)config->connection_limit, more);
   if (server->http != NULL) return 0;
   server->listener = -1; /* MHD has closed it */
   return rl_fail(err, RL_SYS, 0, "the HTTP server can't be started%s",
-                 server->certificate != NULL ? ": are tls_certificate and tls_key a pair of PEM files?" : "");
+                 tls ? ": are tls_certificate and tls_key a pair of PEM files?" : "");
+}
+
+/* The same handlers for connections that only we can make: however many clients there are, these find a place. */
+static int probed_start(rl_server *server, rl_error *err) {
+  static const struct MHD_OptionItem nothing[] = {{MHD_OPTION_END, 0, NULL}};
+  server->probed = http_start(server, MHD_USE_NO_LISTEN_SOCKET, PROBES_MOST, nothing);
+  return server->probed != NULL ? 0 : rl_fail(err, RL_SYS, 0, "the HTTP server can't be started");
+}
+
+int rl_server_probe(rl_server *server, rl_error *err) {
+  const struct sockaddr_un nowhere = {.sun_family = AF_UNIX};
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) < 0)
+    return rl_fail_errno(err, "can't make a connection to ourselves");
+  if (MHD_add_connection(server->probed, ends[0], (const struct sockaddr *)&nowhere, sizeof nowhere) == MHD_YES) return ends[1];
+  close(ends[1]); /* MHD has closed the other */
+  return rl_fail(err, RL_SYS, 0, "the HTTP server takes no connection of our own");
 }
 
 int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_fleet *fleet, rl_server **server, int *port,
@@ -270,7 +303,8 @@ int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_f
   if (opened->connections == NULL || opened->events == NULL || opened->metrics == NULL || opened->sessions == NULL)
     return rl_fail(err, RL_SYS, 0, "out of memory for the HTTP server");
   if (check_exposure(opened, err) < 0 || make_room(config->connection_limit, err) < 0 ||
-      listen_on(config, &opened->listener, &got, err) < 0 || http_start(opened, err) < 0 || clock_start(with, err) < 0)
+      listen_on(config, &opened->listener, &got, err) < 0 || public_start(opened, err) < 0 || probed_start(opened, err) < 0 ||
+      clock_start(with, err) < 0)
     return -1;
   rl_jobs_listen(jobs, rl_events_heard, opened->events);
   *port = got;
@@ -296,6 +330,7 @@ void rl_server_close(rl_server *server) {
   }
   clock_stop(with);
   if (server->http != NULL) MHD_stop_daemon(server->http);
+  if (server->probed != NULL) MHD_stop_daemon(server->probed);
   if (server->listener >= 0) close(server->listener);
   if (server->web >= 0) close(server->web);
   rl_sessions_free(server->sessions);

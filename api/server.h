@@ -15,6 +15,8 @@ typedef struct rl_server rl_server;
  * behind_proxy. */
 int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_fleet *fleet, rl_server **server, int *port,
                    rl_error *err);
+/* A connection that the server answers besides all of its clients': its descriptor, non-blocking, which the caller closes; -1. */
+int rl_server_probe(rl_server *server, rl_error *err);
 /* Ends SSE streams, finishes what is being answered, closes. */
 void rl_server_close(rl_server *server);
 

@@ -1,40 +1,35 @@
 #include "health.h"
 
-#include <curl/curl.h>
-#include <stdio.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-enum { ANSWER_WAIT_S = 10 };
+#include "base/clock.h"
 
-static size_t ignore(char *data, size_t size, size_t count, void *context) {
-  (void)data;
-  (void)context;
-  return size * count;
+enum { ANSWER_WAIT_MS = 10000 };
+static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+static const char good[] = "HTTP/1.1 200 ";
+
+static int ask(int connection, rl_error *err) {
+  char answer[sizeof good - 1];
+  size_t used = 0;
+  int64_t until_ns = rl_monotonic_ns() + ANSWER_WAIT_MS * INT64_C(1000000);
+  if (send(connection, request, sizeof request - 1, 0) != sizeof request - 1) return rl_fail_errno(err, "can't ask for /healthz");
+  while (used < sizeof answer) {
+    int64_t left_ms = (until_ns - rl_monotonic_ns()) / 1000000;
+    struct pollfd entry = {.fd = connection, .events = POLLIN};
+    if (left_ms <= 0 || poll(&entry, 1, (int)left_ms) == 0) return rl_fail(err, RL_HTTP, 0, "/healthz does not answer");
+    ssize_t got = recv(connection, answer + used, sizeof answer - used, 0);
+    if (got == 0) break;
+    if (got > 0) used += (size_t)got;
+  }
+  if (used == sizeof answer && memcmp(answer, good, used) == 0) return 0;
+  return rl_fail(err, RL_HTTP, 0, "/healthz answers \"%.*s\"", (int)used, answer);
 }
 
-static int ask(const char *url, rl_error *err) {
-  CURL *curl = curl_easy_init();
-  if (curl == NULL) return rl_fail(err, RL_SYS, 0, "can't make a request to %s", url);
-  long status = 0;
-  curl_easy_setopt(curl, CURLOPT_URL, url);
-  curl_easy_setopt(curl, CURLOPT_PROXY, "");
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_WAIT_S);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ignore);
-  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L); /* we ask whether it answers, not who it is */
-  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
-  CURLcode code = curl_easy_perform(curl);
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-  curl_easy_cleanup(curl);
-  if (code != CURLE_OK) return rl_fail(err, RL_HTTP, 0, "%s does not answer: %s", url, curl_easy_strerror(code));
-  return status == 200 ? 0 : rl_fail(err, RL_HTTP, (int)status, "%s answers %ld", url, status);
-}
-
-int rl_health_check(const rl_config *config, int port, rl_store *store, rl_error *err) {
-  char url[128];
-  bool six = strchr(config->address, ':') != NULL;
-  snprintf(url, sizeof url, "%s://%s%s%s:%d/healthz", config->tls_certificate[0] != '\0' ? "https" : "http",
-           six ? "[" : "", config->address, six ? "]" : "", port);
+int rl_health_check(rl_server *server, rl_store *store, rl_error *err) {
   rl_jobs_counts counts;
-  return ask(url, err) < 0 || rl_store_jobs_count(store, &counts, err) < 0 ? -1 : 0;
+  rl_auto(rl_close_descriptor) int connection = rl_server_probe(server, err);
+  return connection < 0 || ask(connection, err) < 0 || rl_store_jobs_count(store, &counts, err) < 0 ? -1 : 0;
 }

@@ -1,5 +1,4 @@
 /* rooflined: put the parts together in order, wait for a signal, take them apart in reverse. */
-#include <curl/curl.h>
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
@@ -175,7 +174,7 @@ static void keeper_stop(keeper *at) {
 /* --- serving ------------------------------------------------------------------------------------------------------ */
 
 /* Until one of the signals comes; meanwhile systemd's watchdog is fed as long as the daemon proves to work. */
-static int wait_for_signal(const sigset_t *signals, const rl_config *config, int port, rl_store *store) {
+static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store *store) {
   uint64_t watchdog_us = 0;
   bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
   struct timespec interval = {.tv_sec = (time_t)(watchdog_us / 2 / 1000000),
@@ -185,7 +184,7 @@ static int wait_for_signal(const sigset_t *signals, const rl_config *config, int
     int got = watched ? sigtimedwait(signals, NULL, &interval) : sigwaitinfo(signals, NULL);
     if (got > 0) return got;
     if (!watched || errno != EAGAIN) continue;
-    if (rl_health_check(config, port, store, &err) == 0)
+    if (rl_health_check(server, store, &err) == 0)
       sd_notify(0, "WATCHDOG=1");
     else
       rl_log(RL_LOG_ERROR, "the watchdog is not fed: %s", err.message);
@@ -217,7 +216,7 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   house.store = store;
   if (keeper_start(&house, err) < 0) return -1;
   announce(config, port);
-  int got = wait_for_signal(signals, config, port, store);
+  int got = wait_for_signal(signals, server, store);
   sd_notify(0, "STOPPING=1");
   rl_log(RL_LOG_INFO, "SIG%s: stopping", sigabbrev_np(got));
   sigprocmask(SIG_UNBLOCK, signals, NULL); /* a second one ends it at once */
@@ -248,7 +247,6 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   umask(077);
   rl_log_open("rooflined", log_level(config.log_level));
-  curl_global_init(CURL_GLOBAL_DEFAULT);
   if (serve(&config, &signals, &err) == 0) return 0;
   rl_log(RL_LOG_ERROR, "%s", err.message);
   return err.domain == RL_INPUT ? EX_CONFIG : 1;

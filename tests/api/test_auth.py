@@ -1,5 +1,7 @@
 """Tokens, sessions, and what the daemon refuses to do beyond loopback."""
 
+import contextlib
+import socket
 import subprocess
 
 import pytest
@@ -97,6 +99,26 @@ def test_beyond_loopback(start, certificate, tmp_path):
     assert "need each other" in refuses(start, *tls[:2])
     assert "opened" in refuses(start, "--tls-certificate", str(tmp_path / "none"), "--tls-key", str(tmp_path / "none"))
     assert "pair" in refuses(start, "--tls-certificate", str(certificate[1]), "--tls-key", str(certificate[0]))
+
+
+def test_one_address_cannot_take_every_connection(start, certificate):
+    other = start("--address", "0.0.0.0", "--connection-limit", "16", "--request-timeout-s", "600",
+                  "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]), token=True)
+    with contextlib.ExitStack() as clients:
+        crowd = [clients.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=1)) for _ in range(8)]
+
+        def is_cut(raw):
+            try:
+                return raw.recv(1) == b""
+            except TimeoutError:
+                return False
+            except ConnectionResetError:
+                return True
+
+        assert [is_cut(raw) for raw in crowd] == [False] * 4 + [True] * 4
+        stranger = clients.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=1,
+                                                                  source_address=("127.0.0.2", 0)))
+        assert not is_cut(stranger)
 
 
 def test_tls(start, certificate):

@@ -1,5 +1,6 @@
 """Bad worlds: workers that die or hang, disks, folders, files and clocks that are not as they should be."""
 
+import contextlib
 import gzip
 import os
 import re
@@ -114,6 +115,25 @@ def test_systemd_is_told(start, tmp_path):
             told = systemd.recv(4096)
         assert told == b"STOPPING=1"
         assert daemon.process.wait(5) == 0
+
+
+def test_the_watchdog_is_fed_while_clients_hold_every_connection(start, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, contextlib.ExitStack() as clients:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(8)
+        daemon = start("--connection-limit", "4", "--request-timeout-s", "600",
+                       env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"})
+        port = int(daemon.url.rpartition(":")[2])
+        idle = [clients.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(8)]
+        with pytest.raises(requests.Timeout):
+            requests.get(f"{daemon.url}/healthz", timeout=1)
+        told = b""
+        while told != b"WATCHDOG=1":  # and not READY=1
+            told = systemd.recv(4096)
+        assert [systemd.recv(4096) for _ in range(10)] == [b"WATCHDOG=1"] * 10
+        for client in idle:
+            client.close()
+        assert requests.get(f"{daemon.url}/healthz", timeout=30).status_code == 200
 
 
 # --- folders and disks --------------------------------------------------------------------------------------------------
