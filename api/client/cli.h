@@ -19,6 +19,7 @@ typedef struct rl_cli {
   const char *url;   /* --url, $ROOFLINED_URL, http://127.0.0.1:8731 */
   const char *token; /* --token, $ROOFLINED_TOKEN; NULL: none */
   bool json;         /* print what the API answers, as it is */
+  bool help;         /* --help stood somewhere: explain the command and do nothing */
   int argc;          /* what follows the command's name */
   char **argv;
 } rl_cli;
@@ -27,6 +28,7 @@ typedef struct rl_cli {
 typedef struct rl_command {
   const char *name, *arguments, *summary;
   int (*run)(rl_cli *cli, rl_error *err);
+  void (*list_options)(void); /* prints a line for each; NULL: there are none beside those in `arguments` */
 } rl_command;
 
 /* jobs.c */

@@ -7,43 +7,68 @@
 #include "api/client/cli.h"
 #include "api/client/request.h"
 
+static void list_report_options(void) {
+  puts("  --kernel N                 only this kernel of the run\n"
+       "  --section ID               only this section, with all of its tables\n"
+       "  --csv                      as ncu prints it");
+}
+
+static void list_compare_options(void) {
+  puts("  --kernel N                 only this kernel of the first run\n"
+       "  --kernel-b N               only this kernel of the second run; with --kernel\n"
+       "                             these two, whatever they are called");
+}
+
 static const rl_command commands[] = {
-    {"run", "[FILE | - | OPTIONS]", "submit a job, follow it, print its result", rl_command_run},
+    {"run", "[FILE | - | OPTIONS]", "submit a job, follow it, print its result", rl_command_run, rl_request_help},
     {"submit", "FILE | -", "submit a job and print its number", rl_command_submit},
     {"watch", "JOB", "follow a job until it is over", rl_command_watch},
     {"show", "JOB", "a job's result so far", rl_command_show},
     {"kernels", "JOB", "what its kernels took", rl_command_kernels},
-    {"report", "RUN [OPTIONS]", "sections and findings of a run's kernels", rl_command_report},
-    {"compare", "RUN RUN [OPTIONS]", "two reports side by side", rl_command_compare},
+    {"report", "RUN [OPTIONS]", "sections and findings of a run's kernels", rl_command_report, list_report_options},
+    {"compare", "RUN RUN [OPTIONS]", "two reports side by side", rl_command_compare, list_compare_options},
     {"list", "", "jobs, newest first", rl_command_list},
     {"cancel", "JOB", "end a queued or running job", rl_command_cancel},
     {"devices", "", "devices, and why one is not usable", rl_command_devices},
     {"ceilings", "", "what they can do at best, as measured", rl_command_ceilings},
     {"backup", "[--state DIR] FILE", "copy the database, also while the daemon runs", rl_command_backup},
     {"token", "[--state DIR] [NAME]", "make an access token and print it once", rl_command_token},
-    {NULL, NULL, NULL, NULL}};
+    {0}};
 
-static int help(void) {
+static const rl_command *find_command(const char *name, rl_error *err) {
+  for (const rl_command *command = commands; command->name != NULL; command++)
+    if (strcmp(command->name, name) == 0) return command;
+  rl_usage(err, "there is no command %s; rooflinectl help lists them", name);
+  return NULL;
+}
+
+static void help_with_all(void) {
   puts("rooflinectl [--url URL] [--token TOKEN] [--json] COMMAND ...\n\nCommands");
   for (const rl_command *command = commands; command->name != NULL; command++) {
     char left[48];
     snprintf(left, sizeof left, "%s %s", command->name, command->arguments);
-    printf("  %-30s %s\n", left, command->summary);
+    printf("  %-26s %s\n", left, command->summary);
   }
-  puts("\nOptions of run");
-  rl_request_help();
-  puts("\nOptions of report\n"
-       "  --kernel N                     only this kernel of the run\n"
-       "  --section ID                   only this section, with all of its tables\n"
-       "  --csv                          as ncu prints it");
-  puts("\nOptions of compare\n"
-       "  --kernel N                     only this kernel of the first run\n"
-       "  --kernel-b N                   only this kernel of the second run; with --kernel\n"
-       "                                 these two, whatever they are called");
+  for (const rl_command *command = commands; command->name != NULL; command++) {
+    if (command->list_options == NULL) continue;
+    printf("\nOptions of %s\n", command->name);
+    command->list_options();
+  }
   puts("\nEnvironment: ROOFLINED_URL (http://127.0.0.1:8731), ROOFLINED_TOKEN,\n"
        "ROOFLINED_CACERT (a certificate to trust).\n"
        "Exit status: 0 completed, 1 failed, 2 a mistake in the command or request,\n"
        "3 cancelled, 4 no daemon answers, 130 interrupted (the job goes on).");
+}
+
+/* Of one command, or with NULL of all. */
+static int help(const char *name, rl_error *err) {
+  const rl_command *command = name != NULL ? find_command(name, err) : NULL;
+  if (name == NULL) help_with_all();
+  else if (command == NULL) return -1;
+  else {
+    printf("rooflinectl %s %s\n%s\n", command->name, command->arguments, command->summary);
+    if (command->list_options != NULL) putchar('\n'), command->list_options();
+  }
   return RL_EXIT_COMPLETED;
 }
 
@@ -62,11 +87,12 @@ static int report(const rl_error *err) {
   return exit_code_of(err);
 }
 
-/* Take --url, --token and --json out of the arguments, wherever they stand. */
+/* Take --url, --token, --json and --help out of the arguments, wherever they stand. */
 static int take_options(int argc, char **argv, rl_cli *cli, rl_error *err) {
   for (int i = 1; i < argc; i++) {
     const char **value = strcmp(argv[i], "--url") == 0 ? &cli->url : strcmp(argv[i], "--token") == 0 ? &cli->token : NULL;
     if (strcmp(argv[i], "--json") == 0) cli->json = true;
+    else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) cli->help = true;
     else if (value != NULL && i + 1 < argc) *value = argv[++i];
     else if (value != NULL) return rl_usage(err, "%s needs a value", argv[i]);
     else cli->argv[cli->argc++] = argv[i];
@@ -79,6 +105,28 @@ static const char *environment(const char *name, const char *fallback) {
   return value != NULL && value[0] != '\0' ? value : fallback;
 }
 
+/* The command that the words begin with. */
+static int run_command(rl_cli *cli, rl_error *err) {
+  const rl_command *command = find_command(cli->argv[0], err);
+  if (command == NULL) return -1;
+  cli->argc--;
+  cli->argv++;
+  curl_global_init(CURL_GLOBAL_DEFAULT);
+  int code = command->run(cli, err);
+  curl_global_cleanup();
+  return code;
+}
+
+static int do_what_is_asked(rl_cli *cli, rl_error *err) {
+  const char *first = cli->argv[0]; /* NULL: there is no word */
+  if (first != NULL && strcmp(first, "help") == 0) return help(cli->argv[1], err);
+  if (cli->help) return help(first, err);
+  if (first == NULL) return help(NULL, err) + (int)RL_EXIT_USAGE;
+  if (strcmp(first, "--version") == 0)
+    return printf("rooflinectl %s\n", RL_VERSION) > 0 ? RL_EXIT_COMPLETED : RL_EXIT_FAILED;
+  return run_command(cli, err);
+}
+
 int main(int argc, char **argv) {
   rl_error err = {0};
   rl_cli cli = {.url = environment("ROOFLINED_URL", "http://127.0.0.1:8731"),
@@ -86,28 +134,8 @@ int main(int argc, char **argv) {
                 .argv = calloc((size_t)argc + 1, sizeof *argv)};
   if (cli.argv == NULL) return RL_EXIT_FAILED;
   char **words = cli.argv;
-  int code = RL_EXIT_USAGE;
-  if (take_options(argc, argv, &cli, &err) < 0) {
-    code = report(&err);
-  } else if (cli.argc == 0 || strcmp(words[0], "help") == 0 || strcmp(words[0], "--help") == 0) {
-    code = help() + (cli.argc == 0 ? (int)RL_EXIT_USAGE : 0);
-  } else if (strcmp(words[0], "--version") == 0) {
-    code = printf("rooflinectl %s\n", RL_VERSION) > 0 ? RL_EXIT_COMPLETED : RL_EXIT_FAILED;
-  } else {
-    const rl_command *command = commands;
-    while (command->name != NULL && strcmp(command->name, words[0]) != 0) command++;
-    cli.argc--;
-    cli.argv++;
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (command->name == NULL) {
-      rl_usage(&err, "there is no command %s; rooflinectl help lists them", words[0]);
-      code = report(&err);
-    } else {
-      code = command->run(&cli, &err);
-      if (code < 0) code = report(&err);
-    }
-    curl_global_cleanup();
-  }
+  int code = take_options(argc, argv, &cli, &err) < 0 ? -1 : do_what_is_asked(&cli, &err);
+  if (code < 0) code = report(&err);
   free(words);
   return code;
 }

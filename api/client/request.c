@@ -2,6 +2,7 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +10,15 @@
 #include "base/cleanup.h"
 #include "api/client/cli.h"
 #include "api/client/http.h"
+#include "api/client/print.h"
 
-enum { BODY_MAX = 1 << 20 };
+enum { BODY_MAX = 1 << 20, BINARY_MAX = 2 << 20 };
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
 /* Each option is a field of the request with the same name. */
 typedef struct option_field {
   const char *name, *field;
-  enum { TEXT, NUMBER, LIST, SIZES, FILE_TEXT, NUMBERS, ARGUMENTS } type;
+  enum { TEXT, NUMBER, LIST, SIZES, FILE_TEXT, FILE_BYTES, NUMBERS, ARGUMENTS, JSON } type;
   const char *value, *summary;
 } option_field;
 
@@ -26,12 +28,18 @@ static const option_field options[] = {
     {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, tf32, fp16 or bf16"},
     {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
     {"--variant", "variant", TEXT, "NAME", "default: each that the kernel has"},
-    {"--code", "code", FILE_TEXT, "FILE", "CUDA C++ of a kernel to run, with these five"},
+    {"--build", "build", TEXT, "NAME", "of a kernel that is built in several ways"},
+    {"--code", "code", FILE_TEXT, "FILE", "CUDA C++ of a kernel to run, with these ten"},
+    {"--binary", "binary", FILE_BYTES, "FILE", "instead: a cubin, a fatbin or PTX"},
     {"--entry", "entry", TEXT, "NAME", "the kernel in it"},
     {"--grid", "grid", NUMBERS, "X,Y,Z", "blocks"},
     {"--block", "block", NUMBERS, "X,Y,Z", "threads of a block"},
+    {"--dynamic-shared-bytes", "dynamic_shared_bytes", NUMBER, "N", "of a block"},
     {"--arguments", "arguments", ARGUMENTS, "ARG,…", "fp32[N] fp32[N]=uniform int32=N"},
     {"--options", "options", LIST, "-lineinfo,…", "of the compiler"},
+    {"--variants", "variants", JSON, "JSON|FILE", "[{},{\"fast_math\":true}]: a run for each"},
+    {"--model", "model", SIZES, "bytes=N,…", "least bytes and operations of a launch"},
+    {"--expected", "expected", JSON, "JSON|FILE", "{\"argument\":0,\"values\":\"base64\"}"},
     {"--samples", "samples", NUMBER, "N", "launches to time, cold and warm"},
     {"--precisions", "precisions", LIST, "fp32,fp16", "a run for each: fp32 tf32 fp16"},
     {"--epochs", "epochs", NUMBER, "N", "measured epochs"},
@@ -44,19 +52,27 @@ static const option_field options[] = {
     {"--dataset", "dataset", TEXT, "NAME", "auto, files or synthetic"},
     {"--device", "device", TEXT, "ID", "as `rooflinectl devices` lists them"},
     {"--passes", "passes", LIST, "timing,…", "timing, activity, counters"},
+    {"--set", "set", TEXT, "NAME", "of counters: basic, detailed or full"},
+    {"--sections", "sections", LIST, "ID,…", "of the report, beside the set"},
+    {"--metrics", "metrics", LIST, "NAME,…", "by their raw names, beside the set"},
+    {"--kernels", "kernels", TEXT, "PATTERN", "which kernels of a training step to count"},
+    {"--launch", "launch", NUMBER, "N", "which of these, from 0"},
     {"--deadline", "deadline_s", NUMBER, "SECONDS", "of the whole job"},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 
 void rl_request_help(void) {
   for (int i = 0; i < OPTIONS; i++) {
-    char left[40];
+    char left[48];
     snprintf(left, sizeof left, "%s %s", options[i].name, options[i].value);
-    printf("  %-26s %s\n", left, options[i].summary);
+    fputs("  ", stdout);
+    rl_print_cell(stdout, left, -26);
+    printf(" %s\n", options[i].summary);
   }
 }
 
-char *rl_request_read(const char *file, rl_error *err) {
+/* A file's bytes, malloc'ed, with a NUL behind them; NULL and err when it can't be read or has more than `most`, whole MiB. */
+static char *read_file(const char *file, size_t most, size_t *length, rl_error *err) {
   rl_auto(close_file) FILE *opened = NULL;
   FILE *in = stdin;
   if (strcmp(file, "-") != 0) in = opened = fopen(file, "re");
@@ -64,15 +80,31 @@ char *rl_request_read(const char *file, rl_error *err) {
     rl_fail(err, RL_INPUT, 0, "%s: %s", file, strerror(errno));
     return NULL;
   }
-  char *text = malloc(BODY_MAX + 1);
-  size_t length = text != NULL ? fread(text, 1, BODY_MAX + 1, in) : 0;
-  if (text == NULL || ferror(in) || length > BODY_MAX || memchr(text, '\0', length) != NULL) {
-    rl_fail(err, RL_INPUT, 0, "%s: %s", file, length > BODY_MAX ? "larger than 1 MiB" : "not readable as text");
-    free(text);
+  char *bytes = malloc(most + 1);
+  *length = bytes != NULL ? fread(bytes, 1, most + 1, in) : 0;
+  if (bytes == NULL || ferror(in) || *length > most) {
+    if (bytes != NULL && *length > most) rl_fail(err, RL_INPUT, 0, "%s: larger than %zu MiB", file, most >> 20);
+    else rl_fail(err, RL_INPUT, 0, "%s: not readable", file);
+    free(bytes);
     return NULL;
   }
-  text[length] = '\0';
-  return text;
+  bytes[*length] = '\0';
+  return bytes;
+}
+
+char *rl_request_read(const char *file, rl_error *err) {
+  size_t length;
+  char *text = read_file(file, BODY_MAX, &length, err);
+  if (text == NULL || strlen(text) == length) return text;
+  rl_fail(err, RL_INPUT, 0, "%s: not readable as text", file);
+  free(text);
+  return NULL;
+}
+
+static int no_memory(rl_error *err) { return rl_fail(err, RL_SYS, ENOMEM, "no memory for a request"); }
+
+static int add_text(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  return cJSON_AddStringToObject(request, option->field, value) != NULL ? 0 : no_memory(err);
 }
 
 static int add_number(cJSON *request, const option_field *option, const char *value, rl_error *err) {
@@ -83,16 +115,21 @@ static int add_number(cJSON *request, const option_field *option, const char *va
   return 0;
 }
 
-static void add_list(cJSON *request, const option_field *option, const char *value) {
+/* The first of the items that commas part, malloc'ed (NULL: no memory), and *rest behind it; after the last *rest is NULL. */
+static char *next_item(const char **rest) {
+  size_t length = strcspn(*rest, ",");
+  char *item = strndup(*rest, length);
+  *rest = (*rest)[length] == '\0' ? NULL : *rest + length + 1;
+  return item;
+}
+
+static int add_list(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *list = cJSON_AddArrayToObject(request, option->field);
-  for (;;) {
-    size_t length = strcspn(value, ",");
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)length, value);
-    cJSON_AddItemToArray(list, cJSON_CreateString(name));
-    if (value[length] == '\0') return;
-    value += length + 1;
+  while (value != NULL) {
+    rl_auto(rl_free_text) char *item = next_item(&value);
+    if (item == NULL || !cJSON_AddItemToArray(list, cJSON_CreateString(item))) return no_memory(err);
   }
+  return 0;
 }
 
 /* "rows=4" or "causal=true" into the object; false: it is neither. */
@@ -109,14 +146,12 @@ static bool add_size(cJSON *sizes, char *pair) {
 /* "rows=4,columns=8" */
 static int add_sizes(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *sizes = cJSON_AddObjectToObject(request, option->field);
-  for (;;) {
-    size_t length = strcspn(value, ",");
-    char pair[64];
-    snprintf(pair, sizeof pair, "%.*s", (int)length, value);
+  for (const char *rest = value; rest != NULL;) {
+    rl_auto(rl_free_text) char *pair = next_item(&rest);
+    if (pair == NULL) return no_memory(err);
     if (!add_size(sizes, pair)) return rl_usage(err, "%s needs sizes like rows=4,columns=8, not %s", option->name, value);
-    if (value[length] == '\0') return 0;
-    value += length + 1;
   }
+  return 0;
 }
 
 /* "128,2" */
@@ -151,37 +186,58 @@ static bool add_argument(cJSON *list, char *text) {
 
 static int add_arguments(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *list = cJSON_AddArrayToObject(request, option->field);
-  for (const char *at = value;; at++) {
-    size_t length = strcspn(at, ",");
-    char one[64];
-    snprintf(one, sizeof one, "%.*s", (int)length, at);
+  for (const char *rest = value; rest != NULL;) {
+    rl_auto(rl_free_text) char *one = next_item(&rest);
+    if (one == NULL) return no_memory(err);
     if (!add_argument(list, one))
       return rl_usage(err, "%s needs arguments like fp32[100]=range,fp32[100],int32=100, not %s", option->name, value);
-    at += length;
-    if (*at == '\0') return 0;
   }
+  return 0;
 }
 
 static int add_file(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   rl_auto(rl_free_text) char *text = rl_request_read(value, err);
-  return text != NULL && cJSON_AddStringToObject(request, option->field, text) != NULL ? 0 : -1;
+  return text != NULL ? add_text(request, option, text, err) : -1;
+}
+
+/* In base64. */
+static int add_bytes(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  size_t length;
+  rl_auto(rl_free_text) char *bytes = read_file(value, BINARY_MAX, &length, err);
+  if (bytes == NULL) return -1;
+  size_t room = sodium_base64_ENCODED_LEN(length, sodium_base64_VARIANT_ORIGINAL);
+  rl_auto(rl_free_text) char *text = malloc(room);
+  if (text == NULL) return no_memory(err);
+  sodium_bin2base64(text, room, (const unsigned char *)bytes, length, sodium_base64_VARIANT_ORIGINAL);
+  return add_text(request, option, text, err);
+}
+
+/* JSON as it stands there, or in a file. */
+static int add_json(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  rl_auto(rl_free_text) char *text = value[0] == '{' || value[0] == '[' ? strdup(value) : rl_request_read(value, err);
+  if (text == NULL) return -1;
+  cJSON *parsed = cJSON_ParseWithOpts(text, NULL, true);
+  if (parsed == NULL) return rl_usage(err, "%s needs JSON like %s", option->name, option->summary);
+  return cJSON_AddItemToObject(request, option->field, parsed) ? 0 : no_memory(err);
 }
 
 static int add_option(cJSON *request, const char *name, const char *value, rl_error *err) {
+  static int (*const adders[])(cJSON *, const option_field *, const char *, rl_error *) = {
+      [TEXT] = add_text,        [NUMBER] = add_number,   [LIST] = add_list,           [SIZES] = add_sizes, [FILE_TEXT] = add_file,
+      [FILE_BYTES] = add_bytes, [NUMBERS] = add_numbers, [ARGUMENTS] = add_arguments, [JSON] = add_json};
   for (int i = 0; i < OPTIONS; i++) {
     if (strcmp(options[i].name, name) != 0) continue;
     if (value == NULL) return rl_usage(err, "%s needs a value", name);
     if (cJSON_HasObjectItem(request, options[i].field)) return rl_usage(err, "%s was given twice", name);
-    if (options[i].type == NUMBER) return add_number(request, &options[i], value, err);
-    if (options[i].type == SIZES) return add_sizes(request, &options[i], value, err);
-    if (options[i].type == NUMBERS) return add_numbers(request, &options[i], value, err);
-    if (options[i].type == ARGUMENTS) return add_arguments(request, &options[i], value, err);
-    if (options[i].type == FILE_TEXT) return add_file(request, &options[i], value, err);
-    if (options[i].type == LIST) add_list(request, &options[i], value);
-    else cJSON_AddStringToObject(request, options[i].field, value);
-    return 0;
+    return adders[options[i].type](request, &options[i], value, err);
   }
-  return rl_usage(err, "run has no option %s; rooflinectl help lists them", name);
+  return rl_usage(err, "run has no option %s; rooflinectl run --help lists them", name);
+}
+
+/* Of a request that does not say it. */
+static const char *kind_of(const cJSON *request) {
+  if (cJSON_HasObjectItem(request, "kernel")) return "kernel";
+  return cJSON_HasObjectItem(request, "code") || cJSON_HasObjectItem(request, "binary") ? "source" : "train";
 }
 
 int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err) {
@@ -197,11 +253,7 @@ int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err)
     const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
     if (add_option(request, name, value, err) < 0) return -1;
   }
-  if (!cJSON_HasObjectItem(request, "kind"))
-    cJSON_AddStringToObject(request, "kind",
-                            cJSON_HasObjectItem(request, "kernel") ? "kernel"
-                            : cJSON_HasObjectItem(request, "code") ? "source"
-                                                                   : "train");
+  if (!cJSON_HasObjectItem(request, "kind")) cJSON_AddStringToObject(request, "kind", kind_of(request));
   *body = cJSON_PrintUnformatted(request);
-  return *body != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "no memory for a request");
+  return *body != NULL ? 0 : no_memory(err);
 }

@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "api"))
 import profiled_runs  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # Small enough to take about a second an epoch under a sanitizer; real training all the same.
 QUICK = ["--epochs", "2", "--warmup-epochs", "0", "--max-images", "512", "--dataset", "synthetic", "--device", "cpu"]
 LONG = ["--epochs", "1000", "--warmup-epochs", "0", "--dataset", "synthetic", "--device", "cpu"]
@@ -274,6 +275,41 @@ def test_problems_name_the_field(daemon):
 def test_mistakes_in_the_command_line(daemon, arguments):
     _, err = ctl(*arguments, url=daemon.url, code=2)
     assert err or not arguments
+
+
+@pytest.mark.parametrize("command", ["run", "report", "compare", "list", "token"])
+def test_help_of_a_command_needs_no_daemon(command):
+    out, err = ctl(command, "--help")
+    assert out.startswith(f"rooflinectl {command} ") and not err
+    assert ctl("--help", command)[0] == ctl("help", command)[0] == ctl(command, "1", "--epochs", "--help")[0] == out
+    assert out.split("\n", 2)[2].strip() in ctl("--help")[0]
+
+
+def test_help_of_nothing():
+    assert "nothing" in ctl("nothing", "--help", code=2)[1] and "nothing" in ctl("help", "nothing", code=2)[1]
+    assert ctl("help")[0] == ctl("--help")[0] == ctl(code=2)[0]
+
+
+# Kernels in order are an array of objects, which a file says better; the option of that name is a pattern.
+WITHOUT_OPTION = {"SequenceJob": {"kernels"}}
+
+
+def test_every_field_of_a_job_has_an_option():
+    schemas = json.loads((SOURCE / "schema" / "openapi.json").read_text())
+    kinds = schemas["paths"]["/jobs"]["post"]["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
+    options = set(re.findall(r"^  --([a-z-]+)", ctl("run", "--help")[0], re.MULTILINE))
+    for kind in (each["$ref"].rsplit("/", 1)[1] for each in kinds):
+        fields = set(schemas["components"]["schemas"][kind]["properties"]) - WITHOUT_OPTION.get(kind, set())
+        assert {field for field in fields if field.removesuffix("_s").replace("_", "-") not in options} == set(), kind
+
+
+def test_options_say_what_to_count(daemon):
+    kernel = ["--kernel", "relu", "--dtype", "fp16", "--shape", "n=1000", "--variant", "scalar", "--device", "cpu"]
+    profile = ["--set", "detailed", "--sections", "Occupancy", "--metrics", "sm__inst_executed.sum"]
+    out, _ = ctl("--json", "run", *kernel, *profile, url=daemon.url)
+    request = json.loads(out)["job"]["request"]
+    assert (request["set"], request["sections"], request["metrics"]) == ("detailed", ["Occupancy"], ["sm__inst_executed.sum"])
+    assert request["passes"] == ["timing", "counters"]
 
 
 def test_unknown_job(daemon):

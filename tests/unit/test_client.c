@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -154,6 +155,61 @@ static void test_kernel_request_from_options(void **state) {
                       "{\"kernel\":\"bias_gelu\",\"shape\":{\"rows\":4,\"columns\":8},\"dtype\":\"bf16\",\"kind\":\"kernel\"}");
 }
 
+static char *body_of(int count, char **argv) {
+  char *body = NULL;
+  rl_error err = {0};
+  if (rl_request_from_arguments(count, argv, &body, &err) != 0) fail_msg("%s", err.message);
+  return body;
+}
+
+static void test_what_to_count_from_options(void **state) {
+  (void)state;
+  char *argv[] = {"--kernel=relu", "--set", "full", "--sections", "Occupancy,SpeedOfLight", "--metrics=sm__inst_executed.sum",
+                  "--build", "plain", "--kernels", "*wgrad*", "--launch", "0"};
+  rl_auto(rl_free_text) char *body = body_of(12, argv);
+  assert_string_equal(body, "{\"kernel\":\"relu\",\"set\":\"full\",\"sections\":[\"Occupancy\",\"SpeedOfLight\"],"
+                            "\"metrics\":[\"sm__inst_executed.sum\"],\"build\":\"plain\",\"kernels\":\"*wgrad*\",\"launch\":0,"
+                            "\"kind\":\"kernel\"}");
+}
+
+static void test_posted_code_from_options(void **state) {
+  (void)state;
+  char name[] = "/tmp/rooflinectl-XXXXXX";
+  int file = mkstemp(name);
+  assert_int_equal(write(file, "\x7f" "ELF\0", 5), 5);
+  close(file);
+  char *argv[] = {"--binary", name, "--dynamic-shared-bytes=64", "--variants", "[{},{\"fast_math\":true}]",
+                  "--model=bytes=32,operations=4", "--expected={\"argument\":0,\"values\":\"AAAAQA==\"}"};
+  rl_auto(rl_free_text) char *body = body_of(7, argv);
+  assert_string_equal(body, "{\"binary\":\"f0VMRgA=\",\"dynamic_shared_bytes\":64,\"variants\":[{},{\"fast_math\":true}],"
+                            "\"model\":{\"bytes\":32,\"operations\":4},\"expected\":{\"argument\":0,\"values\":\"AAAAQA==\"},"
+                            "\"kind\":\"source\"}");
+  char *code[] = {"--code", name}; /* no text */
+  char *none = NULL;
+  rl_error err = {0};
+  assert_int_equal(rl_request_from_arguments(2, code, &none, &err), -1);
+  assert_non_null(strstr(err.message, "not readable as text"));
+  unlink(name);
+}
+
+/* Longer than any name that the API knows: whoever has a long one gets all of it there. */
+static void test_items_of_lists_are_whole(void **state) {
+  (void)state;
+  enum { LONG = 200 };
+  char item[LONG + 1], options[LONG + 32], arguments[LONG + 32], sizes[LONG + 32];
+  memset(item, 'x', LONG), item[LONG] = '\0';
+  snprintf(options, sizeof options, "--options=-DA=%s,-lineinfo", item);
+  snprintf(arguments, sizeof arguments, "--arguments=fp32[4]=%s,int32=4", item);
+  snprintf(sizes, sizeof sizes, "--shape=%s=1,n=2", item);
+  char *argv[] = {options, arguments, sizes};
+  rl_auto(rl_free_text) char *body = body_of(3, argv);
+  cJSON *request = cJSON_Parse(body);
+  assert_int_equal(strlen(rl_json_text(rl_json_at(request, "options")->child, "")), LONG + 4);
+  assert_int_equal(strlen(rl_json_text(rl_json_at(request, "arguments")->child, "buffer.init")), LONG);
+  assert_int_equal(strlen(rl_json_at(request, "shape")->child->string), LONG);
+  cJSON_Delete(request);
+}
+
 static void test_a_kernel_s_table(void **state) {
   (void)state;
   cJSON *job = cJSON_Parse("{\"id\":1,\"kind\":\"kernel\",\"state\":\"completed\",\"device\":\"cpu\"}");
@@ -180,7 +236,9 @@ static void test_a_kernel_s_table(void **state) {
 static void test_bad_options(void **state) {
   (void)state;
   char *wrong[][3] = {{"--epochs", "many", NULL}, {"--epochs", NULL, NULL}, {"--colour", "red", NULL},
-                      {"--seed=1", "--seed=2", NULL}, {"--shape", "4", NULL}, {"--shape", "n=", NULL}, {"--shape", "n=4,", NULL}};
+                      {"--seed=1", "--seed=2", NULL}, {"--shape", "4", NULL}, {"--shape", "n=", NULL}, {"--shape", "n=4,", NULL},
+                      {"--variants", "[{}", NULL}, {"--variants", "[{}] and more", NULL}, {"--expected", "/does/not/exist", NULL},
+                      {"--binary", "/does/not/exist", NULL}, {"--arguments", "fp32[4],", NULL}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     rl_auto(rl_free_text) char *body = NULL;
     rl_error err = {0};
@@ -201,6 +259,8 @@ int main(void) {
       cmocka_unit_test(test_results_fit_eighty_columns),
       cmocka_unit_test(test_request_from_options),
       cmocka_unit_test(test_a_kind_can_be_named), cmocka_unit_test(test_kernel_request_from_options),
+      cmocka_unit_test(test_what_to_count_from_options), cmocka_unit_test(test_posted_code_from_options),
+      cmocka_unit_test(test_items_of_lists_are_whole),
       cmocka_unit_test(test_a_kernel_s_table),
       cmocka_unit_test(test_bad_options),
   };
