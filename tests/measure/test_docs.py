@@ -26,6 +26,14 @@ def test_every_page_is_in_its_folders_index():
         assert {page.name for page in folder.glob("*.md")} - listed == {"README.md"}
 
 
+def test_what_a_sitting_fills_is_full():
+    for page in PAGES:
+        text = page.read_text()
+        blocks = dict(re.findall(r"^<!-- (\w+) -->$(.*?)^<!-- /\1 -->$", text, re.MULTILINE | re.DOTALL))
+        assert sorted(blocks) == sorted(re.findall(r"^<!-- (\w+) -->$", text, re.MULTILINE)), f"{page}: a block has no end"
+        assert [name for name, filled in blocks.items() if not filled.strip()] == [], f"{page}: empty; scripts/tables.py fills it"
+
+
 def test_pages_name_steps_that_exist():
     names = {step.name for step in STEPS}
     for page in PAGES:
