@@ -252,8 +252,8 @@ static unsigned connections_of_an_address(const rl_config *config) {
 static int public_start(rl_server *server, rl_error *err) {
   const rl_config *config = server->config;
   bool tls = config->tls_certificate[0] != '\0';
-  if (tls && (read_pem(config->tls_certificate, &server->certificate, err) < 0 || read_pem(config->tls_key, &server->key, err) < 0))
-    return -1;
+  if (tls && read_pem(config->tls_certificate, &server->certificate, err) < 0) return -1;
+  if (tls && read_pem(config->tls_key, &server->key, err) < 0) return -1;
   /* MHD divides the limit between its threads, and a thread that is full leaves newcomers to the others. */
   unsigned threads = config->connection_limit < HTTP_THREADS ? (unsigned)config->connection_limit : HTTP_THREADS;
   const struct MHD_OptionItem more[] = {

@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #include "health.h"
 #include "workers/fleet.h"
 
-enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 60, HOUSEKEEPING_S = 3600 };
+enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600 };
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
@@ -126,7 +127,7 @@ typedef struct keeper { /* a thread of its own, so that a long clean-up doesn't 
   pthread_t thread;
   pthread_mutex_t mutex;
   pthread_cond_t stop;
-  bool stopping;
+  atomic_bool stopping; /* set under the mutex */
 } keeper;
 
 static void *keep_house(void *argument) {
@@ -136,12 +137,12 @@ static void *keep_house(void *argument) {
   clock_gettime(CLOCK_MONOTONIC, &next);
   next.tv_sec += HOUSEKEEPING_FIRST_S;
   pthread_mutex_lock(&at->mutex);
-  while (!at->stopping) {
+  while (!atomic_load(&at->stopping)) {
     if (pthread_cond_timedwait(&at->stop, &at->mutex, &next) != ETIMEDOUT) continue;
     pthread_mutex_unlock(&at->mutex);
     rl_error err;
     int64_t removed = 0;
-    if (rl_store_retain(at->store, &retention, rl_now_ns(), &removed, &err) < 0)
+    if (rl_store_retain(at->store, &retention, rl_now_ns(), &at->stopping, &removed, &err) < 0)
       rl_log(RL_LOG_WARNING, "can't clean up the database: %s", err.message);
     else if (removed > 0)
       rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
@@ -165,7 +166,7 @@ static int keeper_start(keeper *at, rl_error *err) {
 
 static void keeper_stop(keeper *at) {
   pthread_mutex_lock(&at->mutex);
-  at->stopping = true;
+  atomic_store(&at->stopping, true);
   pthread_cond_signal(&at->stop);
   pthread_mutex_unlock(&at->mutex);
   pthread_join(at->thread, NULL);

@@ -253,7 +253,8 @@ static int note_death(rl_db *db, const rl_claim *claim, const char *reason, int6
   if (count_death(db, claim, reason, &deaths, err) < 0 || rl_store_tell_pass(db, claim, "died", reason, err) < 0) return -1;
   *job_failed = deaths >= most;
   if (!*job_failed) return 0;
-  rl_fail(&why, RL_WIRE, 0, "the worker or the daemon died %lld times during this job, in the end: %s", (long long)deaths, reason);
+  rl_fail(&why, RL_WIRE, 0, "the worker or the daemon died %lld times during this job, in the end: %s", (long long)deaths,
+          reason);
   return rl_store_finish(db, claim->job_id, RL_JOB_FAILED, &why, err);
 }
 

@@ -1,10 +1,10 @@
-/* Retention. Each step is a transaction of at most BATCH rows, so that other writers never wait long. */
+/* Retention. Each step is a transaction of about BATCH rows, so that other writers never wait long, nor does a stop. */
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "store/internal.h"
 
-enum { BATCH = 5000 };
+enum { BATCH = 5000, KERNELS_BATCH = 5 /* each with its metrics, instructions and series */ };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
 typedef struct horizon {
@@ -42,6 +42,11 @@ static int delete_events(rl_db *db, int64_t job, removals removed, rl_error *err
   return rl_db_run(db, err, "events_gone", RL_INT(":job", job)) < 0 ? -1 : 1;
 }
 
+static int delete_kernels(rl_db *db, int64_t job, rl_error *err) {
+  if (rl_db_run(db, err, "kernels_delete", RL_INT(":job", job), RL_INT(":batch", KERNELS_BATCH)) < 0) return -1;
+  return sqlite3_changes64(db->handle) < KERNELS_BATCH;
+}
+
 /* The job, and the posted code that no other names. */
 static int delete_job_row(rl_db *db, int64_t job, removals removed, rl_error *err) {
   char source[RL_SHA256_SIZE] = "";
@@ -60,13 +65,13 @@ static int delete_job(rl_db *db, int64_t job, removals removed, rl_error *err) {
   int found = first_id(db, "activity_of_job", RL_BINDINGS(RL_INT(":job", job)), &pass, err);
   if (found != 0) return found < 0 ? -1 : delete_activity(db, pass, removed, err);
   int done = delete_events(db, job, removed, err);
-  if (done <= 0) return done;
-  return delete_job_row(db, job, removed, err);
+  if (done > 0) done = delete_kernels(db, job, err);
+  return done > 0 ? delete_job_row(db, job, removed, err) : done;
 }
 
 static const struct layer { /* in the order in which they go */
   const char *oldest;
-  int (*remove)(rl_db *db, int64_t id, removals removed, rl_error *err);
+  int (*remove)(rl_db *db, int64_t id, removals removed, rl_error *err); /* one batch; 1: that was its last */
   size_t before; /* in horizon */
 } layers[] = {
     {"activity_oldest", delete_activity, offsetof(horizon, activity_ns)},
@@ -74,29 +79,36 @@ static const struct layer { /* in the order in which they go */
     {"job_oldest", delete_job, offsetof(horizon, jobs_ns)},
 };
 
-/* One batch of the first layer that has something to remove: 1, or 0 when none has. */
-static int remove_batch(rl_db *db, const horizon *limits, removals removed, rl_error *err) {
+/* One batch of the first layer that has something to remove: 1, or 0 when none has. *whole: nothing is left half removed. */
+static int remove_batch(rl_db *db, const horizon *limits, removals removed, bool *whole, rl_error *err) {
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
     int64_t id = 0, before = *(const int64_t *)((const char *)limits + layers[i].before);
     int found = first_id(db, layers[i].oldest, RL_BINDINGS(RL_INT(":before", before)), &id, err);
     if (found < 0) return -1;
-    if (found > 0) return layers[i].remove(db, id, removed, err) < 0 ? -1 : 1;
+    if (found == 0) continue;
+    int last = layers[i].remove(db, id, removed, err);
+    *whole = last > 0;
+    return last < 0 ? -1 : 1;
   }
   return 0;
 }
 
-static int used_bytes(rl_db *db, int64_t *bytes, rl_error *err) {
-  return first_id(db, "database_bytes", NULL, 0, bytes, err) < 0 ? -1 : 0;
+/* 1: no more than max_bytes are in use; 0 means that there is no such limit. */
+static int small_enough(rl_db *db, int64_t max_bytes, rl_error *err) {
+  int64_t used = 0;
+  if (max_bytes == 0) return 0;
+  return first_id(db, "database_bytes", NULL, 0, &used, err) < 0 ? -1 : used <= max_bytes;
 }
 
-/* Batches until the layers are empty or, with a limit, until so many bytes are in use. */
-static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes, int64_t *removed, rl_error *err) {
-  for (int more = 1; more > 0;) {
-    int64_t used = 0;
+/* Batches until the layers are empty or, with a limit, until so few bytes are in use. */
+static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes, const atomic_bool *stop, int64_t *removed,
+                      rl_error *err) {
+  bool whole = true;
+  for (int more = 1; more > 0 && !atomic_load(stop);) {
     removals gone = {0};
     if (rl_store_begin(store, err) < 0) return -1;
-    more = max_bytes > 0 ? used_bytes(&store->writer, &used, err) : 0;
-    if (more == 0) more = max_bytes > 0 && used <= max_bytes ? 0 : remove_batch(&store->writer, limits, gone, err);
+    int enough = whole ? small_enough(&store->writer, max_bytes, err) : 0;
+    more = enough == 0 ? remove_batch(&store->writer, limits, gone, &whole, err) : enough > 0 ? 0 : -1;
     more = rl_store_end(store, more, err);
     if (more < 0) return -1;
     for (int i = 0; i < RL_RETAINED_KINDS; i++) {
@@ -110,8 +122,9 @@ static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes,
 int64_t rl_store_retained(const rl_store *store, rl_retained what) { return atomic_load(&store->retained[what]); }
 
 /* Give free pages back to the file system, some at a time, and empty the log. */
-static int shrink(rl_store *store, rl_error *err) {
+static int shrink(rl_store *store, const atomic_bool *stop, rl_error *err) {
   for (int64_t pages = 1, before = 0; pages > 0 && pages != before;) {
+    if (atomic_load(stop)) return 0;
     before = pages;
     pthread_mutex_lock(&store->writing);
     int rc = rl_db_run(&store->writer, err, "vacuum");
@@ -125,16 +138,16 @@ static int shrink(rl_store *store, rl_error *err) {
   return rc;
 }
 
-int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, int64_t *removed_rows,
-                    rl_error *err) {
+int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
+                    int64_t *removed_rows, rl_error *err) {
   int64_t activity_ns = retention->activity_days > 0 ? now_ns - retention->activity_days * DAY_NS : INT64_MIN;
   int64_t jobs_ns = retention->job_days > 0 ? now_ns - retention->job_days * DAY_NS : INT64_MIN;
   horizon aged = {.activity_ns = activity_ns, .events_ns = activity_ns, .jobs_ns = jobs_ns};
   horizon all = {INT64_MAX, INT64_MAX, INT64_MAX};
   int64_t removed = 0;
-  if (remove_all(store, &aged, 0, &removed, err) < 0) return -1;
-  if (retention->max_bytes > 0 && remove_all(store, &all, retention->max_bytes, &removed, err) < 0) return -1;
-  if (removed > 0 && shrink(store, err) < 0) return -1;
+  if (remove_all(store, &aged, 0, stop, &removed, err) < 0) return -1;
+  if (retention->max_bytes > 0 && remove_all(store, &all, retention->max_bytes, stop, &removed, err) < 0) return -1;
+  if (removed > 0 && shrink(store, stop, err) < 0) return -1;
   *removed_rows = removed;
   return 0;
 }

@@ -5,6 +5,7 @@
 #ifndef RL_STORE_STORE_H
 #define RL_STORE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,8 +30,8 @@ int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *ke
                         int64_t queue_limit, int64_t *id, bool *existing, rl_error *err);
 /* Keep what the compiler said of a run's code, in place of what it said before. */
 int rl_store_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
-/* Running and interrupted jobs back to queued, their unfinished passes back to pending; *count of them. A pass that still ran is a
- * death of its job's, as in rl_store_pass_died: most of them fail it. */
+/* Running and interrupted jobs back to queued, their unfinished passes back to pending; *count of them. A pass that still ran
+ * is a death of its job's, as in rl_store_pass_died: most of them fail it. */
 int rl_store_jobs_requeue(rl_store *store, int64_t most, int64_t *count, rl_error *err);
 /* The next pass for a device: 1 and *claim (deadline_ns holds the job's deadline_s times 1e9, or 0), 0 when there is none.
  * The caller clears the claim. */
@@ -61,9 +62,11 @@ int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_e
 int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err);
 int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err);
 
-/* Raw activity rows go first, then events, then whole jobs, never a running one. Called from the daemon's housekeeping. */
+/* Raw activity rows go first, then events, then whole jobs, never a running one. Called from the daemon's housekeeping; with *stop
+ * it ends after the batch that it is at. */
 typedef struct rl_retention { int64_t activity_days, job_days, max_bytes; } rl_retention; /* 0: no limit */
-int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, int64_t *removed_rows, rl_error *err);
+int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop, int64_t *removed_rows,
+                    rl_error *err);
 /* What it removes. */
 typedef enum rl_retained { RL_RETAINED_ACTIVITY, RL_RETAINED_EVENTS, RL_RETAINED_JOBS, RL_RETAINED_KINDS } rl_retained;
 int64_t rl_store_retained(const rl_store *store, rl_retained what); /* rows since the store was opened */

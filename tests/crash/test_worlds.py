@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 
 import pytest
@@ -89,6 +90,24 @@ def test_a_stop_takes_two_seconds_at_most_and_the_job_goes_on_later(start, numbe
     for job_id in (resumed, waiting):
         assert second.wait_for(job_id, seconds=180)["state"] == "completed"
     assert_sound(second)
+
+
+def test_a_large_clean_up_does_not_hold_up_a_stop(start):
+    first = start()
+    first.run(passes=["activity"])
+    first.stop()
+    with sqlite3.connect(first.state / "rooflined.db") as base:
+        base.execute("UPDATE passes SET finished_ns = finished_ns - 10 * 86400000000000")
+        base.execute(f'''WITH RECURSIVE n(i) AS (SELECT 1000000 UNION ALL SELECT i + 1 FROM n WHERE i < 3000000)
+            INSERT INTO activity SELECT (SELECT min(id) FROM passes WHERE activity_kept = 1), 0, i, i, i {', 0' * 15} FROM n''')
+    base.close()
+    second = start("--activity-days", "1")
+    wait_until(lambda: re.search(r'removed_rows_total{what="activity"} [1-9]', second.call("GET", "/metrics").text), 120,
+               "retention")
+    status, took = second.stop()
+    assert status == 0
+    assert took < 2
+    assert second.rows("SELECT count(*) > 0 FROM activity") == [(1,)], "the clean-up was over before the stop"
 
 
 def test_listeners_do_not_hold_up_a_stop(start):

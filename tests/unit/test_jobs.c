@@ -281,7 +281,8 @@ static void a_retry_gets_its_job_though_the_device_is_gone(void **state) {
     GOOD(rl_jobs_submit(at->jobs, &spec, "key", "hash", &same, &existing, &err));
     assert_true(existing && same == id);
     REFUSED(rl_jobs_submit(at->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
-    REFUSED(rl_jobs_submit(at->jobs, &spec, "new", "hash", &same, &existing, &err), usable ? RL_INPUT : RL_HTTP, usable ? 0 : 503);
+    REFUSED(rl_jobs_submit(at->jobs, &spec, "new", "hash", &same, &existing, &err), usable ? RL_INPUT : RL_HTTP,
+            usable ? 0 : 503);
   }
 }
 

@@ -26,9 +26,11 @@ static int64_t big_job(rl_store *store) {
   return id;
 }
 
+static atomic_bool stop; /* what retention is told */
+
 static int64_t retain(rl_store *store, rl_retention retention, int64_t days_later) {
   int64_t removed = -1;
-  GOOD(rl_store_retain(store, &retention, rl_now_ns() + days_later * DAY_NS, &removed, &err));
+  GOOD(rl_store_retain(store, &retention, rl_now_ns() + days_later * DAY_NS, &stop, &removed, &err));
   return removed;
 }
 
@@ -104,6 +106,55 @@ static void size_is_bounded(void **state) {
   assert_int_equal(ask(f, "SELECT count(*) FROM runs"), 0);
 }
 
+static int stop_it(void *context) {
+  atomic_store((atomic_bool *)context, true);
+  return 0; /* let it commit */
+}
+
+static void a_stop_ends_it_after_a_batch(void **state) {
+  fixture *f = *state;
+  const rl_retention retention = {.activity_days = 7};
+  big_job(f->store);
+  sqlite3_commit_hook(f->store->writer.handle, stop_it, &stop);
+  assert_in_range(retain(f->store, retention, 8), 1, 5000);
+  assert_int_equal(retain(f->store, retention, 8), 0);
+  sqlite3_commit_hook(f->store->writer.handle, NULL, NULL);
+  atomic_store(&stop, false);
+  retain(f->store, retention, 8);
+  assert_int_equal(ask(f, "SELECT count(*) FROM activity"), 0);
+}
+
+typedef struct watch {
+  sqlite3 *db;
+  int64_t before, most; /* rows: so far, and in one transaction */
+} watch;
+
+static int count_changes(void *context) {
+  watch *at = context;
+  int64_t now = sqlite3_total_changes64(at->db);
+  if (now - at->before > at->most) at->most = now - at->before;
+  at->before = now;
+  return 0;
+}
+
+/* What hangs on its kernels goes before it, a few kernels at a time. */
+static void a_large_job_goes_in_batches(void **state) {
+  fixture *f = *state;
+  submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
+  for (int run = 0; run < 2; run++) do_pass(f->store, "cpu", 1);
+  ask(f, "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 209) "
+         "INSERT INTO kernels (pass_id, ordinal, name, launches) SELECT (SELECT max(id) FROM passes), i, 'k', 1 FROM n");
+  ask(f, "WITH RECURSIVE n(i) AS (SELECT 16 UNION ALL SELECT i + 16 FROM n WHERE i < 3200) "
+         "INSERT INTO instructions (kernel_id, \"offset\", counts) SELECT id, i + 16, '{}' FROM kernels, n");
+  assert_in_range(ask(f, "SELECT count(*) FROM instructions"), 40000, 50000);
+  watch at = {.db = f->store->writer.handle, .before = sqlite3_total_changes64(f->store->writer.handle)};
+  sqlite3_commit_hook(at.db, count_changes, &at);
+  retain(f->store, (rl_retention){.job_days = 30}, 31);
+  sqlite3_commit_hook(at.db, NULL, NULL);
+  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM instructions)"), 0);
+  assert_in_range(at.most, 1, 5000);
+}
+
 /* --- backup ---------------------------------------------------------------------------------------------------- */
 
 static void backup_is_a_database(void **state) {
@@ -176,6 +227,8 @@ static void posted_code_goes_with_its_last_job(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {WITH_STORE(nothing_goes_without_limits), WITH_STORE(raw_rows_go_before_jobs),
                                      WITH_STORE(running_jobs_stay),           WITH_STORE(size_is_bounded),
+                                     WITH_STORE(a_stop_ends_it_after_a_batch),
+                                     WITH_STORE(a_large_job_goes_in_batches),
                                      WITH_STORE(posted_code_goes_with_its_last_job), WITH_STORE(backup_is_a_database),
                                      WITH_STORE(backup_needs_a_place)};
   return cmocka_run_group_tests(tests, NULL, NULL);
