@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "api/server.h"
+#include "base/cache.h"
 #include "base/clock.h"
 #include "base/commit.h"
 #include "base/log.h"
@@ -130,9 +131,21 @@ typedef struct keeper { /* a thread of its own, so that a long clean-up doesn't 
   atomic_bool stopping; /* set under the mutex */
 } keeper;
 
+static void clean_up(keeper *at) {
+  const rl_retention retention = {at->config->activity_days, at->config->job_days, at->config->max_bytes};
+  char cache[RL_PATH_SIZE + 32];
+  rl_error err;
+  int64_t removed = 0;
+  snprintf(cache, sizeof cache, "%s/" RL_CACHE_FOLDER, at->config->state);
+  rl_cache_prune(cache, rl_now_ns());
+  if (rl_store_retain(at->store, &retention, rl_now_ns(), &at->stopping, &removed, &err) < 0)
+    rl_log(RL_LOG_WARNING, "can't clean up the database: %s", err.message);
+  else if (removed > 0)
+    rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
+}
+
 static void *keep_house(void *argument) {
   keeper *at = argument;
-  const rl_retention retention = {at->config->activity_days, at->config->job_days, at->config->max_bytes};
   struct timespec next;
   clock_gettime(CLOCK_MONOTONIC, &next);
   next.tv_sec += HOUSEKEEPING_FIRST_S;
@@ -140,12 +153,7 @@ static void *keep_house(void *argument) {
   while (!atomic_load(&at->stopping)) {
     if (pthread_cond_timedwait(&at->stop, &at->mutex, &next) != ETIMEDOUT) continue;
     pthread_mutex_unlock(&at->mutex);
-    rl_error err;
-    int64_t removed = 0;
-    if (rl_store_retain(at->store, &retention, rl_now_ns(), &at->stopping, &removed, &err) < 0)
-      rl_log(RL_LOG_WARNING, "can't clean up the database: %s", err.message);
-    else if (removed > 0)
-      rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
+    clean_up(at);
     next.tv_sec += HOUSEKEEPING_S;
     pthread_mutex_lock(&at->mutex);
   }

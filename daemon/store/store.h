@@ -62,11 +62,11 @@ int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_e
 int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err);
 int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err);
 
-/* Raw activity rows go first, then events, then whole jobs, never a running one. Called from the daemon's housekeeping; with *stop
- * it ends after the batch that it is at. */
+/* Raw activity rows go first, then events, then whole jobs, never a running one. Called from the daemon's housekeeping; with
+ * *stop it ends after the batch that it is at. */
 typedef struct rl_retention { int64_t activity_days, job_days, max_bytes; } rl_retention; /* 0: no limit */
-int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop, int64_t *removed_rows,
-                    rl_error *err);
+int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
+                    int64_t *removed_rows, rl_error *err);
 /* What it removes. */
 typedef enum rl_retained { RL_RETAINED_ACTIVITY, RL_RETAINED_EVENTS, RL_RETAINED_JOBS, RL_RETAINED_KINDS } rl_retained;
 int64_t rl_store_retained(const rl_store *store, rl_retained what); /* rows since the store was opened */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cache.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "workers/process.h"
@@ -227,7 +228,7 @@ static answer start_worker(pass *at) {
   char mnist[RL_PATH_SIZE + 32], cache[RL_PATH_SIZE + 32], threads[64];
   snprintf(mnist, sizeof mnist, "ROOFLINED_MNIST_DIR=%s", lane->config->mnist_dir);
   snprintf(threads, sizeof threads, "ROOFLINED_THREADS=%lld", (long long)lane->config->threads);
-  snprintf(cache, sizeof cache, "ROOFLINED_CACHE_DIR=%s/cache", lane->config->state);
+  snprintf(cache, sizeof cache, "ROOFLINED_CACHE_DIR=%s/" RL_CACHE_FOLDER, lane->config->state);
   const char *const variables[] = {mnist, cache, threads, NULL};
   const char *const arguments[] = {lane->program, "--device", lane->state.id, "--role", at->by->role, NULL};
   if (rl_process_start(arguments, variables, -1, &at->by->process, &at->why) < 0) return ANSWER_DIED;

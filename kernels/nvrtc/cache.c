@@ -1,6 +1,5 @@
 #include "nvrtc/cache.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,9 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
-static const char ending[] = ".rln";
+static const char ending[] = ".rln"; /* as base/cache.c knows it */
+enum { LARGEST = 512 << 20 };
 
 /* The parts with their NULs, one after the other, so that no two lists of them look the same. */
 int rl_nvrtc_cache_key(const char *version, char *const *words, const char *code, size_t length, char key[RL_SHA256_SIZE],
@@ -45,7 +47,7 @@ int rl_nvrtc_cache_get(const char *folder, const char *key, unsigned char **byte
   file_name(key, name);
   rl_auto(rl_close_descriptor) int within = open_folder(folder, false);
   rl_auto(rl_close_descriptor) int file = within >= 0 ? openat(within, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-  if (file < 0 || fstat(file, &facts) < 0 || !S_ISREG(facts.st_mode) || (size_t)facts.st_size > RL_NVRTC_CACHE_BYTES) return -1;
+  if (file < 0 || fstat(file, &facts) < 0 || !S_ISREG(facts.st_mode) || facts.st_size > LARGEST) return -1;
   unsigned char *read = malloc((size_t)facts.st_size + 1);
   if (read == NULL || pread(file, read, (size_t)facts.st_size, 0) != facts.st_size) {
     free(read);
@@ -59,55 +61,6 @@ int rl_nvrtc_cache_get(const char *folder, const char *key, unsigned char **byte
 
 /* --- writing ---------------------------------------------------------------------------------------------------------- */
 
-typedef struct kept {
-  char name[RL_SHA256_SIZE + sizeof ending];
-  struct timespec used;
-  size_t bytes;
-} kept;
-
-static int by_age(const void *a, const void *b) {
-  const struct timespec *left = &((const kept *)a)->used, *right = &((const kept *)b)->used;
-  if (left->tv_sec != right->tv_sec) return left->tv_sec < right->tv_sec ? -1 : 1;
-  return (left->tv_nsec > right->tv_nsec) - (left->tv_nsec < right->tv_nsec);
-}
-
-static bool is_ours(const char *name) {
-  size_t length = strlen(name);
-  return length == RL_SHA256_SIZE - 1 + sizeof ending - 1 && strcmp(name + RL_SHA256_SIZE - 1, ending) == 0;
-}
-
-static size_t list(int within, kept *files, size_t room) {
-  struct stat facts;
-  size_t count = 0;
-  int copy = dup(within);
-  DIR *entries = copy >= 0 ? fdopendir(copy) : NULL;
-  if (entries == NULL && copy >= 0) close(copy);
-  for (struct dirent *entry; entries != NULL && count < room && (entry = readdir(entries)) != NULL;) {
-    if (!is_ours(entry->d_name) || fstatat(within, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) < 0) continue;
-    kept *file = &files[count++];
-    strcpy(file->name, entry->d_name);
-    file->used = facts.st_mtim;
-    file->bytes = (size_t)facts.st_size;
-  }
-  if (entries != NULL) closedir(entries);
-  return count;
-}
-
-/* Remove what was used longest ago until the rest is within the bounds. Other files of the folder are not looked at. */
-static void prune(int within) {
-  enum { ROOM = 4 * RL_NVRTC_CACHE_FILES };
-  size_t bytes = 0;
-  kept *files = calloc(ROOM, sizeof *files);
-  size_t count = files != NULL ? list(within, files, ROOM) : 0;
-  for (size_t i = 0; i < count; i++) bytes += files[i].bytes;
-  if (count > 0) qsort(files, count, sizeof *files, by_age);
-  for (size_t i = 0; i < count && (count - i > RL_NVRTC_CACHE_FILES || bytes > RL_NVRTC_CACHE_BYTES); i++) {
-    (void)unlinkat(within, files[i].name, 0);
-    bytes -= files[i].bytes;
-  }
-  free(files);
-}
-
 void rl_nvrtc_cache_put(const char *folder, const char *key, const void *bytes, size_t size) {
   char name[RL_SHA256_SIZE + sizeof ending], early[48];
   file_name(key, name);
@@ -117,7 +70,7 @@ void rl_nvrtc_cache_put(const char *folder, const char *key, const void *bytes, 
       within >= 0 ? openat(within, early, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
   if (file < 0) return;
   if (write(file, bytes, size) == (ssize_t)size && fsync(file) == 0 && renameat(within, early, within, name) == 0)
-    prune(within);
+    rl_cache_prune(folder, rl_now_ns());
   else
     (void)unlinkat(within, early, 0);
 }

@@ -1,6 +1,6 @@
 /* Compiled code on disk: one file for each version of NVRTC, device, entry, options and text, named by their hash, written
- * under another name first. Their number and size are bounded: what was used longest ago goes. Other files may lie beside
- * them. A cache that can't be written is no error. */
+ * under another name first. Their number and size are bounded (base/cache.h). Other files may lie beside them. A cache that can't
+ * be written is no error. */
 #ifndef RL_KERNELS_NVRTC_CACHE_H
 #define RL_KERNELS_NVRTC_CACHE_H
 
@@ -8,9 +8,6 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
-
-enum { RL_NVRTC_CACHE_FILES = 512 };
-#define RL_NVRTC_CACHE_BYTES ((size_t)512 << 20)
 
 /* words: NULL-terminated. */
 int rl_nvrtc_cache_key(const char *version, char *const *words, const char *code, size_t length, char key[RL_SHA256_SIZE],

@@ -3,10 +3,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <glob.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/cache.h"
 #include "base/clock.h"
 #include "base/fields.h"
 #include "base/utf8.h"
@@ -204,6 +209,66 @@ static void text_is_utf8(void **state) {
   }
 }
 
+static const int64_t DAY_NS = INT64_C(86400000000000);
+
+static void put_file(const char *folder, const char *name, int64_t bytes, int64_t used_ns) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "w");
+  struct timespec times[2] = {{.tv_sec = used_ns / 1000000000}, {.tv_sec = used_ns / 1000000000}};
+  assert_int_equal(ftruncate(fileno(file), bytes), 0);
+  assert_int_equal(futimens(fileno(file), times), 0);
+  fclose(file);
+}
+
+static bool has_file(const char *folder, const char *name) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return access(path, F_OK) == 0;
+}
+
+static int count_files(const char *folder, const char *pattern) {
+  char path[256];
+  glob_t found;
+  snprintf(path, sizeof path, "%s/%s", folder, pattern);
+  int count = glob(path, 0, NULL, &found) == 0 ? (int)found.gl_pathc : 0;
+  globfree(&found);
+  return count;
+}
+
+static void a_cache_is_bounded(void **state) {
+  (void)state;
+  char folder[] = "/tmp/rooflined-cache-XXXXXX", name[64];
+  const int64_t now = 1000 * DAY_NS;
+  rl_cache_prune("/nowhere", now);
+  assert_non_null(mkdtemp(folder));
+  for (int i = 0; i < 300; i++) {
+    snprintf(name, sizeof name, "counters-%016x", (unsigned)i);
+    put_file(folder, name, 1, now - (300 - i) * INT64_C(1000000000));
+  }
+  put_file(folder, "large.rln", INT64_C(512) << 20, now);
+  put_file(folder, "larger.rln", INT64_C(1) << 20, now - DAY_NS);
+  put_file(folder, "counters-0123456789abcdef.77", 1, now - DAY_NS); /* of a process that was killed */
+  put_file(folder, ".0123456789abcdef.77", 1, now - DAY_NS);
+  put_file(folder, ".0123456789abcdef.78", 1, now); /* of one that writes */
+  put_file(folder, "choices.tsv", 1, 0);
+  rl_cache_prune(folder, now);
+  assert_int_equal(count_files(folder, "counters-*"), 256);
+  assert_true(!has_file(folder, "counters-000000000000002b") && has_file(folder, "counters-000000000000002c"));
+  assert_true(has_file(folder, "large.rln") && !has_file(folder, "larger.rln"));
+  assert_true(!has_file(folder, ".0123456789abcdef.77") && has_file(folder, ".0123456789abcdef.78"));
+  rl_cache_prune(folder, now + 91 * DAY_NS);
+  assert_int_equal(count_files(folder, "*"), 1);
+  assert_true(has_file(folder, "choices.tsv") && !has_file(folder, ".0123456789abcdef.78"));
+  put_file(folder, "a.rln", 1, now);
+  rl_cache_prune(folder, now - 400 * DAY_NS); /* the clock was set back */
+  assert_true(has_file(folder, "a.rln"));
+  assert_int_equal(count_files(folder, "*"), 2);
+  snprintf(name, sizeof name, "%s/a.rln", folder), unlink(name);
+  snprintf(name, sizeof name, "%s/choices.tsv", folder), unlink(name);
+  assert_int_equal(rmdir(folder), 0);
+}
+
 static void instants(void **state) {
   (void)state;
   char text[RL_INSTANT_SIZE];
@@ -243,7 +308,8 @@ int main(void) {
       cmocka_unit_test(round_trip),           cmocka_unit_test(pointers_reach_into_the_document),
       cmocka_unit_test(pointers_are_checked), cmocka_unit_test(numbers_keep_every_bit),
       cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(mistakes_name_their_place),
-      cmocka_unit_test(text_is_utf8),         cmocka_unit_test(instants),
+      cmocka_unit_test(text_is_utf8),         cmocka_unit_test(a_cache_is_bounded),
+      cmocka_unit_test(instants),
       cmocka_unit_test(errors_keep_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

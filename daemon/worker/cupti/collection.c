@@ -5,11 +5,14 @@
 #include <cupti_target.h>
 #include <cupti_version.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cache.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "worker/cupti/result.h"
 
@@ -45,26 +48,34 @@ static void key_of(const char *chip, char *key, size_t size) {
   snprintf(key, size, "%s driver %d CUPTI %u", chip, driver, cupti);
 }
 
-/* false: there is no folder for it. */
-static bool path_of(const rl_collection *collection, const char *key, char *path, size_t size) {
-  const char *folder = getenv("ROOFLINED_CACHE_DIR");
+/* false: there is no room for it. */
+static bool path_of(const rl_collection *collection, const char *folder, const char *key, char *path, size_t size) {
   uint64_t of_names = hash(hash(UINT64_C(0xcbf29ce484222325), key), "\n");
   for (size_t i = 0; i < collection->wanted.counters; i++) of_names = hash(hash(of_names, collection->counters[i]), "\n");
-  if (folder == NULL || folder[0] == '\0') return false;
-  (void)mkdir(folder, 0700);
   return (size_t)snprintf(path, size, "%s/counters-%016llx", folder, (unsigned long long)of_names) < size;
+}
+
+static void keep_plan(const rl_collection *collection, const char *folder, const char *key, const char *path) {
+  rl_error why = {0};
+  (void)mkdir(folder, 0700);
+  if (rl_counter_plan_save(collection->plan, collection->counters, key, path, &why) != 0)
+    rl_log(RL_LOG_WARNING, "can't keep a counter plan: %s", why.message);
+  rl_cache_prune(folder, rl_now_ns());
 }
 
 static int make_plan(rl_collection *collection, const char *chip, rl_error *err) {
   char key[256], path[4352];
   rl_error why = {0};
   size_t count = collection->wanted.counters;
+  const char *folder = getenv("ROOFLINED_CACHE_DIR");
   key_of(chip, key, sizeof key);
-  bool kept = path_of(collection, key, path, sizeof path);
-  if (kept && rl_counter_plan_load(chip, collection->counters, count, key, path, &collection->plan, &why) == 0) return 0;
+  bool kept = folder != NULL && folder[0] != '\0' && path_of(collection, folder, key, path, sizeof path);
+  if (kept && rl_counter_plan_load(chip, collection->counters, count, key, path, &collection->plan, &why) == 0) {
+    (void)utimensat(AT_FDCWD, path, NULL, 0); /* used now */
+    return 0;
+  }
   if (rl_counter_plan_open(chip, collection->counters, count, &collection->plan, err) != 0) return -1;
-  if (kept && rl_counter_plan_save(collection->plan, collection->counters, key, path, &why) != 0)
-    rl_log(RL_LOG_WARNING, "can't keep a counter plan: %s", why.message);
+  if (kept) keep_plan(collection, folder, key, path);
   return 0;
 }
 
