@@ -9,8 +9,8 @@
 
 #define COOKIE "rooflined_session"
 
-static int token_known(rl_call *call, const char *token, bool *known, rl_error *err) {
-  char hash[RL_TOKEN_HASH_SIZE];
+/* hash[RL_TOKEN_HASH_SIZE] */
+static int token_known(rl_call *call, const char *token, char *hash, bool *known, rl_error *err) {
   if (rl_token_hash(token, hash, err) < 0) return -1;
   return rl_store_token_known(call->server->store, hash, known, err);
 }
@@ -27,9 +27,12 @@ static const char *session_id(const rl_call *call) {
 
 int rl_call_token(rl_call *call, bool *came, rl_error *err) {
   const char *token = bearer(call), *session = session_id(call);
+  char hash[RL_TOKEN_HASH_SIZE];
   bool known = false;
-  if (token != NULL && token_known(call, token, &known, err) < 0) return -1;
-  if (!known && session != NULL) known = rl_session_known(call->server->sessions, rl_monotonic_ns(), session);
+  if (token != NULL && token_known(call, token, hash, &known, err) < 0) return -1;
+  if (!known && session != NULL && rl_session_find(call->server->sessions, rl_monotonic_ns(), session, hash) &&
+      rl_store_token_known(call->server->store, hash, &known, err) < 0)
+    return -1;
   *came = known;
   return 0;
 }
@@ -57,13 +60,13 @@ static const rl_field login_fields[] = {
 
 int rl_handle_login(rl_call *call, rl_error *err) {
   login body = {0};
-  char id[RL_SESSION_ID_SIZE];
+  char id[RL_SESSION_ID_SIZE], hash[RL_TOKEN_HASH_SIZE];
   bool known;
   if (rl_fields_parse(login_fields, call->body != NULL ? call->body : "", call->length, &body, sizeof body, err) < 0)
     return -1;
-  if (token_known(call, body.token, &known, err) < 0) return -1;
+  if (token_known(call, body.token, hash, &known, err) < 0) return -1;
   if (!known) return rl_fail(err, RL_HTTP, 401, "This token is not known.");
-  rl_session_begin(call->server->sessions, rl_monotonic_ns(), id);
+  rl_session_begin(call->server->sessions, rl_monotonic_ns(), hash, id);
   return reply_cookie(call, id, RL_SESSION_S, err);
 }
 

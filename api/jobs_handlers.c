@@ -13,13 +13,11 @@ typedef struct jobs_query {
   int state; /* -1: any */
 } jobs_query;
 
-static const char *const states[] = {"queued", "running", "completed", "failed", "cancelled", "interrupted", NULL};
-
 const rl_field rl_jobs_query[] = {
     RL_FIELD(jobs_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = PAGE_MOST, .summary = "Most items of a page"),
     RL_FIELD(jobs_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the page before"),
     RL_FIELD(jobs_query, kind, RL_FIELD_TEXT, .summary = "Only jobs of this kind"),
-    RL_FIELD(jobs_query, state, RL_FIELD_CHOICE, .names = states, .summary = "Only jobs in this state"),
+    RL_FIELD(jobs_query, state, RL_FIELD_CHOICE, .names = rl_job_state_names, .summary = "Only jobs in this state"),
     RL_FIELD(jobs_query, device, RL_FIELD_TEXT, .summary = "Only jobs on this device"),
     {0}};
 
@@ -98,12 +96,13 @@ int rl_handle_jobs_list(rl_call *call, rl_error *err) {
   int64_t before = 0;
   rl_cursor *cursor;
   if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
+  const char *state = query.state >= 0 ? rl_job_state_names[query.state] : "";
   if (query.cursor[0] != '\0' && !rl_page_cursor_parse('j', query.cursor, &before))
     return rl_call_bad_parameter(call, err, "cursor", "is not a next_cursor of this list");
   rl_binding bindings[] = {
       {":before", before > 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = before},
       text_filter(":kind", query.kind),
-      {":state", query.state >= 0 ? RL_BIND_TEXT : RL_BIND_NULL, .text = query.state >= 0 ? states[query.state] : NULL},
+      text_filter(":state", state),
       text_filter(":device", query.device),
       {":limit", RL_BIND_INT, .integer = query.limit + 1},
   };

@@ -27,10 +27,8 @@ typedef struct ceilings_query {
   char device[16];
 } ceilings_query;
 
-static const char *const passes[] = {"timing", "activity", "counters", NULL};
-
 const rl_field rl_kernels_query[] = {
-    RL_FIELD(kernels_query, pass, RL_FIELD_CHOICE, .names = passes, .summary = "Only what this pass saw"),
+    RL_FIELD(kernels_query, pass, RL_FIELD_CHOICE, .names = rl_pass_names, .summary = "Only what this pass saw"),
     RL_FIELD(kernels_query, run, RL_FIELD_INT, .minimum = 1, .maximum = LATEST, .summary = "Only this run"),
     RL_FIELD(kernels_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = KERNELS_MOST, .summary = "Most items of a page"),
     RL_FIELD(kernels_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the page before"),
@@ -106,7 +104,7 @@ int rl_handle_kernels(rl_call *call, rl_error *err) {
   if (query.cursor[0] != '\0' && !rl_page_cursor_parse('k', query.cursor, &after))
     return rl_call_bad_parameter(call, err, "cursor", "is not a next_cursor of this list");
   rl_binding bindings[] = {
-      integer(":job", call->id, true), text(":pass", query.pass >= 0 ? passes[query.pass] : NULL),
+      integer(":job", call->id, true), text(":pass", query.pass >= 0 ? rl_pass_names[query.pass] : NULL),
       integer(":run", query.run, query.run > 0), integer(":after", after, after > 0),
       integer(":limit", query.limit + 1, true)};
   return reply_job_rows(call, RL_QUERY_KERNELS, bindings, 5, query.limit, 'k', err);

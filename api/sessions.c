@@ -2,10 +2,12 @@
 
 #include <pthread.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct session {
   char id[RL_SESSION_ID_SIZE]; /* all zero: free */
+  char hash[RL_TOKEN_HASH_SIZE];
   int64_t expires_ns;
 } session;
 
@@ -27,7 +29,7 @@ void rl_sessions_free(rl_sessions *sessions) {
   free(sessions);
 }
 
-void rl_session_begin(rl_sessions *sessions, int64_t now_ns, char *id) {
+void rl_session_begin(rl_sessions *sessions, int64_t now_ns, const char *hash, char *id) {
   unsigned char bytes[32];
   randombytes_buf(bytes, sizeof bytes);
   sodium_bin2base64(id, RL_SESSION_ID_SIZE, bytes, sizeof bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
@@ -36,6 +38,7 @@ void rl_session_begin(rl_sessions *sessions, int64_t now_ns, char *id) {
   for (int i = 1; i < RL_SESSIONS_MAX; i++)
     if (sessions->list[i].expires_ns < oldest->expires_ns) oldest = &sessions->list[i];
   memcpy(oldest->id, id, RL_SESSION_ID_SIZE);
+  snprintf(oldest->hash, sizeof oldest->hash, "%s", hash);
   oldest->expires_ns = now_ns + (int64_t)RL_SESSION_S * 1000000000;
   pthread_mutex_unlock(&sessions->lock);
 }
@@ -51,10 +54,11 @@ static session *find(rl_sessions *sessions, const char *id) {
   return found;
 }
 
-bool rl_session_known(rl_sessions *sessions, int64_t now_ns, const char *id) {
+bool rl_session_find(rl_sessions *sessions, int64_t now_ns, const char *id, char *hash) {
   pthread_mutex_lock(&sessions->lock);
   const session *found = find(sessions, id);
   bool known = found != NULL && found->expires_ns > now_ns;
+  if (known) memcpy(hash, found->hash, sizeof found->hash);
   pthread_mutex_unlock(&sessions->lock);
   return known;
 }

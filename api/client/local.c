@@ -4,6 +4,8 @@
 
 #include "api/token.h"
 #include "api/client/cli.h"
+#include "api/client/http.h"
+#include "api/client/print.h"
 #include "config.h"
 #include "store/store.h"
 
@@ -38,14 +40,9 @@ int rl_command_backup(rl_cli *cli, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
-int rl_command_token(rl_cli *cli, rl_error *err) {
-  rl_config config;
-  rl_auto(rl_store_cleanup) rl_store *store = NULL;
-  const char *name = "token";
+static int make_token(rl_cli *cli, rl_store *store, const char *name, rl_error *err) {
   char token[RL_TOKEN_SIZE], hash[RL_TOKEN_HASH_SIZE];
-  int count;
-  if (state_folder(cli, &config, &name, 1, &count, err) < 0 || rl_store_open_beside(config.state, &store, err) < 0 ||
-      rl_token_make(token, err) < 0 || rl_token_hash(token, hash, err) < 0 || rl_store_token_add(store, name, hash, err) < 0)
+  if (rl_token_make(token, err) < 0 || rl_token_hash(token, hash, err) < 0 || rl_store_token_add(store, name, hash, err) < 0)
     return -1;
   if (cli->json) {
     printf("{\"token\":\"%s\"}\n", token);
@@ -54,4 +51,48 @@ int rl_command_token(rl_cli *cli, rl_error *err) {
     puts(token);
   }
   return RL_EXIT_COMPLETED;
+}
+
+static int read_tokens(rl_store *store, cJSON *items, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *text;
+  int more = rl_store_query(store, RL_QUERY_TOKENS, NULL, 0, &cursor, err);
+  while (more >= 0 && (more = rl_cursor_next(cursor, &text, err)) > 0) cJSON_AddItemToArray(items, cJSON_Parse(text));
+  return more;
+}
+
+static int list_tokens(rl_cli *cli, rl_store *store, rl_error *err) {
+  rl_auto(rl_json_free) cJSON *tokens = cJSON_CreateObject();
+  cJSON *items = cJSON_AddArrayToObject(tokens, "items");
+  const cJSON *token;
+  if (read_tokens(store, items, err) < 0) return -1;
+  if (cli->json) return rl_print_json(tokens);
+  cJSON_ArrayForEach(token, items) {
+    rl_print_cell(stdout, rl_json_text(token, "name"), -24);
+    printf(" %.19sZ\n", rl_json_text(token, "created_at"));
+  }
+  return RL_EXIT_COMPLETED;
+}
+
+static int revoke_tokens(rl_cli *cli, rl_store *store, const char *name, rl_error *err) {
+  int64_t count = 0;
+  if (rl_store_token_remove(store, name, &count, err) < 0) return -1;
+  if (count == 0) return rl_usage(err, "there is no token %s; `rooflinectl token list` lists them", name);
+  if (cli->json) printf("{\"revoked\":%lld}\n", (long long)count);
+  else printf("%lld of the name %s revoked, and their sessions ended\n", (long long)count, name);
+  return RL_EXIT_COMPLETED;
+}
+
+int rl_command_token(rl_cli *cli, rl_error *err) {
+  rl_config config;
+  rl_auto(rl_store_cleanup) rl_store *store = NULL;
+  const char *words[2] = {"token"};
+  int count;
+  if (state_folder(cli, &config, words, 2, &count, err) < 0) return -1;
+  bool list = strcmp(words[0], "list") == 0, revoke = strcmp(words[0], "revoke") == 0;
+  if (revoke && count < 2) return rl_usage(err, "token revoke needs the name of a token; `rooflinectl token list` lists them");
+  if (!revoke && count == 2) return rl_usage(err, "%s is not understood here", words[1]);
+  if (rl_store_open_beside(config.state, &store, err) < 0) return -1;
+  if (list) return list_tokens(cli, store, err);
+  return revoke ? revoke_tokens(cli, store, words[1], err) : make_token(cli, store, words[0], err);
 }

@@ -19,6 +19,11 @@ static void list_compare_options(void) {
        "                             these two, whatever they are called");
 }
 
+static void list_token_words(void) {
+  puts("  list                       the names of those that there are\n"
+       "  revoke NAME                they open nothing from now on, and their sessions end");
+}
+
 static const rl_command commands[] = {
     {"run", "[FILE | - | OPTIONS]", "submit a job, follow it, print its result", rl_command_run, rl_request_help},
     {"submit", "FILE | -", "submit a job and print its number", rl_command_submit},
@@ -32,7 +37,7 @@ static const rl_command commands[] = {
     {"devices", "", "devices, and why one is not usable", rl_command_devices},
     {"ceilings", "", "what they can do at best, as measured", rl_command_ceilings},
     {"backup", "[--state DIR] FILE", "copy the database, also while the daemon runs", rl_command_backup},
-    {"token", "[--state DIR] [NAME]", "make an access token and print it once", rl_command_token},
+    {"token", "[--state DIR] [NAME]", "make an access token and print it once", rl_command_token, list_token_words},
     {0}};
 
 static const rl_command *find_command(const char *name, rl_error *err) {

@@ -1,5 +1,5 @@
-/* What workers keep in files because it takes long to make ($ROOFLINED_CACHE_DIR, which the daemon sets): compiled code and counter
- * plans. Here are its bounds; what was used longest ago, by the time of its last change, goes first. Thread-safe. */
+/* What workers keep in files because it takes long to make ($ROOFLINED_CACHE_DIR, which the daemon sets): compiled code and
+ * counter plans. Here are its bounds; what was used longest ago, by the time of its last change, goes first. Thread-safe. */
 #ifndef RL_BASE_CACHE_H
 #define RL_BASE_CACHE_H
 

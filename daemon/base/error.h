@@ -10,7 +10,7 @@ extern "C" {
 typedef enum rl_domain {
   RL_OK = 0,
   RL_SYS,    /* code: errno */
-  RL_INPUT,  /* what a client or a file said; code: rl_input_code */
+  RL_INPUT,  /* what a client or a file said; code: of JSON that can't be read the byte, else 0 */
   RL_CUDA,   /* code: cudaError_t or CUresult */
   RL_CUPTI,  /* code: CUptiResult */
   RL_CUDNN,  /* code: cudnnStatus_t */

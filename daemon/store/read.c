@@ -29,6 +29,7 @@ static const char *const names[RL_QUERIES] = {
     [RL_QUERY_COMPARE_KERNELS] = "compare_kernels",
     [RL_QUERY_COUNTED_KERNEL] = "counted_kernel",
     [RL_QUERY_CEILINGS] = "ceilings",
+    [RL_QUERY_TOKENS] = "tokens",
 };
 
 static void free_cursor(rl_cursor *cursor) {

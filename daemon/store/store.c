@@ -135,6 +135,16 @@ int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_e
                       err);
 }
 
+int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err) {
+  int64_t removed = 0;
+  if (rl_store_begin(store, err) < 0) return -1;
+  int rc = rl_db_run(&store->writer, err, "token_delete", RL_TEXT(":name", name));
+  if (rc == 0) removed = sqlite3_changes64(store->writer.handle);
+  if (rl_store_end(store, rc, err) < 0) return -1;
+  *count = removed;
+  return 0;
+}
+
 /* --- size ------------------------------------------------------------------------------------------------------ */
 
 int rl_store_bytes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err) {

@@ -59,6 +59,8 @@ int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err);
 int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err);
 /* Tokens: sha-like hash (libsodium) as hex text, and whether one is valid. */
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err);
+/* All of this name; *count of them. */
+int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err);
 int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err);
 int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err);
 
@@ -94,6 +96,7 @@ typedef enum rl_query {
   RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b  pairs of kernels of two runs; columns: numbers of a's, of b's */
   RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   one row, where the counters pass has this kernel: its name */
   RL_QUERY_CEILINGS,        /* :device                                     the newest of each device and driver */
+  RL_QUERY_TOKENS,          /*                                              their names, oldest first */
   RL_QUERIES
 } rl_query;
 

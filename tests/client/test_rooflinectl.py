@@ -13,6 +13,7 @@ import threading
 import time
 
 import pytest
+import requests
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "api"))
 import profiled_runs  # noqa: E402
@@ -404,6 +405,30 @@ def test_token_opens_a_daemon_that_asks_for_one(tmp_path):
         ctl("list", url=guarded.url, ROOFLINED_TOKEN="x" * 43, code=2)
         ctl("list", url=guarded.url, ROOFLINED_TOKEN=token)
         ctl("--token", other, "devices", url=guarded.url)
+    finally:
+        guarded.stop()
+
+
+def test_tokens_are_listed_and_revoked_beside_the_daemon(tmp_path):
+    state = ("--state", str(tmp_path / "state"))
+    lost = ctl("token", *state, "laptop")[0].strip()
+    kept = ctl("token", *state)[0].strip()
+    guarded = Daemon(tmp_path / "state", "--require-token")
+    try:
+        login = requests.post(f"{guarded.url}/login", json={"token": lost}, timeout=10)
+        session = {"Cookie": login.headers["Set-Cookie"].split(";")[0]}
+        assert requests.get(f"{guarded.url}/jobs", headers=session, timeout=10).status_code == 200
+        listed = json.loads(ctl("--json", "token", "list", *state)[0])["items"]
+        assert [item["name"] for item in listed] == ["laptop", "token"]
+        assert re.fullmatch(r"laptop +\d{4}-\d\d-\d\dT[\d:]{8}Z\ntoken .*Z\n", ctl("token", "list", *state)[0])
+        assert json.loads(ctl("--json", "token", "revoke", "laptop", *state)[0]) == {"revoked": 1}
+        ctl("list", url=guarded.url, ROOFLINED_TOKEN=lost, code=2)
+        assert requests.get(f"{guarded.url}/jobs", headers=session, timeout=10).status_code == 401
+        ctl("list", url=guarded.url, ROOFLINED_TOKEN=kept)
+        assert "no token laptop" in ctl("token", "revoke", "laptop", *state, code=2)[1]
+        assert "needs the name" in ctl("token", "revoke", *state, code=2)[1]
+        assert "not understood" in ctl("token", "list", "laptop", *state, code=2)[1]
+        assert json.loads(ctl("--json", "token", "list", *state)[0])["items"][0]["name"] == "token"
     finally:
         guarded.stop()
 

@@ -139,20 +139,21 @@ static void problems(void **state) {
 static void sessions_end(void **state) {
   (void)state;
   rl_sessions *sessions = rl_sessions_new();
-  char first[RL_SESSION_ID_SIZE], id[RL_SESSION_ID_SIZE];
+  char first[RL_SESSION_ID_SIZE], id[RL_SESSION_ID_SIZE], hash[RL_TOKEN_HASH_SIZE] = "";
   int64_t now = 1000, lifetime = (int64_t)RL_SESSION_S * 1000000000;
-  rl_session_begin(sessions, now, first);
-  assert_true(rl_session_known(sessions, now, first));
-  assert_false(rl_session_known(sessions, now + lifetime, first));
-  assert_false(rl_session_known(sessions, now, ""));
-  assert_false(rl_session_known(sessions, now, "x"));
-  for (int i = 1; i < RL_SESSIONS_MAX; i++) rl_session_begin(sessions, now + i, id);
-  assert_true(rl_session_known(sessions, now, first));
-  rl_session_begin(sessions, now + RL_SESSIONS_MAX, id); /* one too many: the oldest goes */
-  assert_false(rl_session_known(sessions, now, first));
-  assert_true(rl_session_known(sessions, now, id));
+  rl_session_begin(sessions, now, "first's", first);
+  assert_true(rl_session_find(sessions, now, first, hash));
+  assert_string_equal(hash, "first's");
+  assert_false(rl_session_find(sessions, now + lifetime, first, hash));
+  assert_false(rl_session_find(sessions, now, "", hash));
+  assert_false(rl_session_find(sessions, now, "x", hash));
+  for (int i = 1; i < RL_SESSIONS_MAX; i++) rl_session_begin(sessions, now + i, "other", id);
+  assert_true(rl_session_find(sessions, now, first, hash));
+  rl_session_begin(sessions, now + RL_SESSIONS_MAX, "other", id); /* one too many: the oldest goes */
+  assert_false(rl_session_find(sessions, now, first, hash));
+  assert_true(rl_session_find(sessions, now, id, hash));
   rl_session_end(sessions, id);
-  assert_false(rl_session_known(sessions, now, id));
+  assert_false(rl_session_find(sessions, now, id, hash));
   rl_sessions_free(sessions);
 }
 

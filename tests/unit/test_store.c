@@ -531,6 +531,18 @@ static void tokens(void **state) {
   assert_true(known);
   GOOD(rl_store_token_count(f->store, &count, &err));
   assert_int_equal(count, 1);
+  GOOD(rl_store_token_add(f->store, "desk", "def", &err));
+  GOOD(rl_store_token_add(f->store, "laptop", "ghi", &err));
+  cJSON *rows = read_rows(f->store, RL_QUERY_TOKENS, NULL, 0);
+  assert_int_equal(cJSON_GetArraySize(rows), 3);
+  assert_text(rows, "1.name", "desk");
+  cJSON_Delete(rows);
+  GOOD(rl_store_token_remove(f->store, "laptop", &count, &err));
+  assert_int_equal(count, 2);
+  GOOD(rl_store_token_known(f->store, "abc", &known, &err));
+  assert_false(known);
+  GOOD(rl_store_token_known(f->store, "def", &known, &err));
+  assert_true(known);
 }
 
 static void kinds_are_those_of_the_records(void **state) {
