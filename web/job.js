@@ -1,7 +1,8 @@
 // One job: live progress while it runs, then the comparison, its epochs, kernels, measurements and where every number is from.
 import { all, finalStates, get, listen, remove, shareDone } from '/lib/api.js';
+import { drawComparison } from '/lib/comparison.js';
 import { drawEpochs } from '/lib/epochs.js';
-import { bar, find, make, numberCell, stateBadge, unmeasured } from '/lib/dom.js';
+import { find, make, numberCell, stateBadge, unmeasured } from '/lib/dom.js';
 import { drawKernels } from '/lib/kernels.js';
 import { drawTimeline } from '/lib/timeline.js';
 import * as show from '/lib/format.js';
@@ -60,80 +61,6 @@ function drawProgress(data) {
   else find('live-bar').value = share;
   find('live-numbers').replaceChildren(...liveNumbers.filter(([, field]) => data[field] !== null)
     .map(([label, field, write]) => make('div', {}, make('dt', {}, label), make('dd', {}, write(data[field])))));
-}
-
-/* --- comparison ---------------------------------------------------------------------------------------------------- */
-
-const compared = [
-  { label: 'Epoch time, median', field: 'epoch_ms_median', write: show.ms, ratio: 'speedup_ratio' },
-  { label: 'Epoch time, min', field: 'epoch_ms_min', write: show.ms, ratio: 'speedup_min_ratio' },
-  { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${show.count(value)} /s` },
-  { label: 'Peak memory', field: 'peak_memory_bytes', write: show.bytes, ratio: 'peak_memory_ratio' },
-  { label: 'Test accuracy', field: 'test_accuracy_ratio', write: show.percent, ratio: 'test_accuracy_difference_ratio',
-    ratioWrite: show.points },
-  { label: 'Launches per step', field: 'launches_per_step', write: show.plain },
-];
-
-function barCard(metric, runs, pairs) {
-  const values = runs.map((run) => run.summary[metric.field]);
-  const largest = Math.max(...values.filter((value) => value !== null), 0);
-  const ratios = metric.ratio ? pairs.map((pair) => {
-    const text = (metric.ratioWrite || show.times)(pair[metric.ratio]);
-    return text === null ? null : `${pairs.length > 1 ? `${pair.candidate.variant} ` : ''}${text}`;
-  }).filter(Boolean) : [];
-  return make('div', { class: 'panel' }, make('h3', {}, metric.label, make('span', {}, ratios.join(' · '))),
-    ...runs.map((run, index) => {
-      const value = values[index];
-      const text = metric.write(value);
-      const reason = run.summary.unavailable?.[metric.field] || 'not measured yet';
-      const track = make('span', { class: 'track' });
-      if (text !== null && largest > 0) track.append(bar('fill', value / largest));
-      track.firstChild?.style.setProperty('display', 'block');
-      return make('div', { class: `bar run-${index % 4}` }, make('span', {}, run.variant), track,
-        text === null ? make('span', { class: 'value null', ...unmeasured(reason) }, '—')
-          : make('span', { class: 'value' }, text));
-    }));
-}
-
-/** One sentence a pair, from what was measured; without a ratio it says why there is none. */
-function verdictOf(pairs) {
-  return pairs.map((pair) => {
-    const [from, to] = [pair.baseline.variant.toUpperCase(), pair.candidate.variant.toUpperCase()];
-    const ratio = pair.speedup_ratio;
-    if (ratio === null) {
-      return `${to} can’t be compared with ${from}: ${pair.unavailable?.speedup_ratio || 'it was not measured'}.`;
-    }
-    const speed = ratio >= 1 ? `${to} is ${ratio.toFixed(2)} times as fast as ${from}`
-      : `${to} is slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long`;
-    const memory = pair.peak_memory_ratio;
-    const points = show.points(pair.test_accuracy_difference_ratio);
-    const also = [memory === null ? null : `${Math.round(memory * 100)} % of its peak memory`,
-      points === null ? null : /^.0\.00/.test(points) ? 'the same test accuracy' : `${points} of test accuracy`].filter(Boolean);
-    return `${speed}${also.length > 0 ? `, with ${also.join(' and ')}` : ''}.`;
-  }).join(' ');
-}
-
-function reasonsOf(runs) {
-  return runs.flatMap((run) => [
-    ...Object.entries(run.summary.unavailable || {})
-      .map(([field, reason]) => make('li', {}, `${run.variant}, ${field}: ${reason}`)),
-    ...run.passes.filter((pass) => pass.state === 'unavailable')
-      .map((pass) => make('li', {}, `${run.variant}, ${pass.pass} pass: ${pass.reason}`)),
-    ...run.epochs.filter((epoch) => epoch.suspect)
-      .map((epoch) => make('li', { class: 'bad' }, `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`)),
-  ]);
-}
-
-function drawComparison(runs, pairs) {
-  const measured = runs.filter((run) => run.summary.epochs > 0);
-  find('comparison').hidden = measured.length === 0;
-  if (measured.length === 0) return;
-  const first = measured[0];
-  find('verdict').textContent = verdictOf(pairs);
-  find('bars').replaceChildren(...compared.map((metric) => barCard(metric, runs, pairs)));
-  const facts = [`${first.dataset}${first.partial ? ' (part of it)' : ''}`, `engine ${first.engine}`,
-    `batch ${first.params.batch_size}`, `measured epochs: ${first.summary.epochs}`];
-  find('reasons').replaceChildren(make('li', {}, facts.join(' · ')), ...reasonsOf(runs));
 }
 
 /* --- measurements and provenance ------------------------------------------------------------------------------------ */

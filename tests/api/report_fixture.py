@@ -45,26 +45,37 @@ class Rows:
         done = self.db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})", list(columns.values()))
         return done.lastrowid
 
+    def job(self, **columns):
+        """A completed job without runs; columns: what is otherwise."""
+        now = time.time_ns()
+        return self.insert("jobs", **{"kind": "kernel", "device": "gpu0", "state": "completed", "request": "{}", "deadline_s": 60,
+                                      "created_ns": now, "started_ns": now, "finished_ns": now, **columns})
+
     def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None,
-            measurements=None, uuid=FACTS["uuid"], trace=None):
+            measurements=None, uuid=FACTS["uuid"], trace=None, job=None, params=None, samples=None, log=None,
+            commit="0" * 40):
         """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value,
         reason or both}, "series" [(name, x, value)], "instructions" [dict] and "phases" [dict]; profile: what the job asked for;
         measurements: of the timing pass; trace: of an activity pass, its (kernels, rows), rows with a "name" and the names of
-        their kinds. Returns the run's id."""
+        their kinds; job: the one that it is a further run of; samples: {mode: [us]}; log: the compiler's. Returns the run's
+        id."""
         now = time.time_ns()
         facts = {**FACTS, "compute_capability": capability, "uuid": uuid}
-        job = self.insert("jobs", kind="kernel", device="gpu0", state="completed", request="{}",
-                          profile=profile and json.dumps(profile), deadline_s=60, created_ns=now, started_ns=now,
-                          finished_ns=now)
-        run = self.insert("runs", job_id=job, ordinal=0, workload=workload, variant=variant, params="{}", engine="cuda",
-                          floor_bytes=floor[0], floor_operations=floor[1])
+        job = job or self.job(profile=profile and json.dumps(profile))
+        ordinal = self.db.execute("SELECT count(*) FROM runs WHERE job_id = ?", [job]).fetchone()[0]
+        run = self.insert("runs", job_id=job, ordinal=ordinal, workload=workload, variant=variant,
+                          params=json.dumps(params or {}), engine="cuda", floor_bytes=floor[0], floor_operations=floor[1],
+                          log=log)
         self.db.execute("INSERT OR IGNORE INTO devices (facts) VALUES (?)", [json.dumps(facts)])
         device = self.db.execute("SELECT id FROM devices WHERE facts = ?", [json.dumps(facts)]).fetchone()[0]
         passes = {name: self.insert("passes", job_id=job, run_id=run, ordinal=ordinal, name=name, state="completed",
-                                    started_ns=now, finished_ns=now, device_id=device, git_commit="0" * 40)
+                                    started_ns=now, finished_ns=now, device_id=device, git_commit=commit)
                   for ordinal, name in ((0, "timing"), (1, "activity"), (2, "counters")) if trace or name != "activity"}
         for name, value in (measurements or {"time_cold_us_median": 22.5}).items():
             self.insert("measurements", pass_id=passes["timing"], name=name, value=value)
+        for mode, times in (samples or {}).items():
+            for ordinal, us in enumerate(times):
+                self.insert("samples", pass_id=passes["timing"], mode=mode, ordinal=ordinal, device_us=us)
         for ordinal, kernel in enumerate(kernels):
             self._kernel(passes["counters"], ordinal, dict(kernel))
         if trace:

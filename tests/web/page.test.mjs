@@ -44,7 +44,7 @@ test('what was not measured is a dash with its reason', async () => {
   await page.locator('body[data-loaded]').waitFor();
   assert.match(await page.locator('#reasons').innerText(), /counters pass: /);
   const empty = page.locator('td.null').first();
-  await page.locator('summary').click();
+  await page.locator('#epochs summary').click();
   assert.equal(await empty.innerText(), '—');
   assert.ok((await empty.getAttribute('title')).length > 3);
   await page.close();

@@ -1,0 +1,128 @@
+// How long a kernel takes in each of its variants, with a cold and a warm cache, and what it moves and computes in that time,
+// beside what its model allows: a sentence, cards of bars, a table.
+import { barRow, card } from '/lib/bars.js';
+import { make, numberCell } from '/lib/dom.js';
+import { tableOf } from '/lib/sections.js';
+import * as show from '/lib/format.js';
+
+const modes = ['cold', 'warm'];
+const measured = (run, name) => run.measurements.find((one) => one.pass === 'timing' && one.name === name)
+  ?? { value: null, reason: 'the timing pass did not measure it' };
+
+/** Between the two nearest of what is sorted. */
+function quantile(sorted, share) {
+  const at = share * (sorted.length - 1);
+  const [below, above] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]];
+  return below + (above - below) * (at - Math.floor(at));
+}
+
+/** The times of a run in one mode; index: the run's place among all. */
+function timesOf(run, index, mode) {
+  const samples = run.samples.filter((sample) => sample.mode === mode);
+  const us = samples.map((sample) => sample.device_us).sort((a, b) => a - b);
+  const [median, floor] = [measured(run, `time_${mode}_us_median`), measured(run, `floor_${mode}_us`)];
+  return { run, index, mode, us, median, floor, suspects: samples.filter((sample) => sample.suspect),
+    least: us[0] ?? null, most: us.at(-1) ?? null, low: us.length > 0 ? quantile(us, 0.25) : null,
+    high: us.length > 0 ? quantile(us, 0.75) : null };
+}
+
+const perSecond = (amount, us) => (amount !== null && us > 0 ? amount / (us * 1e-6) : null);
+/** Of what the model allows: 1 is its floor. */
+const reached = ({ median, floor }) => (median.value > 0 && floor.value !== null ? floor.value / median.value : null);
+
+/* --- cards ---------------------------------------------------------------------------------------------------------- */
+
+function mark(name, from, to) {
+  const element = make('i', { class: name });
+  element.style.left = `${100 * from}%`;
+  element.style.width = `${100 * (to - from)}%`;
+  return element;
+}
+
+/** of(times): {value, reason, write, bound, low, high}, where bound is the model's, low and high are the middle half. */
+function cardOf(title, all, of) {
+  const rows = all.map((times) => ({ times, ...of(times) }));
+  const scale = Math.max(...rows.flatMap((row) => [row.value, row.bound, row.high]).filter((value) => value !== null)) * 1.02;
+  return card(title, '', rows.map(({ times, value, reason, write, bound, low, high }) => barRow(times.index, times.run.variant,
+    value === null ? null : value / scale, [[write(value), reason], [show.percent(reached(times)), times.floor.reason ?? reason]],
+    [...(low === null || value === null ? [] : [mark('spread', low / scale, high / scale)]),
+      ...(bound === null ? [] : [mark('bound', bound / scale, bound / scale)])],
+    value === null ? null : `${write(value)}, half of ${times.us.length} samples from ${write(low)} to ${write(high)}\
+${bound === null ? '' : `; the model’s bound is ${write(bound)}`}`)));
+}
+
+const timeOf = (times) => ({ value: times.median.value, reason: times.median.reason, write: show.us, bound: times.floor.value,
+  low: times.low, high: times.high });
+
+const rateOf = (field, write, reason) => (times) => {
+  const amount = times.run[field];
+  return { value: perSecond(amount, times.median.value), reason: amount === null ? reason : times.median.reason, write,
+    bound: perSecond(amount, times.floor.value), low: perSecond(amount, times.high), high: perSecond(amount, times.low) };
+};
+
+const rates = [['Bandwidth', 'floor_bytes', show.bytesPerSecond, 'nothing says how many bytes must move'],
+  ['Rate', 'floor_operations', show.operationsPerSecond, 'nothing says how many operations it takes']];
+
+function cardsOf(times) {
+  const inMode = (mode) => times.filter((one) => one.mode === mode);
+  return [...modes.map((mode) => cardOf(`Time, ${mode} cache`, inMode(mode), timeOf)),
+    ...rates.filter(([, field]) => times.some((one) => one.run[field] > 0)).map(([label, field, write, reason]) =>
+      cardOf(`${label}, cold cache`, inMode('cold'), rateOf(field, write, reason)))];
+}
+
+/* --- sentence, table, notes ----------------------------------------------------------------------------------------- */
+
+/** Of the cold times: what is suspect is no result. */
+function verdictOf(times) {
+  const cold = times.filter((one) => one.mode === 'cold' && one.median.value !== null && one.suspects.length === 0)
+    .sort((a, b) => a.median.value - b.median.value);
+  if (cold.length === 0) return '';
+  const [{ run, median }, next] = cold;
+  const share = show.percent(reached(cold[0]));
+  const time = `${show.us(median.value)}${share === null ? '' : `, ${share} of the speed that its model allows`}`;
+  if (next === undefined) return `With a cold cache ${run.variant} takes ${time}.`;
+  return `${run.variant} is the fastest with a cold cache: ${time}. The next, ${next.run.variant}, takes \
+${(next.median.value / median.value).toFixed(2)} times as long.`;
+}
+
+const timeColumn = (label, of) => ({ label, number: true, cell: (times) => {
+  const { value, reason } = of(times);
+  return numberCell(show.us(value), reason);
+} });
+const sampled = (field) => (times) => ({ value: times[field], reason: 'there are no samples' });
+const columns = [
+  { label: 'Run', cell: (times) => make('th', { scope: 'row' }, times.run.variant) },
+  { label: 'Cache', cell: (times) => make('td', {}, times.mode) },
+  timeColumn('Median', (times) => times.median), timeColumn('Min', sampled('least')), timeColumn('25 %', sampled('low')),
+  timeColumn('75 %', sampled('high')), timeColumn('Max', sampled('most')), timeColumn('Floor', (times) => times.floor),
+  { label: 'Of the model’s speed', number: true, cell: (times) => numberCell(show.percent(reached(times)), times.floor.reason) },
+];
+
+/** What several runs have to say in the same words is said once. */
+function missing(times) {
+  const said = new Map();
+  for (const { run, mode, floor, median } of times) {
+    for (const [name, { reason }] of [[`time_${mode}_us_median`, median], [`floor_${mode}_us`, floor]]) {
+      if (reason) said.set(`${name}: ${reason}`, [...(said.get(`${name}: ${reason}`) ?? []), run.variant]);
+    }
+  }
+  return [...said].map(([text, variants]) => ({ text: `${variants.join(', ')}, ${text}` }));
+}
+
+const suspects = (times) => times.filter((one) => one.suspects.length > 0)
+  .map(({ run, mode, us, suspects: found }) => ({ bad: true,
+    text: `${run.variant}, ${found.length} of ${us.length} ${mode} samples are suspect: ${found[0].suspect_reason}` }));
+
+const shapeOf = ({ dtype, shape }) => [dtype, ...Object.entries(shape ?? {}).map(([name, value]) => `${name} ${value}`)];
+
+/** What lib/comparison.js shows; null where no launch was timed. */
+export function timingsOf(runs) {
+  const times = runs.flatMap((run, index) => modes.map((mode) => timesOf(run, index, mode)))
+    .filter(({ run }) => run.samples.length > 0);
+  if (times.length === 0) return null;
+  const [{ run, us }] = times;
+  return { verdict: verdictOf(times), cards: cardsOf(times), table: tableOf('Times', columns, times),
+    facts: [...shapeOf(run.params), `engine ${run.engine}`, `${us.length} samples with either cache`,
+      'bar: median; bracket: the middle half of the samples; line and percentage: what the model allows'].filter(Boolean),
+    notes: [...missing(times), ...suspects(times)] };
+}

@@ -1,0 +1,61 @@
+// What the training runs of a job come to: a sentence, a card of bars for each number, and what is missing.
+import { barRow, card } from '/lib/bars.js';
+import * as show from '/lib/format.js';
+
+const compared = [
+  { label: 'Epoch time, median', field: 'epoch_ms_median', write: show.ms, ratio: 'speedup_ratio' },
+  { label: 'Epoch time, min', field: 'epoch_ms_min', write: show.ms, ratio: 'speedup_min_ratio' },
+  { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${show.count(value)} /s` },
+  { label: 'Peak memory', field: 'peak_memory_bytes', write: show.bytes, ratio: 'peak_memory_ratio' },
+  { label: 'Test accuracy', field: 'test_accuracy_ratio', write: show.percent, ratio: 'test_accuracy_difference_ratio',
+    ratioWrite: show.points },
+  { label: 'Launches per step', field: 'launches_per_step', write: show.plain },
+];
+
+function cardOf(metric, runs, pairs) {
+  const values = runs.map((run) => run.summary[metric.field]);
+  const largest = Math.max(...values.filter((value) => value !== null), 0);
+  const ratios = metric.ratio ? pairs.map((pair) => {
+    const text = (metric.ratioWrite || show.times)(pair[metric.ratio]);
+    return text === null ? null : `${pairs.length > 1 ? `${pair.candidate.variant} ` : ''}${text}`;
+  }).filter(Boolean) : [];
+  return card(metric.label, ratios.join(' · '), runs.map((run, index) => {
+    const text = metric.write(values[index]);
+    const reason = run.summary.unavailable?.[metric.field] || 'not measured yet';
+    return barRow(index, run.variant, text !== null && largest > 0 ? values[index] / largest : null, [[text, reason]]);
+  }));
+}
+
+/** One sentence a pair, from what was measured; without a ratio it says why there is none. */
+function verdictOf(pairs) {
+  return pairs.map((pair) => {
+    const [from, to] = [pair.baseline.variant.toUpperCase(), pair.candidate.variant.toUpperCase()];
+    const ratio = pair.speedup_ratio;
+    if (ratio === null) {
+      return `${to} can’t be compared with ${from}: ${pair.unavailable?.speedup_ratio || 'it was not measured'}.`;
+    }
+    const speed = ratio >= 1 ? `${to} is ${ratio.toFixed(2)} times as fast as ${from}`
+      : `${to} is slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long`;
+    const memory = pair.peak_memory_ratio;
+    const points = show.points(pair.test_accuracy_difference_ratio);
+    const also = [memory === null ? null : `${Math.round(memory * 100)} % of its peak memory`,
+      points === null ? null : /^.0\.00/.test(points) ? 'the same test accuracy' : `${points} of test accuracy`].filter(Boolean);
+    return `${speed}${also.length > 0 ? `, with ${also.join(' and ')}` : ''}.`;
+  }).join(' ');
+}
+
+const notesOf = (runs) => runs.flatMap((run) => [
+  ...Object.entries(run.summary.unavailable || {}).map(([field, reason]) => ({ text: `${run.variant}, ${field}: ${reason}` })),
+  ...run.epochs.filter((epoch) => epoch.suspect)
+    .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })),
+]);
+
+/** What lib/comparison.js shows; null while no epoch was measured. */
+export function trainingOf(runs, pairs) {
+  const first = runs.find((run) => run.summary.epochs > 0);
+  if (first === undefined) return null;
+  return { verdict: verdictOf(pairs), cards: compared.map((metric) => cardOf(metric, runs, pairs)), table: null,
+    facts: [`${first.dataset}${first.partial ? ' (part of it)' : ''}`, `engine ${first.engine}`,
+      `batch ${first.params.batch_size}`, `measured epochs: ${first.summary.epochs}`],
+    notes: notesOf(runs) };
+}
