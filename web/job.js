@@ -4,6 +4,7 @@ import { drawComparison } from '/lib/comparison.js';
 import { drawEpochs } from '/lib/epochs.js';
 import { find, make, numberCell, stateBadge, unmeasured } from '/lib/dom.js';
 import { drawKernels } from '/lib/kernels.js';
+import { drawSource } from '/lib/source.js';
 import { drawTimeline } from '/lib/timeline.js';
 import * as show from '/lib/format.js';
 
@@ -117,6 +118,7 @@ async function drawResults(job) {
   ]);
   const withFacts = results.runs.filter((run) => run.engine);
   drawComparison(results.runs, comparison.items);
+  await drawSource(job);
   drawEpochs(results.runs);
   drawKernels(results.runs, kernels);
   await drawTimeline(id, results.runs, kernels);

@@ -5,6 +5,7 @@ import { drawInstructions } from '/lib/instructions.js';
 import { drawRoofline } from '/lib/roofline.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks, tableOf } from '/lib/sections.js';
 import { drawSeries } from '/lib/series.js';
+import { postedCode } from '/lib/source.js';
 import * as show from '/lib/format.js';
 
 const asked = new URLSearchParams(location.search);
@@ -118,7 +119,8 @@ async function load(ordinal) {
     drawProblem('No such kernel', `Run ${run} has no kernel ${ordinal}.`);
     return;
   }
-  const [job, kernels] = await Promise.all([get(`/jobs/${report.job}`), all(`/jobs/${report.job}/kernels?limit=1000`)]);
+  const [job, kernels, code] = await Promise.all([get(`/jobs/${report.job}`), all(`/jobs/${report.job}/kernels?limit=1000`),
+    report.kind === 'source' ? postedCode(report.job) : null]);
   find('report').hidden = false;
   drawHead(report, kernel);
   drawChoice(kernels, kernel);
@@ -130,7 +132,7 @@ async function load(ordinal) {
   find('no-ceilings').textContent = `No measured roofs: ${report.ceilings_reason}.`;
   drawSections(kernel);
   drawSeries(kernel.series);
-  drawInstructions(kernel.instructions);
+  drawInstructions(kernel.instructions, code);
   document.body.dataset.loaded = String(ordinal);
   openTarget();
 }

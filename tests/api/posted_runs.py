@@ -1,0 +1,64 @@
+"""Jobs of posted code, put into the database of a running daemon: one that did not compile, and a run with its machine code
+counted line by line. posted_runs.py STATE_FOLDER prints their numbers."""
+
+import json
+import pathlib
+import sys
+import types
+
+from report_fixture import Rows
+
+CODE = """extern "C" __global__ void add(float *x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n)
+    x[i] += <b>1</b>;
+}
+"""
+LOG = """code.cu(4): error: expected an expression
+      x[i] += <b>1</b>;
+              ^
+
+code.cu(2): warning #177-D: variable "i" was declared but never referenced
+
+1 error detected in the compilation of "code.cu".
+"""
+HEADER = "/usr/local/cuda/include/cuda_fp16.hpp"
+
+
+def instruction(index, sass, place, executed, samples):
+    file, line = place
+    counts = {"inst_executed": executed, "smsp__pcsamp_sample_count": samples,
+              "smsp__pcsamp_warps_issue_stalled_long_scoreboard": samples}
+    return {"offset": 16 * index, "opcode": sass.split()[0].split(".")[0], "sass": sass, "file": file, "line": line,
+            "counts": json.dumps(counts)}
+
+
+INSTRUCTIONS = [instruction(*row) for row in (
+    (0, "S2R R0, SR_CTAID.X ;", ("code.cu", 2), 64, 3), (1, "IMAD R0, R0, c[0x0][0x0], R3 ;", ("code.cu", 2), 64, 4),
+    (2, "LDG.E R5, desc[UR4][R2.64] ;", ("code.cu", 4), 64, 90), (3, "FADD R5, R5, 1 ;", (HEADER, 4), 64, 10),
+    (4, "STG.E desc[UR4][R2.64], R5 ;", ("code.cu", 4), 32, 5), (5, "EXIT ;", (None, None), 64, 0))]
+
+
+def posted(rows, sha, text, **columns):
+    rows.insert("sources", sha256=sha, text=json.dumps({"entry": "add", "grid": [4, 1, 1], "block": [64, 1, 1],
+                                                        "dynamic_shared_bytes": 0, **text}))
+    return rows.job(kind="source", source=sha, **columns)
+
+
+def insert(state):
+    """{"failed", "job", "binary": jobs, "run": of job}"""
+    rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
+    failed = posted(rows, "1" * 64, {"code": CODE}, state="failed", problem_domain="input", problem_code=0,
+                    problem_message="/code code.cu(4): error: expected an expression")
+    for ordinal, variant in enumerate(("default", "fast_math")):
+        rows.insert("runs", job_id=failed, ordinal=ordinal, workload="source", variant=variant, params="{}", log=LOG)
+    job = posted(rows, "2" * 64, {"code": CODE})
+    kernel = {"launch": "add", "name": "add", "instructions": INSTRUCTIONS}
+    run = rows.run([kernel], workload="source", variant="default", job=job)
+    binary = posted(rows, "3" * 64, {"binary": "AAAA"})
+    rows.run([kernel], workload="source", variant="default", job=binary)
+    return {"failed": failed, "job": job, "binary": binary, "run": run}
+
+
+if __name__ == "__main__":
+    print(json.dumps(insert(sys.argv[1])))
