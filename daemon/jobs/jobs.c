@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,16 +20,17 @@ bool rl_job_is_final(rl_job_state state) {
 }
 
 enum { DEVICES_MAX = 32, DEATHS_MAX = 2, DEFAULT_DEADLINE_S = 3600 };
-static const int64_t PROGRESS_INTERVAL_NS = 250000000;
+static const int64_t PROGRESS_INTERVAL_NS = 250000000, LOCK_WAIT_NS = 100000000;
 
-/* A device does one job at a time, so what is to be known about a running job stands with its device. */
+/* A device does one job at a time, so what is to be known about a running job stands with its device. Changed under the mutex;
+ * what is atomic is read without it, since a transition may take seconds. */
 typedef struct device {
   char id[16];
   bool usable;
-  int64_t job_id;      /* the job that it works on, 0: none */
-  int64_t started_ns;  /* rl_monotonic_ns of that job's first claim in this process */
-  int64_t progress_ns; /* of the last progress that was kept */
-  bool cancel;         /* the job was cancelled meanwhile */
+  _Atomic int64_t job_id; /* the job that it works on, 0: none */
+  atomic_bool cancel;     /* that job was cancelled meanwhile */
+  int64_t started_ns;     /* rl_monotonic_ns of that job's first claim in this process */
+  int64_t progress_ns;    /* of the last progress that was kept */
 } device;
 
 struct rl_jobs {
@@ -47,6 +49,17 @@ struct rl_jobs {
 };
 
 static void lock(rl_jobs *jobs) { pthread_mutex_lock(&jobs->mutex); }
+
+/* false: somebody holds it for long. */
+static bool lock_soon(rl_jobs *jobs) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  int64_t ns = until.tv_nsec + LOCK_WAIT_NS;
+  until.tv_sec += (time_t)(ns / 1000000000);
+  until.tv_nsec = (long)(ns % 1000000000);
+  return pthread_mutex_timedlock(&jobs->mutex, &until) == 0;
+}
+
 static void unlock(rl_jobs *jobs) { pthread_mutex_unlock(&jobs->mutex); }
 
 int rl_jobs_open(rl_store *store, int64_t queue_limit, rl_jobs **jobs, rl_error *err) {
@@ -211,13 +224,13 @@ static int claim_locked(rl_jobs *jobs, device *on, rl_claim *claim, bool *starte
   if (rc == 0) on->job_id = 0; /* whatever became of the last one */
   if (rc != 1) return rc;
   *started = on->job_id != next.job_id;
+  on->cancel = false;
   if (*started) {
     on->job_id = next.job_id;
     on->started_ns = rl_monotonic_ns();
     on->progress_ns = 0;
     count_change(jobs, next.job_id, rl_tally_started);
   }
-  on->cancel = false;
   int64_t allowed_ns = next.deadline_ns > 0 ? next.deadline_ns : jobs->deadline_s * 1000000000;
   next.deadline_ns = on->started_ns + allowed_ns;
   *claim = next;
@@ -243,19 +256,13 @@ int rl_jobs_claim(rl_jobs *jobs, const char *id, int timeout_ms, rl_claim *claim
 }
 
 int64_t rl_jobs_on_device(rl_jobs *jobs, const char *id) {
-  lock(jobs);
   const device *on = find_device(jobs, id);
-  int64_t job_id = on != NULL ? on->job_id : 0;
-  unlock(jobs);
-  return job_id;
+  return on != NULL ? on->job_id : 0;
 }
 
 bool rl_jobs_should_cancel(rl_jobs *jobs, int64_t job_id) {
-  lock(jobs);
   const device *on = find_job(jobs, job_id);
-  bool cancel = on != NULL && on->cancel;
-  unlock(jobs);
-  return cancel;
+  return on != NULL && on->cancel;
 }
 
 /* On a full disk it is left out: the job goes on without it. */
@@ -273,7 +280,7 @@ static void keep_progress(rl_store *store, int64_t job_id, int64_t run_id, const
 
 void rl_jobs_progress(rl_jobs *jobs, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   int64_t now = rl_monotonic_ns();
-  lock(jobs);
+  if (!lock_soon(jobs)) return; /* a pass of another device is being stored: there will be more progress */
   device *on = find_job(jobs, job_id);
   bool kept = on != NULL && !on->cancel && (on->progress_ns == 0 || now - on->progress_ns >= PROGRESS_INTERVAL_NS);
   if (kept) {
@@ -312,12 +319,13 @@ static ending settle_begin(rl_jobs *jobs, const rl_claim *claim) {
   return end;
 }
 
-/* On success the claim is over, and with job_over the job is no longer the device's. */
+/* On success the claim is over, and with job_over the job is no longer the device's: at once, for those who read its end. */
 static int settle_end(rl_jobs *jobs, const rl_claim *claim, ending end, bool job_over, int rc) {
   if (rc == 0 && end.on != NULL && (job_over || end.cancelled)) {
     end.on->job_id = 0;
     end.on->cancel = false;
   }
+  if (rc == 0 && job_over && !end.cancelled) count_change(jobs, claim->job_id, rl_tally_finished);
   unlock(jobs);
   if (rc == 0) announce(jobs, claim->job_id);
   return rc;
@@ -348,7 +356,6 @@ static int commit_as(rl_jobs *jobs, const rl_claim *claim, const rl_records *rec
   bool job_done = false;
   int rc = 0;
   if (!end.cancelled) rc = rl_store_pass_commit(jobs->store, claim, records, reason, &job_done, err);
-  if (job_done) count_change(jobs, claim->job_id, rl_tally_finished);
   bool look = rc == 0 && !end.cancelled && end.on != NULL && jobs->refresh && claim->pass == RL_PASS_TIMING;
   if (look) snprintf(id, sizeof id, "%s", end.on->id);
   rc = settle_end(jobs, claim, end, job_done, rc);
@@ -368,7 +375,6 @@ int rl_jobs_unavailable(rl_jobs *jobs, const rl_claim *claim, const rl_records *
 static int finish_as(rl_jobs *jobs, const rl_claim *claim, rl_job_state state, const rl_error *problem, rl_error *err) {
   ending end = settle_begin(jobs, claim);
   int rc = end.cancelled ? 0 : rl_store_job_finish(jobs->store, claim->job_id, state, problem, err);
-  if (rc == 0 && !end.cancelled && state != RL_JOB_INTERRUPTED) count_change(jobs, claim->job_id, rl_tally_finished);
   return settle_end(jobs, claim, end, true, rc);
 }
 
@@ -388,7 +394,6 @@ int rl_jobs_worker_died(rl_jobs *jobs, const rl_claim *claim, const char *reason
   ending end = settle_begin(jobs, claim);
   bool job_over = false;
   int rc = end.cancelled ? 0 : rl_store_pass_died(jobs->store, claim, reason, DEATHS_MAX, &job_over, err);
-  if (job_over) count_change(jobs, claim->job_id, rl_tally_finished);
   return settle_end(jobs, claim, end, job_over, rc);
 }
 

@@ -60,10 +60,12 @@ void rl_claim_clear(rl_claim *claim);
 /* Wait for the next pass to do on this device, at most timeout_ms: 1 and *claim, which the caller clears, 0 on time-out or when
  * stopping, -1 on error. Moves the job to running with its first pass; prefers the running job, then the oldest queued one. */
 int rl_jobs_claim(rl_jobs *jobs, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
-/* The job that the device works on, 0: none. Agrees with the job's state: waits for a transition that is under way. */
+/* The job that the device works on, 0: none. Waits for nothing, not for a pass that is being stored either; agrees with the store
+ * but for the moment between a transition's commit and its being known here. */
 int64_t rl_jobs_on_device(rl_jobs *jobs, const char *device);
-bool rl_jobs_should_cancel(rl_jobs *jobs, int64_t job_id); /* cheap; polled while a pass runs */
-/* Record progress as an event (at most 4 a second a job are kept; the rest is dropped). */
+bool rl_jobs_should_cancel(rl_jobs *jobs, int64_t job_id); /* waits for nothing; polled while a pass runs */
+/* Record progress as an event (at most 4 a second a job are kept; the rest is dropped, and so is what comes while another lane's
+ * pass is being stored). */
 void rl_jobs_progress(rl_jobs *jobs, int64_t job_id, int64_t run_id, const rl_progress *progress);
 /* What the compiler said of the run's code; kept with the run whatever becomes of it. */
 void rl_jobs_log(rl_jobs *jobs, const rl_claim *claim, const char *text);

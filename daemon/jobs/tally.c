@@ -25,7 +25,7 @@ void rl_tally_started(rl_tally *tally, const rl_job_life *life) {
 
 void rl_tally_finished(rl_tally *tally, const rl_job_life *life) {
   int kind = kind_of(life->kind);
-  if (kind < 0) return;
+  if (kind < 0 || !rl_job_is_final(life->state)) return; /* what was interrupted goes on */
   atomic_fetch_add(&tally->finished[kind][life->state], 1);
   if (life->started_ns > 0) rl_histogram_observe(&tally->run[kind], rl_job_bounds_s, life->finished_ns - life->started_ns);
 }

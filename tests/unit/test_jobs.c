@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -286,6 +287,54 @@ static void a_retry_gets_its_job_though_the_device_is_gone(void **state) {
   }
 }
 
+typedef struct storing {
+  world *at;
+  rl_claim claim;
+  int rc;           /* of the commit */
+  atomic_bool told; /* everything that was asked meanwhile */
+} storing;
+
+static void *store_it(void *argument) {
+  storing *with = argument;
+  rl_error ignored;
+  sample made;
+  fill_sample(&made, with->claim.pass, 1);
+  with->rc = rl_jobs_commit(with->at->jobs, &with->claim, &made.records, &ignored);
+  return NULL;
+}
+
+static void *ask_meanwhile(void *argument) {
+  storing *with = argument;
+  rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
+  int64_t job_id = rl_jobs_on_device(with->at->jobs, "cpu");
+  if (job_id == 0 || rl_jobs_should_cancel(with->at->jobs, job_id)) return NULL;
+  rl_jobs_progress(with->at->jobs, job_id, with->claim.run_id, &progress);
+  atomic_store(&with->told, true);
+  return NULL;
+}
+
+/* The store's writer is taken, so the commit lasts as long as we like. */
+static void nobody_waits_for_a_pass_that_is_being_stored(void **state) {
+  world *at = *state;
+  put(at, "cpu", 1);
+  storing with = {.at = at, .claim = take(at, "cpu")};
+  pthread_t committing, asking;
+  struct timespec until;
+  GOOD(rl_store_begin(at->base.store, &err));
+  pthread_create(&committing, NULL, store_it, &with);
+  nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+  pthread_create(&asking, NULL, ask_meanwhile, &with);
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 10;
+  bool answered = pthread_timedjoin_np(asking, NULL, &until) == 0;
+  GOOD(rl_store_end(at->base.store, 0, &err));
+  pthread_join(committing, NULL);
+  if (!answered) pthread_join(asking, NULL);
+  assert_true(answered);
+  assert_true(atomic_load(&with.told));
+  assert_int_equal(with.rc, 0);
+}
+
 typedef struct waiter {
   rl_jobs *jobs;
   rl_claim claim;
@@ -345,7 +394,7 @@ int main(void) {
       TEST(a_job_runs_pass_by_pass), TEST(devices_are_resolved), TEST(the_deadline_counts_from_the_start_of_the_job),
       TEST(cancelling), TEST(a_cancel_survives_a_crash), TEST(a_worker_may_die_once), TEST(a_failed_pass_fails_its_job),
       TEST(interrupted_jobs_are_taken_up_again), TEST(the_queue_has_an_end),
-      TEST(a_retry_gets_its_job_though_the_device_is_gone), TEST(a_waiting_claim_is_woken),
-      TEST(progress_is_thinned)};
+      TEST(a_retry_gets_its_job_though_the_device_is_gone),
+      TEST(nobody_waits_for_a_pass_that_is_being_stored), TEST(a_waiting_claim_is_woken), TEST(progress_is_thinned)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
