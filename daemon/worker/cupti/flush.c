@@ -6,17 +6,19 @@
 
 #include "embedded.h"
 #include "worker/cupti/driver.h"
+#include "worker/cupti/fold.h"
 #include "worker/cupti/result.h"
 #include "worker/cupti/subscriber.h"
 
 extern const rl_embedded rl_cupti_code[]; /* nothing.cu */
 
-/* Validated against ncu's flush on 60 MB of L2. A piece is what stays dirty in L2; smaller pieces take longer. */
+/* Validated against ncu's flush on 60 MB of L2. A piece is what stays dirty in L2. */
 static const size_t LEAST_BYTES = 128 << 20, PIECE_BYTES = 4 << 20;
 
 struct rl_flush {
-  char *memory; /* what is read, then a piece to write to */
+  char *memory; /* what is read */
   size_t bytes;
+  rl_fold target; /* what is written */
   CUresult (*load)(CUmodule *module, const void *code);
   CUresult (*unload)(CUmodule module);
   const bool *before; /* by launch */
@@ -26,9 +28,9 @@ struct rl_flush {
 };
 
 void rl_flush_run(rl_flush *flush, cudaStream_t stream) {
-  for (size_t at = 0; at < flush->bytes && flush->failed == cudaSuccess; at += PIECE_BYTES)
-    flush->failed =
-        cudaMemcpyAsync(flush->memory + flush->bytes, flush->memory + at, PIECE_BYTES, cudaMemcpyDeviceToDevice, stream);
+  const rl_fold *target = &flush->target;
+  for (size_t at = 0; at < flush->bytes && flush->failed == cudaSuccess; at += target->bytes)
+    flush->failed = cudaMemcpyAsync(target->address, flush->memory + at, target->bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
 static void empty_code_caches(rl_flush *flush) {
@@ -46,6 +48,14 @@ static void on_launch(void *context, bool entering, const rl_launched *launch) {
   empty_code_caches(flush);
 }
 
+/* Of whole copies. */
+static int read_memory(rl_flush *flush, size_t bytes, rl_error *err) {
+  const size_t copy = flush->target.bytes;
+  flush->bytes = (bytes + copy - 1) / copy * copy;
+  if (rl_cuda_check(cudaMalloc((void **)&flush->memory, flush->bytes), "memory to flush the caches with", err) != 0) return -1;
+  return rl_cuda_check(cudaMemset(flush->memory, 0, flush->bytes), "cudaMemset", err);
+}
+
 int rl_flush_open(rl_flush **flush, rl_error *err) {
   int device = 0, l2_bytes = 0;
   if (rl_cuda_check(cudaGetDevice(&device), "cudaGetDevice", err) != 0 ||
@@ -54,12 +64,10 @@ int rl_flush_open(rl_flush **flush, rl_error *err) {
   rl_flush *made = calloc(1, sizeof *made);
   if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a cache flush");
   size_t bytes = 2 * (size_t)l2_bytes > LEAST_BYTES ? 2 * (size_t)l2_bytes : LEAST_BYTES;
-  made->bytes = (bytes + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES;
   *(void **)&made->load = rl_driver_function("cuModuleLoadData", err);
   *(void **)&made->unload = rl_driver_function("cuModuleUnload", err);
   if (made->load == NULL || made->unload == NULL ||
-      rl_cuda_check(cudaMalloc((void **)&made->memory, made->bytes + PIECE_BYTES), "memory to flush the caches with", err) != 0 ||
-      rl_cuda_check(cudaMemset(made->memory, 0, made->bytes + PIECE_BYTES), "cudaMemset", err) != 0) {
+      rl_fold_open(&made->target, device, bytes, PIECE_BYTES, err) != 0 || read_memory(made, bytes, err) != 0) {
     rl_flush_close(made);
     return -1;
   }
@@ -70,6 +78,7 @@ int rl_flush_open(rl_flush **flush, rl_error *err) {
 void rl_flush_close(rl_flush *flush) {
   if (flush == NULL) return;
   cudaFree(flush->memory);
+  rl_fold_close(&flush->target);
   free(flush);
 }
 
