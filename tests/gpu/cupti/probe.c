@@ -27,7 +27,7 @@ static rl_instance *open_subject(int argc, char **argv) {
   return instance;
 }
 
-/* As daemon/worker/cupti/flush.c does it. */
+/* Leaves in L2 what daemon/worker/cupti/flush.c leaves there. */
 static void empty_caches(cudaStream_t stream) {
   enum { BYTES = 128 << 20, PIECE = 4 << 20 };
   static char *memory;

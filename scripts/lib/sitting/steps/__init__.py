@@ -20,9 +20,9 @@ STEPS = [
     Step("ptx80", checks.ptx80, 50, 150, "training by code that the driver compiled from PTX for 8.0", shares=True),
     Step("baselines", training.baselines, 300, 400, "PyTorch eager, graph, compiled + graph"),
     Step("speed", reports.speed, 60, 200, "reports from POST to stored, beside ncu", counts=True),
-    Step("agreement", checks.agreement, 270, 400, "our counters against ncu's, metric by metric", counts=True),
+    Step("agreement", checks.agreement, 300, 450, "our counters against ncu's, metric by metric", counts=True),
     Step("bandwidth", kernels.bandwidth, 62, 240, "every family against the best copy; small sizes cold and warm"),
-    Step("soak", reports.soak, 380, 580, "1000 basic profiles in a row on one worker", counts=True),
+    Step("soak", reports.soak, 390, 580, "1000 basic profiles in a row on one worker", counts=True),
 ]
 
 
