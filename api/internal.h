@@ -124,6 +124,10 @@ int rl_reply_pieces(rl_call *call, const rl_pieces *pieces, const char *type, rl
  * rows' second column, null at the end), letter == 0 adds "truncated". A limit of 0 means all rows and adds neither. */
 int rl_reply_rows(rl_call *call, rl_cursor *cursor, int64_t limit, char letter, rl_error *err);
 
+/* The same of rows that are trace events, as Perfetto and chrome://tracing read them: {"traceEvents":[...], ...}, with
+ * "truncated" in "otherData". */
+int rl_reply_trace(rl_call *call, rl_cursor *cursor, int64_t limit, rl_error *err);
+
 /* Handlers */
 int rl_handle_jobs_submit(rl_call *call, rl_error *err);
 int rl_handle_jobs_list(rl_call *call, rl_error *err);

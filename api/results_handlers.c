@@ -16,6 +16,7 @@ typedef struct kernels_query {
 
 typedef struct timeline_query {
   int64_t run, from, to, limit;
+  int format;
 } timeline_query;
 
 typedef struct history_query {
@@ -26,6 +27,9 @@ typedef struct history_query {
 typedef struct ceilings_query {
   char device[16];
 } ceilings_query;
+
+enum { FORMAT_JSON, FORMAT_CHROME };
+static const char *const formats[] = {"json", "chrome", NULL};
 
 const rl_field rl_kernels_query[] = {
     RL_FIELD(kernels_query, pass, RL_FIELD_CHOICE, .names = rl_pass_names, .summary = "Only what this pass saw"),
@@ -40,6 +44,8 @@ const rl_field rl_timeline_query[] = {
     RL_FIELD(timeline_query, to, RL_FIELD_INT, .minimum = 0, .maximum = LATEST,
              .summary = "Nanoseconds since the start of the trace; what starts earlier is listed"),
     RL_FIELD(timeline_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = TIMELINE_MOST, .summary = "Most items"),
+    RL_FIELD(timeline_query, format, RL_FIELD_CHOICE, .names = formats,
+             .summary = "chrome: trace events for Perfetto and chrome://tracing; default json"),
     {0}};
 const rl_field rl_history_query[] = {
     RL_FIELD(history_query, metric, RL_FIELD_TEXT, .required = true,
@@ -88,12 +94,16 @@ int rl_handle_results(rl_call *call, rl_error *err) {
 }
 
 /* Rows of a job that exists; an unknown one is a 404. */
+static int query_job(rl_call *call, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
+  rl_job_state state;
+  if (rl_store_job_state(call->server->store, call->id, &state, err) < 0) return -1;
+  return rl_store_query(call->server->store, query, bindings, count, cursor, err);
+}
+
 static int reply_job_rows(rl_call *call, rl_query query, const rl_binding *bindings, int count, int64_t limit, char letter,
                           rl_error *err) {
   rl_cursor *cursor;
-  rl_job_state state;
-  if (rl_store_job_state(call->server->store, call->id, &state, err) < 0) return -1;
-  if (rl_store_query(call->server->store, query, bindings, count, &cursor, err) < 0) return -1;
+  if (query_job(call, query, bindings, count, &cursor, err) < 0) return -1;
   return rl_reply_rows(call, cursor, limit, letter, err);
 }
 
@@ -118,7 +128,10 @@ int rl_handle_timeline(rl_call *call, rl_error *err) {
   rl_binding bindings[] = {integer(":job", call->id, true), integer(":run", query.run, query.run > 0),
                            integer(":from", query.from, query.from >= 0), integer(":to", query.to, query.to >= 0),
                            integer(":limit", query.limit + 1, true)};
-  return reply_job_rows(call, RL_QUERY_TIMELINE, bindings, 5, query.limit, 0, err);
+  bool chrome = query.format == FORMAT_CHROME;
+  rl_cursor *cursor;
+  if (query_job(call, chrome ? RL_QUERY_TRACE : RL_QUERY_TIMELINE, bindings, 5, &cursor, err) < 0) return -1;
+  return chrome ? rl_reply_trace(call, cursor, query.limit, err) : rl_reply_rows(call, cursor, query.limit, 0, err);
 }
 
 int rl_handle_comparison(rl_call *call, rl_error *err) {

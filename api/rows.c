@@ -4,7 +4,16 @@
 
 #include "api/internal.h"
 
+typedef struct rows_form {
+  const char *head, *all, *whole, *more; /* all: the tail where no limit was asked for; whole, more: where one was */
+} rows_form;
+
+static const rows_form list = {"{\"items\":[", "]}", "],\"truncated\":false}", "],\"truncated\":true}"};
+static const rows_form trace = {"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", "]}",
+                                "],\"otherData\":{\"truncated\":false}}", "],\"otherData\":{\"truncated\":true}}"};
+
 typedef struct rows {
+  const rows_form *form;
   rl_cursor *cursor;
   int64_t limit, count, last_id;
   char letter;
@@ -16,8 +25,8 @@ typedef struct rows {
 static const char *tail(rows *all, bool more) {
   char cursor[RL_CURSOR_SIZE];
   all->next = DONE;
-  if (all->limit == 0) return "]}";
-  if (all->letter == 0) return more ? "],\"truncated\":true}" : "],\"truncated\":false}";
+  if (all->limit == 0) return all->form->all;
+  if (all->letter == 0) return more ? all->form->more : all->form->whole;
   if (!more) return "],\"next_cursor\":null}";
   rl_page_cursor_format(all->letter, all->last_id, cursor);
   snprintf(all->tail, sizeof all->tail, "],\"next_cursor\":\"%s\"}", cursor);
@@ -43,7 +52,7 @@ static int next_piece(void *context, const char **text, rl_error *err) {
   if (all->next == DONE) return 0;
   if (all->next == ROWS) return next_row(all, text, err);
   all->next = ROWS;
-  *text = "{\"items\":[";
+  *text = all->form->head;
   return 1;
 }
 
@@ -53,12 +62,20 @@ static void rows_free(void *context) {
   free(all);
 }
 
-int rl_reply_rows(rl_call *call, rl_cursor *cursor, int64_t limit, char letter, rl_error *err) {
+static int reply(rl_call *call, const rows_form *form, rl_cursor *cursor, int64_t limit, char letter, rl_error *err) {
   rows *all = calloc(1, sizeof *all);
   if (all == NULL) {
     rl_cursor_close(cursor);
     return rl_fail(err, RL_SYS, 0, "out of memory for rows");
   }
-  *all = (rows){.cursor = cursor, .limit = limit, .letter = letter};
+  *all = (rows){.form = form, .cursor = cursor, .limit = limit, .letter = letter};
   return rl_reply_pieces(call, &(rl_pieces){next_piece, rows_free, all}, "application/json", err);
+}
+
+int rl_reply_rows(rl_call *call, rl_cursor *cursor, int64_t limit, char letter, rl_error *err) {
+  return reply(call, &list, cursor, limit, letter, err);
+}
+
+int rl_reply_trace(rl_call *call, rl_cursor *cursor, int64_t limit, rl_error *err) {
+  return reply(call, &trace, cursor, limit, 0, err);
 }

@@ -21,6 +21,7 @@ static const char *const names[RL_QUERIES] = {
     [RL_QUERY_RESULTS] = "results",
     [RL_QUERY_KERNELS] = "kernels",
     [RL_QUERY_TIMELINE] = "timeline",
+    [RL_QUERY_TRACE] = "trace",
     [RL_QUERY_COMPARISON] = "comparison",
     [RL_QUERY_HISTORY] = "history",
     [RL_QUERY_REPORT_RUN] = "report_run",

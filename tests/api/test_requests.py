@@ -162,6 +162,6 @@ def test_query_parameters_of_a_job(daemon, finished):
     for path, parameter in (("kernels?pass=looking", "pass"), ("kernels?run=0", "run"), ("kernels?limit=2001", "limit"),
                             ("kernels?cursor=j1", "cursor"),
                             ("timeline?from=-1", "from"), ("timeline?to=x", "to"), ("timeline?from=5&to=4", "to"),
-                            ("timeline?limit=0", "limit"),
+                            ("timeline?limit=0", "limit"), ("timeline?format=perfetto", "format"),
                             ("comparison?x=1", "x"), ("results?x=1", "x"), ("events?x=1", "x")):
         refused(daemon.get(f"/jobs/{finished}/{path}"), 400, "invalid_parameter", parameter=parameter)

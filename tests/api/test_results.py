@@ -128,6 +128,60 @@ def test_phases_of_a_launch(daemon):
     assert window == [launch, *(item for item in phases if item["step"] == 1)]
 
 
+def nested(events):
+    """Does each lie in the one before that has not ended, or after it? (nanoseconds)"""
+    open_ends = []
+    for start, end in events:
+        while open_ends and open_ends[-1] <= start:
+            open_ends.pop()
+        if open_ends and end > open_ends[-1]:
+            return False
+        open_ends.append(end)
+    return True
+
+
+def test_trace_events_of_a_launch(daemon):
+    made = traced_run.insert(daemon.state)
+    path = f"/jobs/{made['job']}/timeline"
+    items = daemon.get(path).json()["items"]
+    trace = daemon.get(f"{path}?format=chrome").json()
+    assert trace["otherData"] == {"truncated": False}
+    names = {(event["name"], event["tid"]): event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"}
+    (calls,) = [thread for (_, thread), name in names.items() if name == "calls"]
+    assert names == {("process_name", 0): f"NVIDIA H200, mnist_cnn fp16, run {made['run']}", ("thread_name", 7): "stream 7",
+                     ("thread_name", calls): "calls"}
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    assert [(event["cat"], event["name"]) for event in events] == [(item["kind"], item["name"]) for item in items]
+    for event, item in zip(events, items):
+        assert event["pid"] == made["run"] and event["tid"] == (item["stream"] or calls)
+        assert event["ts"] * 1e3 == pytest.approx(item["start_ns"])
+        assert event["dur"] * 1e3 == pytest.approx(item["end_ns"] - item["start_ns"])
+        assert event["args"].get("step") == item["step"] and None not in event["args"].values()
+    stream = [(round(event["ts"] * 1e3), round((event["ts"] + event["dur"]) * 1e3)) for event in events if event["tid"] == 7]
+    assert nested(stream) and len(stream) == len(traced_run.PHASES) * traced_run.STEPS + 3
+
+
+def test_trace_events_keep_to_the_window_and_the_limit(daemon, finished):
+    path = f"/jobs/{finished}/timeline"
+    whole = daemon.get(path).json()["items"]
+    start, end = whole[len(whole) // 8]["start_ns"], whole[len(whole) // 4]["start_ns"]  # of the first run
+    count = len(daemon.get(f"{path}?from={start}&to={end}").json()["items"])
+
+    def asked(query):
+        trace = daemon.get(f"{path}?format=chrome&{query}").json()
+        events = trace["traceEvents"]
+        named = {event["pid"] for event in events if event["name"] == "process_name"}
+        activities = [event for event in events if event["ph"] == "X"]
+        assert named == {event["pid"] for event in activities}
+        return len(activities), trace["otherData"]["truncated"]
+
+    assert asked(f"from={start}&to={end}") == (count, False)
+    assert asked(f"limit={len(whole)}") == (len(whole), False) and asked("limit=5") == (5, True)
+    assert asked("to=0") == (0, False)
+    unknown = daemon.get("/jobs/999999/timeline?format=chrome")
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
+
+
 def test_comparison(daemon, finished):
     (pair,) = daemon.get(f"/jobs/{finished}/comparison").json()["items"]
     assert (pair["baseline"]["variant"], pair["candidate"]["variant"]) == ("fp32", "fp16")

@@ -2,6 +2,7 @@
 // CPU traced.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { before, test } from 'node:test';
 import { complaints, daemon, finish, noSidewaysScroll, open, scratch, shoot, submit } from './harness.mjs';
@@ -86,6 +87,17 @@ test('it moves and zooms by buttons and keys, and to a bar', async () => {
   for (let i = 0; i < 12; i += 1) await page.getByRole('button', { name: 'Zoom out' }).click();
   await page.waitForFunction(() => document.querySelector('#timeline-chart .span[data-name="shuffle"]'));
   assert.equal(await bars(page, 'adam').count(), 4);
+  await page.close();
+});
+
+test('the chosen run is to be had as a trace for Perfetto', async () => {
+  const page = await openJob(made.job);
+  const downloading = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Trace for Perfetto' }).click();
+  const download = await downloading;
+  assert.equal(download.suggestedFilename(), `job-${made.job}-run-${made.run}.json`);
+  const { traceEvents } = JSON.parse(readFileSync(await download.path(), 'utf8'));
+  assert.equal(traceEvents.filter((event) => event.name === 'adam' && event.ph === 'X').length, 4);
   await page.close();
 });
 

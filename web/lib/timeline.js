@@ -7,6 +7,7 @@ import { drawPhases } from '/lib/phases.js';
 import * as show from '/lib/format.js';
 
 const MOST = 4000; // items asked for at once
+const MOST_TRACED = 200000; // that the API gives at once
 const LEFT = 74;
 const ROW = 22;
 const GAP = 10;
@@ -162,6 +163,8 @@ const ways = [['timeline-earlier', 'ArrowLeft', () => moved(-0.5)], ['timeline-l
 /* --- the section ----------------------------------------------------------------------------------------------------- */
 
 function choose() {
+  find('timeline-trace').href = `/jobs/${job}/timeline?format=chrome&run=${chosen().run}&limit=${MOST_TRACED}`;
+  find('timeline-trace').download = `job-${job}-run-${chosen().run}.json`;
   drawPhases(chosen().kernels.flatMap((kernel) => kernel.phases), chosen().rounds, chosen().placed);
   return firstLook();
 }
