@@ -88,7 +88,7 @@ typedef enum rl_query {
   RL_QUERY_RESULTS,    /* :job                                        one row: runs with facts, epochs, measurements, passes */
   RL_QUERY_KERNELS,    /* :job :pass :run :after :limit                kernel rows with their metrics */
   RL_QUERY_TIMELINE,   /* :job :run :from :to :limit                   activity rows that overlap [from, to) ns */
-  RL_QUERY_TRACE,      /* :job :run :from :to :limit                   the same as trace events; a row of several has commas between them */
+  RL_QUERY_TRACE,      /* :job :run :from :to :limit                   as trace events, commas between those of one row */
   RL_QUERY_COMPARISON, /* :job                                      one row per pair of runs: baseline fp32 against the others */
   RL_QUERY_HISTORY,    /* :metric :workload :device :from :to :limit   one metric over all runs, oldest first */
   RL_QUERY_REPORT_RUN, /* :run              one row: the run; columns: numbers, compute capability, sections asked for */
