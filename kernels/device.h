@@ -48,6 +48,8 @@ typedef struct rl_sequence { /* an ordered list of launches, done `repeat` times
   const rl_launch *launches;
   size_t launch_count;
   uint64_t repeat;
+  const rl_launch *restore;  /* goes before each repeat, so that it finds what the first one found; no part of a sample's time.
+                                NULL: a repeat changes nothing that the next one reads, or is to read what it changed */
 } rl_sequence;
 
 typedef struct rl_program { /* one iteration of a workload: for training, one epoch */
@@ -72,7 +74,7 @@ typedef struct rl_observer {
 typedef struct rl_elapsed {
   double device_ms; /* between events on the device; on the CPU the same as host_ms */
   double host_ms;   /* from before the first launch until the device is idle */
-  uint64_t launches;/* device launches issued: kernels, copies and sets, counted in graph nodes */
+  uint64_t launches;/* device launches issued: kernels, copies and sets, counted in graph nodes; CPU: without what restores */
 } rl_elapsed;
 
 typedef enum rl_cache { RL_CACHE_COLD, RL_CACHE_WARM } rl_cache;
@@ -99,8 +101,10 @@ typedef struct rl_device_ops {
   void (*close)(rl_device *device);
   /* Time one repeat of a sequence, `count` times, into device_us[count]. RL_CACHE_COLD: before each, so much other memory is
    * read that the last cache holds nothing of the sequence's. RL_CACHE_WARM: repeats follow one another closely, and a sample
-   * is the mean of so many that the clock's resolution does not matter; the gaps between them are part of it. On CUDA a sample
-   * lies between two events, whose own cost is part of it. NULL: this device can't. -1 with ECANCELED as run. */
+   * is the mean of so many that the clock's resolution does not matter; the gaps between them are part of it. Where the state
+   * has to be restored before each, a warm sample too is of one repeat, and finds in the caches what restoring left there. On
+   * CUDA a sample lies between two events, whose own cost is part of it, and several launches are one graph, so that the device
+   * never waits for the host. NULL: this device can't. -1 with ECANCELED as run. */
   int (*sample)(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
                 double *device_us, rl_error *err);
 } rl_device_ops;

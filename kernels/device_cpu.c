@@ -104,6 +104,11 @@ static int launch_one(const rl_launch *launch, const rl_observer *observer, rl_e
   return 0;
 }
 
+static int put_back(const rl_sequence *sequence, rl_error *err) {
+  const rl_launch *restore = sequence->restore;
+  return restore && restore->enqueue(restore->arg, NULL, err) ? rl_wrap(err, "%s", restore->name) : 0;
+}
+
 static int run_sequences(const rl_program *program, const rl_observer *observer, uint64_t *launches, rl_error *err) {
   uint64_t done = 0, of = 0;
   for (size_t s = 0; s < program->sequence_count; s++) of += program->sequences[s].repeat;
@@ -111,7 +116,7 @@ static int run_sequences(const rl_program *program, const rl_observer *observer,
     const rl_sequence *sequence = &program->sequences[s];
     for (uint64_t r = 0; r < sequence->repeat; r++) {
       const char *phase = NULL;
-      int rc = 0;
+      int rc = put_back(sequence, err);
       for (size_t l = 0; l < sequence->launch_count && !rc; l++) {
         const rl_launch *launch = &sequence->launches[l];
         if (!phase || strcmp(phase, launch->range) != 0) {
@@ -163,7 +168,7 @@ static void flush(const volatile unsigned char *memory, size_t bytes) {
   for (size_t at = 0; at < bytes; at += LINE) (void)memory[at];
 }
 
-/* ns for `times` repeats, or -1. */
+/* ns for `times` repeats, of which none but the first may need what has to be restored, or -1. */
 static int64_t time_repeats(const rl_sequence *sequence, int64_t times, rl_error *err) {
   int64_t start = rl_monotonic_ns();
   for (int64_t time = 0; time < times; time++)
@@ -179,16 +184,17 @@ static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache c
   (void)device;
   rl_auto(free_bytes) unsigned char *other = NULL;
   const size_t bytes = flush_bytes();
-  int64_t once = time_repeats(sequence, 1, err), times = 1;
+  int64_t once = put_back(sequence, err) ? -1 : time_repeats(sequence, 1, err), times = 1;
   if (once < 0) return -1;
-  if (cache == RL_CACHE_WARM && once < WARM_NS) times = once > WARM_NS / REPEATS_MOST ? WARM_NS / once + 1 : REPEATS_MOST;
+  if (cache == RL_CACHE_WARM && !sequence->restore && once < WARM_NS)
+    times = once > WARM_NS / REPEATS_MOST ? WARM_NS / once + 1 : REPEATS_MOST;
   if (cache == RL_CACHE_COLD) {
     other = malloc(bytes);
     if (!other) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for emptying the caches");
     memset(other, 1, bytes); /* or all pages were one page of zeros */
   }
   for (uint32_t i = 0; i < count; i++) {
-    if (check_cancelled(observer, err)) return -1;
+    if (check_cancelled(observer, err) || put_back(sequence, err)) return -1;
     if (other) flush(other, bytes);
     int64_t took = time_repeats(sequence, times, err);
     if (took < 0) return -1;

@@ -13,9 +13,10 @@
 #include "ranges.h"
 
 enum {
-  UNROLL = 64,   /* repeats of a sequence in one graph: what a graph launch costs is shared by so many */
-  SAMPLES = 32,  /* samples queued before the host waits */
-  AHEAD = 8,     /* graph launches queued before the host waits: bounds how late a cancellation is */
+  UNROLL = 64,     /* repeats of a sequence in one graph: what a graph launch costs is shared by so many */
+  SAMPLES = 32,    /* samples queued before the host waits */
+  HOLD_NS = 30000, /* more than the host takes to queue one sample */
+  AHEAD = 8,       /* graph launches queued before the host waits: bounds how late a cancellation is */
 };
 
 typedef struct block { /* one allocation */
@@ -115,6 +116,10 @@ static int enqueue(rl_device *device, const rl_launch *launch, rl_error *err) {
   return launch->enqueue(launch->arg, device->stream, err) ? rl_wrap(err, "%s", launch->name) : 0;
 }
 
+static int put_back(rl_device *device, const rl_sequence *sequence, rl_error *err) {
+  return sequence->restore ? enqueue(device, sequence->restore, err) : 0;
+}
+
 /* Kernels, copies and sets in a graph. */
 static int count_work(cudaGraph_t graph, uint64_t *work, rl_error *err) {
   size_t count = 0;
@@ -135,8 +140,10 @@ static int count_work(cudaGraph_t graph, uint64_t *work, rl_error *err) {
 static int capture(rl_device *device, const rl_sequence *sequence, uint64_t copies, cudaGraph_t *graph, rl_error *err) {
   if (rl_cuda_ok(cudaStreamBeginCapture(stream_of(device), cudaStreamCaptureModeThreadLocal), "capturing", err)) return -1;
   int rc = 0;
-  for (uint64_t copy = 0; copy < copies && !rc; copy++)
+  for (uint64_t copy = 0; copy < copies && !rc; copy++) {
+    rc = put_back(device, sequence, err);
     for (size_t i = 0; i < sequence->launch_count && !rc; i++) rc = enqueue(device, &sequence->launches[i], err);
+  }
   cudaError_t ended = cudaStreamEndCapture(stream_of(device), graph);
   if (rc) {
     (void)cudaGetLastError();
@@ -262,7 +269,7 @@ static int cuda_run(rl_device *device, rl_plan *plan, const rl_observer *observe
 /* One repeat of a sequence: a range for each run of launches of one phase, one inside it for each launch. */
 static int run_once(rl_device *device, const rl_sequence *sequence, rl_error *err) {
   const char *phase = NULL;
-  int rc = 0;
+  int rc = put_back(device, sequence, err);
   for (size_t i = 0; i < sequence->launch_count && !rc; i++) {
     const rl_launch *launch = &sequence->launches[i];
     if (!phase || strcmp(phase, launch->range) != 0) {
@@ -316,9 +323,18 @@ __global__ static void read_through(const uint4 *memory, size_t count, uint4 *ne
   if (sum.x + 1 == 0 && sum.y + 1 == 0) *never = sum; /* the memory is zero */
 }
 
+/* Touches no memory. */
+__global__ static void hold(uint64_t ns) {
+  uint64_t begin, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+  do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  while (now - begin < ns);
+}
+
 typedef struct sampling {
   const rl_sequence *sequence;
-  cudaGraphExec_t graph; /* of `copies` repeats; NULL: cold, launch by launch */
+  rl_cache cache;
+  cudaGraphExec_t graph; /* of `copies` repeats; NULL: launch by launch */
   uint64_t copies;
   cudaEvent_t events[2 * SAMPLES];
   uint4 *other; /* memory whose reading empties L2 */
@@ -345,10 +361,23 @@ static int empty_l2(rl_device *device, const sampling *s, rl_error *err) {
   return rl_launch_ok("emptying L2", err);
 }
 
+static int hold_device(rl_device *device, rl_error *err) {
+  hold<<<1, 1, 0, stream_of(device)>>>(HOLD_NS);
+  return rl_launch_ok("waiting for the host", err);
+}
+
+/* Whether a sample is of one repeat: what goes before it then keeps the device busy until the host has queued it. */
+static bool is_alone(const sampling *s) { return s->cache == RL_CACHE_COLD || s->sequence->restore; }
+
+static int prepare(rl_device *device, const sampling *s, rl_error *err) {
+  if (put_back(device, s->sequence, err)) return -1;
+  if (s->cache == RL_CACHE_COLD) return empty_l2(device, s, err);
+  return is_alone(s) ? hold_device(device, err) : 0;
+}
+
 static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_error *err) {
   cudaStream_t stream = stream_of(device);
-  if ((!s->graph && empty_l2(device, s, err)) || rl_cuda_ok(cudaEventRecord(s->events[2 * slot], stream), "timing", err))
-    return -1;
+  if (prepare(device, s, err) || rl_cuda_ok(cudaEventRecord(s->events[2 * slot], stream), "timing", err)) return -1;
   if (s->graph && rl_cuda_ok(cudaGraphLaunch(s->graph, stream), "launching a graph", err)) return -1;
   for (size_t i = 0; i < s->sequence->launch_count && !s->graph; i++)
     if (enqueue(device, &s->sequence->launches[i], err)) return -1;
@@ -368,13 +397,21 @@ static int take_samples(rl_device *device, const sampling *s, uint32_t count, do
   return 0;
 }
 
-/* A graph of so many repeats that what a graph launch costs and the events' resolution do not matter. */
-static int make_warm(rl_device *device, sampling *s, double once_us, rl_error *err) {
+/* So many that what a graph launch costs and the events' resolution do not matter. */
+static uint64_t repeats_at_once(double once_us) {
   const double enough_us = 1000, most = 256;
   double copies = once_us > 0 ? enough_us / once_us : most;
+  return copies < 1 ? 1 : (uint64_t)(copies < most ? copies : most);
+}
+
+/* One graph of what lies between two events, but for a single launch. */
+static int make_graph(rl_device *device, sampling *s, double once_us, rl_error *err) {
+  rl_sequence timed = *s->sequence;
   piece made = {};
-  s->copies = copies < 1 ? 1 : (uint64_t)(copies < most ? copies : most);
-  int rc = make_piece(device, s->sequence, s->copies, 1, &made, err);
+  timed.restore = NULL;
+  s->copies = is_alone(s) ? 1 : repeats_at_once(once_us);
+  if (is_alone(s) && timed.launch_count == 1) return 0;
+  int rc = make_piece(device, &timed, s->copies, 1, &made, err);
   s->graph = made.graph;
   return rc;
 }
@@ -382,13 +419,14 @@ static int make_warm(rl_device *device, sampling *s, double once_us, rl_error *e
 static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t count, const rl_observer *observer,
                       double *device_us, rl_error *err) {
   double first[SAMPLES];
+  s->cache = RL_CACHE_COLD;
   s->copies = 1;
   for (int i = 0; i < 2 * SAMPLES; i++)
     if (rl_cuda_ok(cudaEventCreate(&s->events[i]), "creating an event", err)) return -1;
   /* Clocks rise, code is loaded. */
   if (have_other(device, s, err) || take_samples(device, s, SAMPLES, first, err)) return -1;
-  if (cache == RL_CACHE_WARM && (make_warm(device, s, first[SAMPLES - 1], err) || take_samples(device, s, 2, first, err)))
-    return -1;
+  s->cache = cache;
+  if (make_graph(device, s, first[SAMPLES - 1], err) || take_samples(device, s, 2, first, err)) return -1;
   for (uint32_t done = 0; done < count; done += SAMPLES) {
     uint32_t some = count - done < SAMPLES ? count - done : SAMPLES;
     if (check_cancelled(observer, err) || take_samples(device, s, some, device_us + done, err)) return -1;

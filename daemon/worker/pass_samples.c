@@ -80,7 +80,8 @@ int rl_time_launches(rl_session *session, rl_error *err) {
   const char *no_rate = isnan(bytes) ? "nothing says how many bytes must move" : "there is no time with a cold cache";
   return measure_opening(session, err) ||
                  rl_pass_measure(session, "achieved_bytes_per_s", cold_us > 0 ? bytes / (cold_us * 1e-6) : NAN, no_rate, err) ||
-                 rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err)
+                 rl_pass_measure_memory(session, err) || session->instance->ops->reset(session->instance, err) ||
+                 rl_pass_measure_step(session, err)
              ? -1
              : 0;
 }

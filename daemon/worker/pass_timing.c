@@ -134,6 +134,7 @@ int rl_pass_measure_step(rl_session *session, rl_error *err) {
   rl_observer quiet = {.context = session->observer.context, .cancelled = session->observer.cancelled};
   rl_elapsed elapsed;
   step.repeat = 1;
+  step.restore = NULL; /* its copies are none of the step's launches */
   if (session->device->ops->run_eager(session->device, &begin, &quiet, &elapsed, err) ||
       session->device->ops->run_eager(session->device, &once, &quiet, &elapsed, err))
     return -1;

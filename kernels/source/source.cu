@@ -27,7 +27,7 @@ typedef struct instance {
   void *saved[RL_SOURCE_ARGUMENTS]; /* what they held at the last save; NULL before the first */
   uint64_t scalars[RL_SOURCE_ARGUMENTS];
   void *arguments[RL_SOURCE_ARGUMENTS]; /* where each argument's value lies */
-  rl_launch launch;
+  rl_launch launch, put_back;
   rl_sequence sequence;
   rl_opening_fact facts[FACTS];
 } instance;
@@ -113,14 +113,20 @@ static int reset(rl_instance *base, rl_error *err) {
 }
 
 /* Copies, and no kernels: those would be counted where a launch is replayed. */
-static int copy_buffers(instance *self, void *const *to, void *const *from, rl_error *err) {
-  cudaStream_t stream = (cudaStream_t)self->base.device->stream;
+static int queue_copies(instance *self, void *const *to, void *const *from, rl_stream to_stream, rl_error *err) {
+  cudaStream_t stream = (cudaStream_t)to_stream;
   for (int i = 0; i < self->source.argument_count; i++) {
     if (!self->buffers[i]) continue;
     cudaError_t status = cudaMemcpyAsync(to[i], from[i], bytes_of(&self->source.arguments[i]), cudaMemcpyDeviceToDevice, stream);
     if (rl_cuda_ok(status, "copying the buffers", err)) return -1;
   }
-  return rl_cuda_ok(cudaStreamSynchronize(stream), "copying the buffers", err);
+  return 0;
+}
+
+static int copy_buffers(instance *self, void *const *to, void *const *from, rl_error *err) {
+  rl_stream stream = self->base.device->stream;
+  if (queue_copies(self, to, from, stream, err)) return -1;
+  return rl_cuda_ok(cudaStreamSynchronize((cudaStream_t)stream), "copying the buffers", err);
 }
 
 static int save(rl_instance *base, rl_error *err) {
@@ -138,6 +144,11 @@ static int restore(rl_instance *base, rl_error *err) {
   return copy_buffers(self, self->buffers, self->saved, err);
 }
 
+static int put_back(void *arg, rl_stream stream, rl_error *err) {
+  instance *self = (instance *)arg;
+  return queue_copies(self, self->buffers, self->saved, stream, err);
+}
+
 /* --- the check --------------------------------------------------------------------------------------------------------- */
 
 static int run_once(instance *self, rl_error *err) {
@@ -146,7 +157,7 @@ static int run_once(instance *self, rl_error *err) {
   rl_program once = {"check", &one, 1};
   rl_elapsed elapsed;
   one.repeat = 1;
-  return reset(&self->base, err) || device->ops->run_eager(device, &once, NULL, &elapsed, err) ? -1 : 0;
+  return device->ops->run_eager(device, &once, NULL, &elapsed, err);
 }
 
 /* ‖result − expected‖ / ‖expected‖; where that is zero, the difference itself. */
@@ -307,7 +318,7 @@ static int make_arguments(instance *self, rl_error *err) {
     if (!argument->buffer) rl_source_store(argument->type, &self->scalars[i], 0, argument->value);
     self->arguments[i] = argument->buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
   }
-  return reset(&self->base, err);
+  return reset(&self->base, err) || save(&self->base, err) ? -1 : 0;
 }
 
 static int make_ready(instance *self, rl_error *err) {
@@ -330,7 +341,8 @@ static int open_engine(rl_device *device, const void *params, rl_instance **made
   self->base.device = device;
   self->base.deterministic_note = "posted code may do anything";
   self->launch = (rl_launch){self->source.request.entry, "kernel", enqueue, self};
-  self->sequence = (rl_sequence){"launch", &self->launch, 1, (uint64_t)self->params.samples};
+  self->put_back = (rl_launch){"restore", "data", put_back, self};
+  self->sequence = (rl_sequence){"launch", &self->launch, 1, (uint64_t)self->params.samples, &self->put_back};
   self->base.iteration = (rl_program){"kernel", &self->sequence, 1};
   if (make_ready(self, err)) {
     close_instance(&self->base);

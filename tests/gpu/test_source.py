@@ -237,6 +237,21 @@ def test_every_pass_sees_the_posted_buffers(daemon):
         assert 1024 * 2000 < counted < 1024 * 20000, counted
 
 
+def test_a_launch_finds_what_was_posted(daemon):
+    """The second launch on what the first one left would run out of its buffer, and scale beyond the largest number."""
+    code = """extern "C" __global__ void k(float *x, int *next) {
+  int place = atomicAdd(next, 1);
+  if (place >= 32) asm volatile("trap;");
+  x[place] *= 1e30f;
+  if (x[place] > 1e35f) asm volatile("trap;");
+}"""
+    (run,) = daemon.run(small(code, [buffer(count=32, init="ones"), buffer("int32", 1)], samples=70,
+                              passes=["timing", "activity", "counters"],
+                              expected={"argument": 1, "values": packed("i", [32]), "tolerance": 0}))
+    assert run["passes"]["timing"] == "completed" and run["values"]["launches_per_step"] == 1
+    assert all(state in ("completed", "unavailable") for state in run["passes"].values()), run["passes"]
+
+
 def test_what_does_not_compile(daemon):
     job = daemon.refuse(add(code=ADD.replace("c[i] =", "d[i] =")), "/code", "code.cu(3): error", '"d" is undefined')
     assert 'identifier "d" is undefined' in job["runs"][0]["log"]

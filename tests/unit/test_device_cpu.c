@@ -183,6 +183,43 @@ static void a_sample_is_the_time_of_one_repeat(void **state) {
   }
 }
 
+static void each_repeat_begins_with_what_was_restored(void **state) {
+  rl_device *device = *state;
+  const rl_launch restore = {"restore", "data", write_letter, "r"};
+  const rl_sequence restored = {"step", step, 2, 3, &restore};
+  const rl_program whole = {"epoch", &restored, 1};
+  double us[2];
+  rl_elapsed elapsed;
+  watcher w = {0};
+  rl_observer observer = {&w, cancelled, NULL, spanned};
+  assert_int_equal(device->ops->run_eager(device, &whole, &observer, &elapsed, NULL), 0);
+  assert_string_equal(order, "rabrabrab");
+  assert_true(elapsed.launches == 6 && w.spans == 6);
+  for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
+    order[0] = '\0';
+    assert_int_equal(device->ops->sample(device, &restored, (rl_cache)cache, 2, NULL, us, NULL), 0);
+    assert_string_equal(order, "rabrabrab"); /* the unmeasured one and two samples */
+  }
+  const rl_launch broken = {"restore", "data", write_letter, "!"};
+  const rl_sequence breaks = {"step", step, 2, 3, &broken};
+  rl_error err = {0};
+  assert_int_equal(device->ops->sample(device, &breaks, RL_CACHE_WARM, 2, NULL, us, &err), -1);
+  assert_string_equal(err.message, "restore: broke");
+}
+
+static void restoring_is_not_timed(void **state) {
+  rl_device *device = *state;
+  int64_t long_ns = 5000000, short_ns = 40000;
+  const rl_launch restore = {"restore", "data", wait_a_while, &long_ns}, one = {"one", "kernel", wait_a_while, &short_ns};
+  const rl_sequence sequence = {"launch", &one, 1, 7, &restore};
+  for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
+    double us[5], least = INFINITY;
+    assert_int_equal(device->ops->sample(device, &sequence, (rl_cache)cache, 5, NULL, us, NULL), 0);
+    for (int i = 0; i < 5; i++) least = us[i] < least ? us[i] : least;
+    assert_true(least >= 40 && least < 2000);
+  }
+}
+
 static bool soon(void *context) { return ++*(int *)context == 3; }
 
 static void sampling_can_fail_and_be_cancelled(void **state) {
@@ -208,6 +245,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_failing_launch_is_named, open_device, close_device),
       cmocka_unit_test_setup_teardown(facts_say_what_the_machine_is, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_sample_is_the_time_of_one_repeat, open_device, close_device),
+      cmocka_unit_test_setup_teardown(each_repeat_begins_with_what_was_restored, open_device, close_device),
+      cmocka_unit_test_setup_teardown(restoring_is_not_timed, open_device, close_device),
       cmocka_unit_test_setup_teardown(sampling_can_fail_and_be_cancelled, open_device, close_device),
       cmocka_unit_test(no_thread_count_means_every_core), cmocka_unit_test(a_bad_thread_count_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);

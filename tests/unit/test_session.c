@@ -389,6 +389,22 @@ static void a_wrong_result_fails_the_pass(void **state) {
   stop(&b);
 }
 
+/* The step's second gather finds no room, unless what the first one took is given back: between samples, between the steps of an
+ * iteration, and after the check, which ran one. */
+static void what_a_step_uses_up_is_restored(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{\"once\":true}"), RL_OUTCOME_FAILED);
+  assert_non_null(strstr(b.err.message, "the buffer is full"));
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{\"once\":true,\"restored\":true}"), RL_OUTCOME_DONE);
+  assert_int_equal(b.records.sample_count, 4);
+  assert_int_equal(measured(&b, "launches_per_step")->value, 2);
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_ACTIVITY, "{\"once\":true,\"restored\":true}"), RL_OUTCOME_DONE);
+  assert_true(measured(&b, "completeness_ratio")->value == 1 && measured(&b, "launches_issued")->value == 10);
+  stop(&b);
+}
+
 static void a_device_without_samples_says_so(void **state) {
   (void)state;
   bench b;
@@ -412,6 +428,7 @@ int main(void) {
       cmocka_unit_test(launches_are_sampled),
       cmocka_unit_test(rates_are_of_one_launch_each),
       cmocka_unit_test(a_wrong_result_fails_the_pass),
+      cmocka_unit_test(what_a_step_uses_up_is_restored),
       cmocka_unit_test(a_device_without_samples_says_so),
       cmocka_unit_test(warm_up_is_stored_and_then_undone), cmocka_unit_test(what_an_epoch_lacks_has_a_reason),
       cmocka_unit_test(instances_stay_open_and_the_oldest_goes), cmocka_unit_test(memory_is_counted_apart_from_other_instances),

@@ -14,7 +14,7 @@
 typedef struct fake_params {
   char engine[16];
   int64_t steps, epochs, warmup, bytes, fail_at, die_at, nap_us;
-  bool evaluates, prints, whole;
+  bool evaluates, prints, whole, restored, once;
   double error; /* of the result, if it is checked */
 } fake_params;
 
@@ -24,7 +24,8 @@ static const rl_field fake_fields[] = {
     RL_FIELD(fake_params, bytes, RL_FIELD_INT), RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
     RL_FIELD(fake_params, die_at, RL_FIELD_INT), RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
     RL_FIELD(fake_params, nap_us, RL_FIELD_INT), RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL),
-    RL_FIELD(fake_params, error, RL_FIELD_MEASURE), RL_FIELD(fake_params, whole, RL_FIELD_BOOL), {0}};
+    RL_FIELD(fake_params, error, RL_FIELD_MEASURE), RL_FIELD(fake_params, whole, RL_FIELD_BOOL),
+    RL_FIELD(fake_params, restored, RL_FIELD_BOOL), RL_FIELD(fake_params, once, RL_FIELD_BOOL), {0}};
 
 static void fake_defaults(void *params) {
   *(fake_params *)params =
@@ -60,8 +61,8 @@ typedef struct fake_instance {
   fake_params params;
   void *weights, *activations;
   double weight, loss, seen;
-  int64_t pushes;
-  rl_launch step[2], judge, whole;
+  int64_t pushes, room; /* room: gathers that its buffer still takes */
+  rl_launch step[2], judge, whole, restore;
   rl_sequence iteration[1], evaluation[1];
   rl_rate rates[2];
   bool marking;
@@ -74,6 +75,7 @@ static int gather(void *arg, rl_stream stream, rl_error *err) {
   fake_instance *self = arg;
   (void)stream;
   self->pushes++;
+  if (self->params.once && self->room-- == 0) return rl_fail(err, RL_SYS, ERANGE, "the buffer is full");
   if (self->params.prints) {
     printf("not a frame\n");
     fflush(stdout);
@@ -129,6 +131,11 @@ static int fake_marks(rl_instance *instance, rl_marks *marks, rl_error *err) {
   return 0;
 }
 
+static int put_back(void *arg, rl_stream stream, rl_error *err) {
+  (void)stream, (void)err;
+  ((fake_instance *)arg)->room = 1;
+  return 0;
+}
 static int judge(void *arg, rl_stream stream, rl_error *err) {
   fake_instance *self = arg;
   (void)stream, (void)err;
@@ -140,6 +147,7 @@ static int fake_reset(rl_instance *instance, rl_error *err) {
   (void)err;
   self->weight = self->loss = self->seen = 0;
   self->pushes = 0;
+  self->room = 1;
   return 0;
 }
 static int fake_report(rl_instance *instance, rl_report *report, rl_error *err) {
@@ -158,6 +166,7 @@ static void fake_close(rl_instance *instance) {
 }
 static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
   (void)err;
+  ((fake_instance *)instance)->room = 0; /* it runs the step */
   *check = (rl_check){.relative_error = ((fake_instance *)instance)->params.error, .tolerance = 0.5, .checked_ratio = 0.75};
   return 0;
 }
@@ -187,7 +196,9 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   self->step[0] = (rl_launch){"gather", "data", gather, self};
   self->step[1] = (rl_launch){"descend", "optimizer", descend, self};
   self->judge = (rl_launch){"judge", "evaluate", judge, self};
-  self->iteration[0] = (rl_sequence){"step", self->step, 2, (uint64_t)self->params.steps};
+  self->restore = (rl_launch){"restore", "data", put_back, self};
+  self->iteration[0] = (rl_sequence){"step", self->step, 2, (uint64_t)self->params.steps,
+                                     self->params.restored ? &self->restore : NULL};
   self->evaluation[0] = (rl_sequence){"evaluate", &self->judge, 1, 1};
   self->base = (rl_instance){.ops = &fake_ops, .device = device, .deterministic = true, .dataset = "synthetic",
                              .iteration = {"epoch", self->iteration, 1}, .samples = (uint64_t)self->params.steps * 64,
