@@ -10,7 +10,9 @@ typedef struct row {
 
 static const row rows[] = {
     {"cold, median", "time_cold_us_median", rl_cell_us}, {"cold, min", "time_cold_us_min", rl_cell_us},
+    {"cold, spread", "time_cold_us_spread_ratio", rl_cell_percent},
     {"warm, median", "time_warm_us_median", rl_cell_us}, {"warm, min", "time_warm_us_min", rl_cell_us},
+    {"warm, spread", "time_warm_us_spread_ratio", rl_cell_percent},
     {"bytes moved, cold", "achieved_bytes_per_s", rl_cell_rate}, {"relative error", "relative_error", rl_cell_error},
 };
 enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 14 };

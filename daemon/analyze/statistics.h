@@ -4,6 +4,10 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct rl_summary {
   size_t count;          /* of the values that are numbers */
   double minimum, median, maximum;
@@ -12,5 +16,9 @@ typedef struct rl_summary {
 
 /* NAN and infinite values are left out. Reorders values. */
 rl_summary rl_summarize(double *values, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -180,9 +180,11 @@ static int store_records(rl_db *db, const rl_claim *claim, const rl_records *rec
   return rl_db_run(db, err, "activity_spans_insert", RL_INT(":pass", pass));
 }
 
-/* Times against the least that the work can take by the device's ceilings; after the pass knows its device. */
+/* Times against the least that the work can take by the device's ceilings, after the pass knows its device, and against the
+ * conditions that they were taken under. */
 static int judge_times(rl_db *db, int64_t pass, rl_error *err) {
-  static const char *const steps[] = {"pass_ceilings", "floors_insert", "epochs_suspect", "samples_suspect"};
+  static const char *const steps[] = {"pass_ceilings", "floors_insert", "epochs_suspect", "samples_suspect",
+                                      "samples_throttled"};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
     if (rl_db_run(db, err, steps[i], RL_INT(":pass", pass)) < 0) return -1;
   return 0;

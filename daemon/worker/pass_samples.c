@@ -2,22 +2,25 @@
  * result is compared with its reference: a time of a wrong result is worth nothing, so it fails the pass.
  *
  *   time_cold_us_median, time_cold_us_min, time_warm_us_median, time_warm_us_min   of the samples
+ *   time_cold_us_spread_ratio, time_warm_us_spread_ratio   how far they lie apart: see rl_summary
  *   achieved_bytes_per_s   the least bytes that must be moved / time_cold_us_median
  *   relative_error, relative_error_limit   of the result, and what it may be
  *   checked_ratio   of the result was compared with the reference
- * and what the engine found out while it opened. */
+ * and the conditions, read after each mode, and what the engine found out while it opened. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "analyze/statistics.h"
+#include "worker/conditions.h"
 #include "worker/pass.h"
 
 static const struct {
   rl_cache cache;
-  const char *median, *least;
-} modes[RL_SAMPLE_MODES] = {[RL_SAMPLE_COLD] = {RL_CACHE_COLD, "time_cold_us_median", "time_cold_us_min"},
-                            [RL_SAMPLE_WARM] = {RL_CACHE_WARM, "time_warm_us_median", "time_warm_us_min"}};
+  const char *median, *least, *spread;
+} modes[RL_SAMPLE_MODES] = {
+    [RL_SAMPLE_COLD] = {RL_CACHE_COLD, "time_cold_us_median", "time_cold_us_min", "time_cold_us_spread_ratio"},
+    [RL_SAMPLE_WARM] = {RL_CACHE_WARM, "time_warm_us_median", "time_warm_us_min", "time_warm_us_spread_ratio"}};
 static const char no_samples[] = "this device can't time single launches";
 
 RL_DEFINE_CLEANUP(free_times, double *, free, NULL)
@@ -63,22 +66,25 @@ static int take(rl_session *session, int mode, uint32_t count, double *us, rl_su
 int rl_time_launches(rl_session *session, rl_error *err) {
   uint32_t warmup, count = 1;
   double cold_us = NAN;
+  rl_conditions seen = rl_conditions_unread;
   if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &count);
   rl_auto(free_times) double *us = malloc(count * sizeof *us);
   if (!us) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the samples");
   session->units = RL_SAMPLE_MODES;
   if (session->instance->ops->reset(session->instance, err) || check(session, err)) return -1;
   for (int mode = 0; mode < RL_SAMPLE_MODES; mode++) {
-    rl_summary times = {.minimum = NAN, .median = NAN};
+    rl_summary times = {.minimum = NAN, .median = NAN, .spread_ratio = NAN};
     if (session->device->ops->sample && take(session, mode, count, us, &times, err)) return -1;
+    rl_conditions_look(session, &seen);
     if (rl_pass_measure(session, modes[mode].median, times.median, no_samples, err) ||
-        rl_pass_measure(session, modes[mode].least, times.minimum, no_samples, err))
+        rl_pass_measure(session, modes[mode].least, times.minimum, no_samples, err) ||
+        rl_pass_measure(session, modes[mode].spread, times.spread_ratio, no_samples, err))
       return -1;
     if (mode == RL_SAMPLE_COLD) cold_us = times.median;
   }
   const double bytes = session->records->facts.floor_bytes;
   const char *no_rate = isnan(bytes) ? "nothing says how many bytes must move" : "there is no time with a cold cache";
-  return measure_opening(session, err) ||
+  return measure_opening(session, err) || rl_conditions_measure(session, &seen, err) ||
                  rl_pass_measure(session, "achieved_bytes_per_s", cold_us > 0 ? bytes / (cold_us * 1e-6) : NAN, no_rate, err) ||
                  rl_pass_measure_memory(session, err) || session->instance->ops->reset(session->instance, err) ||
                  rl_pass_measure_step(session, err)

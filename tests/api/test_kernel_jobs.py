@@ -25,6 +25,8 @@ def test_a_run_for_each_variant(daemon):
         assert values["time_cold_us_median"] == pytest.approx(statistics.median(cold))
         assert values["achieved_bytes_per_s"] == pytest.approx(4 * 10007 / values["time_cold_us_median"] * 1e6)
         assert values["relative_error"] == 0 and values["checked_ratio"] == 1
+        assert values["time_cold_us_spread_ratio"] >= 0 and values["time_warm_us_spread_ratio"] >= 0
+        assert {"sm_clock_least_mhz", "memory_clock_mhz", "temperature_c_most", "power_w_most", "throttled_ratio"} <= set(values)
         for measurement in run["measurements"]:
             assert (measurement["value"] is None) == (measurement["reason"] is not None), measurement
         assert run["summary"]["epoch_ms_median"] is None and run["summary"]["unavailable"]["epoch_ms_median"]

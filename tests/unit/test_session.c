@@ -8,8 +8,31 @@
 
 #include <cmocka.h>
 
+#include "analyze/statistics.h"
 #include "tests/worker/fake_engine.h"
 #include "worker/session.h"
+
+/* ---- sensors ------------------------------------------------------------------------------------------------------------- */
+
+static const rl_reading blind = {.sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN,
+                                 .memory_used_bytes = NAN, .reason = "there is no such sensor"};
+static const rl_reading cool = {.sm_clock_mhz = 1980, .memory_clock_mhz = 3201, .temperature_c = 40, .power_w = 300,
+                                .memory_used_bytes = NAN, .throttle_reasons = "gpu_idle", .reason = "nobody counts memory"};
+static const rl_reading hot = {.sm_clock_mhz = 1500, .memory_clock_mhz = 3201, .temperature_c = 85, .power_w = 700,
+                               .memory_used_bytes = NAN, .throttle_reasons = "sw_power_cap,hw_thermal_slowdown",
+                               .reason = "nobody counts memory"};
+static const rl_reading *sensed = &blind; /* what they all show */
+
+rl_sensors *rl_sensors_open(const char *device_facts) {
+  static char some;
+  (void)device_facts;
+  return (rl_sensors *)&some;
+}
+void rl_sensors_read(rl_sensors *sensors, rl_reading *reading) {
+  (void)sensors;
+  *reading = *sensed;
+}
+void rl_sensors_close(rl_sensors *sensors) { (void)sensors; }
 
 /* ---- a service to ask ---------------------------------------------------------------------------------------------------- */
 
@@ -119,7 +142,7 @@ static void what_an_epoch_lacks_has_a_reason(void **state) {
     const cJSON *reason = cJSON_GetObjectItemCaseSensitive(reasons, field->name);
     if (absent != cJSON_IsString(reason)) fail_msg("%s: absent %d, reason %d", field->name, absent, cJSON_IsString(reason));
   }
-  assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(reasons, "power_w")), "the CPU device has no such sensor");
+  assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(reasons, "power_w")), blind.reason);
   cJSON_Delete(reasons);
   for (size_t i = 0; i < b.records.measurement_count; i++) {
     const rl_measurement *m = &b.records.measurements[i];
@@ -361,6 +384,34 @@ static void launches_are_sampled(void **state) {
   stop(&b);
 }
 
+static void samples_come_with_their_conditions(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "clean");
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{\"epochs\":9,\"nap_us\":100}"), RL_OUTCOME_DONE);
+  double us[9];
+  for (int i = 0; i < 9; i++) us[i] = b.records.samples[9 + i].device_us;
+  assert_true(measured(&b, "time_warm_us_spread_ratio")->value == rl_summarize(us, 9).spread_ratio);
+  assert_true(measured(&b, "time_cold_us_spread_ratio")->value >= 0);
+  static const char *const unread[] = {"sm_clock_least_mhz", "sm_clock_most_mhz", "memory_clock_mhz", "temperature_c_most",
+                                       "power_w_most", "throttled_ratio"};
+  for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
+    assert_true(isnan(measured(&b, unread[i])->value));
+    assert_string_equal(measured(&b, unread[i])->reason, blind.reason);
+  }
+  sensed = &cool;
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_true(measured(&b, "sm_clock_least_mhz")->value == 1980 && measured(&b, "power_w_most")->value == 300);
+  assert_true(measured(&b, "throttled_ratio")->value == 0); /* it was idle */
+  sensed = &hot;
+  assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_true(measured(&b, "throttled_ratio")->value == 1 && measured(&b, "throttled_by_sw_power_cap_ratio")->value == 1);
+  assert_true(measured(&b, "throttled_by_hw_thermal_slowdown_ratio")->value == 1);
+  assert_true(measured(&b, "temperature_c_most")->value == 85 && measured(&b, "memory_clock_mhz")->value == 3201);
+  sensed = &blind;
+  stop(&b);
+}
+
 /* The best of three samples of one launch. */
 static void rates_are_of_one_launch_each(void **state) {
   (void)state;
@@ -415,7 +466,7 @@ static void a_device_without_samples_says_so(void **state) {
   b.device->ops = &less;
   assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   static const char *const absent[] = {"time_cold_us_median", "time_cold_us_min", "time_warm_us_median", "time_warm_us_min",
-                                       "achieved_bytes_per_s"};
+                                       "time_cold_us_spread_ratio", "achieved_bytes_per_s"};
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
     assert_true(isnan(measured(&b, absent[i])->value) && measured(&b, absent[i])->reason[0]);
   assert_int_equal(b.records.sample_count, 0);
@@ -426,6 +477,7 @@ static void a_device_without_samples_says_so(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(launches_are_sampled),
+      cmocka_unit_test(samples_come_with_their_conditions),
       cmocka_unit_test(rates_are_of_one_launch_each),
       cmocka_unit_test(a_wrong_result_fails_the_pass),
       cmocka_unit_test(what_a_step_uses_up_is_restored),

@@ -15,7 +15,7 @@ typedef struct work {
   double operations, epoch_ms, cold_us, warm_us;
 } work;
 
-static int64_t do_work(rl_store *store, work does) {
+static int64_t do_work_under(rl_store *store, work does, const rate *conditions) {
   int64_t id = submit(store, "cpu", TIMING);
   sample made;
   rl_sample samples[4];
@@ -30,9 +30,15 @@ static int64_t do_work(rl_store *store, work does) {
       samples[i] =
           (rl_sample){.mode = i / 2, .ordinal = i % 2, .device_us = i / 2 == RL_SAMPLE_COLD ? does.cold_us : does.warm_us};
     made.records.samples = samples, made.records.sample_count = 4;
+    for (const rate *each = conditions; each->name; each++) measure(&made, each->name, each->value, "");
     GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
   }
   return id;
+}
+
+static int64_t do_work(rl_store *store, work does) {
+  static const rate nothing[] = {{0}};
+  return do_work_under(store, does, nothing);
 }
 
 /* Of the job's first run. */
@@ -156,6 +162,30 @@ static void a_sample_that_is_too_fast_is_suspect(void **state) {
   assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE suspect"), 4);
 }
 
+static void samples_of_a_slowed_device_are_suspect(void **state) {
+  fixture *f = *state;
+  static const rate capped[] = {{"throttled_ratio", 0.5}, {"throttled_by_sw_power_cap_ratio", 0.5}, {0}};
+  static const rate free_running[] = {{"throttled_ratio", 0}, {0}};
+  const work some = {TEST_CPU, "", NAN, 20, 800, 700};
+  do_work(f->store, some); /* nobody knows */
+  do_work_under(f->store, some, free_running);
+  assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE suspect"), 0);
+  int64_t id = do_work_under(f->store, some, capped);
+  assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE suspect"), 8);
+  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_string_equal(at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring,
+                      "the device was slowed down while it was timed: sw_power_cap");
+  assert_true(cJSON_IsTrue(at(rows, "0.runs.0.summary.suspect")));
+  cJSON_Delete(rows);
+  static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
+  do_ceilings(f->store, TEST_CPU, rates); /* what is too fast says so all the same */
+  id = do_work_under(f->store, some, capped);
+  rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_non_null(strstr(at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring, "faster than its floor"));
+  assert_non_null(strstr(at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring, "slowed down"));
+  cJSON_Delete(rows);
+}
+
 /* --- which ceilings -------------------------------------------------------------------------------------------- */
 
 static void a_device_is_held_against_its_own_newest_ceilings(void **state) {
@@ -228,6 +258,7 @@ int main(void) {
                                      WITH_STORE(what_fits_an_unknown_cache_has_no_floor),
                                      WITH_STORE(an_epoch_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),
+                                     WITH_STORE(samples_of_a_slowed_device_are_suspect),
                                      WITH_STORE(a_device_is_held_against_its_own_newest_ceilings),
                                      WITH_STORE(the_list_has_the_newest_and_says_what_is_stale),
                                      WITH_STORE(the_floor_outlives_its_ceilings)};

@@ -47,7 +47,10 @@ def test_a_kernel_is_checked_and_timed(worker):
     for mode, times in samples.items():
         assert len(times) == 9 and min(times) > 0
         assert values[f"time_{mode}_us_min"] == min(times)
-        assert values[f"time_{mode}_us_median"] == pytest.approx(statistics.median(times))
+        assert values[f"time_{mode}_us_median"] == pytest.approx(middle := statistics.median(times))
+        spread = 1.4826 * statistics.median(abs(time - middle) for time in times) / middle
+        assert values[f"time_{mode}_us_spread_ratio"] == pytest.approx(spread)
+    assert (values["throttled_ratio"] is None) == (values["sm_clock_most_mhz"] is None)
     assert values["achieved_bytes_per_s"] == pytest.approx(facts["floor_bytes"] / values["time_cold_us_median"] * 1e6)
     assert values["relative_error"] == values["relative_error_limit"] == 0  # relu rounds nothing
     assert values["launches_per_step"] == 1

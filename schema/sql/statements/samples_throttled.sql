@@ -1,0 +1,6 @@
+-- Times of a device that was slowed down when its sensors were read right after
+UPDATE samples SET suspect = 1,
+  suspect_reason = (
+    SELECT printf('the device was slowed down while it was timed: %s', group_concat(replace(replace(name, 'throttled_by_', ''), '_ratio', ''), ', '))
+    FROM measurements WHERE pass_id = :pass AND name GLOB 'throttled_by_*_ratio')
+WHERE pass_id = :pass AND suspect = 0 AND EXISTS (SELECT 1 FROM measurements WHERE pass_id = :pass AND name = 'throttled_ratio' AND value > 0)
