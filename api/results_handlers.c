@@ -21,7 +21,7 @@ typedef struct timeline_query {
 
 typedef struct history_query {
   char metric[RL_NAME_SIZE], workload[32], device[16], from[RL_INSTANT_SIZE], to[RL_INSTANT_SIZE];
-  int64_t limit;
+  int64_t like, limit;
 } history_query;
 
 typedef struct ceilings_query {
@@ -52,6 +52,8 @@ const rl_field rl_history_query[] = {
              .summary = "The number to follow: epoch_ms_median, images_per_s, a measurement's name"),
     RL_FIELD(history_query, workload, RL_FIELD_TEXT, .summary = "Only runs of this workload"),
     RL_FIELD(history_query, device, RL_FIELD_TEXT, .summary = "Only runs on this device"),
+    RL_FIELD(history_query, like, RL_FIELD_INT, .minimum = 1, .maximum = LATEST,
+             .summary = "Only runs of the same workload, variant, parameters and device as this run"),
     RL_FIELD(history_query, from, RL_FIELD_TEXT, .summary = "RFC 3339 instant; not before it"),
     RL_FIELD(history_query, to, RL_FIELD_TEXT, .summary = "RFC 3339 instant; before it"),
     RL_FIELD(history_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = HISTORY_MOST, .summary = "Most items"),
@@ -150,10 +152,11 @@ int rl_handle_history(rl_call *call, rl_error *err) {
   rl_binding bindings[] = {text(":metric", query.metric),
                            text(":workload", query.workload),
                            text(":device", query.device),
+                           integer(":like", query.like, query.like > 0),
                            integer(":from", from, query.from[0] != '\0'),
                            integer(":to", to, query.to[0] != '\0'),
                            integer(":limit", query.limit + 1, true)};
-  if (rl_store_query(call->server->store, RL_QUERY_HISTORY, bindings, 6, &cursor, err) < 0) return -1;
+  if (rl_store_query(call->server->store, RL_QUERY_HISTORY, bindings, 7, &cursor, err) < 0) return -1;
   return rl_reply_rows(call, cursor, query.limit, 0, err);
 }
 

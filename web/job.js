@@ -31,12 +31,15 @@ function drawHead(job) {
   find('live').hidden = job.state !== 'running';
 }
 
-/** The report of each run, and the first two side by side. */
+const historyOf = (run, metric) => `/history.html?job=${id}&run=${run}${metric ? `&metric=${metric}` : ''}`;
+
+/** The report of each run, the first two side by side, and the first among those that did the same. */
 function drawReports(runs) {
   const [first, second] = runs;
   find('job-reports').replaceChildren(
     ...runs.map((run) => make('a', { href: `/report.html?run=${run.id}` }, `Report ${run.variant}`)),
     ...(second ? [make('a', { href: `/compare.html?a=${first.id}&b=${second.id}` }, 'Compare')] : []),
+    ...(first ? [make('a', { href: historyOf(first.id) }, 'History')] : []),
   );
 }
 
@@ -77,8 +80,10 @@ function drawMeasurements(runs) {
   const names = new Map();
   for (const run of runs) for (const one of run.measurements) names.set(`${one.pass} ${one.name}`, one);
   find('measurements').hidden = names.size === 0;
+  const having = (name) => runs.find((run) => run.measurements.some((one) => one.name === name && one.value !== null));
+  const nameOf = (name) => (having(name) ? make('a', { class: 'plain', href: historyOf(having(name).run, name) }, name) : name);
   const rows = [...names.values()].map(({ pass, name }) => make('tr', {},
-    make('th', { scope: 'row' }, `${name} `, make('span', { class: 'quiet' }, pass)),
+    make('th', { scope: 'row' }, nameOf(name), ' ', make('span', { class: 'quiet' }, pass)),
     ...runs.map((run) => {
       const one = run.measurements.find((other) => other.pass === pass && other.name === name);
       return numberCell(show.byName(name, one?.value), one ? one.reason : 'this run has no such number');

@@ -158,6 +158,11 @@ def test_what_a_query_quotes_is_utf8_whatever_it_was(daemon):
     refused(daemon.get("/jobs?" + "%c3%a9" * 90 + "=1"), 400, "invalid_parameter")
 
 
+def test_query_parameters_of_the_history(daemon):
+    for query, parameter in (("like=0", "like"), ("like=x", "like"), ("limit=0", "limit"), ("from=yesterday", "from")):
+        refused(daemon.get(f"/history?metric=epoch_ms_median&{query}"), 400, "invalid_parameter", parameter=parameter)
+
+
 def test_query_parameters_of_a_job(daemon, finished):
     for path, parameter in (("kernels?pass=looking", "pass"), ("kernels?run=0", "run"), ("kernels?limit=2001", "limit"),
                             ("kernels?cursor=j1", "cursor"),

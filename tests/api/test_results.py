@@ -211,3 +211,18 @@ def test_history(daemon, finished):
     assert early + late == points and late
     one = daemon.get(f"{path}&limit=1").json()
     assert one["items"] == points[:1] and one["truncated"] is (len(points) > 1)
+
+
+def test_history_of_what_did_the_same(daemon):
+    def runs_of(**changes):
+        number = daemon.run({"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 1009}, "samples": 2,
+                             "device": "cpu", **changes})
+        return {run["variant"]: run["run"] for run in daemon.get(f"/jobs/{number}/results").json()["runs"]}
+
+    first, other, again = runs_of(), runs_of(shape={"n": 1013}), runs_of()
+    points = daemon.get(f"/history?metric=time_cold_us_median&like={again['vector']}").json()["items"]
+    assert [point["run"] for point in points] == [first["vector"], again["vector"]]
+    assert all(point["variant"] == "vector" and point["value"] > 0 for point in points)
+    (alone,) = daemon.get(f"/history?metric=time_cold_us_median&like={other['scalar']}").json()["items"]
+    assert alone["run"] == other["scalar"]
+    assert daemon.get("/history?metric=time_cold_us_median&like=999999").json() == {"items": [], "truncated": False}
