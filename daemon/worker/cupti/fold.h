@@ -1,4 +1,4 @@
-/* Device memory to write a lot to that keeps little of it: a range of addresses that is the same piece of memory again and again. */
+/* Device memory to write much to that keeps little of it: a range of addresses that is one piece of memory again and again. */
 #ifndef RL_CUPTI_FOLD_H
 #define RL_CUPTI_FOLD_H
 
