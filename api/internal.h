@@ -144,6 +144,7 @@ int rl_handle_report(rl_call *call, rl_error *err);
 int rl_handle_compare(rl_call *call, rl_error *err);
 int rl_handle_sections(rl_call *call, rl_error *err);
 int rl_handle_ceilings(rl_call *call, rl_error *err);
+int rl_handle_workloads(rl_call *call, rl_error *err);
 int rl_handle_devices(rl_call *call, rl_error *err);
 int rl_handle_healthz(rl_call *call, rl_error *err);
 int rl_handle_readyz(rl_call *call, rl_error *err);

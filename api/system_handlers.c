@@ -42,6 +42,12 @@ int rl_handle_devices(rl_call *call, rl_error *err) {
   return rl_reply_json(call, 200, document, err);
 }
 
+int rl_handle_workloads(rl_call *call, rl_error *err) {
+  cJSON *document = cJSON_CreateObject();
+  cJSON_AddItemToObject(document, "items", rl_job_kernels());
+  return rl_reply_json(call, 200, document, err);
+}
+
 int rl_handle_healthz(rl_call *call, rl_error *err) {
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "status", "ok");

@@ -1,7 +1,9 @@
-// The list of jobs with live state, the devices, and the form that starts a comparison.
-import { ApiProblem, finalStates, get, listen, post, shareDone } from '/lib/api.js';
+// The list of jobs with live state, the devices, and the forms that start a comparison and a profile.
+import { finalStates, get, listen, shareDone } from '/lib/api.js';
 import { find, make, numberCell, stateBadge } from '/lib/dom.js';
 import * as show from '/lib/format.js';
+import '/lib/profile.js';
+import { submitting } from '/lib/submit.js';
 
 const PAGE = 50;
 const LISTENERS = 3; // browsers allow six connections to a host
@@ -50,18 +52,21 @@ function follow(jobs) {
   }
 }
 
-function drawDevices(devices) {
-  find('devices').replaceChildren(...devices.map((device) => make('li', {},
-    make('div', { class: 'row' }, make('span', {}, device.id), stateBadge(device.state)),
-    device.facts?.name ? make('p', {}, device.facts.name) : null,
-    device.reason ? make('p', { class: 'quiet' }, device.reason) : null)));
-  const select = document.querySelector('[name="device"]');
-  const usable = devices.filter((device) => device.state !== 'unusable').map((device) => device.id);
+function drawChoice(select, usable) {
   if (usable.join() === select.dataset.ids) return;
   select.dataset.ids = usable.join();
   const chosen = select.value;
   select.replaceChildren(make('option', { value: '' }, 'first usable'), ...usable.map((id) => make('option', { value: id }, id)));
   select.value = usable.includes(chosen) ? chosen : '';
+}
+
+function drawDevices(devices) {
+  find('devices').replaceChildren(...devices.map((device) => make('li', {},
+    make('div', { class: 'row' }, make('span', {}, device.id), stateBadge(device.state)),
+    device.facts?.name ? make('p', {}, device.facts.name) : null,
+    device.reason ? make('p', { class: 'quiet' }, device.reason) : null)));
+  const usable = devices.filter((device) => device.state !== 'unusable').map((device) => device.id);
+  for (const select of document.querySelectorAll('[name="device"]')) drawChoice(select, usable);
 }
 
 let timer = 0;
@@ -97,34 +102,11 @@ find('older').addEventListener('click', async () => {
   refreshSoon();
 });
 
-function markField(pointer) {
-  for (const element of document.querySelectorAll('[data-field]')) {
-    element.toggleAttribute('data-bad', pointer.split('/')[1] === element.dataset.field);
-  }
-}
-
-find('submit').addEventListener('submit', async (event) => {
-  event.preventDefault();
-  const form = new FormData(event.target);
-  const button = event.target.querySelector('button');
-  const request = {
-    kind: 'train', precisions: form.getAll('precisions'), passes: form.getAll('passes'),
-    epochs: Number(form.get('epochs')), batch_size: Number(form.get('batch_size')), max_images: Number(form.get('max_images')),
-  };
-  if (form.get('device')) request.device = form.get('device');
-  button.disabled = true;
-  markField('');
-  find('submit-problem').textContent = '';
-  try {
-    const job = await post('/jobs', request);
-    location.assign(`/job.html?id=${job.id}`);
-  } catch (problem) {
-    if (!(problem instanceof ApiProblem)) throw problem;
-    markField(problem.pointer);
-    find('submit-problem').textContent = problem.message;
-  } finally {
-    button.disabled = false;
-  }
+submitting(find('submit'), (form) => {
+  const fields = new FormData(form);
+  const numbers = ['epochs', 'batch_size', 'max_images'].map((name) => [name, Number(fields.get(name))]);
+  return { kind: 'train', precisions: fields.getAll('precisions'), passes: fields.getAll('passes'),
+    ...Object.fromEntries(numbers), ...(fields.get('device') ? { device: fields.get('device') } : {}) };
 });
 
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refreshSoon(); });

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/fields.h"
 #include "base/sha256.h"
 #include "jobs/profile.h"
 #include "jobs/records.h"
@@ -38,6 +39,9 @@ void rl_job_spec_clear(rl_job_spec *spec);
 /* Leave out runs that the device, which is chosen now, would only repeat; RL_INPUT at the variant (/variant, /kernels/N/variant)
  * when that was the one asked for. */
 int rl_job_spec_fit(rl_job_spec *spec, rl_error *err);
+/* What kernel jobs can measure: an array of kernels with their types, variants, builds and the schema of their shape. The caller
+ * deletes it. */
+cJSON *rl_job_kernels(void);
 
 /* Whether the code that clients post is run. */
 typedef enum rl_posting { RL_POSTING_OFF, RL_POSTING_NEEDS_TOKEN, RL_POSTING_ALLOWED } rl_posting;

@@ -76,6 +76,50 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
                                                              : rl_spec_keep_request(rl_spec_kernel_fields, &request, spec, err);
 }
 
+/* --- what there is to ask for -------------------------------------------------------------------------------------------- */
+
+static cJSON *dtypes_of(const rl_kernel_family *family) {
+  cJSON *names = cJSON_CreateArray();
+  for (int dtype = 0; dtype < RL_DTYPES; dtype++)
+    if (family->dtypes & 1u << dtype) cJSON_AddItemToArray(names, cJSON_CreateString(rl_dtype_names[dtype]));
+  return names;
+}
+
+static cJSON *variants_of(const rl_kernel_family *family) {
+  cJSON *variants = cJSON_CreateArray();
+  for (int i = 0; family->variants[i] != NULL; i++) {
+    cJSON *variant = cJSON_CreateObject();
+    cJSON_AddStringToObject(variant, "name", family->variants[i]);
+    cJSON_AddBoolToObject(variant, "gpu_only", (family->gpu_only & 1u << i) != 0);
+    cJSON_AddItemToArray(variants, variant);
+  }
+  return variants;
+}
+
+static cJSON *builds_of(const rl_kernel_family *family) {
+  cJSON *builds = cJSON_CreateArray();
+  for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
+    cJSON_AddItemToArray(builds, cJSON_CreateString(family->builds[i]));
+  return builds;
+}
+
+cJSON *rl_job_kernels(void) {
+  cJSON *kernels = cJSON_CreateArray();
+  for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++) {
+    cJSON *kernel = cJSON_CreateObject();
+    cJSON_AddStringToObject(kernel, "kernel", (*family)->workload.name);
+    cJSON_AddStringToObject(kernel, "summary", (*family)->workload.summary);
+    cJSON_AddItemToObject(kernel, "dtypes", dtypes_of(*family));
+    cJSON_AddItemToObject(kernel, "variants", variants_of(*family));
+    cJSON_AddItemToObject(kernel, "builds", builds_of(*family));
+    cJSON_AddItemToObject(kernel, "shape", rl_fields_schema((*family)->shape));
+    cJSON_AddItemToArray(kernels, kernel);
+  }
+  return kernels;
+}
+
+/* --- on a CPU ------------------------------------------------------------------------------------------------------------- */
+
 static const rl_kernel_family *family_of(const rl_run_spec *run) {
   for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++)
     if (strcmp((*family)->workload.name, run->workload) == 0) return *family;

@@ -18,7 +18,7 @@ PROTECTED = [("POST", "/jobs"), ("GET", "/jobs"), ("GET", "/jobs/1"), ("DELETE",
              ("GET", "/jobs/1/events"), ("GET", "/jobs/1/results"),
              ("GET", "/jobs/1/kernels"), ("GET", "/jobs/1/timeline"), ("GET", "/jobs/1/comparison"), ("GET", "/history?metric=x"),
              ("GET", "/runs/1/report"), ("GET", "/compare?a=1&b=1"), ("GET", "/sections"), ("GET", "/ceilings"),
-             ("GET", "/devices"), ("GET", "/metrics"), ("GET", "/openapi.json")]
+             ("GET", "/workloads"), ("GET", "/devices"), ("GET", "/metrics"), ("GET", "/openapi.json")]
 
 
 @pytest.mark.parametrize("method, path", PROTECTED)

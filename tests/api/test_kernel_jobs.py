@@ -3,6 +3,7 @@
 import statistics
 
 import pytest
+from daemon import DOCUMENT
 
 
 def kernel(**changes):
@@ -37,6 +38,32 @@ def test_a_run_for_each_variant(daemon):
     assert daemon.get(f"/jobs/{number}/comparison").json() == {"items": []}
     points = daemon.get("/history?metric=time_cold_us_median&workload=relu").json()["items"]
     assert {point["variant"] for point in points if point["job"] == number} == {"scalar", "vector"}
+
+
+def test_what_there_is_to_ask_for(daemon):
+    items = {item["kernel"]: item for item in daemon.get("/workloads").json()["items"]}
+    described = DOCUMENT["components"]["schemas"]["KernelJob"]["properties"]
+    assert list(items) == described["kernel"]["enum"]
+    assert items["transpose"]["variants"] == [{"name": "naive", "gpu_only": False}, {"name": "shared", "gpu_only": False},
+                                              {"name": "padded", "gpu_only": True}]
+    assert items["gemm"]["dtypes"] == ["fp64", "fp32", "tf32", "fp16", "bf16"] and "tf32" not in items["relu"]["dtypes"]
+    assert items["lombscargle"]["builds"][0] == "fatbin" and items["relu"]["builds"] == []
+    assert list(items["gemm"]["shape"]["properties"]) == items["gemm"]["shape"]["required"] == ["m", "n", "k"]
+    assert items["attention"]["shape"]["properties"]["causal"]["type"] == "boolean"
+
+
+@pytest.mark.parametrize("name", ["relu", "transpose", "gemm", "conv_wgrad"])
+def test_what_is_listed_is_accepted_and_what_is_beyond_its_bounds_is_not(daemon, name):
+    (item,) = [item for item in daemon.get("/workloads").json()["items"] if item["kernel"] == name]
+    sizes = item["shape"]["properties"]
+    least = {size: max(field["minimum"], 1) for size, field in sizes.items()}
+    variant = next(one["name"] for one in item["variants"] if not one["gpu_only"])
+    body = kernel(kernel=name, shape={**least, **({"padding": 0} if "padding" in sizes else {})}, variant=variant, samples=1)
+    for dtype in item["dtypes"]:
+        assert daemon.wait(daemon.submit({**body, "dtype": dtype}))["state"] == "completed"
+    for size, field in sizes.items():
+        response = daemon.call("POST", "/jobs", {**body, "shape": {**body["shape"], size: field["maximum"] + 1}})
+        assert (response.status_code, response.json()["pointer"]) == (400, f"/shape/{size}")
 
 
 def test_one_variant_of_a_table(daemon):

@@ -91,7 +91,7 @@ test('a mistake in the form is told beside its field', async () => {
   await page.getByRole('button', { name: 'Run it' }).click();
   await refused;
   await page.locator('[data-field="batch_size"][data-bad]').waitFor();
-  assert.match(await page.locator('#submit-problem').innerText(), /batch_size|8192/);
+  assert.match(await page.locator('[data-field="batch_size"] .problem-line').innerText(), /batch_size|8192/);
   complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 400')));
   await page.close();
 });
