@@ -19,7 +19,7 @@ bool rl_job_is_final(rl_job_state state) {
   return state == RL_JOB_COMPLETED || state == RL_JOB_FAILED || state == RL_JOB_CANCELLED;
 }
 
-enum { DEVICES_MAX = 32, DEATHS_MAX = 2, DEFAULT_DEADLINE_S = 3600 };
+enum { DEVICES_MAX = 32, DEATHS_MAX = 2 /* of the worker */, DAEMON_DEATHS_MAX = 5, DEFAULT_DEADLINE_S = 3600 };
 static const int64_t PROGRESS_INTERVAL_NS = 250000000, LOCK_WAIT_NS = 100000000;
 
 /* A device does one job at a time, so what is to be known about a running job stands with its device. Changed under the mutex;
@@ -64,7 +64,7 @@ static void unlock(rl_jobs *jobs) { pthread_mutex_unlock(&jobs->mutex); }
 
 int rl_jobs_open(rl_store *store, int64_t queue_limit, rl_jobs **jobs, rl_error *err) {
   int64_t requeued;
-  if (rl_store_jobs_requeue(store, DEATHS_MAX, &requeued, err) < 0) return -1;
+  if (rl_store_jobs_requeue(store, DAEMON_DEATHS_MAX, &requeued, err) < 0) return -1;
   rl_jobs *made = calloc(1, sizeof *made);
   if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for the queue");
   made->store = store;

@@ -1,7 +1,7 @@
 /* The queue and the state machine of jobs. States: queued -> running -> completed | failed | cancelled; a daemon that stops
  * or dies leaves `interrupted` or `running`, and the next start puts both back to `queued` in their old place: passes that were
- * committed stay, the unfinished one is done again. A job that kills its worker, the daemon or the host twice is failed. All
- * calls are thread-safe; every change is on disk before the call returns. */
+ * committed stay, the unfinished one is done again. A job that kills its worker twice, or that ran at five
+ * crashes of the daemon or the host, is failed. All calls are thread-safe; every change is on disk before the call returns. */
 #ifndef RL_JOBS_JOBS_H
 #define RL_JOBS_JOBS_H
 

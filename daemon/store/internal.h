@@ -29,7 +29,7 @@ int rl_store_tell_state(rl_db *db, int64_t job_id, rl_job_state state, const rl_
 int rl_store_tell_pass(rl_db *db, const rl_claim *claim, const char *state, const char *reason, rl_error *err);
 /* rl_store_job_finish, inside a transaction. */
 int rl_store_finish(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
-/* Before any worker has started: what still runs went down with the daemon, which counts as a worker's death does. Inside a
+/* Before any worker has started: what still runs went down with the daemon; `most` such crashes fail a job. Inside a
  * transaction. */
 int rl_store_note_crashes(rl_db *db, int64_t most, rl_error *err);
 /* On the writer inside a transaction, or on a reader. */

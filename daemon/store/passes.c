@@ -238,9 +238,15 @@ int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_record
 
 /* --- death ----------------------------------------------------------------------------------------------------- */
 
-static int count_death(rl_db *db, const rl_claim *claim, const char *reason, int64_t *deaths, rl_error *err) {
+/* Counted apart: a job survives more deaths of the daemon, which may have nothing to do with it, than of its worker. */
+typedef struct deceased {
+  const char *name, *count; /* the statement that counts it */
+} deceased;
+static const deceased the_worker = {"worker", "job_died"}, the_daemon = {"daemon", "job_crashed"};
+
+static int count_death(rl_db *db, deceased who, const rl_claim *claim, const char *reason, int64_t *deaths, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int found = rl_db_row(db, err, "job_died", &row, RL_INT(":job", claim->job_id));
+  int found = rl_db_row(db, err, who.count, &row, RL_INT(":job", claim->job_id));
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)claim->job_id);
   *deaths = sqlite3_column_int64(row, 0);
@@ -249,14 +255,14 @@ static int count_death(rl_db *db, const rl_claim *claim, const char *reason, int
                    RL_TEXT(":reason", reason));
 }
 
-static int note_death(rl_db *db, const rl_claim *claim, const char *reason, int64_t most, bool *job_failed, rl_error *err) {
+static int note_death(rl_db *db, deceased who, const rl_claim *claim, const char *reason, int64_t most, bool *job_failed,
+                      rl_error *err) {
   rl_error why;
   int64_t deaths = 0;
-  if (count_death(db, claim, reason, &deaths, err) < 0 || rl_store_tell_pass(db, claim, "died", reason, err) < 0) return -1;
+  if (count_death(db, who, claim, reason, &deaths, err) < 0 || rl_store_tell_pass(db, claim, "died", reason, err) < 0) return -1;
   *job_failed = deaths >= most;
   if (!*job_failed) return 0;
-  rl_fail(&why, RL_WIRE, 0, "the worker or the daemon died %lld times during this job, in the end: %s", (long long)deaths,
-          reason);
+  rl_fail(&why, RL_WIRE, 0, "the %s died %lld times during this job, in the end: %s", who.name, (long long)deaths, reason);
   return rl_store_finish(db, claim->job_id, RL_JOB_FAILED, &why, err);
 }
 
@@ -264,7 +270,7 @@ int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reaso
                        rl_error *err) {
   bool failed = false;
   if (rl_store_begin(store, err) < 0) return -1;
-  if (rl_store_end(store, note_death(&store->writer, claim, reason, most, &failed, err), err) < 0) return -1;
+  if (rl_store_end(store, note_death(&store->writer, the_worker, claim, reason, most, &failed, err), err) < 0) return -1;
   *job_failed = failed;
   return 0;
 }
@@ -287,6 +293,7 @@ int rl_store_note_crashes(rl_db *db, int64_t most, rl_error *err) {
   bool failed;
   int found;
   while ((found = crashed_pass(db, &claim, err)) > 0)
-    if (note_death(db, &claim, "the daemon or the host went down in the middle of the pass", most, &failed, err) < 0) return -1;
+    if (note_death(db, the_daemon, &claim, "the daemon or the host went down in the middle of the pass", most, &failed, err) < 0)
+      return -1;
   return found;
 }

@@ -31,7 +31,7 @@ int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *ke
 /* Keep what the compiler said of a run's code, in place of what it said before. */
 int rl_store_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
 /* Running and interrupted jobs back to queued, their unfinished passes back to pending; *count of them. A pass that still ran
- * is a death of its job's, as in rl_store_pass_died: most of them fail it. */
+ * is a crash of its job's, counted apart from what rl_store_pass_died counts: `most` of them fail it. */
 int rl_store_jobs_requeue(rl_store *store, int64_t most, int64_t *count, rl_error *err);
 /* The next pass for a device: 1 and *claim (deadline_ns holds the job's deadline_s times 1e9, or 0), 0 when there is none.
  * The caller clears the claim. */

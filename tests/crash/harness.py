@@ -166,5 +166,5 @@ def assert_sound(daemon):
           SELECT count(*) FROM events e WHERE e.job_id = p.job_id AND e.type = 'pass' AND e.data ->> '$.run_id' = p.run_id
             AND e.data ->> '$.pass' = p.name AND e.data ->> '$.state' <> 'died')""") == []
     assert daemon.rows("""
-        SELECT j.id, j.worker_deaths FROM jobs j WHERE j.worker_deaths <> (
+        SELECT j.id FROM jobs j WHERE j.worker_deaths + j.daemon_deaths <> (
           SELECT count(*) FROM events e WHERE e.job_id = j.id AND e.type = 'pass' AND e.data ->> '$.state' = 'died')""") == []

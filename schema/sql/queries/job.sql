@@ -8,7 +8,7 @@ SELECT json_object(
                                      'completed', count(*) FILTER (WHERE state = 'completed'),
                                      'unavailable', count(*) FILTER (WHERE state = 'unavailable'))
                   FROM passes WHERE job_id = j.id)),
-  'worker_deaths', j.worker_deaths,
+  'worker_deaths', j.worker_deaths, 'daemon_deaths', j.daemon_deaths,
   'problem', json(iif(j.problem_message IS NULL, 'null', json_object('domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
   'runs', json((
     SELECT json_group_array(json(run)) FROM (
