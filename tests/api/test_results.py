@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import report_fixture
 import traced_run
 
 from daemon import endless, job
@@ -128,6 +129,9 @@ def test_phases_of_a_launch(daemon):
     assert window == [launch, *(item for item in phases if item["step"] == 1)]
 
 
+BESIDE = 500000000  # more than a thread's number is that of the one beside it
+
+
 def nested(events):
     """Does each lie in the one before that has not ended, or after it? (nanoseconds)"""
     open_ends = []
@@ -148,8 +152,9 @@ def test_trace_events_of_a_launch(daemon):
     assert trace["otherData"] == {"truncated": False}
     names = {(event["name"], event["tid"]): event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"}
     (calls,) = [thread for (_, thread), name in names.items() if name == "calls"]
-    assert names == {("process_name", 0): f"NVIDIA H200, mnist_cnn fp16, run {made['run']}", ("thread_name", 7): "stream 7",
-                     ("thread_name", calls): "calls"}
+    assert names.pop(("process_name", 0)) == f"NVIDIA H200, mnist_cnn fp16, run {made['run']}"
+    beside = {("thread_name", BESIDE + thread): f"{name}, overlapping" for thread, name in ((7, "stream 7"), (calls, "calls"))}
+    assert names == {("thread_name", 7): "stream 7", ("thread_name", calls): "calls", **beside}
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     assert [(event["cat"], event["name"]) for event in events] == [(item["kind"], item["name"]) for item in items]
     for event, item in zip(events, items):
@@ -159,6 +164,22 @@ def test_trace_events_of_a_launch(daemon):
         assert event["args"].get("step") == item["step"] and None not in event["args"].values()
     stream = [(round(event["ts"] * 1e3), round((event["ts"] + event["dur"]) * 1e3)) for event in events if event["tid"] == 7]
     assert nested(stream) and len(stream) == len(traced_run.PHASES) * traced_run.STEPS + 3
+
+
+def test_trace_events_of_what_overlaps(daemon):
+    """Kernels of a stream overlap by some ticks, which events of a thread must not; what is inside one stays with it."""
+    spans = {"first": (1000, 2000), "second": (1970, 3000), "inside": (1980, 2500), "third": (2990, 4000), "later": (4000, 5000)}
+    rows = [{"kind": "phase" if name == "inside" else "kernel", "name": name, "start_ns": start, "end_ns": end, "stream": 7}
+            for name, (start, end) in spans.items()]
+    fixture = report_fixture.Rows(daemon)
+    job = fixture.job_of(fixture.run([], trace=([], rows)))
+    events = daemon.get(f"/jobs/{job}/timeline?format=chrome").json()["traceEvents"]
+    threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
+    assert threads == {"stream 7": 7, "stream 7, overlapping": BESIDE + 7}
+    places = {name: [event["name"] for event in events if event["ph"] == "X" and event["tid"] == tid]
+              for name, tid in threads.items()}
+    assert places == {"stream 7": ["first", "third", "later"], "stream 7, overlapping": ["second", "inside"]}
+    assert all(nested([spans[name] for name in names]) for names in places.values())
 
 
 def test_trace_events_keep_to_the_window_and_the_limit(daemon, finished):
