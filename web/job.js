@@ -102,8 +102,8 @@ function drawProvenance(runs) {
     ['dataset SHA-256', (run) => run.dataset_sha256], ['commit', (run) => run.commit],
     ['deterministic', (run) => (run.deterministic === null ? null : run.deterministic ? 'yes' : `no: ${run.deterministic_note}`)],
     ['images an epoch', (run) => show.count(run.images_per_epoch)], ['steps an epoch', (run) => show.count(run.steps_per_epoch)],
-    ['parameters', (run) => show.count(run.parameters)], ['least operations an epoch', (run) => show.plain(run.floor_operations)],
-    ['least bytes an epoch', (run) => show.bytes(run.floor_bytes)],
+    ['parameters', (run) => show.count(run.parameters)], ['model: operations', (run) => show.plain(run.floor_operations)],
+    ['model: bytes', (run) => show.bytes(run.floor_bytes)],
     ['passes', (run) => run.passes.map((pass) => `${pass.pass}: ${pass.state}`).join(', ')],
   ];
   const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))].map((name) => [`asked: ${name}`,
@@ -111,7 +111,8 @@ function drawProvenance(runs) {
   const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map((name) => [`device ${name}`,
     (run) => (typeof run.device?.[name] === 'number' ? show.byName(name, run.device[name]) : run.device?.[name])]);
   find('provenance').hidden = runs.length === 0;
-  wideTable(find('provenance-table'), runs, [...facts, ...params, ...device].map(([label, of]) => make('tr', {},
+  const known = facts.filter(([, of]) => runs.some((run) => of(run) !== null)); // a kernel has no data set, training no shape
+  wideTable(find('provenance-table'), runs, [...known, ...params, ...device].map(([label, of]) => make('tr', {},
     make('th', { scope: 'row' }, label), ...runs.map((run) => textCell(of(run))))));
 }
 

@@ -27,7 +27,9 @@ test('every variant has its cold and warm times and its rates, beside what the m
   assert.deepEqual((await values(page, 'Time, warm cache'))[0], ['scalar', '12.00 µs', '66.67 %']);
   assert.deepEqual((await values(page, 'Bandwidth, cold cache'))[1], ['vector', '822.4 GB/s', '95.00 %']);
   assert.deepEqual((await values(page, 'Rate, cold cache'))[1], ['vector', '205.6 GFLOP/s', '95.00 %']);
-  assert.match(await page.locator('#reasons').innerText(), /fp16 · n 4194304 · engine cuda · 5 samples with either cache/);
+  const facts = await page.locator('#reasons li').first().innerText();
+  assert.match(facts, /^fp16 · n 4194304 · engine cuda · 5 samples with either cache · SM clock 1.965 to 1.980 MHz · /);
+  assert.doesNotMatch(await page.locator('#provenance-table').innerText(), /dataset|epoch/, 'these are of training');
   await shoot(page, 'timings-light');
   await page.close();
 });
@@ -63,7 +65,8 @@ test('the table has the samples’ spread', async () => {
   await page.locator('#times summary').click();
   const [scalar] = await page.locator('#time-table tbody tr').evaluateAll((rows) =>
     rows.map((row) => [...row.cells].map((cell) => cell.innerText)));
-  assert.deepEqual(scalar, ['scalar', 'cold', '26.00 µs', '24.00 µs', '25.00 µs', '27.00 µs', '80.00 µs', '19.38 µs', '74.54 %']);
+  assert.deepEqual(scalar, ['scalar', 'cold', '26.00 µs', '24.00 µs', '25.00 µs', '27.00 µs', '80.00 µs', '5.70 %',
+    '19.38 µs', '74.54 %']);
   await page.close();
 });
 
@@ -77,7 +80,7 @@ test('without ceilings there is no bound, and the page says why', async () => {
   assert.deepEqual([name, /^[\d.]+ (µs|ms)$/.test(time), share], ['vector', true, '—']);
   assert.equal(await page.locator('#bars .bound').count(), 0);
   assert.equal(await card(page, 'Rate').count(), 0, 'a copy computes nothing');
-  assert.match(await page.locator('#reasons').innerText(), /vector, floor_cold_us: no ceilings of this device/);
+  assert.match(await page.locator('#reasons').innerText(), /vector: floor_cold_us, floor_warm_us: no ceilings of this device/);
   await page.close();
 });
 

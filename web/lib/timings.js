@@ -94,24 +94,41 @@ const columns = [
   { label: 'Run', cell: (times) => make('th', { scope: 'row' }, times.run.variant) },
   { label: 'Cache', cell: (times) => make('td', {}, times.mode) },
   timeColumn('Median', (times) => times.median), timeColumn('Min', sampled('least')), timeColumn('25 %', sampled('low')),
-  timeColumn('75 %', sampled('high')), timeColumn('Max', sampled('most')), timeColumn('Floor', (times) => times.floor),
+  timeColumn('75 %', sampled('high')), timeColumn('Max', sampled('most')),
+  { label: 'Spread', number: true, cell: ({ run, mode }) => {
+    const { value, reason } = measured(run, `time_${mode}_us_spread_ratio`);
+    return numberCell(show.percent(value), reason);
+  } },
+  timeColumn('Floor', (times) => times.floor),
   { label: 'Of the model’s speed', number: true, cell: (times) => numberCell(show.percent(reached(times)), times.floor.reason) },
 ];
 
-/** What several runs have to say in the same words is said once. */
+/** What several numbers of several runs lack for the same reason is said once. */
 function missing(times) {
   const said = new Map();
   for (const { run, mode, floor, median } of times) {
     for (const [name, { reason }] of [[`time_${mode}_us_median`, median], [`floor_${mode}_us`, floor]]) {
-      if (reason) said.set(`${name}: ${reason}`, [...(said.get(`${name}: ${reason}`) ?? []), run.variant]);
+      if (!reason) continue;
+      const { variants, names } = said.get(reason) ?? { variants: [], names: [] };
+      said.set(reason, { variants: [...variants, run.variant], names: [...names, name] });
     }
   }
-  return [...said].map(([text, variants]) => ({ text: `${variants.join(', ')}, ${text}` }));
+  const listOf = (names) => [...new Set(names)].join(', ');
+  return [...said].map(([reason, { variants, names }]) => ({ text: `${listOf(variants)}: ${listOf(names)}: ${reason}` }));
 }
 
 const suspects = (times) => times.filter((one) => one.suspects.length > 0)
   .map(({ run, mode, us, suspects: found }) => ({ bad: true,
     text: `${run.variant}, ${found.length} of ${us.length} ${mode} samples are suspect: ${found[0].suspect_reason}` }));
+
+/** Of the clock while the samples were taken, over all runs; null where no sensor told. */
+function clockOf(runs) {
+  const ends = ['sm_clock_least_mhz', 'sm_clock_most_mhz'].map((name) => runs.map((run) => measured(run, name).value)
+    .filter((value) => value !== null));
+  if (ends.some((values) => values.length === 0)) return null;
+  const [least, most] = [Math.min(...ends[0]), Math.max(...ends[1])].map(show.count);
+  return `SM clock ${least === most ? least : `${least} to ${most}`} MHz`;
+}
 
 const shapeOf = ({ dtype, shape }) => [dtype, ...Object.entries(shape ?? {}).map(([name, value]) => `${name} ${value}`)];
 
@@ -122,7 +139,7 @@ export function timingsOf(runs) {
   if (times.length === 0) return null;
   const [{ run, us }] = times;
   return { verdict: verdictOf(times), cards: cardsOf(times), table: tableOf('Times', columns, times),
-    facts: [...shapeOf(run.params), `engine ${run.engine}`, `${us.length} samples with either cache`,
+    facts: [...shapeOf(run.params), `engine ${run.engine}`, `${us.length} samples with either cache`, clockOf(runs),
       'bar: median; bracket: the middle half of the samples; line and percentage: what the model allows'].filter(Boolean),
     notes: [...missing(times), ...suspects(times)] };
 }
