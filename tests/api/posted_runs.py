@@ -28,7 +28,9 @@ HEADER = "/usr/local/cuda/include/cuda_fp16.hpp"
 def instruction(index, sass, place, executed, samples):
     file, line = place
     counts = {"inst_executed": executed, "smsp__pcsamp_sample_count": samples,
-              "smsp__pcsamp_warps_issue_stalled_long_scoreboard": samples}
+              "smsp__pcsamp_warps_issue_stalled_long_scoreboard": samples,
+              "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued": samples - 1,
+              "smsp__pcsamp_warps_issue_stalled_wait": 5 if samples == 90 else 0}
     return {"offset": 16 * index, "opcode": sass.split()[0].split(".")[0], "sass": sass, "file": file, "line": line,
             "counts": json.dumps(counts)}
 

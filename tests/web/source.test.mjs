@@ -70,7 +70,8 @@ test('a line shows its own instructions, by pointer and by keyboard', async () =
   const line = (number) => page.locator(`.code [data-line="${number}"]`);
   await line(4).locator('td').last().click();
   assert.deepEqual(await sass(page), ['LDG.E R5, desc[UR4][R2.64] ;', 'STG.E desc[UR4][R2.64], R5 ;']);
-  assert.equal(await page.locator('#instruction-table [role="status"]').innerText(), '2 instructions of line 4');
+  const said = page.locator('#instruction-table [role="status"]');
+  assert.equal(await said.innerText(), '2 instructions of line 4 · long scoreboard 95 · wait 5');
   await page.getByRole('button', { name: 'Line 2' }).focus();
   await page.keyboard.press('Enter');
   assert.equal((await sass(page)).length, 2);

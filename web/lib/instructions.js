@@ -31,11 +31,19 @@ function countColumn(name, instructions) {
   } };
 }
 
-/** Why sampled warps stood at the instruction, most frequent first; all reasons in the title. */
+/** Why sampled warps stood at the instructions, most frequent first. */
+function stallsOf(instructions) {
+  const sums = new Map();
+  for (const [name, count] of instructions.flatMap((one) => Object.entries(one.counts))) {
+    const reason = name.endsWith('_not_issued') ? null : STALL.exec(name)?.[1].replaceAll('_', ' ');
+    if (reason && count > 0) sums.set(reason, (sums.get(reason) ?? 0) + count);
+  }
+  return [...sums].sort(([, a], [, b]) => b - a).map(([reason, count]) => `${reason} ${show.plain(count)}`);
+}
+
+/** The most frequent reasons; all in the title. */
 const stallColumn = { label: 'Stalls', cell: (one) => {
-  const stalls = Object.entries(one.counts)
-    .filter(([name, count]) => STALL.test(name) && !name.endsWith('_not_issued') && count > 0)
-    .sort(([, a], [, b]) => b - a).map(([name, count]) => `${STALL.exec(name)[1].replaceAll('_', ' ')} ${show.plain(count)}`);
+  const stalls = stallsOf([one]);
   return make('td', { class: 'quiet', title: stalls.join('\n') || null }, stalls.slice(0, MOST_STALLS).join(' · '));
 } };
 
@@ -77,7 +85,8 @@ function halves(instructions, code) {
     for (const row of text.querySelectorAll('[data-line]')) {
       row.setAttribute('aria-selected', String(Number(row.dataset.line) === picked));
     }
-    status.textContent = `${show.count(shown.length)} instructions${picked === null ? `; ${hint}` : ` of line ${picked}`}`;
+    status.textContent = picked === null ? `${show.count(shown.length)} instructions; ${hint}`
+      : [`${show.count(shown.length)} instructions of line ${picked}`, ...stallsOf(shown)].join(' · ');
     list.replaceChildren(listOf(shown, columns));
   };
   const text = codeTable(code, { columns: sourceColumns(instructions), pick });
