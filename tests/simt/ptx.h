@@ -29,6 +29,16 @@ inline const struct {
 inline void mov_u64(uint64_t &to, uint64_t from) { to = from; }
 inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
 
+/* Bytes of two words, or eight times their sign. */
+inline void prmt_b32(uint32_t &to, uint32_t x, uint32_t y, uint32_t chosen) {
+  const uint64_t bytes = (uint64_t)y << 32 | x;
+  to = 0;
+  for (int i = 0; i < 4; i++) {
+    const uint32_t one = chosen >> i * 4, byte = (uint32_t)(bytes >> (one & 7) * 8) & 0xff;
+    to |= (one & 8 ? (byte & 0x80 ? 0xffu : 0) : byte) << i * 8;
+  }
+}
+
 /* --- cp.async --------------------------------------------------------------------------------------------------------------- */
 
 inline void cp_async_cg_shared_global(uint32_t to, const void *from, int bytes) {
@@ -204,6 +214,12 @@ inline void mapa_shared_cluster_u32(uint32_t &to, uint32_t address, uint32_t ran
 inline void red_release_gpu_global_add_u32(uint32_t *to, uint32_t by) {
   pass();
   *to += by;
+}
+inline void atom_acq_rel_gpu_global_add_u32(uint32_t &before, uint32_t *to, uint32_t by) {
+  pass();
+  before = *to;
+  *to += by;
+  pass();
 }
 inline void ld_acquire_gpu_global_u32(uint32_t &to, const uint32_t *from) {
   pass();

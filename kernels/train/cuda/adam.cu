@@ -9,7 +9,7 @@
 #include "train/cuda/vector.cuh"
 
 enum {
-  THREADS = 256, LANES = 32, SPLITS = THREADS / LANES,
+  THREADS = 256, LANES = 32, SPLITS = THREADS / LANES, QUADS = LANES / 4,
   CONV2_AT = RL_C1 * 10, CONV2_COUNT = RL_C2 * RL_C1 * 9, CONV2_BIAS_AT = CONV2_AT + CONV2_COUNT,
   FC1_AT = CONV2_BIAS_AT + RL_C2, FC1_COUNT = RL_FC1 * RL_FLAT, HEAD_AT = FC1_AT + FC1_COUNT,
   CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS, CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / LANES, FC1_BLOCKS = FC1_COUNT / 4 / THREADS,
@@ -22,6 +22,7 @@ enum {
 };
 static_assert(TILE_ROWS * TILE_COLUMNS == THREADS * PIECES * 2, "every weight has a thread");
 static_assert(CONV2_COUNT % (4 * THREADS) == 0 && FC1_COUNT % (4 * THREADS) == 0, "whole blocks");
+static_assert(CONV2_AT % 4 == 0 && RL_C2 % 4 == 0 && RL_HEAD_ROW % 4 == 0, "rows of partial sums are whole fours");
 static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a place");
 
 /* Blocks 0… have conv2.weight and then fc1.weight, four parameters a thread (one row of threads where conv2's is a sum). */
@@ -108,67 +109,90 @@ static __device__ __forceinline__ void product_gradient(const rl_gradients &g, f
   for (int i = 0; i < PIECES; i++) gradient[i] = make_float2(sum[i / 2][i % 2 * 2], sum[i / 2][i % 2 * 2 + 1]);
 }
 
-/* Sum of a column of partial[rows][stride], by SPLITS threads; valid where threadIdx.x < LANES. */
-static __device__ float column_sum(const float *partial, uint32_t rows, uint32_t stride, uint32_t column) {
-  __shared__ float sums[SPLITS][LANES];
-  uint32_t lane = threadIdx.x % LANES, split = threadIdx.x / LANES;
-  float sum = 0.0f;
-#pragma unroll 8
-  for (uint32_t row = split; row < rows; row += SPLITS) sum += partial[row * stride + column];
-  sums[split][lane] = sum;
-  __syncthreads();
-  sum = 0.0f;
-  for (int i = 0; i < SPLITS; i++) sum += sums[i][lane];
-  return sum;
-}
+/* Of block `index` behind the whole ones: which partial sums it adds up, and the first parameter they are the gradients of. */
+typedef struct sums {
+  const float *partial;
+  uint32_t rows, stride, column /* of this thread */, at, end;
+} sums;
 
-/* The partial sums that block `index` behind the whole ones adds up: the gradient of parameter *at, still scaled. */
-static __device__ float partial_gradient(const rl_gradients &g, uint32_t index, uint32_t *at, bool *mine) {
-  uint32_t lane = threadIdx.x % LANES;
-  *mine = threadIdx.x < LANES;
-  if (index < CONV1_BLOCKS) {
-    uint32_t column = index * LANES + lane;
-    *at = column;
-    return column_sum(g.conv1, g.conv1_rows, CONV2_AT, column);
-  }
+static __device__ __forceinline__ sums sums_of(const rl_gradients &g, uint32_t index) {
+  const uint32_t lane = threadIdx.x % LANES;
+  if (index < CONV1_BLOCKS) return {g.conv1, g.conv1_rows, CONV2_AT, index * LANES + lane, 0, CONV2_AT};
   index -= CONV1_BLOCKS;
-  if (index < BIAS_BLOCKS) {
-    uint32_t column = index * LANES + lane;
-    *at = CONV2_BIAS_AT + column;
-    return column_sum(g.conv2_bias, g.conv2_bias_rows, RL_C2, column);
-  }
-  uint32_t column = (index - BIAS_BLOCKS) * LANES + lane;
-  *at = HEAD_AT + column;
-  *mine = *mine && column < RL_HEAD_LOSS;
-  return column_sum(g.head, g.head_rows, RL_HEAD_ROW, column < RL_HEAD_LOSS ? column : 0);
+  if (index < BIAS_BLOCKS) return {g.conv2_bias, g.conv2_bias_rows, RL_C2, index * LANES + lane, CONV2_BIAS_AT, RL_C2};
+  return {g.head, g.head_rows, RL_HEAD_ROW, (index - BIAS_BLOCKS) * LANES + lane, HEAD_AT, RL_HEAD_LOSS};
 }
 
-/* What the first warp of a block keeps while the block works. Every block takes a ticket once it has read the state, and the
- * block with the last one may change it; all that this needs is asked for early, because at the end of the kernel everybody waits
- * for it. */
+/* Of a block's LANES columns, four a thread, each by THREADS / QUADS threads; column threadIdx.x's sum, where is_mine. It is the
+ * gradient of parameter of.at + of.column, still scaled. */
+static __device__ float column_sum(const sums &of) {
+  __shared__ __align__(16) float parts[THREADS / 32][LANES];
+  const uint32_t quad = threadIdx.x % QUADS, column = min(of.column / LANES * LANES + quad * 4, of.stride - 4);
+  float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll 4
+  for (uint32_t row = threadIdx.x / QUADS; row < of.rows; row += THREADS / QUADS)
+    sum = added(sum, load4(&of.partial[row * of.stride + column]));
+  for (int offset = QUADS; offset < 32; offset *= 2) {
+    const float4 other = make_float4(__shfl_xor_sync(0xffffffffu, sum.x, offset), __shfl_xor_sync(0xffffffffu, sum.y, offset),
+                                     __shfl_xor_sync(0xffffffffu, sum.z, offset), __shfl_xor_sync(0xffffffffu, sum.w, offset));
+    sum = added(sum, other);
+  }
+  if (threadIdx.x % 32 < QUADS) store4(&parts[threadIdx.x / 32][quad * 4], sum);
+  __syncthreads();
+  float total = 0.0f;
+  for (int i = 0; i < THREADS / 32; i++) total += parts[i][threadIdx.x % LANES];
+  return total;
+}
+
+static __device__ __forceinline__ bool is_mine(const sums &of) { return threadIdx.x < LANES && of.column < of.end; }
+
+/* What a block keeps in shared memory while it works. Every block takes a ticket once it has read whether the step is skipped,
+ * and the block with the last one may change the state; all that this needs is asked for early, because at the end of the kernel
+ * everybody waits for it. */
 typedef struct turn {
-  rl_train_state state;
+  rl_train_state state; /* of the step in front, as to overflow and ticket */
+  uint32_t overflow;
   float loss;
   bool last;
 } turn;
+enum { STATE_WORDS = sizeof(rl_train_state) / 4 };
 
-static __device__ __forceinline__ void take_turn(const rl_adam &adam, const rl_gradients &g, turn *mine) {
-  mine->loss = 0.0f;
-  for (uint32_t row = threadIdx.x; row < g.head_rows; row += 32) mine->loss += g.head[row * RL_HEAD_ROW + RL_HEAD_LOSS];
+/* What was ready before the kernel in front began; the first warp. */
+static __device__ __forceinline__ void begin_turn(const rl_adam &adam, const rl_gradients &g, turn *mine) {
+  if (threadIdx.x >= 32) return;
+  float loss = 0.0f;
+  for (uint32_t row = threadIdx.x; row < g.head_rows; row += 32) loss += g.head[row * RL_HEAD_ROW + RL_HEAD_LOSS];
+  loss = warp_sum(loss);
+  if (threadIdx.x == 0) mine->loss = loss;
+  if (threadIdx.x < STATE_WORDS) ((uint32_t *)&mine->state)[threadIdx.x] = ((const uint32_t *)adam.state)[threadIdx.x];
+}
+static_assert(sizeof(rl_train_state) % 4 == 0 && STATE_WORDS <= 32, "a warp reads it at once");
+
+/* How many came before. What this thread has read was read before the next one comes. */
+static __device__ __forceinline__ uint32_t take_ticket(uint32_t *counter) {
+  uint32_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+  return before;
+}
+
+/* Whether the step is skipped; all threads. */
+static __device__ __forceinline__ bool take_turn(const rl_adam &adam, turn *mine) {
+  const uint32_t overflow = *(volatile uint32_t *)&adam.state->overflow;
+  __syncthreads();
   if (threadIdx.x == 0) {
-    mine->state = *adam.state;
-    __threadfence();
-    mine->last = atomicAdd(&adam.state->ticket, 1) == gridDim.x - 1;
+    mine->overflow = overflow;
+    mine->last = take_ticket(&adam.state->ticket) == gridDim.x - 1;
   }
+  return overflow;
 }
 
 /* Loss, scale, counters. */
 static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gradients &g, const turn *mine) {
-  float loss = warp_sum(mine->loss);
   if (threadIdx.x != 0 || !mine->last) return;
   rl_train_state s = mine->state;
-  adam.losses[s.step] = loss / g.batch;
+  adam.losses[s.step] = mine->loss / g.batch;
   s.ticket = 0;
+  s.overflow = mine->overflow;
   end_step(&s, adam.learning_rate, g.batch);
   *adam.state = s;
 }
@@ -176,18 +200,17 @@ static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gr
 /* LATE: the kernel in front made conv2's gradient. */
 template <bool LATE> static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g) {
   __half *halves = (__half *)adam.halves;
-  turn turn;
+  __shared__ turn turn;
   bool mine;
   const uint32_t at = whole_place(g);
   float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
+  begin_turn(adam, g, &turn);
   float4 gradient;
   if (!LATE) gradient = whole_gradient(g, at, &mine);
   chain_wait(); /* what came so far was ready before the kernel in front began */
   if (LATE) gradient = whole_gradient(g, at, &mine);
-  const bool skip = adam.state->overflow;
-  const rates r = rates_of(*adam.state);
-  __syncthreads();
-  if (threadIdx.x < 32) take_turn(adam, g, &turn);
+  const bool skip = take_turn(adam, &turn);
+  const rates r = rates_of(turn.state);
   if (mine && !skip) {
     w.x = updated(w.x, gradient.x, &m.x, &v.x, r);
     w.y = updated(w.y, gradient.y, &m.y, &v.y, r);
@@ -198,11 +221,11 @@ template <bool LATE> static __device__ void step_whole(const rl_adam &adam, cons
     store4(&adam.second[at], v);
     if (halves) store4(&halves[at], w);
   }
-  if (threadIdx.x < 32) end_turn(adam, g, &turn);
+  end_turn(adam, g, &turn);
 }
 
 static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) {
-  turn turn;
+  __shared__ turn turn;
   float2 w[PIECES], m[PIECES], v[PIECES], gradient[PIECES];
   for (int i = 0; i < PIECES; i++) {
     const uint32_t at = product_place(g, i);
@@ -210,12 +233,11 @@ static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) 
     m[i] = *(const float2 *)&adam.first[at];
     v[i] = *(const float2 *)&adam.second[at];
   }
+  begin_turn(adam, g, &turn);
   product_gradient(g, gradient);
   chain_wait(); /* what came so far was ready before the kernel in front began */
-  const bool skip = adam.state->overflow;
-  const rates r = rates_of(*adam.state);
-  __syncthreads();
-  if (threadIdx.x < 32) take_turn(adam, g, &turn);
+  const bool skip = take_turn(adam, &turn);
+  const rates r = rates_of(turn.state);
   for (int i = 0; i < PIECES && !skip; i++) {
     const uint32_t at = product_place(g, i);
     w[i].x = updated(w[i].x, gradient[i].x, &m[i].x, &v[i].x, r);
@@ -225,20 +247,28 @@ static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) 
     *(float2 *)&adam.second[at] = v[i];
     *(__half2 *)((__half *)adam.halves + at) = __floats2half2_rn(w[i].x, w[i].y);
   }
-  if (threadIdx.x < 32) end_turn(adam, g, &turn);
+  end_turn(adam, g, &turn);
 }
 
 template <bool PRODUCT> static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g) {
-  uint32_t at;
-  turn turn;
-  bool mine;
+  const uint32_t index = blockIdx.x - whole_blocks<PRODUCT>(g);
+  const bool late = index < CONV1_BLOCKS + (PRODUCT ? (uint32_t)BIAS_BLOCKS : 0u); /* made by the kernel in front */
+  const sums from = sums_of(g, index);
+  const uint32_t at = from.at + min(from.column, from.end - 1);
+  float gradient, w = adam.weights[at], m = adam.first[at], v = adam.second[at];
+  __shared__ turn turn;
+  begin_turn(adam, g, &turn);
+  if (!late) gradient = column_sum(from);
   chain_wait();
-  const bool skip = adam.state->overflow;
-  const rates r = rates_of(*adam.state);
-  float gradient = partial_gradient(g, blockIdx.x - whole_blocks<PRODUCT>(g), &at, &mine);
-  if (threadIdx.x < 32) take_turn(adam, g, &turn);
-  if (mine && !skip) adam.weights[at] = updated(adam.weights[at], gradient, &adam.first[at], &adam.second[at], r);
-  if (threadIdx.x < 32) end_turn(adam, g, &turn);
+  if (late) gradient = column_sum(from);
+  const bool skip = take_turn(adam, &turn);
+  const rates r = rates_of(turn.state);
+  if (is_mine(from) && !skip) {
+    adam.weights[at] = updated(w, gradient, &m, &v, r);
+    adam.first[at] = m;
+    adam.second[at] = v;
+  }
+  end_turn(adam, g, &turn);
 }
 
 template <bool PRODUCT> static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
@@ -286,8 +316,9 @@ static __global__ void __launch_bounds__(THREADS) adam_gather(rl_gradients g, co
     float4 v = whole_gradient(g, at, &mine);
     if (mine) store4(&flat[at], make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale));
   } else {
-    float v = partial_gradient(g, blockIdx.x - whole_blocks<PRODUCT>(g), &at, &mine);
-    if (mine) flat[at] = v * scale;
+    const sums from = sums_of(g, blockIdx.x - whole_blocks<PRODUCT>(g));
+    const float v = column_sum(from);
+    if (is_mine(from)) flat[from.at + from.column] = v * scale;
   }
 }
 
