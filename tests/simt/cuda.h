@@ -236,6 +236,12 @@ inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned chosen) { /* without its modes that repeat a sign */
+  const uint64_t bytes = (uint64_t)y << 32 | x;
+  unsigned made = 0;
+  for (int i = 0; i < 4; i++) made |= (unsigned)(bytes >> (chosen >> i * 4 & 7) * 8 & 0xff) << i * 8;
+  return made;
+}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __double2hiint(double x) { return (int)(std::bit_cast<uint64_t>(x) >> 32); }
 inline int __double2loint(double x) { return (int)std::bit_cast<uint64_t>(x); }

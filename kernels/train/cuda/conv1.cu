@@ -1,5 +1,6 @@
-/* The first layer, 1→32 channels on 28×28, in one kernel each way. Its 29 MFLOP for a batch of 64 are nothing; what counts
- * is that the normalised image, the 28×28×32 product and the batch itself are never written to memory. */
+/* The first layer, 1→32 channels on 28×28, in one kernel each way, in FP32; FP16 is conv1_half.cu's. Its 29 MFLOP for a batch
+ * of 64 are nothing; what counts is that the normalised image, the 28×28×32 product and the batch itself are never written to
+ * memory. */
 #include "train/cuda/chain.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/vector.cuh"
@@ -11,9 +12,9 @@ enum { MAP = RL_P1 * RL_P1 };
 
 enum { ROWS = 2, PIXELS = ROWS * RL_P1, GROUPS = RL_C1 / 4, SLICES = RL_P1 / ROWS };
 
-template <bool LAST, typename T>
+template <bool LAST>
 static __global__ void __launch_bounds__(PIXELS * GROUPS)
-conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict__ pooled, uint8_t *__restrict__ codes) {
+conv1_forward(rl_gather gather, const float *__restrict__ weights, float *__restrict__ pooled, uint8_t *__restrict__ codes) {
   __shared__ float tile[(2 * ROWS + 2) * CONV1_WIDTH];
   uint32_t n = blockIdx.x / SLICES, slice = blockIdx.x % SLICES;
   int group = LAST ? threadIdx.x % GROUPS : threadIdx.x / PIXELS;
@@ -51,7 +52,7 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict
   } else {
     for (int c = 0; c < 4; c++) {
       size_t to = ((size_t)n * RL_C1 + group * 4 + c) * MAP + place;
-      pooled[to] = (T)best[c];
+      pooled[to] = best[c];
       codes[to] = code[c];
     }
   }
@@ -59,15 +60,9 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, T *__restrict
 
 int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes,
                      cudaStream_t stream, rl_error *err) {
-  dim3 grid(gather.batch * SLICES), block(PIXELS * GROUPS);
-  if (format.half)
-    return rl_chain("conv1 forward", conv1_forward<true, __half>, grid, block, 0, stream, err, gather, weights, (__half *)pooled,
-                    codes);
-  if (format.channels_last)
-    return rl_chain("conv1 forward", conv1_forward<true, float>, grid, block, 0, stream, err, gather, weights, (float *)pooled,
-                    codes);
-  return rl_chain("conv1 forward", conv1_forward<false, float>, grid, block, 0, stream, err, gather, weights, (float *)pooled,
-                  codes);
+  if (format.half) return rl_conv1_half_forward(gather, weights, pooled, codes, stream, err);
+  return rl_chain("conv1 forward", format.channels_last ? conv1_forward<true> : conv1_forward<false>, gather.batch * SLICES,
+                  PIXELS * GROUPS, 0, stream, err, gather, weights, (float *)pooled, codes);
 }
 
 /* --- backward
@@ -78,15 +73,12 @@ enum { WARPS = 16, MOST_IMAGES = 64, /* images side by side; more of them are ta
 static_assert((MAP + 31) / 32 == TURNS, "both layouts take an image in as many turns");
 
 /* NHWC: two blocks an image, half of its pixels each; a lane is a channel. */
-template <typename T>
 static __global__ void __launch_bounds__(WARPS * 32)
-conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
-                    float *__restrict__ partial, const __half *__restrict__ watched, uint32_t watched_count,
-                    rl_train_state *state) {
+conv1_backward_last(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+                    float *__restrict__ partial) {
   __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH], sums[WARPS][CONV1_ROW];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = blockIdx.x % 2;
   float mine[10] = {};
-  bool overflow = false;
   chain_wait();
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
     float gradient[TURNS]; /* asked for before the image, so that both are on their way */
@@ -95,19 +87,14 @@ conv1_backward_last(rl_gather gather, const T *__restrict__ d_pooled, const uint
       int pixel = warp + turn * WARPS;
       size_t from = ((size_t)n * MAP + half * (MAP / 2) + pixel) * RL_C1 + lane;
       code[turn] = pixel < MAP / 2 ? codes[from] : RL_POOL_STOPPED;
-      gradient[turn] = pixel < MAP / 2 ? (float)d_pooled[from] : 0.0f;
+      gradient[turn] = pixel < MAP / 2 ? d_pooled[from] : 0.0f;
     }
     __syncthreads();
     load_image_rows(image_of(gather, n), 0, CONV1_WIDTH, tile);
     __syncthreads();
-    for (int turn = 0; turn < TURNS; turn++) {
-      overflow |= code[turn] != RL_POOL_STOPPED && !isfinite(gradient[turn]);
+    for (int turn = 0; turn < TURNS; turn++)
       add_element(gradient[turn], code[turn], min(half * (MAP / 2) + warp + turn * WARPS, MAP - 1), tile, mine);
-    }
   }
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < watched_count; i += gridDim.x * blockDim.x)
-    overflow |= !isfinite((float)watched[i]);
-  if (overflow) state->overflow = 1;
   add_channel_sums<WARPS>(mine, sums, partial, blockIdx.x);
 }
 
@@ -142,18 +129,16 @@ conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const
 
 static uint32_t images_at_once(uint32_t batch) { return batch < MOST_IMAGES ? batch : (uint32_t)MOST_IMAGES; }
 
-uint32_t rl_conv1_rows(rl_format format, uint32_t batch) { return images_at_once(batch) * (format.channels_last ? 2 : 1); }
+uint32_t rl_conv1_rows(rl_format format, uint32_t batch) {
+  if (format.half) return rl_conv1_half_rows(batch);
+  return images_at_once(batch) * (format.channels_last ? 2 : 1);
+}
 
 int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
                       const void *watched, uint32_t watched_count, rl_train_state *state, cudaStream_t stream,
                       rl_error *err) {
-  dim3 grid(2 * images_at_once(gather.batch)), block(WARPS * 32);
   if (format.half)
-    return rl_chain("conv1 backward", conv1_backward_last<__half>, grid, block, 0, stream, err, gather, (const __half *)d_pooled,
-                    codes, partial, (const __half *)watched, watched_count, state);
-  if (format.channels_last)
-    return rl_chain("conv1 backward", conv1_backward_last<float>, grid, block, 0, stream, err, gather, (const float *)d_pooled,
-                    codes, partial, (const __half *)NULL, 0u, state);
-  return rl_chain("conv1 backward", conv1_backward_first, grid, block, 0, stream, err, gather, (const float *)d_pooled, codes,
-                  partial);
+    return rl_conv1_half_backward(gather, d_pooled, codes, partial, watched, watched_count, state, stream, err);
+  return rl_chain("conv1 backward", format.channels_last ? conv1_backward_last : conv1_backward_first,
+                  2 * images_at_once(gather.batch), WARPS * 32, 0, stream, err, gather, (const float *)d_pooled, codes, partial);
 }

@@ -28,7 +28,17 @@ static __device__ __forceinline__ void add_element(float gradient, int code, int
   sums[9] += let_through;
 }
 
-/* Sums of warps whose lanes are channels into partial[row]; sums: [warps][CONV1_ROW] of shared memory; all threads. */
+/* Adds up the rows of a block's warps into partial[row]; all threads. */
+template <int WARPS>
+static __device__ __forceinline__ void add_rows(const float (*sums)[CONV1_ROW], float *partial, uint32_t row) {
+  for (int i = threadIdx.x; i < CONV1_ROW; i += blockDim.x) {
+    float sum = 0.0f;
+    for (int from = 0; from < WARPS; from++) sum += sums[from][i];
+    partial[row * CONV1_ROW + i] = sum;
+  }
+}
+
+/* The same of warps whose lanes are channels; sums: [warps][CONV1_ROW] of shared memory. */
 template <int WARPS>
 static __device__ __forceinline__ void add_channel_sums(const float mine[10], float (*sums)[CONV1_ROW], float *partial,
                                                         uint32_t row) {
@@ -36,11 +46,7 @@ static __device__ __forceinline__ void add_channel_sums(const float mine[10], fl
   for (int k = 0; k < 9; k++) sums[warp][lane * 9 + k] = mine[k];
   sums[warp][RL_C1 * 9 + lane] = mine[9];
   __syncthreads();
-  for (int i = threadIdx.x; i < CONV1_ROW; i += blockDim.x) {
-    float sum = 0.0f;
-    for (int from = 0; from < WARPS; from++) sum += sums[from][i];
-    partial[row * CONV1_ROW + i] = sum;
-  }
+  add_rows<WARPS>(sums, partial, row);
 }
 
 #endif

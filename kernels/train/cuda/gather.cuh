@@ -9,9 +9,12 @@ static __device__ __forceinline__ uint32_t position_of(const rl_gather &gather, 
   return *gather.step * gather.stride + n;
 }
 
-static __device__ __forceinline__ uint32_t index_of(const rl_gather &gather, uint32_t n) {
-  const uint32_t position = position_of(gather, n);
+static __device__ __forceinline__ uint32_t index_at(const rl_gather &gather, uint32_t position) {
   return gather.order ? gather.order[position] : position;
+}
+
+static __device__ __forceinline__ uint32_t index_of(const rl_gather &gather, uint32_t n) {
+  return index_at(gather, position_of(gather, n));
 }
 
 static __device__ __forceinline__ const uint8_t *image_of(const rl_gather &gather, uint32_t n) {

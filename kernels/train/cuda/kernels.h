@@ -1,7 +1,7 @@
-/* The training kernels that no library has, one subject a file: gather.cu and conv1.cu (first layer), pool.cu (second
- * layer's bias, ReLU and pooling), conv2.cu and conv2_float.cu (all of the second layer), head.cu (what follows fc1's product),
- * adam.cu (optimizer). They are queued on a stream and read everything that changes between steps from rl_train_state on the
- * device, so a captured graph of them can be replayed for ever.
+/* The training kernels that no library has, one subject a file: gather.cu, conv1.cu and conv1_half.cu (first layer), pool.cu
+ * (second layer's bias, ReLU and pooling), conv2.cu and conv2_float.cu (all of the second layer), head.cu (what follows fc1's
+ * product), adam.cu (optimizer). They are queued on a stream and read everything that changes between steps from rl_train_state
+ * on the device, so a captured graph of them can be replayed for ever.
  *
  * Layout: activations and convolution weights are NHWC (channels_last) or NCHW; `half` says that activations are FP16.
  * A pool code is one byte an element of the pooled tensor: which of the four inputs was the greatest (0–3 in row-major order), or
@@ -58,6 +58,12 @@ int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, v
 uint32_t rl_conv1_rows(rl_format format, uint32_t batch);
 int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
                       const void *watched, uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err);
+/* conv1_half.cu: what these do in FP16. */
+int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
+                          rl_error *err);
+uint32_t rl_conv1_half_rows(uint32_t batch);
+int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial, const void *watched,
+                           uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
 /* pool.cu: conv2's product [n][12][12][64] or [n][64][12][12] + bias, ReLU, pool → [n][6][6][64] or [n][64][6][6], and codes.
  * FP16: notes an overflow of the product in state, unless that is NULL; ReLU and pooling would hide it from what follows. */
