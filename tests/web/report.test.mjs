@@ -222,7 +222,8 @@ test('a run without counters says why, and stands under the roofs by its model',
   const job = await finish(await submit({ kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2,
     device: 'cpu' }));
   const page = await openJob(job.id);
-  assert.deepEqual(await page.locator('#job-reports a').allInnerTexts(), ['Report scalar', 'Report vector', 'Compare', 'History']);
+  assert.deepEqual(await page.locator('#job-reports a').allInnerTexts(),
+    ['Report scalar', 'Report vector', 'Compare', 'History']);
   await page.locator('#job-reports a').first().click();
   await page.locator('body[data-loaded="0"]').waitFor();
   assert.equal(await page.locator('#no-sections').innerText(), 'No sections: the job did not ask for the counters pass');
