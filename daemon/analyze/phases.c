@@ -52,6 +52,7 @@ static int add_times(rl_records *records, const rl_marks *marks, int64_t ordinal
   for (size_t p = 0; p < marks->phase_count; p++) step_us += rl_phase_summary(marks, p).mean_us;
   for (size_t p = 0; p < marks->phase_count; p++) {
     rl_phase_times times = rl_phase_summary(marks, p);
+    if (times.max_us == 0) continue; /* no block does it apart from another phase */
     rl_phase phase = {.ordinal = ordinal, .position = (int64_t)p, .steps = (int64_t)marks->steps,
                       .blocks = (int64_t)marks->blocks, .mean_us = times.mean_us, .min_us = times.min_us, .max_us = times.max_us,
                       .share_ratio = step_us > 0 ? times.mean_us / step_us : NAN};

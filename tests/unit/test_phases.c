@@ -105,6 +105,18 @@ static void what_a_block_had_no_part_in_is_no_span(void **state) {
   rl_records_clear(&records);
 }
 
+static void what_no_block_has_a_part_in_is_no_phase(void **state) {
+  (void)state;
+  static const uint64_t without[1][4] = {{BASE + 100, BASE + 200, 0, BASE + 600}};
+  const rl_marks one = {"epoch", phases, 3, 1, 1, BASE, BASE + 2000, without[0], 1};
+  rl_records records = trace(2000);
+  assert_int_equal(rl_phases_add(&records, &one, NULL), 0);
+  assert_int_equal(records.phase_count, 2);
+  assert_string_equal(records.phases[1].name, "wait");
+  assert_int_equal(records.phases[1].position, 2);
+  rl_records_clear(&records);
+}
+
 static void what_can_not_be_placed_says_why(void **state) {
   (void)state;
   rl_marks elsewhere = whole, never = whole;
@@ -133,6 +145,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(means_add_up_to_a_step), cmocka_unit_test(times_are_the_kernels),
                                      cmocka_unit_test(spans_lie_in_the_middle_of_the_launch),
                                      cmocka_unit_test(what_a_block_had_no_part_in_is_no_span),
+                                     cmocka_unit_test(what_no_block_has_a_part_in_is_no_phase),
                                      cmocka_unit_test(what_can_not_be_placed_says_why)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
