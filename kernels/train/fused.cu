@@ -1,5 +1,6 @@
-/* Engine "fused": conv2 by two kernels of our own that keep its product on chip (train/cuda/conv2.cu in FP16, conv2_float.cu in
- * FP32, which is what TF32 gets, too), the rest by the shell (train/cuda/training.h). A step of eight launches:
+/* Engine "fused": conv2 by two kernels of our own that keep its product on chip (train/cuda/conv2_forward.cu and
+ * conv2_backward.cu in FP16, conv2_float.cu in FP32, which is what TF32 gets, too), the rest by the shell
+ * (train/cuda/training.h). A step of eight launches:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward    conv2 + bias + ReLU + pool                          own

@@ -238,6 +238,7 @@ inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, f
 
 /* --- approximations: as exact as float is ----------------------------------------------------------------------------------- */
 
+inline void max_NaN_f32(float &to, float a, float b) { to = std::isnan(a) || std::isnan(b) ? NAN : std::fmax(a, b); }
 inline void sqrt_approx_ftz_f32(float &y, float x) { y = std::sqrt(x); }
 inline void rcp_approx_ftz_f32(float &y, float x) { y = 1 / x; }
 inline void ex2_approx_ftz_f32(float &y, float x) { y = std::exp2(x); }

@@ -1,7 +1,7 @@
 /* The training kernels that no library has, one subject a file: gather.cu, conv1.cu and conv1_half.cu (first layer), pool.cu
- * (second layer's bias, ReLU and pooling), conv2.cu and conv2_float.cu (all of the second layer), head.cu (what follows fc1's
- * product), adam.cu (optimizer). They are queued on a stream and read everything that changes between steps from rl_train_state
- * on the device, so a captured graph of them can be replayed for ever.
+ * (second layer's bias, ReLU and pooling), conv2_forward.cu, conv2_backward.cu and conv2_float.cu (all of the second layer),
+ * head.cu (what follows fc1's product), adam.cu (optimizer). They are queued on a stream and read everything that changes between
+ * steps from rl_train_state on the device, so a captured graph of them can be replayed for ever.
  *
  * Layout: activations and convolution weights are NHWC (channels_last) or NCHW; `half` says that activations are FP16.
  * A pool code is one byte an element of the pooled tensor: which of the four inputs was the greatest (0–3 in row-major order), or
@@ -74,12 +74,12 @@ uint32_t rl_pool2_rows(rl_format format, uint32_t batch);
 int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y,
                       float *partial, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
-/* conv2.cu, FP16 alone: conv2, bias, ReLU and pooling in one: in [n][14][14][32], weights [64][9][32] → pooled [n][6][6][64] and
- * codes. Notes an overflow of the product in state, unless that is NULL. */
+/* conv2_forward.cu, FP16 alone: conv2, bias, ReLU and pooling in one: in [n][14][14][32], weights [64][9][32] → pooled
+ * [n][6][6][64] and codes. Notes an overflow of the product in state, unless that is NULL. */
 int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *codes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
-/* d_pooled → d_in [n][14][14][32] and partial sums of the gradients of weights and bias, partial[rows][64][9][32] and
- * partial_bias[rows][64], rows as rl_conv2_rows says. Notes an overflow of d_pooled in state. */
+/* conv2_backward.cu: d_pooled → d_in [n][14][14][32] and partial sums of the gradients of weights and bias,
+ * partial[rows][64][9][32] and partial_bias[rows][64], rows as rl_conv2_rows says. Notes an overflow of d_pooled in state. */
 uint32_t rl_conv2_rows(uint32_t batch);
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);

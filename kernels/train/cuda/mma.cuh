@@ -19,6 +19,11 @@ static __device__ __forceinline__ void load_transposed(uint32_t to[4], uint32_t 
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(row) : "memory");
 }
 
+/* The first two of them; lanes 0–15 give addresses. */
+static __device__ __forceinline__ void load_transposed_half(uint32_t to[2], uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(row) : "memory");
+}
+
 /* sum[16×8] += a[16×16] · b[16×8]. A lane has rows lane / 4 and lane / 4 + 8, columns lane % 4 * 2 and the next, of sum. */
 static __device__ __forceinline__ void multiply_add(float sum[4], const uint32_t a[4], const uint32_t b[2]) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"

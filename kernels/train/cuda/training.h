@@ -92,7 +92,7 @@ int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *par
 
 /* Launches, arg: rl_stage. */
 int rl_conv1_forward_launch(void *arg, rl_stream stream, rl_error *err);
-int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err); /* by conv2.cu or conv2_float.cu */
+int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err); /* by conv2_forward.cu or conv2_float.cu */
 int rl_fc1_forward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_head_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err);

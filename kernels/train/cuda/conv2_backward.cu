@@ -1,0 +1,402 @@
+/* conv2 backward in one kernel: the pooled gradient is spread in shared memory, and from there weights', bias' and input's are
+ * made by blocks of two kinds side by side. 6.4 GFLOP at batch 512, 10 µs at the rate of these instructions; what they are fed
+ * with decides: operands are asked for one step ahead, their addresses are counted up, and the two blocks of a multiprocessor
+ * wait for each other's waits. Sums are FP32, in a fixed order. */
+#include "cuda_check.h"
+#include "train/cuda/chain.cuh"
+#include "train/cuda/conv1.cuh"
+#include "train/cuda/conv2.cuh"
+
+enum {
+  WARPS = 4, THREADS = WARPS * 32, GROUPS = RL_C2 / UNIT, TURNS = (MAP2 * GROUPS + THREADS - 1) / THREADS,
+  MOST_ROWS = 88, MOST_BLOCKS = 264 /* two a multiprocessor; more images are taken in turns */, FEW_IMAGES = 88
+};
+
+/* FEW: input gradient and weight gradient are made in parts, each by a block of its own. */
+template <bool FEW> struct shape {
+  enum {
+    IN_PARTS = FEW ? 2 : 1, WEIGHT_PARTS = FEW ? 3 : 1,
+    /* Input gradient: rows of pixels, in tiles of 16 neighbours. */
+    IN_ROWS = RL_P1 / IN_PARTS, PIXELS = IN_ROWS * RL_P1, WARP_TILES = FEW ? 2 : 3,
+    CORNER = WARPS * WARP_TILES * 16 /* the first pixel that is in none of them */,
+    /* The product's gradient with a border of zeros: 12 pixels of a row and two zeros, which are the next row's border, too. */
+    OUT_ROWS = IN_ROWS + 2, OUT_BORDER = 2, OUT = (OUT_BORDER + OUT_ROWS * RL_P1) * OUT_PITCH,
+    /* Weight gradient: 64 channels × columns in groups of 8. */
+    WARP_COLUMNS = DEPTH / UNIT / WARPS / WEIGHT_PARTS, COLUMN_PAIRS = (WARP_COLUMNS + 1) / 2,
+    WEIGHT_OUT = RL_H2 * RL_P1 * OUT_PITCH,
+    IN_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + OUT), WEIGHT_BYTES = 2 * (WEIGHT_OUT + 2 * IN_IMAGE),
+    SHARED_BYTES = IN_BYTES > WEIGHT_BYTES ? IN_BYTES : WEIGHT_BYTES,
+    /* Where it goes on to conv1's gradients: what they need of the rows, whose pooled pixels' gradients lie IN_PITCH apart. */
+    IMAGE_ROWS = 2 * IN_ROWS + 2, VALUES = PIXELS * RL_C1,
+    CHAIN_BYTES = IN_BYTES + 2 * PIXELS * IN_PITCH + IMAGE_ROWS * CONV1_WIDTH * (int)sizeof(float) + VALUES
+  };
+  static_assert(PIXELS * IN_PITCH % UNIT == 0 && IMAGE_ROWS * CONV1_WIDTH % 4 == 0, "what lies behind is aligned, too");
+};
+
+typedef struct piece { /* a thread's part of an image: eight channels of up to three pooled pixels */
+  uint4 gradient[TURNS];
+  uint2 code[TURNS];
+} piece;
+
+static __device__ __forceinline__ piece load_piece(const __half *d_pooled, const uint8_t *codes, uint32_t n) {
+  piece p;
+  for (int turn = 0; turn < TURNS; turn++) {
+    uint32_t i = threadIdx.x + turn * THREADS;
+    size_t from = ((size_t)n * MAP2 * GROUPS + i) * UNIT;
+    p.gradient[turn] = i < MAP2 * GROUPS ? *(const uint4 *)&d_pooled[from] : make_uint4(0, 0, 0, 0);
+    p.code[turn] = i < MAP2 * GROUPS ? *(const uint2 *)&codes[from]
+                                     : make_uint2(RL_POOL_STOPPED * 0x01010101u, RL_POOL_STOPPED * 0x01010101u);
+  }
+  return p;
+}
+
+/* Two halves where their codes are `at`, else 0. chooser: each code twice, four bits each. */
+static __device__ __forceinline__ uint32_t chosen(uint32_t halves, uint32_t chooser, uint32_t at) {
+  return halves & __byte_perm(at < 4 ? 0xffu << at * 8 : 0, 0, chooser);
+}
+
+/* Writes rows [from, from + ROWS) of the product's gradient, y at row y - from of tile. */
+template <int ROWS> static __device__ __forceinline__ void spread(const piece &p, int from, __half *tile) {
+  for (int turn = 0; turn < TURNS; turn++) {
+    const int i = threadIdx.x + turn * THREADS, pixel = i / GROUPS, part = i % GROUPS * UNIT;
+    if (pixel >= MAP2) continue;
+    const uint4 g = p.gradient[turn];
+    uint32_t chooser[4];
+    for (int k = 0; k < 4; k++) {
+      const uint32_t codes = (&p.code[turn].x)[k / 2] >> k % 2 * 16;
+      chooser[k] = (codes & 0xf) * 0x11 | (codes >> 8 & 0xf) * 0x1100;
+    }
+    for (uint32_t at = 0; at < 4; at++) {
+      const int y = pixel / RL_P2 * 2 + (int)at / 2 - from, x = pixel % RL_P2 * 2 + at % 2;
+      if (ROWS >= RL_H2 || (y >= 0 && y < ROWS))
+        *(uint4 *)&tile[(y * RL_P1 + x) * OUT_PITCH + part] = make_uint4(
+            chosen(g.x, chooser[0], at), chosen(g.y, chooser[1], at), chosen(g.z, chooser[2], at), chosen(g.w, chooser[3], at));
+    }
+  }
+}
+
+typedef struct conv2_gradients {
+  uint32_t batch, rows; /* images; rows of partial sums */
+  const __half *in, *weights, *d_pooled;
+  const uint8_t *codes;
+  __half *d_in;
+  float *partial, *partial_bias;
+  rl_train_state *state;
+  rl_conv1_chain conv1; /* where input gradients go on to conv1's */
+} conv2_gradients;
+
+/* --- weight gradient ------------------------------------------------------------------------------------------------------- */
+
+/* Adds what was let through to sums of this thread's eight channels; false: some of it is infinite or NaN. */
+static __device__ __forceinline__ bool add_bias(const piece &p, float sums[UNIT]) {
+  bool finite = true;
+  for (int turn = 0; turn < TURNS; turn++)
+    for (int c = 0; c < UNIT; c++) {
+      uint32_t pair = (&p.gradient[turn].x)[c / 2], code = (&p.code[turn].x)[c / 4] >> c % 4 * 8 & 0xff;
+      float value = code == RL_POOL_STOPPED ? 0.0f : __half2float(__ushort_as_half((unsigned short)(pair >> c % 2 * 16)));
+      sums[c] += value;
+      finite &= isfinite(value);
+    }
+  return finite;
+}
+
+/* Columns of a pair of groups, or of its first one alone. */
+template <class S> static __device__ __forceinline__ void load_columns(uint32_t by[4], int pair, uint32_t row) {
+  if (pair * 2 + 1 < S::WARP_COLUMNS) load_transposed(by, row);
+  else load_transposed_half(by, row);
+}
+
+/* Adds an image's product by tiles of 16 pixels. What the next tile is multiplied with is asked for as soon as there is room. */
+template <class S>
+static __device__ __forceinline__ void add_weights(float sum[4][S::WARP_COLUMNS][4], uint32_t a_at,
+                                                   const uint32_t b_row[S::COLUMN_PAIRS], uint32_t b_at) {
+  const int columns = S::WARP_COLUMNS;
+  uint32_t a[2][4], by[S::COLUMN_PAIRS][4];
+  load_transposed(a[0], a_at);
+  for (int i = 0; i < S::COLUMN_PAIRS; i++) load_columns<S>(by[i], i, b_row[i] + b_at);
+#pragma unroll 1
+  for (int y = 0; y < TILES_IN_ROW; y++)
+#pragma unroll
+    for (int x = 0; x < TILES_IN_ROW; x++) {
+      const bool more = x + 1 < TILES_IN_ROW || y + 1 < TILES_IN_ROW;
+      const int pixels = TILE_SIDE * (x + 1 < TILES_IN_ROW ? 1 : RL_P1 + 1 - TILES_IN_ROW); /* to the next tile */
+      b_at += pixels * IN_PITCH * 2;
+#pragma unroll
+      for (int t = 0; t < 4; t++) {
+        if (t == 3) a_at += pixels * OUT_PITCH * 2;
+        if (t < 3 || more) load_transposed(a[(t + 1) % 2], a_at + (t + 1) % 4 * 16 * 2);
+        for (int i = 0; i < columns; i++) {
+          multiply_add(sum[t][i], a[t % 2], &by[i / 2][i % 2 * 2]);
+          if (t == 3 && more && (i % 2 || i + 1 == columns)) load_columns<S>(by[i / 2], i / 2, b_row[i / 2] + b_at);
+        }
+      }
+    }
+}
+
+/* This thread's sums of eight channels to a row of them all. */
+static __device__ __forceinline__ void store_bias(const float mine[UNIT], float *sums, float *row) {
+  for (int c = 0; c < UNIT; c++) sums[threadIdx.x * UNIT + c] = mine[c];
+  __syncthreads();
+  if (threadIdx.x >= RL_C2) return;
+  float total = 0.0f;
+  for (int i = 0; i < THREADS / GROUPS; i++) total += sums[i * RL_C2 + threadIdx.x];
+  row[threadIdx.x] = total;
+}
+
+/* Part `part` of d_weight[64][288] over images index, index + rows, …: a warp has all channels of WARP_COLUMNS groups of 8
+ * columns. */
+template <bool FEW> static __device__ void weight_gradient(const conv2_gradients &b, uint32_t index, int part, __half *shared) {
+  typedef shape<FEW> S;
+  __half *out = shared, *in = shared + S::WEIGHT_OUT;
+  const int lane = threadIdx.x % 32, first = (threadIdx.x / 32 + part * WARPS) * S::WARP_COLUMNS;
+  const uint32_t a_row = shared_address(&out[tile_pixel(lane / 16 * 8 + lane % 8) * OUT_PITCH + lane / 8 % 2 * UNIT]);
+  uint32_t b_row[S::COLUMN_PAIRS]; /* tap and channel */
+  for (int i = 0; i < S::COLUMN_PAIRS; i++) {
+    const int group = min(first + i * 2 + lane / 16, DEPTH / UNIT - 1), tap = group / (RL_C1 / UNIT);
+    const int pixel = tile_pixel(lane % 16) + tap / 3 * RL_P1 + tap % 3;
+    b_row[i] = shared_address(&in[pixel * IN_PITCH + group % (RL_C1 / UNIT) * UNIT]);
+  }
+  float sum[4][S::WARP_COLUMNS][4] = {}, bias[UNIT] = {};
+  bool finite = true;
+
+  chain_wait();
+  piece p = load_piece(b.d_pooled, b.codes, index);
+  copy_image<THREADS>(&b.in[(size_t)index * MAP1 * RL_C1], in);
+  uint32_t buffer = 0;
+  for (uint32_t n = index; n < b.batch; n += b.rows, buffer = IN_IMAGE - buffer) {
+    spread<RL_H2>(p, 0, out);
+    if (part == 0) finite &= add_bias(p, bias);
+    copies_done();
+    __syncthreads();
+    if (n + b.rows < b.batch) {
+      p = load_piece(b.d_pooled, b.codes, n + b.rows);
+      copy_image<THREADS>(&b.in[(size_t)(n + b.rows) * MAP1 * RL_C1], &in[IN_IMAGE - buffer]);
+    }
+    add_weights<S>(sum, a_row, b_row, buffer * 2);
+    __syncthreads();
+  }
+
+  float *row = &b.partial[(size_t)index * RL_C2 * DEPTH];
+  for (int t = 0; t < 4; t++)
+    for (int i = 0; i < S::WARP_COLUMNS; i++)
+      for (int half = 0; half < 2; half++) {
+        const int k = t * 16 + half * 8 + lane / 4, column = (first + i) * UNIT + lane % 4 * 2;
+        *(float2 *)&row[k * DEPTH + column] = make_float2(sum[t][i][half * 2], sum[t][i][half * 2 + 1]);
+      }
+  if (part != 0) return;
+  if (!finite) b.state->overflow = 1;
+  store_bias(bias, (float *)shared, &b.partial_bias[index * RL_C2]);
+}
+
+/* --- input gradient -------------------------------------------------------------------------------------------------------- */
+
+/* What conv1's gradients need of a part of an image beside the gradients of its pooled pixels. */
+typedef struct layer1 {
+  __half *gradient; /* [PIXELS][IN_PITCH] */
+  float *image;     /* [IMAGE_ROWS][30] */
+  uint8_t *codes;   /* [PIXELS][32] */
+} layer1;
+
+template <class S> static __device__ __forceinline__ layer1 layer1_in(__half *shared) {
+  layer1 made;
+  made.gradient = shared;
+  made.image = (float *)(made.gradient + S::PIXELS * IN_PITCH);
+  made.codes = (uint8_t *)(made.image + S::IMAGE_ROWS * CONV1_WIDTH);
+  return made;
+}
+
+/* Part i; none of it is made by a kernel that may still run. */
+template <class S> static __device__ __forceinline__ void load_layer1(const rl_conv1_chain &from, uint32_t i, const layer1 &to) {
+  const uint32_t n = i / S::IN_PARTS, top = i % S::IN_PARTS * S::IN_ROWS;
+  for (int at = threadIdx.x; at < S::VALUES / 16; at += THREADS)
+    copy_16_bytes(&to.codes[at * 16], &from.codes[((size_t)n * MAP1 + top * RL_P1) * RL_C1 + at * 16]);
+  load_image_rows(image_of(from.gather, n), 2 * top, S::IMAGE_ROWS, to.image);
+}
+
+/* Adds it to the sums of this lane's channel; false: some gradient is infinite or NaN. */
+template <class S> static __device__ __forceinline__ bool add_layer1(const layer1 &from, float sums[10]) {
+  const int lane = threadIdx.x % 32;
+  bool finite = true;
+#pragma unroll 5
+  for (int pixel = threadIdx.x / 32; pixel < S::PIXELS; pixel += WARPS) {
+    const float gradient = __half2float(from.gradient[pixel * IN_PITCH + lane]);
+    const int code = from.codes[pixel * RL_C1 + lane];
+    finite &= code == RL_POOL_STOPPED || isfinite(gradient);
+    add_element(gradient, code, pixel, from.image, sums);
+  }
+  return finite;
+}
+
+/* What a warp multiplies at a step: 16 channels of the product at a tap. */
+template <class S> struct fragments {
+  uint32_t a[S::WARP_TILES][4], by[2][4];
+};
+
+/* At the tap whose rows of the product's gradient and whose weights begin at a_row + a_at and b_at. */
+template <class S>
+static __device__ __forceinline__ void load_fragments(fragments<S> &to, const uint32_t a_row[S::WARP_TILES], uint32_t a_at,
+                                                      uint32_t b_at, int channel) {
+  for (int t = 0; t < S::WARP_TILES; t++) load_matrices(to.a[t], a_row[t] + a_at + channel * 2);
+  for (int c = 0; c < 2; c++) load_transposed(to.by[c], b_at + (channel * WEIGHT_PITCH + c * 16) * 2);
+}
+
+/* All taps of this warp's tiles; each step's operands are asked for before the one in front is multiplied. */
+template <class S>
+static __device__ __forceinline__ void add_taps(float sum[S::WARP_TILES][4][4], const uint32_t a_row[S::WARP_TILES],
+                                                uint32_t b_at) {
+  const int parts = RL_C2 / 16, steps = 3 * parts; /* of a tap; of a row of them */
+  fragments<S> f[2];
+  uint32_t a_at = 0;
+  load_fragments(f[0], a_row, a_at, b_at, 0);
+#pragma unroll 1
+  for (int dy = 0; dy < 3; dy++)
+#pragma unroll
+    for (int k = 0; k < steps; k++) {
+      if (k % parts == parts - 1) {
+        a_at -= (k + 1 < steps ? 1 : RL_P1 - 2) * OUT_PITCH * 2;
+        b_at += RL_C1 * 2;
+      }
+      if (k + 1 < steps || dy + 1 < 3) load_fragments(f[(k + 1) % 2], a_row, a_at, b_at, (k + 1) % parts * 16);
+      for (int t = 0; t < S::WARP_TILES; t++)
+        for (int c = 0; c < 4; c++) multiply_add(sum[t][c], f[k % 2].a[t], &f[k % 2].by[c / 2][c % 2 * 2]);
+    }
+}
+
+/* The pixels from CORNER on, four of the last row, where the last row of taps alone meets the product: a warp makes eight
+ * channels of them. */
+template <class S> static __device__ __forceinline__ void corner_gradient(const __half *w, const __half *out, __half *d_in) {
+  const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 * UNIT, pixel = min(S::CORNER + lane % 16, S::PIXELS - 1);
+  const uint32_t a_row = shared_address(&out[(S::OUT_BORDER + pixel) * OUT_PITCH + lane / 16 * UNIT]),
+                 b_row = shared_address(&w[lane % 16 * WEIGHT_PITCH + 6 * RL_C1 + channel]);
+  float sum[2][4] = {};
+#pragma unroll
+  for (int k = 0; k < 3 * RL_C2 / 16; k++) {
+    const int dx = k / (RL_C2 / 16), from = k % (RL_C2 / 16) * 16;
+    uint32_t a[4], by[2];
+    load_matrices(a, a_row + (from - dx * OUT_PITCH) * 2);
+    load_transposed_half(by, b_row + (from * WEIGHT_PITCH + dx * RL_C1) * 2);
+    multiply_add(sum[k % 2], a, by);
+  }
+  if (lane / 4 < S::PIXELS - S::CORNER)
+    *(__half2 *)&d_in[(S::CORNER + lane / 4) * RL_C1 + channel + lane % 4 * 2] =
+      __floats2half2_rn(sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
+}
+
+/* Of a pixel's 32 channels four neighbouring lanes have two in each of four sums: lane j gets the eight from 8·j on. */
+static __device__ __forceinline__ uint4 eight_channels(const float sum[4][4], int half) {
+  uint32_t made[4];
+  for (int c = 0; c < 4; c++) {
+    const __half2 pair = __floats2half2_rn(sum[c][half * 2], sum[c][half * 2 + 1]);
+    made[c] = *(const uint32_t *)&pair;
+  }
+  for (int bit = 1; bit < 4; bit *= 2)
+    for (int c = 0; c < 4; c++) {
+      if (c & bit) continue;
+      const bool high = threadIdx.x & bit;
+      const uint32_t got = __shfl_xor_sync(0xffffffffu, high ? made[c] : made[c | bit], bit);
+      (high ? made[c] : made[c | bit]) = got;
+    }
+  return make_uint4(made[0], made[1], made[2], made[3]);
+}
+
+/* Parts index, index + blocks, … of images; blocks is a multiple of IN_PARTS, so that they are all the same part. A warp has
+ * WARP_TILES tiles × 32 channels. CONV1: and from there to a row of partial sums of conv1's gradients. */
+template <bool FEW, bool CONV1>
+static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, uint32_t blocks, __half *shared) {
+  typedef shape<FEW> S;
+  __half *w = shared, *out = shared + RL_C2 * WEIGHT_PITCH;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, top = index % S::IN_PARTS * S::IN_ROWS;
+  const uint32_t count = b.batch * S::IN_PARTS;
+  for (int i = threadIdx.x; i < RL_C2 * DEPTH / UNIT; i += THREADS) {
+    int channel = i / (DEPTH / UNIT), part = i % (DEPTH / UNIT) * UNIT;
+    copy_16_bytes(&w[channel * WEIGHT_PITCH + part], &b.weights[channel * DEPTH + part]);
+  }
+  for (int i = threadIdx.x; i < S::OUT / UNIT; i += THREADS) ((uint4 *)out)[i] = make_uint4(0, 0, 0, 0);
+  const layer1 below = layer1_in<S>(out + S::OUT);
+  float mine[10] = {};
+  bool finite = true;
+  if (CONV1) load_layer1<S>(b.conv1, index, below);
+  chain_wait();
+  piece p = load_piece(b.d_pooled, b.codes, index / S::IN_PARTS);
+  __syncthreads();
+  uint32_t a_row[S::WARP_TILES];
+  for (int t = 0; t < S::WARP_TILES; t++) {
+    const int pixel = min((warp * S::WARP_TILES + t) * 16 + lane % 16, S::PIXELS - 1);
+    a_row[t] = shared_address(&out[(S::OUT_BORDER + 2 * RL_P1 + pixel) * OUT_PITCH + lane / 16 * UNIT]);
+  }
+  const uint32_t b_row = shared_address(&w[lane % 16 * WEIGHT_PITCH + lane / 16 * UNIT]);
+
+  for (uint32_t i = index; i < count; i += blocks) {
+    spread<S::OUT_ROWS>(p, top - 2, &out[S::OUT_BORDER * OUT_PITCH]);
+    copies_done();
+    __syncthreads();
+    if (i + blocks < count) p = load_piece(b.d_pooled, b.codes, (i + blocks) / S::IN_PARTS);
+    __half *d_in = &b.d_in[((size_t)(i / S::IN_PARTS) * MAP1 + top * RL_P1) * RL_C1];
+    float sum[S::WARP_TILES][4][4] = {};
+    add_taps<S>(sum, a_row, b_row);
+    for (int t = 0; t < S::WARP_TILES; t++)
+      for (int half = 0; half < 2; half++) {
+        const int pixel = (warp * S::WARP_TILES + t) * 16 + half * 8 + lane / 4, channel = lane % 4 * UNIT;
+        const uint4 eight = eight_channels(sum[t], half);
+        if (pixel >= S::PIXELS) continue;
+        *(uint4 *)&d_in[pixel * RL_C1 + channel] = eight;
+        if (CONV1) *(uint4 *)&below.gradient[pixel * IN_PITCH + channel] = eight;
+      }
+    if (S::CORNER < S::PIXELS) corner_gradient<S>(w, out, d_in);
+    __syncthreads();
+    if (!CONV1) continue;
+    finite &= add_layer1<S>(below, mine);
+    if (i + blocks >= count) break;
+    __syncthreads();
+    load_layer1<S>(b.conv1, i + blocks, below);
+  }
+  if (!CONV1) return;
+  if (!finite) b.state->overflow = 1;
+  add_channel_sums<WARPS>(mine, (float(*)[CONV1_ROW])shared, b.conv1.partial, index);
+}
+
+/* Both gradients side by side: the first blocks have the weights', which take longer. */
+template <bool FEW, bool CONV1>
+static __global__ void __launch_bounds__(THREADS, FEW ? 3 : 2) conv2_backward(conv2_gradients b) {
+  extern __shared__ __align__(16) __half shared[];
+  const uint32_t parts = shape<FEW>::WEIGHT_PARTS, weight_blocks = parts * b.rows;
+  if (blockIdx.x < weight_blocks) weight_gradient<FEW>(b, blockIdx.x / parts, blockIdx.x % parts, shared);
+  else input_gradient<FEW, CONV1>(b, blockIdx.x - weight_blocks, gridDim.x - weight_blocks, shared);
+}
+
+uint32_t rl_conv2_rows(uint32_t batch) {
+  uint32_t pairs = (batch + 1) / 2;
+  return pairs < MOST_ROWS ? pairs : (uint32_t)MOST_ROWS;
+}
+
+template <bool FEW> static uint32_t data_blocks(uint32_t batch) {
+  const uint32_t most = FEW ? (uint32_t)MOST_BLOCKS : MOST_BLOCKS - rl_conv2_rows(batch), count = batch * shape<FEW>::IN_PARTS;
+  return count < most ? count : most;
+}
+
+template <bool FEW, bool CONV1> static int start_backward(const conv2_gradients &b, cudaStream_t stream, rl_error *err) {
+  typedef shape<FEW> S;
+  const int bytes = CONV1 ? S::CHAIN_BYTES : S::SHARED_BYTES;
+  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<FEW, CONV1>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                 "reserving shared memory", err))
+    return -1;
+  const uint32_t blocks = S::WEIGHT_PARTS * b.rows + data_blocks<FEW>(b.batch);
+  return rl_chain("conv2 backward", conv2_backward<FEW, CONV1>, blocks, THREADS, bytes, stream, err, b);
+}
+
+int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
+                      float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+  const conv2_gradients b = {batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled,
+                             codes, (__half *)d_in, partial, partial_bias, state, {}};
+  return batch > FEW_IMAGES ? start_backward<false, false>(b, stream, err) : start_backward<true, false>(b, stream, err);
+}
+
+uint32_t rl_conv_rows(uint32_t batch) { return data_blocks<true>(batch); }
+
+int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes,
+                     void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+  const uint32_t batch = conv1->gather.batch;
+  return start_backward<true, true>({batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights,
+                                     (const __half *)d_pooled, codes, (__half *)d_in, partial, partial_bias, state, *conv1},
+                                    stream, err);
+}
