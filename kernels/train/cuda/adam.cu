@@ -151,9 +151,7 @@ static __device__ __forceinline__ bool is_mine(const sums &of) { return threadId
  * everybody waits for it. */
 typedef struct turn {
   rl_train_state state; /* of the step in front, as to overflow and ticket */
-  uint32_t overflow;
   float loss;
-  bool last;
 } turn;
 enum { STATE_WORDS = sizeof(rl_train_state) / 4 };
 
@@ -175,24 +173,20 @@ static __device__ __forceinline__ uint32_t take_ticket(uint32_t *counter) {
   return before;
 }
 
-/* Whether the step is skipped; all threads. */
-static __device__ __forceinline__ bool take_turn(const rl_adam &adam, turn *mine) {
-  const uint32_t overflow = *(volatile uint32_t *)&adam.state->overflow;
+/* Whether the step is skipped; *last: this is the first thread of the block with the last ticket. All threads. */
+static __device__ __forceinline__ bool take_turn(const rl_adam &adam, bool *last) {
+  const bool skip = *(volatile uint32_t *)&adam.state->overflow;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    mine->overflow = overflow;
-    mine->last = take_ticket(&adam.state->ticket) == gridDim.x - 1;
-  }
-  return overflow;
+  *last = threadIdx.x == 0 && take_ticket(&adam.state->ticket) == gridDim.x - 1;
+  return skip;
 }
 
-/* Loss, scale, counters. */
-static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gradients &g, const turn *mine) {
-  if (threadIdx.x != 0 || !mine->last) return;
-  rl_train_state s = mine->state;
-  adam.losses[s.step] = mine->loss / g.batch;
+/* Loss, scale, counters; by who has the last ticket. */
+static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gradients &g, const turn &mine, bool skip) {
+  rl_train_state s = mine.state;
+  adam.losses[s.step] = mine.loss / g.batch;
   s.ticket = 0;
-  s.overflow = mine->overflow;
+  s.overflow = skip;
   end_step(&s, adam.learning_rate, g.batch);
   *adam.state = s;
 }
@@ -209,7 +203,8 @@ template <bool LATE> static __device__ void step_whole(const rl_adam &adam, cons
   if (!LATE) gradient = whole_gradient(g, at, &mine);
   chain_wait(); /* what came so far was ready before the kernel in front began */
   if (LATE) gradient = whole_gradient(g, at, &mine);
-  const bool skip = take_turn(adam, &turn);
+  bool last;
+  const bool skip = take_turn(adam, &last);
   const rates r = rates_of(turn.state);
   if (mine && !skip) {
     w.x = updated(w.x, gradient.x, &m.x, &v.x, r);
@@ -221,7 +216,7 @@ template <bool LATE> static __device__ void step_whole(const rl_adam &adam, cons
     store4(&adam.second[at], v);
     if (halves) store4(&halves[at], w);
   }
-  end_turn(adam, g, &turn);
+  if (last) end_turn(adam, g, turn, skip);
 }
 
 static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) {
@@ -236,7 +231,8 @@ static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) 
   begin_turn(adam, g, &turn);
   product_gradient(g, gradient);
   chain_wait(); /* what came so far was ready before the kernel in front began */
-  const bool skip = take_turn(adam, &turn);
+  bool last;
+  const bool skip = take_turn(adam, &last);
   const rates r = rates_of(turn.state);
   for (int i = 0; i < PIECES && !skip; i++) {
     const uint32_t at = product_place(g, i);
@@ -247,7 +243,7 @@ static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) 
     *(float2 *)&adam.second[at] = v[i];
     *(__half2 *)((__half *)adam.halves + at) = __floats2half2_rn(w[i].x, w[i].y);
   }
-  end_turn(adam, g, &turn);
+  if (last) end_turn(adam, g, turn, skip);
 }
 
 template <bool PRODUCT> static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g) {
@@ -261,14 +257,15 @@ template <bool PRODUCT> static __device__ void step_partial(const rl_adam &adam,
   if (!late) gradient = column_sum(from);
   chain_wait();
   if (late) gradient = column_sum(from);
-  const bool skip = take_turn(adam, &turn);
+  bool last;
+  const bool skip = take_turn(adam, &last);
   const rates r = rates_of(turn.state);
   if (is_mine(from) && !skip) {
     adam.weights[at] = updated(w, gradient, &m, &v, r);
     adam.first[at] = m;
     adam.second[at] = v;
   }
-  end_turn(adam, g, &turn);
+  if (last) end_turn(adam, g, turn, skip);
 }
 
 template <bool PRODUCT> static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
