@@ -62,7 +62,7 @@ static int warm_up(rl_session *session, rl_error *err) {
   rl_elapsed elapsed;
   rl_pass_enter(session, "warmup", -1, -1);
   if (session->instance->ops->reset(session->instance, err)) return -1;
-  int rc = session->device->ops->run(session->device, session->iteration, &observer, &elapsed, err);
+  int rc = rl_session_iterate(session, &observer, &elapsed, err);
   bool stopped = rc && rl_pass_outcome(rc, err) == RL_OUTCOME_CANCELLED;
   if (stopped && is_cancelled(&session->observer)) return -1;
   return stopped ? 0 : rc;
@@ -88,10 +88,6 @@ static int trace(rl_session *session, rl_records *records, int (*body)(rl_sessio
   return -1;
 }
 
-static int run_iteration(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
-  return session->device->ops->run(session->device, session->iteration, &session->observer, elapsed, err);
-}
-
 /* ---- phases that a launch stamps ----------------------------------------------------------------------------------------- */
 
 /* A plan holds what its launches were told, so an iteration that stamps has one of its own. */
@@ -110,8 +106,8 @@ static void end_stamping(rl_session *session) {
 }
 
 static int run_stamped(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
-  rl_plan *plan = session->stamped ? session->stamped : session->iteration;
-  return session->device->ops->run(session->device, plan, &session->observer, elapsed, err);
+  if (!session->stamped) return rl_session_iterate(session, &session->observer, elapsed, err);
+  return session->device->ops->run(session->device, session->stamped, &session->observer, elapsed, err);
 }
 
 static int read_marks(rl_session *session, rl_marks *marks, rl_error *err) {
@@ -187,7 +183,7 @@ static int look(rl_session *session, rl_error *err) {
     return -1;
 
   rl_pass_enter(session, "epoch", 0, 1);
-  if (session->instance->ops->reset(session->instance, err) || run_iteration(session, &untraced, err)) return -1;
+  if (session->instance->ops->reset(session->instance, err) || rl_session_iterate(session, &session->observer, &untraced, err)) return -1;
   rl_pass_unit_done(session);
 
   rl_pass_enter(session, "trace", 0, 1);

@@ -54,12 +54,14 @@ static void join_reasons(const char *before, const char *after, char *joined, si
   }
 }
 
+static bool evaluates(const rl_session *session) { return session->instance->evaluation.sequence_count > 0; }
+
 static int evaluate(rl_session *session, rl_epoch *epoch, int64_t epochs, rl_error *err) {
   rl_elapsed elapsed;
   epoch->evaluation_ms = NAN;
-  if (!session->evaluation) return 0;
+  if (!evaluates(session)) return 0;
   rl_pass_enter(session, "evaluate", epoch->epoch, epochs);
-  if (session->device->ops->run(session->device, session->evaluation, &session->observer, &elapsed, err)) return -1;
+  if (rl_session_evaluate(session, &elapsed, err)) return -1;
   epoch->evaluation_ms = elapsed.device_ms;
   return 0;
 }
@@ -77,7 +79,7 @@ static int time_one(rl_session *session, int64_t index, int64_t count, bool warm
   rl_report report;
   rl_pass_enter(session, warmup ? "warmup" : "epoch", index, count);
   rl_sensors_read(session->sensors, &before);
-  if (session->device->ops->run(session->device, session->iteration, &session->observer, &elapsed, err)) return -1;
+  if (rl_session_iterate(session, &session->observer, &elapsed, err)) return -1;
   rl_sensors_read(session->sensors, &after);
   rl_pass_unit_done(session);
   if (evaluate(session, &epoch, count, err) || session->instance->ops->report(session->instance, &report, err)) return -1;
@@ -85,8 +87,8 @@ static int time_one(rl_session *session, int64_t index, int64_t count, bool warm
   epoch.host_ms = elapsed.host_ms;
   epoch.images = finite_or_nan(report.samples);
   epoch.train_loss = finite_or_nan(report.train_loss);
-  epoch.test_loss = session->evaluation ? finite_or_nan(report.test_loss) : NAN;
-  epoch.test_accuracy_ratio = session->evaluation ? finite_or_nan(report.test_accuracy_ratio) : NAN;
+  epoch.test_loss = evaluates(session) ? finite_or_nan(report.test_loss) : NAN;
+  epoch.test_accuracy_ratio = evaluates(session) ? finite_or_nan(report.test_accuracy_ratio) : NAN;
   epoch.loss_scale = finite_or_nan(report.loss_scale);
   epoch.skipped_steps = finite_or_nan(report.skipped_steps);
   epoch.sm_clock_before_mhz = before.sm_clock_mhz;
@@ -95,7 +97,7 @@ static int time_one(rl_session *session, int64_t index, int64_t count, bool warm
   epoch.temperature_c = after.temperature_c;
   epoch.power_w = after.power_w;
   join_reasons(before.throttle_reasons, after.throttle_reasons, epoch.throttle_reasons, sizeof epoch.throttle_reasons);
-  if (explain(&epoch, after.reason[0] ? after.reason : before.reason, session->evaluation, err)) return -1;
+  if (explain(&epoch, after.reason[0] ? after.reason : before.reason, evaluates(session), err)) return -1;
   show_result(session, &epoch);
   return rl_records_add_epoch(session->records, &epoch, err);
 }

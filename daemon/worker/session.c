@@ -22,7 +22,7 @@ typedef struct resident { /* an instance that stays open */
   const rl_engine *engine;
   void *params;
   rl_instance *instance;
-  rl_plan *iteration, *evaluation;
+  rl_plan *iteration, *evaluation; /* NULL until first run */
   uint64_t last_used;
   rl_memory memory; /* bytes: what it holds; peaks since it was opened */
 } resident;
@@ -183,14 +183,6 @@ static const char *engine_name(const rl_workload *workload, const void *params) 
   return "auto";
 }
 
-static int open_instance(rl_service *service, resident *open, rl_error *err) {
-  rl_device *device = service->options.device;
-  if (open->engine->open(device, open->params, &open->instance, err)) return -1;
-  if (device->ops->plan(device, &open->instance->iteration, &open->iteration, err)) return -1;
-  if (open->instance->evaluation.sequence_count == 0) return 0;
-  return device->ops->plan(device, &open->instance->evaluation, &open->evaluation, err);
-}
-
 /* Fill a free slot; params (owned by the caller) are copied. When the device is full, all others are given up first. */
 static int open_resident(rl_service *service, const rl_workload *workload, const void *params, resident **made, rl_error *err) {
   rl_device *device = service->options.device;
@@ -203,7 +195,7 @@ static int open_resident(rl_service *service, const rl_workload *workload, const
     if (!open->params) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for parameters");
     memcpy(open->params, params, workload->params_size);
     watch_memory(service, open);
-    if (open_instance(service, open, err) == 0) {
+    if (engine->open(device, open->params, &open->instance, err) == 0) {
       settle_memory(service, open);
       *made = open;
       return 0;
@@ -212,6 +204,23 @@ static int open_resident(rl_service *service, const rl_workload *workload, const
     if (attempt > 0 || service->others_total == 0 || err->domain == RL_INPUT) return -1;
     close_all(service);
   }
+}
+
+static int run_planned(rl_session *session, const rl_program *program, rl_plan **plan, const rl_observer *observer,
+                       rl_elapsed *elapsed, rl_error *err) {
+  rl_device *device = session->device;
+  if (!*plan && device->ops->plan(device, program, plan, err)) return -1;
+  return device->ops->run(device, *plan, observer, elapsed, err);
+}
+
+int rl_session_iterate(rl_session *session, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
+  resident *open = ((rl_service *)session->context)->current;
+  return run_planned(session, &open->instance->iteration, &open->iteration, observer, elapsed, err);
+}
+
+int rl_session_evaluate(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
+  resident *open = ((rl_service *)session->context)->current;
+  return run_planned(session, &open->instance->evaluation, &open->evaluation, &session->observer, elapsed, err);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------------- */
@@ -292,8 +301,7 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
   rl_session *session = &service->session;
   *session = (rl_session){.device = options->device, .profiler = options->profiler, .instance = open->instance,
                           .workload = open->workload, .engine = open->engine, .params = open->params, .records = records,
-                          .progress = pass_on, .context = service, .iteration = open->iteration,
-                          .evaluation = open->evaluation, .profiler_reason = options->profiler_reason,
+                          .progress = pass_on, .context = service, .profiler_reason = options->profiler_reason,
                           .sensors = options->sensors, .profile = profile, .started_ns = rl_monotonic_ns(),
                           .position = {.epoch = -1, .epochs = -1, .step = -1, .steps = -1, .train_loss = NAN,
                                        .images_per_s = NAN, .eta_s = NAN, .test_accuracy_ratio = NAN}};

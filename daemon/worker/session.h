@@ -22,7 +22,6 @@ typedef struct rl_session {
   rl_records *records;       /* where the pass puts what it finds */
   void (*progress)(struct rl_session *session, const rl_progress *progress);
   void *context;
-  rl_plan *iteration, *evaluation; /* of the instance; evaluation is NULL when it has none */
   rl_plan *stamped;          /* the iteration with marks, while the activity pass has them made; else NULL */
   const char *profiler_reason;
   rl_sensors *sensors;
@@ -39,6 +38,11 @@ typedef struct rl_pass_def {
   rl_outcome (*run)(rl_session *session, rl_error *err);
 } rl_pass_def;
 extern const rl_pass_def rl_pass_defs[RL_PASSES]; /* pass_timing.c pass_activity.c pass_counters.c */
+
+/* The instance's iteration, or its evaluation where it has one, by a plan that is made when it is first asked for: a pass that
+ * only counts launches makes no graph, and without one CUPTI keeps less of every launch. */
+int rl_session_iterate(rl_session *session, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
+int rl_session_evaluate(rl_session *session, rl_elapsed *elapsed, rl_error *err);
 
 /* The instance's memory since it was opened, apart from that of others that are open: peaks by purpose. */
 rl_memory rl_session_memory(const rl_session *session);

@@ -170,6 +170,33 @@ static void instances_stay_open_and_the_oldest_goes(void **state) {
   stop(&b);
 }
 
+static const rl_device_ops *planning;
+static int plans;
+
+static int counted_plan(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err) {
+  plans++;
+  return planning->plan(device, program, plan, err);
+}
+
+static void a_plan_is_made_by_the_pass_that_runs_it_and_kept(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  planning = b.device->ops;
+  rl_device_ops counting = *planning;
+  counting.plan = counted_plan;
+  b.device->ops = &counting;
+  assert_int_equal(ask(&b, RL_PASS_COUNTERS, "{}"), RL_OUTCOME_UNAVAILABLE);
+  assert_int_equal(plans, 0);
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  const int made = plans;
+  assert_in_range(made, 1, 2); /* an iteration, and an evaluation where there is one */
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_int_equal(plans, made);
+  b.device->ops = planning;
+  stop(&b);
+}
+
 static void memory_is_counted_apart_from_other_instances(void **state) {
   (void)state;
   bench b;
@@ -483,7 +510,9 @@ int main(void) {
       cmocka_unit_test(what_a_step_uses_up_is_restored),
       cmocka_unit_test(a_device_without_samples_says_so),
       cmocka_unit_test(warm_up_is_stored_and_then_undone), cmocka_unit_test(what_an_epoch_lacks_has_a_reason),
-      cmocka_unit_test(instances_stay_open_and_the_oldest_goes), cmocka_unit_test(memory_is_counted_apart_from_other_instances),
+      cmocka_unit_test(instances_stay_open_and_the_oldest_goes),
+      cmocka_unit_test(a_plan_is_made_by_the_pass_that_runs_it_and_kept),
+      cmocka_unit_test(memory_is_counted_apart_from_other_instances),
       cmocka_unit_test(a_full_device_gives_up_what_lies_idle), cmocka_unit_test(bad_requests_say_where),
       cmocka_unit_test(a_broken_launch_fails_one_request_only), cmocka_unit_test(cancelling_leaves_the_instance_usable),
       cmocka_unit_test(activity_accounts_for_every_launch), cmocka_unit_test(a_launch_of_many_steps_shows_its_phases),
