@@ -54,6 +54,13 @@ struct copy {
   uint64_t group;
 };
 
+struct parcel { /* on its way to shared memory */
+  void *to;
+  uint32_t bytes;
+  unsigned char value[16];
+  struct mbarrier *at;
+};
+
 struct warp;
 struct thread {
   warp *of = NULL;
@@ -98,6 +105,7 @@ struct block {
   std::vector<thread> threads;
   std::vector<warp> warps;
   barrier barriers[NAMED_BARRIERS];
+  std::vector<parcel> parcels; /* of its mbarriers */
 };
 
 struct cluster {
@@ -414,10 +422,68 @@ void finish_copies(size_t but_the_last_groups, bool open_ones_too) {
   t.copies.resize(kept);
 }
 
+/* --- mbarriers -------------------------------------------------------------------------------------------------------------- */
+
+struct mbarrier { /* what the program sees as 8 bytes */
+  int32_t bytes_missing;
+  uint8_t count, missing, parity, begun;
+};
+enum : uint8_t { BEGUN = 0x5a };
+
+static mbarrier &mbarrier_at(uint32_t address) {
+  mbarrier &of = *(mbarrier *)at_shared_address(address, sizeof(mbarrier));
+  if (of.begun != BEGUN) die("the mbarrier at %#x has not been initialised", address);
+  return of;
+}
+
+static void end_phase_if_all_came(mbarrier &of) {
+  if (of.missing || of.bytes_missing) return;
+  of.parity ^= 1;
+  of.missing = of.count;
+}
+
+void begin_arrivals(uint32_t address, uint32_t count) {
+  *(mbarrier *)at_shared_address(address, sizeof(mbarrier)) = {0, (uint8_t)count, (uint8_t)count, 0, BEGUN};
+}
+
+void expect_bytes(uint32_t address, uint32_t bytes) {
+  mbarrier &of = mbarrier_at(address);
+  if (of.missing == 0) die("more arrive at the mbarrier at %#x than it was initialised for", address);
+  of.missing--;
+  of.bytes_missing += (int32_t)bytes;
+  end_phase_if_all_came(of);
+}
+
+static void deliver(const parcel &p) {
+  memcpy(p.to, p.value, p.bytes);
+  p.at->bytes_missing -= (int32_t)p.bytes;
+  end_phase_if_all_came(*p.at);
+}
+
+void send(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier) {
+  parcel p = {at_shared_address(to, bytes), bytes, {}, &mbarrier_at(barrier)};
+  memcpy(p.value, value, bytes);
+  if (draw(2)) deliver(p);
+  else block_at(barrier).parcels.push_back(p);
+}
+
+bool look_for_phase(uint32_t address, uint32_t parity) {
+  pass();
+  mbarrier &of = mbarrier_at(address);
+  std::vector<parcel> &parcels = block_at(address).parcels;
+  size_t kept = 0;
+  for (size_t i = 0; i < parcels.size(); i++)
+    if (parcels[i].at == &of && draw(4)) deliver(parcels[i]);
+    else parcels[kept++] = parcels[i];
+  parcels.resize(kept);
+  return of.parity != (parity & 1);
+}
+
 /* --- launches --------------------------------------------------------------------------------------------------------------- */
 
 static void end_block(block &b) {
   cluster &c = *b.of;
+  if (!b.parcels.empty()) die("a block ends before what comes for it");
   for (size_t i = 0; i < b.has.size(); i++)
     if (b.has[i])
       memset(b.shared + machine.slots[i].at, POISON, machine.slots[i].bytes); /* no other block may read it any more */

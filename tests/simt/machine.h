@@ -10,7 +10,8 @@
  *   Every block has shared memory of its own, filled with 0xff (NaN) before it is used; variables are aligned as declared and no
  *   better, and AddressSanitizer knows their bounds. Static, dynamic and distributed shared memory, with the limits of compute
  *   capability 9.0.
- *   Copies by cp.async happen when they are issued or when they are waited for, by lot.
+ *   Copies by cp.async happen when they are issued or when they are waited for, by lot; stores that count at an mbarrier
+ *   (st.async) when they are issued or when somebody looks at it.
  *   mma, ldmatrix, shuffles and votes are done when all lanes of the mask have come, with the fragment layouts of the PTX ISA.
  *
  * What ends the program, with what every thread waits for: a barrier or a warp operation that not all come to, lanes of a warp
@@ -22,7 +23,7 @@
  *   wait for.
  *   Plain loads and stores are no points where another thread may go on; only what is between two waits is done in another order.
  *   Nor does it know how many blocks fit: a cooperative launch has room for all of its own.
- *   What is not in cuda.h and ptx.h (wgmma, TMA, mbarriers, textures, ...) does not compile. */
+ *   What is not in cuda.h and ptx.h (wgmma, TMA, textures, ...) does not compile. */
 #ifndef SIMT_MACHINE_H
 #define SIMT_MACHINE_H
 
@@ -76,6 +77,13 @@ uint32_t cluster_blocks();
 void copy_later(void *to, const void *from, size_t bytes, size_t copied);
 void close_copy_group();
 void finish_copies(size_t but_the_last_groups, bool open_ones_too);
+
+/* mbarriers, by the addresses of PTX: `bytes` may come before or behind what expects them. A value comes when it is sent or when
+ * somebody looks for it, by lot. */
+void begin_arrivals(uint32_t barrier, uint32_t count);
+void expect_bytes(uint32_t barrier, uint32_t bytes);
+void send(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier);
+bool look_for_phase(uint32_t barrier, uint32_t parity);
 
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

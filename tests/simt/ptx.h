@@ -57,6 +57,26 @@ inline void cp_async_commit_group() { close_copy_group(); }
 inline void cp_async_wait_group(int but_the_last) { finish_copies((size_t)but_the_last, false); }
 inline void cp_async_wait_all() { finish_copies(0, true); }
 
+/* --- mbarriers, and stores that count at them ------------------------------------------------------------------------------- */
+
+inline void mbarrier_init_shared_b64(uint32_t of, uint32_t count) { begin_arrivals(of, count); }
+inline void fence_mbarrier_init_release_cluster() {}
+inline void mbarrier_arrive_expect_tx_shared_b64(uint64_t &state, uint32_t of, uint32_t bytes) {
+  expect_bytes(of, bytes);
+  state = 0;
+}
+inline void mbarrier_try_wait_parity_acquire_cluster_shared_b64(bool &done, uint32_t of, uint32_t parity, uint32_t) {
+  done = look_for_phase(of, parity);
+}
+inline void selp_b32(uint32_t &to, uint32_t a, uint32_t b, bool p) { to = p ? a : b; }
+inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_b32(uint32_t to, uint32_t v, uint32_t barrier) {
+  send(to, &v, sizeof v, barrier);
+}
+inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v2_f32(uint32_t to, float a, float b, uint32_t barrier) {
+  const float v[2] = {a, b};
+  send(to, v, sizeof v, barrier);
+}
+
 /* --- ldmatrix: lane i has the address of row i % 8 of matrix i / 8, and gets elements 2 (i % 4) and the next of row i / 4 of
  * each --------- */
 

@@ -73,7 +73,9 @@ def operands(section):
 
 
 def instruction(text, values):
-    name, _, rest = text.strip().partition(" ")
+    name, _, rest = text.strip(" {}").partition(" ")
+    if name == ".reg":
+        return rest.replace(".pred", "bool") + ";"
     rest = re.sub(r"[{}\[\]]", "", rest)
     rest = re.sub(r"%%(\w+)", r"simt::ptx::special::\1", rest)
     rest = re.sub(r"%(\d+)", lambda m: f"({values[int(m.group(1))]})", rest)
@@ -87,7 +89,7 @@ def assembly(text):
         code, *sections = split(text[found.end():end], ":")
         values = [value for section in sections[:2] for value in operands(section)]
         lines = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', code)).replace(r"\n", " ").replace(r"\t", " ").split(";")
-        body = " ".join(instruction(line, values) for line in lines if line.strip())
+        body = " ".join(instruction(line, values) for line in lines if line.strip(" {}"))
         made += [text[:found.start()], on_as_many_lines("do { " + body + " } while (0)", text[found.start():end])]
         text = text[end + 1:]
     return "".join(made) + text
