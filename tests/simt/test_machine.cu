@@ -13,6 +13,7 @@ extern "C" {
 #include <cmocka.h>
 }
 
+#include "train/cuda/cluster.cuh"
 #include "train/cuda/mma.cuh"
 
 enum { THREADS = 96, RUNS = 64 };
@@ -152,21 +153,59 @@ static __global__ void ask_the_neighbour(float *out, bool stays) {
   if (stays) cluster.sync();
 }
 
-static void clusters_share_memory(void **) {
-  float out[1] = {};
+/* Blocks of a warp, so many to a cluster. */
+template <class... Parameters>
+static cudaError_t launch_cluster(unsigned blocks, unsigned grid, void (*kernel)(Parameters...),
+                                  std::type_identity_t<Parameters>... parameters) {
   cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t config = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = 4;
+  attribute.val.clusterDim.x = blocks;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.gridDim = dim3(8);
+  config.gridDim = dim3(grid);
   config.blockDim = dim3(32);
   config.attrs = &attribute;
   config.numAttrs = 1;
-  for (int run = 0; run < RUNS; run++) assert_int_equal(cudaLaunchKernelEx(&config, ask_the_neighbour, out, true), cudaSuccess);
+  return cudaLaunchKernelEx(&config, kernel, parameters...);
+}
+
+static void clusters_share_memory(void **) {
+  float out[1] = {};
+  for (int run = 0; run < RUNS; run++) assert_int_equal(launch_cluster(4, 8, ask_the_neighbour, out, true), cudaSuccess);
   assert_true(out[0] == RUNS * 2 * (0 * 1 + 1 * 2 + 2 * 3 + 3 * 0));
-  config.gridDim = dim3(6);
-  assert_int_equal(cudaLaunchKernelEx(&config, ask_the_neighbour, out, true), cudaErrorInvalidConfiguration);
+  assert_int_equal(launch_cluster(4, 6, ask_the_neighbour, out, true), cudaErrorInvalidConfiguration);
+}
+
+/* Each lane of a block sends a number to its pair's other block, in two turns, and that adds up what it has got. */
+static __global__ void send_to_the_other(float *out, bool waits, uint32_t expected) {
+  __shared__ __align__(8) arrival came;
+  __shared__ __align__(8) float numbers[2][64];
+  const uint32_t other = rank_in_cluster() ^ 1;
+  if (threadIdx.x == 0) begin_arrival(&came);
+  cluster_barrier();
+  float sum = 0;
+  for (uint32_t turn = 1; turn <= 2; turn++) {
+    if (threadIdx.x == 31) expect_bytes(&came, expected);
+    send_to(other, &numbers[turn - 1][threadIdx.x * 2], make_float2(1, (float)turn), &came);
+    while (waits && !has_come(&came, turn)) {}
+    sum += numbers[turn - 1][63 - threadIdx.x * 2] + numbers[turn - 1][62 - threadIdx.x * 2];
+    while (!has_come(&came, turn)) {}
+    cluster_barrier();
+  }
+  for (int offset = 16; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+  if (threadIdx.x == 0) atomicAdd(out, sum);
+}
+
+static void what_is_sent_has_to_be_waited_for(void **) {
+  int wrong = 0;
+  for (int run = 0; run < RUNS; run++) {
+    float right[1] = {}, early[1] = {};
+    assert_int_equal(launch_cluster(2, 2, send_to_the_other, right, true, 32 * 8), cudaSuccess);
+    assert_true(right[0] == 2 * 32 * (2 + 3));
+    assert_int_equal(launch_cluster(2, 2, send_to_the_other, early, false, 32 * 8), cudaSuccess);
+    wrong += !(early[0] == right[0]);
+  }
+  assert_true(wrong > RUNS / 2);
 }
 
 /* --- warps ------------------------------------------------------------------------------------------------------------------ */
@@ -245,6 +284,10 @@ static __global__ void read_askew() {
   uint32_t to[4];
   load_matrices(to, shared_address(&numbers[8 * threadIdx.x + 1]));
 }
+static __global__ void expect_from_nowhere() {
+  __shared__ __align__(8) arrival came;
+  expect_bytes(&came, 8);
+}
 static __global__ void spin_for_ever(uint32_t *flag) {
   while (__ldcg(flag) == 0) {}
 }
@@ -280,6 +323,11 @@ static void what_is_wrong_ends_the_program(void **) {
   dies("out of bounds", [] { reach_too_far<<<1, 32, 31 * 16>>>(); });
   dies("is not aligned to 16 bytes", [] { read_askew<<<1, 32>>>(); });
   dies("nobody gets any further", [] {
+    float out[1];
+    launch_cluster(2, 2, send_to_the_other, out, true, 33 * 8); /* one more than is sent */
+  });
+  dies("has not been initialised", [] { expect_from_nowhere<<<1, 32>>>(); });
+  dies("nobody gets any further", [] {
     uint32_t flag = 0;
     spin_for_ever<<<1, 1>>>(&flag);
   });
@@ -303,6 +351,7 @@ int main(void) {
     cmocka_unit_test(barriers_are_needed), cmocka_unit_test(lanes_are_not_in_step), cmocka_unit_test(blocks_come_in_any_order),
     cmocka_unit_test(a_grid_may_wait_for_itself), cmocka_unit_test(copies_have_to_be_waited_for),
     cmocka_unit_test(shared_memory_is_no_number_at_first), cmocka_unit_test(clusters_share_memory),
+    cmocka_unit_test(what_is_sent_has_to_be_waited_for),
     cmocka_unit_test(shuffles_move_numbers), cmocka_unit_test(fragments_make_a_product),
     cmocka_unit_test(what_is_wrong_ends_the_program), cmocka_unit_test(launches_beyond_the_limits_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);

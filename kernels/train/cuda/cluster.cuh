@@ -1,10 +1,16 @@
 /* Blocks of a cluster and each other's shared memory (compute capability 9.0; PTX ISA 9.0, "distributed shared memory").
  * Addresses of another block are those of one's own variable, mapped. Nobody may read or write them before the first
- * cluster_barrier nor end before the last. */
+ * cluster_barrier nor end before the last.
+ *
+ * What is sent says itself that it has come, at an arrival in the memory of the block that gets it ("mbarrier", "st.async"): one
+ * thread begins that in front of the first cluster_barrier and says in every turn, early or late, how many bytes come; whoever
+ * has waited for a turn sees them. Turns are counted from 1, and the next may be sent once all that wait for one have done so. */
 #ifndef RL_TRAIN_CUDA_CLUSTER_H
 #define RL_TRAIN_CUDA_CLUSTER_H
 
 #include "async_copy.cuh"
+
+typedef uint64_t arrival;
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* compiled, never launched */
 
@@ -13,10 +19,12 @@ static __device__ __forceinline__ void cluster_arrive(void) { __trap(); }
 static __device__ __forceinline__ void cluster_arrive_having_read(void) { __trap(); }
 static __device__ __forceinline__ void cluster_wait(void) { __trap(); }
 static __device__ __forceinline__ float4 read_at(uint32_t, const float *of) { return *(const float4 *)of; }
-static __device__ __forceinline__ void write_at(uint32_t, void *of, uint32_t v) { *(uint32_t *)of = v; }
 static __device__ __forceinline__ void write_at(uint32_t, void *of, uint2 v) { *(uint2 *)of = v; }
-static __device__ __forceinline__ void write_at(uint32_t, void *of, uint4 v) { *(uint4 *)of = v; }
-static __device__ __forceinline__ void write_at(uint32_t, float *of, float2 v) { *(float2 *)of = v; }
+static __device__ __forceinline__ void begin_arrival(arrival *) { __trap(); }
+static __device__ __forceinline__ void expect_bytes(arrival *, uint32_t) { __trap(); }
+static __device__ __forceinline__ bool has_come(arrival *, uint32_t) { return false; }
+static __device__ __forceinline__ void send_to(uint32_t, void *, uint32_t, arrival *) { __trap(); }
+static __device__ __forceinline__ void send_to(uint32_t, float *, float2, arrival *) { __trap(); }
 
 #else
 
@@ -36,7 +44,7 @@ static __device__ __forceinline__ void cluster_wait(void) { asm volatile("barrie
 
 static __device__ __forceinline__ uint32_t address_at(uint32_t rank, const void *of) {
   uint32_t address;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(of)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(of)), "r"(rank));
   return address;
 }
 
@@ -49,22 +57,44 @@ static __device__ __forceinline__ float4 read_at(uint32_t rank, const float *of)
   return v;
 }
 
-static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint32_t v) {
-  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address_at(rank, of)), "r"(v) : "memory");
-}
-
 static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint2 v) {
   asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(address_at(rank, of)), "r"(v.x), "r"(v.y) : "memory");
 }
 
-static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint4 v) {
-  asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address_at(rank, of)), "r"(v.x), "r"(v.y), "r"(v.z),
-               "r"(v.w)
+static __device__ __forceinline__ void begin_arrival(arrival *of) {
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(of)) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+static __device__ __forceinline__ void expect_bytes(arrival *of, uint32_t bytes) {
+  uint64_t state;
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 %0, [%1], %2;"
+               : "=l"(state)
+               : "r"(shared_address(of)), "r"(bytes)
                : "memory");
 }
 
-static __device__ __forceinline__ void write_at(uint32_t rank, float *of, float2 v) {
-  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(address_at(rank, of)), "f"(v.x), "f"(v.y) : "memory");
+/* To say no may take half a microsecond. */
+static __device__ __forceinline__ bool has_come(arrival *of, uint32_t turn) {
+  uint32_t has;
+  asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"
+               : "=r"(has)
+               : "r"(shared_address(of)), "r"((turn - 1) & 1), "r"(500)
+               : "memory");
+  return has;
+}
+
+static __device__ __forceinline__ void send_to(uint32_t rank, void *of, uint32_t v, arrival *came) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address_at(rank, of)),
+               "r"(v), "r"(address_at(rank, came))
+               : "memory");
+}
+
+static __device__ __forceinline__ void send_to(uint32_t rank, float *of, float2 v, arrival *came) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
+                   address_at(rank, of)),
+               "f"(v.x), "f"(v.y), "r"(address_at(rank, came))
+               : "memory");
 }
 
 #endif

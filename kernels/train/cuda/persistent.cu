@@ -2,7 +2,7 @@
  * and moments that a block updates never leave it, images never leave their pair but for 2304 numbers each way, and nothing
  * waits for a launch. What a step exchanges (exchange.cuh):
  *
- *   pair    conv1's pixels, and the gradients of them: distributed shared memory, two barriers
+ *   pair    conv1's pixels, and the gradients of them: sent to the other's shared memory, where they say that they have come
  *   group   fc1's inputs; parts of its product; the gradient of the product; the gradients of its inputs: mail
  *   all     pooled2 and d_fc1 for fc1's weight gradient: a barrier that nobody stands at, conv2's gradients come between
  *           partial sums of all other gradients, and whether they are finite: a barrier, in its shadow fc1's weight gradient
@@ -42,16 +42,15 @@ static __device__ __forceinline__ void go_forward(const rl_persistent &e, const 
     receive_small(e, step + 1, at, m);
   }
   __syncthreads();
+  if (mine && watches()) expect_bytes(&m.pixels_came, HALF_MAP1 * RL_C1 * sizeof(typename F::value));
   if (mine && works<F>()) conv1_forward(at, m);
-  if (mine) cluster_arrive();
-  if (first && !works<F>()) fetch_conv2(e, step + 1, at, m);
   mark(e, step, RL_PHASE_conv1_forward);
-  copies_done(); /* before more is asked for */
-  if (mine) cluster_wait();
+  await_conv2(e, r, at, m);
+  if (mine) await(&m.pixels_came, turn_of(r, at.pair));
   __syncthreads();
   mark(e, step, RL_PHASE_conv2_weights);
-  if (of_group && !F::FORWARD_SCRATCH) fetch_slice(e, at, m);
-  if (first) fetch_head(e, m);
+  if constexpr (team<F>::ASKS_BESIDE)
+    if (of_group) fetch_linear<F, F::FORWARD_WARPS>(e, r, at, m);
   if (mine) {
     if (F::FORWARD_SCRATCH && first) {
       F::prepare_weights(m.conv2_raw, m.conv2);
@@ -62,7 +61,7 @@ static __device__ __forceinline__ void go_forward(const rl_persistent &e, const 
   }
   if (of_group && F::FORWARD_SCRATCH) {
     __syncthreads();
-    fetch_slice(e, at, m);
+    fetch_linear<F, 0>(e, r, at, m);
   }
   if (of_group) fc1_forward(e, r, at, m);
   mark(e, step, RL_PHASE_fc1_forward);
@@ -70,10 +69,11 @@ static __device__ __forceinline__ void go_forward(const rl_persistent &e, const 
 
 /* Forward and back. */
 template <class F>
-static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const round_of &next, const place &at,
-                                                upcoming *u, block_memory<F> &m, gradient_sums<F> &sums) {
+static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const place &at, upcoming *u,
+                                                block_memory<F> &m, gradient_sums<F> &sums) {
   rl_exchange *x = (rl_exchange *)e.exchange;
   const uint32_t step = r.steps_before;
+  const round_of next = next_round(e, r);
   const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), last = next.steps_before != step;
   go_forward(e, r, at, m, &sums.overflow);
   if (mine && at.rank == 0) head(e, r, at, u->label, m, sums);
@@ -94,29 +94,36 @@ static __device__ __forceinline__ void do_round(const rl_persistent &e, const ro
 
 /* Behind the last round of a step: partial sums to all, their sums, the new parameters. */
 template <class F>
-static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const round_of &first, const place &at,
-                                                  block_memory<F> &m, gradient_sums<F> &sums, parameter *single) {
+static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const round_of &r, const place &at,
+                                                  block_memory<F> &m, gradient_sums<F> &sums) {
   rl_exchange *x = (rl_exchange *)e.exchange;
-  const uint32_t step = first.steps_before;
-  const bool mine = has_image(first, at.pair);
+  const uint32_t step = r.steps_before;
+  const bool mine = has_image({r.batch, 0, 0, 0}, at.pair);
   __syncthreads(); /* all behind x->forward */
-  fetch_operands(e, 0, first.batch, m);
+  fetch_operands(e, 0, r.batch, m);
   mark(e, step, RL_PHASE_forward_barrier);
   if (mine) store_sums(e, at, m, sums);
   if (sums.overflow) x->overflow = step + 1;
   mark(e, step, RL_PHASE_store_sums);
   barrier_arrive(x->backward);
   float gradient[F::TILE_PAIRS][2] = {};
-  tile_gradient(e, first.batch, m, gradient);
+  tile_gradient(e, r.batch, m, gradient);
   mark(e, step, RL_PHASE_fc1_weight_gradient);
   normalise_image(at, m);
   barrier_wait(x->backward, step + 1);
   mark(e, step, RL_PHASE_backward_barrier);
-  update_parameters(e, first, gradient, m, single);
+  update_parameters(e, r, gradient, m);
   mark(e, step, RL_PHASE_adam);
   mark(e, step + 1, -1);
   barrier_arrive(x->update);
-  if (watches()) end_step(&m.state, e.adam.learning_rate, first.batch);
+  if (watches()) end_step(&m.state, e.adam.learning_rate, r.batch);
+}
+
+/* In front of the first cluster_barrier. */
+template <class F> static __device__ __forceinline__ void begin_arrivals(block_memory<F> &m) {
+  if (threadIdx.x != 0) return;
+  begin_arrival(&m.pixels_came);
+  begin_arrival(&m.gradients_came);
 }
 
 /* The first image, and what comes behind it. */
@@ -138,24 +145,24 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   const place at = own_place();
   round_of r = {min(e.batch, e.count), 0, e.batch, 0};
   mark_launch(e, false);
-  parameter single = load_parameters(e, m);
+  load_parameters(e, m);
   upcoming u = first_images(e, r, at, m);
+  begin_arrivals(m);
   if (threadIdx.x == 0) m.state = *e.adam.state;
   mark(e, 0, -1);
   barrier_arrive(x->update); /* all weights are there as they are multiplied */
   cluster_barrier();
+  gradient_sums<F> sums;
   while (r.batch > 0) {
-    const round_of first = r;
-    gradient_sums<F> sums = {};
-    sums.conv2 = F::begin_sums(conv2_row(e, at));
-    while (r.steps_before == first.steps_before) {
-      const round_of next = next_round(e, r);
-      do_round(e, r, next, at, &u, m, sums);
-      r = next;
+    if (r.index == 0) {
+      sums = {};
+      sums.conv2 = F::begin_sums(conv2_row(e, at));
     }
-    end_rounds(e, first, at, m, sums, &single);
+    do_round(e, r, at, &u, m, sums);
+    if (next_round(e, r).index == 0) end_rounds(e, r, at, m, sums);
+    r = next_round(e, r);
   }
-  store_parameters(e, single, m);
+  store_parameters(e, m);
   if (blockIdx.x == 0 && watches()) *e.adam.state = m.state;
   cluster_barrier();
   mark_launch(e, true);
@@ -170,7 +177,8 @@ static __global__ void __launch_bounds__(F::THREADS, 1) persistent_evaluate(rl_p
   bool overflow = false;
   round_of r = {e.count, 0, e.batch, 0};
   upcoming u = first_images(e, r, at, m);
-  const parameter single = load_parameters(e, m);
+  begin_arrivals(m);
+  load_parameters(e, m);
   barrier_arrive(x->update);
   cluster_barrier();
   while (r.batch > 0) {
@@ -182,7 +190,7 @@ static __global__ void __launch_bounds__(F::THREADS, 1) persistent_evaluate(rl_p
     move_on(&u);
     r = next;
   }
-  store_parameters(e, single, m);
+  store_parameters(e, m);
   if (blockIdx.x == 0 && threadIdx.x == 0) e.adam.state->test_step++;
   cluster_barrier();
 }

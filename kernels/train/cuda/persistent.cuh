@@ -51,7 +51,8 @@ template <class F> struct team {
   enum {
     THREADS = F::THREADS,
     WARPS = THREADS / 32,
-    WORKERS = WARPS - 2, /* warps */
+    ASKS_BESIDE = (int)F::FORWARD_WARPS < (int)WARPS, /* for weights, beside those who work */
+    WORKERS = WARPS - (ASKS_BESIDE ? 2 : 1), /* warps */
     CONV2_SPLITS = THREADS / CONV2_QUADS,
     OTHER_SPLITS = THREADS / OTHERS_PITCH,
     OWNERS = F::TILE_WARPS_USED * 32
@@ -78,6 +79,11 @@ typedef struct rl_exchange {
   uint32_t forward[32], backward[32], update[32]; /* barriers, a cache line each */
   uint32_t overflow;                              /* the last step that had one, counted from 1 */
 } rl_exchange;
+
+/* A parameter with its moments. */
+typedef struct parameter {
+  float weight, first, second;
+} parameter;
 
 template <class F> struct block_memory {
   typedef typename F::value value;
@@ -110,7 +116,9 @@ template <class F> struct block_memory {
   alignas(16) uint8_t codes1[HALF_MAP1 * RL_C1], codes2[MAP2 * TILE_CHANNELS];
   float2 weight[F::KEEPS_WEIGHTS ? F::TILE_PAIRS : 1][team<F>::OWNERS], first[F::TILE_PAIRS][team<F>::OWNERS],
       second[F::TILE_PAIRS][team<F>::OWNERS];
+  parameter single[CONV2_OWN + OTHERS_OWN]; /* a thread each */
   rl_train_state state;
+  arrival pixels_came, gradients_came; /* from the pair's other block: half of conv1's pixels, gradients of this half of them */
 };
 
 /* What is known of the images to come: the pair's in this round and the next. */
@@ -121,7 +129,7 @@ typedef struct upcoming {
 /* A thread's sums of gradients over the rounds of a step. */
 template <class F> struct gradient_sums {
   typename F::weight_sums conv2;
-  float conv2_bias[4];
+  float4 conv2_bias; /* of four channels */
   float conv1[10];
   float4 head_weight; /* by warp: a row of fc2.weight; behind them fc1.bias */
   float head_bias;    /* by warp: fc2.bias; behind them the loss */
@@ -183,23 +191,28 @@ static __device__ __forceinline__ void store2(tensor_float *to, float a, float b
 }
 
 /* To this block's memory and to that of the other. */
-static __device__ __forceinline__ void store_both(uint32_t other, __half *to, float a, float b) {
+static __device__ __forceinline__ void store_both(uint32_t other, __half *to, float a, float b, arrival *came) {
   const __half2 both = __floats2half2_rn(a, b);
   *(__half2 *)to = both;
-  write_at(other, (void *)to, *(const uint32_t *)&both);
+  send_to(other, (void *)to, *(const uint32_t *)&both, came);
 }
-static __device__ __forceinline__ void store_both(uint32_t other, float *to, float a, float b) {
+static __device__ __forceinline__ void store_both(uint32_t other, float *to, float a, float b, arrival *came) {
   *(float2 *)to = make_float2(a, b);
-  write_at(other, to, make_float2(a, b));
+  send_to(other, to, make_float2(a, b), came);
 }
-static __device__ __forceinline__ void store_both(uint32_t other, tensor_float *to, float a, float b) {
-  store_both(other, (float *)to, tensor_float(a), tensor_float(b));
+static __device__ __forceinline__ void store_both(uint32_t other, tensor_float *to, float a, float b, arrival *came) {
+  store_both(other, (float *)to, tensor_float(a), tensor_float(b), came);
 }
 
 /* What a format can't hold; a loss scale keeps away from it. */
 static __device__ __forceinline__ bool fits(__half, float v) { return fabsf(v) < 65520.0f; /* rounds to infinity */ }
 static __device__ __forceinline__ bool fits(float, float) { return true; }
 static __device__ __forceinline__ bool fits(tensor_float, float) { return true; }
+
+/* Until what is sent in this turn is there: whoever reads it. */
+static __device__ __forceinline__ void await(arrival *of, uint32_t turn) {
+  for (uint32_t looks = 0; !has_come(of, turn);) lose_patience(&looks);
+}
 
 /* rows × COLUMNS values, `stride` apart, to rows `pitch` apart; by THREADS threads. */
 template <int THREADS, int COLUMNS, class Value>

@@ -38,7 +38,7 @@ static __device__ __forceinline__ void unpool2(const rl_persistent &e, const rou
     const float4 let_through = make_float4(code.x == RL_POOL_STOPPED ? 0 : d.x, code.y == RL_POOL_STOPPED ? 0 : d.y,
                                            code.z == RL_POOL_STOPPED ? 0 : d.z, code.w == RL_POOL_STOPPED ? 0 : d.w);
     sums.overflow |= !finite4(let_through);
-    *(float4 *)sums.conv2_bias = added(*(float4 *)sums.conv2_bias, let_through);
+    sums.conv2_bias = added(sums.conv2_bias, let_through);
   }
 }
 
@@ -55,9 +55,8 @@ static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent 
     const uint32_t owner = pixel >= HALF_MAP1;
     float *to = &m.d_pooled1[owner != at.rank][d_pooled1_at(pixel - owner * HALF_MAP1, channel)];
     if (owner == at.rank) *(float2 *)to = make_float2(a, b);
-    else write_at(owner, to, make_float2(a, b));
+    else send_to(owner, to, make_float2(a, b), &m.gradients_came);
   });
-  cluster_arrive();
   mark(e, r.steps_before, RL_PHASE_conv2_input_gradient);
 }
 
@@ -67,13 +66,14 @@ template <class F>
 static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, const round_of &r, const place &at, bool last,
                                                       block_memory<F> &m, gradient_sums<F> &sums) {
   const bool input_first = !F::BACKWARD_SCRATCH;
+  if (threadIdx.x == 0) expect_bytes(&m.gradients_came, HALF_MAP1 * RL_C1 * sizeof(float));
   if (input_first) cluster_arrive_having_read();
   unpool2(e, r, at, m, sums);
   __syncthreads();
   mark(e, r.steps_before, RL_PHASE_unpool2);
   if (!input_first) {
     F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
-    cluster_arrive();
+    cluster_arrive_having_read();
   }
   conv2_input_gradient(e, r, at, m);
   if (input_first) {
@@ -81,7 +81,8 @@ static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, co
     mark(e, r.steps_before, RL_PHASE_conv2_weight_gradient);
   }
   if (last) F::store_weight_gradient(sums.conv2, conv2_row(e, at));
-  cluster_wait();
+  await(&m.gradients_came, turn_of(r, at.pair));
+  __syncthreads();
 }
 
 /* conv1's gradients from this half of the pixels; a lane is a channel. By the workers. */
@@ -113,8 +114,9 @@ static __device__ __forceinline__ void store_sums(const rl_persistent &e, const 
   float *own = m.channels[at.warp];
   for (int k = 0; k < 9; k++) own[at.lane * 9 + k] = sums.conv1[k];
   own[RL_C1 * 9 + at.lane] = sums.conv1[9];
+  const float biases[4] = {sums.conv2_bias.x, sums.conv2_bias.y, sums.conv2_bias.z, sums.conv2_bias.w};
   for (int c = 0; c < 4; c++) { /* lanes of the same four channels are eight apart */
-    float sum = sums.conv2_bias[c];
+    float sum = biases[c];
     sum += __shfl_xor_sync(0xffffffffu, sum, 8);
     sum += __shfl_xor_sync(0xffffffffu, sum, 16);
     if (at.lane < 8) own[CONV1_ROW + at.lane * 4 + c] = sum;

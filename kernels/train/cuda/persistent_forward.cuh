@@ -46,25 +46,47 @@ static __device__ __forceinline__ void receive_small(const rl_persistent &e, uin
   else if (bias < TILE_CHANNELS) store4(&m.conv2_bias[bias], receive(&from[i + at.rank * TILE_CHANNELS], turn));
 }
 
-/* conv2's weights, once they are there; by those who are no workers. */
-template <class F>
-static __device__ __forceinline__ void fetch_conv2(const rl_persistent &e, uint32_t turn, const place &at, block_memory<F> &m) {
-  enum { WORKERS = team<F>::WORKERS * 32, FETCHERS = F::THREADS - WORKERS };
+/* Weights, asked for by the warps from FIRST on: conv2's; this slice of fc1's and, first in a step, the head's. */
+template <class F, int FIRST>
+static __device__ __forceinline__ void fetch_conv2(const rl_persistent &e, const place &at, block_memory<F> &m) {
   const typename F::value *conv2 = multiplied<F>(e) + CONV2_AT + at.rank * CONV2_HALF;
   typename F::value *to = F::FORWARD_SCRATCH ? m.conv2_raw : m.conv2;
-  if (at.lane == 0) watch(((const rl_exchange *)e.exchange)->update, turn);
-  __syncwarp();
-  fetch<FETCHERS, TILE_DEPTH>(threadIdx.x - WORKERS, conv2, TILE_DEPTH, TILE_CHANNELS, to, F::RAW_PITCH);
+  fetch<F::THREADS - FIRST * 32, TILE_DEPTH>(threadIdx.x - FIRST * 32, conv2, TILE_DEPTH, TILE_CHANNELS, to, F::RAW_PITCH);
 }
 
-template <class F> static __device__ __forceinline__ void fetch_head(const rl_persistent &e, block_memory<F> &m) {
-  fetch<F::THREADS, RL_HEAD_ROW>(threadIdx.x, e.adam.weights + HEAD_AT, RL_HEAD_ROW, 1, m.head, RL_HEAD_ROW);
+template <class F, int FIRST>
+static __device__ __forceinline__ void fetch_linear(const rl_persistent &e, const round_of &r, const place &at,
+                                                    block_memory<F> &m) {
+  enum { FETCHERS = F::THREADS - FIRST * 32 };
+  const typename F::value *fc1 = multiplied<F>(e) + FC1_AT + at.slice * SLICE;
+  const int thread = (int)threadIdx.x - FIRST * 32;
+  if (thread < 0) return;
+  fetch<FETCHERS, SLICE>(thread, fc1, RL_FLAT, RL_FC1, m.fc1, SLICE + F::SLICE_PAD);
+  if (r.index == 0) fetch<FETCHERS, RL_HEAD_ROW>(thread, e.adam.weights + HEAD_AT, RL_HEAD_ROW, 1, m.head, RL_HEAD_ROW);
 }
 
+/* A step's new weights of conv2, once they are there: where some warps have no part in conv2, by those who are no workers, while
+ * the others are at conv1; else by all behind it, and those of fc1 right behind them. On return conv2's have come. */
 template <class F>
-static __device__ __forceinline__ void fetch_slice(const rl_persistent &e, const place &at, block_memory<F> &m) {
-  fetch<F::THREADS, SLICE>(threadIdx.x, multiplied<F>(e) + FC1_AT + at.slice * SLICE, RL_FLAT, RL_FC1, m.fc1,
-                           SLICE + F::SLICE_PAD);
+static __device__ __forceinline__ void await_conv2(const rl_persistent &e, const round_of &r, const place &at,
+                                                   block_memory<F> &m) {
+  const uint32_t *update = ((const rl_exchange *)e.exchange)->update, turn = r.steps_before + 1;
+  const bool first = r.index == 0;
+  if constexpr (team<F>::ASKS_BESIDE) {
+    if (first && !works<F>()) {
+      if (at.lane == 0) watch(update, turn);
+      __syncwarp();
+      fetch_conv2<F, team<F>::WORKERS>(e, at, m);
+    }
+    copies_done();
+  } else {
+    if (first) barrier_wait(update, turn);
+    if (first) fetch_conv2<F, 0>(e, at, m);
+    end_copies();
+    if (!F::FORWARD_SCRATCH && has_image(r, at.first)) fetch_linear<F, 0>(e, r, at, m);
+    end_copies();
+    copies_done_but<1>();
+  }
 }
 
 /* conv1, bias, ReLU and pool of this half of the pixels, for both blocks; half a warp has a pixel, a lane two channels. By the
@@ -90,7 +112,8 @@ template <class F> static __device__ __forceinline__ void conv1_forward(const pl
     pool_four(sum[0][0], sum[0][1], sum[0][2], sum[0][3], biases[channel], &best[0], &code.x);
     pool_four(sum[1][0], sum[1][1], sum[1][2], sum[1][3], biases[channel + 1], &best[1], &code.y);
     *(uchar2 *)&m.codes1[pixel * RL_C1 + channel] = code;
-    store_both(at.rank ^ 1, &m.pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_PITCH + channel], best[0], best[1]);
+    store_both(at.rank ^ 1, &m.pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_PITCH + channel], best[0], best[1],
+               &m.pixels_came);
   }
 }
 

@@ -4,11 +4,6 @@
 
 #include "train/cuda/persistent.cuh"
 
-/* A parameter with its moments. */
-typedef struct parameter {
-  float weight, first, second;
-} parameter;
-
 static __device__ __forceinline__ parameter load_parameter(const rl_adam &adam, uint32_t i) {
   return {adam.weights[i], adam.first[i], adam.second[i]};
 }
@@ -160,24 +155,25 @@ static __device__ __forceinline__ void publish(const rl_persistent &e, uint32_t 
   else if (has_other()) e.adam.weights[single_place()] = weight;
 }
 
-/* Behind the barrier that all gradients are in front of. single: this thread's own parameter. What others want first is updated
- * first. */
+/* Behind the barrier that all gradients are in front of. What others want first is updated first. */
 template <class F>
 static __device__ __forceinline__ void update_parameters(const rl_persistent &e, const round_of &r,
-                                                         const float gradient[F::TILE_PAIRS][2], block_memory<F> &m,
-                                                         parameter *single) {
+                                                         const float gradient[F::TILE_PAIRS][2], block_memory<F> &m) {
   const bool skip = __ldcg(&((rl_exchange *)e.exchange)->overflow) == r.steps_before + 1;
   const rates rate = rates_of(m.state);
   const float total = single_gradient(e, rows_of(r.batch), m);
   if (threadIdx.x == 0) m.state.overflow = skip;
   if (has_loss()) e.adam.losses[r.steps_before] = total / r.batch;
-  if (!skip && (has_conv2() || has_other())) update(single, total, rate);
-  publish<F>(e, r.steps_before + 2, single->weight); /* letters come every step */
+  if (has_conv2() || has_other()) {
+    parameter &own = m.single[single()];
+    if (!skip) update(&own, total, rate);
+    publish<F>(e, r.steps_before + 2, own.weight); /* letters come every step */
+  }
   if (!skip) update_tile<F>(e, gradient, rate, m);
 }
 
 /* A block's parameters: from memory at the start of a launch, and there as they are multiplied; back at its end. */
-template <class F> static __device__ __forceinline__ parameter load_parameters(const rl_persistent &e, block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void load_parameters(const rl_persistent &e, block_memory<F> &m) {
   for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
     const uint32_t at = tile_place<F>(i);
     if (F::KEEPS_WEIGHTS) {
@@ -188,21 +184,21 @@ template <class F> static __device__ __forceinline__ parameter load_parameters(c
     m.first[i][threadIdx.x] = *(const float2 *)&e.adam.first[at];
     m.second[i][threadIdx.x] = *(const float2 *)&e.adam.second[at];
   }
-  const parameter single = has_conv2() || has_other() ? load_parameter(e.adam, single_place()) : parameter{0, 0, 0};
-  publish<F>(e, 1, single.weight);
-  return single;
+  if (has_conv2() || has_other()) {
+    m.single[single()] = load_parameter(e.adam, single_place());
+    publish<F>(e, 1, m.single[single()].weight);
+  }
 }
 
 template <class F>
-static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const parameter &single,
-                                                        const block_memory<F> &m) {
+static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const block_memory<F> &m) {
   for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
     const uint32_t at = tile_place<F>(i);
     if (F::KEEPS_WEIGHTS) *(float2 *)&e.adam.weights[at] = m.weight[i][threadIdx.x];
     *(float2 *)&e.adam.first[at] = m.first[i][threadIdx.x];
     *(float2 *)&e.adam.second[at] = m.second[i][threadIdx.x];
   }
-  if (has_conv2() || has_other()) store_parameter(e.adam, single_place(), single);
+  if (has_conv2() || has_other()) store_parameter(e.adam, single_place(), m.single[single()]);
 }
 
 #endif

@@ -16,6 +16,8 @@
  *     FORWARD_SCRATCH,             floats that conv2's functions want for themselves;
  *     BACKWARD_SCRATCH,            0: raw weights are multiplied as they are
  *     FORWARD_MAIL,                floats of its own that conv2_forward gets as scratch where there is no other
+ *     FORWARD_WARPS,               that conv2_forward uses, the first: where others are left, those ask for weights while these
+ *                                  multiply, and two while the others are at conv1; else all ask for all of them in between
  *     KEEPS_WEIGHTS,               0: weights that are multiplied are as exact as those that are updated
  *     SLICE_PAD,                   rows of SLICE inputs are SLICE + SLICE_PAD apart: fc1's weights [128], its inputs and
  *                                  their gradients [TILE_IMAGES]
@@ -83,6 +85,12 @@ struct tile_format {
   enum { THREADS = TILE_THREADS, TILE_WARPS_USED = TILE_COLUMNS / 16, TILE_PAIRS = 4 };
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
+  /* The same number, though the compiler can't know: addresses made of it are made where they are wanted, instead of in front of
+   * all steps, where they do not fit into registers. */
+  static __device__ __forceinline__ int made_anew(int of) {
+    asm volatile("" : "+r"(of));
+    return of;
+  }
 };
 
 template <int COUNT> struct tile_sums {

@@ -42,6 +42,7 @@ struct float_tiles : tile_format {
     FORWARD_SCRATCH = TERMS * TERM,
     BACKWARD_SCRATCH = TERMS * CHUNK_TERM,
     FORWARD_MAIL = 0,
+    FORWARD_WARPS = TILE_WARPS,
     KEEPS_WEIGHTS = 0,
     SLICE_PAD = UNIT,
     HIDDEN_PITCH = RL_FC1 + UNIT,
@@ -258,12 +259,13 @@ struct float_tiles : tile_format {
   }
 
   /* to[outputs][9 taps][32 inputs], += where there is something. */
-  static __device__ __forceinline__ void transform_weights(const float *const place[2], bool add, float *to) {
+  static __device__ __forceinline__ void transform_weights(const float *first_terms, const float *last_terms, bool add,
+                                                           float *to) {
     for (int output = warp(); output < OUTPUTS; output += WARPS) {
       float half[4][3];
 #pragma unroll
       for (int y = 0; y < 4; y++) {
-        const float *from = &place[y / 2][y % 2 * 4 * PLACE_TERM + weight_element(output, lane())];
+        const float *from = &(y / 2 ? last_terms : first_terms)[y % 2 * 4 * PLACE_TERM + weight_element(output, lane())];
         const float first = from[0], second = from[PLACE_TERM], third = from[2 * PLACE_TERM], last = from[3 * PLACE_TERM],
                     middle = 0.5f * (second + third);
         half[y][0] = first + middle, half[y][1] = 0.5f * (second - third), half[y][2] = middle + last;
@@ -293,13 +295,12 @@ struct float_tiles : tile_format {
       if (multiplies()) multiply_outer(&d_out[term() * TERM], &scratch[term() * CHUNK_TERM], first, sums);
       __syncthreads();
     }
-    float *const place[2] = {scratch, in};
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       if (half) __syncthreads();
-      if (multiplies()) store_outer(&sums[half * (OUTER_SUMS / 2)], place[term() / PLACE_TERMS]);
+      if (multiplies()) store_outer(&sums[half * (OUTER_SUMS / 2)], term() / PLACE_TERMS ? in : scratch);
       __syncthreads();
-      transform_weights(place, to.begun, &to.row[half * OUTPUTS * TILE_DEPTH]);
+      transform_weights(scratch, in, to.begun, &to.row[half * OUTPUTS * TILE_DEPTH]);
     }
     to.begun = true;
   }

@@ -20,13 +20,13 @@ struct half_tiles : tile_format {
     FORWARD_SCRATCH = 0,
     FORWARD_MAIL = 0,
     BACKWARD_SCRATCH = 0,
+    FORWARD_WARPS = RL_H2 * RL_H2 / 16, /* four pools each */
     KEEPS_WEIGHTS = 1,
     SLICE_PAD = UNIT,
     HIDDEN_PITCH = RL_FC1 + UNIT,
     ROW_PITCH = TILE_ROWS + UNIT,
     COLUMN_PITCH = TILE_COLUMNS + UNIT,
     ROW_STEPS = 3 * RL_C1 / 16, /* of a row of taps; rows stay a loop: code that is run once a step has to come from afar */
-    POOL_TILES = RL_H2 * RL_H2 / 16, /* of four pools */
     PIXEL_TILES = (RL_P1 * RL_P1 + 15) / 16
   };
 
@@ -47,7 +47,7 @@ struct half_tiles : tile_format {
   /* A warp has four pools × 32 channels. */
   template <class Sink>
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
-    if (warp() >= POOL_TILES) return;
+    if (warp() >= FORWARD_WARPS) return;
     const int row = lane() % 16;
     const uint32_t a_row = shared_address(
                        &in[(pool_y(warp(), row) * RL_P1 + pool_x(warp(), row)) * IN_PITCH + lane() / 16 * UNIT]),
@@ -100,7 +100,7 @@ struct half_tiles : tile_format {
       b_unit[i] = ((tap / 3 * RL_P1 + tap % 3) * IN_PITCH + unit(i) % 2 * 16) * 2;
     }
 #pragma unroll 1
-    for (int row = 0; row < POOL_TILES / 3; row++)
+    for (int row = 0; row < FORWARD_WARPS / 3; row++)
 #pragma unroll
       for (int k = 0; k < 3; k++) {
         uint32_t a[4], by[4];

@@ -27,6 +27,7 @@ struct tensor_float_tiles : tile_format {
     FORWARD_SCRATCH = 0,
     FORWARD_MAIL = THREADS * 12,
     BACKWARD_SCRATCH = 0,
+    FORWARD_WARPS = TILE_WARPS,
     KEEPS_WEIGHTS = 1,
     SLICE_PAD = UNIT,
     HIDDEN_PITCH = RL_FC1 + 2 * UNIT,
@@ -221,8 +222,9 @@ struct tensor_float_tiles : tile_format {
         if (both) sum[0][x][i] += v;
       }
     ready();
-    sink_rows(sum[0], first[0] + down * EVERY, behind, channel, sink);
-    if (down - other < 0 || down - other > 3) sink_rows(sum[1], first[1] + down * EVERY, behind, channel, sink);
+    const int fresh = made_anew(lane()), column = fresh / 16 * 2 * EVERY, pair = channel + fresh % 4 * 2;
+    sink_rows(sum[0], made_anew(first[0]) + down * EVERY, column, pair, sink);
+    if (down - other < 0 || down - other > 3) sink_rows(sum[1], made_anew(first[1]) + down * EVERY, column, pair, sink);
   }
 
   /* A set of d_out's rows through a row of taps. */
@@ -260,8 +262,8 @@ struct tensor_float_tiles : tile_format {
   static __device__ __forceinline__ void sink_rows(const float sum[SUM_COLUMNS][4], int y, int behind, int channel, Sink sink) {
     for (int x = 0; x < SUM_COLUMNS; x++)
       for (int i = 0; i < 2; i++)
-        if (x < EVERY) sink(y * RL_P1 + x + behind + i * EVERY, channel + along() * 2, sum[x][i * 2], sum[x][i * 2 + 1]);
-        else if (i == 1 && behind) sink(y * RL_P1 + x + 3 * EVERY, channel + along() * 2, sum[x][2], sum[x][3]);
+        if (x < EVERY) sink(y * RL_P1 + x + behind + i * EVERY, channel, sum[x][i * 2], sum[x][i * 2 + 1]);
+        else if (i == 1 && behind) sink(y * RL_P1 + x + 3 * EVERY, channel, sum[x][2], sum[x][3]);
   }
 
   /* --- fc1: images are the columns of products -------------------------------------------------------------------------- */
