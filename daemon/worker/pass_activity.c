@@ -183,7 +183,9 @@ static int look(rl_session *session, rl_error *err) {
     return -1;
 
   rl_pass_enter(session, "epoch", 0, 1);
-  if (session->instance->ops->reset(session->instance, err) || rl_session_iterate(session, &session->observer, &untraced, err)) return -1;
+  if (session->instance->ops->reset(session->instance, err) ||
+      rl_session_iterate(session, &session->observer, &untraced, err))
+    return -1;
   rl_pass_unit_done(session);
 
   rl_pass_enter(session, "trace", 0, 1);
