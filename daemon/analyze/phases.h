@@ -13,10 +13,11 @@ typedef struct rl_phase_times {   /* of one step in one block; a block that had 
 
 rl_phase_times rl_phase_summary(const rl_marks *marks, size_t phase);
 
-/* To the records of a trace, whose kernels are there: the phases of the launch's kernel that any block had a part in; the spans of
- * block 0, in the trace's time, inside the last row of that kernel; and the measurements phase_rounds, of a step, and
- * phase_clock_error_us. A launch's first stamp comes after its start in the trace and its last one before its end: the stamps lie
- * in the middle, and the error is half of what is left. Where that can't be, there are no spans, and the measurement says why. */
+/* To the records of a trace, whose kernels are there: the phases of the launch's kernel that any block had a part in; the spans
+ * of block 0, in the trace's time, inside the last row of that kernel; and the measurements phase_rounds, of a step, and
+ * phase_clock_error_us. A launch's first stamp comes after its start in the trace and its last one before its end: the stamps
+ * lie in the middle, and the error is half of what is left. Where that can't be, there are no spans, and the measurement says
+ * why. */
 int rl_phases_add(rl_records *records, const rl_marks *marks, rl_error *err);
 
 #endif
