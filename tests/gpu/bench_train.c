@@ -90,7 +90,7 @@ static int print_phases(rl_instance *instance, rl_error *err) {
   if (instance->ops->marks(instance, &marks, err)) return -1;
   for (size_t i = 0; i < marks.phase_count; i++) {
     const rl_phase_times times = rl_phase_summary(&marks, i);
-    printf("  %-22s %7.2f us\n", marks.phases[i].name, times.mean_us);
+    if (times.max_us > 0) printf("  %-22s %7.2f us\n", marks.phases[i].name, times.mean_us); /* else no block does it apart */
     sum += times.mean_us;
   }
   printf("  %-22s %7.2f us\n", "step", sum);
