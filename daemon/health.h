@@ -1,5 +1,6 @@
-/* Does the daemon still work? What feeds systemd's watchdog: a request to its own /healthz that has to be answered, and a
- * question to the store. The request needs no place among the clients' connections, of which none may be free. */
+/* Do the daemon's handlers and its store still answer? What feeds systemd's watchdog: a request to its own /healthz, and a
+ * question to the store. The request needs no place among the clients' connections, of which none may be free, so it says nothing
+ * of threads that clients keep busy. */
 #ifndef RL_HEALTH_H
 #define RL_HEALTH_H
 

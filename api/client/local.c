@@ -79,7 +79,9 @@ static int revoke_tokens(rl_cli *cli, rl_store *store, const char *name, rl_erro
   if (rl_store_token_remove(store, name, &count, err) < 0) return -1;
   if (count == 0) return rl_usage(err, "there is no token %s; `rooflinectl token list` lists them", name);
   if (cli->json) printf("{\"revoked\":%lld}\n", (long long)count);
-  else printf("%lld of the name %s revoked, and their sessions ended\n", (long long)count, name);
+  else
+    printf("%lld of the name %s revoked, and their sessions ended; open event streams last until their job is over\n",
+           (long long)count, name);
   return RL_EXIT_COMPLETED;
 }
 

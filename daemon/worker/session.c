@@ -206,10 +206,20 @@ static int open_resident(rl_service *service, const rl_workload *workload, const
   }
 }
 
+static void close_others(rl_service *service) {
+  settle_memory(service, service->current);
+  for (int i = 0; i < OPEN_MOST; i++)
+    if (&service->open[i] != service->current) close_resident(service->options.device, &service->open[i]);
+  watch_memory(service, service->current);
+}
+
 static int run_planned(rl_session *session, const rl_program *program, rl_plan **plan, const rl_observer *observer,
                        rl_elapsed *elapsed, rl_error *err) {
   rl_device *device = session->device;
-  if (!*plan && device->ops->plan(device, program, plan, err)) return -1;
+  if (!*plan && device->ops->plan(device, program, plan, err)) {
+    close_others((rl_service *)session->context); /* the device may be full */
+    if (device->ops->plan(device, program, plan, err)) return -1;
+  }
   return device->ops->run(device, *plan, observer, elapsed, err);
 }
 

@@ -24,7 +24,7 @@ typedef struct instance {
   cudaLibrary_t library;
   const void *kernel;              /* as the runtime's launch takes it */
   void *buffers[RL_SOURCE_ARGUMENTS];
-  void *saved[RL_SOURCE_ARGUMENTS]; /* what they held at the last save; NULL before the first */
+  void *saved[RL_SOURCE_ARGUMENTS]; /* what they held at the last save, the first at opening */
   uint64_t scalars[RL_SOURCE_ARGUMENTS];
   void *arguments[RL_SOURCE_ARGUMENTS]; /* where each argument's value lies */
   rl_launch launch, put_back;

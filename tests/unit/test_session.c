@@ -171,9 +171,10 @@ static void instances_stay_open_and_the_oldest_goes(void **state) {
 }
 
 static const rl_device_ops *planning;
-static int plans;
+static int plans, refused;
 
 static int counted_plan(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err) {
+  if (refused > 0 && refused--) return rl_fail(err, RL_CUDA, 2, "out of memory");
   plans++;
   return planning->plan(device, program, plan, err);
 }
@@ -193,6 +194,13 @@ static void a_plan_is_made_by_the_pass_that_runs_it_and_kept(void **state) {
   assert_in_range(made, 1, 2); /* an iteration, and an evaluation where there is one */
   assert_int_equal(ask(&b, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   assert_int_equal(plans, made);
+  const int closed = fake_closed;
+  refused = 1; /* a full device: what lies idle is given up, once */
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
+  assert_int_equal(fake_closed, closed + 1);
+  refused = 2;
+  assert_int_equal(ask(&b, RL_PASS_TIMING, "{\"steps\":4}"), RL_OUTCOME_FAILED);
+  refused = 0;
   b.device->ops = planning;
   stop(&b);
 }

@@ -76,8 +76,8 @@ export async function drawSource(job) {
   if (job.kind !== 'source') return;
   const logs = logsOf(job.runs);
   if (drawn === JSON.stringify([...logs])) return;
-  drawn = JSON.stringify([...logs]);
   const code = await postedCode(job.id);
+  drawn = JSON.stringify([...logs]);
   find('source').hidden = false;
   find('logs').replaceChildren(...[...logs].map(logFigure));
   find('code').replaceChildren(code === null ? make('p', { class: 'quiet' }, 'A binary was posted: there is no text.')

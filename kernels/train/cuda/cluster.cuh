@@ -67,7 +67,7 @@ static __device__ __forceinline__ void begin_arrival(arrival *of) {
 }
 
 static __device__ __forceinline__ void expect_bytes(arrival *of, uint32_t bytes) {
-  uint64_t state;
+  [[maybe_unused]] uint64_t state;
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 %0, [%1], %2;"
                : "=l"(state)
                : "r"(shared_address(of)), "r"(bytes)

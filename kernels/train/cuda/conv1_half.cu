@@ -4,7 +4,8 @@
  *   forward   [14 pixels × 9 taps] · [9 taps × 32 channels] for each of the pool's four positions, of which the greatest stays
  *   backward  [32 channels × 14 pixels, where this position won] · [14 pixels × 9 taps and a one], added up over positions
  *
- * All of it is as exact as FP32: a byte less MIDDLE is exact in FP16, a weight is the sum of two of its values. */
+ * All of it is far more exact than the FP16 that is stored: a byte less MIDDLE is exact, a weight is the sum of two values of
+ * FP16, to 22 bits or 3e-8. */
 #include "train/cuda/chain.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/mma.cuh"

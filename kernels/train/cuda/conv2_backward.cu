@@ -342,6 +342,7 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
         *(uint4 *)&d_in[pixel * RL_C1 + channel] = eight;
         if (CONV1) *(uint4 *)&below.gradient[pixel * IN_PITCH + channel] = eight;
       }
+    static_assert(!CONV1 || (int)S::CORNER >= (int)S::PIXELS, "the corner's gradients go to memory alone");
     if (S::CORNER < S::PIXELS) corner_gradient<S>(w, out, d_in);
     __syncthreads();
     if (!CONV1) continue;

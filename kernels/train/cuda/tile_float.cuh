@@ -265,7 +265,8 @@ struct float_tiles : tile_format {
       float half[4][3];
 #pragma unroll
       for (int y = 0; y < 4; y++) {
-        const float *from = &(y / 2 ? last_terms : first_terms)[y % 2 * 4 * PLACE_TERM + weight_element(output, lane())];
+        const float *terms = y / 2 ? last_terms : first_terms;
+        const float *from = &terms[y % 2 * 4 * PLACE_TERM + weight_element(output, lane())];
         const float first = from[0], second = from[PLACE_TERM], third = from[2 * PLACE_TERM], last = from[3 * PLACE_TERM],
                     middle = 0.5f * (second + third);
         half[y][0] = first + middle, half[y][1] = 0.5f * (second - third), half[y][2] = middle + last;

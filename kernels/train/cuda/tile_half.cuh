@@ -20,7 +20,8 @@ struct half_tiles : tile_format {
     FORWARD_SCRATCH = 0,
     FORWARD_MAIL = 0,
     BACKWARD_SCRATCH = 0,
-    FORWARD_WARPS = RL_H2 * RL_H2 / 16, /* four pools each */
+    POOL_TILES = RL_H2 * RL_H2 / 16, /* of four pools */
+    FORWARD_WARPS = POOL_TILES,
     KEEPS_WEIGHTS = 1,
     SLICE_PAD = UNIT,
     HIDDEN_PITCH = RL_FC1 + UNIT,
@@ -100,7 +101,7 @@ struct half_tiles : tile_format {
       b_unit[i] = ((tap / 3 * RL_P1 + tap % 3) * IN_PITCH + unit(i) % 2 * 16) * 2;
     }
 #pragma unroll 1
-    for (int row = 0; row < FORWARD_WARPS / 3; row++)
+    for (int row = 0; row < POOL_TILES / 3; row++)
 #pragma unroll
       for (int k = 0; k < 3; k++) {
         uint32_t a[4], by[4];

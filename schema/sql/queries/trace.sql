@@ -1,6 +1,6 @@
--- :job :run :from :to :limit: rows as of timeline.sql, each as a trace event. Events of a thread lie apart or within each other: what overlaps
--- one before it, as kernels of a stream do by some ticks, turns to a thread beside, and the next that does turns back. Before a thread's first
--- event stands what names it, the one beside and its process.
+-- :job :run :from :to :limit: rows as of timeline.sql, each as a trace event. Events of a thread lie apart or within each other, where no
+-- more than two overlap: what overlaps one before it, as kernels of a stream do by some ticks, turns to a thread beside, and the next that
+-- does turns back. Before a thread's first event stands what names it, the one beside and its process.
 WITH shown AS (
   SELECT p.run_id AS run, p.id AS pass_id, a.kind, a.start_ns, a.ordinal, a.end_ns,
     iif(a.stream > 0, a.stream, 1000000000 + iif(k.name = 'driver', (SELECT kind FROM activity_kinds WHERE name = 'runtime'), k.kind)) AS thread
