@@ -133,6 +133,10 @@ static bool route_found(rl_call *call) {
   return false;
 }
 
+static const char *too_large(const rl_call *call) {
+  return call->body_limit == 0 ? "This route takes no body." : "The body is larger than the limit (body_limit_bytes).";
+}
+
 /* What the headers say about the body, before it is read. */
 static void check_body(rl_call *call) {
   const char *length = rl_call_header(call, "Content-Length");
@@ -140,7 +144,7 @@ static void check_body(rl_call *call) {
   call->body_limit = call->route->body_limit == RL_BODY_CONFIGURED ? call->server->config->body_limit_bytes
                                                                    : call->route->body_limit;
   if (length != NULL && (!rl_decimal_parse(length, &declared) || declared > call->body_limit))
-    refuse(call, 413, call->body_limit == 0 ? "This route takes no body." : "The body is larger than the limit.");
+    refuse(call, 413, too_large(call));
   else if (call->body_limit > 0 && !rl_media_is_json(rl_call_header(call, "Content-Type")))
     refuse(call, 415, "The Content-Type must be application/json.");
 }
@@ -153,7 +157,7 @@ void rl_call_begin(rl_call *call) {
 
 void rl_call_receive(rl_call *call, const char *data, size_t size) {
   if (!call->refused && call->length + size > (size_t)call->body_limit)
-    refuse(call, 413, call->body_limit == 0 ? "This route takes no body." : "The body is larger than the limit.");
+    refuse(call, 413, too_large(call));
   if (call->refused) return;
   if (call->length + size + 1 > call->capacity) {
     size_t capacity = (call->length + size + 1) * 2;

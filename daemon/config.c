@@ -37,7 +37,7 @@ const rl_config_key rl_config_keys[] = {
     TEXT(mnist_dir, "", "folder of the four MNIST files (plain or gzip); empty: synthetic digits"),
     TEXT(devices, "all", "devices to serve: all, or ids separated by commas (cpu,gpu0)"),
     INT(queue_limit, "1000", 1, 1000000, "jobs that may wait; more are answered with 429"),
-    INT(body_limit_bytes, "4194304", 1024, 64 << 20, "largest request body"),
+    INT(body_limit_bytes, "1048576", 1024, 64 << 20, "largest request body"),
     INT(connection_limit, "1024", 1, 65536,
         "connections at a time; beyond loopback and without a proxy a quarter of them for one address"),
     INT(request_timeout_s, "15", 1, 3600, "seconds within which headers and body must be here"),

@@ -12,7 +12,7 @@
 #include "api/client/http.h"
 #include "api/client/print.h"
 
-enum { BODY_MAX = 4 << 20, BINARY_MAX = 2 << 20 };
+enum { BODY_MAX = 1 << 20, BINARY_MAX = 2 << 20 };
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
 /* Each option is a field of the request with the same name. */

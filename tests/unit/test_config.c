@@ -45,7 +45,7 @@ static void later_sources_win(void **state) {
   assert_int_equal(config.threads, 5);      /* the option over both */
   assert_string_equal(config.devices, "cpu,gpu0");
   assert_true(config.behind_proxy && !config.require_token);
-  assert_int_equal(config.body_limit_bytes, 4 << 20); /* the default */
+  assert_int_equal(config.body_limit_bytes, 1 << 20); /* the default */
   assert_string_equal(config.address, "127.0.0.1");
 }
 
