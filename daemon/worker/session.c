@@ -157,8 +157,10 @@ static void close_resident(rl_device *device, resident *open) {
   *open = (resident){0};
 }
 
-static void close_all(rl_service *service) {
-  for (int i = 0; i < OPEN_MOST; i++) close_resident(service->options.device, &service->open[i]);
+/* kept: NULL for none. */
+static void close_all_but(rl_service *service, const resident *kept) {
+  for (int i = 0; i < OPEN_MOST; i++)
+    if (&service->open[i] != kept) close_resident(service->options.device, &service->open[i]);
 }
 
 static resident *find_resident(rl_service *service, const rl_workload *workload, const void *params) {
@@ -202,14 +204,13 @@ static int open_resident(rl_service *service, const rl_workload *workload, const
     }
     close_resident(device, open);
     if (attempt > 0 || service->others_total == 0 || err->domain == RL_INPUT) return -1;
-    close_all(service);
+    close_all_but(service, NULL);
   }
 }
 
 static void close_others(rl_service *service) {
   settle_memory(service, service->current);
-  for (int i = 0; i < OPEN_MOST; i++)
-    if (&service->open[i] != service->current) close_resident(service->options.device, &service->open[i]);
+  close_all_but(service, service->current);
   watch_memory(service, service->current);
 }
 
@@ -357,7 +358,7 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
 
 void rl_service_close(rl_service *service) {
   if (!service) return;
-  close_all(service);
+  close_all_but(service, NULL);
   service->options.device->observer = NULL;
   free(service);
 }
