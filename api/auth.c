@@ -9,12 +9,6 @@
 
 #define COOKIE "rooflined_session"
 
-/* hash[RL_TOKEN_HASH_SIZE] */
-static int token_known(rl_call *call, const char *token, char *hash, bool *known, rl_error *err) {
-  if (rl_token_hash(token, hash, err) < 0) return -1;
-  return rl_store_token_known(call->server->store, hash, known, err);
-}
-
 static const char *bearer(const rl_call *call) {
   const char *header = rl_call_header(call, "Authorization");
   if (header == NULL || strncasecmp(header, "Bearer ", 7) != 0) return NULL;
@@ -25,14 +19,34 @@ static const char *session_id(const rl_call *call) {
   return MHD_lookup_connection_value(call->connection, MHD_COOKIE_KIND, COOKIE);
 }
 
-int rl_call_token(rl_call *call, bool *came, rl_error *err) {
-  const char *token = bearer(call), *session = session_id(call);
+int rl_credential_holds(rl_server *server, const rl_credential *shown, bool *holds, rl_error *err) {
   char hash[RL_TOKEN_HASH_SIZE];
+  memcpy(hash, shown->hash, sizeof hash);
+  bool known = shown->session[0] == '\0' || rl_session_find(server->sessions, rl_monotonic_ns(), shown->session, hash);
+  if (known && rl_store_token_known(server->store, hash, &known, err) < 0) return -1;
+  *holds = known;
+  return 0;
+}
+
+static int token_shown(rl_call *call, bool *known, rl_error *err) {
+  const char *token = bearer(call);
+  call->shown = (rl_credential){0};
+  if (token == NULL) return 0;
+  if (rl_token_hash(token, call->shown.hash, err) < 0) return -1;
+  return rl_credential_holds(call->server, &call->shown, known, err);
+}
+
+static int session_shown(rl_call *call, bool *known, rl_error *err) {
+  const char *session = session_id(call);
+  call->shown = (rl_credential){0};
+  if (session == NULL || strlen(session) >= sizeof call->shown.session) return 0;
+  strcpy(call->shown.session, session);
+  return rl_credential_holds(call->server, &call->shown, known, err);
+}
+
+int rl_call_token(rl_call *call, bool *came, rl_error *err) {
   bool known = false;
-  if (token != NULL && token_known(call, token, hash, &known, err) < 0) return -1;
-  if (!known && session != NULL && rl_session_find(call->server->sessions, rl_monotonic_ns(), session, hash) &&
-      rl_store_token_known(call->server->store, hash, &known, err) < 0)
-    return -1;
+  if (token_shown(call, &known, err) < 0 || (!known && session_shown(call, &known, err) < 0)) return -1;
   *came = known;
   return 0;
 }
@@ -64,7 +78,7 @@ int rl_handle_login(rl_call *call, rl_error *err) {
   bool known;
   if (rl_fields_parse(login_fields, call->body != NULL ? call->body : "", call->length, &body, sizeof body, err) < 0)
     return -1;
-  if (token_known(call, body.token, hash, &known, err) < 0) return -1;
+  if (rl_token_hash(body.token, hash, err) < 0 || rl_store_token_known(call->server->store, hash, &known, err) < 0) return -1;
   if (!known) return rl_fail(err, RL_HTTP, 401, "This token is not known.");
   rl_session_begin(call->server->sessions, rl_monotonic_ns(), hash, id);
   return reply_cookie(call, id, RL_SESSION_S, err);

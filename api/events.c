@@ -15,6 +15,7 @@ typedef struct stream {
   rl_events *events;
   rl_server *server;
   struct MHD_Connection *connection;
+  rl_credential shown;   /* what it may listen by, where a token is needed */
   int64_t job_id, after; /* the last event that was sent */
   int64_t spoke_ns;
   bool news;             /* something happened since the last look into the store */
@@ -119,7 +120,7 @@ static int say(stream *listener, const char *text, rl_error *err) {
 
 /* Take what the store has beyond the last event. A job's final state comes with its last event, so when it was there before the
  * look and the look is not full, that was all. */
-static int look(stream *listener, rl_error *err) {
+static int take(stream *listener, rl_error *err) {
   rl_server *server = listener->server;
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding bindings[] = {{":job", RL_BIND_INT, .integer = listener->job_id},
@@ -139,6 +140,14 @@ static int look(stream *listener, rl_error *err) {
   }
   listener->ended = rl_job_is_final(state) && count < EVENTS_AT_ONCE;
   return rc;
+}
+
+/* Who was let in by a token that has gone hears nothing more. Asked of the store, once a look: another program may revoke it. */
+static int look(stream *listener, rl_error *err) {
+  bool may = !listener->server->token_needed;
+  if (!may && rl_credential_holds(listener->server, &listener->shown, &may, err) < 0) return -1;
+  listener->ended = !may;
+  return may ? take(listener, err) : 0;
 }
 
 /* True when there is nothing to do until somebody wakes the stream. */
@@ -216,7 +225,7 @@ int rl_handle_job_events(rl_call *call, rl_error *err) {
   stream *listener = calloc(1, sizeof *listener);
   if (listener == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a listener");
   *listener = (stream){.events = call->server->events, .server = call->server, .connection = call->connection,
-                       .job_id = call->id, .after = after, .spoke_ns = rl_monotonic_ns()};
+                       .shown = call->shown, .job_id = call->id, .after = after, .spoke_ns = rl_monotonic_ns()};
   /* The first look is taken here, so that an unknown job is a 404 and not a stream. */
   if (say(listener, "retry: 2000\n\n", err) < 0 || look(listener, err) < 0 || enlist(listener, err) < 0) {
     free(listener->text);

@@ -1,5 +1,6 @@
 /* Server-sent events: each listener is a suspended connection that is woken when its job has a new event, and every 15 s to
- * send a comment, which keeps middle boxes content and finds listeners that went away. Thread-safe. */
+ * send a comment, which keeps middle boxes content and finds listeners that went away. A listener whose token is revoked or whose
+ * session ends is told nothing more: its stream ends when it would have been woken. Thread-safe. */
 #ifndef RL_API_EVENTS_H
 #define RL_API_EVENTS_H
 

@@ -49,6 +49,12 @@ struct rl_server {
   rl_sessions *sessions;
 };
 
+/* What let a call in: a token, by its hash, or the session of one. */
+typedef struct rl_credential {
+  char hash[RL_TOKEN_HASH_SIZE];    /* "": it was a session */
+  char session[RL_SESSION_ID_SIZE]; /* "": it was a token */
+} rl_credential;
+
 struct rl_call {
   rl_server *server;
   struct MHD_Connection *connection;
@@ -56,6 +62,7 @@ struct rl_call {
   char method[16], path[1024];
   int64_t begun_ns;
   const rl_route *route; /* NULL until one matches */
+  rl_credential shown;   /* since rl_call_token said that it came */
   int64_t id;            /* of {id} */
   char *body;            /* NUL-terminated */
   size_t length, capacity;
@@ -164,6 +171,8 @@ extern const rl_embedded rl_openapi[]; /* schema/openapi.json */
 int rl_call_authorize(rl_call *call, rl_error *err);
 /* Whether a token, or the session of one, came; -1 when the store can't tell. */
 int rl_call_token(rl_call *call, bool *came, rl_error *err);
+/* Does what let a call in still do so, or was it revoked, logged out, or has it expired? -1 when the store can't tell. */
+int rl_credential_holds(rl_server *server, const rl_credential *shown, bool *holds, rl_error *err);
 /* static.c: is there such a file? For 405 against 404. */
 bool rl_file_exists(const rl_server *server, const char *path);
 

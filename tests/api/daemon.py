@@ -182,8 +182,15 @@ def read_events(lines):
             fields[name] = fields[name] + "\n" + value if name in fields else value
 
 
-def make_token(state):
+def rooflinectl(*arguments):
+    """What it prints; it must succeed."""
+    return subprocess.run([str(BUILD / "bin" / "rooflinectl"), *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def make_token(state, *name):
     """Also creates the state folder."""
-    made = subprocess.run([str(BUILD / "bin" / "rooflinectl"), "token", "--state", str(state)], capture_output=True, text=True,
-                          check=True)
-    return made.stdout.split()[-1]
+    return rooflinectl("token", "--state", str(state), *name).split()[-1]
+
+
+def revoke_token(state, name):
+    rooflinectl("token", "--state", str(state), "revoke", name)

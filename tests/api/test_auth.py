@@ -3,10 +3,11 @@
 import contextlib
 import socket
 import subprocess
+import time
 
 import pytest
 import requests
-from daemon import job, make_token
+from daemon import endless, job, make_token, revoke_token
 
 
 @pytest.fixture(scope="module")
@@ -149,11 +150,50 @@ def test_behind_a_proxy(start):
     assert other.stop() == 0
 
 
+def by_token(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+def by_session(daemon, token):
+    login = daemon.call("POST", "/login", {"token": token})
+    return {"Cookie": login.headers["Set-Cookie"].split(";")[0]}
+
+
+def test_a_stream_ends_with_what_it_was_opened_by(start, tmp_path):
+    """A revoked token, its sessions and a session that logs out hear nothing more; who came by another token does."""
+    state = tmp_path / "state"
+    going, staying = make_token(state, "going"), make_token(state, "staying")
+    other = start("--require-token", state=state)
+    first, second, leaving = (by_session(other, token) for token in (going, staying, staying))
+    number = other.submit(endless(), headers=by_token(staying))
+    other.session.cookies.clear()
+    with contextlib.ExitStack() as streams:
+
+        def listen(headers):
+            stream = requests.get(f"{other.url}/jobs/{number}/events", stream=True, timeout=60, headers=headers)
+            assert stream.status_code == 200
+            return streams.enter_context(stream).iter_lines(chunk_size=1)
+
+        ends = [listen(headers) for headers in (by_token(going), first, leaving)]
+        stays = [listen(headers) for headers in (by_token(staying), second)]
+        revoke_token(state, "going")
+        assert other.call("POST", "/logout", headers=leaving).status_code == 204
+        until = time.monotonic() + 50  # the job goes on, and where it has nothing to tell a comment is due every 15 s
+        for stream in ends:
+            assert all(time.monotonic() < until for _ in stream)
+        for headers in (by_token(going), first, leaving):
+            assert other.get(f"/jobs/{number}/events", headers=headers).status_code == 401
+        assert other.call("DELETE", f"/jobs/{number}", headers=by_token(staying)).status_code == 202
+        for stream in stays:
+            assert any(b'"cancelled"' in line for line in stream)
+    assert other.stop() == 0
+
+
 def test_two_tokens(start, tmp_path):
     state = tmp_path / "state"
     first, second = make_token(state), make_token(state)
     other = start("--require-token", state=state)
     assert first != second
     for token in (first, second):
-        assert other.get("/jobs", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+        assert other.get("/jobs", headers=by_token(token)).status_code == 200
     assert other.stop() == 0

@@ -120,22 +120,47 @@ test('the dark job page', async () => {
   await page.close();
 });
 
-test('a daemon with a token asks for it once', async () => {
-  const state = path.join(scratch, 'guarded');
-  const token = execFileSync(path.join(build, 'bin/rooflinectl'), ['token', '--state', state],
-    { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
-  const guarded = await startDaemon(state, '--require-token');
-  const page = await open(guarded.url);
-  await page.getByLabel('Access token').fill('wrong');
-  await page.getByRole('button', { name: 'Log in' }).click();
-  await page.locator('dialog .problem-line', { hasText: /\S/ }).waitFor();
+const tokens = (state, ...more) => execFileSync(path.join(build, 'bin/rooflinectl'), ['token', '--state', state, ...more],
+  { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
+
+async function logIn(page, token) {
   await page.getByLabel('Access token').fill(token);
   await page.getByRole('button', { name: 'Log in' }).click();
+}
+
+test('a daemon with a token asks for it once', async () => {
+  const state = path.join(scratch, 'guarded');
+  const token = tokens(state);
+  const guarded = await startDaemon(state, '--require-token');
+  const page = await open(guarded.url);
+  await logIn(page, 'wrong');
+  await page.locator('dialog .problem-line', { hasText: /\S/ }).waitFor();
+  await logIn(page, token);
   await page.locator('#devices li').first().waitFor();
   assert.equal(await page.evaluate(() => document.cookie), '', 'the cookie must be out of scripts’ reach');
   await page.reload();
   await page.locator('#devices li').first().waitFor();
   assert.equal(await page.locator('dialog').count(), 0);
+  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 401')));
+  await page.close();
+  await guarded.stop();
+});
+
+test('a page whose token is revoked asks for another and listens on', async () => {
+  const state = path.join(scratch, 'revoked');
+  const [first, second] = [tokens(state, 'first'), tokens(state, 'second')];
+  const guarded = await startDaemon(state, '--require-token');
+  const ask = async (method, where, body) => (await fetch(guarded.url + where, { method, body: JSON.stringify(body),
+    headers: { authorization: `Bearer ${second}`, 'content-type': 'application/json' } })).json();
+  const { id } = await ask('POST', '/jobs', { kind: 'train', dataset: 'synthetic', epochs: 1000, warmup_epochs: 0 });
+  const page = await open(`${guarded.url}/job.html?id=${id}`);
+  await logIn(page, first);
+  await page.locator('#live-numbers dd').first().waitFor({ timeout: 60000 });
+  tokens(state, 'revoke', 'first');
+  await logIn(page, second);
+  await page.locator('dialog').waitFor({ state: 'detached' });
+  await ask('DELETE', `/jobs/${id}`);
+  await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
   complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 401')));
   await page.close();
   await guarded.stop();

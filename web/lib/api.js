@@ -93,17 +93,36 @@ export async function all(path) {
 
 export const finalStates = ['completed', 'failed', 'cancelled'];
 
-/** Listen to a job; the browser reconnects by itself with Last-Event-ID. Returns a function that stops it. */
+const REFUSED_MS = 2000;
+
+/** Listen to a job until it ends. The browser reconnects by itself with Last-Event-ID, but gives up when it is refused: then the job
+ * is asked for, which asks for a token where one has gone, before it listens again. Returns a function that stops it. */
 export function listen(id, heard) {
-  const source = new EventSource(`/jobs/${id}/events`);
-  for (const type of ['state', 'pass', 'progress']) {
-    source.addEventListener(type, (event) => {
-      const data = JSON.parse(event.data);
-      heard(type, data);
-      if (type === 'state' && finalStates.includes(data.state)) source.close();
+  let source;
+  let stopped = false;
+  const stop = () => {
+    stopped = true;
+    source.close();
+  };
+  const again = async () => {
+    const job = await get(`/jobs/${id}`).catch(() => null);
+    if (!stopped && !finalStates.includes(job?.state)) start();
+  };
+  function start() {
+    source = new EventSource(`/jobs/${id}/events`);
+    for (const type of ['state', 'pass', 'progress']) {
+      source.addEventListener(type, (event) => {
+        const data = JSON.parse(event.data);
+        heard(type, data);
+        if (type === 'state' && finalStates.includes(data.state)) stop();
+      });
+    }
+    source.addEventListener('error', () => {
+      if (source.readyState === EventSource.CLOSED) setTimeout(again, REFUSED_MS);
     });
   }
-  return () => source.close();
+  start();
+  return stop;
 }
 
 /** Share of the running pass that is done, or null: whole epochs and the part of this one. */
