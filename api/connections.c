@@ -9,6 +9,7 @@
 struct rl_connection {
   int descriptor;
   int64_t deadline_ns;
+  int64_t taken_ns; /* when the thread that is at it took it up; 0: none is */
   LIST_ENTRY(rl_connection) link;
 };
 
@@ -58,6 +59,28 @@ void rl_connection_deadline(rl_connections *connections, rl_connection *connecti
   pthread_mutex_lock(&connections->lock);
   connection->deadline_ns = deadline_ns;
   pthread_mutex_unlock(&connections->lock);
+}
+
+static void take(rl_connections *connections, rl_connection *connection, int64_t taken_ns) {
+  if (connection == NULL) return;
+  pthread_mutex_lock(&connections->lock);
+  connection->taken_ns = taken_ns;
+  pthread_mutex_unlock(&connections->lock);
+}
+
+void rl_connection_enter(rl_connections *connections, rl_connection *connection, int64_t now_ns) {
+  take(connections, connection, now_ns);
+}
+
+void rl_connection_leave(rl_connections *connections, rl_connection *connection) { take(connections, connection, 0); }
+
+int64_t rl_connections_held(rl_connections *connections, int64_t since_ns) {
+  const rl_connection *connection;
+  int64_t count = 0;
+  pthread_mutex_lock(&connections->lock);
+  LIST_FOREACH(connection, &connections->list, link) count += connection->taken_ns != 0 && connection->taken_ns <= since_ns;
+  pthread_mutex_unlock(&connections->lock);
+  return count;
 }
 
 /* Input that nobody has read yet shows that the daemon is late, and not the client. */

@@ -15,6 +15,7 @@ typedef struct stream {
   rl_events *events;
   rl_server *server;
   struct MHD_Connection *connection;
+  rl_connection *record;
   rl_credential shown;   /* what it may listen by, where a token is needed */
   int64_t job_id, after; /* the last event that was sent */
   int64_t spoke_ns;
@@ -171,10 +172,8 @@ static bool stopping(rl_events *events, stream *listener) {
   return is;
 }
 
-static ssize_t read_events(void *context, uint64_t position, char *buffer, size_t room) {
-  stream *listener = context;
+static ssize_t read_events(stream *listener, char *buffer, size_t room) {
   rl_error err;
-  (void)position;
   while (listener->sent == listener->used) {
     listener->sent = listener->used = 0;
     if (listener->ended || stopping(listener->events, listener)) return MHD_CONTENT_READER_END_OF_STREAM;
@@ -191,6 +190,16 @@ static ssize_t read_events(void *context, uint64_t position, char *buffer, size_
   memcpy(buffer, listener->text + listener->sent, part);
   listener->sent += part;
   return (ssize_t)part;
+}
+
+static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_t room) {
+  stream *listener = context;
+  rl_connections *connections = listener->server->connections;
+  (void)position;
+  rl_connection_enter(connections, listener->record, rl_monotonic_ns());
+  ssize_t got = read_events(listener, buffer, room);
+  rl_connection_leave(connections, listener->record);
+  return got;
 }
 
 static void stream_free(void *context) {
@@ -225,7 +234,8 @@ int rl_handle_job_events(rl_call *call, rl_error *err) {
   stream *listener = calloc(1, sizeof *listener);
   if (listener == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a listener");
   *listener = (stream){.events = call->server->events, .server = call->server, .connection = call->connection,
-                       .shown = call->shown, .job_id = call->id, .after = after, .spoke_ns = rl_monotonic_ns()};
+                       .record = call->record, .shown = call->shown, .job_id = call->id, .after = after,
+                       .spoke_ns = rl_monotonic_ns()};
   /* The first look is taken here, so that an unknown job is a 404 and not a stream. */
   if (say(listener, "retry: 2000\n\n", err) < 0 || look(listener, err) < 0 || enlist(listener, err) < 0) {
     free(listener->text);
@@ -237,7 +247,7 @@ int rl_handle_job_events(rl_call *call, rl_error *err) {
     return rl_reply(call, 204, rl_response_empty(), err);
   }
   struct MHD_Response *response =
-      MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 8 << 10, read_events, listener, stream_free);
+      MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 8 << 10, read_stream, listener, stream_free);
   if (response == NULL) {
     stream_free(listener);
   } else {

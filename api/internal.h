@@ -40,6 +40,7 @@ struct rl_server {
   struct MHD_Daemon *http, *probed; /* for clients; for rl_server_probe */
   char *certificate, *key; /* PEM text; NULL without TLS */
   int listener, web;       /* descriptors; web -1: no such folder */
+  int threads;             /* that serve clients */
   bool token_needed;
   atomic_bool stopping;
   atomic_int streaming;    /* answers that hold a cursor of the store */

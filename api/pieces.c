@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/internal.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 enum { FILL = 64 << 10, STREAMING_MOST = 16 };
@@ -11,6 +12,7 @@ typedef struct stream {
   rl_pieces pieces;
   bool ended;        /* all has been read, and the pieces are closed */
   rl_server *server; /* where a streamed answer is counted; NULL before it is one */
+  rl_connection *record;
   char *text;
   size_t used, sent, capacity;
 } stream;
@@ -47,9 +49,7 @@ static int fill(stream *all, rl_error *err) {
   return 0;
 }
 
-static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_t room) {
-  stream *all = context;
-  (void)position;
+static ssize_t read_pieces(stream *all, char *buffer, size_t room) {
   if (all->sent == all->used) {
     rl_error err;
     all->sent = all->used = 0;
@@ -63,6 +63,16 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
   memcpy(buffer, all->text + all->sent, part);
   all->sent += part;
   return (ssize_t)part;
+}
+
+static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_t room) {
+  stream *all = context;
+  rl_connections *connections = all->server->connections;
+  (void)position;
+  rl_connection_enter(connections, all->record, rl_monotonic_ns());
+  ssize_t got = read_pieces(all, buffer, room);
+  rl_connection_leave(connections, all->record);
+  return got;
 }
 
 static void stream_free(void *context) {
@@ -89,6 +99,7 @@ int rl_reply_pieces(rl_call *call, const rl_pieces *pieces, const char *type, rl
     return rl_reply_text(call, 200, text, type, err);
   }
   all->server = call->server;
+  all->record = call->record;
   if (atomic_fetch_add(&call->server->streaming, 1) >= STREAMING_MOST) {
     stream_free(all);
     return rl_fail(err, RL_HTTP, 503, "As many large answers as the daemon takes are being read; ask again later.");

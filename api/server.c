@@ -52,12 +52,13 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
                               rl_monotonic_ns() + server->config->request_timeout_s * SECOND_NS);
 }
 
-static rl_call *call_new(rl_server *server, struct MHD_Connection *connection, const char *method, const char *path) {
+static rl_call *call_new(rl_server *server, struct MHD_Connection *connection, rl_connection *record, const char *method,
+                         const char *path) {
   rl_call *call = calloc(1, sizeof *call);
   if (call == NULL) return NULL;
   call->server = server;
   call->connection = connection;
-  call->record = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+  call->record = record;
   call->begun_ns = rl_monotonic_ns();
   snprintf(call->method, sizeof call->method, "%s", method);
   snprintf(call->path, sizeof call->path, "%s", path);
@@ -75,16 +76,8 @@ static bool answer_early(const rl_call *call) {
          (text != NULL && (!rl_decimal_parse(text, &length) || length > DROPPED_BODY_BYTES));
 }
 
-static enum MHD_Result serve(void *context, struct MHD_Connection *connection, const char *path, const char *method,
-                             const char *version, const char *data, size_t *size, void **state) {
-  rl_server *server = context;
-  rl_call *call = *state;
-  (void)version;
-  if (call == NULL) {
-    *state = call = call_new(server, connection, method, path);
-    if (call == NULL) return MHD_NO;
-    return answer_early(call) ? rl_call_answer(call) : MHD_YES;
-  }
+static enum MHD_Result call_goes_on(rl_call *call, const char *data, size_t *size) {
+  rl_server *server = call->server;
   if (*size > 0) {
     rl_call_receive(call, data, *size);
     *size = 0;
@@ -92,6 +85,27 @@ static enum MHD_Result serve(void *context, struct MHD_Connection *connection, c
   }
   rl_connection_deadline(server->connections, call->record, rl_monotonic_ns() + ANSWER_S * SECOND_NS);
   return rl_call_answer(call);
+}
+
+static rl_connection *record_of(struct MHD_Connection *connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static enum MHD_Result serve(void *context, struct MHD_Connection *connection, const char *path, const char *method,
+                             const char *version, const char *data, size_t *size, void **state) {
+  rl_server *server = context;
+  rl_connection *record = record_of(connection);
+  enum MHD_Result result = MHD_NO;
+  (void)version;
+  rl_connection_enter(server->connections, record, rl_monotonic_ns());
+  if (*state != NULL) {
+    result = call_goes_on(*state, data, size);
+  } else {
+    rl_call *call = *state = call_new(server, connection, record, method, path);
+    if (call != NULL) result = answer_early(call) ? rl_call_answer(call) : MHD_YES;
+  }
+  rl_connection_leave(server->connections, record);
+  return result;
 }
 
 static void request_done(void *context, struct MHD_Connection *connection, void **state,
@@ -256,6 +270,7 @@ static int public_start(rl_server *server, rl_error *err) {
   if (tls && read_pem(config->tls_key, &server->key, err) < 0) return -1;
   /* MHD divides the limit between its threads, and a thread that is full leaves newcomers to the others. */
   unsigned threads = config->connection_limit < HTTP_THREADS ? (unsigned)config->connection_limit : HTTP_THREADS;
+  server->threads = (int)threads;
   const struct MHD_OptionItem more[] = {
       {MHD_OPTION_LISTEN_SOCKET, server->listener, NULL},
       {MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0, NULL},
@@ -286,6 +301,12 @@ int rl_server_probe(rl_server *server, rl_error *err) {
   if (MHD_add_connection(server->probed, ends[0], (const struct sockaddr *)&nowhere, sizeof nowhere) == MHD_YES) return ends[1];
   close(ends[1]); /* MHD has closed the other */
   return rl_fail(err, RL_SYS, 0, "the HTTP server takes no connection of our own");
+}
+
+int rl_server_moves(rl_server *server, int64_t patience_ns, rl_error *err) {
+  if (rl_connections_held(server->connections, rl_monotonic_ns() - patience_ns) < server->threads) return 0;
+  return rl_fail(err, RL_HTTP, 0, "all %d threads that serve clients have been at one request each for %.1f s", server->threads,
+                 (double)patience_ns / (double)SECOND_NS);
 }
 
 int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_fleet *fleet, rl_server **server, int *port,

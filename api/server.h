@@ -17,6 +17,8 @@ int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_f
                    rl_error *err);
 /* A connection that the server answers besides all of its clients': its descriptor, non-blocking, which the caller closes; -1. */
 int rl_server_probe(rl_server *server, rl_error *err);
+/* -1 when the threads that serve clients have all been at one request for so long: clients wait, nobody comes back to them. */
+int rl_server_moves(rl_server *server, int64_t patience_ns, rl_error *err);
 /* Ends SSE streams, finishes what is being answered, closes. */
 void rl_server_close(rl_server *server);
 

@@ -1,5 +1,6 @@
 """Bad worlds: workers that die or hang, disks, folders, files and clocks that are not as they should be."""
 
+import concurrent.futures
 import contextlib
 import gzip
 import os
@@ -153,6 +154,47 @@ def test_the_watchdog_is_fed_while_clients_hold_every_connection(start, tmp_path
         for client in idle:
             client.close()
         assert requests.get(f"{daemon.url}/healthz", timeout=30).status_code == 200
+
+
+@contextlib.contextmanager
+def held_up(daemon, count):
+    """So many clients whose requests wait for another program that writes to the database; all are answered at the end."""
+    with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", isolation_level=None)) as base, \
+            concurrent.futures.ThreadPoolExecutor(count) as pool:
+        base.execute("BEGIN IMMEDIATE")
+        posts = [pool.submit(requests.post, f"{daemon.url}/jobs", json=job(), timeout=120) for _ in range(count)]
+        try:
+            yield
+        finally:
+            base.execute("ROLLBACK")
+        assert all(post.result().status_code in (202, 500) for post in posts)
+
+
+def test_the_watchdog_starves_while_no_thread_comes_back_to_its_client(start, tmp_path):
+    """One request that is held up is nothing, and neither are listeners; of more than there are threads, each has one."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, contextlib.ExitStack() as clients:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(8)
+        daemon = start(env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"})
+        systemd.recv(4096)  # READY=1
+        running, waiting = daemon.submit(endless()), daemon.submit(endless())
+        for _ in range(8):
+            stream = clients.enter_context(requests.get(f"{daemon.url}/jobs/{waiting}/events", stream=True))
+            assert stream.status_code == 200
+        starved = "the watchdog is not fed: all 4 threads"
+        with held_up(daemon, 1):
+            assert [systemd.recv(4096) for _ in range(10)] == [b"WATCHDOG=1"] * 10
+        assert starved not in daemon.log_text()
+        with held_up(daemon, 12):
+            wait_until(lambda: starved in daemon.log_text(), 60, "hunger")
+        systemd.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                systemd.recv(4096)  # what it was fed before
+        systemd.settimeout(8)
+        assert systemd.recv(4096) == b"WATCHDOG=1"
+        for number in (waiting, running):
+            daemon.call("DELETE", f"/jobs/{number}")
 
 
 # --- folders and disks --------------------------------------------------------------------------------------------------

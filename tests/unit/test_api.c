@@ -221,6 +221,27 @@ static void what_was_sent_in_time_is_waited_for(void **state) {
   rl_connections_free(connections);
 }
 
+/* Since when threads have been at connections: until they come back. */
+static void connections_are_held(void **state) {
+  (void)state;
+  rl_connections *connections = rl_connections_new();
+  rl_connection *first = rl_connection_add(connections, -1, 0), *second = rl_connection_add(connections, -1, 0);
+  assert_int_equal(rl_connections_held(connections, 1000), 0);
+  rl_connection_enter(connections, first, 100);
+  rl_connection_enter(connections, second, 200);
+  rl_connection_enter(connections, NULL, 300);
+  assert_int_equal(rl_connections_held(connections, 99), 0);
+  assert_int_equal(rl_connections_held(connections, 100), 1);
+  assert_int_equal(rl_connections_held(connections, 200), 2);
+  rl_connection_leave(connections, first);
+  assert_int_equal(rl_connections_held(connections, 1000), 1);
+  rl_connection_enter(connections, first, 1001);
+  assert_int_equal(rl_connections_held(connections, 1000), 1);
+  rl_connection_remove(connections, second);
+  assert_int_equal(rl_connections_held(connections, 1000), 0);
+  rl_connections_free(connections);
+}
+
 static void routes(void **state) {
   (void)state;
   int64_t id = 0;
@@ -343,6 +364,7 @@ int main(void) {
       cmocka_unit_test(sessions_end),
       cmocka_unit_test(tokens),
       cmocka_unit_test(late_connections_are_shut), cmocka_unit_test(what_was_sent_in_time_is_waited_for),
+      cmocka_unit_test(connections_are_held),
       cmocka_unit_test(routes),
       cmocka_unit_test(openapi_has_the_table),
       cmocka_unit_test(openapi_has_the_job_fields),

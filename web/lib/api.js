@@ -95,8 +95,8 @@ export const finalStates = ['completed', 'failed', 'cancelled'];
 
 const REFUSED_MS = 2000;
 
-/** Listen to a job until it ends. The browser reconnects by itself with Last-Event-ID, but gives up when it is refused: then the job
- * is asked for, which asks for a token where one has gone, before it listens again. Returns a function that stops it. */
+/** Listen to a job until it ends. The browser reconnects by itself with Last-Event-ID, but gives up when it is refused: then the
+ * job is asked for, which asks for a token where one has gone, before it listens again. Returns a function that stops it. */
 export function listen(id, heard) {
   let source;
   let stopped = false;
