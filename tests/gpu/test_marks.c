@@ -1,4 +1,5 @@
-/* Engine "persistent" stamps its phases: every block, in order, within the launch, and it computes the same as without.
+/* Engine "persistent" stamps its phases: every block, in order, within the launch, and it computes the same as without, watched
+ * or not.
  * Arguments: a batch of at most 64, how many steps, and how many images the last of them has; without: 64, more than are
  * stamped, 5. */
 #include "fixture.h"
@@ -67,12 +68,40 @@ static void stamping_changes_no_bit(void **state) {
   free(stamped), free(plain);
 }
 
+/* Unwatched, sums of gradients lie where moments do between launches. */
+static float *train_twice(rl_train_params params, bool watched) {
+  float *weights = malloc(RL_PARAMETERS * sizeof *weights), *gradients = malloc(RL_PARAMETERS * sizeof *gradients);
+  assert_true(weights && gradients);
+  training t = open_training_as(params, watched);
+  rl_elapsed took = {0};
+  run_epoch(&t);
+  must(device->ops->run(device, t.test, NULL, &took, e));
+  run_epoch(&t);
+  must(t.train->parameters(t.train, weights, e));
+  assert_int_equal(t.train->gradients(t.train, gradients, NULL), watched ? 0 : -1);
+  close_training(&t);
+  free(gradients);
+  return weights;
+}
+
+static void watching_changes_no_bit(void **state) {
+  (void)state;
+  for (int i = 0; i < engine_case_count; i++) {
+    rl_train_params params = asked;
+    params.precision = engine_cases[i].precision;
+    float *watched = train_twice(params, true), *plain = train_twice(params, false);
+    assert_memory_equal(watched, plain, RL_PARAMETERS * sizeof *plain);
+    free(watched), free(plain);
+  }
+}
+
 int main(int count, char **arguments) {
   int64_t batch = 64, last = 5;
   if (count == 4) batch = atoi(arguments[1]), steps = (size_t)atoi(arguments[2]), last = atoi(arguments[3]);
   need_gpu("persistent");
   asked = small_training(engine_cases[0], batch, ((int64_t)steps - 1) * batch + last);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(stamps_are_in_order), cmocka_unit_test(stamping_changes_no_bit)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(stamps_are_in_order), cmocka_unit_test(stamping_changes_no_bit),
+                                     cmocka_unit_test(watching_changes_no_bit)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
   return failed;

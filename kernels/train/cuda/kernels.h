@@ -185,7 +185,9 @@ typedef struct rl_persistent {
   uint32_t count, batch; /* images of the epoch, of a step */
   rl_adam adam;
   void *pooled2, *d_fc1; /* [batch][2304], [batch][128]; NULL where there is no backward */
-  float *partial_conv1, *partial_conv2, *partial_conv2_bias, *partial_head; /* rows as rl_persistent_rows says */
+  /* Rows as rl_persistent_rows says. Those of conv2 may begin where adam.first does: blocks keep weights and moments themselves,
+   * from the launch's start to its end; FP16 copies lie over fc1.weight meanwhile, and adam.halves is not used. */
+  float *partial_conv1, *partial_conv2, *partial_conv2_bias, *partial_head;
   void *exchange;                                                        /* rl_persistent_exchange_bytes() */
   void *pooled1, *d_pooled1, *d_pooled2; /* for who wants to see them, else NULL: [batch][14][14][32] twice, [batch][6][6][64], */
   uint8_t *codes1, *codes2;              /* and the codes of both pools */

@@ -138,6 +138,21 @@ static __device__ __forceinline__ upcoming first_images(const rl_persistent &e, 
   return {e.labels[image], 0, shown(e, next_round(e, r), at.pair), 0};
 }
 
+/* Parameters, all weights as they are multiplied (once x->update is open), the first image. */
+template <class F>
+static __device__ __forceinline__ upcoming begin(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
+  rl_exchange *x = (rl_exchange *)e.exchange;
+  load_parameters(e, m);
+  barrier_arrive(x->loaded);
+  const upcoming u = first_images(e, r, at, m);
+  begin_arrivals(m);
+  barrier_wait(x->loaded, 1);
+  publish_parameters(e, m);
+  barrier_arrive(x->update);
+  cluster_barrier();
+  return u;
+}
+
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent e) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &m = *(block_memory<F> *)shared;
@@ -145,13 +160,9 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   const place at = own_place();
   round_of r = {min(e.batch, e.count), 0, e.batch, 0};
   mark_launch(e, false);
-  load_parameters(e, m);
-  upcoming u = first_images(e, r, at, m);
-  begin_arrivals(m);
   if (threadIdx.x == 0) m.state = *e.adam.state;
+  upcoming u = begin(e, r, at, m);
   mark(e, 0, -1);
-  barrier_arrive(x->update); /* all weights are there as they are multiplied */
-  cluster_barrier();
   gradient_sums<F> sums;
   while (r.batch > 0) {
     if (r.index == 0) {
@@ -162,6 +173,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
     if (next_round(e, r).index == 0) end_rounds(e, r, at, m, sums);
     r = next_round(e, r);
   }
+  barrier_wait(x->update, r.steps_before + 1);
   store_parameters(e, m);
   if (blockIdx.x == 0 && watches()) *e.adam.state = m.state;
   cluster_barrier();
@@ -176,11 +188,7 @@ static __global__ void __launch_bounds__(F::THREADS, 1) persistent_evaluate(rl_p
   const place at = own_place();
   bool overflow = false;
   round_of r = {e.count, 0, e.batch, 0};
-  upcoming u = first_images(e, r, at, m);
-  begin_arrivals(m);
-  load_parameters(e, m);
-  barrier_arrive(x->update);
-  cluster_barrier();
+  upcoming u = begin(e, r, at, m);
   while (r.batch > 0) {
     const round_of next = next_round(e, r);
     go_forward(e, r, at, m, &overflow);
@@ -190,6 +198,8 @@ static __global__ void __launch_bounds__(F::THREADS, 1) persistent_evaluate(rl_p
     move_on(&u);
     r = next;
   }
+  barrier_arrive(x->update);
+  barrier_wait(x->update, 2);
   store_parameters(e, m);
   if (blockIdx.x == 0 && threadIdx.x == 0) e.adam.state->test_step++;
   cluster_barrier();

@@ -41,6 +41,7 @@ enum {
   SUMS_ROW = CONV1_ROW + TILE_CHANNELS /* a warp's sums of conv1's gradients, and of conv2's bias */
 };
 static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a place");
+static_assert(FC1_AT + (RL_PARAMETERS + 1) / 2 <= HEAD_AT, "fc1.weight is as large as halves of all");
 static_assert((RL_FC1 / TILE_ROWS) * (RL_FLAT / TILE_COLUMNS) == BLOCKS, "and fc1.weight's a block");
 static_assert(OTHERS_OWN <= OTHERS_PITCH && CONV2_OWN + OTHERS_OWN <= TILE_THREADS, "and what is updated alone a thread");
 
@@ -76,7 +77,7 @@ static __device__ __forceinline__ place own_place(void) {
 typedef struct rl_exchange {
   float pooled2[PAIRS][RL_FLAT], parts[PAIRS][SLICES][RL_FC1], d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
   float small[PAIRS / GROUP][SMALL];              /* weights that all want at once, a copy for each group: conv1's, conv2.bias */
-  uint32_t forward[32], backward[32], update[32]; /* barriers, a cache line each */
+  uint32_t loaded[32], forward[32], backward[32], update[32]; /* barriers, a cache line each */
   uint32_t overflow;                              /* the last step that had one, counted from 1 */
 } rl_exchange;
 
@@ -177,9 +178,9 @@ static __device__ __forceinline__ float *conv2_row(const rl_persistent &e, const
   return &e.partial_conv2[(size_t)at.pair * CONV2_COUNT + at.rank * CONV2_HALF];
 }
 
-/* The weights as they are multiplied, at their offsets. */
+/* The weights as they are multiplied, at their offsets: where exact ones lie before a launch and behind it. */
 template <class F> static __device__ __forceinline__ typename F::value *multiplied(const rl_persistent &e) {
-  return (typename F::value *)(sizeof(typename F::value) == sizeof(__half) ? e.adam.halves : e.adam.weights);
+  return (typename F::value *)(e.adam.weights + (sizeof(typename F::value) == sizeof(__half) ? FC1_AT : 0));
 }
 
 template <class Value> static __device__ __forceinline__ float as_stored(float v) { return (float)(Value)v; }

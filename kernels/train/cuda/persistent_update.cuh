@@ -172,22 +172,25 @@ static __device__ __forceinline__ void update_parameters(const rl_persistent &e,
   if (!skip) update_tile<F>(e, gradient, rate, m);
 }
 
-/* A block's parameters: from memory at the start of a launch, and there as they are multiplied; back at its end. */
+/* A block's parameters: from memory at the start of a launch; once all have done so, there as they are multiplied; back at its
+ * end, once all have done with that. */
 template <class F> static __device__ __forceinline__ void load_parameters(const rl_persistent &e, block_memory<F> &m) {
   for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
     const uint32_t at = tile_place<F>(i);
-    if (F::KEEPS_WEIGHTS) {
-      const float2 w = *(const float2 *)&e.adam.weights[at];
-      m.weight[i][threadIdx.x] = w;
-      store2(multiplied<F>(e) + at, w.x, w.y);
-    }
+    if (F::KEEPS_WEIGHTS) m.weight[i][threadIdx.x] = *(const float2 *)&e.adam.weights[at];
     m.first[i][threadIdx.x] = *(const float2 *)&e.adam.first[at];
     m.second[i][threadIdx.x] = *(const float2 *)&e.adam.second[at];
   }
-  if (has_conv2() || has_other()) {
-    m.single[single()] = load_parameter(e.adam, single_place());
-    publish<F>(e, 1, m.single[single()].weight);
+  if (has_conv2() || has_other()) m.single[single()] = load_parameter(e.adam, single_place());
+}
+
+template <class F>
+static __device__ __forceinline__ void publish_parameters(const rl_persistent &e, const block_memory<F> &m) {
+  for (int i = 0; i < F::TILE_PAIRS && has_tile<F>() && F::KEEPS_WEIGHTS; i++) {
+    const float2 w = m.weight[i][threadIdx.x];
+    store2(multiplied<F>(e) + tile_place<F>(i), w.x, w.y);
   }
+  if (has_conv2() || has_other()) publish<F>(e, 1, m.single[single()].weight);
 }
 
 template <class F>

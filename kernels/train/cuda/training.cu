@@ -15,11 +15,14 @@
 
 enum {
   PRODUCT_WORKSPACE = 2 << 20, /* for cuBLASLt */
-  PADDED = (RL_PARAMETERS + 63) / 64 * 64
+  PADDED = (RL_PARAMETERS + 63) / 64 * 64,
+  STATE_ROOM = 256 /* bytes */
 };
+static_assert(sizeof(rl_train_state) <= STATE_ROOM, "what lies behind it is aligned");
 
 static rl_training *own(void *instance) { return (rl_training *)instance; }
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t images_of_step(const rl_training *e) { return smaller((uint32_t)e->base.params.batch_size, e->base.images); }
 cudaStream_t rl_training_stream(const rl_training *e) { return (cudaStream_t)e->base.base.device->stream; }
 
 /* --- layouts ------------------------------------------------------------------------------------------------------------ */
@@ -145,10 +148,11 @@ int rl_classify_launch(void *arg, rl_stream stream, rl_error *err) {
 
 int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = own(arg);
+  float *rows = e->d_conv2_weight ? (float *)e->d_conv2_weight : e->first; /* watched, or where they are lost at the end */
   const rl_persistent epoch = {e->train_images, e->train_labels, e->order, e->base.images, (uint32_t)e->base.params.batch_size,
-                               adam_of(e), e->pooled2, e->d_fc1, e->partial_conv1, (float *)e->d_conv2_weight, e->partial_conv2,
-                               e->partial_head, e->exchange, e->shown.pooled1, e->d_pooled1, e->d_pooled2, e->shown.codes1,
-                               e->shown.codes2, e->shown.stamps};
+                               adam_of(e), e->pooled2, e->d_fc1, e->partial_conv1, rows, e->partial_conv2, e->partial_head,
+                               e->exchange, e->shown.pooled1, e->d_pooled1, e->d_pooled2, e->shown.codes1, e->shown.codes2,
+                               e->shown.stamps};
   return rl_persistent_epoch(e->format, &epoch, (cudaStream_t)stream, err);
 }
 
@@ -331,8 +335,11 @@ static int gradients(rl_train_instance *instance, float *out, rl_error *err) {
   void *flat = NULL;
   if (read_state(e, &state, err)) return -1;
   if (state.last_batch == 0) return rl_fail(err, RL_INPUT, 0, "no step was done yet");
+  if (!e->d_conv2_weight) return rl_fail(err, RL_INPUT, 0, "nobody watched the gradients");
+  rl_gradients last = last_stage(e, &state)->gradients;
+  last.conv2_weight = e->d_conv2_weight;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, RL_PARAMETERS * sizeof(float), &flat, err)) return -1;
-  int rc = rl_adam_gather(&last_stage(e, &state)->gradients, e->state, (float *)flat, rl_training_stream(e), err) ||
+  int rc = rl_adam_gather(&last, e->state, (float *)flat, rl_training_stream(e), err) ||
            download_parameters(e, (const float *)flat, out, err);
   device->ops->release(device, flat);
   return rc ? -1 : 0;
@@ -349,14 +356,19 @@ int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, 
   return 0;
 }
 
+/* Rows of partial sums of conv2.weight's gradient, or the whole. */
+static size_t conv2_rows_bytes(const rl_training *e) {
+  const uint32_t rows = e->recipe->rows(e->format, images_of_step(e)).conv2_weight;
+  return rl_tensor_sizes[RL_CONV2_W] * (rows ? rows * sizeof(float) : e->value_bytes);
+}
+
 int rl_training_watch(rl_train_instance *instance, rl_error *err) {
   rl_training *e = own(instance);
   rl_device *device = instance->base.device;
-  const size_t batch = smaller((uint32_t)instance->params.batch_size, instance->images), map1 = RL_C1 * RL_P1 * RL_P1,
-               v = e->value_bytes;
+  const size_t batch = images_of_step(e), map1 = RL_C1 * RL_P1 * RL_P1, v = e->value_bytes;
   const struct { void *to; size_t bytes; } wanted[] = {
     {&e->shown.pooled1, batch * map1 * v}, {&e->shown.codes1, batch * map1}, {&e->shown.codes2, batch * RL_FLAT},
-    {&e->d_pooled1, batch * map1 * v}, {&e->d_pooled2, batch * RL_FLAT * v},
+    {&e->d_pooled1, batch * map1 * v}, {&e->d_pooled2, batch * RL_FLAT * v}, {&e->d_conv2_weight, conv2_rows_bytes(e)},
   };
   if (!e->recipe->whole_epoch || e->shown.pooled1) return 0;
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
@@ -405,8 +417,7 @@ static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
   if (!e->shown.stamps) return rl_fail(err, RL_INPUT, 0, "nobody asked for marks");
   if (device->ops->download(device, e->stamped, e->shown.stamps, sizeof *e->stamped, err)) return -1;
   const size_t steps = smaller((uint32_t)instance->steps, RL_MARKED_STEPS);
-  const uint32_t batch = smaller((uint32_t)e->base.params.batch_size, e->base.images);
-  const size_t rounds = (batch + RL_PERSISTENT_PAIRS - 1) / RL_PERSISTENT_PAIRS;
+  const size_t rounds = (images_of_step(e) + RL_PERSISTENT_PAIRS - 1) / RL_PERSISTENT_PAIRS;
   uint64_t *packed = e->stamped->phases[0][0];
   for (size_t block = 0; block < 2 * RL_PERSISTENT_PAIRS; block++)
     memmove(&packed[block * steps * (1 + RL_PHASES)], e->stamped->phases[block], steps * sizeof e->stamped->phases[0][0]);
@@ -478,23 +489,28 @@ static int upload_dataset(rl_training *e, const rl_dataset *data, rl_error *err)
   return device->ops->clear(device, e->order, images * sizeof *e->order, err);
 }
 
+/* Weights, FP16 copies, state, moments. Blocks that stay for an epoch keep weights and moments themselves: then FP16 copies lie
+ * over the weights meanwhile, and rows of partial sums from the moments on, for which there is room. */
 static int allocate_kept(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
-  size_t floats = 3 * PADDED * sizeof(float), halves = e->format.half ? PADDED * sizeof(uint16_t) : 0;
-  e->kept_bytes = floats + halves + sizeof *e->state;
-  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, e->kept_bytes, (void **)&e->kept, err)) return -1;
+  const bool whole = e->recipe->whole_epoch;
+  const size_t floats = PADDED * sizeof(float), halves = e->format.half && !whole ? PADDED * sizeof(uint16_t) : 0,
+               front = floats + halves + STATE_ROOM, rows = whole ? conv2_rows_bytes(e) : 0;
+  e->kept_bytes = front + 2 * floats;
+  const size_t bytes = rows > 2 * floats ? front + rows : e->kept_bytes;
+  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, bytes, (void **)&e->kept, err)) return -1;
   e->weights = (float *)e->kept;
-  e->first = e->weights + PADDED;
-  e->second = e->first + PADDED;
   e->halves = halves ? e->kept + floats : NULL;
   e->state = (rl_train_state *)(e->kept + floats + halves);
+  e->first = (float *)(e->kept + front);
+  e->second = e->first + PADDED;
   return device->ops->clear(device, e->kept, e->kept_bytes, err);
 }
 
 static int allocate_activations(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
   const rl_train_instance *t = &e->base;
-  size_t batch = smaller((uint32_t)t->params.batch_size, t->images);
+  size_t batch = images_of_step(e);
   size_t test = smaller(e->recipe->test_batch, t->test_images), most = batch > test ? batch : test, v = e->value_bytes;
   size_t part_rows = most > RL_PART_ROWS ? most : (size_t)RL_PART_ROWS;
   if (e->recipe->multiplies_fc1) part_rows = 0;
@@ -508,8 +524,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
     {&e->codes2, RL_MEMORY_ACTIVATIONS, kept * RL_FLAT}, {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
     {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, sent_back * RL_FLAT * v},
     {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, sent_back * map1 * v},
-    {&e->d_conv2_weight, RL_MEMORY_WEIGHTS,
-     rl_tensor_sizes[RL_CONV2_W] * (rows.conv2_weight ? rows.conv2_weight * sizeof(float) : v)},
+    {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, e->recipe->whole_epoch ? 0 : conv2_rows_bytes(e)},
     {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
     {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
     {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},

@@ -45,7 +45,8 @@ typedef struct rl_recipe {
   void (*close)(rl_training *training);
   int (*choices)(const rl_training *training, const rl_stage *stage, rl_training_choice *choices); /* returns how many */
   /* The first launch is all steps of an epoch, the second the evaluation, arg: the rl_training; there are no launches of a step.
-   * What a step has between its layers is in memory where somebody watches (rl_training.shown, d_pooled1, d_pooled2). */
+   * What a step has between its layers, and what lies where moments do (allocate_kept), is there afterwards where somebody
+   * watches (rl_training.shown, d_pooled1, d_pooled2, d_conv2_weight). */
   bool whole_epoch;
 } rl_recipe;
 
@@ -61,11 +62,11 @@ struct rl_training {
 
   uint8_t *train_images, *train_labels, *test_images, *test_labels;
   uint32_t *order;
-  /* One allocation, all that a step changes for good: weights, moments, FP16 copies, state. */
+  /* One allocation, all that a step changes for good: weights, FP16 copies, state, moments. */
   unsigned char *kept, *saved;
   size_t kept_bytes;
   float *weights, *first, *second;
-  void *halves; /* NULL unless FP16 */
+  void *halves; /* NULL unless FP16 in launches of a step */
   rl_train_state *state;
   /* Activations and gradients. */
   void *pooled1, *pooled2, *product2, *d_pooled1, *d_pooled2, *d_fc1, *d_conv2_weight; /* product2: NULL unless kept */
