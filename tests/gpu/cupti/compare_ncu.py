@@ -4,9 +4,10 @@
   compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] PROBE [PROBE-ARGUMENT...]
 
 For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same metrics. Metrics of which a number differs are
-taken again with each later set, whether it has them or not, so that every such number has its spread. Kernels are matched by
-function, grid and block; where a library chooses its kernels by timing, those that did not appear in at least two runs of both
-are left out, and said to be. A metric of a kernel
+taken again with each later set, whether it has them or not, so that every such number has its spread. Each set has buffers of
+its own places, the same for both tools: $PROBE_APART_MIB is the next of APART_MIB. Kernels are matched by function, grid and
+block; where a library chooses its kernels by timing, those that did not appear in at least two runs of both are left out, and
+said to be. A metric of a kernel
   is equal       what the program determines, a count or a fact of the launch: the same in every run of both, to the decimals that
                  ncu prints;
   decided        not counted by us, since the code has no instruction for it, and 0 where ncu counts it;
@@ -32,6 +33,7 @@ import argparse
 import collections
 import csv
 import io
+import itertools
 import math
 import os
 import re
@@ -60,6 +62,7 @@ SAMPLED_POINTS, SAMPLED_DEVIATIONS = 3, 3
 MOST_NAMES_BYTES = 2000  # of a profile
 SMALL_POINTS, SMALL_BYTES, SMALL_COUNT = 0.5, 65536, 4096
 KNOWN_WRITE_BYTES = 4 << 20
+APART_MIB = (0, 6, 14, 18, 24)
 
 
 def function(name):
@@ -348,7 +351,8 @@ def main():
 
     os.environ.setdefault("ROOFLINED_CACHE_DIR", tempfile.mkdtemp(prefix="plans-"))  # else each run makes its plan of passes anew
     ours, theirs, metrics, refused, again = [], [], {}, set(), {}
-    for which in options.sets.split(","):
+    for which, apart_mib in zip(options.sets.split(","), itertools.cycle(APART_MIB)):
+        os.environ["PROBE_APART_MIB"] = str(apart_mib)
         ours.append(count_again(options.probe, which, options.arguments, again))
         found = ours[-1].metrics()
         metrics.update(dict.fromkeys(found))

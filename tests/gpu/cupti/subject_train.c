@@ -1,4 +1,6 @@
-/* subject: WORKLOAD ENGINE PARAMETERS, the last as JSON text; several of them one after the other become one step. */
+/* subject: WORKLOAD ENGINE PARAMETERS, the last as JSON text; several of them one after the other become one step.
+ * $PROBE_APART_MIB: how much memory lies between two buffers. How long a kernel takes may depend on where they are. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fields.h"
@@ -42,6 +44,26 @@ static void close_all(rl_instance *instance) {
 static const rl_instance_ops ops = {
     .reset = reset_all, .report = report_nothing, .save = save_all, .restore = restore_all, .close = close_all};
 
+static const rl_device_ops *dense; /* the device's own */
+static size_t gap_bytes;
+
+/* A gap stays: the next one would find its place. */
+static int allocate_apart(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
+  void *gap;
+  if (dense->allocate(device, purpose, gap_bytes, &gap, err) != 0) return -1;
+  return dense->allocate(device, purpose, bytes, memory, err);
+}
+
+static void place_apart(rl_device *device, const char *mib) {
+  static rl_device_ops apart;
+  dense = device->ops;
+  gap_bytes = mib == NULL ? 0 : strtoull(mib, NULL, 10) << 20;
+  if (gap_bytes == 0) return;
+  apart = *dense;
+  apart.allocate = allocate_apart;
+  device->ops = &apart;
+}
+
 static int open_part(rl_device *device, char **words, rl_error *err) {
   static char params[8192];
   const rl_workload *workload = rl_workload_find(words[0]);
@@ -77,6 +99,7 @@ int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
     return rl_fail(err, RL_INPUT, 0, "expected: WORKLOAD ENGINE PARAMETERS...");
   if (rl_device_count(err) == 0) return 1;
   rl_device *device = rl_device_open(0, err);
+  if (device != NULL) place_apart(device, getenv("PROBE_APART_MIB"));
   for (int i = 0; i < argc && device != NULL; i += 3)
     if (open_part(device, argv + i, err) != 0) return -1;
   if (device == NULL || (argc > 3 && join(device, err) != 0)) return -1;
