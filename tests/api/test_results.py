@@ -197,6 +197,11 @@ def test_trace_events_keep_to_the_window_and_the_limit(daemon, finished):
         return len(activities), trace["otherData"]["truncated"]
 
     assert asked(f"from={start}&to={end}") == (count, False)
+    inner = max(whole[:len(whole) // 4], key=lambda item: item["end_ns"] - item["start_ns"])
+    begin, end = inner["start_ns"], inner["end_ns"]
+    for window in ((begin, end), (begin - 1, end + 1), (begin + 1, end - 1), (end, end), (begin, begin)):
+        window = "from={}&to={}".format(*window)
+        assert asked(window) == (len(daemon.get(f"{path}?{window}").json()["items"]), False)
     assert asked(f"limit={len(whole)}") == (len(whole), False) and asked("limit=5") == (5, True)
     assert asked("to=0") == (0, False)
     unknown = daemon.get("/jobs/999999/timeline?format=chrome")
