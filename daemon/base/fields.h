@@ -1,5 +1,6 @@
 /* One codec between C structs and JSON objects, driven by a table of fields. The same table validates a request body,
- * (de)serialises a wire message, canonicalises what the store keeps, and describes itself for OpenAPI.
+ * (de)serialises a wire message, canonicalises what the store keeps, and describes itself for OpenAPI: fields_decode.c,
+ * fields_encode.c, fields_schema.c.
  * cJSON appears here, in api/ and in the wire's control frames, and nowhere else. Stateless, thread-safe. */
 #ifndef RL_BASE_FIELDS_H
 #define RL_BASE_FIELDS_H
@@ -62,9 +63,6 @@ int rl_fields_parse(const rl_field *table, const char *text, size_t length, void
 int rl_fields_encode(const rl_field *table, const void *in, cJSON *object);
 /* Compact text of the same; malloc'ed, the caller frees; NULL when memory is out. */
 char *rl_fields_print(const rl_field *table, const void *in);
-/* Parse JSON text of a bounded length: NULL and a filled err (RL_INPUT, code = byte offset) on bad JSON, bytes that are no UTF-8,
- * nesting deeper than 32, an embedded NUL (\u0000 too) or trailing text. The caller deletes the result. */
-cJSON *rl_json_parse(const char *text, size_t length, rl_error *err);
 /* JSON Schema of the table's object ("type": "object", "properties", "required", "additionalProperties": false). */
 cJSON *rl_fields_schema(const rl_field *table);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "jobs/spec_kinds.h"
 
 /* --- what the kinds share ------------------------------------------------------------------------------------------ */

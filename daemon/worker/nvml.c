@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fields.h"
+#include "base/json.h"
 #include "worker/nvml_library.h"
 #include "worker/sensors.h"
 

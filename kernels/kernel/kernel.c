@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "mix.h"
 
 #define FAMILY(NAME) &rl_kernel_##NAME,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "mix.h"
 
 RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 
 enum { WHERE_SIZE = 96, BLOCK_MOST = 1024, BLOCK_Z_MOST = 64, GRID_YZ_MOST = 65535 };
 

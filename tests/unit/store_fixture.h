@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/fields.h"
+#include "base/json.h"
 #include "store/internal.h"
 #include "store/store.h"
 

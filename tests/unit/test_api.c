@@ -13,6 +13,7 @@
 #include "api/guard.h"
 #include "api/internal.h"
 #include "api/token.h"
+#include "base/json.h"
 #include "jobs/spec_kinds.h"
 
 

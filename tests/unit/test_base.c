@@ -14,6 +14,7 @@
 #include "base/cache.h"
 #include "base/clock.h"
 #include "base/fields.h"
+#include "base/json.h"
 #include "base/utf8.h"
 
 typedef struct sample {

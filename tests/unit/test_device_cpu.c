@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/fields.h"
+#include "base/json.h"
 #include "workload.h"
 
 const rl_engine *const rl_engines[] = {NULL};

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/fields.h"
+#include "base/json.h"
 #include "worker/code/listing.h"
 
 static rl_error err;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "analyze/statistics.h"
+#include "base/json.h"
 #include "tests/worker/fake_engine.h"
 #include "worker/session.h"
 

@@ -13,7 +13,7 @@
 
 #include "analyze/catalogue.h"
 #include "base/clock.h"
-#include "base/fields.h"
+#include "base/json.h"
 #include "inside.h"
 #include "worker/cupti/result.h"
 #include "worker/cupti/source.h"

@@ -1,0 +1,92 @@
+/* What a table says of itself: JSON Schema, of which OpenAPI is made. */
+#include "base/fields.h"
+
+static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "array",
+                                           "array",   "object",  "array",  "string", "object", "array"};
+
+static void add_bounds(cJSON *schema, const rl_field *field) {
+  if (field->minimum == 0 && field->maximum == 0) return;
+  cJSON_AddNumberToObject(schema, "minimum", field->minimum);
+  cJSON_AddNumberToObject(schema, "maximum", field->maximum);
+}
+
+/* "items" of an array of one type; the holder of what its members may be. */
+static cJSON *add_items(cJSON *schema, const char *type, double least, double most) {
+  cJSON_AddNumberToObject(schema, "minItems", least);
+  cJSON_AddNumberToObject(schema, "maxItems", most);
+  cJSON *items = cJSON_AddObjectToObject(schema, "items");
+  cJSON_AddStringToObject(items, "type", type);
+  return items;
+}
+
+/* What types that hold others say more; the schema of a table begins with its own "type". */
+static void describe_parts(cJSON *schema, const rl_field *field) {
+  if (field->type == RL_FIELD_INTS) add_bounds(add_items(schema, "integer", 1, (double)(field->size / sizeof(int64_t))), field);
+  if (field->type == RL_FIELD_STRING) cJSON_AddNumberToObject(schema, "maxLength", field->maximum);
+  if (field->type == RL_FIELD_ARRAY && field->fields == NULL) add_items(schema, "string", 0, field->maximum);
+  if (field->fields == NULL) return;
+  cJSON *part = rl_fields_schema(field->fields);
+  if (field->type == RL_FIELD_ARRAY) {
+    cJSON_AddNumberToObject(schema, "minItems", 0);
+    cJSON_AddNumberToObject(schema, "maxItems", field->maximum);
+    cJSON_AddItemToObject(schema, "items", part);
+    return;
+  }
+  cJSON_DeleteItemFromObject(part, "type");
+  while (part != NULL && part->child != NULL) {
+    cJSON *member = cJSON_DetachItemViaPointer(part, part->child);
+    cJSON_AddItemToObject(schema, member->string, member);
+  }
+  cJSON_Delete(part);
+}
+
+static void add_summary(cJSON *property, const rl_field *field) {
+  char text[4096];
+  if (field->describe != NULL) field->describe(text, sizeof text);
+  const char *summary = field->describe != NULL ? text : field->summary;
+  if (summary != NULL) cJSON_AddStringToObject(property, "description", summary);
+}
+
+static bool is_list_of_names(const rl_field *field) { return field->type == RL_FIELD_CHOICES || field->type == RL_FIELD_NAMES; }
+
+/* The holder of what each name may be. */
+static cJSON *add_names(cJSON *schema, const rl_field *field) {
+  if (field->type == RL_FIELD_CHOICES && !field->may_be_empty) cJSON_AddNumberToObject(schema, "minItems", 1);
+  cJSON_AddBoolToObject(schema, "uniqueItems", 1);
+  cJSON *items = cJSON_AddObjectToObject(schema, "items");
+  cJSON_AddStringToObject(items, "type", "string");
+  if (field->type == RL_FIELD_NAMES) {
+    cJSON_AddStringToObject(items, "pattern", "^[A-Za-z0-9_.]+$");
+    cJSON_AddNumberToObject(items, "maxLength", RL_FIELD_NAME_MOST);
+  }
+  return items;
+}
+
+static void add_enum(cJSON *schema, const char *const *names) {
+  cJSON *values = cJSON_AddArrayToObject(schema, "enum");
+  for (int i = 0; names[i] != NULL; i++) cJSON_AddItemToArray(values, cJSON_CreateString(names[i]));
+}
+
+static void describe_field(cJSON *property, const rl_field *field) {
+  cJSON_AddStringToObject(property, "type", schema_types[field->type]);
+  add_summary(property, field);
+  if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL) add_bounds(property, field);
+  describe_parts(property, field);
+  if (field->type == RL_FIELD_TEXT) cJSON_AddNumberToObject(property, "maxLength", (double)field->size - 1);
+  cJSON *named = is_list_of_names(field) ? add_names(property, field) : property;
+  if (field->names != NULL) add_enum(named, field->names);
+}
+
+cJSON *rl_fields_schema(const rl_field *table) {
+  cJSON *schema = cJSON_CreateObject(), *required = cJSON_CreateArray();
+  cJSON_AddStringToObject(schema, "type", "object");
+  cJSON *properties = cJSON_AddObjectToObject(schema, "properties");
+  for (const rl_field *field = table; field->name != NULL; field++) {
+    describe_field(cJSON_AddObjectToObject(properties, field->name), field);
+    if (field->required) cJSON_AddItemToArray(required, cJSON_CreateString(field->name));
+  }
+  if (required->child != NULL) cJSON_AddItemToObject(schema, "required", required);
+  else cJSON_Delete(required);
+  cJSON_AddBoolToObject(schema, "additionalProperties", 0);
+  return schema;
+}
