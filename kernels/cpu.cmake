@@ -38,12 +38,14 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     rl_vectorised(${name} avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512)
   endforeach()
 endif()
+set(rl_device_parts device/device.c device/launches.c device/ranges.c)
+rl_library(rl_device_cpu SOURCES device/cpu.c device/cpu_facts.c ${rl_device_parts} LIBS rl_base PkgConfig::openblas m)
 rl_library(rl_engines_cpu
-  SOURCES device_cpu.c engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/layers.c train/blas.c
+  SOURCES engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/layers.c train/blas.c
     train/fused.c train/simd_pick.c
     ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/pieces.c kernel/check.c kernel/sequence_engine.c kernel/cpu.c
     kernel/gemm_blas.c ${rl_vectorised}
-  LIBS rl_workloads rl_oracle rl_data rl_base PkgConfig::openblas m)
+  LIBS rl_workloads rl_oracle rl_data rl_device_cpu rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
 rl_unit_test(model SOURCES ${rl_tests}/test_model.c LIBS rl_workloads m)

@@ -1,7 +1,8 @@
 # The CUDA device and its engines. cudart is linked statically and loads the driver at run time.
 find_library(RL_CUDNN_LIBRARY cudnn HINTS ${RL_CUDA_ROOT}/lib64 ${RL_CUDA_ROOT}/lib REQUIRED)
 rl_library(rl_engines_cuda
-  SOURCES device_cuda.cu engines_cuda.cu engine.c train/setup.c train/cudnn.cu train/fused.cu train/merged.cu train/persistent.cu
+  SOURCES device/cuda.cu device/cuda_graph.cu device/cuda_run.cu device/cuda_sample.cu device/cuda_facts.cu ${rl_device_parts}
+    engines_cuda.cu engine.c train/setup.c train/cudnn.cu train/fused.cu train/merged.cu train/persistent.cu
     train/cuda/training.cu train/cuda/fc1.cu
     train/cuda/gather.cu train/cuda/conv1.cu train/cuda/conv1_half.cu train/cuda/conv2_forward.cu train/cuda/conv2_backward.cu
     train/cuda/conv2_float.cu train/cuda/pool.cu train/cuda/head.cu train/cuda/classify.cu train/cuda/adam.cu

@@ -6,7 +6,7 @@
 #define RL_KERNELS_WORKLOAD_H
 
 #include "base/error.h"
-#include "device.h"
+#include "device/device.h"
 #include "marks.h"
 
 #ifdef __cplusplus

@@ -6,10 +6,9 @@
 
 #include <cudnn.h>
 
-#include "device.h"
+#include "device/device.h"
 
-/* --- the graph
- * --------------------------------------------------------------------------------------------------------------- */
+/* --- the graph --------------------------------------------------------------------------------------------------------- */
 
 typedef cudnnBackendDescriptor_t rl_dnn_descriptor;
 
@@ -47,8 +46,7 @@ bool rl_dnn_link(rl_dnn_descriptor descriptor, cudnnBackendAttributeName_t name,
 void rl_dnn_release(rl_dnn_descriptor *descriptor);
 #define rl_dnn_owned __attribute__((cleanup(rl_dnn_release))) rl_dnn_descriptor
 
-/* --- the plan
- * ---------------------------------------------------------------------------------------------------------------- */
+/* --- the plan ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct rl_dnn_choice { /* one engine configuration, as timed */
   char name[96];               /* "engine 3 k2=1": cuDNN's index of the engine, and its knobs */

@@ -6,7 +6,7 @@
 
 #include <cublasLt.h>
 
-#include "device.h"
+#include "device/device.h"
 
 typedef struct rl_gemm_shape {
   int64_t m, n, k;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "device.h"
+#include "device/device.h"
 
 #ifdef __cplusplus
 extern "C" {

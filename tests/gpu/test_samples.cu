@@ -4,7 +4,7 @@
 
 #include "analyze/statistics.h"
 #include "cuda_check.h"
-#include "device.h"
+#include "device/device.h"
 
 enum { WAITS = 32, SHORT = 200, WAIT_NS = 5000, LONG_NS = 3000000, SAMPLES = 41, ROOM = 1024, REPEATS = 70 };
 static const double EXPECTED_US = WAITS * WAIT_NS * 1e-3;

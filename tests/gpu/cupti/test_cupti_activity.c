@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include "base/clock.h"
+#include "device/ranges.h"
 #include "open.h"
-#include "ranges.h"
 
 static rl_profiler *profiler;
 static tiny_rig device;

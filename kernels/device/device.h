@@ -1,8 +1,8 @@
 /* What a workload may ask of the device it runs on, and how a list of named launches is run there. One implementation per
- * kind of device: device_cpu.c, device_cuda.cu. A device belongs to one thread. Running a list, capturing it into a
- * graph, marking it with NVTX and timing it happen here, once, and never in a workload. */
-#ifndef RL_KERNELS_DEVICE_H
-#define RL_KERNELS_DEVICE_H
+ * kind of device: cpu*.c and cuda*.cu; device.c, launches.c and ranges.c are of both. A device belongs to one thread. Running a
+ * list, capturing it into a graph, marking it with NVTX and timing it happen here, once, and never in a workload. */
+#ifndef RL_DEVICE_DEVICE_H
+#define RL_DEVICE_DEVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,139 @@
+/* A CUDA device: its memory, its opening and closing. The runtime is linked statically and loads the driver itself, so that the
+ * program starts, and says what is missing, on a machine that has none. */
+#include "device/cuda.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- memory --- */
+
+struct rl_cuda_block {
+  rl_cuda_block *next;
+  void *memory;
+  size_t bytes;
+  rl_purpose purpose;
+};
+
+int rl_cuda_wait(rl_device *device, const char *what, rl_error *err) {
+  return rl_cuda_ok(cudaStreamSynchronize(rl_cuda_stream(device)), what, err);
+}
+
+static int cuda_allocate(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
+  rl_cuda_block *made = (rl_cuda_block *)malloc(sizeof *made);
+  if (!made) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a device block");
+  char what[96];
+  snprintf(what, sizeof what, "allocating %zu bytes for %s", bytes, rl_purpose_names[purpose]);
+  if (rl_cuda_ok(cudaMalloc(&made->memory, bytes ? bytes : 1), what, err)) {
+    free(made);
+    (void)cudaGetLastError();
+    return -1;
+  }
+  made->bytes = bytes;
+  made->purpose = purpose;
+  made->next = rl_cuda_own(device)->blocks;
+  rl_cuda_own(device)->blocks = made;
+  rl_memory_add(&device->memory, purpose, bytes);
+  *memory = made->memory;
+  return 0;
+}
+
+static void cuda_release(rl_device *device, void *memory) {
+  for (rl_cuda_block **at = &rl_cuda_own(device)->blocks; memory && *at; at = &(*at)->next) {
+    rl_cuda_block *found = *at;
+    if (found->memory != memory) continue;
+    *at = found->next;
+    cudaFree(memory);
+    rl_memory_remove(&device->memory, found->purpose, found->bytes);
+    free(found);
+    return;
+  }
+}
+
+static int cuda_upload(rl_device *device, void *to, const void *from_host, size_t bytes, rl_error *err) {
+  if (rl_cuda_ok(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, rl_cuda_stream(device)), "uploading", err))
+    return -1;
+  return rl_cuda_wait(device, "uploading", err);
+}
+
+static int cuda_download(rl_device *device, void *to_host, const void *from, size_t bytes, rl_error *err) {
+  if (rl_cuda_ok(cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, rl_cuda_stream(device)), "downloading", err))
+    return -1;
+  return rl_cuda_wait(device, "downloading", err);
+}
+
+static int cuda_clear(rl_device *device, void *memory, size_t bytes, rl_error *err) {
+  if (rl_cuda_ok(cudaMemsetAsync(memory, 0, bytes, rl_cuda_stream(device)), "clearing", err)) return -1;
+  return rl_cuda_wait(device, "clearing", err);
+}
+
+/* --- opening --- */
+
+static void cuda_close(rl_device *device) {
+  if (!device) return;
+  rl_cuda_device *cuda = rl_cuda_own(device);
+  while (cuda->blocks) cuda_release(device, cuda->blocks->memory);
+  for (int i = 0; i < RL_CUDA_AHEAD; i++)
+    if (cuda->ring[i]) cudaEventDestroy(cuda->ring[i]);
+  if (cuda->start) cudaEventDestroy(cuda->start);
+  if (cuda->stop) cudaEventDestroy(cuda->stop);
+  if (device->stream) cudaStreamDestroy(rl_cuda_stream(device));
+  free(cuda);
+}
+
+static const rl_device_ops cuda_ops = {cuda_allocate, cuda_release, cuda_upload, cuda_download, cuda_clear, rl_cuda_plan,
+                                       rl_cuda_plan_free, rl_cuda_run, rl_cuda_run_eager, cuda_close, rl_cuda_sample};
+
+int rl_device_count(rl_error *err) {
+  int count = 0;
+  cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) {
+    (void)cudaGetLastError();
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+      rl_fail(err, RL_CUDA, status, "no NVIDIA driver is installed on this machine");
+    else rl_cuda_ok(status, "looking for CUDA devices", err);
+    return 0;
+  }
+  if (count == 0) rl_fail(err, RL_CUDA, cudaErrorNoDevice, "the NVIDIA driver has no device");
+  return count;
+}
+
+int rl_cuda_check_index(int index, rl_error *err) {
+  int count = rl_device_count(err);
+  if (count == 0) return -1;
+  if (index < 0 || index >= count) return rl_fail(err, RL_INPUT, 0, "there are %d CUDA devices, gpu0 to gpu%d", count, count - 1);
+  return 0;
+}
+
+static int open_parts(rl_cuda_device *cuda, rl_error *err) {
+  cudaStream_t stream = NULL;
+  if (rl_cuda_ok(cudaSetDevice(cuda->base.index), "choosing the device", err) ||
+      rl_cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating the stream", err))
+    return -1;
+  cuda->base.stream = stream;
+  if (rl_cuda_ok(cudaEventCreate(&cuda->start), "creating an event", err) ||
+      rl_cuda_ok(cudaEventCreate(&cuda->stop), "creating an event", err))
+    return -1;
+  for (int i = 0; i < RL_CUDA_AHEAD; i++)
+    if (rl_cuda_ok(cudaEventCreateWithFlags(&cuda->ring[i], cudaEventDisableTiming), "creating an event", err)) return -1;
+  return 0;
+}
+
+rl_device *rl_device_open(int index, rl_error *err) {
+  if (rl_cuda_check_index(index, err)) return NULL;
+  rl_cuda_device *cuda = (rl_cuda_device *)calloc(1, sizeof *cuda);
+  if (!cuda) {
+    rl_fail(err, RL_SYS, ENOMEM, "out of memory for the device");
+    return NULL;
+  }
+  cuda->base.ops = &cuda_ops;
+  cuda->base.kind = RL_DEVICE_CUDA;
+  cuda->base.index = index;
+  snprintf(cuda->base.id, sizeof cuda->base.id, "gpu%d", index);
+  if (open_parts(cuda, err)) {
+    cuda_close(&cuda->base);
+    return NULL;
+  }
+  return &cuda->base;
+}
