@@ -16,8 +16,7 @@ enum {
   NEAR_BLOCKS_PER_SM = 3,               /* 96 KiB in all, which every device has */
 };
 
-/* --- kernels
- * ------------------------------------------------------------------------------------------------------------------- */
+/* --- kernels ----------------------------------------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(BLOCK) fill_random(uint64_t *words, size_t count, uint64_t key) {
   for (size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x; i < count; i += (size_t)gridDim.x * BLOCK)
@@ -103,8 +102,7 @@ static __global__ void __launch_bounds__(BLOCK) read_shared(const uint4 *from, u
   keep(go_round(slice, [](const uint4 *at) { return *at; }), never);
 }
 
-/* --- launches
- * ------------------------------------------------------------------------------------------------------------------ */
+/* --- launches ---------------------------------------------------------------------------------------------------------- */
 
 static size_t l2_bytes(const rl_ceilings_gpu *self) { return self->l2_bytes / 4; } /* fits, with much to spare */
 static uint32_t slices(size_t bytes, int accesses) { return (uint32_t)(bytes / sizeof(uint4) / BLOCK / accesses); }

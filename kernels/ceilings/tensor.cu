@@ -34,8 +34,7 @@ __device__ static inline void fill(T *to, int bytes, uint64_t key) {
   for (int i = threadIdx.x; i < bytes / (int)sizeof(T); i += BLOCK) put(&to[i], unit(key + (uint64_t)i));
 }
 
-/* --- by wgmma
- * ------------------------------------------------------------------------------------------------------------------ */
+/* --- by wgmma ---------------------------------------------------------------------------------------------------------- */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 template <class T>
@@ -57,8 +56,7 @@ __device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
 }
 #else
 
-/* --- by mma.sync: tiles of 16 × 8 with steps of 32 bytes in k
- * -------------------------------------------------------------------- */
+/* --- by mma.sync: tiles of 16 × 8 with steps of 32 bytes in k ---------------------------------------------------------- */
 
 #define MMA(T, SHAPE)                                                                                                           \
   __device__ static inline void mma(T, float *sums, const uint32_t *a, const uint32_t *b) {                                     \
@@ -94,8 +92,7 @@ static __global__ void __launch_bounds__(BLOCK) tensor(uint64_t seed, float *res
   results[blockIdx.x * BLOCK + threadIdx.x] = total;
 }
 
-/* --- FP64
- * ---------------------------------------------------------------------------------------------------------------------- */
+/* --- FP64 -------------------------------------------------------------------------------------------------------------- */
 
 enum { FP64_A = 8, FP64_B = 4 };
 
@@ -134,8 +131,7 @@ static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, 
   results[blockIdx.x * FP64_BLOCK + threadIdx.x] = total;
 }
 
-/* --- launches
- * ------------------------------------------------------------------------------------------------------------------ */
+/* --- launches ---------------------------------------------------------------------------------------------------------- */
 
 template <class T>
 static int launch(void *arg, rl_stream stream, rl_error *err) {

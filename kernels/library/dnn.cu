@@ -12,8 +12,7 @@ typedef rl_dnn_descriptor descriptor;
 enum { MOST_CONFIGURATIONS = 192 };
 static const double DETERMINISTIC_MARGIN = 1.05;
 
-/* --- descriptors
- * --------------------------------------------------------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------------------------------------- */
 
 void rl_dnn_release(descriptor *d) {
   if (*d) cudnnBackendDestroyDescriptor(*d);
@@ -47,8 +46,7 @@ static int refused(const char *what, rl_error *err) {
   return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN refused %s: %s", what, reason);
 }
 
-/* --- the graph
- * ----------------------------------------------------------------------------------------------------------------- */
+/* --- the graph --------------------------------------------------------------------------------------------------------- */
 
 /* Owned by the graph, or NULL. */
 static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t *sizes, const int64_t *strides,
@@ -112,8 +110,7 @@ static descriptor assemble(cudnnHandle_t handle, const rl_dnn_graph *graph) {
   return made;
 }
 
-/* --- configurations
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- configurations ---------------------------------------------------------------------------------------------------- */
 
 typedef struct configurations {
   descriptor list[MOST_CONFIGURATIONS];
@@ -202,8 +199,7 @@ static void name_choice(descriptor configuration, rl_dnn_choice *choice) {
   }
 }
 
-/* --- plans
- * --------------------------------------------------------------------------------------------------------------------- */
+/* --- plans ------------------------------------------------------------------------------------------------------------- */
 
 struct rl_dnn {
   cudnnHandle_t handle;

@@ -73,8 +73,7 @@ static __device__ __forceinline__ float4 whole_gradient(const rl_gradients &g, u
   return g.half ? load4((const __half *)g.conv2_weight + i) : load4((const float *)g.conv2_weight + i);
 }
 
-/* --- fc1's weight gradient as a product, FP16: d_fc1ᵀ · fc1_in
- * ---------------------------------------------------------------------- */
+/* --- fc1's weight gradient as a product, FP16: d_fc1ᵀ · fc1_in --------------------------------------------------------- */
 
 /* Where pair i of this thread's weights begins: of 16 × 16 that a warp has, rows lane / 4 and lane / 4 + 8 of columns 0–7, then
  * of 8–15. */

@@ -7,8 +7,7 @@
 
 enum { MAP = RL_P1 * RL_P1 };
 
-/* --- forward: a block makes two pooled rows of one image; a thread makes one pooled pixel of four channels
- * ------------------------ */
+/* --- forward: a block makes two pooled rows of one image; a thread makes one pooled pixel of four channels ------------- */
 
 enum { ROWS = 2, PIXELS = ROWS * RL_P1, GROUPS = RL_C1 / 4, SLICES = RL_P1 / ROWS };
 
@@ -65,8 +64,7 @@ int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, v
                   PIXELS * GROUPS, 0, stream, err, gather, weights, (float *)pooled, codes);
 }
 
-/* --- backward
- * ------------------------------------------------------------------------------------------------------------------ */
+/* --- backward ---------------------------------------------------------------------------------------------------------- */
 
 enum { WARPS = 16, MOST_IMAGES = 64, /* images side by side; more of them are taken in turns */
        TURNS = (MAP / 2 + WARPS - 1) / WARPS };         /* pixels of an image that a thread takes; as many in NCHW */

@@ -78,8 +78,7 @@ int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const floa
                   (float *)pooled, codes);
 }
 
-/* --- backward
- * ------------------------------------------------------------------------------------------------------------------ */
+/* --- backward ---------------------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 256, LANES = THREADS / GROUPS, MOST_ROWS = 128, WARPS = THREADS / 32, CHANNELS = 16 };
 
