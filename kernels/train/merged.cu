@@ -33,7 +33,7 @@ static const rl_launch launches[] = {
 
 /* 128 images evaluated at once: with more of them, evaluation would need more memory than training with the usual batch of 64. */
 static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 3, true, false, true, 128, rows, NULL, NULL, NULL,
-                                 NULL, false};
+                                 NULL, false, true};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);

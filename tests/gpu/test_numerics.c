@@ -263,6 +263,28 @@ static void test_layers(void **state) {
       if (batches[i]) check_step(engine_cases[which], batches[i]);
 }
 
+/* What an engine has on chip goes to memory for those who watch alone, and that changes no bit of what it learns. */
+static void test_watching_changes_nothing(void **state) {
+  (void)state;
+  float *weights[2] = {malloc(RL_PARAMETERS * sizeof(float)), malloc(RL_PARAMETERS * sizeof(float))};
+  for (int which = 0; which < engine_case_count; which++) {
+    const char *engine = engine_cases[which].engine;
+    if (strcmp(engine, "merged") != 0 && strcmp(engine, "persistent") != 0) continue;
+    for (int watched = 0; watched < 2; watched++) {
+      training t = open_training_as(small_training(engine_cases[which], step_images, 2 * step_images), watched);
+      rl_training_tensors v;
+      run_epoch(&t);
+      must(t.train->parameters(t.train, weights[watched], e));
+      must(rl_training_view(t.train, &v, e));
+      assert_int_equal(v.d_pooled1 != NULL, watched);
+      close_training(&t);
+    }
+    assert_memory_equal(weights[0], weights[1], RL_PARAMETERS * sizeof(float));
+  }
+  free(weights[0]);
+  free(weights[1]);
+}
+
 /* Steps in double, with the engine's order of images. */
 static void test_losses_follow_the_oracle(void **state) {
   (void)state;
@@ -325,7 +347,8 @@ int main(int count, char **arguments) {
     fprintf(stderr, "%s\n", err.message);
     return 1;
   }
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_losses_follow_the_oracle)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_watching_changes_nothing),
+                                     cmocka_unit_test(test_losses_follow_the_oracle)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   rl_dataset_free(&dataset);
   device->ops->close(device);

@@ -331,7 +331,7 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
     copies_done();
     __syncthreads();
     if (i + blocks < count) p = load_piece(b.d_pooled, b.codes, (i + blocks) / S::IN_PARTS);
-    __half *d_in = &b.d_in[((size_t)(i / S::IN_PARTS) * MAP1 + top * RL_P1) * RL_C1];
+    const size_t at = ((size_t)(i / S::IN_PARTS) * MAP1 + top * RL_P1) * RL_C1;
     float sum[S::WARP_TILES][4][4] = {};
     add_taps<S>(sum, a_row, b_row);
     for (int t = 0; t < S::WARP_TILES; t++)
@@ -339,11 +339,11 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
         const int pixel = (warp * S::WARP_TILES + t) * 16 + half * 8 + lane / 4, channel = lane % 4 * UNIT;
         const uint4 eight = eight_channels(sum[t], half);
         if (pixel >= S::PIXELS) continue;
-        *(uint4 *)&d_in[pixel * RL_C1 + channel] = eight;
+        if (!CONV1 || b.d_in) *(uint4 *)&b.d_in[at + pixel * RL_C1 + channel] = eight;
         if (CONV1) *(uint4 *)&below.gradient[pixel * IN_PITCH + channel] = eight;
       }
     static_assert(!CONV1 || (int)S::CORNER >= (int)S::PIXELS, "the corner's gradients go to memory alone");
-    if (S::CORNER < S::PIXELS) corner_gradient<S>(w, out, d_in);
+    if (S::CORNER < S::PIXELS) corner_gradient<S>(w, out, &b.d_in[at]);
     __syncthreads();
     if (!CONV1) continue;
     finite &= add_layer1<S>(below, mine);

@@ -84,7 +84,8 @@ uint32_t rl_conv2_rows(uint32_t batch);
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
-/* The same and conv1's gradients with it, as rl_conv1_backward, partial[rows][320] with rows as rl_conv_rows says. */
+/* The same and conv1's gradients with it, as rl_conv1_backward, partial[rows][320] with rows as rl_conv_rows says. d_in: for who
+ * wants to see it, else NULL. */
 typedef struct rl_conv1_chain {
   rl_gather gather;
   const uint8_t *codes; /* of conv1's pool */

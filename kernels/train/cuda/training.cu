@@ -366,13 +366,16 @@ int rl_training_watch(rl_train_instance *instance, rl_error *err) {
   rl_training *e = own(instance);
   rl_device *device = instance->base.device;
   const size_t batch = images_of_step(e), map1 = RL_C1 * RL_P1 * RL_P1, v = e->value_bytes;
+  const size_t shown = e->recipe->whole_epoch ? batch : 0;
   const struct { void *to; size_t bytes; } wanted[] = {
-    {&e->shown.pooled1, batch * map1 * v}, {&e->shown.codes1, batch * map1}, {&e->shown.codes2, batch * RL_FLAT},
+    {&e->shown.pooled1, shown * map1 * v}, {&e->shown.codes1, shown * map1}, {&e->shown.codes2, shown * RL_FLAT},
     {&e->d_pooled1, batch * map1 * v}, {&e->d_pooled2, batch * RL_FLAT * v}, {&e->d_conv2_weight, conv2_rows_bytes(e)},
   };
-  if (!e->recipe->whole_epoch || e->shown.pooled1) return 0;
-  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-    if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, wanted[i].bytes, (void **)wanted[i].to, err)) return -1;
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    void **const to = (void **)wanted[i].to;
+    const bool there = *to || !wanted[i].bytes;
+    if (!there && device->ops->allocate(device, RL_MEMORY_WORKSPACE, wanted[i].bytes, to, err)) return -1;
+  }
   return 0;
 }
 
@@ -523,7 +526,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
     {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v}, {&e->pooled2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT * v},
     {&e->codes2, RL_MEMORY_ACTIVATIONS, kept * RL_FLAT}, {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
     {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, sent_back * RL_FLAT * v},
-    {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, sent_back * map1 * v},
+    {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, e->recipe->chains_conv1 ? 0 : sent_back * map1 * v},
     {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, e->recipe->whole_epoch ? 0 : conv2_rows_bytes(e)},
     {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
     {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
