@@ -15,6 +15,9 @@ OURS = """0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,gpu__time_duration
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,lts__t_sectors_data_ecc.sum.per_second,"",3e6
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__pcsamp_sample_count,"",500
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__pcsamp_warps_issue_stalled_wait,"",%(waits)s
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,lts__t_requests.sum,"",%(requests)s
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__shared_mem_config_size,"",%(divided)s
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__occupancy_limit_shared_mem,"",%(fitting)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,derived__ours_alone,"",7
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__tpc_enabled,"no number",
 """
@@ -28,6 +31,8 @@ assert "launch__tpc_enabled" not in names  # has no value
 values = {"gpu__time_duration.sum": "20,100", "dram__bytes.sum": "1,010,000", "smsp__inst_executed.sum": "500",
           "smsp__inst_executed_op_texture.sum": "%(textures)s", "launch__occupancy_cluster_pct": "23.48",
           "smsp__warps_eligible.avg.per_cycle_active": "0.23", "lts__t_sectors_data_ecc.sum.per_second": "0",
+          "lts__t_requests.sum": "100,000", "launch__shared_mem_config_size": "102,400",
+          "launch__occupancy_limit_shared_mem": "8",
           "smsp__pcsamp_sample_count": "200", "smsp__pcsamp_warps_issue_stalled_wait": "20"}
 print("==PROF== Connected")
 print(",".join('"%%s"' %% name for name in ["Kernel Name", "Block Size", "Grid Size", *names]))
@@ -47,10 +52,11 @@ grep -E "$names" <<X
 """
 
 
-def compared(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50, ours=OURS, grids=("(64, 1, 1)",)):
+def compared(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50, ours=OURS, grids=("(64, 1, 1)",),
+             requests=130000, divided=102400, fitting=8):
     """Exit status, what was printed, and rows by metric."""
-    ours %= {"executed": executed, "bytes": bytes_moved, "waits": waits,
-             "untextured": "not counted: the code has no texture instruction"}
+    ours %= {"executed": executed, "bytes": bytes_moved, "waits": waits, "requests": requests, "divided": divided,
+             "fitting": fitting, "untextured": "not counted: the code has no texture instruction"}
     for name, text in [("probe", PROBE % ours), ("ncu", NCU % {"python": sys.executable, "textures": textures, "grids": grids})]:
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
@@ -72,6 +78,8 @@ def test_what_agrees(tmp_path):
         "smsp__inst_executed_op_texture.sum": "decided", "launch__occupancy_cluster_pct": "equal",
         "smsp__warps_eligible.avg.per_cycle_active": "agrees", "lts__t_sectors_data_ecc.sum.per_second": "small",
         "smsp__pcsamp_sample_count": "sampled", "smsp__pcsamp_warps_issue_stalled_wait": "sampled",
+        "lts__t_requests.sum": "full L2", "launch__shared_mem_config_size": "equal",
+        "launch__occupancy_limit_shared_mem": "equal",
         "derived__ours_alone": "only ours"}
 
 
@@ -90,6 +98,18 @@ def test_chance_moves_shares_of_samples_only_so_far(tmp_path):
     """Of 500 samples 16 % beside 10 % of 200 may be chance; 22 % are not."""
     words = [words_of(compared(tmp_path, waits=waits)[2])["smsp__pcsamp_warps_issue_stalled_wait"] for waits in (80, 110)]
     assert words == ["sampled", "DIFFERS"]
+
+
+def test_a_full_l2_makes_more_requests_and_not_fewer(tmp_path):
+    words = [words_of(compared(tmp_path, requests=requests)[2])["lts__t_requests.sum"] for requests in (160000, 170000, 90000)]
+    assert words == ["full L2", "DIFFERS", "DIFFERS"]
+
+
+def test_blocks_that_fit_differ_as_l1_is_divided(tmp_path):
+    _, _, rows = compared(tmp_path, divided=135168, fitting=11)
+    assert {rows[name]["copy_verdict"] for name in rows if name.startswith("launch__") and "cluster" not in name} == {"divided"}
+    _, _, rows = compared(tmp_path, fitting=11)
+    assert rows["launch__occupancy_limit_shared_mem"]["copy_verdict"] == "DIFFERS"
 
 
 def test_what_differs_is_taken_again(tmp_path):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Compares our numbers with Nsight Compute's for the same kernels, in one sitting.
 
-  compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] PROBE [PROBE-ARGUMENT...]
+  compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] [--apart-mib 0] PROBE [PROBE-ARGUMENT...]
 
 For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same metrics. Metrics of which a number differs are
-taken again with each later set, whether it has them or not, so that every such number has its spread. Each set has buffers of
-its own places, the same for both tools: $PROBE_APART_MIB is the next of APART_MIB. Kernels are matched by function, grid and
-block; where a library chooses its kernels by timing, those that did not appear in at least two runs of both are left out, and
-said to be. A metric of a kernel
+taken again with each later set, whether it has them or not, so that every such number has its spread. --apart-mib 0,6,14,18: in
+the environment of both, as $PROBE_APART_MIB, one after the other and from the first again, so that buffers lie elsewhere with
+each set. Kernels are matched by function, grid and block; where a library chooses its kernels by timing, those that did not
+appear in at least two runs of both are left out, and said to be. A metric of a kernel
   is equal       what the program determines, a count or a fact of the launch: the same in every run of both, to the decimals that
                  ncu prints;
   decided        not counted by us, since the code has no instruction for it, and 0 where ncu counts it;
@@ -19,6 +19,10 @@ said to be. A metric of a kernel
                  and constants are most of it; counts of less than SMALL_COUNT, also by time;
   known          bytes written, up to KNOWN_WRITE_BYTES apart: what either flush leaves dirty in L2 is written back while a kernel
                  runs, and what is still dirty at its end is written later;
+  full L2        requests inside L2, and L2's throughput, for which they are counted: ncu leaves L2 empty and we leave it full of
+                 clean lines, which makes more of them, up to FULL_L2_RATIO; behind our flush ncu counts what we count;
+  divided        the shared memory that L1 is divided to give, and the blocks that fit: the driver leaves that as the kernel
+                 before wanted it, and what lies between two kernels is the tools' own;
   code           instruction and constant caches and the waits for them: what blocks that start side by side find there is a
                  matter of moments;
   sampled        samples of stalls: a stall's share of them is less than SAMPLED_POINTS percentage points apart, or no further
@@ -62,7 +66,10 @@ SAMPLED_POINTS, SAMPLED_DEVIATIONS = 3, 3
 MOST_NAMES_BYTES = 2000  # of a profile
 SMALL_POINTS, SMALL_BYTES, SMALL_COUNT = 0.5, 65536, 4096
 KNOWN_WRITE_BYTES = 4 << 20
-APART_MIB = (0, 6, 14, 18, 24)
+FULL_L2 = re.compile(r"lts__(t_requests|t_requests_srcunit_ltcfabric|t_tag_requests|throughput)\.|"
+                     r"gpu__compute_memory_access_throughput(_internal_activity)?\.")
+FULL_L2_RATIO = 0.4
+DIVIDED, FITTING = "launch__shared_mem_config_size", "launch__occupancy_limit_shared_mem"
 
 
 def function(name):
@@ -189,6 +196,8 @@ def verdict(metric, ours, theirs, ratio, typical):
     if SAMPLED.match(metric):
         alike = "_warps_" not in metric or same_share(mine, typical("ours", SAMPLES), other, typical("ncu", SAMPLES))
         return "sampled" if alike else "DIFFERS", distance
+    if metric in (DIVIDED, FITTING) and typical("ours", DIVIDED) != typical("ncu", DIVIDED):
+        return "divided", distance
     if EXACT.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
         if apart(ours[0], theirs[0]) < 1e-9 or (not mine.is_integer() and abs(mine - other) <= ROUNDED):
             return "equal", distance
@@ -211,6 +220,8 @@ def verdict(metric, ours, theirs, ratio, typical):
         return "small", distance
     if CODE.search(metric):
         return "code", distance
+    if FULL_L2.match(metric) and mine > other and distance <= FULL_L2_RATIO:
+        return "full L2", distance
     written_apart = abs(typical("ncu", WRITTEN) - typical("ours", WRITTEN))
     if metric.startswith((WRITTEN, "dram__sectors_write")) and written_apart < KNOWN_WRITE_BYTES:
         return "known", distance
@@ -342,6 +353,7 @@ def main():
     parser.add_argument("--ratio", type=float, default=0.03)
     parser.add_argument("--allow", type=float, default=0.02)
     parser.add_argument("--sets", default="auto,auto,auto,auto")
+    parser.add_argument("--apart-mib", default="0")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     ncu = shutil.which("ncu") or next((p for p in ["/usr/local/cuda/bin/ncu"] if os.path.exists(p)), None)
@@ -351,8 +363,8 @@ def main():
 
     os.environ.setdefault("ROOFLINED_CACHE_DIR", tempfile.mkdtemp(prefix="plans-"))  # else each run makes its plan of passes anew
     ours, theirs, metrics, refused, again = [], [], {}, set(), {}
-    for which, apart_mib in zip(options.sets.split(","), itertools.cycle(APART_MIB)):
-        os.environ["PROBE_APART_MIB"] = str(apart_mib)
+    for which, apart_mib in zip(options.sets.split(","), itertools.cycle(options.apart_mib.split(","))):
+        os.environ["PROBE_APART_MIB"] = apart_mib
         ours.append(count_again(options.probe, which, options.arguments, again))
         found = ours[-1].metrics()
         metrics.update(dict.fromkeys(found))
