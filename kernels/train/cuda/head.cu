@@ -3,7 +3,7 @@
 #include "train/cuda/chain.cuh"
 #include "train/cuda/head.cuh"
 
-enum { WARPS = 4, MOST_ROWS = 128 };
+enum { WARPS = 4, MOST_ROWS = 128, MOST_IMAGES = MOST_ROWS * WARPS * 32 /* of a step: a lane has the label of one */ };
 
 /* Four hidden values of image n: the parts' sum, bias and ReLU. */
 static __device__ __forceinline__ float4 hidden(const rl_head &head, uint32_t n, int lane, float4 bias) {
@@ -26,7 +26,6 @@ head_train(rl_head head, T *__restrict__ d_fc1, float *__restrict__ partial, rl_
   const head_weights weights = load_head_weights(head.weights, lane);
   head_gradients gradients = {};
   const uint32_t first = blockIdx.x * WARPS + warp, stride = gridDim.x * WARPS, mine = first + lane * stride;
-  /* A lane has the label of one of the warp's images: of 8192 it has 16. */
   const uint32_t labels = mine < head.gather.batch ? label_of(head.gather, mine) : 0;
   chain_wait(); /* what came so far was ready before the kernel in front began */
   float factor = state->scale.scale / head.gather.batch;
@@ -73,6 +72,8 @@ uint32_t rl_head_rows(uint32_t batch) {
 int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state,
                   cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_head_rows(head->gather.batch);
+  if (head->gather.batch > MOST_IMAGES)
+    return rl_fail(err, RL_INPUT, 0, "the head takes %d images in a step, not %u", MOST_IMAGES, head->gather.batch);
   if (format.half)
     return rl_chain("the head", head_train<__half>, rows, WARPS * 32, 0, stream, err, *head, (__half *)d_fc1, partial, state);
   return rl_chain("the head", head_train<float>, rows, WARPS * 32, 0, stream, err, *head, (float *)d_fc1, partial, state);
