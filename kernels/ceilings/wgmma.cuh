@@ -15,8 +15,7 @@ enum { WGMMA_M = 64, WGMMA_N = 256, WGMMA_STEP_BYTES = 32, WGMMA_THREADS = 128, 
 
 struct tf32 { float value; };
 
-/* Descriptor of an operand in shared memory: address, distance between core matrices in k and in rows, in units of 16 bytes; no
- * swizzle. */
+/* Descriptor of an operand in shared memory, not swizzled: address, distance of core matrices in k and in rows, in 16 bytes. */
 __device__ static inline uint64_t wgmma_operand(const void *shared) {
   const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), in_k = 128, in_rows = 256;
   return (address & 0x3ffff) >> 4 | in_k >> 4 << 16 | in_rows >> 4 << 32;

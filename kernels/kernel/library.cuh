@@ -20,8 +20,8 @@ static inline int rl_kernel_refuse(rl_error *err) {
   return rl_fail_at(err, "/shape", "%s", why);
 }
 
-/* rank: of what was chosen, in the heuristic's order. fixed_order: it adds in the same order each time. fact: the engine's, to be
- * filled. */
+/* rank: of what was chosen, in the heuristic's order. fixed_order: it adds in the same order each time.
+ * fact: the engine's, to be filled. */
 static inline void rl_kernel_note_choice(rl_kernel_instance *kernel, int64_t rank, bool fixed_order, rl_opening_fact *fact) {
   rl_instance *instance = &kernel->base;
   *fact = {"algorithm_rank", (double)rank, NULL};

@@ -4,8 +4,7 @@
  *   the statistics max + log sum, which training would keep: nobody reads them here, but cuDNN 9.14 knows no attention without
  *   them;
  *   O = softmax · V.
- * Everything between the two products is FP32 and virtual; the weights of V are rounded to the type of V, as tensor cores need
- * it. */
+ * Everything between the two products is FP32 and virtual; the weights of V are rounded to its type, as tensor cores need it. */
 #include "library/attention.h"
 
 #include <float.h>

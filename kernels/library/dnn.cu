@@ -252,8 +252,8 @@ typedef struct candidate {
   int64_t index;
 } candidate;
 
-/* What p is now, where it is faster. Plans are kept, not made again: that can cost a compilation, and for attention cuDNN 9.14
- * then fails. */
+/* What p is now, where it is faster. Plans are kept, not made again: that can cost a compilation, and for attention it makes
+ * cuDNN 9.14 fail. */
 static void keep_faster(rl_dnn *p, int64_t index, candidate *best) {
   if (best->plan && best->choice.us <= p->choice.us) return;
   rl_dnn_release(&best->plan);

@@ -75,8 +75,8 @@ static __device__ __forceinline__ float4 whole_gradient(const rl_gradients &g, u
 
 /* --- fc1's weight gradient as a product, FP16: d_fc1ᵀ · fc1_in --------------------------------------------------------- */
 
-/* Where pair i of this thread's weights begins: of 16 × 16 that a warp has, rows lane / 4 and lane / 4 + 8 of columns 0–7, then
- * of 8–15. */
+/* Where pair i of this thread's weights begins: of the 16 × 16 of its warp, rows lane / 4 and lane / 4 + 8 of columns 0–7, then
+ * the same of columns 8–15. */
 static __device__ __forceinline__ uint32_t product_place(const rl_gradients &g, int i) {
   const uint32_t tile = blockIdx.x - conv2_blocks(g), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const uint32_t row = tile % ROW_TILES * TILE_ROWS + warp % 2 * 16 + i % 2 * 8 + lane / 4,

@@ -9,8 +9,8 @@
  *   backward  d_in[32][288] = gradient[32][128] · weights[128][288]
  *
  * so that nothing but the images' own tensors goes through memory, and the weights are on their way before the launch in front
- * has ended. At batch 64 it is 75 MFLOP on 16 multiprocessors, some 2000 cycles of ldmatrix each way. Sums are FP32, in a fixed
- * order. */
+ * has ended. At batch 64 it is 75 MFLOP on 16 multiprocessors, some 2000 cycles of ldmatrix each way. Sums are FP32, in a
+ * fixed order. */
 #include "train/cuda/chain.cuh"
 #include "train/cuda/cluster.cuh"
 #include "train/cuda/head.cuh"

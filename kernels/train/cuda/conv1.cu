@@ -1,6 +1,5 @@
 /* The first layer, 1→32 channels on 28×28, in one kernel each way, in FP32; FP16 is conv1_half.cu's. Its 29 MFLOP for a batch
- * of 64 are nothing; what counts is that the normalised image, the 28×28×32 product and the batch itself are never written to
- * memory. */
+ * of 64 are nothing; what counts is that the normalised image, the 28×28×32 product and the batch itself never go to memory. */
 #include "train/cuda/chain.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/vector.cuh"

@@ -143,8 +143,7 @@ static __device__ __forceinline__ void store_bias(const float mine[UNIT], float 
   row[threadIdx.x] = total;
 }
 
-/* Part `part` of d_weight[64][288] over images index, index + rows, …: a warp has all channels of WARP_COLUMNS groups of 8
- * columns. */
+/* Part `part` of d_weight[64][288] over images index, index + rows, …: a warp has all channels of 8 · WARP_COLUMNS columns. */
 template <bool FEW> static __device__ void weight_gradient(const conv2_gradients &b, uint32_t index, int part, __half *shared) {
   typedef shape<FEW> S;
   __half *out = shared, *in = shared + S::WEIGHT_OUT;

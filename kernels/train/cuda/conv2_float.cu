@@ -102,8 +102,8 @@ int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights
 
 enum {
   CODE_BITS = 4, CODE_MASK = (1 << CODE_BITS) - 1,
-  /* Weight gradient: a block has GROUP output channels and some of the images; a warp half of the channels and a row of pooled
-   * pixels. */
+  /* Weight gradient: a block has GROUP output channels and some of the images; a warp half the channels and a row of pooled
+   * pixels of them. */
   GROUP = 16, GROUPS = RL_C2 / GROUP, EACH = GROUP / 2, MOST_ROWS = 16, IMAGES = 4 /* of a block, where there are so many */,
   WEIGHT_SUMS = GROUP * DEPTH, PIECE = MAP2 * GROUP, WEIGHT_SHARED = MAP1 * RL_C1 + PIECE + MAP2 * 2,
   /* Input gradient: a block has an image; a warp half of the output channels and a row of pooled pixels. */
@@ -244,8 +244,7 @@ static __device__ void input_gradient(const backward &b, uint32_t index, uint32_
           default: break;
         }
     }
-    /* A row of pools reaches four rows of the image. Even rows reach all of them but the last two, and no two even rows the
-     * same. */
+    /* A row of pools reaches four rows of the image. Even rows reach all but the last two, each of them others. */
     for (int turn = 0; turn < 4; turn++) {
       __syncthreads();
       if (row % 2 != turn / 2 || half != turn % 2) continue;

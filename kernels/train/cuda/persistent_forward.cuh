@@ -89,8 +89,7 @@ static __device__ __forceinline__ void await_conv2(const rl_persistent &e, const
   }
 }
 
-/* conv1, bias, ReLU and pool of this half of the pixels, for both blocks; half a warp has a pixel, a lane two channels. By the
- * workers. */
+/* The workers': conv1, bias, ReLU and pool of this half of the pixels, for both blocks; a lane has two channels of a pixel. */
 template <class F> static __device__ __forceinline__ void conv1_forward(const place &at, block_memory<F> &m) {
   const int channel = at.lane % 16 * 2;
   const float *biases = &m.conv1[RL_C1 * 9];
@@ -226,8 +225,7 @@ static __device__ __forceinline__ class_of classify(const place &at, float4 h, u
   return own;
 }
 
-/* The head of the pair's image: the first ten warps have a class each, the next the gradient of fc1's product, the others
- * the loss. */
+/* The head of the pair's image: the first ten warps have a class each, the next d(fc1's product), the others the loss. */
 template <class F>
 static __device__ __forceinline__ void head(const rl_persistent &e, const round_of &r, const place &at, uint32_t label,
                                             block_memory<F> &m, gradient_sums<F> &sums) {

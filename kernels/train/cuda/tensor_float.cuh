@@ -1,5 +1,5 @@
-/* A float as TF32 products want it: rounded to 11 bits of significand when it is made of another float, and exact as a float from
- * then on. */
+/* A float as TF32 products want it: rounded to 11 bits of significand when it is made of another float, and from then on
+ * exact as a float. */
 #ifndef RL_TRAIN_CUDA_TENSOR_FLOAT_H
 #define RL_TRAIN_CUDA_TENSOR_FLOAT_H
 

@@ -9,8 +9,7 @@
  * Max-pooling leaves one of four gradients, for which nine FMA would do instead of these 16; but no lane has to ask which.
  *
  * A warp has a term in all three products, and what its term alone reads it may write over. Operands are rows of 32 floats, whose
- * 16-byte units are permuted, so that what a warp reads at once meets no bank twice: four neighbouring tiles, or every
- * fourth output. */
+ * 16-byte units are permuted: what a warp reads at once, four neighbouring tiles or every fourth output, is in no bank twice. */
 #ifndef RL_TRAIN_CUDA_TILE_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_FLOAT_H
 
@@ -56,8 +55,7 @@ struct float_tiles : tile_format {
 
   static __device__ __forceinline__ bool multiplies() { return warp() < MULTIPLIERS; }
   static __device__ __forceinline__ int term() { return threadIdx.x / 16; }
-  /* Sixteen lanes as 4 × 4, in an order in which neighbours at a distance of one or of two read the same 16 bytes, and are
-   * served together. */
+  /* Sixteen lanes as 4 × 4, in an order in which neighbours one or two apart read the same 16 bytes, and are served together. */
   static __device__ __forceinline__ int upper() { return (lane() >> 1 & 1) | (lane() >> 2 & 2); }
   static __device__ __forceinline__ int lower() { return (lane() & 1) | (lane() >> 1 & 2); }
 
@@ -227,8 +225,7 @@ struct float_tiles : tile_format {
     transform_products(scratch, sink);
   }
 
-  /* --- weight gradient: sums are a lane's part of its term's dU, 4 outputs and 4 more × 4 inputs and 4 more, 16 further on
-   * each ----------------------------------------------------------------------------------------------------------------- */
+  /* --- weight gradient: of its term's dU a lane has 4 outputs and the 4 from 16 on × as many inputs ---------------------- */
 
   static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first, float sums[OUTER_SUMS]) {
 #pragma unroll 1

@@ -40,8 +40,7 @@ struct half_tiles : tile_format {
     tile_unpool<half_tiles>(pixel, channel, code, d, d_out);
   }
 
-  /* Pixel i of 16 of the pools 4 · tile …, as they stand in a product: upper ones before lower ones, there left ones before
-   * right ones. */
+  /* Pixel i of 16 of the pools 4 · tile …, as they stand in a product: upper ones before lower ones, left before right there. */
   static __device__ __forceinline__ int pool_y(int tile, int i) { return (tile * 4 + i % 4) / RL_P2 * 2 + i / 8; }
   static __device__ __forceinline__ int pool_x(int tile, int i) { return (tile * 4 + i % 4) % RL_P2 * 2 + i / 4 % 2; }
 

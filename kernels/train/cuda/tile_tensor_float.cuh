@@ -127,8 +127,7 @@ struct tensor_float_tiles : tile_format {
     }
   }
 
-  /* A lane has two rows of columns 0, 1 and 2, or where `right` 3, 4 and 5: one pool of its own and half of the one in
-   * the middle. */
+  /* A lane has two rows of columns 0, 1 and 2, or where `right` 3, 4 and 5: a pool of its own and half of the middle one. */
   template <class Sink>
   static __device__ __forceinline__ void sink_pools(const float sum[SETS][4], int y, int x, int channel, Sink sink) {
     const bool right = along() >= 2;
@@ -247,8 +246,7 @@ struct tensor_float_tiles : tile_format {
     }
   }
 
-  /* Column x + 3 of the sums is the next one of column x: i.e. of the lower half of the product, or of the lane that has the
-   * columns behind. */
+  /* Column x + 3 of the sums is the next one of column x: of the product's lower half, or of the lane with the columns behind. */
   static __device__ __forceinline__ void add_columns(float sum[SUM_COLUMNS][4]) {
     for (int x = 0; x < SUM_COLUMNS - EVERY; x++)
       for (int c = 0; c < 2; c++) {

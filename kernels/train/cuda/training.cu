@@ -1,6 +1,5 @@
 /* See training.h. Nothing in an epoch needs the host, so that it is one captured graph; a dependent node of it costs about 0.9 µs
- * on an H200: few launches win. Library algorithms are chosen by timing, once (tune.h): results repeat bit for bit with the
- * same choices. */
+ * on an H200: few launches win. Library algorithms are chosen by timing, once (tune.h): the same choices repeat bit for bit. */
 #include "train/cuda/training.h"
 
 #include <errno.h>
