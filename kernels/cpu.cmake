@@ -1,5 +1,6 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
-rl_library(rl_source SOURCES source/source.c source/options.c source/types.c source/shelf.c kernel/dtype.c
+rl_library(rl_source SOURCES source/source.c source/arguments.c source/variants.c source/options.c source/types.c source/shelf.c
+  source/workload.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium Threads::Threads m)
 rl_library(rl_workloads SOURCES registry.c workload.c train/model.c ceilings/ceilings.c kernel/kernel.c kernel/sequence.c
   kernel/elementwise.c kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c kernel/reduction.c

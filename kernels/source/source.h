@@ -1,6 +1,6 @@
 /* A kernel that a client posted, as CUDA C++ or as a binary: what may be said about it, checked. The daemon checks with it
- * what it accepts, keeps the accepted text under its hash, and a worker reads it back. Plain C; the engine is source.cu, for a
- * GPU alone. */
+ * what it accepts, keeps the accepted text under its hash, and a worker reads it back. Plain C; the engine is source.cu with
+ * fill.cu, for a GPU alone. */
 #ifndef RL_KERNELS_SOURCE_SOURCE_H
 #define RL_KERNELS_SOURCE_SOURCE_H
 
