@@ -1,9 +1,8 @@
 /* See training.h. Nothing in an epoch needs the host, so that it is one captured graph; a dependent node of it costs about 0.9 µs
  * on an H200: few launches win. Library algorithms are chosen by timing, once (tune.h): the same choices repeat bit for bit. */
-#include "train/cuda/training.h"
+#include "train/cuda/training_parts.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,154 +13,13 @@
 
 enum {
   PRODUCT_WORKSPACE = 2 << 20, /* for cuBLASLt */
-  PADDED = (RL_PARAMETERS + 63) / 64 * 64,
   STATE_ROOM = 256 /* bytes */
 };
 static_assert(sizeof(rl_train_state) <= STATE_ROOM, "what lies behind it is aligned");
 
-static rl_training *own(void *instance) { return (rl_training *)instance; }
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t images_of_step(const rl_training *e) { return smaller((uint32_t)e->base.params.batch_size, e->base.images); }
 cudaStream_t rl_training_stream(const rl_training *e) { return (cudaStream_t)e->base.base.device->stream; }
-
-/* --- layouts ------------------------------------------------------------------------------------------------------------ */
-
-/* Where parameter i of PyTorch's flat order lies in ours. */
-static uint32_t place(const rl_training *e, uint32_t i) {
-  if (!e->format.channels_last) return i;
-  if (i >= rl_tensor_offsets[RL_CONV2_W] && i < rl_tensor_offsets[RL_CONV2_B]) {
-    uint32_t at = rl_tensor_offsets[RL_CONV2_W], tap = (i - at) % 9, c = (i - at) / 9 % RL_C1, k = (i - at) / 9 / RL_C1;
-    return at + (k * 9 + tap) * RL_C1 + c;
-  }
-  if (i >= rl_tensor_offsets[RL_FC1_W] && i < rl_tensor_offsets[RL_FC1_B]) {
-    const uint32_t map = RL_P2 * RL_P2;
-    uint32_t at = rl_tensor_offsets[RL_FC1_W], pixel = (i - at) % map, c = (i - at) / map % RL_C2, row = (i - at) / RL_FLAT;
-    return at + row * RL_FLAT + pixel * RL_C2 + c;
-  }
-  return i;
-}
-
-static float *make_floats(rl_error *err) {
-  float *made = (float *)malloc(RL_PARAMETERS * sizeof *made);
-  if (!made) rl_fail(err, RL_SYS, ENOMEM, "out of memory for the parameters");
-  return made;
-}
-
-static int download_parameters(rl_training *e, const float *from, float *out, rl_error *err) {
-  rl_device *device = e->base.base.device;
-  float *ours = make_floats(err);
-  if (!ours || device->ops->download(device, ours, from, RL_PARAMETERS * sizeof *ours, err)) {
-    free(ours);
-    return -1;
-  }
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) out[i] = ours[place(e, i)];
-  free(ours);
-  return 0;
-}
-
-static rl_adam adam_of(const rl_training *e) {
-  return {e->weights, e->first, e->second, e->halves, e->losses, (float)e->base.params.learning_rate, e->state};
-}
-
-static int upload_parameters(rl_training *e, const float *weights, rl_error *err) {
-  rl_device *device = e->base.base.device;
-  float *ours = make_floats(err);
-  if (!ours) return -1;
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) ours[place(e, i)] = weights[i];
-  int rc = device->ops->upload(device, e->weights, ours, RL_PARAMETERS * sizeof *ours, err);
-  free(ours);
-  rl_adam adam = adam_of(e);
-  if (rc || (e->halves && rl_adam_halves(&adam, rl_training_stream(e), err))) return -1;
-  return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "setting the parameters", err);
-}
-
-/* --- launches ----------------------------------------------------------------------------------------------------------- */
-
-int rl_training_fork(rl_training *e, rl_stream stream, rl_error *err) {
-  if (rl_cuda_ok(cudaEventRecord(e->fork, (cudaStream_t)stream), "forking", err)) return -1;
-  return rl_cuda_ok(cudaStreamWaitEvent(e->side, e->fork, 0), "forking", err);
-}
-
-int rl_training_join(rl_training *e, rl_stream stream, rl_error *err) {
-  if (rl_cuda_ok(cudaEventRecord(e->join, e->side), "joining", err)) return -1;
-  return rl_cuda_ok(cudaStreamWaitEvent((cudaStream_t)stream, e->join, 0), "joining", err);
-}
-
-static int begin_epoch(void *arg, rl_stream stream, rl_error *err) {
-  rl_training *e = own(arg);
-  return rl_epoch_begin(e->state, e->order, e->base.images, (cudaStream_t)stream, err);
-}
-
-static int begin_test(void *arg, rl_stream stream, rl_error *err) {
-  uint32_t *step = &own(arg)->state->test_step;
-  return rl_cuda_ok(cudaMemsetAsync(step, 0, sizeof *step, (cudaStream_t)stream), "starting the evaluation", err);
-}
-
-int rl_conv1_forward_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  return rl_conv1_forward(e->format, s->gather, e->weights, e->pooled1, e->codes1, (cudaStream_t)stream, err);
-}
-
-int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  const float *bias = &e->weights[rl_tensor_offsets[RL_CONV2_B]];
-  if (!e->format.half)
-    return rl_conv2_float_forward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]], bias,
-                                  (float *)e->pooled2, e->codes2, (cudaStream_t)stream, err);
-  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W), bias, e->pooled2, e->codes2,
-                          s->train ? e->state : NULL, (cudaStream_t)stream, err);
-}
-
-int rl_head_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  if (!s->train)
-    return rl_head_evaluate(&s->head, e->test_losses, e->test_correct, e->state, (cudaStream_t)stream, err);
-  return rl_head_train(e->format, &s->head, e->d_fc1, e->partial_head, e->state, (cudaStream_t)stream, err);
-}
-
-int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  /* Sums of products of finite FP16 values are finite in FP32; in FP16 they may not be. */
-  const void *watched = s->gradients.conv2_rows ? NULL : s->gradients.conv2_weight;
-  return rl_conv1_backward(e->format, s->gather, e->d_pooled1, e->codes1, e->partial_conv1, watched,
-                           watched ? rl_tensor_sizes[RL_CONV2_W] : 0, e->state, (cudaStream_t)stream, err);
-}
-
-int rl_adam_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_adam update = adam_of(s->owner);
-  return rl_adam_step(&update, &s->gradients, (cudaStream_t)stream, err);
-}
-
-int rl_classify_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  const rl_classifier classifier = {s->gather, e->pooled2, rl_training_multiplied(e, RL_FC1_W), s->head.weights, e->state};
-  if (!s->train) return rl_classify_evaluate(&classifier, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
-  return rl_classify_train(&classifier, e->d_fc1, e->d_pooled2, e->partial_head, (cudaStream_t)stream, err);
-}
-
-int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_training *e = own(arg);
-  float *rows = e->d_conv2_weight ? (float *)e->d_conv2_weight : e->first; /* watched, or where they are lost at the end */
-  const rl_persistent epoch = {e->train_images, e->train_labels, e->order, e->base.images, (uint32_t)e->base.params.batch_size,
-                               adam_of(e), e->pooled2, e->d_fc1, e->partial_conv1, rows, e->partial_conv2, e->partial_head,
-                               e->exchange, e->shown.pooled1, e->d_pooled1, e->d_pooled2, e->shown.codes1, e->shown.codes2,
-                               e->shown.stamps};
-  return rl_persistent_epoch(e->format, &epoch, (cudaStream_t)stream, err);
-}
-
-int rl_persistent_test_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_training *e = own(arg);
-  const uint32_t count = e->base.test_images;
-  const rl_persistent test = {e->test_images, e->test_labels, NULL, count, count, adam_of(e),
-                              NULL, NULL, NULL, NULL, NULL, NULL, e->exchange};
-  return rl_persistent_evaluate(e->format, &test, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
-}
 
 /* --- stages ------------------------------------------------------------------------------------------------------------- */
 
@@ -209,151 +67,7 @@ static int open_products(rl_training *e, rl_error *err) {
   return 0;
 }
 
-/* --- state -------------------------------------------------------------------------------------------------------------- */
-
-static int write_state(rl_training *e, rl_error *err) {
-  const double beta1 = 0.9f, beta2 = 0.999f;
-  rl_device *device = e->base.base.device;
-  rl_train_state state = {};
-  state.seed = (uint64_t)e->base.params.seed;
-  state.beta1_power = beta1;
-  state.beta2_power = beta2;
-  state.step_size = (float)(e->base.params.learning_rate / (1.0 - beta1));
-  state.inverse_root = (float)(1.0 / sqrt(1.0 - beta2));
-  state.dynamic_scale = e->format.half;
-  state.scale.scale = e->format.half ? RL_LOSS_SCALE_START : 1.0f;
-  state.inverse_scale = state.last_inverse_scale = 1.0f / state.scale.scale;
-  return device->ops->upload(device, e->state, &state, sizeof state, err);
-}
-
-static int reset(rl_instance *instance, rl_error *err) {
-  rl_training *e = own(instance);
-  rl_device *device = instance->device;
-  float *weights = make_floats(err);
-  if (!weights) return -1;
-  rl_model_initialise((uint64_t)e->base.params.seed, weights);
-  int rc = device->ops->clear(device, e->first, 2 * PADDED * sizeof(float), err) || write_state(e, err) ||
-           upload_parameters(e, weights, err);
-  free(weights);
-  return rc ? -1 : 0;
-}
-
-static int read_state(rl_training *e, rl_train_state *state, rl_error *err) {
-  rl_device *device = e->base.base.device;
-  return device->ops->download(device, state, e->state, sizeof *state, err);
-}
-
-static int losses(rl_train_instance *instance, float *out, rl_error *err) {
-  rl_training *e = own(instance);
-  rl_device *device = instance->base.device;
-  return device->ops->download(device, out, e->losses, instance->steps * sizeof *out, err);
-}
-
-static int report_training(rl_training *e, const rl_train_state *state, rl_report *out, rl_error *err) {
-  if (state->step == 0) return 0;
-  float *each = (float *)malloc(e->base.steps * sizeof *each);
-  if (!each) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the losses");
-  int rc = losses(&e->base, each, err);
-  double sum = 0;
-  for (uint32_t i = 0; i < state->step && !rc; i++) sum += each[i];
-  free(each);
-  out->train_loss = sum / state->step;
-  return rc;
-}
-
-static int report_test(rl_training *e, const rl_train_state *state, rl_report *out, rl_error *err) {
-  if (state->test_step == 0) return 0;
-  rl_device *device = e->base.base.device;
-  uint32_t count = e->base.test_images, right = 0;
-  float *each = (float *)malloc(count * (sizeof *each + 1));
-  uint8_t *correct = (uint8_t *)(each + count);
-  if (!each) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the evaluation");
-  double sum = 0;
-  int rc = device->ops->download(device, each, e->test_losses, count * sizeof *each, err) ||
-           device->ops->download(device, correct, e->test_correct, count, err);
-  for (uint32_t i = 0; i < count && !rc; i++) {
-    sum += each[i];
-    right += correct[i];
-  }
-  free(each);
-  out->test_loss = sum / count;
-  out->test_accuracy_ratio = (double)right / count;
-  return rc ? -1 : 0;
-}
-
-static int report(rl_instance *instance, rl_report *out, rl_error *err) {
-  rl_training *e = own(instance);
-  rl_train_state state;
-  rl_report made = {(double)e->base.images, NAN, NAN, NAN, NAN, NAN};
-  if (read_state(e, &state, err) || report_training(e, &state, &made, err) || report_test(e, &state, &made, err)) return -1;
-  if (e->format.half) {
-    made.loss_scale = state.scale.scale;
-    made.skipped_steps = state.scale.skipped;
-  }
-  *out = made;
-  return 0;
-}
-
-static int copy_kept(rl_training *e, void *to, const void *from, rl_error *err) {
-  if (rl_cuda_ok(cudaMemcpyAsync(to, from, e->kept_bytes, cudaMemcpyDeviceToDevice, rl_training_stream(e)), "copying the state",
-                 err))
-    return -1;
-  return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "copying the state", err);
-}
-
-static int save(rl_instance *instance, rl_error *err) {
-  rl_training *e = own(instance);
-  rl_device *device = instance->device;
-  if (!e->saved && device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->kept_bytes, (void **)&e->saved, err)) return -1;
-  return copy_kept(e, e->saved, e->kept, err);
-}
-
-static int restore(rl_instance *instance, rl_error *err) {
-  rl_training *e = own(instance);
-  if (!e->saved) return rl_fail(err, RL_INPUT, 0, "nothing was saved");
-  return copy_kept(e, e->kept, e->saved, err);
-}
-
-static int parameters(rl_train_instance *instance, float *weights, rl_error *err) {
-  return download_parameters(own(instance), own(instance)->weights, weights, err);
-}
-
-static int set_parameters(rl_train_instance *instance, const float *weights, rl_error *err) {
-  return upload_parameters(own(instance), weights, err);
-}
-
-/* The stage of the last step. */
-static const rl_stage *last_stage(const rl_training *e, const rl_train_state *state) {
-  return &e->stages[state->last_batch == e->stages[RL_STEP].gather.batch ? RL_STEP : RL_TAIL];
-}
-
-static int gradients(rl_train_instance *instance, float *out, rl_error *err) {
-  rl_training *e = own(instance);
-  rl_device *device = instance->base.device;
-  rl_train_state state;
-  void *flat = NULL;
-  if (read_state(e, &state, err)) return -1;
-  if (state.last_batch == 0) return rl_fail(err, RL_INPUT, 0, "no step was done yet");
-  if (!e->d_conv2_weight) return rl_fail(err, RL_INPUT, 0, "nobody watched the gradients");
-  rl_gradients last = last_stage(e, &state)->gradients;
-  last.conv2_weight = e->d_conv2_weight;
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, RL_PARAMETERS * sizeof(float), &flat, err)) return -1;
-  int rc = rl_adam_gather(&last, e->state, (float *)flat, rl_training_stream(e), err) ||
-           download_parameters(e, (const float *)flat, out, err);
-  device->ops->release(device, flat);
-  return rc ? -1 : 0;
-}
-
-int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err) {
-  rl_training *e = own(instance);
-  rl_train_state state;
-  if (read_state(e, &state, err)) return -1;
-  const bool whole = e->recipe->whole_epoch;
-  *tensors = {e->format.channels_last, e->format.half, state.last_batch, whole ? e->shown.pooled1 : e->pooled1, e->pooled2,
-              whole ? e->shown.codes1 : e->codes1, whole ? e->shown.codes2 : e->codes2, e->product2, e->d_pooled1, e->d_pooled2,
-              e->d_fc1, 1.0f / state.last_inverse_scale};
-  return 0;
-}
+/* --- what is watched ----------------------------------------------------------------------------------------------------- */
 
 /* Rows of partial sums of conv2.weight's gradient, or the whole. */
 static size_t conv2_rows_bytes(const rl_training *e) {
@@ -362,7 +76,7 @@ static size_t conv2_rows_bytes(const rl_training *e) {
 }
 
 int rl_training_watch(rl_train_instance *instance, rl_error *err) {
-  rl_training *e = own(instance);
+  rl_training *e = rl_training_of(instance);
   rl_device *device = instance->base.device;
   const size_t batch = images_of_step(e), map1 = RL_C1 * RL_P1 * RL_P1, v = e->value_bytes;
   const size_t shown = e->recipe->whole_epoch ? batch : 0;
@@ -397,8 +111,8 @@ static void end_marks(rl_training *e) {
 }
 
 static int mark(rl_instance *instance, bool on, rl_error *err) {
-  if (on) return begin_marks(own(instance), err);
-  end_marks(own(instance));
+  if (on) return begin_marks(rl_training_of(instance), err);
+  end_marks(rl_training_of(instance));
   return 0;
 }
 
@@ -414,7 +128,7 @@ static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
 #define PHASE(NAME, RANGE) {#NAME, #RANGE},
   static const rl_marked_phase phases[] = {RL_PHASE_NAMES(PHASE)};
 #undef PHASE
-  rl_training *e = own(instance);
+  rl_training *e = rl_training_of(instance);
   rl_device *device = instance->device;
   if (!e->shown.stamps) return rl_fail(err, RL_INPUT, 0, "nobody asked for marks");
   if (device->ops->download(device, e->stamped, e->shown.stamps, sizeof *e->stamped, err)) return -1;
@@ -429,7 +143,7 @@ static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
 }
 
 int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[RL_TRAINING_CHOICES]) {
-  rl_training *e = own(instance);
+  rl_training *e = rl_training_of(instance);
   const rl_stage *s = &e->stages[e->stages[RL_STEP].gather.batch ? RL_STEP : RL_TAIL];
   const rl_gemm *products[] = {s->fc1, s->fc1_data, s->fc1_weight};
   static const char *const names[] = {"fc1_forward", "fc1_data", "fc1_weight"};
@@ -448,7 +162,7 @@ int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[
 
 static void close_engine(rl_instance *instance) {
   if (!instance) return;
-  rl_training *e = own(instance);
+  rl_training *e = rl_training_of(instance);
   rl_device *device = instance->device;
   if (e->recipe->close) e->recipe->close(e);
   for (int i = 0; i < RL_STAGES; i++) rl_fc1_close(&e->stages[i]);
@@ -496,7 +210,7 @@ static int upload_dataset(rl_training *e, const rl_dataset *data, rl_error *err)
 static int allocate_kept(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
   const bool whole = e->recipe->whole_epoch;
-  const size_t floats = PADDED * sizeof(float), halves = e->format.half && !whole ? PADDED * sizeof(uint16_t) : 0,
+  const size_t floats = RL_PADDED * sizeof(float), halves = e->format.half && !whole ? RL_PADDED * sizeof(uint16_t) : 0,
                front = floats + halves + STATE_ROOM, rows = whole ? conv2_rows_bytes(e) : 0;
   e->kept_bytes = front + 2 * floats;
   const size_t bytes = rows > 2 * floats ? front + rows : e->kept_bytes;
@@ -505,7 +219,7 @@ static int allocate_kept(rl_training *e, rl_error *err) {
   e->halves = halves ? e->kept + floats : NULL;
   e->state = (rl_train_state *)(e->kept + floats + halves);
   e->first = (float *)(e->kept + front);
-  e->second = e->first + PADDED;
+  e->second = e->first + RL_PADDED;
   return device->ops->clear(device, e->kept, e->kept_bytes, err);
 }
 
@@ -554,8 +268,8 @@ static void describe_programs(rl_training *e) {
   if (t->tail) describe_stage(e, RL_TAIL, t->tail, batch);
   if (test) describe_stage(e, RL_TEST, test, test);
   if (test_tail) describe_stage(e, RL_TEST_TAIL, test_tail, test);
-  e->begin = {"shuffle", "data", begin_epoch, e};
-  e->test_begin = {"begin", "data", begin_test, e};
+  e->begin = {"shuffle", "data", rl_training_begin_epoch, e};
+  e->test_begin = {"begin", "data", rl_training_begin_test, e};
   e->sequences[0] = {"begin", &e->begin, 1, 1};
   e->sequences[1] = {"step", e->stages[RL_STEP].launches, e->stages[RL_STEP].launch_count, t->images / batch};
   e->sequences[2] = {"tail", e->stages[RL_TAIL].launches, e->stages[RL_TAIL].launch_count, t->tail ? 1u : 0u};
@@ -580,7 +294,7 @@ static void describe_programs(rl_training *e) {
 
 /* Unless the engine found a reason of its own, or takes no choices. */
 static void note_determinism(rl_instance *instance) {
-  if (!instance->deterministic || own(instance)->recipe->multiplies_fc1) return;
+  if (!instance->deterministic || rl_training_of(instance)->recipe->multiplies_fc1) return;
   instance->deterministic_note = rl_tune_note();
   instance->deterministic = !instance->deterministic_note;
 }
@@ -594,15 +308,17 @@ static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
   if (rc || open_handles(e, err) || allocate_kept(e, err) || allocate_activations(e, err)) return -1;
   describe_programs(e);
   e->base.base.deterministic = true;
-  if (reset(&e->base.base, err) || (e->recipe->open && e->recipe->open(e, err)) || open_products(e, err) ||
+  if (rl_training_reset(&e->base.base, err) || (e->recipe->open && e->recipe->open(e, err)) || open_products(e, err) ||
       (e->recipe->bind && e->recipe->bind(e, err)))
     return -1;
   note_determinism(&e->base.base);
-  return reset(&e->base.base, err); /* trials raise the overflow flag */
+  return rl_training_reset(&e->base.base, err); /* trials raise the overflow flag */
 }
 
-static const rl_instance_ops operations = {reset, report, save, restore, close_engine};
-static const rl_instance_ops whole_operations = {reset, report, save, restore, close_engine, NULL, mark, marks};
+static const rl_instance_ops operations = {rl_training_reset, rl_training_report, rl_training_save, rl_training_restore,
+                                             close_engine};
+static const rl_instance_ops whole_operations = {rl_training_reset, rl_training_report, rl_training_save, rl_training_restore,
+                                                   close_engine, NULL, mark, marks};
 
 int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_training *e = (rl_training *)calloc(1, sizeof *e);
@@ -610,10 +326,10 @@ int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *par
   e->recipe = recipe;
   e->base.base.ops = recipe->whole_epoch ? &whole_operations : &operations;
   e->base.base.device = device;
-  e->base.losses = losses;
-  e->base.parameters = parameters;
-  e->base.gradients = gradients;
-  e->base.set_parameters = set_parameters;
+  e->base.losses = rl_training_losses;
+  e->base.parameters = rl_training_parameters;
+  e->base.gradients = rl_training_gradients;
+  e->base.set_parameters = rl_training_set_parameters;
   int precision = ((const rl_train_params *)params)->precision;
   e->format.half = precision == RL_FP16;
   e->format.channels_last = recipe->channels_last || precision != RL_FP32;
