@@ -166,94 +166,160 @@ static void check_tensor(const double *got, const double *wanted, rl_tensor tens
   check(what, &got[at], &wanted[at], rl_tensor_sizes[tensor], most);
 }
 
-/* One step of `count` images in one precision. own: bound of what our FP32 kernels compute; library: of what runs in the
- * precision. */
-static void check_step(engine_case which, uint32_t count) {
-  const int precision = which.precision;
-  const double own = 1e-5, library = precision == RL_FP32 ? 1e-5 : 5e-3;
-  const double stored = precision == RL_FP32 ? 1e-5 : precision == RL_TF32 ? 1e-3 : 5e-3;
-  const uint32_t *at = rl_tensor_offsets;
-  static const double none[RL_FC1];
-  printf("  %s, %s, batch %u\n", which.engine, rl_precision_names[precision], count);
+/* One step of an engine: what it began with, had between its layers, and left. */
+typedef struct seen_step {
+  int n, precision;
+  double learning_rate;
+  batch images;
+  double *w, *multiplied;                       /* parameters in front of it; as they are multiplied */
+  double *after, *gradients, loss;              /* parameters behind it */
+  double *p1, *p2, *d_fc1, *d_p2, *d_y2, *d_p1; /* d_y2: NULL where it is not in memory */
+  uint8_t *codes1, *codes2;
+} seen_step;
+
+typedef struct bounds { /* of what our FP32 kernels compute; of what runs in the precision; of what is stored in it */
+  double own, library, stored;
+} bounds;
+
+static bounds bounds_of(int precision) {
+  const double exact = 1e-5;
+  if (precision == RL_FP32) return (bounds){exact, exact, exact};
+  return (bounds){exact, 5e-3, precision == RL_TF32 ? 1e-3 : 5e-3};
+}
+
+static double *parameters_of(const float *from) {
+  double *made = doubles(RL_PARAMETERS);
+  for (int i = 0; i < RL_PARAMETERS; i++) made[i] = from[i];
+  return made;
+}
+
+static void fetch_layers(seen_step *s, const training *t) {
+  rl_training_tensors v;
+  must(rl_training_view(t->train, &v, e));
+  assert_int_equal(v.batch, s->n);
+  const double unscale = 1.0 / v.loss_scale;
+  s->p1 = fetch(&v, v.pooled1, RL_C1, MAP1, 1);
+  s->p2 = fetch(&v, v.pooled2, RL_C2, MAP2, 1);
+  s->d_p1 = fetch(&v, v.d_pooled1, RL_C1, MAP1, unscale);
+  s->d_p2 = fetch(&v, v.d_pooled2, RL_C2, MAP2, unscale);
+  s->d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_C2, FULL2, unscale) : NULL;
+  s->d_fc1 = fetch(&v, v.d_fc1, RL_FC1, 1, unscale);
+  s->codes1 = fetch_codes(&v, v.codes1, RL_C1, MAP1);
+  s->codes2 = fetch_codes(&v, v.codes2, RL_C2, MAP2);
+}
+
+static seen_step see_step(engine_case which, uint32_t count) {
+  static float raw[RL_PARAMETERS];
+  float loss;
   rl_train_params params = small_training(which, count, count);
   training t = open_training_as(params, true);
-  float *raw = malloc(2 * RL_PARAMETERS * sizeof *raw), *raw_after = raw + RL_PARAMETERS, loss;
-  double *w = doubles(RL_PARAMETERS), *multiplied = doubles(RL_PARAMETERS), *got = doubles(RL_PARAMETERS),
-         *wanted = doubles(RL_PARAMETERS);
+  seen_step s = {.n = (int)count, .precision = which.precision, .learning_rate = params.learning_rate,
+                 .images = gather(0, count, count, params.seed, 0), .multiplied = doubles(RL_PARAMETERS)};
   rl_model_initialise((uint64_t)params.seed, raw);
-  for (int i = 0; i < RL_PARAMETERS; i++) {
-    w[i] = raw[i];
-    multiplied[i] = precision == RL_FP16 ? rounded_to_half(raw[i]) : raw[i];
-  }
+  s.w = parameters_of(raw);
+  for (int i = 0; i < RL_PARAMETERS; i++) s.multiplied[i] = which.precision == RL_FP16 ? rounded_to_half(s.w[i]) : s.w[i];
   run_epoch(&t);
   must(t.train->gradients(t.train, raw, e));
-  must(t.train->parameters(t.train, raw_after, e));
+  s.gradients = parameters_of(raw);
+  must(t.train->parameters(t.train, raw, e));
+  s.after = parameters_of(raw);
   must(t.train->losses(t.train, &loss, e));
-  for (int i = 0; i < RL_PARAMETERS; i++) got[i] = raw[i];
-  rl_training_tensors v;
-  must(rl_training_view(t.train, &v, e));
-  assert_int_equal(v.batch, count);
-  double unscale = 1.0 / v.loss_scale;
-  int n = (int)count;
-  batch b = gather(0, count, count, params.seed, 0);
-  double *p1 = fetch(&v, v.pooled1, RL_C1, MAP1, 1), *p2 = fetch(&v, v.pooled2, RL_C2, MAP2, 1),
-         *d_p1 = fetch(&v, v.d_pooled1, RL_C1, MAP1, unscale), *d_p2 = fetch(&v, v.d_pooled2, RL_C2, MAP2, unscale),
-         *d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_C2, FULL2, unscale) : NULL,
-         *d_fc1 = fetch(&v, v.d_fc1, RL_FC1, 1, unscale);
-  uint8_t *codes1 = fetch_codes(&v, v.codes1, RL_C1, MAP1), *codes2 = fetch_codes(&v, v.codes2, RL_C2, MAP2);
+  s.loss = loss;
+  fetch_layers(&s, &t);
+  close_training(&t);
+  return s;
+}
 
-  double *y1 = doubles((size_t)n * RL_C1 * FULL1), *y2 = doubles((size_t)n * RL_C2 * FULL2);
-  rl_oracle_conv_forward(&rl_oracle_conv1, n, b.x, &w[at[RL_CONV1_W]], &w[at[RL_CONV1_B]], y1);
-  double *ref1 = pooled_as_decided((size_t)n * RL_C1, RL_H1, y1, codes1, 1e-5);
-  check("conv1 + pool", p1, ref1, (size_t)n * SIZE1, stored);
-  rl_oracle_conv_forward(&rl_oracle_conv2, n, p1, &multiplied[at[RL_CONV2_W]], &w[at[RL_CONV2_B]], y2);
-  double *ref2 = pooled_as_decided((size_t)n * RL_C2, RL_H2, y2, codes2, precision == RL_FP32 ? 1e-5 : 1e-2);
-  check("conv2 + pool", p2, ref2, (size_t)n * RL_FLAT, library);
+static void forget_step(seen_step *s) {
+  void *const all[] = {s->images.x, s->images.labels, s->w, s->multiplied, s->after, s->gradients, s->p1, s->p2,
+                       s->d_fc1, s->d_p2, s->d_y2, s->d_p1, s->codes1, s->codes2};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
 
-  double *product = doubles(n * RL_FC1), *d_hidden = doubles(n * RL_FC1);
-  rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, p2, &multiplied[at[RL_FC1_W]], none, product);
-  double exact = run_head(n, product, w, b.labels, d_fc1, d_hidden, wanted), measured = loss;
-  check("loss", &measured, &exact, 1, precision == RL_FP32 ? own : 1e-3);
-  check("d fc1's product", d_fc1, d_hidden, (size_t)n * RL_FC1, library);
-  for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++) check_tensor(got, wanted, (rl_tensor)tensor, library);
+static void check_convolutions_forward(const seen_step *s, bounds most) {
+  const uint32_t *at = rl_tensor_offsets;
+  const size_t n = (size_t)s->n;
+  double *y1 = doubles(n * RL_C1 * FULL1), *y2 = doubles(n * RL_C2 * FULL2);
+  rl_oracle_conv_forward(&rl_oracle_conv1, s->n, s->images.x, &s->w[at[RL_CONV1_W]], &s->w[at[RL_CONV1_B]], y1);
+  double *p1 = pooled_as_decided(n * RL_C1, RL_H1, y1, s->codes1, 1e-5);
+  check("conv1 + pool", s->p1, p1, n * SIZE1, most.stored);
+  rl_oracle_conv_forward(&rl_oracle_conv2, s->n, s->p1, &s->multiplied[at[RL_CONV2_W]], &s->w[at[RL_CONV2_B]], y2);
+  double *p2 = pooled_as_decided(n * RL_C2, RL_H2, y2, s->codes2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
+  check("conv2 + pool", s->p2, p2, n * RL_FLAT, most.library);
+  free(y1), free(y2), free(p1), free(p2);
+}
 
-  double *d_p2_ref = doubles((size_t)n * RL_FLAT), *unused = doubles(RL_FC1), *d_y2_ref = doubles((size_t)n * RL_C2 * FULL2),
-         *d_p1_ref = doubles((size_t)n * SIZE1), *d_y1 = doubles((size_t)n * RL_C1 * FULL1);
-  rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, d_fc1, &multiplied[at[RL_FC1_W]], d_p2_ref);
-  check("d pool2", d_p2, d_p2_ref, (size_t)n * RL_FLAT, library);
-  rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, p2, d_fc1, &wanted[at[RL_FC1_W]], unused);
-  check_tensor(got, wanted, RL_FC1_W, library);
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, d_p2, codes2, d_y2_ref);
-  if (d_y2) assert_memory_equal(d_y2, d_y2_ref, (size_t)n * RL_C2 * FULL2 * sizeof *d_y2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2_ref, &wanted[at[RL_CONV2_W]], &wanted[at[RL_CONV2_B]]);
-  check_tensor(got, wanted, RL_CONV2_W, library);
-  check_tensor(got, wanted, RL_CONV2_B, own);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2_ref, &multiplied[at[RL_CONV2_W]], d_p1_ref);
-  check("d pool1", d_p1, d_p1_ref, (size_t)n * SIZE1, library);
-  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, d_p1, codes1, d_y1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b.x, d_y1, &wanted[at[RL_CONV1_W]], &wanted[at[RL_CONV1_B]]);
-  check_tensor(got, wanted, RL_CONV1_W, own);
-  check_tensor(got, wanted, RL_CONV1_B, own);
+/* fc1 and what follows it, forward and back. */
+static void check_classifier(const seen_step *s, bounds most) {
+  static const double none[RL_FC1];
+  const uint32_t *at = rl_tensor_offsets;
+  const size_t n = (size_t)s->n;
+  double *product = doubles(n * RL_FC1), *d_hidden = doubles(n * RL_FC1), *d_p2 = doubles(n * RL_FLAT), *unused = doubles(RL_FC1),
+         *wanted = doubles(RL_PARAMETERS);
+  rl_oracle_linear_forward(s->n, RL_FLAT, RL_FC1, s->p2, &s->multiplied[at[RL_FC1_W]], none, product);
+  double loss = run_head(s->n, product, s->w, s->images.labels, s->d_fc1, d_hidden, wanted);
+  check("loss", &s->loss, &loss, 1, s->precision == RL_FP32 ? most.own : 1e-3);
+  check("d fc1's product", s->d_fc1, d_hidden, n * RL_FC1, most.library);
+  for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++)
+    check_tensor(s->gradients, wanted, (rl_tensor)tensor, most.library);
+  rl_oracle_linear_input_gradient(s->n, RL_FLAT, RL_FC1, s->d_fc1, &s->multiplied[at[RL_FC1_W]], d_p2);
+  check("d pool2", s->d_p2, d_p2, n * RL_FLAT, most.library);
+  rl_oracle_linear_weight_gradient(s->n, RL_FLAT, RL_FC1, s->p2, s->d_fc1, &wanted[at[RL_FC1_W]], unused);
+  check_tensor(s->gradients, wanted, RL_FC1_W, most.library);
+  free(product), free(d_hidden), free(d_p2), free(unused), free(wanted);
+}
 
-  /* Adam's first step from these gradients: what it changed, so that the weights themselves hide nothing. */
+static void check_convolutions_backward(const seen_step *s, bounds most) {
+  const uint32_t *at = rl_tensor_offsets;
+  const size_t n = (size_t)s->n;
+  double *d_y2 = doubles(n * RL_C2 * FULL2), *d_p1 = doubles(n * SIZE1), *d_y1 = doubles(n * RL_C1 * FULL1),
+         *wanted = doubles(RL_PARAMETERS);
+  rl_oracle_pool_gradient(n * RL_C2, RL_H2, s->d_p2, s->codes2, d_y2);
+  if (s->d_y2) assert_memory_equal(s->d_y2, d_y2, n * RL_C2 * FULL2 * sizeof *d_y2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, s->n, s->p1, d_y2, &wanted[at[RL_CONV2_W]], &wanted[at[RL_CONV2_B]]);
+  check_tensor(s->gradients, wanted, RL_CONV2_W, most.library);
+  check_tensor(s->gradients, wanted, RL_CONV2_B, most.own);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, s->n, d_y2, &s->multiplied[at[RL_CONV2_W]], d_p1);
+  check("d pool1", s->d_p1, d_p1, n * SIZE1, most.library);
+  rl_oracle_pool_gradient(n * RL_C1, RL_H1, s->d_p1, s->codes1, d_y1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, s->n, s->images.x, d_y1, &wanted[at[RL_CONV1_W]], &wanted[at[RL_CONV1_B]]);
+  check_tensor(s->gradients, wanted, RL_CONV1_W, most.own);
+  check_tensor(s->gradients, wanted, RL_CONV1_B, most.own);
+  free(d_y2), free(d_p1), free(d_y1), free(wanted);
+}
+
+/* Adam's first step from these gradients: what it changed, so that the weights themselves hide nothing. */
+static void check_update(const seen_step *s) {
   double *adam = doubles(3 * RL_PARAMETERS), *changed = doubles(RL_PARAMETERS);
-  memcpy(adam, w, RL_PARAMETERS * sizeof *w);
-  rl_oracle_adam(RL_PARAMETERS, 1, params.learning_rate, got, adam, adam + RL_PARAMETERS, adam + 2 * RL_PARAMETERS);
+  memcpy(adam, s->w, RL_PARAMETERS * sizeof *adam);
+  rl_oracle_adam(RL_PARAMETERS, 1, s->learning_rate, s->gradients, adam, adam + RL_PARAMETERS, adam + 2 * RL_PARAMETERS);
   for (int i = 0; i < RL_PARAMETERS; i++) {
-    adam[i] -= w[i];
-    changed[i] = (double)raw_after[i] - w[i];
+    adam[i] -= s->w[i];
+    changed[i] = s->after[i] - s->w[i];
   }
   check("Adam's change", changed, adam, RL_PARAMETERS, 1e-4); /* weights near 0.1 hold a change of 1e-3 to 1e-5 */
+  free(adam), free(changed);
+}
 
-  if (precision == RL_FP32) {
-    double whole = run_network(n, &b, w, codes1, codes2, d_fc1, wanted);
-    check("whole network: loss", &measured, &whole, 1, 1e-5);
-    check("whole network: d", got, wanted, RL_PARAMETERS, 1e-5);
-  }
-  void *const all[] = {raw, w, multiplied, got, wanted, b.x, b.labels, p1, p2, d_p1, d_p2, d_y2, d_fc1, codes1, codes2, y1, y2,
-                       ref1, ref2, product, d_hidden, d_p2_ref, unused, d_y2_ref, d_p1_ref, d_y1, adam, changed};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
-  close_training(&t);
+static void check_network(const seen_step *s) {
+  double *wanted = doubles(RL_PARAMETERS);
+  double loss = run_network(s->n, &s->images, s->w, s->codes1, s->codes2, s->d_fc1, wanted);
+  check("whole network: loss", &s->loss, &loss, 1, 1e-5);
+  check("whole network: d", s->gradients, wanted, RL_PARAMETERS, 1e-5);
+  free(wanted);
+}
+
+/* Each layer on the inputs that it had. */
+static void check_step(engine_case which, uint32_t count) {
+  printf("  %s, %s, batch %u\n", which.engine, rl_precision_names[which.precision], count);
+  const bounds most = bounds_of(which.precision);
+  seen_step s = see_step(which, count);
+  check_convolutions_forward(&s, most);
+  check_classifier(&s, most);
+  check_convolutions_backward(&s, most);
+  check_update(&s);
+  if (which.precision == RL_FP32) check_network(&s);
+  forget_step(&s);
 }
 
 static void test_layers(void **state) {
