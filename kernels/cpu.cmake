@@ -51,6 +51,7 @@ rl_library(rl_engines_cpu
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
 rl_unit_test(model SOURCES ${rl_tests}/test_model.c LIBS rl_workloads m)
 rl_unit_test(numerics SOURCES ${rl_tests}/test_numerics.c LIBS rl_engines_cpu rl_oracle m)
+rl_unit_test(layers SOURCES ${rl_tests}/test_layers.c LIBS rl_engines_cpu rl_oracle m)
 rl_unit_test(engines_cpu SOURCES ${rl_tests}/test_engines_cpu.c LIBS rl_engines_cpu m)
 rl_unit_test(lombscargle SOURCES ${rl_tests}/test_lombscargle.c LIBS rl_engines_cpu m)
 target_compile_definitions(test_lombscargle PRIVATE RL_DATA="${CMAKE_SOURCE_DIR}/tests/data")

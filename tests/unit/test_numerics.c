@@ -1,46 +1,17 @@
-/* The oracle against finite differences, every instruction set against the oracle, each layer of the engines blas and fused
- * against the oracle on the inputs and decisions that it had, and whole networks against each other. Inputs are fresh each time;
- * ROOFLINED_TEST_SEED repeats a run. */
+/* The oracle against finite differences, and the loops of every instruction set against the oracle. Inputs are fresh each
+ * time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
-#include <time.h>
 
+#include "drawn.h"
 #include "engines.h"
 #include "half.h"
 #include "train/cpu.h"
 #include "train/direct.h"
 #include "train/oracle.h"
 #include "train/simd.h"
-
-static uint64_t seed, drawn;
-static rl_device *device;
-
-static double draw(void) { return (double)(rl_mix64(seed + drawn++) >> 11) * 0x1p-52 - 1; }
-
-static double *numbers(size_t count, bool random) {
-  double *made = calloc(count, sizeof *made);
-  for (size_t i = 0; random && i < count; i++) made[i] = draw();
-  return made;
-}
-
-static double dot(size_t count, const double *a, const double *b) {
-  double sum = 0;
-  for (size_t i = 0; i < count; i++) sum += a[i] * b[i];
-  return sum;
-}
-
-/* ‖a - b‖ / ‖b‖ */
-static double apart(size_t count, const double *a, const double *b) {
-  double difference = 0;
-  for (size_t i = 0; i < count; i++) difference += (a[i] - b[i]) * (a[i] - b[i]);
-  return sqrt(difference / dot(count, b, b));
-}
-
-static void close_to(const char *what, double found, double limit) {
-  if (!(found < limit)) fail_msg("%s: %g is not below %g (seed %llu)", what, found, limit, (unsigned long long)seed);
-}
 
 /* y is linear in x and in w: a directional difference quotient with a step of 1 is exact but for rounding. */
 static void oracle_convolutions(void **state) {
@@ -230,7 +201,7 @@ static void direct_convolution(void **state) {
   static double ox[A1], ow[W], ob[RL_C2], ody[RL_FLAT], oc[B2], oy[RL_FLAT], odx[A1], odw[W], odb[RL_C2], found[W];
   static uint8_t choice[RL_FLAT], winners[RL_FLAT], planes[RL_FLAT];
   fill_floats(A1, x), fill_floats(W, w), fill_floats(RL_C2, b), fill_floats(RL_FLAT, dy);
-  for (int i = 0; i < RL_FLAT; i++) winners[i] = (uint8_t)(rl_mix64(seed + drawn++) % (RL_ORACLE_DEAD + 1));
+  for (int i = 0; i < RL_FLAT; i++) winners[i] = (uint8_t)(draw_bits() % (RL_ORACLE_DEAD + 1));
   planes_of(RL_P1 * RL_P1, RL_C1, x, ox);
   planes_of(P2, RL_C2, dy, ody);
   for (int o = 0; o < RL_C2; o++) planes_of(9, RL_C1, w + o * DEPTH, ow + o * DEPTH), ob[o] = b[o];
@@ -259,201 +230,12 @@ static void direct_convolution(void **state) {
   }
 }
 
-/* ---- each layer of an engine -------------------------------------------------------------------------------------- */
-
-typedef struct peeked {
-  rl_cpu_train *train;
-  uint32_t n;
-} peeked;
-
-static double *peek(const peeked *from, rl_cpu_value value, size_t each) {
-  double *out = malloc(sizeof *out * each * from->n);
-  if (from->train->math->peek(from->train, value, from->n, out)) return out;
-  free(out);
-  return NULL;
-}
-
-static double *widen(size_t count, const float *from) {
-  double *out = malloc(sizeof *out * count);
-  for (size_t i = 0; i < count; i++) out[i] = from[i];
-  return out;
-}
-
-/* Forward through a pool with the engine's decisions: the chosen one of four, 0 where dead. */
-static void pool_as_chosen(size_t planes, int size, const double *x, const double *choice, double *y, double *worst) {
-  int half = size / 2;
-  for (size_t i = 0; i < planes * half * half; i++) {
-    size_t plane = i / (half * half), row = i / half % half, column = i % half;
-    const double *corner = x + plane * size * size + 2 * row * size + 2 * column;
-    double best = fmax(fmax(corner[0], corner[1]), fmax(corner[size], corner[size + 1]));
-    int k = (int)choice[i];
-    y[i] = k == RL_ORACLE_DEAD ? 0 : corner[k / 2 * size + k % 2];
-    *worst = fmax(*worst, fmax(best, 0) - y[i]); /* a decision may differ only where it hardly matters */
-  }
-}
-
-static void check_layers(const char *engine, int precision, uint32_t n) {
-  const double limit = precision == RL_FP16 ? 5e-3 : 1e-5, exact = 1e-5;
-  rl_train_params params = small_params(precision, n, n);
-  params.seed = (int64_t)(seed % 1000000) + n;
-  rl_train_instance *instance = open_train(engine, device, &params);
-  rl_cpu_train *train = (rl_cpu_train *)instance;
-  rl_error err = {0};
-  static float parameters[RL_PARAMETERS], gradients[RL_PARAMETERS];
-  static double w[RL_PARAMETERS], found[RL_PARAMETERS];
-  must(instance->parameters(instance, parameters, &err), &err);
-  for (int i = 0; i < RL_PARAMETERS; i++)
-    w[i] = precision == RL_FP16 ? rl_half_to_float(rl_half_from_float(parameters[i])) : parameters[i];
-  run_epoch(instance); /* one step */
-  must(instance->gradients(instance, gradients, &err), &err);
-  float scale = train->state.gradient_scale;
-  for (int i = 0; i < RL_PARAMETERS; i++) found[i] = (double)gradients[i] * scale;
-
-  peeked from = {train, n};
-  enum { A1 = RL_C1 * RL_P1 * RL_P1, B1 = RL_C1 * RL_H1 * RL_H1, B2 = RL_C2 * RL_H2 * RL_H2 };
-  double *x = widen((size_t)n * RL_PIXELS, train->x), *dlogits = widen((size_t)n * RL_CLASSES, train->dlogits),
-         *logits = widen((size_t)n * RL_CLASSES, train->logits);
-  double *p1 = peek(&from, RL_VALUE_P1, A1), *choice1 = peek(&from, RL_VALUE_CHOICE1, A1),
-         *p2 = peek(&from, RL_VALUE_P2, RL_FLAT), *choice2 = peek(&from, RL_VALUE_CHOICE2, RL_FLAT),
-         *f1 = peek(&from, RL_VALUE_F1, RL_FC1), *df1 = peek(&from, RL_VALUE_DF1, RL_FC1),
-         *dp2 = peek(&from, RL_VALUE_DP2, RL_FLAT), *dp1 = peek(&from, RL_VALUE_DP1, A1);
-  double *big = malloc(sizeof *big * (size_t)n * B1), *out = malloc(sizeof *out * (size_t)n * A1), worst = 0;
-  static double dw[RL_PARAMETERS], db[RL_FC1];
-#define AT(T) rl_tensor_offsets[T]
-#define GRADIENT(T, COMPUTED) close_to(rl_tensor_names[T], apart(rl_tensor_sizes[T], found + AT(T), COMPUTED), exact)
-
-  rl_oracle_conv_forward(&rl_oracle_conv1, (int)n, x, w + AT(RL_CONV1_W), w + AT(RL_CONV1_B), big);
-  pool_as_chosen((size_t)n * RL_C1, RL_H1, big, choice1, out, &worst);
-  close_to("conv1 forward", apart((size_t)n * A1, p1, out), limit);
-  rl_oracle_conv_forward(&rl_oracle_conv2, (int)n, p1, w + AT(RL_CONV2_W), w + AT(RL_CONV2_B), big);
-  pool_as_chosen((size_t)n * RL_C2, RL_H2, big, choice2, out, &worst);
-  close_to("conv2 forward", apart((size_t)n * RL_FLAT, p2, out), limit);
-  close_to("pool decisions", worst, 1e-5);
-  rl_oracle_linear_forward((int)n, RL_FLAT, RL_FC1, p2, w + AT(RL_FC1_W), w + AT(RL_FC1_B), out);
-  for (size_t i = 0; i < (size_t)n * RL_FC1; i++)
-    if (f1[i] <= 0 && out[i] < 1e-5) out[i] = 0;
-  close_to("fc1 forward", apart((size_t)n * RL_FC1, f1, out), limit);
-  rl_oracle_linear_forward((int)n, RL_FC1, RL_CLASSES, f1, w + AT(RL_FC2_W), w + AT(RL_FC2_B), out);
-  close_to("fc2 forward", apart((size_t)n * RL_CLASSES, logits, out), limit);
-  double loss = rl_oracle_loss((int)n, logits, train->labels, scale, out, NULL);
-  close_to("loss", fabs(loss - train->step_losses[0]), 1e-6 * loss);
-  close_to("loss gradient", apart((size_t)n * RL_CLASSES, dlogits, out), limit);
-
-  rl_oracle_linear_weight_gradient((int)n, RL_FC1, RL_CLASSES, f1, dlogits, dw, db);
-  GRADIENT(RL_FC2_W, dw);
-  GRADIENT(RL_FC2_B, db);
-  rl_oracle_linear_input_gradient((int)n, RL_FC1, RL_CLASSES, dlogits, w + AT(RL_FC2_W), out);
-  rl_oracle_relu_gradient((size_t)n * RL_FC1, f1, out);
-  close_to("fc2 input gradient", apart((size_t)n * RL_FC1, df1, out), limit);
-  rl_oracle_linear_weight_gradient((int)n, RL_FLAT, RL_FC1, p2, df1, dw, db);
-  GRADIENT(RL_FC1_W, dw);
-  GRADIENT(RL_FC1_B, db);
-  rl_oracle_linear_input_gradient((int)n, RL_FLAT, RL_FC1, df1, w + AT(RL_FC1_W), out);
-  close_to("fc1 input gradient", apart((size_t)n * RL_FLAT, dp2, out), limit);
-
-  uint8_t *choice = malloc((size_t)n * A1);
-  double *planes = malloc(sizeof *planes * (size_t)n * B1);
-  for (size_t i = 0; i < (size_t)n * RL_FLAT; i++) choice[i] = (uint8_t)choice2[i];
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, dp2, choice, planes);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, (int)n, p1, planes, dw, db);
-  GRADIENT(RL_CONV2_W, dw);
-  GRADIENT(RL_CONV2_B, db);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, (int)n, planes, w + AT(RL_CONV2_W), out);
-  if (dp1 != NULL) close_to("conv2 input gradient", apart((size_t)n * A1, dp1, out), limit);
-  for (size_t i = 0; i < (size_t)n * A1; i++) choice[i] = (uint8_t)choice1[i];
-  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, dp1 != NULL ? dp1 : out, choice, planes);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, (int)n, x, planes, dw, db);
-  GRADIENT(RL_CONV1_W, dw);
-  GRADIENT(RL_CONV1_B, db);
-  free(x), free(dlogits), free(logits), free(p1), free(choice1), free(p2), free(choice2), free(f1), free(df1), free(dp2),
-      free(dp1);
-  free(big), free(out), free(choice), free(planes);
-  close_train(instance);
-}
-
-/* The engines that are held against the reference: fused where the CPU has what it needs. */
-static const char *engines[3] = {"blas"};
-
-static void list_engines(void) {
-  const rl_direct *tables[RL_DIRECT_TABLES];
-  if (rl_direct_usable(tables) > 0) engines[1] = "fused";
-}
-
-static void layers_of_each_engine(void **state) {
-  (void)state;
-  static const uint32_t sizes[] = {1, 5, 32, 67};
-  for (const char **engine = engines; *engine != NULL; engine++)
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-      check_layers(*engine, RL_FP32, sizes[i]);
-      check_layers(*engine, RL_FP16, sizes[i]);
-    }
-}
-
-/* ---- whole networks --------------------------------------------------------------------------------------------------- */
-
-static void whole_network_gradients(void **state) {
-  (void)state;
-  static float found[RL_PARAMETERS], expected[RL_PARAMETERS];
-  static const uint32_t sizes[] = {1, 32};
-  for (int i = 0; i < 2; i++) {
-    rl_train_params params = small_params(RL_FP32, sizes[i], sizes[i]);
-    rl_train_instance *reference = open_train("reference", device, &params);
-    rl_error err = {0};
-    run_epoch(reference);
-    must(reference->gradients(reference, expected, &err), &err);
-    close_train(reference);
-    for (const char **engine = engines; *engine != NULL; engine++) {
-      rl_train_instance *instance = open_train(*engine, device, &params);
-      run_epoch(instance);
-      must(instance->gradients(instance, found, &err), &err);
-      for (int t = 0; t < RL_TENSORS; t++)
-        close_to(rl_tensor_names[t], distance(rl_tensor_sizes[t], found + AT(t), expected + AT(t)), 1e-4);
-      close_train(instance);
-    }
-  }
-}
-
-enum { STEPS = 30, BATCH = 8 };
-
-static void loss_curve(const char *engine, const rl_train_params *params, float curve[STEPS]) {
-  rl_train_instance *instance = open_train(engine, device, params);
-  rl_error err = {0};
-  run_epoch(instance);
-  must(instance->losses(instance, curve, &err), &err);
-  close_train(instance);
-}
-
-static void loss_curves_agree(void **state) {
-  (void)state;
-  static const struct { int precision; double limit; } cases[] = {{RL_FP32, 1e-3}, {RL_FP16, 5e-2}};
-  for (int k = 0; k < 2; k++) {
-    rl_train_params params = small_params(cases[k].precision, BATCH, STEPS * BATCH);
-    float expected[STEPS], found[STEPS];
-    loss_curve("reference", &params, expected);
-    assert_true(expected[STEPS - 1] < 0.9 * expected[0]); /* it learns */
-    for (const char **engine = engines; *engine != NULL; engine++) {
-      loss_curve(*engine, &params, found);
-      close_to("loss curve", distance(STEPS, found, expected), cases[k].limit);
-    }
-  }
-}
-
 int main(void) {
-  const char *repeat = getenv("ROOFLINED_TEST_SEED");
-  seed = repeat != NULL ? strtoull(repeat, NULL, 10) : (uint64_t)time(NULL);
-  rl_error err = {0};
-  device = rl_device_open(0, &err);
-  if (device == NULL) return 1;
-  list_engines();
-  char folder[64];
-  use_few_digits(folder, 1000, 100);
+  choose_seed();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(oracle_convolutions),   cmocka_unit_test(oracle_linear_loss_and_pool), cmocka_unit_test(oracle_adam),
-      cmocka_unit_test(every_instruction_set), cmocka_unit_test(instruction_sets_agree), cmocka_unit_test(ties_go_to_the_first),
-      cmocka_unit_test(direct_convolution), cmocka_unit_test(layers_of_each_engine), cmocka_unit_test(whole_network_gradients),
-      cmocka_unit_test(loss_curves_agree)};
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  device->ops->close(device);
-  remove_digits(folder);
-  return failed;
+      cmocka_unit_test(oracle_convolutions),    cmocka_unit_test(oracle_linear_loss_and_pool),
+      cmocka_unit_test(oracle_adam),            cmocka_unit_test(every_instruction_set),
+      cmocka_unit_test(instruction_sets_agree), cmocka_unit_test(ties_go_to_the_first),
+      cmocka_unit_test(direct_convolution)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
 }

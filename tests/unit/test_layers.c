@@ -1,0 +1,258 @@
+/* Each layer of the CPU's engines against the oracle on the inputs and decisions that it had, and whole networks against each
+ * other. Inputs are fresh each time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "drawn.h"
+#include "engines.h"
+#include "half.h"
+#include "train/cpu.h"
+#include "train/direct.h"
+#include "train/oracle.h"
+
+static rl_device *device;
+
+/* --- a step, and what it was made of --- */
+
+typedef struct peeked {
+  rl_cpu_train *train;
+  uint32_t n;
+} peeked;
+
+static double *peek(const peeked *from, rl_cpu_value value, size_t each) {
+  double *out = malloc(sizeof *out * each * from->n);
+  if (from->train->math->peek(from->train, value, from->n, out)) return out;
+  free(out);
+  return NULL;
+}
+
+static double *widen(size_t count, const float *from) {
+  double *out = malloc(sizeof *out * count);
+  for (size_t i = 0; i < count; i++) out[i] = from[i];
+  return out;
+}
+
+/* Forward through a pool with the engine's decisions: the chosen one of four, 0 where dead. */
+static void pool_as_chosen(size_t planes, int size, const double *x, const double *choice, double *y, double *worst) {
+  int half = size / 2;
+  for (size_t i = 0; i < planes * half * half; i++) {
+    size_t plane = i / (half * half), row = i / half % half, column = i % half;
+    const double *corner = x + plane * size * size + 2 * row * size + 2 * column;
+    double best = fmax(fmax(corner[0], corner[1]), fmax(corner[size], corner[size + 1]));
+    int k = (int)choice[i];
+    y[i] = k == RL_ORACLE_DEAD ? 0 : corner[k / 2 * size + k % 2];
+    *worst = fmax(*worst, fmax(best, 0) - y[i]); /* a decision may differ only where it hardly matters */
+  }
+}
+
+/* One step of an engine: its parameters and gradients, and what it had between its layers, as doubles. */
+typedef struct seen_step {
+  size_t n;
+  rl_train_instance *instance;
+  rl_cpu_train *train; /* the same */
+  double *w, *gradients;
+  double *x, *p1, *choice1, *p2, *choice2, *f1, *logits; /* choices: 0 to 3, or RL_ORACLE_DEAD */
+  double *dlogits, *df1, *dp2, *dp1;                     /* dp1: NULL where the engine does not keep it */
+  double limit; /* of what is in the precision; what is summed in FP32 has to be exact */
+} seen_step;
+
+enum { A1 = RL_C1 * RL_P1 * RL_P1, B1 = RL_C1 * RL_H1 * RL_H1 };
+static const double exact = 1e-5;
+static const uint32_t *const at = rl_tensor_offsets;
+
+static seen_step see_step(const char *engine, int precision, uint32_t n) {
+  static float raw[RL_PARAMETERS];
+  rl_error err = {0};
+  rl_train_params params = small_params(precision, n, n);
+  params.seed = (int64_t)(test_seed % 1000000) + n;
+  rl_train_instance *instance = open_train(engine, device, &params);
+  rl_cpu_train *train = (rl_cpu_train *)instance;
+  must(instance->parameters(instance, raw, &err), &err);
+  double *w = widen(RL_PARAMETERS, raw);
+  for (int i = 0; i < RL_PARAMETERS && precision == RL_FP16; i++) w[i] = rl_half_to_float(rl_half_from_float(raw[i]));
+  run_epoch(instance); /* one step */
+  must(instance->gradients(instance, raw, &err), &err);
+  double *gradients = widen(RL_PARAMETERS, raw);
+  for (int i = 0; i < RL_PARAMETERS; i++) gradients[i] *= train->state.gradient_scale;
+  const peeked from = {train, n};
+  return (seen_step){.n = n, .instance = instance, .train = train, .w = w, .gradients = gradients,
+                     .x = widen((size_t)n * RL_PIXELS, train->x), .p1 = peek(&from, RL_VALUE_P1, A1),
+                     .choice1 = peek(&from, RL_VALUE_CHOICE1, A1), .p2 = peek(&from, RL_VALUE_P2, RL_FLAT),
+                     .choice2 = peek(&from, RL_VALUE_CHOICE2, RL_FLAT), .f1 = peek(&from, RL_VALUE_F1, RL_FC1),
+                     .logits = widen((size_t)n * RL_CLASSES, train->logits),
+                     .dlogits = widen((size_t)n * RL_CLASSES, train->dlogits), .df1 = peek(&from, RL_VALUE_DF1, RL_FC1),
+                     .dp2 = peek(&from, RL_VALUE_DP2, RL_FLAT), .dp1 = peek(&from, RL_VALUE_DP1, A1),
+                     .limit = precision == RL_FP16 ? 5e-3 : exact};
+}
+
+static void forget_step(seen_step *s) {
+  double *const all[] = {s->w, s->gradients, s->x, s->p1, s->choice1, s->p2, s->choice2, s->f1, s->logits, s->dlogits, s->df1,
+                         s->dp2, s->dp1};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  close_train(s->instance);
+}
+
+static void check_gradient(const seen_step *s, rl_tensor tensor, const double *wanted) {
+  close_to(rl_tensor_names[tensor], apart(rl_tensor_sizes[tensor], s->gradients + at[tensor], wanted), exact);
+}
+
+static void check_forward(const seen_step *s) {
+  double *conv = malloc(sizeof *conv * s->n * B1), *out = malloc(sizeof *out * s->n * A1), worst = 0;
+  const int n = (int)s->n;
+  rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + at[RL_CONV1_W], s->w + at[RL_CONV1_B], conv);
+  pool_as_chosen(s->n * RL_C1, RL_H1, conv, s->choice1, out, &worst);
+  close_to("conv1 forward", apart(s->n * A1, s->p1, out), s->limit);
+  rl_oracle_conv_forward(&rl_oracle_conv2, n, s->p1, s->w + at[RL_CONV2_W], s->w + at[RL_CONV2_B], conv);
+  pool_as_chosen(s->n * RL_C2, RL_H2, conv, s->choice2, out, &worst);
+  close_to("conv2 forward", apart(s->n * RL_FLAT, s->p2, out), s->limit);
+  close_to("pool decisions", worst, 1e-5);
+  rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, s->p2, s->w + at[RL_FC1_W], s->w + at[RL_FC1_B], out);
+  for (size_t i = 0; i < s->n * RL_FC1; i++)
+    if (s->f1[i] <= 0 && out[i] < 1e-5) out[i] = 0;
+  close_to("fc1 forward", apart(s->n * RL_FC1, s->f1, out), s->limit);
+  rl_oracle_linear_forward(n, RL_FC1, RL_CLASSES, s->f1, s->w + at[RL_FC2_W], s->w + at[RL_FC2_B], out);
+  close_to("fc2 forward", apart(s->n * RL_CLASSES, s->logits, out), s->limit);
+  double loss = rl_oracle_loss(n, s->logits, s->train->labels, s->train->state.gradient_scale, out, NULL);
+  close_to("loss", fabs(loss - s->train->step_losses[0]), 1e-6 * loss);
+  close_to("loss gradient", apart(s->n * RL_CLASSES, s->dlogits, out), s->limit);
+  free(conv), free(out);
+}
+
+static void check_classifier_backward(const seen_step *s) {
+  static double dw[RL_PARAMETERS], db[RL_FC1];
+  const int n = (int)s->n;
+  double *out = malloc(sizeof *out * s->n * RL_FLAT);
+  rl_oracle_linear_weight_gradient(n, RL_FC1, RL_CLASSES, s->f1, s->dlogits, dw, db);
+  check_gradient(s, RL_FC2_W, dw);
+  check_gradient(s, RL_FC2_B, db);
+  rl_oracle_linear_input_gradient(n, RL_FC1, RL_CLASSES, s->dlogits, s->w + at[RL_FC2_W], out);
+  rl_oracle_relu_gradient(s->n * RL_FC1, s->f1, out);
+  close_to("fc2 input gradient", apart(s->n * RL_FC1, s->df1, out), s->limit);
+  rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, s->p2, s->df1, dw, db);
+  check_gradient(s, RL_FC1_W, dw);
+  check_gradient(s, RL_FC1_B, db);
+  rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, s->df1, s->w + at[RL_FC1_W], out);
+  close_to("fc1 input gradient", apart(s->n * RL_FLAT, s->dp2, out), s->limit);
+  free(out);
+}
+
+/* The gradient of a pooled tensor, spread to the inputs that were chosen. */
+static double *unpooled(size_t planes, int size, const double *pooled, const double *chosen) {
+  size_t count = planes * (size_t)(size / 2) * (size_t)(size / 2);
+  uint8_t *choice = malloc(count);
+  double *made = malloc(sizeof *made * planes * (size_t)size * (size_t)size);
+  for (size_t i = 0; i < count; i++) choice[i] = (uint8_t)chosen[i];
+  rl_oracle_pool_gradient(planes, size, pooled, choice, made);
+  free(choice);
+  return made;
+}
+
+static void check_convolutions_backward(const seen_step *s) {
+  static double dw[RL_PARAMETERS], db[RL_FC1];
+  const int n = (int)s->n;
+  double *dp1 = malloc(sizeof *dp1 * s->n * A1), *planes = unpooled(s->n * RL_C2, RL_H2, s->dp2, s->choice2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, s->p1, planes, dw, db);
+  check_gradient(s, RL_CONV2_W, dw);
+  check_gradient(s, RL_CONV2_B, db);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + at[RL_CONV2_W], dp1);
+  if (s->dp1 != NULL) close_to("conv2 input gradient", apart(s->n * A1, s->dp1, dp1), s->limit);
+  free(planes);
+  planes = unpooled(s->n * RL_C1, RL_H1, s->dp1 != NULL ? s->dp1 : dp1, s->choice1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, s->x, planes, dw, db);
+  check_gradient(s, RL_CONV1_W, dw);
+  check_gradient(s, RL_CONV1_B, db);
+  free(planes), free(dp1);
+}
+
+static void check_layers(const char *engine, int precision, uint32_t n) {
+  seen_step s = see_step(engine, precision, n);
+  check_forward(&s);
+  check_classifier_backward(&s);
+  check_convolutions_backward(&s);
+  forget_step(&s);
+}
+
+/* The engines that are held against the reference: fused where the CPU has what it needs. */
+static const char *engines[3] = {"blas"};
+
+static void list_engines(void) {
+  const rl_direct *tables[RL_DIRECT_TABLES];
+  if (rl_direct_usable(tables) > 0) engines[1] = "fused";
+}
+
+static void layers_of_each_engine(void **state) {
+  (void)state;
+  static const uint32_t sizes[] = {1, 5, 32, 67};
+  for (const char **engine = engines; *engine != NULL; engine++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      check_layers(*engine, RL_FP32, sizes[i]);
+      check_layers(*engine, RL_FP16, sizes[i]);
+    }
+}
+
+/* --- whole networks --- */
+
+static void whole_network_gradients(void **state) {
+  (void)state;
+  static float found[RL_PARAMETERS], expected[RL_PARAMETERS];
+  static const uint32_t sizes[] = {1, 32};
+  for (int i = 0; i < 2; i++) {
+    rl_train_params params = small_params(RL_FP32, sizes[i], sizes[i]);
+    rl_train_instance *reference = open_train("reference", device, &params);
+    rl_error err = {0};
+    run_epoch(reference);
+    must(reference->gradients(reference, expected, &err), &err);
+    close_train(reference);
+    for (const char **engine = engines; *engine != NULL; engine++) {
+      rl_train_instance *instance = open_train(*engine, device, &params);
+      run_epoch(instance);
+      must(instance->gradients(instance, found, &err), &err);
+      for (int t = 0; t < RL_TENSORS; t++)
+        close_to(rl_tensor_names[t], distance(rl_tensor_sizes[t], found + at[t], expected + at[t]), 1e-4);
+      close_train(instance);
+    }
+  }
+}
+
+enum { STEPS = 30, BATCH = 8 };
+
+static void loss_curve(const char *engine, const rl_train_params *params, float curve[STEPS]) {
+  rl_train_instance *instance = open_train(engine, device, params);
+  rl_error err = {0};
+  run_epoch(instance);
+  must(instance->losses(instance, curve, &err), &err);
+  close_train(instance);
+}
+
+static void loss_curves_agree(void **state) {
+  (void)state;
+  static const struct { int precision; double limit; } cases[] = {{RL_FP32, 1e-3}, {RL_FP16, 5e-2}};
+  for (int k = 0; k < 2; k++) {
+    rl_train_params params = small_params(cases[k].precision, BATCH, STEPS * BATCH);
+    float expected[STEPS], found[STEPS];
+    loss_curve("reference", &params, expected);
+    assert_true(expected[STEPS - 1] < 0.9 * expected[0]); /* it learns */
+    for (const char **engine = engines; *engine != NULL; engine++) {
+      loss_curve(*engine, &params, found);
+      close_to("loss curve", distance(STEPS, found, expected), cases[k].limit);
+    }
+  }
+}
+
+int main(void) {
+  choose_seed();
+  rl_error err = {0};
+  device = rl_device_open(0, &err);
+  if (device == NULL) return 1;
+  list_engines();
+  char folder[64];
+  use_few_digits(folder, 1000, 100);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(layers_of_each_engine), cmocka_unit_test(whole_network_gradients),
+                                     cmocka_unit_test(loss_curves_agree)};
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  device->ops->close(device);
+  remove_digits(folder);
+  return failed;
+}
