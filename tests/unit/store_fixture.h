@@ -149,88 +149,103 @@ static inline void measure(sample *made, const char *name, double value, const c
   snprintf(measurement->reason, sizeof measurement->reason, "%s", reason);
 }
 
+static inline void add_facts(sample *made) {
+  made->records.have_facts = true;
+  made->records.facts = (rl_run_facts){.deterministic = true,
+                                       .images_per_epoch = 60000,
+                                       .steps_per_epoch = 938,
+                                       .parameters = 315146,
+                                       .floor_operations = 1e9,
+                                       .floor_bytes = 1e8,
+                                       .floor_written_bytes = 1e7,
+                                       .floor_precision = "fp32"};
+  strcpy(made->records.facts.engine, "blas");
+  strcpy(made->records.facts.dataset, "mnist");
+  strcpy(made->records.facts.device_facts, TEST_CPU);
+  strcpy(made->records.facts.commit, "0123456789ab");
+}
+
+static inline void add_epochs(sample *made, double scale) {
+  static const double times[] = {500, 100, 130, 110}; /* the first is warm-up */
+  for (int i = 0; i < 4; i++) made->epochs[i] = make_epoch(i, i == 0, times[i] * scale);
+  made->records.epochs = made->epochs, made->records.epoch_count = 4;
+  measure(made, "peak_memory_bytes", 1000 * scale, "");
+  measure(made, "launches_per_step", 25, "");
+}
+
+static inline void add_activity(sample *made) {
+  measure(made, "launch_gap_ratio", NAN, "spans do not overlap");
+  made->names[0] = (char *)"conv1_forward", made->names[1] = (char *)"epoch";
+  made->records.names = made->names, made->records.name_count = 2;
+  made->rows[0] = (rl_activity_row){.start_ns = 0, .end_ns = 1000, .kind = RL_ACTIVITY_RANGE, .name = 1};
+  for (uint32_t i = 0; i < 3; i++)
+    made->rows[1 + i] = (rl_activity_row){.start_ns = 100 + 200 * i,
+                                          .end_ns = 200 + 200 * i,
+                                          .kind = RL_ACTIVITY_KERNEL,
+                                          .stream = 7,
+                                          .grid = {2, 3, 4},
+                                          .block = {32, 1, 1},
+                                          .registers = 40};
+  made->rows[3].kind = RL_ACTIVITY_PHASE, made->rows[3].step = 5;
+  made->records.rows = made->rows, made->records.row_count = 4;
+  made->phases[0] = (rl_phase){.name = "load", .phase = "forward", .steps = 32, .blocks = 128, .mean_us = 1.5, .max_us = 2.5,
+                               .share_ratio = 0.75};
+  made->phases[1] = (rl_phase){.position = 1, .name = "wait", .steps = 32, .blocks = 128, .mean_us = 0.5, .min_us = NAN,
+                               .max_us = 1, .share_ratio = 0.25};
+  made->records.phases = made->phases, made->records.phase_count = 2;
+}
+
+static inline void add_kernels(sample *made) {
+  made->kernels[0] = (rl_kernel){.ordinal = 0,
+                                 .name = "conv1_forward",
+                                 .launches = 3,
+                                 .total_us = 0.3,
+                                 .min_us = 0.1,
+                                 .median_us = 0.1,
+                                 .max_us = 0.1,
+                                 .share_ratio = 0.3,
+                                 .registers_per_thread = 40,
+                                 .static_shared_bytes = NAN,
+                                 .dynamic_shared_bytes = NAN,
+                                 .grid_x = 2,
+                                 .grid_y = 3,
+                                 .grid_z = 4,
+                                 .block_x = 32,
+                                 .block_y = 1,
+                                 .block_z = 1,
+                                 .theoretical_occupancy_ratio = NAN,
+                                 .code_sha256 = "c0de",
+                                 .reason = "not known"};
+  made->kernels[1] = (rl_kernel){.ordinal = 1, .name = "relu", .launches = 1, .total_us = NAN, .reason = "no time"};
+  made->records.kernels = made->kernels, made->records.kernel_count = 2;
+}
+
+static inline void add_insides(sample *made) {
+  made->instructions[0] = (rl_instruction){.offset = 0, .opcode = "LDG.E", .sass = "LDG.E R2, [R2.64]", .file = "relu.cu",
+                                           .line = 7, .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
+  made->instructions[1] = (rl_instruction){.offset = 16, .counts = "{}", .reason = "nvdisasm is not installed"};
+  made->records.instructions = made->instructions, made->records.instruction_count = 2;
+  made->points[0] = (rl_series_point){.series = "sm_active_pct", .x = 0, .value = 12.5};
+  made->points[1] = (rl_series_point){.series = "sm_active_pct", .x = 1000, .value = NAN};
+  made->records.points = made->points, made->records.point_count = 2;
+}
+
+static inline void add_metrics(sample *made) {
+  made->metrics[0] = (rl_kernel_metric){.ordinal = 0, .metric = "dram__bytes.sum", .value = 4096};
+  made->metrics[1] =
+      (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
+  made->records.metrics = made->metrics, made->records.metric_count = 2;
+}
+
 /* Everything a pass can yield. scale stretches the epochs' times: 1 gives a median of 110 ms and a least of 100 ms. */
 static inline void fill_sample(sample *made, rl_pass pass, double scale) {
   memset(made, 0, sizeof *made);
-  rl_records *records = &made->records;
-  records->have_facts = true;
-  records->facts = (rl_run_facts){.deterministic = true,
-                                  .images_per_epoch = 60000,
-                                  .steps_per_epoch = 938,
-                                  .parameters = 315146,
-                                  .floor_operations = 1e9,
-                                  .floor_bytes = 1e8,
-                                  .floor_written_bytes = 1e7,
-                                  .floor_precision = "fp32"};
-  strcpy(records->facts.engine, "blas");
-  strcpy(records->facts.dataset, "mnist");
-  strcpy(records->facts.device_facts, TEST_CPU);
-  strcpy(records->facts.commit, "0123456789ab");
-  records->measurements = made->measurements;
-  if (pass == RL_PASS_TIMING) {
-    static const double times[] = {500, 100, 130, 110}; /* the first is warm-up */
-    for (int i = 0; i < 4; i++) made->epochs[i] = make_epoch(i, i == 0, times[i] * scale);
-    records->epochs = made->epochs, records->epoch_count = 4;
-    measure(made, "peak_memory_bytes", 1000 * scale, "");
-    measure(made, "launches_per_step", 25, "");
-  } else if (pass == RL_PASS_ACTIVITY) {
-    measure(made, "launch_gap_ratio", NAN, "spans do not overlap");
-    made->names[0] = (char *)"conv1_forward", made->names[1] = (char *)"epoch";
-    records->names = made->names, records->name_count = 2;
-    made->rows[0] = (rl_activity_row){.start_ns = 0, .end_ns = 1000, .kind = RL_ACTIVITY_RANGE, .name = 1};
-    for (uint32_t i = 0; i < 3; i++)
-      made->rows[1 + i] = (rl_activity_row){.start_ns = 100 + 200 * i,
-                                            .end_ns = 200 + 200 * i,
-                                            .kind = RL_ACTIVITY_KERNEL,
-                                            .stream = 7,
-                                            .grid = {2, 3, 4},
-                                            .block = {32, 1, 1},
-                                            .registers = 40};
-    made->rows[3].kind = RL_ACTIVITY_PHASE, made->rows[3].step = 5;
-    records->rows = made->rows, records->row_count = 4;
-    made->phases[0] = (rl_phase){.name = "load", .phase = "forward", .steps = 32, .blocks = 128, .mean_us = 1.5, .max_us = 2.5,
-                                 .share_ratio = 0.75};
-    made->phases[1] = (rl_phase){.position = 1, .name = "wait", .steps = 32, .blocks = 128, .mean_us = 0.5, .min_us = NAN,
-                                 .max_us = 1, .share_ratio = 0.25};
-    records->phases = made->phases, records->phase_count = 2;
-  }
-  if (pass != RL_PASS_TIMING) {
-    made->kernels[0] = (rl_kernel){.ordinal = 0,
-                                   .name = "conv1_forward",
-                                   .launches = 3,
-                                   .total_us = 0.3,
-                                   .min_us = 0.1,
-                                   .median_us = 0.1,
-                                   .max_us = 0.1,
-                                   .share_ratio = 0.3,
-                                   .registers_per_thread = 40,
-                                   .static_shared_bytes = NAN,
-                                   .dynamic_shared_bytes = NAN,
-                                   .grid_x = 2,
-                                   .grid_y = 3,
-                                   .grid_z = 4,
-                                   .block_x = 32,
-                                   .block_y = 1,
-                                   .block_z = 1,
-                                   .theoretical_occupancy_ratio = NAN,
-                                   .code_sha256 = "c0de",
-                                   .reason = "not known"};
-    made->kernels[1] = (rl_kernel){.ordinal = 1, .name = "relu", .launches = 1, .total_us = NAN, .reason = "no time"};
-    records->kernels = made->kernels, records->kernel_count = 2;
-    made->instructions[0] = (rl_instruction){.offset = 0, .opcode = "LDG.E", .sass = "LDG.E R2, [R2.64]", .file = "relu.cu",
-                                             .line = 7, .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
-    made->instructions[1] = (rl_instruction){.offset = 16, .counts = "{}", .reason = "nvdisasm is not installed"};
-    records->instructions = made->instructions, records->instruction_count = 2;
-    made->points[0] = (rl_series_point){.series = "sm_active_pct", .x = 0, .value = 12.5};
-    made->points[1] = (rl_series_point){.series = "sm_active_pct", .x = 1000, .value = NAN};
-    records->points = made->points, records->point_count = 2;
-  }
-  if (pass == RL_PASS_COUNTERS) {
-    made->metrics[0] = (rl_kernel_metric){.ordinal = 0, .metric = "dram__bytes.sum", .value = 4096};
-    made->metrics[1] =
-        (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
-    records->metrics = made->metrics, records->metric_count = 2;
-  }
+  made->records.measurements = made->measurements;
+  add_facts(made);
+  if (pass == RL_PASS_TIMING) add_epochs(made, scale);
+  if (pass == RL_PASS_ACTIVITY) add_activity(made);
+  if (pass != RL_PASS_TIMING) add_kernels(made), add_insides(made);
+  if (pass == RL_PASS_COUNTERS) add_metrics(made);
 }
 
 /* Claim, fill, commit. */

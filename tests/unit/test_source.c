@@ -58,9 +58,26 @@ static void a_bare_request_is_one_run(void **state) {
   rl_job_spec_clear(&spec);
 }
 
-static void every_mistake_has_its_place(void **state) {
+typedef struct mistake {
+  const char *without, *more, *pointer;
+} mistake;
+
+/* Up to one without a pointer: each is refused, and the place that it is blamed on is right. */
+static void each_has_its_place(const mistake *cases) {
+  for (; cases->pointer != NULL; cases++) {
+    rl_job_spec spec;
+    rl_error err;
+    char *text = request(cases->without, cases->more);
+    if (parse(text, &allowed, &spec, &err) == 0) fail_msg("accepted: %s", text);
+    if (err.domain != RL_INPUT || strcmp(err.pointer, cases->pointer) != 0)
+      fail_msg("%s is blamed for %s: %s", err.pointer, text, err.message);
+    assert_true(err.message[0] != '\0' && spec.source == NULL);
+  }
+}
+
+static void mistakes_in_the_code(void **state) {
   (void)state;
-  static const struct { const char *without, *more, *pointer; } cases[] = {
+  static const mistake cases[] = {
       {"code", "", "/code"},
       {"code", "\"code\":\"\"", "/code"},
       {"code", "\"code\":7", "/code"},
@@ -77,6 +94,13 @@ static void every_mistake_has_its_place(void **state) {
       {"entry", "\"entry\":\"\"", "/entry"},
       {"entry", "\"entry\":\"add; int x\"", "/entry"},
       {"entry", "\"entry\":\"a\\\"b\"", "/entry"},
+      {0}};
+  each_has_its_place(cases);
+}
+
+static void mistakes_in_the_launch(void **state) {
+  (void)state;
+  static const mistake cases[] = {
       {"grid", "", "/grid"},
       {"grid", "\"grid\":[]", "/grid"},
       {"grid", "\"grid\":[1,1,1,1]", "/grid"},
@@ -89,6 +113,17 @@ static void every_mistake_has_its_place(void **state) {
       {"block", "\"block\":[1,1,65]", "/block/2"},
       {"block", "\"block\":[64,32]", "/block"},
       {"", "\"dynamic_shared_bytes\":-1", "/dynamic_shared_bytes"},
+      {"", "\"samples\":0", "/samples"},
+      {"", "\"device\":\"cpu\"", "/device"},
+      {"", "\"source\":\"0123\"", "/source"},
+      {"", "\"epochs\":1", "/epochs"},
+      {0}};
+  each_has_its_place(cases);
+}
+
+static void mistakes_in_the_arguments(void **state) {
+  (void)state;
+  static const mistake cases[] = {
       {"arguments", "\"arguments\":{}", "/arguments"},
       {"arguments", "\"arguments\":[7]", "/arguments/0"},
       {"arguments", "\"arguments\":[{}]", "/arguments/0"},
@@ -119,6 +154,13 @@ static void every_mistake_has_its_place(void **state) {
       {"arguments",
        "\"arguments\":[{\"buffer\":{\"dtype\":\"fp64\",\"count\":131072}},{\"buffer\":{\"dtype\":\"uint8\",\"count\":1}}]",
        "/arguments"},
+      {0}};
+  each_has_its_place(cases);
+}
+
+static void mistakes_in_options_and_variants(void **state) {
+  (void)state;
+  static const mistake cases[] = {
       {"", "\"options\":\"-lineinfo\"", "/options"},
       {"", "\"options\":[7]", "/options/0"},
       {"", "\"options\":[\"-lineinfo\",\"-I/etc\"]", "/options/1"},
@@ -147,6 +189,13 @@ static void every_mistake_has_its_place(void **state) {
       {"", "\"variants\":[{},{}]", "/variants/1/name"},
       {"", "\"variants\":[{\"registers\":8}]", "/variants/0/registers"},
       {"", "\"variants\":[{},{},{},{},{},{},{},{},{}]", "/variants"},
+      {0}};
+  each_has_its_place(cases);
+}
+
+static void mistakes_in_model_and_expected(void **state) {
+  (void)state;
+  static const mistake cases[] = {
       {"", "\"model\":{\"bytes\":-1}", "/model/bytes"},
       {"", "\"model\":{\"flops\":1}", "/model/flops"},
       {"", "\"model\":[]", "/model"},
@@ -156,20 +205,8 @@ static void every_mistake_has_its_place(void **state) {
       {"", "\"expected\":{\"argument\":2,\"values\":\"AAAAAA==\"}", "/expected/argument"},
       {"", "\"expected\":{\"argument\":0,\"values\":\"AAAAAA==\"}", "/expected/values"},
       {"", "\"expected\":{\"argument\":0,\"values\":\"AAAAAAAAAAAAAAAAAAAAAA==\",\"tolerance\":-1}", "/expected/tolerance"},
-      {"", "\"samples\":0", "/samples"},
-      {"", "\"device\":\"cpu\"", "/device"},
-      {"", "\"source\":\"0123\"", "/source"},
-      {"", "\"epochs\":1", "/epochs"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_job_spec spec;
-    rl_error err;
-    char *text = request(cases[i].without, cases[i].more);
-    if (parse(text, &allowed, &spec, &err) == 0) fail_msg("accepted: %s", text);
-    if (err.domain != RL_INPUT || strcmp(err.pointer, cases[i].pointer) != 0)
-      fail_msg("%s is blamed for %s: %s", err.pointer, text, err.message);
-    assert_true(err.message[0] != '\0' && spec.source == NULL);
-  }
+      {0}};
+  each_has_its_place(cases);
 }
 
 static void sizes_are_bounded(void **state) {
@@ -300,10 +337,17 @@ static void the_shelf_keeps_the_last(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_bare_request_is_one_run),    cmocka_unit_test(every_mistake_has_its_place),
-      cmocka_unit_test(sizes_are_bounded),            cmocka_unit_test(variants_are_runs),
-      cmocka_unit_test(the_same_text_has_the_same_hash), cmocka_unit_test(only_who_may_posts),
-      cmocka_unit_test(types_keep_their_numbers),     cmocka_unit_test(the_shelf_keeps_the_last),
-  };
+      cmocka_unit_test(a_bare_request_is_one_run),
+      cmocka_unit_test(mistakes_in_the_code),
+      cmocka_unit_test(mistakes_in_the_launch),
+      cmocka_unit_test(mistakes_in_the_arguments),
+      cmocka_unit_test(mistakes_in_options_and_variants),
+      cmocka_unit_test(mistakes_in_model_and_expected),
+      cmocka_unit_test(sizes_are_bounded),
+      cmocka_unit_test(variants_are_runs),
+      cmocka_unit_test(the_same_text_has_the_same_hash),
+      cmocka_unit_test(only_who_may_posts),
+      cmocka_unit_test(types_keep_their_numbers),
+      cmocka_unit_test(the_shelf_keeps_the_last)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
