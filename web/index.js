@@ -24,6 +24,7 @@ function jobRow(job) {
   return make('tr', {},
     make('th', { scope: 'row', class: 'n' }, make('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
     jobState(job),
+    make('td', {}, job.workload),
     make('td', {}, (job.variants || []).join(' · '),
       job.origin === 'daemon' ? make('span', { class: 'tag', title: `${job.kind}, asked for by the daemon itself` },
         'by the daemon') : null),

@@ -27,17 +27,18 @@ function drawHead(job) {
   drawProblem(job.problem ? { title: job.state === 'failed' ? 'The job failed' : 'Problem', message: job.problem.message,
     detail: `${job.problem.domain} ${job.problem.code}` } : null);
   variants = new Map(job.runs.map((run) => [run.id, run.variant]));
-  drawReports(finalStates.includes(job.state) ? job.runs : []);
+  drawReports(finalStates.includes(job.state) ? job.runs : [], job.kind);
   find('live').hidden = job.state !== 'running';
 }
 
 const historyOf = (run, metric) => `/history.html?job=${id}&run=${run}${metric ? `&metric=${metric}` : ''}`;
 
-/** The report of each run, the first two side by side, and the first among those that did the same. */
-function drawReports(runs) {
+/** The report of each run, but for ceilings, which have none; the first two side by side, and the first among its likes. */
+function drawReports(runs, kind) {
   const [first, second] = runs;
+  const reported = kind === 'ceilings' ? [] : runs;
   find('job-reports').replaceChildren(
-    ...runs.map((run) => make('a', { href: `/report.html?run=${run.id}` }, `Report ${run.variant}`)),
+    ...reported.map((run) => make('a', { href: `/report.html?run=${run.id}` }, `Report ${run.variant}`)),
     ...(second ? [make('a', { href: `/compare.html?a=${first.id}&b=${second.id}` }, 'Compare')] : []),
     ...(first ? [make('a', { href: historyOf(first.id) }, 'History')] : []),
   );

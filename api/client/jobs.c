@@ -83,12 +83,13 @@ int rl_command_list(rl_cli *cli, rl_error *err) {
   rl_auto(rl_json_free) cJSON *jobs = rl_http_get(cli, "/jobs", err);
   if (jobs == NULL) return -1;
   if (cli->json) return rl_print_json(jobs);
-  printf("%6s  %-7s %-12s %-7s %-8s %-20s %s\n", "job", "kind", "state", "device", "passes", "created (UTC)", "runs");
+  printf("%6s  %-8s %-11s %-6s %-6s %-16s %s\n", "job", "kind", "state", "device", "passes", "created (UTC)", "runs");
   cJSON_ArrayForEach(job, rl_json_at(jobs, "items")) {
     double done = rl_json_number(job, "passes.completed") + rl_json_number(job, "passes.unavailable");
     snprintf(cell, sizeof cell, "%.0f/%.0f", done, rl_json_number(job, "passes.total"));
-    printf("%6.0f  %-7s %-12s %-7s %-8s %-20.19s", rl_json_number(job, "id"), rl_json_text(job, "kind"),
-           rl_json_text(job, "state"), rl_json_text(job, "device"), cell, rl_json_text(job, "created_at"));
+    printf("%6.0f  %-8s %-11s %-6s %-6s %-16.16s %s:", rl_json_number(job, "id"), rl_json_text(job, "kind"),
+           rl_json_text(job, "state"), rl_json_text(job, "device"), cell, rl_json_text(job, "created_at"),
+           rl_json_text(job, "workload"));
     cJSON_ArrayForEach(variant, rl_json_at(job, "variants")) printf(" %s", rl_json_text(variant, ""));
     putchar('\n');
   }

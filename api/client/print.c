@@ -60,7 +60,11 @@ char *rl_cell_percent(char *cell, double ratio) { return number(cell, ratio * 10
 char *rl_cell_points(char *cell, double difference) { return number(cell, difference * 100, "%+.2f pt"); }
 char *rl_cell_times(char *cell, double ratio) { return number(cell, ratio, "%.2f×"); }
 
-char *rl_cell_rate(char *cell, double bytes_per_s) { return number(cell, bytes_per_s * 1e-9, "%.1f GB/s"); }
+char *rl_cell_rate(char *cell, double bytes_per_s) {
+  if (bytes_per_s >= 1e9) return number(cell, bytes_per_s * 1e-9, "%.1f GB/s");
+  return bytes_per_s >= 1e6 ? number(cell, bytes_per_s * 1e-6, "%.1f MB/s") : number(cell, bytes_per_s * 1e-3, "%.1f kB/s");
+}
+
 char *rl_cell_error(char *cell, double relative) {
   return relative == 0 ? number(cell, 0, "%.0f") : number(cell, relative, "%.1e");
 }

@@ -90,14 +90,16 @@ static void print_shape(FILE *out, const char *label, const cJSON *shape) {
 }
 
 static void print_head(FILE *out, const cJSON *kernel) {
+  const char *bound = rl_json_text(kernel, "roofline.classification.bound");
   char time[RL_CELL_SIZE];
   fprintf(out, "\n%.0f ", rl_json_number(kernel, "ordinal"));
   print_name(out, rl_json_text(kernel, "name"));
   fputc('\n', out);
   print_shape(out, "grid ", rl_json_at(kernel, "grid"));
   print_shape(out, "block ", rl_json_at(kernel, "block"));
-  fprintf(out, "%s\nbound by %s:\n", rl_cell_us(time, rl_json_number(kernel, "roofline.duration_s") * 1e6),
-          rl_json_text(kernel, "roofline.classification.bound"));
+  fprintf(out, "duration %s\n", rl_cell_us(time, rl_json_number(kernel, "roofline.duration_s") * 1e6));
+  if (strcmp(bound, "unknown") == 0) fputs("what bounds it is not known:\n", out);
+  else fprintf(out, "bound by %s:\n", bound);
   print_wrapped(out, rl_json_text(kernel, "roofline.classification.why"));
   fputc('\n', out);
 }
@@ -187,5 +189,7 @@ void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
   const cJSON *pair;
   print_run(out, "A ", rl_json_at(comparison, "a"));
   print_run(out, "B ", rl_json_at(comparison, "b"));
+  if (cJSON_GetArraySize(rl_json_at(comparison, "kernels")) == 0)
+    fputs("— neither run has kernels that were counted: the counters pass gives what is compared here\n", out);
   cJSON_ArrayForEach(pair, rl_json_at(comparison, "kernels")) print_pair(out, pair);
 }

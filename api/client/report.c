@@ -40,6 +40,12 @@ static int print_csv(const rl_cli *cli, const char *path, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
+/* With the reason, where it has none at all. */
+static int no_section(const cJSON *report, const char *id, rl_error *err) {
+  const char *reason = rl_json_text(cJSON_GetArrayItem(rl_json_at(report, "kernels"), 0), "reason");
+  return rl_usage(err, "the report has no section %s%s%s", id, reason[0] != '\0' ? ": " : "", reason);
+}
+
 static bool has_section(const cJSON *report, const char *id) {
   const cJSON *kernel, *section;
   cJSON_ArrayForEach(kernel, rl_json_at(report, "kernels"))
@@ -61,7 +67,7 @@ int rl_command_report(rl_cli *cli, rl_error *err) {
   if (cJSON_GetArraySize(rl_json_at(report, "kernels")) == 0)
     return rl_usage(err, "run %lld has no kernel %lld", asked.run, asked.kernel);
   if (asked.section != NULL && !has_section(report, asked.section))
-    return rl_usage(err, "the report has no section %s", asked.section);
+    return no_section(report, asked.section, err);
   rl_print_report(stdout, report, asked.section);
   return RL_EXIT_COMPLETED;
 }

@@ -118,7 +118,7 @@ def test_run_prints_progress_on_stderr_and_the_table_on_stdout(daemon):
 def test_list_and_devices(daemon, finished):
     out, _ = ctl("list", url=daemon.url)
     row = next(line for line in out.splitlines() if line.split()[0] == str(finished["job"]["id"]))
-    assert row.split()[1:5] == ["train", "completed", "cpu", "6/6"]
+    assert row.split()[1:5] == ["train", "completed", "cpu", "6/6"] and row.endswith(" mnist_cnn: fp32 fp16")
     assert max(map(len, out.splitlines())) <= 80
     out, _ = ctl("devices", url=daemon.url)
     assert re.search(r"^cpu +cpu +(idle|busy) ", out, re.M)
@@ -199,7 +199,7 @@ def test_report(daemon, profiled):
     run = str(profiled["a"])
     out, _ = ctl("report", run, url=daemon.url)
     kernels = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
-    assert profiled["hostile"] in out and "grid 32768×1×1 · block 128×1×1 · 22.3 µs" in out
+    assert profiled["hostile"] in out and "grid 32768×1×1 · block 128×1×1 · duration 22.3 µs" in out
     for kernel in kernels:
         for finding in kernel["findings"]:
             assert re.search(rf"^[!·] {re.escape(finding['title'])} \({finding['section']}[,)]", out, re.M)
@@ -233,6 +233,12 @@ def test_a_report_without_counters(daemon, finished):
     out, _ = ctl("report", str(run["run"]), url=daemon.url)
     why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
     assert f"— no sections: {why}" in out and "grid" not in out
+    bound = json.loads(ctl("report", "--json", str(run["run"]), url=daemon.url)[0])["kernels"][0]["roofline"]["classification"]
+    assert bound["bound"] == "unknown" and f"what bounds it is not known:\n  {bound['why']}\n" in out
+    _, err = ctl("report", str(run["run"]), "--section", "Occupancy", url=daemon.url, code=2)
+    assert f"no section Occupancy: {why}" in err
+    out, _ = ctl("compare", str(run["run"]), str(run["run"]), url=daemon.url)
+    assert "— neither run has kernels that were counted" in out
 
 
 def test_compare(daemon, profiled):

@@ -83,6 +83,10 @@ static void test_cells(void **state) {
   assert_string_equal(rl_cell_ms(cell, 263.94), "263.9 ms");
   assert_string_equal(rl_cell_ms(cell, 18400), "18.40 s");
   assert_string_equal(rl_cell_bytes(cell, 98.2 * 1048576), "98.2 MiB");
+  assert_string_equal(rl_cell_rate(cell, 4.5e12), "4500.0 GB/s");
+  assert_string_equal(rl_cell_rate(cell, 41.2e6), "41.2 MB/s");
+  assert_string_equal(rl_cell_rate(cell, 900), "0.9 kB/s");
+  assert_string_equal(rl_cell_rate(cell, NAN), "—");
   assert_string_equal(rl_cell_percent(cell, 0.98765), "98.77 %");
   assert_string_equal(rl_cell_points(cell, -0.0012), "-0.12 pt");
   assert_string_equal(rl_cell_times(cell, NAN), "—");

@@ -284,6 +284,7 @@ static void jobs(void **state) {
   cJSON *rows = READ(f->store, RL_QUERY_JOBS, RL_INT(":limit", 2));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_number(rows, "0.id", (double)ids[4]);
+  assert_text(rows, "0.workload", "mnist_cnn");
   assert_text(rows, "0.variants.1", "fp16");
   assert_true(cJSON_IsNull(at(rows, "0.problem")) && cJSON_IsNull(at(rows, "0.started_at")));
   cJSON_Delete(rows);

@@ -6,12 +6,12 @@ const format = (write) => (value) => (known(value) ? write(value) : null);
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const group = (value) => grouped.format(value).replaceAll(',', '\u202f');
 
-/** Three significant digits or the whole number, whichever is longer. */
+/** At least three significant digits, and of large numbers the whole one. */
 function short(value) {
   const size = Math.abs(value);
   if (size === 0) return '0';
   if (size >= 1000) return group(value);
-  return value.toFixed(size >= 100 ? 1 : size >= 1 ? 2 : 3);
+  return size < 1 ? value.toPrecision(3) : value.toFixed(size >= 100 ? 1 : 2);
 }
 
 export const count = format(group);
@@ -74,10 +74,11 @@ export const instant = (text) => (text
     minute: '2-digit', second: '2-digit' })
   : null);
 
-// What a field is, told from the unit that ends its name.
+// What a field is, told from the unit that ends its name; only a time may have its kind behind it (epoch_ms_median).
 const bySuffix = [
-  [/_bytes$/, bytes], [/_ms(_|$)/, ms], [/_us(_|$)/, us], [/_ns$/, format((value) => us(value / 1000))], [/_ratio$/, percent],
-  [/_pct$/, format((value) => `${value.toFixed(2)} %`)], [/_s$/, plain],
+  [/_bytes_per_s$/, bytesPerSecond], [/_operations_per_s$/, operationsPerSecond], [/_bytes$/, bytes], [/_ratio$/, percent],
+  [/_pct$/, format((value) => `${value.toFixed(2)} %`)], [/_ms(_|$)/, ms], [/_us(_|$)/, us],
+  [/_ns$/, format((value) => us(value / 1000))],
 ];
 export function byName(name, value) {
   const [, write] = bySuffix.find(([pattern]) => pattern.test(name)) || [null, plain];

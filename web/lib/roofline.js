@@ -80,10 +80,11 @@ function pointMark(point, scales) {
 const legendItem = (name, level, text) => make('li', {}, make('span', { class: `key level-${level}`, 'aria-hidden': 'true' }),
   `${name} ${text}`.trim());
 
-function legendOf(roofline, points) {
+function legendOf(roofline, points, roofs) {
   const at = (name) => points.find((point) => point.name === name);
   const where = (point) => (point ? `at ${show.plain(point.x)} per byte` : '');
-  return [...roofline.levels.map((level, index) => legendItem(level.name, index, where(at(level.name)))),
+  const drawn = (name) => at(name) || roofs.some((roof) => roof.name === name);
+  return [...roofline.levels.flatMap(({ name }, index) => (drawn(name) ? [legendItem(name, index, where(at(name)))] : [])),
     ...(at('model') ? [legendItem('model', 3, where(at('model')))] : []),
     make('li', { class: 'quiet' }, 'lines: theoretical, dashed: measured; dots: this kernel')];
 }
@@ -99,7 +100,8 @@ function draw() {
   const [points, roofs] = [pointsOf(shown, unit), roofsOf(shown, unit)];
   holder.hidden = points.length === 0;
   find('roofline-legend').replaceChildren(...(holder.hidden
-    ? [make('li', { class: 'quiet' }, `No ${unit.name} operations were counted.`)] : legendOf(shown, points)));
+    ? [make('li', { class: 'quiet' }, shown.counted ? `No ${unit.name} operations were counted.`
+      : 'Nothing was counted, and the workload has no model.')] : legendOf(shown, points, roofs)));
   if (holder.hidden) return;
   const width = Math.max(280, holder.clientWidth);
   const scales = scalesOf(points, roofs, width);
@@ -115,7 +117,8 @@ const unitOf = (roofline) => roofline.classification.unit
 
 export function drawRoofline(roofline) {
   shown = roofline;
-  find('bound').textContent = roofline.classification.bound === 'unknown' ? '' : `Bound by ${roofline.classification.bound}`;
+  find('bound').textContent = roofline.classification.bound === 'unknown' ? 'What bounds it is not known:'
+    : `Bound by ${roofline.classification.bound}`;
   find('bound-why').textContent = roofline.classification.why;
   find('roofline-unit').replaceChildren(...roofline.units.map((unit) => make('option', { value: unit.name }, unit.name)));
   find('roofline-unit').value = unitOf(roofline);

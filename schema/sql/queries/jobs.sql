@@ -8,6 +8,7 @@ SELECT json_object(
                                      'unavailable', count(*) FILTER (WHERE state = 'unavailable'))
                   FROM passes WHERE job_id = j.id)),
   'problem', json(iif(j.problem_message IS NULL, 'null', json_object('domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
+  'workload', (SELECT workload FROM runs WHERE job_id = j.id AND ordinal = 0),
   'variants', json((SELECT json_group_array(variant) FROM (SELECT variant FROM runs WHERE job_id = j.id ORDER BY ordinal)))),
   j.id
 FROM jobs j
