@@ -1,9 +1,12 @@
 """What a finished job gives: results, kernels, timeline, comparison, history, ETags."""
 
+import copy
 import math
+import random
 
 import pytest
 import report_fixture
+import trace_rules
 import traced_run
 
 from daemon import endless, job
@@ -132,18 +135,6 @@ def test_phases_of_a_launch(daemon):
 BESIDE = 500000000  # more than a thread's number is that of the one beside it
 
 
-def nested(events):
-    """Does each lie in the one before that has not ended, or after it? (nanoseconds)"""
-    open_ends = []
-    for start, end in events:
-        while open_ends and open_ends[-1] <= start:
-            open_ends.pop()
-        if open_ends and end > open_ends[-1]:
-            return False
-        open_ends.append(end)
-    return True
-
-
 def test_trace_events_of_a_launch(daemon):
     made = traced_run.insert(daemon.state)
     path = f"/jobs/{made['job']}/timeline"
@@ -157,13 +148,11 @@ def test_trace_events_of_a_launch(daemon):
     assert names == {("thread_name", 7): "stream 7", ("thread_name", calls): "calls", **beside}
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     assert [(event["cat"], event["name"]) for event in events] == [(item["kind"], item["name"]) for item in items]
+    assert trace_rules.spans_of(events) == [(item["start_ns"], item["end_ns"]) for item in items]
     for event, item in zip(events, items):
         assert event["pid"] == made["run"] and event["tid"] == (item["stream"] or calls)
-        assert event["ts"] * 1e3 == pytest.approx(item["start_ns"])
-        assert event["dur"] * 1e3 == pytest.approx(item["end_ns"] - item["start_ns"])
-        assert event["args"].get("step") == item["step"] and None not in event["args"].values()
-    stream = [(round(event["ts"] * 1e3), round((event["ts"] + event["dur"]) * 1e3)) for event in events if event["tid"] == 7]
-    assert nested(stream) and len(stream) == len(traced_run.PHASES) * traced_run.STEPS + 3
+        assert event["args"].get("step") == item["step"]
+    assert len(trace_rules.check(trace)[made["run"], 7]) == len(traced_run.PHASES) * traced_run.STEPS + 3
 
 
 def test_trace_events_of_what_overlaps(daemon):
@@ -173,13 +162,64 @@ def test_trace_events_of_what_overlaps(daemon):
             for name, (start, end) in spans.items()]
     fixture = report_fixture.Rows(daemon)
     job = fixture.job_of(fixture.run([], trace=([], rows)))
-    events = daemon.get(f"/jobs/{job}/timeline?format=chrome").json()["traceEvents"]
+    trace = daemon.get(f"/jobs/{job}/timeline?format=chrome").json()
+    trace_rules.check(trace)
+    events = trace["traceEvents"]
     threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
     assert threads == {"stream 7": 7, "stream 7, overlapping": BESIDE + 7}
     places = {name: [event["name"] for event in events if event["ph"] == "X" and event["tid"] == tid]
               for name, tid in threads.items()}
     assert places == {"stream 7": ["first", "third", "later"], "stream 7, overlapping": ["second", "inside"]}
-    assert all(nested([spans[name] for name in names]) for names in places.values())
+
+
+def random_stream(draw, stream):
+    """Kernels of which each may begin before the one in front ends, as dependent launches do, with phases inside."""
+    rows, free, at = [], 0, draw.randrange(1000)
+    for number in range(40):
+        start = max(free, at - draw.choice((0, 0, draw.randrange(200))))
+        end = at + draw.randrange(1, 3000)
+        rows.append({"kind": "kernel", "name": f"kernel {number}", "start_ns": start, "end_ns": end, "stream": stream})
+        cuts = sorted(draw.sample(range(start, end + 1), min(4, end - start + 1)))
+        rows += [{"kind": "phase", "name": "part", "start_ns": low, "end_ns": high, "stream": stream, "step": 1}
+                 for low, high in zip(cuts, cuts[1:]) if low >= at]
+        free, at = at, end
+    return rows
+
+
+def test_trace_events_of_random_streams(daemon):
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rows = [row for stream in (3, 7) for row in random_stream(random.Random(seed), stream)]
+    fixture = report_fixture.Rows(daemon)
+    job = fixture.job_of(fixture.run([], trace=([], rows)))
+    by_thread = trace_rules.check(daemon.get(f"/jobs/{job}/timeline?format=chrome&limit=1000").json())
+    shown = sorted((tid % BESIDE, event["name"], *span) for (_, tid), events in by_thread.items()
+                   for event, span in zip(events, trace_rules.spans_of(events)))
+    assert shown == sorted((row["stream"], row["name"], row["start_ns"], row["end_ns"]) for row in rows)
+
+
+def without(name):
+    return lambda trace: trace["traceEvents"].pop(next(i for i, one in enumerate(trace["traceEvents"]) if one["name"] == name))
+
+
+SPOILT = [without("process_name"), without("thread_name"), lambda trace: trace["traceEvents"].reverse(),
+          lambda trace: trace["traceEvents"][-1].update(ph="B"), lambda trace: trace["traceEvents"][-1].update(dur=-1.0),
+          lambda trace: trace["traceEvents"][-1].update(ts=trace["traceEvents"][-2]["ts"] + 0.0001),
+          lambda trace: trace["traceEvents"][-1].update(ts=trace["traceEvents"][-2]["ts"] - 0.001),
+          lambda trace: trace["traceEvents"][-3].update(dur=1.8), lambda trace: trace["traceEvents"][-1].update(tid=2**31),
+          lambda trace: trace["traceEvents"][-1]["args"].update(step=None), lambda trace: trace.update(displayTimeUnit="us")]
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
+def test_the_rules_of_traces_notice(daemon, spoil):
+    spans = ((1000, 2000), (2500, 3000), (2600, 2700))
+    rows = [{"kind": "kernel", "name": "one", "start_ns": start, "end_ns": end, "stream": 7} for start, end in spans]
+    fixture = report_fixture.Rows(daemon)
+    trace = daemon.get(f"/jobs/{fixture.job_of(fixture.run([], trace=([], rows)))}/timeline?format=chrome").json()
+    trace_rules.check(copy.deepcopy(trace))
+    spoil(trace)
+    with pytest.raises(AssertionError):
+        trace_rules.check(trace)
 
 
 def test_trace_events_keep_to_the_window_and_the_limit(daemon, finished):
@@ -190,6 +230,7 @@ def test_trace_events_keep_to_the_window_and_the_limit(daemon, finished):
 
     def asked(query):
         trace = daemon.get(f"{path}?format=chrome&{query}").json()
+        trace_rules.check(trace)
         events = trace["traceEvents"]
         named = {event["pid"] for event in events if event["name"] == "process_name"}
         activities = [event for event in events if event["ph"] == "X"]
