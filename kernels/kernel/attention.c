@@ -67,42 +67,8 @@ static double scale(const rl_kernel_shape *s) {
   return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE]));
 }
 
-/* A row's scores are taken in blocks; what is summed so far is scaled down when a block has a greater one. */
-enum { BLOCK = 64 };
-
-#define ATTENTION(SUFFIX, T, EXP, SQRT, LOWEST)                                                                              \
-  static void row_##SUFFIX(const T *query, const T *keys, const T *values, int64_t seen, int64_t size, T *out) {             \
-    const T factor = 1 / SQRT((T)size);                                                                                      \
-    T greatest = LOWEST, total = 0, weights[BLOCK];                                                                          \
-    for (int64_t d = 0; d < size; d++) out[d] = 0;                                                                           \
-    for (int64_t first = 0; first < seen; first += BLOCK) {                                                                  \
-      const int64_t some = seen - first < BLOCK ? seen - first : BLOCK;                                                      \
-      T before = greatest;                                                                                                   \
-      for (int64_t j = 0; j < some; j++) {                                                                                   \
-        weights[j] = factor * rl_dot_##SUFFIX(query, keys + (first + j) * size, size);                                          \
-        if (weights[j] > greatest) greatest = weights[j];                                                                    \
-      }                                                                                                                      \
-      const T down = EXP(before - greatest);                                                                                 \
-      total *= down;                                                                                                         \
-      for (int64_t d = 0; d < size; d++) out[d] *= down;                                                                     \
-      for (int64_t j = 0; j < some; j++) {                                                                                   \
-        const T weight = EXP(weights[j] - greatest), *value = values + (first + j) * size;                                   \
-        total += weight;                                                                                                     \
-        for (int64_t d = 0; d < size; d++) out[d] += weight * value[d];                                                      \
-      }                                                                                                                      \
-    }                                                                                                                        \
-    for (int64_t d = 0; d < size; d++) out[d] /= total;                                                                      \
-  }                                                                                                                          \
-                                                                                                                             \
-  static void attention_##SUFFIX(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {       \
-    const int64_t size = s->size[HEAD_SIZE], sequence = s->size[SEQUENCE], base = kv_head(s, first);                         \
-    for (int64_t i = 0; i < count; i++) {                                                                                    \
-      const int64_t head = (kv_head(s, first + i) - base) * sequence * size, row = (first + i) % sequence;                   \
-      row_##SUFFIX(in[0] + i * size, in[1] + head, in[2] + head, s->size[CAUSAL] ? row + 1 : sequence, size, out + i * size); \
-    }                                                                                                                        \
-  }
-ATTENTION(double, double, exp, sqrt, -HUGE_VAL)
-ATTENTION(float, float, expf, sqrtf, -HUGE_VALF)
+#define LOOPS "kernel/loops/attention.h"
+#include "kernel/in_both_types.h"
 
 static void attention_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_attention); }
 const rl_kernel_family rl_kernel_attention = {.workload = RL_KERNEL_WORKLOAD(attention, "O = softmax(Q Kᵀ / √d) V for each head"),

@@ -25,22 +25,8 @@ static double tolerance(const rl_kernel_shape *s) { return rl_sum_ulps(s->size[K
 static double truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(s->size[K]); }
 static double scale(const rl_kernel_shape *s) { return rl_sum_scale(s->size[K]); }
 
-/* Along rows of B, so that the loop inside has no sum. */
-#define PRODUCT(SUFFIX, T)                                                                                                   \
-  static void product_##SUFFIX(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {         \
-    const int64_t n = s->size[N], k = s->size[K];                                                                            \
-    (void)first;                                                                                                             \
-    for (int64_t row = 0; row < count; row++) {                                                                              \
-      T *c = out + row * n;                                                                                                  \
-      for (int64_t j = 0; j < n; j++) c[j] = 0;                                                                              \
-      for (int64_t l = 0; l < k; l++) {                                                                                      \
-        const T a = in[0][row * k + l], *b = in[1] + l * n;                                                                  \
-        for (int64_t j = 0; j < n; j++) c[j] += a * b[j];                                                                    \
-      }                                                                                                                      \
-    }                                                                                                                        \
-  }
-PRODUCT(double, double)
-PRODUCT(float, float)
+#define LOOPS "kernel/loops/gemm.h"
+#include "kernel/in_both_types.h"
 
 static void gemm_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_gemm); }
 const rl_kernel_family rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, "C = A B"),

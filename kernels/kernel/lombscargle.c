@@ -70,52 +70,10 @@ static void reference(const rl_kernel_shape *shape, const double *const *in, int
   for (int64_t i = 0; i < count; i++) out[i] = definition(in[FREQUENCY][i], shape->size[SAMPLES], in[TIME], in[VALUE]);
 }
 
-/* The CPU's loops in T, whose functions end in SUFFIX. Of RUN frequencies in even steps the first one's angle is taken by sine
- * and cosine and turned by each step from there; a sample's turns serve RUNS such runs. A frequency alone is not turned: that is
- * the variant template. */
-enum { RUN = 32, RUNS = 16, SPAN = RUN * RUNS };
-#define PERIODOGRAM(NAME, T, SUFFIX)                                                                                             \
-  typedef struct NAME##_sums {                                                                                                   \
-    T xc[SPAN], xs[SPAN], cc[SPAN], ss[SPAN], cs[SPAN];                                                                          \
-  } NAME##_sums;                                                                                                                 \
-  static void NAME##_add_run(T y, T c0, T s0, const T *turn_c, const T *turn_s, int64_t at, int64_t count, NAME##_sums *sums) {  \
-    for (int64_t k = 0; k < count; k++) {                                                                                        \
-      const T c = c0 * turn_c[k] - s0 * turn_s[k], s = s0 * turn_c[k] + c0 * turn_s[k];                                          \
-      sums->xc[at + k] += y * c;                                                                                                 \
-      sums->xs[at + k] += y * s;                                                                                                 \
-      sums->cc[at + k] += c * c;                                                                                                 \
-      sums->ss[at + k] += s * s;                                                                                                 \
-      sums->cs[at + k] += c * s;                                                                                                 \
-    }                                                                                                                            \
-  }                                                                                                                              \
-  static void NAME##_add_sample(T t, T y, const T *w, T step, int64_t count, NAME##_sums *sums) {                                \
-    T turn_c[RUN] = {1}, turn_s[RUN] = {0};                                                                                      \
-    for (int64_t k = 1; k < RUN && k < count; k++)                                                                               \
-      turn_c[k] = cos##SUFFIX(k * (step * t)), turn_s[k] = sin##SUFFIX(k * (step * t));                                          \
-    for (int64_t at = 0; at < count; at += RUN)                                                                                  \
-      NAME##_add_run(y, cos##SUFFIX(w[at] * t), sin##SUFFIX(w[at] * t), turn_c, turn_s, at, count - at < RUN ? count - at : RUN, \
-                     sums);                                                                                                      \
-  }                                                                                                                              \
-  static T NAME##_power(const NAME##_sums *of, int64_t i) {                                                                      \
-    const T xc = of->xc[i], xs = of->xs[i], cc = of->cc[i], ss = of->ss[i], cs = of->cs[i];                                      \
-    const T angle = atan2##SUFFIX(2 * cs, cc - ss) / 2, c = cos##SUFFIX(angle), s = sin##SUFFIX(angle);                          \
-    const T a = c * xc + s * xs, b = c * xs - s * xc;                                                                            \
-    return (a * a / (c * c * cc + 2 * c * s * cs + s * s * ss) + b * b / (c * c * ss - 2 * c * s * cs + s * s * cc)) / 2;        \
-  }                                                                                                                              \
-  static void NAME(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {                     \
-    const T step = (T)rl_lombscargle_step(shape->size[FREQUENCIES]);                                                             \
-    (void)first;                                                                                                                 \
-    for (int64_t at = 0; at < count; at += SPAN) {                                                                               \
-      const int64_t some = count - at < SPAN ? count - at : SPAN;                                                                \
-      NAME##_sums sums;                                                                                                          \
-      for (int64_t i = 0; i < some; i++) sums.xc[i] = sums.xs[i] = sums.cc[i] = sums.ss[i] = sums.cs[i] = 0;                     \
-      for (int64_t j = 0; j < shape->size[SAMPLES]; j++)                                                                         \
-        NAME##_add_sample(in[TIME][j], in[VALUE][j], in[FREQUENCY] + at, step, some, &sums);                                     \
-      for (int64_t i = 0; i < some; i++) out[at + i] = NAME##_power(&sums, i);                                                   \
-    }                                                                                                                            \
-  }
-PERIODOGRAM(in_double, double, )
-PERIODOGRAM(in_float, float, f)
+enum { RUN = 32, RUNS = 16, SPAN = RUN * RUNS }; /* frequencies, as loops/lombscargle.h takes them */
+#define LOOPS "kernel/loops/lombscargle.h"
+#include "kernel/in_both_types.h"
+
 
 /* At the least: each frequency's power from its five sums. How few operations a frequency's sums can take depends on how many
  * frequencies there are: uniform needs none for another sample. */

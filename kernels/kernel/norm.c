@@ -9,42 +9,8 @@
 
 static const char *const variants[] = {"scalar", "vector", NULL};
 
-/* In T; sums are taken in SUM. */
-#define RMSNORM(SUFFIX, T, SUM)                                                                                              \
-  static void rmsnorm_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {     \
-    const int64_t columns = shape->size[RL_COLUMNS];                                                                         \
-    const T *w = in[1];                                                                                                      \
-    (void)first;                                                                                                             \
-    for (int64_t row = 0; row < count; row++) {                                                                              \
-      const T *x = in[0] + row * columns;                                                                                    \
-      T *y = out + row * columns;                                                                                            \
-      SUM squares = 0;                                                                                                       \
-      for (int64_t i = 0; i < columns; i++) squares += (SUM)x[i] * (SUM)x[i];                                                \
-      const T scale = (T)(1 / sqrt((double)(squares / (SUM)columns) + RL_NORM_EPSILON));                                     \
-      for (int64_t i = 0; i < columns; i++) y[i] = x[i] * scale * w[i];                                                      \
-    }                                                                                                                        \
-  }
-RMSNORM(double, double, long double)
-RMSNORM(float, float, double)
-
-#define LAYERNORM(SUFFIX, T, SUM)                                                                                            \
-  static void layernorm_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {   \
-    const int64_t columns = shape->size[RL_COLUMNS];                                                                         \
-    const T *w = in[1], *b = in[2];                                                                                          \
-    (void)first;                                                                                                             \
-    for (int64_t row = 0; row < count; row++) {                                                                              \
-      const T *x = in[0] + row * columns;                                                                                    \
-      T *y = out + row * columns;                                                                                            \
-      SUM sum = 0, squares = 0;                                                                                              \
-      for (int64_t i = 0; i < columns; i++) sum += (SUM)x[i];                                                                \
-      const SUM mean = sum / (SUM)columns;                                                                                   \
-      for (int64_t i = 0; i < columns; i++) squares += ((SUM)x[i] - mean) * ((SUM)x[i] - mean);                              \
-      const T scale = (T)(1 / sqrt((double)(squares / (SUM)columns) + RL_NORM_EPSILON)), shift = (T)mean;                    \
-      for (int64_t i = 0; i < columns; i++) y[i] = (x[i] - shift) * scale * w[i] + b[i];                                     \
-    }                                                                                                                        \
-  }
-LAYERNORM(double, double, long double)
-LAYERNORM(float, float, double)
+#define LOOPS "kernel/loops/norm.h"
+#include "kernel/in_both_types.h"
 
 /* rmsnorm: square, sum, two products; layernorm: the mean's sum, difference, square, sum, two products, the bias. */
 static double rmsnorm_operations(const rl_kernel_shape *shape) { return 4 * (double)rl_kernel_rows_output(shape); }

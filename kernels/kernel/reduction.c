@@ -28,14 +28,9 @@ static float sum_float(const float *x, int64_t count) {
   return (float)sum;
 }
 
-#define REDUCTION(SUFFIX, T)                                                                                                 \
-  static void reduction_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {   \
-    (void)first;                                                                                                             \
-    for (int64_t row = 0; row < count; row++)                                                                                \
-      out[row] = sum_##SUFFIX(in[0] + row * shape->size[RL_COLUMNS], shape->size[RL_COLUMNS]);                               \
-  }
-REDUCTION(double, double)
-REDUCTION(float, float)
+#define LOOPS "kernel/loops/reduction.h"
+#include "kernel/in_both_types.h"
+
 
 static int64_t output(const rl_kernel_shape *shape) { return shape->size[RL_ROWS]; }
 static double operations(const rl_kernel_shape *shape) { return (double)rl_kernel_rows_output(shape); }

@@ -30,25 +30,8 @@ static double angle_of(int64_t position, long double turn) {
   return (double)((whole - rintl(whole) + (long double)position * (turn - upper)) * (2 * M_PIl));
 }
 
-#define ROPE(SUFFIX, T)                                                                                                      \
-  static void rope_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {        \
-    const int64_t heads = shape->size[RL_HEADS], size = shape->size[RL_HEAD_SIZE], half = size / 2;                          \
-    for (int64_t pair = 0; pair < half; pair++) {                                                                            \
-      const long double turn = rl_rope_turn(pair, size);                                                                     \
-      for (int64_t token = 0; token < count; token++) {                                                                      \
-        const double angle = angle_of(first + token, turn);                                                                  \
-        const T cosine = (T)cos(angle), sine = (T)sin(angle);                                                                \
-        for (int64_t head = 0; head < heads; head++) {                                                                       \
-          const int64_t at = (token * heads + head) * size + pair;                                                           \
-          const T x = in[0][at], y = in[0][at + half];                                                                       \
-          out[at] = x * cosine - y * sine;                                                                                   \
-          out[at + half] = y * cosine + x * sine;                                                                            \
-        }                                                                                                                    \
-      }                                                                                                                      \
-    }                                                                                                                        \
-  }
-ROPE(double, double)
-ROPE(float, float)
+#define LOOPS "kernel/loops/rope.h"
+#include "kernel/in_both_types.h"
 
 static int64_t of_token(const rl_kernel_shape *shape) {
   return rl_kernel_times(shape->size[RL_HEADS], shape->size[RL_HEAD_SIZE]);

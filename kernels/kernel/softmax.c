@@ -6,23 +6,8 @@
 
 static const char *const variants[] = {"scalar", "vector", NULL};
 
-/* In T with function EXP; the sum is taken in SUM. */
-#define SOFTMAX(SUFFIX, T, EXP, SUM)                                                                                         \
-  static void softmax_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {     \
-    const int64_t columns = shape->size[RL_COLUMNS];                                                                         \
-    (void)first;                                                                                                             \
-    for (int64_t row = 0; row < count; row++) {                                                                              \
-      const T *x = in[0] + row * columns;                                                                                    \
-      T *y = out + row * columns, most = x[0];                                                                               \
-      SUM sum = 0;                                                                                                           \
-      for (int64_t i = 1; i < columns; i++) most = x[i] > most ? x[i] : most;                                                \
-      for (int64_t i = 0; i < columns; i++) sum += y[i] = EXP(x[i] - most);                                                  \
-      const T scale = (T)(1 / sum);                                                                                          \
-      for (int64_t i = 0; i < columns; i++) y[i] *= scale;                                                                   \
-    }                                                                                                                        \
-  }
-SOFTMAX(double, double, exp, long double)
-SOFTMAX(float, float, expf, double)
+#define LOOPS "kernel/loops/softmax.h"
+#include "kernel/in_both_types.h"
 
 /* Maximum, difference, exponential, sum, quotient. */
 static double operations(const rl_kernel_shape *shape) { return 5 * (double)rl_kernel_rows_output(shape); }

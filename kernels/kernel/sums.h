@@ -20,18 +20,8 @@ static inline double rl_sum_truncation_ulps(int64_t length) { return (double)len
 /* The typical size of such a sum: inputs are uniform in [-2, 2), so a product's variance is (4/3)². */
 static inline double rl_sum_scale(int64_t length) { return sqrt((double)length) * 4 / 3; }
 
-/* Σ a[i] b[i], in eight sums side by side, which the compiler makes a vector of. */
-#define RL_DOT(SUFFIX, T)                                                                                                    \
-  static inline T rl_dot_##SUFFIX(const T *a, const T *b, int64_t count) {                                                   \
-    T lanes[8] = {0};                                                                                                        \
-    int64_t i = 0;                                                                                                           \
-    for (; i + 8 <= count; i += 8)                                                                                           \
-      for (int lane = 0; lane < 8; lane++) lanes[lane] += a[i + lane] * b[i + lane];                                         \
-    for (; i < count; i++) lanes[0] += a[i] * b[i];                                                                          \
-    return (lanes[0] + lanes[4]) + (lanes[1] + lanes[5]) + ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));                  \
-  }
-RL_DOT(double, double)
-RL_DOT(float, float)
-#undef RL_DOT
+/* rl_dot_double, rl_dot_float: Σ a[i] b[i] over count. */
+#define LOOPS "kernel/loops/dot.h"
+#include "kernel/in_both_types.h"
 
 #endif

@@ -10,14 +10,8 @@ static const rl_field shape_fields[] = {RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNE
                                         RL_KERNEL_SIZE(RL_COLUMNS, "columns", RL_KERNEL_ELEMENTS_MAX, "elements of such a row"),
                                         {0}};
 
-#define TRANSPOSE(SUFFIX, T)                                                                                                 \
-  static void transpose_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {   \
-    const int64_t rows = shape->size[RL_ROWS], columns = shape->size[RL_COLUMNS];                                            \
-    for (int64_t row = 0; row < rows; row++)                                                                                 \
-      for (int64_t i = 0; i < count; i++) out[i * rows + row] = in[0][row * columns + first + i];                            \
-  }
-TRANSPOSE(double, double)
-TRANSPOSE(float, float)
+#define LOOPS "kernel/loops/transpose.h"
+#include "kernel/in_both_types.h"
 
 static int64_t pieces(const rl_kernel_shape *shape) { return shape->size[RL_COLUMNS]; }
 static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
