@@ -16,9 +16,9 @@ SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev"))
 sys.path.insert(0, str(SOURCE / "scripts" / "lib"))
 
-from sitting import comparison, numbers, runner, steps, tables  # noqa: E402
+from sitting import comparison, markdown, numbers, runner, steps, tables  # noqa: E402
 from sitting.host import Host, Skip  # noqa: E402
-from sitting.steps import STEPS, checks, kernels, reports, training  # noqa: E402
+from sitting.steps import STEPS, checks, kernels, pytorch, reports, training  # noqa: E402
 
 
 @pytest.mark.parametrize("probability, freedom, t", [(0.975, 1, 12.7062047), (0.975, 2, 4.3026527), (0.975, 9, 2.2621572),
@@ -90,11 +90,11 @@ def test_soak_finds_growth_and_drift():
 def test_accuracy_is_compared_by_precision_and_epoch():
     rows = [{"who": who, "precision": "fp32", "seed": seed, "accuracy": [0.98 + base + seed * 1e-5] * 10}
             for who, base in (("ours", 0.0), ("pytorch", 0.004)) for seed in range(10)]
-    found = list(training.compared_accuracy(rows, ("fp32", "fp16")))
+    found = list(pytorch.compared_accuracy(rows, ("fp32", "fp16")))
     assert [row["after"] for row in found if "after" in row] == [1, 5, 10]
     assert found[0]["difference"] == pytest.approx(-0.004) and found[0]["seeds"] == [10, 10]
     assert not any(row["holds"] for row in found if "check" in row)
-    assert next(training.compared_accuracy(rows[:10], ("fp32",)))["ours_mean"] == pytest.approx(0.980045)
+    assert next(pytorch.compared_accuracy(rows[:10], ("fp32",)))["ours_mean"] == pytest.approx(0.980045)
 
 
 def test_only_what_is_missing_is_trained(monkeypatch):
@@ -105,11 +105,11 @@ def test_only_what_is_missing_is_trained(monkeypatch):
         asked.append(command)
         yield from ({"precision": command[1], "seed": int(seed), "accuracy": [0.98] * 10} for seed in command[-1].split(","))
 
-    monkeypatch.setattr(training, "torch_command", lambda context, *options: list(options))
-    monkeypatch.setattr(training, "lines_as_they_come", printed)
+    monkeypatch.setattr(pytorch, "torch_command", lambda context, *options: list(options))
+    monkeypatch.setattr(pytorch, "lines_as_they_come", printed)
     wanted = [("fp32", 3), ("fp32", 4), ("fp16", 1)]
-    assert list(training.torch_accuracy(types.SimpleNamespace(left_s=lambda: 5), wanted)) == [] and not asked
-    rows = list(training.torch_accuracy(types.SimpleNamespace(left_s=lambda: 500), wanted))
+    assert list(pytorch.torch_accuracy(types.SimpleNamespace(left_s=lambda: 5), wanted)) == [] and not asked
+    rows = list(pytorch.torch_accuracy(types.SimpleNamespace(left_s=lambda: 500), wanted))
     assert [(row["precision"], row["seed"]) for row in rows] == wanted and all(row["lasting"] for row in rows)
     assert [(command[1], command[-1]) for command in asked] == [("fp32", "3,4"), ("fp16", "1")]
 
@@ -260,7 +260,7 @@ def test_every_step_has_its_table():
 
 
 def test_numbers_keep_their_digits():
-    assert [tables.number(v) for v in (None, 0, 11.0, 66.2345, 0.38712, 4262.5, 2.81e-7, 1.0 / 3)] == \
+    assert [markdown.number(v) for v in (None, 0, 11.0, 66.2345, 0.38712, 4262.5, 2.81e-7, 1.0 / 3)] == \
         ["–", "0", "11", "66.2", "0.387", "4262", "2.81e-07", "0.333"]
 
 

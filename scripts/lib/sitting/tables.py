@@ -1,57 +1,7 @@
 """The results of sittings as Markdown: a table for each step, as docs/measurements has them."""
 import statistics
 
-MISSING = "–"
-
-
-def number(value, digits=3):
-    """Significant digits, thousands kept whole."""
-    if value is None:
-        return MISSING
-    if isinstance(value, (bool, str)):
-        return str(value)
-    if value == int(value):
-        return str(int(value))
-    if abs(value) < 1e-3:
-        return f"{value:.{digits - 1}e}"
-    if abs(value) >= 10 ** digits:
-        return f"{value:.0f}"
-    return f"{value:#.{digits}g}".rstrip(".")
-
-
-def table(header, rows):
-    rows = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
-    if not rows:
-        return ""
-    return "\n".join("| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *rows])
-
-
-def percent(ratio, digits=2):
-    return MISSING if ratio is None else f"{100 * ratio:.{digits}f} %"
-
-
-def points(ratio):
-    return MISSING if ratio is None else f"{100 * ratio:+.2f}"
-
-
-def scaled(value, by, digits=3):
-    return MISSING if value is None else number(value / by, digits)
-
-
-def pivot(rows, key, column, cell):
-    """(columns, {key: {column: cell}}), both in the order of their first appearance."""
-    columns, lines = [], {}
-    for row in rows:
-        if column(row) not in columns:
-            columns.append(column(row))
-        lines.setdefault(key(row), {})[column(row)] = cell(row)
-    return columns, lines
-
-
-def pivot_table(names, rows, key, column, cell):
-    columns, lines = pivot(rows, key, column, cell)
-    return table([*names, *map(str, columns)],
-                 [[*map(str, key_of), *(line.get(c, MISSING) for c in columns)] for key_of, line in lines.items()])
+from .markdown import MISSING, number, percent, pivot_table, points, scaled, table
 
 
 def device(rows):

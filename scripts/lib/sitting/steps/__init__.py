@@ -2,7 +2,7 @@
 import functools
 
 from ..runner import Step
-from . import checks, kernels, reports, training
+from . import checks, kernels, pytorch, reports, training
 
 STEPS = [
     Step("device", checks.device, 1, 30, "what the device is"),
@@ -15,10 +15,10 @@ STEPS = [
     Step("rules", checks.rules, 12, 120, "every rule against the kernel that is made for it", counts=True),
     Step("tests", checks.tests, 60, 400, "the GPU tests of CTest, each by its name", counts=True),
     Step("numerics", checks.numerics, 40, 300, "those GPU tests of which nothing is timed, an engine each", shares=True),
-    Step("accuracy", training.accuracy, 100, 400, "accuracy after 1, 5 and 10 epochs beside PyTorch, seed by seed", shares=True),
+    Step("accuracy", pytorch.accuracy, 100, 400, "accuracy after 1, 5 and 10 epochs beside PyTorch, seed by seed", shares=True),
     Step("sanitizer", checks.sanitizer, 130, 300, "compute-sanitizer: memcheck, racecheck, synccheck", shares=True),
     Step("ptx80", checks.ptx80, 50, 150, "training by code that the driver compiled from PTX for 8.0", shares=True),
-    Step("baselines", training.baselines, 300, 400, "PyTorch eager, graph, compiled + graph"),
+    Step("baselines", pytorch.baselines, 300, 400, "PyTorch eager, graph, compiled + graph"),
     Step("speed", reports.speed, 60, 200, "reports from POST to stored, beside ncu", counts=True),
     Step("agreement", checks.agreement, 300, 450, "our counters against ncu's, metric by metric", counts=True),
     Step("bandwidth", kernels.bandwidth, 62, 240, "every family against the best copy; small sizes cold and warm"),
