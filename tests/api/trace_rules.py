@@ -44,8 +44,8 @@ def check_complete(event):
 
 def check(trace):
     """Events are metadata and complete ones alone, so that no begin can miss its end. Each process and thread has one name,
-    before its first event; the events of a thread come in the order of their starts, and lie apart or within each other. Returns them by
-    thread."""
+    before its first event; the events of a thread come in the order of their starts, and lie apart or within each other. Returns
+    them by thread."""
     assert set(trace) == {"traceEvents", "displayTimeUnit", "otherData"} and trace["displayTimeUnit"] in ("ms", "ns")
     json.dumps(trace, allow_nan=False)
     processes, threads, by_thread = {}, {}, collections.defaultdict(list)
