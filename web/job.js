@@ -70,6 +70,9 @@ function drawProgress(data) {
 
 /* --- measurements and provenance ------------------------------------------------------------------------------------ */
 
+/** A name that may be broken behind each of its underscores. */
+const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, make('wbr')]);
+
 function wideTable(table, runs, rows) {
   table.replaceChildren(
     make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, ''),
@@ -82,9 +85,10 @@ function drawMeasurements(runs) {
   for (const run of runs) for (const one of run.measurements) names.set(`${one.pass} ${one.name}`, one);
   find('measurements').hidden = names.size === 0;
   const having = (name) => runs.find((run) => run.measurements.some((one) => one.name === name && one.value !== null));
-  const nameOf = (name) => (having(name) ? make('a', { class: 'plain', href: historyOf(having(name).run, name) }, name) : name);
+  const nameOf = (name) => (having(name)
+    ? [make('a', { class: 'plain', href: historyOf(having(name).run, name) }, ...breakable(name))] : breakable(name));
   const rows = [...names.values()].map(({ pass, name }) => make('tr', {},
-    make('th', { scope: 'row' }, nameOf(name), ' ', make('span', { class: 'quiet' }, pass)),
+    make('th', { scope: 'row' }, ...nameOf(name), ' ', make('span', { class: 'quiet' }, pass)),
     ...runs.map((run) => {
       const one = run.measurements.find((other) => other.pass === pass && other.name === name);
       return numberCell(show.byName(name, one?.value), one ? one.reason : 'this run has no such number');
@@ -93,9 +97,12 @@ function drawMeasurements(runs) {
   for (const head of find('measurement-table').querySelectorAll('thead th + th')) head.className = 'n';
 }
 
+/** A shape is n=1024 rows=2, as rooflinectl takes it. */
+const isFlat = (value) => !Array.isArray(value) && Object.values(value).every((one) => typeof one !== 'object');
+const textOf = (value) => (typeof value !== 'object' ? String(value)
+  : isFlat(value) ? Object.entries(value).map(([name, one]) => `${name}=${one}`).join(' ') : JSON.stringify(value));
 const textCell = (value) => (value === null || value === undefined || value === ''
-  ? make('td', { class: 'null', ...unmeasured('not known') }, '—')
-  : make('td', { class: 'wrap' }, typeof value === 'object' ? JSON.stringify(value) : String(value)));
+  ? make('td', { class: 'null', ...unmeasured('not known') }, '—') : make('td', { class: 'wrap' }, textOf(value)));
 
 function drawProvenance(runs) {
   const facts = [
@@ -114,7 +121,7 @@ function drawProvenance(runs) {
   find('provenance').hidden = runs.length === 0;
   const known = facts.filter(([, of]) => runs.some((run) => of(run) !== null)); // a kernel has no data set, training no shape
   wideTable(find('provenance-table'), runs, [...known, ...params, ...device].map(([label, of]) => make('tr', {},
-    make('th', { scope: 'row' }, label), ...runs.map((run) => textCell(of(run))))));
+    make('th', { scope: 'row' }, ...breakable(label)), ...runs.map((run) => textCell(of(run))))));
 }
 
 /* --- loading -------------------------------------------------------------------------------------------------------- */

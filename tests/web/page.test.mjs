@@ -50,6 +50,18 @@ test('what was not measured is a dash with its reason', async () => {
   await page.close();
 });
 
+test('bars begin below each other, and a long window counts in ms', async () => {
+  const page = await open(`${daemon.url}/job.html?id=${job}`);
+  await page.locator('body[data-loaded]').waitFor();
+  const begins = await page.locator('#kernel-table .share').evaluateAll((bars) =>
+    bars.map((bar) => bar.getBoundingClientRect().left));
+  assert.ok(begins.length > 3 && new Set(begins).size === 1, `bars begin at ${begins}`);
+  const ticks = await page.locator('#timeline-chart text', { hasText: /^[\d.]+ (µs|ms)$/ }).allTextContents();
+  assert.ok(ticks.length > 1 && ticks.every((text) => /^[\d.]{1,4} ms$/.test(text)), ticks.join());
+  assert.match(await page.locator('#provenance-table').innerText(), /asked: max_images/);
+  await page.close();
+});
+
 test('the kernel table sorts by keyboard and filters by name', async () => {
   const page = await open(`${daemon.url}/job.html?id=${job}`);
   await page.locator('#kernel-table tbody tr').first().waitFor();
@@ -109,6 +121,9 @@ test('a phone is wide enough', async () => {
     const page = await open(where, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
     await page.locator(name.startsWith('job') ? 'body[data-loaded]' : '#jobs tbody tr').first().waitFor();
     assert.ok(await noSidewaysScroll(page), `${name} scrolls sideways`);
+    const cut = await page.locator('#measurement-table td').evaluateAll((cells) => cells.filter((cell) =>
+      cell.getBoundingClientRect().right > innerWidth).length);
+    assert.equal(cut, 0, 'a phone shows both runs beside each other');
     await shoot(page, name);
     await page.close();
   }

@@ -101,7 +101,7 @@ function draw() {
   holder.hidden = points.length === 0;
   find('roofline-legend').replaceChildren(...(holder.hidden
     ? [make('li', { class: 'quiet' }, shown.counted ? `No ${unit.name} operations were counted.`
-      : 'Nothing was counted, and the workload has no model.')] : legendOf(shown, points, roofs)));
+      : 'Nothing here was counted, and no model was timed.')] : legendOf(shown, points, roofs)));
   if (holder.hidden) return;
   const width = Math.max(280, holder.clientWidth);
   const scales = scalesOf(points, roofs, width);

@@ -80,11 +80,12 @@ function tickOf(span, count) {
 
 function axisOf(width, bottom, x) {
   const every = tickOf(view.to - view.from, Math.max(2, (width - LEFT) / 130));
+  const [unit, size] = every < 1e6 ? ['µs', 1e3] : ['ms', 1e6];
   const ticks = [];
   for (let at = Math.ceil(view.from / every) * every; at <= view.to; at += every) {
     ticks.push(shape('line', { class: 'grid', x1: x(at), x2: x(at), y1: 0, y2: bottom }),
       shape('text', { x: x(at), y: bottom + 18, 'text-anchor': x(at) > width - 40 ? 'end' : 'middle' },
-        `${+(at / 1e3).toPrecision(9)} µs`));
+        `${+(at / size).toPrecision(9)} ${unit}`));
   }
   return ticks;
 }
