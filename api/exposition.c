@@ -9,7 +9,7 @@
 
 enum { DEVICES_MOST = 64, LABELS_SIZE = 256 };
 
-/* --- the format ------------------------------------------------------------------------------------------------------- */
+/* --- the format -------------------------------------------------------------------------------------------------------- */
 
 /* A family is told of once, ahead of its samples. */
 static void family(FILE *out, const char *name, const char *type, const char *help) {
@@ -58,7 +58,7 @@ static void histogram(FILE *out, const char *name, const char *labels, const dou
   fprintf(out, "rooflined_%s_count%s%s%s %llu\n", name, open, labels, close, (unsigned long long)count);
 }
 
-/* --- jobs ------------------------------------------------------------------------------------------------------------- */
+/* --- jobs -------------------------------------------------------------------------------------------------------------- */
 
 static void print_waiting(FILE *out, const rl_jobs_counts *counts, int64_t limit) {
   family(out, "jobs", "gauge", "Jobs that are not finished, by state; the queued ones are the queue's depth.");
@@ -97,7 +97,7 @@ static void print_jobs(FILE *out, const rl_tally *tally) {
   print_times(out, "job_run_seconds", "Time that jobs took from their start to their end.", tally->run);
 }
 
-/* --- devices and their workers ---------------------------------------------------------------------------------------- */
+/* --- devices and their workers ----------------------------------------------------------------------------------------- */
 
 static void print_states(FILE *out, const rl_device_state *devices, int count) {
   static const char *const states[] = {"idle", "busy", "starting", "unusable"};
@@ -131,7 +131,7 @@ static int print_devices(FILE *out, rl_fleet *fleet, rl_error *err) {
   return 0;
 }
 
-/* --- the store -------------------------------------------------------------------------------------------------------- */
+/* --- the store --------------------------------------------------------------------------------------------------------- */
 
 static int print_store(FILE *out, rl_store *store, rl_error *err) {
   static const char *const retained[RL_RETAINED_KINDS] = {"activity", "events", "jobs"};
@@ -146,7 +146,7 @@ static int print_store(FILE *out, rl_store *store, rl_error *err) {
   return 0;
 }
 
-/* --- HTTP ------------------------------------------------------------------------------------------------------------- */
+/* --- HTTP -------------------------------------------------------------------------------------------------------------- */
 
 static void print_requests(FILE *out, const rl_metrics *metrics) {
   family(out, "http_requests_total", "counter", "Requests answered, by route and status.");

@@ -6,7 +6,7 @@
 
 #include "api/json.h"
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------------- */
+/* --- numbers ----------------------------------------------------------------------------------------------------------- */
 
 static const char not_finite[] = "the number is not finite";
 
@@ -45,7 +45,7 @@ void rl_numbers_clear(rl_numbers *numbers) {
   *numbers = (rl_numbers){0};
 }
 
-/* ---- which sections ---------------------------------------------------------------------------------------------------- */
+/* --- which sections ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t section_bit(const char *id) {
   for (size_t i = 0; i < rl_section_count; i++)
@@ -73,7 +73,7 @@ uint32_t rl_view_sections(const rl_view *view, const rl_metric_values *values) {
   return view->asked_known && tried ? view->asked : collected;
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------------- */
+/* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
 /* Both a report and a difference are the catalogue's sections with one object a row. */
 typedef struct row_writer {

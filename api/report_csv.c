@@ -38,7 +38,7 @@ static void put_columns(FILE *out, const char *const *columns, size_t count) {
   for (size_t i = 0; i < count; i++) put_next(out, columns[i]);
 }
 
-/* ---- which kernel ------------------------------------------------------------------------------------------------------ */
+/* --- which kernel ------------------------------------------------------------------------------------------------------ */
 
 static void put_text_of(FILE *out, const cJSON *object, const char *name) {
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
@@ -91,7 +91,7 @@ static void put_kernel_columns(FILE *out) {
   put_columns(out, kernel_columns + 1, KERNEL_COLUMNS - 1);
 }
 
-/* ---- details ----------------------------------------------------------------------------------------------------------- */
+/* --- details ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct details_page {
   FILE *out;
@@ -169,7 +169,7 @@ void rl_csv_details(FILE *out, const rl_csv_kernel *k, rl_details details) {
   free(findings.items);
 }
 
-/* ---- raw --------------------------------------------------------------------------------------------------------------- */
+/* --- raw --------------------------------------------------------------------------------------------------------------- */
 
 static const char *unit_of(const char *name) {
   for (size_t i = 0; i < rl_raw_metric_count; i++)

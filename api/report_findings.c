@@ -1,3 +1,4 @@
+/* What the rules say of a kernel, in a report (report.h). */
 #include <math.h>
 
 #include "api/json.h"

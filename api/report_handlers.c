@@ -45,7 +45,7 @@ static rl_binding ordinal_binding(const char *name, int64_t ordinal) {
   return (rl_binding){name, ordinal >= 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = ordinal};
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------------- */
+/* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
 /* {...} with "kernels" begun behind its last member; object is taken. NULL when memory is out. */
 static char *begin_kernels(cJSON *object, rl_error *err) {
@@ -84,7 +84,7 @@ static char *render_json(rl_assembly *all, const char *const columns[RL_ASSEMBLY
   return printed(kernel, err);
 }
 
-/* ---- CSV --------------------------------------------------------------------------------------------------------------- */
+/* --- CSV --------------------------------------------------------------------------------------------------------------- */
 
 /* Lines of CSV, written by `write`. */
 static char *render_csv(rl_assembly *all, const char *const columns[RL_ASSEMBLY_COLUMNS],
@@ -188,7 +188,7 @@ int rl_handle_report(rl_call *call, rl_error *err) {
   return rl_assembly_reply(call, &all, csv ? "text/csv" : "application/json", err);
 }
 
-/* ---- two runs ---------------------------------------------------------------------------------------------------------- */
+/* --- two runs ---------------------------------------------------------------------------------------------------------- */
 
 static char *render_pair(rl_assembly *all, const char *const columns[RL_ASSEMBLY_COLUMNS], rl_error *err) {
   rl_auto(rl_numbers_clear) rl_numbers a = {0}, b = {0};
@@ -235,7 +235,7 @@ int rl_handle_compare(rl_call *call, rl_error *err) {
   return rl_assembly_reply(call, &all, "application/json", err);
 }
 
-/* ---- the catalogue ----------------------------------------------------------------------------------------------------- */
+/* --- the catalogue ----------------------------------------------------------------------------------------------------- */
 
 int rl_handle_sections(rl_call *call, rl_error *err) {
   cJSON *document = cJSON_CreateObject(), *items = cJSON_AddArrayToObject(document, "items");

@@ -1,3 +1,4 @@
+/* A kernel under its roofs, in a report (report.h). */
 #include <math.h>
 
 #include "analyze/roofline.h"

@@ -38,7 +38,7 @@ typedef struct server_with_clock { /* the clock is nobody else's business */
   pthread_cond_t end;
 } server_with_clock;
 
-/* --- the life of a connection and of a request --- */
+/* --- the life of a connection and of a request ------------------------------------------------------------------------- */
 
 static void connection_changed(void *context, struct MHD_Connection *connection, void **record,
                                enum MHD_ConnectionNotificationCode what) {
@@ -135,7 +135,7 @@ static void http_log(void *context, const char *format, va_list args) {
   rl_log(RL_LOG_DEBUG, "http: %s", line);
 }
 
-/* --- the clock: deadlines and keep-alives, once a second --- */
+/* --- the clock: deadlines and keep-alives, once a second --------------------------------------------------------------- */
 
 static void *tick(void *context) {
   server_with_clock *with = context;
@@ -176,7 +176,7 @@ static void clock_stop(server_with_clock *with) {
   pthread_mutex_destroy(&with->lock);
 }
 
-/* --- opening --- */
+/* --- opening ----------------------------------------------------------------------------------------------------------- */
 
 /* Beyond loopback only with a token and either TLS or a proxy that does it. */
 static int check_exposure(rl_server *server, rl_error *err) {

@@ -59,7 +59,7 @@ const rl_config_key rl_config_keys[] = {
     TEXT(log_level, "info", "error, warning, info or debug", .names = log_levels),
     {0}};
 
-/* --- one value ---------------------------------------------------------------------------------------------------- */
+/* --- one value --------------------------------------------------------------------------------------------------------- */
 
 static const rl_config_key *find_key(const char *name) {
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++)
@@ -112,7 +112,7 @@ static int set_value(const rl_config_key *key, const char *value, rl_config *con
   return -1;
 }
 
-/* --- the file ----------------------------------------------------------------------------------------------------- */
+/* --- the file ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct reading {
   FILE *stream;
@@ -184,7 +184,7 @@ static int load_file(const char *file, rl_config *config, rl_error *err) {
   return rc;
 }
 
-/* --- environment, command line, defaults -------------------------------------------------------------------------- */
+/* --- environment, command line, defaults ------------------------------------------------------------------------------- */
 
 static int load_environment(rl_config *config, rl_error *err) {
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++) {

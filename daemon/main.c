@@ -23,7 +23,7 @@
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600 };
 
-/* --- options ------------------------------------------------------------------------------------------------------ */
+/* --- options ----------------------------------------------------------------------------------------------------------- */
 
 enum { OPTION_CONFIG = KEYS_MAX, OPTION_CHECK, OPTION_PRINT, OPTION_VERSION, OPTION_HELP };
 static const struct {
@@ -120,7 +120,7 @@ static rl_level log_level(const char *name) {
   return RL_LOG_INFO;
 }
 
-/* --- housekeeping ------------------------------------------------------------------------------------------------- */
+/* --- housekeeping ------------------------------------------------------------------------------------------------------ */
 
 typedef struct keeper { /* a thread of its own, so that a long clean-up doesn't starve the watchdog */
   const rl_config *config;
@@ -180,7 +180,7 @@ static void keeper_stop(keeper *at) {
   pthread_join(at->thread, NULL);
 }
 
-/* --- serving ------------------------------------------------------------------------------------------------------ */
+/* --- serving ----------------------------------------------------------------------------------------------------------- */
 
 /* Until one of the signals comes; meanwhile systemd's watchdog is fed as long as the daemon proves to work. */
 static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store *store) {

@@ -34,7 +34,7 @@ typedef struct watcher {
   char last[96];    /* what was printed last, off a terminal */
 } watcher;
 
-/* --- the progress line ------------------------------------------------------------------------------------------- */
+/* --- the progress line ------------------------------------------------------------------------------------------------- */
 
 static void append(char *line, size_t size, const char *text) {
   size_t used = strlen(line);
@@ -102,7 +102,7 @@ static void clear_progress(const watcher *watching) {
   if (watching->terminal && !watching->quiet) fprintf(stderr, "\r%*s\r", PROGRESS_WIDTH, "");
 }
 
-/* --- events ------------------------------------------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------------------------------------ */
 
 static void show_pass(const watcher *watching, const cJSON *data) {
   const char *state = rl_json_text(data, "state"), *reason = rl_json_text(data, "reason");
@@ -122,7 +122,7 @@ static bool heard(void *context, const char *type, const char *text) {
   return true;
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------- */
+/* --- the end ----------------------------------------------------------------------------------------------------------- */
 
 static cJSON *get_part(const rl_cli *cli, long long id, const char *part, rl_error *err) {
   char path[64];

@@ -27,7 +27,7 @@ double rl_json_number(const cJSON *object, const char *path) {
   return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-/* --- cells ------------------------------------------------------------------------------------------------------ */
+/* --- cells ------------------------------------------------------------------------------------------------------------- */
 
 static char *number(char *cell, double value, const char *format) {
   if (isnan(value)) snprintf(cell, RL_CELL_SIZE, "—");
@@ -106,7 +106,7 @@ int rl_print_json(const cJSON *document) {
   return RL_EXIT_COMPLETED;
 }
 
-/* --- the comparison ---------------------------------------------------------------------------------------------- */
+/* --- the comparison ---------------------------------------------------------------------------------------------------- */
 
 typedef struct row {
   const char *label, *field; /* of a run's summary */

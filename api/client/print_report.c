@@ -5,7 +5,7 @@
 
 enum { WIDTH = 80, NAME = 60, VALUE = 20, COMPARED_NAME = 34, COMPARED = 14, RELATIVE = 10 };
 
-/* --- quantities --------------------------------------------------------------------------------------------------- */
+/* --- quantities -------------------------------------------------------------------------------------------------------- */
 
 static char *plain(char *cell, double value, const char *unit) {
   char number[RL_CELL_SIZE / 2];
@@ -42,7 +42,7 @@ static char *change(char *cell, double ratio) {
   return cell;
 }
 
-/* --- findings ----------------------------------------------------------------------------------------------------- */
+/* --- findings ---------------------------------------------------------------------------------------------------------- */
 
 /* Words of text in lines of WIDTH columns, set in by two. */
 static void print_wrapped(FILE *out, const char *text) {
@@ -68,7 +68,7 @@ static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
   print_wrapped(out, rl_json_text(finding, "message"));
 }
 
-/* --- the report --------------------------------------------------------------------------------------------------- */
+/* --- the report -------------------------------------------------------------------------------------------------------- */
 
 /* Kernel names are what clients posted: what would steer a terminal is left out. */
 static void print_name(FILE *out, const char *name) {
@@ -145,7 +145,7 @@ void rl_print_report(FILE *out, const cJSON *report, const char *section) {
   cJSON_ArrayForEach(kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
 }
 
-/* --- the comparison ------------------------------------------------------------------------------------------------ */
+/* --- the comparison ---------------------------------------------------------------------------------------------------- */
 
 static void print_difference(FILE *out, const cJSON *row) {
   const char *unit = rl_json_text(row, "unit"), *reason = rl_json_text(row, "reason");

@@ -37,7 +37,7 @@ static void expect(reader *r, const char *token) {
   if (!accept(r, token)) fail_here(r);
 }
 
-/* ---- operators ----------------------------------------------------------------------------------------------------------- */
+/* --- operators --------------------------------------------------------------------------------------------------------- */
 
 static double add(double a, double b) { return a + b; }
 static double subtract(double a, double b) { return a - b; }
@@ -73,7 +73,7 @@ static const operator operators[LEVELS][LEVEL_OPERATORS + 1] = {
     {{"*", multiply}, {"/", divide}},
 };
 
-/* ---- functions ----------------------------------------------------------------------------------------------------------- */
+/* --- functions --------------------------------------------------------------------------------------------------------- */
 
 static double least(double a, double b) { return known(a, b, true) * fmin(a, b); }
 static double most(double a, double b) { return known(a, b, true) * fmax(a, b); }
@@ -92,7 +92,7 @@ static const function *find_function(const char *name) {
   return NULL;
 }
 
-/* ---- the grammar --------------------------------------------------------------------------------------------------------- */
+/* --- the grammar ------------------------------------------------------------------------------------------------------- */
 
 static double read_level(reader *r, int level);
 

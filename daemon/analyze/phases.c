@@ -45,7 +45,7 @@ rl_phase_times rl_phase_summary(const rl_marks *marks, size_t phase) {
   return times;
 }
 
-/* ---- times over all blocks ------------------------------------------------------------------------------------------------- */
+/* --- times over all blocks --------------------------------------------------------------------------------------------- */
 
 static int add_times(rl_records *records, const rl_marks *marks, int64_t ordinal, rl_error *err) {
   double step_us = 0;
@@ -63,7 +63,7 @@ static int add_times(rl_records *records, const rl_marks *marks, int64_t ordinal
   return 0;
 }
 
-/* ---- spans of one block ---------------------------------------------------------------------------------------------------- */
+/* --- spans of one block ------------------------------------------------------------------------------------------------ */
 
 static int add_names(rl_records *records, const rl_marks *marks, rl_error *err) {
   for (size_t p = 0; p < marks->phase_count; p++)

@@ -13,7 +13,7 @@ const char *const rl_bound_names[] = {"unknown", "memory", "compute", "latency",
 #define HIGH_PCT 80.0
 #define LOW_PCT 50.0
 
-/* ---- where the numbers come from --------------------------------------------------------------------------------------- */
+/* --- where the numbers come from --------------------------------------------------------------------------------------- */
 
 enum { ALTERNATIVES = 4 };
 
@@ -86,7 +86,7 @@ static const source unit_sources[RL_UNITS] = {
                              {"ceiling__tensor_bf16_operations_per_s"}},
 };
 
-/* ---- evaluation -------------------------------------------------------------------------------------------------------- */
+/* --- evaluation -------------------------------------------------------------------------------------------------------- */
 
 static double look_up(void *context, const char *name) { return rl_metric_get(context, name); }
 
@@ -139,7 +139,7 @@ static rl_roof_model model_of(const rl_metric_values *values, double duration_s)
                          .operations_per_s = ratio(operations, duration_s)};
 }
 
-/* ---- classification ---------------------------------------------------------------------------------------------------- */
+/* --- classification ---------------------------------------------------------------------------------------------------- */
 
 /* The unit that is nearest to its peak; -1 when none does anything. */
 static int busiest_unit(const rl_roof *units) {

@@ -21,7 +21,7 @@ const rl_rule_group rl_rule_groups[] = {
     {NULL, NULL},
 };
 
-/* ---- reading a rule's expressions -------------------------------------------------------------------------------------- */
+/* --- reading a rule's expressions -------------------------------------------------------------------------------------- */
 
 typedef struct reading {
   const rl_rule *rule;
@@ -59,7 +59,7 @@ static int evaluate_terms(reading *r, rl_error *err) {
   return 0;
 }
 
-/* ---- the message ------------------------------------------------------------------------------------------------------- */
+/* --- the message ------------------------------------------------------------------------------------------------------- */
 
 typedef struct line {
   char *text;
@@ -96,7 +96,7 @@ static int write_message(reading *r, line to, rl_error *err) {
   return 0;
 }
 
-/* ---- one rule over one kernel ------------------------------------------------------------------------------------------ */
+/* --- one rule over one kernel ------------------------------------------------------------------------------------------ */
 
 /* Fills the inputs; returns the first that is not known, or NULL. */
 static const rl_metric_value *read_inputs(reading *r, const rl_metric_values *values, rl_finding *finding) {
@@ -147,7 +147,7 @@ int rl_rule_check(const rl_rule *rule, rl_error *err) {
   return judge(&r, &finding, &made, err);
 }
 
-/* ---- all rules --------------------------------------------------------------------------------------------------------- */
+/* --- all rules --------------------------------------------------------------------------------------------------------- */
 
 size_t rl_rules_apply(const rl_metric_values *values, rl_finding *findings, size_t capacity) {
   size_t count = 0;

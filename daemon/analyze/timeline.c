@@ -61,7 +61,7 @@ int rl_timeline_busy(const rl_activity_row *rows, size_t count, rl_busy *busy, r
   return 0;
 }
 
-/* ---- which launch a kernel belongs to ------------------------------------------------------------------------------------ */
+/* --- which launch a kernel belongs to ---------------------------------------------------------------------------------- */
 
 typedef struct lesson { /* one kernel of the small trace */
   const char *name;     /* into names */
@@ -170,7 +170,7 @@ static bool unroll(const rl_attribution *attribution, const char *name, int64_t 
   return filled == most && most > 0;
 }
 
-/* ---- aggregates ------------------------------------------------------------------------------------------------------------ */
+/* --- aggregates -------------------------------------------------------------------------------------------------------- */
 
 typedef struct member { /* one row that is aggregated */
   const rl_activity_row *row;

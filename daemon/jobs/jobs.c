@@ -89,7 +89,7 @@ void rl_jobs_close(rl_jobs *jobs) {
   free(jobs);
 }
 
-/* --- devices ------------------------------------------------------------------------------------------------------ */
+/* --- devices ----------------------------------------------------------------------------------------------------------- */
 
 static device *find_device(rl_jobs *jobs, const char *id) {
   for (int i = 0; i < jobs->device_count; i++)
@@ -146,7 +146,7 @@ static int choose_device(rl_jobs *jobs, rl_job_spec *spec, rl_error *err) {
   return 0;
 }
 
-/* --- events ------------------------------------------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------------------------------------ */
 
 void rl_jobs_listen(rl_jobs *jobs, void (*heard)(void *context, int64_t job_id), void *context) {
   pthread_mutex_lock(&jobs->hearing);
@@ -161,7 +161,7 @@ static void announce(rl_jobs *jobs, int64_t job_id) {
   pthread_mutex_unlock(&jobs->hearing);
 }
 
-/* --- the tally ---------------------------------------------------------------------------------------------------- */
+/* --- the tally --------------------------------------------------------------------------------------------------------- */
 
 const rl_tally *rl_jobs_tally(const rl_jobs *jobs) { return &jobs->tally; }
 
@@ -172,7 +172,7 @@ static void count_change(rl_jobs *jobs, int64_t job_id, void (*count)(rl_tally *
   if (rl_store_job_life(jobs->store, job_id, &life, &ignored) == 0) count(&jobs->tally, &life);
 }
 
-/* --- clients ------------------------------------------------------------------------------------------------------ */
+/* --- clients ----------------------------------------------------------------------------------------------------------- */
 
 /* What a key stands for is answered first: a retry gets its job, whatever became of the device since. */
 static int submit_locked(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id,
@@ -215,7 +215,7 @@ int rl_jobs_count(rl_jobs *jobs, rl_jobs_counts *counts, rl_error *err) {
   return rl_store_jobs_count(jobs->store, counts, err);
 }
 
-/* --- lanes -------------------------------------------------------------------------------------------------------- */
+/* --- lanes ------------------------------------------------------------------------------------------------------------- */
 
 /* 1: *claim is the next pass. *started says that its job begins with it. */
 static int claim_locked(rl_jobs *jobs, device *on, rl_claim *claim, bool *started, rl_error *err) {

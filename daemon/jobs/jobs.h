@@ -44,7 +44,7 @@ int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char
  * RL_HTTP 404; 409 when it has finished already. */
 int rl_jobs_cancel(rl_jobs *jobs, int64_t id, rl_error *err);
 
-/* --- for the lane that serves a device --- */
+/* --- for the lane that serves a device --------------------------------------------------------------------------------- */
 
 typedef struct rl_claim { /* one pass of one run to do next */
   int64_t job_id, run_id, pass_id;

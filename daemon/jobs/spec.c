@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "jobs/spec_kinds.h"
 
-/* --- what the kinds share ------------------------------------------------------------------------------------------ */
+/* --- what the kinds share ---------------------------------------------------------------------------------------------- */
 
 int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err) {
   rl_auto(rl_free_text) char *owned = text;
@@ -46,7 +46,7 @@ int rl_spec_take_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err
   return rl_spec_keep_text(rl_fields_print(rl_profile_fields, &profile), spec->profile, sizeof spec->profile, err);
 }
 
-/* --- all kinds --------------------------------------------------------------------------------------------------- */
+/* --- all kinds --------------------------------------------------------------------------------------------------------- */
 
 const rl_job_kind rl_job_kinds[] = {
     {"train", "train the MNIST CNN in one or more precisions and compare them", rl_spec_train_fields, rl_spec_train_expand},

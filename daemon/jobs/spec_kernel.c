@@ -76,7 +76,7 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
                                                              : rl_spec_keep_request(rl_spec_kernel_fields, &request, spec, err);
 }
 
-/* --- what there is to ask for -------------------------------------------------------------------------------------------- */
+/* --- what there is to ask for ------------------------------------------------------------------------------------------ */
 
 static cJSON *dtypes_of(const rl_kernel_family *family) {
   cJSON *names = cJSON_CreateArray();
@@ -118,7 +118,7 @@ cJSON *rl_job_kernels(void) {
   return kernels;
 }
 
-/* --- on a CPU ------------------------------------------------------------------------------------------------------------- */
+/* --- on a CPU ---------------------------------------------------------------------------------------------------------- */
 
 static const rl_kernel_family *family_of(const rl_run_spec *run) {
   for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++)

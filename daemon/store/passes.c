@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "store/internal.h"
 
-/* --- claim ----------------------------------------------------------------------------------------------------- */
+/* --- claim ------------------------------------------------------------------------------------------------------------- */
 
 static void copy(char *to, size_t size, sqlite3_stmt *row, int column) {
   const char *text = (const char *)sqlite3_column_text(row, column);
@@ -59,7 +59,7 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
   return rc;
 }
 
-/* --- commit ---------------------------------------------------------------------------------------------------- */
+/* --- commit ------------------------------------------------------------------------------------------------------------ */
 
 static int store_facts(rl_db *db, const rl_claim *claim, const rl_run_facts *facts, rl_error *err) {
   if (facts->device_facts[0] != '\0' &&
@@ -236,7 +236,7 @@ int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_record
   return 0;
 }
 
-/* --- death ----------------------------------------------------------------------------------------------------- */
+/* --- death ------------------------------------------------------------------------------------------------------------- */
 
 /* Counted apart: a job survives more deaths of the daemon, which may have nothing to do with it, than of its worker. */
 typedef struct deceased {

@@ -125,7 +125,7 @@ int rl_store_end(rl_store *store, int rc, rl_error *err) {
   return rc;
 }
 
-/* --- tokens ---------------------------------------------------------------------------------------------------- */
+/* --- tokens ------------------------------------------------------------------------------------------------------------ */
 
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err) {
   if (rl_store_begin(store, err) < 0) return -1;
@@ -145,7 +145,7 @@ int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_
   return 0;
 }
 
-/* --- size ------------------------------------------------------------------------------------------------------ */
+/* --- size -------------------------------------------------------------------------------------------------------------- */
 
 int rl_store_bytes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err) {
   rl_auto(rl_free_text) char *log = NULL;

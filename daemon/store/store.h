@@ -23,7 +23,7 @@ int rl_store_open(const char *folder, rl_store **store, rl_error *err);
 int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
 
-/* --- writing: jobs ------------------------------------------------------------------------------------------- */
+/* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
 /* Every change of a job or a pass and the event that tells of it are one transaction. */
 /* Insert a job, its runs and their passes, and its first event, in one transaction. Idempotency as rl_jobs_submit says. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256,
@@ -54,7 +54,7 @@ int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_
 int rl_store_job_life(rl_store *store, int64_t job_id, rl_job_life *life, rl_error *err);    /* the same */
 int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err);
 
-/* --- writing: the rest ---------------------------------------------------------------------------------------- */
+/* --- writing: the rest ------------------------------------------------------------------------------------------------- */
 /* data: JSON text of an object. *seq: the event's number within its job, from 1 without gaps. */
 int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err);
 /* Tokens: sha-like hash (libsodium) as hex text, and whether one is valid. */
@@ -77,7 +77,7 @@ int rl_store_backup(const char *folder, const char *file, rl_error *err);
 /* Sizes of its files; log: the write-ahead log. */
 int rl_store_bytes(rl_store *store, int64_t *database, int64_t *log, rl_error *err);
 
-/* --- reading --------------------------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------------------------------------- */
 /* Reads are named queries whose first column is JSON text of one object, ready to be sent; instants in it are RFC 3339 with
  * nanoseconds, durations carry their unit. Parameters are bound by name. A cursor pins one reader connection and one snapshot. */
 typedef enum rl_query {

@@ -88,7 +88,7 @@ static int trace(rl_session *session, rl_records *records, int (*body)(rl_sessio
   return -1;
 }
 
-/* ---- phases that a launch stamps ----------------------------------------------------------------------------------------- */
+/* --- phases that a launch stamps --------------------------------------------------------------------------------------- */
 
 /* A plan holds what its launches were told, so an iteration that stamps has one of its own. */
 static int begin_stamping(rl_session *session, rl_error *err) {
@@ -118,7 +118,7 @@ static int add_phases(rl_session *session, const rl_marks *marks, rl_error *err)
   return session->stamped ? rl_phases_add(session->records, marks, err) : 0;
 }
 
-/* ---- which launch a kernel belongs to ------------------------------------------------------------------------------------ */
+/* --- which launch a kernel belongs to ---------------------------------------------------------------------------------- */
 
 /* Every sequence once, launch by launch. */
 static int run_each_once(rl_session *session, rl_elapsed *elapsed, rl_error *err) {

@@ -1,3 +1,4 @@
+/* The one sensor that a CPU has for everybody: the clock of its first core. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -63,7 +63,7 @@ static void put_part(rl_topology *topology, const char *name, const char *part) 
   put(topology, whole, 1, NULL);
 }
 
-/* --- sets of small numbers ------------------------------------------------------------------------------------- */
+/* --- sets of small numbers --------------------------------------------------------------------------------------------- */
 
 static bool has(const unsigned long *set, size_t number) { return set[number / WORD_BITS] >> number % WORD_BITS & 1; }
 
@@ -106,7 +106,7 @@ static void put_numbers(rl_topology *topology, const char *name, const unsigned 
   whole->value = count;
 }
 
-/* --- the host -------------------------------------------------------------------------------------------------- */
+/* --- the host ---------------------------------------------------------------------------------------------------------- */
 
 void rl_topology_nodes_of(const char *nodes, const unsigned long *processors, size_t words, rl_topology *topology) {
   unsigned long set[NODE_WORDS] = {0};
@@ -145,7 +145,7 @@ static void read_host(functions *api, rl_topology *topology) {
   if (!rc) put_part(topology, "numa__dev_display_name_all", text);
 }
 
-/* --- links ------------------------------------------------------------------------------------------------------ */
+/* --- links ------------------------------------------------------------------------------------------------------------- */
 
 /* One of NVML's field values; NAN when rc says that there is none. */
 static double field(functions *api, unsigned id, unsigned scope, rl_nvml_return *rc) {

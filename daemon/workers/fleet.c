@@ -30,7 +30,7 @@ struct rl_fleet {
   int count;
 };
 
-/* --- what a worker program has ----------------------------------------------------------------------------------- */
+/* --- what a worker program has ----------------------------------------------------------------------------------------- */
 
 static entry *find(rl_fleet *fleet, const char *id) {
   for (int i = 0; i < fleet->count; i++)
@@ -140,7 +140,7 @@ static void list_programs(rl_fleet *fleet) {
   globfree(&found);
 }
 
-/* --- which of them serve ----------------------------------------------------------------------------------------- */
+/* --- which of them serve ----------------------------------------------------------------------------------------------- */
 
 static bool in_list(const char *list, const char *id) {
   size_t length = strlen(id);

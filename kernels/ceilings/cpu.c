@@ -27,7 +27,7 @@ typedef struct ceilings {
   uint64_t never;   /* where sums go, so that no read is left out */
 } ceilings;
 
-/* --- memory ---------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct stretch { /* one pass over memory, shared out in chunks */
   ceilings *self;
@@ -91,7 +91,7 @@ MEMORY(dram_copy, self->bytes / 2, copy_chunk)
 MEMORY(dram_triad, self->bytes / 3, triad_chunk)
 MEMORY(l3_read, self->cached_bytes, read_chunk)
 
-/* --- arithmetic ------------------------------------------------------------------------------------------------------ */
+/* --- arithmetic -------------------------------------------------------------------------------------------------------- */
 
 static int fp64(void *arg, rl_stream stream, rl_error *err) {
   double *a = ((ceilings *)arg)->products, *b = a + SQUARE, *c = b + SQUARE;
@@ -113,7 +113,7 @@ static int fp32(void *arg, rl_stream stream, rl_error *err) {
   return 0;
 }
 
-/* --- the engine ------------------------------------------------------------------------------------------------------ */
+/* --- the engine -------------------------------------------------------------------------------------------------------- */
 
 static double unit(uint64_t random) { return (double)(random >> 11) * 0x1p-52 - 1; } /* [-1, 1) */
 

@@ -24,7 +24,7 @@ struct rl_plan {
   const rl_program *program;
 };
 
-/* --- memory --- */
+/* --- memory ------------------------------------------------------------------------------------------------------------ */
 
 /* More than the machine has is refused here: the system would grant it, and kill someone once it is touched. */
 static int cpu_allocate(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
@@ -63,7 +63,7 @@ static int cpu_clear(rl_device *device, void *memory, size_t bytes, rl_error *er
   return 0;
 }
 
-/* --- running --- */
+/* --- running ----------------------------------------------------------------------------------------------------------- */
 
 static int cpu_plan(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err) {
   (void)device;
@@ -112,7 +112,7 @@ static int cpu_run(rl_device *device, rl_plan *plan, const rl_observer *observer
   return cpu_run_eager(device, plan->program, observer, elapsed, err);
 }
 
-/* --- samples --- */
+/* --- samples ----------------------------------------------------------------------------------------------------------- */
 
 /* Twice the last cache, where the system says how large that is. */
 static size_t flush_bytes(void) {
@@ -168,7 +168,7 @@ static const rl_device_ops cpu_ops = {
     .plan = cpu_plan, .plan_free = cpu_plan_free, .run = cpu_run, .run_eager = cpu_run_eager, .close = cpu_close,
     .sample = cpu_sample};
 
-/* --- opening --- */
+/* --- opening ----------------------------------------------------------------------------------------------------------- */
 
 rl_device *rl_device_open(int index, rl_error *err) {
   if (index != 0) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- memory --- */
+/* --- memory ------------------------------------------------------------------------------------------------------------ */
 
 struct rl_cuda_block {
   rl_cuda_block *next;
@@ -67,7 +67,7 @@ static int cuda_clear(rl_device *device, void *memory, size_t bytes, rl_error *e
   return rl_cuda_wait(device, "clearing", err);
 }
 
-/* --- opening --- */
+/* --- opening ----------------------------------------------------------------------------------------------------------- */
 
 static void cuda_close(rl_device *device) {
   if (!device) return;

@@ -9,7 +9,7 @@
 
 enum { UNROLL = 64 }; /* repeats of a sequence in one graph: what a graph launch costs is shared by so many */
 
-/* --- plans --- */
+/* --- plans ------------------------------------------------------------------------------------------------------------- */
 
 struct rl_plan {
   const rl_program *program;
@@ -55,7 +55,7 @@ int rl_cuda_plan(rl_device *device, const rl_program *program, rl_plan **plan, r
   return 0;
 }
 
-/* --- running --- */
+/* --- running ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct progress { /* what was queued and what the host knows to be done */
   const rl_observer *observer;

@@ -58,7 +58,7 @@ static int64_t block_length(const sample *of, int64_t block) {
   return left < of->block ? left : of->block;
 }
 
-/* --- comparing ------------------------------------------------------------------------------------------------------ */
+/* --- comparing --------------------------------------------------------------------------------------------------------- */
 
 typedef struct verdict {
   double error;    /* the largest of any block */
@@ -159,7 +159,7 @@ static int conclude(const checking *all, rl_check *check, rl_error *err) {
   return 0;
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------------ */
+/* --- the whole --------------------------------------------------------------------------------------------------------- */
 
 static int run_once(rl_kernel_instance *kernel, rl_error *err) {
   rl_device *device = kernel->base.device;

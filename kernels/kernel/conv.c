@@ -21,7 +21,7 @@ static const rl_field sizes[] = {
     RL_KERNEL_SIZE(STRIDE, "stride", KERNEL_MAX, "pixels of x from one of y to the next"),
     RL_KERNEL_COUNT(PADDING, "padding", KERNEL_MAX - 1, "zeros around an image on each side; fewer than kernel"), {0}};
 
-/* --- what is where ------------------------------------------------------------------------------------------------------ */
+/* --- what is where ----------------------------------------------------------------------------------------------------- */
 
 static int64_t positions(const rl_kernel_shape *s, int64_t side) {
   return (side + 2 * s->size[PADDING] - s->size[KERNEL]) / s->size[STRIDE] + 1;
@@ -112,7 +112,7 @@ static void conv_wgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t 
 #define LOOPS "kernel/loops/conv.h"
 #include "kernel/in_both_types.h"
 
-/* --- the families ------------------------------------------------------------------------------------------------------- */
+/* --- the families ------------------------------------------------------------------------------------------------------ */
 
 /* Taps that meet an image along one axis, from all positions. */
 static double taps_inside(const rl_kernel_shape *s, int64_t side) {

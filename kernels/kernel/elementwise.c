@@ -15,7 +15,7 @@ static const rl_field line[] = {RL_KERNEL_SIZE(N, "n", RL_KERNEL_ELEMENTS_MAX, "
 static const rl_field table[] = {RL_KERNEL_SIZE(ROWS, "rows", RL_KERNEL_ELEMENTS_MAX, "rows"),
                                  RL_KERNEL_SIZE(COLUMNS, "columns", RL_KERNEL_ELEMENTS_MAX, "elements of a row"), {0}};
 
-/* --- what is where: line has inputs like the output, table one such and one that is a row for all rows ------------------ */
+/* --- what is where: line has inputs like the output, table one such and one that is a row for all rows ----------------- */
 
 static int64_t line_output(const rl_kernel_shape *shape) { return shape->size[N]; }
 static int64_t line_input(const rl_kernel_shape *shape, uint32_t input) {
@@ -43,7 +43,7 @@ static void table_window(const rl_kernel_shape *shape, uint32_t input, int64_t f
 }
 static int64_t table_row(const rl_kernel_shape *shape) { return shape->size[COLUMNS]; }
 
-/* --- the families ------------------------------------------------------------------------------------------------------- */
+/* --- the families ------------------------------------------------------------------------------------------------------ */
 
 /* NAME_suffix, a stretch of a row at a time; A is the element of the first input, B of the second, which may be the row for
  * all. */

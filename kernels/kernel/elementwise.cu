@@ -7,7 +7,7 @@
 
 enum { BLOCK = 256, SCALAR = 0 }; /* SCALAR: index of the variant */
 
-/* --- families ------------------------------------------------------------------------------------------------------ */
+/* --- families ---------------------------------------------------------------------------------------------------------- */
 
 __device__ static inline float exp_of(float x) { return expf(x); }
 __device__ static inline double exp_of(double x) { return exp(x); }
@@ -59,7 +59,7 @@ __device__ static inline T second_of(const T *second, uint32_t i, const divisor 
   return second[FAMILY::SHARED ? columns.remainder(i) : i];
 }
 
-/* --- kernels ------------------------------------------------------------------------------------------------------ */
+/* --- kernels ----------------------------------------------------------------------------------------------------------- */
 
 template <class FAMILY, class T>
 __global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y,

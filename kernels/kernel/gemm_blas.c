@@ -25,7 +25,7 @@ static bool converts(const rl_kernel_instance *kernel) {
   return kernel->params.dtype == RL_DTYPE_FP16 || kernel->params.dtype == RL_DTYPE_BF16;
 }
 
-/* --- a product ---------------------------------------------------------------------------------------------------------- */
+/* --- a product --------------------------------------------------------------------------------------------------------- */
 
 static bool by_columns(const rl_kernel_instance *kernel) { return kernel->shape.size[N] > kernel->shape.size[M]; }
 
@@ -52,7 +52,7 @@ static int multiply_all(rl_kernel_instance *kernel, rl_error *err) {
   return rl_kernel_share(kernel, side, each < PANEL_MIN ? PANEL_MIN : each, multiply, kernel, err);
 }
 
-/* --- converting --------------------------------------------------------------------------------------------------------- */
+/* --- converting -------------------------------------------------------------------------------------------------------- */
 
 typedef struct conversion {
   int dtype;
@@ -93,7 +93,7 @@ static int enqueue(void *arg, rl_stream stream, rl_error *err) {
              : 0;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------------ */
+/* --- opening ----------------------------------------------------------------------------------------------------------- */
 
 static int make_blas(rl_kernel_instance *kernel, rl_error *err) {
   const rl_kernel_family *family = kernel->params.family;

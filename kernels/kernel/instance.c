@@ -23,7 +23,7 @@ int rl_kernel_supports(const void *params, rl_error *err) {
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* --- inputs and output --------------------------------------------------------------------------------------------- */
+/* --- inputs and output ------------------------------------------------------------------------------------------------- */
 
 typedef struct filling {
   const rl_kernel_instance *kernel;
@@ -99,7 +99,7 @@ static int make_buffers(rl_kernel_instance *self, rl_error *err) {
              : 0;
 }
 
-/* --- the instance --------------------------------------------------------------------------------------------------- */
+/* --- the instance ------------------------------------------------------------------------------------------------------ */
 
 static int nothing_changes(rl_instance *instance, rl_error *err) { /* a launch reads its inputs and writes its output anew */
   (void)instance, (void)err;

@@ -13,7 +13,7 @@
 const rl_kernel_family *const rl_kernel_families[] = {RL_KERNEL_FAMILIES(FAMILY) NULL};
 const char *const rl_kernel_names[] = {RL_KERNEL_FAMILIES(NAME_OF) NULL};
 
-/* --- parameters ---------------------------------------------------------------------------------------------------- */
+/* --- parameters -------------------------------------------------------------------------------------------------------- */
 
 const rl_field rl_kernel_params_fields[] = {
     RL_FIELD(rl_kernel_params, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .summary = "of inputs and output"),
@@ -118,7 +118,7 @@ int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_er
              : rl_fail_at(err, "/build", "%s is built in one way, there is nothing to choose", family->workload.name);
 }
 
-/* --- descriptions ---------------------------------------------------------------------------------------------------- */
+/* --- descriptions ------------------------------------------------------------------------------------------------------ */
 
 typedef void describer(const rl_kernel_family *family, char *text, size_t size); /* adds to the text */
 
@@ -176,7 +176,7 @@ void rl_kernel_describe_builds(char *text, size_t size) {
   describe_each("how the code comes about; default: the first. ", list_builds, text, size);
 }
 
-/* --- what is known of a shape ------------------------------------------------------------------------------------------- */
+/* --- what is known of a shape ------------------------------------------------------------------------------------------ */
 
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape) {
   const rl_kernel_family *family = params->family;

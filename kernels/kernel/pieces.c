@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* --- sharing out -------------------------------------------------------------------------------------------------------- */
+/* --- sharing out ------------------------------------------------------------------------------------------------------- */
 
 typedef struct sharing {
   const rl_kernel_instance *kernel;
@@ -43,7 +43,7 @@ int64_t rl_kernel_pieces_in(const rl_kernel_instance *kernel, int64_t elements) 
   return each < elements ? elements / each : 1;
 }
 
-/* --- windows ------------------------------------------------------------------------------------------------------------ */
+/* --- windows ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct window {
   int64_t start, elements;

@@ -11,7 +11,7 @@
 
 RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
 
-/* --- members ------------------------------------------------------------------------------------------------------- */
+/* --- members ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct member {
   int kernel, dtype;
@@ -105,7 +105,7 @@ cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count) {
   return kernels;
 }
 
-/* --- the workload -------------------------------------------------------------------------------------------------- */
+/* --- the workload ------------------------------------------------------------------------------------------------------ */
 
 const rl_field rl_sequence_fields[] = {
     RL_FIELD(rl_sequence_params, kernels, RL_FIELD_JSON, .required = true, .summary = "launches, in order"),

@@ -31,7 +31,7 @@ static int supports(const void *params, rl_error *err) {
   return 0;
 }
 
-/* --- an instance is all of its members ------------------------------------------------------------------------------- */
+/* --- an instance is all of its members --------------------------------------------------------------------------------- */
 
 #define FOR_EACH(NAME)                                                                                        \
   static int NAME(rl_instance *instance, rl_error *err) {                                                     \

@@ -1,3 +1,4 @@
+/* Choices that were timed, kept on disk from process to process (tune.h). */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

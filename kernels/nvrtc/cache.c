@@ -59,7 +59,7 @@ int rl_nvrtc_cache_get(const char *folder, const char *key, unsigned char **byte
   return 0;
 }
 
-/* --- writing ---------------------------------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------------------------------------- */
 
 void rl_nvrtc_cache_put(const char *folder, const char *key, const void *bytes, size_t size) {
   char name[RL_SHA256_SIZE + sizeof ending], early[48];

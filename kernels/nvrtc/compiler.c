@@ -20,7 +20,7 @@
 
 enum { CODE_MAX = 1 << 20, OURS_MAX = 8 };
 
-/* --- NVRTC's interface, as it has been since CUDA 8 ------------------------------------------------------------------ */
+/* --- NVRTC's interface, as it has been since CUDA 8 -------------------------------------------------------------------- */
 
 typedef struct program_of_nvrtc *program;
 typedef struct nvrtc {
@@ -90,7 +90,7 @@ static int load(nvrtc *made, rl_error *err) {
   return find_folder(made, err);
 }
 
-/* --- the headers ----------------------------------------------------------------------------------------------------- */
+/* --- the headers ------------------------------------------------------------------------------------------------------- */
 
 /* The folder of CUDA's headers; NULL when there is none: code that includes nothing compiles all the same. */
 static const char *find_headers(const nvrtc *loaded, char include[PATH_MAX]) {
@@ -105,7 +105,7 @@ static const char *find_headers(const nvrtc *loaded, char include[PATH_MAX]) {
   return NULL;
 }
 
-/* --- the answer ------------------------------------------------------------------------------------------------------ */
+/* --- the answer -------------------------------------------------------------------------------------------------------- */
 
 static int write_all(const void *data, size_t size) {
   while (size > 0) {
@@ -129,7 +129,7 @@ static int answer(rl_nvrtc_status status, const char *symbol, const char *log, c
 
 static int impossible(const char *why) { return answer(RL_NVRTC_IMPOSSIBLE, "", why, NULL, 0); }
 
-/* --- compiling ------------------------------------------------------------------------------------------------------- */
+/* --- compiling --------------------------------------------------------------------------------------------------------- */
 
 static char *read_code(void) {
   char *code = malloc(CODE_MAX + 1);

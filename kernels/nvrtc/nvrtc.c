@@ -32,7 +32,7 @@ void rl_nvrtc_clear(rl_nvrtc_result *result) {
   *result = (rl_nvrtc_result){0};
 }
 
-/* --- the compiler's process ------------------------------------------------------------------------------------------ */
+/* --- the compiler's process -------------------------------------------------------------------------------------------- */
 
 static int find_compiler(const rl_nvrtc_request *request, char path[PATH_MAX], rl_error *err) {
   static const char name[] = "rooflined-nvrtc";
@@ -93,7 +93,7 @@ static int run(char *const *arguments, const void *input, size_t size, unsigned 
   return 0;
 }
 
-/* --- the answer ------------------------------------------------------------------------------------------------------ */
+/* --- the answer -------------------------------------------------------------------------------------------------------- */
 
 /* The bytes that the parts say they have are there, no more and no less. */
 static bool whole(const unsigned char *answer, size_t size, rl_nvrtc_answer *head) {
@@ -142,7 +142,7 @@ static int take(const unsigned char *answer, size_t size, rl_nvrtc_result *resul
   return 0;
 }
 
-/* --- compiling ------------------------------------------------------------------------------------------------------- */
+/* --- compiling --------------------------------------------------------------------------------------------------------- */
 
 /* Asked once: it does not change under a running program. One thread. */
 static const char *version_of(const char *compiler, rl_error *err) {

@@ -4,7 +4,7 @@
 
 #include "source/parts.h"
 
-/* --- as it is said --- */
+/* --- as it is said ----------------------------------------------------------------------------------------------------- */
 
 typedef struct argument_said {
   const cJSON *buffer, *scalar;
@@ -49,7 +49,7 @@ const rl_field rl_source_argument_fields[] = {
     RL_FIELD(argument_said, scalar, RL_FIELD_OBJECT, .fields = scalar_fields, .summary = "a number by value"),
     {0}};
 
-/* --- the arguments --- */
+/* --- the arguments ----------------------------------------------------------------------------------------------------- */
 
 static bool is_whole(int type) { return type >= RL_SOURCE_INT8; }
 
@@ -117,7 +117,7 @@ int rl_source_take_arguments(rl_source *source, rl_error *err) {
   return 0;
 }
 
-/* --- what is expected of one of them --- */
+/* --- what is expected of one of them ----------------------------------------------------------------------------------- */
 
 typedef struct expected_said {
   int64_t argument;

@@ -125,7 +125,7 @@ void rl_source_clear(rl_source *source);
 /* What the compiler is told for a variant. */
 int rl_source_compile_options(const rl_source *source, int variant, rl_source_options *options, rl_error *err);
 
-/* --- as a workload ------------------------------------------------------------------------------------------------------ */
+/* --- as a workload ----------------------------------------------------------------------------------------------------- */
 
 typedef struct rl_source_params {
   char source[RL_SHA256_SIZE];      /* of the text of rl_source_fields, which goes to the worker ahead of the request */

@@ -25,7 +25,7 @@ typedef struct blas {
   scratch *scratch; /* [threads] */
 } blas;
 
-/* ---- forward --------------------------------------------------------------------------------------------------------- */
+/* --- forward ----------------------------------------------------------------------------------------------------------- */
 
 static void conv1_forward_slot(rl_layers *l, rl_slot slot, uint32_t thread) {
   scratch *own = &((blas *)l)->scratch[thread];
@@ -70,7 +70,7 @@ static void conv2_forward_slot(rl_layers *l, rl_slot slot, uint32_t thread) {
 static void conv1_forward(rl_cpu_train *train, uint32_t n) { rl_share_slots((rl_layers *)train, n, conv1_forward_slot); }
 static void conv2_forward(rl_cpu_train *train, uint32_t n) { rl_share_slots((rl_layers *)train, n, conv2_forward_slot); }
 
-/* ---- backward -------------------------------------------------------------------------------------------------------- */
+/* --- backward ---------------------------------------------------------------------------------------------------------- */
 
 static void conv2_backward_slot(rl_layers *l, rl_slot slot, uint32_t thread) {
   blas *b = (blas *)l;
@@ -119,7 +119,7 @@ static void conv1_backward(rl_cpu_train *train, uint32_t n) {
   rl_sum_slots((rl_layers *)train);
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------------------------------- */
+/* --- the rest ---------------------------------------------------------------------------------------------------------- */
 
 static const rl_cpu_layer forward[] = {{"conv1_forward", conv1_forward}, {"conv2_forward", conv2_forward},
                                        {"fc1_forward", rl_fc1_forward},     {"fc2_forward", rl_fc2_forward},

@@ -16,7 +16,7 @@ int rl_cpu_allocate(rl_cpu_train *train, rl_purpose purpose, size_t bytes, void 
   return device->ops->clear(device, *memory, bytes, err);
 }
 
-/* ---- the launches that all engines share ------------------------------------------------------------------------- */
+/* --- the launches that all engines share ------------------------------------------------------------------------------- */
 
 static void begin_epoch(rl_cpu_train *train, uint32_t n) {
   (void)n;
@@ -100,7 +100,7 @@ static const rl_cpu_layer begin_epoch_layer = {"begin_epoch", begin_epoch}, gath
                           begin_evaluation_layer = {"begin_evaluation", begin_evaluation},
                           gather_test_layer = {"gather_test", gather_test}, loss_test_layer = {"loss_test", loss_test};
 
-/* ---- the epoch as a program ---------------------------------------------------------------------------------------- */
+/* --- the epoch as a program -------------------------------------------------------------------------------------------- */
 
 static int enqueue(void *argument, rl_stream stream, rl_error *err) {
   (void)stream;
@@ -163,7 +163,7 @@ static void write_programs(rl_cpu_train *train) {
   train->instance.base.evaluation = (rl_program){"evaluation", train->sequences + first, to.sequences - first};
 }
 
-/* ---- the instance -------------------------------------------------------------------------------------------------- */
+/* --- the instance ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t place(const rl_cpu_train *train, uint32_t parameter) {
   return train->math->place != NULL ? train->math->place(parameter) : parameter;

@@ -33,7 +33,7 @@ const float *rl_weights(const rl_layers *l, size_t at, size_t count, float *spar
   return spare;
 }
 
-/* ---- slots of a batch -------------------------------------------------------------------------------------------------- */
+/* --- slots of a batch -------------------------------------------------------------------------------------------------- */
 
 typedef struct batch { /* what the tasks of a launch share */
   rl_layers *layers;
@@ -71,7 +71,7 @@ static void sum_part(void *context, uint32_t part, uint32_t thread) {
 
 void rl_sum_slots(rl_layers *l) { share(l, 0, RL_SLOTS, sum_part); }
 
-/* ---- the linear layers --------------------------------------------------------------------------------------------------- */
+/* --- the linear layers ------------------------------------------------------------------------------------------------- */
 
 /* fp16: this thread's place for the weights of fc1 in its task. */
 static float *own_part(const rl_layers *l, uint32_t thread) {
@@ -162,7 +162,7 @@ void rl_fc1_backward(rl_cpu_train *train, uint32_t n) {
   rl_pack(l, l->dp2, 0, (size_t)n * RL_FLAT, l->flat_gradient);
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------------------------------- */
+/* --- parameters -------------------------------------------------------------------------------------------------------- */
 
 uint32_t rl_layers_place(uint32_t parameter) {
   uint32_t tensor = 0;

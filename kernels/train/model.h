@@ -60,7 +60,7 @@ double rl_model_operations_per_image(void);
  * many there are is up to the data: none are counted. */
 double rl_model_least_operations_per_image(void);
 
-/* --- usable in device code too -------------------------------------------------------------------------------- */
+/* --- usable in device code too ----------------------------------------------------------------------------------------- */
 /* The shuffle: position i of epoch e shows image rl_permute(i, count, key), key = rl_mix64(seed) ^ rl_mix64(e + 1).
  * A keyed bijection of [0, count): an 8-round Feistel network on the next even number of bits, walked until it falls inside
  * (Black & Rogaway 2002). Every image exactly once an epoch, a fresh order every epoch, no sort and no array. */
@@ -82,7 +82,7 @@ RL_BOTH uint32_t rl_permute(uint32_t i, uint32_t count, uint64_t key) {
 
 RL_BOTH uint64_t rl_shuffle_key(uint64_t seed, uint64_t epoch) { return rl_mix64(seed) ^ rl_mix64(epoch + 1); }
 
-/* --- for tests ------------------------------------------------------------------------------------------------ */
+/* --- for tests --------------------------------------------------------------------------------------------------------- */
 
 /* What an engine lets a test see; an engine's instance starts with rl_train_instance. */
 typedef struct rl_train_instance {

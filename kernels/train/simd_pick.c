@@ -1,3 +1,4 @@
+/* Which of the vectorised loops this CPU can run, the fastest first (simd.h, direct.h). */
 #include "train/direct.h"
 #include "train/simd.h"
 

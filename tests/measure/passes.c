@@ -55,7 +55,7 @@ static cost cost_of(uint32_t sections, rl_absences absent) {
   return found;
 }
 
-/* --- sets and sections -------------------------------------------------------------------------------------------------- */
+/* --- sets and sections ------------------------------------------------------------------------------------------------- */
 
 static void print_set(const rl_section_set *set) {
   cost all = cost_of(set->sections, 0), plain = cost_of(set->sections, ~(rl_absences)0);
@@ -80,7 +80,7 @@ static int print_sets(void) {
   return 0;
 }
 
-/* --- the counters of a section ------------------------------------------------------------------------------------------ */
+/* --- the counters of a section ----------------------------------------------------------------------------------------- */
 
 static NVPW_MetricsEvaluator *open_evaluator(void) {
   NVPW_InitializeHost_Params start = {NVPW_InitializeHost_Params_STRUCT_SIZE};

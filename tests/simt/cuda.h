@@ -96,7 +96,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*)(Parameters...), 
 
 namespace simt {
 
-/* --- warps ------------------------------------------------------------------------------------------------------------------ */
+/* --- warps ------------------------------------------------------------------------------------------------------------- */
 
 template <class T> struct exchanged {
   T value;
@@ -154,7 +154,7 @@ inline int __any_sync(uint32_t mask, int holds) { return simt::vote("__any_sync"
 inline int __all_sync(uint32_t mask, int holds) { return simt::vote("__all_sync", mask, !holds) == 0; }
 inline void __syncwarp(uint32_t mask = ~0u) { simt::vote("__syncwarp", mask, false); }
 
-/* --- blocks, fences, atomics ------------------------------------------------------------------------------------------------ */
+/* --- blocks, fences, atomics ------------------------------------------------------------------------------------------- */
 
 inline void __syncthreads() { simt::block_barrier("__syncthreads"); }
 inline void __threadfence_block() { simt::pass(); }
@@ -210,7 +210,7 @@ template <class T> void __stcs(T *to, std::type_identity_t<T> value) { *to = val
 
 inline size_t __cvta_generic_to_shared(const void *of) { return simt::shared_address(of); }
 
-/* --- arithmetic ------------------------------------------------------------------------------------------------------------- */
+/* --- arithmetic -------------------------------------------------------------------------------------------------------- */
 
 using std::max;
 using std::min;

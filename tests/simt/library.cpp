@@ -35,7 +35,7 @@ static void store(void *to, int64_t at, cudaDataType_t type, double value) {
   else ((float *)to)[at] = (float)value;
 }
 
-/* --- products --------------------------------------------------------------------------------------------------------------- */
+/* --- products ---------------------------------------------------------------------------------------------------------- */
 
 struct rl_gemm {
   rl_gemm_shape shape;
@@ -78,7 +78,7 @@ int rl_gemm_enqueue(rl_gemm *gemm, rl_stream, rl_error *) {
   return 0;
 }
 
-/* --- convolutions ----------------------------------------------------------------------------------------------------------- */
+/* --- convolutions ------------------------------------------------------------------------------------------------------ */
 
 struct rl_dnn {
   rl_conv_shape shape;
@@ -147,7 +147,7 @@ const rl_dnn_choice *rl_dnn_chosen(const rl_dnn *) {
   return &oracle;
 }
 
-/* --- choices ---------------------------------------------------------------------------------------------------------------- */
+/* --- choices ----------------------------------------------------------------------------------------------------------- */
 
 int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
                  rl_error *err) {

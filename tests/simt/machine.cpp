@@ -25,7 +25,7 @@ dim3 blockDim, gridDim;
 
 namespace simt {
 
-/* --- chance ----------------------------------------------------------------------------------------------------------------- */
+/* --- chance ------------------------------------------------------------------------------------------------------------ */
 
 static uint64_t first_random() {
   const char *given = getenv("RL_SIMT_SEED");
@@ -45,7 +45,7 @@ static uint32_t draw(uint32_t most) {
   return (uint32_t)(((state * 0x2545f4914f6cdd1du >> 32) * most) >> 32);
 }
 
-/* --- what there is ---------------------------------------------------------------------------------------------------------- */
+/* --- what there is ----------------------------------------------------------------------------------------------------- */
 
 struct copy {
   void *to;
@@ -157,7 +157,7 @@ static thread &self() {
 
 uint32_t lane() { return self().lane; }
 
-/* --- fibers ----------------------------------------------------------------------------------------------------------------- */
+/* --- fibers ------------------------------------------------------------------------------------------------------------ */
 
 /* simt_switch(save, to): what calls must keep (System V ABI, x86-64) goes on the old stack, its pointer into *save; then the same
  * back from `to`. */
@@ -224,7 +224,7 @@ static void prepare(thread &t) {
   t.stack_pointer = top - 6;
 }
 
-/* --- waiting ---------------------------------------------------------------------------------------------------------------- */
+/* --- waiting ----------------------------------------------------------------------------------------------------------- */
 
 static void wake(thread &t) {
   warp &w = *t.of;
@@ -320,7 +320,7 @@ void cluster_wait() {
   wait("the cluster's barrier");
 }
 
-/* --- shared memory ---------------------------------------------------------------------------------------------------------- */
+/* --- shared memory ----------------------------------------------------------------------------------------------------- */
 
 /* The slot's memory in this block, poisoned when it is first asked for. */
 static void *memory_of(block &b, size_t index) {
@@ -393,7 +393,7 @@ void *at_shared_address(uint32_t address, size_t bytes) {
 uint32_t cluster_rank() { return self().of->of->rank; }
 uint32_t cluster_blocks() { return (uint32_t)self().of->of->of->blocks.size(); }
 
-/* --- copies ----------------------------------------------------------------------------------------------------------------- */
+/* --- copies ------------------------------------------------------------------------------------------------------------ */
 
 static void do_copy(const copy &c) {
   memcpy(c.to, c.from, c.copied);
@@ -422,7 +422,7 @@ void finish_copies(size_t but_the_last_groups, bool open_ones_too) {
   t.copies.resize(kept);
 }
 
-/* --- mbarriers -------------------------------------------------------------------------------------------------------------- */
+/* --- mbarriers --------------------------------------------------------------------------------------------------------- */
 
 struct mbarrier { /* what the program sees as 8 bytes */
   int32_t bytes_missing;
@@ -479,7 +479,7 @@ bool look_for_phase(uint32_t address, uint32_t parity) {
   return of.parity != (parity & 1);
 }
 
-/* --- launches --------------------------------------------------------------------------------------------------------------- */
+/* --- launches ---------------------------------------------------------------------------------------------------------- */
 
 static void end_block(block &b) {
   cluster &c = *b.of;

@@ -49,7 +49,7 @@ struct shape {
 cudaError_t launch(const shape &of, const void *kernel, const std::function<void()> &body);
 void allow_dynamic(const void *kernel, size_t bytes);
 
-/* --- for the thread that runs ----------------------------------------------------------------------------------------------- */
+/* --- for the thread that runs ------------------------------------------------------------------------------------------ */
 
 uint32_t lane();
 /* All lanes of mask that have not ended meet; the last to come performs the operation for all of them: lanes[i] is what lane i

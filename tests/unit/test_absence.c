@@ -90,7 +90,7 @@ static void only_counts_of_such_instructions_are_decided(void **state) {
                    TEXTURE);
 }
 
-/* --- what was counted all the same ------------------------------------------------------------------------------------------ */
+/* --- what was counted all the same ------------------------------------------------------------------------------------- */
 
 typedef struct column {
   char kernel[32];

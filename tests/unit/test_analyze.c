@@ -13,7 +13,7 @@ static void close_to(double value, double expected) {
   if (!(fabs(value - expected) <= 1e-9 * fmax(1, fabs(expected)))) fail_msg("%.12g is not %.12g", value, expected);
 }
 
-/* ---- statistics ------------------------------------------------------------------------------------------------------ */
+/* --- statistics -------------------------------------------------------------------------------------------------------- */
 
 static void median_of_odd_and_even_counts(void **state) {
   (void)state;
@@ -43,7 +43,7 @@ static void what_is_not_a_number_is_left_out(void **state) {
   assert_true(isnan(rl_summarize(zeros, 2).spread_ratio));
 }
 
-/* ---- busy time ------------------------------------------------------------------------------------------------------- */
+/* --- busy time --------------------------------------------------------------------------------------------------------- */
 
 static rl_activity_row work(uint32_t kind, int64_t start, int64_t end, uint32_t name) {
   return (rl_activity_row){.kind = kind, .start_ns = start, .end_ns = end, .name = name};
@@ -68,7 +68,7 @@ static void overlapping_work_counts_once(void **state) {
   assert_int_equal(busy.rows + (size_t)busy.busy_ns, 0);
 }
 
-/* ---- aggregates ------------------------------------------------------------------------------------------------------ */
+/* --- aggregates -------------------------------------------------------------------------------------------------------- */
 
 static void add_name(rl_records *records, const char *name) {
   assert_int_equal(rl_records_add_name(records, name, strlen(name), NULL), 0);

@@ -260,7 +260,7 @@ static void routes(void **state) {
   assert_string_equal(allow, "");
 }
 
-/* --- the document against the tables ------------------------------------------------------------------------------- */
+/* --- the document against the tables ----------------------------------------------------------------------------------- */
 
 static cJSON *document(void) {
   rl_error err;

@@ -65,7 +65,7 @@ static void round_trip(void **state) {
   free(text);
 }
 
-/* --- what stays in the document --- */
+/* --- what stays in the document ---------------------------------------------------------------------------------------- */
 
 typedef struct pointing {
   int64_t sizes[3];

@@ -16,7 +16,7 @@
 
 static rl_error err;
 
-/* --- cubin ---------------------------------------------------------------------------------------------------- */
+/* --- cubin ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct image { /* two functions, "first" whose code is "abc" and "second" whose code is "code" */
   Elf64_Ehdr header;
@@ -123,7 +123,7 @@ static void no_byte_leads_out_of_the_image(void **state) {
       }
 }
 
-/* --- disassembly ---------------------------------------------------------------------------------------------- */
+/* --- disassembly ------------------------------------------------------------------------------------------------------- */
 
 static const char listing[] =
     "\t.headerflags\t@\"EF_CUDA_TEXMODE_UNIFIED\"\n"
@@ -175,7 +175,7 @@ static void two_functions_are_no_function(void **state) {
   assert_int_equal(read.count, 0);
 }
 
-/* --- the program ---------------------------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------------------------------- */
 
 static char program[64];
 

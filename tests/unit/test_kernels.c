@@ -129,7 +129,7 @@ static void a_piece_needs_no_more_than_its_window(void **state) {
     }
 }
 
-/* --- the check notices ------------------------------------------------------------------------------------------------ */
+/* --- the check notices ------------------------------------------------------------------------------------------------- */
 
 static int do_nothing(void *arg, rl_stream stream, rl_error *err) {
   (void)arg, (void)stream, (void)err;

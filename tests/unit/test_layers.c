@@ -14,7 +14,7 @@
 
 static rl_device *device;
 
-/* --- a step, and what it was made of --- */
+/* --- a step, and what it was made of ----------------------------------------------------------------------------------- */
 
 typedef struct peeked {
   rl_cpu_train *train;
@@ -192,7 +192,7 @@ static void layers_of_each_engine(void **state) {
     }
 }
 
-/* --- whole networks --- */
+/* --- whole networks ---------------------------------------------------------------------------------------------------- */
 
 static void whole_network_gradients(void **state) {
   (void)state;

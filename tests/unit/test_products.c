@@ -17,7 +17,7 @@ static double noise(void) { return (double)(rl_mix64(seed++) >> 11) * 0x1p-51 - 
 
 enum { SHAPES = 40 };
 
-/* --- the definitions ---------------------------------------------------------------------------------------------------- */
+/* --- the definitions --------------------------------------------------------------------------------------------------- */
 
 enum { M, N, K };
 static void define_gemm(const int64_t *s, const double *const *in, double *c) {
@@ -92,7 +92,7 @@ static const struct definition {
                    {&rl_kernel_conv_wgrad, any_conv, define_wgrad}};
 enum { DEFINITIONS = sizeof definitions / sizeof *definitions };
 
-/* --- the references ----------------------------------------------------------------------------------------------------- */
+/* --- the references ---------------------------------------------------------------------------------------------------- */
 
 typedef struct problem {
   const rl_kernel_family *family;
@@ -195,7 +195,7 @@ static void pieces_need_their_windows_alone(void **state) {
   }
 }
 
-/* --- the engines on the CPU --------------------------------------------------------------------------------------------- */
+/* --- the engines on the CPU -------------------------------------------------------------------------------------------- */
 
 static void both_engines_of_gemm_are_right(void **state) {
   (void)state;
@@ -231,7 +231,7 @@ static void the_check_notices_fewer_digits(void **state) {
   close_kernel(kernel);
 }
 
-/* --- costs, tolerances, refusals ---------------------------------------------------------------------------------------- */
+/* --- costs, tolerances, refusals --------------------------------------------------------------------------------------- */
 
 static rl_cost cost_of(const rl_kernel_family *family, int dtype, const char *shape) {
   rl_kernel_params params = kernel_params(family, dtype, "heuristic", shape);

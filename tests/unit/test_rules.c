@@ -104,7 +104,7 @@ static const rule_case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* ---- numbers for a rule ------------------------------------------------------------------------------------------------ */
+/* --- numbers for a rule ------------------------------------------------------------------------------------------------ */
 
 typedef struct numbers {
   rl_metric_value items[RL_RULE_INPUTS];
@@ -158,7 +158,7 @@ static size_t input_count(const rl_rule *rule) {
   return count;
 }
 
-/* ---- the table of rules ------------------------------------------------------------------------------------------------ */
+/* --- the table of rules ------------------------------------------------------------------------------------------------ */
 
 static bool for_each_rule(bool (*visit)(const rl_rule *rule)) {
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
@@ -218,7 +218,7 @@ static void whoever_asks_for_a_section_gets_its_rules(void **state) {
   for_each_rule(reads_what_its_section_collects);
 }
 
-/* ---- the verdicts ------------------------------------------------------------------------------------------------------ */
+/* --- the verdicts ------------------------------------------------------------------------------------------------------ */
 
 static void a_finding_carries_its_numbers(void **state) {
   (void)state;

@@ -11,7 +11,7 @@ static rl_job_state state_of(rl_store *store, int64_t id) {
   return state;
 }
 
-/* --- the folder ------------------------------------------------------------------------------------------------ */
+/* --- the folder -------------------------------------------------------------------------------------------------------- */
 
 static void folder_is_made_private(void **state) {
   (void)state;
@@ -173,7 +173,7 @@ static void writer_is_durable(void **state) {
   }
 }
 
-/* --- jobs ------------------------------------------------------------------------------------------------------ */
+/* --- jobs -------------------------------------------------------------------------------------------------------------- */
 
 static void job_is_on_disk_when_accepted(void **state) {
   fixture *f = *state;
@@ -367,7 +367,7 @@ static void a_change_and_its_event_are_one(void **state) {
                           "FROM events WHERE seq = 6"), 1);
 }
 
-/* --- passes ---------------------------------------------------------------------------------------------------- */
+/* --- passes ------------------------------------------------------------------------------------------------------------ */
 
 static const char everything[] =
     "SELECT (SELECT count(*) FROM epochs) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM kernels) + "
@@ -492,7 +492,7 @@ static void stale_claim_is_refused(void **state) {
   REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_HTTP, 404);
 }
 
-/* --- the rest -------------------------------------------------------------------------------------------------- */
+/* --- the rest ---------------------------------------------------------------------------------------------------------- */
 
 static void events_count_from_one(void **state) {
   fixture *f = *state;

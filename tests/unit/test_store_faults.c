@@ -8,7 +8,7 @@
 
 #include "store_fixture.h"
 
-/* --- faults ---------------------------------------------------------------------------------------------------- */
+/* --- faults ------------------------------------------------------------------------------------------------------------ */
 
 typedef enum mode { OFF, ONCE, FROM_THEN_ON, DIE } mode;
 
@@ -114,7 +114,7 @@ static void install(void) {
   assert_int_equal(sqlite3_vfs_register(&vfs, 1), SQLITE_OK);
 }
 
-/* --- the scenario ---------------------------------------------------------------------------------------------- */
+/* --- the scenario ------------------------------------------------------------------------------------------------------ */
 
 typedef struct progress {
   int submitted, committed;
@@ -219,7 +219,7 @@ static void check(const char *folder, const volatile progress *seen, int64_t at)
   rl_store_close(f.store);
 }
 
-/* --- folders ---------------------------------------------------------------------------------------------------- */
+/* --- folders ----------------------------------------------------------------------------------------------------------- */
 
 static void make_folder(char folder[64]) {
   static const char *const places[] = {"/dev/shm",
@@ -266,7 +266,7 @@ static void fresh_folder(char folder[64], scene where) {
   assert_int_equal(fclose(copy), 0);
 }
 
-/* --- the tests -------------------------------------------------------------------------------------------------- */
+/* --- the tests --------------------------------------------------------------------------------------------------------- */
 
 /* Each operation in turn; under a sanitizer, where each takes several times as long, each twelfth, from another one on each
  * time. */

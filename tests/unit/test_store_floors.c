@@ -66,7 +66,7 @@ static void assert_no_floor(fixture *f, int64_t job, const char *name, const cha
   if (!isnan(got) || !strstr(reason, why)) fail_msg("%s is %g: %s", name, got, reason);
 }
 
-/* --- floors ---------------------------------------------------------------------------------------------------- */
+/* --- floors ------------------------------------------------------------------------------------------------------------ */
 
 static void without_ceilings_there_is_no_floor(void **state) {
   fixture *f = *state;
@@ -125,7 +125,7 @@ static void what_fits_an_unknown_cache_has_no_floor(void **state) {
   assert_no_floor(f, id, "floor_warm_us", "no rate");
 }
 
-/* --- suspects -------------------------------------------------------------------------------------------------- */
+/* --- suspects ---------------------------------------------------------------------------------------------------------- */
 
 static void an_epoch_that_is_too_fast_is_suspect(void **state) {
   fixture *f = *state;
@@ -186,7 +186,7 @@ static void samples_of_a_slowed_device_are_suspect(void **state) {
   cJSON_Delete(rows);
 }
 
-/* --- which ceilings -------------------------------------------------------------------------------------------- */
+/* --- which ceilings ---------------------------------------------------------------------------------------------------- */
 
 static void a_device_is_held_against_its_own_newest_ceilings(void **state) {
   fixture *f = *state;

@@ -155,7 +155,7 @@ static void a_large_job_goes_in_batches(void **state) {
   assert_in_range(at.most, 1, 5000);
 }
 
-/* --- backup ---------------------------------------------------------------------------------------------------- */
+/* --- backup ------------------------------------------------------------------------------------------------------------ */
 
 static void backup_is_a_database(void **state) {
   fixture *f = *state, copy = {0};

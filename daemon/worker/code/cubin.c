@@ -41,7 +41,7 @@ static bool find_symbols(const image *from, Elf64_Shdr *symbols, Elf64_Shdr *str
   return false;
 }
 
-/* --- barriers ------------------------------------------------------------------------------------------------------------ */
+/* --- barriers ---------------------------------------------------------------------------------------------------------- */
 
 /* A section of attributes names the section of the function's code by sh_info and holds records: format, number, then a byte, two
  * bytes, or two bytes of length and so many more. */

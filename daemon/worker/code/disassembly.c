@@ -13,7 +13,7 @@
 
 enum { MOST_BYTES = 32 << 20, PIPE_BYTES = 1 << 20, TIME_LIMIT_MS = 5000, GRACE_MS = 1000, PATH_SIZE = 4096 };
 
-/* --- text ----------------------------------------------------------------------------------------------------- */
+/* --- text -------------------------------------------------------------------------------------------------------------- */
 
 /* One space for every run of them, none at the ends. */
 static void take_text(const char *from, size_t length, char *to, size_t size) {
@@ -102,7 +102,7 @@ void rl_disassembly_clear(rl_disassembly *disassembly) {
   *disassembly = (rl_disassembly){0};
 }
 
-/* --- the program ---------------------------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------------------------------- */
 
 static bool runs(const char *folder, size_t length, char *path) {
   return snprintf(path, PATH_SIZE, "%.*s/nvdisasm", (int)length, folder) < PATH_SIZE && access(path, X_OK) == 0;

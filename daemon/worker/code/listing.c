@@ -33,7 +33,7 @@ void rl_listing_clear(rl_listing *listing) {
   *listing = (rl_listing){0};
 }
 
-/* --- one instruction after the other ------------------------------------------------------------------------------- */
+/* --- one instruction after the other ----------------------------------------------------------------------------------- */
 
 static int by_offset(const void *a, const void *b) {
   const rl_pc_count *x = a, *y = b;
@@ -97,7 +97,7 @@ double rl_listing_conflicts(rl_listing *listing) {
   return sum;
 }
 
-/* --- rows ------------------------------------------------------------------------------------------------------ */
+/* --- rows -------------------------------------------------------------------------------------------------------------- */
 
 /* The counts [from, to) of one instruction as a JSON object. */
 static void print_counts(const rl_listing *listing, size_t from, size_t to, char *text, size_t size) {
@@ -144,7 +144,7 @@ int rl_listing_append(rl_listing *listing, int64_t ordinal, const rl_source_plac
   return 0;
 }
 
-/* --- mix -------------------------------------------------------------------------------------------------------- */
+/* --- mix --------------------------------------------------------------------------------------------------------------- */
 
 /* As NVIDIA's "CUDA Binary Utilities" sorts the instructions of Turing to Blackwell. What starts with a U and is not named is of
  * the uniform datapath. */

@@ -34,7 +34,7 @@ static int chip_of(int device_index, const char **name, rl_error *err) {
   return 0;
 }
 
-/* --- plans that are kept in files ----------------------------------------------------------------------------------------- */
+/* --- plans that are kept in files -------------------------------------------------------------------------------------- */
 
 static uint64_t hash(uint64_t so_far, const char *text) { /* FNV-1a */
   for (; *text != '\0'; text++) so_far = (so_far ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
@@ -79,7 +79,7 @@ static int make_plan(rl_collection *collection, const char *chip, rl_error *err)
   return 0;
 }
 
-/* --- the few that are kept in memory -------------------------------------------------------------------------------------- */
+/* --- the few that are kept in memory ----------------------------------------------------------------------------------- */
 
 static int make(rl_collection *collection, int device_index, const rl_profile *profile, rl_absences absent, rl_error *err) {
   const char *chip = NULL;

@@ -22,7 +22,7 @@ rl_launch_facts rl_launch_facts_of(const rl_occupancy *device, const rl_activity
   return facts;
 }
 
-/* --- one function a fact ------------------------------------------------------------------------------------------------ */
+/* --- one function a fact ----------------------------------------------------------------------------------------------- */
 
 #define PRODUCT(SIZE) ((double)(SIZE)[0] * (SIZE)[1] * (SIZE)[2])
 static double in_limits(const rl_launch_facts *facts, int blocks) { return facts->resident ? blocks : NOT_KNOWN; }

@@ -76,7 +76,7 @@ int rl_pm_begin(rl_pm *pm, rl_error *err) {
   return CALL(cuptiPmSamplingStart, &start, err);
 }
 
-/* --- samples ----------------------------------------------------------------------------------------------------- */
+/* --- samples ----------------------------------------------------------------------------------------------------------- */
 
 static int take(rl_pm *pm, size_t index, rl_error *err) {
   CUpti_PmSampling_CounterData_GetSampleInfo_Params info = {CUpti_PmSampling_CounterData_GetSampleInfo_Params_STRUCT_SIZE};

@@ -31,7 +31,7 @@ static struct {
   bool incomplete; /* a module was not kept */
 } the = {.opened = CUPTI_ERROR_NOT_INITIALIZED, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- modules --------------------------------------------------------------------------------------------------- */
+/* --- modules ----------------------------------------------------------------------------------------------------------- */
 
 static void forget(size_t index) {
   the.bytes -= the.modules[index].size;
@@ -107,7 +107,7 @@ bool rl_module_is_sure(const char *function, rl_cubin_function *found) {
   return true;
 }
 
-/* --- launches -------------------------------------------------------------------------------------------------- */
+/* --- launches ---------------------------------------------------------------------------------------------------------- */
 
 static const CUpti_CallbackId launches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,

@@ -29,7 +29,7 @@ static_assert((ROWS + 2) * PLANE_ROW <= PLANE, "rows and ones");
 static __device__ __forceinline__ uint32_t bits(__half2 pair) { return *(uint32_t *)&pair; }
 static __device__ __forceinline__ __half2 pair_of(uint32_t bits) { return *(__half2 *)&bits; }
 
-/* --- a warp's turns ----------------------------------------------------------------------------------------------------- */
+/* --- a warp's turns ---------------------------------------------------------------------------------------------------- */
 
 typedef struct feed {
   int row;           /* pooled row of each image */
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void advance(const rl_gather &gather, feed *f)
   f->n += f->stride;
 }
 
-/* --- pixels ------------------------------------------------------------------------------------------------------------- */
+/* --- pixels ------------------------------------------------------------------------------------------------------------ */
 
 static __device__ __forceinline__ void clear_window(__half *window) {
   const __half2 border = __float2half2_rn(BORDER), one = __float2half2_rn(1.0f);
@@ -105,7 +105,7 @@ static __device__ __forceinline__ void store_pixels(const feed &f, __half *windo
   __syncwarp();
 }
 
-/* --- forward ------------------------------------------------------------------------------------------------------------ */
+/* --- forward ----------------------------------------------------------------------------------------------------------- */
 
 /* What pixels are multiplied by. A product's 16 rows are three taps and a zero of each of a patch's rows, and a bias; a lane has
  * those of row lane % 4, and of tile t's columns channel lane / 8 · 8 + 2t + lane / 4 % 2. */
@@ -242,7 +242,7 @@ int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, 
                   codes);
 }
 
-/* --- backward ----------------------------------------------------------------------------------------------------------- */
+/* --- backward ---------------------------------------------------------------------------------------------------------- */
 
 /* Four channels, from lane / 4 · 4 on, of pooled pixels lane % 4 · 2 and the next, and of those eight further on. */
 typedef struct share {

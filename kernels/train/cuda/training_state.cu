@@ -7,7 +7,7 @@
 #include "cuda_check.h"
 #include "train/cuda/training_parts.h"
 
-/* --- parameters --- */
+/* --- parameters -------------------------------------------------------------------------------------------------------- */
 
 /* Where parameter i of PyTorch's flat order lies in ours. */
 static uint32_t place(const rl_training *e, uint32_t i) {
@@ -54,7 +54,7 @@ static int upload_parameters(rl_training *e, const float *weights, rl_error *err
   return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "setting the parameters", err);
 }
 
-/* --- state --- */
+/* --- state ------------------------------------------------------------------------------------------------------------- */
 
 static int write_state(rl_training *e, rl_error *err) {
   const double beta1 = 0.9f, beta2 = 0.999f;

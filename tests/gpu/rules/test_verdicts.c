@@ -107,7 +107,7 @@ static rl_profiler *profiler;
 static rl_instance *instance;
 static rl_records records;
 
-/* ---- numbers of a launch ------------------------------------------------------------------------------------------------ */
+/* --- numbers of a launch ----------------------------------------------------------------------------------------------- */
 
 static int64_t kernel_of(const char *launch) {
   for (size_t i = 0; i < records.kernel_count; i++)
@@ -160,7 +160,7 @@ static bool needs_instructions(const char *rule) {
   return false;
 }
 
-/* ---- the verdicts -------------------------------------------------------------------------------------------------------- */
+/* --- the verdicts ------------------------------------------------------------------------------------------------------ */
 
 static void each_rule_speaks_of_the_kernel_that_does_it(void **state) {
   (void)state;
@@ -201,7 +201,7 @@ static void every_rule_is_tried(void **state) {
     }
 }
 
-/* ---- the roofline -------------------------------------------------------------------------------------------------------- */
+/* --- the roofline ------------------------------------------------------------------------------------------------------ */
 
 static rl_roofline roofline_of(const char *launch) {
   static const given nothing[GIVEN];
@@ -264,7 +264,7 @@ static void kernels_are_on_their_side_of_the_ridge(void **state) {
   }
 }
 
-/* ---- counting them all ---------------------------------------------------------------------------------------------------- */
+/* --- counting them all ------------------------------------------------------------------------------------------------- */
 
 static rl_profile what_is_read(void) {
   rl_profile profile = {.launch = -1};
