@@ -18,6 +18,7 @@ typedef struct rl_marks {            /* of the last run */
   const uint64_t *ns; /* [blocks][steps][1 + phase_count]: when a block began the step and ended each phase, by one clock of any
                        * base; a phase that it had no part in: 0, or some time before the phase in front of it */
   size_t rounds; /* of a step: of each phase the last is marked, and the time of those before counts to what is marked next */
+  double sm_mhz; /* cycles that a multiprocessor had over the launch's time, mean over blocks; 0: not counted */
 } rl_marks;
 
 #endif

@@ -94,7 +94,8 @@ static int print_phases(rl_instance *instance, rl_error *err) {
     sum += times.mean_us;
   }
   printf("  %-22s %7.2f us\n", "step", sum);
-  printf("%.3f ms between the first and the last stamp\n", (double)(marks.ended_ns - marks.began_ns) * 1e-6);
+  printf("%.3f ms between the first and the last stamp, multiprocessors at %.0f MHz\n",
+         (double)(marks.ended_ns - marks.began_ns) * 1e-6, marks.sm_mhz);
   return 0;
 }
 

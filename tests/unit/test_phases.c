@@ -17,7 +17,7 @@ static const rl_marked_phase phases[] = {{"load", "data"}, {"multiply", "forward
 static const uint64_t stamps[2][2][4] = {
     {{BASE + 100, BASE + 200, BASE + 500, BASE + 600}, {BASE + 600, BASE + 640, BASE + 1000, BASE + 1100}},
     {{BASE + 110, BASE + 310, 0, BASE + 610}, {BASE + 620, BASE + 720, BASE + 650, BASE + 1080}}};
-static const rl_marks whole = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, stamps[0][0], 5};
+static const rl_marks whole = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, stamps[0][0], 5, 0};
 
 /* A trace: the launch twice, something else after it, and a range of the same name. */
 static rl_records trace(int64_t launch_ns) {
@@ -96,7 +96,7 @@ static void spans_lie_in_the_middle_of_the_launch(void **state) {
 
 static void what_a_block_had_no_part_in_is_no_span(void **state) {
   (void)state;
-  const rl_marks second = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, stamps[1][0], 1};
+  const rl_marks second = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, stamps[1][0], 1, 0};
   rl_records records = trace(2000);
   assert_int_equal(rl_phases_add(&records, &second, NULL), 0);
   assert_int_equal(records.row_count, 5 + 4);
@@ -108,7 +108,7 @@ static void what_a_block_had_no_part_in_is_no_span(void **state) {
 static void what_no_block_has_a_part_in_is_no_phase(void **state) {
   (void)state;
   static const uint64_t without[1][4] = {{BASE + 100, BASE + 200, 0, BASE + 600}};
-  const rl_marks one = {"epoch", phases, 3, 1, 1, BASE, BASE + 2000, without[0], 1};
+  const rl_marks one = {"epoch", phases, 3, 1, 1, BASE, BASE + 2000, without[0], 1, 0};
   rl_records records = trace(2000);
   assert_int_equal(rl_phases_add(&records, &one, NULL), 0);
   assert_int_equal(records.phase_count, 2);

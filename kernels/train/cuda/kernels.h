@@ -178,7 +178,8 @@ enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES, RL_MARKED_STEPS = 32 };
 #undef RL_PHASE
 typedef struct rl_stamps { /* ns of one clock; 0: not stamped */
   uint64_t phases[2 * RL_PERSISTENT_PAIRS][RL_MARKED_STEPS][1 + RL_PHASES]; /* when a block began the step and ended each phase */
-  uint64_t launch[2 * RL_PERSISTENT_PAIRS][2]; /* and began and ended its part of the epoch */
+  uint64_t launch[2 * RL_PERSISTENT_PAIRS][2]; /* and began and ended its part of the epoch, */
+  uint64_t cycles[2 * RL_PERSISTENT_PAIRS][2]; /* by its multiprocessor's clock, too */
 } rl_stamps;
 typedef struct rl_persistent {
   const uint8_t *images, *labels;

@@ -161,7 +161,9 @@ static __device__ __forceinline__ void mark(const rl_persistent &e, uint32_t ste
 }
 
 static __device__ __forceinline__ void mark_launch(const rl_persistent &e, bool ended) {
-  if (e.stamps && threadIdx.x == 0) e.stamps->launch[blockIdx.x][ended] = global_time();
+  if (!e.stamps || threadIdx.x != 0) return;
+  e.stamps->launch[blockIdx.x][ended] = global_time();
+  e.stamps->cycles[blockIdx.x][ended] = (uint64_t)clock64();
 }
 
 /* The last warps wait for new weights while the others, the workers, do what needs none of them. */

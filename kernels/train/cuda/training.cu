@@ -124,6 +124,14 @@ static void find_ends(const rl_stamps *stamps, rl_marks *marks) {
   }
 }
 
+static double sm_mhz(const rl_stamps *stamps, size_t blocks) {
+  double sum = 0;
+  for (size_t block = 0; block < blocks; block++)
+    sum += (double)(stamps->cycles[block][1] - stamps->cycles[block][0]) /
+           (double)(stamps->launch[block][1] - stamps->launch[block][0]);
+  return sum / (double)blocks * 1e3;
+}
+
 static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
 #define PHASE(NAME, RANGE) {#NAME, #RANGE},
   static const rl_marked_phase phases[] = {RL_PHASE_NAMES(PHASE)};
@@ -137,7 +145,8 @@ static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
   uint64_t *packed = e->stamped->phases[0][0];
   for (size_t block = 0; block < 2 * RL_PERSISTENT_PAIRS; block++)
     memmove(&packed[block * steps * (1 + RL_PHASES)], e->stamped->phases[block], steps * sizeof e->stamped->phases[0][0]);
-  *to = {e->recipe->launches[0].name, phases, RL_PHASES, steps, 2 * RL_PERSISTENT_PAIRS, 0, 0, packed, rounds};
+  *to = {e->recipe->launches[0].name, phases, RL_PHASES, steps, 2 * RL_PERSISTENT_PAIRS, 0, 0, packed, rounds,
+         sm_mhz(e->stamped, 2 * RL_PERSISTENT_PAIRS)};
   find_ends(e->stamped, to);
   return 0;
 }
