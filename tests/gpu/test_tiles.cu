@@ -99,7 +99,6 @@ template <class F> static __device__ typename F::value *fill_weights(typename F:
 /* The gradient of conv2's product from that of its pools [36][32]; what lies behind it. */
 template <class F>
 static __device__ typename F::value *fill_out(typename F::value *to, const float *d_pooled, const uint8_t *codes) {
-  F::clear_border(to);
   for (int i = threadIdx.x * 4; i < MAP2 * TILE_CHANNELS; i += blockDim.x * 4)
     F::unpool(i / TILE_CHANNELS, i % TILE_CHANNELS, *(const uchar4 *)&codes[i], *(const float4 *)&d_pooled[i], to);
   __syncthreads();

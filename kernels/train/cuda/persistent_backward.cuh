@@ -27,7 +27,6 @@ static __device__ __forceinline__ void unpool2(const rl_persistent &e, const rou
   typedef typename F::value value;
   enum { QUADS = TILE_CHANNELS / 4 };
   const float *mail = ((const rl_exchange *)e.exchange)->d_pooled2[at.pair];
-  F::clear_border(m.d_out);
 #pragma unroll 1
   for (int i = threadIdx.x; i < MAP2 * QUADS; i += F::THREADS) {
     const int pixel = i / QUADS, channel = i % QUADS * 4, from = pixel * RL_C2 + at.rank * TILE_CHANNELS + channel;

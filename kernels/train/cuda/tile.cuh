@@ -38,7 +38,6 @@
  *   template <class Sink> conv2_forward(const value *in, const value *weights, float *scratch, Sink sink);
  *       sink(pixel of 6×6, channel, const float a[4], const float b[4]): the four products of a pool, row-major, of channel
  *       (even) and the next
- *   clear_border(value *d_out);                                                   what unpool does not write
  *   unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out);          the gradient behind a pool, four channels,
  *                                                                                 as their codes say
  *   weight_sums begin_sums(float *row);                                           row[TILE_CHANNELS][9 · 32] of memory
@@ -56,8 +55,7 @@
  *                                                                                              warps in use alone
  *   tile_row(i), tile_column(i)                                                   of pair i of this thread in the tile
  *
- * Each product goes to its sink exactly once, whichever thread has it. Where d_out is the gradient itself, with zeros around it,
- * the two functions below do. */
+ * Each product goes to its sink exactly once, whichever thread has it. */
 #ifndef RL_TRAIN_CUDA_TILE_H
 #define RL_TRAIN_CUDA_TILE_H
 
@@ -73,11 +71,7 @@ enum {
   TILE_IMAGES = 8,
   TILE_ROWS = 16,
   TILE_COLUMNS = 144, /* 8 × 16 such tiles are fc1.weight */
-  TILE_BATCH = 64,
-  /* The gradient of conv2's product lies in rows of 14: two pixels of zeros in front of each row (and so behind the one before),
-   * two rows of zeros above and below. */
-  TILE_OUT_ROW = RL_P1,
-  TILE_OUT_PIXELS = (RL_H2 + 4) * TILE_OUT_ROW + 4
+  TILE_BATCH = 64
 };
 
 /* What formats have that have no reason for something else. */
@@ -97,32 +91,73 @@ template <int COUNT> struct tile_sums {
   float of[COUNT];
 };
 
-/* Where the gradient of conv2's product at (y, x) lies, -2 … 13 each. */
-static __device__ __forceinline__ int tile_out_at(int y, int x) { return (y + 2) * TILE_OUT_ROW + x + 2; }
+/* conv2's input gradient by products of 16×8: d_out · weights, without the border. Each row of d_out goes into three rows of the
+ * result, each column into three columns. Rows r, r + 3, r + 6, r + 9 and columns likewise make a set of 16 pixels, the sums' sets
+ * begin at rows and columns 0 to 4. A warp has eight input channels, and of the nine pairs (row of d_out's set, row of taps) those
+ * three that end in rows 2, or 0 and 3, or 4 and 1: the first into sums[0], the others into sums[1]. What two sets have of one
+ * pixel is added at the end.
+ *
+ * F::add_row(weights, d_out, row, tap_row, channel, sums[5]) adds a set of d_out's rows through a row of taps. Of a product's rows
+ * the first four are the rows of a set's column; columns go on F::LANE_COLUMN of them further right in lanes 16 and up, and
+ * F::HALF_COLUMN further in the lower half of the product: 1 and 2, or 2 and 1. */
+enum { TILE_EVERY = 3, TILE_SUM_COLUMNS = 5 };
+typedef float tile_set_sums[TILE_SUM_COLUMNS][4];
 
-/* Zeros around it: two rows and two pixels, two pixels behind each row of the product, the rest. */
-template <class F> static __device__ __forceinline__ void tile_clear_border(typename F::value *d_out) {
-  enum {
-    UNITS = TILE_CHANNELS * sizeof(typename F::value) / 16,
-    ABOVE = 2 * TILE_OUT_ROW + 2,
-    BETWEEN = 2 * (RL_H2 - 1),
-    BORDER = TILE_OUT_PIXELS - RL_H2 * RL_H2
-  };
-#pragma unroll 1
-  for (int i = threadIdx.x; i < BORDER * UNITS; i += F::THREADS) {
-    const int pixel = i / UNITS;
-    const int to = pixel < ABOVE             ? pixel
-                   : pixel < ABOVE + BETWEEN ? tile_out_at((pixel - ABOVE) / 2, RL_H2 + (pixel - ABOVE) % 2)
-                                             : tile_out_at(RL_H2 - 1, RL_H2) + pixel - ABOVE - BETWEEN;
-    *(uint4 *)((unsigned char *)&d_out[to * F::OUT_PITCH] + i % UNITS * 16) = make_uint4(0, 0, 0, 0);
-  }
+/* Column x + 3 of the sums is the next one of column x: of the lower half of the product, or of the lane that has the columns
+ * behind. */
+template <class F> static __device__ __forceinline__ void tile_add_columns(tile_set_sums sum) {
+  const bool right = F::lane() >= 16;
+  for (int x = 0; x < TILE_SUM_COLUMNS - TILE_EVERY; x++)
+    for (int c = 0; c < 2; c++) {
+      const float *upper = &sum[x + TILE_EVERY][c], *lower = upper + 2;
+      const float below = __shfl_xor_sync(0xffffffffu, *lower, 16);
+      if (F::HALF_COLUMN == 1) {
+        sum[x][2 + c] += *upper;
+        if (right) sum[x][c] += below;
+      } else {
+        const float above = __shfl_xor_sync(0xffffffffu, *upper, 16);
+        sum[x][2 + c] += right ? below : above;
+        if (right) sum[x][c] += above;
+      }
+    }
 }
 
-template <class F>
-static __device__ __forceinline__ void tile_unpool(int pixel, int channel, uchar4 code, float4 d, typename F::value *d_out) {
-  for (int at = 0; at < 4; at++)
-    store4(&d_out[tile_out_at(pixel / RL_P2 * 2 + at / 2, pixel % RL_P2 * 2 + at % 2) * F::OUT_PITCH + channel],
-           make_float4(code.x == at ? d.x : 0, code.y == at ? d.y : 0, code.z == at ? d.z : 0, code.w == at ? d.w : 0));
+template <class F, class Sink>
+static __device__ __forceinline__ void tile_sink_rows(const tile_set_sums sum, int y, int lane, int channel, Sink sink) {
+  for (int x = 0; x < TILE_SUM_COLUMNS; x++)
+    for (int i = 0; i < 2; i++) {
+      const int column = lane / 16 * F::LANE_COLUMN + i * F::HALF_COLUMN;
+      if (x < TILE_EVERY || column == 3) sink(y * RL_P1 + x + column * TILE_EVERY, channel, sum[x][i * 2], sum[x][i * 2 + 1]);
+    }
+}
+
+template <class F, class Ready, class Sink>
+static __device__ __forceinline__ void tile_input_gradient(const typename F::value *weights, const typename F::value *d_out,
+                                                           Ready ready, Sink sink) {
+  const int group = F::warp() % 3, channel = F::warp() / 3 * 8;
+  const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}; /* rows of the sums' sets */
+  const int down = F::lane() / 4 % 4; /* this lane's row in a set */
+  tile_set_sums sum[2] = {};
+  const int alone = group == 2 ? 2 : 0; /* of d_out's */
+  F::add_row(weights, d_out, alone, first[0] - alone, channel, sum[0]);
+#pragma unroll 1
+  for (int row = group == 2 ? 0 : 1; row != (group == 2 ? 2 : 3); row++)
+    F::add_row(weights, d_out, row, first[1] - row, channel, sum[1]);
+  for (int i = 0; i < 2; i++) tile_add_columns<F>(sum[i]);
+  /* sums[0] of a row += sums[1] of the same row: of this lane's, of the one above or of the one below. */
+  const int other = group == 0 ? 0 : group == 1 ? -1 : 1;
+  const bool both = down + other >= 0 && down + other < 4;
+  for (int x = 0; x < TILE_SUM_COLUMNS; x++)
+    for (int i = 0; i < 4; i++) {
+      if (x >= TILE_EVERY && i < 2) continue; /* no pixel's */
+      const float v = __shfl_sync(0xffffffffu, sum[1][x][i], F::lane() + other * 4);
+      if (both) sum[0][x][i] += v;
+    }
+  ready();
+  const int fresh = F::made_anew(F::lane()), pair = channel + fresh % 4 * 2;
+  tile_sink_rows<F>(sum[0], F::made_anew(first[0]) + down * TILE_EVERY, fresh, pair, sink);
+  if (down - other < 0 || down - other > 3)
+    tile_sink_rows<F>(sum[1], F::made_anew(first[1]) + down * TILE_EVERY, fresh, pair, sink);
 }
 
 #endif

@@ -145,7 +145,6 @@ struct float_tiles : tile_format {
     return i == 0 ? (second ? 0.0f : d) : i == 1 ? d : i == 2 ? (second ? -d : d) : second ? -d : 0.0f;
   }
 
-  static __device__ __forceinline__ void clear_border(float *) {}
 
   /* d_out is dM. */
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, float *d_out) {

@@ -1,6 +1,7 @@
 /* tile.cuh in FP16: m16n8k16 products, operands through ldmatrix. Rows of 14 pixels an odd number of 16-byte units each put any
- * eight pixels that are read at once into different banks: eight neighbours across the end of a row, and the upper or lower
- * halves of four neighbouring pools. */
+ * eight pixels that are read at once into different banks: the upper or lower halves of four neighbouring pools, and two columns
+ * three apart of four rows, neighbours or every third. Both gradients of conv2 read each operand once for the three taps of a
+ * row: pixels are taken every third column, so that the next tap's are those of the next set. */
 #ifndef RL_TRAIN_CUDA_TILE_HALF_H
 #define RL_TRAIN_CUDA_TILE_HALF_H
 
@@ -16,7 +17,8 @@ struct half_tiles : tile_format {
     OUT_PITCH = TILE_CHANNELS + UNIT,
     RAW_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
-    OUT_VALUES = TILE_OUT_PIXELS * OUT_PITCH,
+    OUT_ROW = RL_P1 * OUT_PITCH, /* of the gradient of conv2's product; two pixels of it mean nothing */
+    OUT_VALUES = RL_H2 * OUT_ROW,
     FORWARD_SCRATCH = 0,
     FORWARD_MAIL = 0,
     BACKWARD_SCRATCH = 0,
@@ -27,17 +29,18 @@ struct half_tiles : tile_format {
     HIDDEN_PITCH = RL_FC1 + UNIT,
     ROW_PITCH = TILE_ROWS + UNIT,
     COLUMN_PITCH = TILE_COLUMNS + UNIT,
-    ROW_STEPS = 3 * RL_C1 / 16, /* of a row of taps; rows stay a loop: code that is run once a step has to come from afar */
-    PIXEL_TILES = (RL_P1 * RL_P1 + 15) / 16
+    ROW_STEPS = 3 * RL_C1 / 16 /* of a row of taps; rows stay a loop: code that is run once a step has to come from afar */
   };
 
   typedef tile_sums<TILE_CHANNELS * TILE_DEPTH / THREADS> weight_sums;
 
+  static __device__ __forceinline__ int out_at(int y, int x) { return y * OUT_ROW + x * OUT_PITCH; }
 
   static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
-  static __device__ __forceinline__ void clear_border(value *d_out) { tile_clear_border<half_tiles>(d_out); }
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out) {
-    tile_unpool<half_tiles>(pixel, channel, code, d, d_out);
+    for (int at = 0; at < 4; at++)
+      store4(&d_out[out_at(pixel / RL_P2 * 2 + at / 2, pixel % RL_P2 * 2 + at % 2) + channel],
+             make_float4(code.x == at ? d.x : 0, code.y == at ? d.y : 0, code.z == at ? d.z : 0, code.w == at ? d.w : 0));
   }
 
   /* Pixel i of 16 of the pools 4 · tile …, as they stand in a product: upper ones before lower ones, left before right there. */
@@ -79,37 +82,32 @@ struct half_tiles : tile_format {
     }
   }
 
-  /* A warp has 16 output channels × 48 of the 288 columns, in three units of 16: a tap and half of its channels. Pixels in the
-   * order of pools, which come again every three tiles, two rows of pools below. */
+  /* A warp has 16 output channels × a row of taps of 16 input channels, in three units of 16 of the 288 columns. What is summed at
+   * once are 16 pixels: four rows of every third column. */
   enum { UNITS = 3 };
-  static __device__ __forceinline__ int first_channel() { return warp() % 2 * 16; }
-  static __device__ __forceinline__ int unit(int i) { return warp() / 2 * UNITS + i; }
+  static __device__ __forceinline__ int first_channel() { return warp() / 6 * 16; }
+  static __device__ __forceinline__ int unit(int tap) { return (warp() % 3 * 3 + tap) * 2 + warp() / 3 % 2; }
 
   static __device__ __forceinline__ weight_sums begin_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
-    uint32_t a_row[3], b_row[3], b_unit[UNITS];
-    for (int tile = 0; tile < 3; tile++) {
-      const int a = lane() / 16 * 8 + lane() % 8, b = lane() % 16;
-      a_row[tile] = shared_address(
-          &d_out[tile_out_at(pool_y(tile, a), pool_x(tile, a)) * OUT_PITCH + first_channel() + lane() / 8 % 2 * UNIT]);
-      b_row[tile] = shared_address(&in[(pool_y(tile, b) * RL_P1 + pool_x(tile, b)) * IN_PITCH + lane() / 16 * UNIT]);
-    }
-    for (int i = 0; i < UNITS; i++) {
-      const int tap = unit(i) / 2;
-      b_unit[i] = ((tap / 3 * RL_P1 + tap % 3) * IN_PITCH + unit(i) % 2 * 16) * 2;
-    }
+    const int a = lane() / 16 * 8 + lane() % 8, b = lane() % 16; /* of the pixels */
+    const uint32_t a_row = shared_address(&d_out[out_at(a % 4, a / 4 * 3) + first_channel() + lane() / 8 % 2 * UNIT]),
+                   b_row = shared_address(&in[((warp() % 3 + b % 4) * RL_P1 + b / 4 * 3) * IN_PITCH + warp() / 3 % 2 * 16 +
+                                              lane() / 16 * UNIT]);
 #pragma unroll 1
-    for (int row = 0; row < POOL_TILES / 3; row++)
+    for (int top = 0; top < RL_H2; top += 4) {
+      uint32_t by[3][4];
 #pragma unroll
-      for (int k = 0; k < 3; k++) {
-        uint32_t a[4], by[4];
-        load_transposed(a, a_row[k] + row * 4 * TILE_OUT_ROW * OUT_PITCH * 2);
-        for (int i = 0; i < UNITS; i++) {
-          load_transposed(by, b_row[k] + b_unit[i] + row * 4 * RL_P1 * IN_PITCH * 2);
-          for (int c = 0; c < 2; c++) multiply_add(&sums.of[(i * 2 + c) * 4], a, &by[c * 2]);
-        }
+      for (int x = 0; x < 3 + 2; x++) {
+        load_transposed(by[x % 3], b_row + (top * RL_P1 + x) * IN_PITCH * 2);
+        if (x < 2) continue;
+        uint32_t gradient[4];
+        load_transposed(gradient, a_row + out_at(top, x - 2) * 2);
+        for (int tap = 0; tap < UNITS; tap++)
+          for (int c = 0; c < 2; c++) multiply_add(&sums.of[(tap * 2 + c) * 4], gradient, &by[(x - 2 + tap) % 3][c * 2]);
       }
+    }
   }
 
   /* Neighbouring lanes swap pairs of columns, so that each has four in a row: of the first eight of a unit where it is even, else
@@ -129,46 +127,28 @@ struct half_tiles : tile_format {
       }
   }
 
-  /* Where the product's gradient of a tap's upper left corner lies for this lane's row of 16 pixels. */
-  static __device__ __forceinline__ uint32_t corner(const value *d_out, int tile) {
-    const int pixel = min(tile * 16 + lane() % 16, RL_P1 * RL_P1 - 1);
-    return shared_address(&d_out[tile_out_at(pixel / RL_P1, pixel % RL_P1) * OUT_PITCH + lane() / 16 * UNIT]);
-  }
+  enum { LANE_COLUMN = 1, HALF_COLUMN = 2 };
 
-  template <class Sink> static __device__ __forceinline__ void sink_pixels(int tile, int channel, const float sum[4], Sink sink) {
-    for (int half = 0; half < 2; half++) {
-      const int pixel = tile * 16 + half * 8 + lane() / 4;
-      if (pixel < RL_P1 * RL_P1) sink(pixel, channel + lane() % 4 * 2, sum[half * 2], sum[half * 2 + 1]);
-    }
-  }
-
-  /* A warp has 16 pixels × 32 channels; the first two have half of the channels of the four pixels that are left, too. */
   template <class Ready, class Sink>
   static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Ready ready, Sink sink) {
-    const uint32_t a_row = corner(d_out, warp()), rest_row = corner(d_out, PIXEL_TILES - 1),
-                   b_row = shared_address(&weights[lane() % 16 * WEIGHT_PITCH + lane() / 16 * UNIT]);
-    float sum[4][4] = {}, rest[2][4] = {};
-#pragma unroll 1
-    for (int dy = 0; dy < 3; dy++)
-#pragma unroll
-      for (int k = 0; k < ROW_STEPS; k++) {
-        const int channel = k % 2 * 16, back = ((dy * TILE_OUT_ROW + k / 2) * OUT_PITCH - channel) * 2;
-        uint32_t a[4], by[2][4];
-        load_matrices(a, a_row - back);
-        for (int i = 0; i < 2; i++)
-          load_transposed(by[i], b_row + (channel * WEIGHT_PITCH + (dy * 3 + k / 2) * RL_C1 + i * 16) * 2);
-        for (int i = 0; i < 4; i++) multiply_add(sum[i], a, &by[i / 2][i % 2 * 2]);
-        if (warp() >= 2) continue;
-        load_matrices(a, rest_row - back);
-        for (int i = 0; i < 2; i++) {
-          const uint32_t b[2] = {warp() == 0 ? by[0][i * 2] : by[1][i * 2], warp() == 0 ? by[0][i * 2 + 1] : by[1][i * 2 + 1]};
-          multiply_add(rest[i], a, b);
-        }
+    tile_input_gradient<half_tiles>(weights, d_out, ready, sink);
+  }
+
+  static __device__ __forceinline__ void add_row(const value *weights, const value *d_out, int row, int tap_row, int channel,
+                                                 tile_set_sums sum) {
+    const int read = lane() % 8, part = lane() / 8;
+    const uint32_t a_row = shared_address(&d_out[out_at(row + read % 4 * TILE_EVERY,
+                                                        (read / 4 * LANE_COLUMN + part % 2 * HALF_COLUMN) * TILE_EVERY) +
+                                                 part / 2 * UNIT]),
+                   b_row = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
+    uint32_t by[3][4]; /* all output channels */
+    for (int dx = 0; dx < 3; dx++) load_transposed(by[dx], b_row + dx * RL_C1 * 2);
+    for (int x = 0; x < TILE_EVERY; x++)
+      for (int k = 0; k < 2; k++) {
+        uint32_t a[4];
+        load_matrices(a, a_row + (out_at(0, x) + k * 16) * 2);
+        for (int dx = 0; dx < 3; dx++) multiply_add(sum[x + dx], a, &by[dx][k * 2]);
       }
-    ready();
-    for (int i = 0; i < 4; i++) sink_pixels(warp(), i * 8, sum[i], sink);
-    if (warp() >= 2) return;
-    for (int i = 0; i < 2; i++) sink_pixels(PIXEL_TILES - 1, warp() * 16 + i * 8, rest[i], sink);
   }
 
   /* Eight images are the upper half of a product's 16 rows; the lower half repeats them. */

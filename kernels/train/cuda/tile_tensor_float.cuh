@@ -65,7 +65,6 @@ struct tensor_float_tiles : tile_format {
   static __device__ __forceinline__ int out_channel(int place) { return place % 4 * 2 + place / 4; } /* of eight */
 
   static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
-  static __device__ __forceinline__ void clear_border(value *) {}
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out) {
     const tensor_float x(d.x), y(d.y), z(d.z), w(d.w);
     for (int at = 0; at < 4; at++) {
@@ -191,77 +190,33 @@ struct tensor_float_tiles : tile_format {
               make_float2(sums.of[(dx * 2 + i) * 4 + c], sums.of[(dx * 2 + i) * 4 + 2 + c]);
   }
 
-  /* --- input gradient: d_out · weights, without the border. Each row of d_out goes into three rows of the result, each column
-   * into three columns. Rows r, r + 3, r + 6, r + 9 and columns likewise make a set of 16 pixels, the sums' sets begin at rows
-   * and columns 0 to 4. A warp has eight input channels, and of the nine pairs (row of d_out's set, row of taps) those three that
-   * end in rows 2, or 0 and 3, or 4 and 1: the first into sums[0], the others into sums[1]. What two sets have of one pixel is
-   * added at the end. ---------------------------------------------------------------------------------------------------- */
+  /* --- input gradient (tile.cuh) ---------------------------------------------------------------------------------------- */
 
-  enum { EVERY = 3, SUM_COLUMNS = 5 };
+  enum { LANE_COLUMN = 2, HALF_COLUMN = 1 };
 
   template <class Ready, class Sink>
   static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Ready ready, Sink sink) {
-    const int group = warp() % 3, channel = warp() / 3 * 8;
-    const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}; /* rows of the sums' sets */
-    /* This lane's row and, of the upper half of the product, column in a set. */
-    const int down = across() % 4, behind = across() / 4 * 2 * EVERY;
-    float sum[2][SUM_COLUMNS][4] = {};
-    const int alone = group == 2 ? 2 : 0; /* of d_out's */
-    add_row(weights, d_out, alone, first[0] - alone, channel, sum[0]);
-#pragma unroll 1
-    for (int row = group == 2 ? 0 : 1; row != (group == 2 ? 2 : 3); row++)
-      add_row(weights, d_out, row, first[1] - row, channel, sum[1]);
-    for (int i = 0; i < 2; i++) add_columns(sum[i]);
-    /* sums[0] of a row += sums[1] of the same row: of this lane's, of the one above or of the one below. */
-    const int other = group == 0 ? 0 : group == 1 ? -1 : 1;
-    const bool both = down + other >= 0 && down + other < 4;
-    for (int x = 0; x < SUM_COLUMNS; x++)
-      for (int i = x < EVERY ? 0 : 2; i < 4; i++) {
-        const float v = __shfl_sync(0xffffffffu, sum[1][x][i], lane() + other * 4);
-        if (both) sum[0][x][i] += v;
-      }
-    ready();
-    const int fresh = made_anew(lane()), column = fresh / 16 * 2 * EVERY, pair = channel + fresh % 4 * 2;
-    sink_rows(sum[0], made_anew(first[0]) + down * EVERY, column, pair, sink);
-    if (down - other < 0 || down - other > 3) sink_rows(sum[1], made_anew(first[1]) + down * EVERY, column, pair, sink);
+    tile_input_gradient<tensor_float_tiles>(weights, d_out, ready, sink);
   }
 
-  /* A set of d_out's rows through a row of taps. */
   static __device__ __forceinline__ void add_row(const value *weights, const value *d_out, int row, int tap_row, int channel,
-                                                 float sum[SUM_COLUMNS][4]) {
+                                                 tile_set_sums sum) {
     const int read = lane() % 8, part = lane() / 8;
-    const uint32_t a_row =
-        shared_address(&d_out[out_at(row + read % 4 * EVERY, read / 4 * 2 * EVERY + part % 2 * EVERY) + part / 2 * UNIT]);
+    const uint32_t a_row = shared_address(&d_out[out_at(row + read % 4 * TILE_EVERY,
+                                                        (read / 4 * LANE_COLUMN + part % 2 * HALF_COLUMN) * TILE_EVERY) +
+                                                 part / 2 * UNIT]);
     const value *b_from = &weights[along() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + across()];
 #pragma unroll 2
     for (int k = 0; k < TILE_CHANNELS; k += K) {
       uint32_t by[3][2];
       for (int dx = 0; dx < 3; dx++)
         for (int i = 0; i < 2; i++) by[dx][i] = bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
-      for (int x = 0; x < EVERY; x++) {
+      for (int x = 0; x < TILE_EVERY; x++) {
         uint32_t a[4];
         load_matrices(a, a_row + (out_at(0, x) + k) * 4);
         for (int dx = 0; dx < 3; dx++) multiply_add_tf32(sum[x + dx], a, by[dx]);
       }
     }
-  }
-
-  /* Column x + 3 of the sums is the next one of column x: of the product's lower half, or of the lane with the columns behind. */
-  static __device__ __forceinline__ void add_columns(float sum[SUM_COLUMNS][4]) {
-    for (int x = 0; x < SUM_COLUMNS - EVERY; x++)
-      for (int c = 0; c < 2; c++) {
-        const float before = __shfl_xor_sync(0xffffffffu, sum[x + EVERY][2 + c], 16);
-        sum[x][2 + c] += sum[x + EVERY][c];
-        if (lane() >= 16) sum[x][c] += before;
-      }
-  }
-
-  template <class Sink>
-  static __device__ __forceinline__ void sink_rows(const float sum[SUM_COLUMNS][4], int y, int behind, int channel, Sink sink) {
-    for (int x = 0; x < SUM_COLUMNS; x++)
-      for (int i = 0; i < 2; i++)
-        if (x < EVERY) sink(y * RL_P1 + x + behind + i * EVERY, channel, sum[x][i * 2], sum[x][i * 2 + 1]);
-        else if (i == 1 && behind) sink(y * RL_P1 + x + 3 * EVERY, channel, sum[x][2], sum[x][3]);
   }
 
   /* --- fc1: images are the columns of products -------------------------------------------------------------------------- */
