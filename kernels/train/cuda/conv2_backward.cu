@@ -299,8 +299,8 @@ static __device__ __forceinline__ uint4 eight_channels(const float sum[4][4], in
 }
 
 /* Parts index, index + blocks, … of images; blocks is a multiple of IN_PARTS, so that they are all the same part. A warp has
- * WARP_TILES tiles × 32 channels. CONV1: and from there to a row of partial sums of conv1's gradients. */
-template <bool FEW, bool CONV1>
+ * WARP_TILES tiles × 32 channels. CONV1: and from there to a row of partial sums of conv1's gradients. KEPT: d_in is written. */
+template <bool FEW, bool CONV1, bool KEPT>
 static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, uint32_t blocks, __half *shared) {
   typedef shape<FEW> S;
   __half *w = shared, *out = shared + RL_C2 * WEIGHT_PITCH;
@@ -338,7 +338,7 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
         const int pixel = (warp * S::WARP_TILES + t) * 16 + half * 8 + lane / 4, channel = lane % 4 * UNIT;
         const uint4 eight = eight_channels(sum[t], half);
         if (pixel >= S::PIXELS) continue;
-        if (!CONV1 || b.d_in) *(uint4 *)&b.d_in[at + pixel * RL_C1 + channel] = eight;
+        if (KEPT) *(uint4 *)&b.d_in[at + pixel * RL_C1 + channel] = eight;
         if (CONV1) *(uint4 *)&below.gradient[pixel * IN_PITCH + channel] = eight;
       }
     static_assert(!CONV1 || (int)S::CORNER >= (int)S::PIXELS, "the corner's gradients go to memory alone");
@@ -356,12 +356,12 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
 }
 
 /* Both gradients side by side: the first blocks have the weights', which take longer. */
-template <bool FEW, bool CONV1>
+template <bool FEW, bool CONV1, bool KEPT>
 static __global__ void __launch_bounds__(THREADS, FEW ? 3 : 2) conv2_backward(conv2_gradients b) {
   extern __shared__ __align__(16) __half shared[];
   const uint32_t parts = shape<FEW>::WEIGHT_PARTS, weight_blocks = parts * b.rows;
   if (blockIdx.x < weight_blocks) weight_gradient<FEW>(b, blockIdx.x / parts, blockIdx.x % parts, shared);
-  else input_gradient<FEW, CONV1>(b, blockIdx.x - weight_blocks, gridDim.x - weight_blocks, shared);
+  else input_gradient<FEW, CONV1, KEPT>(b, blockIdx.x - weight_blocks, gridDim.x - weight_blocks, shared);
 }
 
 uint32_t rl_conv2_rows(uint32_t batch) {
@@ -374,21 +374,23 @@ template <bool FEW> static uint32_t data_blocks(uint32_t batch) {
   return count < most ? count : most;
 }
 
-template <bool FEW, bool CONV1> static int start_backward(const conv2_gradients &b, cudaStream_t stream, rl_error *err) {
+template <bool FEW, bool CONV1, bool KEPT>
+static int start_backward(const conv2_gradients &b, cudaStream_t stream, rl_error *err) {
   typedef shape<FEW> S;
   const int bytes = CONV1 ? S::CHAIN_BYTES : S::SHARED_BYTES;
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<FEW, CONV1>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<FEW, CONV1, KEPT>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                  "reserving shared memory", err))
     return -1;
   const uint32_t blocks = S::WEIGHT_PARTS * b.rows + data_blocks<FEW>(b.batch);
-  return rl_chain("conv2 backward", conv2_backward<FEW, CONV1>, blocks, THREADS, bytes, stream, err, b);
+  return rl_chain("conv2 backward", conv2_backward<FEW, CONV1, KEPT>, blocks, THREADS, bytes, stream, err, b);
 }
 
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   const conv2_gradients b = {batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled,
                              codes, (__half *)d_in, partial, partial_bias, state, {}};
-  return batch > FEW_IMAGES ? start_backward<false, false>(b, stream, err) : start_backward<true, false>(b, stream, err);
+  return batch > FEW_IMAGES ? start_backward<false, false, true>(b, stream, err)
+                            : start_backward<true, false, true>(b, stream, err);
 }
 
 uint32_t rl_conv_rows(uint32_t batch) { return data_blocks<true>(batch); }
@@ -396,7 +398,7 @@ uint32_t rl_conv_rows(uint32_t batch) { return data_blocks<true>(batch); }
 int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes,
                      void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   const uint32_t batch = conv1->gather.batch;
-  return start_backward<true, true>({batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights,
-                                     (const __half *)d_pooled, codes, (__half *)d_in, partial, partial_bias, state, *conv1},
-                                    stream, err);
+  const conv2_gradients b = {batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled,
+                             codes, (__half *)d_in, partial, partial_bias, state, *conv1};
+  return d_in ? start_backward<true, true, true>(b, stream, err) : start_backward<true, true, false>(b, stream, err);
 }
