@@ -25,16 +25,18 @@ function drawHead(job) {
   find('job-facts').textContent = [job.runs[0]?.workload, `on ${job.device}`, `created ${show.instant(job.created_at)}`,
     took ? `took ${took}` : null].filter(Boolean).join(' · ');
   drawProblem(job.problem ? { title: job.state === 'failed' ? 'The job failed' : 'Problem', message: job.problem.message,
-    detail: `${job.problem.domain} ${job.problem.code}` } : null);
+    detail: `${job.problem.domain} error ${job.problem.code}` } : null);
   variants = new Map(job.runs.map((run) => [run.id, run.variant]));
-  drawReports(finalStates.includes(job.state) ? job.runs : [], job.kind);
+  if (finalStates.includes(job.state)) drawReports(job);
   find('live').hidden = job.state !== 'running';
 }
 
 const historyOf = (run, metric) => `/history.html?job=${id}&run=${run}${metric ? `&metric=${metric}` : ''}`;
 
-/** The report of each run, but for ceilings, which have none; the first two side by side, and the first among its likes. */
-function drawReports(runs, kind) {
+/** The report of each run that yielded something, but for ceilings, which have none; the first two side by side, and the first
+ * among its likes. */
+function drawReports({ runs: all, kind }) {
+  const runs = all.filter((run) => run.passes.some((pass) => pass.state === 'completed'));
   const [first, second] = runs;
   const reported = kind === 'ceilings' ? [] : runs;
   find('job-reports').replaceChildren(

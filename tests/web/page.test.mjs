@@ -84,6 +84,7 @@ test('a job that runs shows its progress and can be cancelled', async () => {
   await shoot(page, 'job-running');
   await page.locator('#cancel').click();
   await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
+  assert.equal(await page.locator('#job-reports a').count(), 0, 'there is no report of what yielded nothing');
   await page.close();
 });
 

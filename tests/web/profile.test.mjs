@@ -36,6 +36,8 @@ test('its choices are what the API lists', async () => {
     assert.deepEqual(await texts(page, 'dtype'), item.dtypes);
     assert.deepEqual(await page.locator('#profile-shape label').evaluateAll((all) => all.map((one) => one.dataset.field)),
       Object.keys(item.shape.properties).map((field) => `shape/${field}`));
+    assert.deepEqual(await page.locator('#profile-shape [type="number"]').evaluateAll((all) => all.map((one) => one.placeholder)),
+      Object.values(item.shape.properties).filter(({ type }) => type === 'integer').map(({ description }) => description));
     assert.equal(await page.locator('#profile-summary').innerText(), item.summary);
   }
   assert.equal(await size(page, 'causal').getAttribute('type'), 'checkbox');

@@ -20,7 +20,7 @@ function choices(select, entries) {
 function sizeField([name, schema]) {
   const input = schema.type === 'boolean' ? make('input', { type: 'checkbox', name: `shape/${name}` })
     : make('input', { type: 'number', name: `shape/${name}`, min: schema.minimum, max: schema.maximum, value: sizes.get(name),
-      input: (event) => sizes.set(name, event.target.value) });
+      placeholder: schema.description, input: (event) => sizes.set(name, event.target.value) });
   return make('label', { 'data-field': `shape/${name}`, title: schema.description }, `${name} `, input);
 }
 
