@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/client/interrupt.h"
-#include "workers/wire.h" /* rl_wire_code */
 
 enum { CONNECT_S = 5, REQUEST_S = 60, SILENCE_S = 60, ANSWER_MAX = 512 << 20 };
 

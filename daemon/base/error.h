@@ -20,6 +20,12 @@ typedef enum rl_domain {
   RL_WIRE    /* a broken frame or a worker that went away; code: rl_wire_code */
 } rl_domain;
 
+typedef enum rl_wire_code {
+  RL_WIRE_CLOSED = 1, /* end of file at a frame boundary */
+  RL_WIRE_TRUNCATED, RL_WIRE_MAGIC, RL_WIRE_BAD_VERSION, RL_WIRE_TYPE, RL_WIRE_TOO_LARGE, RL_WIRE_PAYLOAD, RL_WIRE_TIMEOUT,
+  RL_WIRE_LIMIT
+} rl_wire_code;
+
 typedef struct rl_error {
   rl_domain domain;
   int code;

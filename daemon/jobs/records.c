@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/wire.h" /* rl_wire_code */
-
 const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
 const char *const rl_activity_kind_names[] = {"kernel",  "memcpy", "memset", "memory",   "runtime",
                                               "driver", "range",  "overhead", "span", "phase", NULL};
@@ -152,44 +150,61 @@ static int take_bytes(rl_records *records, size_t bytes, rl_error *err) {
   return 0;
 }
 
-static int append(rl_records *records, void **array, size_t *count, size_t size, const void *items, size_t added,
-                  rl_error *err) {
-  if (added > SIZE_MAX / 4 / size || take_bytes(records, added * size, err) < 0) return -1;
+#define KIND(FIELDS, ITEMS, COUNT) \
+  {FIELDS, sizeof *((rl_records *)0)->ITEMS, offsetof(rl_records, ITEMS), offsetof(rl_records, COUNT)}
+const rl_record_kind rl_record_kinds[RL_RECORD_KINDS] = {
+    [RL_RECORD_EPOCH] = KIND(rl_epoch_fields, epochs, epoch_count),
+    [RL_RECORD_SAMPLE] = KIND(rl_sample_fields, samples, sample_count),
+    [RL_RECORD_MEASUREMENT] = KIND(rl_measurement_fields, measurements, measurement_count),
+    [RL_RECORD_KERNEL] = KIND(rl_kernel_fields, kernels, kernel_count),
+    [RL_RECORD_PHASE] = KIND(rl_phase_fields, phases, phase_count),
+    [RL_RECORD_INSTRUCTION] = KIND(rl_instruction_fields, instructions, instruction_count),
+    [RL_RECORD_POINT] = KIND(rl_series_point_fields, points, point_count),
+    [RL_RECORD_NAME] = KIND(NULL, names, name_count),
+    [RL_RECORD_METRIC] = KIND(NULL, metrics, metric_count),
+    [RL_RECORD_ROW] = KIND(NULL, rows, row_count)};
+#undef KIND
+
+static void **items_of(rl_records *records, const rl_record_kind *kind) { return (void **)((char *)records + kind->items); }
+static size_t *count_of(rl_records *records, const rl_record_kind *kind) { return (size_t *)((char *)records + kind->count); }
+
+int rl_records_add(rl_records *records, rl_record which, const void *items, size_t added, rl_error *err) {
+  const rl_record_kind *kind = &rl_record_kinds[which];
+  void **array = items_of(records, kind);
+  size_t *count = count_of(records, kind);
+  if (added > SIZE_MAX / 4 / kind->size || take_bytes(records, added * kind->size, err) < 0) return -1;
   size_t room = room_for(*count + added);
   if (room != room_for(*count)) {
-    void *grown = realloc(*array, room * size);
+    void *grown = realloc(*array, room * kind->size);
     if (grown == NULL) {
-      records->bytes -= added * size;
-      return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for %zu bytes of records", room * size);
+      records->bytes -= added * kind->size;
+      return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for %zu bytes of records", room * kind->size);
     }
     *array = grown;
   }
-  if (added > 0) memcpy((char *)*array + *count * size, items, added * size);
+  if (added > 0) memcpy((char *)*array + *count * kind->size, items, added * kind->size);
   *count += added;
   return 0;
 }
 
-#define APPEND(ARRAY, COUNT, ITEMS, ADDED)                                                                      \
-  append(records, (void **)&records->ARRAY, &records->COUNT, sizeof *records->ARRAY, ITEMS, ADDED, err)
-
 int rl_records_add_epoch(rl_records *records, const rl_epoch *epoch, rl_error *err) {
-  return APPEND(epochs, epoch_count, epoch, 1);
+  return rl_records_add(records, RL_RECORD_EPOCH, epoch, 1, err);
 }
 
 int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error *err) {
-  return APPEND(samples, sample_count, sample, 1);
+  return rl_records_add(records, RL_RECORD_SAMPLE, sample, 1, err);
 }
 
 int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err) {
-  return APPEND(measurements, measurement_count, measurement, 1);
+  return rl_records_add(records, RL_RECORD_MEASUREMENT, measurement, 1, err);
 }
 
 int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err) {
-  return APPEND(kernels, kernel_count, kernel, 1);
+  return rl_records_add(records, RL_RECORD_KERNEL, kernel, 1, err);
 }
 
 int rl_records_add_phase(rl_records *records, const rl_phase *phase, rl_error *err) {
-  return APPEND(phases, phase_count, phase, 1);
+  return rl_records_add(records, RL_RECORD_PHASE, phase, 1, err);
 }
 
 /* A library's words may hold line ends, which the other side of the wire would refuse. */
@@ -202,30 +217,26 @@ int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, r
   rl_kernel_metric plain = *metric;
   make_plain(plain.metric);
   make_plain(plain.reason);
-  return APPEND(metrics, metric_count, &plain, 1);
+  return rl_records_add(records, RL_RECORD_METRIC, &plain, 1, err);
 }
 
 int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err) {
-  return APPEND(instructions, instruction_count, instruction, 1);
+  return rl_records_add(records, RL_RECORD_INSTRUCTION, instruction, 1, err);
 }
 
 int rl_records_add_point(rl_records *records, const rl_series_point *point, rl_error *err) {
-  return APPEND(points, point_count, point, 1);
-}
-
-int rl_records_add_metrics(rl_records *records, const void *metrics, size_t count, rl_error *err) {
-  return APPEND(metrics, metric_count, metrics, count);
+  return rl_records_add(records, RL_RECORD_POINT, point, 1, err);
 }
 
 int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err) {
-  return APPEND(rows, row_count, rows, count);
+  return rl_records_add(records, RL_RECORD_ROW, rows, count, err);
 }
 
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err) {
   if (take_bytes(records, length + 1, err) < 0) return -1;
   char *copy = strndup(name, length);
   if (copy == NULL) rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a name of %zu bytes", length);
-  if (copy != NULL && APPEND(names, name_count, &copy, 1) == 0) return 0;
+  if (copy != NULL && rl_records_add(records, RL_RECORD_NAME, &copy, 1, err) == 0) return 0;
   free(copy);
   records->bytes -= length + 1;
   return -1;
@@ -242,15 +253,6 @@ int rl_records_measure(rl_records *records, const char *name, double value, cons
 
 void rl_records_clear(rl_records *records) {
   for (size_t i = 0; i < records->name_count; i++) free(records->names[i]);
-  free(records->epochs);
-  free(records->samples);
-  free(records->measurements);
-  free(records->kernels);
-  free(records->phases);
-  free(records->metrics);
-  free(records->instructions);
-  free(records->points);
-  free(records->names);
-  free(records->rows);
+  for (int kind = 0; kind < RL_RECORD_KINDS; kind++) free(*items_of(records, &rl_record_kinds[kind]));
   *records = (rl_records){.limit_bytes = records->limit_bytes};
 }

@@ -153,18 +153,31 @@ typedef struct rl_records {
   size_t bytes, limit_bytes; /* limit_bytes 0: 1 GiB */
 } rl_records;
 
-/* Append copies; -1 (RL_WIRE) when the limit is reached or memory is out. */
+/* What a pass may have many of. */
+typedef enum rl_record {
+  RL_RECORD_EPOCH, RL_RECORD_SAMPLE, RL_RECORD_MEASUREMENT, RL_RECORD_KERNEL, RL_RECORD_PHASE, RL_RECORD_INSTRUCTION,
+  RL_RECORD_POINT, RL_RECORD_NAME, RL_RECORD_METRIC, RL_RECORD_ROW, RL_RECORD_KINDS
+} rl_record;
+
+typedef struct rl_record_kind {
+  const rl_field *fields;    /* of a message on the wire; NULL: it travels in bulk, or as text */
+  size_t size, items, count; /* of one; where in rl_records the array and its length lie */
+} rl_record_kind;
+extern const rl_record_kind rl_record_kinds[RL_RECORD_KINDS];
+
+/* Append copies; items need not be aligned. -1 with RL_WIRE_LIMIT when the limit is reached or memory is out. */
+int rl_records_add(rl_records *records, rl_record kind, const void *items, size_t count, rl_error *err);
+/* The same of one type each. */
 int rl_records_add_epoch(rl_records *records, const rl_epoch *epoch, rl_error *err);
 int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error *err);
 int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err);
 int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err);
 int rl_records_add_phase(rl_records *records, const rl_phase *phase, rl_error *err);
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
-int rl_records_add_metrics(rl_records *records, const void *metrics, size_t count, rl_error *err); /* unaligned is fine */
 int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err);
 int rl_records_add_point(rl_records *records, const rl_series_point *point, rl_error *err);
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err);
-int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err); /* unaligned is fine */
+int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err);
 /* Convenience for producers: value NAN needs a reason. */
 int rl_records_measure(rl_records *records, const char *name, double value, const char *reason, rl_error *err);
 void rl_records_clear(rl_records *records); /* frees all; leaves it zeroed but for limit_bytes */

@@ -1,7 +1,6 @@
 #include "workers/wire.h"
 
 #include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +43,8 @@ static const struct {
     [RL_FRAME_FAILED] = {"FAILED", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_CANCELLED] = {"CANCELLED", 0, 0},
 };
+
+const char *rl_frame_name(rl_frame_type type) { return frames[type].name; }
 
 const rl_field rl_hello_fields[] = {RL_FIELD(rl_hello, protocol, RL_FIELD_INT, .required = true),
                                     RL_FIELD(rl_hello, program, RL_FIELD_TEXT, .required = true),
@@ -240,128 +241,4 @@ int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, 
   int rc = rl_frame_write(descriptor, type, text, strlen(text), err);
   free(text);
   return rc;
-}
-
-/* --- records -------------------------------------------------------------------------------------------------- */
-
-static int broken(const rl_frame *frame, rl_error *err) {
-  if (err != NULL) {
-    err->domain = RL_WIRE;
-    err->code = RL_WIRE_PAYLOAD;
-  }
-  return rl_wrap(err, "broken %s frame", frames[frame->type].name);
-}
-
-static int parse(const rl_frame *frame, const rl_field *table, void *out, size_t size, rl_error *err) {
-  if (rl_fields_parse(table, (const char *)frame->payload, frame->length, out, size, err) < 0)
-    return broken(frame, err);
-  return 0;
-}
-
-static int check_rows(const rl_frame *frame, const rl_records *records, rl_error *err) {
-  if (frame->length % sizeof(rl_activity_row) != 0)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a ROWS frame has %u bytes, not a whole number of rows",
-                   frame->length);
-  const rl_activity_row *rows = (const rl_activity_row *)frame->payload;
-  for (size_t i = 0; i < frame->length / sizeof *rows; i++)
-    if (rows[i].kind >= RL_ACTIVITY_KINDS || rows[i].name >= records->name_count)
-      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "row %zu has kind %u and name %u; %zu names came", i, rows[i].kind,
-                     rows[i].name, records->name_count);
-  return 0;
-}
-
-/* Text that ends with a NUL inside its place, UTF-8 without control characters: what the field tables ask of text in messages. */
-static bool is_text(const char *text, size_t size) {
-  size_t length = strnlen(text, size);
-  for (size_t i = 0; i < length; i++)
-    if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return false;
-  return length < size && rl_utf8_valid(text, length);
-}
-
-static int check_metrics(const rl_frame *frame, rl_error *err) {
-  if (frame->length % sizeof(rl_kernel_metric) != 0)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a METRIC frame has %u bytes, not a whole number of metrics", frame->length);
-  for (size_t at = 0; at < frame->length; at += sizeof(rl_kernel_metric)) {
-    rl_kernel_metric metric;
-    memcpy(&metric, frame->payload + at, sizeof metric);
-    if (metric.ordinal < 0 || isinf(metric.value) || !is_text(metric.metric, sizeof metric.metric) ||
-        !is_text(metric.reason, sizeof metric.reason))
-      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a metric has an ordinal, a value or texts that it can't have");
-  }
-  return 0;
-}
-
-/* Parse one message and append it: 1, or -1. */
-#define COLLECT(TYPE, TABLE, ADD)                                                                                 \
-  do {                                                                                                            \
-    TYPE message = {0};                                                                                           \
-    return parse(frame, TABLE, &message, sizeof message, err) < 0 || ADD(records, &message, err) < 0 ? -1 : 1;    \
-  } while (0)
-
-int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err) {
-  switch (frame->type) {
-    case RL_FRAME_FACTS:
-      if (records->have_facts) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a second FACTS frame came");
-      if (parse(frame, rl_run_facts_fields, &records->facts, sizeof records->facts, err) < 0) return -1;
-      records->have_facts = true;
-      return 1;
-    case RL_FRAME_EPOCH: COLLECT(rl_epoch, rl_epoch_fields, rl_records_add_epoch);
-    case RL_FRAME_SAMPLE: COLLECT(rl_sample, rl_sample_fields, rl_records_add_sample);
-    case RL_FRAME_MEASUREMENT: COLLECT(rl_measurement, rl_measurement_fields, rl_records_add_measurement);
-    case RL_FRAME_KERNEL: COLLECT(rl_kernel, rl_kernel_fields, rl_records_add_kernel);
-    case RL_FRAME_PHASE: COLLECT(rl_phase, rl_phase_fields, rl_records_add_phase);
-    case RL_FRAME_METRIC:
-      if (check_metrics(frame, err) < 0) return -1;
-      return rl_records_add_metrics(records, frame->payload, frame->length / sizeof(rl_kernel_metric), err) < 0 ? -1 : 1;
-    case RL_FRAME_INSTRUCTION: COLLECT(rl_instruction, rl_instruction_fields, rl_records_add_instruction);
-    case RL_FRAME_POINT: COLLECT(rl_series_point, rl_series_point_fields, rl_records_add_point);
-    case RL_FRAME_NAME:
-      if (memchr(frame->payload, '\0', frame->length) != NULL)
-        return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a name has a NUL byte");
-      return rl_records_add_name(records, (const char *)frame->payload, frame->length, err) < 0 ? -1 : 1;
-    case RL_FRAME_ROWS:
-      if (check_rows(frame, records, err) < 0) return -1;
-      return rl_records_add_rows(records, frame->payload, frame->length / sizeof(rl_activity_row), err) < 0 ? -1 : 1;
-    default: return 0;
-  }
-}
-
-/* What comes in thousands, as it lies in memory. */
-static int send_bulk(int descriptor, rl_frame_type type, const void *items, size_t count, size_t size, rl_error *err) {
-  const size_t most = RL_WIRE_BULK_MAX / size;
-  for (size_t at = 0; at < count; at += most) {
-    size_t some = count - at < most ? count - at : most;
-    if (rl_frame_write(descriptor, type, (const char *)items + at * size, some * size, err) < 0) return -1;
-  }
-  return 0;
-}
-
-int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
-  const struct {
-    rl_frame_type type;
-    const rl_field *table;
-    const void *items;
-    size_t count, size;
-  } messages[] = {
-      {RL_FRAME_FACTS, rl_run_facts_fields, &records->facts, records->have_facts ? 1 : 0, sizeof records->facts},
-      {RL_FRAME_EPOCH, rl_epoch_fields, records->epochs, records->epoch_count, sizeof *records->epochs},
-      {RL_FRAME_SAMPLE, rl_sample_fields, records->samples, records->sample_count, sizeof *records->samples},
-      {RL_FRAME_MEASUREMENT, rl_measurement_fields, records->measurements, records->measurement_count,
-       sizeof *records->measurements},
-      {RL_FRAME_KERNEL, rl_kernel_fields, records->kernels, records->kernel_count, sizeof *records->kernels},
-      {RL_FRAME_PHASE, rl_phase_fields, records->phases, records->phase_count, sizeof *records->phases},
-      {RL_FRAME_INSTRUCTION, rl_instruction_fields, records->instructions, records->instruction_count,
-       sizeof *records->instructions},
-      {RL_FRAME_POINT, rl_series_point_fields, records->points, records->point_count, sizeof *records->points},
-  };
-  for (size_t m = 0; m < sizeof messages / sizeof *messages; m++)
-    for (size_t i = 0; i < messages[m].count; i++)
-      if (rl_message_write(descriptor, messages[m].type, messages[m].table,
-                           (const char *)messages[m].items + i * messages[m].size, err) < 0)
-        return -1;
-  for (size_t i = 0; i < records->name_count; i++)
-    if (rl_frame_write(descriptor, RL_FRAME_NAME, records->names[i], strlen(records->names[i]), err) < 0) return -1;
-  if (send_bulk(descriptor, RL_FRAME_METRIC, records->metrics, records->metric_count, sizeof *records->metrics, err) < 0)
-    return -1;
-  return send_bulk(descriptor, RL_FRAME_ROWS, records->rows, records->row_count, sizeof *records->rows, err);
 }

@@ -29,12 +29,6 @@ typedef enum rl_frame_type {
   RL_FRAME_TYPES
 } rl_frame_type;
 
-typedef enum rl_wire_code {
-  RL_WIRE_CLOSED = 1, /* end of file at a frame boundary */
-  RL_WIRE_TRUNCATED, RL_WIRE_MAGIC, RL_WIRE_BAD_VERSION, RL_WIRE_TYPE, RL_WIRE_TOO_LARGE, RL_WIRE_PAYLOAD, RL_WIRE_TIMEOUT,
-  RL_WIRE_LIMIT
-} rl_wire_code;
-
 typedef struct rl_hello { /* a worker that can't serve still says hello, with usable false and the reason */
   int64_t protocol;            /* RL_WIRE_VERSION */
   char program[48], commit[48];
@@ -64,6 +58,8 @@ typedef struct rl_frame {
   uint32_t length;
   const unsigned char *payload; /* valid until the next read; followed by a NUL byte. Of NAME and LOG: UTF-8, whatever came */
 } rl_frame;
+
+const char *rl_frame_name(rl_frame_type type); /* "EPOCH" */
 
 typedef struct rl_frame_reader rl_frame_reader; /* owns its buffer, not the descriptor */
 rl_frame_reader *rl_frame_reader_new(int descriptor); /* NULL when memory is out; may be non-blocking or not */
