@@ -25,6 +25,14 @@ async function openJob(id, options) {
 const bars = (page, name) => page.locator(`#timeline-chart .span[data-name="${name}"]`);
 const titles = (page, name) => bars(page, name).evaluateAll((all) => all.map((one) => one.querySelector('title').textContent));
 
+test('no number runs out of its cell', async () => {
+  const page = await openJob(made.job);
+  const cells = await page.locator('#kernel-table td, #phase-table td').evaluateAll((all) => all.filter((one) =>
+    one.scrollWidth > one.clientWidth && !one.matches('.name')).map((one) => one.innerText));
+  assert.deepEqual(cells, []);
+  await page.close();
+});
+
 test('phases of the first two steps lie inside their launch', async () => {
   const page = await openJob(made.job);
   assert.match((await titles(page, 'conv2_input_gradient'))[1], /^conv2_input_gradient, step 1 \(backward\): 6\.00 µs from /);
