@@ -91,14 +91,14 @@ template <int COUNT> struct tile_sums {
   float of[COUNT];
 };
 
-/* conv2's input gradient by products of 16×8: d_out · weights, without the border. Each row of d_out goes into three rows of the
- * result, each column into three columns. Rows r, r + 3, r + 6, r + 9 and columns likewise make a set of 16 pixels, the sums' sets
- * begin at rows and columns 0 to 4. A warp has eight input channels, and of the nine pairs (row of d_out's set, row of taps) those
- * three that end in rows 2, or 0 and 3, or 4 and 1: the first into sums[0], the others into sums[1]. What two sets have of one
- * pixel is added at the end.
+/* conv2's input gradient by products of 16×8: d_out · weights, without the border. Each row of d_out goes into three rows of
+ * the result, each column into three columns. Rows r, r + 3, r + 6, r + 9 and columns likewise make a set of 16 pixels, the sums'
+ * sets begin at rows and columns 0 to 4. A warp has eight input channels, and of the nine pairs (row of d_out's set, row of taps)
+ * those three that end in rows 2, or 0 and 3, or 4 and 1: the first into sums[0], the others into sums[1]. What two sets have of
+ * one pixel is added at the end.
  *
- * F::add_row(weights, d_out, row, tap_row, channel, sums[5]) adds a set of d_out's rows through a row of taps. Of a product's rows
- * the first four are the rows of a set's column; columns go on F::LANE_COLUMN of them further right in lanes 16 and up, and
+ * F::add_row(weights, d_out, row, tap_row, channel, sums[5]) adds a set of d_out's rows through a row of taps. Of a product's
+ * rows the first four are the rows of a set's column; columns go on F::LANE_COLUMN of them further right in lanes 16 and up, and
  * F::HALF_COLUMN further in the lower half of the product: 1 and 2, or 2 and 1. */
 enum { TILE_EVERY = 3, TILE_SUM_COLUMNS = 5 };
 typedef float tile_set_sums[TILE_SUM_COLUMNS][4];

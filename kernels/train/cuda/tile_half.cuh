@@ -82,8 +82,8 @@ struct half_tiles : tile_format {
     }
   }
 
-  /* A warp has 16 output channels × a row of taps of 16 input channels, in three units of 16 of the 288 columns. What is summed at
-   * once are 16 pixels: four rows of every third column. */
+  /* A warp has 16 output channels × a row of taps of 16 input channels, in three units of 16 of the 288 columns. What is summed
+   * at once are 16 pixels: four rows of every third column. */
   enum { UNITS = 3 };
   static __device__ __forceinline__ int first_channel() { return warp() / 6 * 16; }
   static __device__ __forceinline__ int unit(int tap) { return (warp() % 3 * 3 + tap) * 2 + warp() / 3 % 2; }
