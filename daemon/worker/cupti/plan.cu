@@ -142,13 +142,26 @@ struct planner {
     return needed;
   }
 
-  /* CUPTI puts each counter into the first pass that has room for it, in the order in which metrics are named. What has a long
-   * name is more special and harder to place: often, but not always, it is better to have that first. */
+  /* The units of which a pass holds the fewest counters. */
+  size_t room(size_t metric) const {
+    static const char *const units[] = {"l1tex__m_", "l1tex__", "lts__", "sm__", "smsp__"};
+    const size_t count = sizeof units / sizeof *units;
+    return (size_t)(std::find_if(units, units + count,
+                                 [&](const char *unit) { return strncmp(names[metric], unit, strlen(unit)) == 0; }) -
+                    units);
+  }
+
+  bool is_harder(size_t a, size_t b) const {
+    const size_t of_a = room(a), of_b = room(b);
+    return of_a != of_b ? of_a < of_b : strcspn(names[a], ".") > strcspn(names[b], ".");
+  }
+
+  /* CUPTI puts each counter into the first pass that has room for it, in the order in which metrics are named. What is hard to
+   * place goes first, of a unit what has a long name, which is more special: that is never worse, but for the order of names. */
   metric_set arrange(const metric_set &metrics) const {
-    metric_set special_first = metrics;
-    const auto length = [this](size_t metric) { return strcspn(names[metric], "."); };
-    std::stable_sort(special_first.begin(), special_first.end(), [&](size_t a, size_t b) { return length(a) > length(b); });
-    return metrics.empty() || passes(metrics) <= passes(special_first) ? metrics : special_first;
+    metric_set hardest_first = metrics;
+    std::stable_sort(hardest_first.begin(), hardest_first.end(), [this](size_t a, size_t b) { return is_harder(a, b); });
+    return metrics.empty() || passes(metrics) < passes(hardest_first) ? metrics : hardest_first;
   }
 
   /* The metrics of one configuration out of `left`, which keeps the rest; empty when none of them can be collected. Metrics

@@ -12,7 +12,7 @@
 
 /* Key and names; reasons; groups. Lengths and numbers are 64 bits as they lie in memory, since the file stays on the machine that
  * wrote it. */
-static const char FILE_MAGIC[] = "rooflined counter plan 1";
+static const char FILE_MAGIC[] = "rooflined counter plan 2";
 
 struct plan_writer {
   FILE *file;
