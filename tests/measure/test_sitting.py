@@ -424,6 +424,7 @@ def test_steps_over_the_daemon_on_the_cpu(tmp_path):
     found = json.loads((tmp_path / "kept.json").read_text())["steps"]
     assert {name: one["state"] for name, one in found.items()} == {"device": "passed", "speed": "passed", "rules": "skipped"}
     assert all(0 < row["least_s"] <= row["median_s"] <= row["most_s"] for row in found["speed"]["rows"])
+    assert all(row["spent_ms"] == {"rest": pytest.approx(row["median_s"] * 1e3, abs=0.1)} for row in found["speed"]["rows"])
     shown = subprocess.run([sys.executable, str(SOURCE / "scripts" / "tables.py"), str(tmp_path / "kept.json")],
                            capture_output=True, text=True)
     assert shown.returncode == 0 and shown.stdout.count("| full |") == 2

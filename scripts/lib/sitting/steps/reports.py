@@ -43,13 +43,27 @@ def profile(host, job, which):
     return json.loads(json.dumps({**job, "passes": ["timing"], "samples": 1}).replace('"n": 4194304', '"n": 4096'))
 
 
+def spent(daemon, jobs):
+    """Median milliseconds by piece of the counters pass, and what is not of it: the queue, the pipe, storing."""
+    pieces = {}
+    for job in jobs:
+        run, = daemon.ask(f"/jobs/{job['id']}/results")["runs"]
+        own = {one["name"].removeprefix("spent_").removesuffix("_ms"): one["value"]
+               for one in run["measurements"] if one["name"].startswith("spent_")}
+        for piece, ms in {**own, "rest": job["seconds"] * 1e3 - sum(own.values())}.items():
+            pieces.setdefault(piece, []).append(ms)
+    return {piece: round(statistics.median(ms), 1) for piece, ms in pieces.items()}
+
+
 def speed(context):
     host = context.host
     with Daemon(host, context.log("daemon.log")) as daemon:
         for kernels, which, bar, job, subject in REPORTS:
-            first, *times = [daemon.run(profile(host, job, which))["seconds"] for _ in range(REPEATS + 1)]
+            first, *jobs = [daemon.run(profile(host, job, which)) for _ in range(REPEATS + 1)]
+            times = [one["seconds"] for one in jobs]
             row = {"kernels": kernels, "set": which, "median_s": statistics.median(times),
-                   "least_s": min(times), "most_s": max(times), "first_s": first, "at_most_s": bar}
+                   "least_s": min(times), "most_s": max(times), "first_s": first["seconds"], "at_most_s": bar,
+                   "spent_ms": spent(daemon, jobs)}
             if host.gpu and bar:
                 row["ncu_s"] = ncu_seconds(context, which, subject)
             yield row
