@@ -3,6 +3,8 @@
 #ifndef RL_KERNELS_KERNEL_FUNCTIONS_CUH
 #define RL_KERNELS_KERNEL_FUNCTIONS_CUH
 
+#include <stdint.h>
+
 /* Doubles as operands in constant memory; else each would take two instructions to come into a register. */
 static __constant__ double exp2_terms[] = {
     7.0725859492692234e-09, 1.0208690299958306e-07, 1.3215442587921689e-06, 1.5252657260200837e-05, 0.0001540353044173605,
@@ -42,16 +44,27 @@ __device__ static inline float exp2_of(float x) {
   return y;
 }
 
-/* The whole part of x goes into the exponent, the rest, in [-1/2, 1/2], through a polynomial with an error of 3e-16. */
-__device__ static inline double exp2_of(double x) {
+/* |x| < 1020: its whole part goes into the exponent, the rest, in [-1/2, 1/2], through a polynomial with an error of 3e-16. */
+__device__ static inline double bounded_exp2_of(double x) {
   const double shift = 6755399441055744.0; /* 1.5 · 2^52: what is added to it loses its fraction */
-  if ((__double2hiint(x) & 0x7fffffff) >= 0x408fe000) return exp2(x); /* 1020 and more, infinite, no number */
   const double shifted = x + shift, y = polynomial(exp2_terms, x - (shifted - shift));
   return __hiloint2double(__double2hiint(y) + (__double2loint(shifted) << 20), __double2loint(y));
 }
 
+__device__ static inline double exp2_of(double x) {
+  if ((__double2hiint(x) & 0x7fffffff) >= 0x408fe000) return exp2(x); /* 1020 and more, infinite, no number */
+  return bounded_exp2_of(x);
+}
+
+/* exp(x) of what is not positive. */
 __device__ static inline float exponential_of(float x) { return exp2_of(x * 1.44269504088896340736f); }
-__device__ static inline double exponential_of(double x) { return exp2_of(x * 1.44269504088896340736); }
+
+/* Without a branch, so that several are computed at once; what is below 2^-1020 is zero. */
+__device__ static inline double exponential_of(double x) {
+  const double power = x * 1.44269504088896340736, y = bounded_exp2_of(power);
+  const bool none = (uint32_t)__double2hiint(power) - 0xc08fe000u <= 0xfff00000u - 0xc08fe000u; /* -1020 to -infinity */
+  return __hiloint2double(none ? 0 : __double2hiint(y), none ? 0 : __double2loint(y));
+}
 
 /* v Φ(v) = max(v, 0) - t Φ(-t), t = |v|, of finite numbers, where
  *   Φ(-t) = s · P(s) · exp(-t² / 2),  s = 1 / (1 + c t)

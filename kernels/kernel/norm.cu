@@ -8,53 +8,61 @@ __device__ static inline float inverse_root(float x) { return rsqrtf(x); }
 __device__ static inline double inverse_root(double x) { return rsqrt(x); }
 
 /* 1 / √(squares / columns + ε) */
-template <class M> __device__ static M scale_of(M squares, uint32_t columns) {
-  return inverse_root(squares / (M)columns + (M)RL_NORM_EPSILON);
+template <class M> __device__ static M scale_of(M squares, const rows::amount<M> &columns) {
+  return inverse_root(squares * columns.inverse + (M)RL_NORM_EPSILON);
 }
 
 struct rmsnorm {
   enum { WEIGHTS = 1 };
+  template <class X> static constexpr bool CHANGES = false;
 
   template <class M> struct map {
     M scale;
     __device__ M at(M x, M w, M) const { return x * scale * w; }
-    template <class T> __device__ M kept(M x, M w, M b) const { return at(x, w, b); }
+    template <class X> __device__ M kept(M x, M w, M b) const { return at(x, w, b); }
   };
 
   template <class M> struct state {
     M squares;
     template <class T, int WIDTH, int HOLDS, class GROUP>
-    __device__ static state of(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, uint32_t, GROUP &&group) {
+    __device__ static state of(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, const rows::amount<M> &, GROUP &&group) {
       M squares = 0;
       RL_FOR_KEPT(squares += x[k] * x[k])
       return {group.sum(squares)};
     }
     __device__ static state none() { return {0}; }
     __device__ void add(M x) { squares += x * x; }
-    template <class GROUP> __device__ state whole(uint32_t, GROUP &&group) const { return {group.sum(squares)}; }
-    __device__ rmsnorm::map<M> map(uint32_t columns) const { return {scale_of(squares, columns)}; }
-    __device__ rmsnorm::map<M> map(const state &, uint32_t columns) const { return map(columns); }
+    template <class LIST, class GROUP>
+    __device__ static state whole(const LIST &list, const rows::amount<M> &, GROUP &&group) {
+      M squares = 0;
+      RL_FOR_KNOWN(squares += known.squares)
+      return {group.sum(squares)};
+    }
+    __device__ rmsnorm::map<M> map(const rows::amount<M> &columns) const { return {scale_of(squares, columns)}; }
+    __device__ rmsnorm::map<M> map(const state &, const rows::amount<M> &columns) const { return map(columns); }
   };
 };
 
 struct layernorm {
   enum { WEIGHTS = 2 };
+  template <class X> static constexpr bool CHANGES = false;
 
   template <class M> struct map {
     M mean, scale;
     __device__ M at(M x, M w, M b) const { return (x - mean) * scale * w + b; }
-    template <class T> __device__ M kept(M x, M w, M b) const { return at(x, w, b); }
+    template <class X> __device__ M kept(M x, M w, M b) const { return at(x, w, b); }
   };
 
   template <class M> struct state {
     M count, mean, squares; /* of deviations */
     template <class T, int WIDTH, int HOLDS, class GROUP>
-    __device__ static state of(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, uint32_t count, GROUP &&group) {
+    __device__ static state of(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, const rows::amount<M> &all,
+                               GROUP &&group) {
       M sum = 0, squares = 0;
       RL_FOR_KEPT(sum += x[k])
-      const M mean = group.sum(sum) / (M)count;
+      const M mean = group.sum(sum) * all.inverse;
       RL_FOR_KEPT(squares += (x[k] - mean) * (x[k] - mean))
-      return {(M)count, mean, group.sum(squares)};
+      return {all.count, mean, group.sum(squares)};
     }
     __device__ static state none() { return {0, 0, 0}; }
     __device__ void add(M x) {
@@ -63,12 +71,16 @@ struct layernorm {
       mean += apart / count;
       squares += apart * (x - mean);
     }
-    template <class GROUP> __device__ state whole(uint32_t all, GROUP &&group) const {
-      const M middle = group.sum(mean * count) / (M)all, apart = mean - middle;
-      return {(M)all, middle, group.sum(squares + apart * apart * count)};
+    template <class LIST, class GROUP>
+    __device__ static state whole(const LIST &list, const rows::amount<M> &all, GROUP &&group) {
+      M sum = 0, squares = 0;
+      RL_FOR_KNOWN(sum += known.mean * known.count)
+      const M mean = group.sum(sum) * all.inverse;
+      RL_FOR_KNOWN(squares += known.squares + (known.mean - mean) * (known.mean - mean) * known.count)
+      return {all.count, mean, group.sum(squares)};
     }
-    __device__ layernorm::map<M> map(uint32_t columns) const { return {mean, scale_of(squares, columns)}; }
-    __device__ layernorm::map<M> map(const state &, uint32_t columns) const { return map(columns); }
+    __device__ layernorm::map<M> map(const rows::amount<M> &columns) const { return {mean, scale_of(squares, columns)}; }
+    __device__ layernorm::map<M> map(const state &, const rows::amount<M> &columns) const { return map(columns); }
   };
 };
 

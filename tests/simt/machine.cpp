@@ -446,6 +446,8 @@ void begin_arrivals(uint32_t address, uint32_t count) {
   *(mbarrier *)at_shared_address(address, sizeof(mbarrier)) = {0, (uint8_t)count, (uint8_t)count, 0, BEGUN};
 }
 
+void end_arrivals(uint32_t address) { mbarrier_at(address).begun = 0; }
+
 void expect_bytes(uint32_t address, uint32_t bytes) {
   mbarrier &of = mbarrier_at(address);
   if (of.missing == 0) die("more arrive at the mbarrier at %#x than it was initialised for", address);

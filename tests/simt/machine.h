@@ -81,6 +81,7 @@ void finish_copies(size_t but_the_last_groups, bool open_ones_too);
 /* mbarriers, by the addresses of PTX: `bytes` may come before or behind what expects them. A value comes when it is sent or when
  * somebody looks for it, by lot. */
 void begin_arrivals(uint32_t barrier, uint32_t count);
+void end_arrivals(uint32_t barrier);
 void expect_bytes(uint32_t barrier, uint32_t bytes);
 void send(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier);
 bool look_for_phase(uint32_t barrier, uint32_t parity);

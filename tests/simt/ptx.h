@@ -60,6 +60,7 @@ inline void cp_async_wait_all() { finish_copies(0, true); }
 /* --- mbarriers, and stores that count at them ------------------------------------------------------------------------------- */
 
 inline void mbarrier_init_shared_b64(uint32_t of, uint32_t count) { begin_arrivals(of, count); }
+inline void mbarrier_inval_shared_b64(uint32_t of) { end_arrivals(of); }
 inline void fence_mbarrier_init_release_cluster() {}
 inline void mbarrier_arrive_expect_tx_shared_b64(uint64_t &state, uint32_t of, uint32_t bytes) {
   expect_bytes(of, bytes);
@@ -74,6 +75,11 @@ inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_b32(uint32_t
 }
 inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v2_f32(uint32_t to, float a, float b, uint32_t barrier) {
   const float v[2] = {a, b};
+  send(to, v, sizeof v, barrier);
+}
+inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v4_b32(uint32_t to, uint32_t a, uint32_t b, uint32_t c,
+                                                                           uint32_t d, uint32_t barrier) {
+  const uint32_t v[4] = {a, b, c, d};
   send(to, v, sizeof v, barrier);
 }
 

@@ -7,7 +7,7 @@ static char **families;
 
 static void every_family_type_and_variant_is_right(void **state) {
   (void)state;
-  case_bytes_most = 530000; /* with rows that a cluster shares */
+  case_bytes_most = 730000; /* with rows that a cluster shares, more than it has places for */
   check_everything(device, families);
   assert_int_equal(device->memory.total_bytes, 0);
 }

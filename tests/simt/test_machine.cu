@@ -13,7 +13,7 @@ extern "C" {
 #include <cmocka.h>
 }
 
-#include "train/cuda/cluster.cuh"
+#include "clusters.cuh"
 #include "train/cuda/mma.cuh"
 
 enum { THREADS = 96, RUNS = 64 };

@@ -11,8 +11,8 @@
  * so that nothing but the images' own tensors goes through memory, and the weights are on their way before the launch in front
  * has ended. At batch 64 it is 75 MFLOP on 16 multiprocessors, some 2000 cycles of ldmatrix each way. Sums are FP32, in a
  * fixed order. */
+#include "clusters.cuh"
 #include "train/cuda/chain.cuh"
-#include "train/cuda/cluster.cuh"
 #include "train/cuda/head.cuh"
 #include "train/cuda/mma.cuh"
 

@@ -6,8 +6,8 @@
 #ifndef RL_TRAIN_CUDA_PERSISTENT_H
 #define RL_TRAIN_CUDA_PERSISTENT_H
 
+#include "clusters.cuh"
 #include "train/cuda/adam.cuh"
-#include "train/cuda/cluster.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/exchange.cuh"
 #include "train/cuda/tensor_float.cuh"

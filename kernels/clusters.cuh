@@ -5,8 +5,8 @@
  * What is sent says itself that it has come, at an arrival in the memory of the block that gets it ("mbarrier", "st.async"): one
  * thread begins that in front of the first cluster_barrier and says in every turn, early or late, how many bytes come; whoever
  * has waited for a turn sees them. Turns are counted from 1, and the next may be sent once all that wait for one have done so. */
-#ifndef RL_TRAIN_CUDA_CLUSTER_H
-#define RL_TRAIN_CUDA_CLUSTER_H
+#ifndef RL_KERNELS_CLUSTERS_H
+#define RL_KERNELS_CLUSTERS_H
 
 #include "async_copy.cuh"
 
@@ -21,10 +21,12 @@ static __device__ __forceinline__ void cluster_wait(void) { __trap(); }
 static __device__ __forceinline__ float4 read_at(uint32_t, const float *of) { return *(const float4 *)of; }
 static __device__ __forceinline__ void write_at(uint32_t, void *of, uint2 v) { *(uint2 *)of = v; }
 static __device__ __forceinline__ void begin_arrival(arrival *) { __trap(); }
+static __device__ __forceinline__ void end_arrival(arrival *) { __trap(); }
 static __device__ __forceinline__ void expect_bytes(arrival *, uint32_t) { __trap(); }
 static __device__ __forceinline__ bool has_come(arrival *, uint32_t) { return false; }
 static __device__ __forceinline__ void send_to(uint32_t, void *, uint32_t, arrival *) { __trap(); }
 static __device__ __forceinline__ void send_to(uint32_t, float *, float2, arrival *) { __trap(); }
+static __device__ __forceinline__ void send_to(uint32_t, uint4 *, uint4, arrival *) { __trap(); }
 
 #else
 
@@ -66,6 +68,11 @@ static __device__ __forceinline__ void begin_arrival(arrival *of) {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+/* When nothing comes any more. */
+static __device__ __forceinline__ void end_arrival(arrival *of) {
+  asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(of)) : "memory");
+}
+
 static __device__ __forceinline__ void expect_bytes(arrival *of, uint32_t bytes) {
   [[maybe_unused]] uint64_t state;
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 %0, [%1], %2;"
@@ -94,6 +101,13 @@ static __device__ __forceinline__ void send_to(uint32_t rank, float *of, float2 
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
                    address_at(rank, of)),
                "f"(v.x), "f"(v.y), "r"(address_at(rank, came))
+               : "memory");
+}
+
+static __device__ __forceinline__ void send_to(uint32_t rank, uint4 *of, uint4 v, arrival *came) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+                   address_at(rank, of)),
+               "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(address_at(rank, came))
                : "memory");
 }
 
