@@ -1,7 +1,10 @@
-// The reports of two runs side by side, one pair of kernels at a time: as they belong together, or any two that are chosen.
+// Two runs side by side, of whichever jobs: their numbers, as a job's page shows those of its runs, so that engines can be held
+// against each other; then their reports, one pair of kernels at a time: as they belong together, or any two that are chosen.
 import { get } from '/lib/api.js';
+import { drawComparison } from '/lib/comparison.js';
 import { find, make, numberCell } from '/lib/dom.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks } from '/lib/sections.js';
+import { pairOf } from '/lib/training.js';
 import * as show from '/lib/format.js';
 
 const asked = new URLSearchParams(location.search);
@@ -30,6 +33,28 @@ async function drawRuns(sides) {
     find(name).replaceChildren(...runs.map((option) => option.cloneNode(true)));
     find(name).value = String(chosen);
   }
+}
+
+/* --- numbers -------------------------------------------------------------------------------------------------------- */
+
+async function runOf(side) {
+  const { runs } = await get(`/jobs/${side.job}/results`);
+  return runs.find((run) => run.run === side.run);
+}
+
+/** Under names that tell them apart. */
+function named(runs) {
+  const [one, other] = runs;
+  const name = one.engine !== other.engine ? (run) => `${run.variant} by ${run.engine}`
+    : one.variant !== other.variant ? (run) => run.variant : (run, index) => `${run.variant} ${'AB'[index]}`;
+  return runs.map((run, index) => ({ ...run, variant: name(run, index) }));
+}
+
+async function drawNumbers(sides) {
+  const runs = await Promise.all(sides.map(runOf));
+  if (runs[0].workload !== runs[1].workload || runs.some((run) => run.engine === null)) return;
+  const [one, other] = named(runs);
+  drawComparison([one, other], one.summary?.epochs > 0 && other.summary?.epochs > 0 ? [pairOf(one, other)] : []);
 }
 
 /* --- which pair ----------------------------------------------------------------------------------------------------- */
@@ -130,13 +155,13 @@ function drawPair() {
 async function load() {
   const comparison = await get(`/compare?a=${a}&b=${b}`);
   const sides = [comparison.a, comparison.b];
-  await drawRuns(sides);
+  await Promise.all([drawRuns(sides), drawNumbers(sides)]);
   pairs = comparison.kernels;
   find('sides').replaceChildren(sideFact('A', sides[0]), sideFact('B', sides[1]));
   drawChoices();
   find('choice').hidden = false;
   for (const label of document.querySelectorAll('.kernel-choice')) label.hidden = pairs.length === 0;
-  find('comparison').hidden = pairs.length === 0;
+  find('reports').hidden = pairs.length === 0;
   find('nothing').hidden = pairs.length > 0;
   if (pairs.length > 0 || asked.has('kernel') || asked.has('kernel_b')) {
     await choosePair(asked.get('kernel'), asked.get('kernel_b'));

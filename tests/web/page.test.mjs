@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
-import { build, complaints, daemon, noSidewaysScroll, open, scratch, shoot, startDaemon, submit } from './harness.mjs';
+import { build, complaints, daemon, finish, noSidewaysScroll, open, scratch, shoot, startDaemon, submit } from './harness.mjs';
 
 const train = (request) => submit({ kind: 'train', dataset: 'synthetic', ...request });
 
@@ -73,6 +73,24 @@ test('the kernel table sorts by keyboard and filters by name', async () => {
   assert.equal(await page.locator('#kernel-table th[aria-sort="ascending"]').innerText(), 'Kernel');
   await page.locator('#kernel-find').fill('conv2');
   assert.ok((await totals()).length < before.length && (await totals()).every((name) => name.includes('conv2')));
+  await page.close();
+});
+
+test('runs of two jobs stand beside each other by engine', async () => {
+  const engines = ['reference', 'blas'];
+  const ids = await Promise.all(engines.map((engine) => train({ engine, precisions: ['fp32'], epochs: 2, max_images: 256 })));
+  const runs = (await Promise.all(ids.map(finish))).map((done) => done.runs[0].id);
+  const page = await open(`${daemon.url}/compare.html?a=${runs[0]}&b=${runs[1]}`);
+  await page.locator('body[data-loaded]').waitFor();
+  const [before, after] = await Promise.all(ids.map(async (id) =>
+    (await (await fetch(`${daemon.url}/jobs/${id}/results`)).json()).runs[0].summary.epoch_ms_median));
+  const said = before >= after ? `FP32 by blas is ${(before / after).toFixed(2)} times as fast as FP32 by reference`
+    : `FP32 by blas is slower than FP32 by reference: it takes ${(after / before).toFixed(2)} times as long`;
+  assert.ok((await page.locator('#verdict').innerText()).startsWith(said), said);
+  for (const engine of engines) assert.equal(await page.locator('.bar', { hasText: `fp32 by ${engine}` }).count(), 6);
+  assert.match(await page.locator('#reasons').innerText(), /engine reference, blas/);
+  assert.ok(await page.locator('#nothing').isVisible() && !await page.locator('#reports').isVisible());
+  await shoot(page, 'engines-light');
   await page.close();
 });
 

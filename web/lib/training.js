@@ -26,10 +26,33 @@ function cardOf(metric, runs, pairs) {
   }));
 }
 
+const suspectOf = (run) => (run.epochs.some((epoch) => epoch.suspect) ? `an epoch of ${run.variant} is suspect` : null);
+
+/** Two training runs, of whichever jobs, as /jobs/{id}/comparison pairs those of one. */
+export function pairOf(baseline, candidate) {
+  const lacks = (field) => [baseline, candidate].filter((run) => run.summary[field] === null)
+    .map((run) => `${run.variant}: ${run.summary.unavailable?.[field] ?? 'not measured yet'}`)[0];
+  const suspect = suspectOf(baseline) ?? suspectOf(candidate);
+  const unavailable = {};
+  const made = (name, field, of, wrong = null) => {
+    const reason = wrong ?? lacks(field);
+    if (reason) unavailable[name] = reason;
+    return reason ? null : of(baseline.summary[field], candidate.summary[field]);
+  };
+  const faster = (before, after) => before / after;
+  return { baseline, candidate, unavailable, speedup_ratio: made('speedup_ratio', 'epoch_ms_median', faster, suspect),
+    speedup_min_ratio: made('speedup_min_ratio', 'epoch_ms_min', faster, suspect),
+    peak_memory_ratio: made('peak_memory_ratio', 'peak_memory_bytes', (before, after) => after / before),
+    test_accuracy_difference_ratio: made('test_accuracy_difference_ratio', 'test_accuracy_ratio',
+      (before, after) => after - before) };
+}
+
+const titleOf = ({ variant }) => variant.replace(/^\w+/, (precision) => precision.toUpperCase());
+
 /** One sentence a pair, from what was measured; without a ratio it says why there is none. */
 function verdictOf(pairs) {
   return pairs.map((pair) => {
-    const [from, to] = [pair.baseline.variant.toUpperCase(), pair.candidate.variant.toUpperCase()];
+    const [from, to] = [titleOf(pair.baseline), titleOf(pair.candidate)];
     const ratio = pair.speedup_ratio;
     if (ratio === null) {
       return `${to} can’t be compared with ${from}: ${pair.unavailable?.speedup_ratio || 'it was not measured'}.`;
@@ -54,8 +77,9 @@ const notesOf = (runs) => runs.flatMap((run) => [
 export function trainingOf(runs, pairs) {
   const first = runs.find((run) => run.summary.epochs > 0);
   if (first === undefined) return null;
+  const each = (of) => [...new Set(runs.map(of))].join(', ');
   return { verdict: verdictOf(pairs), cards: compared.map((metric) => cardOf(metric, runs, pairs)), table: null,
-    facts: [`${first.dataset}${first.partial ? ' (part of it)' : ''}`, `engine ${first.engine}`,
-      `batch ${first.params.batch_size}`, `measured epochs: ${first.summary.epochs}`],
+    facts: [each((run) => `${run.dataset}${run.partial ? ' (part of it)' : ''}`), `engine ${each((run) => run.engine)}`,
+      `batch ${each((run) => run.params.batch_size)}`, `measured epochs: ${each((run) => run.summary.epochs)}`],
     notes: notesOf(runs) };
 }
