@@ -72,7 +72,7 @@ build/release/bin/rooflinectl devices
 
 # A CPU needs about half a minute an epoch on two cores; a GPU less than half a second.
 job=(--precisions "fp32,fp16" --epochs 1 --warmup-epochs 0)
-if build/release/bin/rooflinectl devices --json | grep -qE '"kind": ?"cuda","state": ?"(idle|busy|starting)"'; then
+if build/release/bin/rooflinectl devices --json | grep -E '"kind": ?"cuda","state": ?"(idle|busy|starting)"' >/dev/null; then
   job=(--precisions "fp32,fp16" --epochs 5 --passes "timing,activity,counters")
 fi
 status=0
