@@ -25,22 +25,15 @@ const sideFact = (name, side) => make('div', { class: 'panel' }, make('dt', {}, 
     ` · ${side.device_facts?.name ?? side.device}${side.commit ? ` · commit ${side.commit.slice(0, 12)}` : ''}`)));
 
 /** The runs of both jobs to choose from. */
-async function drawRuns(sides) {
-  const jobs = await Promise.all([...new Set(sides.map((side) => side.job))].map((job) => get(`/jobs/${job}`)));
-  const runs = jobs.flatMap((job) =>
-    job.runs.map((run) => make('option', { value: run.id }, `${run.id} ${run.workload} ${run.variant}`)));
+function drawRuns(runs) {
+  const options = runs.map((one) => make('option', { value: one.run }, `${one.run} ${one.workload} ${one.variant}`));
   for (const [name, chosen] of [['run-a', a], ['run-b', b]]) {
-    find(name).replaceChildren(...runs.map((option) => option.cloneNode(true)));
+    find(name).replaceChildren(...options.map((option) => option.cloneNode(true)));
     find(name).value = String(chosen);
   }
 }
 
 /* --- numbers -------------------------------------------------------------------------------------------------------- */
-
-async function runOf(side) {
-  const { runs } = await get(`/jobs/${side.job}/results`);
-  return runs.find((run) => run.run === side.run);
-}
 
 /** Under names that tell them apart. */
 function named(runs) {
@@ -50,11 +43,10 @@ function named(runs) {
   return runs.map((run, index) => ({ ...run, variant: name(run, index) }));
 }
 
-async function drawNumbers(sides) {
-  const runs = await Promise.all(sides.map(runOf));
+function drawNumbers(runs) {
   if (runs[0].workload !== runs[1].workload || runs.some((run) => run.engine === null)) return;
-  const [one, other] = named(runs);
-  drawComparison([one, other], one.summary?.epochs > 0 && other.summary?.epochs > 0 ? [pairOf(one, other)] : []);
+  const both = named(runs);
+  drawComparison(both, both.every((run) => run.summary.epochs > 0) ? [pairOf(...both)] : []);
 }
 
 /* --- which pair ----------------------------------------------------------------------------------------------------- */
@@ -155,7 +147,10 @@ function drawPair() {
 async function load() {
   const comparison = await get(`/compare?a=${a}&b=${b}`);
   const sides = [comparison.a, comparison.b];
-  await Promise.all([drawRuns(sides), drawNumbers(sides)]);
+  const jobs = [...new Set(sides.map((side) => side.job))];
+  const runs = (await Promise.all(jobs.map((job) => get(`/jobs/${job}/results`)))).flatMap((results) => results.runs);
+  drawRuns(runs);
+  drawNumbers(sides.map((side) => runs.find((run) => run.run === side.run)));
   pairs = comparison.kernels;
   find('sides').replaceChildren(sideFact('A', sides[0]), sideFact('B', sides[1]));
   drawChoices();

@@ -26,7 +26,8 @@ function cardOf(metric, runs, pairs) {
   }));
 }
 
-const suspectOf = (run) => (run.epochs.some((epoch) => epoch.suspect) ? `an epoch of ${run.variant} is suspect` : null);
+const suspectOf = (run) => (run.summary.suspect
+  ? `${run.variant} is suspect: ${run.epochs.find((epoch) => epoch.suspect && !epoch.warmup).suspect_reason}` : null);
 
 /** Two training runs, of whichever jobs, as /jobs/{id}/comparison pairs those of one. */
 export function pairOf(baseline, candidate) {
