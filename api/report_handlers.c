@@ -1,4 +1,4 @@
-/* Reports of the kernels of a run, comparisons of two runs, and the catalogue of both. An answer is made a kernel at a time. */
+/* Reports of the kernels of a run, two runs side by side, and the catalogue of both. An answer is made a kernel at a time. */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,10 +47,9 @@ static rl_binding ordinal_binding(const char *name, int64_t ordinal) {
 
 /* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
-/* {...} with "kernels" begun behind its last member; object is taken. NULL when memory is out. */
-static char *begin_kernels(cJSON *object, rl_error *err) {
+/* {...} with "kernels" begun behind its last member. NULL when memory is out. */
+static char *begin_kernels(const cJSON *object, rl_error *err) {
   char *text = cJSON_PrintUnformatted(object), *head = NULL;
-  cJSON_Delete(object);
   if (text != NULL && asprintf(&head, "%.*s,\"kernels\":[", (int)strlen(text) - 1, text) < 0) head = NULL;
   free(text);
   if (head == NULL) rl_fail(err, RL_SYS, 0, "out of memory for a report");
@@ -162,7 +161,7 @@ static int prepare_json(rl_assembly *all, bool may_stand_in, rl_error *err) {
   all->tail = "]}";
   all->render = render_json;
   if (may_stand_in && (all->standin = standin_of(&all->a, err)) == NULL) return -1;
-  return (all->head = begin_kernels(cJSON_Duplicate(all->a.facts, true), err)) != NULL ? 0 : -1;
+  return (all->head = begin_kernels(all->a.facts, err)) != NULL ? 0 : -1;
 }
 
 static int prepare_csv(rl_assembly *all, const report_query *query, rl_error *err) {
@@ -213,6 +212,20 @@ static int read_side(rl_store *store, int64_t id, int64_t kernel, rl_report_run 
   return rl_fail(err, RL_HTTP, 404, "The counters pass of run %lld has no kernel %lld.", (long long)id, (long long)kernel);
 }
 
+/* The numbers of two runs as /jobs/{id}/comparison has those of one job, or null and why. */
+static int add_comparison(rl_store *store, const compare_query *query, cJSON *document, rl_error *err) {
+  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  rl_binding bindings[] = {{":a", RL_BIND_INT, .integer = query->a}, {":b", RL_BIND_INT, .integer = query->b}};
+  const char *json;
+  if (rl_store_query(store, RL_QUERY_COMPARISON, bindings, 2, &cursor, err) < 0) return -1;
+  int found = rl_cursor_next(cursor, &json, err);
+  if (found < 0) return -1;
+  cJSON_AddRawToObject(document, "comparison", found > 0 ? json : "null");
+  if (found > 0) cJSON_AddNullToObject(document, "comparison_reason");
+  else cJSON_AddStringToObject(document, "comparison_reason", "the runs are of different workloads");
+  return 0;
+}
+
 int rl_handle_compare(rl_call *call, rl_error *err) {
   compare_query query = {.kernel = -1, .kernel_b = -1};
   rl_store *store = call->server->store;
@@ -224,13 +237,14 @@ int rl_handle_compare(rl_call *call, rl_error *err) {
   rl_auto(rl_assembly_cleanup) rl_assembly *all = rl_assembly_new(err);
   if (all == NULL || read_side(store, query.a, query.kernel, &all->a, err) < 0) return -1;
   if (read_side(store, query.b, query.kernel_b, &all->b, err) < 0) return -1;
-  cJSON *sides = cJSON_CreateObject();
-  cJSON_AddItemToObject(sides, "a", cJSON_Duplicate(all->a.facts, true));
-  cJSON_AddItemToObject(sides, "b", cJSON_Duplicate(all->b.facts, true));
+  rl_auto(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
+  cJSON_AddItemToObject(document, "a", cJSON_Duplicate(all->a.facts, true));
+  cJSON_AddItemToObject(document, "b", cJSON_Duplicate(all->b.facts, true));
+  if (add_comparison(store, &query, document, err) < 0) return -1;
   all->separator = ",";
   all->tail = "]}";
   all->render = render_pair;
-  if ((all->head = begin_kernels(sides, err)) == NULL) return -1;
+  if ((all->head = begin_kernels(document, err)) == NULL) return -1;
   if (rl_store_query(store, RL_QUERY_COMPARE_KERNELS, bindings, 4, &all->cursor, err) < 0) return -1;
   return rl_assembly_reply(call, &all, "application/json", err);
 }

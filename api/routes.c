@@ -26,7 +26,7 @@ const rl_route rl_routes[] = {
     {"GET", "/history", "getHistory", "One metric over all runs", rl_handle_history, .query = rl_history_query},
     {"GET", "/runs/{id}/report", "getReport", "Sections, findings and instructions of a run's kernels", rl_handle_report,
      .query = rl_report_query},
-    {"GET", "/compare", "compareRuns", "The reports of two runs side by side", rl_handle_compare, .query = rl_compare_query},
+    {"GET", "/compare", "compareRuns", "Two runs side by side: numbers and reports", rl_handle_compare, .query = rl_compare_query},
     {"GET", "/workloads", "listWorkloads", "The kernels that can be measured, and what each can be asked for",
      rl_handle_workloads},
     {"GET", "/sections", "listSections", "The report's sections and the metrics of their rows", rl_handle_sections},

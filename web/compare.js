@@ -4,7 +4,6 @@ import { get } from '/lib/api.js';
 import { drawComparison } from '/lib/comparison.js';
 import { find, make, numberCell } from '/lib/dom.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks } from '/lib/sections.js';
-import { pairOf } from '/lib/training.js';
 import * as show from '/lib/format.js';
 
 const asked = new URLSearchParams(location.search);
@@ -43,10 +42,10 @@ function named(runs) {
   return runs.map((run, index) => ({ ...run, variant: name(run, index) }));
 }
 
-function drawNumbers(runs) {
-  if (runs[0].workload !== runs[1].workload || runs.some((run) => run.engine === null)) return;
-  const both = named(runs);
-  drawComparison(both, both.every((run) => run.summary.epochs > 0) ? [pairOf(...both)] : []);
+function drawNumbers(runs, comparison) {
+  if (comparison === null) return;
+  const [baseline, candidate] = named(runs);
+  drawComparison([baseline, candidate], [{ ...comparison, baseline, candidate }]);
 }
 
 /* --- which pair ----------------------------------------------------------------------------------------------------- */
@@ -150,7 +149,7 @@ async function load() {
   const jobs = [...new Set(sides.map((side) => side.job))];
   const runs = (await Promise.all(jobs.map((job) => get(`/jobs/${job}/results`)))).flatMap((results) => results.runs);
   drawRuns(runs);
-  drawNumbers(sides.map((side) => runs.find((run) => run.run === side.run)));
+  drawNumbers(sides.map((side) => runs.find((run) => run.run === side.run)), comparison.comparison);
   pairs = comparison.kernels;
   find('sides').replaceChildren(sideFact('A', sides[0]), sideFact('B', sides[1]));
   drawChoices();

@@ -1,7 +1,9 @@
-# cmake -DPAGE=name -DTITLE=text -DSUBJECT=text -DFRAME=file -DCONTENT=file -DOUTPUT=file -P page.cmake: a page is its content in
-# the frame.
+# cmake -DPAGE=name -DTITLE=text -DSUBJECT=text -DFRAME=file -DCONTENT=file -DOUTPUT=file -P page.cmake: a page is its content,
+# with the parts that several pages have, in the frame.
 if(PAGE STREQUAL "index")
   set(CURRENT " aria-current=\"page\"")
 endif()
 file(READ ${CONTENT} MAIN)
+file(READ ${CMAKE_CURRENT_LIST_DIR}/parts/comparison.html COMPARISON)
+string(CONFIGURE "${MAIN}" MAIN @ONLY)
 configure_file(${FRAME} ${OUTPUT} @ONLY NEWLINE_STYLE UNIX)

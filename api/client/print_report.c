@@ -185,10 +185,29 @@ static void print_pair(FILE *out, const cJSON *pair) {
   cJSON_ArrayForEach(section, rl_json_at(pair, "sections")) print_section(out, section, false, print_difference);
 }
 
+/* What B comes to beside A; what could not be measured is left out. */
+static void print_ratios(FILE *out, const cJSON *pair) {
+  static const struct { const char *label, *field; rl_cell_format format; } ratios[] = {
+      {"speed, median epoch", "speedup_ratio", rl_cell_times},
+      {"speed, shortest epoch", "speedup_min_ratio", rl_cell_times},
+      {"speed, cold cache", "speedup_cold_ratio", rl_cell_times},
+      {"speed, warm cache", "speedup_warm_ratio", rl_cell_times},
+      {"peak memory", "peak_memory_ratio", rl_cell_times},
+      {"test accuracy", "test_accuracy_difference_ratio", rl_cell_points}};
+  char cell[RL_CELL_SIZE];
+  for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
+    if (!cJSON_IsNumber(rl_json_at(pair, ratios[i].field))) continue;
+    rl_print_cell(out, ratios[i].label, -COMPARED_NAME);
+    rl_print_cell(out, ratios[i].format(cell, rl_json_number(pair, ratios[i].field)), COMPARED);
+    fputc('\n', out);
+  }
+}
+
 void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
   const cJSON *pair;
   print_run(out, "A ", rl_json_at(comparison, "a"));
   print_run(out, "B ", rl_json_at(comparison, "b"));
+  print_ratios(out, rl_json_at(comparison, "comparison"));
   if (cJSON_GetArraySize(rl_json_at(comparison, "kernels")) == 0)
     fputs("— neither run has kernels that were counted: the counters pass gives what is compared here\n", out);
   cJSON_ArrayForEach(pair, rl_json_at(comparison, "kernels")) print_pair(out, pair);

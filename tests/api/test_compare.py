@@ -1,4 +1,6 @@
-"""Which kernels of two runs stand beside each other, and which of them an address asks for."""
+"""The numbers of two runs of any jobs; which of their kernels stand beside each other, and which of them an address asks for."""
+
+import math
 
 import pytest
 
@@ -94,3 +96,52 @@ def test_a_run_without_counters_has_no_kernels(daemon, finished, runs):
     run = daemon.get(f"/jobs/{finished}").json()["runs"][0]["id"]
     assert daemon.get(f"/compare?a={run}&b={runs[0]}&kernel=0").status_code == 404
     assert ordinals(daemon.get(f"/compare?a={run}&b={runs[0]}")) == [(None, i) for i in range(6)]
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+def timed(rows, cold, warm, **columns):
+    return rows.run([], measurements={"time_cold_us_median": cold, "time_warm_us_median": warm}, **columns)
+
+
+def numbers(daemon, a, b):
+    answer = daemon.get(f"/compare?a={a}&b={b}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()["comparison"], answer.json()["comparison_reason"]
+
+
+def test_times_of_launches_of_two_jobs(daemon, rows):
+    a, b = timed(rows, 30.0, 12.0), timed(rows, 20.0, 16.0, variant="vector")
+    pair, reason = numbers(daemon, a, b)
+    assert reason is None and pair["workload"] == "relu"
+    assert [(pair[side]["run"], pair[side]["variant"]) for side in ("baseline", "candidate")] == [(a, "scalar"), (b, "vector")]
+    assert pair["baseline"]["job"] != pair["candidate"]["job"] and pair["baseline"]["device"] == "gpu0"
+    assert (pair["speedup_cold_ratio"], pair["speedup_warm_ratio"]) == (1.5, 0.75)
+    assert set(pair["unavailable"]) == {"speedup_ratio", "speedup_min_ratio", "peak_memory_ratio",
+                                        "test_accuracy_difference_ratio"}
+    assert pair["unavailable"]["speedup_ratio"] == "scalar: the timing pass did not measure it"
+    back, _ = numbers(daemon, b, a)
+    assert math.isclose(back["speedup_cold_ratio"], 1 / 1.5) and math.isclose(back["speedup_warm_ratio"], 1 / 0.75)
+
+
+def test_a_suspect_time_gives_no_ratio(daemon, rows):
+    a = timed(rows, 30.0, 12.0)
+    b = timed(rows, 20.0, 16.0, samples={"cold": [20.0, 20.5], "warm": [16.0]})
+    rows.db.execute("UPDATE samples SET suspect = 1, suspect_reason = 'too fast' WHERE mode = 'cold' AND ordinal = 1 "
+                    "AND pass_id IN (SELECT id FROM passes WHERE run_id = ?)", [b])
+    rows.db.commit()
+    for pair, _ in (numbers(daemon, a, b), numbers(daemon, b, a)):
+        assert pair["speedup_cold_ratio"] is None and pair["unavailable"]["speedup_cold_ratio"] == "scalar is suspect: too fast"
+        assert pair["speedup_warm_ratio"] is not None
+
+
+def test_runs_of_two_workloads_have_no_ratios(daemon, rows):
+    a, b = timed(rows, 30.0, 12.0), timed(rows, 20.0, 16.0, workload="softmax")
+    assert numbers(daemon, a, b) == (None, "the runs are of different workloads")
+
+
+def test_training_runs_as_their_job_compares_them(daemon, finished):
+    (pair,) = daemon.get(f"/jobs/{finished}/comparison").json()["items"]
+    assert numbers(daemon, pair["baseline"]["run"], pair["candidate"]["run"]) == (pair, None)
+    same, _ = numbers(daemon, pair["baseline"]["run"], pair["baseline"]["run"])
+    assert same["peak_memory_ratio"] == 1 and same["test_accuracy_difference_ratio"] == 0

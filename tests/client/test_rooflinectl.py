@@ -239,6 +239,8 @@ def test_a_report_without_counters(daemon, finished):
     assert f"no section Occupancy: {why}" in err
     out, _ = ctl("compare", str(run["run"]), str(run["run"]), url=daemon.url)
     assert "— neither run has kernels that were counted" in out
+    assert re.search(r"^peak memory +1\.00×$", out, re.M) and re.search(r"^test accuracy +\+0\.00 pt$", out, re.M)
+    assert "cold cache" not in out
 
 
 def test_compare(daemon, profiled):

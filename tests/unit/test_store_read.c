@@ -109,6 +109,13 @@ static void median_of_an_even_count(void **state) {
   cJSON_Delete(rows);
 }
 
+static void runs_of(rl_store *store, int64_t job, int64_t *first, int64_t *second) {
+  cJSON *rows = READ(store, RL_QUERY_RESULTS, RL_INT(":job", job));
+  *first = (int64_t)at(rows, "0.runs.0.run")->valuedouble;
+  if (second != NULL) *second = (int64_t)at(rows, "0.runs.1.run")->valuedouble;
+  cJSON_Delete(rows);
+}
+
 static void comparison(void **state) {
   fixture *f = *state;
   int64_t id = finished_job(f->store);
@@ -124,7 +131,8 @@ static void comparison(void **state) {
   assert_number(rows, "0.test_accuracy_difference_ratio", 0);
   assert_number(rows, "0.candidate.launches_per_step", 25);
   assert_text(rows, "0.candidate.unavailable.launch_gap_ratio", "spans do not overlap");
-  assert_int_equal(cJSON_GetArraySize(at(rows, "0.unavailable")), 0);
+  assert_int_equal(cJSON_GetArraySize(at(rows, "0.unavailable")), 2); /* an epoch is no launch with a cold or a warm cache */
+  assert_text(rows, "0.unavailable.speedup_warm_ratio", "fp32: the timing pass did not measure it");
   cJSON_Delete(rows);
   int64_t half = submit(f->store, "cpu", TIMING);
   do_pass(f->store, "cpu", 1);
@@ -132,6 +140,39 @@ static void comparison(void **state) {
   assert_true(cJSON_IsNull(at(rows, "0.speedup_ratio")) && cJSON_IsNull(at(rows, "0.peak_memory_ratio")));
   assert_text(rows, "0.unavailable.speedup_ratio", "fp16: the timing pass is pending");
   assert_text(rows, "0.unavailable.test_accuracy_difference_ratio", "fp16: the timing pass is pending");
+  cJSON_Delete(rows);
+}
+
+/* Of whichever jobs, either way round, and a run beside itself; whose ratio lacks what says which run, where names don't. */
+static void comparison_of_any_two_runs(void **state) {
+  fixture *f = *state;
+  const int64_t id = finished_job(f->store), other = submit(f->store, "cpu", TIMING);
+  int64_t fp32, fp16, pending;
+  runs_of(f->store, id, &fp32, &fp16);
+  runs_of(f->store, other, &pending, NULL);
+  cJSON *rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp16), RL_INT(":b", fp32));
+  assert_int_equal(cJSON_GetArraySize(rows), 1);
+  assert_number(rows, "0.baseline.run", (double)fp16);
+  assert_number(rows, "0.candidate.run", (double)fp32);
+  assert_number(rows, "0.speedup_ratio", 0.5);
+  assert_number(rows, "0.peak_memory_ratio", 2);
+  assert_true(cJSON_IsNull(at(rows, "0.speedup_cold_ratio")));
+  assert_text(rows, "0.unavailable.speedup_cold_ratio", "fp16: the timing pass did not measure it");
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp32), RL_INT(":b", fp32));
+  assert_number(rows, "0.speedup_ratio", 1);
+  assert_number(rows, "0.test_accuracy_difference_ratio", 0);
+  cJSON_Delete(rows);
+  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp32), RL_INT(":b", pending));
+  char reason[80];
+  snprintf(reason, sizeof reason, "fp32 of run %lld: the timing pass is pending", (long long)pending);
+  assert_number(rows, "0.baseline.job", (double)id);
+  assert_number(rows, "0.candidate.job", (double)other);
+  assert_text(rows, "0.unavailable.speedup_ratio", reason);
+  cJSON_Delete(rows);
+  ask(f, "UPDATE runs SET workload = 'another' WHERE id = (SELECT max(id) FROM runs)");
+  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp32), RL_INT(":b", pending + 1));
+  assert_int_equal(cJSON_GetArraySize(rows), 0);
   cJSON_Delete(rows);
 }
 
@@ -364,7 +405,7 @@ static void documented_examples_run(void **state) {
     ask(f, start);
     start = end + 1;
   }
-  assert_int_equal(examples, 10);
+  assert_int_equal(examples, 11);
 }
 
 static void wrong_parameters_are_refused(void **state) {
@@ -462,6 +503,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {WITH_STORE(results),
                                      WITH_STORE(samples_of_launches), WITH_STORE(median_of_an_even_count),
                                      WITH_STORE(comparison),
+                                     WITH_STORE(comparison_of_any_two_runs),
                                      WITH_STORE(without_a_baseline_there_is_no_comparison),
                                      WITH_STORE(kernels),
                                      WITH_STORE(inside_of_a_kernel),

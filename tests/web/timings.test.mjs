@@ -51,6 +51,24 @@ test('bars, spread and bound stand where the numbers say', async () => {
   await page.close();
 });
 
+test('two runs are told as the API compares them', async () => {
+  const runs = (await finish(made)).runs.map((run) => run.id);
+  const compare = async (one, other) => {
+    const page = await open(`${daemon.url}/compare.html?a=${one}&b=${other}`);
+    await page.locator('body[data-loaded]').waitFor();
+    return page;
+  };
+  const page = await compare(runs[0], runs[1]);
+  assert.equal(await page.locator('#verdict').innerText(),
+    'vector is 1.27 times as fast as scalar with a cold cache, 1.00 times with a warm one.');
+  assert.equal(await card(page, 'Time, cold cache').locator('h3 span').innerText(), '1.27×');
+  await shoot(page, 'two-kernels-light');
+  await page.close();
+  const suspect = await compare(runs[1], runs[2]);
+  assert.match(await suspect.locator('#verdict').innerText(), /^capped_registers can’t be compared with vector: .*is suspect: 9 us/);
+  await suspect.close();
+});
+
 test('the sentence is of what is not suspect', async () => {
   const page = await openJob(made);
   assert.equal(await page.locator('#verdict').innerText(), 'vector is the fastest with a cold cache: 20.40 µs, 95.00 % of the '

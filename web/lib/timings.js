@@ -39,11 +39,11 @@ function mark(name, from, to) {
   return element;
 }
 
-/** of(times): {value, reason, write, bound, low, high}, where bound is the model's, low and high are the middle half. */
-function cardOf(title, all, of) {
+/** note: beside the title; of(times): {value, reason, write, bound, low, high}, where bound is the model's, low and high are the middle half. */
+function cardOf(title, note, all, of) {
   const rows = all.map((times) => ({ times, ...of(times) }));
   const scale = Math.max(...rows.flatMap((row) => [row.value, row.bound, row.high]).filter((value) => value !== null)) * 1.02;
-  return card(title, '', rows.map(({ times, value, reason, write, bound, low, high }) => barRow(times.index, times.run.variant,
+  return card(title, note, rows.map(({ times, value, reason, write, bound, low, high }) => barRow(times.index, times.run.variant,
     value === null ? null : value / scale, [[write(value), reason], [show.percent(reached(times)), times.floor.reason ?? reason]],
     [...(low === null || value === null ? [] : [mark('spread', low / scale, high / scale)]),
       ...(bound === null ? [] : [mark('bound', bound / scale, bound / scale)])],
@@ -63,11 +63,12 @@ const rateOf = (field, write, reason) => (times) => {
 const rates = [['Bandwidth', 'floor_bytes', show.bytesPerSecond, 'nothing says how many bytes must move'],
   ['Rate', 'floor_operations', show.operationsPerSecond, 'nothing says how many operations it takes']];
 
-function cardsOf(times) {
+function cardsOf(times, pair) {
   const inMode = (mode) => times.filter((one) => one.mode === mode);
-  return [...modes.map((mode) => cardOf(`Time, ${mode} cache`, inMode(mode), timeOf)),
+  const ratioOf = (mode) => show.times(pair?.[`speedup_${mode}_ratio`]) ?? '';
+  return [...modes.map((mode) => cardOf(`Time, ${mode} cache`, ratioOf(mode), inMode(mode), timeOf)),
     ...rates.filter(([, field]) => times.some((one) => one.run[field] > 0)).map(([label, field, write, reason]) =>
-      cardOf(`${label}, cold cache`, inMode('cold'), rateOf(field, write, reason)))];
+      cardOf(`${label}, cold cache`, '', inMode('cold'), rateOf(field, write, reason)))];
 }
 
 /* --- sentence, table, notes ----------------------------------------------------------------------------------------- */
@@ -83,6 +84,13 @@ function verdictOf(times) {
   if (next === undefined) return `With a cold cache ${run.variant} takes ${time}.`;
   return `${run.variant} is the fastest with a cold cache: ${time}. The next, ${next.run.variant}, takes \
 ${(next.median.value / median.value).toFixed(2)} times as long.`;
+}
+
+/** Of two runs as the API compares them. */
+function verdictOfPair({ baseline, candidate, speedup_cold_ratio: cold, speedup_warm_ratio: warm, unavailable }) {
+  if (cold === null) return `${candidate.variant} can’t be compared with ${baseline.variant}: ${unavailable.speedup_cold_ratio}.`;
+  return `${candidate.variant} is ${cold.toFixed(2)} times as fast as ${baseline.variant} with a cold cache\
+${warm === null ? '' : `, ${warm.toFixed(2)} times with a warm one`}.`;
 }
 
 const timeColumn = (label, of) => ({ label, number: true, cell: (times) => {
@@ -132,13 +140,13 @@ function clockOf(runs) {
 
 const shapeOf = ({ dtype, shape }) => [dtype, ...Object.entries(shape ?? {}).map(([name, value]) => `${name} ${value}`)];
 
-/** What lib/comparison.js shows; null where no launch was timed. */
-export function timingsOf(runs) {
+/** What lib/comparison.js shows; null where no launch was timed. pair: two runs that are held against each other, if any. */
+export function timingsOf(runs, pair) {
   const times = runs.flatMap((run, index) => modes.map((mode) => timesOf(run, index, mode)))
     .filter(({ run }) => run.samples.length > 0);
   if (times.length === 0) return null;
   const [{ run, us }] = times;
-  return { verdict: verdictOf(times), cards: cardsOf(times), table: tableOf('Times', columns, times),
+  return { verdict: pair ? verdictOfPair(pair) : verdictOf(times), cards: cardsOf(times, pair), table: tableOf('Times', columns, times),
     facts: [...shapeOf(run.params), `engine ${run.engine}`, `${us.length} samples with either cache`, clockOf(runs),
       'bar: median; bracket: the middle half of the samples; line and percentage: what the model allows'].filter(Boolean),
     notes: [...missing(times), ...suspects(times)] };

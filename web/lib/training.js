@@ -26,28 +26,6 @@ function cardOf(metric, runs, pairs) {
   }));
 }
 
-const suspectOf = (run) => (run.summary.suspect
-  ? `${run.variant} is suspect: ${run.epochs.find((epoch) => epoch.suspect && !epoch.warmup).suspect_reason}` : null);
-
-/** Two training runs, of whichever jobs, as /jobs/{id}/comparison pairs those of one. */
-export function pairOf(baseline, candidate) {
-  const lacks = (field) => [baseline, candidate].filter((run) => run.summary[field] === null)
-    .map((run) => `${run.variant}: ${run.summary.unavailable?.[field] ?? 'not measured yet'}`)[0];
-  const suspect = suspectOf(baseline) ?? suspectOf(candidate);
-  const unavailable = {};
-  const made = (name, field, of, wrong = null) => {
-    const reason = wrong ?? lacks(field);
-    if (reason) unavailable[name] = reason;
-    return reason ? null : of(baseline.summary[field], candidate.summary[field]);
-  };
-  const faster = (before, after) => before / after;
-  return { baseline, candidate, unavailable, speedup_ratio: made('speedup_ratio', 'epoch_ms_median', faster, suspect),
-    speedup_min_ratio: made('speedup_min_ratio', 'epoch_ms_min', faster, suspect),
-    peak_memory_ratio: made('peak_memory_ratio', 'peak_memory_bytes', (before, after) => after / before),
-    test_accuracy_difference_ratio: made('test_accuracy_difference_ratio', 'test_accuracy_ratio',
-      (before, after) => after - before) };
-}
-
 const titleOf = ({ variant }) => variant.replace(/^\w+/, (precision) => precision.toUpperCase());
 
 /** One sentence a pair, from what was measured; without a ratio it says why there is none. */
