@@ -5,24 +5,22 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "api/internal.h"
+#include "api/stream.h"
 #include "base/clock.h"
 #include "base/log.h"
 
 enum { EVENTS_AT_ONCE = 64, SILENCE_S = 15 };
 
 typedef struct stream {
+  rl_stream out;
   rl_events *events;
   rl_server *server;
   struct MHD_Connection *connection;
-  rl_connection *record;
   rl_credential shown;   /* what it may listen by, where a token is needed */
   int64_t job_id, after; /* the last event that was sent */
   int64_t spoke_ns;
   bool news;             /* something happened since the last look into the store */
   bool suspended, ended;
-  char *text;            /* what is being sent */
-  size_t used, sent;
   LIST_ENTRY(stream) link;
 } stream;
 
@@ -109,16 +107,6 @@ char *rl_event_format(int64_t seq, const char *type, const char *data) {
   return NULL;
 }
 
-static int say(stream *listener, const char *text, rl_error *err) {
-  size_t length = strlen(text);
-  char *grown = realloc(listener->text, listener->used + length + 1);
-  if (grown == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for events");
-  memcpy(grown + listener->used, text, length + 1);
-  listener->text = grown;
-  listener->used += length;
-  return 0;
-}
-
 /* Take what the store has beyond the last event. A job's final state comes with its last event, so when it was there before the
  * look and the look is not full, that was all. */
 static int take(stream *listener, rl_error *err) {
@@ -136,7 +124,7 @@ static int take(stream *listener, rl_error *err) {
     int64_t seq = rl_cursor_integer(cursor, 1);
     rl_auto(rl_free_text) char *text = rl_event_format(seq, rl_cursor_text(cursor, 2), json);
     if (text == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for events");
-    if (say(listener, text, err) < 0) return -1;
+    if (rl_stream_say(&listener->out, text, err) < 0) return -1;
     listener->after = seq;
   }
   listener->ended = rl_job_is_final(state) && count < EVENTS_AT_ONCE;
@@ -172,44 +160,36 @@ static bool stopping(rl_events *events, stream *listener) {
   return is;
 }
 
-static ssize_t read_events(stream *listener, char *buffer, size_t room) {
+/* A look into the store, or a sign of life after a long silence. */
+static int speak(stream *listener, rl_error *err) {
+  int64_t now = rl_monotonic_ns();
+  if (look(listener, err) < 0) return -1;
+  if (listener->out.used == 0 && silent(listener, now) && rl_stream_say(&listener->out, ": still here\n\n", err) < 0) return -1;
+  if (listener->out.used > 0) listener->spoke_ns = now;
+  return 0;
+}
+
+static ssize_t more(rl_stream *out) {
+  stream *listener = (stream *)out;
   rl_error err;
-  while (listener->sent == listener->used) {
-    listener->sent = listener->used = 0;
+  while (out->used == 0) {
     if (listener->ended || stopping(listener->events, listener)) return MHD_CONTENT_READER_END_OF_STREAM;
-    int64_t now = rl_monotonic_ns();
-    if (look(listener, &err) < 0 ||
-        (listener->used == 0 && silent(listener, now) && say(listener, ": still here\n\n", &err) < 0)) {
+    if (speak(listener, &err) < 0) {
       rl_log(RL_LOG_ERROR, "events of job %lld: %s", (long long)listener->job_id, err.message);
       return MHD_CONTENT_READER_END_WITH_ERROR;
     }
-    if (listener->used > 0) listener->spoke_ns = now;
-    else if (!listener->ended && sleep_until_woken(listener)) return 0;
+    if (out->used == 0 && !listener->ended && sleep_until_woken(listener)) return 0;
   }
-  size_t part = listener->used - listener->sent < room ? listener->used - listener->sent : room;
-  memcpy(buffer, listener->text + listener->sent, part);
-  listener->sent += part;
-  return (ssize_t)part;
+  return 0;
 }
 
-static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_t room) {
-  stream *listener = context;
-  rl_connections *connections = listener->server->connections;
-  (void)position;
-  rl_connection_enter(connections, listener->record, rl_monotonic_ns());
-  ssize_t got = read_events(listener, buffer, room);
-  rl_connection_leave(connections, listener->record);
-  return got;
-}
-
-static void stream_free(void *context) {
-  stream *listener = context;
+static void close_stream(rl_stream *out) {
+  stream *listener = (stream *)out;
   rl_events *events = listener->events;
   pthread_mutex_lock(&events->lock);
   LIST_REMOVE(listener, link);
   events->count--;
   pthread_mutex_unlock(&events->lock);
-  free(listener->text);
   free(listener);
 }
 
@@ -233,25 +213,21 @@ int rl_handle_job_events(rl_call *call, rl_error *err) {
     return rl_call_bad_parameter(call, err, "Last-Event-ID", "must be the number of an event");
   stream *listener = calloc(1, sizeof *listener);
   if (listener == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a listener");
-  *listener = (stream){.events = call->server->events, .server = call->server, .connection = call->connection,
-                       .record = call->record, .shown = call->shown, .job_id = call->id, .after = after,
+  *listener = (stream){.out = {.more = more, .close = close_stream}, .events = call->server->events, .server = call->server,
+                       .connection = call->connection, .shown = call->shown, .job_id = call->id, .after = after,
                        .spoke_ns = rl_monotonic_ns()};
   /* The first look is taken here, so that an unknown job is a 404 and not a stream. */
-  if (say(listener, "retry: 2000\n\n", err) < 0 || look(listener, err) < 0 || enlist(listener, err) < 0) {
-    free(listener->text);
+  if (rl_stream_say(&listener->out, "retry: 2000\n\n", err) < 0 || look(listener, err) < 0 || enlist(listener, err) < 0) {
+    free(listener->out.text);
     free(listener);
     return -1;
   }
   if (listener->ended && listener->after == after) { /* nothing left to tell: 204 keeps a browser from coming again */
-    stream_free(listener);
+    rl_stream_free(&listener->out);
     return rl_reply(call, 204, rl_response_empty(), err);
   }
-  struct MHD_Response *response =
-      MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 8 << 10, read_stream, listener, stream_free);
-  if (response == NULL) {
-    stream_free(listener);
-  } else {
-    rl_header(response, "Content-Type", "text/event-stream");
+  struct MHD_Response *response = rl_stream_response(&listener->out, call, 8 << 10, "text/event-stream");
+  if (response != NULL) {
     rl_header(response, "X-Accel-Buffering", "no");
     rl_connection_deadline(call->server->connections, call->record, 0);
   }

@@ -89,7 +89,7 @@ typedef enum rl_query {
   RL_QUERY_KERNELS,    /* :job :pass :run :after :limit                kernel rows with their metrics */
   RL_QUERY_TIMELINE,   /* :job :run :from :to :limit                   activity rows that overlap [from, to) ns */
   RL_QUERY_TRACE,      /* :job :run :from :to :limit                   as trace events, commas between those of one row */
-  RL_QUERY_COMPARISON, /* :job, or :a :b     a row per pair of runs: a job's fp32 against its others, or these two; none of two workloads */
+  RL_QUERY_COMPARISON, /* :job, or :a :b     a row a pair of runs: its fp32 and each other, or these two of one workload */
   RL_QUERY_HISTORY,    /* :metric :workload :device :like :from :to :limit   one metric over runs, oldest first */
   RL_QUERY_REPORT_RUN, /* :run              one row: the run; columns: numbers, compute capability, sections asked for */
   RL_QUERY_REPORT_KERNELS,  /* :run :kernel :inside  kernels in order; columns: numbers, series, instructions */

@@ -65,7 +65,8 @@ test('two runs are told as the API compares them', async () => {
   await shoot(page, 'two-kernels-light');
   await page.close();
   const suspect = await compare(runs[1], runs[2]);
-  assert.match(await suspect.locator('#verdict').innerText(), /^capped_registers can’t be compared with vector: .*is suspect: 9 us/);
+  assert.match(await suspect.locator('#verdict').innerText(),
+    /^capped_registers can’t be compared with vector: .*is suspect: 9 us/);
   await suspect.close();
 });
 

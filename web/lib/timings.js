@@ -39,7 +39,8 @@ function mark(name, from, to) {
   return element;
 }
 
-/** note: beside the title; of(times): {value, reason, write, bound, low, high}, where bound is the model's, low and high are the middle half. */
+/** note: beside the title; of(times): {value, reason, write, bound, low, high}, where bound is the model's, low and high are the
+ * middle half. */
 function cardOf(title, note, all, of) {
   const rows = all.map((times) => ({ times, ...of(times) }));
   const scale = Math.max(...rows.flatMap((row) => [row.value, row.bound, row.high]).filter((value) => value !== null)) * 1.02;
@@ -146,7 +147,8 @@ export function timingsOf(runs, pair) {
     .filter(({ run }) => run.samples.length > 0);
   if (times.length === 0) return null;
   const [{ run, us }] = times;
-  return { verdict: pair ? verdictOfPair(pair) : verdictOf(times), cards: cardsOf(times, pair), table: tableOf('Times', columns, times),
+  return { verdict: pair ? verdictOfPair(pair) : verdictOf(times), cards: cardsOf(times, pair),
+    table: tableOf('Times', columns, times),
     facts: [...shapeOf(run.params), `engine ${run.engine}`, `${us.length} samples with either cache`, clockOf(runs),
       'bar: median; bracket: the middle half of the samples; line and percentage: what the model allows'].filter(Boolean),
     notes: [...missing(times), ...suspects(times)] };
