@@ -91,8 +91,8 @@ template <class F> struct block_memory {
   alignas(16) value conv2[F::WEIGHT_VALUES];
   alignas(16) value pooled1[MAP1 * F::IN_PITCH];
   union { /* one after the other */
-    alignas(16) value conv2_raw[F::FORWARD_SCRATCH ? TILE_CHANNELS * F::RAW_PITCH : 1];
-    alignas(16) float forward_scratch[F::FORWARD_SCRATCH ? F::FORWARD_SCRATCH : 1];
+    alignas(16) value conv2_raw[F::FORWARD_SCRATCH > 0 ? TILE_CHANNELS * F::RAW_PITCH : 1];
+    alignas(16) float forward_scratch[F::FORWARD_SCRATCH > 0 ? F::FORWARD_SCRATCH : 1];
     alignas(16) value fc1[RL_FC1 * (SLICE + F::SLICE_PAD)];
     alignas(16) value d_out[F::OUT_VALUES];
     struct {
@@ -106,10 +106,10 @@ template <class F> struct block_memory {
       alignas(16) value pooled2[GROUP * (SLICE + F::SLICE_PAD)], d_fc1[GROUP * F::HIDDEN_PITCH];
       alignas(16) float hidden[team<F>::WARPS][RL_FC1];
     };
-    alignas(16) float backward_scratch[F::BACKWARD_SCRATCH ? F::BACKWARD_SCRATCH : 1];
+    alignas(16) float backward_scratch[F::BACKWARD_SCRATCH > 0 ? F::BACKWARD_SCRATCH : 1];
     alignas(16) float d_pooled1[2][HALF_MAP1 * RL_C1]; /* of this half of the pixels, from both halves of conv2's channels */
   };
-  alignas(16) float forward_mail[F::FORWARD_MAIL ? F::FORWARD_MAIL : 4];
+  alignas(16) float forward_mail[F::FORWARD_MAIL > 0 ? F::FORWARD_MAIL : 4];
   alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
   alignas(16) float logits[RL_CLASSES];
   alignas(16) uint8_t bytes[RL_PIXELS]; /* of the next image, */
