@@ -70,7 +70,8 @@ static int bind_one(sqlite3_stmt *statement, int index, const rl_binding *bindin
     case RL_BIND_INT: return sqlite3_bind_int64(statement, index, binding->integer);
     case RL_BIND_REAL:
       return isfinite(binding->real) ? sqlite3_bind_double(statement, index, binding->real) : SQLITE_OK;
-    case RL_BIND_TEXT: return sqlite3_bind_text(statement, index, binding->text, -1, SQLITE_STATIC);
+    case RL_BIND_TEXT: /* copied: rows may be read when the caller's text has gone */
+      return sqlite3_bind_text(statement, index, binding->text, -1, SQLITE_TRANSIENT);
     case RL_BIND_NULL: break;
   }
   return SQLITE_OK;

@@ -280,6 +280,21 @@ def test_history(daemon, finished):
     assert one["items"] == points[:1] and one["truncated"] is (len(points) > 1)
 
 
+def test_a_long_history_is_told_to_its_end(daemon):
+    """It is read while it is sent, long after the request's own text has gone."""
+    rows = report_fixture.Rows(daemon)
+    params = {"shape": {"n": 77}}
+    runs = [rows.run([], params=params, measurements={"time_cold_us_median": 20.0 + place}) for place in range(400)]
+    for asked in ("metric=time_cold_us_median&device=gpu0&workload=relu&limit=10000",
+                  f"metric=time_cold_us_median&like={runs[7]}&limit=10000"):
+        answer = daemon.get(f"/history?{asked}")
+        assert len(answer.content) > 100000 and answer.json()["truncated"] is False
+        points = [point for point in answer.json()["items"] if point["run"] in runs]
+        assert [point["run"] for point in points] == runs
+        assert [point["value"] for point in points] == [20.0 + place for place in range(400)]
+        assert {point["metric"] for point in points} == {"time_cold_us_median"}
+
+
 def test_history_of_what_did_the_same(daemon):
     def runs_of(**changes):
         number = daemon.run({"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 1009}, "samples": 2,

@@ -13,9 +13,10 @@ FROM (
          ELSE m.value END AS value
   FROM passes p CROSS JOIN v_runs v ON v.run = p.run_id LEFT JOIN measurements m ON m.pass_id = p.id AND m.name = :metric
   WHERE p.finished_ns >= coalesce(:from, 0) AND p.finished_ns < coalesce(:to, 9223372036854775807) AND p.state = 'completed'
-    AND (:like IS NULL OR EXISTS (
-      SELECT 1 FROM runs r JOIN jobs j ON j.id = r.job_id, runs a JOIN jobs b ON b.id = a.job_id
-      WHERE r.id = p.run_id AND a.id = :like AND r.workload = a.workload AND r.variant = a.variant AND r.params = a.params AND j.device = b.device))
+    AND (:like IS NULL OR p.run_id IN (
+      SELECT r.id FROM runs a JOIN jobs b ON b.id = a.job_id
+        JOIN runs r ON r.workload = a.workload AND r.variant = a.variant AND r.params = a.params JOIN jobs j ON j.id = r.job_id AND j.device = b.device
+      WHERE a.id = :like))
     AND (:workload IS NULL OR v.workload = :workload) AND (:device IS NULL OR v.device = :device))
 WHERE value IS NOT NULL
 ORDER BY finished_ns, run LIMIT coalesce(:limit, 1000)
