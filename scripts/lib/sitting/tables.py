@@ -82,8 +82,8 @@ def perf_phases(rows):
                 sums[row["batch"], f"*{name} / steps*",
                      f"{row['engine']} {row['precision']}"] = 1e3 * row[f"{name}_ms"] / row["steps"]
     cells = [{"batch": batch, "launch": launch, "which": which, "us": us} for (batch, launch, which), us in sums.items()]
-    return pivot_table(["batch", "µs a step"], cells, lambda row: (row["batch"], row["launch"]), lambda row: row["which"],
-                       lambda row: number(row["us"]))
+    return pivot_table(["batch", "µs a step"], sorted(cells, key=lambda row: row["batch"]),
+                       lambda row: (row["batch"], row["launch"]), lambda row: row["which"], lambda row: number(row["us"]))
 
 
 def lombscargle(rows):
