@@ -20,7 +20,7 @@ typedef enum rl_field_type {
   RL_FIELD_BOOL,    /* bool, or an int64_t that is 0 or 1: by its size */
   RL_FIELD_INT,     /* int64_t; a whole number within [minimum, maximum], |value| <= 2^53 */
   RL_FIELD_REAL,    /* double, finite, within [minimum, maximum] */
-  RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable */
+  RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable, and that can be measured (rl_measurable) */
   RL_FIELD_TEXT,    /* char[size], NUL-terminated, UTF-8, no control characters; null or absent leaves it */
   RL_FIELD_CHOICE,  /* int: index into names */
   RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]; JSON: an array without repeats, empty only where that is allowed */
@@ -36,6 +36,12 @@ typedef enum rl_field_type {
 } rl_field_type;
 
 enum { RL_FIELD_NAME_MOST = 95 };
+
+/* The largest and the smallest magnitude of a measure that is not 0, so that what is computed of a few is a number, too. */
+#define RL_MEASURE_MOST 1e100
+#define RL_MEASURE_LEAST 1e-100
+/* The number, 0 for what is smaller than any; NAN for what no measurement can be. */
+double rl_measurable(double value);
 
 typedef struct rl_field rl_field;
 struct rl_field {

@@ -153,9 +153,19 @@ static int decode_bool(const rl_field *field, const cJSON *item, const char *at,
   return 0;
 }
 
+double rl_measurable(double value) {
+  if (!(fabs(value) <= RL_MEASURE_MOST)) return NAN;
+  return fabs(value) < RL_MEASURE_LEAST ? 0 : value;
+}
+
 static int decode_measure(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
-  if (!cJSON_IsNull(item)) return decode_number(field, item, at, out, err);
-  memcpy(out, &(double){NAN}, sizeof(double));
+  double value = NAN;
+  if (!cJSON_IsNull(item)) {
+    if (decode_number(field, item, at, &value, err) < 0) return -1;
+    value = rl_measurable(value);
+    if (isnan(value)) return rl_fail_at(err, at, "%s must be null or at most %g", field->name, RL_MEASURE_MOST);
+  }
+  memcpy(out, &value, sizeof value);
   return 0;
 }
 

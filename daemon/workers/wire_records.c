@@ -19,15 +19,23 @@ static int parse(const rl_frame *frame, const rl_field *table, void *out, size_t
   return 0;
 }
 
+/* So large that SQLite's integers hold bytes, and differences of times. */
+static bool is_possible(const rl_activity_row *row) {
+  const int64_t most = INT64_MAX / 4;
+  return row->kind < RL_ACTIVITY_KINDS && row->start_ns >= -most && row->start_ns <= most && row->end_ns >= -most &&
+         row->end_ns <= most && row->bytes <= INT64_MAX;
+}
+
 static int check_rows(const rl_frame *frame, const rl_records *records, rl_error *err) {
   if (frame->length % sizeof(rl_activity_row) != 0)
     return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a ROWS frame has %u bytes, not a whole number of rows",
                    frame->length);
   const rl_activity_row *rows = (const rl_activity_row *)frame->payload;
   for (size_t i = 0; i < frame->length / sizeof *rows; i++)
-    if (rows[i].kind >= RL_ACTIVITY_KINDS || rows[i].name >= records->name_count)
-      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "row %zu has kind %u and name %u; %zu names came", i, rows[i].kind,
-                     rows[i].name, records->name_count);
+    if (!is_possible(&rows[i]) || rows[i].name >= records->name_count)
+      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "row %zu has kind %u, name %u of %zu, %llu bytes and times %lld to %lld", i,
+                     rows[i].kind, rows[i].name, records->name_count, (unsigned long long)rows[i].bytes,
+                     (long long)rows[i].start_ns, (long long)rows[i].end_ns);
   return 0;
 }
 
@@ -45,8 +53,8 @@ static int check_metrics(const rl_frame *frame, rl_error *err) {
   for (size_t at = 0; at < frame->length; at += sizeof(rl_kernel_metric)) {
     rl_kernel_metric metric;
     memcpy(&metric, frame->payload + at, sizeof metric);
-    if (metric.ordinal < 0 || isinf(metric.value) || !is_text(metric.metric, sizeof metric.metric) ||
-        !is_text(metric.reason, sizeof metric.reason))
+    if (metric.ordinal < 0 || !(isnan(metric.value) || rl_measurable(metric.value) == metric.value) ||
+        !is_text(metric.metric, sizeof metric.metric) || !is_text(metric.reason, sizeof metric.reason))
       return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a metric has an ordinal, a value or texts that it can't have");
   }
   return 0;

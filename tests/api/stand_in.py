@@ -8,6 +8,8 @@ import sys
 sys.path.insert(0, os.environ["STAND_IN_PATH"])
 from frames import HEADER, TYPES, VERSION, decode, pack  # noqa: E402
 
+MEASURES = ("evaluation_ms", "train_loss", "test_loss", "test_accuracy_ratio", "loss_scale", "skipped_steps",
+            "sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c", "power_w")  # of an epoch
 OUT = os.dup(1)
 os.dup2(2, 1)
 
@@ -40,6 +42,9 @@ def answer(entry):
     if entry == "endless":
         os.read(0, 1)  # a cancel, which it ignores
         read(1 << 30)
+    if entry == "immense":
+        send("EPOCH", {**dict.fromkeys(MEASURES, 0), "device_ms": 5e-324, "host_ms": 5e-324, "images": 1.7e308, "epoch": 0,
+                       "warmup": False, "throttle_reasons": ""})
     send("MEASUREMENT", {"name": "registers_per_thread", "value": 12, "reason": ""})
     send("DONE")
 

@@ -145,6 +145,15 @@ def test_a_fault_fails_its_own_job_at_once(stand_in):
     assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
 
 
+def test_what_no_measurement_can_be_is_not_stored(stand_in):
+    """Its worker broke its word; what is computed of two stored numbers is always a number, and so JSON."""
+    number = stand_in.submit(source(entry="immense"))
+    failed = stand_in.wait(number)
+    assert (failed["state"], failed["worker_deaths"]) == ("failed", 2)
+    assert "broken EPOCH frame: images must be null or at most 1e+100" in failed["problem"]["message"]
+    assert stand_in.get(f"/jobs/{number}/results").status_code == 200
+
+
 def test_endless_code_ends_at_its_deadline(stand_in):
     failed = stand_in.wait(stand_in.submit(source(entry="endless", deadline_s=1)))
     assert failed["state"] == "failed" and "deadline" in failed["problem"]["message"]

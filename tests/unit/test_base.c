@@ -65,6 +65,26 @@ static void round_trip(void **state) {
   free(text);
 }
 
+/* So that SQL and reports can divide and multiply what is stored. */
+static void measures_are_numbers_that_can_be_measured(void **state) {
+  (void)state;
+  static const struct {
+    const char *said;
+    double taken; /* NAN: refused */
+  } cases[] = {{"1e100", 1e100}, {"-1e100", -1e100}, {"1e-100", 1e-100}, {"9e-101", 0},   {"-5e-324", 0},
+               {"0", 0},         {"1.1e100", NAN},   {"-1e308", NAN},    {"1e999", NAN}, {"\"1\"", NAN}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    sample out = {.power = 7};
+    char text[64];
+    rl_error err;
+    snprintf(text, sizeof text, "{\"epochs\":1,\"power\":%s}", cases[i].said);
+    assert_int_equal(parse(text, &out, &err), isnan(cases[i].taken) ? -1 : 0);
+    assert_true(out.power == (isnan(cases[i].taken) ? 7 : cases[i].taken));
+    if (isnan(cases[i].taken)) assert_string_equal(err.pointer, "/power");
+  }
+  assert_true(isnan(rl_measurable(NAN)) && isnan(rl_measurable(-INFINITY)));
+}
+
 /* --- what stays in the document ---------------------------------------------------------------------------------------- */
 
 typedef struct pointing {
@@ -306,7 +326,8 @@ static void errors_keep_their_context(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(round_trip),           cmocka_unit_test(pointers_reach_into_the_document),
+      cmocka_unit_test(round_trip),
+      cmocka_unit_test(measures_are_numbers_that_can_be_measured),           cmocka_unit_test(pointers_reach_into_the_document),
       cmocka_unit_test(pointers_are_checked), cmocka_unit_test(numbers_keep_every_bit),
       cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(mistakes_name_their_place),
       cmocka_unit_test(text_is_utf8),         cmocka_unit_test(a_cache_is_bounded),

@@ -118,7 +118,7 @@ static void records_survive_the_trip(void **state) {
 static void metrics_are_looked_at_before_they_are_believed(void **state) {
   (void)state;
   const rl_kernel_metric good = {.ordinal = 1, .metric = "dram__bytes.sum", .value = 7};
-  rl_kernel_metric cases[] = {good, good, good, good, good};
+  rl_kernel_metric cases[] = {good, good, good, good, good, good, good};
   rl_records records = {0};
   rl_error err = {0};
   cases[0].ordinal = -1;
@@ -126,6 +126,8 @@ static void metrics_are_looked_at_before_they_are_believed(void **state) {
   memset(cases[2].metric, 'a', sizeof cases[2].metric);
   strcpy(cases[3].reason, "two\nlines");
   memset(cases[4].reason, 'a', sizeof cases[4].reason);
+  cases[5].value = -1.1 * RL_MEASURE_MOST;
+  cases[6].value = 0.9 * RL_MEASURE_LEAST;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_kernel_metric pair[2] = {good, cases[i]};
     rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof pair, .payload = (const unsigned char *)pair};
@@ -298,8 +300,11 @@ static void broken_records_are_refused(void **state) {
   assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row - 1, &records, &err), -1);
   row.name = 1; /* of a name that did not come */
   assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
-  row = (rl_activity_row){.kind = RL_ACTIVITY_KINDS};
-  assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
+  static const rl_activity_row impossible[] = {{.kind = RL_ACTIVITY_KINDS}, {.bytes = (uint64_t)INT64_MAX + 1},
+                                               {.start_ns = INT64_MAX / 2}, {.end_ns = INT64_MAX / 2},
+                                               {.start_ns = INT64_MIN},     {.end_ns = INT64_MIN / 2}};
+  for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++)
+    assert_int_equal(collect_text(RL_FRAME_ROWS, (const char *)&impossible[i], sizeof row, &records, &err), -1);
   assert_int_equal(records.row_count, 1);
   assert_int_equal(collect_text(RL_FRAME_PROGRESS, "{}", 2, &records, &err), 0);
   rl_records_clear(&records);
