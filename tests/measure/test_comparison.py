@@ -8,6 +8,7 @@ import sys
 COMPARE = pathlib.Path(__file__).resolve().parents[1] / "gpu" / "cupti" / "compare_ncu.py"
 OURS = """0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,gpu__time_duration.sum,"",20000
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,dram__bytes.sum,"",%(bytes)s
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,dram__bytes_write.sum,"",%(written)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed.sum,"",%(executed)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed_op_texture.sum,"%(untextured)s",0
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__occupancy_cluster_pct,"",23.484848
@@ -28,8 +29,8 @@ if "derived__ours_alone" in names:
     print("==ERROR== Failed to find metric derived__ours_alone")
     sys.exit(1)
 assert "launch__tpc_enabled" not in names  # has no value
-values = {"gpu__time_duration.sum": "20,100", "dram__bytes.sum": "1,010,000", "smsp__inst_executed.sum": "500",
-          "smsp__inst_executed_op_texture.sum": "%(textures)s", "launch__occupancy_cluster_pct": "23.48",
+values = {"gpu__time_duration.sum": "20,100", "dram__bytes.sum": "1,010,000", "dram__bytes_write.sum": "200,000",
+          "smsp__inst_executed.sum": "500", "smsp__inst_executed_op_texture.sum": "%(textures)s", "launch__occupancy_cluster_pct": "23.48",
           "smsp__warps_eligible.avg.per_cycle_active": "0.23", "lts__t_sectors_data_ecc.sum.per_second": "0",
           "lts__t_requests.sum": "100,000", "launch__shared_mem_config_size": "102,400",
           "launch__occupancy_limit_shared_mem": "8",
@@ -53,10 +54,10 @@ grep -E "$names" <<X
 
 
 def compared(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50, ours=OURS, grids=("(64, 1, 1)",),
-             requests=130000, divided=102400, fitting=8):
+             requests=130000, divided=102400, fitting=8, written=201000):
     """Exit status, what was printed, and rows by metric."""
     ours %= {"executed": executed, "bytes": bytes_moved, "waits": waits, "requests": requests, "divided": divided,
-             "fitting": fitting, "untextured": "not counted: the code has no texture instruction"}
+             "fitting": fitting, "written": written, "untextured": "not counted: the code has no texture instruction"}
     for name, text in [("probe", PROBE % ours), ("ncu", NCU % {"python": sys.executable, "textures": textures, "grids": grids})]:
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
@@ -74,7 +75,8 @@ def test_what_agrees(tmp_path):
     status, said, rows = compared(tmp_path)
     assert status == 0, said
     assert words_of(rows) == {
-        "gpu__time_duration.sum": "agrees", "dram__bytes.sum": "agrees", "smsp__inst_executed.sum": "equal",
+        "gpu__time_duration.sum": "agrees", "dram__bytes.sum": "agrees", "dram__bytes_write.sum": "agrees",
+        "smsp__inst_executed.sum": "equal",
         "smsp__inst_executed_op_texture.sum": "decided", "launch__occupancy_cluster_pct": "equal",
         "smsp__warps_eligible.avg.per_cycle_active": "agrees", "lts__t_sectors_data_ecc.sum.per_second": "small",
         "smsp__pcsamp_sample_count": "sampled", "smsp__pcsamp_warps_issue_stalled_wait": "sampled",
@@ -105,6 +107,14 @@ def test_a_full_l2_makes_more_requests_and_not_fewer(tmp_path):
     assert words == ["full L2", "DIFFERS", "DIFFERS"]
 
 
+def test_bytes_in_all_differ_by_those_written(tmp_path):
+    """Beside 810 000 read and 200 000 written."""
+    moved = [(1310000, 500000), (1310000, 200000), (12810000, 12000000)]
+    words = [words_of(compared(tmp_path, bytes_moved=moved_bytes, written=written)[2]) for moved_bytes, written in moved]
+    assert [(found["dram__bytes.sum"], found["dram__bytes_write.sum"]) for found in words] == [
+        ("known", "known"), ("DIFFERS", "agrees"), ("DIFFERS", "DIFFERS")]
+
+
 def test_blocks_that_fit_differ_as_l1_is_divided(tmp_path):
     _, _, rows = compared(tmp_path, divided=135168, fitting=11)
     assert {rows[name]["copy_verdict"] for name in rows if name.startswith("launch__") and "cluster" not in name} == {"divided"}
@@ -115,7 +125,7 @@ def test_blocks_that_fit_differ_as_l1_is_divided(tmp_path):
 def test_what_differs_is_taken_again(tmp_path):
     _, _, rows = compared(tmp_path, sets="full,auto,auto", bytes_moved=2000000)
     assert {name: (rows[name]["copy_verdict"], rows[name]["runs"]) for name in list(rows)[:3]} == {
-        "gpu__time_duration.sum": ("agrees", "3"), "dram__bytes.sum": ("DIFFERS", "3"), "smsp__inst_executed.sum": ("equal", "1")}
+        "gpu__time_duration.sum": ("agrees", "3"), "dram__bytes.sum": ("DIFFERS", "3"), "dram__bytes_write.sum": ("agrees", "1")}
 
 
 def test_kernels_of_one_launch_have_columns_of_their_own(tmp_path):

@@ -18,7 +18,8 @@ appear in at least two runs of both are left out, and said to be. A metric of a 
   small          percentages less than SMALL_POINTS apart; ratios, traffic, or a hit rate, of less than SMALL_BYTES, where code
                  and constants are most of it; counts of less than SMALL_COUNT, also by time;
   known          bytes written, up to KNOWN_WRITE_BYTES apart: what either flush leaves dirty in L2 is written back while a kernel
-                 runs, and what is still dirty at its end is written later;
+                 runs, and what is still dirty at its end is written later; and what counts bytes read and written, where it
+                 agrees without those written;
   full L2        requests inside L2, and L2's throughput, for which they are counted: ncu leaves L2 empty and we leave it full of
                  clean lines, which makes more of them, up to FULL_L2_RATIO; behind our flush ncu counts what we count;
   divided        the shared memory that L1 is divided to give, and the blocks that fit: the driver leaves that as the kernel
@@ -66,6 +67,7 @@ SAMPLED_POINTS, SAMPLED_DEVIATIONS = 3, 3
 MOST_NAMES_BYTES = 2000  # of a profile
 SMALL_POINTS, SMALL_BYTES, SMALL_COUNT = 0.5, 65536, 4096
 KNOWN_WRITE_BYTES = 4 << 20
+READ_AND_WRITTEN = re.compile(r"(dram__bytes\.sum|dram__cycles_active|gpu__dram_throughput|fbpa__dram_sectors)\b")
 FULL_L2 = re.compile(r"lts__(t_requests|t_requests_srcunit_ltcfabric|t_tag_requests|throughput)\.|"
                      r"gpu__compute_memory_access_throughput(_internal_activity)?\.")
 FULL_L2_RATIO = 0.4
@@ -186,6 +188,15 @@ def same_share(part, whole, other_part, other_whole):
     return abs(part / whole - other_part / other_whole) < max(SAMPLED_POINTS / 100, SAMPLED_DEVIATIONS * deviation)
 
 
+def by_what_was_written(metric, mine, other, ratio, typical):
+    """Whether that explains why the medians are apart."""
+    traffic, written = ([typical(which, name) for which in ("ours", "ncu")] for name in (TRAFFIC, WRITTEN))
+    if not abs(written[0] - written[1]) < KNOWN_WRITE_BYTES:
+        return False
+    read = [value * (1 - by_writing / max(1, all_bytes)) for value, all_bytes, by_writing in zip((mine, other), traffic, written)]
+    return metric.startswith((WRITTEN, "dram__sectors_write")) or (READ_AND_WRITTEN.match(metric) and apart(*read) <= ratio)
+
+
 def verdict(metric, ours, theirs, ratio, typical):
     """The word above, and how far the medians are apart. typical(which, metric): the median of another metric of the kernel."""
     missing = [all(math.isnan(v) for v in values) for values in (ours, theirs)]
@@ -222,8 +233,7 @@ def verdict(metric, ours, theirs, ratio, typical):
         return "code", distance
     if FULL_L2.match(metric) and mine > other and distance <= FULL_L2_RATIO:
         return "full L2", distance
-    written_apart = abs(typical("ncu", WRITTEN) - typical("ours", WRITTEN))
-    if metric.startswith((WRITTEN, "dram__sectors_write")) and written_apart < KNOWN_WRITE_BYTES:
+    if by_what_was_written(metric, mine, other, ratio, typical):
         return "known", distance
     return "DIFFERS", distance
 
