@@ -93,6 +93,13 @@ static rl_answer take_progress(rl_attempt *at, const rl_frame *frame) {
   return RL_ANSWER_NONE;
 }
 
+static rl_answer take_log(rl_attempt *at, const rl_frame *frame) {
+  at->log_bytes += frame->length;
+  if (at->log_bytes > RL_WIRE_CONTROL_MAX) return broken(at, "the compiler's logs are longer than one frame");
+  rl_jobs_log(at->jobs, at->claim, (const char *)frame->payload);
+  return RL_ANSWER_NONE;
+}
+
 static rl_answer take_record(rl_attempt *at, const rl_frame *frame) {
   if (!at->records.have_facts && frame->type != RL_FRAME_FACTS)
     return broken(at, "the first frame of a pass is not FACTS");
@@ -104,7 +111,7 @@ static rl_answer take_record(rl_attempt *at, const rl_frame *frame) {
 static rl_answer take_frame(rl_attempt *at, const rl_frame *frame) {
   switch (frame->type) {
     case RL_FRAME_PROGRESS: return take_progress(at, frame);
-    case RL_FRAME_LOG: rl_jobs_log(at->jobs, at->claim, (const char *)frame->payload); return RL_ANSWER_NONE;
+    case RL_FRAME_LOG: return take_log(at, frame);
     case RL_FRAME_DONE: return at->records.have_facts ? RL_ANSWER_DONE : broken(at, "DONE came before FACTS");
     case RL_FRAME_UNAVAILABLE: return take_failure(at, frame, RL_ANSWER_UNAVAILABLE);
     case RL_FRAME_FAILED: return take_failure(at, frame, RL_ANSWER_FAILED);

@@ -24,6 +24,7 @@ typedef struct rl_attempt {
   rl_worker *worker;
   const atomic_bool *stopping;
   rl_records records;     /* the caller clears them */
+  size_t log_bytes;       /* that came; each goes to the disk at once, so they are bounded together */
   int64_t cancel_sent_ns; /* 0: not yet */
   rl_error why;           /* of every answer but DONE */
 } rl_attempt;

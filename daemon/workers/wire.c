@@ -194,11 +194,12 @@ int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size
   struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)payload, length}};
   struct iovec *part = parts;
   int count = length > 0 ? 2 : 1;
+  const int64_t deadline = rl_monotonic_ns() + (int64_t)WRITE_TIMEOUT_MS * 1000000;
   while (count > 0) {
     ssize_t wrote = writev(descriptor, part, count);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0 && errno == EAGAIN) {
-      int ready = wait_for(descriptor, POLLOUT, rl_monotonic_ns() + (int64_t)WRITE_TIMEOUT_MS * 1000000, err);
+      int ready = wait_for(descriptor, POLLOUT, deadline, err);
       if (ready < 0) return -1;
       if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "the other side takes no frames");
       continue;

@@ -7,7 +7,7 @@
  *   worker -> daemon   HELLO (rl_hello), once, first; then for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT
  *                      KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, then exactly one of DONE (empty), UNAVAILABLE
  *                      (rl_failure), FAILED (rl_failure), CANCELLED (empty). Anywhere before that, LOG: what the compiler said of
- *                      posted code, as text.
+ *                      posted code, as text; all of a pass together at most as long as one.
  * A worker whose standard input closes exits at once. */
 #ifndef RL_WORKERS_WIRE_H
 #define RL_WORKERS_WIRE_H
@@ -71,7 +71,8 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
  * is needed, -1 on a broken frame. */
 int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame, rl_error *err);
 
-/* Write one whole frame; EINTR and partial writes handled; SIGPIPE must be ignored. Not thread-safe per descriptor. */
+/* Write one whole frame; EINTR and partial writes handled; SIGPIPE must be ignored. Not thread-safe per descriptor. A non-blocking
+ * descriptor has 5 s for all of it, however slowly the other side reads: RL_WIRE_TIMEOUT. */
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err);
 int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);
 

@@ -65,6 +65,8 @@ static void serve(rl_frame_reader *reader) {
   rl_run_facts facts = {.engine = "fake"};
   rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
   rl_activity_row row = {.name = 3};
+  char babble[9000];
+  memset(babble, 'a', sizeof babble);
   if (told("crash") || (told("crash-once") && first_start())) raise(SIGKILL);
   if (told("exit")) exit(3);
   if (told("print")) printf("hello from a kernel\n"), fflush(stdout);
@@ -80,6 +82,9 @@ static void serve(rl_frame_reader *reader) {
   if (told("unavailable")) rl_message_write(OUT, RL_FRAME_UNAVAILABLE, rl_failure_fields, &failure, &err);
   while (told("flood")) {
     if (rl_message_write(OUT, RL_FRAME_PROGRESS, rl_progress_fields, &progress, &err) < 0) exit(0);
+  }
+  while (told("babble")) {
+    if (rl_frame_write(OUT, RL_FRAME_LOG, babble, sizeof babble, &err) < 0) exit(0);
   }
   while (told("deaf")) pause();
   if (told("slow")) wait_for_cancel(reader);

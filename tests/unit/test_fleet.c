@@ -228,7 +228,7 @@ static void broken_workers_are_ended(void **state) {
   static const struct { const char *how, *says; } cases[] = {
       {"print", "magic"},           {"done-first", "DONE came before FACTS"}, {"cancelled-unasked", "unasked"},
       {"hello-again", "not FACTS"}, {"half", "exited with 0"},                {"bad-row", "row 0"},
-      {"other-device", "another"}};
+      {"other-device", "another"},  {"babble", "logs are longer"}};
   open_fleet(at);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pid_t pids[16];

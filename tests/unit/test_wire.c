@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "workers/wire.h"
@@ -207,6 +208,29 @@ static void the_largest_frame_passes_a_full_pipe(void **state) {
   close_line(&at);
 }
 
+static void *read_slowly(void *argument) {
+  char page[4096];
+  while (read(*(int *)argument, page, sizeof page) > 0) nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+  return NULL;
+}
+
+/* The largest frame would take it 20 s. */
+static void who_reads_a_little_at_a_time_holds_nobody_up(void **state) {
+  (void)state;
+  static char text[RL_WIRE_BULK_MAX];
+  line at = open_line();
+  pthread_t thread;
+  rl_error err;
+  memset(text, 'a', sizeof text);
+  fcntl(at.in, F_SETFL, O_NONBLOCK);
+  assert_int_equal(pthread_create(&thread, NULL, read_slowly, &at.out), 0);
+  assert_int_equal(rl_frame_write(at.in, RL_FRAME_SOURCE, text, sizeof text, &err), -1);
+  assert_int_equal(err.code, RL_WIRE_TIMEOUT);
+  pthread_cancel(thread);
+  pthread_join(thread, NULL);
+  close_line(&at);
+}
+
 static void broken_headers_are_named(void **state) {
   (void)state;
   static const struct { int version, type; uint32_t length; rl_wire_code code; } cases[] = {
@@ -360,6 +384,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(records_survive_the_trip),         cmocka_unit_test(metrics_are_looked_at_before_they_are_believed),
       cmocka_unit_test(frames_come_in_any_pieces), cmocka_unit_test(the_largest_frame_passes_a_full_pipe),
+      cmocka_unit_test(who_reads_a_little_at_a_time_holds_nobody_up),
       cmocka_unit_test(broken_headers_are_named), cmocka_unit_test(an_end_of_file_is_told_from_a_cut),
       cmocka_unit_test(broken_records_are_refused), cmocka_unit_test(a_message_with_line_ends_still_arrives),
       cmocka_unit_test(text_that_is_no_utf8_is_mended),
