@@ -7,12 +7,14 @@ import { drawPoints } from '/lib/points.js';
 import { tableOf } from '/lib/sections.js';
 
 const MOST = 10000; // that the API gives at once
+const ROWS = 100;   // of the table at once
 const asked = new URLSearchParams(location.search);
 const job = Number(asked.get('job'));
 const summaries = ['epoch_ms_median', 'epoch_ms_min', 'images_per_s', 'test_accuracy_ratio']; // that are no measurements
 const first = ['epoch_ms_median', 'time_cold_us_median']; // that is shown unless another is asked for
 let runs = [];
 let points = [];
+let listed = ROWS;
 
 function drawProblem(title, message) {
   find('problem').hidden = false;
@@ -34,19 +36,29 @@ function drawMetrics(wanted) {
   find('metric').value = metrics.find((name) => name === wanted) ?? metrics.find((name) => first.includes(name)) ?? metrics[0];
 }
 
-/** Since the last one before that is to be believed. */
-function changeOf(point) {
-  const before = points.slice(0, points.indexOf(point)).findLast((one) => !one.suspect);
-  return before && before.value !== 0 ? (point.value - before.value) / Math.abs(before.value) : null;
+/** Each with its change since the last one before that is to be believed. */
+function withChanges(items) {
+  let before = null;
+  return items.map((item) => {
+    const change = before ? (item.value - before.value) / Math.abs(before.value) : null;
+    if (!item.suspect && item.value !== 0) before = item;
+    return { ...item, change };
+  });
 }
+
+/** Beside the run that is followed. */
+const compareCell = ({ run }) => make('td', {}, run === chosenRun().run ? 'this run'
+  : make('a', { href: `/compare.html?a=${run}&b=${chosenRun().run}` }, `with run ${chosenRun().run}`));
+
 const columns = [
   { label: 'Job', number: true, cell: (point) => make('th', { scope: 'row', class: 'n' },
     make('a', { href: `/job.html?id=${point.job}` }, String(point.job))) },
   { label: 'When', cell: (point) => make('td', {}, show.instant(point.at)) },
   { label: 'Value', number: true, cell: (point) => numberCell(show.byName(point.metric, point.value)) },
-  { label: 'Change', number: true, cell: (point) => numberCell(show.change(changeOf(point)), 'there is none before it') },
+  { label: 'Change', number: true, cell: (point) => numberCell(show.change(point.change), 'there is none before it') },
   { label: 'Commit', cell: (point) => make('td', { class: 'mono', title: point.commit }, commitOf(point) ?? '') },
-  { label: '', cell: (point) => make('td', {}, point.suspect ? make('span', { class: 'tag' }, 'suspect') : null) },
+  { label: 'Note', cell: (point) => make('td', {}, point.suspect ? make('span', { class: 'tag' }, 'suspect') : null) },
+  { label: 'Compare', cell: compareCell },
 ];
 
 const wordsOf = (point) => [show.byName(point.metric, point.value) + (point.suspect ? ', suspect' : ''),
@@ -56,11 +68,17 @@ const drawChart = () => drawPoints(find('chart'), points.map((point) => ({ value
   name: commitOf(point)?.slice(0, 7) ?? '', words: wordsOf(point), href: `/job.html?id=${point.job}` })),
 (value) => show.byName(find('metric').value, value));
 
+function drawTable() {
+  find('points').replaceChildren(tableOf('Runs', columns, points.slice(-listed).reverse()));
+  find('older').hidden = listed >= points.length;
+}
+
 async function load() {
   const [run, metric] = [chosenRun(), find('metric').value];
   const found = await get(`/history?metric=${encodeURIComponent(metric)}&like=${run.run}&limit=${MOST}`);
   if (run !== chosenRun() || metric !== find('metric').value) return;
-  points = found.items;
+  points = withChanges(found.items);
+  listed = ROWS;
   history.replaceState(null, '', `?job=${job}&run=${run.run}&metric=${encodeURIComponent(metric)}`);
   document.title = `${metric} of ${run.workload} ${run.variant} · rooflined`;
   find('what').textContent = [run.workload, run.variant, `on ${run.device?.name ?? 'an unknown device'}`,
@@ -68,7 +86,7 @@ async function load() {
   find('caption').textContent = metric;
   find('some').hidden = !found.truncated;
   find('some').textContent = `The first ${show.count(MOST)}: the API has the others.`;
-  find('points').replaceChildren(tableOf('Runs', columns, [...points].reverse()));
+  drawTable();
   drawChart();
   document.body.dataset.loaded = metric;
 }
@@ -101,6 +119,10 @@ find('run').addEventListener('change', () => {
   guarded(load);
 });
 find('metric').addEventListener('change', () => guarded(load));
+find('older').addEventListener('click', () => {
+  listed += ROWS;
+  drawTable();
+});
 keepDrawn(find('chart'), drawChart);
 
 if (Number.isSafeInteger(job) && job > 0) guarded(begin);

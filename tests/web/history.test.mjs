@@ -39,6 +39,15 @@ test('it has every run that did the same, and no other', async () => {
   await page.close();
 });
 
+test('each run leads to a comparison with the one that is followed', async () => {
+  const page = await openHistory('time_cold_us_median');
+  assert.deepEqual((await rowsOf(page)).map((cells) => cells[6]), ['this run', ...Array(4).fill(`with run ${made.run}`)]);
+  await page.locator('#points tbody tr').nth(3).getByRole('link', { name: 'with run' }).click();
+  await page.locator('body[data-loaded]').waitFor();
+  assert.equal(await page.locator('#verdict').innerText(), 'vector B is 1.14 times as fast as vector A with a cold cache.');
+  await page.close();
+});
+
 test('a point says its commit and leads to its job', async () => {
   const page = await openHistory('time_cold_us_median');
   const box = await page.locator('#chart .u-over').boundingBox();

@@ -4,6 +4,7 @@ import { axisStyle, token } from '/lib/chart.js';
 import { make } from '/lib/dom.js';
 
 const HEIGHT = 260;
+const DOTS = 200; // more would be a band
 
 /** Words beside the point that is pointed at; a click opens what it is of. */
 function pointing(points) {
@@ -28,7 +29,7 @@ function pointing(points) {
 
 let plot = null;
 
-/** points: [{value, suspect, name, words, href}]; write: of a value on the axis. */
+/** Few points are dots too, suspect ones always. points: [{value, suspect, name, words, href}]; write: of a value on the axis. */
 export function drawPoints(holder, points, write) {
   plot?.destroy();
   plot = null;
@@ -36,14 +37,14 @@ export function drawPoints(holder, points, write) {
   const axis = axisStyle();
   const colour = token('--run-0');
   const some = (wanted) => points.map(({ value, suspect }) => (suspect === wanted ? value : null));
-  const dots = (fill) => ({ show: true, size: 8, fill, stroke: fill });
+  const dots = (fill, show = true) => ({ show, size: 8, fill, stroke: fill });
   plot = new uPlot({
     width: Math.max(240, holder.clientWidth), height: HEIGHT, legend: { show: false }, cursor: { y: false },
     scales: { x: { time: false, range: [-0.5, points.length - 0.5] } }, plugins: [pointing(points)],
     axes: [{ ...axis, space: 70, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500],
       values: (_, ticks) => ticks.map((tick) => points[tick]?.name ?? '') },
       { ...axis, size: 80, values: (_, ticks) => ticks.map((tick) => write(tick) ?? '') }],
-    series: [{}, { stroke: colour, width: 2, spanGaps: true, points: dots(colour) },
+    series: [{}, { stroke: colour, width: 2, spanGaps: true, points: dots(colour, points.length <= DOTS) },
       { stroke: 'transparent', points: dots(token('--bad')) }],
   }, [points.map((_, index) => index), some(false), some(true)], holder);
 }
