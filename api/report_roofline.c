@@ -13,6 +13,8 @@ static cJSON *roofs_json(const rl_roof *roofs, size_t count) {
     rl_json_number(roof, "achieved_per_s", roofs[i].achieved_per_s);
     rl_json_number(roof, "theoretical_per_s", roofs[i].theoretical_per_s);
     rl_json_number(roof, "measured_per_s", roofs[i].measured_per_s);
+    rl_json_number(roof, "of_theoretical_ratio", roofs[i].achieved_per_s / roofs[i].theoretical_per_s);
+    rl_json_number(roof, "of_measured_ratio", roofs[i].achieved_per_s / roofs[i].measured_per_s);
     cJSON_AddItemToArray(array, roof);
   }
   return array;

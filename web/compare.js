@@ -130,11 +130,20 @@ function badge(section) {
   return count > 0 ? make('span', { class: 'quiet' }, `${count} differ`) : null;
 }
 
+const changes = ['appeared', 'went', 'stayed'];
+
+/** What changed first; of a kernel that stands alone nothing did. */
+function drawFindings({ a: kernel, b: beside, findings }) {
+  const sorted = [...findings].sort((one, other) => changes.indexOf(one.change) - changes.indexOf(other.change));
+  find('findings').hidden = findings.length === 0;
+  find('finding-list').replaceChildren(...sorted.map(({ a: one, b: other, change }) =>
+    findingItem(other ?? one, kernel && beside ? change : null)));
+}
+
 function drawPair() {
   const pair = shown;
   find('same-code').textContent = codeOf(pair);
-  find('findings').hidden = pair.findings.length === 0;
-  find('finding-list').replaceChildren(...pair.findings.map(({ a: one, b: other, change }) => findingItem(other ?? one, change)));
+  drawFindings(pair);
   find('sections').replaceChildren(...sectionBlocks(wanted(pair.sections), columns, badge));
   const first = find('sections').firstElementChild;
   if (first) first.open = true;
@@ -149,6 +158,8 @@ async function load() {
   const jobs = [...new Set(sides.map((side) => side.job))];
   const runs = (await Promise.all(jobs.map((job) => get(`/jobs/${job}/results`)))).flatMap((results) => results.runs);
   drawRuns(runs);
+  find('no-numbers').hidden = comparison.comparison !== null;
+  find('no-numbers').textContent = comparison.comparison_reason ? `No numbers: ${comparison.comparison_reason}.` : '';
   drawNumbers(sides.map((side) => runs.find((run) => run.run === side.run)), comparison.comparison);
   pairs = comparison.kernels;
   find('sides').replaceChildren(sideFact('A', sides[0]), sideFact('B', sides[1]));

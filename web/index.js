@@ -12,6 +12,12 @@ let older = [];
 const listening = new Map(); // job id -> function that stops
 const progress = new Map();  // job id -> text
 
+/** The filters that are set, as the API takes them. */
+const filters = [...find('filters').querySelectorAll('select')];
+const asked = () => new URLSearchParams(filters.filter(({ value }) => value !== '').map(({ name, value }) => [name, value]));
+const pageOf = (cursor) => get(`/jobs?${new URLSearchParams([...asked(), ['limit', PAGE],
+  ...(cursor === null ? [] : [['cursor', cursor]])])}`);
+
 const jobState = (job) => {
   const text = job.state === 'running' ? progress.get(job.id) : undefined;
   return make('td', {}, stateBadge(job.state), text ? make('span', { class: 'quiet' }, ` ${text}`) : null);
@@ -24,8 +30,8 @@ function jobRow(job) {
   return make('tr', {},
     make('th', { scope: 'row', class: 'n' }, make('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
     jobState(job),
-    make('td', {}, job.workload),
-    make('td', {}, (job.variants || []).join(' · '),
+    make('td', {}, job.workload, ' ', make('span', { class: 'quiet' }, show.parameters(job))),
+    make('td', { class: 'runs' }, (job.variants || []).join(' · '),
       job.origin === 'daemon' ? make('span', { class: 'tag', title: `${job.kind}, asked for by the daemon itself` },
         'by the daemon') : null),
     make('td', { class: 'mono' }, job.device),
@@ -53,12 +59,12 @@ function follow(jobs) {
   }
 }
 
-function drawChoice(select, usable) {
-  if (usable.join() === select.dataset.ids) return;
-  select.dataset.ids = usable.join();
+function drawChoice(select, ids) {
+  if (ids.join() === select.dataset.ids) return;
+  select.dataset.ids = ids.join();
   const chosen = select.value;
-  select.replaceChildren(make('option', { value: '' }, 'first usable'), ...usable.map((id) => make('option', { value: id }, id)));
-  select.value = usable.includes(chosen) ? chosen : '';
+  select.replaceChildren(select.options[0], ...ids.map((id) => make('option', { value: id }, id)));
+  select.value = ids.includes(chosen) ? chosen : '';
 }
 
 function drawDevices(devices) {
@@ -67,7 +73,9 @@ function drawDevices(devices) {
     device.facts?.name ? make('p', {}, device.facts.name) : null,
     device.reason ? make('p', { class: 'quiet' }, device.reason) : null)));
   const usable = devices.filter((device) => device.state !== 'unusable').map((device) => device.id);
-  for (const select of document.querySelectorAll('[name="device"]')) drawChoice(select, usable);
+  for (const select of document.querySelectorAll('form [name="device"]')) drawChoice(select, usable);
+  const filter = find('filters').querySelector('[name="device"]'); // what is asked for may have been removed
+  drawChoice(filter, [...new Set([...devices.map(({ id }) => id), filter.value].filter(Boolean))]);
 }
 
 let timer = 0;
@@ -79,14 +87,15 @@ function refreshSoon(delay = 0) {
 async function refresh() {
   let active = false;
   try {
-    const [page, devices] = await Promise.all([get(`/jobs?limit=${PAGE}`), get('/devices')]);
+    const [page, devices] = await Promise.all([pageOf(null), get('/devices')]);
     if (older.length === 0) olderCursor = page.next_cursor;
     const newest = new Set(page.items.map((job) => job.id));
     const jobs = [...page.items, ...older.filter((job) => !newest.has(job.id))];
     active = jobs.some((job) => !finalStates.includes(job.state));
     follow(jobs);
     document.querySelector('#jobs tbody').replaceChildren(...jobs.map(jobRow));
-    find('empty').hidden = jobs.length > 0;
+    find('empty').hidden = jobs.length > 0 || asked().size > 0;
+    find('none').hidden = jobs.length > 0 || asked().size === 0;
     find('older').hidden = olderCursor === null;
     drawDevices(devices.items);
     find('daemon').textContent = '';
@@ -97,11 +106,24 @@ async function refresh() {
 }
 
 find('older').addEventListener('click', async () => {
-  const page = await get(`/jobs?limit=${PAGE}&cursor=${encodeURIComponent(olderCursor)}`);
+  const page = await pageOf(olderCursor);
   older.push(...page.items);
   olderCursor = page.next_cursor;
   refreshSoon();
 });
+
+/** The address keeps what is listed. */
+function choose() {
+  older = [];
+  history.replaceState(null, '', asked().size > 0 ? `?${asked()}` : location.pathname);
+  refreshSoon();
+}
+for (const select of filters) {
+  const wanted = new URLSearchParams(location.search).get(select.name);
+  if (wanted && ![...select.options].some(({ value }) => value === wanted)) select.append(make('option', {}, wanted));
+  select.value = wanted ?? '';
+  select.addEventListener('change', choose);
+}
 
 submitting(find('submit'), (form) => {
   const fields = new FormData(form);

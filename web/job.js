@@ -22,7 +22,8 @@ function drawHead(job) {
   find('job-state').replaceChildren(stateBadge(job.state));
   find('cancel').hidden = finalStates.includes(job.state);
   const took = show.duration(show.between(job.started_at, job.finished_at));
-  find('job-facts').textContent = [job.runs[0]?.workload, `on ${job.device}`, `created ${show.instant(job.created_at)}`,
+  const what = `${job.runs[0]?.workload ?? ''} ${show.parameters(job.request)}`.trim();
+  find('job-facts').textContent = [what, `on ${job.device}`, `created ${show.instant(job.created_at)}`,
     took ? `took ${took}` : null].filter(Boolean).join(' · ');
   drawProblem(job.problem ? { title: job.state === 'failed' ? 'The job failed' : 'Problem', message: job.problem.message,
     detail: `${job.problem.domain} error ${job.problem.code}` } : null);
@@ -75,9 +76,9 @@ function drawProgress(data) {
 /** A name that may be broken behind each of its underscores. */
 const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, make('wbr')]);
 
-function wideTable(table, runs, rows) {
+function wideTable(table, name, runs, rows) {
   table.replaceChildren(
-    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, ''),
+    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, name),
       ...runs.map((run, index) => make('th', { scope: 'col' }, key(index), run.variant)))),
     make('tbody', {}, ...rows));
 }
@@ -95,16 +96,26 @@ function drawMeasurements(runs) {
       const one = run.measurements.find((other) => other.pass === pass && other.name === name);
       return numberCell(show.byName(name, one?.value), one ? one.reason : 'this run has no such number');
     })));
-  wideTable(find('measurement-table'), runs, rows);
+  wideTable(find('measurement-table'), 'Number', runs, rows);
   for (const head of find('measurement-table').querySelectorAll('thead th + th')) head.className = 'n';
 }
 
-/** A shape is n=1024 rows=2, as rooflinectl takes it. */
-const isFlat = (value) => !Array.isArray(value) && Object.values(value).every((one) => typeof one !== 'object');
-const textOf = (value) => (typeof value !== 'object' ? String(value)
-  : isFlat(value) ? Object.entries(value).map(([name, one]) => `${name}=${one}`).join(' ') : JSON.stringify(value));
-const textCell = (value) => (value === null || value === undefined || value === ''
-  ? make('td', { class: 'null', ...unmeasured('not known') }, '—') : make('td', { class: 'wrap' }, textOf(value)));
+/** A shape is n=1024 rows=2, as rooflinectl takes it; what is empty was not asked for. */
+function textOf(value) {
+  if (Array.isArray(value)) return value.map(textOf).join('; ');
+  if (value === null || typeof value !== 'object') return String(value);
+  return Object.entries(value).filter(([, one]) => one !== '' && one !== null)
+    .map(([name, one]) => (typeof one === 'object' ? textOf(one) : `${name}=${one}`)).join(' ');
+}
+const textCell = (value, runs) => (value === null || value === undefined || value === ''
+  ? make('td', { class: 'null', colspan: runs, ...unmeasured('not known') }, '—')
+  : make('td', { class: 'wrap', colspan: runs }, textOf(value)));
+
+/** A cell for each run, or one for all where they agree. */
+function textCells(values) {
+  const same = values.every((value) => JSON.stringify(value) === JSON.stringify(values[0]));
+  return same ? [textCell(values[0], values.length)] : values.map((value) => textCell(value, 1));
+}
 
 function drawProvenance(runs) {
   const facts = [
@@ -116,14 +127,15 @@ function drawProvenance(runs) {
     ['model: bytes', (run) => show.bytes(run.floor_bytes)],
     ['passes', (run) => run.passes.map((pass) => `${pass.pass}: ${pass.state}`).join(', ')],
   ];
-  const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))].map((name) => [`asked: ${name}`,
+  const given = (name) => runs.some((run) => (run.params?.[name] ?? '') !== '');
+  const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))].filter(given).map((name) => [`asked: ${name}`,
     (run) => run.params?.[name]]);
   const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map((name) => [`device ${name}`,
     (run) => (typeof run.device?.[name] === 'number' ? show.byName(name, run.device[name]) : run.device?.[name])]);
   find('provenance').hidden = runs.length === 0;
   const known = facts.filter(([, of]) => runs.some((run) => of(run) !== null)); // a kernel has no data set, training no shape
-  wideTable(find('provenance-table'), runs, [...known, ...params, ...device].map(([label, of]) => make('tr', {},
-    make('th', { scope: 'row' }, ...breakable(label)), ...runs.map((run) => textCell(of(run))))));
+  wideTable(find('provenance-table'), 'Fact', runs, [...known, ...params, ...device].map(([label, of]) => make('tr', {},
+    make('th', { scope: 'row' }, ...breakable(label)), ...textCells(runs.map(of)))));
 }
 
 /* --- loading -------------------------------------------------------------------------------------------------------- */

@@ -66,7 +66,8 @@ function drawLinks(job) {
     { href: `/runs/${run}/report?format=csv&page=${page}${page === 'details' ? '&print_details=all' : ''}` }, `CSV, ${page}`);
   const other = job.runs.find((one) => one.id !== run);
   find('links').replaceChildren(csv('details'), csv('raw'), make('a', { href: `/runs/${run}/report` }, 'JSON'),
-    ...(other ? [make('a', { href: `/compare.html?a=${other.id}&b=${run}` }, 'Compare')] : []));
+    ...(other ? [make('a', { href: `/compare.html?a=${other.id}&b=${run}` }, 'Compare')] : []),
+    make('a', { href: `/history.html?job=${job.id}&run=${run}` }, 'History'));
 }
 
 /* --- findings, roofs, sections -------------------------------------------------------------------------------------- */
@@ -78,13 +79,17 @@ function drawFindings(findings) {
   find('finding-list').replaceChildren(...[...findings].sort((a, b) => gain(b) - gain(a)).map((finding) => findingItem(finding)));
 }
 
-const rateColumn = (label, field, reason) => ({ label, number: true,
-  cell: (roof) => numberCell((roof.bytes ? show.bytesPerSecond : show.operationsPerSecond)(roof[field]), reason) });
+/** share: the field that says how much of this rate the kernel reached, if there is one. */
+const rateColumn = (label, field, reason, share) => ({ label, number: true, cell: (roof) => {
+  const cell = numberCell((roof.bytes ? show.bytesPerSecond : show.operationsPerSecond)(roof[field]), reason);
+  if (roof[share] > 0) cell.append(make('span', { class: 'parts quiet' }, show.percent(roof[share])));
+  return cell;
+} });
 const roofColumns = [
   { label: 'Roof', cell: (roof) => make('th', { scope: 'row' }, roof.name) },
   rateColumn('Achieved', 'achieved_per_s', 'not counted'),
-  rateColumn('Theoretical', 'theoretical_per_s', 'not known of this device'),
-  rateColumn('Measured', 'measured_per_s', 'no ceilings run measured it on this device'),
+  rateColumn('Theoretical', 'theoretical_per_s', 'not known of this device', 'of_theoretical_ratio'),
+  rateColumn('Measured', 'measured_per_s', 'no ceilings run measured it on this device', 'of_measured_ratio'),
 ];
 const drawRoofs = ({ levels, units }) => find('roof-table').replaceChildren(
   tableOf('Roofs', roofColumns, [...levels.map((level) => ({ ...level, bytes: true })), ...units]));

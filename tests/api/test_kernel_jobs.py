@@ -36,6 +36,8 @@ def test_a_run_for_each_variant(daemon):
     items = daemon.get(f"/jobs/{number}/kernels?pass=activity").json()["items"]
     assert [(item["launch"], item["launches"]) for item in items] == [("relu", 5), ("relu", 5)]
     assert daemon.get(f"/jobs/{number}/comparison").json() == {"items": []}
+    (listed,) = [one for one in daemon.get("/jobs?limit=500").json()["items"] if one["id"] == number]
+    assert (listed["workload"], listed["dtype"], listed["shape"], listed["batch_size"]) == ("relu", "fp16", {"n": 10007}, None)
     points = daemon.get("/history?metric=time_cold_us_median&workload=relu").json()["items"]
     assert {point["variant"] for point in points if point["job"] == number} == {"scalar", "vector"}
 

@@ -230,6 +230,8 @@ def test_measured_ceilings(daemon, rows):
     roofline = daemon.get(f"/runs/{run}/report").json()["kernels"][0]["roofline"]
     measured = {roof["name"]: roof["measured_per_s"] for roof in roofline["levels"] + roofline["units"]}
     assert (measured["dram"], measured["fp32"], measured["l2"]) == (4e12, 6e13, None)
+    (dram,) = [roof for roof in roofline["levels"] if roof["name"] == "dram"]
+    assert (dram["of_measured_ratio"], dram["of_theoretical_ratio"]) == (0.5, None)
 
 
 def test_model_of_several_kernels(daemon, rows):

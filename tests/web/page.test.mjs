@@ -111,8 +111,25 @@ test('the list follows states', async () => {
   const id = await train({ epochs: 1, warmup_epochs: 0, max_images: 256, precisions: ['fp32'] });
   const row = page.locator('#jobs tbody tr', { has: page.locator(`a[href="/job.html?id=${id}"]`) });
   await row.locator('.state[data-state="completed"]').waitFor({ timeout: 60000 });
-  assert.match(await row.innerText(), /completed\s+mnist_cnn\s+fp32\s+cpu/);
+  assert.match(await row.innerText(), /completed\s+mnist_cnn batch 64\s+fp32\s+cpu/);
   await shoot(page, 'list-dark');
+  await page.close();
+});
+
+test('the list is narrowed, and the address keeps how', async () => {
+  const page = await open(daemon.url);
+  await page.locator('#jobs tbody tr').first().waitFor();
+  const whole = await page.locator('#jobs tbody tr').count();
+  await page.getByLabel('State').selectOption('cancelled');
+  await page.waitForFunction((count) => document.querySelectorAll('#jobs tbody tr').length < count, whole);
+  assert.deepEqual(new Set(await page.locator('#jobs tbody .state').allInnerTexts()), new Set(['cancelled']));
+  assert.equal(new URL(page.url()).search, '?state=cancelled');
+  await page.getByLabel('Kind').selectOption('ceilings');
+  await page.locator('#none').waitFor();
+  await page.reload();
+  await page.locator('#none').waitFor();
+  assert.equal(await page.getByLabel('Kind').inputValue(), 'ceilings');
+  assert.equal(await page.locator('#empty').isVisible(), false);
   await page.close();
 });
 

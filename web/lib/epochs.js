@@ -19,7 +19,7 @@ function chart(holder, runs, field, scale) {
     width: Math.max(240, holder.clientWidth), height: 230, scales: { x: { time: false, range: [-0.3, last + 0.3] } },
     cursor: { points: { size: 7 } },
     axes: [{ ...axis, splits: () => x.filter((epoch) => x.length <= 12 || epoch % Math.ceil(x.length / 12) === 0),
-      values: (_, ticks) => ticks.map(String) },
+      values: (_, ticks) => ticks.map((tick) => (runs[0].epochs[tick]?.warmup ? 'warm-up' : String(tick))) },
       { ...axis, size: 62,
         values: (_, ticks) => ticks.map((tick) => (field === 'epoch_ms' ? show.count(tick) : String(+tick.toFixed(2)))) }],
     series: [{ label: 'epoch' }, ...runs.map((run, index) => ({ label: run.variant, stroke: token(`--run-${index % 4}`), width: 2,

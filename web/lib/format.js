@@ -19,9 +19,9 @@ export const plain = format((value) => {
   if (Number.isInteger(value)) return group(value);
   return Math.abs(value) < 1e-3 ? value.toExponential(2) : short(value);
 });
-export const ms = format((value) => (value < 1000 ? `${short(value)} ms` : `${(value / 1000).toFixed(2)} s`));
+export const ms = format((value) => (value < 1000 ? `${short(value)} ms` : `${(value / 1000).toFixed(value < 10000 ? 3 : 2)} s`));
 export const us = format((value) => (value < 1000 ? `${short(value)} µs` : ms(value / 1000)));
-export const percent = format((ratio) => `${(ratio * 100).toFixed(2)} %`);
+export const percent = format((ratio) => (ratio > 0 && ratio < 5e-5 ? '< 0.01 %' : `${(ratio * 100).toFixed(2)} %`));
 export const points = format((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(2)} pt`);
 export const times = format((ratio) => `${ratio.toFixed(2)}×`);
 export const loss = format((value) => value.toFixed(4));
@@ -57,6 +57,11 @@ const plainWith = (unit) => format((value) => `${plain(value)} ${unit}`);
 export const quantity = (value, unit) => (byUnit[unit] ?? plainWith(unit))(value);
 export const change = format((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(1)} %`);
 
+/** A kernel's type and sizes, or the batch of training: job and run have them. */
+export const parameters = ({ dtype, shape: sizes, batch_size: batch }) => [dtype,
+  ...Object.entries(sizes ?? {}).map(([name, value]) => `${name}=${value}`), batch ? `batch ${batch}` : null]
+  .filter(Boolean).join(' ');
+
 export const shape = (three) => (three ? three.join('×') : null);
 
 export const duration = format((seconds) => {
@@ -71,7 +76,7 @@ export const between = (from, to) => (from && to ? (Date.parse(to) - Date.parse(
 
 export const instant = (text) => (text
   ? new Date(text).toLocaleString(undefined, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit',
-    minute: '2-digit', second: '2-digit' })
+    minute: '2-digit', second: '2-digit', hourCycle: 'h23' })
   : null);
 
 // What a field is, told from the unit that ends its name; only a time may have its kind behind it (epoch_ms_median).

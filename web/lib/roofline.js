@@ -93,6 +93,12 @@ function legendOf(roofline, points, roofs) {
 
 let shown = null;
 
+function whyEmpty(unit) {
+  if (!shown.counted) return 'Nothing here was counted, and no model was timed.';
+  return shown.points.length > 0 ? `No ${unit.name} operations were counted.`
+    : 'No floating-point operations were counted: bandwidth and latency alone bound it.';
+}
+
 function draw() {
   const holder = find('roofline-chart');
   if (shown === null || holder.clientWidth === 0) return;
@@ -100,8 +106,7 @@ function draw() {
   const [points, roofs] = [pointsOf(shown, unit), roofsOf(shown, unit)];
   holder.hidden = points.length === 0;
   find('roofline-legend').replaceChildren(...(holder.hidden
-    ? [make('li', { class: 'quiet' }, shown.counted ? `No ${unit.name} operations were counted.`
-      : 'Nothing here was counted, and no model was timed.')] : legendOf(shown, points, roofs)));
+    ? [make('li', { class: 'quiet' }, whyEmpty(unit))] : legendOf(shown, points, roofs)));
   if (holder.hidden) return;
   const width = Math.max(280, holder.clientWidth);
   const scales = scalesOf(points, roofs, width);

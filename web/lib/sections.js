@@ -11,7 +11,7 @@ export function fold(attributes, heading, draw) {
 
 /** columns: [{label, number, cell(row)}], where a cell is a td or th. */
 export function tableOf(label, columns, rows) {
-  return make('div', { class: 'scroll rows', tabindex: 0, role: 'region', 'aria-label': label }, make('table', {},
+  return make('div', { class: 'scroll rows', tabindex: 0, role: 'group', 'aria-label': label }, make('table', {},
     make('thead', {},
       make('tr', {}, ...columns.map((column) => make('th', { scope: 'col', class: column.number ? 'n' : null }, column.label)))),
     make('tbody', {}, ...rows.map((row) => make('tr', {}, ...columns.map((column) => column.cell(row)))))));

@@ -20,11 +20,14 @@ function plot(holder, series) {
   }, [series.points.map(([x]) => x), series.points.map(([, value]) => value)], holder);
 }
 
+/** All of them are shares of a peak. */
+const captionOf = ({ name }) => `${name.replace(/_pct$/, '').replaceAll('_', ' ')}, %`;
+
 let shown = [];
 
 function draw() {
   find('series-charts').replaceChildren(...shown.map((series) => make('figure', { class: 'panel' },
-    make('figcaption', {}, series.name.replaceAll('_', ' ')), make('div', { class: 'small chart' }))));
+    make('figcaption', {}, captionOf(series)), make('div', { class: 'small chart' }))));
   find('series-charts').querySelectorAll('.chart').forEach((holder, index) => plot(holder, shown[index]));
 }
 

@@ -32,7 +32,7 @@ export function codeTable(code, { columns = [], said = new Map(), pick = null })
     click: pick && picked(line) },
   make('th', { scope: 'row', class: 'n' }, number(line)), ...columns.map(({ sums }) => sumCell(sums, line)),
   make('td', {}, make('code', {}, text), ...(said.get(line) ?? []).map((note) => make('span', { class: 'note' }, note))));
-  return make('div', { class: 'scroll code', tabindex: 0, role: 'region', 'aria-label': 'Source' }, make('table', {},
+  return make('div', { class: 'scroll code', tabindex: 0, role: 'group', 'aria-label': 'Source' }, make('table', {},
     make('thead', {}, make('tr', {}, make('th', { scope: 'col', class: 'n' }, 'Line'),
       ...columns.map(({ label, title }) => make('th', { scope: 'col', class: 'n', title }, label)),
       make('th', { scope: 'col' }, FILE))),

@@ -80,7 +80,7 @@ function tickOf(span, count) {
 
 function axisOf(width, bottom, x) {
   const every = tickOf(view.to - view.from, Math.max(2, (width - LEFT) / 130));
-  const [unit, size] = every < 1e6 ? ['µs', 1e3] : ['ms', 1e6];
+  const [unit, size] = every < 1e6 ? ['µs', 1e3] : every < 1e9 ? ['ms', 1e6] : ['s', 1e9];
   const ticks = [];
   for (let at = Math.ceil(view.from / every) * every; at <= view.to; at += every) {
     ticks.push(shape('line', { class: 'grid', x1: x(at), x2: x(at), y1: 0, y2: bottom }),

@@ -47,7 +47,8 @@ function verdictOf(pairs) {
 }
 
 const notesOf = (runs) => runs.flatMap((run) => [
-  ...Object.entries(run.summary.unavailable || {}).map(([field, reason]) => ({ text: `${run.variant}, ${field}: ${reason}` })),
+  ...compared.filter(({ field }) => run.summary.unavailable[field])
+    .map(({ label, field }) => ({ text: `${run.variant}, ${label.toLowerCase()}: ${run.summary.unavailable[field]}` })),
   ...run.epochs.filter((epoch) => epoch.suspect)
     .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })),
 ]);

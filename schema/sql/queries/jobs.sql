@@ -8,10 +8,11 @@ SELECT json_object(
                                      'unavailable', count(*) FILTER (WHERE state = 'unavailable'))
                   FROM passes WHERE job_id = j.id)),
   'problem', json(iif(j.problem_message IS NULL, 'null', json_object('domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
-  'workload', (SELECT workload FROM runs WHERE job_id = j.id AND ordinal = 0),
+  'workload', first.workload, 'dtype', first.params ->> '$.dtype', 'shape', json(first.params -> '$.shape'),
+  'batch_size', first.params ->> '$.batch_size',
   'variants', json((SELECT json_group_array(variant) FROM (SELECT variant FROM runs WHERE job_id = j.id ORDER BY ordinal)))),
   j.id
-FROM jobs j
+FROM jobs j LEFT JOIN runs first ON first.job_id = j.id AND first.ordinal = 0
 WHERE j.id < coalesce(:before, 9223372036854775807) AND (:kind IS NULL OR j.kind = :kind) AND (:state IS NULL OR j.state = :state)
   AND (:device IS NULL OR j.device = :device)
 ORDER BY j.id DESC LIMIT coalesce(:limit, 100)
