@@ -142,9 +142,10 @@ struct planner {
     return needed;
   }
 
-  /* The units of which a pass holds the fewest counters. */
+  /* The units of which a pass holds the fewest counters; L2's are in fewer passes behind what needs them together with others'
+   * (gpu__) and behind what lies next to it. */
   size_t room(size_t metric) const {
-    static const char *const units[] = {"l1tex__m_", "l1tex__", "lts__", "sm__", "smsp__"};
+    static const char *const units[] = {"l1tex__m_", "l1tex__", "gpu__", "lrc__", "gcc__", "lts__", "sm__", "smsp__"};
     const size_t count = sizeof units / sizeof *units;
     return (size_t)(std::find_if(units, units + count,
                                  [&](const char *unit) { return strncmp(names[metric], unit, strlen(unit)) == 0; }) -
