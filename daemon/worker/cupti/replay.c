@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "worker/cupti/driver.h"
 #include "worker/cupti/result.h"
 
@@ -21,29 +20,56 @@ static int current_context(CUcontext *context, rl_error *err) {
   return 0;
 }
 
-static int counter_image(CUpti_RangeProfiler_Object *profiler, const rl_group *group, size_t ranges, uint8_t **image,
-                         size_t *image_size, rl_error *err) {
+typedef struct reservation { /* of the hardware's counters, as long as the profiler is enabled */
+  CUpti_RangeProfiler_Object *profiler;
+  uint8_t *image; /* where counters go */
+  size_t image_size, ranges;
+} reservation;
+
+static int make_image(reservation *held, const rl_group *group, rl_error *err) {
   CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
-  size.pRangeProfilerObject = profiler;
+  size.pRangeProfilerObject = held->profiler;
   size.pMetricNames = group->names;
   size.numMetrics = group->count;
-  size.maxNumOfRanges = ranges;
-  size.maxNumRangeTreeNodes = (uint32_t)ranges;
+  size.maxNumOfRanges = held->ranges;
+  size.maxNumRangeTreeNodes = (uint32_t)held->ranges;
   if (CALL(cuptiRangeProfilerGetCounterDataSize, &size, err) != 0) return -1;
-  uint8_t *made = calloc(1, size.counterDataSize);
-  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for %zu ranges of counters", ranges);
-  CUpti_RangeProfiler_CounterDataImage_Initialize_Params start = {
+  held->image_size = size.counterDataSize;
+  held->image = calloc(1, held->image_size);
+  return held->image != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for %zu ranges of counters", held->ranges);
+}
+
+/* Empty, and with the first pass to come. */
+static int begin(reservation *held, const rl_group *group, rl_error *err) {
+  CUpti_RangeProfiler_CounterDataImage_Initialize_Params empty = {
       CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};
-  start.pRangeProfilerObject = profiler;
-  start.counterDataSize = size.counterDataSize;
-  start.pCounterData = made;
-  if (CALL(cuptiRangeProfilerCounterDataImageInitialize, &start, err) != 0) {
-    free(made);
-    return -1;
-  }
-  *image = made;
-  *image_size = size.counterDataSize;
-  return 0;
+  CUpti_RangeProfiler_SetConfig_Params config = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
+  empty.pRangeProfilerObject = config.pRangeProfilerObject = held->profiler;
+  empty.counterDataSize = config.counterDataImageSize = held->image_size;
+  empty.pCounterData = config.pCounterDataImage = held->image;
+  config.configSize = group->image_size;
+  config.pConfig = group->image;
+  config.range = CUPTI_AutoRange;
+  config.replayMode = CUPTI_UserReplay;
+  config.maxRangesPerPass = held->ranges;
+  config.numNestingLevels = config.minNestingLevel = 1;
+  if (CALL(cuptiRangeProfilerCounterDataImageInitialize, &empty, err) != 0) return -1;
+  return CALL(cuptiRangeProfilerSetConfig, &config, err);
+}
+
+static int reserve(reservation *held, const rl_group *group, rl_error *err) {
+  CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
+  if (current_context(&enable.ctx, err) != 0 || CALL(cuptiRangeProfilerEnable, &enable, err) != 0) return -1;
+  held->profiler = enable.pRangeProfilerObject;
+  return make_image(held, group, err);
+}
+
+static int release(reservation *held, rl_error *err) {
+  CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
+  disable.pRangeProfilerObject = held->profiler;
+  int result = held->profiler != NULL ? CALL(cuptiRangeProfilerDisable, &disable, err) : 0;
+  free(held->image);
+  return result;
 }
 
 static int one_pass(CUpti_RangeProfiler_Object *profiler, const rl_replay *replay, bool *last, rl_error *err) {
@@ -62,58 +88,48 @@ static int one_pass(CUpti_RangeProfiler_Object *profiler, const rl_replay *repla
   return replay->advanced(replay->context, err);
 }
 
-/* Between enable and disable: as many passes as the configuration needs, then the values. */
-static int collect(CUpti_RangeProfiler_Object *profiler, const rl_group *group, const rl_replay *replay, const bool *chosen,
-                   size_t ranges, double *values, rl_error *err) {
-  rl_auto(rl_free_text) char *held = NULL;
-  uint8_t *image = NULL;
-  size_t image_size = 0;
-  if (counter_image(profiler, group, ranges, &image, &image_size, err) != 0) return -1;
-  held = (char *)image;
-  CUpti_RangeProfiler_SetConfig_Params config = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
-  config.pRangeProfilerObject = profiler;
-  config.configSize = group->image_size;
-  config.pConfig = group->image;
-  config.counterDataImageSize = image_size;
-  config.pCounterDataImage = image;
-  config.range = CUPTI_AutoRange;
-  config.replayMode = CUPTI_UserReplay;
-  config.maxRangesPerPass = ranges;
-  config.numNestingLevels = config.minNestingLevel = 1;
-  if (CALL(cuptiRangeProfilerSetConfig, &config, err) != 0) return -1;
-  rl_spent_on(replay->spent, RL_PIECE_ENABLING);
+/* As many passes as the configuration needs. */
+static int all_passes(reservation *held, size_t passes, const rl_replay *replay, rl_error *err) {
   bool last = false;
   for (size_t pass = 0; !last; pass++) {
-    if (pass == group->passes) return rl_fail(err, RL_CUPTI, 0, "CUPTI wants more than the %zu passes that it named", pass);
-    if (one_pass(profiler, replay, &last, err) != 0) return -1;
+    if (pass == passes) return rl_fail(err, RL_CUPTI, 0, "CUPTI wants more than the %zu passes that it named", pass);
+    if (one_pass(held->profiler, replay, &last, err) != 0) return -1;
   }
+  return 0;
+}
+
+static int decode(const reservation *held, rl_error *err) {
   CUpti_RangeProfiler_DecodeData_Params decode = {CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
   CUpti_RangeProfiler_GetCounterDataInfo_Params info = {CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE};
-  decode.pRangeProfilerObject = profiler;
-  info.pCounterDataImage = image;
-  info.counterDataImageSize = image_size;
-  if (CALL(cuptiRangeProfilerDecodeData, &decode, err) != 0 ||
-      CALL(cuptiRangeProfilerGetCounterDataInfo, &info, err) != 0)
+  decode.pRangeProfilerObject = held->profiler;
+  info.pCounterDataImage = held->image;
+  info.counterDataImageSize = held->image_size;
+  if (CALL(cuptiRangeProfilerDecodeData, &decode, err) != 0 || CALL(cuptiRangeProfilerGetCounterDataInfo, &info, err) != 0)
     return -1;
-  if (info.numTotalRanges != ranges || decode.numOfRangeDropped != 0)
-    return rl_fail(err, RL_CUPTI, 0,
-                   "%zu launches were expected under the profiler, %zu were seen and %zu dropped: the step does not "
-                   "launch the same kernels every time",
-                   ranges, info.numTotalRanges, decode.numOfRangeDropped);
-  for (size_t i = 0; i < ranges; i++)
-    if (chosen[i] && rl_group_evaluate(group, image, image_size, i, values + i * group->count, err) != 0) return -1;
+  if (info.numTotalRanges == held->ranges && decode.numOfRangeDropped == 0) return 0;
+  return rl_fail(err, RL_CUPTI, 0,
+                 "%zu launches were expected under the profiler, %zu were seen and %zu dropped: the step does not "
+                 "launch the same kernels every time",
+                 held->ranges, info.numTotalRanges, decode.numOfRangeDropped);
+}
+
+static int collect(reservation *held, const rl_group *group, const rl_replay *replay, const bool *chosen, double *values,
+                   rl_error *err) {
+  if (begin(held, group, err) != 0) return -1;
+  rl_spent_on(replay->spent, RL_PIECE_ENABLING);
+  if (all_passes(held, group->passes, replay, err) != 0 || decode(held, err) != 0) return -1;
+  for (size_t i = 0; i < held->ranges; i++)
+    if (chosen[i] && rl_group_evaluate(group, held->image, held->image_size, i, values + i * group->count, err) != 0) return -1;
   rl_spent_on(replay->spent, RL_PIECE_EVALUATING);
   return 0;
 }
 
 int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges, double *values,
                     rl_error *err) {
-  CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
-  CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
-  if (current_context(&enable.ctx, err) != 0 || CALL(cuptiRangeProfilerEnable, &enable, err) != 0) return -1;
-  disable.pRangeProfilerObject = enable.pRangeProfilerObject;
-  int result = collect(enable.pRangeProfilerObject, group, replay, chosen, ranges, values, err);
-  if (CALL(cuptiRangeProfilerDisable, &disable, result == 0 ? err : NULL) != 0) return -1;
+  reservation held = {.ranges = ranges};
+  int result = reserve(&held, group, err);
+  if (result == 0) result = collect(&held, group, replay, chosen, values, err);
+  if (release(&held, result == 0 ? err : NULL) != 0) return -1;
   rl_spent_on(replay->spent, RL_PIECE_ENABLING);
   return result;
 }
