@@ -1,7 +1,9 @@
 /* conv2 backward in one kernel: the pooled gradient is spread in shared memory, and from there weights', bias' and input's are
- * made by blocks of two kinds side by side. 6.4 GFLOP at batch 512, 10 µs at the rate of these instructions; what they are fed
- * with decides: operands are asked for one step ahead, their addresses are counted up, and the two blocks of a multiprocessor
- * wait for each other's waits. Sums are FP32, in a fixed order. */
+ * made by teams of two kinds side by side. 6.4 GFLOP at batch 512, 10 µs at the rate of these instructions; what they are fed
+ * with decides: operands are asked for one step ahead, their addresses are counted up, and the two teams of a multiprocessor
+ * wait for each other's waits. Where there are two for each, a block is two teams, one of each kind as far as they go: as blocks
+ * of their own some multiprocessors may be given two that make weights' gradients, which take longest (H200, batch 4096: the
+ * kernel 133 or 153 µs by chance, and 136 in pairs). Sums are FP32, in a fixed order. */
 #include "cuda_check.h"
 #include "train/cuda/chain.cuh"
 #include "train/cuda/conv1.cuh"
@@ -9,10 +11,15 @@
 
 enum {
   WARPS = 4, THREADS = WARPS * 32, GROUPS = RL_C2 / UNIT, TURNS = (MAP2 * GROUPS + THREADS - 1) / THREADS,
-  MOST_ROWS = 88, MOST_BLOCKS = 264 /* two a multiprocessor; more images are taken in turns */, FEW_IMAGES = 88
+  MOST_ROWS = 88, MOST_TEAMS = 264 /* two a multiprocessor; more images are taken in turns */, FEW_IMAGES = 88
 };
 
-/* FEW: input gradient and weight gradient are made in parts, each by a block of its own. */
+/* Of threadIdx.x threads each; threadIdx.y is which of the block. */
+static __device__ __forceinline__ void team_sync() {
+  asm volatile("bar.sync %0, %1;" ::"r"(threadIdx.y + 1), "n"((int)THREADS) : "memory");
+}
+
+/* FEW: input gradient and weight gradient are made in parts, each by a team of its own. */
 template <bool FEW> struct shape {
   enum {
     IN_PARTS = FEW ? 2 : 1, WEIGHT_PARTS = FEW ? 3 : 1,
@@ -136,7 +143,7 @@ static __device__ __forceinline__ void add_weights(float sum[4][S::WARP_COLUMNS]
 /* This thread's sums of eight channels to a row of them all. */
 static __device__ __forceinline__ void store_bias(const float mine[UNIT], float *sums, float *row) {
   for (int c = 0; c < UNIT; c++) sums[threadIdx.x * UNIT + c] = mine[c];
-  __syncthreads();
+  team_sync();
   if (threadIdx.x >= RL_C2) return;
   float total = 0.0f;
   for (int i = 0; i < THREADS / GROUPS; i++) total += sums[i * RL_C2 + threadIdx.x];
@@ -166,13 +173,13 @@ template <bool FEW> static __device__ void weight_gradient(const conv2_gradients
     spread<RL_H2>(p, 0, out);
     if (part == 0) finite &= add_bias(p, bias);
     copies_done();
-    __syncthreads();
+    team_sync();
     if (n + b.rows < b.batch) {
       p = load_piece(b.d_pooled, b.codes, n + b.rows);
       copy_image<THREADS>(&b.in[(size_t)(n + b.rows) * MAP1 * RL_C1], &in[IN_IMAGE - buffer]);
     }
     add_weights<S>(sum, a_row, b_row, buffer * 2);
-    __syncthreads();
+    team_sync();
   }
 
   float *row = &b.partial[(size_t)index * RL_C2 * DEPTH];
@@ -298,10 +305,10 @@ static __device__ __forceinline__ uint4 eight_channels(const float sum[4][4], in
   return make_uint4(made[0], made[1], made[2], made[3]);
 }
 
-/* Parts index, index + blocks, … of images; blocks is a multiple of IN_PARTS, so that they are all the same part. A warp has
+/* Parts index, index + teams, … of images; teams is a multiple of IN_PARTS, so that they are all the same part. A warp has
  * WARP_TILES tiles × 32 channels. CONV1: and from there to a row of partial sums of conv1's gradients. KEPT: d_in is written. */
 template <bool FEW, bool CONV1, bool KEPT>
-static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, uint32_t blocks, __half *shared) {
+static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, uint32_t teams, __half *shared) {
   typedef shape<FEW> S;
   __half *w = shared, *out = shared + RL_C2 * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, top = index % S::IN_PARTS * S::IN_ROWS;
@@ -317,7 +324,7 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
   if (CONV1) load_layer1<S>(b.conv1, index, below);
   chain_wait();
   piece p = load_piece(b.d_pooled, b.codes, index / S::IN_PARTS);
-  __syncthreads();
+  team_sync();
   uint32_t a_row[S::WARP_TILES];
   for (int t = 0; t < S::WARP_TILES; t++) {
     const int pixel = min((warp * S::WARP_TILES + t) * 16 + lane % 16, S::PIXELS - 1);
@@ -325,11 +332,11 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
   }
   const uint32_t b_row = shared_address(&w[lane % 16 * WEIGHT_PITCH + lane / 16 * UNIT]);
 
-  for (uint32_t i = index; i < count; i += blocks) {
+  for (uint32_t i = index; i < count; i += teams) {
     spread<S::OUT_ROWS>(p, top - 2, &out[S::OUT_BORDER * OUT_PITCH]);
     copies_done();
-    __syncthreads();
-    if (i + blocks < count) p = load_piece(b.d_pooled, b.codes, (i + blocks) / S::IN_PARTS);
+    team_sync();
+    if (i + teams < count) p = load_piece(b.d_pooled, b.codes, (i + teams) / S::IN_PARTS);
     const size_t at = ((size_t)(i / S::IN_PARTS) * MAP1 + top * RL_P1) * RL_C1;
     float sum[S::WARP_TILES][4][4] = {};
     add_taps<S>(sum, a_row, b_row);
@@ -343,25 +350,27 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
       }
     static_assert(!CONV1 || (int)S::CORNER >= (int)S::PIXELS, "the corner's gradients go to memory alone");
     if (S::CORNER < S::PIXELS) corner_gradient<S>(w, out, &b.d_in[at]);
-    __syncthreads();
+    team_sync();
     if (!CONV1) continue;
     finite &= add_layer1<S>(below, mine);
-    if (i + blocks >= count) break;
-    __syncthreads();
-    load_layer1<S>(b.conv1, i + blocks, below);
+    if (i + teams >= count) break;
+    team_sync();
+    load_layer1<S>(b.conv1, i + teams, below);
   }
   if (!CONV1) return;
   if (!finite) b.state->overflow = 1;
   add_channel_sums<WARPS>(mine, (float(*)[CONV1_ROW])shared, b.conv1.partial, index);
 }
 
-/* Both gradients side by side: the first blocks have the weights', which take longer. */
+/* Both gradients side by side: the first teams have the weights', which take longer. */
 template <bool FEW, bool CONV1, bool KEPT>
-static __global__ void __launch_bounds__(THREADS, FEW ? 3 : 2) conv2_backward(conv2_gradients b) {
+static __global__ void __launch_bounds__(FEW ? THREADS : 2 * THREADS, FEW ? 3 : 1)
+  conv2_backward(conv2_gradients b, uint32_t teams) {
   extern __shared__ __align__(16) __half shared[];
-  const uint32_t parts = shape<FEW>::WEIGHT_PARTS, weight_blocks = parts * b.rows;
-  if (blockIdx.x < weight_blocks) weight_gradient<FEW>(b, blockIdx.x / parts, blockIdx.x % parts, shared);
-  else input_gradient<FEW, CONV1, KEPT>(b, blockIdx.x - weight_blocks, gridDim.x - weight_blocks, shared);
+  const uint32_t parts = shape<FEW>::WEIGHT_PARTS, weight_teams = parts * b.rows, team = blockIdx.x + threadIdx.y * gridDim.x;
+  __half *own = shared + threadIdx.y * (shape<FEW>::SHARED_BYTES / sizeof *shared);
+  if (team < weight_teams) weight_gradient<FEW>(b, team / parts, team % parts, own);
+  else if (team < teams) input_gradient<FEW, CONV1, KEPT>(b, team - weight_teams, teams - weight_teams, own);
 }
 
 uint32_t rl_conv2_rows(uint32_t batch) {
@@ -369,20 +378,33 @@ uint32_t rl_conv2_rows(uint32_t batch) {
   return pairs < MOST_ROWS ? pairs : (uint32_t)MOST_ROWS;
 }
 
-template <bool FEW> static uint32_t data_blocks(uint32_t batch) {
-  const uint32_t most = FEW ? (uint32_t)MOST_BLOCKS : MOST_BLOCKS - rl_conv2_rows(batch), count = batch * shape<FEW>::IN_PARTS;
+template <bool FEW> static uint32_t data_teams(uint32_t batch) {
+  const uint32_t most = FEW ? (uint32_t)MOST_TEAMS : MOST_TEAMS - rl_conv2_rows(batch), count = batch * shape<FEW>::IN_PARTS;
   return count < most ? count : most;
+}
+
+static int most_shared_bytes(int *bytes, rl_error *err) {
+  int device = 0;
+  return rl_cuda_ok(cudaGetDevice(&device), "the device", err) ||
+         rl_cuda_ok(cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "its shared memory", err)
+           ? -1
+           : 0;
 }
 
 template <bool FEW, bool CONV1, bool KEPT>
 static int start_backward(const conv2_gradients &b, cudaStream_t stream, rl_error *err) {
   typedef shape<FEW> S;
-  const int bytes = CONV1 ? S::CHAIN_BYTES : S::SHARED_BYTES;
+  const int team_bytes = CONV1 ? S::CHAIN_BYTES : S::SHARED_BYTES;
+  const uint32_t teams = S::WEIGHT_PARTS * b.rows + data_teams<FEW>(b.batch);
+  int most_bytes = 0;
+  if (most_shared_bytes(&most_bytes, err) != 0) return -1;
+  const uint32_t each = !FEW && teams == MOST_TEAMS && 2 * team_bytes <= most_bytes ? 2 : 1; /* teams a block */
+  const int bytes = each * team_bytes;
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<FEW, CONV1, KEPT>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                  "reserving shared memory", err))
     return -1;
-  const uint32_t blocks = S::WEIGHT_PARTS * b.rows + data_blocks<FEW>(b.batch);
-  return rl_chain("conv2 backward", conv2_backward<FEW, CONV1, KEPT>, blocks, THREADS, bytes, stream, err, b);
+  return rl_chain("conv2 backward", conv2_backward<FEW, CONV1, KEPT>, teams / each, dim3(THREADS, each), bytes, stream, err, b,
+                  teams);
 }
 
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
@@ -393,7 +415,7 @@ int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const
                             : start_backward<true, false, true>(b, stream, err);
 }
 
-uint32_t rl_conv_rows(uint32_t batch) { return data_blocks<true>(batch); }
+uint32_t rl_conv_rows(uint32_t batch) { return data_teams<true>(batch); }
 
 int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes,
                      void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
