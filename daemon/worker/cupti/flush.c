@@ -14,6 +14,7 @@ extern const rl_embedded rl_cupti_code[]; /* nothing.cu */
 
 /* Validated against ncu's flush on 60 MB of L2. A piece is what stays dirty in L2. */
 static const size_t LEAST_BYTES = 128 << 20, PIECE_BYTES = 4 << 20;
+static const size_t PAGE_BYTES = 2 << 20, TOUCHED_BYTES = 64; /* of what a translation is for, and read of it */
 
 struct rl_flush {
   char *memory; /* what is read */
@@ -39,10 +40,30 @@ static void empty_code_caches(rl_flush *flush) {
   if (flush->load_failed == CUDA_SUCCESS) flush->load_failed = flush->unload(module);
 }
 
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+/* What can't be read, as it went with its context, need not be translated. */
+static void touch(const rl_fold *target, const rl_allocation *memory, cudaStream_t stream) {
+  const size_t width = smaller(TOUCHED_BYTES, memory->bytes);
+  if (width == 0) return;
+  const size_t pages = smaller((memory->bytes - width) / PAGE_BYTES + 1, target->bytes / width);
+  if (cudaMemcpy2DAsync(target->address, width, (const void *)memory->address, PAGE_BYTES, width, pages, cudaMemcpyDeviceToDevice,
+                        stream) != cudaSuccess)
+    (void)cudaGetLastError();
+}
+
+static void translate_addresses(const rl_flush *flush, cudaStream_t stream) {
+  size_t count = 0;
+  rl_allocation *all = rl_allocations_copy(&count);
+  for (size_t i = 0; i < count; i++) touch(&flush->target, &all[i], stream);
+  free(all);
+}
+
 static void on_launch(void *context, bool entering, const rl_launched *launch) {
   rl_flush *flush = context;
   if (!entering) return;
   uint64_t index = flush->launches++;
+  if (index == 0) translate_addresses(flush, launch->stream);
   if (index >= flush->count || !flush->before[index]) return;
   rl_flush_run(flush, launch->stream);
   empty_code_caches(flush);

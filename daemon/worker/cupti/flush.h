@@ -1,7 +1,9 @@
 /* Cold caches: in front of kernels that are launched while armed, the copy engine reads more than L2 holds, on the same stream,
  * and writes it all to one small place, since lines that are dirty would be written back during the kernel and be counted as its
  * traffic. Then code is loaded and unloaded, for which the driver empties the caches of instructions and constants. Neither is a
- * range of the range profiler, where each costs a millisecond in most passes. */
+ * range of the range profiler, where each costs a millisecond in most passes. The addresses of what is allocated are translated
+ * before the first of them, as they are in a program that runs: the start of the range profiler makes the device forget them, and
+ * whichever kernel comes first would wait for half a microsecond. */
 #ifndef RL_CUPTI_FLUSH_H
 #define RL_CUPTI_FLUSH_H
 

@@ -29,6 +29,8 @@ static struct {
   module *modules; /* in order of loading */
   size_t module_count, bytes;
   bool incomplete; /* a module was not kept */
+  rl_allocation *allocations; /* in order of making */
+  size_t allocation_count;
 } the = {.opened = CUPTI_ERROR_NOT_INITIALIZED, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- modules ----------------------------------------------------------------------------------------------------------- */
@@ -107,6 +109,50 @@ bool rl_module_is_sure(const char *function, rl_cubin_function *found) {
   return true;
 }
 
+/* --- memory ------------------------------------------------------------------------------------------------------------ */
+
+static const CUpti_CallbackId allocating[] = {CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2};
+
+static void note(CUdeviceptr address, size_t bytes) {
+  rl_allocation *grown = realloc(the.allocations, (the.allocation_count + 1) * sizeof *grown);
+  if (grown == NULL) return;
+  the.allocations = grown;
+  the.allocations[the.allocation_count++] = (rl_allocation){address, bytes};
+}
+
+static void unnote(CUdeviceptr address) {
+  for (size_t i = the.allocation_count; i-- > 0;) {
+    if (the.allocations[i].address != address) continue;
+    the.allocation_count--;
+    memmove(&the.allocations[i], &the.allocations[i + 1], (the.allocation_count - i) * sizeof *the.allocations);
+    return;
+  }
+}
+
+/* true: the call was one of these. */
+static bool on_allocating(CUpti_CallbackId id, const CUpti_CallbackData *call) {
+  const bool entering = call->callbackSite == CUPTI_API_ENTER;
+  if (id != allocating[0] && id != allocating[1]) return false;
+  pthread_mutex_lock(&the.lock);
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2 && entering) unnote(((const cuMemFree_v2_params *)call->functionParams)->dptr);
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2 && !entering && *(const CUresult *)call->functionReturnValue == CUDA_SUCCESS) {
+    const cuMemAlloc_v2_params *made = call->functionParams;
+    note(*made->dptr, made->bytesize);
+  }
+  pthread_mutex_unlock(&the.lock);
+  return true;
+}
+
+rl_allocation *rl_allocations_copy(size_t *count) {
+  pthread_mutex_lock(&the.lock);
+  const size_t bytes = the.allocation_count * sizeof *the.allocations;
+  rl_allocation *copy = bytes > 0 ? malloc(bytes) : NULL;
+  *count = copy != NULL ? the.allocation_count : 0;
+  if (copy != NULL) memcpy(copy, the.allocations, bytes);
+  pthread_mutex_unlock(&the.lock);
+  return copy;
+}
+
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
 static const CUpti_CallbackId launches[] = {
@@ -170,7 +216,7 @@ void rl_subscriber_unwatch(void) {
 static void CUPTIAPI on_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info) {
   (void)data;
   if (domain == CUPTI_CB_DOMAIN_RESOURCE) on_resource(id, info);
-  else if (domain == CUPTI_CB_DOMAIN_DRIVER_API) on_launch(id, info);
+  else if (domain == CUPTI_CB_DOMAIN_DRIVER_API && !on_allocating(id, info)) on_launch(id, info);
 }
 
 void rl_subscriber_open(rl_context_hook made) {
@@ -181,6 +227,8 @@ void rl_subscriber_open(rl_context_hook made) {
   the.opened = cuptiSubscribe(&the.handle, on_callback, NULL);
   for (size_t i = 0; the.opened == CUPTI_SUCCESS && i < sizeof resources / sizeof *resources; i++)
     cuptiEnableCallback(1, the.handle, CUPTI_CB_DOMAIN_RESOURCE, resources[i]);
+  for (size_t i = 0; the.opened == CUPTI_SUCCESS && i < sizeof allocating / sizeof *allocating; i++)
+    cuptiEnableCallback(1, the.handle, CUPTI_CB_DOMAIN_DRIVER_API, allocating[i]);
 }
 
 void rl_subscriber_close(void) {
@@ -189,6 +237,9 @@ void rl_subscriber_close(void) {
   pthread_mutex_lock(&the.lock);
   while (the.module_count > 0) forget(the.module_count - 1);
   free(the.modules);
+  free(the.allocations);
   the.modules = NULL;
+  the.allocations = NULL;
+  the.allocation_count = 0;
   pthread_mutex_unlock(&the.lock);
 }

@@ -1,5 +1,6 @@
 /* CUPTI lets a process have one subscriber to its callbacks: this is ours. It keeps the GPU code of every module that is loaded,
- * and tells whoever watches about kernel launches. One per process; callbacks come on the thread that calls the driver. */
+ * notes what memory is allocated, and tells whoever watches about kernel launches. One per process; callbacks come on the thread
+ * that calls the driver. */
 #ifndef RL_CUPTI_SUBSCRIBER_H
 #define RL_CUPTI_SUBSCRIBER_H
 
@@ -31,6 +32,14 @@ typedef struct rl_launched { /* what the driver was asked to launch */
 typedef void (*rl_launch_hook)(void *context, bool entering, const rl_launched *launch);
 int rl_subscriber_watch(rl_launch_hook hook, void *context, rl_error *err);
 void rl_subscriber_unwatch(void);
+
+typedef struct rl_allocation { /* by cuMemAlloc, and so by cudaMalloc */
+  CUdeviceptr address;
+  size_t bytes;
+} rl_allocation;
+
+/* What is allocated now. malloc'ed, the caller frees; NULL with count 0: nothing is, or memory is out. */
+rl_allocation *rl_allocations_copy(size_t *count);
 
 /* The code of the newest module that has the function (its mangled name) and, unless crc is 0, this CRC. malloc'ed, the caller
  * frees; NULL: there is none, it was too much to keep, or memory is out. */

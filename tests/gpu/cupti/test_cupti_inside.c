@@ -5,6 +5,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +293,28 @@ static void every_wanted_metric_has_a_row(void **state) {
 }
 
 /* Again and again in one process, with other kernels and sections: as a resident worker. Last, since it replaces the records. */
+/* How much of the memory at an address the subscriber has heard of. */
+static size_t noted_bytes(const void *address) {
+  size_t count = 0, bytes = 0;
+  rl_allocation *all = rl_allocations_copy(&count);
+  for (size_t i = 0; i < count; i++) bytes += all[i].address == (CUdeviceptr)address ? all[i].bytes : 0;
+  free(all);
+  return bytes;
+}
+
+static void what_is_allocated_is_noted_until_it_is_freed(void **state) {
+  (void)state;
+  const size_t sizes[] = {1, 4097, 40 << 20, 12345};
+  void *made[4];
+  for (int i = 0; i < 4; i++) must(rl_cuda_check(cudaMalloc(&made[i], sizes[i]), "allocate", &err), "memory");
+  assert_int_not_equal(cudaMalloc(&(void *){NULL}, SIZE_MAX / 2), cudaSuccess);
+  (void)cudaGetLastError();
+  for (int freed = 0; freed <= 4; freed++) {
+    for (int i = 0; i < 4; i++) assert_int_equal(noted_bytes(made[i]), i < freed ? 0 : sizes[i]);
+    if (freed < 4) must(rl_cuda_check(cudaFree(made[freed]), "free", &err), "memory");
+  }
+}
+
 static void it_works_again(void **state) {
   (void)state;
   uint32_t full = sections_of("full");
@@ -329,7 +352,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(divided_warps_are_counted), cmocka_unit_test(warps_wait_for_what_they_wait_for),
       cmocka_unit_test(a_time_line_shows_both_phases), cmocka_unit_test(a_kernel_without_a_time_line_says_why),
       cmocka_unit_test(code_has_a_hash_and_lines), cmocka_unit_test(every_wanted_metric_has_a_row),
-      cmocka_unit_test(it_works_again)};
+      cmocka_unit_test(what_is_allocated_is_noted_until_it_is_freed), cmocka_unit_test(it_works_again)};
   if (argc == 2 && strcmp(argv[1], "run") == 0) {
     must(inside_open(&rig, &err), "device");
     run_once();
