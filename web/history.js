@@ -48,7 +48,8 @@ function withChanges(items) {
 
 /** Beside the run that is followed. */
 const compareCell = ({ run }) => make('td', {}, run === chosenRun().run ? 'this run'
-  : make('a', { href: `/compare.html?a=${run}&b=${chosenRun().run}` }, `with run ${chosenRun().run}`));
+  : make('a', { href: `/compare.html?a=${run}&b=${chosenRun().run}`,
+    'aria-label': `Compare run ${run} with run ${chosenRun().run}` }, `with run ${chosenRun().run}`));
 
 const columns = [
   { label: 'Job', number: true, cell: (point) => make('th', { scope: 'row', class: 'n' },
@@ -81,7 +82,8 @@ async function load() {
   listed = ROWS;
   history.replaceState(null, '', `?job=${job}&run=${run.run}&metric=${encodeURIComponent(metric)}`);
   document.title = `${metric} of ${run.workload} ${run.variant} · rooflined`;
-  find('what').textContent = [run.workload, run.variant, `on ${run.device?.name ?? 'an unknown device'}`,
+  find('what').textContent = [run.workload, run.variant, show.parameters(run.params),
+    `on ${run.device?.name ?? 'an unknown device'}`,
     `${show.count(points.length)} ${points.length === 1 ? 'run' : 'runs'} of the same parameters`].join(' · ');
   find('caption').textContent = metric;
   find('some').hidden = !found.truncated;
@@ -102,7 +104,7 @@ async function begin() {
     return;
   }
   find('history').hidden = false;
-  options(find('run'), runs.map((run) => [run.run, `${run.run} ${run.workload} ${run.variant}`]));
+  options(find('run'), runs.map((run) => [run.run, `run ${run.run} ${run.workload} ${run.variant}`]));
   const wanted = runs.find((run) => run.run === Number(asked.get('run'))) ?? runs[0];
   find('run').value = String(wanted.run);
   drawMetrics(asked.get('metric'));

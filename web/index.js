@@ -40,6 +40,18 @@ function jobRow(job) {
     numberCell(took, 'it has not started'));
 }
 
+/** Drawn again only where something changed, and whose link had the focus keeps it. */
+let drawn = '';
+function drawJobs(jobs) {
+  const body = document.querySelector('#jobs tbody');
+  const running = jobs.some((job) => !finalStates.includes(job.state));
+  if (!running && drawn === JSON.stringify(jobs)) return;
+  drawn = JSON.stringify(jobs);
+  const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
+  body.replaceChildren(...jobs.map(jobRow));
+  if (focused) body.querySelector(`a[href="${focused}"]`)?.focus({ preventScroll: true });
+}
+
 function follow(jobs) {
   const running = jobs.filter((job) => job.state === 'running').slice(0, LISTENERS).map((job) => job.id);
   for (const [id, stop] of listening) {
@@ -93,7 +105,7 @@ async function refresh() {
     const jobs = [...page.items, ...older.filter((job) => !newest.has(job.id))];
     active = jobs.some((job) => !finalStates.includes(job.state));
     follow(jobs);
-    document.querySelector('#jobs tbody').replaceChildren(...jobs.map(jobRow));
+    drawJobs(jobs);
     find('empty').hidden = jobs.length > 0 || asked().size > 0;
     find('none').hidden = jobs.length > 0 || asked().size === 0;
     find('older').hidden = olderCursor === null;

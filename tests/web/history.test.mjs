@@ -35,14 +35,15 @@ test('it has every run that did the same, and no other', async () => {
     [made.jobs[4], '21.00 µs', '−14.6 %', '5a5c0ffee5a5', ''], [made.jobs[3], '12.00 µs', '−51.2 %', '4a5c0ffee4a5', 'suspect'],
     [made.jobs[2], '24.60 µs', '+2.5 %', '3a5c0ffee3a5', ''], [made.jobs[1], '24.00 µs', '−20.0 %', '2a5c0ffee2a5', ''],
     [made.jobs[0], '30.00 µs', '—', '1a5c0ffee1a5', '']]);
-  assert.match(await page.locator('#what').innerText(), /^softmax · vector · on NVIDIA H200 · 5 runs of the same parameters$/);
+  assert.equal(await page.locator('#what').innerText(),
+    'softmax · vector · fp16 rows=4096 columns=1024 · on NVIDIA H200 · 5 runs of the same parameters');
   await page.close();
 });
 
 test('each run leads to a comparison with the one that is followed', async () => {
   const page = await openHistory('time_cold_us_median');
   assert.deepEqual((await rowsOf(page)).map((cells) => cells[6]), ['this run', ...Array(4).fill(`with run ${made.run}`)]);
-  await page.locator('#points tbody tr').nth(3).getByRole('link', { name: 'with run' }).click();
+  await page.locator('#points tbody tr').nth(3).getByRole('link', { name: /^Compare run \d+ with run/ }).click();
   await page.locator('body[data-loaded]').waitFor();
   assert.equal(await page.locator('#verdict').innerText(), 'vector B is 1.14 times as fast as vector A with a cold cache.');
   await page.close();

@@ -28,7 +28,7 @@ test('every variant has its cold and warm times and its rates, beside what the m
   assert.deepEqual((await values(page, 'Bandwidth, cold cache'))[1], ['vector', '822.4 GB/s', '95.00 %']);
   assert.deepEqual((await values(page, 'Rate, cold cache'))[1], ['vector', '205.6 GFLOP/s', '95.00 %']);
   const facts = await page.locator('#reasons li').first().innerText();
-  assert.match(facts, /^fp16 · n 4194304 · engine cuda · 5 samples with either cache · SM clock 1.965 to 1.980 MHz · /);
+  assert.match(facts, /^fp16 n=4194304 · engine cuda · 5 samples with either cache · SM clock 1.965 to 1.980 MHz · /);
   assert.doesNotMatch(await page.locator('#provenance-table').innerText(), /dataset|epoch/, 'these are of training');
   await shoot(page, 'timings-light');
   await page.close();

@@ -4,6 +4,14 @@ import { bar, make, unmeasured } from '/lib/dom.js';
 export const card = (title, note, rows) =>
   make('div', { class: 'panel' }, make('h3', {}, title, make('span', {}, note)), ...rows);
 
+/** On a track, from one share of it to another. */
+export function mark(name, from, to) {
+  const element = make('i', { class: name });
+  element.style.left = `${100 * from}%`;
+  element.style.width = `${100 * (to - from)}%`;
+  return element;
+}
+
 const textOf = (text, reason) => (text === null ? make('span', { class: 'value null', ...unmeasured(reason) }, '—')
   : make('span', { class: 'value' }, text));
 

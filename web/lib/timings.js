@@ -1,6 +1,6 @@
 // How long a kernel takes in each of its variants, with a cold and a warm cache, and what it moves and computes in that time,
 // beside what its model allows: a sentence, cards of bars, a table.
-import { barRow, card } from '/lib/bars.js';
+import { barRow, card, mark } from '/lib/bars.js';
 import { make, numberCell } from '/lib/dom.js';
 import { tableOf } from '/lib/sections.js';
 import * as show from '/lib/format.js';
@@ -31,13 +31,6 @@ const perSecond = (amount, us) => (amount !== null && us > 0 ? amount / (us * 1e
 const reached = ({ median, floor }) => (median.value > 0 && floor.value !== null ? floor.value / median.value : null);
 
 /* --- cards ---------------------------------------------------------------------------------------------------------- */
-
-function mark(name, from, to) {
-  const element = make('i', { class: name });
-  element.style.left = `${100 * from}%`;
-  element.style.width = `${100 * (to - from)}%`;
-  return element;
-}
 
 /** note: beside the title; of(times): {value, reason, write, bound, low, high}, where bound is the model's, low and high are the
  * middle half. */
@@ -139,17 +132,16 @@ function clockOf(runs) {
   return `SM clock ${least === most ? least : `${least} to ${most}`} MHz`;
 }
 
-const shapeOf = ({ dtype, shape }) => [dtype, ...Object.entries(shape ?? {}).map(([name, value]) => `${name} ${value}`)];
-
 /** What lib/comparison.js shows; null where no launch was timed. pair: two runs that are held against each other, if any. */
 export function timingsOf(runs, pair) {
   const times = runs.flatMap((run, index) => modes.map((mode) => timesOf(run, index, mode)))
     .filter(({ run }) => run.samples.length > 0);
   if (times.length === 0) return null;
-  const [{ run, us }] = times;
+  const each = (of) => [...new Set(times.map(of))].filter(Boolean).join(', ');
   return { verdict: pair ? verdictOfPair(pair) : verdictOf(times), cards: cardsOf(times, pair),
     table: tableOf('Times', columns, times),
-    facts: [...shapeOf(run.params), `engine ${run.engine}`, `${us.length} samples with either cache`, clockOf(runs),
+    facts: [each(({ run }) => show.parameters(run.params)), `engine ${each(({ run }) => run.engine)}`,
+      `${each(({ us }) => us.length)} samples with either cache`, clockOf(runs),
       'bar: median; bracket: the middle half of the samples; line and percentage: what the model allows'].filter(Boolean),
     notes: [...missing(times), ...suspects(times)] };
 }

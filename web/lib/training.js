@@ -1,9 +1,9 @@
 // What the training runs of a job come to: a sentence, a card of bars for each number, and what is missing.
-import { barRow, card } from '/lib/bars.js';
+import { barRow, card, mark } from '/lib/bars.js';
 import * as show from '/lib/format.js';
 
 const compared = [
-  { label: 'Epoch time, median', field: 'epoch_ms_median', write: show.ms, ratio: 'speedup_ratio' },
+  { label: 'Epoch time, median', field: 'epoch_ms_median', write: show.ms, ratio: 'speedup_ratio', spread: 'epoch_ms' },
   { label: 'Epoch time, min', field: 'epoch_ms_min', write: show.ms, ratio: 'speedup_min_ratio' },
   { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${show.count(value)} /s` },
   { label: 'Peak memory', field: 'peak_memory_bytes', write: show.bytes, ratio: 'peak_memory_ratio' },
@@ -12,9 +12,16 @@ const compared = [
   { label: 'Launches per step', field: 'launches_per_step', write: show.plain },
 ];
 
+/** The least and the most of what a number of a run is the median of; null where that is one value or none. */
+function spreadOf(metric, run) {
+  const values = run.epochs.filter(({ warmup }) => !warmup).map((epoch) => epoch[metric.spread]).filter(Number.isFinite);
+  return values.length > 1 ? [Math.min(...values), Math.max(...values)] : null;
+}
+
 function cardOf(metric, runs, pairs) {
   const values = runs.map((run) => run.summary[metric.field]);
-  const largest = Math.max(...values.filter((value) => value !== null), 0);
+  const spreads = runs.map((run) => spreadOf(metric, run));
+  const largest = Math.max(...[...values, ...spreads.flat()].filter((value) => value !== null), 0);
   const ratios = metric.ratio ? pairs.map((pair) => {
     const text = (metric.ratioWrite || show.times)(pair[metric.ratio]);
     return text === null ? null : `${pairs.length > 1 ? `${pair.candidate.variant} ` : ''}${text}`;
@@ -22,7 +29,10 @@ function cardOf(metric, runs, pairs) {
   return card(metric.label, ratios.join(' · '), runs.map((run, index) => {
     const text = metric.write(values[index]);
     const reason = run.summary.unavailable?.[metric.field] || 'not measured yet';
-    return barRow(index, run.variant, text !== null && largest > 0 ? values[index] / largest : null, [[text, reason]]);
+    const spread = spreads[index];
+    return barRow(index, run.variant, text !== null && largest > 0 ? values[index] / largest : null, [[text, reason]],
+      spread === null ? [] : [mark('spread', spread[0] / largest, spread[1] / largest)],
+      spread === null ? null : `${text}, epochs from ${metric.write(spread[0])} to ${metric.write(spread[1])}`);
   }));
 }
 
@@ -57,9 +67,10 @@ const notesOf = (runs) => runs.flatMap((run) => [
 export function trainingOf(runs, pairs) {
   const first = runs.find((run) => run.summary.epochs > 0);
   if (first === undefined) return null;
-  const each = (of) => [...new Set(runs.map(of))].join(', ');
+  const each = (of) => [...new Set(runs.map(of))].filter((one) => one !== null).join(', ');
   return { verdict: verdictOf(pairs), cards: compared.map((metric) => cardOf(metric, runs, pairs)), table: null,
     facts: [each((run) => `${run.dataset}${run.partial ? ' (part of it)' : ''}`), `engine ${each((run) => run.engine)}`,
-      `batch ${each((run) => run.params.batch_size)}`, `measured epochs: ${each((run) => run.summary.epochs)}`],
+      `batch ${each((run) => run.params.batch_size)}`, `measured epochs: ${each((run) => run.summary.epochs)}`,
+      'bracket: the shortest to the longest epoch'],
     notes: notesOf(runs) };
 }
