@@ -30,7 +30,8 @@ if "derived__ours_alone" in names:
     sys.exit(1)
 assert "launch__tpc_enabled" not in names  # has no value
 values = {"gpu__time_duration.sum": "20,100", "dram__bytes.sum": "1,010,000", "dram__bytes_write.sum": "200,000",
-          "smsp__inst_executed.sum": "500", "smsp__inst_executed_op_texture.sum": "%(textures)s", "launch__occupancy_cluster_pct": "23.48",
+          "smsp__inst_executed.sum": "500", "smsp__inst_executed_op_texture.sum": "%(textures)s",
+          "launch__occupancy_cluster_pct": "23.48",
           "smsp__warps_eligible.avg.per_cycle_active": "0.23", "lts__t_sectors_data_ecc.sum.per_second": "0",
           "lts__t_requests.sum": "100,000", "launch__shared_mem_config_size": "102,400",
           "launch__occupancy_limit_shared_mem": "8",

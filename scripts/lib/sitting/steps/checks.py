@@ -87,11 +87,12 @@ def run_tests(context, wanted, more=lambda name: [], beside=1):
         raise Skip(said)
 
 
-CONSTANT_SUBJECTS = ("cupti_ncu_gallery", "cupti_ncu_families", "cupti_ncu_libraries")
+BESIDE_NCU = "cupti_ncu_"
+CONSTANT_SUBJECTS = ("gallery", "families", "libraries")
 
 
 def is_agreement(name):
-    return name.startswith("cupti_ncu")
+    return name.startswith(BESIDE_NCU)
 
 
 def tests(context):
@@ -118,9 +119,10 @@ def agreement(context):
         yield row
         found = context.log(row.get("test", "")) / "comparison.csv"
         if "test" in row and found.exists():
-            tables += [found] if row["test"] in CONSTANT_SUBJECTS else []
+            subject = row["test"].removeprefix(BESIDE_NCU)
+            tables += [found] if subject in CONSTANT_SUBJECTS else []
             for one in comparison.compared(found):
-                yield {"subject": row["test"], **one}
+                yield {"subject": subject, **one}
                 kernels += "words" in one
                 metrics = max(metrics, one.get("numbers", 0))
     comparison.join(tables, context.log("agreement.csv"))
