@@ -71,8 +71,8 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
  * is needed, -1 on a broken frame. */
 int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame, rl_error *err);
 
-/* Write one whole frame; EINTR and partial writes handled; SIGPIPE must be ignored. Not thread-safe per descriptor. A non-blocking
- * descriptor has 5 s for all of it, however slowly the other side reads: RL_WIRE_TIMEOUT. */
+/* Write one whole frame; EINTR and partial writes handled; SIGPIPE must be ignored. Not thread-safe per descriptor. A
+ * non-blocking descriptor has 5 s for all of it, however slowly the other side reads: RL_WIRE_TIMEOUT. */
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err);
 int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);
 
