@@ -26,7 +26,7 @@ typedef enum rl_field_type {
   RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]; JSON: an array without repeats, empty only where that is allowed */
   RL_FIELD_NAMES,   /* char[size]: names of letters, digits, _ and . up to RL_FIELD_NAME_MOST bytes, one a line; JSON: an array
                        without repeats */
-  RL_FIELD_JSON,    /* char[size]: JSON text of an object or array, kept as it is */
+  RL_FIELD_JSON,    /* char[size]: JSON text of an object, or of an array where that is allowed, kept as it is */
   RL_FIELD_INTS,    /* int64_t[]: an array of 1 to size / 8 whole numbers within [minimum, maximum]; what is left out stays */
   /* What is too large or too varied for a struct stays in the document: these hold a pointer into it, NULL when it is absent, and
    * are valid as long as the document is. */
@@ -48,7 +48,7 @@ struct rl_field {
   const char *name;
   rl_field_type type;
   size_t offset, size;      /* in the struct; size of the text buffer for TEXT, NAMES and JSON */
-  bool required, may_be_empty; /* may_be_empty: CHOICES */
+  bool required, may_be_empty, may_be_array; /* may_be_empty: CHOICES; may_be_array: JSON */
   double minimum, maximum;  /* INT, INTS and REAL; both 0: no bounds. STRING and ARRAY: maximum */
   const char *const *names; /* CHOICE and CHOICES, NULL-terminated */
   const char *summary;      /* for OpenAPI and the documents */

@@ -191,8 +191,8 @@ static int decode_choice(const rl_field *field, const cJSON *item, const char *a
 static int decode_json(const rl_field *field, const cJSON *item, const char *at, char *out, rl_error *err) {
   const size_t spare = 5; /* what cJSON wants to have left behind the text */
   if (cJSON_IsNull(item) && !field->required) return 0;
-  if (!cJSON_IsObject(item) && !cJSON_IsArray(item))
-    return rl_fail_at(err, at, "%s must be an object or an array", field->name);
+  if (!cJSON_IsObject(item) && !(field->may_be_array && cJSON_IsArray(item)))
+    return rl_fail_at(err, at, "%s must be an object%s", field->name, field->may_be_array ? " or an array" : "");
   if (!cJSON_PrintPreallocated((cJSON *)item, out, (int)field->size, 0))
     return rl_fail_at(err, at, "%s must be shorter than %zu bytes", field->name, field->size - spare);
   return 0;

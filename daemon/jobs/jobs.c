@@ -48,16 +48,16 @@ struct rl_jobs {
   void *heard_context;
 };
 
+static struct timespec moment(int64_t monotonic_ns) {
+  return (struct timespec){.tv_sec = (time_t)(monotonic_ns / 1000000000), .tv_nsec = (long)(monotonic_ns % 1000000000)};
+}
+
 static void lock(rl_jobs *jobs) { pthread_mutex_lock(&jobs->mutex); }
 
 /* false: somebody holds it for long. */
 static bool lock_soon(rl_jobs *jobs) {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  int64_t ns = until.tv_nsec + LOCK_WAIT_NS;
-  until.tv_sec += (time_t)(ns / 1000000000);
-  until.tv_nsec = (long)(ns % 1000000000);
-  return pthread_mutex_timedlock(&jobs->mutex, &until) == 0;
+  struct timespec until = moment(rl_monotonic_ns() + LOCK_WAIT_NS);
+  return pthread_mutex_clocklock(&jobs->mutex, CLOCK_MONOTONIC, &until) == 0;
 }
 
 static void unlock(rl_jobs *jobs) { pthread_mutex_unlock(&jobs->mutex); }
@@ -238,8 +238,7 @@ static int claim_locked(rl_jobs *jobs, device *on, rl_claim *claim, bool *starte
 }
 
 int rl_jobs_claim(rl_jobs *jobs, const char *id, int timeout_ms, rl_claim *claim, rl_error *err) {
-  int64_t until_ns = rl_monotonic_ns() + (int64_t)timeout_ms * 1000000;
-  struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
+  struct timespec until = moment(rl_monotonic_ns() + (int64_t)timeout_ms * 1000000);
   bool started = false;
   int rc = 0, waited = 0;
   lock(jobs);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
 const char *const rl_activity_kind_names[] = {"kernel",  "memcpy", "memset", "memory",   "runtime",
                                               "driver", "range",  "overhead", "span", "phase", NULL};
@@ -207,8 +209,9 @@ int rl_records_add_phase(rl_records *records, const rl_phase *phase, rl_error *e
   return rl_records_add(records, RL_RECORD_PHASE, phase, 1, err);
 }
 
-/* A library's words may hold line ends, which the other side of the wire would refuse. */
+/* A library's words may hold line ends, or be cut inside a character, which the other side of the wire would refuse. */
 static void make_plain(char *text) {
+  rl_utf8_mend(text, strlen(text));
   for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
     if (*c < 0x20 || *c == 0x7f) *c = ' ';
 }

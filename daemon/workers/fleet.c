@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "workers/lane.h"
 #include "workers/process.h"
 #include "workers/wire.h"
@@ -51,9 +53,15 @@ static entry *add(rl_fleet *fleet, const char *program, const char *kind, const 
   return made;
 }
 
-static void blame(rl_fleet *fleet, const char *program, const char *kind, const char *reason) {
-  entry *made = add(fleet, program, kind, kind);
-  if (made != NULL) snprintf(made->state.reason, sizeof made->state.reason, "%s", reason);
+/* Why it can't serve, as UTF-8: what is quoted need not be, and the end may have cut a character in two. */
+static void explain(entry *of, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void explain(entry *of, const char *format, ...) {
+  char *reason = of->state.reason;
+  va_list quoted;
+  va_start(quoted, format);
+  vsnprintf(reason, sizeof of->state.reason, format, quoted);
+  va_end(quoted);
+  rl_utf8_mend(reason, strlen(reason));
 }
 
 /* The last line that the program wrote to its standard error, all of which goes on to ours. */
@@ -78,12 +86,11 @@ static void take_hello(rl_fleet *fleet, const char *program, const char *kind, c
   if (made == NULL || made->state.facts[0] != '\0' || made->state.reason[0] != '\0') return;
   snprintf(made->state.facts, sizeof made->state.facts, "%s", hello->facts);
   if (!rl_lane_serves(kind))
-    snprintf(made->state.reason, sizeof made->state.reason, "this daemon knows no devices of the kind %s", kind);
+    explain(made, "this daemon knows no devices of the kind %s", kind);
   else if (hello->usable)
     snprintf(made->state.state, sizeof made->state.state, "idle");
   else
-    snprintf(made->state.reason, sizeof made->state.reason, "%s",
-             hello->reason[0] != '\0' ? hello->reason : "its worker gives no reason");
+    explain(made, "%s", hello->reason[0] != '\0' ? hello->reason : "its worker gives no reason");
 }
 
 /* Take the hellos of `PROGRAM --list`; *count of them. -1 when it broke the protocol or took too long. */
@@ -109,7 +116,7 @@ static int read_list(rl_fleet *fleet, const char *program, const char *kind, rl_
 static void list_devices(rl_fleet *fleet, const char *program) {
   const char *kind = strrchr(program, '/') + sizeof prefix;
   const char *const arguments[] = {program, "--list", NULL}, *const none[] = {NULL};
-  char ending[RL_ENDING_SIZE] = "", line[192], reason[256];
+  char ending[RL_ENDING_SIZE] = "", line[192];
   rl_error err = {0};
   rl_process process = {0};
   int count = 0, rc = -1;
@@ -122,11 +129,11 @@ static void list_devices(rl_fleet *fleet, const char *program) {
     rl_process_end(&process, rc == 0 ? LIST_GRACE_MS : 0, ending);
   }
   last_line(errors, line, sizeof line);
-  if (rc < 0)
-    snprintf(reason, sizeof reason, "%s: %s", strrchr(program, '/') + 1, err.message);
-  else
-    snprintf(reason, sizeof reason, "%s names no device; it %s%s", strrchr(program, '/') + 1, ending, line);
-  if (rc < 0 || count == 0) blame(fleet, program, kind, reason);
+  entry *blamed = rc < 0 || count == 0 ? add(fleet, program, kind, kind) : NULL;
+  if (blamed == NULL) return;
+  const char *name = strrchr(program, '/') + 1;
+  if (rc < 0) explain(blamed, "%s: %s", name, err.message);
+  else explain(blamed, "%s names no device; it %s%s", name, ending, line);
 }
 
 static void list_programs(rl_fleet *fleet) {
@@ -154,17 +161,17 @@ static void apply_setting(rl_fleet *fleet) {
   const char *list = fleet->config.devices;
   if (strcmp(list, "all") == 0) return;
   for (int i = 0; i < fleet->count; i++) {
-    rl_device_state *state = &fleet->entries[i].state;
-    if (in_list(list, state->id)) continue;
-    snprintf(state->state, sizeof state->state, "unusable");
-    snprintf(state->reason, sizeof state->reason, "left out by the setting devices = %s", list);
+    entry *at = &fleet->entries[i];
+    if (in_list(list, at->state.id)) continue;
+    snprintf(at->state.state, sizeof at->state.state, "unusable");
+    explain(at, "left out by the setting devices = %s", list);
   }
   for (const char *at = list; *at != '\0'; at += strcspn(at, ", "), at += strspn(at, ", ")) {
     char id[sizeof fleet->entries[0].state.id];
     snprintf(id, sizeof id, "%.*s", (int)strcspn(at, ", "), at);
     if (id[0] != '\0' && find(fleet, id) == NULL) {
       entry *made = add(fleet, "", "", id);
-      if (made != NULL) snprintf(made->state.reason, sizeof made->state.reason, "no installed worker has this device");
+      if (made != NULL) explain(made, "no installed worker has this device");
     }
   }
 }

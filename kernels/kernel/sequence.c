@@ -108,7 +108,7 @@ cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count) {
 /* --- the workload ------------------------------------------------------------------------------------------------------ */
 
 const rl_field rl_sequence_fields[] = {
-    RL_FIELD(rl_sequence_params, kernels, RL_FIELD_JSON, .required = true, .summary = "launches, in order"),
+    RL_FIELD(rl_sequence_params, kernels, RL_FIELD_JSON, .required = true, .may_be_array = true, .summary = "launches, in order"),
     RL_FIELD(rl_sequence_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "times to take of all of them together, with a cold cache and with a warm one"),
     RL_FIELD(rl_sequence_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the inputs"),

@@ -36,6 +36,18 @@ def test_devices(daemon):
     daemon.cancel_all()
 
 
+@pytest.mark.parametrize("said, heard", [(r"no \377 here", "no ? here"), (r"\303\251" * 200, "é?")])  # cut inside a character
+def test_why_a_device_is_unusable_is_utf8_whatever_its_worker_said(start, tmp_path, said, heard):
+    worker = tmp_path / "rooflined-worker-cuda"
+    worker.write_text(f"#!/bin/sh\nprintf '{said}\\n' >&2\nexit 1\n")
+    worker.chmod(0o755)
+    other = start("--workers", str(tmp_path), "--devices", "all")
+    (device,) = other.get("/devices").json()["items"]
+    assert device["reason"].startswith("rooflined-worker-cuda names no device; it exited with 1: ")
+    assert device["reason"].endswith(heard)
+    assert other.stop() == 0
+
+
 def test_openapi(daemon):
     response = daemon.get("/openapi.json")
     assert response.json() == DOCUMENT

@@ -177,6 +177,7 @@ static void mistakes_name_their_place(void **state) {
       {"{\"epochs\":1,\"passes\":[\"red\",\"red\"]}", "/passes/1"},
       {"{\"epochs\":1,\"passes\":[\"red\",3]}", "/passes/1"},
       {"{\"epochs\":1,\"extra\":5}", "/extra"},
+      {"{\"epochs\":1,\"extra\":[5]}", "/extra"},
       {"{\"epochs\":1,\"a/b~c\":5}", "/a~1b~0c"},
       {"[]", ""},
       {"{\"epochs\":1} x", ""},

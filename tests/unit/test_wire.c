@@ -138,9 +138,12 @@ static void metrics_are_looked_at_before_they_are_believed(void **state) {
   rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof good - 1, .payload = (const unsigned char *)&good};
   assert_int_equal(rl_frame_collect(&frame, &records, &err), -1);
   assert_int_equal(records.metric_count, 0);
-  /* What a library says in two lines is sent as one. */
+  /* What a library says in two lines is sent as one, and a cut character as none. */
   assert_int_equal(rl_records_add_metric(&records, &cases[3], &err), 0);
   assert_string_equal(records.metrics[0].reason, "two lines");
+  strcpy(cases[3].reason, "cut \xc3");
+  assert_int_equal(rl_records_add_metric(&records, &cases[3], &err), 0);
+  assert_string_equal(records.metrics[1].reason, "cut ?");
   rl_records_clear(&records);
 }
 

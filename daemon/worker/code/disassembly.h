@@ -42,6 +42,4 @@ int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *into, 
 const rl_sass *rl_disassembly_at(const rl_disassembly *in, int64_t offset); /* NULL: there is no instruction */
 void rl_disassembly_clear(rl_disassembly *disassembly);
 
-static inline void rl_disassembly_cleanup(rl_disassembly *disassembly) { rl_disassembly_clear(disassembly); }
-
 #endif
