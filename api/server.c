@@ -224,7 +224,7 @@ static int listen_on(const rl_config *config, int *listener, int *port, rl_error
                bind(descriptor, found->ai_addr, found->ai_addrlen) == 0 && listen(descriptor, SOMAXCONN) == 0 &&
                getsockname(descriptor, (struct sockaddr *)&got, &length) == 0;
   freeaddrinfo(found);
-  if (!bound) return rl_fail_errno(err, "can't listen on %s port %s", config->address, service);
+  if (!bound) return rl_fail_errno(err, "can't listen on %s port %s (--port chooses another)", config->address, service);
   getnameinfo((struct sockaddr *)&got, length, NULL, 0, name, sizeof name, NI_NUMERICSERV);
   *port = atoi(name);
   *listener = descriptor;

@@ -5,6 +5,7 @@
 # (scripts/fetch-mnist.sh downloads it), else synthetic digits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+trap 'exit 130' INT # also where the program that was at work takes it for itself, as apt-get does
 
 stop_after=false
 state=${ROOFLINED_STATE:-$PWD/build/quickstart-state}
@@ -53,8 +54,13 @@ fi
 
 mkdir -p "$state"
 output=$state/daemon.out
+# The daemon that an earlier run left here makes way for the one just built, which takes up the jobs that it was at.
+earlier=$(cat "$state/lock" 2>/dev/null || true)
+case $(readlink "/proc/${earlier:-none}/exe" || true) in
+  "$PWD"/build/release/bin/rooflined*) kill "$earlier" && tail --pid="$earlier" -f /dev/null ;;
+esac
 : >"$output"
-build/release/bin/rooflined --state "$state" --port "$port" >"$output" 2>"$state/daemon.log" </dev/null &
+setsid build/release/bin/rooflined --state "$state" --port "$port" >"$output" 2>"$state/daemon.log" </dev/null &
 daemon=$!
 stop_daemon() { kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null || true; }
 trap stop_daemon EXIT

@@ -5,6 +5,7 @@
 # ../shared/mnist is used when it is there, else the suites train on synthetic digits.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
+trap 'exit 130' INT # also where the program that was at work takes it for itself, as pytest does
 export PYTEST_ADDOPTS="-rfEs --tb=short ${PYTEST_ADDOPTS:-}" COLUMNS=180
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
@@ -101,7 +102,7 @@ gpu() {
 generated() {
   local folder
   for folder in web tests/web; do
-    npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --silent \
+    npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --loglevel=error \
       --prefix "$folder" || return 1
   done
   git diff --exit-code --stat -- web/package-lock.json tests/web/package-lock.json && echo "lock files are fresh"

@@ -26,7 +26,14 @@ rl_missing_packages() { # SET...
   done
 }
 
-# Install what is missing of the named sets. Fails with the command to run when this user may not.
+# Whether sudo makes this user root: at once, or for the password that it asks for where there is a terminal.
+rl_sudo() {
+  command -v sudo >/dev/null || return
+  sudo -n true 2>/dev/null && return
+  { : >/dev/tty; } 2>/dev/null && sudo true
+}
+
+# Install what is missing of the named sets. Fails with what to do about it.
 rl_install() {
   local missing as_root=()
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -35,17 +42,20 @@ rl_install() {
   fi
   missing=$(rl_missing_packages "$@" | tr '\n' ' ')
   [ -n "$missing" ] || return 0
+  echo "Installing: $missing"
   if [ "$(id -u)" != 0 ]; then
-    if ! sudo -n true 2>/dev/null; then
-      echo "These packages are missing, and installing them needs root:" >&2
-      echo "  sudo apt-get install -y $missing" >&2
+    if ! rl_sudo; then
+      echo "Installing them needs root. As root, run this, then start again:" >&2
+      echo "  apt-get update && apt-get install -y --no-install-recommends $missing" >&2
       return 1
     fi
-    as_root=(sudo -n)
+    as_root=(sudo)
   fi
-  echo "Installing: $missing"
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
   "${apt[@]}" update </dev/null >/dev/null || echo "apt-get update failed; going on with the lists that are there" >&2
   # shellcheck disable=SC2086 # a list of names
-  "${apt[@]}" install --no-install-recommends $missing </dev/null >/dev/null
+  if ! "${apt[@]}" install --no-install-recommends $missing </dev/null >/dev/null; then
+    echo "Installing failed, as apt-get says above. When its reason is gone (a mirror that does not answer), start again." >&2
+    return 1
+  fi
 }
