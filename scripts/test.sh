@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # scripts/test.sh [STEP...]: everything that can be tested without a GPU, from a fresh clone: installs what is missing, builds,
-# tests, fuzzes, checks packaging. Every step runs even after one has failed; the exit status says whether any did. Naming steps
-# runs just those (see the list at the end). FUZZ_SECONDS shortens the fuzzing; ROOFLINED_MNIST_DIR names the MNIST files, else
-# ../shared/mnist is used when it is there, else the suites train on synthetic digits.
+# tests, fuzzes, checks packaging. Once installed, every step runs even after one has failed; the exit status says whether any
+# did. Naming steps runs just those (see the list at the end). FUZZ_SECONDS shortens the fuzzing; ROOFLINED_MNIST_DIR names the
+# MNIST files, else ../shared/mnist is used when it is there, else the suites train on synthetic digits.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 trap 'exit 130' INT # also where the program that was at work takes it for itself, as pytest does
@@ -125,6 +125,7 @@ echo "rooflined: $(git describe --always --dirty 2>/dev/null), $(nproc) cores," 
   "MNIST: ${ROOFLINED_MNIST_DIR:-none, synthetic digits}"
 for name in "${all[@]}"; do
   step "$name" "$name"
+  if [ "$name" = install_all ] && [ ${#failed_steps[@]} -gt 0 ]; then break; fi # nothing else would work
 done
 python3 scripts/lib/summary.py "$logs"
 if [ ${#failed_steps[@]} -gt 0 ]; then
