@@ -16,7 +16,7 @@ COPY . .
 ARG COMMIT=unknown
 ENV ROOFLINED_COMMIT=$COMMIT
 RUN cmake --preset release -DRL_CUDA=ON -DCMAKE_INSTALL_PREFIX=/usr/local \
-  && cmake --build --preset release \
+  && cmake --build --preset release --target installed \
   && DESTDIR=/stage cmake --install build/release
 
 # Beside the libraries: CUPTI, which profiles; nvdisasm, which shows machine code; the headers that posted code may include.

@@ -51,6 +51,9 @@ if(RL_FUZZ)
   target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>)
 endif()
 
+# What is installed, without the tests: each program and module adds itself.
+add_custom_target(installed)
+
 # rl_library(NAME SOURCES... [LIBS...]): a static library with the project's flags.
 function(rl_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
@@ -67,6 +70,7 @@ function(rl_program name)
     set(ARG_DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
   install(TARGETS ${name} DESTINATION ${ARG_DESTINATION})
+  add_dependencies(installed ${name})
 endfunction()
 
 # rl_unit_test(NAME SOURCES... [LIBS...] [LABELS...]): a cmocka program that is a CTest test.

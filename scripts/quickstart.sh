@@ -31,25 +31,21 @@ export ROOFLINED_MNIST_DIR=${ROOFLINED_MNIST_DIR:-}
 . scripts/lib/install.sh
 rl_install build
 
-gpu=false
-[ -e /dev/nvidiactl ] && gpu=true
-targets=(rooflined rooflinectl rooflined-worker-cpu web)
 cuda=OFF # without a GPU, compiling for one is only waiting
-if $gpu; then
-  cuda=AUTO
-fi
+if [ -e /dev/nvidiactl ]; then cuda=AUTO; fi
 echo "Building ..."
 log=build/quickstart-build.log
 mkdir -p build
 build() {
-  cmake --preset release -DRL_CUDA=$cuda || return
-  if grep -q 'CUDA worker: ON' "$log"; then targets+=(rooflined-worker-cuda rooflined-cupti rooflined-nvrtc); fi
-  cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
+  cmake --preset release -DRL_CUDA=$cuda && cmake --build --preset release --parallel "$(nproc)" --target installed
 }
 if ! build >"$log" 2>&1 </dev/null; then
   tail -n 40 "$log" >&2
   echo "The build failed; all of it is in $log." >&2
   exit 1
+fi
+if [ $cuda = AUTO ] && grep -q 'CUDA worker: OFF' "$log"; then
+  echo "Going on without the GPU: nvcc or cudnn.h was not found. Install CUDA 13 with cuDNN 9, then start again." >&2
 fi
 
 mkdir -p "$state"
