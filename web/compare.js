@@ -144,7 +144,7 @@ function drawPair() {
   const pair = shown;
   find('same-code').textContent = codeOf(pair);
   drawFindings(pair);
-  find('sections').replaceChildren(...sectionBlocks(wanted(pair.sections), columns, badge));
+  find('sections').replaceChildren(...sectionBlocks(wanted(pair.sections), () => columns, badge));
   const first = find('sections').firstElementChild;
   if (first) first.open = true;
   openTarget();

@@ -1,7 +1,8 @@
 // The report of one kernel of a run: its facts, what the rules found, where it stands under the roofs, and every section.
 import { all, get } from '/lib/api.js';
-import { find, make, numberCell, unmeasured } from '/lib/dom.js';
+import { bar, find, make, numberCell, unmeasured } from '/lib/dom.js';
 import { drawInstructions } from '/lib/instructions.js';
+import { accessesOf } from '/lib/memory.js';
 import { drawRoofline } from '/lib/roofline.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks, tableOf } from '/lib/sections.js';
 import { drawSeries } from '/lib/series.js';
@@ -94,15 +95,29 @@ const roofColumns = [
 const drawRoofs = ({ levels, units }) => find('roof-table').replaceChildren(
   tableOf('Roofs', roofColumns, [...levels.map((level) => ({ ...level, bytes: true })), ...units]));
 
+/** What the bars of a table are shares of: its rows must be parts of one kind. null: no bars. */
+function scaleOf({ name, rows }) {
+  const values = rows.map((row) => row.value).filter((value) => value !== null);
+  if (name === '' || values.length < 3 || rows.some((row) => row.unit !== rows[0].unit) || Math.min(...values) < 0) return null;
+  return rows[0].unit === '%' ? 100 : Math.max(...values);
+}
+
+/** What is shown with bars has the longest first, as of a breakdown the first decides. */
+const longestFirst = (table) => (scaleOf(table) === null ? table
+  : { ...table, rows: [...table.rows].sort((a, b) => (b.value ?? -1) - (a.value ?? -1)) });
+
 /** What is known without being counted says so where the pointer rests. */
-function quantityCell(row) {
+function quantityCell(row, scale) {
   const cell = numberCell(show.quantity(row.value, row.unit), row.reason);
   if (row.value !== null && row.reason) cell.title = row.reason;
+  if (row.value !== null && scale > 0) {
+    cell.prepend(make('span', { class: 'share', 'aria-hidden': 'true' }, bar('', row.value / scale)));
+  }
   return cell;
 }
 
-const valueColumn = { label: 'Value', number: true, 
-  cell: (row) => (row.text ? make('td', { class: 'n' }, row.text) : quantityCell(row)) };
+const valueColumn = (scale) => ({ label: 'Value', number: true,
+  cell: (row) => (row.text ? make('td', { class: 'n' }, row.text) : quantityCell(row, scale)) });
 
 function drawSections(kernel) {
   const found = (section) => kernel.findings.filter((finding) => finding.section === section.id).length;
@@ -110,9 +125,20 @@ function drawSections(kernel) {
   const badge = (section) => (found(section) > 0 ? counted(found(section)) : null);
   find('no-sections').hidden = kernel.sections !== null;
   find('no-sections').textContent = kernel.sections === null ? `No sections: ${kernel.reason}` : '';
-  find('sections').replaceChildren(...sectionBlocks(kernel.sections ?? [], [nameColumn, valueColumn], badge));
+  const sections = (kernel.sections ?? []).map((section) => ({ ...section, tables: section.tables.map(longestFirst) }));
+  find('sections').replaceChildren(...sectionBlocks(sections, (table) => [nameColumn, valueColumn(scaleOf(table))],
+    badge, accessesOf));
   const first = find('sections').firstElementChild;
   if (first) first.open = true;
+}
+
+const limits = { occupancy_by_registers: ['launch__registers_per_thread'], occupancy_by_block_size: ['launch__block_size'],
+  occupancy_by_shared_bytes: ['launch__shared_mem_per_block_static', 'launch__shared_mem_per_block_dynamic'] };
+
+/** Where the kernel stands on a curve of its occupancy; null where that is not known. */
+function placeOf(kernel, curve) {
+  const values = limits[curve]?.map((metric) => rowOf(kernel, metric)?.value ?? null) ?? [null];
+  return values.includes(null) ? null : values.reduce((a, b) => a + b);
 }
 
 /* --- loading -------------------------------------------------------------------------------------------------------- */
@@ -136,7 +162,7 @@ async function load(ordinal) {
   find('no-ceilings').hidden = report.ceilings_reason === null;
   find('no-ceilings').textContent = `No measured roofs: ${report.ceilings_reason}.`;
   drawSections(kernel);
-  drawSeries(kernel.series);
+  drawSeries(kernel.series, (name) => placeOf(kernel, name));
   drawInstructions(kernel.instructions, code);
   document.body.dataset.loaded = String(ordinal);
   openTarget();

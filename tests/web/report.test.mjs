@@ -64,15 +64,41 @@ test('every section shows its rows; what was not measured is a dash with its rea
   for (const section of sections.filter(({ id }) => looked.includes(id))) {
     const block = page.locator(`#section-${section.id}`);
     if (await block.getAttribute('open') === null) await block.locator('> summary').click();
-    await block.locator('> .scroll').waitFor();
+    await block.locator('> .scroll').first().waitFor();
     for (const summary of await block.locator('details > summary').all()) await summary.click();
     const rows = section.tables.flatMap((table) => table.rows);
-    await page.waitForFunction(([id, count]) => document.querySelectorAll(`#${id} tbody tr`).length === count,
-      [`section-${section.id}`, rows.length]);
+    await page.waitForFunction(([id, count]) =>
+      document.querySelectorAll(`#${id} :not(.accesses) > table > tbody tr`).length === count,
+    [`section-${section.id}`, rows.length]);
     const missing = rows.filter((row) => row.value === null && row.text === undefined);
     assert.deepEqual(await block.locator('td.null').evaluateAll((cells) => cells.map((cell) => [cell.innerText, cell.title])),
       missing.map((row) => ['—', row.reason]));
   }
+  await page.close();
+});
+
+test('memory is told by kind of access, with how many sectors a request took', async () => {
+  const page = await open(`${daemon.url}/report.html?run=${runs.b}`);
+  await page.locator('body[data-loaded="0"]').waitFor();
+  await page.locator('#section-MemoryWorkloadAnalysis_Tables > summary').click();
+  const table = page.getByRole('group', { name: 'L1/TEX Cache by kind of access' });
+  assert.deepEqual(await table.locator('th[scope="row"]').allInnerTexts(), ['Global load', 'Global store']);
+  const load = await table.locator('tbody tr').first().locator('td').allInnerTexts();
+  assert.deepEqual(load.map((text) => text.replaceAll('\u202f', '')),
+    ['131072', '131072', '4194304', '32.00', '1461445', '22.38 %', '0.35 %', '4179607']);
+  assert.equal(await page.getByRole('group', { name: 'Shared Memory by kind of access' }).count(), 0, 'a total alone is none');
+  await shoot(page, 'memory-light');
+  await page.close();
+});
+
+test('parts of one kind have bars, the longest first', async () => {
+  const page = await openReport();
+  await page.locator('#section-WarpStateStats > summary').click();
+  await page.locator('#section-WarpStateStats details > summary').click();
+  const bars = await page.locator('#section-WarpStateStats details .share i').evaluateAll((all) =>
+    all.map((one) => parseFloat(one.style.width)));
+  assert.ok(bars.length > 10 && bars[0] === 100, bars.join());
+  assert.deepEqual(bars, [...bars].sort((a, b) => b - a));
   await page.close();
 });
 

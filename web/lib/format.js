@@ -24,6 +24,7 @@ export const us = format((value) => (value < 1000 ? `${short(value)} µs` : ms(v
 export const percent = format((ratio) => (ratio > 0 && ratio < 5e-5 ? '< 0.01 %' : `${(ratio * 100).toFixed(2)} %`));
 export const points = format((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(2)} pt`);
 export const times = format((ratio) => `${ratio.toFixed(2)}×`);
+export const quotient = format((value) => value.toFixed(2));
 export const loss = format((value) => value.toFixed(4));
 
 export const bytes = format((value) => {

@@ -23,18 +23,23 @@ export const nameColumn = { label: 'Metric', cell: (row) => make('th',
   row.parts ? make('span', { class: 'parts quiet' },
     row.parts.map((part) => `${part.name} ${show.plain(part.value) ?? '—'}`).join(' · ')) : null) };
 
-function tables(section, columns) {
-  return section.tables.map((table) => (table.name === '' ? tableOf(section.name, columns, table.rows)
-    : fold({}, [table.name, make('span', { class: 'quiet' }, ` ${table.rows.length}`)],
-      () => [tableOf(table.name, columns, table.rows)])));
+function named(table, columnsOf, overview) {
+  const first = overview(table);
+  const rows = fold({}, [first ? 'Every counter' : table.name, make('span', { class: 'quiet' }, ` ${table.rows.length}`)],
+    () => [tableOf(table.name, columnsOf(table), table.rows)]);
+  return first ? [make('h3', {}, table.name), first, rows] : [rows];
 }
+
+const tables = (section, columnsOf, overview) => section.tables.flatMap((table) =>
+  (table.name === '' ? [tableOf(section.name, columnsOf(table), table.rows)] : named(table, columnsOf, overview)));
 
 export const anchor = (section) => `section-${section}`;
 
-/** badge(section): a few words behind its name, or null. */
-export const sectionBlocks = (sections, columns, badge) =>
+/** columnsOf(table): as tableOf takes them; badge(section): a few words behind its name, or null; overview(table): what stands
+ * above a table that opens, or null. */
+export const sectionBlocks = (sections, columnsOf, badge, overview = () => null) =>
   sections.map((section) => fold({ class: 'panel block', id: anchor(section.id) },
-  [make('strong', {}, section.name), badge(section)], () => tables(section, columns)));
+  [make('strong', {}, section.name), badge(section)], () => tables(section, columnsOf, overview)));
 
 /** Show the section that the address points to. */
 export function openTarget() {

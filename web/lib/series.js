@@ -1,4 +1,4 @@
-// Curves of a kernel: samples over its time, occupancy over what limits it.
+// Curves of a kernel: samples over its time, occupancy over what limits it, with a dot where the kernel stands.
 import uPlot from '/vendor/uPlot.esm.js';
 import { axisStyle, keepDrawn, token } from '/lib/chart.js';
 import { find, make } from '/lib/dom.js';
@@ -8,6 +8,12 @@ const HEIGHT = 180;
 const overTime = (series) => !series.name.startsWith('occupancy_by_');
 const tick = (write) => (_, values) => values.map((value) => write(value) ?? '');
 
+/** Hardware gives what is asked for or the next more, and the kernel gets what that point has. */
+function dotsOf({ points, here }) {
+  const at = here === null ? -1 : points.findIndex(([x]) => x >= here);
+  return points.map(([, value], place) => (place === at ? value : null));
+}
+
 function plot(holder, series) {
   const time = overTime(series);
   const style = axisStyle();
@@ -16,12 +22,14 @@ function plot(holder, series) {
     width: Math.max(240, holder.clientWidth), height: HEIGHT, scales: { x: { time: false } }, legend: { show: false },
     axes: [{ ...style, values: tick(time ? (ns) => show.us(ns / 1000) : show.plain), space: 70 },
       { ...style, size: 60, values: tick(show.plain) }],
-    series: [{}, { stroke: color, width: 2, points: { show: !time, size: 5, fill: color } }],
-  }, [series.points.map(([x]) => x), series.points.map(([, value]) => value)], holder);
+    series: [{}, { stroke: color, width: 2, points: { show: !time, size: 4, fill: color } },
+      { stroke: 'transparent', points: { show: true, size: 11, fill: token('--run-1'), stroke: token('--run-1') } }],
+  }, [series.points.map(([x]) => x), series.points.map(([, value]) => value), dotsOf(series)], holder);
 }
 
 /** All of them are shares of a peak. */
-const captionOf = ({ name }) => `${name.replace(/_pct$/, '').replaceAll('_', ' ')}, %`;
+const captionOf = ({ name, here }) => `${name.replace(/_pct$/, '').replaceAll('_', ' ')}, %\
+${here === null ? '' : `; this kernel: ${show.count(here)}`}`;
 
 let shown = [];
 
@@ -31,8 +39,9 @@ function draw() {
   find('series-charts').querySelectorAll('.chart').forEach((holder, index) => plot(holder, shown[index]));
 }
 
-export function drawSeries(series) {
-  shown = series;
+/** hereOf(name): at which x the kernel stands, or null. */
+export function drawSeries(series, hereOf) {
+  shown = series.map((one) => ({ ...one, here: hereOf(one.name) }));
   find('series').hidden = series.length === 0;
   draw();
 }
