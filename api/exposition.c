@@ -7,7 +7,7 @@
 #include "base/commit.h"
 #include "jobs/tally.h"
 
-enum { DEVICES_MOST = 64, LABELS_SIZE = 256 };
+enum { LABELS_SIZE = 256 };
 
 /* --- the format -------------------------------------------------------------------------------------------------------- */
 
@@ -116,10 +116,9 @@ static int print_devices(FILE *out, rl_fleet *fleet, rl_error *err) {
       {"worker_restarts_total", "Worker processes started again after they died.", offsetof(rl_device_state, restarts)},
       {"worker_frames_total", "Frames that came from workers.", offsetof(rl_device_state, frames)},
       {"worker_received_bytes_total", "Bytes of these frames.", offsetof(rl_device_state, bytes)}};
-  rl_device_state *devices = calloc(DEVICES_MOST, sizeof *devices);
+  rl_device_state *devices = calloc(RL_DEVICES_MAX, sizeof *devices);
   if (devices == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
-  int count = rl_fleet_devices(fleet, devices, DEVICES_MOST);
-  if (count > DEVICES_MOST) count = DEVICES_MOST;
+  int count = rl_fleet_devices(fleet, devices, RL_DEVICES_MAX);
   print_states(out, devices, count);
   for (size_t k = 0; k < sizeof counters / sizeof *counters; k++) {
     family(out, counters[k].name, "counter", counters[k].help);

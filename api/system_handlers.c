@@ -6,15 +6,11 @@
 #include "api/json.h"
 #include "base/commit.h"
 
-enum { DEVICES_MOST = 64 };
-
-
 /* NULL when memory is out; *count of them. */
 static rl_device_state *devices(rl_server *server, int *count) {
-  rl_device_state *states = calloc(DEVICES_MOST, sizeof *states);
+  rl_device_state *states = calloc(RL_DEVICES_MAX, sizeof *states);
   if (states == NULL) return NULL;
-  *count = rl_fleet_devices(server->fleet, states, DEVICES_MOST);
-  if (*count > DEVICES_MOST) *count = DEVICES_MOST;
+  *count = rl_fleet_devices(server->fleet, states, RL_DEVICES_MAX);
   return states;
 }
 

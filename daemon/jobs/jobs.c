@@ -19,7 +19,7 @@ bool rl_job_is_final(rl_job_state state) {
   return state == RL_JOB_COMPLETED || state == RL_JOB_FAILED || state == RL_JOB_CANCELLED;
 }
 
-enum { DEVICES_MAX = 32, DEATHS_MAX = 2 /* of the worker */, DAEMON_DEATHS_MAX = 5, DEFAULT_DEADLINE_S = 3600 };
+enum { DEATHS_MAX = 2 /* of the worker */, DAEMON_DEATHS_MAX = 5, DEFAULT_DEADLINE_S = 3600 };
 static const int64_t PROGRESS_INTERVAL_NS = 250000000, LOCK_WAIT_NS = 100000000;
 
 /* A device does one job at a time, so what is to be known about a running job stands with its device. Changed under the mutex;
@@ -38,7 +38,7 @@ struct rl_jobs {
   int64_t queue_limit, deadline_s;
   pthread_mutex_t mutex; /* held through a whole transition, its store call included: transitions never interleave */
   pthread_cond_t changed;
-  device devices[DEVICES_MAX];
+  device devices[RL_DEVICES_MAX];
   int device_count;
   char fallback[16];
   bool stopping, refresh;
@@ -106,7 +106,7 @@ static device *find_job(rl_jobs *jobs, int64_t job_id) {
 
 int rl_jobs_set_devices(rl_jobs *jobs, const char *const *ids, const bool *usable, int count, const char *fallback,
                         rl_error *err) {
-  if (count > DEVICES_MAX) return rl_fail(err, RL_INPUT, 0, "%d devices are more than %d", count, DEVICES_MAX);
+  if (count > RL_DEVICES_MAX) return rl_fail(err, RL_INPUT, 0, "%d devices are more than %d", count, RL_DEVICES_MAX);
   lock(jobs);
   jobs->device_count = count;
   for (int i = 0; i < count; i++) {

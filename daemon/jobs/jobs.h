@@ -24,7 +24,10 @@ bool rl_job_is_final(rl_job_state state);
 int rl_jobs_open(rl_store *store, int64_t queue_limit, rl_jobs **jobs, rl_error *err); /* requeues what was interrupted */
 void rl_jobs_close(rl_jobs *jobs);
 
-/* Which device ids exist and which one is the default; told once by the fleet, before requests are served. */
+enum { RL_DEVICES_MAX = 32 };
+
+/* Which device ids exist and which one is the default; told once by the fleet, before requests are served; at most
+ * RL_DEVICES_MAX. */
 int rl_jobs_set_devices(rl_jobs *jobs, const char *const *ids, const bool *usable, int count, const char *fallback,
                         rl_error *err);
 

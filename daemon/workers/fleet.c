@@ -16,7 +16,7 @@
 #include "workers/process.h"
 #include "workers/wire.h"
 
-enum { DEVICES_MAX = 32, LIST_WAIT_MS = 20000, LIST_GRACE_MS = 1000 };
+enum { LIST_WAIT_MS = 20000, LIST_GRACE_MS = 1000 };
 static const char prefix[] = "rooflined-worker-";
 
 typedef struct entry {
@@ -28,7 +28,7 @@ typedef struct entry {
 struct rl_fleet {
   rl_config config;
   rl_jobs *jobs;
-  entry entries[DEVICES_MAX];
+  entry entries[RL_DEVICES_MAX];
   int count;
 };
 
@@ -44,7 +44,7 @@ static entry *find(rl_fleet *fleet, const char *id) {
  * is full. */
 static entry *add(rl_fleet *fleet, const char *program, const char *kind, const char *id) {
   entry *known = find(fleet, id);
-  if (known != NULL || fleet->count == DEVICES_MAX) return known;
+  if (known != NULL || fleet->count == RL_DEVICES_MAX) return known;
   entry *made = &fleet->entries[fleet->count++];
   snprintf(made->program, sizeof made->program, "%s", program);
   snprintf(made->state.id, sizeof made->state.id, "%s", id);
@@ -179,8 +179,8 @@ static void apply_setting(rl_fleet *fleet) {
 static bool usable(const entry *which) { return strcmp(which->state.state, "unusable") != 0; }
 
 static int tell_jobs(rl_fleet *fleet, rl_error *err) {
-  const char *ids[DEVICES_MAX], *fallback = NULL;
-  bool can[DEVICES_MAX];
+  const char *ids[RL_DEVICES_MAX], *fallback = NULL;
+  bool can[RL_DEVICES_MAX];
   for (int i = 0; i < fleet->count; i++) {
     const entry *at = &fleet->entries[i];
     ids[i] = at->state.id;

@@ -25,7 +25,7 @@ typedef struct rl_device_state {
   int64_t restarts;
   int64_t frames, bytes;      /* that its workers have sent */
 } rl_device_state;
-/* Copies at most capacity states; returns how many devices there are. */
+/* Copies at most capacity states; returns how many devices there are: RL_DEVICES_MAX at most. */
 int rl_fleet_devices(rl_fleet *fleet, rl_device_state *states, int capacity);
 
 RL_DEFINE_CLEANUP(rl_fleet_cleanup, rl_fleet *, rl_fleet_close, NULL)

@@ -75,22 +75,12 @@ double rl_occupancy_ratio(const rl_occupancy *occupancy, const rl_activity_row *
   return (double)residency.warps / (occupancy->processor_threads / occupancy->warp_threads);
 }
 
-/* One curve: the footprint with one thing set to x. Where no block fits, no warp is resident. */
-static int add_curve(const rl_occupancy *occupancy, const rl_footprint *footprint, const char *series,
-                     void (*set)(rl_footprint *, int), int first, int last, int step, int64_t ordinal, rl_records *records,
-                     rl_error *err) {
-  rl_series_point point = {.ordinal = ordinal};
-  snprintf(point.series, sizeof point.series, "%s", series);
-  for (int x = first; x <= last; x += step) {
-    rl_footprint changed = *footprint;
-    rl_residency residency;
-    set(&changed, x);
-    point.x = x;
-    point.value = rl_residency_of(occupancy, &changed, &residency) ? residency.warps : 0;
-    if (rl_records_add_point(records, &point, err) != 0) return -1;
-  }
-  return 0;
-}
+/* The footprint with one thing set to x, from first to last. */
+typedef struct curve {
+  const char *series;
+  void (*set)(rl_footprint *footprint, int x);
+  int first, last, step;
+} curve;
 
 static void set_registers(rl_footprint *footprint, int x) { footprint->registers = x; }
 static void set_threads(rl_footprint *footprint, int x) { footprint->threads = x; }
@@ -99,14 +89,31 @@ static void set_shared(rl_footprint *footprint, int x) {
   footprint->dynamic_shared_bytes = (size_t)x;
 }
 
+/* Where no block fits, no warp is resident. */
+static int add_curve(const rl_occupancy *occupancy, const rl_footprint *footprint, const curve *along, int64_t ordinal,
+                     rl_records *records, rl_error *err) {
+  rl_series_point point = {.ordinal = ordinal};
+  snprintf(point.series, sizeof point.series, "%s", along->series);
+  for (int x = along->first; x <= along->last; x += along->step) {
+    rl_footprint changed = *footprint;
+    rl_residency residency;
+    along->set(&changed, x);
+    point.x = x;
+    point.value = rl_residency_of(occupancy, &changed, &residency) ? residency.warps : 0;
+    if (rl_records_add_point(records, &point, err) != 0) return -1;
+  }
+  return 0;
+}
+
 int rl_occupancy_curves(const rl_occupancy *occupancy, const rl_footprint *footprint, int64_t ordinal, rl_records *records,
                         rl_error *err) {
   enum { REGISTER_STEP = 8, MOST_REGISTERS = 256, SHARED_STEP = 4 << 10 };
-  if (add_curve(occupancy, footprint, "occupancy_by_registers", set_registers, REGISTER_STEP, MOST_REGISTERS, REGISTER_STEP,
-                ordinal, records, err) != 0 ||
-      add_curve(occupancy, footprint, "occupancy_by_block_size", set_threads, occupancy->warp_threads, occupancy->block_threads,
-                occupancy->warp_threads, ordinal, records, err) != 0)
-    return -1;
-  return add_curve(occupancy, footprint, "occupancy_by_shared_bytes", set_shared, 0, (int)occupancy->block_shared_optin_bytes,
-                   SHARED_STEP, ordinal, records, err);
+  const int warp = occupancy->warp_threads;
+  const curve curves[] = {
+      {"occupancy_by_registers", set_registers, REGISTER_STEP, MOST_REGISTERS, REGISTER_STEP},
+      {"occupancy_by_block_size", set_threads, warp, occupancy->block_threads, warp},
+      {"occupancy_by_shared_bytes", set_shared, 0, (int)occupancy->block_shared_optin_bytes, SHARED_STEP}};
+  for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
+    if (add_curve(occupancy, footprint, &curves[i], ordinal, records, err) != 0) return -1;
+  return 0;
 }
