@@ -70,7 +70,7 @@ struct rl_call {
   int64_t body_limit;
   bool refused;          /* err says why; the body is read and dropped */
   bool parameter;        /* err.pointer names a query parameter or header */
-  bool answered;
+  bool answered;         /* also when the connection did not take it: no other answer would do better */
   int status;
   char allow[64];        /* for 405 and OPTIONS */
   rl_error err;

@@ -23,12 +23,16 @@ const rl_problem_kind rl_problem_kinds[RL_PROBLEMS] = {
     [RL_PROBLEM_STORAGE_FULL] = {"storage_full", "There is no space left in the state folder", 507},
 };
 
-enum { SQLITE_FULL_CODE = 13 }; /* SQLITE_FULL: sqlite3.h stays in the store */
+enum { BUSY = 5, LOCKED = 6, FULL = 13 }; /* SQLITE_BUSY and so on: sqlite3.h stays in the store */
+
+static bool from_store(const rl_error *err, int code) { return err->domain == RL_SQLITE && (err->code & 0xff) == code; }
 
 static bool storage_full(const rl_error *err) {
-  return (err->domain == RL_SQLITE && (err->code & 0xff) == SQLITE_FULL_CODE) ||
-         (err->domain == RL_SYS && (err->code == ENOSPC || err->code == EDQUOT));
+  return from_store(err, FULL) || (err->domain == RL_SYS && (err->code == ENOSPC || err->code == EDQUOT));
 }
+
+/* Another program holds the database; the error says so. */
+static bool held(const rl_error *err) { return from_store(err, BUSY) || from_store(err, LOCKED); }
 
 rl_problem rl_problem_of(const rl_error *err, bool parameter) {
   if (err->domain == RL_INPUT)
@@ -37,7 +41,7 @@ rl_problem rl_problem_of(const rl_error *err, bool parameter) {
   if (err->domain == RL_HTTP)
     for (int i = 0; i < RL_PROBLEMS; i++)
       if (rl_problem_kinds[i].status == err->code) return (rl_problem)i;
-  return storage_full(err) ? RL_PROBLEM_STORAGE_FULL : RL_PROBLEM_INTERNAL;
+  return storage_full(err) ? RL_PROBLEM_STORAGE_FULL : held(err) ? RL_PROBLEM_UNAVAILABLE : RL_PROBLEM_INTERNAL;
 }
 
 char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter) {

@@ -35,10 +35,11 @@ int rl_reply(rl_call *call, int status, struct MHD_Response *response, rl_error 
   for (size_t i = 0; i < sizeof hardening / sizeof *hardening; i++)
     rl_header(response, hardening[i].name, hardening[i].value);
   if (MHD_get_response_header(response, "Cache-Control") == NULL) rl_header(response, "Cache-Control", "no-store");
-  call->answered = MHD_queue_response(call->connection, (unsigned)status, response) == MHD_YES;
+  enum MHD_Result taken = MHD_queue_response(call->connection, (unsigned)status, response);
+  call->answered = true;
   call->status = status;
   MHD_destroy_response(response);
-  return call->answered ? 0 : rl_fail(err, RL_SYS, 0, "the response can't be queued");
+  return taken == MHD_YES ? 0 : rl_fail(err, RL_SYS, 0, "the connection takes no response");
 }
 
 int rl_reply_text(rl_call *call, int status, char *text, const char *type, rl_error *err) {

@@ -1,5 +1,6 @@
 """The life of a job: accepted, listed, replayed, cancelled, refused when there is no room."""
 
+import contextlib
 import sqlite3
 import threading
 
@@ -138,6 +139,17 @@ def test_no_device(start, tmp_path):
     assert other.get("/healthz").status_code == 200
     assert other.get("/jobs").json()["items"] == []
     assert other.stop() == 0
+
+
+def test_a_database_that_another_program_holds_is_said_and_outlived(daemon):
+    with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        response = daemon.call("POST", "/jobs", job())
+        assert (response.status_code, response.json()["code"]) == (503, "unavailable")
+        assert "another program holds the database locked: end it" in response.json()["detail"]
+        assert int(response.headers["Retry-After"]) > 0
+        assert daemon.get("/jobs").status_code == 200
+    daemon.run(job())
 
 
 def test_survives_a_restart(start):

@@ -91,6 +91,18 @@ def test_noise(hasty, noise):
     assert hasty.get("/healthz").status_code == 200
 
 
+def test_a_client_that_does_not_wait_its_turn_is_no_error_of_the_daemon(start):
+    """It announces that it waits for leave to go on, and does not: the library then takes no answer any more."""
+    other = start()
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    with connect(other) as raw:
+        raw.sendall(request + b"Expect: 100-continue\r\n\r\n" + request + b"\r\n")
+        read_all(raw)
+    assert other.get("/healthz").status_code == 200
+    assert other.stop() == 0
+    assert "error" not in other.log_text()
+
+
 def test_500_idle_connections(start):
     other = start("--request-timeout-s", "600")  # they stay
     idle = [connect(other) for _ in range(500)]

@@ -122,6 +122,8 @@ static void problems(void **state) {
   assert_int_equal(problem_of(RL_HTTP, 418, ""), RL_PROBLEM_INTERNAL);
   assert_int_equal(problem_of(RL_SQLITE, 13, ""), RL_PROBLEM_STORAGE_FULL);
   assert_int_equal(problem_of(RL_SQLITE, 13 | 2 << 8, ""), RL_PROBLEM_STORAGE_FULL);
+  assert_int_equal(problem_of(RL_SQLITE, 5 | 1 << 8, ""), RL_PROBLEM_UNAVAILABLE);
+  assert_int_equal(problem_of(RL_SQLITE, 6, ""), RL_PROBLEM_UNAVAILABLE);
   assert_int_equal(problem_of(RL_SQLITE, 11, ""), RL_PROBLEM_INTERNAL);
   assert_int_equal(problem_of(RL_SYS, ENOSPC, ""), RL_PROBLEM_STORAGE_FULL);
   assert_int_equal(problem_of(RL_CUDA, 700, ""), RL_PROBLEM_INTERNAL);
