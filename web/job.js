@@ -1,5 +1,5 @@
 // One job: live progress while it runs, then the comparison, its epochs, kernels, measurements and where every number is from.
-import { all, finalStates, get, listen, remove, shareDone } from '/lib/api.js';
+import { all, finalStates, get, listen, post, remove, shareDone } from '/lib/api.js';
 import { drawComparison } from '/lib/comparison.js';
 import { drawEpochs } from '/lib/epochs.js';
 import { find, make, numberCell, stateBadge, unmeasured } from '/lib/dom.js';
@@ -11,6 +11,7 @@ import * as show from '/lib/format.js';
 const id = Number(new URLSearchParams(location.search).get('id'));
 let stopListening = null;
 let variants = new Map(); // run id -> variant
+let request = null;       // that asks for the same once more
 
 const key = (index) => make('span', { class: `key run-${index % 4}`, 'aria-hidden': 'true' });
 
@@ -21,6 +22,8 @@ function drawHead(job) {
   find('job-title').textContent = `Job ${job.id}`;
   find('job-state').replaceChildren(stateBadge(job.state));
   find('cancel').hidden = finalStates.includes(job.state);
+  find('again').hidden = !finalStates.includes(job.state) || job.kind === 'source'; // whose code is not in its request
+  request = { ...job.request, device: job.device };
   const took = show.duration(show.between(job.started_at, job.finished_at));
   const what = `${job.runs[0]?.workload ?? ''} ${show.parameters(job.request)}`.trim();
   find('job-facts').textContent = [what, `on ${job.device}`, `created ${show.instant(job.created_at)}`,
@@ -30,6 +33,14 @@ function drawHead(job) {
   variants = new Map(job.runs.map((run) => [run.id, run.variant]));
   if (finalStates.includes(job.state)) drawReports(job);
   find('live').hidden = job.state !== 'running';
+  drawPasses(job);
+}
+
+/** How far each run came, of a job that did not get to its end, or not yet. */
+function drawPasses({ state, runs }) {
+  find('job-passes').hidden = state === 'completed';
+  find('job-passes').replaceChildren(...runs.map((run) => make('li', {}, make('span', { class: 'of' }, run.variant),
+    ...run.passes.map((pass) => make('span', {}, `${pass.pass} `, stateBadge(pass.state))))));
 }
 
 const historyOf = (run, metric) => `/history.html?job=${id}&run=${run}${metric ? `&metric=${metric}` : ''}`;
@@ -185,6 +196,13 @@ find('cancel').addEventListener('click', async () => {
   await remove(`/jobs/${id}`).catch((problem) => drawProblem({ title: problem.title, message: problem.message }));
   find('cancel').disabled = false;
   guarded();
+});
+
+find('again').addEventListener('click', async () => {
+  find('again').disabled = true;
+  await post('/jobs', request).then((job) => location.assign(`/job.html?id=${job.id}`),
+    (problem) => drawProblem({ title: problem.title, message: problem.message }));
+  find('again').disabled = false;
 });
 
 if (Number.isSafeInteger(id) && id > 0) guarded();

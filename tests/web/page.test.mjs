@@ -103,6 +103,14 @@ test('a job that runs shows its progress and can be cancelled', async () => {
   await page.locator('#cancel').click();
   await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
   assert.equal(await page.locator('#job-reports a').count(), 0, 'there is no report of what yielded nothing');
+  assert.match(await page.locator('#job-passes').innerText(), /^fp32\s+timing\s+(pending|running|unavailable)/);
+  await page.getByRole('button', { name: 'Run it again' }).click();
+  await page.waitForURL((url) => url.searchParams.get('id') > id);
+  const again = new URL(page.url()).searchParams.get('id');
+  const [{ request: first }, { request: second }] = await Promise.all([id, again].map(async (one) =>
+    (await fetch(`${daemon.url}/jobs/${one}`)).json()));
+  assert.deepEqual(second, { ...first, device: 'cpu' });
+  await fetch(`${daemon.url}/jobs/${again}`, { method: 'DELETE' });
   await page.close();
 });
 
