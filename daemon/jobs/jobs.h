@@ -58,7 +58,7 @@ typedef struct rl_claim { /* one pass of one run to do next */
   char *source;        /* text that the run's parameters name by its hash; malloc'ed; NULL: none */
 } rl_claim;
 
-void rl_claim_clear(rl_claim *claim);
+void rl_claim_clear(rl_claim *claim); /* frees what it holds */
 
 /* Wait for the next pass to do on this device, at most timeout_ms: 1 and *claim, which the caller clears, 0 on time-out or when
  * stopping, -1 on error. Moves the job to running with its first pass; prefers the running job, then the oldest queued one. */
@@ -93,7 +93,7 @@ void rl_jobs_listen(rl_jobs *jobs, void (*heard)(void *context, int64_t job_id),
 /* What became of jobs since the program started; lives as long as jobs. */
 const struct rl_tally *rl_jobs_tally(const rl_jobs *jobs);
 
-typedef struct rl_jobs_counts { int64_t queued, running; } rl_jobs_counts;
+typedef struct rl_jobs_counts { int64_t queued, running; } rl_jobs_counts; /* as the store has them */
 int rl_jobs_count(rl_jobs *jobs, rl_jobs_counts *counts, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_jobs_cleanup, rl_jobs *, rl_jobs_close, NULL)

@@ -22,8 +22,9 @@ typedef struct rl_job_life {
   int64_t created_ns, started_ns, finished_ns;
 } rl_job_life;
 
+/* Kinds of job that this program does not know are not counted. A negative time, where somebody set the clock, counts as 0 s. */
 void rl_tally_submitted(rl_tally *tally, const char *kind);
 void rl_tally_started(rl_tally *tally, const rl_job_life *life);
-void rl_tally_finished(rl_tally *tally, const rl_job_life *life);
+void rl_tally_finished(rl_tally *tally, const rl_job_life *life); /* nothing, when its state is not final */
 
 #endif

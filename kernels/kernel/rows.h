@@ -12,6 +12,8 @@ extern "C" {
 enum { RL_ROWS = 0, RL_COLUMNS = 1, RL_COLUMNS_MAX = 1 << 22 };
 extern const rl_field rl_kernel_rows_shape[]; /* "rows", "columns" */
 
+/* Elements of the output and of an input, pieces of the output, and where in an input the pieces [first, first + count) need how
+ * many elements: what rl_kernel_family asks for. */
 int64_t rl_kernel_rows_output(const rl_kernel_shape *shape);
 int64_t rl_kernel_rows_input(const rl_kernel_shape *shape, uint32_t input);
 int64_t rl_kernel_rows_pieces(const rl_kernel_shape *shape);

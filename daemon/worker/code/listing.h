@@ -28,9 +28,9 @@ typedef struct rl_listing {
   char text_reason[RL_REASON_SIZE];
 } rl_listing;
 
-int rl_listing_add(rl_listing *listing, int64_t offset, const char *metric, double value, rl_error *err);
-double rl_listing_sum(const rl_listing *listing, const char *metric);
-void rl_listing_clear(rl_listing *listing);
+int rl_listing_add(rl_listing *listing, int64_t offset, const char *metric, double value, rl_error *err); /* RL_SYS: no memory */
+double rl_listing_sum(const rl_listing *listing, const char *metric); /* over all instructions; 0 when it was not counted */
+void rl_listing_clear(rl_listing *listing); /* frees its counts; leaves it zeroed */
 
 /* Where in the source an instruction comes from; leaves file and line alone where it is not known. */
 typedef struct rl_source_places {

@@ -4,6 +4,7 @@
 
 #include "worker/cupti/plan.h"
 
+/* A host object of CUPTI's range profiler, which the caller deinitialises: RL_CUPTI when it does not know the chip ("gh100"). */
 int rl_plan_host_open(const char *chip, void **host, rl_error *err);
 /* Without groups, and without reasons for any of `count` metrics. */
 int rl_plan_new(size_t count, rl_counter_plan **plan, rl_error *err);

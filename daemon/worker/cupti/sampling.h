@@ -1,3 +1,4 @@
+/* What the warps of each instruction wait for: CUPTI's PC samples. One thread; the context is current. Errors: RL_CUPTI. */
 #ifndef RL_CUPTI_SAMPLING_H
 #define RL_CUPTI_SAMPLING_H
 
@@ -16,8 +17,9 @@ void rl_sampling_disable(CUcontext context);
 #define RL_SAMPLES "smsp__pcsamp_sample_count"
 int rl_sampling_open(CUcontext context, uint32_t period, size_t buffer_bytes, rl_sampling **sampling, rl_error *err);
 int rl_sampling_begin(rl_sampling *sampling, rl_error *err);
+/* The device must be idle; hands each count of each instruction to the sink. */
 int rl_sampling_end(rl_sampling *sampling, const rl_code_sink *sink, rl_error *err);
-/* Every name that a count can have. */
+/* Every name that a count can have, the sampling's; returns how many. */
 size_t rl_sampling_reasons(const rl_sampling *sampling, const char *const **names);
 void rl_sampling_stop(rl_sampling *sampling);  /* no more samples: sampling is disabled then */
 void rl_sampling_close(rl_sampling *sampling); /* NULL is allowed, as above */

@@ -1,3 +1,4 @@
+/* Counts by instruction: CUPTI's SASS metrics. One thread. Errors: RL_CUPTI. */
 #ifndef RL_CUPTI_SASS_H
 #define RL_CUPTI_SASS_H
 

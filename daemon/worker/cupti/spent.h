@@ -28,9 +28,11 @@ typedef struct rl_spent {
   double ms[RL_PIECES];
 } rl_spent;
 
+/* All pieces are 0 ms, and the first begins now. */
 void rl_spent_begin(rl_spent *spent);
 /* The time since the last call was the piece's. NULL is allowed: nobody wants to know. */
 void rl_spent_on(rl_spent *spent, rl_piece piece);
+/* A measurement of each piece into records. */
 int rl_spent_measure(const rl_spent *spent, rl_records *records, rl_error *err);
 
 #endif
