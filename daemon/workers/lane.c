@@ -136,6 +136,12 @@ static int settle_once(const rl_attempt *at, rl_answer got, rl_error *err) {
   return rl_jobs_fail(jobs, at->claim, &at->why, err);
 }
 
+/* What the worker sent says two things of one: no waiting changes that. SQLITE_CONSTRAINT: sqlite3.h stays in the store. */
+static bool contradictory(const rl_error *err) {
+  enum { CONSTRAINT = 19 };
+  return err->domain == RL_SQLITE && (err->code & 0xff) == CONSTRAINT;
+}
+
 /* Get the outcome onto the disk. The disk may be full for a while: results are offered again a few times, and then the
  * job is failed, which needs less room. What can't be written at all is taken up again at the next start. */
 static void settle(rl_attempt *at, rl_answer got) {
@@ -145,10 +151,12 @@ static void settle(rl_attempt *at, rl_answer got) {
     rl_log(RL_LOG_ERROR, "job %lld: can't store how its %s pass went: %s", (long long)at->claim->job_id,
            rl_pass_names[at->claim->pass], err.message);
     if (err.domain == RL_HTTP) return; /* the job is over or gone: there is nothing to store */
-    if (attempt >= COMMIT_ATTEMPTS && (got == RL_ANSWER_DONE || got == RL_ANSWER_UNAVAILABLE)) {
+    bool has_results = got == RL_ANSWER_DONE || got == RL_ANSWER_UNAVAILABLE;
+    if (has_results && (attempt >= COMMIT_ATTEMPTS || contradictory(&err))) {
       at->why = err;
-      rl_wrap(&at->why, "can't store the results");
+      rl_wrap(&at->why, contradictory(&err) ? "the results contradict themselves" : "can't store the results");
       got = RL_ANSWER_FAILED;
+      continue;
     }
     int64_t until = rl_monotonic_ns() + pause_ms * MS;
     pause_ms = pause_ms * 2 < PAUSE_MOST_MS ? pause_ms * 2 : PAUSE_MOST_MS;

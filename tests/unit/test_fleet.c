@@ -260,6 +260,19 @@ static void a_stray_frame_does_not_answer_the_next_request(void **state) {
   assert_int_equal(ask(&at->base, "SELECT count(*) FROM epochs"), 2);
 }
 
+/* Its worker lives on, and the job is failed at once: offering such results again would not help. */
+static void results_that_contradict_themselves_fail_the_job(void **state) {
+  world *at = *state;
+  pid_t pids[16];
+  behave("twice");
+  open_fleet(at);
+  int64_t id = put(at, 0);
+  wait_for_state(at, id, RL_JOB_FAILED);
+  assert_told(at, id, "the results contradict themselves");
+  assert_int_equal(starts_of(at, pids), 1);
+  assert_int_equal(ask(&at->base, "SELECT count(*) FROM epochs"), 0);
+}
+
 static void a_death_between_jobs_counts_against_none(void **state) {
   world *at = *state;
   pid_t pids[16];
@@ -408,7 +421,8 @@ int main(void) {
       TEST(a_worker_stays_resident), TEST(posted_code_never_shares_a_process_with_another_job), TEST(an_idle_fleet_sleeps),
       TEST(answers_of_every_kind), TEST(a_death_is_retried_once),
       TEST(a_second_death_fails_the_job), TEST(broken_workers_are_ended), TEST(a_stray_frame_does_not_answer_the_next_request),
-      TEST(a_death_between_jobs_counts_against_none), TEST(a_hung_worker_ends_at_the_deadline), TEST(cancels_are_passed_on),
+      TEST(results_that_contradict_themselves_fail_the_job), TEST(a_death_between_jobs_counts_against_none),
+      TEST(a_hung_worker_ends_at_the_deadline), TEST(cancels_are_passed_on),
       TEST(who_ignores_a_cancel_is_killed), TEST(a_flood_neither_fills_the_store_nor_hides_a_cancel),
       TEST(stopping_is_quick_and_leaves_no_process), TEST(unusable_devices_are_listed),
       TEST(an_unknown_kind_of_device_is_no_reason_to_stop)};
