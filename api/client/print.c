@@ -41,10 +41,11 @@ char *rl_cell_us(char *cell, double us) { return us < 1000 ? number(cell, us, "%
 
 char *rl_cell_count(char *cell, double value) {
   if (isnan(value)) return number(cell, value, "");
+  if (fabs(value) >= 1e21) return number(cell, value, "%.3e"); /* more than a mask of 64 bits: nobody reads so many digits */
   if (value > 0 && value < 1) return number(cell, value, "%.2g"); /* launches of a step, where many steps are one launch */
   char digits[RL_CELL_SIZE / 2];
   int length = snprintf(digits, sizeof digits, "%.0f", value), used = 0;
-  for (int i = 0; i < length && used < RL_CELL_SIZE - 2; i++) {
+  for (int i = 0; i < length; i++) {
     if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-') cell[used++] = ' ';
     cell[used++] = digits[i];
   }

@@ -8,10 +8,10 @@ enum { WIDTH = 80, NAME = 60, VALUE = 20, COMPARED_NAME = 34, COMPARED = 14, REL
 /* --- quantities -------------------------------------------------------------------------------------------------------- */
 
 static char *plain(char *cell, double value, const char *unit) {
-  char number[RL_CELL_SIZE / 2];
+  char number[RL_CELL_SIZE];
   if (isnan(value) || value == rint(value) || fabs(value) >= 1000) rl_cell_count(number, value);
   else snprintf(number, sizeof number, fabs(value) < 0.01 ? "%.2e" : "%.2f", value);
-  snprintf(cell, RL_CELL_SIZE, "%s%s%.24s", number, unit[0] != '\0' && !isnan(value) ? " " : "", isnan(value) ? "" : unit);
+  snprintf(cell, RL_CELL_SIZE, "%.36s%s%.24s", number, unit[0] != '\0' && !isnan(value) ? " " : "", isnan(value) ? "" : unit);
   return cell;
 }
 

@@ -80,6 +80,10 @@ static void test_cells(void **state) {
   assert_string_equal(rl_cell_count(cell, 2.0 / 938), "0.0021");
   assert_string_equal(rl_cell_count(cell, 0), "0");
   assert_string_equal(rl_cell_count(cell, -1000), "-1 000");
+  assert_string_equal(rl_cell_count(cell, 18446744073709551615.0), "18 446 744 073 709 551 616");
+  assert_string_equal(rl_cell_count(cell, -999999999999999868928.0), "-999 999 999 999 999 868 928");
+  assert_string_equal(rl_cell_count(cell, 1e21), "1.000e+21");
+  assert_string_equal(rl_cell_count(cell, -1e100), "-1.000e+100");
   assert_string_equal(rl_cell_ms(cell, 263.94), "263.9 ms");
   assert_string_equal(rl_cell_ms(cell, 18400), "18.40 s");
   assert_string_equal(rl_cell_bytes(cell, 98.2 * 1048576), "98.2 MiB");
@@ -252,6 +256,21 @@ static void test_bad_options(void **state) {
   }
 }
 
+static void test_a_report_of_the_largest_numbers(void **state) {
+  (void)state;
+  static const char row[] = "{\"name\":\"Row\",\"unit\":\"instructions per second of it\",\"value\":-1e100}";
+  char report[512], *text = NULL;
+  size_t size = 0;
+  snprintf(report, sizeof report, "{\"kernels\":[{\"name\":\"k\",\"sections\":[{\"tables\":[{\"rows\":[%s]}]}]}]}", row);
+  cJSON *document = cJSON_Parse(report);
+  FILE *out = open_memstream(&text, &size);
+  rl_print_report(out, document, NULL);
+  fclose(out);
+  assert_non_null(strstr(text, " -1.000e+100 instruct")); /* cut to the table's column */
+  free(text);
+  cJSON_Delete(document);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_events_however_the_stream_is_cut),
@@ -266,6 +285,7 @@ int main(void) {
       cmocka_unit_test(test_what_to_count_from_options), cmocka_unit_test(test_posted_code_from_options),
       cmocka_unit_test(test_items_of_lists_are_whole),
       cmocka_unit_test(test_a_kernel_s_table),
+      cmocka_unit_test(test_a_report_of_the_largest_numbers),
       cmocka_unit_test(test_bad_options),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
