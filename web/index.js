@@ -23,6 +23,14 @@ const jobState = (job) => {
   return make('td', {}, stateBadge(job.state), text ? make('span', { class: 'quiet' }, ` ${text}`) : null);
 };
 
+/** Its variants, and how fast the fastest of them was. */
+function runsOf({ variants, fastest }) {
+  const time = fastest && (show.ms(fastest.epoch_ms_median) ?? show.us(fastest.time_cold_us_median));
+  const title = fastest?.epoch_ms_median === null ? 'The fastest: median with a cold cache' : 'The fastest: median epoch';
+  const nameOf = (variant) => (fastest?.variant === variant ? make('strong', { title }, `${variant} ${time}`) : variant);
+  return variants.flatMap((variant, place) => (place === 0 ? [nameOf(variant)] : [' · ', nameOf(variant)]));
+}
+
 function jobRow(job) {
   const done = job.passes.completed + job.passes.unavailable;
   const until = job.finished_at || (finalStates.includes(job.state) ? null : new Date().toISOString());
@@ -30,8 +38,8 @@ function jobRow(job) {
   return make('tr', {},
     make('th', { scope: 'row', class: 'n' }, make('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
     jobState(job),
-    make('td', {}, job.workload, ' ', make('span', { class: 'quiet' }, show.parameters(job))),
-    make('td', { class: 'runs' }, (job.variants || []).join(' · '),
+    make('td', { class: 'words' }, job.workload, ' ', make('span', { class: 'quiet' }, show.parameters(job))),
+    make('td', { class: 'words' }, ...runsOf(job),
       job.origin === 'daemon' ? make('span', { class: 'tag', title: `${job.kind}, asked for by the daemon itself` },
         'by the daemon') : null),
     make('td', { class: 'mono' }, job.device),

@@ -124,6 +124,21 @@ def test_times_of_launches_of_two_jobs(daemon, rows):
     assert math.isclose(back["speedup_cold_ratio"], 1 / 1.5) and math.isclose(back["speedup_warm_ratio"], 1 / 0.75)
 
 
+def test_the_list_says_which_run_was_the_fastest(daemon, rows):
+    job = rows.job()
+    timed(rows, 30.0, 12.0, job=job)
+    best = timed(rows, 20.0, 16.0, variant="vector", job=job)
+    suspect = timed(rows, 1.0, 1.0, variant="capped", job=job, samples={"cold": [1.0]})
+    rows.db.execute("UPDATE samples SET suspect = 1, suspect_reason = 'too fast' "
+                    "WHERE pass_id IN (SELECT id FROM passes WHERE run_id = ?)", [suspect])
+    rows.db.commit()
+    none = rows.job()
+    rows.run([], job=none, measurements={"peak_memory_bytes": 1.0})
+    listed = {one["id"]: one["fastest"] for one in daemon.get("/jobs?limit=500").json()["items"]}
+    assert listed[job] == {"run": best, "variant": "vector", "epoch_ms_median": None, "time_cold_us_median": 20.0}
+    assert listed[none] is None
+
+
 def test_a_suspect_time_gives_no_ratio(daemon, rows):
     a = timed(rows, 30.0, 12.0)
     b = timed(rows, 20.0, 16.0, samples={"cold": [20.0, 20.5], "warm": [16.0]})
@@ -142,6 +157,10 @@ def test_runs_of_two_workloads_have_no_ratios(daemon, rows):
 
 def test_training_runs_as_their_job_compares_them(daemon, finished):
     (pair,) = daemon.get(f"/jobs/{finished}/comparison").json()["items"]
+    (fastest,) = [one["fastest"] for one in daemon.get("/jobs?limit=500").json()["items"] if one["id"] == finished]
+    sides = [pair[side] for side in ("baseline", "candidate") if not pair[side]["suspect"]]
+    least = min((side["epoch_ms_median"], side["run"]) for side in sides)
+    assert (fastest["epoch_ms_median"], fastest["run"]) == least and fastest["time_cold_us_median"] is None
     assert numbers(daemon, pair["baseline"]["run"], pair["candidate"]["run"]) == (pair, None)
     same, _ = numbers(daemon, pair["baseline"]["run"], pair["baseline"]["run"])
     assert same["peak_memory_ratio"] == 1 and same["test_accuracy_difference_ratio"] == 0
