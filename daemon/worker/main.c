@@ -23,10 +23,13 @@
 
 enum { EXIT_USAGE = 2, EXIT_UNUSABLE = 3, EXIT_DEVICE_LOST = 4, EXIT_PROTOCOL = 5 };
 
-typedef struct inbox { /* from the reader to the main thread: at most one request waits */
+typedef enum errand { ERRAND_NONE, ERRAND_REQUEST, ERRAND_RELEASE } errand;
+
+typedef struct inbox { /* from the reader to the main thread: at most one errand waits */
   pthread_mutex_t lock;
   pthread_cond_t filled;
-  bool waiting, working;
+  errand waiting;
+  bool working;
   rl_request request;
   atomic_bool cancelled;
   rl_frame_reader *reader;
@@ -44,6 +47,20 @@ static _Noreturn void end_at_once(int code) { _exit(code); }
 
 /* ---- the reader -------------------------------------------------------------------------------------------------------- */
 
+/* request: NULL where the errand has none. */
+static void accept_errand(inbox *box, errand what, const rl_request *request) {
+  pthread_mutex_lock(&box->lock);
+  if (box->waiting != ERRAND_NONE || box->working) {
+    rl_log(RL_LOG_ERROR, "a frame came while a request was being served");
+    end_at_once(EXIT_PROTOCOL);
+  }
+  if (request) box->request = *request;
+  box->waiting = what;
+  atomic_store(&box->cancelled, false);
+  pthread_cond_signal(&box->filled);
+  pthread_mutex_unlock(&box->lock);
+}
+
 static void accept_request(inbox *box, const rl_frame *frame) {
   rl_error err = {0};
   rl_request request = {0};
@@ -51,16 +68,7 @@ static void accept_request(inbox *box, const rl_frame *frame) {
     rl_log(RL_LOG_ERROR, "broken request: %s: %s", err.pointer, err.message);
     end_at_once(EXIT_PROTOCOL);
   }
-  pthread_mutex_lock(&box->lock);
-  if (box->waiting || box->working) {
-    rl_log(RL_LOG_ERROR, "a request came while another was being served");
-    end_at_once(EXIT_PROTOCOL);
-  }
-  box->request = request;
-  box->waiting = true;
-  atomic_store(&box->cancelled, false);
-  pthread_cond_signal(&box->filled);
-  pthread_mutex_unlock(&box->lock);
+  accept_errand(box, ERRAND_REQUEST, &request);
 }
 
 static void keep_source(const rl_frame *frame) {
@@ -86,6 +94,8 @@ static void *read_frames(void *context) {
       keep_source(&frame);
     else if (frame.type == RL_FRAME_REQUEST)
       accept_request(box, &frame);
+    else if (frame.type == RL_FRAME_RELEASE)
+      accept_errand(box, ERRAND_RELEASE, NULL);
     else {
       rl_log(RL_LOG_ERROR, "a frame of type %d is not for a worker", (int)frame.type);
       end_at_once(EXIT_PROTOCOL);
@@ -93,14 +103,15 @@ static void *read_frames(void *context) {
   }
 }
 
-static rl_request next_request(inbox *box) {
+static errand next_errand(inbox *box, rl_request *request) {
   pthread_mutex_lock(&box->lock);
-  while (!box->waiting) pthread_cond_wait(&box->filled, &box->lock);
-  rl_request request = box->request;
-  box->waiting = false;
+  while (box->waiting == ERRAND_NONE) pthread_cond_wait(&box->filled, &box->lock);
+  errand what = box->waiting;
+  *request = box->request;
+  box->waiting = ERRAND_NONE;
   box->working = true;
   pthread_mutex_unlock(&box->lock);
-  return request;
+  return what;
 }
 
 /* Before the last frame of an answer: the next request may follow on its heels. */
@@ -159,17 +170,31 @@ static void answer(inbox *box, rl_outcome outcome, rl_records *records, const rl
   }
 }
 
+static void release(rl_service *service, inbox *box) {
+  rl_error err = {0};
+  rl_service_release(service);
+  free_inbox(box);
+  must_write(rl_frame_write(frames, RL_FRAME_RELEASED, NULL, 0, &err), &err);
+}
+
+/* false: the device is lost. */
+static bool serve_request(rl_service *service, inbox *box, const rl_request *request) {
+  rl_records records = {0};
+  rl_error err = {0};
+  rl_outcome outcome = rl_service_serve(service, request, &records, &err);
+  if (outcome == RL_OUTCOME_FAILED)
+    rl_log(RL_LOG_ERROR, "%s, %s: %s", request->workload, rl_pass_names[request->pass], err.message);
+  answer(box, outcome, &records, &err);
+  rl_records_clear(&records);
+  return outcome != RL_OUTCOME_FAILED || err.domain == RL_INPUT || rl_service_healthy(service);
+}
+
 static int serve(rl_service *service, inbox *box) {
   for (;;) {
-    rl_request request = next_request(box);
-    rl_records records = {0};
-    rl_error err = {0};
-    rl_outcome outcome = rl_service_serve(service, &request, &records, &err);
-    if (outcome == RL_OUTCOME_FAILED)
-      rl_log(RL_LOG_ERROR, "%s, %s: %s", request.workload, rl_pass_names[request.pass], err.message);
-    answer(box, outcome, &records, &err);
-    rl_records_clear(&records);
-    if (outcome == RL_OUTCOME_FAILED && err.domain != RL_INPUT && !rl_service_healthy(service)) {
+    rl_request request;
+    if (next_errand(box, &request) == ERRAND_RELEASE)
+      release(service, box);
+    else if (!serve_request(service, box, &request)) {
       rl_log(RL_LOG_ERROR, "the device no longer answers: this worker ends");
       return EXIT_DEVICE_LOST;
     }

@@ -24,6 +24,9 @@ typedef struct rl_profiler_ops {
    * *reason says why (privilege, no such hardware). */
   int (*count)(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
                rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
+  /* Counting may keep hardware reserved for the next count of the same instance: let go of it. Before an instance is opened or
+   * closed, and before anything else measures. NULL: it keeps none. */
+  void (*release)(rl_profiler *profiler);
   /* Upper limit of resident warps over what a launch can have, from its resources (cuda_occupancy.h); NAN when not known. */
   double (*occupancy)(rl_profiler *profiler, const rl_activity_row *row);
   void (*close)(rl_profiler *profiler);

@@ -290,6 +290,11 @@ static int decode_profile(const rl_request *request, rl_profile *profile, rl_err
   return 0;
 }
 
+void rl_service_release(rl_service *service) {
+  rl_profiler *profiler = service->options.profiler;
+  if (profiler && profiler->ops->release) profiler->ops->release(profiler);
+}
+
 /* Have the instance for the request in service->current, warm or new, and the session about it. */
 static int prepare(rl_service *service, const rl_request *request, rl_records *records, rl_error *err) {
   const rl_workload *workload = NULL;
@@ -299,6 +304,7 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
       decode(request, &workload, &params, err))
     return -1;
   service->current = find_resident(service, workload, params);
+  if (!service->current || request->pass != RL_PASS_COUNTERS) rl_service_release(service);
   int rc = service->current ? 0 : open_resident(service, workload, params, &service->current, err);
   free(params);
   if (rc) return -1;

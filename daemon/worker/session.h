@@ -70,6 +70,8 @@ typedef struct rl_service_options { /* none of it is owned; all of it must outli
 int rl_service_open(const rl_service_options *options, rl_service **service, rl_error *err);
 /* Do one request; what it yields, facts included, is added to records. On FAILED and UNAVAILABLE err says why. */
 rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_records *records, rl_error *err);
+/* Let go of what is kept of the device, beside memory, for the next request: another process is to work there. */
+void rl_service_release(rl_service *service);
 /* Whether the device still does what it is told; when not, this process can serve no more. */
 bool rl_service_healthy(rl_service *service);
 void rl_service_close(rl_service *service); /* closes the open instances; NULL is allowed */

@@ -121,6 +121,7 @@ static rl_answer take_frame(rl_attempt *at, const rl_frame *frame) {
 }
 
 rl_answer rl_attempt_perform(rl_attempt *at) {
+  at->worker->holds = true;
   if (send_source(at) < 0 || send_request(at) < 0) return RL_ANSWER_DIED;
   rl_answer got = RL_ANSWER_NONE;
   while (got == RL_ANSWER_NONE) {

@@ -90,7 +90,14 @@ static rl_answer start_worker(rl_lane *lane, rl_attempt *at) {
   return rl_worker_start(at->worker, &at->why) < 0 ? RL_ANSWER_DIED : rl_attempt_meet(at);
 }
 
+/* What they keep of the device; but: NULL where all are to. */
+static void release_workers(rl_lane *lane, const rl_worker *but) {
+  for (rl_worker *worker = lane->workers; worker < lane->workers + WORKERS_MAX; worker++)
+    if (worker != but) rl_worker_release(worker);
+}
+
 static rl_answer do_pass(rl_lane *lane, rl_attempt *at) {
+  release_workers(lane, at->worker);
   rl_worker_check_idle(at->worker);
   rl_worker_recycle(at->worker, at->claim->job_id);
   rl_answer got = at->worker->process.pid == 0 ? start_worker(lane, at) : rl_attempt_interruption(at);
@@ -191,8 +198,7 @@ static void *run(void *argument) {
       perform(lane, &claim);
       rl_claim_clear(&claim);
     }
-    if (rc == 0)
-      for (int i = 0; i < WORKERS_MAX; i++) rl_worker_check_idle(&lane->workers[i]);
+    if (rc == 0) release_workers(lane, NULL); /* whoever profiles by hand finds the device free */
     if (rc >= 0) continue;
     rl_log(RL_LOG_ERROR, "%s: can't take the next pass: %s", lane->state.id, err.message);
     for (int i = 0; i < CLAIM_WAIT_MS / RL_TICK_MS && !atomic_load(&lane->stopping); i++) nap();

@@ -42,6 +42,8 @@ static const struct {
     [RL_FRAME_UNAVAILABLE] = {"UNAVAILABLE", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_FAILED] = {"FAILED", 2, RL_WIRE_CONTROL_MAX},
     [RL_FRAME_CANCELLED] = {"CANCELLED", 0, 0},
+    [RL_FRAME_RELEASE] = {"RELEASE", 0, 0},
+    [RL_FRAME_RELEASED] = {"RELEASED", 0, 0},
 };
 
 const char *rl_frame_name(rl_frame_type type) { return frames[type].name; }

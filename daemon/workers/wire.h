@@ -3,11 +3,12 @@
  * bulk payloads (METRIC, ROWS) are packed rows (at most 4 MiB). A truncated, oversized or unknown frame ends the worker, not the
  * daemon.
  *
- *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (text that the next REQUEST names by its hash)
+ *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (text that the next REQUEST names by its hash) · RELEASE
+ *                      (empty), between requests: let go of what is kept of the device for the next of them
  *   worker -> daemon   HELLO (rl_hello), once, first; then for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT
  *                      KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, then exactly one of DONE (empty), UNAVAILABLE
  *                      (rl_failure), FAILED (rl_failure), CANCELLED (empty). Anywhere before that, LOG: what the compiler said of
- *                      posted code, as text; all of a pass together at most as long as one.
+ *                      posted code, as text; all of a pass together at most as long as one. For RELEASE: RELEASED (empty).
  * A worker whose standard input closes exits at once. */
 #ifndef RL_WORKERS_WIRE_H
 #define RL_WORKERS_WIRE_H
@@ -18,7 +19,7 @@
 #include "jobs/records.h"
 #include "jobs/spec.h"
 
-enum { RL_WIRE_VERSION = 2, RL_WIRE_HEADER = 12, RL_WIRE_CONTROL_MAX = 64 << 10, RL_WIRE_BULK_MAX = 4 << 20 };
+enum { RL_WIRE_VERSION = 3, RL_WIRE_HEADER = 12, RL_WIRE_CONTROL_MAX = 64 << 10, RL_WIRE_BULK_MAX = 4 << 20 };
 
 typedef enum rl_frame_type {
   RL_FRAME_HELLO = 1, RL_FRAME_REQUEST, RL_FRAME_CANCEL, RL_FRAME_FACTS, RL_FRAME_PROGRESS, RL_FRAME_EPOCH,
@@ -26,6 +27,7 @@ typedef enum rl_frame_type {
   RL_FRAME_NAME /* payload: the bytes of one name */, RL_FRAME_ROWS /* payload: rl_activity_row[] */,
   RL_FRAME_DONE, RL_FRAME_UNAVAILABLE, RL_FRAME_FAILED, RL_FRAME_CANCELLED,
   RL_FRAME_SAMPLE, RL_FRAME_INSTRUCTION, RL_FRAME_POINT, RL_FRAME_SOURCE, RL_FRAME_LOG, RL_FRAME_PHASE,
+  RL_FRAME_RELEASE, RL_FRAME_RELEASED,
   RL_FRAME_TYPES
 } rl_frame_type;
 

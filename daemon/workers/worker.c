@@ -6,7 +6,7 @@
 #include "base/cache.h"
 #include "base/log.h"
 
-enum { IDLE_GRACE_MS = 100, RECYCLE_GRACE_MS = 200 };
+enum { IDLE_GRACE_MS = 100, RECYCLE_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
 
 int rl_worker_start(rl_worker *worker, rl_error *err) {
   const rl_config *config = worker->config;
@@ -28,6 +28,7 @@ void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_ENDING_SIZE])
   rl_frame_reader_free(worker->reader);
   worker->reader = NULL;
   worker->posted_job = 0;
+  worker->holds = false;
 }
 
 void rl_worker_check_idle(rl_worker *worker) {
@@ -38,6 +39,23 @@ void rl_worker_check_idle(rl_worker *worker) {
   if (rl_frame_read(worker->reader, 0, &frame, &err) < 0 && err.domain == RL_WIRE && err.code == RL_WIRE_TIMEOUT) return;
   rl_worker_end(worker, IDLE_GRACE_MS, ending);
   rl_log(RL_LOG_WARNING, "%s: the idle %s worker %s", worker->device, worker->role, ending);
+}
+
+static bool lets_go(rl_worker *worker) {
+  rl_frame frame;
+  rl_error err;
+  return rl_frame_write(worker->process.input, RL_FRAME_RELEASE, NULL, 0, &err) == 0 &&
+         rl_worker_hear(worker, RELEASE_WAIT_MS, &frame, &err) == 0 && frame.type == RL_FRAME_RELEASED;
+}
+
+void rl_worker_release(rl_worker *worker) {
+  char ending[RL_ENDING_SIZE];
+  rl_worker_check_idle(worker);
+  if (!worker->holds) return;
+  worker->holds = false;
+  if (lets_go(worker)) return;
+  rl_worker_end(worker, 0, ending);
+  rl_log(RL_LOG_WARNING, "%s: the %s worker did not let go of the device: it %s", worker->device, worker->role, ending);
 }
 
 void rl_worker_recycle(rl_worker *worker, int64_t job_id) {

@@ -13,6 +13,7 @@ typedef struct rl_worker {
   rl_process process;                  /* pid 0: not started */
   rl_frame_reader *reader;
   int64_t posted_job;                  /* whose posted code it ran, 0: nobody's */
+  bool holds;                          /* it has served since it was last asked to let go */
   _Atomic int64_t frames, bytes;       /* that its processes have sent */
 } rl_worker;
 
@@ -22,6 +23,9 @@ int rl_worker_start(rl_worker *worker, rl_error *err);
 void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_ENDING_SIZE]);
 /* Nothing may come while no pass runs: whatever does, an end of file above all, ends the worker. */
 void rl_worker_check_idle(rl_worker *worker);
+/* Between its passes a worker may keep hardware of the device reserved, so that its next one begins sooner. It is asked to let go
+ * before another works there, and when there is nothing to do; one that does not is ended. */
+void rl_worker_release(rl_worker *worker);
 /* Posted code may leave anything in the memory of the device that its process shares with nobody: what ran it does no other
  * job, be that one's code posted too. */
 void rl_worker_recycle(rl_worker *worker, int64_t job_id);

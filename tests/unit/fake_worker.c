@@ -1,5 +1,6 @@
 /* A worker for the fleet's tests that does as FAKE_WORKER says: a well-behaved one by default, else one that breaks the protocol
- * in one way. Each process that serves a device adds its id as a line to the file FAKE_STARTS. */
+ * in one way. Each process that serves a device adds its id as a line to the file FAKE_STARTS, and to FAKE_RELEASES when it is
+ * asked to let go. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -74,7 +75,7 @@ static void serve(rl_frame_reader *reader) {
   if (told("done-first")) rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
   if (told("cancelled-unasked")) rl_frame_write(OUT, RL_FRAME_CANCELLED, NULL, 0, &err);
   if (told("hello-again")) say_hello("cpu", "any");
-  if (told("half")) exit(write(OUT, "RLFW\2", 5) != 5);
+  if (told("half")) exit(write(OUT, "RLFW\3", 5) != 5);
   if (told("bad-row")) {
     rl_message_write(OUT, RL_FRAME_FACTS, rl_run_facts_fields, &facts, &err);
     rl_frame_write(OUT, RL_FRAME_ROWS, &row, sizeof row, &err);
@@ -89,23 +90,33 @@ static void serve(rl_frame_reader *reader) {
   }
   while (told("deaf")) pause();
   if (told("slow")) wait_for_cancel(reader);
-  if (told("") || told("crash-once") || told("chatter") || told("twice")) good_answer();
+  if (told("") || told("crash-once") || told("chatter") || told("twice") || told("keeps")) good_answer();
   if (told("chatter")) rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
+}
+
+static void sign(const char *where) {
+  FILE *file = fopen(setting(where), "ae");
+  if (file == NULL) return;
+  fprintf(file, "%d\n", (int)getpid());
+  fclose(file);
+}
+
+static void release(void) {
+  sign("FAKE_RELEASES");
+  if (!told("keeps")) rl_frame_write(OUT, RL_FRAME_RELEASED, NULL, 0, &err);
 }
 
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--list") == 0) return list();
   if (argc != 5) return 64;
-  FILE *starts = fopen(setting("FAKE_STARTS"), "ae");
-  if (starts != NULL) {
-    fprintf(starts, "%d\n", (int)getpid());
-    fclose(starts);
-  }
+  sign("FAKE_STARTS");
   if (told("mute")) pause();
   say_hello(argv[2], argv[4]);
   rl_frame_reader *reader = rl_frame_reader_new(STDIN_FILENO);
-  for (rl_frame frame; rl_frame_read(reader, -1, &frame, &err) == 0;)
+  for (rl_frame frame; rl_frame_read(reader, -1, &frame, &err) == 0;) {
     if (frame.type == RL_FRAME_REQUEST) serve(reader);
+    if (frame.type == RL_FRAME_RELEASE) release();
+  }
   rl_frame_reader_free(reader);
   return 0;
 }

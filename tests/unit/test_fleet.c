@@ -18,7 +18,7 @@ typedef struct world {
   rl_config config;
   rl_jobs *jobs;
   rl_fleet *fleet;
-  char starts[96];
+  char starts[96], releases[96];
 } world;
 
 static void behave(const char *how) { setenv("FAKE_WORKER", how, 1); }
@@ -44,6 +44,8 @@ static int setup(void **state) {
   GOOD(rl_store_open(made->base.folder, &made->base.store, &err));
   snprintf(made->starts, sizeof made->starts, "%s/starts", made->base.folder);
   setenv("FAKE_STARTS", made->starts, 1);
+  snprintf(made->releases, sizeof made->releases, "%s/releases", made->base.folder);
+  setenv("FAKE_RELEASES", made->releases, 1);
   behave("");
   made->config = (rl_config){.devices = "all", .job_deadline_s = 30, .threads = 3, .mnist_dir = "/digits"};
   snprintf(made->config.workers, sizeof made->config.workers, "%s", made->base.folder);
@@ -115,13 +117,22 @@ static void assert_told(world *at, int64_t id, const char *text) {
   free(events);
 }
 
-/* Ids of the worker processes that were started; returns how many. */
-static int starts_of(world *at, pid_t pids[16]) {
-  FILE *file = fopen(at->starts, "re");
+static int read_pids(const char *path, pid_t pids[16]) {
+  FILE *file = fopen(path, "re");
   int count = 0;
   while (file != NULL && count < 16 && fscanf(file, "%d", &pids[count]) == 1) count++;
   if (file != NULL) fclose(file);
   return count;
+}
+
+/* Ids of the worker processes that were started; returns how many. */
+static int starts_of(world *at, pid_t pids[16]) { return read_pids(at->starts, pids); }
+
+/* Ids of those that were asked to let go of the device, once there are so many. */
+static void releases_of(world *at, pid_t pids[16], int count) {
+  for (int i = 0; i < 1000 && read_pids(at->releases, pids) < count; i++)
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  assert_int_equal(read_pids(at->releases, pids), count);
 }
 
 static bool gone(pid_t pid) {
@@ -162,6 +173,45 @@ static void posted_code_never_shares_a_process_with_another_job(void **state) {
   for (int i = 0; i < 2; i++) wait_for_state(at, put(at, 0), RL_JOB_COMPLETED);
   assert_int_equal(starts_of(at, pids), 3);
   assert_true(gone(pids[1]));
+}
+
+/* As on a GPU: a worker for timing, another for the other passes. */
+static void be_a_gpu(world *at) {
+  char old[RL_PATH_SIZE], program[RL_PATH_SIZE];
+  snprintf(old, sizeof old, "%s/rooflined-worker-cpu", at->base.folder);
+  snprintf(program, sizeof program, "%s/rooflined-worker-cuda", at->base.folder);
+  assert_int_equal(rename(old, program), 0);
+}
+
+static void one_worker_lets_go_before_the_other_works(void **state) {
+  world *at = *state;
+  pid_t workers[16], released[16];
+  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY);
+  spec.run_count = 1;
+  be_a_gpu(at);
+  open_fleet(at);
+  wait_for_state(at, put_spec(at, &spec), RL_JOB_COMPLETED);
+  assert_int_equal(starts_of(at, workers), 2);
+  releases_of(at, released, 1);
+  assert_int_equal(released[0], workers[0]);
+  releases_of(at, released, 2); /* and the other when there is nothing to do, once */
+  assert_int_equal(released[1], workers[1]);
+  nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+  releases_of(at, released, 2);
+  assert_true(kill(workers[0], 0) == 0 && kill(workers[1], 0) == 0);
+}
+
+static void who_does_not_let_go_is_killed(void **state) {
+  world *at = *state;
+  pid_t pids[16];
+  behave("keeps");
+  open_fleet(at);
+  wait_for_state(at, put(at, 0), RL_JOB_COMPLETED);
+  releases_of(at, pids, 1);
+  assert_true(gone(pids[0]));
+  behave("");
+  wait_for_state(at, put(at, 0), RL_JOB_COMPLETED);
+  assert_int_equal(starts_of(at, pids), 2);
 }
 
 static void an_idle_fleet_sleeps(void **state) {
@@ -419,6 +469,7 @@ int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(a_worker_stays_resident), TEST(posted_code_never_shares_a_process_with_another_job), TEST(an_idle_fleet_sleeps),
+      TEST(one_worker_lets_go_before_the_other_works), TEST(who_does_not_let_go_is_killed),
       TEST(answers_of_every_kind), TEST(a_death_is_retried_once),
       TEST(a_second_death_fails_the_job), TEST(broken_workers_are_ended), TEST(a_stray_frame_does_not_answer_the_next_request),
       TEST(results_that_contradict_themselves_fail_the_job), TEST(a_death_between_jobs_counts_against_none),

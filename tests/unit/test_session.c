@@ -352,6 +352,37 @@ static void a_launch_of_many_steps_shows_its_phases(void **state) {
   stop(&b);
 }
 
+static int releases;
+
+static void note_release(rl_profiler *profiler) {
+  (void)profiler;
+  releases++;
+}
+
+static void assert_releases(bench *b, rl_pass pass, const char *params, int expected) {
+  int before = releases;
+  ask(b, pass, params);
+  assert_int_equal(releases - before, expected);
+}
+
+static void what_counting_keeps_is_released_for_all_else(void **state) {
+  (void)state;
+  bench b;
+  start(&b, "any");
+  rl_profiler_ops ops = *b.profiler->ops;
+  ops.release = note_release;
+  b.profiler->ops = &ops;
+  assert_releases(&b, RL_PASS_COUNTERS, "{}", 1); /* the instance is opened */
+  assert_releases(&b, RL_PASS_COUNTERS, "{}", 0);
+  assert_releases(&b, RL_PASS_TIMING, "{}", 1);
+  assert_releases(&b, RL_PASS_ACTIVITY, "{}", 1);
+  assert_releases(&b, RL_PASS_COUNTERS, "{\"epochs\":3}", 1);
+  assert_releases(&b, RL_PASS_COUNTERS, "{}", 0); /* still open */
+  rl_service_release(b.service);
+  assert_int_equal(releases, 5);
+  stop(&b);
+}
+
 static void counters_say_why_they_are_missing(void **state) {
   (void)state;
   bench b;
@@ -525,7 +556,7 @@ int main(void) {
       cmocka_unit_test(a_full_device_gives_up_what_lies_idle), cmocka_unit_test(bad_requests_say_where),
       cmocka_unit_test(a_broken_launch_fails_one_request_only), cmocka_unit_test(cancelling_leaves_the_instance_usable),
       cmocka_unit_test(activity_accounts_for_every_launch), cmocka_unit_test(a_launch_of_many_steps_shows_its_phases),
-      cmocka_unit_test(counters_say_why_they_are_missing),
+      cmocka_unit_test(counters_say_why_they_are_missing), cmocka_unit_test(what_counting_keeps_is_released_for_all_else),
       cmocka_unit_test(a_role_keeps_to_its_passes), cmocka_unit_test(progress_is_rare_and_knows_where_it_is)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,13 +11,13 @@ import time
 
 # Beside a carried build there is no build folder.
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
-VERSION = 2
+VERSION = 3
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq15IQ")  # rl_activity_row
 METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
 TYPES = (None, "HELLO", "REQUEST", "CANCEL", "FACTS", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
          "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT",
-         "SOURCE", "LOG", "PHASE")
+         "SOURCE", "LOG", "PHASE", "RELEASE", "RELEASED")
 LAST = ("DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
 Frame = collections.namedtuple("Frame", "type payload")
 
@@ -87,6 +87,10 @@ class Worker:
 
     def cancel(self):
         self.write(pack("CANCEL"))
+
+    def release(self):
+        self.write(pack("RELEASE"))
+        return self.until("RELEASED")
 
     def read(self, timeout=60):
         """The next frame; None when the worker closed its pipe at a frame's end."""

@@ -101,6 +101,13 @@ def test_a_late_cancel_does_not_touch_the_next_request():
         assert worker.ask("fake", {})[-1].type == "DONE"
 
 
+def test_it_lets_go_between_requests():
+    with fake() as worker:
+        for _ in range(2):
+            assert [frame.type for frame in worker.release()] == ["RELEASED"]
+            assert worker.ask("fake", {})[-1].type == "DONE"
+
+
 @pytest.mark.parametrize("busy", (False, True))
 def test_end_of_file_ends_it_at_once(busy):
     with fake() as worker:
@@ -175,11 +182,12 @@ def test_a_broken_frame_ends_it(data):
         assert worker.process.stderr.read()
 
 
-def test_a_second_request_at_the_same_time_ends_it():
+@pytest.mark.parametrize("data", (pack("REQUEST", b'{"workload":"fake","params":{},"pass":"timing"}'), pack("RELEASE")))
+def test_a_second_errand_at_the_same_time_ends_it(data):
     with fake() as worker:
         worker.request("fake", SLOW)
         worker.until("PROGRESS")
-        worker.request("fake", {})
+        worker.write(data)
         assert worker.process.wait(5) == 5
 
 
