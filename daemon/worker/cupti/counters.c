@@ -12,11 +12,10 @@
 #include "worker/cupti/clusters.h"
 #include "worker/cupti/flush.h"
 #include "worker/cupti/launch.h"
-#include "worker/cupti/replay.h"
 #include "worker/cupti/result.h"
 #include "worker/cupti/subscriber.h"
 
-typedef struct step_kernel { /* a kernel of the step, in the order in which they are issued */
+typedef struct rl_step_kernel {
   rl_activity_row row;
   rl_launch_detail detail;
   size_t launch;
@@ -25,12 +24,12 @@ typedef struct step_kernel { /* a kernel of the step, in the order in which they
 } step_kernel;
 
 typedef struct counted_step { /* what is replayed */
+  rl_counters *counters;
   rl_instance *instance;
   const rl_sequence *sequence;
   const rl_observer *observer;
   rl_flush *flush;
-  rl_clusters clusters; /* of its launches */
-  step_kernel *kernels;
+  const step_kernel *kernels;
   bool *chosen; /* by kernel: whether it is looked at */
   size_t kernel_count, chosen_count;
   uint64_t passes, passes_done;
@@ -109,55 +108,79 @@ static int load_modules(counted_step *step, rl_error *err) {
 }
 
 /* Launches that were watched are the kernels of the trace, in the same order. */
-static void add_clusters(counted_step *step) {
-  for (size_t i = 0; i < step->kernel_count && step->clusters.count == step->kernel_count; i++)
-    if (step->kernels[i].detail.largest_cluster == 0)
-      step->kernels[i].detail.largest_cluster = (uint32_t)step->clusters.largest[i];
+static void add_clusters(rl_listed *listed, const rl_clusters *clusters) {
+  for (size_t i = 0; i < listed->count && clusters->count == listed->count; i++)
+    if (listed->kernels[i].detail.largest_cluster == 0)
+      listed->kernels[i].detail.largest_cluster = (uint32_t)clusters->largest[i];
 }
 
-/* Which kernels the step consists of, from a trace of it. */
-static int list_kernels(rl_trace *trace, counted_step *step, rl_error *err) {
-  rl_traced traced;
+static int trace_step(const counted_step *step, rl_traced *traced, rl_clusters *clusters, rl_error *err) {
+  rl_trace *trace = step->counters->trace;
   if (rl_trace_start(trace, rl_trace_launches, err) != 0) return -1;
-  int ran = rl_clusters_watch(&step->clusters, err);
+  int ran = rl_clusters_watch(clusters, err);
   if (ran == 0) ran = enqueue(step, step->sequence, true, err);
   rl_clusters_unwatch();
-  if (rl_trace_stop(trace, &traced, ran == 0 ? err : NULL) != 0 || ran != 0) return -1;
-  step->kernels = calloc(traced.kernels + 1, sizeof *step->kernels);
-  rl_mark *marks = calloc(traced.mark_count + 1, sizeof *marks);
-  if (step->kernels == NULL || marks == NULL) {
+  return rl_trace_stop(trace, traced, ran == 0 ? err : NULL) != 0 ? -1 : ran;
+}
+
+static int list_kernels(const rl_traced *traced, rl_listed *listed, rl_error *err) {
+  listed->kernels = calloc(traced->kernels + 1, sizeof *listed->kernels);
+  rl_mark *marks = calloc(traced->mark_count + 1, sizeof *marks);
+  if (listed->kernels == NULL || marks == NULL) {
     free(marks);
     return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
   }
-  if (traced.mark_count > 0) memcpy(marks, traced.marks, traced.mark_count * sizeof *marks);
-  qsort(marks, traced.mark_count, sizeof *marks, by_correlation);
+  if (traced->mark_count > 0) memcpy(marks, traced->marks, traced->mark_count * sizeof *marks);
+  qsort(marks, traced->mark_count, sizeof *marks, by_correlation);
   int result = 0;
-  for (size_t i = 0; i < traced.row_count && result == 0; i++) {
-    const rl_activity_row *row = &traced.rows[i];
+  for (size_t i = 0; i < traced->row_count && result == 0; i++) {
+    const rl_activity_row *row = &traced->rows[i];
     if (row->kind != RL_ACTIVITY_KERNEL) continue;
-    const rl_mark *mark = bsearch(&(rl_mark){row->correlation, 0}, marks, traced.mark_count, sizeof *marks, by_correlation);
-    const rl_launch_detail *detail = find_detail(&traced, row->correlation);
+    const rl_mark *mark = bsearch(&(rl_mark){row->correlation, 0}, marks, traced->mark_count, sizeof *marks, by_correlation);
+    const rl_launch_detail *detail = find_detail(traced, row->correlation);
     if (mark == NULL || detail == NULL) {
-      result = rl_fail(err, RL_CUPTI, 0, "CUPTI did not say which launch %s belongs to", traced.names->items[row->name].text);
+      result = rl_fail(err, RL_CUPTI, 0, "CUPTI did not say which launch %s belongs to", traced->names->items[row->name].text);
       break;
     }
-    step_kernel *kernel = &step->kernels[step->kernel_count++];
+    step_kernel *kernel = &listed->kernels[listed->count++];
     kernel->row = *row;
     kernel->detail = *detail;
     kernel->launch = mark->launch;
-    snprintf(kernel->name, sizeof kernel->name, "%s", traced.names->items[row->name].text);
-    snprintf(kernel->symbol, sizeof kernel->symbol, "%s", traced.names->items[row->name].raw);
+    snprintf(kernel->name, sizeof kernel->name, "%s", traced->names->items[row->name].text);
+    snprintf(kernel->symbol, sizeof kernel->symbol, "%s", traced->names->items[row->name].raw);
     rl_cubin_function function = {.barriers = -1};
     (void)rl_module_is_sure(kernel->symbol, &function);
     kernel->barriers = function.barriers;
   }
   free(marks);
-  if (result == 0 && (traced.dropped > 0 || step->kernel_count == 0))
-    result = rl_fail(err, RL_CUPTI, 0, "of one step, CUPTI recorded %zu kernels and dropped %llu records", step->kernel_count,
-                     (unsigned long long)traced.dropped);
-  qsort(step->kernels, step->kernel_count, sizeof *step->kernels, in_order_of_issue);
-  add_clusters(step);
+  if (result == 0 && (traced->dropped > 0 || listed->count == 0))
+    result = rl_fail(err, RL_CUPTI, 0, "of one step, CUPTI recorded %zu kernels and dropped %llu records", listed->count,
+                     (unsigned long long)traced->dropped);
+  qsort(listed->kernels, listed->count, sizeof *listed->kernels, in_order_of_issue);
   return result;
+}
+
+static int list_anew(const counted_step *step, rl_listed *listed, rl_error *err) {
+  rl_clusters clusters = {0};
+  rl_traced traced;
+  int result = trace_step(step, &traced, &clusters, err);
+  if (result == 0) result = list_kernels(&traced, listed, err);
+  if (result == 0) add_clusters(listed, &clusters);
+  rl_clusters_clear(&clusters);
+  if (result == 0) listed->instance = step->instance;
+  return result;
+}
+
+/* Which kernels the step consists of, from a trace of it; an instance launches the same ones every time, as replay needs it. */
+static int list_step(counted_step *step, rl_error *err) {
+  rl_listed *listed = &step->counters->listed;
+  if (listed->instance != step->instance) {
+    rl_counters_release(step->counters);
+    if (load_modules(step, err) != 0 || list_anew(step, listed, err) != 0) return -1;
+  }
+  step->kernels = listed->kernels;
+  step->kernel_count = listed->count;
+  return 0;
 }
 
 /* --- which of them are looked at ---------------------------------------------------------------------------------------- */
@@ -195,7 +218,7 @@ static int measure(const rl_counter_plan *plan, counted_step *step, double *valu
   int result = 0;
   for (size_t g = 0; g < plan->group_count && result == 0; g++) {
     const rl_group *group = &plan->groups[g];
-    result = rl_replay_group(group, &replay, step->chosen, kernels, group_values, err);
+    result = rl_replay_group(&step->counters->reserved, group, &replay, step->chosen, kernels, group_values, err);
     for (size_t k = 0; k < kernels && result == 0; k++)
       for (size_t m = 0; m < group->count && step->chosen[k]; m++)
         values[k * metrics + group->metrics[m]] = group_values[k * group->count + m];
@@ -329,15 +352,20 @@ static int count_and_append(rl_counters *counters, const rl_profile *profile, co
   return result;
 }
 
+static void let_go(void *context) {
+  const counted_step *step = context;
+  rl_reservation_end(&step->counters->reserved);
+}
+
 /* Counters and what is inside, in the order that both need. */
 static int look(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records, rl_error *err) {
   rl_source_kernel *kernels = source_kernels(step);
   if (kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
   const rl_source_request request = {.instance = step->instance, .sequence = step->sequence, .kernels = kernels,
                                      .kernel_count = step->kernel_count, .profile = profile, .flush = step->flush,
-                                     .restore = restore, .context = step, .spent = &step->spent};
-  rl_source_begin(counters->source, &request);
-  int result = count_and_append(counters, profile, step, records, err);
+                                     .restore = restore, .let_go = let_go, .context = step, .spent = &step->spent};
+  int result = rl_source_begin(counters->source, &request, err);
+  if (result == 0) result = count_and_append(counters, profile, step, records, err);
   if (result == 0) result = rl_source_collect(counters->source, records, err);
   rl_source_end(counters->source);
   free(kernels);
@@ -346,7 +374,7 @@ static int look(rl_counters *counters, const rl_profile *profile, counted_step *
 
 /* With the state saved. */
 static int count_step(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records, rl_error *err) {
-  if (load_modules(step, err) != 0 || list_kernels(counters->trace, step, err) != 0 || choose(profile, step, err) != 0 ||
+  if (list_step(step, err) != 0 || choose(profile, step, err) != 0 ||
       (counters->source == NULL && rl_source_open(counters->device_index, &counters->source, err) != 0) ||
       rl_flush_open(&step->flush, err) != 0)
     return -1;
@@ -362,16 +390,15 @@ static int append_costs(const counted_step *step, rl_records *records, rl_error 
 int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
                       rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   rl_error why = {0};
-  counted_step step = {.instance = instance, .observer = observer,
-               .sequence = &instance->iteration.sequences[instance->step_sequence]};
+  counted_step step = {.counters = counters, .instance = instance, .observer = observer,
+                       .sequence = &instance->iteration.sequences[instance->step_sequence]};
   rl_spent_begin(&step.spent);
   if (rl_cuda_check(cudaSetDevice(counters->device_index), "cudaSetDevice", err) != 0 || lead_up(&step, err) != 0 ||
       instance->ops->save(instance, err) != 0)
     return -1;
   int result = count_step(counters, profile, &step, records, &why);
+  if (result != 0) rl_counters_release(counters);
   rl_flush_close(step.flush);
-  rl_clusters_clear(&step.clusters);
-  free(step.kernels);
   free(step.chosen);
   if (restore(&step, result == 0 ? err : NULL) != 0 && result == 0) return -1;
   if (result == 0) return append_costs(&step, records, err);
@@ -383,7 +410,15 @@ int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_pro
   return -1;
 }
 
+void rl_counters_release(rl_counters *counters) {
+  rl_reservation_end(&counters->reserved);
+  rl_source_release(counters->source);
+  free(counters->listed.kernels);
+  counters->listed = (rl_listed){0};
+}
+
 void rl_counters_close(rl_counters *counters) {
+  rl_counters_release(counters);
   rl_collections_close(&counters->collections);
   rl_source_close(counters->source);
 }

@@ -50,6 +50,8 @@ static int count(rl_profiler *base, rl_instance *instance, const rl_profile *pro
   return rl_counters_count(&profiler->counters, instance, profile, observer, records, reason, err);
 }
 
+static void release(rl_profiler *base) { rl_counters_release(&((cupti_profiler *)base)->counters); }
+
 static double occupancy(rl_profiler *base, const rl_activity_row *row) {
   const cupti_profiler *profiler = (const cupti_profiler *)base;
   return rl_occupancy_ratio(&profiler->limits, row, -1);
@@ -65,7 +67,7 @@ static void close_profiler(rl_profiler *base) {
 }
 
 static const rl_profiler_ops ops = {.trace_start = trace_start, .trace_stop = trace_stop, .count = count,
-                                    .occupancy = occupancy, .close = close_profiler};
+                                    .release = release, .occupancy = occupancy, .close = close_profiler};
 
 rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
   cupti_profiler *profiler = calloc(1, sizeof *profiler);

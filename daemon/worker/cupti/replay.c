@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "worker/cupti/driver.h"
 #include "worker/cupti/result.h"
+#include "worker/cupti/source.h"
 
 /* Call a CUPTI function of the params style and say its name when it fails. */
 #define CALL(function, params, err) rl_cupti_check(function(params), #function, err)
@@ -20,13 +22,13 @@ static int current_context(CUcontext *context, rl_error *err) {
   return 0;
 }
 
-typedef struct reservation { /* of the hardware's counters, as long as the profiler is enabled */
+struct rl_reservation { /* enabled, with a configuration for so many ranges a pass */
   CUpti_RangeProfiler_Object *profiler;
-  uint8_t *image; /* where counters go */
-  size_t image_size, ranges;
-} reservation;
+  uint8_t *config, *image; /* image: where counters go; both belong to CUPTI as long as it is enabled */
+  size_t config_size, image_size, ranges;
+};
 
-static int make_image(reservation *held, const rl_group *group, rl_error *err) {
+static int make_image(rl_reservation *held, const rl_group *group, rl_error *err) {
   CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
   size.pRangeProfilerObject = held->profiler;
   size.pMetricNames = group->names;
@@ -39,16 +41,24 @@ static int make_image(reservation *held, const rl_group *group, rl_error *err) {
   return held->image != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for %zu ranges of counters", held->ranges);
 }
 
+static int copy_config(rl_reservation *held, const rl_group *group, rl_error *err) {
+  held->config_size = group->image_size;
+  held->config = malloc(held->config_size);
+  if (held->config == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a counter configuration");
+  memcpy(held->config, group->image, held->config_size);
+  return 0;
+}
+
 /* Empty, and with the first pass to come. */
-static int begin(reservation *held, const rl_group *group, rl_error *err) {
+static int begin(rl_reservation *held, rl_error *err) {
   CUpti_RangeProfiler_CounterDataImage_Initialize_Params empty = {
       CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};
   CUpti_RangeProfiler_SetConfig_Params config = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
   empty.pRangeProfilerObject = config.pRangeProfilerObject = held->profiler;
   empty.counterDataSize = config.counterDataImageSize = held->image_size;
   empty.pCounterData = config.pCounterDataImage = held->image;
-  config.configSize = group->image_size;
-  config.pConfig = group->image;
+  config.configSize = held->config_size;
+  config.pConfig = held->config;
   config.range = CUPTI_AutoRange;
   config.replayMode = CUPTI_UserReplay;
   config.maxRangesPerPass = held->ranges;
@@ -57,19 +67,37 @@ static int begin(reservation *held, const rl_group *group, rl_error *err) {
   return CALL(cuptiRangeProfilerSetConfig, &config, err);
 }
 
-static int reserve(reservation *held, const rl_group *group, rl_error *err) {
-  CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
-  if (current_context(&enable.ctx, err) != 0 || CALL(cuptiRangeProfilerEnable, &enable, err) != 0) return -1;
-  held->profiler = enable.pRangeProfilerObject;
-  return make_image(held, group, err);
+void rl_reservation_end(rl_reservation **kept) {
+  if (*kept == NULL) return;
+  CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
+  disable.pRangeProfilerObject = (*kept)->profiler;
+  cuptiRangeProfilerDisable(&disable); /* where it fails, the next to be enabled says so */
+  rl_source_resume();
+  free((*kept)->config);
+  free((*kept)->image);
+  free(*kept);
+  *kept = NULL;
 }
 
-static int release(reservation *held, rl_error *err) {
-  CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
-  disable.pRangeProfilerObject = held->profiler;
-  int result = held->profiler != NULL ? CALL(cuptiRangeProfilerDisable, &disable, err) : 0;
-  free(held->image);
-  return result;
+static int reserve(rl_reservation **kept, const rl_group *group, size_t ranges, rl_error *err) {
+  CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
+  rl_reservation *made = calloc(1, sizeof *made);
+  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the range profiler");
+  rl_source_pause();
+  if (current_context(&enable.ctx, err) != 0 || CALL(cuptiRangeProfilerEnable, &enable, err) != 0) {
+    rl_source_resume();
+    free(made);
+    return -1;
+  }
+  made->profiler = enable.pRangeProfilerObject;
+  made->ranges = ranges;
+  *kept = made;
+  return make_image(made, group, err) != 0 ? -1 : copy_config(made, group, err);
+}
+
+static bool fits(const rl_reservation *held, const rl_group *group, size_t ranges) {
+  return held != NULL && held->ranges == ranges && held->config_size == group->image_size &&
+         memcmp(held->config, group->image, held->config_size) == 0;
 }
 
 static int one_pass(CUpti_RangeProfiler_Object *profiler, const rl_replay *replay, bool *last, rl_error *err) {
@@ -89,7 +117,7 @@ static int one_pass(CUpti_RangeProfiler_Object *profiler, const rl_replay *repla
 }
 
 /* As many passes as the configuration needs. */
-static int all_passes(reservation *held, size_t passes, const rl_replay *replay, rl_error *err) {
+static int all_passes(rl_reservation *held, size_t passes, const rl_replay *replay, rl_error *err) {
   bool last = false;
   for (size_t pass = 0; !last; pass++) {
     if (pass == passes) return rl_fail(err, RL_CUPTI, 0, "CUPTI wants more than the %zu passes that it named", pass);
@@ -98,7 +126,7 @@ static int all_passes(reservation *held, size_t passes, const rl_replay *replay,
   return 0;
 }
 
-static int decode(const reservation *held, rl_error *err) {
+static int decode(const rl_reservation *held, rl_error *err) {
   CUpti_RangeProfiler_DecodeData_Params decode = {CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
   CUpti_RangeProfiler_GetCounterDataInfo_Params info = {CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE};
   decode.pRangeProfilerObject = held->profiler;
@@ -113,9 +141,9 @@ static int decode(const reservation *held, rl_error *err) {
                  held->ranges, info.numTotalRanges, decode.numOfRangeDropped);
 }
 
-static int collect(reservation *held, const rl_group *group, const rl_replay *replay, const bool *chosen, double *values,
+static int collect(rl_reservation *held, const rl_group *group, const rl_replay *replay, const bool *chosen, double *values,
                    rl_error *err) {
-  if (begin(held, group, err) != 0) return -1;
+  if (begin(held, err) != 0) return -1;
   rl_spent_on(replay->spent, RL_PIECE_ENABLING);
   if (all_passes(held, group->passes, replay, err) != 0 || decode(held, err) != 0) return -1;
   for (size_t i = 0; i < held->ranges; i++)
@@ -124,12 +152,11 @@ static int collect(reservation *held, const rl_group *group, const rl_replay *re
   return 0;
 }
 
-int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges, double *values,
-                    rl_error *err) {
-  reservation held = {.ranges = ranges};
-  int result = reserve(&held, group, err);
-  if (result == 0) result = collect(&held, group, replay, chosen, values, err);
-  if (release(&held, result == 0 ? err : NULL) != 0) return -1;
-  rl_spent_on(replay->spent, RL_PIECE_ENABLING);
+int rl_replay_group(rl_reservation **kept, const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges,
+                    double *values, rl_error *err) {
+  if (!fits(*kept, group, ranges)) rl_reservation_end(kept);
+  int result = *kept != NULL ? 0 : reserve(kept, group, ranges, err);
+  if (result == 0) result = collect(*kept, group, replay, chosen, values, err);
+  if (result != 0) rl_reservation_end(kept);
   return result;
 }

@@ -1,4 +1,6 @@
-/* One step under the range profiler, as often as its metrics need: a range per kernel launch, replay driven by us. */
+/* One step under the range profiler, as often as its metrics need: a range per kernel launch, replay driven by us. What it takes
+ * to enable the profiler and to start it for the first time, 150 ms (H200), is spent once where the next step is counted the
+ * same way: the reservation of the hardware is kept until it is ended. Meanwhile nobody else can count or sample. */
 #ifndef RL_CUPTI_REPLAY_H
 #define RL_CUPTI_REPLAY_H
 
@@ -19,9 +21,13 @@ typedef struct rl_replay {
   rl_spent *spent;
 } rl_replay;
 
+typedef struct rl_reservation rl_reservation;
+
 /* values[range * group->count + metric] for exactly `ranges` launches, in the order in which they were issued; of those that are
- * chosen. */
-int rl_replay_group(const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges, double *values,
-                    rl_error *err);
+ * chosen. *kept: NULL, or what an earlier replay left, which is used where it fits and ended where not; the caller ends what is
+ * left there. */
+int rl_replay_group(rl_reservation **kept, const rl_group *group, const rl_replay *replay, const bool *chosen, size_t ranges,
+                    double *values, rl_error *err);
+void rl_reservation_end(rl_reservation **kept);
 
 #endif

@@ -21,6 +21,8 @@ typedef struct buffer { /* that CUPTI fills */
 struct rl_sampling {
   CUcontext context;
   bool stopped;
+  uint32_t period;
+  size_t buffer_bytes;
   size_t reason_count;
   uint32_t indices[REASONS_MOST];
   char texts[REASONS_MOST][CUPTI_STALL_REASON_STRING_SIZE];
@@ -37,14 +39,19 @@ static const char *keep_name(const char *name) {
   return at < REASONS_MOST ? kept[at] : NULL;
 }
 
+static bool enabled; /* for the one context of the process */
+
 int rl_sampling_enable(CUcontext context, rl_error *err) {
   CUpti_PCSamplingEnableParams enable = {.size = CUpti_PCSamplingEnableParamsSize, .ctx = context};
-  return CALL(cuptiPCSamplingEnable, &enable, err);
+  if (!enabled && CALL(cuptiPCSamplingEnable, &enable, err) != 0) return -1;
+  enabled = true;
+  return 0;
 }
 
 void rl_sampling_disable(CUcontext context) {
   CUpti_PCSamplingDisableParams disable = {.size = CUpti_PCSamplingDisableParamsSize, .ctx = context};
-  cuptiPCSamplingDisable(&disable);
+  if (enabled) cuptiPCSamplingDisable(&disable);
+  enabled = false;
 }
 
 static int make_buffer(buffer *made, size_t reasons, rl_error *err) {
@@ -100,7 +107,7 @@ static int configure(rl_sampling *sampling, uint32_t period, size_t buffer_bytes
 int rl_sampling_open(CUcontext context, uint32_t period, size_t buffer_bytes, rl_sampling **sampling, rl_error *err) {
   rl_sampling *made = calloc(1, sizeof *made);
   if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for samples");
-  made->context = context;
+  *made = (rl_sampling){.context = context, .period = period, .buffer_bytes = buffer_bytes};
   if (read_reasons(made, err) != 0 || make_buffer(&made->own, made->reason_count, err) != 0 ||
       make_buffer(&made->left, made->reason_count, err) != 0 || configure(made, period, buffer_bytes, err) != 0) {
     rl_sampling_close(made);
@@ -109,6 +116,12 @@ int rl_sampling_open(CUcontext context, uint32_t period, size_t buffer_bytes, rl
   *sampling = made;
   return 0;
 }
+
+bool rl_sampling_fits(const rl_sampling *sampling, uint32_t period, size_t buffer_bytes) {
+  return rl_sampling_is_ready(sampling) && sampling->period == period && sampling->buffer_bytes == buffer_bytes;
+}
+
+bool rl_sampling_is_ready(const rl_sampling *sampling) { return sampling != NULL && !sampling->stopped; }
 
 int rl_sampling_begin(rl_sampling *sampling, rl_error *err) {
   CUpti_PCSamplingStartParams start = {.size = CUpti_PCSamplingStartParamsSize, .ctx = sampling->context};
@@ -174,7 +187,7 @@ static void free_buffer(buffer *made) {
 
 /* CUPTI writes what is left to its buffer meanwhile. */
 void rl_sampling_stop(rl_sampling *sampling) {
-  if (sampling == NULL || sampling->stopped) return;
+  if (!rl_sampling_is_ready(sampling)) return;
   rl_sampling_disable(sampling->context);
   sampling->stopped = true;
 }

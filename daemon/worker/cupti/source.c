@@ -14,21 +14,33 @@
 #include "worker/cupti/subscriber.h"
 
 static CUcontext current; /* the one context of the process */
+static unsigned pauses;   /* that have not ended */
 
 CUcontext rl_source_context(void) { return current; }
 
 void rl_source_pause(void) {
-  if (current != NULL) rl_sampling_disable(current);
+  if (pauses++ == 0 && current != NULL) rl_sampling_disable(current);
 }
 
 /* Where it is refused, collecting says so. */
+static void follow_modules(void) {
+  if (pauses == 0 && current != NULL) (void)rl_sampling_enable(current, NULL);
+}
+
 void rl_source_resume(void) {
-  if (current != NULL) (void)rl_sampling_enable(current, NULL);
+  pauses--;
+  follow_modules();
 }
 
 void rl_source_context_made(CUcontext context) {
   current = context;
-  rl_source_resume();
+  follow_modules();
+}
+
+void rl_source_release(rl_source *source) {
+  if (source == NULL) return;
+  rl_sampling_stop(source->sampling);
+  follow_modules();
 }
 
 /* As NVML spells it. */
@@ -74,6 +86,7 @@ int rl_source_open(int device_index, rl_source **source, rl_error *err) {
 void rl_source_close(rl_source *source) {
   if (source == NULL) return;
   rl_texts_clear(&source->texts);
+  rl_sampling_close(source->sampling);
   rl_counter_plan_close(source->lines);
   free(source);
 }
@@ -129,20 +142,6 @@ static void find_place(void *context, int64_t offset, char *file, size_t size, i
 
 static bool looks_at_code(const rl_source *source) { return source->wanted[RL_VIEW_SASS] || source->wanted[RL_VIEW_SAMPLING]; }
 
-void rl_source_begin(rl_source *source, const rl_source_request *request) {
-  source->request = request;
-  memset(source->wanted, 0, sizeof source->wanted);
-  memset(source->reasons, 0, sizeof source->reasons);
-  rl_source_pause();
-  for (size_t i = 0; i < rl_raw_metric_count; i++)
-    if (rl_source_wants(request->profile, &rl_raw_metrics[i])) source->wanted[rl_source_view(rl_raw_metrics[i].name)] = true;
-  source->kernels = calloc(request->kernel_count, sizeof *source->kernels);
-  if (source->kernels == NULL || !looks_at_code(source)) return;
-  rl_texts_trim(&source->texts);
-  for (size_t k = 0; k < request->kernel_count; k++)
-    if (request->kernels[k].ordinal >= 0) find_code(source, k, 0);
-}
-
 static rl_absences absences_of(const rl_source *source, size_t index) {
   const rl_inside *kernel = &source->kernels[index];
   rl_cubin_function sure;
@@ -154,7 +153,6 @@ static rl_absences absences_of(const rl_source *source, size_t index) {
 
 rl_absences rl_source_absences(rl_source *source) {
   rl_absences absent = ~(rl_absences)0;
-  if (source->kernels == NULL) return 0;
   for (size_t k = 0; k < source->request->kernel_count && absent != 0; k++)
     if (source->request->kernels[k].ordinal >= 0) absent &= absences_of(source, k);
   return absent;
@@ -172,6 +170,37 @@ static int look(rl_source *source, rl_view from, rl_piece piece, int (*at)(rl_so
   }
   if (err != NULL) *err = why;
   return -1;
+}
+
+static int sample(rl_source *source, rl_error *err) {
+  source->sampled = true;
+  int result = look(source, RL_VIEW_SAMPLING, RL_PIECE_SAMPLES, rl_source_sample_stalls, err);
+  if (result != 0 || source->reasons[RL_VIEW_SAMPLING][0] != '\0') rl_sampling_stop(source->sampling);
+  return result;
+}
+
+static void find_codes(rl_source *source) {
+  const rl_source_request *request = source->request;
+  rl_texts_trim(&source->texts);
+  for (size_t k = 0; k < request->kernel_count; k++)
+    if (request->kernels[k].ordinal >= 0) find_code(source, k, 0);
+}
+
+int rl_source_begin(rl_source *source, const rl_source_request *request, rl_error *err) {
+  source->request = request;
+  source->sampled = false;
+  memset(source->wanted, 0, sizeof source->wanted);
+  memset(source->reasons, 0, sizeof source->reasons);
+  for (size_t i = 0; i < rl_raw_metric_count; i++)
+    if (rl_source_wants(request->profile, &rl_raw_metrics[i])) source->wanted[rl_source_view(rl_raw_metrics[i].name)] = true;
+  source->kernels = calloc(request->kernel_count, sizeof *source->kernels);
+  int result = source->kernels != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for what is inside kernels");
+  if (result == 0 && looks_at_code(source)) find_codes(source);
+  if (result == 0 && rl_sampling_is_ready(source->sampling)) result = sample(source, err);
+  rl_sampling_stop(source->sampling);
+  rl_spent_on(request->spent, RL_PIECE_SAMPLES);
+  rl_source_pause();
+  return result;
 }
 
 static int read_place(rl_source *source, rl_error *err) {
@@ -204,14 +233,11 @@ static int append_kernel(rl_source *source, size_t index, rl_error *err) {
 
 int rl_source_collect(rl_source *source, rl_records *records, rl_error *err) {
   source->records = records;
-  if (source->kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for what is inside kernels");
   if (look(source, RL_VIEW_PLACE, RL_PIECE_LISTING, read_place, err) != 0 ||
       look(source, RL_VIEW_SASS, RL_PIECE_INSTRUCTIONS, rl_source_count_instructions, err) != 0 ||
       look(source, RL_VIEW_TIMELINE, RL_PIECE_LINES, rl_source_draw_lines, err) != 0 ||
-      look(source, RL_VIEW_SAMPLING, RL_PIECE_SAMPLES, rl_source_sample_stalls, err) != 0)
+      (!source->sampled && sample(source, err) != 0))
     return -1;
-  rl_sampling_stop(source->sampling);
-  rl_spent_on(source->request->spent, RL_PIECE_SAMPLES);
   for (size_t k = 0; k < source->request->kernel_count; k++)
     if (source->request->kernels[k].ordinal >= 0 && append_kernel(source, k, err) != 0) return -1;
   rl_spent_on(source->request->spent, RL_PIECE_LISTING);
@@ -220,8 +246,6 @@ int rl_source_collect(rl_source *source, rl_records *records, rl_error *err) {
 
 void rl_source_end(rl_source *source) {
   rl_subscriber_unwatch();
-  rl_sampling_close(source->sampling);
-  source->sampling = NULL;
   for (size_t k = 0; source->kernels != NULL && k < source->request->kernel_count; k++) {
     rl_listing_clear(&source->kernels[k].listing);
     free(source->kernels[k].cubin);

@@ -31,6 +31,7 @@ typedef struct rl_source_request { /* nothing is owned; all of it must live unti
   const rl_profile *profile;
   rl_flush *flush;
   int (*restore)(void *context, rl_error *err); /* put the step's inputs back and leave the device idle */
+  void (*let_go)(void *context);                /* of the hardware's counters, for who samples them */
   void *context;
   rl_spent *spent; /* NULL is allowed */
 } rl_source_request;
@@ -39,7 +40,7 @@ typedef struct rl_source rl_source; /* what a resident worker keeps: configurati
 
 /* When a CUDA context was made (from CUPTI's callback): before it loads modules. From then on modules are followed, but for the
  * time between pause and resume, in which activity can be traced or counters be read: CUPTI does one or the other. A module that
- * is loaded meanwhile has no samples. */
+ * is loaded meanwhile has no samples. Each pause has its resume; the last one counts. */
 void rl_source_context_made(CUcontext context);
 void rl_source_pause(void);
 void rl_source_resume(void);
@@ -47,13 +48,15 @@ int rl_source_open(int device_index, rl_source **source, rl_error *err);
 void rl_source_close(rl_source *source);
 
 /* In this order, rl_source_end in any case: begin before counters are read, since it makes room for them; collect with the
- * kernels in the records, to which it adds metrics, instructions and the hash of the code. -1 when the step can't be replayed. */
-void rl_source_begin(rl_source *source, const rl_source_request *request);
+ * kernels in the records, to which it adds metrics, instructions and the hash of the code. -1 when the step can't be replayed.
+ * Stalls are sampled at the end, and sampling is kept ready: the next request begins with it. */
+int rl_source_begin(rl_source *source, const rl_source_request *request, rl_error *err);
 /* Of all kernels that are asked for, as far as their listings are at hand; none where one is not, or where it is not sure whose
  * it is. */
 rl_absences rl_source_absences(rl_source *source);
 int rl_source_collect(rl_source *source, rl_records *records, rl_error *err);
 void rl_source_end(rl_source *source);
+void rl_source_release(rl_source *source); /* between requests: let go of what is kept; NULL is allowed */
 
 /* Whether a raw metric of the catalogue is collected here and not by counters, the launch or the device's attributes. */
 bool rl_source_collects(const char *metric);

@@ -130,6 +130,7 @@ static int plan(rl_source *source, rl_error *err) {
 int rl_source_draw_lines(rl_source *source, rl_error *err) {
   source->interval_ns = choose_interval(source);
   if (choose_kernels(source) == 0) return 0;
+  source->request->let_go(source->request->context);
   if (plan(source, err) != 0 ||
       rl_pm_open(source->device_index, &source->lines->groups[0], (uint64_t)source->interval_ns, &source->pm, err) != 0)
     return -1;

@@ -39,7 +39,8 @@ struct rl_source {
   size_t launch; /* that is being looked at */
   uint32_t period; /* of sampling: 2^period cycles */
   unsigned round; /* of sampling */
-  rl_sampling *sampling;
+  bool sampled;
+  rl_sampling *sampling; /* outlives the request */
   double interval_ns; /* of time lines */
   rl_pm *pm;
 };

@@ -136,6 +136,17 @@ static int end_sampling(rl_source *source, rl_error *err) {
   return is_sampled(source) ? rl_sampling_end(source->sampling, &sink, err) : 0;
 }
 
+/* What is kept serves as long as it is set up as it is needed now. */
+static int ready_sampling(rl_source *source, rl_error *err) {
+  size_t buffer_bytes = choose_buffer(source);
+  source->request->let_go(source->request->context);
+  if (rl_sampling_fits(source->sampling, source->period, buffer_bytes)) return 0;
+  rl_sampling_close(source->sampling);
+  source->sampling = NULL;
+  if (rl_sampling_enable(rl_source_context(), err) != 0) return -1;
+  return rl_sampling_open(rl_source_context(), source->period, buffer_bytes, &source->sampling, err);
+}
+
 /* A short kernel is looked at in several rounds. */
 int rl_source_sample_stalls(rl_source *source, rl_error *err) {
   const rl_source_request *request = source->request;
@@ -145,9 +156,7 @@ int rl_source_sample_stalls(rl_source *source, rl_error *err) {
     unsigned needed = asked_for(request, i) ? rl_source_sampling_rounds(source, i) : 0;
     if (needed > rounds) rounds = needed;
   }
-  if (rl_sampling_enable(rl_source_context(), err) != 0 ||
-      rl_sampling_open(rl_source_context(), source->period, choose_buffer(source), &source->sampling, err) != 0)
-    return -1;
+  if (ready_sampling(source, err) != 0) return -1;
   for (source->round = 0; source->round < rounds; source->round++)
     if (rl_source_replay(source, begin_sampling, end_sampling, err) != 0) return -1;
   return 0;

@@ -124,6 +124,7 @@ static void test_counting_leaves_no_trace_and_repeats(void **state) {
 static void test_tracing_works_after_counting(void **state) {
   (void)state;
   rl_records_clear(&records);
+  profiler->ops->release(profiler);
   assert_int_equal(profiler->ops->trace_start(profiler, &err), 0);
   assert_int_equal(tiny_launch_empty(&device, 50, &err), 0);
   assert_int_equal(profiler->ops->trace_stop(profiler, &records, &err), 0);
@@ -200,6 +201,35 @@ static void test_what_the_code_decides_is_what_was_counted(void **state) {
 
 static bool cancel(void *context) { return ++*(int *)context == 2; }
 
+static double count_of_fma(const char *name) {
+  count_as("*multiplies*", -1, name);
+  return metric(FMA, name);
+}
+
+/* Whatever comes between: what is kept is used, let go, or of no use. */
+static void test_what_is_kept_counts_the_same(void **state) {
+  (void)state;
+  const char counters[] = "smsp__inst_executed.sum\nlts__t_sectors_op_read.sum";
+  count_as("*multiplies*", -1, counters);
+  double once = metric(FMA, "smsp__inst_executed.sum"), twice = metric(FMA_TWICE, "smsp__inst_executed.sum");
+  for (int i = 0; i < 6; i++) {
+    if (i == 2) count_as("copy", -1, "dram__bytes_read.sum");
+    if (i == 4) profiler->ops->release(profiler);
+    count_as("*multiplies*", -1, counters);
+    assert_true(metric(FMA, "smsp__inst_executed.sum") == once && metric(FMA_TWICE, "smsp__inst_executed.sum") == twice);
+    assert_true(metric(FMA, "lts__t_sectors_op_read.sum") > 0);
+  }
+}
+
+/* The same counters under other names: what is reserved fits. */
+static void test_what_is_kept_serves_other_metrics(void **state) {
+  (void)state;
+  double sum = count_of_fma("smsp__inst_executed.sum"), kept = count_of_fma("smsp__inst_executed.avg");
+  profiler->ops->release(profiler);
+  assert_true(kept > 0 && count_of_fma("smsp__inst_executed.avg") == kept);
+  assert_true(count_of_fma("smsp__inst_executed.sum") == sum);
+}
+
 static void test_it_can_be_cancelled(void **state) {
   (void)state;
   int asked = 0;
@@ -233,6 +263,8 @@ int main(void) {
       cmocka_unit_test(test_facts_of_launch_and_device_need_no_counters),
       cmocka_unit_test(test_tracing_works_after_counting),
       cmocka_unit_test(test_it_can_be_cancelled),
+      cmocka_unit_test(test_what_is_kept_counts_the_same),
+      cmocka_unit_test(test_what_is_kept_serves_other_metrics),
       cmocka_unit_test(test_what_the_code_decides_is_what_was_counted),
   };
   int failed = cmocka_run_group_tests(tests, first_count, NULL);
