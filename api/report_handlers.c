@@ -15,10 +15,13 @@ typedef struct report_query {
 typedef struct compare_query {
   int64_t a, b;
   int64_t kernel, kernel_b; /* of a and of b; -1: any */
+  int detail;
 } compare_query;
 
 enum { FORMAT_JSON, FORMAT_CSV };
 enum { PAGE_DETAILS, PAGE_RAW };
+enum { DETAIL_FULL, DETAIL_NAMES };
+static const char *const details[] = {"full", "names", NULL};
 static const char *const formats[] = {"json", "csv", NULL};
 static const char *const pages[] = {"details", "raw", NULL};
 
@@ -38,6 +41,8 @@ const rl_field rl_compare_query[] = {
              .summary = "Only the kernel of this ordinal in a, beside the one that belongs to it in b"),
     RL_FIELD(compare_query, kernel_b, RL_FIELD_INT, .minimum = 0, .maximum = LATEST,
              .summary = "Only the kernel of this ordinal in b; with kernel these two, whatever they are called"),
+    RL_FIELD(compare_query, detail, RL_FIELD_CHOICE, .names = details,
+             .summary = "names: which kernels belong together, without sections and findings; default full"),
     {0}};
 
 /* An ordinal of a query, -1 for any. */
@@ -199,6 +204,14 @@ static char *render_pair(rl_assembly *all, const char *const columns[RL_ASSEMBLY
   return printed(pair, err);
 }
 
+static char *render_pair_names(rl_assembly *all, const char *const columns[RL_ASSEMBLY_COLUMNS], rl_error *err) {
+  cJSON *pair = cJSON_Parse(columns[0]);
+  (void)all;
+  cJSON_AddNullToObject(pair, "sections");
+  cJSON_AddNullToObject(pair, "findings");
+  return printed(pair, err);
+}
+
 /* A run, and the kernel of it that was asked for: RL_HTTP 404 when there is no such. */
 static int read_side(rl_store *store, int64_t id, int64_t kernel, rl_report_run *run, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
@@ -233,7 +246,8 @@ int rl_handle_compare(rl_call *call, rl_error *err) {
   rl_binding bindings[] = {{":a", RL_BIND_INT, .integer = query.a},
                            {":b", RL_BIND_INT, .integer = query.b},
                            ordinal_binding(":kernel_a", query.kernel),
-                           ordinal_binding(":kernel_b", query.kernel_b)};
+                           ordinal_binding(":kernel_b", query.kernel_b),
+                           {":numbers", RL_BIND_INT, .integer = query.detail == DETAIL_FULL}};
   rl_auto(rl_assembly_cleanup) rl_assembly *all = rl_assembly_new(err);
   if (all == NULL || read_side(store, query.a, query.kernel, &all->a, err) < 0) return -1;
   if (read_side(store, query.b, query.kernel_b, &all->b, err) < 0) return -1;
@@ -243,9 +257,9 @@ int rl_handle_compare(rl_call *call, rl_error *err) {
   if (add_comparison(store, &query, document, err) < 0) return -1;
   all->separator = ",";
   all->tail = "]}";
-  all->render = render_pair;
+  all->render = query.detail == DETAIL_FULL ? render_pair : render_pair_names;
   if ((all->head = begin_kernels(document, err)) == NULL) return -1;
-  if (rl_store_query(store, RL_QUERY_COMPARE_KERNELS, bindings, 4, &all->cursor, err) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_COMPARE_KERNELS, bindings, 5, &all->cursor, err) < 0) return -1;
   return rl_assembly_reply(call, &all, "application/json", err);
 }
 

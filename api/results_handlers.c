@@ -9,7 +9,7 @@ enum { KERNELS_DEFAULT = 200, KERNELS_MOST = 2000, TIMELINE_DEFAULT = 10000, TIM
 #define LATEST 9007199254740992.0 /* 2^53 */
 
 typedef struct kernels_query {
-  int64_t limit, run; /* run 0: all */
+  int64_t limit, run, most_metrics; /* run 0: all; most_metrics -1: any */
   char cursor[RL_CURSOR_SIZE];
   int pass;           /* -1: all */
 } kernels_query;
@@ -34,6 +34,8 @@ static const char *const formats[] = {"json", "chrome", NULL};
 const rl_field rl_kernels_query[] = {
     RL_FIELD(kernels_query, pass, RL_FIELD_CHOICE, .names = rl_pass_names, .summary = "Only what this pass saw"),
     RL_FIELD(kernels_query, run, RL_FIELD_INT, .minimum = 1, .maximum = LATEST, .summary = "Only this run"),
+    RL_FIELD(kernels_query, most_metrics, RL_FIELD_INT, .minimum = 0, .maximum = LATEST,
+             .summary = "A kernel with more metrics comes without them"),
     RL_FIELD(kernels_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = KERNELS_MOST, .summary = "Most items of a page"),
     RL_FIELD(kernels_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the page before"),
     {0}};
@@ -110,16 +112,16 @@ static int reply_job_rows(rl_call *call, rl_query query, const rl_binding *bindi
 }
 
 int rl_handle_kernels(rl_call *call, rl_error *err) {
-  kernels_query query = {.limit = KERNELS_DEFAULT, .pass = -1};
+  kernels_query query = {.limit = KERNELS_DEFAULT, .pass = -1, .most_metrics = -1};
   int64_t after = 0;
   if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
   if (query.cursor[0] != '\0' && !rl_page_cursor_parse('k', query.cursor, &after))
     return rl_call_bad_parameter(call, err, "cursor", "is not a next_cursor of this list");
   rl_binding bindings[] = {
       integer(":job", call->id, true), text(":pass", query.pass >= 0 ? rl_pass_names[query.pass] : NULL),
-      integer(":run", query.run, query.run > 0), integer(":after", after, after > 0),
-      integer(":limit", query.limit + 1, true)};
-  return reply_job_rows(call, RL_QUERY_KERNELS, bindings, 5, query.limit, 'k', err);
+      integer(":run", query.run, query.run > 0), integer(":most_metrics", query.most_metrics, query.most_metrics >= 0),
+      integer(":after", after, after > 0), integer(":limit", query.limit + 1, true)};
+  return reply_job_rows(call, RL_QUERY_KERNELS, bindings, 6, query.limit, 'k', err);
 }
 
 int rl_handle_timeline(rl_call *call, rl_error *err) {

@@ -66,19 +66,26 @@ function drawChoices() {
     ...ofB.map((kernel) => make('option', { value: kernel.ordinal }, nameOf(kernel))));
 }
 
+const ordinalOf = (kernel) => (kernel ? String(kernel.ordinal) : null);
 const sameSide = (kernel, ordinal) => ordinal === null || String(kernel?.ordinal) === ordinal;
 
-/** The pair that the address asks for; two that do not belong together are asked of the API. Without an ordinal: the first. */
+const queryOf = (one, other) => [['kernel', one], ['kernel_b', other]].filter(([, ordinal]) => ordinal !== null)
+  .map(([name, ordinal]) => `&${name}=${encodeURIComponent(ordinal)}`).join('');
+
+/** The pair that the address asks for, with all that the API has of it. Without an ordinal: the first. */
 async function pairAsked(one, other) {
   const known = pairs.find((pair) => sameSide(pair.a, one) && sameSide(pair.b, other));
-  if (known) return known;
-  const query = [['kernel', one], ['kernel_b', other]].filter(([, ordinal]) => ordinal !== null).map(([name, ordinal]) =>
-    `&${name}=${encodeURIComponent(ordinal)}`);
-  return (await get(`/compare?a=${a}&b=${b}${query.join('')}`)).kernels[0];
+  const query = known ? queryOf(ordinalOf(known.a), ordinalOf(known.b)) : queryOf(one, other);
+  return (await get(`/compare?a=${a}&b=${b}${query}`)).kernels[0];
 }
 
+let choices = 0;
+
 async function choosePair(one, other) {
-  shown = await pairAsked(one, other);
+  const choice = ++choices;
+  const pair = await pairAsked(one, other);
+  if (choice !== choices) return; // another was chosen meanwhile
+  shown = pair;
   const [kernel, beside] = [shown.a?.ordinal, shown.b?.ordinal];
   find('pair').value = String(pairs.findIndex((pair) => (shown.a ? pair.a?.ordinal === kernel : pair.b?.ordinal === beside)));
   find('kernel-b').value = beside ?? '';
@@ -87,14 +94,10 @@ async function choosePair(one, other) {
   drawPair();
 }
 
-const ordinalOf = (kernel) => (kernel ? String(kernel.ordinal) : null);
-
 /** After a choice: the address names it, so that it can be kept or passed on. */
 async function chosen(one, other) {
   await choosePair(one, other);
-  const query = [['kernel', shown.a], ['kernel_b', shown.b]].filter(([, kernel]) => kernel).map(([name, kernel]) =>
-    `&${name}=${kernel.ordinal}`);
-  history.replaceState(null, '', `?a=${a}&b=${b}${query.join('')}`);
+  history.replaceState(null, '', `?a=${a}&b=${b}${queryOf(ordinalOf(shown.a), ordinalOf(shown.b))}`);
 }
 
 /* --- one pair ------------------------------------------------------------------------------------------------------- */
@@ -153,7 +156,7 @@ function drawPair() {
 /* --- loading -------------------------------------------------------------------------------------------------------- */
 
 async function load() {
-  const comparison = await get(`/compare?a=${a}&b=${b}`);
+  const comparison = await get(`/compare?a=${a}&b=${b}&detail=names`);
   const sides = [comparison.a, comparison.b];
   const jobs = [...new Set(sides.map((side) => side.job))];
   const runs = (await Promise.all(jobs.map((job) => get(`/jobs/${job}/results`)))).flatMap((results) => results.runs);

@@ -3,7 +3,7 @@ import { all, finalStates, get, listen, post, remove, shareDone } from '/lib/api
 import { drawComparison } from '/lib/comparison.js';
 import { drawEpochs } from '/lib/epochs.js';
 import { find, make, numberCell, stateBadge, unmeasured } from '/lib/dom.js';
-import { drawKernels } from '/lib/kernels.js';
+import { drawKernels, MOST_METRICS } from '/lib/kernels.js';
 import { drawSource } from '/lib/source.js';
 import { drawTimeline } from '/lib/timeline.js';
 import * as show from '/lib/format.js';
@@ -153,7 +153,7 @@ function drawProvenance(runs) {
 
 async function drawResults(job) {
   const [results, comparison, kernels] = await Promise.all([
-    get(`/jobs/${id}/results`), get(`/jobs/${id}/comparison`), all(`/jobs/${id}/kernels?limit=1000`),
+    get(`/jobs/${id}/results`), get(`/jobs/${id}/comparison`), all(`/jobs/${id}/kernels?limit=1000&most_metrics=${MOST_METRICS}`),
   ]);
   const withFacts = results.runs.filter((run) => run.engine);
   drawComparison(results.runs, comparison.items);

@@ -150,7 +150,8 @@ async function load(ordinal) {
     drawProblem('No such kernel', `Run ${run} has no kernel ${ordinal}.`);
     return;
   }
-  const [job, kernels, code] = await Promise.all([get(`/jobs/${report.job}`), all(`/jobs/${report.job}/kernels?limit=1000`),
+  const [job, kernels, code] = await Promise.all([get(`/jobs/${report.job}`),
+    all(`/jobs/${report.job}/kernels?run=${run}&limit=1000&most_metrics=0`),
     report.kind === 'source' ? postedCode(report.job) : null]);
   find('report').hidden = false;
   drawHead(report, kernel);

@@ -86,7 +86,7 @@ typedef enum rl_query {
   RL_QUERY_JOBS,       /* :before :kind :state :device :limit         newest first; ids below :before */
   RL_QUERY_EVENTS,     /* :job :after :limit     columns: json data, seq, type */
   RL_QUERY_RESULTS,    /* :job                                        one row: runs with facts, epochs, measurements, passes */
-  RL_QUERY_KERNELS,    /* :job :pass :run :after :limit                kernel rows with their metrics */
+  RL_QUERY_KERNELS,    /* :job :pass :run :most_metrics :after :limit  kernel rows with their metrics, unless they are more */
   RL_QUERY_TIMELINE,   /* :job :run :from :to :limit                   activity rows that overlap [from, to) ns */
   RL_QUERY_TRACE,      /* :job :run :from :to :limit                   as trace events, commas between those of one row */
   RL_QUERY_COMPARISON, /* :job, or :a :b     a row a pair of runs: its fp32 and each other, or these two of one workload */
@@ -94,7 +94,7 @@ typedef enum rl_query {
   RL_QUERY_REPORT_RUN, /* :run              one row: the run; columns: numbers, compute capability, sections asked for */
   RL_QUERY_REPORT_KERNELS,  /* :run :kernel :inside  kernels in order; columns: numbers, series, instructions */
   RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of what was counted, in order; column: the plain name */
-  RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b  pairs of kernels of two runs; columns: numbers of a's, of b's */
+  RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b :numbers  pairs of kernels; columns: numbers of a's, of b's */
   RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   one row, where the counters pass has this kernel: its name */
   RL_QUERY_CEILINGS,        /* :device                                     the newest of each device and driver */
   RL_QUERY_TOKENS,          /*                                              their names, oldest first */

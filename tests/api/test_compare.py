@@ -59,6 +59,28 @@ def test_one_pair(daemon, runs, query, wanted):
     assert (grid["a"], grid["b"]) == wanted[0]
 
 
+def test_which_belong_together_alone(daemon, runs):
+    a, b = runs
+    whole = daemon.get(f"/compare?a={a}&b={b}").json()
+    names = daemon.get(f"/compare?a={a}&b={b}&detail=names")
+    assert ordinals(names) == ordinals(daemon.get(f"/compare?a={a}&b={b}")) and len(names.content) < 8000
+    assert all(pair["sections"] is None and pair["findings"] is None for pair in names.json()["kernels"])
+    assert names.json()["comparison"] == whole["comparison"]
+    assert daemon.get(f"/compare?a={a}&b={b}&detail=full").json() == whole
+    assert ordinals(daemon.get(f"/compare?a={a}&b={b}&kernel=5&kernel_b=2&detail=names")) == [(5, 2)]
+
+
+def test_kernels_with_many_metrics_come_without_them(daemon, rows):
+    run = rows.run([{"metrics": {f"metric_{i}": float(i) for i in range(count)}} for count in (3, 4)])
+    path = f"/jobs/{rows.job_of(run)}/kernels"
+
+    def counts(query):
+        return [one["metrics"] and len(one["metrics"]) for one in daemon.get(path + query).json()["items"]]
+
+    assert [counts(query) for query in ("", "?most_metrics=4", "?most_metrics=3", "?most_metrics=0")] == [
+        [3, 4], [3, 4], [3, None], [None, None]]
+
+
 def test_two_kernels_of_one_run(daemon, runs):
     a, _ = runs
     assert ordinals(daemon.get(f"/compare?a={a}&b={a}&kernel=2&kernel_b=5")) == [(2, 5)]
@@ -82,6 +104,7 @@ def test_runs_of_one_kernel_each(daemon, rows):
     ("kernel=9007199254740994", 400, "invalid_parameter", "kernel"),
     ("kernel_b=-1", 400, "invalid_parameter", "kernel_b"),
     ("kernel_c=1", 400, "invalid_parameter", "kernel_c"),
+    ("detail=more", 400, "invalid_parameter", "detail"),
 ])
 def test_refusals(daemon, runs, query, status, code, parameter):
     a, b = runs

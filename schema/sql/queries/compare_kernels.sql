@@ -1,4 +1,4 @@
--- :a :b :kernel_a :kernel_b; columns: pair of kernels, numbers of a's and of b's. Kernels of the counters passes: the n-th of a launch and name in
+-- :a :b :kernel_a :kernel_b :numbers; columns: pair of kernels, numbers of a's and of b's. Kernels of the counters passes: the n-th of a launch and name in
 -- one run belongs to the n-th of that launch and name in the other; of what is left the n-th of a launch to the n-th of that launch, and two that are
 -- alone, whatever they are called. With an ordinal only the pair that has it; with both they are the pair.
 WITH sides (side, run, kernel) AS (SELECT 'a', :a, :kernel_a UNION ALL SELECT 'b', :b, :kernel_b),
@@ -33,6 +33,6 @@ WITH sides (side, run, kernel) AS (SELECT 'a', :a, :kernel_a UNION ALL SELECT 'b
     WHERE (:kernel_a IS NULL OR together.a = :kernel_a) AND (:kernel_b IS NULL OR together.b = :kernel_b)
     ORDER BY coalesce(together.a, together.b), together.a IS NULL LIMIT -1)
 SELECT pair,
-  (SELECT json_group_array(json_array(m.metric, m.value, m.reason)) FROM kernel_metrics m WHERE m.kernel_id = pairs.a),
-  (SELECT json_group_array(json_array(m.metric, m.value, m.reason)) FROM kernel_metrics m WHERE m.kernel_id = pairs.b)
+  (SELECT json_group_array(json_array(m.metric, m.value, m.reason)) FROM kernel_metrics m WHERE m.kernel_id = pairs.a AND :numbers),
+  (SELECT json_group_array(json_array(m.metric, m.value, m.reason)) FROM kernel_metrics m WHERE m.kernel_id = pairs.b AND :numbers)
 FROM pairs
