@@ -39,7 +39,7 @@ def inputs(text):
 
 
 def load(folder):
-    sections = sorted((json.loads(path.read_text()) for path in folder.glob("*.json")), key=lambda section: section["order"])
+    sections = sorted((json.loads(path.read_bytes()) for path in folder.glob("*.json")), key=lambda section: section["order"])
     if not 0 < len(sections) < 32:
         sys.exit("a set of sections is a mask of 32 bits")
     return sections
@@ -154,10 +154,10 @@ def main():
     kind, file = sys.argv[1:]
     sections = load(pathlib.Path(__file__).resolve().parent / "metrics")
     if kind == "check":
-        if pathlib.Path(file).read_text() != docs(sections):
+        if pathlib.Path(file).read_text(encoding="utf-8") != docs(sections):
             sys.exit(f"{file} is stale: schema/catalogue.py docs {file}")
     else:
-        pathlib.Path(file).write_text({"c": c_table, "docs": docs}[kind](sections))
+        pathlib.Path(file).write_text({"c": c_table, "docs": docs}[kind](sections), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# scripts/quickstart.sh [--stop-after] [--state DIR] [--port N]: installs what is missing, builds, starts the daemon, trains the
-# MNIST CNN in FP32 and FP16 on the best device that is there, prints the comparison and where its page is. The daemon goes
-# on running unless --stop-after is given. Real MNIST is used when ROOFLINED_MNIST_DIR names it or ../shared/mnist has it
-# (scripts/fetch-mnist.sh downloads it), else synthetic digits.
+# scripts/quickstart.sh [--stop-after] [--state DIR] [--port N]: installs what is missing, builds, starts the daemon (in the place
+# of one that an earlier run left), trains the MNIST CNN in FP32 and FP16 on the best device that is there, prints the comparison
+# and where its page is. The daemon goes on running unless --stop-after is given. Real MNIST is used when ROOFLINED_MNIST_DIR
+# names it or ../shared/mnist has it (scripts/fetch-mnist.sh downloads it), else synthetic digits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 trap 'exit 130' INT # also where the program that was at work takes it for itself, as apt-get does

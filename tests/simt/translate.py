@@ -110,7 +110,7 @@ def resized(text, name, value):
 
 
 source, target = Path(sys.argv[1]), Path(sys.argv[2])
-text = translate(source.read_text())
+text = translate(source.read_text(encoding="utf-8"))
 for size in sys.argv[3:]:
     text = resized(text, *size.split("="))
-target.write_text(f'#line 1 "{source}"\n' + text)
+target.write_text(f'#line 1 "{source}"\n' + text, encoding="utf-8")
