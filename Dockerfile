@@ -1,5 +1,7 @@
 # rooflined with its CPU and CUDA workers. Build: docker build --build-arg COMMIT=$(git rev-parse --short=12 HEAD) -t rooflined .
-# Run on a GPU host, behind a proxy that does TLS (see README, "Beyond this machine"):
+# Run on a GPU host, behind a proxy that does TLS (see README, "Beyond this machine"). A container's own network is not loopback, so
+# the daemon starts only when there is a token; print one first:
+#   docker run --rm -v rooflined:/var/lib/rooflined --entrypoint rooflinectl rooflined token
 #   docker run --gpus all -p 127.0.0.1:8731:8731 -v rooflined:/var/lib/rooflined -v /path/to/mnist:/mnist:ro rooflined
 # Hardware counters need the host's driver to allow them (NVreg_RestrictProfilingToAdminUsers=0) or --cap-add SYS_ADMIN; without
 # either the counters pass says so and the rest works.
@@ -27,8 +29,6 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --system --uid 8731 --home-dir /var/lib/rooflined --create-home rooflined
 COPY --from=build /stage/usr/local/ /usr/local/
-# The container's own network is not loopback, so the daemon asks for a token and for TLS in front of it:
-#   docker exec CONTAINER rooflinectl token
 ENV ROOFLINED_STATE=/var/lib/rooflined ROOFLINED_ADDRESS=0.0.0.0 ROOFLINED_PORT=8731 ROOFLINED_BEHIND_PROXY=true ROOFLINED_MNIST_DIR=/mnist
 VOLUME /var/lib/rooflined
 EXPOSE 8731
