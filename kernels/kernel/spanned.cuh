@@ -155,6 +155,7 @@ template <class S, class MAP> struct desk {
   }
   __device__ void tell(uint32_t row, const MAP &map, uint32_t later_row) {
     const uint32_t turn = row % TURNS, lane = threadIdx.x % WARP;
+    __syncwarp(); /* all its lanes have heard that who was told of the row two before has read it */
     if (lane < WORKING) maps[turn][lane] = map;
     if (lane == 0) later[turn] = later_row;
     __syncwarp();
