@@ -5,7 +5,7 @@
  *     of(keeps, have, amount, group)    all that a group of threads keeps, this one the first `have` accesses. It may change what
  *                                       is kept
  *     none(), add(x)                    what a thread has seen of a stream
- *     whole(amount, group)              what the states of all threads of the group know together; none() knows nothing
+ *     whole(list, amount, group)        what the states know together that all threads of the group have in their lists
  *     map(amount)                       of the whole row, for elements that were kept or seen with this state
  *     map(part, amount)                 of the whole row, for elements that were kept with another, of a part of it
  *   template <class M> struct map       at(x, w, b): the output, from an element; kept<X>(x, w, b): from what of() left of an X
@@ -19,9 +19,6 @@
  *   streamed  a block goes through its row twice: rows that nobody can hold, and the simple way of doing it */
 #ifndef RL_KERNELS_KERNEL_ROWS_CUH
 #define RL_KERNELS_KERNEL_ROWS_CUH
-
-#include <cstdlib>
-#include <errno.h>
 
 #include "cuda_check.h"
 #include "kernel/cuda.h"
@@ -48,7 +45,7 @@ __global__ void __launch_bounds__(BLOCK_HELD, WIDTH > 1 ? 3 : 1)
   const uint32_t log = log_of(group), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log),
                  first = threadIdx.x & (group - 1);
   const uint32_t have = row < count ? accesses_of(first, columns / WIDTH, group) : 0; /* the last block has threads too many */
-  registers<T, WIDTH, HOLDS> keeps;
+  few<T, WIDTH> keeps[HOLDS];
   load(keeps, x + (size_t)row * columns, first, group, have);
   lanes_or_block<M> together = {memory, group, 0};
   const amount<M> length(columns);
@@ -75,7 +72,7 @@ __global__ void __launch_bounds__(BLOCK_STREAMED)
   }
   lanes_or_block<M> together = {memory, blockDim.x, 0};
   const amount<M> length(columns);
-  const auto map = state.whole(length, together).map(length);
+  const auto map = S::whole(one<S>{state}, length, together).map(length);
   for (uint32_t i = threadIdx.x; i < accesses; i += blockDim.x) to[i] = mapped<OP, false>(map, from[i], w, b, i);
 }
 
@@ -94,35 +91,11 @@ static inline bool has_clusters(int device) {
   return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
 }
 
-/* What launches need beside the buffers. */
-struct workspace {
-  rl_device *device;
-  void *drawn; /* spanned's uint32_t, zero between launches */
-};
-
-static inline int open_workspace(rl_kernel_instance *instance, rl_error *err) {
-  workspace *own = (workspace *)calloc(1, sizeof *own);
-  if (!own) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a workspace");
-  rl_device *device = own->device = instance->base.device;
-  instance->engine = own;
-  return device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof(uint32_t), &own->drawn, err) ||
-                 device->ops->clear(device, own->drawn, sizeof(uint32_t), err)
-             ? -1
-             : 0;
-}
-
-static inline void close_workspace(void *engine) {
-  workspace *own = (workspace *)engine;
-  own->device->ops->release(own->device, own->drawn);
-  free(own);
-}
-
 /* What every launch takes. */
 template <class T> struct work {
   const T *x, *w, *b;
   T *y;
   uint32_t rows, columns;
-  uint32_t *drawn;
   cudaStream_t stream;
 };
 
@@ -134,8 +107,8 @@ template <class OP, class T, int WIDTH, int HOLDS> static int launch_held(const 
 }
 
 /* blocks: of a cluster. */
-template <class OP, class T> static int launch_spanned(const work<T> &of, uint32_t blocks, rl_error *err) {
-  const auto kernel = spanned<OP, T>;
+template <class OP, class T, int HOLDS> static int launch_spanned(const work<T> &of, uint32_t blocks, rl_error *err) {
+  const auto kernel = spanned<OP, T, HOLDS>;
   cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t config = {};
   int fit = 0;
@@ -144,7 +117,7 @@ template <class OP, class T> static int launch_spanned(const work<T> &of, uint32
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
   config.blockDim = dim3(BLOCK_SPANNED);
   config.gridDim = dim3(blocks);
-  config.dynamicSmemBytes = SHARED_BY_SPANNED;
+  config.dynamicSmemBytes = shared_by_spanned<typename OP::template state<typename arithmetic<T>::type>>(HOLDS, blocks);
   config.stream = of.stream;
   config.attrs = &attribute;
   config.numAttrs = 1;
@@ -154,8 +127,7 @@ template <class OP, class T> static int launch_spanned(const work<T> &of, uint32
       rl_cuda_ok(cudaOccupancyMaxActiveClusters(&fit, kernel, &config), "counting clusters", err))
     return -1;
   config.gridDim.x *= (uint32_t)fit < of.rows ? (uint32_t)fit : of.rows;
-  return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, of.x, of.w, of.b, of.y, of.rows, of.columns, blocks, of.drawn),
-                    "launching", err);
+  return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, of.x, of.w, of.b, of.y, of.rows, of.columns, blocks), "launching", err);
 }
 
 template <class OP, class T, int WIDTH> static int launch_streamed(const work<T> &of, uint32_t block, rl_error *err) {
@@ -170,12 +142,14 @@ template <class OP, class T, int WIDTH, int HOLDS> static int launch_held_or_str
                                : launch_streamed<OP, T, WIDTH>(of, BLOCK_STREAMED, err);
 }
 
-/* A cluster is of two blocks at least: what is sent comes from another one. */
+/* Rows that no block holds: the smaller the part of each block, the less is on its way when the last rows are written, but each
+ * row takes a warp the time to tell the others and to be told. */
 template <class OP, class T> static int launch_vector(const work<T> &of, bool clusters, rl_error *err) {
   enum { PACK = 16 / sizeof(T), HOLDS = 4 };
-  const uint32_t accesses = of.columns / PACK, blocks = 2 * power_of_two(over(accesses, 2 * WORKERS * HOLDS_SPANNED));
-  return clusters && accesses > BLOCK_HELD * HOLDS && blocks <= CLUSTER ? launch_spanned<OP, T>(of, blocks, err)
-                                                                        : launch_held_or_streamed<OP, T, PACK, HOLDS>(of, err);
+  const uint32_t accesses = of.columns / PACK, blocks = power_of_two(over(accesses, BLOCK_SPANNED * HOLDS));
+  if (!clusters || accesses <= BLOCK_HELD * HOLDS || blocks > 2 * CLUSTER)
+    return launch_held_or_streamed<OP, T, PACK, HOLDS>(of, err);
+  return blocks <= CLUSTER ? launch_spanned<OP, T, HOLDS>(of, blocks, err) : launch_spanned<OP, T, 2 * HOLDS>(of, CLUSTER, err);
 }
 
 /* Rows whose length is no multiple of 16 bytes begin anywhere: they are read element by element, more of them by each thread. */
@@ -188,7 +162,6 @@ static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream,
                       (T *)instance->out,
                       (uint32_t)instance->shape.size[RL_ROWS],
                       (uint32_t)instance->shape.size[RL_COLUMNS],
-                      (uint32_t *)((const workspace *)instance->engine)->drawn,
                       stream};
   if (instance->variant == SCALAR) return launch_streamed<OP, T, 1>(of, BLOCK, err);
   if (of.columns % PACK == 0) return launch_vector<OP, T>(of, has_clusters(instance->base.device->index), err);
@@ -201,11 +174,5 @@ static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
 }
 
 } // namespace rows
-
-/* Defines the engine of a family. */
-#define RL_KERNEL_CUDA_ROWS(NAME)                                                                     \
-  static const rl_kernel_launcher launcher_of_##NAME = {rows::launch<NAME>, NULL, rows::open_workspace, \
-                                                        rows::close_workspace};                        \
-  RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)
 
 #endif

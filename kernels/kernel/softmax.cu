@@ -20,19 +20,19 @@ struct softmax {
     M most, sum;
     /* Finite, so that -∞ is below it: a part of a row may have nothing else. */
     __device__ static M least() { return sizeof(M) == sizeof(double) ? (M)-DBL_MAX : (M)-FLT_MAX; }
-    template <class KEEPS, class GROUP>
-    __device__ static state of(KEEPS &keeps, uint32_t have, const rows::amount<M> &, GROUP &&group) {
-      M sum = 0;
-      const M most = group.most(rows::most_of(keeps, have, least()));
+    template <class T, int WIDTH, int HOLDS, class GROUP>
+    __device__ static state of(rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, const rows::amount<M> &, GROUP &&group) {
+      M most = least(), sum = 0;
+      RL_FOR_KEPT(most = x[k] > most ? x[k] : most)
+      most = group.most(most);
 #pragma unroll
-      for (int i = 0; i < KEEPS::HOLDS; i++)
+      for (int i = 0; i < HOLDS; i++)
         if (i < have) {
-          M x[KEEPS::WIDTH];
-          const auto access = keeps[i];
-          widen_all<KEEPS::WIDTH>(access.at, x);
+          M x[WIDTH];
+          widen_all<WIDTH>(keeps[i].at, x);
 #pragma unroll
-          for (int k = 0; k < KEEPS::WIDTH; k++) sum += x[k] = exponential_of(x[k] - most);
-          if constexpr (CHANGES<typename KEEPS::type>) narrow_all<KEEPS::WIDTH>(x, keeps[i].at);
+          for (int k = 0; k < WIDTH; k++) sum += x[k] = exponential_of(x[k] - most);
+          if constexpr (CHANGES<T>) narrow_all<WIDTH>(x, keeps[i].at);
         }
       return {most, group.sum(sum)};
     }
@@ -41,9 +41,13 @@ struct softmax {
       if (x > most) *this = {x, sum * exponential_of(most - x)};
       sum += exponential_of(x - most);
     }
-    template <class GROUP> __device__ state whole(const rows::amount<M> &, GROUP &&group) const {
-      const M all = group.most(most);
-      return {all, group.sum(sum * exponential_of(most - all))};
+    template <class LIST, class GROUP>
+    __device__ static state whole(const LIST &list, const rows::amount<M> &, GROUP &&group) {
+      M most = least(), sum = 0;
+      RL_FOR_KNOWN(most = known.most > most ? known.most : most)
+      most = group.most(most);
+      RL_FOR_KNOWN(sum += known.sum * exponential_of(known.most - most))
+      return {most, group.sum(sum)};
     }
     __device__ softmax::map<M> map(const rows::amount<M> &) const { return {most, 1 / sum}; }
     __device__ softmax::map<M> map(const state &part, const rows::amount<M> &) const {
@@ -52,4 +56,4 @@ struct softmax {
   };
 };
 
-RL_KERNEL_CUDA_ROWS(softmax)
+RL_KERNEL_CUDA(softmax, rows::launch<softmax>)
