@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "workers/attempt.h"
 
-enum { CLAIM_WAIT_MS = 1000, DEATH_GRACE_MS = 1000, STOP_GRACE_MS = 200, COMMIT_ATTEMPTS = 5 };
+enum { CLAIM_WAIT_MS = 1000, HOLD_MS = 200, DEATH_GRACE_MS = 1000, STOP_GRACE_MS = 200, COMMIT_ATTEMPTS = 5 };
 static const int64_t MS = 1000000, PAUSE_FIRST_MS = 250, PAUSE_MOST_MS = 30000;
 static const size_t RECORDS_LIMIT = (size_t)512 << 20;
 
@@ -190,15 +190,17 @@ static void perform(rl_lane *lane, const rl_claim *claim) {
 
 static void *run(void *argument) {
   rl_lane *lane = argument;
+  int wait_ms = CLAIM_WAIT_MS;
   while (!atomic_load(&lane->stopping)) {
     rl_claim claim;
     rl_error err;
-    int rc = rl_jobs_claim(lane->jobs, lane->state.id, CLAIM_WAIT_MS, &claim, &err);
+    int rc = rl_jobs_claim(lane->jobs, lane->state.id, wait_ms, &claim, &err);
+    wait_ms = rc == 1 ? HOLD_MS : CLAIM_WAIT_MS;
     if (rc == 1) {
       perform(lane, &claim);
       rl_claim_clear(&claim);
     }
-    if (rc == 0) release_workers(lane, NULL); /* whoever profiles by hand finds the device free */
+    if (rc == 0) release_workers(lane, NULL); /* whoever profiles by hand finds the device free: ncu needs longer to start */
     if (rc >= 0) continue;
     rl_log(RL_LOG_ERROR, "%s: can't take the next pass: %s", lane->state.id, err.message);
     for (int i = 0; i < CLAIM_WAIT_MS / RL_TICK_MS && !atomic_load(&lane->stopping); i++) nap();
