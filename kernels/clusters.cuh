@@ -20,10 +20,12 @@ static __device__ __forceinline__ void cluster_arrive_having_read(void) { __trap
 static __device__ __forceinline__ void cluster_wait(void) { __trap(); }
 static __device__ __forceinline__ float4 read_at(uint32_t, const float *of) { return *(const float4 *)of; }
 static __device__ __forceinline__ void write_at(uint32_t, void *of, uint2 v) { *(uint2 *)of = v; }
-static __device__ __forceinline__ void begin_arrival(arrival *) { __trap(); }
+static __device__ __forceinline__ void begin_arrival(arrival *, uint32_t = 1) { __trap(); }
 static __device__ __forceinline__ void end_arrival(arrival *) { __trap(); }
+static __device__ __forceinline__ void arrive_at(arrival *) { __trap(); }
 static __device__ __forceinline__ void expect_bytes(arrival *, uint32_t) { __trap(); }
 static __device__ __forceinline__ bool has_come(arrival *, uint32_t) { return false; }
+static __device__ __forceinline__ bool has_come_here(arrival *, uint32_t) { return false; }
 static __device__ __forceinline__ void send_to(uint32_t, void *, uint32_t, arrival *) { __trap(); }
 static __device__ __forceinline__ void send_to(uint32_t, float *, float2, arrival *) { __trap(); }
 static __device__ __forceinline__ void send_to(uint32_t, uint4 *, uint4, arrival *) { __trap(); }
@@ -63,14 +65,20 @@ static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint2 v
   asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(address_at(rank, of)), "r"(v.x), "r"(v.y) : "memory");
 }
 
-static __device__ __forceinline__ void begin_arrival(arrival *of) {
-  asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(of)) : "memory");
+static __device__ __forceinline__ void begin_arrival(arrival *of, uint32_t threads = 1) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(of)), "r"(threads) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
 /* When nothing comes any more. */
 static __device__ __forceinline__ void end_arrival(arrival *of) {
   asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(of)) : "memory");
+}
+
+/* One of the threads that it was begun for; what each of them wrote before is seen by whoever has waited. */
+static __device__ __forceinline__ void arrive_at(arrival *of) {
+  [[maybe_unused]] uint64_t state;
+  asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(shared_address(of)) : "memory");
 }
 
 static __device__ __forceinline__ void expect_bytes(arrival *of, uint32_t bytes) {
@@ -85,6 +93,16 @@ static __device__ __forceinline__ void expect_bytes(arrival *of, uint32_t bytes)
 static __device__ __forceinline__ bool has_come(arrival *of, uint32_t turn) {
   uint32_t has;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"
+               : "=r"(has)
+               : "r"(shared_address(of)), "r"((turn - 1) & 1), "r"(500)
+               : "memory");
+  return has;
+}
+
+/* The same where all who arrive are of the block: L1 may keep what it has. */
+static __device__ __forceinline__ bool has_come_here(arrival *of, uint32_t turn) {
+  uint32_t has;
+  asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"
                : "=r"(has)
                : "r"(shared_address(of)), "r"((turn - 1) & 1), "r"(500)
                : "memory");

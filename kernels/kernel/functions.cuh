@@ -56,14 +56,39 @@ __device__ static inline double exp2_of(double x) {
   return bounded_exp2_of(x);
 }
 
-/* exp(x) of what is not positive. */
-__device__ static inline float exponential_of(float x) { return exp2_of(x * 1.44269504088896340736f); }
+/* exp(x) in units of 2^power: of numbers up to about power / log2 e, which may be 7e8 on either side. Units differ by factors
+ * that are exact. What is below 2^-126 units of float's, or 2^-1020 of double's, is zero. */
+static constexpr int32_t LEAST_POWER = -(1 << 30);
 
-/* Without a branch, so that several are computed at once; what is below 2^-1020 is zero. */
-__device__ static inline double exponential_of(double x) {
-  const double power = x * 1.44269504088896340736, y = bounded_exp2_of(power);
-  const bool none = (uint32_t)__double2hiint(power) - 0xc08fe000u <= 0xfff00000u - 0xc08fe000u; /* -1020 to -infinity */
-  return __hiloint2double(none ? 0 : __double2hiint(y), none ? 0 : __double2loint(y));
+__device__ static inline int32_t bounded_power(int32_t power) { return min(max(power, LEAST_POWER), -LEAST_POWER); }
+__device__ static inline int32_t power_next_to(float x) { return bounded_power(__float2int_rn(x * 1.44269504088896340736f)); }
+__device__ static inline int32_t power_next_to(double x) { return bounded_power(__double2int_rn(x * 1.44269504088896340736)); }
+
+template <class M> struct exponentials;
+
+template <> struct exponentials<float> {
+  float units;
+  __device__ exponentials(int32_t power) : units((float)power) {}
+  __device__ float operator()(float x) const { return exp2_of(fmaf(x, 1.44269504088896340736f, -units)); }
+};
+
+/* The steps of bounded_exp2_of, without a branch, so that several are computed at once. */
+template <> struct exponentials<double> {
+  double shift;
+  __device__ exponentials(int32_t power) : shift(6755399441055744.0 - power) {}
+  __device__ double operator()(double x) const {
+    const double shifted = fma(x, 1.44269504088896340736, shift),
+                 y = polynomial(exp2_terms, fma(x, 1.44269504088896340736, -(shifted - shift)));
+    const bool none = __double_as_longlong(shifted) < 0x4338000000000000 - 1020; /* also of -infinity */
+    return __hiloint2double(none ? 0 : __double2hiint(y) + (__double2loint(shifted) << 20), none ? 0 : __double2loint(y));
+  }
+};
+
+/* 2^power, of what is not positive. */
+template <class M> __device__ static inline M unit_of(int32_t power);
+template <> __device__ inline float unit_of<float>(int32_t power) { return exp2_of((float)power); }
+template <> __device__ inline double unit_of<double>(int32_t power) {
+  return __hiloint2double(power < -1022 ? 0 : (1023 + power) << 20, 0);
 }
 
 /* v Φ(v) = max(v, 0) - t Φ(-t), t = |v|, of finite numbers, where

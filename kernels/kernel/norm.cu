@@ -15,6 +15,7 @@ template <class M> __device__ static M scale_of(M squares, const rows::amount<M>
 struct rmsnorm {
   enum { WEIGHTS = 1 };
   template <class X> static constexpr bool CHANGES = false;
+  template <class X> static constexpr bool MUCH = false;
 
   template <class M> struct map {
     M scale;
@@ -24,20 +25,15 @@ struct rmsnorm {
 
   template <class M> struct state {
     M squares;
-    template <class T, int WIDTH, int HOLDS, class GROUP>
-    __device__ static state of(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, const rows::amount<M> &, GROUP &&group) {
+    template <class KEEPS, class GROUP>
+    __device__ static state of(KEEPS &keeps, uint32_t have, const rows::amount<M> &, GROUP &&group) {
       M squares = 0;
       RL_FOR_KEPT(squares += x[k] * x[k])
       return {group.sum(squares)};
     }
     __device__ static state none() { return {0}; }
     __device__ void add(M x) { squares += x * x; }
-    template <class LIST, class GROUP>
-    __device__ static state whole(const LIST &list, const rows::amount<M> &, GROUP &&group) {
-      M squares = 0;
-      RL_FOR_KNOWN(squares += known.squares)
-      return {group.sum(squares)};
-    }
+    template <class GROUP> __device__ state whole(const rows::amount<M> &, GROUP &&group) const { return {group.sum(squares)}; }
     __device__ rmsnorm::map<M> map(const rows::amount<M> &columns) const { return {scale_of(squares, columns)}; }
     __device__ rmsnorm::map<M> map(const state &, const rows::amount<M> &columns) const { return map(columns); }
   };
@@ -46,6 +42,7 @@ struct rmsnorm {
 struct layernorm {
   enum { WEIGHTS = 2 };
   template <class X> static constexpr bool CHANGES = false;
+  template <class X> static constexpr bool MUCH = false;
 
   template <class M> struct map {
     M mean, scale;
@@ -55,9 +52,8 @@ struct layernorm {
 
   template <class M> struct state {
     M count, mean, squares; /* of deviations */
-    template <class T, int WIDTH, int HOLDS, class GROUP>
-    __device__ static state of(const rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, const rows::amount<M> &all,
-                               GROUP &&group) {
+    template <class KEEPS, class GROUP>
+    __device__ static state of(KEEPS &keeps, uint32_t have, const rows::amount<M> &all, GROUP &&group) {
       M sum = 0, squares = 0;
       RL_FOR_KEPT(sum += x[k])
       const M mean = group.sum(sum) * all.inverse;
@@ -71,18 +67,14 @@ struct layernorm {
       mean += apart / count;
       squares += apart * (x - mean);
     }
-    template <class LIST, class GROUP>
-    __device__ static state whole(const LIST &list, const rows::amount<M> &all, GROUP &&group) {
-      M sum = 0, squares = 0;
-      RL_FOR_KNOWN(sum += known.mean * known.count)
-      const M mean = group.sum(sum) * all.inverse;
-      RL_FOR_KNOWN(squares += known.squares + (known.mean - mean) * (known.mean - mean) * known.count)
-      return {all.count, mean, group.sum(squares)};
+    template <class GROUP> __device__ state whole(const rows::amount<M> &all, GROUP &&group) const {
+      const M middle = group.sum(mean * count) * all.inverse, apart = mean - middle;
+      return {all.count, middle, group.sum(squares + apart * apart * count)};
     }
     __device__ layernorm::map<M> map(const rows::amount<M> &columns) const { return {mean, scale_of(squares, columns)}; }
     __device__ layernorm::map<M> map(const state &, const rows::amount<M> &columns) const { return map(columns); }
   };
 };
 
-RL_KERNEL_CUDA(rmsnorm, rows::launch<rmsnorm>)
-RL_KERNEL_CUDA(layernorm, rows::launch<layernorm>)
+RL_KERNEL_CUDA_ROWS(rmsnorm)
+RL_KERNEL_CUDA_ROWS(layernorm)

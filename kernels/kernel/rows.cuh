@@ -5,20 +5,24 @@
  *     of(keeps, have, amount, group)    all that a group of threads keeps, this one the first `have` accesses. It may change what
  *                                       is kept
  *     none(), add(x)                    what a thread has seen of a stream
- *     whole(list, amount, group)        what the states know together that all threads of the group have in their lists
+ *     whole(amount, group)              what the states of all threads of the group know together; none() knows nothing
  *     map(amount)                       of the whole row, for elements that were kept or seen with this state
  *     map(part, amount)                 of the whole row, for elements that were kept with another, of a part of it
  *   template <class M> struct map       at(x, w, b): the output, from an element; kept<X>(x, w, b): from what of() left of an X
  *   enum { WEIGHTS }                    how many of w and b there are
  *   CHANGES<X>                          whether of() changes what is kept as X
+ *   MUCH<X>                             whether arithmetic takes about as long as reading and writing an X
  * where a group has most(x) and sum(x) of its threads.
  *
  *   held      a group of threads keeps a row in registers, so that it is read once: up to a warp, several rows to a block; then
  *             a block
- *   spanned   longer rows: a cluster of up to 8 blocks, each with its part of the row (spanned.cuh)
+ *   spanned   longer rows: a cluster of up to 16 blocks, each with its part of the row (spanned.cuh)
  *   streamed  a block goes through its row twice: rows that nobody can hold, and the simple way of doing it */
 #ifndef RL_KERNELS_KERNEL_ROWS_CUH
 #define RL_KERNELS_KERNEL_ROWS_CUH
+
+#include <cstdlib>
+#include <errno.h>
 
 #include "cuda_check.h"
 #include "kernel/cuda.h"
@@ -41,13 +45,13 @@ __global__ void __launch_bounds__(BLOCK_HELD, WIDTH > 1 ? 3 : 1)
     held(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t count,
          uint32_t columns, uint32_t group) {
   typedef typename arithmetic<T>::type M;
-  __shared__ M memory[2][WARP];
+  __shared__ numbers_of_warps memory[2];
   const uint32_t log = log_of(group), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log),
                  first = threadIdx.x & (group - 1);
   const uint32_t have = row < count ? accesses_of(first, columns / WIDTH, group) : 0; /* the last block has threads too many */
-  few<T, WIDTH> keeps[HOLDS];
+  registers<T, WIDTH, HOLDS> keeps;
   load(keeps, x + (size_t)row * columns, first, group, have);
-  lanes_or_block<M> together = {memory, group, 0};
+  lanes_or_block together = {memory, group, 0};
   const amount<M> length(columns);
   const auto all = OP::template state<M>::of(keeps, have, length, together);
   finish<OP>(all.map(length), keeps, y + (size_t)row * columns, w, b, first, group, have);
@@ -62,7 +66,7 @@ __global__ void __launch_bounds__(BLOCK_STREAMED)
   const F *from = (const F *)(x + (size_t)blockIdx.x * columns);
   F *to = (F *)(y + (size_t)blockIdx.x * columns);
   const uint32_t accesses = columns / WIDTH;
-  __shared__ M memory[2][WARP];
+  __shared__ numbers_of_warps memory[2];
   typedef typename OP::template state<M> S;
   S state = S::none();
   for (uint32_t i = threadIdx.x; i < accesses; i += blockDim.x) {
@@ -70,9 +74,9 @@ __global__ void __launch_bounds__(BLOCK_STREAMED)
 #pragma unroll
     for (int k = 0; k < WIDTH; k++) state.add(widen(some.at[k]));
   }
-  lanes_or_block<M> together = {memory, blockDim.x, 0};
+  lanes_or_block together = {memory, blockDim.x, 0};
   const amount<M> length(columns);
-  const auto map = S::whole(one<S>{state}, length, together).map(length);
+  const auto map = state.whole(length, together).map(length);
   for (uint32_t i = threadIdx.x; i < accesses; i += blockDim.x) to[i] = mapped<OP, false>(map, from[i], w, b, i);
 }
 
@@ -91,11 +95,35 @@ static inline bool has_clusters(int device) {
   return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
 }
 
+/* What launches need beside the buffers. */
+struct workspace {
+  rl_device *device;
+  void *drawn; /* spanned's uint32_t, zero between launches */
+};
+
+static inline int open_workspace(rl_kernel_instance *instance, rl_error *err) {
+  workspace *own = (workspace *)calloc(1, sizeof *own);
+  if (!own) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a workspace");
+  rl_device *device = own->device = instance->base.device;
+  instance->engine = own;
+  return device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof(uint32_t), &own->drawn, err) ||
+                 device->ops->clear(device, own->drawn, sizeof(uint32_t), err)
+             ? -1
+             : 0;
+}
+
+static inline void close_workspace(void *engine) {
+  workspace *own = (workspace *)engine;
+  own->device->ops->release(own->device, own->drawn);
+  free(own);
+}
+
 /* What every launch takes. */
 template <class T> struct work {
   const T *x, *w, *b;
   T *y;
   uint32_t rows, columns;
+  uint32_t *drawn;
   cudaStream_t stream;
 };
 
@@ -106,28 +134,32 @@ template <class OP, class T, int WIDTH, int HOLDS> static int launch_held(const 
   return rl_launch_ok("launching", err);
 }
 
-/* blocks: of a cluster. */
-template <class OP, class T, int HOLDS> static int launch_spanned(const work<T> &of, uint32_t blocks, rl_error *err) {
-  const auto kernel = spanned<OP, T, HOLDS>;
+/* blocks: of a cluster. Does nothing where none of that size fits: *clusters is 0. */
+template <class OP, class T>
+static int launch_spanned(const work<T> &of, uint32_t blocks, int *clusters, rl_error *err) {
+  typedef divided<OP, T> D;
+  const auto kernel = spanned<OP, T>;
   cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t config = {};
-  int fit = 0;
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = blocks;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.blockDim = dim3(BLOCK_SPANNED);
+  config.blockDim = dim3(D::BLOCK);
   config.gridDim = dim3(blocks);
-  config.dynamicSmemBytes = shared_by_spanned<typename OP::template state<typename arithmetic<T>::type>>(HOLDS, blocks);
+  config.dynamicSmemBytes = D::SHARED;
   config.stream = of.stream;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  const int bytes = (int)config.dynamicSmemBytes;
-  if (rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "asking for shared memory",
+  if (rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, D::SHARED),
+                 "asking for shared memory", err) ||
+      rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "asking for large clusters",
                  err) ||
-      rl_cuda_ok(cudaOccupancyMaxActiveClusters(&fit, kernel, &config), "counting clusters", err))
+      rl_cuda_ok(cudaOccupancyMaxActiveClusters(clusters, kernel, &config), "counting clusters", err))
     return -1;
-  config.gridDim.x *= (uint32_t)fit < of.rows ? (uint32_t)fit : of.rows;
-  return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, of.x, of.w, of.b, of.y, of.rows, of.columns, blocks), "launching", err);
+  if (*clusters == 0) return 0;
+  config.gridDim.x *= (uint32_t)*clusters < of.rows ? (uint32_t)*clusters : of.rows;
+  return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, of.x, of.w, of.b, of.y, of.rows, of.columns, blocks, of.drawn),
+                    "launching", err);
 }
 
 template <class OP, class T, int WIDTH> static int launch_streamed(const work<T> &of, uint32_t block, rl_error *err) {
@@ -142,14 +174,16 @@ template <class OP, class T, int WIDTH, int HOLDS> static int launch_held_or_str
                                : launch_streamed<OP, T, WIDTH>(of, BLOCK_STREAMED, err);
 }
 
-/* Rows that no block holds: the smaller the part of each block, the less is on its way when the last rows are written, but each
- * row takes a warp the time to tell the others and to be told. */
-template <class OP, class T> static int launch_vector(const work<T> &of, bool clusters, rl_error *err) {
+/* A cluster is of two blocks at least: what is sent comes from another one. */
+template <class OP, class T> static int launch_vector(const work<T> &of, bool has_clusters, rl_error *err) {
   enum { PACK = 16 / sizeof(T), HOLDS = 4 };
-  const uint32_t accesses = of.columns / PACK, blocks = power_of_two(over(accesses, BLOCK_SPANNED * HOLDS));
-  if (!clusters || accesses <= BLOCK_HELD * HOLDS || blocks > 2 * CLUSTER)
-    return launch_held_or_streamed<OP, T, PACK, HOLDS>(of, err);
-  return blocks <= CLUSTER ? launch_spanned<OP, T, HOLDS>(of, blocks, err) : launch_spanned<OP, T, 2 * HOLDS>(of, CLUSTER, err);
+  typedef divided<OP, T> D;
+  const uint32_t accesses = of.columns / PACK, blocks = 2 * power_of_two(over(accesses, 2 * D::WORKERS * D::HOLDS));
+  int clusters = 0, rc = 0;
+  if (has_clusters && accesses > BLOCK_HELD * HOLDS && blocks <= CLUSTER)
+    rc = launch_spanned<OP, T>(of, blocks, &clusters, err);
+  if (rc || clusters > 0) return rc;
+  return launch_held_or_streamed<OP, T, PACK, HOLDS>(of, err);
 }
 
 /* Rows whose length is no multiple of 16 bytes begin anywhere: they are read element by element, more of them by each thread. */
@@ -162,6 +196,7 @@ static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream,
                       (T *)instance->out,
                       (uint32_t)instance->shape.size[RL_ROWS],
                       (uint32_t)instance->shape.size[RL_COLUMNS],
+                      (uint32_t *)((const workspace *)instance->engine)->drawn,
                       stream};
   if (instance->variant == SCALAR) return launch_streamed<OP, T, 1>(of, BLOCK, err);
   if (of.columns % PACK == 0) return launch_vector<OP, T>(of, has_clusters(instance->base.device->index), err);
@@ -174,5 +209,11 @@ static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
 }
 
 } // namespace rows
+
+/* Defines the engine of a family. */
+#define RL_KERNEL_CUDA_ROWS(NAME)                                                                     \
+  static const rl_kernel_launcher launcher_of_##NAME = {rows::launch<NAME>, NULL, rows::open_workspace, \
+                                                        rows::close_workspace};                        \
+  RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)
 
 #endif

@@ -1,7 +1,6 @@
-/* softmax on CUDA (rows.cuh). Of what is held the maximum is found first, and then the sum; in a stream they are found together,
- * the sum being scaled whenever the maximum grows. */
-#include <cfloat>
-
+/* softmax on CUDA (rows.cuh). Of what is held the largest element is found first, and then the sum of exponentials in units of
+ * the power of two next to the largest; in a stream they are found together, and the sum changes its units whenever the largest
+ * grows. Sums in different units are added without another exponential. */
 #include "kernel/functions.cuh"
 #include "kernel/rows.cuh"
 
@@ -9,51 +8,50 @@ struct softmax {
   enum { WEIGHTS = 0 };
   /* Into exponentials, where they are not rounded by that. */
   template <class X> static constexpr bool CHANGES = sizeof(X) == sizeof(typename arithmetic<X>::type);
+  template <class X> static constexpr bool MUCH = sizeof(X) == sizeof(double);
 
   template <class M> struct map {
-    M most, scale;
-    __device__ M at(M x, M, M) const { return exponential_of(x - most) * scale; }
+    int32_t power;
+    M scale;
+    __device__ M at(M x, M, M) const { return exponentials<M>(power)(x) * scale; }
     template <class X> __device__ M kept(M x, M w, M b) const { return CHANGES<X> ? x * scale : at(x, w, b); }
   };
 
   template <class M> struct state {
-    M most, sum;
-    /* Finite, so that -∞ is below it: a part of a row may have nothing else. */
-    __device__ static M least() { return sizeof(M) == sizeof(double) ? (M)-DBL_MAX : (M)-FLT_MAX; }
-    template <class T, int WIDTH, int HOLDS, class GROUP>
-    __device__ static state of(rows::few<T, WIDTH> (&keeps)[HOLDS], uint32_t have, const rows::amount<M> &, GROUP &&group) {
-      M most = least(), sum = 0;
-      RL_FOR_KEPT(most = x[k] > most ? x[k] : most)
-      most = group.most(most);
+    int32_t power;
+    M sum; /* in units of 2^power */
+    template <class KEEPS, class GROUP>
+    __device__ static state of(KEEPS &keeps, uint32_t have, const rows::amount<M> &, GROUP &&group) {
+      const int32_t power = group.most(power_next_to(rows::most_of(keeps, have, (M)-INFINITY)));
+      const exponentials<M> exponential(power);
+      M sum = 0;
 #pragma unroll
-      for (int i = 0; i < HOLDS; i++)
+      for (int i = 0; i < KEEPS::HOLDS; i++)
         if (i < have) {
-          M x[WIDTH];
-          widen_all<WIDTH>(keeps[i].at, x);
+          M x[KEEPS::WIDTH];
+          const auto access = keeps[i];
+          widen_all<KEEPS::WIDTH>(access.at, x);
 #pragma unroll
-          for (int k = 0; k < WIDTH; k++) sum += x[k] = exponential_of(x[k] - most);
-          if constexpr (CHANGES<T>) narrow_all<WIDTH>(x, keeps[i].at);
+          for (int k = 0; k < KEEPS::WIDTH; k++) sum += x[k] = exponential(x[k]);
+          if constexpr (CHANGES<typename KEEPS::type>) narrow_all<KEEPS::WIDTH>(x, keeps[i].at);
         }
-      return {most, group.sum(sum)};
+      return {power, group.sum(sum)};
     }
-    __device__ static state none() { return {least(), 0}; }
+    __device__ static state none() { return {LEAST_POWER, 0}; }
     __device__ void add(M x) {
-      if (x > most) *this = {x, sum * exponential_of(most - x)};
-      sum += exponential_of(x - most);
+      const int32_t now = power_next_to(x);
+      if (now > power) *this = {now, sum * unit_of<M>(power - now)};
+      sum += exponentials<M>(power)(x);
     }
-    template <class LIST, class GROUP>
-    __device__ static state whole(const LIST &list, const rows::amount<M> &, GROUP &&group) {
-      M most = least(), sum = 0;
-      RL_FOR_KNOWN(most = known.most > most ? known.most : most)
-      most = group.most(most);
-      RL_FOR_KNOWN(sum += known.sum * exponential_of(known.most - most))
-      return {most, group.sum(sum)};
+    template <class GROUP> __device__ state whole(const rows::amount<M> &, GROUP &&group) const {
+      const int32_t all = group.most(power);
+      return {all, group.sum(sum * unit_of<M>(power - all))};
     }
-    __device__ softmax::map<M> map(const rows::amount<M> &) const { return {most, 1 / sum}; }
+    __device__ softmax::map<M> map(const rows::amount<M> &) const { return {power, 1 / sum}; }
     __device__ softmax::map<M> map(const state &part, const rows::amount<M> &) const {
-      return {part.most, exponential_of(part.most - most) / sum};
+      return {part.power, unit_of<M>(part.power - power) / sum};
     }
   };
 };
 
-RL_KERNEL_CUDA(softmax, rows::launch<softmax>)
+RL_KERNEL_CUDA_ROWS(softmax)

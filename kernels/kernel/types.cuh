@@ -38,6 +38,12 @@ template <int COUNT> __device__ static inline void widen_all(const float *x, flo
 template <int COUNT> __device__ static inline void narrow_all(const double *x, double *y) { widen_all<COUNT>(x, y); }
 template <int COUNT> __device__ static inline void narrow_all(const float *x, float *y) { widen_all<COUNT>(x, y); }
 
+/* most[i]: the larger one of it and x[i]. */
+template <int COUNT, class T> __device__ static inline void larger_all(const T *x, T *most) {
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) most[i] = x[i] > most[i] ? x[i] : most[i];
+}
+
 #define RL_IN_PAIRS(T, PAIR, FROM_PAIR, TO_PAIR)                                          \
   template <int COUNT> __device__ static inline void widen_all(const T *x, float *y) {    \
     if (COUNT % 2 == 1) y[COUNT - 1] = widen(x[COUNT - 1]);                               \
@@ -51,6 +57,13 @@ template <int COUNT> __device__ static inline void narrow_all(const float *x, fl
     _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                            \
       const PAIR pair = TO_PAIR(x[i], x[i + 1]);                                          \
       y[i] = pair.x, y[i + 1] = pair.y;                                                   \
+    }                                                                                     \
+  }                                                                                       \
+  template <int COUNT> __device__ static inline void larger_all(const T *x, T *most) {    \
+    if (COUNT % 2 == 1) most[COUNT - 1] = __hmax(x[COUNT - 1], most[COUNT - 1]);          \
+    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                            \
+      const PAIR pair = __hmax2(PAIR(x[i], x[i + 1]), PAIR(most[i], most[i + 1]));        \
+      most[i] = pair.x, most[i + 1] = pair.y;                                             \
     }                                                                                     \
   }
 RL_IN_PAIRS(__half, __half2, __half22float2, __floats2half2_rn)

@@ -149,6 +149,17 @@ template <class T> T __shfl_up_sync(uint32_t mask, T value, unsigned by, int wid
   const uint32_t own = simt::lane();
   return simt::exchange("__shfl_up_sync", mask, value, own % (uint32_t)width >= by ? own - by : own);
 }
+inline int __reduce_max_sync(uint32_t mask, int value) {
+  int most = value;
+  simt::meet("__reduce_max_sync", mask, &most, [](void *const lanes[simt::WARP]) {
+    int all = INT32_MIN;
+    for (int i = 0; i < simt::WARP; i++)
+      if (lanes[i]) all = std::max(all, *(int *)lanes[i]);
+    for (int i = 0; i < simt::WARP; i++)
+      if (lanes[i]) *(int *)lanes[i] = all;
+  });
+  return most;
+}
 inline uint32_t __ballot_sync(uint32_t mask, int holds) { return simt::vote("__ballot_sync", mask, holds); }
 inline int __any_sync(uint32_t mask, int holds) { return simt::vote("__any_sync", mask, holds) != 0; }
 inline int __all_sync(uint32_t mask, int holds) { return simt::vote("__all_sync", mask, !holds) == 0; }
@@ -248,6 +259,12 @@ inline int __double2loint(double x) { return (int)std::bit_cast<uint64_t>(x); }
 inline double __hiloint2double(int high, int low) {
   return std::bit_cast<double>((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
 }
+inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
+/* To the nearest integer there is; of what is no number double makes the least one, float zero (PTX ISA, "cvt"). */
+inline int __double2int_rn(double x) {
+  return std::isnan(x) ? INT32_MIN : (int)std::nearbyint(std::clamp(x, (double)INT32_MIN, (double)INT32_MAX));
+}
+inline int __float2int_rn(float x) { return std::isnan(x) ? 0 : __double2int_rn(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }

@@ -191,21 +191,18 @@ static void run_grid(uint32_t clusters) {
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
-static std::map<const void *, size_t> &allowed() {
-  static std::map<const void *, size_t> of;
-  return of;
+allowed &allowed_to(const void *kernel) {
+  static std::map<const void *, allowed> of;
+  return of[kernel];
 }
 
-void allow_dynamic(const void *kernel, size_t bytes) { allowed()[kernel] = bytes; }
-
 cudaError_t launch(const shape &of, const void *kernel, const std::function<void()> &body) {
-  const auto found = allowed().find(kernel);
-  const size_t most = found == allowed().end() ? (size_t)STATIC_BYTES : found->second;
   if (machine.running) die("a launch from a kernel");
   if (count(of.grid) == 0 || count(of.block) == 0 || count(of.block) > MOST_THREADS || of.cluster.y != 1 || of.cluster.z != 1 ||
       of.grid.x % of.cluster.x)
     return cudaErrorInvalidConfiguration;
-  if (of.dynamic_bytes > most) return cudaErrorInvalidValue;
+  if (of.cluster.x > allowed_to(kernel).cluster) return cudaErrorInvalidClusterSize;
+  if (of.dynamic_bytes > allowed_to(kernel).dynamic_bytes) return cudaErrorInvalidValue;
   machine.of = &of;
   machine.body = &body;
   lay_out(of.dynamic_bytes);

@@ -36,7 +36,7 @@
 namespace simt {
 
 enum { WARP = 32, ALL_LANES = -1, MOST_THREADS = 1024, NAMED_BARRIERS = 16 };
-enum { STATIC_BYTES = 48 << 10, MOST_SHARED_BYTES = 227 << 10 };
+enum { STATIC_BYTES = 48 << 10, MOST_SHARED_BYTES = 227 << 10, PORTABLE_CLUSTER = 8, MOST_CLUSTER = 16 };
 
 struct shape {
   dim3 grid, block;
@@ -45,9 +45,15 @@ struct shape {
   bool cooperative = false; /* all blocks at once */
 };
 
-/* Runs the kernel to its end; body is what each thread does. kernel: for what cudaFuncSetAttribute said of it. */
+/* What cudaFuncSetAttribute says of a kernel. */
+struct allowed {
+  size_t dynamic_bytes = STATIC_BYTES;
+  uint32_t cluster = PORTABLE_CLUSTER; /* blocks */
+};
+allowed &allowed_to(const void *kernel);
+
+/* Runs the kernel to its end; body is what each thread does. */
 cudaError_t launch(const shape &of, const void *kernel, const std::function<void()> &body);
-void allow_dynamic(const void *kernel, size_t bytes);
 
 /* --- for the thread that runs ------------------------------------------------------------------------------------------ */
 

@@ -62,11 +62,18 @@ inline void cp_async_wait_all() { finish_copies(0, true); }
 inline void mbarrier_init_shared_b64(uint32_t of, uint32_t count) { begin_arrivals(of, count); }
 inline void mbarrier_inval_shared_b64(uint32_t of) { end_arrivals(of); }
 inline void fence_mbarrier_init_release_cluster() {}
+inline void mbarrier_arrive_shared_b64(uint64_t &state, uint32_t of) {
+  expect_bytes(of, 0);
+  state = 0;
+}
 inline void mbarrier_arrive_expect_tx_shared_b64(uint64_t &state, uint32_t of, uint32_t bytes) {
   expect_bytes(of, bytes);
   state = 0;
 }
 inline void mbarrier_try_wait_parity_acquire_cluster_shared_b64(bool &done, uint32_t of, uint32_t parity, uint32_t) {
+  done = look_for_phase(of, parity);
+}
+inline void mbarrier_try_wait_parity_acquire_cta_shared_b64(bool &done, uint32_t of, uint32_t parity, uint32_t) {
   done = look_for_phase(of, parity);
 }
 inline void selp_b32(uint32_t &to, uint32_t a, uint32_t b, bool p) { to = p ? a : b; }

@@ -102,9 +102,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
-  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > simt::MOST_SHARED_BYTES)
-    return cudaErrorInvalidValue;
-  simt::allow_dynamic(kernel, (size_t)value);
+  simt::allowed &of = simt::allowed_to(kernel);
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value >= 0 && value <= simt::MOST_SHARED_BYTES)
+    of.dynamic_bytes = (size_t)value;
+  else if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+    of.cluster = value ? simt::MOST_CLUSTER : simt::PORTABLE_CLUSTER;
+  else return cudaErrorInvalidValue;
   return cudaSuccess;
 }
 }

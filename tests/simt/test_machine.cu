@@ -344,6 +344,19 @@ static void launches_beyond_the_limits_are_refused(void **) {
   assert_int_equal(cudaFuncSetAttribute(use_before_writing, cudaFuncAttributeMaxDynamicSharedMemorySize, 50000), cudaSuccess);
   use_before_writing<<<1, 1, 50000>>>(out);
   assert_int_equal(cudaGetLastError(), cudaSuccess);
+
+  cudaLaunchAttribute attribute = {};
+  cudaLaunchConfig_t config = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = 16;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  config.gridDim = dim3(16);
+  config.blockDim = dim3(1);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  assert_int_equal(cudaLaunchKernelEx(&config, use_before_writing, out), cudaErrorInvalidClusterSize);
+  assert_int_equal(cudaFuncSetAttribute(use_before_writing, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), cudaSuccess);
+  assert_int_equal(cudaLaunchKernelEx(&config, use_before_writing, out), cudaSuccess);
 }
 
 int main(void) {
