@@ -1,8 +1,6 @@
 /* How near each kernel comes to the best copy, in one sitting: for docs/measurements/h200-kernels.md. All families in all types;
  * every variant at one large size, next to the best copy of that run, and the best variants at small sizes with a cold and a warm
- * cache. A line of JSON each. Usage: measure_kernels [-m MiB of the larger buffer] [-n samples] [-f family] [-c (check results)]
- * [-b (best variants only)]
- *                        [-s (small sizes too)] */
+ * cache. A line of JSON each. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +11,15 @@
 #include "base/commit.h"
 #include "kernel/instance.h"
 
-enum { SAMPLES_MOST = 1000 };
+enum { MEBIBYTES_MOST = 512, SAMPLES_MOST = 1000 };
+
+static int refuse(void) {
+  fprintf(stderr,
+          "usage: measure_kernels [-m MiB of the larger buffer, 1 to %d] [-n samples, 1 to %d] [-f family]\n"
+          "                       [-c (check results)] [-b (best variants only)] [-s (small sizes too)]\n",
+          MEBIBYTES_MOST, SAMPLES_MOST);
+  return 2;
+}
 
 static struct {
   int mebibytes, samples;
@@ -157,9 +163,10 @@ int main(int count, char **arguments) {
       case 'c': asked.check = true; break;
       case 'b': asked.best = true; break;
       case 's': asked.small = true; break;
-      default: return 2;
+      default: return refuse();
     }
-  if (asked.mebibytes < 1 || asked.mebibytes > 512 || asked.samples < 1 || asked.samples > SAMPLES_MOST) return 2;
+  if (asked.mebibytes < 1 || asked.mebibytes > MEBIBYTES_MOST) return refuse();
+  if (asked.samples < 1 || asked.samples > SAMPLES_MOST) return refuse();
   rl_error err = {0};
   rl_device *device = rl_device_open(0, &err);
   if (!device) {

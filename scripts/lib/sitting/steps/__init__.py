@@ -11,7 +11,8 @@ STEPS = [
     Step("training", training.epochs, 50, 300, "epochs of every engine, precision and batch, over HTTP and by bench_train"),
     Step("memory", training.memory, 20, 90, "device memory of the job by purpose"),
     Step("perf_phases", training.phases, 25, 120, "where a training step's time goes, by launch"),
-    Step("lombscargle", kernels.lombscargle, 9, 150, "every version, type and build of the periodogram"),
+    Step("lombscargle", kernels.lombscargle, 9, 150, "every version, type and build of the periodogram",
+         counts=True),  # first passes wait for whoever counts on another GPU
     Step("rules", checks.rules, 12, 120, "every rule against the kernel that is made for it", counts=True),
     Step("tests", checks.tests, 60, 400, "the GPU tests of CTest, each by its name", counts=True),
     Step("numerics", checks.numerics, 40, 300, "those GPU tests of which nothing is timed, an engine each", shares=True),
