@@ -20,8 +20,11 @@ typedef enum rl_field_type {
   RL_FIELD_BOOL,    /* bool, or an int64_t that is 0 or 1: by its size */
   RL_FIELD_INT,     /* int64_t; a whole number within [minimum, maximum], |value| <= 2^53 */
   RL_FIELD_REAL,    /* double, finite, within [minimum, maximum] */
-  RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable, and that can be measured (rl_measurable) */
-  RL_FIELD_TEXT,    /* char[size], NUL-terminated, UTF-8, no control characters; null or absent leaves it */
+  RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable, and that can be measured (rl_measurable), within
+                       [minimum, maximum] */
+  RL_FIELD_TEXT,    /* char[size], NUL-terminated, UTF-8, no control characters; one of names, if there are; null or absent leaves
+                       it */
+  RL_FIELD_SHA256,  /* char[65]: text of 64 lower-case hexadecimal digits, "" when not known */
   RL_FIELD_CHOICE,  /* int: index into names */
   RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]; JSON: an array without repeats, empty only where that is allowed */
   RL_FIELD_NAMES,   /* char[size]: names of letters, digits, _ and . up to RL_FIELD_NAME_MOST bytes, one a line; JSON: an array
@@ -49,8 +52,8 @@ struct rl_field {
   rl_field_type type;
   size_t offset, size;      /* in the struct; size of the text buffer for TEXT, NAMES and JSON */
   bool required, may_be_empty, may_be_array; /* may_be_empty: CHOICES; may_be_array: JSON */
-  double minimum, maximum;  /* INT, INTS and REAL; both 0: no bounds. STRING and ARRAY: maximum */
-  const char *const *names; /* CHOICE and CHOICES, NULL-terminated */
+  double minimum, maximum;  /* of numbers; both 0: no bounds. STRING and ARRAY: maximum */
+  const char *const *names; /* CHOICE, CHOICES and TEXT, NULL-terminated */
   const char *summary;      /* for OpenAPI and the documents */
   const rl_field *fields;   /* OBJECT and ARRAY; whoever asked for the pointer decodes what it points to */
   void (*describe)(char *text, size_t size); /* writes the summary, where that is made from other tables */

@@ -27,7 +27,7 @@ static const char *list_names(const char *const *names, char *text, size_t size)
   size_t used = 0;
   text[0] = '\0';
   for (int i = 0; names[i] != NULL && used < size; i++)
-    used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", names[i][0] != '\0' ? names[i] : "\"\"");
   return text;
 }
 
@@ -169,21 +169,35 @@ static int decode_measure(const rl_field *field, const cJSON *item, const char *
   return 0;
 }
 
+/* The index of the name; -1: it is none. */
+static int choice_of(const rl_field *field, const cJSON *item, const char *at, rl_error *err) {
+  char names[192];
+  int choice = cJSON_IsString(item) ? name_index(field->names, item->valuestring) : -1;
+  if (choice >= 0) return choice;
+  return rl_fail_at(err, at, "%s must be one of: %s", field->name, list_names(field->names, names, sizeof names));
+}
+
+static bool is_sha256(const char *text) {
+  size_t length = strlen(text);
+  return (length == 0 || length == 64) && strspn(text, "0123456789abcdef") == length;
+}
+
 static int decode_text(const rl_field *field, const cJSON *item, const char *at, char *out, rl_error *err) {
   if (cJSON_IsNull(item) && !field->required) return 0;
   if (!cJSON_IsString(item) || !plain_text(item->valuestring))
     return rl_fail_at(err, at, "%s must be a string of UTF-8 without control characters", field->name);
   if (strlen(item->valuestring) >= field->size)
     return rl_fail_at(err, at, "%s must be shorter than %zu bytes", field->name, field->size);
+  if (field->type == RL_FIELD_SHA256 && !is_sha256(item->valuestring))
+    return rl_fail_at(err, at, "%s must be 64 hexadecimal digits, or empty", field->name);
+  if (field->names != NULL && choice_of(field, item, at, err) < 0) return -1;
   memcpy(out, item->valuestring, strlen(item->valuestring) + 1);
   return 0;
 }
 
 static int decode_choice(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
-  char names[192];
-  int choice = cJSON_IsString(item) ? name_index(field->names, item->valuestring) : -1;
-  if (choice < 0)
-    return rl_fail_at(err, at, "%s must be one of: %s", field->name, list_names(field->names, names, sizeof names));
+  int choice = choice_of(field, item, at, err);
+  if (choice < 0) return -1;
   memcpy(out, &choice, sizeof choice);
   return 0;
 }
@@ -204,7 +218,8 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *at, 
     case RL_FIELD_INT:
     case RL_FIELD_REAL: return decode_number(field, item, at, out, err);
     case RL_FIELD_MEASURE: return decode_measure(field, item, at, out, err);
-    case RL_FIELD_TEXT: return decode_text(field, item, at, out, err);
+    case RL_FIELD_TEXT:
+    case RL_FIELD_SHA256: return decode_text(field, item, at, out, err);
     case RL_FIELD_CHOICE: return decode_choice(field, item, at, out, err);
     case RL_FIELD_CHOICES: return decode_choices(field, item, at, out, err);
     case RL_FIELD_NAMES: return decode_name_list(field, item, at, out, err);

@@ -53,7 +53,8 @@ static cJSON *encode_one(const rl_field *field, const void *in) {
       memcpy(&value, in, sizeof value);
       return isfinite(value) ? encode_number(value) : cJSON_CreateNull();
     }
-    case RL_FIELD_TEXT: return cJSON_CreateString(in);
+    case RL_FIELD_TEXT:
+    case RL_FIELD_SHA256: return cJSON_CreateString(in);
     case RL_FIELD_CHOICE: {
       int choice;
       memcpy(&choice, in, sizeof choice);

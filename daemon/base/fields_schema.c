@@ -1,8 +1,8 @@
 /* What a table says of itself: JSON Schema, of which OpenAPI is made. */
 #include "base/fields.h"
 
-static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "array",
-                                           "array",   "object",  "array",  "string", "object", "array"};
+static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "string",
+                                           "array",   "array",   "object", "array",  "string", "object", "array"};
 
 static void add_bounds(cJSON *schema, const rl_field *field) {
   if (field->minimum == 0 && field->maximum == 0) return;
@@ -70,9 +70,10 @@ static void add_enum(cJSON *schema, const char *const *names) {
 static void describe_field(cJSON *property, const rl_field *field) {
   cJSON_AddStringToObject(property, "type", schema_types[field->type]);
   add_summary(property, field);
-  if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL) add_bounds(property, field);
+  if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL || field->type == RL_FIELD_MEASURE) add_bounds(property, field);
   describe_parts(property, field);
   if (field->type == RL_FIELD_TEXT) cJSON_AddNumberToObject(property, "maxLength", (double)field->size - 1);
+  if (field->type == RL_FIELD_SHA256) cJSON_AddStringToObject(property, "pattern", "^([0-9a-f]{64})?$");
   cJSON *named = is_list_of_names(field) ? add_names(property, field) : property;
   if (field->names != NULL) add_enum(named, field->names);
 }

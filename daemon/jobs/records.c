@@ -13,11 +13,15 @@ const char *const rl_activity_kind_names[] = {"kernel",  "memcpy", "memset", "me
 
 /* A producer sends every field, so a frame that lacks one is broken. JSON fields may be empty: null. */
 #define WIRE(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
+/* Of what can't be more than all of it. */
+#define FRACTION(STRUCT, MEMBER) WIRE(STRUCT, MEMBER, RL_FIELD_MEASURE, .minimum = 0, .maximum = 1)
+
+static const char *const dataset_names[] = {"mnist", "custom", "synthetic", "", NULL};
 
 const rl_field rl_run_facts_fields[] = {
     WIRE(rl_run_facts, engine, RL_FIELD_TEXT, .summary = "engine that ran"),
-    WIRE(rl_run_facts, dataset, RL_FIELD_TEXT, .summary = "mnist, custom or synthetic"),
-    WIRE(rl_run_facts, dataset_sha256, RL_FIELD_TEXT, .summary = "over the decoded images and labels"),
+    WIRE(rl_run_facts, dataset, RL_FIELD_TEXT, .names = dataset_names),
+    WIRE(rl_run_facts, dataset_sha256, RL_FIELD_SHA256, .summary = "over the decoded images and labels"),
     WIRE(rl_run_facts, deterministic, RL_FIELD_BOOL, .summary = "same seed, device and engine: the same bits"),
     WIRE(rl_run_facts, deterministic_note, RL_FIELD_TEXT, .summary = "why not"),
     WIRE(rl_run_facts, partial, RL_FIELD_BOOL, .summary = "fewer images than the data set has"),
@@ -41,7 +45,7 @@ const rl_field rl_epoch_fields[] = {
     WIRE(rl_epoch, images, RL_FIELD_MEASURE),
     WIRE(rl_epoch, train_loss, RL_FIELD_MEASURE),
     WIRE(rl_epoch, test_loss, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, test_accuracy_ratio, RL_FIELD_MEASURE),
+    FRACTION(rl_epoch, test_accuracy_ratio),
     WIRE(rl_epoch, loss_scale, RL_FIELD_MEASURE),
     WIRE(rl_epoch, skipped_steps, RL_FIELD_MEASURE),
     WIRE(rl_epoch, sm_clock_before_mhz, RL_FIELD_MEASURE),
@@ -86,8 +90,8 @@ const rl_field rl_kernel_fields[] = {
     WIRE(rl_kernel, block_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
     WIRE(rl_kernel, block_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
     WIRE(rl_kernel, block_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_kernel, theoretical_occupancy_ratio, RL_FIELD_MEASURE),
-    WIRE(rl_kernel, code_sha256, RL_FIELD_TEXT),
+    FRACTION(rl_kernel, theoretical_occupancy_ratio),
+    WIRE(rl_kernel, code_sha256, RL_FIELD_SHA256),
     WIRE(rl_kernel, reason, RL_FIELD_TEXT),
     {0}};
 
@@ -123,7 +127,7 @@ const rl_field rl_series_point_fields[] = {
     {0}};
 
 const rl_field rl_progress_fields[] = {
-    WIRE(rl_progress, pass, RL_FIELD_TEXT),
+    WIRE(rl_progress, pass, RL_FIELD_TEXT, .names = rl_pass_names),
     WIRE(rl_progress, phase, RL_FIELD_TEXT, .summary = "prepare, warmup, epoch, samples, trace, counters or evaluate"),
     WIRE(rl_progress, epoch, RL_FIELD_INT, .minimum = -1, .maximum = 9e15, .summary = "-1 where there is no such thing"),
     WIRE(rl_progress, epochs, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
@@ -132,7 +136,7 @@ const rl_field rl_progress_fields[] = {
     WIRE(rl_progress, train_loss, RL_FIELD_MEASURE),
     WIRE(rl_progress, images_per_s, RL_FIELD_MEASURE),
     WIRE(rl_progress, eta_s, RL_FIELD_MEASURE),
-    WIRE(rl_progress, test_accuracy_ratio, RL_FIELD_MEASURE),
+    FRACTION(rl_progress, test_accuracy_ratio),
     {0}};
 
 static const size_t DEFAULT_LIMIT = (size_t)1 << 30;

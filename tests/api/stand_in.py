@@ -10,6 +10,29 @@ from frames import HEADER, TYPES, VERSION, decode, pack  # noqa: E402
 
 MEASURES = ("evaluation_ms", "train_loss", "test_loss", "test_accuracy_ratio", "loss_scale", "skipped_steps",
             "sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c", "power_w")  # of an epoch
+FACTS = {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "",
+         "partial": False, "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None,
+         "floor_bytes": None, "floor_written_bytes": None, "floor_precision": "", "device_facts": {"name": "stand-in"},
+         "commit": "none"}
+EPOCH = {**dict.fromkeys(MEASURES, 0), "device_ms": 1, "host_ms": 1, "images": 1, "epoch": 0, "warmup": False,
+         "throttle_reasons": "", "unavailable": {}}
+KERNEL = {**dict.fromkeys(("ordinal", "launches", "total_us", "min_us", "median_us", "max_us", "share_ratio",
+                           "registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes", "grid_x", "grid_y", "grid_z",
+                           "block_x", "block_y", "block_z", "theoretical_occupancy_ratio"), 0),
+          **dict.fromkeys(("launch", "phase", "name", "code_sha256", "reason"), "")}
+PHASE = {**dict.fromkeys(("steps", "blocks", "mean_us", "min_us", "max_us", "share_ratio"), 1), "ordinal": 0, "position": 0,
+         "name": "adam", "phase": ""}
+PROGRESS = {"pass": "timing", "phase": "epoch", "epoch": 0, "epochs": 1, "step": 0, "steps": 1, "train_loss": None,
+            "images_per_s": None, "eta_s": None, "test_accuracy_ratio": None}
+UNTRUE = {  # by the field that is as none can be
+    "dataset": ("FACTS", {**FACTS, "dataset": "flowers"}),
+    "dataset_sha256": ("FACTS", {**FACTS, "dataset_sha256": "c0ffee"}),
+    "images": ("EPOCH", {**EPOCH, "device_ms": 5e-324, "host_ms": 5e-324, "images": 1.7e308}),
+    "test_accuracy_ratio": ("EPOCH", {**EPOCH, "test_accuracy_ratio": 1.01}),
+    "theoretical_occupancy_ratio": ("KERNEL", {**KERNEL, "theoretical_occupancy_ratio": -0.5}),
+    "code_sha256": ("KERNEL", {**KERNEL, "code_sha256": "x" * 64}),
+    "pass": ("PROGRESS", {**PROGRESS, "pass": "guessing"}),
+}
 OUT = os.dup(1)
 os.dup2(2, 1)
 
@@ -35,16 +58,18 @@ def read(size):
 
 
 def answer(entry):
-    send("FACTS", {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "",
-                   "partial": False, "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None,
-                   "floor_bytes": None, "floor_written_bytes": None, "floor_precision": "", "device_facts": {"name": "stand-in"},
-                   "commit": "none"})
+    if UNTRUE.get(entry, ("",))[0] != "FACTS":
+        send("FACTS", FACTS)
     if entry == "endless":
         os.read(0, 1)  # a cancel, which it ignores
         read(1 << 30)
-    if entry == "immense":
-        send("EPOCH", {**dict.fromkeys(MEASURES, 0), "device_ms": 5e-324, "host_ms": 5e-324, "images": 1.7e308, "epoch": 0,
-                       "warmup": False, "throttle_reasons": ""})
+    if entry in UNTRUE:
+        send(*UNTRUE[entry])
+    if entry == "true":
+        send("PROGRESS", PROGRESS)
+        send("EPOCH", {**EPOCH, "test_accuracy_ratio": 1})
+        send("KERNEL", {**KERNEL, "code_sha256": "c0ffee42" * 8, "theoretical_occupancy_ratio": 1})
+        send("PHASE", PHASE)
     send("MEASUREMENT", {"name": "registers_per_thread", "value": 12, "reason": ""})
     send("DONE")
 

@@ -145,13 +145,33 @@ def test_a_fault_fails_its_own_job_at_once(stand_in):
     assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
 
 
-def test_what_no_measurement_can_be_is_not_stored(stand_in):
-    """Its worker broke its word; what is computed of two stored numbers is always a number, and so JSON."""
-    number = stand_in.submit(source(entry="immense"))
+@pytest.mark.parametrize("field, said", (
+    ("images", "broken EPOCH frame: images must be null or at most 1e+100"),
+    ("dataset", 'broken FACTS frame: dataset must be one of: mnist, custom, synthetic, ""'),
+    ("dataset_sha256", "broken FACTS frame: dataset_sha256 must be 64 hexadecimal digits, or empty"),
+    ("code_sha256", "broken KERNEL frame: code_sha256 must be 64 hexadecimal digits, or empty"),
+    ("test_accuracy_ratio", "broken EPOCH frame: test_accuracy_ratio must be between 0 and 1"),
+    ("theoretical_occupancy_ratio", "broken KERNEL frame: theoretical_occupancy_ratio must be between 0 and 1"),
+    ("pass", "pass must be one of: timing, activity, counters")))
+def test_what_can_not_be_is_not_stored(stand_in, field, said):
+    """Its worker broke its word. What is computed of two stored numbers is always a number, and so JSON."""
+    number = stand_in.submit(source(entry=field))
     failed = stand_in.wait(number)
     assert (failed["state"], failed["worker_deaths"]) == ("failed", 2)
-    assert "broken EPOCH frame: images must be null or at most 1e+100" in failed["problem"]["message"]
-    assert stand_in.get(f"/jobs/{number}/results").status_code == 200
+    assert said in failed["problem"]["message"]
+    assert [run["epochs"] for run in stand_in.get(f"/jobs/{number}/results").json()["runs"]] == [[]]
+    assert all(kind != "progress" for _, kind, _ in stand_in.events(number))
+    stand_in.run(source())  # after which no start of a worker is put off any more
+
+
+def test_what_can_just_be_is_stored(stand_in):
+    number = stand_in.run(source(entry="true"))
+    (run,) = stand_in.get(f"/jobs/{number}/results").json()["runs"]
+    assert [epoch["test_accuracy_ratio"] for epoch in run["epochs"]] == [1]
+    (kernel,) = stand_in.get(f"/jobs/{number}/kernels").json()["items"]
+    assert (kernel["code_sha256"], kernel["theoretical_occupancy_ratio"]) == ("c0ffee42" * 8, 1)
+    assert [phase["share_ratio"] for phase in kernel["phases"]] == [1]
+    assert [data["pass"] for _, kind, data in stand_in.events(number) if kind == "progress"] == ["timing"]
 
 
 def test_endless_code_ends_at_its_deadline(stand_in):
