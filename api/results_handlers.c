@@ -58,7 +58,7 @@ const rl_field rl_history_query[] = {
              .summary = "Only runs of the same workload, variant, parameters and device as this run"),
     RL_FIELD(history_query, from, RL_FIELD_TEXT, .summary = "RFC 3339 instant; not before it"),
     RL_FIELD(history_query, to, RL_FIELD_TEXT, .summary = "RFC 3339 instant; before it"),
-    RL_FIELD(history_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = HISTORY_MOST, .summary = "Most items"),
+    RL_FIELD(history_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = HISTORY_MOST, .summary = "Most items, the newest"),
     {0}};
 
 const rl_field rl_ceilings_query[] = {

@@ -87,7 +87,7 @@ async function load() {
     `${show.count(points.length)} ${points.length === 1 ? 'run' : 'runs'} of the same parameters`].join(' · ');
   find('caption').textContent = metric;
   find('some').hidden = !found.truncated;
-  find('some').textContent = `The first ${show.count(MOST)}: the API has the others.`;
+  find('some').textContent = `The last ${show.count(MOST)}: the API has the older ones.`;
   drawTable();
   drawChart();
   document.body.dataset.loaded = metric;

@@ -277,11 +277,11 @@ def test_history(daemon, finished):
     early = daemon.get(f"{path}&to={cut}").json()["items"]
     assert early + late == points and late
     one = daemon.get(f"{path}&limit=1").json()
-    assert one["items"] == points[:1] and one["truncated"] is (len(points) > 1)
+    assert one["items"] == points[-1:] and one["truncated"] is (len(points) > 1)
 
 
 def test_a_long_history_is_told_to_its_end(daemon):
-    """It is read while it is sent, long after the request's own text has gone."""
+    """It is read while it is sent, long after the request's own text has gone. What is cut is the oldest."""
     rows = report_fixture.Rows(daemon)
     params = {"shape": {"n": 77}}
     runs = [rows.run([], params=params, measurements={"time_cold_us_median": 20.0 + place}) for place in range(400)]
@@ -293,6 +293,13 @@ def test_a_long_history_is_told_to_its_end(daemon):
         assert [point["run"] for point in points] == runs
         assert [point["value"] for point in points] == [20.0 + place for place in range(400)]
         assert {point["metric"] for point in points} == {"time_cold_us_median"}
+    asked = f"/history?metric=time_cold_us_median&like={runs[7]}&limit=150"
+    newest = daemon.get(asked).json()
+    assert newest["truncated"] is True and [point["run"] for point in newest["items"]] == runs[-150:]
+    older = daemon.get(f"{asked}&to={newest['items'][0]['at']}").json()
+    assert older["truncated"] is True and [point["run"] for point in older["items"]] == runs[-300:-150]
+    oldest = daemon.get(f"{asked}&to={older['items'][0]['at']}").json()
+    assert oldest["truncated"] is False and [point["run"] for point in oldest["items"]] == runs[:100]
 
 
 def test_history_of_what_did_the_same(daemon):

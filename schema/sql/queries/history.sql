@@ -1,9 +1,9 @@
--- :metric :workload :device :like :from :to :limit; like: a run
+-- :metric :workload :device :like :from :to :limit; like: a run. The newest, oldest first; but what reaches the limit, one too many, last
 SELECT json_object(
   'job', job, 'run', run, 'at', at, 'workload', workload, 'variant', variant, 'engine', engine, 'device', device, 'device_name', device_name,
   'commit', git_commit, 'metric', :metric, 'value', value,
   'partial', json(CASE "partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END), 'suspect', json(iif(suspect, 'true', 'false')))
-FROM (
+FROM (SELECT * FROM (
   SELECT v.job, v.run, p.finished_at AS at, v.workload, v.variant, v.engine, v.device, v.device_name, p.git_commit, v."partial", v.suspect, p.finished_ns,
     CASE WHEN p.ordinal <> 0 THEN m.value
          WHEN :metric = 'epoch_ms_median' THEN v.epoch_ms_median
@@ -18,5 +18,5 @@ FROM (
         JOIN runs r ON r.workload = a.workload AND r.variant = a.variant AND r.params = a.params JOIN jobs j ON j.id = r.job_id AND j.device = b.device
       WHERE a.id = :like))
     AND (:workload IS NULL OR v.workload = :workload) AND (:device IS NULL OR v.device = :device))
-WHERE value IS NOT NULL
-ORDER BY finished_ns, run LIMIT coalesce(:limit, 1000)
+WHERE value IS NOT NULL ORDER BY finished_ns DESC, run DESC LIMIT coalesce(:limit, 1000))
+ORDER BY row_number() OVER (ORDER BY finished_ns DESC, run DESC) IS :limit, finished_ns, run
