@@ -76,6 +76,23 @@ int rl_command_cancel(rl_cli *cli, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
+/* The type and sizes of a kernel, "fp16 4096×1024"; "batch 64" of training. */
+static char *sizes_cell(char *cell, const cJSON *job) {
+  const cJSON *size;
+  const char *before = " ";
+  double batch = rl_json_number(job, "batch_size");
+  int used = snprintf(cell, RL_CELL_SIZE, "%s", rl_json_text(job, "dtype"));
+  cJSON_ArrayForEach(size, rl_json_at(job, "shape")) {
+    if (used >= RL_CELL_SIZE || cJSON_IsFalse(size)) continue;
+    size_t room = RL_CELL_SIZE - (size_t)used;
+    used += cJSON_IsTrue(size) ? snprintf(cell + used, room, " %s", size->string)
+                               : snprintf(cell + used, room, "%s%.0f", before, size->valuedouble);
+    before = "×";
+  }
+  if (used == 0) snprintf(cell, RL_CELL_SIZE, batch > 0 ? "batch %.0f" : "—", batch);
+  return cell;
+}
+
 int rl_command_list(rl_cli *cli, rl_error *err) {
   const cJSON *job, *variant;
   char cell[RL_CELL_SIZE];
@@ -83,13 +100,15 @@ int rl_command_list(rl_cli *cli, rl_error *err) {
   rl_auto(rl_json_free) cJSON *jobs = rl_http_get(cli, "/jobs", err);
   if (jobs == NULL) return -1;
   if (cli->json) return rl_print_json(jobs);
-  printf("%6s  %-8s %-11s %-6s %-6s %-16s %s\n", "job", "kind", "state", "device", "passes", "created (UTC)", "runs");
+  printf("%6s  %-8s %-11s %-6s %-6s %-16s %-19s %s\n", "job", "kind", "state", "device", "passes", "created (UTC)", "sizes",
+         "runs");
   cJSON_ArrayForEach(job, rl_json_at(jobs, "items")) {
     double done = rl_json_number(job, "passes.completed") + rl_json_number(job, "passes.unavailable");
     snprintf(cell, sizeof cell, "%.0f/%.0f", done, rl_json_number(job, "passes.total"));
-    printf("%6.0f  %-8s %-11s %-6s %-6s %-16.16s %s:", rl_json_number(job, "id"), rl_json_text(job, "kind"),
-           rl_json_text(job, "state"), rl_json_text(job, "device"), cell, rl_json_text(job, "created_at"),
-           rl_json_text(job, "workload"));
+    printf("%6.0f  %-8s %-11s %-6s %-6s %-16.16s ", rl_json_number(job, "id"), rl_json_text(job, "kind"),
+           rl_json_text(job, "state"), rl_json_text(job, "device"), cell, rl_json_text(job, "created_at"));
+    rl_print_cell(stdout, sizes_cell(cell, job), -19);
+    printf(" %s:", rl_json_text(job, "workload"));
     cJSON_ArrayForEach(variant, rl_json_at(job, "variants")) printf(" %s", rl_json_text(variant, ""));
     putchar('\n');
   }

@@ -32,7 +32,7 @@ static const rl_command commands[] = {
     {"kernels", "JOB", "what its kernels took", rl_command_kernels},
     {"report", "RUN [OPTIONS]", "sections and findings of a run's kernels", rl_command_report, list_report_options},
     {"compare", "RUN RUN [OPTIONS]", "two reports side by side", rl_command_compare, list_compare_options},
-    {"list", "", "jobs, newest first", rl_command_list},
+    {"list", "", "jobs and their sizes, newest first", rl_command_list},
     {"cancel", "JOB", "end a queued or running job", rl_command_cancel},
     {"devices", "", "devices, and why one is not usable", rl_command_devices},
     {"ceilings", "", "what they can do at best, as measured", rl_command_ceilings},

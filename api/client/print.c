@@ -84,15 +84,17 @@ static bool starts_character(char byte) { return ((unsigned char)byte & 0xc0) !=
 
 void rl_print_cell(FILE *out, const char *text, int width) {
   int room = abs(width), columns = 0;
-  size_t bytes = 0;
+  size_t bytes = 0, last = 0; /* last: where the last character that has room begins */
+  const char *more = "";
   for (; text[bytes] != '\0'; bytes++) {
-    if (starts_character(text[bytes]) && columns++ == room) {
-      columns = room;
-      break;
-    }
+    if (!starts_character(text[bytes])) continue;
+    if (columns == room - 1) last = bytes;
+    if (columns++ < room) continue;
+    columns = room, bytes = last, more = "…";
+    break;
   }
   if (width > 0) fprintf(out, "%*s", room - columns, "");
-  fwrite(text, 1, bytes, out);
+  fprintf(out, "%.*s%s", (int)bytes, text, more);
   if (width < 0) fprintf(out, "%*s", room - columns, "");
 }
 

@@ -29,7 +29,8 @@ char *rl_cell_error(char *cell, double relative);   /* "2.1e-04" */
 char *rl_cell_operations(char *cell, double operations_per_s); /* "60.62 TFLOP/s", "94.7 GFLOP/s" */
 char *rl_cell_age(char *cell, double seconds);      /* "12 s", "3 h", "40 days" */
 
-/* Print text padded to width columns (negative: to the left), counting characters and not bytes; longer text is cut. */
+/* Print text padded to width columns (negative: to the left), counting characters and not bytes; of longer text … stands for
+ * its end. */
 void rl_print_cell(FILE *out, const char *text, int width);
 /* `count` times the same character. */
 void rl_print_line(FILE *out, int count);

@@ -118,12 +118,25 @@ def test_run_prints_progress_on_stderr_and_the_table_on_stdout(daemon):
 def test_list_and_devices(daemon, finished):
     out, _ = ctl("list", url=daemon.url)
     row = next(line for line in out.splitlines() if line.split()[0] == str(finished["job"]["id"]))
-    assert row.split()[1:5] == ["train", "completed", "cpu", "6/6"] and row.endswith(" mnist_cnn: fp32 fp16")
-    assert max(map(len, out.splitlines())) <= 80
+    assert row.split()[1:5] == ["train", "completed", "cpu", "6/6"] and row.endswith(" batch 64            mnist_cnn: fp32 fp16")
+    assert max(map(len, out.splitlines())) <= 100
     out, _ = ctl("devices", url=daemon.url)
     assert re.search(r"^cpu +cpu +(idle|busy) ", out, re.M)
     devices = json.loads(ctl("devices", "--json", url=daemon.url)[0])["items"]
     assert devices[0]["id"] == "cpu" and devices[0]["facts"]["name"]
+
+
+@pytest.mark.parametrize("kernel, dtype, sizes, cell", (
+    ("softmax", "fp16", "rows=64,columns=32", "fp16 64×32"),
+    ("attention", "fp32", "batch=1,heads=2,kv_heads=2,sequence=16,head_size=8,causal=true", "fp32 1×2×2×16×8 ca…"),
+    ("conv", "fp32", "images=1,height=8,width=8,channels=4,filters=4,kernel=3,stride=1,padding=1",
+     "fp32 1×8×8×4×4×3×1…")))
+def test_the_list_says_sizes(daemon, kernel, dtype, sizes, cell):
+    ctl("run", "--kernel", kernel, "--dtype", dtype, "--shape", sizes, "--samples", "1", "--device", "cpu", url=daemon.url)
+    heads, newest = ctl("list", url=daemon.url)[0].splitlines()[:2]
+    at = heads.index("sizes")
+    assert newest[at:at + 20] == cell.ljust(20) and newest[at + 20:].startswith(f"{kernel}: ")
+    assert heads[at:] == "sizes               runs" and len(newest[:at + 20]) == 80
 
 
 def test_kernels(daemon, finished):
