@@ -2,8 +2,8 @@
  *
  * A family is a struct OP with
  *   template <class M> struct state     what is known of some elements of a row:
- *     of(keeps, have, amount, group)    all that a group of threads keeps, this one the first `have` accesses. It may change what
- *                                       is kept
+ *     of(keeps, have, amount, group)    all that a group of threads keeps, so many elements; this one the first `have` accesses.
+ *                                       It may change what is kept
  *     none(), add(x)                    what a thread has seen of a stream
  *     whole(amount, group)              what the states of all threads of the group know together; none() knows nothing
  *     map(amount)                       of the whole row, for elements that were kept or seen with this state
@@ -134,9 +134,19 @@ template <class OP, class T, int WIDTH, int HOLDS> static int launch_held(const 
   return rl_launch_ok("launching", err);
 }
 
-/* blocks: of a cluster. Does nothing where none of that size fits: *clusters is 0. */
-template <class OP, class T>
-static int launch_spanned(const work<T> &of, uint32_t blocks, int *clusters, rl_error *err) {
+/* At once. None, which is no failure, where blocks have less shared memory or clusters fewer blocks than is asked for. */
+template <class KERNEL> static uint32_t clusters_that_fit(KERNEL kernel, const cudaLaunchConfig_t &config) {
+  int clusters = 0;
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes) == cudaSuccess &&
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+      cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess)
+    return (uint32_t)clusters;
+  cudaGetLastError();
+  return 0;
+}
+
+/* blocks: of a cluster. Does nothing where none *fits. */
+template <class OP, class T> static int launch_spanned(const work<T> &of, uint32_t blocks, bool *fits, rl_error *err) {
   typedef divided<OP, T> D;
   const auto kernel = spanned<OP, T>;
   cudaLaunchAttribute attribute = {};
@@ -150,14 +160,10 @@ static int launch_spanned(const work<T> &of, uint32_t blocks, int *clusters, rl_
   config.stream = of.stream;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  if (rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, D::SHARED),
-                 "asking for shared memory", err) ||
-      rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "asking for large clusters",
-                 err) ||
-      rl_cuda_ok(cudaOccupancyMaxActiveClusters(clusters, kernel, &config), "counting clusters", err))
-    return -1;
-  if (*clusters == 0) return 0;
-  config.gridDim.x *= (uint32_t)*clusters < of.rows ? (uint32_t)*clusters : of.rows;
+  const uint32_t clusters = clusters_that_fit(kernel, config);
+  *fits = clusters > 0;
+  if (!*fits) return 0;
+  config.gridDim.x *= clusters < of.rows ? clusters : of.rows;
   return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, of.x, of.w, of.b, of.y, of.rows, of.columns, blocks, of.drawn),
                     "launching", err);
 }
@@ -179,11 +185,9 @@ template <class OP, class T> static int launch_vector(const work<T> &of, bool ha
   enum { PACK = 16 / sizeof(T), HOLDS = 4 };
   typedef divided<OP, T> D;
   const uint32_t accesses = of.columns / PACK, blocks = 2 * power_of_two(over(accesses, 2 * D::WORKERS * D::HOLDS));
-  int clusters = 0, rc = 0;
-  if (has_clusters && accesses > BLOCK_HELD * HOLDS && blocks <= CLUSTER)
-    rc = launch_spanned<OP, T>(of, blocks, &clusters, err);
-  if (rc || clusters > 0) return rc;
-  return launch_held_or_streamed<OP, T, PACK, HOLDS>(of, err);
+  bool fits = has_clusters && accesses > BLOCK_HELD * HOLDS && blocks <= CLUSTER;
+  const int rc = fits ? launch_spanned<OP, T>(of, blocks, &fits, err) : 0;
+  return fits ? rc : launch_held_or_streamed<OP, T, PACK, HOLDS>(of, err);
 }
 
 /* Rows whose length is no multiple of 16 bytes begin anywhere: they are read element by element, more of them by each thread. */
@@ -211,9 +215,9 @@ static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
 } // namespace rows
 
 /* Defines the engine of a family. */
-#define RL_KERNEL_CUDA_ROWS(NAME)                                                                     \
+#define RL_KERNEL_CUDA_ROWS(NAME)                                                                       \
   static const rl_kernel_launcher launcher_of_##NAME = {rows::launch<NAME>, NULL, rows::open_workspace, \
-                                                        rows::close_workspace};                        \
+                                                        rows::close_workspace};                         \
   RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)
 
 #endif

@@ -89,8 +89,12 @@ template <class... Parameters> cudaError_t cudaFuncGetAttributes(cudaFuncAttribu
 template <class... Parameters>
 cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*)(Parameters...), const cudaLaunchConfig_t *config) {
   *count = 2;
-  for (unsigned i = 0; i < config->numAttrs; i++)
-    if (config->attrs[i].id == cudaLaunchAttributeCooperative) *count = (int)config->gridDim.x;
+  for (unsigned i = 0; i < config->numAttrs; i++) {
+    const cudaLaunchAttribute &of = config->attrs[i];
+    if (of.id == cudaLaunchAttributeCooperative) *count = (int)config->gridDim.x;
+    if (of.id == cudaLaunchAttributeClusterDimension && of.val.clusterDim.x > simt_most_cluster)
+      return cudaErrorInvalidClusterSize;
+  }
   return cudaSuccess;
 }
 

@@ -33,10 +33,12 @@
 #include <cstdint>
 #include <functional>
 
+extern "C" uint32_t simt_most_cluster; /* blocks of a cluster: those of compute capability 9.0, or what a test says */
+
 namespace simt {
 
 enum { WARP = 32, ALL_LANES = -1, MOST_THREADS = 1024, NAMED_BARRIERS = 16 };
-enum { STATIC_BYTES = 48 << 10, MOST_SHARED_BYTES = 227 << 10, PORTABLE_CLUSTER = 8, MOST_CLUSTER = 16 };
+enum { STATIC_BYTES = 48 << 10, MOST_SHARED_BYTES = 227 << 10, PORTABLE_CLUSTER = 8 };
 
 struct shape {
   dim3 grid, block;

@@ -8,6 +8,7 @@
 #include "machine.h"
 
 static cudaError_t last = cudaSuccess;
+uint32_t simt_most_cluster = 16;
 
 namespace simt {
 cudaError_t note_launch(cudaError_t status) {
@@ -106,7 +107,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value >= 0 && value <= simt::MOST_SHARED_BYTES)
     of.dynamic_bytes = (size_t)value;
   else if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
-    of.cluster = value ? simt::MOST_CLUSTER : simt::PORTABLE_CLUSTER;
+    of.cluster = value ? simt_most_cluster : simt::PORTABLE_CLUSTER;
   else return cudaErrorInvalidValue;
   return cudaSuccess;
 }
