@@ -4,7 +4,8 @@
  *
  * What is sent says itself that it has come, at an arrival in the memory of the block that gets it ("mbarrier", "st.async"): one
  * thread begins that in front of the first cluster_barrier and says in every turn, early or late, how many bytes come; whoever
- * has waited for a turn sees them. Turns are counted from 1, and the next may be sent once all that wait for one have done so. */
+ * has waited for a turn sees them. Turns are counted from 1, and the next may be sent once all that wait for one have done so.
+ * An arrival may also be one of threads of the block, who say in every turn that they have written what others wait for. */
 #ifndef RL_KERNELS_CLUSTERS_H
 #define RL_KERNELS_CLUSTERS_H
 

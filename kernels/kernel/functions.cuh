@@ -57,7 +57,7 @@ __device__ static inline double exp2_of(double x) {
 }
 
 /* exp(x) in units of 2^power: of numbers up to about power / log2 e, which may be 7e8 on either side. Units differ by factors
- * that are exact. What is below 2^-126 units of float's, or 2^-1020 of double's, is zero. */
+ * that are exact. What is below 2^-126 units of float's, or 2^-1020 of double's, is zero, and so may be what is no number. */
 static constexpr int32_t LEAST_POWER = -(1 << 30);
 
 __device__ static inline int32_t bounded_power(int32_t power) { return min(max(power, LEAST_POWER), -LEAST_POWER); }

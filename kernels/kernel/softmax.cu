@@ -1,6 +1,6 @@
 /* softmax on CUDA (rows.cuh). Of what is held the largest element is found first, and then the sum of exponentials in units of
  * the power of two next to the largest; in a stream they are found together, and the sum changes its units whenever the largest
- * grows. Sums in different units are added without another exponential. */
+ * grows. Sums in different units are added without another exponential. The largest is of a magnitude of up to 7e8. */
 #include "kernel/functions.cuh"
 #include "kernel/rows.cuh"
 

@@ -34,6 +34,8 @@ template <int WORKERS_OF_BLOCK, int HELD_BY_WORKER, int ROWS_AT_ONCE, int ROWS_B
     TURNS = BEHIND + 1                           /* that rows take at the desk */
   };
   static_assert((int)WORKING <= (int)CLUSTER, "a teller's first CLUSTER lanes stand for warps, then for blocks");
+  static_assert(0 < ROWS_BEHIND, "what a block sends of the next row says that it has read what came of this one");
+  static_assert(ROWS_BEHIND < ROWS_AT_ONCE, "some places are those of rows on their way");
 };
 
 /* Many rows are on their way; but where arithmetic takes about as long as that, one block's goes on while another one waits. */
@@ -177,11 +179,11 @@ template <class D, class S, class MAP> struct desk {
 
 /* --- the kernel ------------------------------------------------------------------------------------------------------------- */
 
-/* Numbers of some of a cluster's rows, one after the other; its own are `apart`. From the count of all rows on there is none. */
+/* Numbers of some of a cluster's rows, one after the other. From the count of all rows on there is none. */
 template <int COUNT> struct rows_in_turn {
-  uint32_t at[COUNT], apart;
+  uint32_t at[COUNT];
   /* Own ones from `first` on at `begin`, none in front of it. */
-  __device__ rows_in_turn(int begin, uint32_t first, uint32_t distance, uint32_t none) : apart(distance) {
+  __device__ rows_in_turn(int begin, uint32_t first, uint32_t apart, uint32_t none) {
 #pragma unroll
     for (int i = 0; i < COUNT; i++) at[i] = i < begin ? none : first + (i - begin) * apart;
   }
