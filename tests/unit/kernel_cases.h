@@ -65,12 +65,13 @@ static inline double checked(rl_kernel_instance *kernel) {
   "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R \
   ",\"stride\":" #S ",\"padding\":" #P "}"
 static const char *const *awkward_shapes(const rl_kernel_family *family) {
-  static const struct { const char *first, *second; const char *shapes[24]; } known[] = {
+  static const struct { const char *first, *second; const char *shapes[26]; } known[] = {
       {"n", NULL, {LINE(1), LINE(17), LINE(31), LINE(33), LINE(255), LINE(4096), LINE(70001), LINE(1048583)}},
       {"rows", "columns", {TABLE(1, 1), TABLE(17, 1), TABLE(3, 2), TABLE(31, 33), TABLE(33, 31), TABLE(3, 85), TABLE(64, 64),
-                           TABLE(72, 136), TABLE(5, 1000), TABLE(1, 4099), TABLE(1031, 8), TABLE(37, 4096), TABLE(11, 8200),
-                           TABLE(401, 8200), TABLE(3, 16392), TABLE(3, 65536), TABLE(1, 65544), TABLE(2, 70001), TABLE(521, 257),
-                           TABLE(1, 262144), TABLE(1, 262147), TABLE(262147, 1)}},
+                           TABLE(72, 136), TABLE(5, 1000), TABLE(1, 4099), TABLE(1031, 8), TABLE(37, 4096), TABLE(14, 4100),
+                           TABLE(14, 8200), TABLE(14, 16392), TABLE(401, 16392), TABLE(3, 16392), TABLE(3, 65536),
+                           TABLE(1, 65544), TABLE(2, 70001), TABLE(521, 257), TABLE(1, 262144), TABLE(1, 262147),
+                           TABLE(262147, 1)}},
       {"tokens", "heads", {ROPE(1, 1, 2), ROPE(31, 3, 2), ROPE(33, 1, 62), ROPE(127, 7, 128), ROPE(5, 32, 80),
                           ROPE(3, 2, 4096), ROPE(70001, 1, 16), ROPE(2, 401, 34)}},
       {"m", "n", {GEMM(1, 1, 1), GEMM(1, 4096, 1), GEMM(3, 5, 7), GEMM(1, 257, 1000), GEMM(17, 33, 65), GEMM(129, 255, 511)}},
