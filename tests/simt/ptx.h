@@ -269,12 +269,13 @@ inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, f
   to[0] = a, to[1] = b, to[2] = c, to[3] = d;
 }
 
-/* --- approximations: as exact as float is ----------------------------------------------------------------------------------- */
+/* --- approximations: as exact as float is, but for what is too small to be normal ------------------------------------------- */
 
+inline float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 inline void max_NaN_f32(float &to, float a, float b) { to = std::isnan(a) || std::isnan(b) ? NAN : std::fmax(a, b); }
-inline void sqrt_approx_ftz_f32(float &y, float x) { y = std::sqrt(x); }
-inline void rcp_approx_ftz_f32(float &y, float x) { y = 1 / x; }
-inline void ex2_approx_ftz_f32(float &y, float x) { y = std::exp2(x); }
+inline void sqrt_approx_ftz_f32(float &y, float x) { y = std::sqrt(flushed(x)); }
+inline void rcp_approx_ftz_f32(float &y, float x) { y = flushed(1 / flushed(x)); }
+inline void ex2_approx_ftz_f32(float &y, float x) { y = flushed(std::exp2(flushed(x))); }
 /* The upper half of the result alone, 20 bits of fraction (PTX ISA, "rcp.approx.ftz.f64"). */
 inline void rcp_approx_ftz_f64(double &y, double x) {
   y = std::bit_cast<double>(std::bit_cast<uint64_t>(1 / x) & 0xffffffff00000000u);
