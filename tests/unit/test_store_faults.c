@@ -12,22 +12,21 @@
 
 typedef enum mode { OFF, ONCE, FROM_THEN_ON, DIE } mode;
 
-static struct {
+typedef struct fault {
   mode mode;
   int64_t at, seen;
-} disk, memory;
+} fault;
+static fault disk, memory;
 
 /* Is this operation the one? */
-static int strikes(int64_t at, mode how, int64_t seen) {
-  if (how == OFF || seen < at || (how == ONCE && seen > at)) return 0;
-  if (how == DIE) _exit(9);
+static int strikes(fault *of) {
+  of->seen++;
+  if (of->mode == OFF || of->seen < of->at || (of->mode == ONCE && of->seen > of->at)) return 0;
+  if (of->mode == DIE) _exit(9);
   return 1;
 }
 
-static int disk_fails(void) {
-  disk.seen++;
-  return strikes(disk.at, disk.mode, disk.seen);
-}
+static int disk_fails(void) { return strikes(&disk); }
 
 typedef struct file {
   sqlite3_file base;
@@ -90,10 +89,7 @@ static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, i
 }
 
 static sqlite3_mem_methods real_memory;
-static int memory_fails(void) {
-  memory.seen++;
-  return strikes(memory.at, memory.mode, memory.seen);
-}
+static int memory_fails(void) { return strikes(&memory); }
 static void *allocate(int size) { return memory_fails() ? NULL : real_memory.xMalloc(size); }
 static void *reallocate(void *old, int size) { return memory_fails() ? NULL : real_memory.xRealloc(old, size); }
 
@@ -186,8 +182,7 @@ static const char torn[] =
     "FROM passes p) "
     "WHERE n <> iif(state = 'completed', 18, 0)";
 
-static void check_rows(const fixture *f, const volatile progress *seen, int64_t at) {
-  sqlite3 *db = connect_to(f);
+static void check_rows(sqlite3 *db, const volatile progress *seen, int64_t at) {
   int64_t jobs = ask_over(db, "SELECT count(*) FROM jobs"),
           done = ask_over(db, "SELECT count(*) FROM passes WHERE state = 'completed'");
   if (jobs < seen->submitted || jobs > 1) fail_msg("fault %d: %d jobs", (int)at, (int)jobs);
@@ -201,22 +196,6 @@ static void check_rows(const fixture *f, const volatile progress *seen, int64_t 
     fail_msg("fault %d: the job's state is wrong", (int)at);
   if (ask_over(db, "SELECT integrity_check = 'ok' FROM pragma_integrity_check") != 1) fail_msg("fault %d: damaged", (int)at);
   if (ask_over(db, "SELECT count(*) FROM pragma_foreign_key_check") != 0) fail_msg("fault %d: dangling rows", (int)at);
-  sqlite3_close(db);
-}
-
-static void check(const char *folder, const volatile progress *seen, int64_t at) {
-  fixture f = {0};
-  int64_t requeued;
-  snprintf(f.folder, sizeof f.folder, "%s", folder);
-  if (rl_store_open(folder, &f.store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)at, err.message);
-  check_rows(&f, seen, at);
-  GOOD(rl_store_jobs_requeue(f.store, 2, &requeued, &err));
-  GOOD(submit_once(f.store, &err));
-  for (int rc; (rc = do_one(f.store, &err)) != 0;)
-    if (rc < 0) fail_msg("fault %d: going on: %s", (int)at, err.message);
-  if (ask(&f, "SELECT count(*) FROM jobs WHERE state = 'completed'") != 1)
-    fail_msg("fault %d: not brought to its end", (int)at);
-  rl_store_close(f.store);
 }
 
 /* --- folders ----------------------------------------------------------------------------------------------------------- */
@@ -228,42 +207,129 @@ static void make_folder(char folder[64]) {
   assert_non_null(mkdtemp(folder));
 }
 
-/* A database without jobs, as its file: migrating one anew for every fault would take most of the time. */
-static struct {
-  char *bytes;
-  size_t size;
-} empty;
+typedef struct content {
+  char bytes[1 << 20];
+  size_t size; /* 0: there is no such file */
+} content;
 
-static int keep_empty(void **state) {
-  (void)state;
-  char folder[64], path[96];
-  rl_store *store = NULL;
-  make_folder(folder);
-  GOOD(rl_store_open(folder, &store, &err));
-  rl_store_close(store);
-  snprintf(path, sizeof path, "%s/rooflined.db", folder);
-  FILE *database = fopen(path, "rb"), *copy = open_memstream(&empty.bytes, &empty.size);
-  for (int c; (c = getc(database)) != EOF;) putc(c, copy);
-  fclose(database);
-  fclose(copy);
-  remove_folder(folder);
-  return 0;
-}
+static const char *const parts[] = {"rooflined.db", "rooflined.db-wal"};
+enum { PARTS = sizeof parts / sizeof *parts };
 
-static int drop_empty(void **state) {
-  (void)state;
-  free(empty.bytes);
-  return 0;
-}
-
-static void fresh_folder(char folder[64], scene where) {
+static void get(const char *folder, int part, content *to) {
   char path[96];
+  snprintf(path, sizeof path, "%s/%s", folder, parts[part]);
+  FILE *stream = fopen(path, "rb");
+  to->size = stream != NULL ? fread(to->bytes, 1, sizeof to->bytes, stream) : 0;
+  assert_true(to->size < sizeof to->bytes);
+  if (stream != NULL) fclose(stream);
+}
+
+static void put(const char *folder, int part, const content *from) {
+  char path[96];
+  if (from->size == 0) return;
+  snprintf(path, sizeof path, "%s/%s", folder, parts[part]);
+  FILE *stream = fopen(path, "wb");
+  assert_int_equal(fwrite(from->bytes, 1, from->size, stream), from->size);
+  assert_int_equal(fclose(stream), 0);
+}
+
+/* A database without jobs while it is made: nothing, then after each migration, last closed. Faults start from the last of these
+ * before them, as migrating anew for each would take most of the time. */
+enum { MOST_MOMENTS = 64 };
+typedef struct moment {
+  content parts[PARTS];
+  int64_t before; /* operations of the disk */
+  int64_t spared; /* by starting here: a few less, as opening one that is there writes too */
+} moment;
+static moment *moments;
+static moment *last_moment;
+
+static void keep_moment(const char *folder) {
+  last_moment++;
+  last_moment->before = disk.seen;
+  for (int part = 0; part < PARTS; part++) get(folder, part, &last_moment->parts[part]);
+}
+
+static void fresh_folder(char folder[64], const moment *from) {
   make_folder(folder);
-  if (where == MAKING) return;
-  snprintf(path, sizeof path, "%s/rooflined.db", folder);
-  FILE *copy = fopen(path, "wb");
-  assert_int_equal(fwrite(empty.bytes, 1, empty.size, copy), empty.size);
-  assert_int_equal(fclose(copy), 0);
+  for (int part = 0; part < PARTS; part++) put(folder, part, &from->parts[part]);
+}
+
+/* As a store does it. */
+static void open_database(const char *folder, rl_db *db) {
+  char path[96];
+  snprintf(path, sizeof path, "%s/%s", folder, parts[0]);
+  GOOD(rl_db_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, db, &err));
+  GOOD(rl_db_script(db, "open_writer", &err));
+}
+
+static int keep_moments(void **state) {
+  (void)state;
+  char folder[64];
+  rl_db db;
+  rl_embedded known[MOST_MOMENTS] = {0};
+  last_moment = moments = calloc(MOST_MOMENTS, sizeof *moments);
+  make_folder(folder);
+  disk = (fault){.mode = OFF};
+  open_database(folder, &db);
+  for (int i = 0; rl_migrations[i].name != NULL; i++) {
+    assert_true(i < MOST_MOMENTS - 2);
+    known[i] = rl_migrations[i];
+    GOOD(rl_db_migrate(&db, known, true, &err));
+    keep_moment(folder);
+  }
+  rl_db_close(&db);
+  keep_moment(folder);
+  remove_folder(folder);
+  for (moment *at = moments; at < last_moment; at++) {
+    progress nothing = {0};
+    fresh_folder(folder, at);
+    disk.seen = 0;
+    act(folder, MAKING, &nothing);
+    at->spared = last_moment->before - disk.seen;
+    assert_in_range(at->before - at->spared, 0, 3);
+    remove_folder(folder);
+  }
+  return 0;
+}
+
+static int drop_moments(void **state) {
+  (void)state;
+  free(moments);
+  return 0;
+}
+
+/* --- what they left ---------------------------------------------------------------------------------------------------- */
+
+/* Does a database that is opened and written to end as the same file, byte for byte, as one that was checked before? */
+static bool checked_before(const char *folder) {
+  static content checked[MOST_MOMENTS], it;
+  static int count;
+  rl_db db;
+  open_database(folder, &db);
+  assert_int_equal(sqlite3_exec(db.handle, "PRAGMA application_id = 0", NULL, NULL, NULL), SQLITE_OK);
+  rl_db_close(&db);
+  get(folder, 0, &it);
+  for (int i = 0; i < count; i++)
+    if (checked[i].size == it.size && memcmp(checked[i].bytes, it.bytes, it.size) == 0) return true;
+  assert_true(count < MOST_MOMENTS);
+  checked[count++] = it;
+  return false;
+}
+
+static void check(const char *folder, scene where, const volatile progress *seen, int64_t at) {
+  if (where == MAKING && checked_before(folder)) return; /* what was left is one of few */
+  rl_store *store = NULL;
+  int64_t requeued;
+  if (rl_store_open(folder, &store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)at, err.message);
+  check_rows(store->writer.handle, seen, at);
+  GOOD(rl_store_jobs_requeue(store, 2, &requeued, &err));
+  GOOD(submit_once(store, &err));
+  for (int rc; (rc = do_one(store, &err)) != 0;)
+    if (rc < 0) fail_msg("fault %d: going on: %s", (int)at, err.message);
+  if (ask_over(store->writer.handle, "SELECT count(*) FROM jobs WHERE state = 'completed'") != 1)
+    fail_msg("fault %d: not brought to its end", (int)at);
+  rl_store_close(store);
 }
 
 /* --- the tests --------------------------------------------------------------------------------------------------------- */
@@ -277,32 +343,41 @@ enum { STRIDE = 1 };
 #endif
 static int64_t first_fault(void) { return 1 + time(NULL) % STRIDE; }
 
-static int64_t operations_without_a_fault(scene where, int64_t *allocations) {
+static const moment *start_of(scene where) { return where == MAKING ? moments : last_moment; }
+
+static void without_a_fault(scene where) {
   char folder[64];
   progress seen = {0};
-  fresh_folder(folder, where);
-  disk.mode = memory.mode = OFF, disk.seen = memory.seen = 0;
+  fresh_folder(folder, start_of(where));
+  disk = memory = (fault){.mode = OFF};
   act(folder, where, &seen);
   assert_int_equal(seen.submitted, where == WORKING ? 1 : 0);
   assert_int_equal(seen.committed, where == WORKING ? 2 : 0);
-  if (allocations != NULL) *allocations = memory.seen;
-  int64_t count = disk.seen;
-  check(folder, &seen, 0);
+  fault disk_was = disk, memory_was = memory;
+  check(folder, where, &seen, 0);
+  disk = disk_was, memory = memory_was;
   remove_folder(folder);
-  return count;
+}
+
+/* A folder that is about to meet this fault of the scene. */
+static fault prepare(char folder[64], scene where, mode how, int64_t at) {
+  const moment *from = start_of(where);
+  while (from < last_moment && from[1].before < at) from++;
+  fresh_folder(folder, from);
+  return (fault){.mode = how, .at = at - from->spared};
 }
 
 static void disk_faults(scene where, mode how) {
-  int64_t count = operations_without_a_fault(where, NULL);
+  without_a_fault(where);
+  int64_t count = disk.seen;
   assert_true(count > 25);
   for (int64_t at = first_fault(); at <= count; at += STRIDE) {
     char folder[64];
     progress seen = {0};
-    fresh_folder(folder, where);
-    disk.mode = how, disk.at = at, disk.seen = 0;
+    disk = prepare(folder, where, how, at);
     act(folder, where, &seen);
     disk.mode = OFF;
-    check(folder, &seen, at);
+    check(folder, where, &seen, at);
     remove_folder(folder);
   }
 }
@@ -318,21 +393,22 @@ static void disk_stays_broken(void **state) {
 }
 
 static void process_ends_in(scene where, volatile progress *seen) {
-  int64_t count = operations_without_a_fault(where, NULL);
+  without_a_fault(where);
+  int64_t count = disk.seen;
   for (int64_t at = first_fault(); at <= count; at += STRIDE) {
     char folder[64];
     int status;
     seen->submitted = seen->committed = 0;
-    fresh_folder(folder, where);
+    fault end = prepare(folder, where, DIE, at);
     pid_t child = fork();
     if (child == 0) {
-      disk.mode = DIE, disk.at = at, disk.seen = 0;
+      disk = end;
       act(folder, where, seen);
       _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 9);
-    check(folder, seen, at);
+    check(folder, where, seen, at);
     remove_folder(folder);
   }
 }
@@ -348,16 +424,16 @@ static void process_ends(void **state) {
 enum { ALLOCATIONS_FAILED = 150 };
 
 static void memory_runs_out_in(scene where) {
-  int64_t count = 0;
-  operations_without_a_fault(where, &count);
+  without_a_fault(where);
+  int64_t count = memory.seen;
   for (int64_t at = first_fault(); at <= count; at += STRIDE * (1 + count / ALLOCATIONS_FAILED)) {
     char folder[64];
     progress seen = {0};
-    fresh_folder(folder, where);
-    memory.mode = ONCE, memory.at = at, memory.seen = 0;
+    fresh_folder(folder, start_of(where));
+    memory = (fault){.mode = ONCE, .at = at};
     act(folder, where, &seen);
     memory.mode = OFF;
-    check(folder, &seen, at);
+    check(folder, where, &seen, at);
     remove_folder(folder);
   }
 }
@@ -371,5 +447,5 @@ int main(void) {
   install();
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_operation_fails), cmocka_unit_test(disk_stays_broken),
                                      cmocka_unit_test(process_ends), cmocka_unit_test(memory_runs_out)};
-  return cmocka_run_group_tests(tests, keep_empty, drop_empty);
+  return cmocka_run_group_tests(tests, keep_moments, drop_moments);
 }
