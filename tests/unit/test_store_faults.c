@@ -17,6 +17,9 @@ typedef struct fault {
   int64_t at, seen;
 } fault;
 static fault disk, memory;
+typedef struct counts {
+  int64_t operations, allocations;
+} counts; /* that were seen */
 
 /* Is this operation the one? */
 static int strikes(fault *of) {
@@ -238,15 +241,15 @@ static void put(const char *folder, int part, const content *from) {
 enum { MOST_MOMENTS = 64 };
 typedef struct moment {
   content parts[PARTS];
-  int64_t before; /* operations of the disk */
-  int64_t spared; /* by starting here: a few less, as opening one that is there writes too */
+  counts before;
+  counts spared; /* by starting here: a few less, as opening one that is there takes some too */
 } moment;
 static moment *moments;
 static moment *last_moment;
 
 static void keep_moment(const char *folder) {
   last_moment++;
-  last_moment->before = disk.seen;
+  last_moment->before = (counts){disk.seen, memory.seen};
   for (int part = 0; part < PARTS; part++) get(folder, part, &last_moment->parts[part]);
 }
 
@@ -270,7 +273,7 @@ static int keep_moments(void **state) {
   rl_embedded known[MOST_MOMENTS] = {0};
   last_moment = moments = calloc(MOST_MOMENTS, sizeof *moments);
   make_folder(folder);
-  disk = (fault){.mode = OFF};
+  disk = memory = (fault){.mode = OFF};
   open_database(folder, &db);
   for (int i = 0; rl_migrations[i].name != NULL; i++) {
     assert_true(i < MOST_MOMENTS - 2);
@@ -284,10 +287,10 @@ static int keep_moments(void **state) {
   for (moment *at = moments; at < last_moment; at++) {
     progress nothing = {0};
     fresh_folder(folder, at);
-    disk.seen = 0;
+    disk.seen = memory.seen = 0;
     act(folder, MAKING, &nothing);
-    at->spared = last_moment->before - disk.seen;
-    assert_in_range(at->before - at->spared, 0, 3);
+    at->spared = (counts){last_moment->before.operations - disk.seen, last_moment->before.allocations - memory.seen};
+    assert_in_range(at->before.operations - at->spared.operations, 0, 3);
     remove_folder(folder);
   }
   return 0;
@@ -359,24 +362,26 @@ static void without_a_fault(scene where) {
   remove_folder(folder);
 }
 
-/* A folder that is about to meet this fault of the scene. */
-static fault prepare(char folder[64], scene where, mode how, int64_t at) {
+/* A folder where this fault of the scene is the next. */
+static fault prepare(char folder[64], scene where, const fault *of, mode how, int64_t at) {
+#define COUNT(OF) (of == &disk ? (OF).operations : (OF).allocations)
   const moment *from = start_of(where);
-  while (from < last_moment && from[1].before < at) from++;
+  while (from < last_moment && COUNT(from[1].before) < at) from++;
   fresh_folder(folder, from);
-  return (fault){.mode = how, .at = at - from->spared};
+  return (fault){.mode = how, .at = at - COUNT(from->spared)};
+#undef COUNT
 }
 
-static void disk_faults(scene where, mode how) {
+static void faults(scene where, fault *of, mode how, int64_t most) {
   without_a_fault(where);
-  int64_t count = disk.seen;
+  int64_t count = of->seen;
   assert_true(count > 25);
-  for (int64_t at = first_fault(); at <= count; at += STRIDE) {
+  for (int64_t at = first_fault(); at <= count; at += STRIDE * (1 + count / most)) {
     char folder[64];
     progress seen = {0};
-    disk = prepare(folder, where, how, at);
+    *of = prepare(folder, where, of, how, at);
     act(folder, where, &seen);
-    disk.mode = OFF;
+    of->mode = OFF;
     check(folder, where, &seen, at);
     remove_folder(folder);
   }
@@ -384,12 +389,12 @@ static void disk_faults(scene where, mode how) {
 
 static void one_operation_fails(void **state) {
   (void)state;
-  for (scene where = MAKING; where < SCENES; where++) disk_faults(where, ONCE);
+  for (scene where = MAKING; where < SCENES; where++) faults(where, &disk, ONCE, INT64_MAX);
 }
 
 static void disk_stays_broken(void **state) {
   (void)state;
-  for (scene where = MAKING; where < SCENES; where++) disk_faults(where, FROM_THEN_ON);
+  for (scene where = MAKING; where < SCENES; where++) faults(where, &disk, FROM_THEN_ON, INT64_MAX);
 }
 
 static void process_ends_in(scene where, volatile progress *seen) {
@@ -399,7 +404,7 @@ static void process_ends_in(scene where, volatile progress *seen) {
     char folder[64];
     int status;
     seen->submitted = seen->committed = 0;
-    fault end = prepare(folder, where, DIE, at);
+    fault end = prepare(folder, where, &disk, DIE, at);
     pid_t child = fork();
     if (child == 0) {
       disk = end;
@@ -423,24 +428,9 @@ static void process_ends(void **state) {
 /* Of many thousand allocations so many, spread over all of them. */
 enum { ALLOCATIONS_FAILED = 150 };
 
-static void memory_runs_out_in(scene where) {
-  without_a_fault(where);
-  int64_t count = memory.seen;
-  for (int64_t at = first_fault(); at <= count; at += STRIDE * (1 + count / ALLOCATIONS_FAILED)) {
-    char folder[64];
-    progress seen = {0};
-    fresh_folder(folder, start_of(where));
-    memory = (fault){.mode = ONCE, .at = at};
-    act(folder, where, &seen);
-    memory.mode = OFF;
-    check(folder, where, &seen, at);
-    remove_folder(folder);
-  }
-}
-
 static void memory_runs_out(void **state) {
   (void)state;
-  for (scene where = MAKING; where < SCENES; where++) memory_runs_out_in(where);
+  for (scene where = MAKING; where < SCENES; where++) faults(where, &memory, ONCE, ALLOCATIONS_FAILED);
 }
 
 int main(void) {
