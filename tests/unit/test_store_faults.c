@@ -99,6 +99,7 @@ static void *reallocate(void *old, int size) { return memory_fails() ? NULL : re
 static void install(void) {
   static sqlite3_mem_methods shim;
   static sqlite3_vfs vfs;
+  assert_int_equal(sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0), SQLITE_OK); /* a lock for each allocation */
   assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real_memory), SQLITE_OK);
   shim = real_memory;
   shim.xMalloc = allocate;
