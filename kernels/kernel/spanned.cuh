@@ -232,9 +232,7 @@ __device__ static void finish(const MAP &map, const place<D, T> &of, uint32_t ha
 template <class OP, class D, class S, class T, class M>
 __device__ static S look_over(const place<D, T> &of, uint32_t have, const amount<M> &of_warp) {
   registers<T, place<D, T>::WIDTH, D::HOLDS> keeps;
-#pragma unroll
-  for (int i = 0; i < D::HOLDS; i++)
-    if (i < have) keeps[i] = of[i];
+  load(keeps, (const T *)of.own, 0, D::WORKERS, have);
   const S state = S::of(keeps, have, of_warp, lanes{WARP});
   if constexpr (OP::template CHANGES<T>)
 #pragma unroll
