@@ -105,7 +105,7 @@ const rl_field rl_phase_fields[] = {
     WIRE(rl_phase, mean_us, RL_FIELD_MEASURE),
     WIRE(rl_phase, min_us, RL_FIELD_MEASURE),
     WIRE(rl_phase, max_us, RL_FIELD_MEASURE),
-    WIRE(rl_phase, share_ratio, RL_FIELD_MEASURE),
+    FRACTION(rl_phase, share_ratio),
     {0}};
 
 const rl_field rl_instruction_fields[] = {

@@ -31,6 +31,7 @@ UNTRUE = {  # by the field that is as none can be
     "test_accuracy_ratio": ("EPOCH", {**EPOCH, "test_accuracy_ratio": 1.01}),
     "theoretical_occupancy_ratio": ("KERNEL", {**KERNEL, "theoretical_occupancy_ratio": -0.5}),
     "code_sha256": ("KERNEL", {**KERNEL, "code_sha256": "x" * 64}),
+    "share_ratio": ("PHASE", {**PHASE, "share_ratio": 7}),
     "pass": ("PROGRESS", {**PROGRESS, "pass": "guessing"}),
 }
 OUT = os.dup(1)

@@ -152,6 +152,7 @@ def test_a_fault_fails_its_own_job_at_once(stand_in):
     ("code_sha256", "broken KERNEL frame: code_sha256 must be 64 hexadecimal digits, or empty"),
     ("test_accuracy_ratio", "broken EPOCH frame: test_accuracy_ratio must be between 0 and 1"),
     ("theoretical_occupancy_ratio", "broken KERNEL frame: theoretical_occupancy_ratio must be between 0 and 1"),
+    ("share_ratio", "broken PHASE frame: share_ratio must be between 0 and 1"),
     ("pass", "pass must be one of: timing, activity, counters")))
 def test_what_can_not_be_is_not_stored(stand_in, field, said):
     """Its worker broke its word. What is computed of two stored numbers is always a number, and so JSON."""
