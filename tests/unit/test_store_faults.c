@@ -259,23 +259,17 @@ static void fresh_folder(char folder[64], const moment *from) {
   for (int part = 0; part < PARTS; part++) put(folder, part, &from->parts[part]);
 }
 
-/* As a store does it. */
-static void open_database(const char *folder, rl_db *db) {
-  char path[96];
-  snprintf(path, sizeof path, "%s/%s", folder, parts[0]);
-  GOOD(rl_db_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, db, &err));
-  GOOD(rl_db_script(db, "open_writer", &err));
-}
-
 static int keep_moments(void **state) {
   (void)state;
-  char folder[64];
+  char folder[64], path[96];
   rl_db db;
   rl_embedded known[MOST_MOMENTS] = {0};
   last_moment = moments = calloc(MOST_MOMENTS, sizeof *moments);
   make_folder(folder);
   disk = memory = (fault){.mode = OFF};
-  open_database(folder, &db);
+  snprintf(path, sizeof path, "%s/%s", folder, parts[0]); /* as a store does it: */
+  GOOD(rl_db_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, &db, &err));
+  GOOD(rl_db_script(&db, "open_writer", &err));
   for (int i = 0; rl_migrations[i].name != NULL; i++) {
     assert_true(i < MOST_MOMENTS - 2);
     known[i] = rl_migrations[i];
@@ -305,27 +299,30 @@ static int drop_moments(void **state) {
 
 /* --- what they left ---------------------------------------------------------------------------------------------------- */
 
-/* Does a database that is opened and written to end as the same file, byte for byte, as one that was checked before? */
-static bool checked_before(const char *folder) {
-  static content checked[MOST_MOMENTS], it;
+static rl_store *open_left(const char *folder, int64_t at) {
+  rl_store *store = NULL;
+  if (rl_store_open(folder, &store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)at, err.message);
+  return store;
+}
+
+/* Is it, opened and closed, the same file, byte for byte, as one that was checked before? */
+static bool checked_before(const char *folder, int64_t at) {
+  enum { MOST_CHECKED = 64 };
+  static content checked[MOST_CHECKED], it;
   static int count;
-  rl_db db;
-  open_database(folder, &db);
-  assert_int_equal(sqlite3_exec(db.handle, "PRAGMA application_id = 0", NULL, NULL, NULL), SQLITE_OK);
-  rl_db_close(&db);
+  rl_store_close(open_left(folder, at));
   get(folder, 0, &it);
   for (int i = 0; i < count; i++)
     if (checked[i].size == it.size && memcmp(checked[i].bytes, it.bytes, it.size) == 0) return true;
-  assert_true(count < MOST_MOMENTS);
+  assert_true(count < MOST_CHECKED);
   checked[count++] = it;
   return false;
 }
 
 static void check(const char *folder, scene where, const volatile progress *seen, int64_t at) {
-  if (where == MAKING && checked_before(folder)) return; /* what was left is one of few */
-  rl_store *store = NULL;
+  if (where == MAKING && checked_before(folder, at)) return; /* what was left is one of few */
   int64_t requeued;
-  if (rl_store_open(folder, &store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)at, err.message);
+  rl_store *store = open_left(folder, at);
   check_rows(store->writer.handle, seen, at);
   GOOD(rl_store_jobs_requeue(store, 2, &requeued, &err));
   GOOD(submit_once(store, &err));
