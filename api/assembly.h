@@ -18,19 +18,19 @@ void rl_report_run_clear(rl_report_run *run);
 enum { RL_ASSEMBLY_COLUMNS = 4 };
 
 typedef struct rl_assembly {
-  rl_report_run a, b;           /* b: of a comparison */
+  rl_report_run a, b; /* b: of a comparison */
   rl_cursor *cursor;
   char *head;                   /* the first piece */
   const char *separator, *tail; /* between the rows' texts, and after them */
   char *standin;                /* first column of a row for a cursor that has none; NULL: no row then */
   /* The text of a row, malloc'ed; NULL and err when it can't be made. Columns behind the first may be NULL. */
   char *(*render)(struct rl_assembly *all, const char *const columns[RL_ASSEMBLY_COLUMNS], rl_error *err);
-  int details;                  /* for CSV: rl_details, and the columns of the raw page */
+  int details; /* for CSV: rl_details, and the columns of the raw page */
   char **names;
   size_t name_count;
   size_t rows;
   enum { RL_ASSEMBLY_HEAD, RL_ASSEMBLY_ROWS, RL_ASSEMBLY_DONE } next;
-  char *text, *pending;         /* the piece that was handed out; one that waits behind its separator */
+  char *text, *pending; /* the piece that was handed out; one that waits behind its separator */
 } rl_assembly;
 
 rl_assembly *rl_assembly_new(rl_error *err);

@@ -68,7 +68,9 @@ static int reply_cookie(rl_call *call, const char *id, int seconds, rl_error *er
   return rl_reply(call, 204, response, err);
 }
 
-typedef struct login { char token[128]; } login;
+typedef struct login {
+  char token[128];
+} login;
 static const rl_field login_fields[] = {
     RL_FIELD(login, token, RL_FIELD_TEXT, .required = true, .summary = "A token of `rooflinectl token`"), {0}};
 
@@ -76,8 +78,7 @@ int rl_handle_login(rl_call *call, rl_error *err) {
   login body = {0};
   char id[RL_SESSION_ID_SIZE], hash[RL_TOKEN_HASH_SIZE];
   bool known;
-  if (rl_fields_parse(login_fields, call->body != NULL ? call->body : "", call->length, &body, sizeof body, err) < 0)
-    return -1;
+  if (rl_fields_parse(login_fields, call->body != NULL ? call->body : "", call->length, &body, sizeof body, err) < 0) return -1;
   if (rl_token_hash(body.token, hash, err) < 0 || rl_store_token_known(call->server->store, hash, &known, err) < 0) return -1;
   if (!known) return rl_fail(err, RL_HTTP, 401, "This token is not known.");
   rl_session_begin(call->server->sessions, rl_monotonic_ns(), hash, id);

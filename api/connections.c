@@ -95,11 +95,11 @@ void rl_connections_sweep(rl_connections *connections, int64_t now_ns) {
   rl_connection *connection;
   pthread_mutex_lock(&connections->lock);
   LIST_FOREACH(connection, &connections->list, link)
-    if (late(connection, now_ns)) {
-      /* The thread that serves it sees the end of file and closes it. */
-      shutdown(connection->descriptor, SHUT_RDWR);
-      connection->deadline_ns = 0;
-    }
+  if (late(connection, now_ns)) {
+    /* The thread that serves it sees the end of file and closes it. */
+    shutdown(connection->descriptor, SHUT_RDWR);
+    connection->deadline_ns = 0;
+  }
   pthread_mutex_unlock(&connections->lock);
 }
 

@@ -19,7 +19,7 @@ typedef struct stream {
   rl_credential shown;   /* what it may listen by, where a token is needed */
   int64_t job_id, after; /* the last event that was sent */
   int64_t spoke_ns;
-  bool news;             /* something happened since the last look into the store */
+  bool news; /* something happened since the last look into the store */
   bool suspended, ended;
   LIST_ENTRY(stream) link;
 } stream;
@@ -58,7 +58,7 @@ void rl_events_heard(void *context, int64_t job_id) {
   stream *listener;
   pthread_mutex_lock(&events->lock);
   LIST_FOREACH(listener, &events->streams, link)
-    if (listener->job_id == job_id) wake(listener);
+  if (listener->job_id == job_id) wake(listener);
   pthread_mutex_unlock(&events->lock);
 }
 
@@ -70,7 +70,7 @@ void rl_events_tick(rl_events *events, int64_t now_ns) {
   stream *listener;
   pthread_mutex_lock(&events->lock);
   LIST_FOREACH(listener, &events->streams, link)
-    if (listener->suspended && silent(listener, now_ns)) wake(listener);
+  if (listener->suspended && silent(listener, now_ns)) wake(listener);
   pthread_mutex_unlock(&events->lock);
 }
 
@@ -213,8 +213,13 @@ int rl_handle_job_events(rl_call *call, rl_error *err) {
     return rl_call_bad_parameter(call, err, "Last-Event-ID", "must be the number of an event");
   stream *listener = calloc(1, sizeof *listener);
   if (listener == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a listener");
-  *listener = (stream){.out = {.more = more, .close = close_stream}, .events = call->server->events, .server = call->server,
-                       .connection = call->connection, .shown = call->shown, .job_id = call->id, .after = after,
+  *listener = (stream){.out = {.more = more, .close = close_stream},
+                       .events = call->server->events,
+                       .server = call->server,
+                       .connection = call->connection,
+                       .shown = call->shown,
+                       .job_id = call->id,
+                       .after = after,
                        .spoke_ns = rl_monotonic_ns()};
   /* The first look is taken here, so that an unknown job is a 404 and not a stream. */
   if (rl_stream_say(&listener->out, "retry: 2000\n\n", err) < 0 || look(listener, err) < 0 || enlist(listener, err) < 0) {

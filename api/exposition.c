@@ -112,7 +112,10 @@ static void print_states(FILE *out, const rl_device_state *devices, int count) {
 }
 
 static int print_devices(FILE *out, rl_fleet *fleet, rl_error *err) {
-  static const struct { const char *name, *help; size_t member; } counters[] = {
+  static const struct {
+    const char *name, *help;
+    size_t member;
+  } counters[] = {
       {"worker_restarts_total", "Worker processes started again after they died.", offsetof(rl_device_state, restarts)},
       {"worker_frames_total", "Frames that came from workers.", offsetof(rl_device_state, frames)},
       {"worker_received_bytes_total", "Bytes of these frames.", offsetof(rl_device_state, bytes)}};

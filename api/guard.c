@@ -53,8 +53,7 @@ static bool listed(const char *name, const char *list) {
 bool rl_guard_host(const char *host, const char *address, const char *local, const char *allowed) {
   char name[256];
   if (host == NULL || !rl_guard_host_name(host, name, sizeof name)) return false;
-  return loopback(name) || same_address(name, address) || (local != NULL && same_address(name, local)) ||
-         listed(name, allowed);
+  return loopback(name) || same_address(name, address) || (local != NULL && same_address(name, local)) || listed(name, allowed);
 }
 
 bool rl_guard_origin(const char *origin, const char *host) {

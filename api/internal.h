@@ -25,10 +25,10 @@ typedef struct rl_route {
   const char *method, *path; /* "/jobs/{id}/events"; the last route, "/{file}", takes what no other took */
   const char *operation, *summary;
   int (*handle)(rl_call *call, rl_error *err);
-  int64_t body_limit;        /* bytes of JSON, or one of the two above */
-  const rl_field *query;     /* the query parameters; NULL: none */
-  bool open;                 /* answers without a token */
-  bool page;                 /* the query belongs to the page's scripts: not looked at here */
+  int64_t body_limit;    /* bytes of JSON, or one of the two above */
+  const rl_field *query; /* the query parameters; NULL: none */
+  bool open;             /* answers without a token */
+  bool page;             /* the query belongs to the page's scripts: not looked at here */
 } rl_route;
 extern const rl_route rl_routes[]; /* ends with {0} */
 
@@ -38,12 +38,12 @@ struct rl_server {
   rl_jobs *jobs;
   rl_fleet *fleet;
   struct MHD_Daemon *http, *probed; /* for clients; for rl_server_probe */
-  char *certificate, *key; /* PEM text; NULL without TLS */
-  int listener, web;       /* descriptors; web -1: no such folder */
-  int threads;             /* that serve clients */
+  char *certificate, *key;          /* PEM text; NULL without TLS */
+  int listener, web;                /* descriptors; web -1: no such folder */
+  int threads;                      /* that serve clients */
   bool token_needed;
   atomic_bool stopping;
-  atomic_int streaming;    /* answers that hold a cursor of the store */
+  atomic_int streaming; /* answers that hold a cursor of the store */
   rl_connections *connections;
   rl_events *events;
   rl_metrics *metrics;
@@ -68,11 +68,11 @@ struct rl_call {
   char *body;            /* NUL-terminated */
   size_t length, capacity;
   int64_t body_limit;
-  bool refused;          /* err says why; the body is read and dropped */
-  bool parameter;        /* err.pointer names a query parameter or header */
-  bool answered;         /* also when the connection did not take it: no other answer would do better */
+  bool refused;   /* err says why; the body is read and dropped */
+  bool parameter; /* err.pointer names a query parameter or header */
+  bool answered;  /* also when the connection did not take it: no other answer would do better */
   int status;
-  char allow[64];        /* for 405 and OPTIONS */
+  char allow[64]; /* for 405 and OPTIONS */
   rl_error err;
 };
 
@@ -122,7 +122,7 @@ void rl_etag_of(const void *data, size_t size, char *etag);
 typedef struct rl_pieces {
   /* 1: *text is the next, valid until the next call; 0: that was all. */
   int (*next)(void *context, const char **text, rl_error *err);
-  void (*close)(void *context);                                 /* called once, whatever happens */
+  void (*close)(void *context); /* called once, whatever happens */
   void *context;
 } rl_pieces;
 int rl_reply_pieces(rl_call *call, const rl_pieces *pieces, const char *type, rl_error *err);

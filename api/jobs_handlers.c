@@ -32,9 +32,14 @@ static int idempotency_key(rl_call *call, const char **key, rl_error *err) {
 }
 
 static cJSON *accepted(int64_t id, const char *state) {
-  static const struct { const char *name, *tail; } links[] = {
-      {"self", ""}, {"events", "/events"}, {"results", "/results"},
-      {"kernels", "/kernels"}, {"timeline", "/timeline"}, {"comparison", "/comparison"}};
+  static const struct {
+    const char *name, *tail;
+  } links[] = {{"self", ""},
+               {"events", "/events"},
+               {"results", "/results"},
+               {"kernels", "/kernels"},
+               {"timeline", "/timeline"},
+               {"comparison", "/comparison"}};
   cJSON *document = cJSON_CreateObject();
   cJSON_AddNumberToObject(document, "id", (double)id);
   cJSON_AddStringToObject(document, "state", state);

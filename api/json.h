@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 
-void rl_json_number(cJSON *object, const char *name, double value);    /* null unless finite */
-void rl_json_text(cJSON *object, const char *name, const char *text);  /* null when NULL or "" */
+void rl_json_number(cJSON *object, const char *name, double value);   /* null unless finite */
+void rl_json_text(cJSON *object, const char *name, const char *text); /* null when NULL or "" */
 
 #endif

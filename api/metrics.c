@@ -5,8 +5,8 @@
 
 enum { ROUTES_MOST = 48 };
 
-const int rl_metrics_statuses[RL_STATUSES_MOST] = {200, 202, 204, 304, 400, 401, 403, 404, 405, 409,
-                                                   413, 415, 421, 422, 429, 500, 503, 507};
+const int rl_metrics_statuses[RL_STATUSES_MOST] = {200, 202, 204, 304, 400, 401, 403, 404, 405,
+                                                   409, 413, 415, 421, 422, 429, 500, 503, 507};
 const double rl_metrics_bounds_s[RL_HISTOGRAM_BUCKETS] = {0.001, 0.0025, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600};
 
 struct rl_metrics {

@@ -10,7 +10,7 @@ enum { STEPS = 6 };
 /* A part of a unit and what it becomes with each thousand; the first that a unit has counts. */
 typedef struct scale {
   const char *part;
-  bool at_end; /* else the unit begins with it */
+  bool at_end;              /* else the unit begins with it */
   const char *steps[STEPS]; /* NULL behind the last */
 } scale;
 

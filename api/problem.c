@@ -36,8 +36,7 @@ static bool held(const rl_error *err) { return from_store(err, BUSY) || from_sto
 
 rl_problem rl_problem_of(const rl_error *err, bool parameter) {
   if (err->domain == RL_INPUT)
-    return parameter ? RL_PROBLEM_INVALID_PARAMETER : err->pointer[0] != '\0' ? RL_PROBLEM_INVALID_FIELD
-                                                                              : RL_PROBLEM_BAD_JSON;
+    return parameter ? RL_PROBLEM_INVALID_PARAMETER : err->pointer[0] != '\0' ? RL_PROBLEM_INVALID_FIELD : RL_PROBLEM_BAD_JSON;
   if (err->domain == RL_HTTP)
     for (int i = 0; i < RL_PROBLEMS; i++)
       if (rl_problem_kinds[i].status == err->code) return (rl_problem)i;

@@ -6,7 +6,9 @@
 #include "api/internal.h"
 #include "base/log.h"
 
-static const struct { const char *name, *value; } hardening[] = {
+static const struct {
+  const char *name, *value;
+} hardening[] = {
     {"Content-Security-Policy",
      "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; object-src 'none'; "
      "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"},
@@ -28,12 +30,13 @@ struct MHD_Response *rl_response_text(char *text, size_t length, const char *typ
   return response;
 }
 
-struct MHD_Response *rl_response_empty(void) { return MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT); }
+struct MHD_Response *rl_response_empty(void) {
+  return MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
+}
 
 int rl_reply(rl_call *call, int status, struct MHD_Response *response, rl_error *err) {
   if (response == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a response");
-  for (size_t i = 0; i < sizeof hardening / sizeof *hardening; i++)
-    rl_header(response, hardening[i].name, hardening[i].value);
+  for (size_t i = 0; i < sizeof hardening / sizeof *hardening; i++) rl_header(response, hardening[i].name, hardening[i].value);
   if (MHD_get_response_header(response, "Cache-Control") == NULL) rl_header(response, "Cache-Control", "no-store");
   enum MHD_Result taken = MHD_queue_response(call->connection, (unsigned)status, response);
   call->answered = true;

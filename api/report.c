@@ -12,7 +12,8 @@ static const char not_finite[] = "the number is not finite";
 
 static rl_metric_value number_of(const cJSON *entry) {
   const cJSON *name = cJSON_GetArrayItem(entry, 0), *value = cJSON_GetArrayItem(entry, 1), *reason = cJSON_GetArrayItem(entry, 2);
-  rl_metric_value item = {.name = name->valuestring, .value = cJSON_IsNumber(value) ? value->valuedouble : NAN,
+  rl_metric_value item = {.name = name->valuestring,
+                          .value = cJSON_IsNumber(value) ? value->valuedouble : NAN,
                           .reason = cJSON_GetStringValue(reason)};
   if (isfinite(item.value)) return item;
   if (!item.reason) item.reason = not_finite;

@@ -26,7 +26,7 @@ void rl_numbers_clear(rl_numbers *numbers);
 typedef struct rl_view {
   char capability[8]; /* "9.0"; "" when not known */
   bool asked_known;
-  uint32_t asked;     /* sections */
+  uint32_t asked; /* sections */
 } rl_view;
 
 /* From the columns of the run's row; NULL is not known. */

@@ -11,8 +11,8 @@ const char *const rl_details_names[] = {"header", "body", "all", NULL};
 static const char *const kernel_columns[] = {"ID",     "Process ID", "Process Name", "Host Name", "Kernel Name", "Context",
                                              "Stream", "Block Size", "Grid Size",    "Device",    "CC"};
 /* The second is there where tables are. */
-static const char *const details_columns[] = {"Section Name",     "Body Item Label", "Metric Name", "Metric Unit",
-                                              "Metric Value",     "Rule Name",       "Rule Type",   "Rule Description",
+static const char *const details_columns[] = {"Section Name",           "Body Item Label",  "Metric Name", "Metric Unit",
+                                              "Metric Value",           "Rule Name",        "Rule Type",   "Rule Description",
                                               "Estimated Speedup Type", "Estimated Speedup"};
 enum {
   KERNEL_COLUMNS = sizeof kernel_columns / sizeof *kernel_columns,
@@ -134,8 +134,8 @@ static void put_row(const details_page *page, const rl_section *section, const r
   const char *choice = rl_row_text(row, result.value);
   char text[4096];
   print_value(choice ? choice : number.value, row, values, text, sizeof text);
-  put_details_line(page, (const char *const[DETAILS_COLUMNS]){section->name, row->table, row->name, number.unit, text, "", "", "",
-                                                              "", ""});
+  put_details_line(
+      page, (const char *const[DETAILS_COLUMNS]){section->name, row->table, row->name, number.unit, text, "", "", "", "", ""});
 }
 
 /* As ncu does, by the section's identifier. */
@@ -146,7 +146,10 @@ static void put_finding(const details_page *page, const rl_section *section, con
   if (estimated) snprintf(speedup, sizeof speedup, "%.4g", finding->speedup_pct);
   put_details_line(page, (const char *const[DETAILS_COLUMNS]){section->id, "", "", "", "", finding->rule->id,
                                                               types[finding->kind], finding->message,
-                                                              !estimated ? "" : finding->global ? "global" : "local", speedup});
+                                                              !estimated        ? ""
+                                                              : finding->global ? "global"
+                                                                                : "local",
+                                                              speedup});
 }
 
 static bool shows(rl_details details, const rl_section_row *row) {

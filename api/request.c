@@ -47,8 +47,8 @@ static cJSON *value_of(const rl_field *table, const char *name, const char *text
   return cJSON_CreateString(text);
 }
 
-static enum MHD_Result collect(void *context, enum MHD_ValueKind kind, const char *name, size_t name_size,
-                               const char *text, size_t size) {
+static enum MHD_Result collect(void *context, enum MHD_ValueKind kind, const char *name, size_t name_size, const char *text,
+                               size_t size) {
   collected *query = context;
   (void)kind;
   if (strlen(name) != name_size || (text != NULL && strlen(text) != size)) query->broken = true;

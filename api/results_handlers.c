@@ -4,14 +4,20 @@
 #include "api/internal.h"
 #include "base/clock.h"
 
-enum { KERNELS_DEFAULT = 200, KERNELS_MOST = 2000, TIMELINE_DEFAULT = 10000, TIMELINE_MOST = 200000, HISTORY_DEFAULT = 1000,
-       HISTORY_MOST = 10000 };
+enum {
+  KERNELS_DEFAULT = 200,
+  KERNELS_MOST = 2000,
+  TIMELINE_DEFAULT = 10000,
+  TIMELINE_MOST = 200000,
+  HISTORY_DEFAULT = 1000,
+  HISTORY_MOST = 10000
+};
 #define LATEST 9007199254740992.0 /* 2^53 */
 
 typedef struct kernels_query {
   int64_t limit, run, most_metrics; /* run 0: all; most_metrics -1: any */
   char cursor[RL_CURSOR_SIZE];
-  int pass;           /* -1: all */
+  int pass; /* -1: all */
 } kernels_query;
 
 typedef struct timeline_query {
@@ -61,9 +67,7 @@ const rl_field rl_history_query[] = {
     RL_FIELD(history_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = HISTORY_MOST, .summary = "Most items, the newest"),
     {0}};
 
-const rl_field rl_ceilings_query[] = {
-    RL_FIELD(ceilings_query, device, RL_FIELD_TEXT, .summary = "Only this device"),
-    {0}};
+const rl_field rl_ceilings_query[] = {RL_FIELD(ceilings_query, device, RL_FIELD_TEXT, .summary = "Only this device"), {0}};
 
 static rl_binding integer(const char *name, int64_t value, bool given) {
   return (rl_binding){name, given ? RL_BIND_INT : RL_BIND_NULL, .integer = value};
@@ -118,9 +122,9 @@ int rl_handle_kernels(rl_call *call, rl_error *err) {
   if (query.cursor[0] != '\0' && !rl_page_cursor_parse('k', query.cursor, &after))
     return rl_call_bad_parameter(call, err, "cursor", "is not a next_cursor of this list");
   rl_binding bindings[] = {
-      integer(":job", call->id, true), text(":pass", query.pass >= 0 ? rl_pass_names[query.pass] : NULL),
+      integer(":job", call->id, true),           text(":pass", query.pass >= 0 ? rl_pass_names[query.pass] : NULL),
       integer(":run", query.run, query.run > 0), integer(":most_metrics", query.most_metrics, query.most_metrics >= 0),
-      integer(":after", after, after > 0), integer(":limit", query.limit + 1, true)};
+      integer(":after", after, after > 0),       integer(":limit", query.limit + 1, true)};
   return reply_job_rows(call, RL_QUERY_KERNELS, bindings, 6, query.limit, 'k', err);
 }
 

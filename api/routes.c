@@ -18,10 +18,8 @@ const rl_route rl_routes[] = {
     {"GET", "/jobs/{id}/source", "getSource", "The kernel that a job posted", rl_handle_job_source},
     {"GET", "/jobs/{id}/events", "streamEvents", "Server-sent events of a job", rl_handle_job_events},
     {"GET", "/jobs/{id}/results", "getResults", "Everything the job's runs measured", rl_handle_results},
-    {"GET", "/jobs/{id}/kernels", "listKernels", "Kernels with their metrics", rl_handle_kernels,
-     .query = rl_kernels_query},
-    {"GET", "/jobs/{id}/timeline", "getTimeline", "Activity in a window of time", rl_handle_timeline,
-     .query = rl_timeline_query},
+    {"GET", "/jobs/{id}/kernels", "listKernels", "Kernels with their metrics", rl_handle_kernels, .query = rl_kernels_query},
+    {"GET", "/jobs/{id}/timeline", "getTimeline", "Activity in a window of time", rl_handle_timeline, .query = rl_timeline_query},
     {"GET", "/jobs/{id}/comparison", "getComparison", "FP32 against the job's other runs", rl_handle_comparison},
     {"GET", "/history", "getHistory", "One metric over all runs", rl_handle_history, .query = rl_history_query},
     {"GET", "/runs/{id}/report", "getReport", "Sections, findings and instructions of a run's kernels", rl_handle_report,
@@ -37,8 +35,7 @@ const rl_route rl_routes[] = {
     {"GET", "/readyz", "getReadiness", "The daemon can do jobs", rl_handle_readyz, .open = true},
     {"GET", "/metrics", "getMetrics", "Prometheus metrics", rl_handle_metrics},
     {"GET", "/openapi.json", "getOpenapi", "This API's description", rl_handle_openapi},
-    {"POST", "/login", "logIn", "Exchange a token for a session cookie", rl_handle_login, .body_limit = LOGIN_BODY,
-     .open = true},
+    {"POST", "/login", "logIn", "Exchange a token for a session cookie", rl_handle_login, .body_limit = LOGIN_BODY, .open = true},
     {"POST", "/logout", "logOut", "End the session", rl_handle_logout, .open = true},
     {"GET", "/{file}", "getFile", "The page's files", rl_handle_file, .open = true, .page = true},
     {0},
@@ -90,8 +87,7 @@ static const char *local_address(const rl_call *call, char *text, size_t size) {
   struct sockaddr_storage address;
   socklen_t length = sizeof address;
   if (info == NULL || getsockname(info->connect_fd, (struct sockaddr *)&address, &length) < 0) return NULL;
-  return getnameinfo((struct sockaddr *)&address, length, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 ? text
-                                                                                                               : NULL;
+  return getnameinfo((struct sockaddr *)&address, length, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 ? text : NULL;
 }
 
 static enum MHD_Result count_hosts(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
@@ -106,8 +102,7 @@ static bool asked_from_here(rl_call *call) {
   int hosts = 0;
   const char *host = rl_call_header(call, "Host");
   MHD_get_connection_values(call->connection, MHD_HEADER_KIND, count_hosts, &hosts);
-  if (hosts != 1 ||
-      !rl_guard_host(host, config->address, local_address(call, local, sizeof local), config->allowed_hosts)) {
+  if (hosts != 1 || !rl_guard_host(host, config->address, local_address(call, local, sizeof local), config->allowed_hosts)) {
     refuse(call, 421, "The Host header must name this daemon: loopback, its address, or one of allowed_hosts.");
   } else if (!rl_guard_origin(rl_call_header(call, "Origin"), host) ||
              !rl_guard_fetch_site(rl_call_header(call, "Sec-Fetch-Site"))) {
@@ -123,8 +118,7 @@ static bool route_found(rl_call *call) {
     call->allow[0] = '\0';
     return true;
   }
-  if (call->allow[0] == '\0' && rl_file_exists(call->server, call->path))
-    snprintf(call->allow, sizeof call->allow, "GET, HEAD");
+  if (call->allow[0] == '\0' && rl_file_exists(call->server, call->path)) snprintf(call->allow, sizeof call->allow, "GET, HEAD");
   if (call->allow[0] == '\0') {
     refuse(call, 404, "No route has this path; /openapi.json lists them.");
   } else {
@@ -142,10 +136,9 @@ static const char *too_large(const rl_call *call) {
 static void check_body(rl_call *call) {
   const char *length = rl_call_header(call, "Content-Length");
   int64_t declared = 0;
-  call->body_limit = call->route->body_limit == RL_BODY_CONFIGURED ? call->server->config->body_limit_bytes
-                                                                   : call->route->body_limit;
-  if (length != NULL && (!rl_decimal_parse(length, &declared) || declared > call->body_limit))
-    refuse(call, 413, too_large(call));
+  call->body_limit =
+      call->route->body_limit == RL_BODY_CONFIGURED ? call->server->config->body_limit_bytes : call->route->body_limit;
+  if (length != NULL && (!rl_decimal_parse(length, &declared) || declared > call->body_limit)) refuse(call, 413, too_large(call));
   else if (call->body_limit > 0 && !rl_media_is_json(rl_call_header(call, "Content-Type")))
     refuse(call, 415, "The Content-Type must be application/json.");
 }
@@ -157,8 +150,7 @@ void rl_call_begin(rl_call *call) {
 }
 
 void rl_call_receive(rl_call *call, const char *data, size_t size) {
-  if (!call->refused && call->length + size > (size_t)call->body_limit)
-    refuse(call, 413, too_large(call));
+  if (!call->refused && call->length + size > (size_t)call->body_limit) refuse(call, 413, too_large(call));
   if (call->refused) return;
   if (call->length + size + 1 > call->capacity) {
     size_t capacity = (call->length + size + 1) * 2;

@@ -9,8 +9,8 @@ typedef struct rows_form {
 } rows_form;
 
 static const rows_form list = {"{\"items\":[", "]}", "],\"truncated\":false}", "],\"truncated\":true}"};
-static const rows_form trace = {"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", "]}",
-                                "],\"otherData\":{\"truncated\":false}}", "],\"otherData\":{\"truncated\":true}}"};
+static const rows_form trace = {"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", "]}", "],\"otherData\":{\"truncated\":false}}",
+                                "],\"otherData\":{\"truncated\":true}}"};
 
 typedef struct rows {
   const rows_form *form;

@@ -18,14 +18,14 @@
 
 enum {
   HTTP_THREADS = 4,
-  PROBES_MOST = 4,                 /* of our own, at a time */
-  ADDRESS_SHARE = 4,               /* one client's address may have 1 / so many of the connections */
-  HEADERS_BYTES = 32 << 10,        /* of memory per connection: request line, headers, and the reply's */
-  DROPPED_BODY_BYTES = 64 << 20,   /* a refused body is read up to here, so that the client can read the answer */
-  ANSWER_S = 120,                  /* time a client has to take an answer; events excepted */
-  FAREWELL_MS = 700,               /* time that answers under way get when the daemon stops */
-  SEND_BUFFER_BYTES = 128 << 10,   /* of the kernel per connection; its own choice is megabytes, for each slow reader */
-  DESCRIPTORS_BESIDES = 256,       /* files, databases and pipes besides connections */
+  PROBES_MOST = 4,               /* of our own, at a time */
+  ADDRESS_SHARE = 4,             /* one client's address may have 1 / so many of the connections */
+  HEADERS_BYTES = 32 << 10,      /* of memory per connection: request line, headers, and the reply's */
+  DROPPED_BODY_BYTES = 64 << 20, /* a refused body is read up to here, so that the client can read the answer */
+  ANSWER_S = 120,                /* time a client has to take an answer; events excepted */
+  FAREWELL_MS = 700,             /* time that answers under way get when the daemon stops */
+  SEND_BUFFER_BYTES = 128 << 10, /* of the kernel per connection; its own choice is megabytes, for each slow reader */
+  DESCRIPTORS_BESIDES = 256,     /* files, databases and pipes besides connections */
   PEM_BYTES = 1 << 20
 };
 static const int64_t SECOND_NS = 1000000000;
@@ -48,8 +48,8 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
     return;
   }
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-  *record = rl_connection_add(server->connections, info->connect_fd,
-                              rl_monotonic_ns() + server->config->request_timeout_s * SECOND_NS);
+  *record =
+      rl_connection_add(server->connections, info->connect_fd, rl_monotonic_ns() + server->config->request_timeout_s * SECOND_NS);
 }
 
 static rl_call *call_new(rl_server *server, struct MHD_Connection *connection, rl_connection *record, const char *method,
@@ -108,15 +108,13 @@ static enum MHD_Result serve(void *context, struct MHD_Connection *connection, c
   return result;
 }
 
-static void request_done(void *context, struct MHD_Connection *connection, void **state,
-                         enum MHD_RequestTerminationCode why) {
+static void request_done(void *context, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode why) {
   rl_server *server = context;
   rl_call *call = *state;
   (void)connection, (void)why;
   if (call == NULL) return;
   int64_t now = rl_monotonic_ns();
-  rl_metrics_end(server->metrics, call->route != NULL ? (int)(call->route - rl_routes) : -1, call->status,
-                 now - call->begun_ns);
+  rl_metrics_end(server->metrics, call->route != NULL ? (int)(call->route - rl_routes) : -1, call->status, now - call->begun_ns);
   rl_connection_deadline(server->connections, call->record, now + server->config->request_timeout_s * SECOND_NS);
   rl_call_free(call);
   *state = NULL;
@@ -248,12 +246,12 @@ static int make_room(int64_t connections, rl_error *err) {
 
 static struct MHD_Daemon *http_start(rl_server *server, unsigned flags, unsigned connections, const struct MHD_OptionItem *more) {
   flags |= MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
-  return MHD_start_daemon(
-      flags, 0, NULL, NULL, serve, server, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL, MHD_OPTION_CONNECTION_LIMIT, connections,
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-      (unsigned)server->config->request_timeout_s, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
-      connection_changed, server, MHD_OPTION_NOTIFY_COMPLETED, request_done, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
-      MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+  return MHD_start_daemon(flags, 0, NULL, NULL, serve, server, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL,
+                          MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_BYTES,
+                          MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)server->config->request_timeout_s,
+                          MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server,
+                          MHD_OPTION_NOTIFY_COMPLETED, request_done, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+                          MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
 /* So that one client can't take every place from the others; where all come from one address, through a proxy or from this host,

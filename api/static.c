@@ -6,12 +6,19 @@
 
 #include "api/internal.h"
 
-static const struct { const char *suffix, *type; } types[] = {
-    {".html", "text/html; charset=utf-8"},        {".js", "text/javascript; charset=utf-8"},
-    {".mjs", "text/javascript; charset=utf-8"},   {".css", "text/css; charset=utf-8"},
-    {".svg", "image/svg+xml"},                    {".json", "application/json"},
-    {".map", "application/json"},                 {".woff2", "font/woff2"},
-    {".png", "image/png"},                        {".ico", "image/x-icon"},
+static const struct {
+  const char *suffix, *type;
+} types[] = {
+    {".html", "text/html; charset=utf-8"},
+    {".js", "text/javascript; charset=utf-8"},
+    {".mjs", "text/javascript; charset=utf-8"},
+    {".css", "text/css; charset=utf-8"},
+    {".svg", "image/svg+xml"},
+    {".json", "application/json"},
+    {".map", "application/json"},
+    {".woff2", "font/woff2"},
+    {".png", "image/png"},
+    {".ico", "image/x-icon"},
     {".txt", "text/plain; charset=utf-8"},
 };
 

@@ -49,8 +49,7 @@ static void free_context(void *context) { rl_stream_free(context); }
 struct MHD_Response *rl_stream_response(rl_stream *stream, rl_call *call, size_t block, const char *type) {
   stream->connections = call->server->connections;
   stream->record = call->record;
-  struct MHD_Response *response =
-      MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block, read_stream, stream, free_context);
+  struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block, read_stream, stream, free_context);
   if (response == NULL) rl_stream_free(stream);
   else rl_header(response, "Content-Type", type);
   return response;

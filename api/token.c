@@ -3,9 +3,7 @@
 #include <sodium.h>
 #include <string.h>
 
-static int ready(rl_error *err) {
-  return sodium_init() < 0 ? rl_fail(err, RL_SYS, 0, "libsodium can't be initialised") : 0;
-}
+static int ready(rl_error *err) { return sodium_init() < 0 ? rl_fail(err, RL_SYS, 0, "libsodium can't be initialised") : 0; }
 
 int rl_token_make(char *token, rl_error *err) {
   unsigned char bytes[32];

@@ -18,16 +18,17 @@ static const char *const log_levels[] = {"error", "warning", "info", "debug", NU
 enum { FILE_MAX = 64 << 10 };
 
 #define KEY(MEMBER, TYPE, FALLBACK, SUMMARY, ...)                                                                     \
-  { .name = #MEMBER, .type = (TYPE), .offset = offsetof(rl_config, MEMBER), .size = sizeof(((rl_config *)0)->MEMBER), \
-    .fallback = (FALLBACK), .summary = (SUMMARY), __VA_ARGS__ }
+  {                                                                                                                   \
+    .name = #MEMBER, .type = (TYPE), .offset = offsetof(rl_config, MEMBER), .size = sizeof(((rl_config *)0)->MEMBER), \
+    .fallback = (FALLBACK), .summary = (SUMMARY), __VA_ARGS__                                                         \
+  }
 #define TEXT(MEMBER, FALLBACK, SUMMARY, ...) KEY(MEMBER, RL_KEY_TEXT, FALLBACK, SUMMARY, __VA_ARGS__)
 #define INT(MEMBER, FALLBACK, LEAST, MOST, SUMMARY) \
   KEY(MEMBER, RL_KEY_INT, FALLBACK, SUMMARY, .minimum = (LEAST), .maximum = (MOST))
 #define BOOL(MEMBER, FALLBACK, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, FALLBACK, SUMMARY)
 
 const rl_config_key rl_config_keys[] = {
-    TEXT(address, "127.0.0.1",
-         "IP address to listen on; beyond loopback a token and TLS (or behind_proxy) are required"),
+    TEXT(address, "127.0.0.1", "IP address to listen on; beyond loopback a token and TLS (or behind_proxy) are required"),
     INT(port, "8731", 0, 65535, "port to listen on; 0 picks a free one"),
     TEXT(state, "",
          "folder of the database; empty: $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else "
@@ -91,9 +92,11 @@ static int set_int(const rl_config_key *key, const char *value, int64_t *out, rl
 }
 
 static int set_bool(const rl_config_key *key, const char *value, bool *out, rl_error *err) {
-  static const struct { const char *word; bool meaning; } words[] = {
-      {"true", true}, {"yes", true}, {"on", true}, {"1", true},
-      {"false", false}, {"no", false}, {"off", false}, {"0", false}};
+  static const struct {
+    const char *word;
+    bool meaning;
+  } words[] = {{"true", true},   {"yes", true}, {"on", true},   {"1", true},
+               {"false", false}, {"no", false}, {"off", false}, {"0", false}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcasecmp(words[i].word, value) == 0) {
       *out = words[i].meaning;
@@ -215,8 +218,9 @@ static int join(char *path, const char *folder, const char *rest, rl_error *err)
 }
 
 static int default_state(rl_config *config, rl_error *err) {
-  static const struct { const char *variable, *rest; } places[] = {
-      {"STATE_DIRECTORY", ""}, {"XDG_STATE_HOME", "rooflined"}, {"HOME", ".local/state/rooflined"}};
+  static const struct {
+    const char *variable, *rest;
+  } places[] = {{"STATE_DIRECTORY", ""}, {"XDG_STATE_HOME", "rooflined"}, {"HOME", ".local/state/rooflined"}};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     const char *folder = getenv(places[i].variable);
     if (folder != NULL && *folder == '/') return join(config->state, folder, places[i].rest, err);
@@ -256,8 +260,7 @@ static int check_whole(const rl_config *config, rl_error *err) {
   return 0;
 }
 
-int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config,
-                   rl_error *err) {
+int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config, rl_error *err) {
   rl_config loaded = {0};
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++)
     if (set_value(key, key->fallback, &loaded, err) < 0) return -1;

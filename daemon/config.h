@@ -19,22 +19,22 @@ typedef struct rl_config {
   char web[RL_PATH_SIZE];     /* static files */
   char workers[RL_PATH_SIZE]; /* folder of rooflined-worker-* */
   char mnist_dir[RL_PATH_SIZE];
-  char devices[256];          /* "all", or ids separated by commas: "cpu,gpu0" */
-  int64_t queue_limit;        /* 1000 */
-  int64_t body_limit_bytes;   /* 1 MiB */
-  int64_t connection_limit;   /* 1024 */
-  int64_t request_timeout_s;  /* 15: headers and body must be here by then */
-  int64_t job_deadline_s;     /* 3600 */
-  bool refresh_ceilings;      /* measure them again when a device's driver or clocks have changed */
-  bool allow_source;          /* run the code that clients with a token post */
-  int64_t source_buffer_bytes; /* 16 GiB: of device memory that posted code may ask for */
+  char devices[256];                          /* "all", or ids separated by commas: "cpu,gpu0" */
+  int64_t queue_limit;                        /* 1000 */
+  int64_t body_limit_bytes;                   /* 1 MiB */
+  int64_t connection_limit;                   /* 1024 */
+  int64_t request_timeout_s;                  /* 15: headers and body must be here by then */
+  int64_t job_deadline_s;                     /* 3600 */
+  bool refresh_ceilings;                      /* measure them again when a device's driver or clocks have changed */
+  bool allow_source;                          /* run the code that clients with a token post */
+  int64_t source_buffer_bytes;                /* 16 GiB: of device memory that posted code may ask for */
   int64_t activity_days, job_days, max_bytes; /* retention; 0: none */
   char tls_certificate[RL_PATH_SIZE], tls_key[RL_PATH_SIZE];
   bool behind_proxy;
-  bool require_token;         /* also on loopback */
-  char allowed_hosts[256];    /* further Host names, comma-separated */
-  int64_t threads;            /* CPU engines; 0: all cores */
-  char log_level[16];         /* error warning info debug */
+  bool require_token;      /* also on loopback */
+  char allowed_hosts[256]; /* further Host names, comma-separated */
+  int64_t threads;         /* CPU engines; 0: all cores */
+  char log_level[16];      /* error warning info debug */
 } rl_config;
 
 typedef enum rl_config_key_type { RL_KEY_TEXT, RL_KEY_INT, RL_KEY_BOOL } rl_config_key_type;

@@ -34,9 +34,7 @@ static const struct {
      "FILE",
      "settings; else $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf"},
     {{"check-config", no_argument, NULL, OPTION_CHECK}, "", "say whether the configuration is valid, and exit"},
-    {{"print-config", no_argument, NULL, OPTION_PRINT},
-     "",
-     "print the settings in force as a configuration file, and exit"},
+    {{"print-config", no_argument, NULL, OPTION_PRINT}, "", "print the settings in force as a configuration file, and exit"},
     {{"version", no_argument, NULL, OPTION_VERSION}, "", "print the version, and exit"},
     {{"help", no_argument, NULL, OPTION_HELP}, "", "print this, and exit"},
 };
@@ -50,8 +48,7 @@ typedef struct command {
 } command;
 
 static void print_help(void) {
-  printf(
-      "Usage: rooflined [OPTION]...\nMeasures jobs on GPUs and CPUs, and keeps what it found, behind an HTTP API.\n\n");
+  printf("Usage: rooflined [OPTION]...\nMeasures jobs on GPUs and CPUs, and keeps what it found, behind an HTTP API.\n\n");
   for (int i = 0; i < OWN_OPTIONS; i++) {
     char left[64];
     snprintf(left, sizeof left, "--%s %s", own_options[i].option.name, own_options[i].argument);
@@ -91,8 +88,8 @@ static void read_options(int argc, char **argv, command *out) {
     snprintf(names[keys], sizeof names[keys], "%s", rl_config_keys[keys].name);
     for (char *c = names[keys]; *c != '\0'; c++)
       if (*c == '_') *c = '-';
-    options[keys] = (struct option){
-        names[keys], rl_config_keys[keys].type == RL_KEY_BOOL ? optional_argument : required_argument, NULL, keys};
+    options[keys] = (struct option){names[keys], rl_config_keys[keys].type == RL_KEY_BOOL ? optional_argument : required_argument,
+                                    NULL, keys};
   }
   for (int i = 0; i < OWN_OPTIONS; i++) options[keys + i] = own_options[i].option;
   for (int got; (got = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -113,8 +110,10 @@ static void read_options(int argc, char **argv, command *out) {
 }
 
 static rl_level log_level(const char *name) {
-  static const struct { const char *name; rl_level level; } levels[] = {
-      {"error", RL_LOG_ERROR}, {"warning", RL_LOG_WARNING}, {"debug", RL_LOG_DEBUG}};
+  static const struct {
+    const char *name;
+    rl_level level;
+  } levels[] = {{"error", RL_LOG_ERROR}, {"warning", RL_LOG_WARNING}, {"debug", RL_LOG_DEBUG}};
   for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
     if (strcmp(levels[i].name, name) == 0) return levels[i].level;
   return RL_LOG_INFO;
@@ -140,8 +139,7 @@ static void clean_up(keeper *at) {
   rl_cache_prune(cache, rl_now_ns());
   if (rl_store_retain(at->store, &retention, rl_now_ns(), &at->stopping, &removed, &err) < 0)
     rl_log(RL_LOG_WARNING, "can't clean up the database: %s", err.message);
-  else if (removed > 0)
-    rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
+  else if (removed > 0) rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
 }
 
 static void *keep_house(void *argument) {
@@ -186,17 +184,14 @@ static void keeper_stop(keeper *at) {
 static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store *store) {
   uint64_t watchdog_us = 0;
   bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
-  struct timespec interval = {.tv_sec = (time_t)(watchdog_us / 2 / 1000000),
-                              .tv_nsec = (long)(watchdog_us / 2 % 1000000) * 1000};
+  struct timespec interval = {.tv_sec = (time_t)(watchdog_us / 2 / 1000000), .tv_nsec = (long)(watchdog_us / 2 % 1000000) * 1000};
   for (;;) {
     rl_error err;
     int got = watched ? sigtimedwait(signals, NULL, &interval) : sigwaitinfo(signals, NULL);
     if (got > 0) return got;
     if (!watched || errno != EAGAIN) continue;
-    if (rl_health_check(server, store, (int64_t)watchdog_us * 1000, &err) == 0)
-      sd_notify(0, "WATCHDOG=1");
-    else
-      rl_log(RL_LOG_ERROR, "the watchdog is not fed: %s", err.message);
+    if (rl_health_check(server, store, (int64_t)watchdog_us * 1000, &err) == 0) sd_notify(0, "WATCHDOG=1");
+    else rl_log(RL_LOG_ERROR, "the watchdog is not fed: %s", err.message);
   }
 }
 
@@ -219,8 +214,7 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   keeper house = {.config = config};
   int port = 0;
   if (rl_store_open(config->state, &store, err) < 0 || rl_jobs_open(store, config->queue_limit, &jobs, err) < 0 ||
-      rl_fleet_open(config, jobs, &fleet, err) < 0 ||
-      rl_server_open(config, store, jobs, fleet, &server, &port, err) < 0)
+      rl_fleet_open(config, jobs, &fleet, err) < 0 || rl_server_open(config, store, jobs, fleet, &server, &port, err) < 0)
     return -1;
   house.store = store;
   if (keeper_start(&house, err) < 0) return -1;

@@ -117,10 +117,10 @@ static __device__ __forceinline__ void send_to(uint32_t rank, void *of, uint32_t
 }
 
 static __device__ __forceinline__ void send_to(uint32_t rank, float *of, float2 v, arrival *came) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
-                   address_at(rank, of)),
-               "f"(v.x), "f"(v.y), "r"(address_at(rank, came))
-               : "memory");
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(address_at(rank, of)),
+      "f"(v.x), "f"(v.y), "r"(address_at(rank, came))
+      : "memory");
 }
 
 static __device__ __forceinline__ void send_to(uint32_t rank, uint4 *of, uint4 v, arrival *came) {

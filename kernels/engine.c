@@ -16,9 +16,7 @@ const rl_engine *rl_engine_find(const char *workload, const char *name, const vo
     if (err) *err = why;
     return NULL;
   }
-  if (any)
-    rl_fail_at(err, "/engine", "no engine of this device does %s", workload);
-  else
-    rl_fail_at(err, "/engine", "engine \"%s\" does not exist on this device; use \"auto\"", name);
+  if (any) rl_fail_at(err, "/engine", "no engine of this device does %s", workload);
+  else rl_fail_at(err, "/engine", "engine \"%s\" does not exist on this device; use \"auto\"", name);
   return NULL;
 }

@@ -5,5 +5,6 @@
 #include "train/cpu.h"
 
 #define KERNEL(NAME) &rl_kernel_cpu_##NAME,
-const rl_engine *const rl_engines[] = {&rl_engine_cpu_fused, &rl_engine_blas, &rl_engine_reference, &rl_ceilings_cpu,
-                                       &rl_kernel_sequence_cpu, &rl_kernel_openblas_gemm, RL_KERNEL_FAMILIES(KERNEL) NULL};
+const rl_engine *const rl_engines[] = {
+    &rl_engine_cpu_fused,    &rl_engine_blas,          &rl_engine_reference,           &rl_ceilings_cpu,
+    &rl_kernel_sequence_cpu, &rl_kernel_openblas_gemm, RL_KERNEL_FAMILIES(KERNEL) NULL};

@@ -5,5 +5,5 @@
 #include "train/model.h"
 
 #define KERNEL(NAME) &rl_kernel_##NAME.workload,
-const rl_workload *const rl_workloads[] = {&rl_mnist_cnn, &rl_ceilings, &rl_kernel_sequence, RL_KERNEL_FAMILIES(KERNEL)
-                                           &rl_source_workload, NULL};
+const rl_workload *const rl_workloads[] = {&rl_mnist_cnn, &rl_ceilings, &rl_kernel_sequence,
+                                           RL_KERNEL_FAMILIES(KERNEL) & rl_source_workload, NULL};

@@ -31,8 +31,8 @@ typedef enum rl_iteration {
 } rl_iteration;
 
 typedef struct rl_workload {
-  const char *name;              /* "mnist_cnn" */
-  const char *kind;              /* kind of job that asks for it: "train" "kernel" "ceilings" "source" */
+  const char *name; /* "mnist_cnn" */
+  const char *kind; /* kind of job that asks for it: "train" "kernel" "ceilings" "source" */
   const char *summary;
   const struct rl_field *fields; /* of its parameter struct */
   size_t params_size;
@@ -48,13 +48,13 @@ const rl_workload *rl_workload_find(const char *name);
 
 /* What an iteration produced; NAN where the workload has no such thing. */
 typedef struct rl_report {
-  double samples;             /* images trained in the iteration */
-  double train_loss;          /* mean over the iteration's steps */
+  double samples;                        /* images trained in the iteration */
+  double train_loss;                     /* mean over the iteration's steps */
   double test_loss, test_accuracy_ratio; /* of the last evaluation */
   double loss_scale, skipped_steps;      /* fp16: scale now, steps skipped since reset */
 } rl_report;
 
-typedef struct rl_check { /* of a result against a reference; NAN: there is none */
+typedef struct rl_check {           /* of a result against a reference; NAN: there is none */
   double relative_error, tolerance; /* the result is right up to the tolerance */
   double checked_ratio;             /* of the result */
 } rl_check;
@@ -97,21 +97,21 @@ typedef struct rl_rate {
 struct rl_instance { /* first member of every engine's own struct */
   const rl_instance_ops *ops;
   rl_device *device;
-  rl_program iteration;   /* one epoch */
-  rl_program evaluation;  /* sequence_count 0: there is none */
-  size_t step_sequence;   /* index of the sequence in `iteration` whose launches are one representative step */
-  bool deterministic;     /* same seed, device and engine: bit-identical results */
+  rl_program iteration;           /* one epoch */
+  rl_program evaluation;          /* sequence_count 0: there is none */
+  size_t step_sequence;           /* index of the sequence in `iteration` whose launches are one representative step */
+  bool deterministic;             /* same seed, device and engine: bit-identical results */
   const char *deterministic_note; /* why not; NULL when it is */
-  char dataset[16];       /* "mnist" "custom" "synthetic"; "" when there is none */
+  char dataset[16];               /* "mnist" "custom" "synthetic"; "" when there is none */
   char dataset_sha256[65];
   /* Of one iteration; set by open. */
-  uint64_t samples, steps; /* images, optimizer steps (the short tail batch is one too); 0 where there is no such thing */
-  uint64_t steps_at_once;  /* that one repeat of the step's sequence does; 0: one */
-  uint64_t parameters;     /* trained numbers; 0 where there is no such thing */
-  bool partial;            /* fewer samples than the data set has */
+  uint64_t samples, steps;      /* images, optimizer steps (the short tail batch is one too); 0 where there is no such thing */
+  uint64_t steps_at_once;       /* that one repeat of the step's sequence does; 0: one */
+  uint64_t parameters;          /* trained numbers; 0 where there is no such thing */
+  bool partial;                 /* fewer samples than the data set has */
   const rl_opening_fact *facts; /* as long as the instance; NULL where there is none */
   size_t fact_count;
-  const rl_rate *rates;    /* RL_ITERATION_RATES */
+  const rl_rate *rates; /* RL_ITERATION_RATES */
   size_t rate_count;
 };
 

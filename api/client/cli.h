@@ -8,10 +8,10 @@
 
 typedef enum rl_exit {
   RL_EXIT_COMPLETED = 0,
-  RL_EXIT_FAILED = 1,      /* the job failed, or the daemon could not do what was asked */
-  RL_EXIT_USAGE = 2,       /* a mistake in the command line or in the request */
-  RL_EXIT_CANCELLED = 3,   /* the job was cancelled */
-  RL_EXIT_UNREACHABLE = 4, /* no daemon answers */
+  RL_EXIT_FAILED = 1,       /* the job failed, or the daemon could not do what was asked */
+  RL_EXIT_USAGE = 2,        /* a mistake in the command line or in the request */
+  RL_EXIT_CANCELLED = 3,    /* the job was cancelled */
+  RL_EXIT_UNREACHABLE = 4,  /* no daemon answers */
   RL_EXIT_INTERRUPTED = 130 /* Ctrl-C: the job goes on */
 } rl_exit;
 

@@ -11,7 +11,7 @@
 #include "api/client/sse.h"
 
 typedef struct rl_text { /* grows; starts zeroed */
-  char *data; /* NUL-terminated once there is any */
+  char *data;            /* NUL-terminated once there is any */
   size_t length;
 } rl_text;
 void rl_text_free(rl_text *text);

@@ -8,20 +8,23 @@
 #include "api/client/request.h"
 
 static void list_report_options(void) {
-  puts("  --kernel N                 only this kernel of the run\n"
-       "  --section ID               only this section, with all of its tables\n"
-       "  --csv                      as ncu prints it");
+  puts(
+      "  --kernel N                 only this kernel of the run\n"
+      "  --section ID               only this section, with all of its tables\n"
+      "  --csv                      as ncu prints it");
 }
 
 static void list_compare_options(void) {
-  puts("  --kernel N                 only this kernel of the first run\n"
-       "  --kernel-b N               only this kernel of the second run; with --kernel\n"
-       "                             these two, whatever they are called");
+  puts(
+      "  --kernel N                 only this kernel of the first run\n"
+      "  --kernel-b N               only this kernel of the second run; with --kernel\n"
+      "                             these two, whatever they are called");
 }
 
 static void list_token_words(void) {
-  puts("  list                       the names of those that there are\n"
-       "  revoke NAME                they open nothing from now on, and their sessions end");
+  puts(
+      "  list                       the names of those that there are\n"
+      "  revoke NAME                they open nothing from now on, and their sessions end");
 }
 
 static const rl_command commands[] = {
@@ -59,10 +62,11 @@ static void help_with_all(void) {
     printf("\nOptions of %s\n", command->name);
     command->list_options();
   }
-  puts("\nEnvironment: ROOFLINED_URL (http://127.0.0.1:8731), ROOFLINED_TOKEN,\n"
-       "ROOFLINED_CACERT (a certificate to trust).\n"
-       "Exit status: 0 completed, 1 failed, 2 a mistake in the command or request,\n"
-       "3 cancelled, 4 no daemon answers, 130 interrupted (the job goes on).");
+  puts(
+      "\nEnvironment: ROOFLINED_URL (http://127.0.0.1:8731), ROOFLINED_TOKEN,\n"
+      "ROOFLINED_CACERT (a certificate to trust).\n"
+      "Exit status: 0 completed, 1 failed, 2 a mistake in the command or request,\n"
+      "3 cancelled, 4 no daemon answers, 130 interrupted (the job goes on).");
 }
 
 /* Of one command, or with NULL of all. */
@@ -127,8 +131,7 @@ static int do_what_is_asked(rl_cli *cli, rl_error *err) {
   if (first != NULL && strcmp(first, "help") == 0) return help(cli->argv[1], err);
   if (cli->help) return help(first, err);
   if (first == NULL) return help(NULL, err) + (int)RL_EXIT_USAGE;
-  if (strcmp(first, "--version") == 0)
-    return printf("rooflinectl %s\n", RL_VERSION) > 0 ? RL_EXIT_COMPLETED : RL_EXIT_FAILED;
+  if (strcmp(first, "--version") == 0) return printf("rooflinectl %s\n", RL_VERSION) > 0 ? RL_EXIT_COMPLETED : RL_EXIT_FAILED;
   return run_command(cli, err);
 }
 

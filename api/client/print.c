@@ -41,7 +41,7 @@ char *rl_cell_us(char *cell, double us) { return us < 1000 ? number(cell, us, "%
 
 char *rl_cell_count(char *cell, double value) {
   if (isnan(value)) return number(cell, value, "");
-  if (fabs(value) >= 1e21) return number(cell, value, "%.3e"); /* more than a mask of 64 bits: nobody reads so many digits */
+  if (fabs(value) >= 1e21) return number(cell, value, "%.3e");    /* more than a mask of 64 bits: nobody reads so many digits */
   if (value > 0 && value < 1) return number(cell, value, "%.2g"); /* launches of a step, where many steps are one launch */
   char digits[RL_CELL_SIZE / 2];
   int length = snprintf(digits, sizeof digits, "%.0f", value), used = 0;
@@ -76,8 +76,10 @@ char *rl_cell_operations(char *cell, double operations_per_s) {
 }
 
 char *rl_cell_age(char *cell, double seconds) {
-  return seconds < 120 ? number(cell, seconds, "%.0f s") : seconds < 7200 ? number(cell, seconds / 60, "%.0f min")
-         : seconds < 172800 ? number(cell, seconds / 3600, "%.0f h") : number(cell, seconds / 86400, "%.0f days");
+  return seconds < 120      ? number(cell, seconds, "%.0f s")
+         : seconds < 7200   ? number(cell, seconds / 60, "%.0f min")
+         : seconds < 172800 ? number(cell, seconds / 3600, "%.0f h")
+                            : number(cell, seconds / 86400, "%.0f days");
 }
 
 static bool starts_character(char byte) { return ((unsigned char)byte & 0xc0) != 0x80; }
@@ -114,7 +116,7 @@ int rl_print_json(const cJSON *document) {
 typedef struct row {
   const char *label, *field; /* of a run's summary */
   rl_cell_format format;
-  const char *ratio;         /* of a comparison */
+  const char *ratio; /* of a comparison */
   rl_cell_format ratio_format;
 } row;
 
@@ -131,8 +133,8 @@ enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 12, RATIO = 10 };
 /* The comparison whose candidate is this run, if there is one. */
 static const cJSON *compared(const cJSON *comparison, const cJSON *run) {
   const cJSON *pair;
-  cJSON_ArrayForEach(pair, rl_json_at(comparison, "items"))
-    if (rl_json_number(pair, "candidate.run") == rl_json_number(run, "run")) return pair;
+  cJSON_ArrayForEach(
+      pair, rl_json_at(comparison, "items")) if (rl_json_number(pair, "candidate.run") == rl_json_number(run, "run")) return pair;
   return NULL;
 }
 
@@ -176,12 +178,9 @@ static void print_reasons(FILE *out, const cJSON *runs) {
       const char *reason = rl_json_text(rl_json_at(run, "summary.unavailable"), rows[i].field);
       if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
     }
-    cJSON_ArrayForEach(epoch, rl_json_at(run, "epochs"))
-      if (cJSON_IsTrue(rl_json_at(epoch, "suspect")))
-        fprintf(out, "! %s, epoch %.0f is suspect: %s\n", variant, rl_json_number(epoch, "epoch"),
-                rl_json_text(epoch, "suspect_reason"));
-    cJSON_ArrayForEach(pass, rl_json_at(run, "passes"))
-      if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
+    cJSON_ArrayForEach(epoch, rl_json_at(run, "epochs")) if (cJSON_IsTrue(rl_json_at(epoch, "suspect"))) fprintf(
+        out, "! %s, epoch %.0f is suspect: %s\n", variant, rl_json_number(epoch, "epoch"), rl_json_text(epoch, "suspect_reason"));
+    cJSON_ArrayForEach(pass, rl_json_at(run, "passes")) if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
         fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));
   }
 }

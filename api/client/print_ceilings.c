@@ -30,14 +30,14 @@ void rl_print_ceilings_run(FILE *out, const cJSON *run) {
   const cJSON *one;
   if (rl_json_text(run, "engine")[0] == '\0') return; /* nothing has run yet */
   fprintf(out, "ceilings · samples: %.0f · commit %s\n\n", rl_json_number(run, "params.samples"), rl_json_text(run, "commit"));
-  cJSON_ArrayForEach(one, rl_json_at(run, "measurements"))
-    if (strcmp(rl_json_text(one, "pass"), "timing") == 0 && is_rate(one)) print_rate(out, one);
+  cJSON_ArrayForEach(one, rl_json_at(run, "measurements")) if (strcmp(rl_json_text(one, "pass"), "timing") == 0 && is_rate(one))
+      print_rate(out, one);
 }
 
 static double condition(const cJSON *ceilings, const char *name) {
   const cJSON *one;
-  cJSON_ArrayForEach(one, rl_json_at(ceilings, "conditions"))
-    if (strcmp(rl_json_text(one, "name"), name) == 0) return rl_json_number(one, "value");
+  cJSON_ArrayForEach(one, rl_json_at(ceilings, "conditions")) if (strcmp(rl_json_text(one, "name"), name) ==
+                                                                  0) return rl_json_number(one, "value");
   return NAN;
 }
 

@@ -9,18 +9,21 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"cold, median", "time_cold_us_median", rl_cell_us}, {"cold, min", "time_cold_us_min", rl_cell_us},
+    {"cold, median", "time_cold_us_median", rl_cell_us},
+    {"cold, min", "time_cold_us_min", rl_cell_us},
     {"cold, spread", "time_cold_us_spread_ratio", rl_cell_percent},
-    {"warm, median", "time_warm_us_median", rl_cell_us}, {"warm, min", "time_warm_us_min", rl_cell_us},
+    {"warm, median", "time_warm_us_median", rl_cell_us},
+    {"warm, min", "time_warm_us_min", rl_cell_us},
     {"warm, spread", "time_warm_us_spread_ratio", rl_cell_percent},
-    {"bytes moved, cold", "achieved_bytes_per_s", rl_cell_rate}, {"relative error", "relative_error", rl_cell_error},
+    {"bytes moved, cold", "achieved_bytes_per_s", rl_cell_rate},
+    {"relative error", "relative_error", rl_cell_error},
 };
 enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 14 };
 
 static const cJSON *measurement_of(const cJSON *run, const char *name) {
   const cJSON *one;
-  cJSON_ArrayForEach(one, rl_json_at(run, "measurements"))
-    if (strcmp(rl_json_text(one, "pass"), "timing") == 0 && strcmp(rl_json_text(one, "name"), name) == 0) return one;
+  cJSON_ArrayForEach(one, rl_json_at(run, "measurements")) if (strcmp(rl_json_text(one, "pass"), "timing") == 0 &&
+                                                               strcmp(rl_json_text(one, "name"), name) == 0) return one;
   return NULL;
 }
 
@@ -34,7 +37,7 @@ static void print_table(FILE *out, const cJSON *runs) {
   for (int i = 0; i < ROWS; i++) {
     rl_print_cell(out, rows[i].label, -LABEL);
     cJSON_ArrayForEach(run, runs)
-      rl_print_cell(out, rows[i].format(cell, rl_json_number(measurement_of(run, rows[i].name), "value")), VALUE);
+        rl_print_cell(out, rows[i].format(cell, rl_json_number(measurement_of(run, rows[i].name), "value")), VALUE);
     fputc('\n', out);
   }
 }
@@ -59,8 +62,7 @@ static void print_reasons(FILE *out, const cJSON *run) {
     const char *reason = rl_json_text(measurement_of(run, rows[i].name), "reason");
     if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
   }
-  cJSON_ArrayForEach(pass, rl_json_at(run, "passes"))
-    if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
+  cJSON_ArrayForEach(pass, rl_json_at(run, "passes")) if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
       fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));
 }
 
@@ -76,7 +78,7 @@ static void print_subject(FILE *out, const cJSON *run) {
   fprintf(out, "%s%s%s", rl_json_text(run, "workload"), dtype[0] != '\0' ? " " : "", dtype);
   cJSON_ArrayForEach(size, rl_json_at(run, "params.shape")) print_size(out, size);
   cJSON_ArrayForEach(kernel, rl_json_at(run, "params.kernels"))
-    fprintf(out, " %s%s", rl_json_text(kernel, "kernel"), kernel->next != NULL ? " →" : "");
+      fprintf(out, " %s%s", rl_json_text(kernel, "kernel"), kernel->next != NULL ? " →" : "");
 }
 
 void rl_print_kernel_runs(FILE *out, const cJSON *runs) {

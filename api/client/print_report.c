@@ -28,9 +28,14 @@ static const char *const decimal[] = {"", "k", "M", "G", "T"}, *const binary[] =
 
 /* A number of a row, by its unit as the API spells it. */
 static char *quantity(char *cell, double value, const char *unit) {
-  static const struct { const char *unit, *shown; const char *const *prefixes; double step; } scales[] = {
-      {"byte", "B", binary, 1024}, {"byte/s", "B/s", decimal, 1000},
-      {"hz", "Hz", decimal, 1000}, {"sector/s", "sector/s", decimal, 1000}};
+  static const struct {
+    const char *unit, *shown;
+    const char *const *prefixes;
+    double step;
+  } scales[] = {{"byte", "B", binary, 1024},
+                {"byte/s", "B/s", decimal, 1000},
+                {"hz", "Hz", decimal, 1000},
+                {"sector/s", "sector/s", decimal, 1000}};
   for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
     if (strcmp(unit, scales[i].unit) == 0) return scaled(cell, value, scales[i].step, scales[i].prefixes, scales[i].shown);
   if (strcmp(unit, "%") == 0) return rl_cell_percent(cell, value / 100);
@@ -128,11 +133,11 @@ static void print_section(FILE *out, const cJSON *section, bool whole, void (*pr
 static void print_kernel(FILE *out, const cJSON *kernel, const char *wanted) {
   const cJSON *finding, *section;
   print_head(out, kernel);
-  cJSON_ArrayForEach(finding, rl_json_at(kernel, "findings"))
-    if (wanted == NULL || strcmp(rl_json_text(finding, "section"), wanted) == 0)
+  cJSON_ArrayForEach(finding,
+                     rl_json_at(kernel, "findings")) if (wanted == NULL || strcmp(rl_json_text(finding, "section"), wanted) == 0)
       print_finding(out, strcmp(rl_json_text(finding, "kind"), "info") == 0 ? "·" : "!", finding);
-  cJSON_ArrayForEach(section, rl_json_at(kernel, "sections"))
-    if (wanted == NULL || strcmp(rl_json_text(section, "id"), wanted) == 0)
+  cJSON_ArrayForEach(section,
+                     rl_json_at(kernel, "sections")) if (wanted == NULL || strcmp(rl_json_text(section, "id"), wanted) == 0)
       print_section(out, section, wanted != NULL, print_row);
   if (!cJSON_IsArray(rl_json_at(kernel, "sections"))) fprintf(out, "— no sections: %s\n", rl_json_text(kernel, "reason"));
 }
@@ -161,8 +166,7 @@ static void print_changes(FILE *out, const cJSON *pair) {
   static const struct { const char *change, *mark; } marks[] = {{"appeared", "+"}, {"went", "-"}, {"stayed", "="}};
   const cJSON *changed;
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-    cJSON_ArrayForEach(changed, rl_json_at(pair, "findings"))
-      if (strcmp(rl_json_text(changed, "change"), marks[i].change) == 0)
+    cJSON_ArrayForEach(changed, rl_json_at(pair, "findings")) if (strcmp(rl_json_text(changed, "change"), marks[i].change) == 0)
         print_finding(out, marks[i].mark, rl_json_at(changed, strcmp(marks[i].mark, "-") == 0 ? "a" : "b"));
 }
 
@@ -187,13 +191,15 @@ static void print_pair(FILE *out, const cJSON *pair) {
 
 /* What B comes to beside A; what could not be measured is left out. */
 static void print_ratios(FILE *out, const cJSON *pair) {
-  static const struct { const char *label, *field; rl_cell_format format; } ratios[] = {
-      {"speed, median epoch", "speedup_ratio", rl_cell_times},
-      {"speed, shortest epoch", "speedup_min_ratio", rl_cell_times},
-      {"speed, cold cache", "speedup_cold_ratio", rl_cell_times},
-      {"speed, warm cache", "speedup_warm_ratio", rl_cell_times},
-      {"peak memory", "peak_memory_ratio", rl_cell_times},
-      {"test accuracy", "test_accuracy_difference_ratio", rl_cell_points}};
+  static const struct {
+    const char *label, *field;
+    rl_cell_format format;
+  } ratios[] = {{"speed, median epoch", "speedup_ratio", rl_cell_times},
+                {"speed, shortest epoch", "speedup_min_ratio", rl_cell_times},
+                {"speed, cold cache", "speedup_cold_ratio", rl_cell_times},
+                {"speed, warm cache", "speedup_warm_ratio", rl_cell_times},
+                {"peak memory", "peak_memory_ratio", rl_cell_times},
+                {"test accuracy", "test_accuracy_difference_ratio", rl_cell_points}};
   char cell[RL_CELL_SIZE];
   for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
     if (!cJSON_IsNumber(rl_json_at(pair, ratios[i].field))) continue;

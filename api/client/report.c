@@ -49,8 +49,7 @@ static int no_section(const cJSON *report, const char *id, rl_error *err) {
 static bool has_section(const cJSON *report, const char *id) {
   const cJSON *kernel, *section;
   cJSON_ArrayForEach(kernel, rl_json_at(report, "kernels"))
-    cJSON_ArrayForEach(section, rl_json_at(kernel, "sections"))
-      if (strcmp(rl_json_text(section, "id"), id) == 0) return true;
+      cJSON_ArrayForEach(section, rl_json_at(kernel, "sections")) if (strcmp(rl_json_text(section, "id"), id) == 0) return true;
   return false;
 }
 
@@ -66,13 +65,12 @@ int rl_command_report(rl_cli *cli, rl_error *err) {
   if (cli->json) return rl_print_json(report);
   if (cJSON_GetArraySize(rl_json_at(report, "kernels")) == 0)
     return rl_usage(err, "run %lld has no kernel %lld", asked.run, asked.kernel);
-  if (asked.section != NULL && !has_section(report, asked.section))
-    return no_section(report, asked.section, err);
+  if (asked.section != NULL && !has_section(report, asked.section)) return no_section(report, asked.section, err);
   rl_print_report(stdout, report, asked.section);
   return RL_EXIT_COMPLETED;
 }
 
-typedef struct pair { /* of runs, a and b */
+typedef struct pair {          /* of runs, a and b */
   long long run[2], kernel[2]; /* kernel: -1 for any */
   int runs;                    /* that were named */
 } pair;

@@ -17,7 +17,7 @@ typedef struct rl_sse {
   char type[RL_SSE_TYPE_SIZE], data[RL_SSE_LINE_SIZE], line[RL_SSE_LINE_SIZE];
   size_t data_length, line_length;
   bool too_long; /* the line or the data did not fit: the event is dropped */
-} rl_sse;      /* zeroed but for heard, context and id */
+} rl_sse;        /* zeroed but for heard, context and id */
 
 /* Take the next bytes of the stream; false once `heard` has said to stop. */
 bool rl_sse_take(rl_sse *parser, const char *bytes, size_t count);

@@ -24,12 +24,12 @@ typedef enum rl_metric_origin {
 typedef enum rl_parts { RL_PARTS_NONE, RL_PARTS_VALUES, RL_PARTS_NAMES } rl_parts;
 
 typedef struct rl_section_row {
-  const char *table;      /* "": the section's header */
+  const char *table; /* "": the section's header */
   const char *name, *unit;
-  const char *key;        /* ncu's name of the row's metric */
-  const char *expression; /* over raw metrics (analyze/expression.h) */
+  const char *key;            /* ncu's name of the row's metric */
+  const char *expression;     /* over raw metrics (analyze/expression.h) */
   const char *const *choices; /* the numbers 0, 1... stand for these texts, NULL-terminated; NULL: a number is a number */
-  const char *chips;      /* compute capabilities that have its counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
+  const char *chips;          /* compute capabilities that have its counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
   rl_parts parts;
 } rl_section_row;
 

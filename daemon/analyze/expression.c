@@ -58,14 +58,14 @@ static double either(double a, double b) {
   return decided ? 1 : known(a, b, false);
 }
 
-typedef struct operator {
+typedef struct binary_operator {
   const char *token;
   double (*apply)(double a, double b);
-} operator;
+} binary_operator;
 
 /* From the loosest to the tightest; within a level, what begins another token comes after it. */
 enum { LEVELS = 5, LEVEL_OPERATORS = 6 };
-static const operator operators[LEVELS][LEVEL_OPERATORS + 1] = {
+static const binary_operator operators[LEVELS][LEVEL_OPERATORS + 1] = {
     {{"||", either}},
     {{"&&", both}},
     {{"<=", less_equal}, {">=", more_equal}, {"==", equal}, {"!=", unequal}, {"<", less}, {">", more}},
@@ -157,8 +157,8 @@ static double read_operand(reader *r) {
   return value;
 }
 
-static const operator *accept_operator(reader *r, int level) {
-  for (const operator *o = operators[level]; o->token; o++)
+static const binary_operator *accept_operator(reader *r, int level) {
+  for (const binary_operator *o = operators[level]; o->token; o++)
     if (accept(r, o->token)) return o;
   return NULL;
 }
@@ -166,7 +166,7 @@ static const operator *accept_operator(reader *r, int level) {
 static double read_level(reader *r, int level) {
   if (level == LEVELS) return read_operand(r);
   double value = read_level(r, level + 1);
-  for (const operator *o; (o = accept_operator(r, level)) != NULL;) value = o->apply(value, read_level(r, level + 1));
+  for (const binary_operator *o; (o = accept_operator(r, level)) != NULL;) value = o->apply(value, read_level(r, level + 1));
   return value;
 }
 

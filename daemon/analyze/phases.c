@@ -53,8 +53,13 @@ static int add_times(rl_records *records, const rl_marks *marks, int64_t ordinal
   for (size_t p = 0; p < marks->phase_count; p++) {
     rl_phase_times times = rl_phase_summary(marks, p);
     if (times.max_us == 0) continue; /* no block does it apart from another phase */
-    rl_phase phase = {.ordinal = ordinal, .position = (int64_t)p, .steps = (int64_t)marks->steps,
-                      .blocks = (int64_t)marks->blocks, .mean_us = times.mean_us, .min_us = times.min_us, .max_us = times.max_us,
+    rl_phase phase = {.ordinal = ordinal,
+                      .position = (int64_t)p,
+                      .steps = (int64_t)marks->steps,
+                      .blocks = (int64_t)marks->blocks,
+                      .mean_us = times.mean_us,
+                      .min_us = times.min_us,
+                      .max_us = times.max_us,
                       .share_ratio = step_us > 0 ? times.mean_us / step_us : NAN};
     snprintf(phase.name, sizeof phase.name, "%s", marks->phases[p].name);
     snprintf(phase.phase, sizeof phase.phase, "%s", marks->phases[p].range);
@@ -79,9 +84,14 @@ static int add_step(rl_records *records, const rl_marks *marks, size_t step, con
   for (size_t p = 0; p < marks->phase_count; p++) {
     span found;
     if (!next_span(stamps, p, &reached, &found)) continue;
-    rl_activity_row row = {.start_ns = (int64_t)found.begin_ns - origin_ns, .end_ns = (int64_t)found.end_ns - origin_ns,
-                           .kind = RL_ACTIVITY_PHASE, .name = (uint32_t)(names + p), .stream = in->stream,
-                           .correlation = in->correlation, .graph_node = in->graph_node, .step = (uint32_t)step + 1};
+    rl_activity_row row = {.start_ns = (int64_t)found.begin_ns - origin_ns,
+                           .end_ns = (int64_t)found.end_ns - origin_ns,
+                           .kind = RL_ACTIVITY_PHASE,
+                           .name = (uint32_t)(names + p),
+                           .stream = in->stream,
+                           .correlation = in->correlation,
+                           .graph_node = in->graph_node,
+                           .step = (uint32_t)step + 1};
     if (rl_records_add_rows(records, &row, 1, err)) return -1;
   }
   return 0;

@@ -72,10 +72,10 @@ static const source unit_sources[RL_UNITS] = {
                               TENSOR_PEAK("op_hmma_src_tf32_dst_fp32_sparsity_off")},
                              {"ceiling__tensor_tf32_operations_per_s"}},
     [RL_UNIT_TENSOR_FP16] = {"tensor_fp16",
-                             {TENSOR_DONE("fp16"), "(sm__ops_path_tensor_src_fp16_dst_fp16.sum.per_cycle_elapsed + "
-                                                   "sm__ops_path_tensor_src_fp16_dst_fp32.sum.per_cycle_elapsed) * " SM_CLOCK},
-                             {TENSOR_PEAK("op_hgmma_src_fp16_sparsity_off"),
-                              TENSOR_PEAK("src_fp16_dst_fp32_sparsity_off"),
+                             {TENSOR_DONE("fp16"),
+                              "(sm__ops_path_tensor_src_fp16_dst_fp16.sum.per_cycle_elapsed + "
+                              "sm__ops_path_tensor_src_fp16_dst_fp32.sum.per_cycle_elapsed) * " SM_CLOCK},
+                             {TENSOR_PEAK("op_hgmma_src_fp16_sparsity_off"), TENSOR_PEAK("src_fp16_dst_fp32_sparsity_off"),
                               TENSOR_PEAK("op_hmma_src_fp16_dst_fp32_sparsity_off")},
                              {"ceiling__tensor_fp16_operations_per_s"}},
     [RL_UNIT_TENSOR_BF16] = {"tensor_bf16",
@@ -122,12 +122,11 @@ static double lower(double a, double b) { return isnan(a) || isnan(b) ? NAN : fm
 
 static rl_roof_point point_of(const rl_roof *level, const rl_roof *unit) {
   double intensity = ratio(unit->achieved_per_s, level->achieved_per_s);
-  return (rl_roof_point){
-      .intensity = intensity,
-      .ridge_theoretical = ratio(unit->theoretical_per_s, level->theoretical_per_s),
-      .ridge_measured = ratio(unit->measured_per_s, level->measured_per_s),
-      .attainable_theoretical_per_s = lower(unit->theoretical_per_s, intensity * level->theoretical_per_s),
-      .attainable_measured_per_s = lower(unit->measured_per_s, intensity * level->measured_per_s)};
+  return (rl_roof_point){.intensity = intensity,
+                         .ridge_theoretical = ratio(unit->theoretical_per_s, level->theoretical_per_s),
+                         .ridge_measured = ratio(unit->measured_per_s, level->measured_per_s),
+                         .attainable_theoretical_per_s = lower(unit->theoretical_per_s, intensity * level->theoretical_per_s),
+                         .attainable_measured_per_s = lower(unit->measured_per_s, intensity * level->measured_per_s)};
 }
 
 static rl_roof_model model_of(const rl_metric_values *values, double duration_s) {
@@ -197,10 +196,8 @@ static void decide(rl_classification *c) {
 
 static rl_classification classify(const rl_metric_values *values, const rl_roofline *roofline) {
   rl_classification made = {.unit = -1, .intensity = NAN, .ridge = NAN, .high_pct = HIGH_PCT, .low_pct = LOW_PCT};
-  if (roofline->counted)
-    read_counters(values, roofline, &made);
-  else
-    read_model(roofline, &made);
+  if (roofline->counted) read_counters(values, roofline, &made);
+  else read_model(roofline, &made);
   decide(&made);
   return made;
 }

@@ -14,12 +14,18 @@ extern "C" {
 
 typedef enum rl_roof_level { RL_LEVEL_DRAM, RL_LEVEL_L2, RL_LEVEL_L1, RL_LEVELS } rl_roof_level;
 typedef enum rl_roof_unit {
-  RL_UNIT_FP64, RL_UNIT_FP32, RL_UNIT_FP16, RL_UNIT_TENSOR_FP64, RL_UNIT_TENSOR_TF32, RL_UNIT_TENSOR_FP16, RL_UNIT_TENSOR_BF16,
+  RL_UNIT_FP64,
+  RL_UNIT_FP32,
+  RL_UNIT_FP16,
+  RL_UNIT_TENSOR_FP64,
+  RL_UNIT_TENSOR_TF32,
+  RL_UNIT_TENSOR_FP16,
+  RL_UNIT_TENSOR_BF16,
   RL_UNITS
 } rl_roof_unit;
 
 typedef struct rl_roof {
-  const char *name; /* "dram" "l2" "l1"; "fp64" "fp32" "fp16" "tensor_fp64" "tensor_tf32" "tensor_fp16" "tensor_bf16" */
+  const char *name;         /* "dram" "l2" "l1"; "fp64" "fp32" "fp16" "tensor_fp64" "tensor_tf32" "tensor_fp16" "tensor_bf16" */
   double achieved_per_s;    /* counted */
   double theoretical_per_s; /* what the chip sustains in a cycle, at the clock of this kernel */
   double measured_per_s;    /* of the device's newest run of the ceilings */
@@ -27,7 +33,7 @@ typedef struct rl_roof {
 
 typedef struct rl_roof_point { /* a unit's operations over a level's bytes */
   double intensity;
-  double ridge_theoretical, ridge_measured; /* left of it the level limits, right of it the unit */
+  double ridge_theoretical, ridge_measured;                       /* left of it the level limits, right of it the unit */
   double attainable_theoretical_per_s, attainable_measured_per_s; /* operations under both roofs at this intensity */
 } rl_roof_point;
 

@@ -2,16 +2,19 @@
 #include "analyze/rules_tables.h"
 
 /* The kernel lasts until the busiest is done; evenly spread it would need the average. Units that idle anyway do not matter. */
-#define UNEVEN(unit, what, clock, advice)                                                                                       \
-  {.id = "imbalance_" #unit, .version = 1, .section = "WorkloadDistribution", .title = what " are unevenly busy",               \
-   .inputs = {{"most", clock "__cycles_active.max"},                                                                            \
-              {"average", clock "__cycles_active.avg"},                                                                         \
-              {"least", clock "__cycles_active.min"},                                                                           \
-              {"elapsed", clock "__cycles_elapsed.max"}},                                                                       \
-   .when = "most >= 0.5 * elapsed && most - average >= 0.1 * most",                                                             \
-   .speedup = "100 * (most - average) / elapsed", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                  \
-   .message = what " are active for {least:0} to {most:0} cycles, {average:0} on average: the busiest has "                     \
-              "{100 * (most / average - 1):0}% more to do. " advice}
+#define UNEVEN(unit, what, clock, advice)                                                                           \
+  {                                                                                                                 \
+    .id = "imbalance_" #unit, .version = 1, .section = "WorkloadDistribution", .title = what " are unevenly busy",  \
+    .inputs = {{"most", clock "__cycles_active.max"},                                                               \
+               {"average", clock "__cycles_active.avg"},                                                            \
+               {"least", clock "__cycles_active.min"},                                                              \
+               {"elapsed", clock "__cycles_elapsed.max"}},                                                          \
+    .when = "most >= 0.5 * elapsed && most - average >= 0.1 * most", .speedup = "100 * (most - average) / elapsed", \
+    .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                                                    \
+    .message = what                                                                                                 \
+        " are active for {least:0} to {most:0} cycles, {average:0} on average: the busiest has "                    \
+        "{100 * (most / average - 1):0}% more to do. " advice                                                       \
+  }
 
 const rl_rule rl_rules_distribution[] = {
     UNEVEN(sm, "Multiprocessors", "sm",

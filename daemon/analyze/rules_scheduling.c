@@ -2,26 +2,38 @@
 #include "analyze/rules_tables.h"
 
 /* One rule for each state of a warp: it speaks when warps spend much of their time in it while schedulers are idle. */
-#define STALLED(reason, what, advice)                                                                                           \
-  {.id = "stall_" #reason, .version = 1, .section = "WarpStateStats", .title = "Warps wait " what,                              \
-   .inputs = {{"stalled", "smsp__average_warps_issue_stalled_" #reason "_per_issue_active.ratio"},                              \
-              {"latency", "smsp__average_warp_latency_per_inst_issued.ratio"},                                                  \
-              RL_ISSUED, RL_COMPUTE_PCT, RL_MEMORY_PCT},                                                                        \
-   .when = "stalled >= 0.3 * latency && issued < 0.8",                                                                          \
-   .speedup = "min(100 * stalled / latency, 100 * (1 - issued), " RL_HEADROOM ")",                                              \
-   .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                                                                 \
-   .message = "Of the {latency} cycles between two instructions of a warp, {stalled} ({100 * stalled / latency:0}%) are "       \
-              "spent waiting " what ". " advice}
+#define STALLED(reason, what, advice)                                                                               \
+  {                                                                                                                 \
+    .id = "stall_" #reason, .version = 1, .section = "WarpStateStats", .title = "Warps wait " what,                 \
+    .inputs = {{"stalled", "smsp__average_warps_issue_stalled_" #reason "_per_issue_active.ratio"},                 \
+               {"latency", "smsp__average_warp_latency_per_inst_issued.ratio"},                                     \
+               RL_ISSUED,                                                                                           \
+               RL_COMPUTE_PCT,                                                                                      \
+               RL_MEMORY_PCT},                                                                                      \
+    .when = "stalled >= 0.3 * latency && issued < 0.8",                                                             \
+    .speedup = "min(100 * stalled / latency, 100 * (1 - issued), " RL_HEADROOM ")", .scope = RL_SPEEDUP_GLOBAL,     \
+    .kind = RL_FINDING_OPTIMIZATION,                                                                                \
+    .message =                                                                                                      \
+        "Of the {latency} cycles between two instructions of a warp, {stalled} ({100 * stalled / latency:0}%) are " \
+        "spent waiting " what ". " advice                                                                           \
+  }
 
 const rl_rule rl_rules_scheduling[] = {
-    {.id = "issue_slots", .version = 1, .section = "SchedulerStats", .title = "Schedulers often have nothing to issue",
+    {.id = "issue_slots",
+     .version = 1,
+     .section = "SchedulerStats",
+     .title = "Schedulers often have nothing to issue",
      .inputs = {RL_ISSUED,
                 {"active", "smsp__warps_active.avg.per_cycle_active"},
                 {"eligible", "smsp__warps_eligible.avg.per_cycle_active"},
                 {"places", "smsp__warps_active.avg.peak_sustained"},
-                RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "issued < 0.6", .speedup = "min(100 * (1 - issued), " RL_HEADROOM ")", .scope = RL_SPEEDUP_GLOBAL,
-     .kind = RL_FINDING_OPTIMIZATION, .says_missing = true,
+                RL_COMPUTE_PCT,
+                RL_MEMORY_PCT},
+     .when = "issued < 0.6",
+     .speedup = "min(100 * (1 - issued), " RL_HEADROOM ")",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .says_missing = true,
      .message = "A scheduler could issue every cycle and does so every {1 / issued} cycles. Of its {places:0} places for warps "
                 "{active} are taken, and of those only {eligible:2} warps are ready in a cycle. More warps, or more "
                 "independent instructions in each, hide the waiting; the warp states say what they wait for."},
@@ -69,10 +81,14 @@ const rl_rule rl_rules_scheduling[] = {
             "the tiles."),
     STALLED(misc, "for something rare",
             "The hardware does not name this reason any closer; sampling by instruction shows where it happens."),
-    {.id = "stall_not_selected", .version = 1, .section = "WarpStateStats", .title = "Ready warps wait for their turn",
+    {.id = "stall_not_selected",
+     .version = 1,
+     .section = "WarpStateStats",
+     .title = "Ready warps wait for their turn",
      .inputs = {{"stalled", "smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio"},
                 {"latency", "smsp__average_warp_latency_per_inst_issued.ratio"}},
-     .when = "stalled >= 0.3 * latency", .kind = RL_FINDING_INFO,
+     .when = "stalled >= 0.3 * latency",
+     .kind = RL_FINDING_INFO,
      .message = "For {stalled} of the {latency} cycles between two instructions of a warp ({100 * stalled / latency:0}%) it is "
                 "ready while another is chosen: there are more warps than needed. Fewer warps with more registers or larger "
                 "tiles each would do as well."},

@@ -7,16 +7,25 @@
 extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], rl_rules_scheduling[], rl_rules_instructions[],
     rl_rules_memory[], rl_rules_distribution[];
 
-#define RL_COMPUTE_PCT {"compute", "sm__throughput.avg.pct_of_peak_sustained_elapsed"}
-#define RL_MEMORY_PCT {"memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"}
+#define RL_COMPUTE_PCT \
+  { "compute", "sm__throughput.avg.pct_of_peak_sustained_elapsed" }
+#define RL_MEMORY_PCT \
+  { "memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed" }
 /* What is left of the time when the busier of the two works at its peak: no estimate of the whole can be more. */
 #define RL_HEADROOM "100 - max(compute, memory)"
-#define RL_DRAM_PCT {"dram", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"}
-#define RL_ISSUED {"issued", "smsp__issue_active.avg.per_cycle_active"} /* instructions each cycle, of 1 */
-#define RL_DURATION {"duration", "gpu__time_duration.sum"}              /* ns */
-#define RL_GRID {"blocks", "launch__grid_size"}
-#define RL_SM_COUNT {"sms", "launch__sm_count"}
-#define RL_WAVES {"waves", "launch__waves_per_multiprocessor"}
-#define RL_THEORETICAL_PCT {"theoretical", "sm__maximum_warps_per_active_cycle_pct"}
+#define RL_DRAM_PCT \
+  { "dram", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed" }
+#define RL_ISSUED \
+  { "issued", "smsp__issue_active.avg.per_cycle_active" } /* instructions each cycle, of 1 */
+#define RL_DURATION \
+  { "duration", "gpu__time_duration.sum" } /* ns */
+#define RL_GRID \
+  { "blocks", "launch__grid_size" }
+#define RL_SM_COUNT \
+  { "sms", "launch__sm_count" }
+#define RL_WAVES \
+  { "waves", "launch__waves_per_multiprocessor" }
+#define RL_THEORETICAL_PCT \
+  { "theoretical", "sm__maximum_warps_per_active_cycle_pct" }
 
 #endif

@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 typedef struct rl_summary {
-  size_t count;          /* of the values that are numbers */
+  size_t count; /* of the values that are numbers */
   double minimum, median, maximum;
-  double spread_ratio;   /* median absolute deviation over the median, scaled (1.4826) to a normal's standard deviation */
-} rl_summary;            /* every number is NAN when count is 0; the spread too when the median is 0 */
+  double spread_ratio; /* median absolute deviation over the median, scaled (1.4826) to a normal's standard deviation */
+} rl_summary;          /* every number is NAN when count is 0; the spread too when the median is 0 */
 
 /* NAN and infinite values are left out. Reorders values. */
 rl_summary rl_summarize(double *values, size_t count);

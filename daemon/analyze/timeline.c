@@ -17,13 +17,10 @@ static int out_of_memory(rl_error *err) { return rl_fail(err, RL_SYS, ENOMEM, "o
 
 static bool is_kernel(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_KERNEL; }
 static bool is_work(const rl_activity_row *row) {
-  return is_kernel(row) || row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET ||
-         row->kind == RL_ACTIVITY_SPAN;
+  return is_kernel(row) || row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET || row->kind == RL_ACTIVITY_SPAN;
 }
 static bool is_aggregated(const rl_activity_row *row) { return is_kernel(row) || row->kind == RL_ACTIVITY_SPAN; }
-static bool is_call(const rl_activity_row *row) {
-  return row->kind == RL_ACTIVITY_RUNTIME || row->kind == RL_ACTIVITY_DRIVER;
-}
+static bool is_call(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_RUNTIME || row->kind == RL_ACTIVITY_DRIVER; }
 static bool is_range(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_RANGE; }
 
 static int by_start(const void *a, const void *b, void *context) {
@@ -98,8 +95,7 @@ static int64_t launch_at(const rl_records *eager, uint32_t correlation, const si
     if (call->correlation != correlation) continue;
     for (size_t r = range_count; r-- > 0;) {
       const rl_activity_row *range = &eager->rows[ranges[r]];
-      if (launch_of[r] != NOWHERE && range->start_ns <= call->start_ns && call->start_ns <= range->end_ns)
-        return launch_of[r];
+      if (launch_of[r] != NOWHERE && range->start_ns <= call->start_ns && call->start_ns <= range->end_ns) return launch_of[r];
     }
   }
   return NOWHERE;
@@ -213,8 +209,8 @@ static int attribute(const rl_aggregate_options *options, member *members, size_
   for (size_t i = 0; i < count;) {
     size_t end = i;
     while (end < count && strcmp(members[end].name, members[i].name) == 0) end++;
-    bool known = options->attribution && is_kernel(members[i].row) &&
-                 unroll(options->attribution, members[i].name, launches, end - i);
+    bool known =
+        options->attribution && is_kernel(members[i].row) && unroll(options->attribution, members[i].name, launches, end - i);
     for (size_t j = i; j < end; j++)
       members[j].launch = members[j].row->kind == RL_ACTIVITY_SPAN ? launch_named(options, members[j].name)
                           : known                                  ? first_of_name(options, launches[j - i])
@@ -263,10 +259,8 @@ static rl_kernel aggregate(const rl_aggregate_options *options, const member *me
   kernel.grid_x = first->grid[0], kernel.grid_y = first->grid[1], kernel.grid_z = first->grid[2];
   kernel.block_x = first->block[0], kernel.block_y = first->block[1], kernel.block_z = first->block[2];
   if (isnan(kernel.share_ratio)) note(&kernel, "the epoch's time is not known");
-  if (!on_gpu)
-    note(&kernel, options->reason ? options->reason : "no GPU kernel");
-  else if (isnan(kernel.theoretical_occupancy_ratio))
-    note(&kernel, options->reason ? options->reason : "occupancy is not known");
+  if (!on_gpu) note(&kernel, options->reason ? options->reason : "no GPU kernel");
+  else if (isnan(kernel.theoretical_occupancy_ratio)) note(&kernel, options->reason ? options->reason : "occupancy is not known");
   if (on_gpu && members[0].launch == NOWHERE) note(&kernel, "no launch is known for this kernel");
   if (varies) note(&kernel, "shape or resources differ between launches: the first is shown");
   return kernel;

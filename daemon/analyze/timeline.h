@@ -7,9 +7,9 @@
 #include "jobs/records.h"
 
 typedef struct rl_busy {
-  size_t rows;                /* of work: kernels, copies, sets; spans on the CPU */
-  int64_t first_ns, last_ns;  /* start of the first and end of the last; 0 when there are none */
-  int64_t busy_ns;            /* union of their intervals: overlapping work counts once */
+  size_t rows;               /* of work: kernels, copies, sets; spans on the CPU */
+  int64_t first_ns, last_ns; /* start of the first and end of the last; 0 when there are none */
+  int64_t busy_ns;           /* union of their intervals: overlapping work counts once */
 } rl_busy;
 
 /* -1 (RL_SYS) only when memory is out. */
@@ -33,13 +33,13 @@ int rl_attribution_learn(const rl_records *eager, const rl_expected *expected, s
 void rl_attribution_free(rl_attribution *attribution);
 
 typedef struct rl_aggregate_options {
-  const rl_attribution *attribution;  /* NULL: kernels have no known launch */
-  const rl_expected *expected;        /* the launches; a span is attributed by its own name */
+  const rl_attribution *attribution; /* NULL: kernels have no known launch */
+  const rl_expected *expected;       /* the launches; a span is attributed by its own name */
   size_t expected_count;
-  double epoch_us;                    /* what share_ratio is of; NAN: not known */
+  double epoch_us;                                                /* what share_ratio is of; NAN: not known */
   double (*occupancy)(void *context, const rl_activity_row *row); /* NULL: not known */
   void *context;
-  const char *reason;                 /* why what can't be known here is NAN */
+  const char *reason; /* why what can't be known here is NAN */
 } rl_aggregate_options;
 
 /* Append to into->kernels one aggregate for each launch and function of from's KERNEL and SPAN rows, in the order of their first

@@ -9,8 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_SIZE = 80, LISTED_MOST = 4096 /* of more, the rest is for the next time */, MIB = 1 << 20, HOUR_S = 3600,
-       DAY_S = 86400 };
+enum {
+  NAME_SIZE = 80,
+  LISTED_MOST = 4096 /* of more, the rest is for the next time */,
+  MIB = 1 << 20,
+  HOUR_S = 3600,
+  DAY_S = 86400
+};
 static const int64_t SECOND_NS = 1000000000;
 
 static const struct kind {
@@ -39,8 +44,7 @@ static size_t list(DIR *folder, const char *pattern, kept *files) {
   rewinddir(folder);
   for (struct dirent *entry; count < LISTED_MOST && (entry = readdir(folder)) != NULL;) {
     kept *file = &files[count];
-    if (fnmatch(pattern, entry->d_name, FNM_PERIOD) != 0 ||
-        snprintf(file->name, NAME_SIZE, "%s", entry->d_name) >= NAME_SIZE ||
+    if (fnmatch(pattern, entry->d_name, FNM_PERIOD) != 0 || snprintf(file->name, NAME_SIZE, "%s", entry->d_name) >= NAME_SIZE ||
         fstatat(dirfd(folder), file->name, &facts, AT_SYMLINK_NOFOLLOW) < 0)
       continue;
     file->used_ns = facts.st_mtim.tv_sec * SECOND_NS + facts.st_mtim.tv_nsec;

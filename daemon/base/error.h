@@ -22,7 +22,13 @@ typedef enum rl_domain {
 
 typedef enum rl_wire_code {
   RL_WIRE_CLOSED = 1, /* end of file at a frame boundary */
-  RL_WIRE_TRUNCATED, RL_WIRE_MAGIC, RL_WIRE_BAD_VERSION, RL_WIRE_TYPE, RL_WIRE_TOO_LARGE, RL_WIRE_PAYLOAD, RL_WIRE_TIMEOUT,
+  RL_WIRE_TRUNCATED,
+  RL_WIRE_MAGIC,
+  RL_WIRE_BAD_VERSION,
+  RL_WIRE_TYPE,
+  RL_WIRE_TOO_LARGE,
+  RL_WIRE_PAYLOAD,
+  RL_WIRE_TIMEOUT,
   RL_WIRE_LIMIT
 } rl_wire_code;
 
@@ -31,7 +37,7 @@ typedef struct rl_error {
   int code;
   char pointer[96];  /* RFC 6901 pointer to the offending field, "" when there is none */
   char message[384]; /* one sentence that says what to do */
-} rl_error; /* both texts are UTF-8 */
+} rl_error;          /* both texts are UTF-8 */
 
 /* Fill *err (NULL is allowed) and return -1. */
 int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -50,24 +50,22 @@ typedef struct rl_field rl_field;
 struct rl_field {
   const char *name;
   rl_field_type type;
-  size_t offset, size;      /* in the struct; size of the text buffer for TEXT, NAMES and JSON */
+  size_t offset, size;                       /* in the struct; size of the text buffer for TEXT, NAMES and JSON */
   bool required, may_be_empty, may_be_array; /* may_be_empty: CHOICES; may_be_array: JSON */
-  double minimum, maximum;  /* of numbers; both 0: no bounds. STRING and ARRAY: maximum */
-  const char *const *names; /* CHOICE, CHOICES and TEXT, NULL-terminated */
-  const char *summary;      /* for OpenAPI and the documents */
-  const rl_field *fields;   /* OBJECT and ARRAY; whoever asked for the pointer decodes what it points to */
+  double minimum, maximum;                   /* of numbers; both 0: no bounds. STRING and ARRAY: maximum */
+  const char *const *names;                  /* CHOICE, CHOICES and TEXT, NULL-terminated */
+  const char *summary;                       /* for OpenAPI and the documents */
+  const rl_field *fields;                    /* OBJECT and ARRAY; whoever asked for the pointer decodes what it points to */
   void (*describe)(char *text, size_t size); /* writes the summary, where that is made from other tables */
-};                          /* a table ends with {0} */
+};                                           /* a table ends with {0} */
 
 /* Decode object into out, which holds the defaults on entry. Unknown and repeated keys, wrong types and values out of
  * bounds are errors (RL_INPUT with a JSON pointer below `at`, e.g. at = "" gives "/epochs"). out is untouched on failure.
  * struct_size: sizeof the struct behind out (at most 16384). */
-int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at, void *out, size_t struct_size,
-                     rl_error *err);
+int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at, void *out, size_t struct_size, rl_error *err);
 /* The same from text, for tables without STRING, OBJECT and ARRAY; nesting deeper than 32 and text after the value are errors at
  * "". */
-int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size,
-                    rl_error *err);
+int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size, rl_error *err);
 /* Every field but what is absent, in the table's order, added to object. Returns -1 only when memory is out. */
 int rl_fields_encode(const rl_field *table, const void *in, cJSON *object);
 /* Compact text of the same; malloc'ed, the caller frees; NULL when memory is out. */
@@ -80,8 +78,7 @@ cJSON *rl_fields_schema(const rl_field *table);
 #endif
 
 /* RL_FIELD(struct type, member, RL_FIELD_..., .minimum = ...) */
-#define RL_FIELD(STRUCT, MEMBER, TYPE, ...)                                                                   \
-  { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), \
-    __VA_ARGS__ }
+#define RL_FIELD(STRUCT, MEMBER, TYPE, ...) \
+  { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
 
 #endif

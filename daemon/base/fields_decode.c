@@ -58,10 +58,8 @@ static int decode_number(const rl_field *field, const cJSON *item, const char *a
     return rl_fail_at(err, at, "%s must be a %s", field->name, whole ? "whole number" : "number");
   if (bounded && (value < field->minimum || value > field->maximum))
     return rl_fail_at(err, at, "%s must be between %.10g and %.10g", field->name, field->minimum, field->maximum);
-  if (whole)
-    memcpy(out, &(int64_t){(int64_t)value}, sizeof(int64_t));
-  else
-    memcpy(out, &value, sizeof value);
+  if (whole) memcpy(out, &(int64_t){(int64_t)value}, sizeof(int64_t));
+  else memcpy(out, &value, sizeof value);
   return 0;
 }
 
@@ -75,8 +73,7 @@ static int decode_choices(const rl_field *field, const cJSON *item, const char *
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
     snprintf(where, sizeof where, "%.80s/%d", at, index);
     int bit = cJSON_IsString(member) ? name_index(field->names, member->valuestring) : -1;
-    if (bit < 0)
-      return rl_fail_at(err, where, "%s takes: %s", field->name, list_names(field->names, names, sizeof names));
+    if (bit < 0) return rl_fail_at(err, where, "%s takes: %s", field->name, list_names(field->names, names, sizeof names));
     if (bits & (1u << bit)) return rl_fail_at(err, where, "%s names %s twice", field->name, member->valuestring);
     bits |= 1u << bit;
   }
@@ -232,8 +229,7 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *at, 
   return rl_fail_at(err, at, "%s has no known type", field->name);
 }
 
-int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at, void *out, size_t struct_size,
-                     rl_error *err) {
+int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at, void *out, size_t struct_size, rl_error *err) {
   _Alignas(16) unsigned char copy[LARGEST_STRUCT];
   char pointer[sizeof err->pointer];
   uint64_t seen = 0;
@@ -258,8 +254,7 @@ int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at,
   return 0;
 }
 
-int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size,
-                    rl_error *err) {
+int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size, rl_error *err) {
   cJSON *object = rl_json_parse(text, length, err);
   if (object == NULL) return -1;
   int rc = rl_fields_decode(table, object, "", out, struct_size, err);

@@ -134,8 +134,7 @@ void rl_jobs_set_refresh(rl_jobs *jobs, bool refresh) {
 static int choose_device(rl_jobs *jobs, rl_job_spec *spec, rl_error *err) {
   char *id = spec->device;
   if (id[0] == '\0') {
-    if (jobs->fallback[0] == '\0')
-      return rl_fail(err, RL_HTTP, 503, "no device can take jobs now; /devices says why");
+    if (jobs->fallback[0] == '\0') return rl_fail(err, RL_HTTP, 503, "no device can take jobs now; /devices says why");
     if (spec->needs_gpu && strncmp(jobs->fallback, "gpu", 3) != 0)
       return rl_fail_at(err, "/device", "this kind of job needs a GPU, and none is usable here; /devices says why");
     snprintf(id, sizeof spec->device, "%s", jobs->fallback);
@@ -176,8 +175,8 @@ static void count_change(rl_jobs *jobs, int64_t job_id, void (*count)(rl_tally *
 /* --- clients ----------------------------------------------------------------------------------------------------------- */
 
 /* What a key stands for is answered first: a retry gets its job, whatever became of the device since. */
-static int submit_locked(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id,
-                         bool *existing, rl_error *err) {
+static int submit_locked(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
+                         rl_error *err) {
   int seen = key != NULL ? rl_store_job_by_key(jobs->store, key, body_sha256, id, err) : 0;
   *existing = seen > 0;
   if (seen != 0) return seen < 0 ? -1 : 0;
@@ -186,8 +185,8 @@ static int submit_locked(rl_jobs *jobs, rl_job_spec *spec, const char *key, cons
   return rl_store_job_insert(jobs->store, spec, key, body_sha256, jobs->queue_limit, id, existing, err);
 }
 
-int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id,
-                   bool *existing, rl_error *err) {
+int rl_jobs_submit(rl_jobs *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
+                   rl_error *err) {
   lock(jobs);
   int rc = submit_locked(jobs, spec, key, body_sha256, id, existing, err);
   if (rc == 0 && !*existing) pthread_cond_broadcast(&jobs->changed);
@@ -212,9 +211,7 @@ int rl_jobs_cancel(rl_jobs *jobs, int64_t id, rl_error *err) {
   return rc;
 }
 
-int rl_jobs_count(rl_jobs *jobs, rl_jobs_counts *counts, rl_error *err) {
-  return rl_store_jobs_count(jobs->store, counts, err);
-}
+int rl_jobs_count(rl_jobs *jobs, rl_jobs_counts *counts, rl_error *err) { return rl_store_jobs_count(jobs->store, counts, err); }
 
 /* --- lanes ------------------------------------------------------------------------------------------------------------- */
 
@@ -349,8 +346,7 @@ static void refresh_ceilings(rl_jobs *jobs, const rl_claim *claim, const char *i
            (long long)number);
 }
 
-static int commit_as(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason,
-                     rl_error *err) {
+static int commit_as(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err) {
   ending end = settle_begin(jobs, claim);
   char id[sizeof end.on->id];
   bool job_done = false;
@@ -367,8 +363,7 @@ int rl_jobs_commit(rl_jobs *jobs, const rl_claim *claim, const rl_records *recor
   return commit_as(jobs, claim, records, NULL, err);
 }
 
-int rl_jobs_unavailable(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason,
-                        rl_error *err) {
+int rl_jobs_unavailable(rl_jobs *jobs, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err) {
   return commit_as(jobs, claim, records, reason, err);
 }
 

@@ -15,7 +15,12 @@ typedef struct rl_store rl_store;
 typedef struct rl_jobs rl_jobs;
 
 typedef enum rl_job_state {
-  RL_JOB_QUEUED, RL_JOB_RUNNING, RL_JOB_COMPLETED, RL_JOB_FAILED, RL_JOB_CANCELLED, RL_JOB_INTERRUPTED,
+  RL_JOB_QUEUED,
+  RL_JOB_RUNNING,
+  RL_JOB_COMPLETED,
+  RL_JOB_FAILED,
+  RL_JOB_CANCELLED,
+  RL_JOB_INTERRUPTED,
   RL_JOB_STATES
 } rl_job_state;
 extern const char *const rl_job_state_names[]; /* "queued" ..., NULL */
@@ -54,8 +59,8 @@ typedef struct rl_claim { /* one pass of one run to do next */
   rl_run_spec run;
   rl_pass pass;
   char profile[RL_PROFILE_SIZE]; /* the job's; "": none */
-  int64_t deadline_ns; /* rl_monotonic_ns */
-  char *source;        /* text that the run's parameters name by its hash; malloc'ed; NULL: none */
+  int64_t deadline_ns;           /* rl_monotonic_ns */
+  char *source;                  /* text that the run's parameters name by its hash; malloc'ed; NULL: none */
 } rl_claim;
 
 void rl_claim_clear(rl_claim *claim); /* frees what it holds */
@@ -93,7 +98,9 @@ void rl_jobs_listen(rl_jobs *jobs, void (*heard)(void *context, int64_t job_id),
 /* What became of jobs since the program started; lives as long as jobs. */
 const struct rl_tally *rl_jobs_tally(const rl_jobs *jobs);
 
-typedef struct rl_jobs_counts { int64_t queued, running; } rl_jobs_counts; /* as the store has them */
+typedef struct rl_jobs_counts {
+  int64_t queued, running;
+} rl_jobs_counts; /* as the store has them */
 int rl_jobs_count(rl_jobs *jobs, rl_jobs_counts *counts, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_jobs_cleanup, rl_jobs *, rl_jobs_close, NULL)

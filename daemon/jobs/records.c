@@ -8,8 +8,8 @@
 #include "base/utf8.h"
 
 const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
-const char *const rl_activity_kind_names[] = {"kernel",  "memcpy", "memset", "memory",   "runtime",
-                                              "driver", "range",  "overhead", "span", "phase", NULL};
+const char *const rl_activity_kind_names[] = {"kernel", "memcpy",   "memset", "memory", "runtime", "driver",
+                                              "range",  "overhead", "span",   "phase",  NULL};
 
 /* A producer sends every field, so a frame that lacks one is broken. JSON fields may be empty: null. */
 #define WIRE(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
@@ -36,95 +36,89 @@ const rl_field rl_run_facts_fields[] = {
     WIRE(rl_run_facts, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
     {0}};
 
-const rl_field rl_epoch_fields[] = {
-    WIRE(rl_epoch, epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_epoch, warmup, RL_FIELD_BOOL),
-    WIRE(rl_epoch, device_ms, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, host_ms, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, evaluation_ms, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, images, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, train_loss, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, test_loss, RL_FIELD_MEASURE),
-    FRACTION(rl_epoch, test_accuracy_ratio),
-    WIRE(rl_epoch, loss_scale, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, skipped_steps, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, sm_clock_before_mhz, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, sm_clock_after_mhz, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, memory_clock_mhz, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, temperature_c, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, power_w, RL_FIELD_MEASURE),
-    WIRE(rl_epoch, throttle_reasons, RL_FIELD_TEXT),
-    RL_FIELD(rl_epoch, unavailable, RL_FIELD_JSON),
-    {0}};
+const rl_field rl_epoch_fields[] = {WIRE(rl_epoch, epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_epoch, warmup, RL_FIELD_BOOL),
+                                    WIRE(rl_epoch, device_ms, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, host_ms, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, evaluation_ms, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, images, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, train_loss, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, test_loss, RL_FIELD_MEASURE),
+                                    FRACTION(rl_epoch, test_accuracy_ratio),
+                                    WIRE(rl_epoch, loss_scale, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, skipped_steps, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, sm_clock_before_mhz, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, sm_clock_after_mhz, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, memory_clock_mhz, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, temperature_c, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, power_w, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, throttle_reasons, RL_FIELD_TEXT),
+                                    RL_FIELD(rl_epoch, unavailable, RL_FIELD_JSON),
+                                    {0}};
 
 const char *const rl_sample_mode_names[] = {"cold", "warm", NULL};
 
-const rl_field rl_sample_fields[] = {
-    WIRE(rl_sample, mode, RL_FIELD_CHOICE, .names = rl_sample_mode_names),
-    WIRE(rl_sample, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_sample, device_us, RL_FIELD_MEASURE),
-    {0}};
+const rl_field rl_sample_fields[] = {WIRE(rl_sample, mode, RL_FIELD_CHOICE, .names = rl_sample_mode_names),
+                                     WIRE(rl_sample, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_sample, device_us, RL_FIELD_MEASURE),
+                                     {0}};
 
 const rl_field rl_measurement_fields[] = {WIRE(rl_measurement, name, RL_FIELD_TEXT),
                                           WIRE(rl_measurement, value, RL_FIELD_MEASURE),
                                           WIRE(rl_measurement, reason, RL_FIELD_TEXT),
                                           {0}};
 
-const rl_field rl_kernel_fields[] = {
-    WIRE(rl_kernel, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_kernel, launch, RL_FIELD_TEXT),
-    WIRE(rl_kernel, phase, RL_FIELD_TEXT),
-    WIRE(rl_kernel, name, RL_FIELD_TEXT),
-    WIRE(rl_kernel, launches, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_kernel, total_us, RL_FIELD_MEASURE),
-    WIRE(rl_kernel, min_us, RL_FIELD_MEASURE),
-    WIRE(rl_kernel, median_us, RL_FIELD_MEASURE),
-    WIRE(rl_kernel, max_us, RL_FIELD_MEASURE),
-    WIRE(rl_kernel, share_ratio, RL_FIELD_MEASURE),
-    WIRE(rl_kernel, registers_per_thread, RL_FIELD_MEASURE),
-    WIRE(rl_kernel, static_shared_bytes, RL_FIELD_MEASURE),
-    WIRE(rl_kernel, dynamic_shared_bytes, RL_FIELD_MEASURE),
-    WIRE(rl_kernel, grid_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_kernel, grid_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_kernel, grid_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_kernel, block_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_kernel, block_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_kernel, block_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    FRACTION(rl_kernel, theoretical_occupancy_ratio),
-    WIRE(rl_kernel, code_sha256, RL_FIELD_SHA256),
-    WIRE(rl_kernel, reason, RL_FIELD_TEXT),
-    {0}};
+const rl_field rl_kernel_fields[] = {WIRE(rl_kernel, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, launch, RL_FIELD_TEXT),
+                                     WIRE(rl_kernel, phase, RL_FIELD_TEXT),
+                                     WIRE(rl_kernel, name, RL_FIELD_TEXT),
+                                     WIRE(rl_kernel, launches, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, total_us, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, min_us, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, median_us, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, max_us, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, share_ratio, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, registers_per_thread, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, static_shared_bytes, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, dynamic_shared_bytes, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, grid_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, grid_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, grid_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, block_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, block_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, block_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     FRACTION(rl_kernel, theoretical_occupancy_ratio),
+                                     WIRE(rl_kernel, code_sha256, RL_FIELD_SHA256),
+                                     WIRE(rl_kernel, reason, RL_FIELD_TEXT),
+                                     {0}};
 
-const rl_field rl_phase_fields[] = {
-    WIRE(rl_phase, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_phase, position, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_phase, name, RL_FIELD_TEXT),
-    WIRE(rl_phase, phase, RL_FIELD_TEXT),
-    WIRE(rl_phase, steps, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_phase, blocks, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_phase, mean_us, RL_FIELD_MEASURE),
-    WIRE(rl_phase, min_us, RL_FIELD_MEASURE),
-    WIRE(rl_phase, max_us, RL_FIELD_MEASURE),
-    FRACTION(rl_phase, share_ratio),
-    {0}};
+const rl_field rl_phase_fields[] = {WIRE(rl_phase, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_phase, position, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_phase, name, RL_FIELD_TEXT),
+                                    WIRE(rl_phase, phase, RL_FIELD_TEXT),
+                                    WIRE(rl_phase, steps, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_phase, blocks, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_phase, mean_us, RL_FIELD_MEASURE),
+                                    WIRE(rl_phase, min_us, RL_FIELD_MEASURE),
+                                    WIRE(rl_phase, max_us, RL_FIELD_MEASURE),
+                                    FRACTION(rl_phase, share_ratio),
+                                    {0}};
 
-const rl_field rl_instruction_fields[] = {
-    WIRE(rl_instruction, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_instruction, offset, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_instruction, opcode, RL_FIELD_TEXT),
-    WIRE(rl_instruction, sass, RL_FIELD_TEXT),
-    WIRE(rl_instruction, file, RL_FIELD_TEXT),
-    WIRE(rl_instruction, line, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_instruction, counts, RL_FIELD_JSON),
-    WIRE(rl_instruction, reason, RL_FIELD_TEXT),
-    {0}};
+const rl_field rl_instruction_fields[] = {WIRE(rl_instruction, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                          WIRE(rl_instruction, offset, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                          WIRE(rl_instruction, opcode, RL_FIELD_TEXT),
+                                          WIRE(rl_instruction, sass, RL_FIELD_TEXT),
+                                          WIRE(rl_instruction, file, RL_FIELD_TEXT),
+                                          WIRE(rl_instruction, line, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                          WIRE(rl_instruction, counts, RL_FIELD_JSON),
+                                          WIRE(rl_instruction, reason, RL_FIELD_TEXT),
+                                          {0}};
 
-const rl_field rl_series_point_fields[] = {
-    WIRE(rl_series_point, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_series_point, series, RL_FIELD_TEXT),
-    WIRE(rl_series_point, x, RL_FIELD_REAL, .minimum = -9e15, .maximum = 9e15),
-    WIRE(rl_series_point, value, RL_FIELD_MEASURE),
-    {0}};
+const rl_field rl_series_point_fields[] = {WIRE(rl_series_point, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                           WIRE(rl_series_point, series, RL_FIELD_TEXT),
+                                           WIRE(rl_series_point, x, RL_FIELD_REAL, .minimum = -9e15, .maximum = 9e15),
+                                           WIRE(rl_series_point, value, RL_FIELD_MEASURE),
+                                           {0}};
 
 const rl_field rl_progress_fields[] = {
     WIRE(rl_progress, pass, RL_FIELD_TEXT, .names = rl_pass_names),
@@ -157,7 +151,7 @@ static int take_bytes(rl_records *records, size_t bytes, rl_error *err) {
 }
 
 #define KIND(FIELDS, ITEMS, COUNT) \
-  {FIELDS, sizeof *((rl_records *)0)->ITEMS, offsetof(rl_records, ITEMS), offsetof(rl_records, COUNT)}
+  { FIELDS, sizeof *((rl_records *)0)->ITEMS, offsetof(rl_records, ITEMS), offsetof(rl_records, COUNT) }
 const rl_record_kind rl_record_kinds[RL_RECORD_KINDS] = {
     [RL_RECORD_EPOCH] = KIND(rl_epoch_fields, epochs, epoch_count),
     [RL_RECORD_SAMPLE] = KIND(rl_sample_fields, samples, sample_count),

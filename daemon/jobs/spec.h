@@ -20,17 +20,17 @@ typedef struct rl_run_spec {
 } rl_run_spec;
 
 typedef struct rl_job_spec {
-  char kind[16];             /* "train" "kernel" "ceilings" "source" */
-  char device[16];           /* "" on input: the first usable GPU, else the CPU; filled in by rl_jobs_submit */
-  uint32_t passes;           /* bit i: rl_pass i */
+  char kind[16];                 /* "train" "kernel" "ceilings" "source" */
+  char device[16];               /* "" on input: the first usable GPU, else the CPU; filled in by rl_jobs_submit */
+  uint32_t passes;               /* bit i: rl_pass i */
   char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile, for the counters pass; "" without that pass */
-  int64_t deadline_s;        /* of the whole job; 0: the configured one */
+  int64_t deadline_s;            /* of the whole job; 0: the configured one */
   int run_count;
   rl_run_spec runs[RL_RUNS_MAX];
   char request[RL_SPEC_SIZE]; /* canonical JSON of the request with every default filled in */
   bool needs_gpu;
-  bool automatic;            /* the daemon asks for it itself: after everything that clients ask for */
-  int64_t buffer_bytes;      /* of the device's memory that the client asks for */
+  bool automatic;       /* the daemon asks for it itself: after everything that clients ask for */
+  int64_t buffer_bytes; /* of the device's memory that the client asks for */
   char *source; /* JSON text that the runs need besides, too large for them; kept once under its hash; malloc'ed; NULL: none */
   char source_sha256[RL_SHA256_SIZE];
 } rl_job_spec;

@@ -19,19 +19,24 @@ _Static_assert(offsetof(source_request, program) == 0, "RL_SOURCE_FIELDS");
 static const char *const kind_names[] = {"source", NULL};
 
 #define KIND RL_FIELD(source_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure")
-#define SAMPLES                                                                     \
-  RL_FIELD(source_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,    \
+#define SAMPLES                                                                  \
+  RL_FIELD(source_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000, \
            .summary = "times to take with a cold cache, and as many with a warm one; default 20")
 
-const rl_field rl_spec_source_fields[] = {KIND, RL_SOURCE_FIELDS, SAMPLES, RL_SPEC_PROFILE_FIELDS(source_request),
-                                        RL_SPEC_COMMON_FIELDS(source_request), {0}};
+const rl_field rl_spec_source_fields[] = {
+    KIND, RL_SOURCE_FIELDS, SAMPLES, RL_SPEC_PROFILE_FIELDS(source_request), RL_SPEC_COMMON_FIELDS(source_request), {0}};
 
 /* What stands with the job; the rest is the text that `source` is the hash of. */
-static const rl_field kept_fields[] = {
-    KIND, RL_FIELD(source_request, source, RL_FIELD_TEXT), RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT),
-    RL_FIELD(rl_source_request, grid, RL_FIELD_INTS), RL_FIELD(rl_source_request, block, RL_FIELD_INTS),
-    RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT), SAMPLES, RL_SPEC_PROFILE_FIELDS(source_request),
-    RL_SPEC_COMMON_FIELDS(source_request), {0}};
+static const rl_field kept_fields[] = {KIND,
+                                       RL_FIELD(source_request, source, RL_FIELD_TEXT),
+                                       RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT),
+                                       RL_FIELD(rl_source_request, grid, RL_FIELD_INTS),
+                                       RL_FIELD(rl_source_request, block, RL_FIELD_INTS),
+                                       RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT),
+                                       SAMPLES,
+                                       RL_SPEC_PROFILE_FIELDS(source_request),
+                                       RL_SPEC_COMMON_FIELDS(source_request),
+                                       {0}};
 
 static int keep_text(const rl_source_request *program, rl_job_spec *spec, rl_error *err) {
   spec->source = rl_fields_print(rl_source_fields, program);
@@ -70,7 +75,5 @@ int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
   memcpy(request.source, spec->source_sha256, sizeof request.source);
   spec->needs_gpu = true;
   spec->buffer_bytes = source.buffer_bytes;
-  return add_runs(&request, &source, spec, err) < 0
-             ? -1
-             : rl_spec_keep_request(kept_fields, &request, spec, err);
+  return add_runs(&request, &source, spec, err) < 0 ? -1 : rl_spec_keep_request(kept_fields, &request, spec, err);
 }

@@ -15,9 +15,10 @@ typedef struct train_request {
 } train_request;
 
 /* Engines, and what the id of their devices begins with. */
-#define ENGINES(EACH)                                                                                                        \
-  EACH("auto", "") EACH("reference", "cpu") EACH("blas", "cpu") EACH("cudnn", "gpu") EACH("fused", "") EACH("merged", "gpu") \
-  EACH("persistent", "gpu")
+#define ENGINES(EACH)      \
+  EACH("auto", "")         \
+  EACH("reference", "cpu") \
+  EACH("blas", "cpu") EACH("cudnn", "gpu") EACH("fused", "") EACH("merged", "gpu") EACH("persistent", "gpu")
 #define ENGINE_NAME(name, device) name,
 #define ENGINE_DEVICE(name, device) device,
 
@@ -30,8 +31,7 @@ const rl_field rl_spec_train_fields[] = {
     RL_FIELD(train_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
     RL_FIELD(train_request, precisions, RL_FIELD_CHOICES, .names = rl_precision_names,
              .summary = "one run for each; default fp32 and fp16"),
-    RL_FIELD(train_request, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "measured epochs; default 2"),
+    RL_FIELD(train_request, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 1000, .summary = "measured epochs; default 2"),
     RL_FIELD(train_request, warmup_epochs, RL_FIELD_INT, .minimum = 0, .maximum = 100,
              .summary = "epochs before them, recorded apart; default 1"),
     RL_FIELD(train_request, batch_size, RL_FIELD_INT, .minimum = 1, .maximum = 8192, .summary = "default 64"),
@@ -39,8 +39,7 @@ const rl_field rl_spec_train_fields[] = {
              .summary = "of initial weights and shuffles; default 1"),
     RL_FIELD(train_request, max_images, RL_FIELD_INT, .minimum = 0, .maximum = 10000000,
              .summary = "train on the first so many images only; default 0: all of them"),
-    RL_FIELD(train_request, learning_rate, RL_FIELD_REAL, .minimum = 1e-12, .maximum = 10,
-             .summary = "of Adam; default 0.001"),
+    RL_FIELD(train_request, learning_rate, RL_FIELD_REAL, .minimum = 1e-12, .maximum = 10, .summary = "of Adam; default 0.001"),
     RL_FIELD(train_request, engine, RL_FIELD_CHOICE, .names = engine_names,
              .summary = "default auto: the best that the device has"),
     RL_FIELD(train_request, dataset, RL_FIELD_CHOICE, .names = dataset_names,

@@ -68,8 +68,7 @@ int rl_db_script(rl_db *db, const char *name, rl_error *err) {
 static int bind_one(sqlite3_stmt *statement, int index, const rl_binding *binding) {
   switch (binding->type) {
     case RL_BIND_INT: return sqlite3_bind_int64(statement, index, binding->integer);
-    case RL_BIND_REAL:
-      return isfinite(binding->real) ? sqlite3_bind_double(statement, index, binding->real) : SQLITE_OK;
+    case RL_BIND_REAL: return isfinite(binding->real) ? sqlite3_bind_double(statement, index, binding->real) : SQLITE_OK;
     case RL_BIND_TEXT: /* copied: rows may be read when the caller's text has gone */
       return sqlite3_bind_text(statement, index, binding->text, -1, SQLITE_TRANSIENT);
     case RL_BIND_NULL: break;
@@ -77,13 +76,12 @@ static int bind_one(sqlite3_stmt *statement, int index, const rl_binding *bindin
   return SQLITE_OK;
 }
 
-int rl_db_start(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement,
-                rl_error *err) {
+int rl_db_start(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err) {
   const rl_embedded *text = find(db, name, err);
   if (text == NULL) return -1;
   sqlite3_stmt **slot = &db->statements[text - db->texts];
-  if (*slot == NULL && sqlite3_prepare_v3(db->handle, text->text, (int)text->size + 1, SQLITE_PREPARE_PERSISTENT, slot,
-                                          NULL) != SQLITE_OK)
+  if (*slot == NULL &&
+      sqlite3_prepare_v3(db->handle, text->text, (int)text->size + 1, SQLITE_PREPARE_PERSISTENT, slot, NULL) != SQLITE_OK)
     return rl_db_fail(db, name, err);
   sqlite3_reset(*slot);
   sqlite3_clear_bindings(*slot);
@@ -104,8 +102,7 @@ int rl_db_step(rl_db *db, sqlite3_stmt *statement, rl_error *err) {
   return rc;
 }
 
-int rl_db_first(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement,
-                rl_error *err) {
+int rl_db_first(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err) {
   return rl_db_start(db, name, bindings, count, statement, err) < 0 ? -1 : rl_db_step(db, *statement, err);
 }
 
@@ -132,8 +129,7 @@ int rl_db_migrate(rl_db *db, const rl_embedded *migrations, bool may_change, rl_
   if (rl_db_row(db, err, "schema_version", &row) < 0) return -1;
   int64_t version = sqlite3_column_int64(row, 0), last = 0;
   sqlite3_reset(row);
-  for (const rl_embedded *migration = migrations; migration->name != NULL; migration++)
-    last = strtol(migration->name, NULL, 10);
+  for (const rl_embedded *migration = migrations; migration->name != NULL; migration++) last = strtol(migration->name, NULL, 10);
   if (version > last)
     return rl_fail(err, RL_INPUT, 0,
                    "the database has schema %lld, but this rooflined knows only up to %lld: run the newer rooflined, "

@@ -34,13 +34,11 @@ int rl_db_fail(const rl_db *db, const char *doing, rl_error *err);
 /* Every statement of a text, without parameters. */
 int rl_db_script(rl_db *db, const char *name, rl_error *err);
 /* Prepare by name, reset, bind: *statement is ready to be stepped and belongs to db. */
-int rl_db_start(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement,
-                rl_error *err);
+int rl_db_start(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err);
 /* 1: there is a row; 0: the end; -1 (and then, as at the end, the statement is reset). */
 int rl_db_step(rl_db *db, sqlite3_stmt *statement, rl_error *err);
 /* Start and take the first step. */
-int rl_db_first(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement,
-                rl_error *err);
+int rl_db_first(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err);
 /* Start and step to the end. */
 int rl_db_finish(rl_db *db, const char *name, const rl_binding *bindings, int count, rl_error *err);
 

@@ -14,8 +14,8 @@ struct rl_store {
   pthread_mutex_t writing; /* held during a transaction of the writer */
   rl_db writer;
   _Atomic int64_t retained[RL_RETAINED_KINDS]; /* rows that retention removed */
-  pthread_mutex_t reading; /* guards what is below */
-  pthread_cond_t returned; /* a cursor came back */
+  pthread_mutex_t reading;                     /* guards what is below */
+  pthread_cond_t returned;                     /* a cursor came back */
   rl_cursor *idle;
   int readers; /* connections, idle or not */
 };

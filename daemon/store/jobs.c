@@ -41,9 +41,8 @@ static int insert_run(rl_db *db, const rl_job_spec *spec, int64_t job, int ordin
              &id, err) < 0)
     return -1;
   for (int pass = 0; pass < RL_PASSES; pass++)
-    if ((spec->passes & (1u << pass)) != 0 &&
-        rl_db_run(db, err, "pass_insert", RL_INT(":job", job), RL_INT(":run", id), RL_INT(":ordinal", pass),
-                  RL_TEXT(":name", rl_pass_names[pass])) < 0)
+    if ((spec->passes & (1u << pass)) != 0 && rl_db_run(db, err, "pass_insert", RL_INT(":job", job), RL_INT(":run", id),
+                                                        RL_INT(":ordinal", pass), RL_TEXT(":name", rl_pass_names[pass])) < 0)
       return -1;
   return 0;
 }
@@ -61,11 +60,10 @@ static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const
       rl_db_run(db, err, "source_insert", RL_TEXT(":sha256", spec->source_sha256), RL_TEXT(":text", spec->source)) < 0)
     return -1;
   if (insert(db, "job_insert",
-             RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device),
-                         RL_TEXT(":request", spec->request), RL_WORD(":profile", spec->profile),
-                         RL_WORD(":source", spec->source_sha256), RL_INT(":deadline_s", spec->deadline_s),
-                         RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key), RL_TEXT(":body_sha256", body_sha256),
-                         RL_TEXT(":origin", spec->automatic ? "daemon" : "client")),
+             RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device), RL_TEXT(":request", spec->request),
+                         RL_WORD(":profile", spec->profile), RL_WORD(":source", spec->source_sha256),
+                         RL_INT(":deadline_s", spec->deadline_s), RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key),
+                         RL_TEXT(":body_sha256", body_sha256), RL_TEXT(":origin", spec->automatic ? "daemon" : "client")),
              id, err) < 0)
     return -1;
   for (int i = 0; i < spec->run_count; i++)
@@ -73,8 +71,8 @@ static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const
   return rl_store_tell_state(db, *id, RL_JOB_QUEUED, NULL, err);
 }
 
-int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256,
-                        int64_t queue_limit, int64_t *id, bool *existing, rl_error *err) {
+int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
+                        int64_t *id, bool *existing, rl_error *err) {
   int64_t number = 0;
   bool seen = false;
   if (rl_store_begin(store, err) < 0) return -1;

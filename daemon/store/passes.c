@@ -67,9 +67,8 @@ static int store_facts(rl_db *db, const rl_claim *claim, const rl_run_facts *fac
     return -1;
   return rl_db_run(db, err, "run_facts", RL_INT(":run", claim->run_id), RL_TEXT(":engine", facts->engine),
                    RL_WORD(":dataset", facts->dataset), RL_WORD(":dataset_sha256", facts->dataset_sha256),
-                   RL_INT(":deterministic", facts->deterministic),
-                   RL_WORD(":deterministic_note", facts->deterministic_note), RL_INT(":partial", facts->partial),
-                   RL_INT(":images_per_epoch", facts->images_per_epoch),
+                   RL_INT(":deterministic", facts->deterministic), RL_WORD(":deterministic_note", facts->deterministic_note),
+                   RL_INT(":partial", facts->partial), RL_INT(":images_per_epoch", facts->images_per_epoch),
                    RL_INT(":steps_per_epoch", facts->steps_per_epoch), RL_INT(":parameters", facts->parameters),
                    RL_REAL(":floor_operations", facts->floor_operations), RL_REAL(":floor_bytes", facts->floor_bytes),
                    RL_REAL(":floor_written_bytes", facts->floor_written_bytes),
@@ -77,16 +76,16 @@ static int store_facts(rl_db *db, const rl_claim *claim, const rl_run_facts *fac
 }
 
 static int store_epoch(rl_db *db, int64_t pass, const rl_epoch *epoch, rl_error *err) {
-  return rl_db_run(
-      db, err, "epoch_insert", RL_INT(":pass", pass), RL_INT(":epoch", epoch->epoch), RL_INT(":warmup", epoch->warmup),
-      RL_REAL(":device_ms", epoch->device_ms), RL_REAL(":host_ms", epoch->host_ms),
-      RL_REAL(":evaluation_ms", epoch->evaluation_ms), RL_REAL(":images", epoch->images),
-      RL_REAL(":train_loss", epoch->train_loss), RL_REAL(":test_loss", epoch->test_loss),
-      RL_REAL(":test_accuracy_ratio", epoch->test_accuracy_ratio), RL_REAL(":loss_scale", epoch->loss_scale),
-      RL_REAL(":skipped_steps", epoch->skipped_steps), RL_REAL(":sm_clock_before_mhz", epoch->sm_clock_before_mhz),
-      RL_REAL(":sm_clock_after_mhz", epoch->sm_clock_after_mhz), RL_REAL(":memory_clock_mhz", epoch->memory_clock_mhz),
-      RL_REAL(":temperature_c", epoch->temperature_c), RL_REAL(":power_w", epoch->power_w),
-      RL_TEXT(":throttle_reasons", epoch->throttle_reasons), RL_WORD(":unavailable", epoch->unavailable));
+  return rl_db_run(db, err, "epoch_insert", RL_INT(":pass", pass), RL_INT(":epoch", epoch->epoch),
+                   RL_INT(":warmup", epoch->warmup), RL_REAL(":device_ms", epoch->device_ms), RL_REAL(":host_ms", epoch->host_ms),
+                   RL_REAL(":evaluation_ms", epoch->evaluation_ms), RL_REAL(":images", epoch->images),
+                   RL_REAL(":train_loss", epoch->train_loss), RL_REAL(":test_loss", epoch->test_loss),
+                   RL_REAL(":test_accuracy_ratio", epoch->test_accuracy_ratio), RL_REAL(":loss_scale", epoch->loss_scale),
+                   RL_REAL(":skipped_steps", epoch->skipped_steps), RL_REAL(":sm_clock_before_mhz", epoch->sm_clock_before_mhz),
+                   RL_REAL(":sm_clock_after_mhz", epoch->sm_clock_after_mhz),
+                   RL_REAL(":memory_clock_mhz", epoch->memory_clock_mhz), RL_REAL(":temperature_c", epoch->temperature_c),
+                   RL_REAL(":power_w", epoch->power_w), RL_TEXT(":throttle_reasons", epoch->throttle_reasons),
+                   RL_WORD(":unavailable", epoch->unavailable));
 }
 
 static int store_sample(rl_db *db, int64_t pass, const rl_sample *sample, rl_error *err) {
@@ -100,18 +99,18 @@ static int store_measurement(rl_db *db, int64_t pass, const rl_measurement *meas
 }
 
 static int store_kernel(rl_db *db, int64_t pass, const rl_kernel *kernel, rl_error *err) {
-  return rl_db_run(
-      db, err, "kernel_insert", RL_INT(":pass", pass), RL_INT(":ordinal", kernel->ordinal),
-      RL_WORD(":launch", kernel->launch), RL_WORD(":phase", kernel->phase), RL_TEXT(":name", kernel->name),
-      RL_INT(":launches", kernel->launches), RL_REAL(":total_us", kernel->total_us), RL_REAL(":min_us", kernel->min_us),
-      RL_REAL(":median_us", kernel->median_us), RL_REAL(":max_us", kernel->max_us),
-      RL_REAL(":share_ratio", kernel->share_ratio), RL_REAL(":registers_per_thread", kernel->registers_per_thread),
-      RL_REAL(":static_shared_bytes", kernel->static_shared_bytes),
-      RL_REAL(":dynamic_shared_bytes", kernel->dynamic_shared_bytes), RL_INT(":grid_x", kernel->grid_x),
-      RL_INT(":grid_y", kernel->grid_y), RL_INT(":grid_z", kernel->grid_z), RL_INT(":block_x", kernel->block_x),
-      RL_INT(":block_y", kernel->block_y), RL_INT(":block_z", kernel->block_z),
-      RL_REAL(":theoretical_occupancy_ratio", kernel->theoretical_occupancy_ratio),
-      RL_WORD(":code_sha256", kernel->code_sha256), RL_WORD(":reason", kernel->reason));
+  return rl_db_run(db, err, "kernel_insert", RL_INT(":pass", pass), RL_INT(":ordinal", kernel->ordinal),
+                   RL_WORD(":launch", kernel->launch), RL_WORD(":phase", kernel->phase), RL_TEXT(":name", kernel->name),
+                   RL_INT(":launches", kernel->launches), RL_REAL(":total_us", kernel->total_us),
+                   RL_REAL(":min_us", kernel->min_us), RL_REAL(":median_us", kernel->median_us),
+                   RL_REAL(":max_us", kernel->max_us), RL_REAL(":share_ratio", kernel->share_ratio),
+                   RL_REAL(":registers_per_thread", kernel->registers_per_thread),
+                   RL_REAL(":static_shared_bytes", kernel->static_shared_bytes),
+                   RL_REAL(":dynamic_shared_bytes", kernel->dynamic_shared_bytes), RL_INT(":grid_x", kernel->grid_x),
+                   RL_INT(":grid_y", kernel->grid_y), RL_INT(":grid_z", kernel->grid_z), RL_INT(":block_x", kernel->block_x),
+                   RL_INT(":block_y", kernel->block_y), RL_INT(":block_z", kernel->block_z),
+                   RL_REAL(":theoretical_occupancy_ratio", kernel->theoretical_occupancy_ratio),
+                   RL_WORD(":code_sha256", kernel->code_sha256), RL_WORD(":reason", kernel->reason));
 }
 
 static int store_phase(rl_db *db, int64_t pass, const rl_phase *phase, rl_error *err) {
@@ -124,16 +123,14 @@ static int store_phase(rl_db *db, int64_t pass, const rl_phase *phase, rl_error 
 
 static int store_metric(rl_db *db, int64_t pass, const rl_kernel_metric *metric, rl_error *err) {
   return rl_db_run(db, err, "kernel_metric_insert", RL_INT(":pass", pass), RL_INT(":ordinal", metric->ordinal),
-                   RL_TEXT(":metric", metric->metric), RL_REAL(":value", metric->value),
-                   RL_WORD(":reason", metric->reason));
+                   RL_TEXT(":metric", metric->metric), RL_REAL(":value", metric->value), RL_WORD(":reason", metric->reason));
 }
 
 static int store_instruction(rl_db *db, int64_t pass, const rl_instruction *instruction, rl_error *err) {
   return rl_db_run(db, err, "instruction_insert", RL_INT(":pass", pass), RL_INT(":ordinal", instruction->ordinal),
                    RL_INT(":offset", instruction->offset), RL_WORD(":opcode", instruction->opcode),
-                   RL_WORD(":sass", instruction->sass), RL_WORD(":file", instruction->file),
-                   RL_INT(":line", instruction->line), RL_TEXT(":counts", instruction->counts),
-                   RL_WORD(":reason", instruction->reason));
+                   RL_WORD(":sass", instruction->sass), RL_WORD(":file", instruction->file), RL_INT(":line", instruction->line),
+                   RL_TEXT(":counts", instruction->counts), RL_WORD(":reason", instruction->reason));
 }
 
 static int store_point(rl_db *db, int64_t pass, const rl_series_point *point, rl_error *err) {
@@ -147,8 +144,8 @@ static int store_activity(rl_db *db, int64_t pass, size_t ordinal, const rl_acti
                    RL_INT(":name", row->name), RL_INT(":stream", row->stream), RL_INT(":correlation", row->correlation),
                    RL_INT(":graph_node", row->graph_node), RL_INT(":step", row->step), RL_INT(":grid_x", row->grid[0]),
                    RL_INT(":grid_y", row->grid[1]), RL_INT(":grid_z", row->grid[2]), RL_INT(":block_x", row->block[0]),
-                   RL_INT(":block_y", row->block[1]), RL_INT(":block_z", row->block[2]),
-                   RL_INT(":registers", row->registers), RL_INT(":static_shared_bytes", row->static_shared_bytes),
+                   RL_INT(":block_y", row->block[1]), RL_INT(":block_z", row->block[2]), RL_INT(":registers", row->registers),
+                   RL_INT(":static_shared_bytes", row->static_shared_bytes),
                    RL_INT(":dynamic_shared_bytes", row->dynamic_shared_bytes), RL_INT(":bytes", row->bytes));
 }
 
@@ -172,8 +169,7 @@ static int store_records(rl_db *db, const rl_claim *claim, const rl_records *rec
   for (size_t i = 0; i < records->point_count; i++)
     if (store_point(db, pass, &records->points[i], err) < 0) return -1;
   for (size_t i = 0; i < records->name_count; i++)
-    if (rl_db_run(db, err, "name_insert", RL_INT(":pass", pass), RL_INT(":ordinal", i),
-                  RL_TEXT(":name", records->names[i])) < 0)
+    if (rl_db_run(db, err, "name_insert", RL_INT(":pass", pass), RL_INT(":ordinal", i), RL_TEXT(":name", records->names[i])) < 0)
       return -1;
   for (size_t i = 0; i < records->row_count; i++)
     if (store_activity(db, pass, i, &records->rows[i], err) < 0) return -1;
@@ -183,8 +179,7 @@ static int store_records(rl_db *db, const rl_claim *claim, const rl_records *rec
 /* Times against the least that the work can take by the device's ceilings, after the pass knows its device, and against the
  * conditions that they were taken under. */
 static int judge_times(rl_db *db, int64_t pass, rl_error *err) {
-  static const char *const steps[] = {"pass_ceilings", "floors_insert", "epochs_suspect", "samples_suspect",
-                                      "samples_throttled"};
+  static const char *const steps[] = {"pass_ceilings", "floors_insert", "epochs_suspect", "samples_suspect", "samples_throttled"};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
     if (rl_db_run(db, err, steps[i], RL_INT(":pass", pass)) < 0) return -1;
   return 0;
@@ -197,8 +192,7 @@ static int check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_erro
                         RL_INT(":pass", claim->pass_id));
   if (found < 0) return -1;
   if (found == 0)
-    return rl_fail(err, RL_HTTP, 404, "there is no pass %lld of job %lld", (long long)claim->pass_id,
-                   (long long)claim->job_id);
+    return rl_fail(err, RL_HTTP, 404, "there is no pass %lld of job %lld", (long long)claim->pass_id, (long long)claim->job_id);
   const char *pass = (const char *)sqlite3_column_text(row, 0), *job = (const char *)sqlite3_column_text(row, 1);
   if (pass == NULL || job == NULL) return rl_db_fail(db, "read the state of a pass", err);
   *job_done = strcmp(job, "completed") == 0;
@@ -216,8 +210,8 @@ static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *recor
   if (records == NULL) records = &nothing;
   int64_t now = rl_now_ns();
   if (store_records(db, claim, records, err) < 0 ||
-      rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason),
-                RL_INT(":now", now), RL_INT(":rows", records->row_count), RL_WORD(":commit", records->facts.commit),
+      rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason), RL_INT(":now", now),
+                RL_INT(":rows", records->row_count), RL_WORD(":commit", records->facts.commit),
                 RL_WORD(":facts", records->facts.device_facts)) < 0 ||
       (claim->pass == RL_PASS_TIMING && judge_times(db, claim->pass_id, err) < 0) ||
       rl_store_tell_pass(db, claim, reason != NULL ? "unavailable" : "completed", reason, err) < 0)
@@ -227,8 +221,8 @@ static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *recor
   return completed > 0 ? rl_store_tell_state(db, claim->job_id, RL_JOB_COMPLETED, NULL, err) : completed;
 }
 
-int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason,
-                         bool *job_done, rl_error *err) {
+int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
+                         rl_error *err) {
   bool done = false;
   if (rl_store_begin(store, err) < 0) return -1;
   if (rl_store_end(store, commit_pass(&store->writer, claim, records, reason, &done, err), err) < 0) return -1;

@@ -82,8 +82,7 @@ static rl_cursor *take_reader(rl_store *store, rl_error *err) {
   return cursor;
 }
 
-static int start(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor,
-                 rl_error *err) {
+static int start(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *taken = take_reader(store, err);
   if (taken == NULL) return -1;
   if (rl_db_start(&taken->db, name, bindings, count, &taken->row, err) < 0) return -1;
@@ -91,8 +90,7 @@ static int start(rl_store *store, const char *name, const rl_binding *bindings, 
   return 0;
 }
 
-int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor,
-                   rl_error *err) {
+int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
   return start(store, names[query], bindings, count, cursor, err);
 }
 
@@ -110,9 +108,7 @@ int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
 }
 
 int64_t rl_cursor_integer(rl_cursor *cursor, int column) { return sqlite3_column_int64(cursor->row, column); }
-const char *rl_cursor_text(rl_cursor *cursor, int column) {
-  return (const char *)sqlite3_column_text(cursor->row, column);
-}
+const char *rl_cursor_text(rl_cursor *cursor, int column) { return (const char *)sqlite3_column_text(cursor->row, column); }
 
 void rl_cursor_close(rl_cursor *cursor) {
   if (cursor == NULL) return;

@@ -72,7 +72,7 @@ static int delete_job(rl_db *db, int64_t job, removals removed, rl_error *err) {
 static const struct layer { /* in the order in which they go */
   const char *oldest;
   int (*remove)(rl_db *db, int64_t id, removals removed, rl_error *err); /* one batch; 1: that was its last */
-  size_t before; /* in horizon */
+  size_t before;                                                         /* in horizon */
 } layers[] = {
     {"activity_oldest", delete_activity, offsetof(horizon, activity_ns)},
     {"events_oldest", delete_events, offsetof(horizon, events_ns)},

@@ -18,8 +18,7 @@ static int make_folder(const char *folder, rl_error *err) {
     char kept = *c;
     if (kept != '/' && kept != '\0') continue;
     *c = '\0';
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-      return rl_fail_errno(err, "cannot create the state folder %s", folder);
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) return rl_fail_errno(err, "cannot create the state folder %s", folder);
     if (kept == '\0') break;
     *c = kept;
   }
@@ -38,10 +37,9 @@ static int lock_folder(const char *folder, int *lock, rl_error *err) {
     if (code != EWOULDBLOCK) return rl_fail_errno(err, "cannot lock the state folder %s", folder);
     ssize_t size = pread(descriptor, owner, sizeof owner - 1, 0);
     if (size > 0) owner[size] = '\0';
-    return rl_fail(
-        err, RL_SYS, code,
-        "the state folder %s is in use by another rooflined (process %s): stop that one, or use another folder", folder,
-        owner);
+    return rl_fail(err, RL_SYS, code,
+                   "the state folder %s is in use by another rooflined (process %s): stop that one, or use another folder",
+                   folder, owner);
   }
   int length = snprintf(owner, sizeof owner, "%ld", (long)getpid());
   if (ftruncate(descriptor, 0) < 0 || pwrite(descriptor, owner, (size_t)length, 0) != length)
@@ -62,8 +60,7 @@ static int open_writer(rl_store *store, rl_error *err) {
   bool wal = mode != NULL && strcmp(mode, "wal") == 0;
   sqlite3_reset(row);
   if (!wal)
-    return rl_fail(err, RL_SYS, ENOTSUP,
-                   "the file system can't hold a write-ahead log: put the state folder on a local disk");
+    return rl_fail(err, RL_SYS, ENOTSUP, "the file system can't hold a write-ahead log: put the state folder on a local disk");
   return rl_db_migrate(db, rl_migrations, store->lock >= 0, err);
 }
 
@@ -79,8 +76,7 @@ static int open_store(const char *folder, bool beside, rl_store **store, rl_erro
   pthread_cond_init(&made->returned, &monotonic);
   pthread_condattr_destroy(&monotonic);
   made->folder = strdup(folder);
-  if (made->folder == NULL || asprintf(&made->file, "%s/rooflined.db", folder) < 0)
-    return rl_fail_errno(err, "memory is out");
+  if (made->folder == NULL || asprintf(&made->file, "%s/rooflined.db", folder) < 0) return rl_fail_errno(err, "memory is out");
   rl_error why;
   if (make_folder(folder, err) < 0) return -1;
   if (lock_folder(folder, &made->lock, &why) < 0 && !(beside && why.domain == RL_SYS && why.code == EWOULDBLOCK)) {
@@ -93,9 +89,7 @@ static int open_store(const char *folder, bool beside, rl_store **store, rl_erro
 }
 
 int rl_store_open(const char *folder, rl_store **store, rl_error *err) { return open_store(folder, false, store, err); }
-int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err) {
-  return open_store(folder, true, store, err);
-}
+int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err) { return open_store(folder, true, store, err); }
 
 void rl_store_close(rl_store *store) {
   if (store == NULL) return;
@@ -129,10 +123,10 @@ int rl_store_end(rl_store *store, int rc, rl_error *err) {
 
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err) {
   if (rl_store_begin(store, err) < 0) return -1;
-  return rl_store_end(store,
-                      rl_db_run(&store->writer, err, "token_insert", RL_TEXT(":hash", hash), RL_TEXT(":name", name),
-                                RL_INT(":now", rl_now_ns())),
-                      err);
+  return rl_store_end(
+      store,
+      rl_db_run(&store->writer, err, "token_insert", RL_TEXT(":hash", hash), RL_TEXT(":name", name), RL_INT(":now", rl_now_ns())),
+      err);
 }
 
 int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err) {

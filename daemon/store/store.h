@@ -26,8 +26,8 @@ void rl_store_close(rl_store *store);
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
 /* Every change of a job or a pass and the event that tells of it are one transaction. */
 /* Insert a job, its runs and their passes, and its first event, in one transaction. Idempotency as rl_jobs_submit says. */
-int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256,
-                        int64_t queue_limit, int64_t *id, bool *existing, rl_error *err);
+int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
+                        int64_t *id, bool *existing, rl_error *err);
 /* Keep what the compiler said of a run's code, in place of what it said before. */
 int rl_store_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
 /* Running and interrupted jobs back to queued, their unfinished passes back to pending; *count of them. A pass that still ran
@@ -38,8 +38,8 @@ int rl_store_jobs_requeue(rl_store *store, int64_t most, int64_t *count, rl_erro
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err);
 /* All of a pass's records, the pass's state (completed, or unavailable with a reason when reason is not NULL), and, after
  * the last pass, the job's: one transaction. Committing a pass twice changes nothing. *job_done says the job completed. */
-int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason,
-                         bool *job_done, rl_error *err);
+int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
+                         rl_error *err);
 /* Whether the daemon should measure the ceilings of a pass's device again: its driver or clocks are others than those of its
  * ceilings. */
 int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err);
@@ -66,7 +66,9 @@ int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_erro
 
 /* Raw activity rows go first, then events, then whole jobs, never a running one. Called from the daemon's housekeeping; with
  * *stop it ends after the batch that it is at. */
-typedef struct rl_retention { int64_t activity_days, job_days, max_bytes; } rl_retention; /* 0: no limit */
+typedef struct rl_retention {
+  int64_t activity_days, job_days, max_bytes;
+} rl_retention; /* 0: no limit */
 int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
                     int64_t *removed_rows, rl_error *err);
 /* What it removes. */
@@ -114,7 +116,7 @@ typedef struct rl_cursor rl_cursor;
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err);
 /* 1: *json is the row's text, valid until the next call; 0: no more; -1: error. */
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err);
-int64_t rl_cursor_integer(rl_cursor *cursor, int column);     /* further columns of the current row */
+int64_t rl_cursor_integer(rl_cursor *cursor, int column); /* further columns of the current row */
 const char *rl_cursor_text(rl_cursor *cursor, int column);
 void rl_cursor_close(rl_cursor *cursor);
 

@@ -88,14 +88,10 @@ static void *read_frames(void *context) {
       rl_log(RL_LOG_ERROR, "%s", err.message);
       end_at_once(EXIT_PROTOCOL);
     }
-    if (frame.type == RL_FRAME_CANCEL)
-      atomic_store(&box->cancelled, true);
-    else if (frame.type == RL_FRAME_SOURCE)
-      keep_source(&frame);
-    else if (frame.type == RL_FRAME_REQUEST)
-      accept_request(box, &frame);
-    else if (frame.type == RL_FRAME_RELEASE)
-      accept_errand(box, ERRAND_RELEASE, NULL);
+    if (frame.type == RL_FRAME_CANCEL) atomic_store(&box->cancelled, true);
+    else if (frame.type == RL_FRAME_SOURCE) keep_source(&frame);
+    else if (frame.type == RL_FRAME_REQUEST) accept_request(box, &frame);
+    else if (frame.type == RL_FRAME_RELEASE) accept_errand(box, ERRAND_RELEASE, NULL);
     else {
       rl_log(RL_LOG_ERROR, "a frame of type %d is not for a worker", (int)frame.type);
       end_at_once(EXIT_PROTOCOL);
@@ -192,8 +188,7 @@ static bool serve_request(rl_service *service, inbox *box, const rl_request *req
 static int serve(rl_service *service, inbox *box) {
   for (;;) {
     rl_request request;
-    if (next_errand(box, &request) == ERRAND_RELEASE)
-      release(service, box);
+    if (next_errand(box, &request) == ERRAND_RELEASE) release(service, box);
     else if (!serve_request(service, box, &request)) {
       rl_log(RL_LOG_ERROR, "the device no longer answers: this worker ends");
       return EXIT_DEVICE_LOST;
@@ -204,10 +199,8 @@ static int serve(rl_service *service, inbox *box) {
 /* ---- hello --------------------------------------------------------------------------------------------------------------- */
 
 static void device_id(int index, char id[16]) {
-  if (rl_engines[0]->device == RL_DEVICE_CPU)
-    snprintf(id, 16, "cpu");
-  else
-    snprintf(id, 16, "gpu%d", index);
+  if (rl_engines[0]->device == RL_DEVICE_CPU) snprintf(id, 16, "cpu");
+  else snprintf(id, 16, "gpu%d", index);
 }
 
 /* The index behind "cpu" or "gpu3"; -1 when it is no device of this program. */
@@ -278,9 +271,16 @@ static int work(inbox *box, int index, const char *role) {
   if (profiler) profiler->device = device;
   if (device) device->log = on_log;
   if (device) fill_hello(&hello, index); /* with what only an open device knows */
-  rl_service_options options = {.device = device, .profiler = profiler, .sensors = sensors, .role = role,
-                                .profiler_reason = profiler_reason, .before_bytes = before.memory_used_bytes,
-                                .cancelled = on_cancelled, .opened = on_opened, .progress = on_progress, .context = box};
+  rl_service_options options = {.device = device,
+                                .profiler = profiler,
+                                .sensors = sensors,
+                                .role = role,
+                                .profiler_reason = profiler_reason,
+                                .before_bytes = before.memory_used_bytes,
+                                .cancelled = on_cancelled,
+                                .opened = on_opened,
+                                .progress = on_progress,
+                                .context = box};
   if (hello.usable && (!device || !sensors || rl_service_open(&options, &service, &err))) {
     if (!err.message[0]) rl_fail(&err, RL_SYS, ENOMEM, "out of memory for the worker");
     give_up(&hello, &err);
@@ -303,9 +303,9 @@ static int usage(FILE *to, int code) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option options[] = {{"list", no_argument, NULL, 'l'},        {"device", required_argument, NULL, 'd'},
-                                          {"role", required_argument, NULL, 'r'},  {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'v'},     {0}};
+  static const struct option options[] = {{"list", no_argument, NULL, 'l'},       {"device", required_argument, NULL, 'd'},
+                                          {"role", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'v'},    {0}};
   if (take_standard_output()) return EXIT_PROTOCOL;
   signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN); /* from a terminal it is meant for the daemon, which closes our pipe */

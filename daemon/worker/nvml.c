@@ -26,9 +26,15 @@ struct rl_sensors {
 static const struct {
   unsigned long long bit;
   const char *name;
-} throttle_names[] = {{0x1, "gpu_idle"}, {0x2, "applications_clocks_setting"}, {0x4, "sw_power_cap"}, {0x8, "hw_slowdown"},
-                      {0x10, "sync_boost"}, {0x20, "sw_thermal_slowdown"}, {0x40, "hw_thermal_slowdown"},
-                      {0x80, "hw_power_brake_slowdown"}, {0x100, "display_clock_setting"}};
+} throttle_names[] = {{0x1, "gpu_idle"},
+                      {0x2, "applications_clocks_setting"},
+                      {0x4, "sw_power_cap"},
+                      {0x8, "hw_slowdown"},
+                      {0x10, "sync_boost"},
+                      {0x20, "sw_thermal_slowdown"},
+                      {0x40, "hw_thermal_slowdown"},
+                      {0x80, "hw_power_brake_slowdown"},
+                      {0x100, "display_clock_setting"}};
 
 static void uuid_of(const char *facts, char *uuid, size_t size) {
   cJSON *object = facts ? rl_json_parse(facts, strlen(facts), NULL) : NULL;
@@ -59,8 +65,8 @@ static double kept(rl_sensors *sensors, rl_reading *reading, const char *what, r
 }
 
 void rl_sensors_read(rl_sensors *sensors, rl_reading *reading) {
-  *reading = (rl_reading){.sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN,
-                          .memory_used_bytes = NAN};
+  *reading =
+      (rl_reading){.sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN, .memory_used_bytes = NAN};
   if (sensors->nvml.reason[0]) {
     snprintf(reading->reason, sizeof reading->reason, "%s", sensors->nvml.reason);
     return;

@@ -44,12 +44,10 @@ void rl_nvml_open(rl_nvml *nvml, const char *uuid, const rl_nvml_symbol *symbols
     return;
   }
   nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!nvml->library)
-    refuse(nvml, "libnvidia-ml.so.1 is not installed", 0);
+  if (!nvml->library) refuse(nvml, "libnvidia-ml.so.1 is not installed", 0);
   else if (find_symbols(nvml, always, sizeof always / sizeof *always) && find_symbols(nvml, symbols, count))
     start(nvml, uuid, init, by_uuid);
-  else
-    nvml->shutdown = NULL;
+  else nvml->shutdown = NULL;
 }
 
 void rl_nvml_close(rl_nvml *nvml) {

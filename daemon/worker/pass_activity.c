@@ -38,8 +38,10 @@ static int list_launches(const rl_program *program, expected_list *list, rl_erro
   for (size_t s = 0; s < program->sequence_count; s++) {
     const rl_sequence *sequence = &program->sequences[s];
     for (size_t l = 0; l < sequence->launch_count && sequence->repeat > 0; l++)
-      list->items[list->count++] = (rl_expected){.launch = sequence->launches[l].name, .phase = sequence->launches[l].range,
-                                                 .sequence = (uint32_t)s, .repeat = sequence->repeat};
+      list->items[list->count++] = (rl_expected){.launch = sequence->launches[l].name,
+                                                 .phase = sequence->launches[l].range,
+                                                 .sequence = (uint32_t)s,
+                                                 .repeat = sequence->repeat};
   }
   return 0;
 }
@@ -163,8 +165,8 @@ static int measure_trace(rl_session *session, const rl_elapsed *untraced, const 
                  rl_pass_measure(session, "perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed", err) ||
                  rl_pass_measure(session, "launches_issued", (double)traced->launches, NULL, err) ||
                  rl_pass_measure(session, "completeness_ratio",
-                                 traced->launches ? (double)busy.rows / (double)traced->launches : NAN,
-                                 "nothing was launched", err) ||
+                                 traced->launches ? (double)busy.rows / (double)traced->launches : NAN, "nothing was launched",
+                                 err) ||
                  rl_pass_measure(session, "device_busy_ratio", busy_ms / traced->device_ms, no_rows, err) ||
                  rl_pass_measure(session, "launch_gap_ratio", none ? NAN : gap,
                                  none ? "the work took longer under tracing than the whole untraced epoch" : no_rows, err)
@@ -183,8 +185,7 @@ static int look(rl_session *session, rl_error *err) {
     return -1;
 
   rl_pass_enter(session, "epoch", 0, 1);
-  if (session->instance->ops->reset(session->instance, err) ||
-      rl_session_iterate(session, &session->observer, &untraced, err))
+  if (session->instance->ops->reset(session->instance, err) || rl_session_iterate(session, &session->observer, &untraced, err))
     return -1;
   rl_pass_unit_done(session);
 
@@ -194,8 +195,11 @@ static int look(rl_session *session, rl_error *err) {
   rl_pass_unit_done(session);
 
   if (gpu && learn_launches(session, &expected, &attribution, err)) return -1;
-  rl_aggregate_options options = {.attribution = attribution, .expected = expected.items, .expected_count = expected.count,
-                                  .epoch_us = traced.device_ms * 1e3, .occupancy = gpu ? occupancy_of : NULL,
+  rl_aggregate_options options = {.attribution = attribution,
+                                  .expected = expected.items,
+                                  .expected_count = expected.count,
+                                  .epoch_us = traced.device_ms * 1e3,
+                                  .occupancy = gpu ? occupancy_of : NULL,
                                   .context = session->profiler,
                                   .reason = gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
   if (rl_timeline_kernels(session->records, &options, session->records, err) || add_phases(session, &marks, err)) return -1;

@@ -19,10 +19,10 @@ static int explain(rl_epoch *epoch, const char *sensors_reason, bool evaluated, 
     const char *const *fields;
     size_t count;
     const char *reason;
-  } groups[] = {{sensed, sizeof sensed / sizeof *sensed, sensors_reason},
-                {of_evaluation, sizeof of_evaluation / sizeof *of_evaluation,
-                 evaluated ? "not finite" : "the workload has no evaluation"},
-                {of_scaling, sizeof of_scaling / sizeof *of_scaling, "no loss scaling"}};
+  } groups[] = {
+      {sensed, sizeof sensed / sizeof *sensed, sensors_reason},
+      {of_evaluation, sizeof of_evaluation / sizeof *of_evaluation, evaluated ? "not finite" : "the workload has no evaluation"},
+      {of_scaling, sizeof of_scaling / sizeof *of_scaling, "no loss scaling"}};
   cJSON *object = cJSON_CreateObject();
   for (const rl_field *field = rl_epoch_fields; object && field->name; field++) {
     const char *reason = "not finite";
@@ -121,7 +121,7 @@ int rl_pass_measure_memory(rl_session *session, rl_error *err) {
   return rl_pass_measure(session, "device_memory_before_bytes", rl_session_before_bytes(session), reason, err) ||
                  rl_pass_measure(session, "device_memory_after_bytes", reading.memory_used_bytes, reason, err) ||
                  rl_pass_measure(session, "context_memory_bytes", shrank ? NAN : context,
-                                    shrank ? "another process gave device memory back meanwhile" : reason, err) ||
+                                 shrank ? "another process gave device memory back meanwhile" : reason, err) ||
                  rl_pass_measure(session, "peak_rss_bytes", (double)usage.ru_maxrss * 1024, NULL, err)
              ? -1
              : 0;
@@ -159,8 +159,7 @@ int rl_time_epochs(rl_session *session, rl_error *err) {
 }
 
 rl_outcome rl_timing_run(rl_session *session, rl_error *err) {
-  static int (*const timers[])(rl_session *, rl_error *) = {[RL_ITERATION_EPOCH] = rl_time_epochs,
-                                                            [RL_ITERATION_LAUNCH] = rl_time_launches,
-                                                            [RL_ITERATION_RATES] = rl_time_rates};
+  static int (*const timers[])(rl_session *, rl_error *) = {
+      [RL_ITERATION_EPOCH] = rl_time_epochs, [RL_ITERATION_LAUNCH] = rl_time_launches, [RL_ITERATION_RATES] = rl_time_rates};
   return rl_pass_outcome(timers[session->workload->iteration](session, err), err);
 }

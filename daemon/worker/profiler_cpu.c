@@ -59,8 +59,8 @@ static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err)
   size_t base = records->name_count, untimed = 0;
   for (size_t i = 0; i < self->count; i++) {
     const rl_span *span = &self->spans[i];
-    rl_activity_row row = {.kind = RL_ACTIVITY_SPAN, .start_ns = span->start_ns - self->start_ns,
-                           .end_ns = span->end_ns - self->start_ns};
+    rl_activity_row row = {
+        .kind = RL_ACTIVITY_SPAN, .start_ns = span->start_ns - self->start_ns, .end_ns = span->end_ns - self->start_ns};
     uint32_t name;
     if (name_index(records, base, span->launch->name, &name, err)) return -1;
     row.name = name;
@@ -93,8 +93,12 @@ static void close_profiler(rl_profiler *profiler) {
 }
 
 rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
-  static const rl_profiler_ops ops = {.trace_start = trace_start, .trace_stop = trace_stop, .count = count,
-                                      .occupancy = occupancy, .close = close_profiler, .span = keep_span};
+  static const rl_profiler_ops ops = {.trace_start = trace_start,
+                                      .trace_stop = trace_stop,
+                                      .count = count,
+                                      .occupancy = occupancy,
+                                      .close = close_profiler,
+                                      .span = keep_span};
   (void)device_index;
   cpu_profiler *self = calloc(1, sizeof *self);
   if (!self) {

@@ -14,8 +14,7 @@ RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 rl_sensors *rl_sensors_open(const char *device_facts) {
   (void)device_facts;
   rl_sensors *sensors = calloc(1, sizeof *sensors);
-  if (sensors)
-    snprintf(sensors->clock_path, sizeof sensors->clock_path, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
+  if (sensors) snprintf(sensors->clock_path, sizeof sensors->clock_path, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
   return sensors;
 }
 
@@ -26,8 +25,11 @@ static double read_clock_mhz(const char *path) {
 }
 
 void rl_sensors_read(rl_sensors *sensors, rl_reading *reading) {
-  *reading = (rl_reading){.sm_clock_mhz = read_clock_mhz(sensors->clock_path), .memory_clock_mhz = NAN,
-                          .temperature_c = NAN, .power_w = NAN, .memory_used_bytes = NAN,
+  *reading = (rl_reading){.sm_clock_mhz = read_clock_mhz(sensors->clock_path),
+                          .memory_clock_mhz = NAN,
+                          .temperature_c = NAN,
+                          .power_w = NAN,
+                          .memory_used_bytes = NAN,
                           .reason = "the CPU device has no such sensor"};
 }
 

@@ -31,7 +31,7 @@ struct rl_service {
   rl_service_options options;
   resident open[OPEN_MOST];
   uint64_t requests;
-  int64_t shown_ns;     /* when progress was last shown */
+  int64_t shown_ns; /* when progress was last shown */
   rl_session session;
   rl_observer observer; /* of every request; context: this */
   resident *current;
@@ -143,9 +143,7 @@ double rl_session_context_bytes(const rl_session *session) {
   return service->context_bytes + grown - ((double)session->device->memory.total_bytes - service->ours_at_start);
 }
 
-double rl_session_before_bytes(const rl_session *session) {
-  return ((const rl_service *)session->context)->options.before_bytes;
-}
+double rl_session_before_bytes(const rl_session *session) { return ((const rl_service *)session->context)->options.before_bytes; }
 
 /* ---- resident instances ------------------------------------------------------------------------------------------------ */
 
@@ -239,10 +237,15 @@ int rl_session_evaluate(rl_session *session, rl_elapsed *elapsed, rl_error *err)
 static int fill_facts(const rl_service *service, const resident *open, rl_run_facts *facts, rl_error *err) {
   const rl_instance *instance = open->instance;
   rl_cost cost = open->workload->cost(open->params);
-  *facts = (rl_run_facts){.deterministic = instance->deterministic, .partial = instance->partial,
-                          .images_per_epoch = (int64_t)instance->samples, .steps_per_epoch = (int64_t)instance->steps,
-                          .parameters = (int64_t)instance->parameters, .floor_operations = cost.operations,
-                          .floor_bytes = cost.bytes, .floor_written_bytes = cost.written_bytes, .commit = RL_COMMIT};
+  *facts = (rl_run_facts){.deterministic = instance->deterministic,
+                          .partial = instance->partial,
+                          .images_per_epoch = (int64_t)instance->samples,
+                          .steps_per_epoch = (int64_t)instance->steps,
+                          .parameters = (int64_t)instance->parameters,
+                          .floor_operations = cost.operations,
+                          .floor_bytes = cost.bytes,
+                          .floor_written_bytes = cost.written_bytes,
+                          .commit = RL_COMMIT};
   snprintf(facts->floor_precision, sizeof facts->floor_precision, "%s", cost.precision ? cost.precision : "");
   snprintf(facts->engine, sizeof facts->engine, "%s", open->engine->name);
   snprintf(facts->dataset, sizeof facts->dataset, "%s", instance->dataset);
@@ -316,12 +319,27 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
   const rl_service_options *options = &service->options;
   resident *open = service->current;
   rl_session *session = &service->session;
-  *session = (rl_session){.device = options->device, .profiler = options->profiler, .instance = open->instance,
-                          .workload = open->workload, .engine = open->engine, .params = open->params, .records = records,
-                          .progress = pass_on, .context = service, .profiler_reason = options->profiler_reason,
-                          .sensors = options->sensors, .profile = profile, .started_ns = rl_monotonic_ns(),
-                          .position = {.epoch = -1, .epochs = -1, .step = -1, .steps = -1, .train_loss = NAN,
-                                       .images_per_s = NAN, .eta_s = NAN, .test_accuracy_ratio = NAN}};
+  *session = (rl_session){.device = options->device,
+                          .profiler = options->profiler,
+                          .instance = open->instance,
+                          .workload = open->workload,
+                          .engine = open->engine,
+                          .params = open->params,
+                          .records = records,
+                          .progress = pass_on,
+                          .context = service,
+                          .profiler_reason = options->profiler_reason,
+                          .sensors = options->sensors,
+                          .profile = profile,
+                          .started_ns = rl_monotonic_ns(),
+                          .position = {.epoch = -1,
+                                       .epochs = -1,
+                                       .step = -1,
+                                       .steps = -1,
+                                       .train_loss = NAN,
+                                       .images_per_s = NAN,
+                                       .eta_s = NAN,
+                                       .test_accuracy_ratio = NAN}};
   session->observer = service->observer;
   snprintf(session->position.pass, sizeof session->position.pass, "%s", rl_pass_names[request->pass]);
   return 0;

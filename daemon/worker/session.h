@@ -12,21 +12,21 @@
 
 typedef struct rl_session {
   rl_device *device;
-  rl_profiler *profiler;     /* NULL in the clean role, and where it can't be had: profiler_reason */
-  rl_instance *instance;     /* of the current request */
+  rl_profiler *profiler; /* NULL in the clean role, and where it can't be had: profiler_reason */
+  rl_instance *instance; /* of the current request */
   const rl_workload *workload;
   const rl_engine *engine;
-  const void *params;        /* the workload's struct */
-  rl_profile profile;        /* for the counters pass */
-  rl_observer observer;      /* cancellation and progress, to hand to rl_device_ops.run */
-  rl_records *records;       /* where the pass puts what it finds */
+  const void *params;   /* the workload's struct */
+  rl_profile profile;   /* for the counters pass */
+  rl_observer observer; /* cancellation and progress, to hand to rl_device_ops.run */
+  rl_records *records;  /* where the pass puts what it finds */
   void (*progress)(struct rl_session *session, const rl_progress *progress);
   void *context;
-  rl_plan *stamped;          /* the iteration with marks, while the activity pass has them made; else NULL */
+  rl_plan *stamped; /* the iteration with marks, while the activity pass has them made; else NULL */
   const char *profiler_reason;
   rl_sensors *sensors;
-  rl_progress position;      /* where the pass stands: see pass.h */
-  double units, units_done;  /* of the pass, for the ETA; a unit is an iteration */
+  rl_progress position;     /* where the pass stands: see pass.h */
+  double units, units_done; /* of the pass, for the ETA; a unit is an iteration */
   int64_t started_ns, entered_ns;
 } rl_session;
 
@@ -54,12 +54,12 @@ double rl_session_before_bytes(const rl_session *session);
 typedef struct rl_service rl_service;
 typedef struct rl_service_options { /* none of it is owned; all of it must outlive the service */
   rl_device *device;
-  rl_profiler *profiler;             /* NULL: profiler_reason says why */
+  rl_profiler *profiler; /* NULL: profiler_reason says why */
   const char *profiler_reason;
   rl_sensors *sensors;
-  const char *role;                  /* "clean" "profiled" "any": which passes it does */
-  double before_bytes;               /* in use on the device before it was opened, NAN when not measured */
-  bool (*cancelled)(void *context);  /* from the device's thread */
+  const char *role;                 /* "clean" "profiled" "any": which passes it does */
+  double before_bytes;              /* in use on the device before it was opened, NAN when not measured */
+  bool (*cancelled)(void *context); /* from the device's thread */
   /* At most one each request, before any progress; then progress, at most five a second. */
   void (*opened)(void *context, const rl_run_facts *facts);
   void (*progress)(void *context, const rl_progress *progress);

@@ -10,12 +10,23 @@
 #include "worker/nvml_library.h"
 
 enum {
-  WORD_BITS = CHAR_BIT * sizeof(unsigned long), PROCESSOR_WORDS = 64, NODE_WORDS = 16, LINKS_MOST = 64,
+  WORD_BITS = CHAR_BIT * sizeof(unsigned long),
+  PROCESSOR_WORDS = 64,
+  NODE_WORDS = 16,
+  LINKS_MOST = 64,
   NOT_SUPPORTED = 3, /* nvmlReturn_t */
   AFFINITY_NODE = 0, /* nvmlAffinityScope_t */
-  FIELD_NVLINK_COUNT = 91, FIELD_NVLINK_SPEED_MBPS = 164, FIELD_C2C_COUNT = 170, FIELD_C2C_ACTIVE = 171, /* NVML_FI_DEV_* */
-  PEER_ACCESS = 0, SYSTEM_ACCESS = 1, PEER_ATOMIC = 2, SYSTEM_ATOMIC = 3, CAPABILITIES, /* nvmlNvLinkCapability_t */
-  REMOTE_GPU = 0, REMOTE_SWITCH = 2 /* nvmlIntNvLinkDeviceType_t */
+  FIELD_NVLINK_COUNT = 91,
+  FIELD_NVLINK_SPEED_MBPS = 164,
+  FIELD_C2C_COUNT = 170,
+  FIELD_C2C_ACTIVE = 171, /* NVML_FI_DEV_* */
+  PEER_ACCESS = 0,
+  SYSTEM_ACCESS = 1,
+  PEER_ATOMIC = 2,
+  SYSTEM_ATOMIC = 3,
+  CAPABILITIES, /* nvmlNvLinkCapability_t */
+  REMOTE_GPU = 0,
+  REMOTE_SWITCH = 2 /* nvmlIntNvLinkDeviceType_t */
 };
 static const char nodes_folder[] = "/sys/devices/system/node";
 
@@ -206,12 +217,14 @@ static void read_nvlink(functions *api, rl_topology *topology) {
   const char *reason = api->nvml.error_text(rc), *failed = rc && rc != NOT_SUPPORTED ? reason : NULL;
   for (unsigned link = 0; link < LINKS_MOST && link < count; link++) add_link(api, link, &found);
   const char *undescribed = failed == NULL && found.active == 0 ? "no NVLink of this device is connected" : failed;
-  const fact counts[] = {{"nvlink__count_physical", found.active}, {"nvlink__count_logical", found.logical},
-                         {"nvlink__enabled_mask", found.mask}};
-  const fact of_links[] = {{"nvlink__bandwidth", found.bytes_per_s}, {"nvlink__is_direct_link", found.direct},
+  const fact counts[] = {
+      {"nvlink__count_physical", found.active}, {"nvlink__count_logical", found.logical}, {"nvlink__enabled_mask", found.mask}};
+  const fact of_links[] = {{"nvlink__bandwidth", found.bytes_per_s},
+                           {"nvlink__is_direct_link", found.direct},
                            {"nvlink__is_nvswitch_connected", found.through_switch},
                            {"nvlink__peer_access", found.can[PEER_ACCESS]},
-                           {"nvlink__peer_atomic", found.can[PEER_ATOMIC]}, {"nvlink__system_access", found.can[SYSTEM_ACCESS]},
+                           {"nvlink__peer_atomic", found.can[PEER_ATOMIC]},
+                           {"nvlink__system_access", found.can[SYSTEM_ACCESS]},
                            {"nvlink__system_atomic", found.can[SYSTEM_ATOMIC]}};
   put(topology, "nvlink__max_count", count, reason);
   put_facts(topology, counts, sizeof counts / sizeof *counts, failed);
@@ -231,11 +244,23 @@ static void read_c2c(functions *api, rl_topology *topology) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 
 static void put_nothing(rl_topology *topology, const char *reason) {
-  static const char *const names[] = {
-      "numa__cpu_affinity", "numa__id_cpu", "numa__id_memory", "numa__dev_display_name_all", "nvlink__max_count",
-      "nvlink__count_physical", "nvlink__count_logical", "nvlink__enabled_mask", "nvlink__bandwidth", "nvlink__is_direct_link",
-      "nvlink__is_nvswitch_connected", "nvlink__peer_access", "nvlink__peer_atomic", "nvlink__system_access",
-      "nvlink__system_atomic", "c2clink__present", "c2clink__enabled_mask"};
+  static const char *const names[] = {"numa__cpu_affinity",
+                                      "numa__id_cpu",
+                                      "numa__id_memory",
+                                      "numa__dev_display_name_all",
+                                      "nvlink__max_count",
+                                      "nvlink__count_physical",
+                                      "nvlink__count_logical",
+                                      "nvlink__enabled_mask",
+                                      "nvlink__bandwidth",
+                                      "nvlink__is_direct_link",
+                                      "nvlink__is_nvswitch_connected",
+                                      "nvlink__peer_access",
+                                      "nvlink__peer_atomic",
+                                      "nvlink__system_access",
+                                      "nvlink__system_atomic",
+                                      "c2clink__present",
+                                      "c2clink__enabled_mask"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) put(topology, names[i], NAN, reason);
 }
 

@@ -8,7 +8,7 @@
 
 enum { RL_TOPOLOGY_MOST = 64 };
 
-typedef struct rl_topology { /* does not change while the machine is up */
+typedef struct rl_topology {                /* does not change while the machine is up */
   rl_kernel_metric items[RL_TOPOLOGY_MOST]; /* without an ordinal */
   size_t count;
 } rl_topology;

@@ -101,8 +101,7 @@ static rl_answer take_log(rl_attempt *at, const rl_frame *frame) {
 }
 
 static rl_answer take_record(rl_attempt *at, const rl_frame *frame) {
-  if (!at->records.have_facts && frame->type != RL_FRAME_FACTS)
-    return broken(at, "the first frame of a pass is not FACTS");
+  if (!at->records.have_facts && frame->type != RL_FRAME_FACTS) return broken(at, "the first frame of a pass is not FACTS");
   int rc = rl_frame_collect(frame, &at->records, &at->why);
   if (rc == 0) return broken(at, "a frame came that workers don't send during a pass");
   return rc < 0 ? RL_ANSWER_DIED : RL_ANSWER_NONE;

@@ -13,8 +13,14 @@ enum { RL_TICK_MS = 100 }; /* how late a cancel, a stop or a deadline is noticed
 
 /* How it went. All but the first four end the worker. */
 typedef enum rl_answer {
-  RL_ANSWER_DONE, RL_ANSWER_UNAVAILABLE, RL_ANSWER_FAILED, RL_ANSWER_CANCELLED,
-  RL_ANSWER_IGNORED_CANCEL, RL_ANSWER_LATE, RL_ANSWER_STOPPED, RL_ANSWER_DIED,
+  RL_ANSWER_DONE,
+  RL_ANSWER_UNAVAILABLE,
+  RL_ANSWER_FAILED,
+  RL_ANSWER_CANCELLED,
+  RL_ANSWER_IGNORED_CANCEL,
+  RL_ANSWER_LATE,
+  RL_ANSWER_STOPPED,
+  RL_ANSWER_DIED,
   RL_ANSWER_NONE /* still at it */
 } rl_answer;
 

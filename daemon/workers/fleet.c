@@ -85,17 +85,13 @@ static void take_hello(rl_fleet *fleet, const char *program, const char *kind, c
   entry *made = add(fleet, program, kind, hello->device);
   if (made == NULL || made->state.facts[0] != '\0' || made->state.reason[0] != '\0') return;
   snprintf(made->state.facts, sizeof made->state.facts, "%s", hello->facts);
-  if (!rl_lane_serves(kind))
-    explain(made, "this daemon knows no devices of the kind %s", kind);
-  else if (hello->usable)
-    snprintf(made->state.state, sizeof made->state.state, "idle");
-  else
-    explain(made, "%s", hello->reason[0] != '\0' ? hello->reason : "its worker gives no reason");
+  if (!rl_lane_serves(kind)) explain(made, "this daemon knows no devices of the kind %s", kind);
+  else if (hello->usable) snprintf(made->state.state, sizeof made->state.state, "idle");
+  else explain(made, "%s", hello->reason[0] != '\0' ? hello->reason : "its worker gives no reason");
 }
 
 /* Take the hellos of `PROGRAM --list`; *count of them. -1 when it broke the protocol or took too long. */
-static int read_list(rl_fleet *fleet, const char *program, const char *kind, rl_frame_reader *reader, int *count,
-                     rl_error *err) {
+static int read_list(rl_fleet *fleet, const char *program, const char *kind, rl_frame_reader *reader, int *count, rl_error *err) {
   int64_t until = rl_monotonic_ns() + (int64_t)LIST_WAIT_MS * 1000000;
   for (*count = 0;; ++*count) {
     rl_frame frame;
@@ -103,10 +99,8 @@ static int read_list(rl_fleet *fleet, const char *program, const char *kind, rl_
     int64_t left_ms = (until - rl_monotonic_ns()) / 1000000;
     if (rl_frame_read(reader, left_ms > 0 ? (int)left_ms : 0, &frame, err) < 0)
       return err->domain == RL_WIRE && err->code == RL_WIRE_CLOSED ? 0 : -1;
-    if (frame.type != RL_FRAME_HELLO)
-      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "its list has a frame that is not HELLO");
-    if (rl_fields_parse(rl_hello_fields, (const char *)frame.payload, frame.length, &hello, sizeof hello, err) < 0)
-      return -1;
+    if (frame.type != RL_FRAME_HELLO) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "its list has a frame that is not HELLO");
+    if (rl_fields_parse(rl_hello_fields, (const char *)frame.payload, frame.length, &hello, sizeof hello, err) < 0) return -1;
     if (hello.protocol != RL_WIRE_VERSION || hello.device[0] == '\0')
       return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "its HELLO has another protocol or no device");
     take_hello(fleet, program, kind, &hello);
@@ -123,8 +117,7 @@ static void list_devices(rl_fleet *fleet, const char *program) {
   rl_auto(rl_close_descriptor) int errors = memfd_create("errors", MFD_CLOEXEC);
   if (rl_process_start(arguments, none, errors, &process, &err) == 0) {
     rl_frame_reader *reader = rl_frame_reader_new(process.output);
-    rc = reader != NULL ? read_list(fleet, program, kind, reader, &count, &err)
-                        : rl_fail(&err, RL_SYS, ENOMEM, "no memory");
+    rc = reader != NULL ? read_list(fleet, program, kind, reader, &count, &err) : rl_fail(&err, RL_SYS, ENOMEM, "no memory");
     rl_frame_reader_free(reader);
     rl_process_end(&process, rc == 0 ? LIST_GRACE_MS : 0, ending);
   }
@@ -190,8 +183,7 @@ static int tell_jobs(rl_fleet *fleet, rl_error *err) {
   for (int gpu = 1; gpu >= 0; gpu--) /* the first usable GPU, else the first usable device */
     for (int i = 0; i < fleet->count && fallback == NULL; i++)
       if (can[i] && (!gpu || strcmp(fleet->entries[i].state.kind, "cuda") == 0)) fallback = ids[i];
-  if (fallback == NULL)
-    rl_log(RL_LOG_WARNING, "no device can take jobs; workers are looked for in %s", fleet->config.workers);
+  if (fallback == NULL) rl_log(RL_LOG_WARNING, "no device can take jobs; workers are looked for in %s", fleet->config.workers);
   rl_jobs_set_deadline(fleet->jobs, fleet->config.job_deadline_s);
   rl_jobs_set_refresh(fleet->jobs, fleet->config.refresh_ceilings);
   return rl_jobs_set_devices(fleet->jobs, ids, can, fleet->count, fallback, err);
@@ -228,10 +220,8 @@ void rl_fleet_close(rl_fleet *fleet) {
 
 int rl_fleet_devices(rl_fleet *fleet, rl_device_state *states, int capacity) {
   for (int i = 0; i < fleet->count && i < capacity; i++) {
-    if (fleet->entries[i].lane != NULL)
-      rl_lane_state(fleet->entries[i].lane, &states[i]);
-    else
-      states[i] = fleet->entries[i].state;
+    if (fleet->entries[i].lane != NULL) rl_lane_state(fleet->entries[i].lane, &states[i]);
+    else states[i] = fleet->entries[i].state;
   }
   return fleet->count;
 }

@@ -17,13 +17,13 @@ int rl_fleet_open(const rl_config *config, rl_jobs *jobs, rl_fleet **fleet, rl_e
 void rl_fleet_close(rl_fleet *fleet);
 
 typedef struct rl_device_state {
-  char id[16], kind[8];       /* "cpu" | "cuda" */
-  char state[16];             /* "idle" "busy" "starting" "unusable" */
-  char reason[256];           /* why unusable; "" otherwise */
-  char facts[4096];           /* JSON object, "" when not known */
-  int64_t job_id;             /* 0: none */
+  char id[16], kind[8]; /* "cpu" | "cuda" */
+  char state[16];       /* "idle" "busy" "starting" "unusable" */
+  char reason[256];     /* why unusable; "" otherwise */
+  char facts[4096];     /* JSON object, "" when not known */
+  int64_t job_id;       /* 0: none */
   int64_t restarts;
-  int64_t frames, bytes;      /* that its workers have sent */
+  int64_t frames, bytes; /* that its workers have sent */
 } rl_device_state;
 /* Copies at most capacity states; returns how many devices there are: RL_DEVICES_MAX at most. */
 int rl_fleet_devices(rl_fleet *fleet, rl_device_state *states, int capacity);

@@ -109,8 +109,8 @@ static rl_answer do_pass(rl_lane *lane, rl_attempt *at) {
 /* End a worker that did not answer, and pause before the next start if it is to blame. */
 static void punish(rl_lane *lane, rl_attempt *at, rl_answer got) {
   char ending[RL_ENDING_SIZE] = "was not started";
-  bool by_itself = got == RL_ANSWER_DIED && at->why.domain == RL_WIRE &&
-                   (at->why.code == RL_WIRE_CLOSED || at->why.code == RL_WIRE_TRUNCATED);
+  bool by_itself =
+      got == RL_ANSWER_DIED && at->why.domain == RL_WIRE && (at->why.code == RL_WIRE_CLOSED || at->why.code == RL_WIRE_TRUNCATED);
   rl_worker_end(at->worker, by_itself ? DEATH_GRACE_MS : 0, ending);
   if (got != RL_ANSWER_DIED) return;
   lengthen_pause(lane);
@@ -119,10 +119,9 @@ static void punish(rl_lane *lane, rl_attempt *at, rl_answer got) {
   pthread_mutex_unlock(&lane->mutex);
   if (by_itself) /* how it ended says more than that it closed its pipe */
     rl_fail(&at->why, RL_WIRE, RL_WIRE_CLOSED, "the %s worker %s", at->worker->role, ending);
-  else
-    rl_wrap(&at->why, "the %s worker was ended", at->worker->role);
-  rl_log(RL_LOG_WARNING, "job %lld, %s pass of %s on %s: %s", (long long)at->claim->job_id,
-         rl_pass_names[at->claim->pass], at->claim->run.variant, lane->state.id, at->why.message);
+  else rl_wrap(&at->why, "the %s worker was ended", at->worker->role);
+  rl_log(RL_LOG_WARNING, "job %lld, %s pass of %s on %s: %s", (long long)at->claim->job_id, rl_pass_names[at->claim->pass],
+         at->claim->run.variant, lane->state.id, at->why.message);
 }
 
 /* --- its outcome ------------------------------------------------------------------------------------------------------- */
@@ -175,13 +174,14 @@ static void settle(rl_attempt *at, rl_answer got) {
 }
 
 static void perform(rl_lane *lane, const rl_claim *claim) {
-  rl_attempt at = {.jobs = lane->jobs, .claim = claim, .worker = &lane->workers[lane->staffing->worker_of_pass[claim->pass]],
-                   .stopping = &lane->stopping, .records.limit_bytes = RECORDS_LIMIT};
+  rl_attempt at = {.jobs = lane->jobs,
+                   .claim = claim,
+                   .worker = &lane->workers[lane->staffing->worker_of_pass[claim->pass]],
+                   .stopping = &lane->stopping,
+                   .records.limit_bytes = RECORDS_LIMIT};
   rl_answer got = do_pass(lane, &at);
-  if (got > RL_ANSWER_CANCELLED)
-    punish(lane, &at, got);
-  else
-    lane->pause_ms = 0;
+  if (got > RL_ANSWER_CANCELLED) punish(lane, &at, got);
+  else lane->pause_ms = 0;
   settle(&at, got);
   rl_records_clear(&at.records);
 }
@@ -212,8 +212,8 @@ static void *run(void *argument) {
   return NULL;
 }
 
-int rl_lane_open(const char *program, const rl_device_state *device, const rl_config *config, rl_jobs *jobs,
-                 rl_lane **lane, rl_error *err) {
+int rl_lane_open(const char *program, const rl_device_state *device, const rl_config *config, rl_jobs *jobs, rl_lane **lane,
+                 rl_error *err) {
   const staffing *found = find_staffing(device->kind);
   if (found == NULL) return rl_fail(err, RL_INPUT, 0, "this daemon knows no devices of the kind %s", device->kind);
   rl_lane *made = calloc(1, sizeof *made);

@@ -47,9 +47,8 @@ static void become(const char *const *arguments, char **environment, int input, 
   sigset_t none;
   sigemptyset(&none);
   signal(SIGPIPE, SIG_DFL);
-  if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
-      dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
-      (errors < 0 || dup2(errors, STDERR_FILENO) >= 0) &&
+  if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && dup2(input, STDIN_FILENO) >= 0 &&
+      dup2(output, STDOUT_FILENO) >= 0 && (errors < 0 || dup2(errors, STDERR_FILENO) >= 0) &&
       close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
     execve(arguments[0], (char *const *)(uintptr_t)arguments, environment);
   int code = errno;
@@ -58,8 +57,7 @@ static void become(const char *const *arguments, char **environment, int input, 
   _exit(EXEC_FAILED);
 }
 
-int rl_process_start(const char *const *arguments, const char *const *variables, int errors, rl_process *process,
-                     rl_error *err) {
+int rl_process_start(const char *const *arguments, const char *const *variables, int errors, rl_process *process, rl_error *err) {
   int to_child[2], from_child[2], report[2];
   if (pipe2(to_child, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
   rl_auto(rl_close_descriptor) int child_input = to_child[0];
@@ -124,10 +122,8 @@ void rl_process_end(rl_process *process, int grace_ms, char ending[RL_ENDING_SIZ
   kill(-process->pid, SIGKILL); /* it, or only what it started: until it is waited for, its group is still its own */
   if (!ended_within(process->watch, KILL_WAIT_MS) || !wait_for_ended(process->pid, &status))
     snprintf(ending, RL_ENDING_SIZE, "does not end, not even by SIGKILL");
-  else if (WIFSIGNALED(status))
-    snprintf(ending, RL_ENDING_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
-  else
-    snprintf(ending, RL_ENDING_SIZE, "exited with %d", WEXITSTATUS(status));
+  else if (WIFSIGNALED(status)) snprintf(ending, RL_ENDING_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
+  else snprintf(ending, RL_ENDING_SIZE, "exited with %d", WEXITSTATUS(status));
   close(process->output);
   close(process->watch);
   *process = (rl_process){0};

@@ -19,8 +19,7 @@ enum { RL_ENDING_SIZE = 96 };
 
 /* arguments[0] is the program's path; NULL-terminated. variables: "NAME=value" put over our environment, NULL-terminated.
  * errors: descriptor for its standard error, -1 for ours. RL_SYS when the program can't be executed. */
-int rl_process_start(const char *const *arguments, const char *const *variables, int errors, rl_process *process,
-                     rl_error *err);
+int rl_process_start(const char *const *arguments, const char *const *variables, int errors, rl_process *process, rl_error *err);
 /* Whether it has, by itself, so that rl_process_end will not wait. */
 bool rl_process_has_ended(const rl_process *process);
 /* Kill the group if it still runs, wait for it (at most 2 s: a process inside a hung driver call can't be waited for) and say how

@@ -58,12 +58,11 @@ const rl_field rl_hello_fields[] = {RL_FIELD(rl_hello, protocol, RL_FIELD_INT, .
                                     RL_FIELD(rl_hello, facts, RL_FIELD_JSON),
                                     {0}};
 
-const rl_field rl_request_fields[] = {
-    RL_FIELD(rl_request, workload, RL_FIELD_TEXT, .required = true),
-    RL_FIELD(rl_request, params, RL_FIELD_JSON, .required = true),
-    RL_FIELD(rl_request, pass, RL_FIELD_CHOICE, .required = true, .names = rl_pass_names),
-    RL_FIELD(rl_request, profile, RL_FIELD_JSON),
-    {0}};
+const rl_field rl_request_fields[] = {RL_FIELD(rl_request, workload, RL_FIELD_TEXT, .required = true),
+                                      RL_FIELD(rl_request, params, RL_FIELD_JSON, .required = true),
+                                      RL_FIELD(rl_request, pass, RL_FIELD_CHOICE, .required = true, .names = rl_pass_names),
+                                      RL_FIELD(rl_request, profile, RL_FIELD_JSON),
+                                      {0}};
 
 const rl_field rl_failure_fields[] = {RL_FIELD(rl_failure, domain, RL_FIELD_TEXT, .required = true),
                                       RL_FIELD(rl_failure, code, RL_FIELD_INT, .required = true),

@@ -22,28 +22,45 @@
 enum { RL_WIRE_VERSION = 3, RL_WIRE_HEADER = 12, RL_WIRE_CONTROL_MAX = 64 << 10, RL_WIRE_BULK_MAX = 4 << 20 };
 
 typedef enum rl_frame_type {
-  RL_FRAME_HELLO = 1, RL_FRAME_REQUEST, RL_FRAME_CANCEL, RL_FRAME_FACTS, RL_FRAME_PROGRESS, RL_FRAME_EPOCH,
-  RL_FRAME_MEASUREMENT, RL_FRAME_KERNEL, RL_FRAME_METRIC /* payload: rl_kernel_metric[] */,
-  RL_FRAME_NAME /* payload: the bytes of one name */, RL_FRAME_ROWS /* payload: rl_activity_row[] */,
-  RL_FRAME_DONE, RL_FRAME_UNAVAILABLE, RL_FRAME_FAILED, RL_FRAME_CANCELLED,
-  RL_FRAME_SAMPLE, RL_FRAME_INSTRUCTION, RL_FRAME_POINT, RL_FRAME_SOURCE, RL_FRAME_LOG, RL_FRAME_PHASE,
-  RL_FRAME_RELEASE, RL_FRAME_RELEASED,
+  RL_FRAME_HELLO = 1,
+  RL_FRAME_REQUEST,
+  RL_FRAME_CANCEL,
+  RL_FRAME_FACTS,
+  RL_FRAME_PROGRESS,
+  RL_FRAME_EPOCH,
+  RL_FRAME_MEASUREMENT,
+  RL_FRAME_KERNEL,
+  RL_FRAME_METRIC /* payload: rl_kernel_metric[] */,
+  RL_FRAME_NAME /* payload: the bytes of one name */,
+  RL_FRAME_ROWS /* payload: rl_activity_row[] */,
+  RL_FRAME_DONE,
+  RL_FRAME_UNAVAILABLE,
+  RL_FRAME_FAILED,
+  RL_FRAME_CANCELLED,
+  RL_FRAME_SAMPLE,
+  RL_FRAME_INSTRUCTION,
+  RL_FRAME_POINT,
+  RL_FRAME_SOURCE,
+  RL_FRAME_LOG,
+  RL_FRAME_PHASE,
+  RL_FRAME_RELEASE,
+  RL_FRAME_RELEASED,
   RL_FRAME_TYPES
 } rl_frame_type;
 
 typedef struct rl_hello { /* a worker that can't serve still says hello, with usable false and the reason */
-  int64_t protocol;            /* RL_WIRE_VERSION */
+  int64_t protocol;       /* RL_WIRE_VERSION */
   char program[48], commit[48];
-  char device[16];             /* "cpu" "gpu0" */
-  char role[16];               /* "clean": timing; "profiled": the other passes; "any": all of them (CPU) */
+  char device[16]; /* "cpu" "gpu0" */
+  char role[16];   /* "clean": timing; "profiled": the other passes; "any": all of them (CPU) */
   bool usable;
   char reason[256];
-  char facts[4096];            /* JSON object */
+  char facts[4096]; /* JSON object */
 } rl_hello;
 
 typedef struct rl_request {
   char workload[32], params[RL_PARAMS_SIZE];
-  int pass;                    /* rl_pass */
+  int pass;                      /* rl_pass */
   char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile; "": the usual one */
 } rl_request;
 
@@ -63,7 +80,7 @@ typedef struct rl_frame {
 
 const char *rl_frame_name(rl_frame_type type); /* "EPOCH" */
 
-typedef struct rl_frame_reader rl_frame_reader; /* owns its buffer, not the descriptor */
+typedef struct rl_frame_reader rl_frame_reader;       /* owns its buffer, not the descriptor */
 rl_frame_reader *rl_frame_reader_new(int descriptor); /* NULL when memory is out; may be non-blocking or not */
 void rl_frame_reader_free(rl_frame_reader *reader);
 /* Wait at most timeout_ms (-1: for ever) for a whole frame. -1 with RL_WIRE and an rl_wire_code; after anything but

@@ -14,8 +14,7 @@ static int broken(const rl_frame *frame, rl_error *err) {
 }
 
 static int parse(const rl_frame *frame, const rl_field *table, void *out, size_t size, rl_error *err) {
-  if (rl_fields_parse(table, (const char *)frame->payload, frame->length, out, size, err) < 0)
-    return broken(frame, err);
+  if (rl_fields_parse(table, (const char *)frame->payload, frame->length, out, size, err) < 0) return broken(frame, err);
   return 0;
 }
 
@@ -28,8 +27,7 @@ static bool is_possible(const rl_activity_row *row) {
 
 static int check_rows(const rl_frame *frame, const rl_records *records, rl_error *err) {
   if (frame->length % sizeof(rl_activity_row) != 0)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a ROWS frame has %u bytes, not a whole number of rows",
-                   frame->length);
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a ROWS frame has %u bytes, not a whole number of rows", frame->length);
   const rl_activity_row *rows = (const rl_activity_row *)frame->payload;
   for (size_t i = 0; i < frame->length / sizeof *rows; i++)
     if (!is_possible(&rows[i]) || rows[i].name >= records->name_count)
@@ -61,11 +59,11 @@ static int check_metrics(const rl_frame *frame, rl_error *err) {
 }
 
 static const rl_frame_type frame_types[RL_RECORD_KINDS] = {
-    [RL_RECORD_EPOCH] = RL_FRAME_EPOCH,     [RL_RECORD_SAMPLE] = RL_FRAME_SAMPLE,
-    [RL_RECORD_KERNEL] = RL_FRAME_KERNEL,   [RL_RECORD_MEASUREMENT] = RL_FRAME_MEASUREMENT,
-    [RL_RECORD_PHASE] = RL_FRAME_PHASE,     [RL_RECORD_INSTRUCTION] = RL_FRAME_INSTRUCTION,
-    [RL_RECORD_POINT] = RL_FRAME_POINT,     [RL_RECORD_NAME] = RL_FRAME_NAME,
-    [RL_RECORD_METRIC] = RL_FRAME_METRIC,   [RL_RECORD_ROW] = RL_FRAME_ROWS};
+    [RL_RECORD_EPOCH] = RL_FRAME_EPOCH,   [RL_RECORD_SAMPLE] = RL_FRAME_SAMPLE,
+    [RL_RECORD_KERNEL] = RL_FRAME_KERNEL, [RL_RECORD_MEASUREMENT] = RL_FRAME_MEASUREMENT,
+    [RL_RECORD_PHASE] = RL_FRAME_PHASE,   [RL_RECORD_INSTRUCTION] = RL_FRAME_INSTRUCTION,
+    [RL_RECORD_POINT] = RL_FRAME_POINT,   [RL_RECORD_NAME] = RL_FRAME_NAME,
+    [RL_RECORD_METRIC] = RL_FRAME_METRIC, [RL_RECORD_ROW] = RL_FRAME_ROWS};
 
 static int collect_facts(const rl_frame *frame, rl_records *records, rl_error *err) {
   if (records->have_facts) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a second FACTS frame came");
@@ -75,8 +73,7 @@ static int collect_facts(const rl_frame *frame, rl_records *records, rl_error *e
 }
 
 static int collect_name(const rl_frame *frame, rl_records *records, rl_error *err) {
-  if (memchr(frame->payload, '\0', frame->length) != NULL)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a name has a NUL byte");
+  if (memchr(frame->payload, '\0', frame->length) != NULL) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a name has a NUL byte");
   return rl_records_add_name(records, (const char *)frame->payload, frame->length, err);
 }
 

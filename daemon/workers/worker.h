@@ -10,11 +10,11 @@
 typedef struct rl_worker {
   const char *program, *device, *role; /* path; as its hello must name them; borrowed */
   const rl_config *config;
-  rl_process process;                  /* pid 0: not started */
+  rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
-  int64_t posted_job;                  /* whose posted code it ran, 0: nobody's */
-  bool holds;                          /* it has served since it was last asked to let go */
-  _Atomic int64_t frames, bytes;       /* that its processes have sent */
+  int64_t posted_job;            /* whose posted code it ran, 0: nobody's */
+  bool holds;                    /* it has served since it was last asked to let go */
+  _Atomic int64_t frames, bytes; /* that its processes have sent */
 } rl_worker;
 
 /* What comes first from it is to be its hello. On failure, too, it is to be ended. */

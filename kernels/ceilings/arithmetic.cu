@@ -34,8 +34,7 @@ template <> struct number<__nv_bfloat162> {
 
 __device__ static inline float unit(uint64_t key) { return (float)(rl_mix64(key) >> 40) * 0x1p-24f; } /* [0, 1) */
 
-template <class T>
-static __global__ void __launch_bounds__(BLOCK) multiply_add(uint64_t seed, T *results) {
+template <class T> static __global__ void __launch_bounds__(BLOCK) multiply_add(uint64_t seed, T *results) {
   const uint64_t key = rl_mix64(seed + blockIdx.x) + threadIdx.x * 64;
   const T c = number<T>::of(-1.9f + 0.4f * unit(key), -1.9f + 0.4f * unit(key + 1));
   T x[CHAINS];
@@ -52,8 +51,7 @@ static __global__ void __launch_bounds__(BLOCK) multiply_add(uint64_t seed, T *r
   results[blockIdx.x * BLOCK + threadIdx.x] = x[0];
 }
 
-template <class T>
-static int launch(void *arg, rl_stream stream, rl_error *err) {
+template <class T> static int launch(void *arg, rl_stream stream, rl_error *err) {
   static_assert(BLOCK * BLOCKS_PER_SM * sizeof(T) <= RL_CEILINGS_RESULT_BYTES,
                 "a multiprocessor's threads have room for results");
   const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;
@@ -62,8 +60,7 @@ static int launch(void *arg, rl_stream stream, rl_error *err) {
   return rl_launch_ok("launching", err);
 }
 
-template <class T>
-static double operations(const rl_ceilings_gpu *self) {
+template <class T> static double operations(const rl_ceilings_gpu *self) {
   const double threads = (double)self->sms * BLOCKS_PER_SM * BLOCK, rounds = ROUNDS / number<T>::ROUNDS_LESS;
   return threads * (rounds * UNROLL * CHAINS + CHAINS - 1) * number<T>::LANES * 2;
 }

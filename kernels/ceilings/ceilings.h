@@ -12,11 +12,13 @@ extern "C" {
 #endif
 
 /* Name of the launch and unit of its rate. Bytes are counted as STREAM does: read and written once each. */
+/* clang-format off */
 #define RL_CEILINGS(X)                                                                                                  \
   X(dram_read, bytes) X(dram_write, bytes) X(dram_copy, bytes) X(dram_triad, bytes) X(l3_read, bytes) X(l2_read, bytes) \
   X(l2_write, bytes) X(l2_copy, bytes) X(l1_read, bytes) X(shared_read, bytes) X(fp64, operations) X(fp32, operations)  \
   X(fp16, operations) X(bf16, operations) X(tensor_fp64, operations) X(tensor_tf32, operations)                         \
   X(tensor_fp16, operations) X(tensor_bf16, operations)
+/* clang-format on */
 
 #define RL_CEILING_ENUM(NAME, UNIT) RL_CEILING_##NAME,
 typedef enum rl_ceiling { RL_CEILINGS(RL_CEILING_ENUM) RL_CEILINGS_COUNT } rl_ceiling;

@@ -79,11 +79,11 @@ static void triad_chunk(const stretch *pass, size_t at, size_t bytes, uint64_t *
   for (size_t i = 0; i < bytes / sizeof *a; i++) a[i] = b[i] + 3 * c[i];
 }
 
-#define MEMORY(NAME, BYTES, CHUNK_OF)                               \
-  static int NAME(void *arg, rl_stream stream, rl_error *err) {     \
-    ceilings *self = arg;                                           \
-    (void)stream, (void)err;                                        \
-    return go_over(self, BYTES, CHUNK_OF);                          \
+#define MEMORY(NAME, BYTES, CHUNK_OF)                           \
+  static int NAME(void *arg, rl_stream stream, rl_error *err) { \
+    ceilings *self = arg;                                       \
+    (void)stream, (void)err;                                    \
+    return go_over(self, BYTES, CHUNK_OF);                      \
   }
 MEMORY(dram_read, self->bytes, read_chunk)
 MEMORY(dram_write, self->bytes, write_chunk)
@@ -181,6 +181,9 @@ static int open_ceilings(rl_device *device, const void *params, rl_instance **in
   return 0;
 }
 
-const rl_engine rl_ceilings_cpu = {.name = "cpu", .workload = "ceilings", .device = RL_DEVICE_CPU,
-                                   .summary = "memory by all threads, arithmetic by OpenBLAS", .supports = rl_ceilings_supports,
+const rl_engine rl_ceilings_cpu = {.name = "cpu",
+                                   .workload = "ceilings",
+                                   .device = RL_DEVICE_CPU,
+                                   .summary = "memory by all threads, arithmetic by OpenBLAS",
+                                   .supports = rl_ceilings_supports,
                                    .open = open_ceilings};

@@ -50,6 +50,6 @@ static int open_ceilings(rl_device *device, const void *params, rl_instance **in
 
 extern "C" {
 extern const rl_engine rl_ceilings_cuda;
-const rl_engine rl_ceilings_cuda = {"cuda", "ceilings", RL_DEVICE_CUDA, "each rate by a kernel of its own", rl_ceilings_supports,
-                                    open_ceilings};
+const rl_engine rl_ceilings_cuda = {
+    "cuda", "ceilings", RL_DEVICE_CUDA, "each rate by a kernel of its own", rl_ceilings_supports, open_ceilings};
 }

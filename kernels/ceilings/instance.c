@@ -28,8 +28,12 @@ void rl_ceilings_begin(rl_ceilings_instance *instance, rl_device *device, const 
   instance->ops.close = close;
   for (int i = 0; i < RL_CEILINGS_COUNT; i++) instance->rates[i] = (rl_rate){.name = rl_ceiling_names[i], .reason = reason};
   instance->sequence = (rl_sequence){"ceilings", instance->launches, 0, 1};
-  instance->base = (rl_instance){.ops = &instance->ops, .device = device, .iteration = {"ceilings", &instance->sequence, 1},
-                                 .deterministic = true, .rates = instance->rates, .rate_count = RL_CEILINGS_COUNT};
+  instance->base = (rl_instance){.ops = &instance->ops,
+                                 .device = device,
+                                 .iteration = {"ceilings", &instance->sequence, 1},
+                                 .deterministic = true,
+                                 .rates = instance->rates,
+                                 .rate_count = RL_CEILINGS_COUNT};
 }
 
 void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling which, double amount,

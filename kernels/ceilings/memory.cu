@@ -10,8 +10,12 @@
 
 enum {
   BLOCK = 256,
-  READ = 4, READ_L2 = 8, WRITE = 1, WRITE_L2 = 2, /* accesses of a thread */
-  NEAR_UNROLL = 4, NEAR_ROUNDS = 1024,  /* of a block that stays with its slice */
+  READ = 4,
+  READ_L2 = 8,
+  WRITE = 1,
+  WRITE_L2 = 2, /* accesses of a thread */
+  NEAR_UNROLL = 4,
+  NEAR_ROUNDS = 1024,                   /* of a block that stays with its slice */
   NEAR_SLICE = 2 * BLOCK * NEAR_UNROLL, /* twice what a round reads, so that rounds differ */
   NEAR_BLOCKS_PER_SM = 3,               /* 96 KiB in all, which every device has */
 };
@@ -66,8 +70,8 @@ __device__ static inline uint32_t triad_word(uint32_t b, uint32_t c) {
   return __float_as_uint(fmaf(3, __uint_as_float(c), __uint_as_float(b)));
 }
 
-template <int N>
-static __global__ void __launch_bounds__(BLOCK) triad_slices(uint4 *a, const uint4 *b, const uint4 *c, uint32_t slices) {
+template <int N> static __global__ void __launch_bounds__(BLOCK)
+    triad_slices(uint4 *a, const uint4 *b, const uint4 *c, uint32_t slices) {
   uint4 bs[N], cs[N];
   a += begin<N>(slices), b += begin<N>(slices), c += begin<N>(slices);
 #pragma unroll
@@ -79,8 +83,7 @@ static __global__ void __launch_bounds__(BLOCK) triad_slices(uint4 *a, const uin
 }
 
 /* The start of a round moves on by a warp's worth, so that no load is the same as one before it. */
-template <class LOAD>
-__device__ static inline uint4 go_round(const uint4 *slice, LOAD load) {
+template <class LOAD> __device__ static inline uint4 go_round(const uint4 *slice, LOAD load) {
   uint4 sum = {};
 #pragma unroll 1
   for (uint32_t round = 0; round < NEAR_ROUNDS; round++) {
@@ -112,12 +115,12 @@ static uint4 *part(const rl_ceilings_gpu *self, uint32_t which, uint32_t count, 
 }
 enum { L2_ROUNDS = 64 };
 
-#define LAUNCH(NAME, ...)                                                   \
-  static int NAME(void *arg, rl_stream stream, rl_error *err) {             \
-    const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;             \
-    const cudaStream_t on = (cudaStream_t)stream;                           \
-    __VA_ARGS__;                                                            \
-    return rl_launch_ok("launching", err);                                  \
+#define LAUNCH(NAME, ...)                                       \
+  static int NAME(void *arg, rl_stream stream, rl_error *err) { \
+    const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg; \
+    const cudaStream_t on = (cudaStream_t)stream;               \
+    __VA_ARGS__;                                                \
+    return rl_launch_ok("launching", err);                      \
   }
 #define SLICES(BYTES, N) const uint32_t n = slices(BYTES, N)
 LAUNCH(dram_read, SLICES(self->bytes, READ); read_slices<READ><<<n, BLOCK, 0, on>>>(self->memory, n, self->memory))

@@ -10,14 +10,16 @@
 #include "mix.h"
 
 enum {
-  GROUPS = 2,                            /* of four warps */
+  GROUPS = 2, /* of four warps */
   BLOCK = GROUPS * WGMMA_THREADS,
-  STEPS = 4,                             /* in k: tiles that differ, one after the other */
-  ROUNDS = 400,                          /* times through them */
-  A_BYTES = WGMMA_M * WGMMA_STEP_BYTES,  /* of a step */
+  STEPS = 4,                            /* in k: tiles that differ, one after the other */
+  ROUNDS = 400,                         /* times through them */
+  A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* of a step */
   B_BYTES = WGMMA_N * WGMMA_STEP_BYTES,
-  CHAINS = 8,                            /* products of a warp that do not wait for one another */
-  FP64_BLOCK = 256, FP64_BLOCKS_PER_SM = 2, FP64_ROUNDS = 200,
+  CHAINS = 8, /* products of a warp that do not wait for one another */
+  FP64_BLOCK = 256,
+  FP64_BLOCKS_PER_SM = 2,
+  FP64_ROUNDS = 200,
 };
 
 __device__ static inline float unit(uint64_t key) { return (float)(rl_mix64(key) >> 40) * 0x1p-23f - 1; } /* [-1, 1) */
@@ -29,16 +31,14 @@ __device__ static inline void put(tf32 *to, float x) {
   to->value = __uint_as_float(bits);
 }
 
-template <class T>
-__device__ static inline void fill(T *to, int bytes, uint64_t key) {
+template <class T> __device__ static inline void fill(T *to, int bytes, uint64_t key) {
   for (int i = threadIdx.x; i < bytes / (int)sizeof(T); i += BLOCK) put(&to[i], unit(key + (uint64_t)i));
 }
 
 /* --- by wgmma ---------------------------------------------------------------------------------------------------------- */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-template <class T>
-__device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
+template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
   __shared__ alignas(128) unsigned char a[GROUPS][STEPS][A_BYTES], b[STEPS][B_BYTES];
   fill((T *)a, sizeof a, key);
   fill((T *)b, sizeof b, key + sizeof a);
@@ -58,19 +58,18 @@ __device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
 
 /* --- by mma.sync: tiles of 16 × 8 with steps of 32 bytes in k ---------------------------------------------------------- */
 
-#define MMA(T, SHAPE)                                                                                                           \
-  __device__ static inline void mma(T, float *sums, const uint32_t *a, const uint32_t *b) {                                     \
-    asm volatile("mma.sync.aligned.m16n8" SHAPE " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"              \
-                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                                   \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                           \
+#define MMA(T, SHAPE)                                                                                              \
+  __device__ static inline void mma(T, float *sums, const uint32_t *a, const uint32_t *b) {                        \
+    asm volatile("mma.sync.aligned.m16n8" SHAPE " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
   }
 MMA(__half, "k16.row.col.f32.f16.f16.f32")
 MMA(__nv_bfloat16, "k16.row.col.f32.bf16.bf16.f32")
 MMA(tf32, "k8.row.col.f32.tf32.tf32.f32")
 #undef MMA
 
-template <class T>
-__device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
+template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
   constexpr int TILES = 16 * WGMMA_N / (16 * 8); /* a warp's share of what one wgmma does */
   alignas(16) T a[16 / sizeof(T)], b[CHAINS][8 / sizeof(T)];
   for (int i = 0; i < (int)(sizeof a / sizeof *a); i++) put(&a[i], unit(key + threadIdx.x * 128 + i));
@@ -83,8 +82,7 @@ __device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
 }
 #endif
 
-template <class T>
-static __global__ void __launch_bounds__(BLOCK) tensor(uint64_t seed, float *results) {
+template <class T> static __global__ void __launch_bounds__(BLOCK) tensor(uint64_t seed, float *results) {
   float sums[WGMMA_SUMS] = {}, total = 0;
   multiply<T>(sums, rl_mix64(seed + blockIdx.x));
 #pragma unroll
@@ -133,8 +131,7 @@ static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, 
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
-template <class T>
-static int launch(void *arg, rl_stream stream, rl_error *err) {
+template <class T> static int launch(void *arg, rl_stream stream, rl_error *err) {
   const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;
   tensor<T><<<self->sms, BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed, (float *)self->results);
   return rl_launch_ok("launching", err);
@@ -147,8 +144,7 @@ static int launch_fp64(void *arg, rl_stream stream, rl_error *err) {
   return rl_launch_ok("launching", err);
 }
 
-template <class T>
-static double operations(const rl_ceilings_gpu *self) {
+template <class T> static double operations(const rl_ceilings_gpu *self) {
   const double step = 2.0 * WGMMA_M * WGMMA_N * (WGMMA_STEP_BYTES / sizeof(T));
   return step * STEPS * ROUNDS * GROUPS * self->sms;
 }

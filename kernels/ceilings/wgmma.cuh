@@ -13,7 +13,9 @@
 
 enum { WGMMA_M = 64, WGMMA_N = 256, WGMMA_STEP_BYTES = 32, WGMMA_THREADS = 128, WGMMA_SUMS = WGMMA_M * WGMMA_N / WGMMA_THREADS };
 
-struct tf32 { float value; };
+struct tf32 {
+  float value;
+};
 
 /* Descriptor of an operand in shared memory, not swizzled: address, distance of core matrices in k and in rows, in 16 bytes. */
 __device__ static inline uint64_t wgmma_operand(const void *shared) {
@@ -30,22 +32,22 @@ template <int PENDING> __device__ static inline void wgmma_wait() {
 #define WGMMA_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define WGMMA_16(d, i) WGMMA_4(d, i), WGMMA_4(d, i + 4), WGMMA_4(d, i + 8), WGMMA_4(d, i + 12)
 #define WGMMA_64(d, i) WGMMA_16(d, i), WGMMA_16(d, i + 16), WGMMA_16(d, i + 32), WGMMA_16(d, i + 48)
-#define WGMMA_REGISTERS \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+#define WGMMA_REGISTERS                                                                          \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "             \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "             \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "             \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
 /* sums += A·B; the tail says that nothing is negated and, for types of two bytes, nothing transposed. */
-#define WGMMA(T, SHAPE, TAIL)                                                                                                  \
-  __device__ static inline void wgmma(T, float (&sums)[WGMMA_SUMS], uint64_t a, uint64_t b) {                                  \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n256" SHAPE " {" WGMMA_REGISTERS "}, %128, %129, 1, " TAIL ";"               \
-                 : WGMMA_64(sums, 0), WGMMA_64(sums, 64)                                                                       \
-                 : "l"(a), "l"(b));                                                                                            \
+#define WGMMA(T, SHAPE, TAIL)                                                                                    \
+  __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS], uint64_t a, uint64_t b) {                     \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n256" SHAPE " {" WGMMA_REGISTERS "}, %128, %129, 1, " TAIL ";" \
+                 : WGMMA_64(sums, 0), WGMMA_64(sums, 64)                                                         \
+                 : "l"(a), "l"(b));                                                                              \
   }
 WGMMA(__half, "k16.f32.f16.f16", "1, 1, 0, 0")
 WGMMA(__nv_bfloat16, "k16.f32.bf16.bf16", "1, 1, 0, 0")

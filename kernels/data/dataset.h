@@ -16,8 +16,8 @@ typedef struct rl_dataset {
   uint32_t train_count, test_count;
   uint8_t *train_images, *train_labels; /* [train_count][28][28], [train_count] */
   uint8_t *test_images, *test_labels;
-  char name[16];      /* "mnist": the four known SHA-256; "custom": other valid files; "synthetic" */
-  char sha256[65];    /* over the four decoded arrays in the order above, hex */
+  char name[16];   /* "mnist": the four known SHA-256; "custom": other valid files; "synthetic" */
+  char sha256[65]; /* over the four decoded arrays in the order above, hex */
 } rl_dataset;
 
 /* which: "auto" (files when the folder has them, else synthetic), "files" (missing files are an error), "synthetic".

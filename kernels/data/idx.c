@@ -66,8 +66,7 @@ static int read_exactly(gzFile file, uint8_t *to, size_t size, size_t *got, rl_e
   return 0;
 }
 
-static int check_content(int dimensions, uint32_t count, uint32_t rows, uint32_t columns, const uint8_t *items,
-                         rl_error *err) {
+static int check_content(int dimensions, uint32_t count, uint32_t rows, uint32_t columns, const uint8_t *items, rl_error *err) {
   if (dimensions == 3 && (rows != SIDE || columns != SIDE))
     return rl_fail(err, RL_INPUT, 0, "images of %u×%u; 28×28 is needed", rows, columns);
   for (uint32_t i = 0; dimensions == 1 && i < count; i++)

@@ -30,8 +30,7 @@ struct rl_plan {
 static int cpu_allocate(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   unsigned char *base = NULL;
   if (bytes <= rl_cpu_memory_bytes()) base = aligned_alloc(ALIGNMENT, (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-  if (!base)
-    return rl_fail(err, RL_SYS, ENOMEM, "out of memory: %zu bytes for %s", bytes, rl_purpose_names[purpose]);
+  if (!base) return rl_fail(err, RL_SYS, ENOMEM, "out of memory: %zu bytes for %s", bytes, rl_purpose_names[purpose]);
   *(block *)base = (block){.bytes = bytes, .purpose = purpose};
   rl_memory_add(&device->memory, purpose, bytes);
   *memory = base + ALIGNMENT;
@@ -163,10 +162,17 @@ static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache c
 
 static void cpu_close(rl_device *device) { free(device); }
 
-static const rl_device_ops cpu_ops = {
-    .allocate = cpu_allocate, .release = cpu_release, .upload = cpu_upload, .download = cpu_download, .clear = cpu_clear,
-    .plan = cpu_plan, .plan_free = cpu_plan_free, .run = cpu_run, .run_eager = cpu_run_eager, .close = cpu_close,
-    .sample = cpu_sample};
+static const rl_device_ops cpu_ops = {.allocate = cpu_allocate,
+                                      .release = cpu_release,
+                                      .upload = cpu_upload,
+                                      .download = cpu_download,
+                                      .clear = cpu_clear,
+                                      .plan = cpu_plan,
+                                      .plan_free = cpu_plan_free,
+                                      .run = cpu_run,
+                                      .run_eager = cpu_run_eager,
+                                      .close = cpu_close,
+                                      .sample = cpu_sample};
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 

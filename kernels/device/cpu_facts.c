@@ -38,8 +38,8 @@ int rl_cpu_threads(rl_error *err) {
 
 typedef struct cpu_facts {
   char name[128], isa[256], kernel[128], openblas[160], compiler[64], commit[48];
-  char governor[32];     /* what its clocks follow; "": the system does not say */
-  double clock_max_khz;  /* NAN: the same */
+  char governor[32];    /* what its clocks follow; "": the system does not say */
+  double clock_max_khz; /* NAN: the same */
   int64_t cores, threads, memory_bytes;
   double cache_bytes, private_cache_bytes; /* of all levels together, and of those that a core has for itself; NAN: not known */
 } cpu_facts;
@@ -72,8 +72,8 @@ static void cpuinfo_value(const char *key, char *value, size_t size) {
 
 /* The instruction sets that decide how fast an engine can be, of those that this machine has. */
 static void list_isa(char *isa, size_t size) {
-  static const char *const wanted[] = {"avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile",
-                                       "amx_bf16", "asimd", "asimdhp", "sve"};
+  static const char *const wanted[] = {"avx2",     "fma",      "f16c",  "avx512f", "avx512_bf16", "avx512_fp16",
+                                       "amx_tile", "amx_bf16", "asimd", "asimdhp", "sve"};
   char flags[8192], padded[8200], word[24];
   cpuinfo_value("flags", flags, sizeof flags);
   if (!flags[0]) cpuinfo_value("Features", flags, sizeof flags);

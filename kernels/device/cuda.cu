@@ -81,8 +81,9 @@ static void cuda_close(rl_device *device) {
   free(cuda);
 }
 
-static const rl_device_ops cuda_ops = {cuda_allocate, cuda_release, cuda_upload, cuda_download, cuda_clear, rl_cuda_plan,
-                                       rl_cuda_plan_free, rl_cuda_run, rl_cuda_run_eager, cuda_close, rl_cuda_sample};
+static const rl_device_ops cuda_ops = {cuda_allocate,     cuda_release, cuda_upload,       cuda_download,
+                                       cuda_clear,        rl_cuda_plan, rl_cuda_plan_free, rl_cuda_run,
+                                       rl_cuda_run_eager, cuda_close,   rl_cuda_sample};
 
 int rl_device_count(rl_error *err) {
   int count = 0;

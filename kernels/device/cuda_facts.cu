@@ -11,22 +11,34 @@ typedef struct cuda_facts {
   char name[256], uuid[48], pci_bus[24], compute_capability[8], driver[24], driver_cuda[16], cuda_runtime[16], cudnn[64],
       cublas[64], compiler[24], commit[48];
   int64_t sm_count, memory_bytes, l2_bytes, shared_memory_per_sm_bytes, registers_per_sm, sm_clock_max_khz, memory_clock_max_khz,
-    memory_bus_bits;
+      memory_bus_bits;
 } cuda_facts;
 
-#define FACT(MEMBER, TYPE) {#MEMBER, TYPE, offsetof(cuda_facts, MEMBER), sizeof(((cuda_facts *)0)->MEMBER)}
-static const rl_field cuda_facts_fields[] = {
-  FACT(name, RL_FIELD_TEXT), FACT(uuid, RL_FIELD_TEXT), FACT(pci_bus, RL_FIELD_TEXT), FACT(compute_capability, RL_FIELD_TEXT),
-  FACT(sm_count, RL_FIELD_INT), FACT(memory_bytes, RL_FIELD_INT), FACT(l2_bytes, RL_FIELD_INT),
-  FACT(shared_memory_per_sm_bytes, RL_FIELD_INT), FACT(registers_per_sm, RL_FIELD_INT), FACT(sm_clock_max_khz, RL_FIELD_INT),
-  FACT(memory_clock_max_khz, RL_FIELD_INT), FACT(memory_bus_bits, RL_FIELD_INT), FACT(driver, RL_FIELD_TEXT),
-  FACT(driver_cuda, RL_FIELD_TEXT), FACT(cuda_runtime, RL_FIELD_TEXT), FACT(cudnn, RL_FIELD_TEXT), FACT(cublas, RL_FIELD_TEXT),
-  FACT(compiler, RL_FIELD_TEXT), FACT(commit, RL_FIELD_TEXT), {}};
+#define FACT(MEMBER, TYPE) \
+  { #MEMBER, TYPE, offsetof(cuda_facts, MEMBER), sizeof(((cuda_facts *)0)->MEMBER) }
+static const rl_field cuda_facts_fields[] = {FACT(name, RL_FIELD_TEXT),
+                                             FACT(uuid, RL_FIELD_TEXT),
+                                             FACT(pci_bus, RL_FIELD_TEXT),
+                                             FACT(compute_capability, RL_FIELD_TEXT),
+                                             FACT(sm_count, RL_FIELD_INT),
+                                             FACT(memory_bytes, RL_FIELD_INT),
+                                             FACT(l2_bytes, RL_FIELD_INT),
+                                             FACT(shared_memory_per_sm_bytes, RL_FIELD_INT),
+                                             FACT(registers_per_sm, RL_FIELD_INT),
+                                             FACT(sm_clock_max_khz, RL_FIELD_INT),
+                                             FACT(memory_clock_max_khz, RL_FIELD_INT),
+                                             FACT(memory_bus_bits, RL_FIELD_INT),
+                                             FACT(driver, RL_FIELD_TEXT),
+                                             FACT(driver_cuda, RL_FIELD_TEXT),
+                                             FACT(cuda_runtime, RL_FIELD_TEXT),
+                                             FACT(cudnn, RL_FIELD_TEXT),
+                                             FACT(cublas, RL_FIELD_TEXT),
+                                             FACT(compiler, RL_FIELD_TEXT),
+                                             FACT(commit, RL_FIELD_TEXT),
+                                             {}};
 
 /* 13000 → "13.0": how CUDA writes versions. */
-static void write_cuda_version(int version, char text[16]) {
-  snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10);
-}
+static void write_cuda_version(int version, char text[16]) { snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10); }
 
 static void write_uuid(const cudaUUID_t *uuid, char text[48]) {
   int used = snprintf(text, 48, "GPU-");

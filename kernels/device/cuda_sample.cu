@@ -127,8 +127,8 @@ static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t c
   return 0;
 }
 
-int rl_cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count,
-                       const rl_observer *observer, double *device_us, rl_error *err) {
+int rl_cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
+                   double *device_us, rl_error *err) {
   sampling s = {sequence};
   rl_error ignored;
   int rc = sample_all(device, &s, cache, count, observer, device_us, err);

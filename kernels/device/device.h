@@ -48,8 +48,8 @@ typedef struct rl_sequence { /* an ordered list of launches, done `repeat` times
   const rl_launch *launches;
   size_t launch_count;
   uint64_t repeat;
-  const rl_launch *restore;  /* goes before each repeat, so that it finds what the first one found; no part of a sample's time.
-                                NULL: a repeat changes nothing that the next one reads, or is to read what it changed */
+  const rl_launch *restore; /* goes before each repeat, so that it finds what the first one found; no part of a sample's time.
+                               NULL: a repeat changes nothing that the next one reads, or is to read what it changed */
 } rl_sequence;
 
 typedef struct rl_program { /* one iteration of a workload: for training, one epoch */
@@ -66,15 +66,15 @@ typedef struct rl_span { /* one launch as the host saw it; times from rl_monoton
 /* Called from rl_device_ops.run. Any member may be NULL. */
 typedef struct rl_observer {
   void *context;
-  bool (*cancelled)(void *context);                                 /* asked at least every 100 ms of host time */
-  void (*advanced)(void *context, uint64_t done, uint64_t of);      /* repeats done; on CUDA: only where no wait is needed */
-  void (*span)(void *context, const rl_span *span);                 /* CPU: every launch */
+  bool (*cancelled)(void *context);                            /* asked at least every 100 ms of host time */
+  void (*advanced)(void *context, uint64_t done, uint64_t of); /* repeats done; on CUDA: only where no wait is needed */
+  void (*span)(void *context, const rl_span *span);            /* CPU: every launch */
 } rl_observer;
 
 typedef struct rl_elapsed {
-  double device_ms; /* between events on the device; on the CPU the same as host_ms */
-  double host_ms;   /* from before the first launch until the device is idle */
-  uint64_t launches;/* device launches issued: kernels, copies and sets, counted in graph nodes; CPU: without what restores */
+  double device_ms;  /* between events on the device; on the CPU the same as host_ms */
+  double host_ms;    /* from before the first launch until the device is idle */
+  uint64_t launches; /* device launches issued: kernels, copies and sets, counted in graph nodes; CPU: without what restores */
 } rl_elapsed;
 
 typedef enum rl_cache { RL_CACHE_COLD, RL_CACHE_WARM } rl_cache;
@@ -96,8 +96,7 @@ typedef struct rl_device_ops {
   /* Run it once and wait until the device is idle. -1 with domain RL_SYS, code ECANCELED when cancelled() said so. */
   int (*run)(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
   /* Run it once launch by launch on the stream, without a graph, each launch inside the NVTX ranges of its phase and name. */
-  int (*run_eager)(rl_device *device, const rl_program *program, const rl_observer *observer, rl_elapsed *elapsed,
-                   rl_error *err);
+  int (*run_eager)(rl_device *device, const rl_program *program, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
   void (*close)(rl_device *device);
   /* Time one repeat of a sequence, `count` times, into device_us[count]. RL_CACHE_COLD: before each, so much other memory is
    * read that the last cache holds nothing of the sequence's. RL_CACHE_WARM: repeats follow one another closely, and a sample
@@ -112,10 +111,10 @@ typedef struct rl_device_ops {
 struct rl_device {
   const rl_device_ops *ops;
   rl_device_kind kind;
-  int index;        /* CUDA ordinal; 0 on the CPU */
-  char id[16];      /* "cpu" "gpu0": the name in the API */
+  int index;   /* CUDA ordinal; 0 on the CPU */
+  char id[16]; /* "cpu" "gpu0": the name in the API */
   rl_stream stream;
-  int threads;      /* CPU: worker threads; 0 on CUDA */
+  int threads; /* CPU: worker threads; 0 on CUDA */
   rl_memory memory;
   const rl_observer *observer; /* of whoever waits for what is done now; NULL: no one. Asked where no run takes one: while an
                                   instance is opened and checked. */

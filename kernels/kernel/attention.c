@@ -63,9 +63,7 @@ static double truncation(const rl_kernel_shape *s) {
 }
 
 /* Of an element: values are uniform in [-2, 2), and weights as uneven as scores of variance (4/3)² make them. */
-static double scale(const rl_kernel_shape *s) {
-  return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE]));
-}
+static double scale(const rl_kernel_shape *s) { return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE])); }
 
 #define LOOPS "kernel/loops/attention.h"
 #include "kernel/in_both_types.h"

@@ -7,7 +7,12 @@ enum { WORKSPACE = 64 << 20, MOST = 10, HEAD_STEP = 8, HEAD_MAX = 256 };
 
 static int plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_dnn **made, rl_error *err) {
   const int64_t *size = kernel->shape.size;
-  const rl_attention_shape shape = {size[BATCH], size[HEADS], size[KV_HEADS], size[SEQUENCE], size[HEAD_SIZE], size[CAUSAL] != 0,
+  const rl_attention_shape shape = {size[BATCH],
+                                    size[HEADS],
+                                    size[KV_HEADS],
+                                    size[SEQUENCE],
+                                    size[HEAD_SIZE],
+                                    size[CAUSAL] != 0,
                                     rl_kernel_cudnn_type(kernel->params.dtype)};
   const rl_dnn_search search = {WORKSPACE, kernel->variant == RL_SEARCHED ? MOST : 1};
   return rl_attention_open(cudnn, &shape, kernel->in[0], kernel->in[1], kernel->in[2], kernel->out, &search,

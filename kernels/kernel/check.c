@@ -78,8 +78,8 @@ typedef struct checking {
 
 typedef struct comparing { /* one block */
   const checking *all;
-  const char *got; /* from the device */
-  int64_t first;   /* piece that it begins with */
+  const char *got;              /* from the device */
+  int64_t first;                /* piece that it begins with */
   double difference, reference; /* sums of squares */
   int64_t missing;
 } comparing;
@@ -187,7 +187,9 @@ int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err) {
   rl_kernel_instance *kernel = (rl_kernel_instance *)instance;
   const rl_kernel_family *family = kernel->params.family;
   const double scale = family->scale ? family->scale(&kernel->shape) : 0;
-  checking all = {.kernel = kernel, .of = choose(kernel), .least = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
+  checking all = {.kernel = kernel,
+                  .of = choose(kernel),
+                  .least = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
                   .feed = {.kernel = kernel, .number = sizeof(double), .most = 4 * BLOCK, .read = generate}};
   all.piece_bytes = (size_t)rl_kernel_piece_elements(kernel) * rl_dtype_size(kernel->params.dtype);
   all.stage_block = (size_t)all.of.block * all.piece_bytes;

@@ -19,7 +19,8 @@ static const rl_field sizes[] = {
     RL_KERNEL_SIZE(FILTERS, "filters", RL_KERNEL_ELEMENTS_MAX, "numbers of a pixel of y"),
     RL_KERNEL_SIZE(KERNEL, "kernel", KERNEL_MAX, "rows and columns of a filter"),
     RL_KERNEL_SIZE(STRIDE, "stride", KERNEL_MAX, "pixels of x from one of y to the next"),
-    RL_KERNEL_COUNT(PADDING, "padding", KERNEL_MAX - 1, "zeros around an image on each side; fewer than kernel"), {0}};
+    RL_KERNEL_COUNT(PADDING, "padding", KERNEL_MAX - 1, "zeros around an image on each side; fewer than kernel"),
+    {0}};
 
 /* --- what is where ----------------------------------------------------------------------------------------------------- */
 
@@ -38,9 +39,7 @@ static int64_t x_elements(const rl_kernel_shape *s) {
 static int64_t w_elements(const rl_kernel_shape *s) {
   return product(s->size[FILTERS], s->size[KERNEL], s->size[KERNEL], s->size[CHANNELS]);
 }
-static int64_t y_elements(const rl_kernel_shape *s) {
-  return product(s->size[IMAGES], p_of(s), q_of(s), s->size[FILTERS]);
-}
+static int64_t y_elements(const rl_kernel_shape *s) { return product(s->size[IMAGES], p_of(s), q_of(s), s->size[FILTERS]); }
 
 static int filters_meet_images(const rl_kernel_shape *s, rl_error *err) {
   if (s->size[PADDING] >= s->size[KERNEL]) return rl_fail_at(err, "/shape/padding", "padding must be smaller than kernel");
@@ -142,26 +141,37 @@ static int64_t conv_wgrad_length(const rl_kernel_shape *s) { return product(s->s
  * products, where rl_sum_ulps says 29. So much more is still far from what TF32 would do. */
 enum { SLACK = 4 };
 
-#define FAMILY(NAME, SUMMARY, ELEMENTS)                                                                                      \
-  static int NAME##_check(const rl_kernel_shape *s, rl_error *err) {                                                         \
-    if (filters_meet_images(s, err) < 0) return -1;                                                                          \
-    return NAME##_length(s) <= RL_SUM_LENGTH_MAX                                                                             \
-               ? 0                                                                                                           \
-               : rl_fail_at(err, "/shape", "a sum may have at most %d products", RL_SUM_LENGTH_MAX);                         \
-  }                                                                                                                          \
-  static double NAME##_tolerance(const rl_kernel_shape *s) { return SLACK * rl_sum_ulps(NAME##_length(s)); }                 \
-  static double NAME##_truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(NAME##_length(s)); }             \
-  static double NAME##_scale(const rl_kernel_shape *s) {                                                                     \
-    return rl_sum_scale(1) * sqrt(operations(s) / 2 / (double)ELEMENTS(s));                                                  \
-  }                                                                                                                          \
-  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                               \
-  const rl_kernel_family rl_kernel_##NAME = {                                                                                \
-      .workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY), .shape = sizes, .shape_check = NAME##_check,                            \
-      .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32, .variants = variants, .gpu_only = 1u << 1, .input_count = 2,         \
-      .input_elements = NAME##_inputs, .output_elements = ELEMENTS, .pieces = NAME##_pieces, .window = NAME##_window,        \
-      .operations = operations, .tolerance = NAME##_tolerance, .truncation = NAME##_truncation, .scale = NAME##_scale,       \
-      .reference = NAME##_double,                                                                                            \
-      .compute_float = NAME##_float, .compute_double = NAME##_double};
+#define FAMILY(NAME, SUMMARY, ELEMENTS)                                                                          \
+  static int NAME##_check(const rl_kernel_shape *s, rl_error *err) {                                             \
+    if (filters_meet_images(s, err) < 0) return -1;                                                              \
+    return NAME##_length(s) <= RL_SUM_LENGTH_MAX                                                                 \
+               ? 0                                                                                               \
+               : rl_fail_at(err, "/shape", "a sum may have at most %d products", RL_SUM_LENGTH_MAX);             \
+  }                                                                                                              \
+  static double NAME##_tolerance(const rl_kernel_shape *s) { return SLACK * rl_sum_ulps(NAME##_length(s)); }     \
+  static double NAME##_truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ulps(NAME##_length(s)); } \
+  static double NAME##_scale(const rl_kernel_shape *s) {                                                         \
+    return rl_sum_scale(1) * sqrt(operations(s) / 2 / (double)ELEMENTS(s));                                      \
+  }                                                                                                              \
+  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                   \
+  const rl_kernel_family rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                      \
+                                             .shape = sizes,                                                     \
+                                             .shape_check = NAME##_check,                                        \
+                                             .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,                   \
+                                             .variants = variants,                                               \
+                                             .gpu_only = 1u << 1,                                                \
+                                             .input_count = 2,                                                   \
+                                             .input_elements = NAME##_inputs,                                    \
+                                             .output_elements = ELEMENTS,                                        \
+                                             .pieces = NAME##_pieces,                                            \
+                                             .window = NAME##_window,                                            \
+                                             .operations = operations,                                           \
+                                             .tolerance = NAME##_tolerance,                                      \
+                                             .truncation = NAME##_truncation,                                    \
+                                             .scale = NAME##_scale,                                              \
+                                             .reference = NAME##_double,                                         \
+                                             .compute_float = NAME##_float,                                      \
+                                             .compute_double = NAME##_double};
 FAMILY(conv, "y = x * w, channels last", y_elements)
 FAMILY(conv_dgrad, "the gradient of x from those of y, channels last", x_elements)
 FAMILY(conv_wgrad, "the gradient of w from those of y, channels last", w_elements)

@@ -13,8 +13,9 @@ static int plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_dnn **
   const int dtype = kernel->params.dtype;
   const cudnnDataType_t type = rl_kernel_cudnn_type(dtype);
   const bool single = dtype == RL_DTYPE_FP32;
-  const rl_conv_shape shape = {PASS, size[IMAGES], size[CHANNELS], size[HEIGHT], size[WIDTH], size[FILTERS], size[KERNEL],
-                               size[STRIDE], size[PADDING], true, type, type, dtype == RL_DTYPE_TF32};
+  const rl_conv_shape shape = {PASS,          size[IMAGES], size[CHANNELS],        size[HEIGHT],  size[WIDTH],
+                               size[FILTERS], size[KERNEL], size[STRIDE],          size[PADDING], true,
+                               type,          type,         dtype == RL_DTYPE_TF32};
   rl_dnn_search search = {WORKSPACE, kernel->variant == RL_SEARCHED ? (single ? MOST_SINGLE : MOST) : 1, single};
   search.direct = true;
   void *const *in = kernel->in, *out = kernel->out;

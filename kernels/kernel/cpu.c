@@ -26,10 +26,8 @@ static void do_tile(void *context, const void *const *in, int64_t first, int64_t
   const int64_t each = rl_kernel_piece_elements(self);
   char *to = (char *)self->out + (size_t)(first * each) * rl_dtype_size(dtype);
   void *out = as_it_is(dtype) ? to : room;
-  if (dtype == RL_DTYPE_FP64)
-    family->compute_double(&self->shape, (const double *const *)in, first, count, out);
-  else
-    family->compute_float(&self->shape, (const float *const *)in, first, count, out);
+  if (dtype == RL_DTYPE_FP64) family->compute_double(&self->shape, (const double *const *)in, first, count, out);
+  else family->compute_float(&self->shape, (const float *const *)in, first, count, out);
   if (out != to) rl_dtype_from_float(dtype, out, count * each, to);
 }
 
@@ -71,8 +69,10 @@ int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **inst
   rl_kernel_feed *feed = calloc(1, sizeof *feed);
   int rc = feed ? 0 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
   if (feed) {
-    *feed = (rl_kernel_feed){.kernel = self, .number = self->params.dtype == RL_DTYPE_FP64 ? sizeof(double) : sizeof(float),
-                             .most = 4 * TILE, .read = read_input};
+    *feed = (rl_kernel_feed){.kernel = self,
+                             .number = self->params.dtype == RL_DTYPE_FP64 ? sizeof(double) : sizeof(float),
+                             .most = 4 * TILE,
+                             .read = read_input};
     self->engine = feed;
     self->engine_close = close_feed;
     rc = rl_kernel_feed_open(feed, err);
@@ -85,8 +85,11 @@ int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **inst
   return 0;
 }
 
-#define ENGINE(NAME)                                                                                                  \
-  const rl_engine rl_kernel_cpu_##NAME = {.name = "cpu", .workload = #NAME, .device = RL_DEVICE_CPU,                  \
-                                          .summary = "pieces shared out to threads", .supports = rl_kernel_cpu_supports,  \
+#define ENGINE(NAME)                                                                 \
+  const rl_engine rl_kernel_cpu_##NAME = {.name = "cpu",                             \
+                                          .workload = #NAME,                         \
+                                          .device = RL_DEVICE_CPU,                   \
+                                          .summary = "pieces shared out to threads", \
+                                          .supports = rl_kernel_cpu_supports,        \
                                           .open = rl_kernel_cpu_open};
 RL_KERNEL_FAMILIES(ENGINE)

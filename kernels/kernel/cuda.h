@@ -22,13 +22,11 @@ typedef struct rl_kernel_launcher {
 int rl_kernel_cuda_open(rl_device *device, const void *params, const rl_kernel_launcher *launcher,
                         int (*enqueue)(void *arg, rl_stream stream, rl_error *err), rl_instance **instance, rl_error *err);
 
-template <const rl_kernel_launcher *LAUNCHER>
-static int rl_kernel_enqueue(void *arg, rl_stream stream, rl_error *err) {
+template <const rl_kernel_launcher *LAUNCHER> static int rl_kernel_enqueue(void *arg, rl_stream stream, rl_error *err) {
   return LAUNCHER->launch((const rl_kernel_instance *)arg, (cudaStream_t)stream, err);
 }
 
-template <const rl_kernel_launcher *LAUNCHER>
-static int rl_kernel_cuda_supports(const void *params, rl_error *err) {
+template <const rl_kernel_launcher *LAUNCHER> static int rl_kernel_cuda_supports(const void *params, rl_error *err) {
   if (rl_kernel_supports(params, err)) return -1;
   return LAUNCHER->supports ? LAUNCHER->supports((const rl_kernel_params *)params, err) : 0;
 }
@@ -39,13 +37,13 @@ static int rl_kernel_open_engine(rl_device *device, const void *params, rl_insta
 }
 
 /* Defines rl_kernel_cuda_NAME, which engines_cuda.cu lists. LAUNCHER: a static const rl_kernel_launcher. */
-#define RL_KERNEL_CUDA_ENGINE(NAME, ENGINE, SUMMARY, LAUNCHER)                                                               \
-  extern "C" const rl_engine rl_kernel_cuda_##NAME;                                                                          \
-  const rl_engine rl_kernel_cuda_##NAME = {ENGINE, #NAME, RL_DEVICE_CUDA, SUMMARY, rl_kernel_cuda_supports<&LAUNCHER>,       \
-                                           rl_kernel_open_engine<&LAUNCHER>};
+#define RL_KERNEL_CUDA_ENGINE(NAME, ENGINE, SUMMARY, LAUNCHER) \
+  extern "C" const rl_engine rl_kernel_cuda_##NAME;            \
+  const rl_engine rl_kernel_cuda_##NAME = {                    \
+      ENGINE, #NAME, RL_DEVICE_CUDA, SUMMARY, rl_kernel_cuda_supports<&LAUNCHER>, rl_kernel_open_engine<&LAUNCHER>};
 /* The usual one: LAUNCH runs hand-written kernels that need nothing but the buffers. */
-#define RL_KERNEL_CUDA(NAME, LAUNCH)                                                                                         \
-  static const rl_kernel_launcher launcher_of_##NAME = {LAUNCH};                                                             \
+#define RL_KERNEL_CUDA(NAME, LAUNCH)                             \
+  static const rl_kernel_launcher launcher_of_##NAME = {LAUNCH}; \
   RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)
 
 #endif

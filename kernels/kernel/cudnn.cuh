@@ -18,14 +18,13 @@ static inline cudnnDataType_t rl_kernel_cudnn_type(int dtype) {
   return types[dtype];
 }
 
-template <rl_kernel_planner *PLAN>
-static int rl_kernel_cudnn_open_by(rl_kernel_instance *kernel, rl_error *err) {
+template <rl_kernel_planner *PLAN> static int rl_kernel_cudnn_open_by(rl_kernel_instance *kernel, rl_error *err) {
   return rl_kernel_cudnn_open(kernel, PLAN, err);
 }
 
-#define RL_KERNEL_CUDNN(NAME, PLAN, SUPPORTS)                                                                                \
-  static const rl_kernel_launcher launcher_of_##NAME = {rl_kernel_cudnn_launch, SUPPORTS, rl_kernel_cudnn_open_by<PLAN>,     \
-                                                        rl_kernel_cudnn_close};                                              \
+#define RL_KERNEL_CUDNN(NAME, PLAN, SUPPORTS)                                                                            \
+  static const rl_kernel_launcher launcher_of_##NAME = {rl_kernel_cudnn_launch, SUPPORTS, rl_kernel_cudnn_open_by<PLAN>, \
+                                                        rl_kernel_cudnn_close};                                          \
   RL_KERNEL_CUDA_ENGINE(NAME, "cudnn", "cuDNN", launcher_of_##NAME)
 
 #endif

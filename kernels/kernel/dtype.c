@@ -45,19 +45,19 @@ static inline float load_bf16(uint16_t x) { return float_of_bits((uint32_t)x << 
 static inline uint16_t store_bf16(float x) { return (uint16_t)(round_bits(x, 16) >> 16); }
 
 /* CASE for every type: its number in memory, and how one is read and written. */
-#define EACH_TYPE(CASE)                                                 \
-  CASE(RL_DTYPE_FP64, double, (double), (double))                       \
-  CASE(RL_DTYPE_FP32, float, (float), (float))                          \
-  CASE(RL_DTYPE_TF32, float, load_tf32, store_tf32)                     \
-  CASE(RL_DTYPE_FP16, uint16_t, rl_half_to_float, rl_half_from_float)   \
+#define EACH_TYPE(CASE)                                               \
+  CASE(RL_DTYPE_FP64, double, (double), (double))                     \
+  CASE(RL_DTYPE_FP32, float, (float), (float))                        \
+  CASE(RL_DTYPE_TF32, float, load_tf32, store_tf32)                   \
+  CASE(RL_DTYPE_FP16, uint16_t, rl_half_to_float, rl_half_from_float) \
   CASE(RL_DTYPE_BF16, uint16_t, load_bf16, store_bf16)
 
-#define READ(DTYPE, T, LOAD, STORE)                                     \
-  case DTYPE:                                                           \
+#define READ(DTYPE, T, LOAD, STORE)                                           \
+  case DTYPE:                                                                 \
     for (int64_t i = 0; i < count; i++) to[i] = LOAD(((const T *)memory)[i]); \
     break;
-#define WRITE(DTYPE, T, LOAD, STORE)                                    \
-  case DTYPE:                                                           \
+#define WRITE(DTYPE, T, LOAD, STORE)                                       \
+  case DTYPE:                                                              \
     for (int64_t i = 0; i < count; i++) ((T *)memory)[i] = STORE(from[i]); \
     break;
 

@@ -33,8 +33,7 @@ struct silu_mul {
   template <class M> __device__ static M of(M x, M g) { return x / (1 + exp_of(-x)) * g; }
 };
 
-template <class FAMILY, class T>
-__device__ static inline void element(T x, T second, T *y) {
+template <class FAMILY, class T> __device__ static inline void element(T x, T second, T *y) {
   typedef typename arithmetic<T>::type M;
   narrow(FAMILY::template of<M>(widen(x), widen(second)), y);
 }
@@ -53,17 +52,15 @@ static divisor divisor_of(uint32_t number) {
 }
 
 /* Where element i finds its second input; without one it reads nothing. */
-template <class FAMILY, class T>
-__device__ static inline T second_of(const T *second, uint32_t i, const divisor &columns) {
+template <class FAMILY, class T> __device__ static inline T second_of(const T *second, uint32_t i, const divisor &columns) {
   if (!FAMILY::SECOND) return T(0.0f);
   return second[FAMILY::SHARED ? columns.remainder(i) : i];
 }
 
 /* --- kernels ----------------------------------------------------------------------------------------------------------- */
 
-template <class FAMILY, class T>
-__global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y,
-                                                uint32_t count, divisor columns) {
+template <class FAMILY, class T> __global__ void __launch_bounds__(BLOCK)
+    scalar(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y, uint32_t count, divisor columns) {
   uint32_t i = blockIdx.x * BLOCK + threadIdx.x;
   if (i < count) element<FAMILY>(x[i], second_of<FAMILY>(second, i, columns), &y[i]);
 }
@@ -86,8 +83,7 @@ __device__ static inline pack<T> seconds_of(const T *second, uint32_t first, con
   return seconds;
 }
 
-template <class FAMILY, class T>
-__device__ static inline pack<T> elements(const pack<T> &x, const pack<T> &second) {
+template <class FAMILY, class T> __device__ static inline pack<T> elements(const pack<T> &x, const pack<T> &second) {
   const uint32_t width = 16 / sizeof(T);
   typename arithmetic<T>::type a[width], b[width];
   pack<T> y;
@@ -105,9 +101,9 @@ template <class FAMILY, class T> struct thread {
 };
 
 /* ALL: of the accesses from `begin` on, every STEP-th, none is behind the last of `packs`. */
-template <class FAMILY, class T, bool WHOLE, bool ALL>
-__device__ static inline void accesses(const T *x, const T *second, T *y, uint32_t begin, uint32_t packs,
-                                       const divisor &columns) {
+template <class FAMILY, class T, bool WHOLE, bool ALL> __device__ static inline void accesses(const T *x, const T *second, T *y,
+                                                                                              uint32_t begin, uint32_t packs,
+                                                                                              const divisor &columns) {
   enum { ACCESSES = thread<FAMILY, T>::ACCESSES, STEP = thread<FAMILY, T>::OF_BLOCK, WIDTH = 16 / sizeof(T) };
   pack<T> xs[ACCESSES], seconds[ACCESSES];
 #pragma unroll
@@ -123,8 +119,7 @@ __device__ static inline void accesses(const T *x, const T *second, T *y, uint32
   }
 }
 
-template <class FAMILY, class T, bool WHOLE>
-__global__ void __launch_bounds__(BLOCK)
+template <class FAMILY, class T, bool WHOLE> __global__ void __launch_bounds__(BLOCK)
     vector(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y, uint32_t count, divisor columns) {
   const uint32_t packs = count / (uint32_t)(16 / sizeof(T)), block = blockIdx.x * BLOCK, begin = block + threadIdx.x;
   if (block + BLOCK <= packs) return accesses<FAMILY, T, WHOLE, true>(x, second, y, begin, packs, columns);
@@ -140,17 +135,14 @@ static int launch_typed(const rl_kernel_instance *instance, uint32_t count, divi
   const bool always = !FAMILY::SHARED; /* whole: what lies at the same place */
   const uint32_t width = 16 / sizeof(T), parts = instance->variant == SCALAR ? count : count / width + 1;
   const uint32_t grid = (parts + BLOCK - 1) / BLOCK, threads = thread<FAMILY, T>::OF_BLOCK;
-  if (instance->variant == SCALAR)
-    scalar<FAMILY, T><<<grid, BLOCK, 0, stream>>>(x, second, y, count, columns);
+  if (instance->variant == SCALAR) scalar<FAMILY, T><<<grid, BLOCK, 0, stream>>>(x, second, y, count, columns);
   else if (FAMILY::SHARED && columns.number % width != 0)
     vector<FAMILY, T, always><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
-  else
-    vector<FAMILY, T, true><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
+  else vector<FAMILY, T, true><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
   return rl_launch_ok("launching", err);
 }
 
-template <class FAMILY>
-static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+template <class FAMILY> static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   const rl_kernel_family *family = instance->params.family;
   const uint32_t count = (uint32_t)family->output_elements(&instance->shape);
   const divisor columns = divisor_of(FAMILY::SHARED ? (uint32_t)family->input_elements(&instance->shape, 1) : 1);

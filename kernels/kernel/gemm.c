@@ -8,7 +8,8 @@ static const char *const variants[] = {"heuristic", "searched", NULL};
 enum { M, N, K };
 static const rl_field sizes[] = {RL_KERNEL_SIZE(M, "m", RL_KERNEL_ELEMENTS_MAX, "rows of A and C"),
                                  RL_KERNEL_SIZE(N, "n", RL_KERNEL_ELEMENTS_MAX, "columns of B and C"),
-                                 RL_KERNEL_SIZE(K, "k", RL_SUM_LENGTH_MAX, "columns of A, rows of B"), {0}};
+                                 RL_KERNEL_SIZE(K, "k", RL_SUM_LENGTH_MAX, "columns of A, rows of B"),
+                                 {0}};
 
 static int64_t input_elements(const rl_kernel_shape *s, uint32_t input) {
   return rl_kernel_times(s->size[K], s->size[input == 0 ? M : N]);

@@ -7,12 +7,12 @@
 #include "kernel/cpu.h"
 #include "kernel/pieces.h"
 
-enum { M, N, K };                       /* sizes of the shape */
+enum { M, N, K };                        /* sizes of the shape */
 enum { STEP = 1 << 16, PANEL_MIN = 16 }; /* numbers converted at once; rows or columns of a panel */
 
 typedef struct blas {
-  void *a, *b, *c;     /* what is multiplied; the kernel's own buffers where those hold such numbers */
-  void *converted[3];  /* A, B and C as float, where they do not */
+  void *a, *b, *c;    /* what is multiplied; the kernel's own buffers where those hold such numbers */
+  void *converted[3]; /* A, B and C as float, where they do not */
 } blas;
 
 static void close_blas(void *engine) {
@@ -125,6 +125,9 @@ static int open_blas(rl_device *device, const void *params, rl_instance **instan
   return 0;
 }
 
-const rl_engine rl_kernel_openblas_gemm = {.name = "openblas", .workload = "gemm", .device = RL_DEVICE_CPU,
+const rl_engine rl_kernel_openblas_gemm = {.name = "openblas",
+                                           .workload = "gemm",
+                                           .device = RL_DEVICE_CPU,
                                            .summary = "OpenBLAS, panels shared out to threads",
-                                           .supports = rl_kernel_cpu_supports, .open = open_blas};
+                                           .supports = rl_kernel_cpu_supports,
+                                           .open = open_blas};

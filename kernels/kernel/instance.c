@@ -122,8 +122,12 @@ static void close_instance(rl_instance *instance) {
   free(self);
 }
 
-static const rl_instance_ops operations = {.reset = nothing_changes, .report = report, .save = nothing_changes,
-                                           .restore = nothing_changes, .close = close_instance, .check = rl_kernel_check};
+static const rl_instance_ops operations = {.reset = nothing_changes,
+                                           .report = report,
+                                           .save = nothing_changes,
+                                           .restore = nothing_changes,
+                                           .close = close_instance,
+                                           .check = rl_kernel_check};
 
 int rl_kernel_open(rl_device *device, const void *params, int (*enqueue)(void *arg, rl_stream stream, rl_error *err),
                    rl_kernel_instance **instance, rl_error *err) {

@@ -18,7 +18,7 @@ typedef struct rl_kernel_instance {
   rl_launch launch;
   rl_sequence sequence;
   struct rl_threads *threads; /* of the host */
-  void *engine; /* the engine's own; released by engine_close, which may be NULL */
+  void *engine;               /* the engine's own; released by engine_close, which may be NULL */
   void (*engine_close)(void *engine);
 } rl_kernel_instance;
 

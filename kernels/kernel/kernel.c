@@ -195,8 +195,7 @@ void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape 
   double values[SOME];
   for (int64_t done = 0; done < count; done += SOME) {
     const int64_t some = count - done < SOME ? count - done : SOME;
-    for (int64_t i = 0; i < some; i++)
-      values[i] = (double)(rl_mix64(key + (uint64_t)(start + done + i)) >> 11) * 0x1p-51 - 2;
+    for (int64_t i = 0; i < some; i++) values[i] = (double)(rl_mix64(key + (uint64_t)(start + done + i)) >> 11) * 0x1p-51 - 2;
     if (params->family->inputs != NULL) params->family->inputs(shape, input, start + done, some, values);
     rl_dtype_from_double(params->dtype, values, some, (char *)memory + (size_t)done * size);
   }

@@ -20,15 +20,17 @@ extern "C" {
 #endif
 
 /* In the order of the API's choices. */
+/* clang-format off */
 #define RL_KERNEL_FAMILIES(X)                                                                                                   \
   X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(rope) X(softmax) X(rmsnorm) X(layernorm) X(transpose) X(reduction) \
   X(gemm) X(attention) X(conv) X(conv_dgrad) X(conv_wgrad) X(lombscargle)
+/* clang-format on */
 
 enum {
-  RL_KERNEL_SIZES = 8,              /* named sizes of a shape */
-  RL_KERNEL_INPUTS = 4,             /* of a kernel */
-  RL_KERNEL_SHAPE_TEXT = 256,       /* a shape as JSON */
-  RL_KERNEL_ELEMENTS_MAX = 1 << 28  /* of an input or of the output */
+  RL_KERNEL_SIZES = 8,             /* named sizes of a shape */
+  RL_KERNEL_INPUTS = 4,            /* of a kernel */
+  RL_KERNEL_SHAPE_TEXT = 256,      /* a shape as JSON */
+  RL_KERNEL_ELEMENTS_MAX = 1 << 28 /* of an input or of the output */
 };
 
 typedef struct rl_kernel_shape {
@@ -36,9 +38,11 @@ typedef struct rl_kernel_shape {
 } rl_kernel_shape;
 
 /* A row of rl_kernel_family.shape: size[INDEX], from 1 on; a count that may be 0; something that is so or not. */
-#define RL_KERNEL_SHAPE_FIELD(INDEX, NAME, TYPE, MINIMUM, MAXIMUM, SUMMARY)                                                  \
-  { .name = NAME, .type = TYPE, .offset = offsetof(rl_kernel_shape, size) + (INDEX) * sizeof(int64_t),                       \
-    .size = sizeof(int64_t), .required = true, .minimum = (MINIMUM), .maximum = (MAXIMUM), .summary = SUMMARY }
+#define RL_KERNEL_SHAPE_FIELD(INDEX, NAME, TYPE, MINIMUM, MAXIMUM, SUMMARY)                                                     \
+  {                                                                                                                             \
+    .name = NAME, .type = TYPE, .offset = offsetof(rl_kernel_shape, size) + (INDEX) * sizeof(int64_t), .size = sizeof(int64_t), \
+    .required = true, .minimum = (MINIMUM), .maximum = (MAXIMUM), .summary = SUMMARY                                            \
+  }
 #define RL_KERNEL_SIZE(INDEX, NAME, MAXIMUM, SUMMARY) RL_KERNEL_SHAPE_FIELD(INDEX, NAME, RL_FIELD_INT, 1, MAXIMUM, SUMMARY)
 #define RL_KERNEL_COUNT(INDEX, NAME, MAXIMUM, SUMMARY) RL_KERNEL_SHAPE_FIELD(INDEX, NAME, RL_FIELD_INT, 0, MAXIMUM, SUMMARY)
 #define RL_KERNEL_FLAG(INDEX, NAME, SUMMARY) RL_KERNEL_SHAPE_FIELD(INDEX, NAME, RL_FIELD_BOOL, 0, 0, SUMMARY)
@@ -53,12 +57,12 @@ typedef void rl_kernel_in_float(const rl_kernel_shape *shape, const float *const
 
 typedef struct rl_kernel_family {
   rl_workload workload;
-  const rl_field *shape;                                               /* of rl_kernel_shape, under the names of the API */
-  int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);     /* what no bound of one size says; NULL: nothing */
-  uint32_t dtypes;                                                     /* bit i: rl_dtype i */
+  const rl_field *shape;                                           /* of rl_kernel_shape, under the names of the API */
+  int (*shape_check)(const rl_kernel_shape *shape, rl_error *err); /* what no bound of one size says; NULL: nothing */
+  uint32_t dtypes;                                                 /* bit i: rl_dtype i */
   const char *const *variants; /* NULL-terminated, at most RL_RUNS_MAX; the engines know them by their index */
   uint32_t gpu_only; /* bit i: variant i would be another one's code on the CPU, which does not have it; never the first */
-  const char *const *builds;   /* how its code can come about, the usual way first; NULL: there is but one way */
+  const char *const *builds; /* how its code can come about, the usual way first; NULL: there is but one way */
   uint32_t input_count;
   /* In elements. All of these hold for shapes whose sizes lie within their bounds; rl_kernel_times keeps products from
    * overflowing. */
@@ -94,7 +98,7 @@ typedef struct rl_kernel_params {
   const rl_kernel_family *family; /* set by its defaults, no field */
   int dtype;                      /* rl_dtype */
   char variant[32];
-  char build[16]; /* "": the usual one */
+  char build[16];                   /* "": the usual one */
   char shape[RL_KERNEL_SHAPE_TEXT]; /* JSON object of the family's shape */
   int64_t samples, seed;
 } rl_kernel_params;
@@ -105,11 +109,11 @@ void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_family *family
 rl_cost rl_kernel_cost(const void *params);
 void rl_kernel_schedule(const void *params, uint32_t *warmup, uint32_t *iterations);
 /* The workload of a family whose definition has a function NAME_defaults. */
-#define RL_KERNEL_WORKLOAD(NAME, SUMMARY)                                                                                    \
-  {                                                                                                                          \
-    .name = #NAME, .kind = "kernel", .summary = SUMMARY, .fields = rl_kernel_params_fields,                                  \
-    .params_size = sizeof(rl_kernel_params), .defaults = NAME##_defaults, .cost = rl_kernel_cost,                            \
-    .schedule = rl_kernel_schedule, .iteration = RL_ITERATION_LAUNCH                                                         \
+#define RL_KERNEL_WORKLOAD(NAME, SUMMARY)                                                         \
+  {                                                                                               \
+    .name = #NAME, .kind = "kernel", .summary = SUMMARY, .fields = rl_kernel_params_fields,       \
+    .params_size = sizeof(rl_kernel_params), .defaults = NAME##_defaults, .cost = rl_kernel_cost, \
+    .schedule = rl_kernel_schedule, .iteration = RL_ITERATION_LAUNCH                              \
   }
 /* a · b, or a number above RL_KERNEL_ELEMENTS_MAX where the product is; a ≥ 0, b > 0. */
 static inline int64_t rl_kernel_times(int64_t a, int64_t b) {

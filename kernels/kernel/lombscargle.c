@@ -24,7 +24,8 @@ enum { LEAST_SAMPLES = 8 };
 static const char *const variants[] = {"template", "typed", "fast_math", "launch_bounds", "capped_registers", "uniform", NULL};
 static const char *const builds[] = {"fatbin", "nvrtc", "nvrtc_cached", NULL};
 static const rl_field sizes[] = {RL_KERNEL_SIZE(SAMPLES, "samples", 1 << 20, "samples"),
-                                 RL_KERNEL_SIZE(FREQUENCIES, "frequencies", 1 << 26, "frequencies"), {0}};
+                                 RL_KERNEL_SIZE(FREQUENCIES, "frequencies", 1 << 26, "frequencies"),
+                                 {0}};
 
 static int64_t input_elements(const rl_kernel_shape *shape, uint32_t input) {
   return shape->size[input == FREQUENCY ? FREQUENCIES : SAMPLES];
@@ -74,7 +75,6 @@ enum { RUN = 32, RUNS = 16, SPAN = RUN * RUNS }; /* frequencies, as loops/lombsc
 #define LOOPS "kernel/loops/lombscargle.h"
 #include "kernel/in_both_types.h"
 
-
 /* At the least: each frequency's power from its five sums. How few operations a frequency's sums can take depends on how many
  * frequencies there are: uniform needs none for another sample. */
 static double operations(const rl_kernel_shape *shape) { return 30.0 * (double)shape->size[FREQUENCIES]; }
@@ -94,9 +94,22 @@ static int shape_check(const rl_kernel_shape *shape, rl_error *err) {
 static void lombscargle_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_lombscargle); }
 
 const rl_kernel_family rl_kernel_lombscargle = {
-    .workload = RL_KERNEL_WORKLOAD(lombscargle, "Lomb-Scargle periodogram of samples at uneven times"), .shape = sizes,
-    .shape_check = shape_check, .dtypes = 1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32, .variants = variants,
-    .gpu_only = 0x1e /* what a GPU's compiler is told */, .builds = builds,
-    .input_count = 3, .input_elements = input_elements, .inputs = inputs, .output_elements = output_elements,
-    .pieces = output_elements, .window = window, .reference = reference, .compute_double = in_double, .compute_float = in_float,
-    .operations = operations, .reference_operations = reference_operations, .tolerance = tolerance};
+    .workload = RL_KERNEL_WORKLOAD(lombscargle, "Lomb-Scargle periodogram of samples at uneven times"),
+    .shape = sizes,
+    .shape_check = shape_check,
+    .dtypes = 1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32,
+    .variants = variants,
+    .gpu_only = 0x1e /* what a GPU's compiler is told */,
+    .builds = builds,
+    .input_count = 3,
+    .input_elements = input_elements,
+    .inputs = inputs,
+    .output_elements = output_elements,
+    .pieces = output_elements,
+    .window = window,
+    .reference = reference,
+    .compute_double = in_double,
+    .compute_float = in_float,
+    .operations = operations,
+    .reference_operations = reference_operations,
+    .tolerance = tolerance};

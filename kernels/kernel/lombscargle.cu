@@ -123,10 +123,14 @@ static int describe(const rl_kernel_instance *instance, engine *self, rl_error *
 static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   engine *self = (engine *)instance->engine;
   void *const *in = instance->in, *const *out = &instance->out;
-  const void *any[] = {&self->samples, &self->frequencies, &in[RL_LOMBSCARGLE_TIME], &in[RL_LOMBSCARGLE_VALUE],
-                       &in[RL_LOMBSCARGLE_FREQUENCY], out};
-  const void *even[] = {&self->samples, &self->frequencies, &self->per_block, &self->first, &self->step, &self->origin,
-                        &in[RL_LOMBSCARGLE_TIME], &in[RL_LOMBSCARGLE_VALUE], out};
+  const void *any[] = {&self->samples,
+                       &self->frequencies,
+                       &in[RL_LOMBSCARGLE_TIME],
+                       &in[RL_LOMBSCARGLE_VALUE],
+                       &in[RL_LOMBSCARGLE_FREQUENCY],
+                       out};
+  const void *even[] = {&self->samples, &self->frequencies,       &self->per_block,          &self->first, &self->step,
+                        &self->origin,  &in[RL_LOMBSCARGLE_TIME], &in[RL_LOMBSCARGLE_VALUE], out};
   return rl_cuda_ok(cudaLaunchKernel((const void *)self->kernel, dim3(self->blocks), dim3(BLOCK),
                                      (void **)(self->expands ? even : any), 0, stream),
                     "launching", err);

@@ -66,8 +66,15 @@ template <int P> __device__ static inline REAL derivative(REAL s, REAL c) {
   return P % 4 == 0 ? c : P % 4 == 1 ? -s : P % 4 == 2 ? -c : s;
 }
 
-enum { XC = 0, XS = EXPANSION + 1, CC = 2 * (EXPANSION + 1), CS = 3 * (EXPANSION + 1), SS0 = 4 * (EXPANSION + 1), TERMS = SS0 + 1,
-       ROOM = (TERMS + WARP - 1) / WARP * WARP };
+enum {
+  XC = 0,
+  XS = EXPANSION + 1,
+  CC = 2 * (EXPANSION + 1),
+  CS = 3 * (EXPANSION + 1),
+  SS0 = 4 * (EXPANSION + 1),
+  TERMS = SS0 + 1,
+  ROOM = (TERMS + WARP - 1) / WARP * WARP
+};
 
 /* Terms of order P and up of one sample: power_y = y (t reach)^P / P!, power_2 = (2 t reach)^P / P! / 2. ss is that of cc with
  * the other sign, but for order 0. */

@@ -25,13 +25,22 @@ static double layernorm_tolerance(const rl_kernel_shape *shape) {
 }
 static double layernorm_scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
 
-#define FAMILY(NAME, SUMMARY, INPUTS, SCALE)                                                                                 \
-  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                               \
-  const rl_kernel_family rl_kernel_##NAME = {                                                                                \
-      .workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY), .shape = rl_kernel_rows_shape, .dtypes = RL_KERNEL_FLOATS,              \
-      .variants = variants, .input_count = INPUTS, .input_elements = rl_kernel_rows_input,                                   \
-      .output_elements = rl_kernel_rows_output, .pieces = rl_kernel_rows_pieces, .window = rl_kernel_rows_window,            \
-      .reference = NAME##_double, .compute_double = NAME##_double, .compute_float = NAME##_float,                            \
-      .operations = NAME##_operations, .tolerance = NAME##_tolerance, .scale = SCALE};
+#define FAMILY(NAME, SUMMARY, INPUTS, SCALE)                                                   \
+  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); } \
+  const rl_kernel_family rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),    \
+                                             .shape = rl_kernel_rows_shape,                    \
+                                             .dtypes = RL_KERNEL_FLOATS,                       \
+                                             .variants = variants,                             \
+                                             .input_count = INPUTS,                            \
+                                             .input_elements = rl_kernel_rows_input,           \
+                                             .output_elements = rl_kernel_rows_output,         \
+                                             .pieces = rl_kernel_rows_pieces,                  \
+                                             .window = rl_kernel_rows_window,                  \
+                                             .reference = NAME##_double,                       \
+                                             .compute_double = NAME##_double,                  \
+                                             .compute_float = NAME##_float,                    \
+                                             .operations = NAME##_operations,                  \
+                                             .tolerance = NAME##_tolerance,                    \
+                                             .scale = SCALE};
 FAMILY(rmsnorm, "y = x / sqrt(mean of x^2 over the row + 1e-5) w, one w for each column", 2, NULL)
 FAMILY(layernorm, "y = (x - mean) / sqrt(variance + 1e-5) w + b, row by row, one w and one b for each column", 3, layernorm_scale)

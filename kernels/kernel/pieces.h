@@ -23,8 +23,8 @@ typedef struct rl_kernel_room { /* of a thread; grows */
 /* Windows of inputs as numbers to compute with. Inputs that every piece needs all of are read once, others piece by piece. */
 typedef struct rl_kernel_feed {
   const rl_kernel_instance *kernel;
-  size_t number;  /* bytes of one: of a float or a double */
-  int64_t most;   /* numbers in the windows of pieces that are worked on at once, where they are more than one */
+  size_t number; /* bytes of one: of a float or a double */
+  int64_t most;  /* numbers in the windows of pieces that are worked on at once, where they are more than one */
   /* Some elements of an input as such numbers: either into `room`, or where they lie as such already. */
   const void *(*read)(const rl_kernel_instance *kernel, uint32_t input, int64_t start, int64_t count, void *room);
   const void *whole[RL_KERNEL_INPUTS];

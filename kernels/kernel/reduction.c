@@ -9,9 +9,9 @@ static const char *const variants[] = {"scalar", "vector", NULL};
 
 /* A sum in fp16 must not leave its range: five times the deviation of so many inputs is below 65504. */
 enum { COLUMNS_MAX = 1 << 27 };
-static const rl_field shape_fields[] = {
-    RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNEL_ELEMENTS_MAX, "sums"),
-    RL_KERNEL_SIZE(RL_COLUMNS, "columns", COLUMNS_MAX, "elements of each, at most 134217728"), {0}};
+static const rl_field shape_fields[] = {RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNEL_ELEMENTS_MAX, "sums"),
+                                        RL_KERNEL_SIZE(RL_COLUMNS, "columns", COLUMNS_MAX, "elements of each, at most 134217728"),
+                                        {0}};
 
 /* By halves: the error grows with the logarithm of the count. */
 static double sum_double(const double *x, int64_t count) {
@@ -31,7 +31,6 @@ static float sum_float(const float *x, int64_t count) {
 #define LOOPS "kernel/loops/reduction.h"
 #include "kernel/in_both_types.h"
 
-
 static int64_t output(const rl_kernel_shape *shape) { return shape->size[RL_ROWS]; }
 static double operations(const rl_kernel_shape *shape) { return (double)rl_kernel_rows_output(shape); }
 static double tolerance(const rl_kernel_shape *shape) { return 8 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
@@ -39,8 +38,18 @@ static double tolerance(const rl_kernel_shape *shape) { return 8 + sqrt((double)
 static double scale(const rl_kernel_shape *shape) { return sqrt(4.0 / 3 * (double)shape->size[RL_COLUMNS]); }
 
 static void reduction_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_reduction); }
-const rl_kernel_family rl_kernel_reduction = {
-    .workload = RL_KERNEL_WORKLOAD(reduction, "y = sum of x over the row"), .shape = shape_fields, .dtypes = RL_KERNEL_FLOATS,
-    .variants = variants, .input_count = 1, .input_elements = rl_kernel_rows_input, .output_elements = output, .pieces = output,
-    .window = rl_kernel_rows_window, .reference = reduction_double, .compute_double = reduction_double,
-    .compute_float = reduction_float, .operations = operations, .tolerance = tolerance, .scale = scale};
+const rl_kernel_family rl_kernel_reduction = {.workload = RL_KERNEL_WORKLOAD(reduction, "y = sum of x over the row"),
+                                              .shape = shape_fields,
+                                              .dtypes = RL_KERNEL_FLOATS,
+                                              .variants = variants,
+                                              .input_count = 1,
+                                              .input_elements = rl_kernel_rows_input,
+                                              .output_elements = output,
+                                              .pieces = output,
+                                              .window = rl_kernel_rows_window,
+                                              .reference = reduction_double,
+                                              .compute_double = reduction_double,
+                                              .compute_float = reduction_float,
+                                              .operations = operations,
+                                              .tolerance = tolerance,
+                                              .scale = scale};

@@ -73,16 +73,14 @@ template <class M, class T> __device__ M sum_elements(const T *row, uint32_t fir
   return sum;
 }
 
-template <class T>
-__global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t columns) {
+template <class T> __global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
   const M sum = over_block(sum_elements<M>(x + (size_t)blockIdx.x * columns, threadIdx.x, columns, BLOCK));
   if (threadIdx.x == 0) narrow(sum, &y[blockIdx.x]);
 }
 
 /* group: lanes of a row, a power of two. */
-template <class T, bool PACKED>
-__global__ void __launch_bounds__(BLOCK)
+template <class T, bool PACKED> __global__ void __launch_bounds__(BLOCK)
     grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t group) {
   typedef typename arithmetic<T>::type M;
   const uint32_t log = 31 - __clz(group), row = blockIdx.x * (BLOCK >> log) + (threadIdx.x >> log),
@@ -95,8 +93,7 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 /* Block b of a row's share takes every share-th run of BLOCK accesses. */
-template <class T, bool PACKED>
-__global__ void __launch_bounds__(BLOCK)
+template <class T, bool PACKED> __global__ void __launch_bounds__(BLOCK)
     shared_out(const T *__restrict__ x, T *__restrict__ y, uint32_t columns, uint32_t share, void *memory, uint32_t *done) {
   typedef typename arithmetic<T>::type M;
   const uint32_t row = blockIdx.x / share, block = blockIdx.x % share, first = block * BLOCK + threadIdx.x, step = share * BLOCK;
@@ -127,8 +124,7 @@ uint32_t power_of_two(uint32_t least) {
   return power;
 }
 
-template <class T, bool PACKED>
-int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+template <class T, bool PACKED> int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   const workspace *own = (const workspace *)instance->engine;
   const T *x = (const T *)instance->in[0];
   T *y = (T *)instance->out;
@@ -143,8 +139,7 @@ int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
   return rl_launch_ok("launching", err);
 }
 
-template <class T>
-int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   const uint32_t rows = (uint32_t)instance->shape.size[RL_ROWS], columns = (uint32_t)instance->shape.size[RL_COLUMNS];
   if (instance->variant != SCALAR)
     return columns * sizeof(T) % 16 == 0 ? launch_vector<T, true>(instance, stream, err)
@@ -197,6 +192,6 @@ void close_workspace(void *engine) {
 
 const rl_kernel_launcher launcher = {launch, NULL, open_workspace, close_workspace};
 
-} // namespace
+}  // namespace
 
 RL_KERNEL_CUDA_ENGINE(reduction, "cuda", "hand-written", launcher)

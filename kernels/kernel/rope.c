@@ -13,7 +13,8 @@ enum { TOKENS_MAX = 1 << 20, HEADS_MAX = 1 << 16, HEAD_SIZE_MAX = 1 << 12 };
 static const rl_field shape_fields[] = {
     RL_KERNEL_SIZE(RL_TOKENS, "tokens", TOKENS_MAX, "positions from 0 on, at most 1048576"),
     RL_KERNEL_SIZE(RL_HEADS, "heads", HEADS_MAX, "of each token, at most 65536"),
-    RL_KERNEL_SIZE(RL_HEAD_SIZE, "head_size", HEAD_SIZE_MAX, "elements of a head, an even number of at most 4096"), {0}};
+    RL_KERNEL_SIZE(RL_HEAD_SIZE, "head_size", HEAD_SIZE_MAX, "elements of a head, an even number of at most 4096"),
+    {0}};
 
 static int shape_check(const rl_kernel_shape *shape, rl_error *err) {
   return shape->size[RL_HEAD_SIZE] % 2 == 0 ? 0 : rl_fail_at(err, "/shape/head_size", "must be even: a head consists of pairs");
@@ -55,6 +56,18 @@ static double scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
 static void rope_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_rope); }
 const rl_kernel_family rl_kernel_rope = {
     .workload = RL_KERNEL_WORKLOAD(rope, "rotary position embedding, the halves of a head paired, positions from 0, base 10000"),
-    .shape = shape_fields, .shape_check = shape_check, .dtypes = RL_KERNEL_FLOATS, .variants = variants, .input_count = 1,
-    .input_elements = input_elements, .output_elements = output, .pieces = pieces, .window = window, .reference = rope_double,
-    .compute_double = rope_double, .compute_float = rope_float, .operations = operations, .tolerance = tolerance, .scale = scale};
+    .shape = shape_fields,
+    .shape_check = shape_check,
+    .dtypes = RL_KERNEL_FLOATS,
+    .variants = variants,
+    .input_count = 1,
+    .input_elements = input_elements,
+    .output_elements = output,
+    .pieces = pieces,
+    .window = window,
+    .reference = rope_double,
+    .compute_double = rope_double,
+    .compute_float = rope_float,
+    .operations = operations,
+    .tolerance = tolerance,
+    .scale = scale};

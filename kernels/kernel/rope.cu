@@ -41,9 +41,9 @@ template <class M> __device__ void rotate(const rotation<M> &r, M *x, M *y) {
 }
 
 /* Pairs are numbered as they lie. */
-template <class T>
-__global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads,
-                                                uint32_t half, const double2 *__restrict__ of_pair) {
+template <class T> __global__ void __launch_bounds__(BLOCK)
+    scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads, uint32_t half,
+           const double2 *__restrict__ of_pair) {
   typedef typename arithmetic<T>::type M;
   const uint32_t i = blockIdx.x * BLOCK + threadIdx.x, pair = i % half, head = i / half;
   if (i >= pairs) return;
@@ -55,11 +55,13 @@ __global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__re
 }
 
 /* tokens: of a block. */
-template <class T, int WIDTH>
-__global__ void __launch_bounds__(BLOCK) vector(const T *__restrict__ x, T *__restrict__ y, uint32_t all_tokens, uint32_t heads,
-                                                uint32_t half, uint32_t tokens, const double2 *__restrict__ of_pair) {
+template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
+    vector(const T *__restrict__ x, T *__restrict__ y, uint32_t all_tokens, uint32_t heads, uint32_t half, uint32_t tokens,
+           const double2 *__restrict__ of_pair) {
   typedef typename arithmetic<T>::type M;
-  struct alignas(WIDTH * sizeof(T)) few { T at[WIDTH]; };
+  struct alignas(WIDTH * sizeof(T)) few {
+    T at[WIDTH];
+  };
   extern __shared__ __align__(16) char memory[];
   rotation<M> *rotations = (rotation<M> *)memory;
   const uint32_t token = blockIdx.x * tokens, here = min(tokens, all_tokens - token), accesses = half / WIDTH;
@@ -91,8 +93,7 @@ uint32_t tokens_of_block(uint32_t pairs_of_token, uint32_t half, size_t rotation
   return tokens > 1 ? tokens : 1;
 }
 
-template <class T, int WIDTH>
-int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+template <class T, int WIDTH> int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   typedef typename arithmetic<T>::type M;
   const turns *own = (const turns *)instance->engine;
   const uint32_t all = (uint32_t)instance->shape.size[RL_TOKENS], heads = (uint32_t)instance->shape.size[RL_HEADS];
@@ -103,8 +104,7 @@ int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
   return rl_launch_ok("launching", err);
 }
 
-template <class T>
-int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { PACK = 16 / sizeof(T) };
   const turns *own = (const turns *)instance->engine;
   const uint32_t heads = (uint32_t)instance->shape.size[RL_HEADS], half = (uint32_t)instance->shape.size[RL_HEAD_SIZE] / 2;
@@ -152,6 +152,6 @@ void close_turns(void *engine) {
 
 const rl_kernel_launcher launcher = {launch, NULL, open_turns, close_turns};
 
-} // namespace
+}  // namespace
 
 RL_KERNEL_CUDA_ENGINE(rope, "cuda", "hand-written", launcher)

@@ -36,7 +36,7 @@ struct alignas(8) numbers_of_warps {
 };
 
 /* Shared memory is used in turns: whoever is in the turn after next has seen everyone leave this one. */
-struct lanes_or_block { /* size: threads; up to a warp, or all of the block */
+struct lanes_or_block {     /* size: threads; up to a warp, or all of the block */
   numbers_of_warps *memory; /* two */
   uint32_t size, turn;
   template <class M> __device__ M over_all(M x, bool most) {
@@ -110,14 +110,13 @@ __device__ static void load(registers<T, WIDTH, HOLDS> &keeps, const T *row, uin
 }
 
 /* What BODY says for each access that a thread keeps, whose elements are M x[KEEPS::WIDTH]. */
-#define RL_FOR_KEPT(BODY)                                              \
-  _Pragma("unroll") for (int i = 0; i < KEEPS::HOLDS; i++)             \
-    if (i < have) {                                                    \
-      M x[KEEPS::WIDTH];                                               \
-      const auto access = keeps[i]; /* as a whole */                   \
-      widen_all<KEEPS::WIDTH>(access.at, x);                           \
-      _Pragma("unroll") for (int k = 0; k < KEEPS::WIDTH; k++) BODY;   \
-    }
+#define RL_FOR_KEPT(BODY)                                                  \
+  _Pragma("unroll") for (int i = 0; i < KEEPS::HOLDS; i++) if (i < have) { \
+    M x[KEEPS::WIDTH];                                                     \
+    const auto access = keeps[i]; /* as a whole */                         \
+    widen_all<KEEPS::WIDTH>(access.at, x);                                 \
+    _Pragma("unroll") for (int k = 0; k < KEEPS::WIDTH; k++) BODY;         \
+  }
 
 /* The largest element of what a thread keeps, or `least`. */
 template <class KEEPS, class M> __device__ static M most_of(const KEEPS &keeps, uint32_t have, M least) {
@@ -144,6 +143,6 @@ __device__ static void finish(const MAP &map, const registers<T, WIDTH, HOLDS> &
     if (i < have) to[first + i * step] = mapped<OP, true>(map, keeps[i], w, b, first + i * step);
 }
 
-} // namespace rows
+}  // namespace rows
 
 #endif

@@ -40,8 +40,7 @@ __device__ static inline uint32_t log_of(uint32_t power) { return 31 - __clz(pow
 
 /* group: threads of a block that share a row; a power of two up to a warp, or the whole block. The more of them an SM has, the
  * more bytes are on their way: three of the largest blocks. Element by element a thread holds more and may have all registers. */
-template <class OP, class T, int WIDTH, int HOLDS>
-__global__ void __launch_bounds__(BLOCK_HELD, WIDTH > 1 ? 3 : 1)
+template <class OP, class T, int WIDTH, int HOLDS> __global__ void __launch_bounds__(BLOCK_HELD, WIDTH > 1 ? 3 : 1)
     held(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t count,
          uint32_t columns, uint32_t group) {
   typedef typename arithmetic<T>::type M;
@@ -58,8 +57,7 @@ __global__ void __launch_bounds__(BLOCK_HELD, WIDTH > 1 ? 3 : 1)
 }
 
 /* The second time a row may come from L2. */
-template <class OP, class T, int WIDTH>
-__global__ void __launch_bounds__(BLOCK_STREAMED)
+template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_STREAMED)
     streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
   typedef few<T, WIDTH> F;
@@ -191,8 +189,7 @@ template <class OP, class T> static int launch_vector(const work<T> &of, bool ha
 }
 
 /* Rows whose length is no multiple of 16 bytes begin anywhere: they are read element by element, more of them by each thread. */
-template <class OP, class T>
-static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+template <class OP, class T> static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { SCALAR, PACK = 16 / sizeof(T), HOLDS_SINGLE = 16 };
   const work<T> of = {(const T *)instance->in[0],
                       (const T *)instance->in[1],
@@ -207,17 +204,15 @@ static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream,
   return launch_held_or_streamed<OP, T, 1, HOLDS_SINGLE>(of, err);
 }
 
-template <class OP>
-static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+template <class OP> static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   RL_KERNEL_BY_DTYPE(instance->params.dtype, (launch_typed<OP, T>(instance, stream, err)))
 }
 
-} // namespace rows
+}  // namespace rows
 
 /* Defines the engine of a family. */
-#define RL_KERNEL_CUDA_ROWS(NAME)                                                                       \
-  static const rl_kernel_launcher launcher_of_##NAME = {rows::launch<NAME>, NULL, rows::open_workspace, \
-                                                        rows::close_workspace};                         \
+#define RL_KERNEL_CUDA_ROWS(NAME)                                                                                               \
+  static const rl_kernel_launcher launcher_of_##NAME = {rows::launch<NAME>, NULL, rows::open_workspace, rows::close_workspace}; \
   RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)
 
 #endif

@@ -33,12 +33,12 @@ static int supports(const void *params, rl_error *err) {
 
 /* --- an instance is all of its members --------------------------------------------------------------------------------- */
 
-#define FOR_EACH(NAME)                                                                                        \
-  static int NAME(rl_instance *instance, rl_error *err) {                                                     \
-    sequence *self = (sequence *)instance;                                                                    \
-    for (size_t i = 0; i < self->count; i++)                                                                  \
+#define FOR_EACH(NAME)                                                                                                  \
+  static int NAME(rl_instance *instance, rl_error *err) {                                                               \
+    sequence *self = (sequence *)instance;                                                                              \
+    for (size_t i = 0; i < self->count; i++)                                                                            \
       if (self->members[i]->ops->NAME(self->members[i], err)) return rl_wrap(err, "kernel %zu, %s", i, self->names[i]); \
-    return 0;                                                                                                 \
+    return 0;                                                                                                           \
   }
 FOR_EACH(reset)
 FOR_EACH(save)
@@ -81,10 +81,8 @@ static void name_launch(sequence *self, size_t index) {
   const char *family = self->params[index].family->workload.name;
   size_t same = 1;
   for (size_t i = 0; i < index; i++) same += self->params[i].family == self->params[index].family;
-  if (same == 1)
-    snprintf(self->names[index], sizeof self->names[index], "%s", family);
-  else
-    snprintf(self->names[index], sizeof self->names[index], "%s_%zu", family, same);
+  if (same == 1) snprintf(self->names[index], sizeof self->names[index], "%s", family);
+  else snprintf(self->names[index], sizeof self->names[index], "%s_%zu", family, same);
 }
 
 static int open_member(sequence *self, size_t index, rl_error *err) {
@@ -104,8 +102,8 @@ static int open_sequence(rl_device *device, const void *params, rl_instance **in
   sequence *self = calloc(1, sizeof *self);
   size_t count;
   if (self == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a sequence");
-  self->step = (rl_sequence){.name = "launch", .launches = self->launches,
-                             .repeat = (uint64_t)((const rl_sequence_params *)params)->samples};
+  self->step = (rl_sequence){
+      .name = "launch", .launches = self->launches, .repeat = (uint64_t)((const rl_sequence_params *)params)->samples};
   self->base =
       (rl_instance){.ops = &operations, .device = device, .deterministic = true, .iteration = {"kernel", &self->step, 1}};
   int rc = rl_sequence_members(params, self->params, &count, err);
@@ -122,9 +120,12 @@ static int open_sequence(rl_device *device, const void *params, rl_instance **in
   return 0;
 }
 
-#define ENGINE(DEVICE, KIND)                                                                              \
-  const rl_engine rl_kernel_sequence_##DEVICE = {.name = #DEVICE, .workload = "sequence", .device = KIND, \
+#define ENGINE(DEVICE, KIND)                                                                                \
+  const rl_engine rl_kernel_sequence_##DEVICE = {.name = #DEVICE,                                           \
+                                                 .workload = "sequence",                                    \
+                                                 .device = KIND,                                            \
                                                  .summary = "each kernel by the best engine of its family", \
-                                                 .supports = supports, .open = open_sequence};
+                                                 .supports = supports,                                      \
+                                                 .open = open_sequence};
 ENGINE(cpu, RL_DEVICE_CPU)
 ENGINE(cuda, RL_DEVICE_CUDA)

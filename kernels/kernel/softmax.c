@@ -14,9 +14,17 @@ static double operations(const rl_kernel_shape *shape) { return 5 * (double)rl_k
 static double tolerance(const rl_kernel_shape *shape) { return 16 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
 
 static void softmax_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_softmax); }
-const rl_kernel_family rl_kernel_softmax = {
-    .workload = RL_KERNEL_WORKLOAD(softmax, "y = exp(x) / sum of exp(x) over the row"), .shape = rl_kernel_rows_shape,
-    .dtypes = RL_KERNEL_FLOATS, .variants = variants, .input_count = 1, .input_elements = rl_kernel_rows_input,
-    .output_elements = rl_kernel_rows_output, .pieces = rl_kernel_rows_pieces, .window = rl_kernel_rows_window,
-    .reference = softmax_double, .compute_double = softmax_double, .compute_float = softmax_float, .operations = operations,
-    .tolerance = tolerance};
+const rl_kernel_family rl_kernel_softmax = {.workload = RL_KERNEL_WORKLOAD(softmax, "y = exp(x) / sum of exp(x) over the row"),
+                                            .shape = rl_kernel_rows_shape,
+                                            .dtypes = RL_KERNEL_FLOATS,
+                                            .variants = variants,
+                                            .input_count = 1,
+                                            .input_elements = rl_kernel_rows_input,
+                                            .output_elements = rl_kernel_rows_output,
+                                            .pieces = rl_kernel_rows_pieces,
+                                            .window = rl_kernel_rows_window,
+                                            .reference = softmax_double,
+                                            .compute_double = softmax_double,
+                                            .compute_float = softmax_float,
+                                            .operations = operations,
+                                            .tolerance = tolerance};

@@ -24,14 +24,14 @@ enum { CLUSTER = 16 }; /* blocks at most */
 template <int WORKERS_OF_BLOCK, int HELD_BY_WORKER, int ROWS_AT_ONCE, int ROWS_BEHIND, int BLOCKS_OF_SM> struct division {
   enum {
     WORKERS = WORKERS_OF_BLOCK,
-    WORKING = WORKERS / WARP,                    /* warps of them */
-    BLOCK = WORKERS + WARP,                      /* threads */
-    BLOCKS = BLOCKS_OF_SM,                       /* that a multiprocessor has at once */
-    HOLDS = HELD_BY_WORKER,                      /* accesses of a worker in a row */
-    PLACES = ROWS_AT_ONCE,                       /* for rows: as many are each cluster's own */
-    SHARED = 16 * PLACES * HOLDS * WORKERS,      /* bytes of them */
-    BEHIND = ROWS_BEHIND,                        /* rows that are begun before one is finished */
-    TURNS = BEHIND + 1                           /* that rows take at the desk */
+    WORKING = WORKERS / WARP,               /* warps of them */
+    BLOCK = WORKERS + WARP,                 /* threads */
+    BLOCKS = BLOCKS_OF_SM,                  /* that a multiprocessor has at once */
+    HOLDS = HELD_BY_WORKER,                 /* accesses of a worker in a row */
+    PLACES = ROWS_AT_ONCE,                  /* for rows: as many are each cluster's own */
+    SHARED = 16 * PLACES * HOLDS * WORKERS, /* bytes of them */
+    BEHIND = ROWS_BEHIND,                   /* rows that are begun before one is finished */
+    TURNS = BEHIND + 1                      /* that rows take at the desk */
   };
   static_assert((int)WORKING <= (int)CLUSTER, "a teller's first CLUSTER lanes stand for warps, then for blocks");
   static_assert(0 < ROWS_BEHIND, "what a block sends of the next row says that it has read what came of this one");
@@ -39,8 +39,8 @@ template <int WORKERS_OF_BLOCK, int HELD_BY_WORKER, int ROWS_AT_ONCE, int ROWS_B
 };
 
 /* Many rows are on their way; but where arithmetic takes about as long as that, one block's goes on while another one waits. */
-template <class OP, class T>
-using divided = std::conditional_t<OP::template MUCH<T>, division<352, 6, 3, 1, 2>, division<512, 4, 6, 2, 1>>;
+template <class OP, class T> using divided =
+    std::conditional_t<OP::template MUCH<T>, division<352, 6, 3, 1, 2>, division<512, 4, 6, 2, 1>>;
 
 /* --- a block's part of a row ------------------------------------------------------------------------------------------------ */
 
@@ -136,7 +136,8 @@ template <class D, class S, class MAP> struct desk {
       end_arrival(&all_said[turn]), end_arrival(&all_sent[turn]), end_arrival(&is_told[turn]);
   }
   __device__ static void wait_here(arrival *of, uint32_t row) {
-    while (!has_come_here(&of[row % TURNS], row / TURNS + 1)) {}
+    while (!has_come_here(&of[row % TURNS], row / TURNS + 1)) {
+    }
   }
 
   /* --- by a warp of workers */
@@ -165,7 +166,8 @@ template <class D, class S, class MAP> struct desk {
 #pragma unroll
       for (int i = 0; i < sizeof of_own / sizeof *of_own.words; i++)
         send_to(lane, &sent[turn][rank_in_cluster()].words[i], of_own.words[i], &all_sent[turn]);
-    while (!has_come(&all_sent[turn], row / TURNS + 1)) {}
+    while (!has_come(&all_sent[turn], row / TURNS + 1)) {
+    }
     if (lane == 0) expect(turn, blocks);
     return lane < blocks ? sent[turn][lane].content : message<S>{S::none(), 0};
   }
@@ -194,9 +196,9 @@ template <int COUNT> struct rows_in_turn {
   }
 };
 
-template <class D, class M, class S, class MAP>
-__device__ static void tell_of_rows(desk<D, S, MAP> &with, dealer deals, uint32_t first_row, uint32_t elements, uint32_t columns,
-                                    uint32_t blocks) {
+template <class D, class M, class S, class MAP> __device__ static void tell_of_rows(desk<D, S, MAP> &with, dealer deals,
+                                                                                    uint32_t first_row, uint32_t elements,
+                                                                                    uint32_t columns, uint32_t blocks) {
   const amount<M> of_block(elements), of_row(columns);
   const lanes telling = {CLUSTER};
   const bool is_dealer = rank_in_cluster() == 0;
@@ -274,8 +276,7 @@ __device__ static void work_on_rows(desk<D, S, MAP> &with, void *memory, uint32_
 }
 
 /* drawn: zero, and so again behind the launch. */
-template <class OP, class T>
-__global__ void __launch_bounds__(divided<OP, T>::BLOCK, divided<OP, T>::BLOCKS)
+template <class OP, class T> __global__ void __launch_bounds__(divided<OP, T>::BLOCK, divided<OP, T>::BLOCKS)
     spanned(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t count,
             uint32_t columns, uint32_t blocks, uint32_t *drawn) {
   typedef divided<OP, T> D;
@@ -293,6 +294,6 @@ __global__ void __launch_bounds__(divided<OP, T>::BLOCK, divided<OP, T>::BLOCKS)
   with.end();
 }
 
-} // namespace rows
+}  // namespace rows
 
 #endif

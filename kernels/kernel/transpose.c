@@ -23,9 +23,18 @@ static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, 
 static double nothing(const rl_kernel_shape *shape) { return (void)shape, 0; }
 
 static void transpose_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_transpose); }
-const rl_kernel_family rl_kernel_transpose = {
-    .workload = RL_KERNEL_WORKLOAD(transpose, "y = x with rows and columns exchanged"), .shape = shape_fields,
-    .dtypes = RL_KERNEL_FLOATS, .variants = variants, .gpu_only = 1u << 2, .input_count = 1,
-    .input_elements = rl_kernel_rows_input, .output_elements = rl_kernel_rows_output, .pieces = pieces, .window = window,
-    .reference = transpose_double, .compute_double = transpose_double, .compute_float = transpose_float, .operations = nothing,
-    .tolerance = nothing};
+const rl_kernel_family rl_kernel_transpose = {.workload = RL_KERNEL_WORKLOAD(transpose, "y = x with rows and columns exchanged"),
+                                              .shape = shape_fields,
+                                              .dtypes = RL_KERNEL_FLOATS,
+                                              .variants = variants,
+                                              .gpu_only = 1u << 2,
+                                              .input_count = 1,
+                                              .input_elements = rl_kernel_rows_input,
+                                              .output_elements = rl_kernel_rows_output,
+                                              .pieces = pieces,
+                                              .window = window,
+                                              .reference = transpose_double,
+                                              .compute_double = transpose_double,
+                                              .compute_float = transpose_float,
+                                              .operations = nothing,
+                                              .tolerance = nothing};

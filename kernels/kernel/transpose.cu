@@ -19,16 +19,15 @@ namespace {
 enum { NAIVE, SHARED, PADDED }; /* the variants */
 enum { BLOCK = 256, SMALL = 32 };
 
-template <class T>
-__global__ void __launch_bounds__(BLOCK) naive(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
+template <class T> __global__ void __launch_bounds__(BLOCK)
+    naive(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
   const size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x;
   const size_t row = i / columns, column = i % columns;
   if (row < rows) y[column * rows + row] = x[i];
 }
 
 /* Tiles are numbered row by row. */
-template <class T>
-__global__ void __launch_bounds__(BLOCK)
+template <class T> __global__ void __launch_bounds__(BLOCK)
     shared(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t across) {
   __shared__ alignas(16) char memory[SMALL * SMALL * sizeof(T)];
   T(*tile)[SMALL] = (T(*)[SMALL])memory;
@@ -51,19 +50,30 @@ __device__ void place_tile(uint32_t rows, uint32_t side, uint32_t *top, uint32_t
 /* How a type's tiles are cut, and by how many threads: what was fastest on an H200. */
 template <class T> struct cut {
   enum {
-    SIDE = 256 / sizeof(T), THREADS = sizeof(T) == 8 ? 256 : 512,
-    ROWS_OF_WORD = sizeof(T) == 2 ? 2 : 1, SKEW = sizeof(T) == 2 ? 4 : 0, PITCH = SIDE + SIDE / 32 * SKEW + 1
+    SIDE = 256 / sizeof(T),
+    THREADS = sizeof(T) == 8 ? 256 : 512,
+    ROWS_OF_WORD = sizeof(T) == 2 ? 2 : 1,
+    SKEW = sizeof(T) == 2 ? 4 : 0,
+    PITCH = SIDE + SIDE / 32 * SKEW + 1
   };
 };
 
 template <class T> struct alignas(cut<T>::ROWS_OF_WORD * sizeof(T)) word { T at[cut<T>::ROWS_OF_WORD]; };
 
 /* ALL: the tile lies inside; else what is behind the end of a row or column is left out, which every access would have to ask. */
-template <class T, bool ALL>
-__device__ void turn_tile(word<T> (*tile)[cut<T>::PITCH], const T *x, T *y, uint32_t rows, uint32_t columns, uint32_t top,
-                          uint32_t left) {
-  enum { PACK = 16 / sizeof(T), OF = cut<T>::ROWS_OF_WORD, SIDE = cut<T>::SIDE, LINES = SIDE / OF, SKEW = cut<T>::SKEW,
-         LANES = 8, APART = cut<T>::THREADS / LANES, OUT = SIDE * (SIDE / PACK) / cut<T>::THREADS, IN = OUT / OF };
+template <class T, bool ALL> __device__ void turn_tile(word<T> (*tile)[cut<T>::PITCH], const T *x, T *y, uint32_t rows,
+                                                       uint32_t columns, uint32_t top, uint32_t left) {
+  enum {
+    PACK = 16 / sizeof(T),
+    OF = cut<T>::ROWS_OF_WORD,
+    SIDE = cut<T>::SIDE,
+    LINES = SIDE / OF,
+    SKEW = cut<T>::SKEW,
+    LANES = 8,
+    APART = cut<T>::THREADS / LANES,
+    OUT = SIDE * (SIDE / PACK) / cut<T>::THREADS,
+    IN = OUT / OF
+  };
   const uint32_t lane = threadIdx.x % LANES, begin = threadIdx.x / LANES;
   pack<T> values[IN][OF];
 #pragma unroll
@@ -98,8 +108,7 @@ __device__ void turn_tile(word<T> (*tile)[cut<T>::PITCH], const T *x, T *y, uint
 }
 
 /* Both sides made of accesses of 16 bytes. */
-template <class T>
-__global__ void __launch_bounds__(cut<T>::THREADS)
+template <class T> __global__ void __launch_bounds__(cut<T>::THREADS)
     padded(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
   enum { SIDE = cut<T>::SIDE };
   __shared__ alignas(16) char memory[SIDE / cut<T>::ROWS_OF_WORD * cut<T>::PITCH * sizeof(word<T>)];
@@ -111,8 +120,8 @@ __global__ void __launch_bounds__(cut<T>::THREADS)
 }
 
 /* Any rows and columns, element by element. Two elements of 2 bytes lie in a bank: their pitch is odd in words. */
-template <class T>
-__global__ void __launch_bounds__(BLOCK) padded_any(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
+template <class T> __global__ void __launch_bounds__(BLOCK)
+    padded_any(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
   enum { SIDE = cut<T>::SIDE, PITCH = SIDE + (sizeof(T) == 2 ? 2 : 1), GOES = SIDE * SIDE / BLOCK };
   __shared__ alignas(16) char memory[SIDE * PITCH * sizeof(T)];
   T(*tile)[PITCH] = (T(*)[PITCH])memory;
@@ -136,8 +145,7 @@ uint32_t over(uint32_t count, uint32_t by) { return (count + by - 1) / by; }
 
 uint32_t tiles(uint32_t rows, uint32_t columns, uint32_t side) { return over(rows, side) * over(columns, side); }
 
-template <class T>
-int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { PACK = 16 / sizeof(T), SIDE = cut<T>::SIDE };
   const T *x = (const T *)instance->in[0];
   T *y = (T *)instance->out;
@@ -147,8 +155,7 @@ int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_err
     shared<T><<<tiles(rows, columns, SMALL), BLOCK, 0, stream>>>(x, y, rows, columns, over(columns, SMALL));
   else if (rows % PACK == 0 && columns % PACK == 0)
     padded<T><<<tiles(rows, columns, SIDE), cut<T>::THREADS, 0, stream>>>(x, y, rows, columns);
-  else
-    padded_any<T><<<tiles(rows, columns, SIDE), BLOCK, 0, stream>>>(x, y, rows, columns);
+  else padded_any<T><<<tiles(rows, columns, SIDE), BLOCK, 0, stream>>>(x, y, rows, columns);
   return rl_launch_ok("launching", err);
 }
 
@@ -156,6 +163,6 @@ int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *er
   RL_KERNEL_BY_DTYPE(instance->params.dtype, (launch_typed<T>(instance, stream, err)))
 }
 
-} // namespace
+}  // namespace
 
 RL_KERNEL_CUDA(transpose, launch)

@@ -44,27 +44,27 @@ template <int COUNT, class T> __device__ static inline void larger_all(const T *
   for (int i = 0; i < COUNT; i++) most[i] = x[i] > most[i] ? x[i] : most[i];
 }
 
-#define RL_IN_PAIRS(T, PAIR, FROM_PAIR, TO_PAIR)                                          \
-  template <int COUNT> __device__ static inline void widen_all(const T *x, float *y) {    \
-    if (COUNT % 2 == 1) y[COUNT - 1] = widen(x[COUNT - 1]);                               \
-    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                            \
-      const float2 pair = FROM_PAIR(PAIR(x[i], x[i + 1]));                                \
-      y[i] = pair.x, y[i + 1] = pair.y;                                                   \
-    }                                                                                     \
-  }                                                                                       \
-  template <int COUNT> __device__ static inline void narrow_all(const float *x, T *y) {   \
-    if (COUNT % 2 == 1) narrow(x[COUNT - 1], &y[COUNT - 1]);                              \
-    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                            \
-      const PAIR pair = TO_PAIR(x[i], x[i + 1]);                                          \
-      y[i] = pair.x, y[i + 1] = pair.y;                                                   \
-    }                                                                                     \
-  }                                                                                       \
-  template <int COUNT> __device__ static inline void larger_all(const T *x, T *most) {    \
-    if (COUNT % 2 == 1) most[COUNT - 1] = __hmax(x[COUNT - 1], most[COUNT - 1]);          \
-    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                            \
-      const PAIR pair = __hmax2(PAIR(x[i], x[i + 1]), PAIR(most[i], most[i + 1]));        \
-      most[i] = pair.x, most[i + 1] = pair.y;                                             \
-    }                                                                                     \
+#define RL_IN_PAIRS(T, PAIR, FROM_PAIR, TO_PAIR)                                        \
+  template <int COUNT> __device__ static inline void widen_all(const T *x, float *y) {  \
+    if (COUNT % 2 == 1) y[COUNT - 1] = widen(x[COUNT - 1]);                             \
+    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                          \
+      const float2 pair = FROM_PAIR(PAIR(x[i], x[i + 1]));                              \
+      y[i] = pair.x, y[i + 1] = pair.y;                                                 \
+    }                                                                                   \
+  }                                                                                     \
+  template <int COUNT> __device__ static inline void narrow_all(const float *x, T *y) { \
+    if (COUNT % 2 == 1) narrow(x[COUNT - 1], &y[COUNT - 1]);                            \
+    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                          \
+      const PAIR pair = TO_PAIR(x[i], x[i + 1]);                                        \
+      y[i] = pair.x, y[i + 1] = pair.y;                                                 \
+    }                                                                                   \
+  }                                                                                     \
+  template <int COUNT> __device__ static inline void larger_all(const T *x, T *most) {  \
+    if (COUNT % 2 == 1) most[COUNT - 1] = __hmax(x[COUNT - 1], most[COUNT - 1]);        \
+    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                          \
+      const PAIR pair = __hmax2(PAIR(x[i], x[i + 1]), PAIR(most[i], most[i + 1]));      \
+      most[i] = pair.x, most[i + 1] = pair.y;                                           \
+    }                                                                                   \
   }
 RL_IN_PAIRS(__half, __half2, __half22float2, __floats2half2_rn)
 RL_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, widen_pair, __floats2bfloat162_rn)
@@ -74,12 +74,24 @@ RL_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, widen_pair, __floats2bfloat162_rn)
 template <class T> struct alignas(16) pack { T at[16 / sizeof(T)]; };
 
 /* Returns CALL with T the type of a dtype of RL_KERNEL_FLOATS. */
-#define RL_KERNEL_BY_DTYPE(DTYPE, CALL)                     \
-  switch (DTYPE) {                                          \
-    case RL_DTYPE_FP64: { typedef double T; return CALL; }  \
-    case RL_DTYPE_FP32: { typedef float T; return CALL; }   \
-    case RL_DTYPE_FP16: { typedef __half T; return CALL; }  \
-    default: { typedef __nv_bfloat16 T; return CALL; }      \
+#define RL_KERNEL_BY_DTYPE(DTYPE, CALL) \
+  switch (DTYPE) {                      \
+    case RL_DTYPE_FP64: {               \
+      typedef double T;                 \
+      return CALL;                      \
+    }                                   \
+    case RL_DTYPE_FP32: {               \
+      typedef float T;                  \
+      return CALL;                      \
+    }                                   \
+    case RL_DTYPE_FP16: {               \
+      typedef __half T;                 \
+      return CALL;                      \
+    }                                   \
+    default: {                          \
+      typedef __nv_bfloat16 T;          \
+      return CALL;                      \
+    }                                   \
   }
 
 #endif

@@ -7,8 +7,8 @@
 typedef struct rl_attention_shape {
   /* q and o: batch×heads×sequence×head_size; k and v with kv_heads instead. */
   int64_t batch, heads, kv_heads, sequence, head_size;
-  bool causal; /* a row looks at itself and at those before it */
-  cudnnDataType_t type;                                /* HALF or BFLOAT16; scores and sums are FP32 */
+  bool causal;          /* a row looks at itself and at those before it */
+  cudnnDataType_t type; /* HALF or BFLOAT16; scores and sums are FP32 */
 } rl_attention_shape;
 
 /* As rl_dnn_open. */

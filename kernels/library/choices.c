@@ -18,7 +18,7 @@ static struct choice {
 } choices[MOST_CHOICES];
 static int choice_count;
 static char current[SCOPE_SIZE];
-static long read_to; /* in the file */
+static long read_to;             /* in the file */
 static bool readable, unwritten; /* the file; a choice that should be in it */
 
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
@@ -64,9 +64,7 @@ static void load(void) {
   }
 }
 
-static bool full_key(const char *key, char *full) {
-  return snprintf(full, KEY_SIZE, "%s %s", current, key) < KEY_SIZE;
-}
+static bool full_key(const char *key, char *full) { return snprintf(full, KEY_SIZE, "%s %s", current, key) < KEY_SIZE; }
 
 void rl_tune_scope(const char *scope) { snprintf(current, sizeof current, "%s", scope); }
 

@@ -168,14 +168,19 @@ static bool allowed(const rl_dnn_search *search, descriptor configuration, rl_dn
     return false;
   choice->deterministic = true;
   for (int64_t i = 0; i < got; i++) switch (notes[i]) {
-    case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-    case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS: if (search->single) return false; break;
-    case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false; /* sums in FP16 */
-    case CUDNN_NUMERICAL_NOTE_FFT: case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return false; /* lose digits */
-    case CUDNN_NUMERICAL_NOTE_WINOGRAD: if (search->direct) return false; break;
-    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: choice->deterministic = false; break;
-    default: break;
-  }
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+        if (search->single) return false;
+        break;
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false; /* sums in FP16 */
+      case CUDNN_NUMERICAL_NOTE_FFT:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return false; /* lose digits */
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+        if (search->direct) return false;
+        break;
+      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: choice->deterministic = false; break;
+      default: break;
+    }
   return true;
 }
 

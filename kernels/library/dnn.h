@@ -52,7 +52,7 @@ typedef struct rl_dnn_choice { /* one engine configuration, as timed */
   char name[96];               /* "engine 3 k2=1": cuDNN's index of the engine, and its knobs */
   double us;                   /* 0: chosen before, not timed again */
   size_t workspace_bytes;
-  int64_t rank;                /* in the order of cuDNN's heuristics; 0: their first */
+  int64_t rank; /* in the order of cuDNN's heuristics; 0: their first */
   bool deterministic;
 } rl_dnn_choice;
 

@@ -34,9 +34,8 @@ int rl_gemm_enqueue(rl_gemm *g, rl_stream stream, rl_error *err) {
   static const float one = 1.0f, zero = 0.0f;
   static const double wide_one = 1.0, wide_zero = 0.0;
   const void *alpha = g->wide ? (const void *)&wide_one : &one, *beta = g->wide ? (const void *)&wide_zero : &zero;
-  return rl_cublas_ok(cublasLtMatmul(g->handle, g->product, alpha, g->a, g->layout_a, g->b, g->layout_b, beta, g->d,
-                                     g->layout_d, g->d, g->layout_d, &g->algorithm, g->workspace, g->workspace_bytes,
-                                     (cudaStream_t)stream),
+  return rl_cublas_ok(cublasLtMatmul(g->handle, g->product, alpha, g->a, g->layout_a, g->b, g->layout_b, beta, g->d, g->layout_d,
+                                     g->d, g->layout_d, &g->algorithm, g->workspace, g->workspace_bytes, (cudaStream_t)stream),
                       "running a matrix product", err);
 }
 
@@ -61,7 +60,7 @@ static int make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64
 
 static int describe(rl_gemm *g, const rl_gemm_shape *s, rl_error *err) {
   cublasOperation_t a = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  cublasComputeType_t compute = g->wide          ? CUBLAS_COMPUTE_64F
+  cublasComputeType_t compute = g->wide           ? CUBLAS_COMPUTE_64F
                                 : s->tensor_float ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                   : CUBLAS_COMPUTE_32F;
   if (rl_cublas_ok(cublasLtMatmulDescCreate(&g->product, compute, g->wide ? CUDA_R_64F : CUDA_R_32F), "describing a product",

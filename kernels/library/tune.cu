@@ -72,8 +72,7 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
   return 0;
 }
 
-template <typename T>
-static __global__ void noise(T *memory, size_t count) {
+template <typename T> static __global__ void noise(T *memory, size_t count) {
   size_t stride = (size_t)gridDim.x * blockDim.x;
   for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride)
     memory[i] = (T)((float)(rl_mix64(i) >> 40) * 0x1p-23f - 1.0f);

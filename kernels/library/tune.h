@@ -25,9 +25,9 @@ int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream stre
  * share the file, and each sees what the others add. */
 void rl_tune_scope(const char *scope);
 int rl_tune_device(const rl_device *device, rl_error *err); /* the scope of a CUDA device, here and now */
-int64_t rl_tune_recall(const char *key); /* -1 when nothing was chosen */
+int64_t rl_tune_recall(const char *key);                    /* -1 when nothing was chosen */
 void rl_tune_remember(const char *key, int64_t choice);
-bool rl_tune_lasts(void); /* beyond this process */
+bool rl_tune_lasts(void);       /* beyond this process */
 const char *rl_tune_note(void); /* why results may differ from one process to another; NULL: they don't */
 
 #ifdef __cplusplus

@@ -9,8 +9,8 @@
 
 typedef enum rl_nvrtc_status {
   RL_NVRTC_COMPILED,
-  RL_NVRTC_REFUSED,    /* the text is wrong: the log says where */
-  RL_NVRTC_IMPOSSIBLE  /* nothing can be compiled here: the log says why */
+  RL_NVRTC_REFUSED,   /* the text is wrong: the log says where */
+  RL_NVRTC_IMPOSSIBLE /* nothing can be compiled here: the log says why */
 } rl_nvrtc_status;
 
 typedef struct rl_nvrtc_answer {

@@ -71,6 +71,5 @@ void rl_nvrtc_cache_put(const char *folder, const char *key, const void *bytes, 
   if (file < 0) return;
   if (write(file, bytes, size) == (ssize_t)size && fsync(file) == 0 && renameat(within, early, within, name) == 0)
     rl_cache_prune(folder, rl_now_ns());
-  else
-    (void)unlinkat(within, early, 0);
+  else (void)unlinkat(within, early, 0);
 }

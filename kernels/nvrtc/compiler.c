@@ -120,8 +120,11 @@ static int write_all(const void *data, size_t size) {
 
 static int answer(rl_nvrtc_status status, const char *symbol, const char *log, const void *image, size_t image_bytes) {
   size_t symbol_bytes = strlen(symbol), log_bytes = strnlen(log, RL_NVRTC_LOG_MAX);
-  rl_nvrtc_answer head = {.magic = RL_NVRTC_MAGIC, .status = status, .symbol_bytes = (uint32_t)symbol_bytes,
-                          .log_bytes = (uint32_t)log_bytes, .image_bytes = (uint32_t)image_bytes};
+  rl_nvrtc_answer head = {.magic = RL_NVRTC_MAGIC,
+                          .status = status,
+                          .symbol_bytes = (uint32_t)symbol_bytes,
+                          .log_bytes = (uint32_t)log_bytes,
+                          .image_bytes = (uint32_t)image_bytes};
   int rc = write_all(&head, sizeof head) < 0 || write_all(symbol, symbol_bytes) < 0 || write_all(log, log_bytes) < 0 ||
            write_all(image, image_bytes) < 0;
   return rc ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -62,7 +62,8 @@ static int await(pid_t pid, rl_error *err) {
   rl_auto(rl_close_descriptor) int watch = pidfd_open(pid, 0);
   struct pollfd entry = {.fd = watch, .events = POLLIN};
   int ready = -1, status = 0;
-  if (watch >= 0) do ready = poll(&entry, 1, COMPILE_MOST_MS);
+  if (watch >= 0) do
+      ready = poll(&entry, 1, COMPILE_MOST_MS);
     while (ready < 0 && errno == EINTR);
   if (ready <= 0) kill(pid, SIGKILL);
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
@@ -147,7 +148,7 @@ static int take(const unsigned char *answer, size_t size, rl_nvrtc_result *resul
 /* Asked once: it does not change under a running program. One thread. */
 static const char *version_of(const char *compiler, rl_error *err) {
   static char version[16];
-  char *const arguments[] = {(char *)(uintptr_t)compiler, (char *)(uintptr_t)"--version", NULL};
+  char *const arguments[] = {(char *)(uintptr_t)compiler, (char *)(uintptr_t) "--version", NULL};
   rl_auto(free_bytes) unsigned char *said = NULL;
   size_t size;
   if (version[0] != '\0') return version;

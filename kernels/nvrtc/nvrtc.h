@@ -23,16 +23,16 @@ typedef struct rl_nvrtc_request {
   const char *arch;           /* "sm_90a" */
   const char *const *options; /* NVRTC's own, at most RL_NVRTC_OPTIONS_MAX; which ones are harmless is for the caller to say */
   int option_count;
-  const char *cache;          /* folder of what was compiled before, made when missing; NULL: compile anew */
-  const char *compiler;       /* path of rooflined-nvrtc; NULL: beside the running program */
+  const char *cache;    /* folder of what was compiled before, made when missing; NULL: compile anew */
+  const char *compiler; /* path of rooflined-nvrtc; NULL: beside the running program */
 } rl_nvrtc_request;
 
 typedef struct rl_nvrtc_result {
-  unsigned char *image;       /* cubin, `size` bytes */
+  unsigned char *image; /* cubin, `size` bytes */
   size_t size;
-  char *symbol;               /* the entry's name in it */
-  char *log;                  /* what the compiler said, at most RL_NVRTC_LOG_MAX bytes; also where it failed; NULL: nothing */
-  double compile_ms;          /* from the call to the image, wherever that came from */
+  char *symbol;      /* the entry's name in it */
+  char *log;         /* what the compiler said, at most RL_NVRTC_LOG_MAX bytes; also where it failed; NULL: nothing */
+  double compile_ms; /* from the call to the image, wherever that came from */
   double spill_store_bytes, spill_load_bytes; /* of one thread, as ptxas counts them; NAN: it did not say */
   bool cached;
 } rl_nvrtc_result;

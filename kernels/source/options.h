@@ -12,8 +12,8 @@ extern "C" {
 
 enum { RL_SOURCE_OPTIONS_MAX = 24, RL_SOURCE_OPTION_ROOM = 40 };
 
-#define RL_SOURCE_OPTIONS_SUMMARY                                                                                        \
-  "of the compiler: -use_fast_math, -maxrregcount=N, -DNAME=VALUE, -std=c++17, -lineinfo, -fmad=, -ftz=, -prec-div=, "   \
+#define RL_SOURCE_OPTIONS_SUMMARY                                                                                      \
+  "of the compiler: -use_fast_math, -maxrregcount=N, -DNAME=VALUE, -std=c++17, -lineinfo, -fmad=, -ftz=, -prec-div=, " \
   "-prec-sqrt=, -extra-device-vectorization, -O0 to -O3"
 
 typedef struct rl_source_options { /* as NVRTC takes them; items point into text */

@@ -19,7 +19,7 @@ typedef struct instance {
   rl_source_params params;
   rl_nvrtc_result compiled;
   cudaLibrary_t library;
-  const void *kernel;              /* as the runtime's launch takes it */
+  const void *kernel; /* as the runtime's launch takes it */
   void *buffers[RL_SOURCE_ARGUMENTS];
   void *saved[RL_SOURCE_ARGUMENTS]; /* what they held at the last save, the first at opening */
   uint64_t scalars[RL_SOURCE_ARGUMENTS];
@@ -233,14 +233,13 @@ static void state_facts(instance *self, const cudaFuncAttributes *attributes) {
   const bool binary = self->source.binary != NULL;
   const char *compiled = "a binary was posted", *spills = binary ? compiled : "the compiler did not say";
   const rl_nvrtc_result *said = &self->compiled;
-  const rl_opening_fact facts[FACTS] = {
-      {"registers_per_thread", (double)attributes->numRegs, NULL},
-      {"static_shared_bytes", (double)attributes->sharedSizeBytes, NULL},
-      {"local_bytes_per_thread", (double)attributes->localSizeBytes, NULL},
-      {"spill_store_bytes", binary ? NAN : said->spill_store_bytes, spills},
-      {"spill_load_bytes", binary ? NAN : said->spill_load_bytes, spills},
-      {"compile_ms", binary ? NAN : said->compile_ms, compiled},
-      {"compile_cached", binary ? NAN : said->cached, compiled}};
+  const rl_opening_fact facts[FACTS] = {{"registers_per_thread", (double)attributes->numRegs, NULL},
+                                        {"static_shared_bytes", (double)attributes->sharedSizeBytes, NULL},
+                                        {"local_bytes_per_thread", (double)attributes->localSizeBytes, NULL},
+                                        {"spill_store_bytes", binary ? NAN : said->spill_store_bytes, spills},
+                                        {"spill_load_bytes", binary ? NAN : said->spill_load_bytes, spills},
+                                        {"compile_ms", binary ? NAN : said->compile_ms, compiled},
+                                        {"compile_cached", binary ? NAN : said->cached, compiled}};
   memcpy(self->facts, facts, sizeof facts);
   self->base.facts = self->facts;
   self->base.fact_count = FACTS;

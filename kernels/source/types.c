@@ -2,16 +2,20 @@
 #include "kernel/kernel.h"
 #include "source/source.h"
 
-const char *const rl_source_type_names[] = {"fp64",  "fp32",   "fp16",  "bf16",   "int8",  "uint8", "int16",
+const char *const rl_source_type_names[] = {"fp64",   "fp32",  "fp16",   "bf16",  "int8",   "uint8", "int16",
                                             "uint16", "int32", "uint32", "int64", "uint64", NULL};
 
-static const int as_dtype[] = {[RL_SOURCE_FP64] = RL_DTYPE_FP64, [RL_SOURCE_FP32] = RL_DTYPE_FP32,
-                               [RL_SOURCE_FP16] = RL_DTYPE_FP16, [RL_SOURCE_BF16] = RL_DTYPE_BF16};
+static const int as_dtype[] = {[RL_SOURCE_FP64] = RL_DTYPE_FP64,
+                               [RL_SOURCE_FP32] = RL_DTYPE_FP32,
+                               [RL_SOURCE_FP16] = RL_DTYPE_FP16,
+                               [RL_SOURCE_BF16] = RL_DTYPE_BF16};
 
 /* Whole numbers: member of the type, C type. */
+/* clang-format off */
 #define WHOLE_TYPES(X)                                                                                        \
   X(RL_SOURCE_INT8, int8_t) X(RL_SOURCE_UINT8, uint8_t) X(RL_SOURCE_INT16, int16_t) X(RL_SOURCE_UINT16, uint16_t) \
   X(RL_SOURCE_INT32, int32_t) X(RL_SOURCE_UINT32, uint32_t) X(RL_SOURCE_INT64, int64_t) X(RL_SOURCE_UINT64, uint64_t)
+/* clang-format on */
 
 size_t rl_source_type_size(int type) {
   switch (type) {

@@ -83,8 +83,7 @@ int rl_source_take_variants(rl_source *source, rl_error *err) {
   rl_source_options options;
   const cJSON *each;
   int count = 0;
-  cJSON_ArrayForEach(each, source->request.variants)
-    if (check_variant(each, count++, source, err) < 0) return -1;
+  cJSON_ArrayForEach(each, source->request.variants) if (check_variant(each, count++, source, err) < 0) return -1;
   if (count == 0) name_variant(&source->variants[count++]);
   source->variant_count = count;
   for (int i = 0; i < count; i++)
@@ -94,17 +93,20 @@ int rl_source_take_variants(rl_source *source, rl_error *err) {
 
 int rl_source_compile_options(const rl_source *source, int index, rl_source_options *options, rl_error *err) {
   const rl_source_variant *variant = &source->variants[index];
-  const struct { bool wanted; const char *option; long long value; } own[] = {
-      {variant->max_registers > 0, "--maxrregcount=", variant->max_registers},
-      {variant->launch_bounds[0] > 0, "--ptxas-options=--maxntid=", variant->launch_bounds[0]},
-      {variant->launch_bounds[1] > 0, "--ptxas-options=--minnctapersm=", variant->launch_bounds[1]}};
+  const struct {
+    bool wanted;
+    const char *option;
+    long long value;
+  } own[] = {{variant->max_registers > 0, "--maxrregcount=", variant->max_registers},
+             {variant->launch_bounds[0] > 0, "--ptxas-options=--maxntid=", variant->launch_bounds[0]},
+             {variant->launch_bounds[1] > 0, "--ptxas-options=--minnctapersm=", variant->launch_bounds[1]}};
   const cJSON *define;
   *options = (rl_source_options){0};
   if (check_options(&source->request, options, err) < 0) return -1;
   if (variant->fast_math && rl_source_option_put(options, "/variants", err, "--use_fast_math") < 0) return -1;
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (own[i].wanted && rl_source_option_put(options, "/variants", err, "%s%lld", own[i].option, own[i].value) < 0) return -1;
-  cJSON_ArrayForEach(define, variant->defines)
-    if (rl_source_define_add(options, define->valuestring, "/variants", err) < 0) return -1;
+  cJSON_ArrayForEach(define,
+                     variant->defines) if (rl_source_define_add(options, define->valuestring, "/variants", err) < 0) return -1;
   return 0;
 }

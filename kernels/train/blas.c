@@ -121,8 +121,10 @@ static void conv1_backward(rl_cpu_train *train, uint32_t n) {
 
 /* --- the rest ---------------------------------------------------------------------------------------------------------- */
 
-static const rl_cpu_layer forward[] = {{"conv1_forward", conv1_forward}, {"conv2_forward", conv2_forward},
-                                       {"fc1_forward", rl_fc1_forward},     {"fc2_forward", rl_fc2_forward},
+static const rl_cpu_layer forward[] = {{"conv1_forward", conv1_forward},
+                                       {"conv2_forward", conv2_forward},
+                                       {"fc1_forward", rl_fc1_forward},
+                                       {"fc2_forward", rl_fc2_forward},
                                        {0}};
 static const rl_cpu_layer backward[] = {{"fc2_backward", rl_fc2_backward},
                                         {"fc1_backward", rl_fc1_backward},

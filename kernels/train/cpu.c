@@ -90,8 +90,7 @@ static void adam(rl_cpu_train *train, uint32_t n) {
     apply = train->math->finite(train);
     rl_loss_scale_update(&train->state.scale, apply);
   }
-  if (apply)
-    train->math->adam(train, ++train->state.applied, train->instance.params.learning_rate, train->state.gradient_scale);
+  if (apply) train->math->adam(train, ++train->state.applied, train->instance.params.learning_rate, train->state.gradient_scale);
   train->state.step++;
 }
 
@@ -122,8 +121,7 @@ static void add(writer *to, const char *range, const rl_cpu_layer *layer, uint32
 }
 
 static void end_sequence(writer *to, const char *name, uint64_t repeat) {
-  to->train->sequences[to->sequences++] = (rl_sequence){
-      name, &to->train->launches[to->first], to->launches - to->first, repeat};
+  to->train->sequences[to->sequences++] = (rl_sequence){name, &to->train->launches[to->first], to->launches - to->first, repeat};
   to->first = to->launches;
 }
 
@@ -187,8 +185,7 @@ static int get_parameters(rl_train_instance *instance, float *weights, rl_error 
 static int get_gradients(rl_train_instance *instance, float *gradients, rl_error *err) {
   (void)err;
   const rl_cpu_train *train = (const rl_cpu_train *)instance;
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++)
-    gradients[i] = train->gradients[place(train, i)] / train->state.gradient_scale;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) gradients[i] = train->gradients[place(train, i)] / train->state.gradient_scale;
   return 0;
 }
 
@@ -218,12 +215,11 @@ static int report(rl_instance *instance, rl_report *out, rl_error *err) {
   double sum = 0;
   for (uint32_t i = 0; i < state->step; i++) sum += train->step_losses[i];
   *out = (rl_report){.samples = train->instance.images,
-                        .train_loss = state->step > 0 ? sum / state->step : NAN,
-                        .test_loss = state->test_position > 0 ? state->test_loss / state->test_position : NAN,
-                        .test_accuracy_ratio =
-                            state->test_position > 0 ? (double)state->test_correct / state->test_position : NAN,
-                        .loss_scale = train->half ? state->scale.scale : NAN,
-                        .skipped_steps = train->half ? state->scale.skipped : NAN};
+                     .train_loss = state->step > 0 ? sum / state->step : NAN,
+                     .test_loss = state->test_position > 0 ? state->test_loss / state->test_position : NAN,
+                     .test_accuracy_ratio = state->test_position > 0 ? (double)state->test_correct / state->test_position : NAN,
+                     .loss_scale = train->half ? state->scale.scale : NAN,
+                     .skipped_steps = train->half ? state->scale.skipped : NAN};
   return 0;
 }
 

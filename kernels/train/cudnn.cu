@@ -57,19 +57,21 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   const passes *p = passes_of(s);
   rl_stream weight_stream = p->beside ? e->side : stream;
   return (p->beside && rl_training_fork(e, stream, err)) || rl_dnn_enqueue(p->data, stream, err) ||
-         rl_dnn_enqueue(p->weight, weight_stream, err) || (p->beside && rl_training_join(e, stream, err)) ? -1 : 0;
+                 rl_dnn_enqueue(p->weight, weight_stream, err) || (p->beside && rl_training_join(e, stream, err))
+             ? -1
+             : 0;
 }
 
 static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_dnn **conv, rl_error *err) {
   rl_training *e = s->owner;
   cudnnDataType_t type = e->format.half ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
-  rl_conv_shape shape = {pass, s->gather.batch, RL_C1, RL_P1, RL_P1, RL_C2, 3, 1, 0, e->format.channels_last, type, type,
-                         e->format.tensor_float};
+  rl_conv_shape shape = {pass, s->gather.batch,       RL_C1, RL_P1, RL_P1, RL_C2, 3, 1, 0, e->format.channels_last, type,
+                         type, e->format.tensor_float};
   /* Winograd's FP32 kernels take up to 226 KB of workspace an image. Single precision has few engines, none compiled at run time,
    * so all of them are tried; the tensor-core ones are many and cost a compilation each, and the heuristic ranks those well. */
   bool single = !e->format.half && !e->format.tensor_float;
   rl_dnn_search search = {(32u << 20) + (size_t)s->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
-                           single};
+                          single};
   void *x = pass == RL_CONV_BACKWARD_DATA ? e->d_pooled1 : e->pooled1;
   void *weights = pass == RL_CONV_BACKWARD_FILTER ? e->d_conv2_weight : rl_training_multiplied(e, RL_CONV2_W);
   if (rl_conv_open(own(e)->cudnn, &shape, x, weights, e->product2, search, rl_training_stream(e), conv, err)) return -1;
@@ -144,15 +146,25 @@ static rl_rows rows(rl_format format, uint32_t batch) {
 }
 
 static const rl_launch launches[] = {
-  {"conv1_forward", "forward", rl_conv1_forward_launch, NULL}, {"conv2_forward", "forward", conv2_forward, NULL},
-  {"pool2_forward", "forward", pool2_forward, NULL},           {"fc1_forward", "forward", rl_fc1_forward_launch, NULL},
-  {"head", "forward", rl_head_launch, NULL},                   {"fc1_backward", "backward", rl_fc1_backward_launch, NULL},
-  {"pool2_backward", "backward", pool2_backward, NULL},        {"conv2_backward", "backward", conv2_backward, NULL},
-  {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
+    {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},
+    {"conv2_forward", "forward", conv2_forward, NULL},
+    {"pool2_forward", "forward", pool2_forward, NULL},
+    {"fc1_forward", "forward", rl_fc1_forward_launch, NULL},
+    {"head", "forward", rl_head_launch, NULL},
+    {"fc1_backward", "backward", rl_fc1_backward_launch, NULL},
+    {"pool2_backward", "backward", pool2_backward, NULL},
+    {"conv2_backward", "backward", conv2_backward, NULL},
+    {"conv1_backward", "backward", rl_conv1_backward_launch, NULL},
+    {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
-static const rl_recipe recipe = {launches,   sizeof launches / sizeof *launches, 5, false, true, false, 500, rows,
-                                 open_convs, bind_convs, close_convs, choices_of, false};
+static const rl_recipe recipe = {launches,    sizeof launches / sizeof *launches,
+                                 5,           false,
+                                 true,        false,
+                                 500,         rows,
+                                 open_convs,  bind_convs,
+                                 close_convs, choices_of,
+                                 false};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);
@@ -166,7 +178,7 @@ static int supports(const void *params, rl_error *err) {
 
 extern "C" {
 extern const rl_engine rl_engine_cudnn;
-const rl_engine rl_engine_cudnn = {"cudnn", "mnist_cnn", RL_DEVICE_CUDA,
-                                   "cuDNN convolutions, cuBLASLt products and fused kernels in one CUDA graph", supports,
-                                   open_engine};
+const rl_engine rl_engine_cudnn = {"cudnn",        "mnist_cnn",
+                                   RL_DEVICE_CUDA, "cuDNN convolutions, cuBLASLt products and fused kernels in one CUDA graph",
+                                   supports,       open_engine};
 }

@@ -29,10 +29,10 @@ static rl_rows rows(rl_format format, uint32_t batch) {
 }
 
 static const rl_launch launches[] = {
-  {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},  {"conv2_forward", "forward", rl_conv2_forward_launch, NULL},
-  {"fc1_forward", "forward", rl_fc1_forward_launch, NULL},      {"head", "forward", rl_head_launch, NULL},
-  {"fc1_backward", "backward", rl_fc1_backward_launch, NULL},   {"conv2_backward", "backward", conv2_backward, NULL},
-  {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
+    {"conv1_forward", "forward", rl_conv1_forward_launch, NULL},    {"conv2_forward", "forward", rl_conv2_forward_launch, NULL},
+    {"fc1_forward", "forward", rl_fc1_forward_launch, NULL},        {"head", "forward", rl_head_launch, NULL},
+    {"fc1_backward", "backward", rl_fc1_backward_launch, NULL},     {"conv2_backward", "backward", conv2_backward, NULL},
+    {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
 static const rl_recipe recipe = {
@@ -57,7 +57,7 @@ static bool leaves(const void *params) {
 
 extern "C" {
 extern const rl_engine rl_engine_fused;
-const rl_engine rl_engine_fused = {"fused", "mnist_cnn", RL_DEVICE_CUDA,
-                                   "conv2 by kernels that keep its product on chip, in one CUDA graph", supports,
-                                   open_engine, leaves};
+const rl_engine rl_engine_fused = {
+    "fused",  "mnist_cnn", RL_DEVICE_CUDA, "conv2 by kernels that keep its product on chip, in one CUDA graph",
+    supports, open_engine, leaves};
 }

@@ -32,8 +32,8 @@ static const rl_launch launches[] = {
 };
 
 /* 128 images evaluated at once: with more of them, evaluation would need more memory than training with the usual batch of 64. */
-static const rl_recipe recipe = {launches, sizeof launches / sizeof *launches, 3, true, false, true, 128, rows, NULL, NULL, NULL,
-                                 NULL, false, true};
+static const rl_recipe recipe = {
+    launches, sizeof launches / sizeof *launches, 3, true, false, true, 128, rows, NULL, NULL, NULL, NULL, false, true};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);
@@ -48,7 +48,6 @@ static int supports(const void *params, rl_error *err) {
 
 extern "C" {
 extern const rl_engine rl_engine_merged;
-const rl_engine rl_engine_merged = {"merged",       "mnist_cnn",
-                                    RL_DEVICE_CUDA, "FP16 in five launches a step, none of a library",
-                                    supports,       open_engine};
+const rl_engine rl_engine_merged = {"merged", "mnist_cnn", RL_DEVICE_CUDA, "FP16 in five launches a step, none of a library",
+                                    supports, open_engine};
 }

@@ -60,8 +60,14 @@ const rl_field rl_train_fields[] = {
     {0}};
 
 static void defaults(void *params) {
-  *(rl_train_params *)params = (rl_train_params){.precision = RL_FP32, .engine = "auto", .dataset = "auto", .epochs = 2,
-                                                 .warmup_epochs = 1, .batch_size = 64, .seed = 1, .learning_rate = 1e-3};
+  *(rl_train_params *)params = (rl_train_params){.precision = RL_FP32,
+                                                 .engine = "auto",
+                                                 .dataset = "auto",
+                                                 .epochs = 2,
+                                                 .warmup_epochs = 1,
+                                                 .batch_size = 64,
+                                                 .seed = 1,
+                                                 .learning_rate = 1e-3};
 }
 
 /* Of one epoch. What must move even when everything else stays on the chip: each image and label read once; weights and

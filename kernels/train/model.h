@@ -21,15 +21,29 @@ extern "C" {
 #endif
 
 enum {
-  RL_IMAGE = 28, RL_PIXELS = 784, RL_CLASSES = 10,
-  RL_C1 = 32, RL_C2 = 64, RL_H1 = 28, RL_P1 = 14, RL_H2 = 12, RL_P2 = 6,
+  RL_IMAGE = 28,
+  RL_PIXELS = 784,
+  RL_CLASSES = 10,
+  RL_C1 = 32,
+  RL_C2 = 64,
+  RL_H1 = 28,
+  RL_P1 = 14,
+  RL_H2 = 12,
+  RL_P2 = 6,
   RL_FLAT = RL_C2 * RL_P2 * RL_P2, /* 2304 */
   RL_FC1 = 128
 };
 
 /* Parameters in one flat array of floats, in PyTorch's layouts (OIHW, [out][in]). */
 typedef enum rl_tensor {
-  RL_CONV1_W, RL_CONV1_B, RL_CONV2_W, RL_CONV2_B, RL_FC1_W, RL_FC1_B, RL_FC2_W, RL_FC2_B,
+  RL_CONV1_W,
+  RL_CONV1_B,
+  RL_CONV2_W,
+  RL_CONV2_B,
+  RL_FC1_W,
+  RL_FC1_B,
+  RL_FC2_W,
+  RL_FC2_B,
   RL_TENSORS
 } rl_tensor;
 extern const char *const rl_tensor_names[]; /* "conv1.weight" ... */
@@ -41,9 +55,9 @@ typedef enum rl_precision { RL_FP32, RL_TF32, RL_FP16 } rl_precision;
 extern const char *const rl_precision_names[]; /* "fp32" "tf32" "fp16" */
 
 typedef struct rl_train_params {
-  int precision;     /* rl_precision */
-  char engine[16];   /* "auto" or an engine's name */
-  char dataset[16];  /* "auto" (files if they are there, else synthetic), "files", "synthetic" */
+  int precision;    /* rl_precision */
+  char engine[16];  /* "auto" or an engine's name */
+  char dataset[16]; /* "auto" (files if they are there, else synthetic), "files", "synthetic" */
   int64_t epochs, warmup_epochs, batch_size, seed;
   int64_t max_images; /* train on the first so many images only; 0: all. A run with fewer than all is marked partial */
   double learning_rate;

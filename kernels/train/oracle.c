@@ -10,12 +10,12 @@ const rl_oracle_conv rl_oracle_conv2 = {.in = RL_C1, .size = RL_P1, .out = RL_C2
 
 /* One tap (ky, kx) of a convolution couples output (y, x) with input (y + ky - padding, x + kx - padding). Calls body for each
  * output row of each tap for which the input row exists, with the columns [from, to) for which the input column exists. */
-#define FOR_EACH_TAP_ROW(shape, side, BODY)                                                     \
-  for (int ky = 0; ky < 3; ky++)                                                                \
-    for (int kx = 0; kx < 3; kx++) {                                                            \
-      int down = ky - (shape)->padding, right = kx - (shape)->padding;                          \
-      int from = right < 0 ? -right : 0;                                                        \
-      int to = (shape)->size - right < (side) ? (shape)->size - right : (side);                 \
+#define FOR_EACH_TAP_ROW(shape, side, BODY)                                                \
+  for (int ky = 0; ky < 3; ky++)                                                           \
+    for (int kx = 0; kx < 3; kx++) {                                                       \
+      int down = ky - (shape)->padding, right = kx - (shape)->padding;                     \
+      int from = right < 0 ? -right : 0;                                                   \
+      int to = (shape)->size - right < (side) ? (shape)->size - right : (side);            \
       for (int y = down < 0 ? -down : 0; y < (side) && y + down < (shape)->size; y++) BODY \
     }
 

@@ -33,8 +33,8 @@ void rl_oracle_linear_forward(int n, int in, int out, const double *x, const dou
 void rl_oracle_linear_input_gradient(int n, int in, int out, const double *dy, const double *w, double *dx);
 void rl_oracle_linear_weight_gradient(int n, int in, int out, const double *x, const double *dy, double *dw, double *db);
 
-void rl_oracle_relu(size_t count, double *x);                             /* in place */
-void rl_oracle_relu_gradient(size_t count, const double *y, double *dy);  /* in place; y: what relu left */
+void rl_oracle_relu(size_t count, double *x);                            /* in place */
+void rl_oracle_relu_gradient(size_t count, const double *y, double *dy); /* in place; y: what relu left */
 
 /* logits[n][10]; dlogits = scale · d(mean loss)/dlogits, or NULL. Returns the mean loss; *correct, if not NULL, is raised by the
  * images whose first largest logit is the label's. */

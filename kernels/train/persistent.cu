@@ -33,7 +33,7 @@ static bool leaves(const void *params) {
 
 extern "C" {
 extern const rl_engine rl_engine_persistent;
-const rl_engine rl_engine_persistent = {"persistent",   "mnist_cnn",
-                                        RL_DEVICE_CUDA, "All steps of an epoch in one launch, weights and moments on chip",
-                                        supports,       open_engine,        leaves};
+const rl_engine rl_engine_persistent = {
+    "persistent", "mnist_cnn", RL_DEVICE_CUDA, "All steps of an epoch in one launch, weights and moments on chip",
+    supports,     open_engine, leaves};
 }

@@ -95,9 +95,12 @@ static void conv1_backward(rl_cpu_train *train, uint32_t n) {
   for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->gradients[i] = (float)r->gradients[i];
 }
 
-static const rl_cpu_layer forward[] = {{"conv1_forward", conv1_forward}, {"pool1_forward", pool1_forward},
-                                       {"conv2_forward", conv2_forward}, {"pool2_forward", pool2_forward},
-                                       {"fc1_forward", fc1_forward},     {"fc2_forward", fc2_forward},
+static const rl_cpu_layer forward[] = {{"conv1_forward", conv1_forward},
+                                       {"pool1_forward", pool1_forward},
+                                       {"conv2_forward", conv2_forward},
+                                       {"pool2_forward", pool2_forward},
+                                       {"fc1_forward", fc1_forward},
+                                       {"fc2_forward", fc2_forward},
                                        {0}};
 static const rl_cpu_layer backward[] = {{"fc2_backward", fc2_backward},
                                         {"fc1_backward", fc1_backward},
@@ -134,9 +137,9 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
   const struct {
     double **to;
     size_t count;
-  } arrays[] = {{&r->x, n * RL_PIXELS},  {&r->c1, n * N_C1},      {&r->p1, n * N_P1},           {&r->c2, n * N_C2},
-                {&r->p2, n * RL_FLAT},   {&r->f1, n * RL_FC1},    {&r->logits, n * RL_CLASSES}, {&r->dlogits, n * RL_CLASSES},
-                {&r->df1, n * RL_FC1},   {&r->dp2, n * RL_FLAT},  {&r->dc2, n * N_C2},          {&r->dp1, n * N_P1},
+  } arrays[] = {{&r->x, n * RL_PIXELS}, {&r->c1, n * N_C1},     {&r->p1, n * N_P1},           {&r->c2, n * N_C2},
+                {&r->p2, n * RL_FLAT},  {&r->f1, n * RL_FC1},   {&r->logits, n * RL_CLASSES}, {&r->dlogits, n * RL_CLASSES},
+                {&r->df1, n * RL_FC1},  {&r->dp2, n * RL_FLAT}, {&r->dc2, n * N_C2},          {&r->dp1, n * N_P1},
                 {&r->dc1, n * N_C1}};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, sizeof(double) * arrays[i].count, (void **)arrays[i].to, err) != 0)
@@ -148,8 +151,7 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
   return rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * RL_FLAT, (void **)&r->choice2, err);
 }
 
-static const rl_cpu_math math = {
-                                 .size = sizeof(reference),
+static const rl_cpu_math math = {.size = sizeof(reference),
                                  .forward = forward,
                                  .backward = backward,
                                  .prepare = prepare,

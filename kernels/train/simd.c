@@ -175,6 +175,6 @@ static void bias_relu(size_t rows, size_t count, const float *b, float *y) {
 
 #define TEXT(NAME) TEXT_OF(NAME)
 #define TEXT_OF(NAME) #NAME
-const rl_simd RL_SIMD = {TEXT(RL_SIMD),  to_half,        from_half,     all_finite,           adam,             add,
-                         conv1_forward, conv1_gradient, pool2_forward, pool2_gradient, image_to_columns, columns_to_image,
-                         bias_relu};
+const rl_simd RL_SIMD = {
+    TEXT(RL_SIMD), to_half,        from_half,        all_finite,       adam,     add, conv1_forward, conv1_gradient,
+    pool2_forward, pool2_gradient, image_to_columns, columns_to_image, bias_relu};

@@ -11,13 +11,13 @@ extern "C" {
 typedef struct rl_training_tensors { /* of the last step; types and layout below */
   bool channels_last; /* activations NHWC (else NCHW), convolution weights KRSC (else KCRS), fc1's input in H,W,C order (else
                          C,H,W) */
-  bool half;                  /* activations and what is multiplied are FP16 */
-  uint32_t batch;             /* images of the last step */
-  const void *pooled1, *pooled2;       /* inputs of conv2 and of fc1 */
-  const uint8_t *codes1, *codes2;      /* 0–3: which input the pool chose, 4: ReLU stopped it; same layout as pooled */
-  const void *d_product2;              /* gradient of conv2's product; NULL where it is never stored */
+  bool half;          /* activations and what is multiplied are FP16 */
+  uint32_t batch;     /* images of the last step */
+  const void *pooled1, *pooled2;  /* inputs of conv2 and of fc1 */
+  const uint8_t *codes1, *codes2; /* 0–3: which input the pool chose, 4: ReLU stopped it; same layout as pooled */
+  const void *d_product2;         /* gradient of conv2's product; NULL where it is never stored */
   const void *d_pooled1, *d_pooled2, *d_fc1;
-  float loss_scale;           /* all gradients are multiplied by it */
+  float loss_scale; /* all gradients are multiplied by it */
 } rl_training_tensors;
 
 /* What an engine keeps on chip is NULL in a view unless it was watched when the epoch was planned. */

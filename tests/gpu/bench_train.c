@@ -138,14 +138,15 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
   size_t count = (size_t)params->epochs;
   double least = device_ms[0];
   for (size_t i = 1; i < count; i++) least = fmin(least, device_ms[i]);
-  printf("{\"engine\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"seed\":%lld,\"dataset\":\"%s\",\"epochs\":%zu,"
-         "\"epoch_device_ms_median\":%.3f,\"epoch_device_ms_min\":%.3f,\"epoch_host_ms_median\":%.3f,"
-         "\"test_accuracy_ratio\":%.4f,\"train_loss\":%.6f,\"evaluation_ms\":%.3f,\"launches\":%llu,\"peak_bytes\":%llu,"
-         "\"weights_hash\":\"%016llx\",\"commit\":\"%s\"",
-         engine->name, rl_precision_names[params->precision], (long long)params->batch_size, (long long)params->seed,
-         instance->dataset, count, median(device_ms, count), least, median(host_ms, count), report.test_accuracy_ratio,
-         report.train_loss, evaluated.device_ms, (unsigned long long)took.launches,
-         (unsigned long long)device->memory.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);
+  printf(
+      "{\"engine\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"seed\":%lld,\"dataset\":\"%s\",\"epochs\":%zu,"
+      "\"epoch_device_ms_median\":%.3f,\"epoch_device_ms_min\":%.3f,\"epoch_host_ms_median\":%.3f,"
+      "\"test_accuracy_ratio\":%.4f,\"train_loss\":%.6f,\"evaluation_ms\":%.3f,\"launches\":%llu,\"peak_bytes\":%llu,"
+      "\"weights_hash\":\"%016llx\",\"commit\":\"%s\"",
+      engine->name, rl_precision_names[params->precision], (long long)params->batch_size, (long long)params->seed,
+      instance->dataset, count, median(device_ms, count), least, median(host_ms, count), report.test_accuracy_ratio,
+      report.train_loss, evaluated.device_ms, (unsigned long long)took.launches,
+      (unsigned long long)device->memory.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);
   for (int i = 0; i < RL_MEMORY_PURPOSES; i++)
     printf(",\"peak_%s_bytes\":%llu", rl_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
   if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%.0f,\"skipped_steps\":%.0f", report.loss_scale, report.skipped_steps);

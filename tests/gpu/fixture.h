@@ -25,11 +25,11 @@ typedef struct training {
 } training;
 
 /* The call's last argument is e. */
-#define must(CALL)                                                   \
-  do {                                                               \
-    rl_error must_error = {0}, *e = &must_error;                     \
-    if ((CALL) != 0) fail_msg("%s: %s", #CALL, must_error.message);  \
-    (void)e;                                                         \
+#define must(CALL)                                                  \
+  do {                                                              \
+    rl_error must_error = {0}, *e = &must_error;                    \
+    if ((CALL) != 0) fail_msg("%s: %s", #CALL, must_error.message); \
+    (void)e;                                                        \
   } while (0)
 
 typedef struct engine_case {

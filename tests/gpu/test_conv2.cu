@@ -34,8 +34,7 @@ static void claim(bool holds, const char *what, uint32_t batch) {
   failures++;
 }
 
-template <typename T>
-struct on_device {
+template <typename T> struct on_device {
   T *at;
   size_t count;
   explicit on_device(size_t n) : count(n) {
@@ -84,8 +83,7 @@ static void close_to(const std::vector<double> &got, const std::vector<double> &
 }
 
 /* [n][map][planes] → [n][planes][map] */
-template <typename T>
-static std::vector<double> planar(const std::vector<T> &from, size_t planes, size_t map) {
+template <typename T> static std::vector<double> planar(const std::vector<T> &from, size_t planes, size_t map) {
   std::vector<double> made(from.size());
   for (size_t i = 0; i < from.size(); i++) {
     size_t n = i / (planes * map), at = i % (planes * map);

@@ -24,21 +24,26 @@ static void libraries_do_what_they_are_there_for(void **state) {
 #define CONV "{\"images\":4,\"height\":28,\"width\":29,\"channels\":64,\"filters\":32,\"kernel\":3,\"stride\":1,\"padding\":1}"
 #define ATTENTION(HEADS, KV, N, D, CAUSAL) \
   "{\"batch\":2,\"heads\":" #HEADS ",\"kv_heads\":" #KV ",\"sequence\":" #N ",\"head_size\":" #D ",\"causal\":" #CAUSAL "}"
-  static const struct { const rl_kernel_family *family; int dtypes; const char *shape; } cases[] = {
-      {&rl_kernel_gemm, FLOATS | 1 << RL_DTYPE_FP64, "{\"m\":1,\"n\":4096,\"k\":4096}"},
-      {&rl_kernel_gemm, FLOATS | 1 << RL_DTYPE_FP64, "{\"m\":513,\"n\":515,\"k\":1027}"},
-      {&rl_kernel_attention, HALVES, ATTENTION(4, 4, 512, 64, false)},
-      {&rl_kernel_attention, HALVES, ATTENTION(4, 4, 512, 64, true)},
-      {&rl_kernel_attention, HALVES, ATTENTION(8, 2, 333, 128, false)},
-      {&rl_kernel_attention, HALVES, ATTENTION(8, 2, 333, 128, true)},
-      {&rl_kernel_conv, FLOATS, CONV}, {&rl_kernel_conv_dgrad, FLOATS, CONV}, {&rl_kernel_conv_wgrad, FLOATS, CONV}};
+  static const struct {
+    const rl_kernel_family *family;
+    int dtypes;
+    const char *shape;
+  } cases[] = {{&rl_kernel_gemm, FLOATS | 1 << RL_DTYPE_FP64, "{\"m\":1,\"n\":4096,\"k\":4096}"},
+               {&rl_kernel_gemm, FLOATS | 1 << RL_DTYPE_FP64, "{\"m\":513,\"n\":515,\"k\":1027}"},
+               {&rl_kernel_attention, HALVES, ATTENTION(4, 4, 512, 64, false)},
+               {&rl_kernel_attention, HALVES, ATTENTION(4, 4, 512, 64, true)},
+               {&rl_kernel_attention, HALVES, ATTENTION(8, 2, 333, 128, false)},
+               {&rl_kernel_attention, HALVES, ATTENTION(8, 2, 333, 128, true)},
+               {&rl_kernel_conv, FLOATS, CONV},
+               {&rl_kernel_conv_dgrad, FLOATS, CONV},
+               {&rl_kernel_conv_wgrad, FLOATS, CONV}};
 #undef CONV
 #undef ATTENTION
   for (size_t i = 0; i < 2 * RL_DTYPES * (sizeof cases / sizeof *cases); i++) {
     const int dtype = (int)(i / 2 % RL_DTYPES);
     if (!(cases[i / 2 / RL_DTYPES].dtypes & 1 << dtype)) continue;
-    rl_kernel_params params = kernel_params(cases[i / 2 / RL_DTYPES].family, dtype, i % 2 ? "searched" : "heuristic",
-                                            cases[i / 2 / RL_DTYPES].shape);
+    rl_kernel_params params =
+        kernel_params(cases[i / 2 / RL_DTYPES].family, dtype, i % 2 ? "searched" : "heuristic", cases[i / 2 / RL_DTYPES].shape);
     rl_kernel_instance *kernel = open_kernel(device, &params);
     checked(kernel);
     close_kernel(kernel);
@@ -48,7 +53,11 @@ static void libraries_do_what_they_are_there_for(void **state) {
 static void what_libraries_lack_is_the_request_s_fault(void **state) {
   (void)state;
 #define ATTENTION(D) "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":8,\"head_size\":" #D ",\"causal\":true}"
-  static const struct { const rl_kernel_family *family; int dtype; const char *shape, *pointer; } cases[] = {
+  static const struct {
+    const rl_kernel_family *family;
+    int dtype;
+    const char *shape, *pointer;
+  } cases[] = {
       {&rl_kernel_attention, RL_DTYPE_FP32, ATTENTION(8), "/dtype"},
       {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(7), "/shape/head_size"},
       {&rl_kernel_conv, RL_DTYPE_FP64,
@@ -98,9 +107,10 @@ static void warm_samples_are_shorter_where_the_cache_helps(void **state) {
 /* One graph of kernels that follow one another: each is right, and together they take at least as long as the longest. */
 static void a_sequence_is_one_graph(void **state) {
   (void)state;
-  static const char kernels[] = "[{\"kernel\":\"rmsnorm\",\"dtype\":\"fp16\",\"shape\":{\"rows\":257,\"columns\":1025}},"
-                                "{\"kernel\":\"copy\",\"shape\":{\"n\":33554432},\"variant\":\"vector\"},"
-                                "{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":17}}]";
+  static const char kernels[] =
+      "[{\"kernel\":\"rmsnorm\",\"dtype\":\"fp16\",\"shape\":{\"rows\":257,\"columns\":1025}},"
+      "{\"kernel\":\"copy\",\"shape\":{\"n\":33554432},\"variant\":\"vector\"},"
+      "{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":17}}]";
   rl_sequence_params params;
   rl_error err = {0};
   rl_instance *instance = NULL;

@@ -213,8 +213,11 @@ static seen_step see_step(engine_case which, uint32_t count) {
   float loss;
   rl_train_params params = small_training(which, count, count);
   training t = open_training_as(params, true);
-  seen_step s = {.n = (int)count, .precision = which.precision, .learning_rate = params.learning_rate,
-                 .images = gather(0, count, count, params.seed, 0), .multiplied = doubles(RL_PARAMETERS)};
+  seen_step s = {.n = (int)count,
+                 .precision = which.precision,
+                 .learning_rate = params.learning_rate,
+                 .images = gather(0, count, count, params.seed, 0),
+                 .multiplied = doubles(RL_PARAMETERS)};
   rl_model_initialise((uint64_t)params.seed, raw);
   s.w = parameters_of(raw);
   for (int i = 0; i < RL_PARAMETERS; i++) s.multiplied[i] = which.precision == RL_FP16 ? rounded_to_half(s.w[i]) : s.w[i];
@@ -231,8 +234,8 @@ static seen_step see_step(engine_case which, uint32_t count) {
 }
 
 static void forget_step(seen_step *s) {
-  void *const all[] = {s->images.x, s->images.labels, s->w, s->multiplied, s->after, s->gradients, s->p1, s->p2,
-                       s->d_fc1, s->d_p2, s->d_y2, s->d_p1, s->codes1, s->codes2};
+  void *const all[] = {s->images.x, s->images.labels, s->w,    s->multiplied, s->after, s->gradients, s->p1,
+                       s->p2,       s->d_fc1,         s->d_p2, s->d_y2,       s->d_p1,  s->codes1,    s->codes2};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
@@ -260,8 +263,7 @@ static void check_classifier(const seen_step *s, bounds most) {
   double loss = run_head(s->n, product, s->w, s->images.labels, s->d_fc1, d_hidden, wanted);
   check("loss", &s->loss, &loss, 1, s->precision == RL_FP32 ? most.own : 1e-3);
   check("d fc1's product", s->d_fc1, d_hidden, n * RL_FC1, most.library);
-  for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++)
-    check_tensor(s->gradients, wanted, (rl_tensor)tensor, most.library);
+  for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++) check_tensor(s->gradients, wanted, (rl_tensor)tensor, most.library);
   rl_oracle_linear_input_gradient(s->n, RL_FLAT, RL_FC1, s->d_fc1, &s->multiplied[at[RL_FC1_W]], d_p2);
   check("d pool2", s->d_p2, d_p2, n * RL_FLAT, most.library);
   rl_oracle_linear_weight_gradient(s->n, RL_FLAT, RL_FC1, s->p2, s->d_fc1, &wanted[at[RL_FC1_W]], unused);

@@ -105,9 +105,9 @@ static __device__ typename F::value *fill_out(typename F::value *to, const float
   return to + (F::OUT_VALUES + 7) / 8 * 8;
 }
 
-template <class F>
-static __global__ void __launch_bounds__(F::THREADS, 1) run_forward(const typename F::value *in, const typename F::value *weights,
-                                                                    float *made /* [32][144] */, int turns, long long *cycles) {
+template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
+    run_forward(const typename F::value *in, const typename F::value *weights, float *made /* [32][144] */, int turns,
+                long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *w = fill(x, in, MAP1 * F::IN_PITCH);
   float *scratch = (float *)fill_weights<F>(w, weights);
@@ -125,8 +125,7 @@ static __global__ void __launch_bounds__(F::THREADS, 1) run_forward(const typena
   if (threadIdx.x == 0) *cycles = clock64() - begun;
 }
 
-template <class F>
-static __global__ void __launch_bounds__(F::THREADS, 1)
+template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     run_weight_gradient(const typename F::value *in, const float *d_pooled, const uint8_t *codes, float *made /* [32][288] */,
                         int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -141,8 +140,7 @@ static __global__ void __launch_bounds__(F::THREADS, 1)
   if (threadIdx.x == 0) *cycles = ended - begun;
 }
 
-template <class F>
-static __global__ void __launch_bounds__(F::THREADS, 1)
+template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     run_input_gradient(const typename F::value *weights, const float *d_pooled, const uint8_t *codes, float *made /* [196][32] */,
                        int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -158,8 +156,7 @@ static __global__ void __launch_bounds__(F::THREADS, 1)
   if (threadIdx.x == 0) *cycles = clock64() - begun;
 }
 
-template <class F, int SLICE>
-static __global__ void __launch_bounds__(F::THREADS, 1)
+template <class F, int SLICE> static __global__ void __launch_bounds__(F::THREADS, 1)
     run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typename F::value *weights,
             float *product /* [8][128] */, float *d_in /* [8][SLICE] */, int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -169,9 +166,8 @@ static __global__ void __launch_bounds__(F::THREADS, 1)
   __syncthreads();
   const long long begun = clock64();
   for (int turn = 0; turn < turns; turn++) {
-    F::template fc1_forward<SLICE>(x, w, [&](int image, int output, float a, float b) {
-      *(float2 *)&product[image * RL_FC1 + output] = make_float2(a, b);
-    });
+    F::template fc1_forward<SLICE>(
+        x, w, [&](int image, int output, float a, float b) { *(float2 *)&product[image * RL_FC1 + output] = make_float2(a, b); });
     __syncthreads();
   }
   const long long between = clock64();
@@ -183,8 +179,7 @@ static __global__ void __launch_bounds__(F::THREADS, 1)
   if (threadIdx.x == 0) cycles[0] = between - begun, cycles[1] = clock64() - between;
 }
 
-template <class F>
-static __global__ void __launch_bounds__(F::THREADS, 1)
+template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, float *made /* [16][144] */, int turns,
                    long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -257,8 +252,7 @@ template <class F> static void check_conv2(const char *format, double most) {
     printf("  %s: %-24s %.0f cycles\n", format, what, cycles.host()[0] / turns_timed);
   };
   const auto run = launch<F, const T *, const T *, float *, int, long long *>;
-  timed([&](int turns) { run(run_forward<F>, x.at, w.at, product.at, turns, cycles.at); },
-        "conv2 forward", product, product_ref);
+  timed([&](int turns) { run(run_forward<F>, x.at, w.at, product.at, turns, cycles.at); }, "conv2 forward", product, product_ref);
   typedef void backward(const T *, const float *, const uint8_t *, float *, int, long long *);
   const auto back = [&](backward *kernel, const T *of, float *to, int turns) {
     launch<F, const T *, const float *, const uint8_t *, float *, int, long long *>(kernel, of, d.at, c.at, to, turns, cycles.at);
@@ -292,8 +286,8 @@ template <class F, int SLICE> static void check_fc1(const char *format, int imag
   once(1);
   const auto weight = [&](int output, int k) { return weights.exact[output * SLICE + k]; };
   const auto input = [&](int n, int k) { return in.exact[n * SLICE + k]; };
-  close_to(product.host(), product_of(images, RL_FC1, SLICE, input, [&](int k, int o) { return weight(o, k); }),
-           most, format, "fc1 forward");
+  close_to(product.host(), product_of(images, RL_FC1, SLICE, input, [&](int k, int o) { return weight(o, k); }), most, format,
+           "fc1 forward");
   close_to(d_in.host(),
            product_of(
                images, SLICE, RL_FC1, [&](int n, int o) { return d_fc1.exact[n * RL_FC1 + o]; }, weight),

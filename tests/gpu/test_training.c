@@ -92,10 +92,14 @@ static void test_overflow_skips_the_step(void **state) {
 
 static void test_auto_takes_the_fastest(void **state) {
   (void)state;
-  static const struct { int precision; int64_t batch; const char *engine; } cases[] = {
-      {RL_FP32, 64, "persistent"}, {RL_TF32, 64, "persistent"}, {RL_FP16, 64, "persistent"},
-      {RL_FP32, 512, "persistent"}, {RL_TF32, 512, "persistent"}, {RL_FP16, 128, "persistent"}, {RL_FP16, 256, "fused"},
-      {RL_FP32, 4096, "persistent"}, {RL_TF32, 4096, "cudnn"}, {RL_FP16, 4096, "fused"}};
+  static const struct {
+    int precision;
+    int64_t batch;
+    const char *engine;
+  } cases[] = {{RL_FP32, 64, "persistent"},  {RL_TF32, 64, "persistent"},   {RL_FP16, 64, "persistent"},
+               {RL_FP32, 512, "persistent"}, {RL_TF32, 512, "persistent"},  {RL_FP16, 128, "persistent"},
+               {RL_FP16, 256, "fused"},      {RL_FP32, 4096, "persistent"}, {RL_TF32, 4096, "cudnn"},
+               {RL_FP16, 4096, "fused"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_train_params params = small_training((engine_case){"auto", cases[i].precision}, cases[i].batch, 0);
     assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, NULL)->name, cases[i].engine);
@@ -180,9 +184,9 @@ int main(int count, char **arguments) {
   if (mkdtemp(cache)) setenv("ROOFLINED_CACHE_DIR", cache, 1);
   need_gpu(count > 1 ? arguments[1] : NULL);
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_same_seed_same_bits), cmocka_unit_test(test_overflow_skips_the_step),
-    cmocka_unit_test(test_auto_takes_the_fastest), cmocka_unit_test(test_cancellation),
-    cmocka_unit_test(test_progress_ends_at_the_end), cmocka_unit_test(test_learns_mnist)};
+      cmocka_unit_test(test_same_seed_same_bits),      cmocka_unit_test(test_overflow_skips_the_step),
+      cmocka_unit_test(test_auto_takes_the_fastest),   cmocka_unit_test(test_cancellation),
+      cmocka_unit_test(test_progress_ends_at_the_end), cmocka_unit_test(test_learns_mnist)};
   const struct CMUnitTest some[] = {cmocka_unit_test(test_overflow_skips_the_step)};
   if (count > 2) batch = atoi(arguments[2]);
   int failed = count > 2 ? cmocka_run_group_tests(some, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);

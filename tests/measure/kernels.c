@@ -30,11 +30,12 @@ static struct {
 static const struct {
   const rl_kernel_family *family;
   int64_t columns; /* of families with rows; 0: all in one row */
-} cases[] = {{&rl_kernel_copy, 0},         {&rl_kernel_relu, 0},       {&rl_kernel_residual_add, 0},  {&rl_kernel_silu_mul, 0},
-             {&rl_kernel_bias_gelu, 4096}, {&rl_kernel_rope, 0},       {&rl_kernel_softmax, 512},     {&rl_kernel_softmax, 4096},
-             {&rl_kernel_softmax, 65536},  {&rl_kernel_rmsnorm, 4096}, {&rl_kernel_rmsnorm, 65536},   {&rl_kernel_layernorm, 768},
-             {&rl_kernel_layernorm, 4096}, {&rl_kernel_layernorm, 65536}, {&rl_kernel_transpose, 8192}, {&rl_kernel_reduction, 0},
-             {&rl_kernel_reduction, 4096}};
+} cases[] = {{&rl_kernel_copy, 0},         {&rl_kernel_relu, 0},          {&rl_kernel_residual_add, 0},
+             {&rl_kernel_silu_mul, 0},     {&rl_kernel_bias_gelu, 4096},  {&rl_kernel_rope, 0},
+             {&rl_kernel_softmax, 512},    {&rl_kernel_softmax, 4096},    {&rl_kernel_softmax, 65536},
+             {&rl_kernel_rmsnorm, 4096},   {&rl_kernel_rmsnorm, 65536},   {&rl_kernel_layernorm, 768},
+             {&rl_kernel_layernorm, 4096}, {&rl_kernel_layernorm, 65536}, {&rl_kernel_transpose, 8192},
+             {&rl_kernel_reduction, 0},    {&rl_kernel_reduction, 4096}};
 
 static void write_shape(const rl_kernel_family *family, int64_t columns, int64_t elements, char *text, size_t size) {
   const char *first = family->shape[0].name;

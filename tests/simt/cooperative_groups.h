@@ -19,6 +19,6 @@ struct cluster_group {
 };
 inline cluster_group this_cluster() { return {}; }
 
-} // namespace cooperative_groups
+}  // namespace cooperative_groups
 
 #endif

@@ -55,12 +55,10 @@ struct launcher { /* what stands between <<< and >>> */
   template <class... Parameters> launching<Parameters...> operator()(void (*kernel)(Parameters...)) const { return {of, kernel}; }
 };
 
-template <class... Parameters>
-cudaError_t launch_by_config(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
-                             std::type_identity_t<Parameters>... parameters) {
+template <class... Parameters> cudaError_t launch_by_config(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
+                                                            std::type_identity_t<Parameters>... parameters) {
   shape of = {config->gridDim, config->blockDim, config->dynamicSmemBytes};
-  for (unsigned i = 0; i < config->numAttrs; i++)
-    switch (config->attrs[i].id) {
+  for (unsigned i = 0; i < config->numAttrs; i++) switch (config->attrs[i].id) {
       case cudaLaunchAttributeProgrammaticStreamSerialization: break;
       case cudaLaunchAttributeCooperative: of.cooperative = config->attrs[i].val.cooperative; break;
       case cudaLaunchAttributeClusterDimension:
@@ -71,7 +69,7 @@ cudaError_t launch_by_config(const cudaLaunchConfig_t *config, void (*kernel)(Pa
   return launching<Parameters...>{of, kernel}(parameters...);
 }
 
-} // namespace simt
+}  // namespace simt
 
 template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
@@ -135,7 +133,7 @@ inline uint32_t vote(const char *name, uint32_t mask, bool holds) {
   return mine;
 }
 
-} // namespace simt
+}  // namespace simt
 
 template <class T> T __shfl_sync(uint32_t mask, T value, int from, int width = simt::WARP) {
   return simt::exchange("__shfl_sync", mask, value,
@@ -190,14 +188,16 @@ template <class T, class Change> T atomically(T *at, Change change) {
   pass();
   return old;
 }
-} // namespace simt
+}  // namespace simt
 template <class T> T atomicAdd(T *at, std::type_identity_t<T> by) {
   return simt::atomically(at, [&](T old) { return old + by; });
 }
 template <class T> T atomicSub(T *at, std::type_identity_t<T> by) {
   return simt::atomically(at, [&](T old) { return old - by; });
 }
-template <class T> T atomicExch(T *at, std::type_identity_t<T> to) { return simt::atomically(at, [&](T) { return to; }); }
+template <class T> T atomicExch(T *at, std::type_identity_t<T> to) {
+  return simt::atomically(at, [&](T) { return to; });
+}
 template <class T> T atomicMax(T *at, std::type_identity_t<T> with) {
   return simt::atomically(at, [&](T old) { return std::max(old, with); });
 }

@@ -61,4 +61,4 @@ void begin_fiber(thread &t) {
 
 void end_fiber(thread &t) { stacks.give_back(t.stack); }
 
-} // namespace simt
+}  // namespace simt

@@ -93,7 +93,11 @@ struct planes {
   cudaDataType_t type;
   std::vector<double> values;
   planes(void *memory, int64_t n, int64_t of, int64_t each, const rl_conv_shape &shape)
-      : at(memory), images(n), count(of), pixels(each), last(shape.channels_last),
+      : at(memory),
+        images(n),
+        count(of),
+        pixels(each),
+        last(shape.channels_last),
         type(shape.type == CUDNN_DATA_HALF ? CUDA_R_16F : CUDA_R_32F),
         values((size_t)(n * of * each)) {}
   int64_t place(int64_t i) const {

@@ -213,4 +213,4 @@ cudaError_t launch(const shape &of, const void *kernel, const std::function<void
   return cudaSuccess;
 }
 
-} // namespace simt
+}  // namespace simt

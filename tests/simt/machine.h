@@ -96,6 +96,6 @@ bool look_for_phase(uint32_t barrier, uint32_t parity);
 
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-} // namespace simt
+}  // namespace simt
 
 #endif

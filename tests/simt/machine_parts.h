@@ -40,7 +40,7 @@ struct thread {
   const char *waits_for = NULL;
   unsigned char *stack = NULL;
   void *stack_pointer = NULL, *fake_stack = NULL;
-  std::vector<copy> copies; /* under way */
+  std::vector<copy> copies;  /* under way */
   uint64_t copy_group = 0;   /* that is open */
   uint64_t cluster_turn = 0; /* of the cluster's barrier, that it has come to */
 };
@@ -111,6 +111,6 @@ void spoil_memory(block &b); /* no other block may read it any more */
 void give_memory_back(block &b);
 block &block_at(uint32_t address); /* whose shared memory it is */
 
-} // namespace simt
+}  // namespace simt
 
 #endif

@@ -96,4 +96,4 @@ void cluster_wait() {
   wait("the cluster's barrier");
 }
 
-} // namespace simt
+}  // namespace simt

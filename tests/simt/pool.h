@@ -29,6 +29,6 @@ struct pool {
   void give_back(unsigned char *piece) { free.push_back(piece); }
 };
 
-} // namespace simt
+}  // namespace simt
 
 #endif

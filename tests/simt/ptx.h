@@ -24,7 +24,7 @@ inline uint64_t looks; /* there is no time here but the order in which threads l
 inline const struct {
   operator uint64_t() const { return ++looks; }
 } globaltimer;
-} // namespace special
+}  // namespace special
 
 inline void mov_u64(uint64_t &to, uint64_t from) { to = from; }
 inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
@@ -165,9 +165,9 @@ template <float (*WIDEN)(uint16_t)> void multiply(void *const lanes[WARP]) {
 inline float from_half(uint16_t bits) { return (float)std::bit_cast<__half>(bits); }
 inline float from_bfloat16(uint16_t bits) { return std::bit_cast<float>((uint32_t)bits << 16); }
 
-template <float (*WIDEN)(uint16_t)>
-void m16n8k16(const char *name, float &d0, float &d1, float &d2, float &d3, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
-              uint32_t b0, uint32_t b1, float c0, float c1, float c2, float c3) {
+template <float (*WIDEN)(uint16_t)> void m16n8k16(const char *name, float &d0, float &d1, float &d2, float &d3, uint32_t a0,
+                                                  uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1, float c0,
+                                                  float c1, float c2, float c3) {
   product mine = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
   meet(name, ~0u, &mine, multiply<WIDEN>, true);
 }
@@ -281,6 +281,6 @@ inline void rcp_approx_ftz_f64(double &y, double x) {
   y = std::bit_cast<double>(std::bit_cast<uint64_t>(1 / x) & 0xffffffff00000000u);
 }
 
-} // namespace simt::ptx
+}  // namespace simt::ptx
 
 #endif

@@ -15,7 +15,7 @@ cudaError_t note_launch(cudaError_t status) {
   if (status != cudaSuccess) last = status;
   return status;
 }
-} // namespace simt
+}  // namespace simt
 
 extern "C" {
 

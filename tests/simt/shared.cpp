@@ -97,12 +97,11 @@ void *at_shared_address(uint32_t address, size_t bytes) {
   const size_t at = address & ((1u << RANK_SHIFT) - 1);
   if (at % bytes) die("shared address %#zx is not aligned to %zu bytes", at, bytes);
   for (size_t i = 0; i < slots.size(); i++)
-    if (at >= slots[i].at && at + bytes <= slots[i].at + slots[i].bytes && slots[i].at)
-      return b.shared + at;
+    if (at >= slots[i].at && at + bytes <= slots[i].at + slots[i].bytes && slots[i].at) return b.shared + at;
   die("%zu bytes at shared address %#zx are out of bounds", bytes, at);
 }
 
 uint32_t cluster_rank() { return self().of->of->rank; }
 uint32_t cluster_blocks() { return (uint32_t)self().of->of->of->blocks.size(); }
 
-} // namespace simt
+}  // namespace simt

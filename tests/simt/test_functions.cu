@@ -17,8 +17,12 @@ extern "C" {
 enum { RUNS = 4000 };
 
 template <class M> struct limits; /* least: power of two that is not yet zero */
-template <> struct limits<float> { enum { EPSILON = FLT_MANT_DIG, LEAST = -126, LEAST_UNIT = -126, FEW = 4 }; };
-template <> struct limits<double> { enum { EPSILON = DBL_MANT_DIG, LEAST = -1020, LEAST_UNIT = -1022, FEW = 8 }; };
+template <> struct limits<float> {
+  enum { EPSILON = FLT_MANT_DIG, LEAST = -126, LEAST_UNIT = -126, FEW = 4 };
+};
+template <> struct limits<double> {
+  enum { EPSILON = DBL_MANT_DIG, LEAST = -1020, LEAST_UNIT = -1022, FEW = 8 };
+};
 
 static double random_of(double most) { return most * (2.0 * rand() / RAND_MAX - 1); }
 

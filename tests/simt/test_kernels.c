@@ -67,7 +67,7 @@ static void check_parts(int dtype, int64_t columns) {
   rl_elapsed elapsed;
   void *in = malloc(bytes), *out = malloc(bytes);
   const double epsilon = rl_dtype_epsilon(dtype), zero = dtype == RL_DTYPE_FP64 ? DBL_MIN : FLT_MIN, /* below it */
-               least = 4 * fmax(zero, epsilon * rl_dtype_smallest_normal(dtype));
+      least = 4 * fmax(zero, epsilon * rl_dtype_smallest_normal(dtype));
   one.repeat = 1;
   for (int64_t i = 0; i < ROWS * columns; i++)
     rl_dtype_store(dtype, in, (size_t)i, element_of((int)(i / columns), (double)(i % columns) / (double)columns));
@@ -115,10 +115,9 @@ int main(int count, char **arguments) {
   families = arguments + 1;
   device = rl_device_open(0, &err);
   if (!device) return fprintf(stderr, "%s\n", err.message), 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_family_type_and_variant_is_right),
-                                     cmocka_unit_test(a_launch_leaves_nothing_to_the_next),
-                                     cmocka_unit_test(parts_of_a_row_may_differ),
-                                     cmocka_unit_test(rows_that_no_cluster_can_share_are_streamed)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_family_type_and_variant_is_right), cmocka_unit_test(a_launch_leaves_nothing_to_the_next),
+      cmocka_unit_test(parts_of_a_row_may_differ), cmocka_unit_test(rows_that_no_cluster_can_share_are_streamed)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
   return failed;

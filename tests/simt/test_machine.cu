@@ -19,9 +19,9 @@ extern "C" {
 enum { THREADS = 96, RUNS = 64 };
 
 /* How many of RUNS launches leave something else than `wanted` in out[0]. */
-template <class... Parameters>
-static int wrong_results(float wanted, dim3 grid, dim3 block, void (*kernel)(float *, Parameters...),
-                         std::type_identity_t<Parameters>... parameters) {
+template <class... Parameters> static int wrong_results(float wanted, dim3 grid, dim3 block,
+                                                        void (*kernel)(float *, Parameters...),
+                                                        std::type_identity_t<Parameters>... parameters) {
   int wrong = 0;
   for (int run = 0; run < RUNS; run++) {
     float out[1] = {};
@@ -154,9 +154,8 @@ static __global__ void ask_the_neighbour(float *out, bool stays) {
 }
 
 /* Blocks of a warp, so many to a cluster. */
-template <class... Parameters>
-static cudaError_t launch_cluster(unsigned blocks, unsigned grid, void (*kernel)(Parameters...),
-                                  std::type_identity_t<Parameters>... parameters) {
+template <class... Parameters> static cudaError_t launch_cluster(unsigned blocks, unsigned grid, void (*kernel)(Parameters...),
+                                                                 std::type_identity_t<Parameters>... parameters) {
   cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t config = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
@@ -187,9 +186,11 @@ static __global__ void send_to_the_other(float *out, bool waits, uint32_t expect
   for (uint32_t turn = 1; turn <= 2; turn++) {
     if (threadIdx.x == 31) expect_bytes(&came, expected);
     send_to(other, &numbers[turn - 1][threadIdx.x * 2], make_float2(1, (float)turn), &came);
-    while (waits && !has_come(&came, turn)) {}
+    while (waits && !has_come(&came, turn)) {
+    }
     sum += numbers[turn - 1][63 - threadIdx.x * 2] + numbers[turn - 1][62 - threadIdx.x * 2];
-    while (!has_come(&came, turn)) {}
+    while (!has_come(&came, turn)) {
+    }
     cluster_barrier();
   }
   for (int offset = 16; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
@@ -289,7 +290,8 @@ static __global__ void expect_from_nowhere() {
   expect_bytes(&came, 8);
 }
 static __global__ void spin_for_ever(uint32_t *flag) {
-  while (__ldcg(flag) == 0) {}
+  while (__ldcg(flag) == 0) {
+  }
 }
 
 /* What the launch prints before it aborts has to say so. */
@@ -360,12 +362,17 @@ static void launches_beyond_the_limits_are_refused(void **) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(barriers_are_needed), cmocka_unit_test(lanes_are_not_in_step), cmocka_unit_test(blocks_come_in_any_order),
-    cmocka_unit_test(a_grid_may_wait_for_itself), cmocka_unit_test(copies_have_to_be_waited_for),
-    cmocka_unit_test(shared_memory_is_no_number_at_first), cmocka_unit_test(clusters_share_memory),
-    cmocka_unit_test(what_is_sent_has_to_be_waited_for),
-    cmocka_unit_test(shuffles_move_numbers), cmocka_unit_test(fragments_make_a_product),
-    cmocka_unit_test(what_is_wrong_ends_the_program), cmocka_unit_test(launches_beyond_the_limits_are_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(barriers_are_needed),
+                                     cmocka_unit_test(lanes_are_not_in_step),
+                                     cmocka_unit_test(blocks_come_in_any_order),
+                                     cmocka_unit_test(a_grid_may_wait_for_itself),
+                                     cmocka_unit_test(copies_have_to_be_waited_for),
+                                     cmocka_unit_test(shared_memory_is_no_number_at_first),
+                                     cmocka_unit_test(clusters_share_memory),
+                                     cmocka_unit_test(what_is_sent_has_to_be_waited_for),
+                                     cmocka_unit_test(shuffles_move_numbers),
+                                     cmocka_unit_test(fragments_make_a_product),
+                                     cmocka_unit_test(what_is_wrong_ends_the_program),
+                                     cmocka_unit_test(launches_beyond_the_limits_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,4 +93,4 @@ bool look_for_phase(uint32_t address, uint32_t parity) {
   return of.parity != (parity & 1);
 }
 
-} // namespace simt
+}  // namespace simt

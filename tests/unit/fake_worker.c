@@ -17,7 +17,10 @@ static const char *setting(const char *name) { return getenv(name) != NULL ? get
 static bool told(const char *what) { return strcmp(setting("FAKE_WORKER"), what) == 0; }
 
 static void say_hello(const char *device, const char *role) {
-  rl_hello hello = {.protocol = RL_WIRE_VERSION, .program = "fake", .commit = "none", .usable = !told("unusable"),
+  rl_hello hello = {.protocol = RL_WIRE_VERSION,
+                    .program = "fake",
+                    .commit = "none",
+                    .usable = !told("unusable"),
                     .facts = "{\"name\":\"fake\"}"};
   snprintf(hello.device, sizeof hello.device, "%s", told("other-device") ? "gpu9" : device);
   snprintf(hello.role, sizeof hello.role, "%s", role);

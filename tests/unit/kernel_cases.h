@@ -59,30 +59,39 @@ static inline double checked(rl_kernel_instance *kernel) {
 #define TABLE(R, C) "{\"rows\":" #R ",\"columns\":" #C "}"
 #define ROPE(T, H, S) "{\"tokens\":" #T ",\"heads\":" #H ",\"head_size\":" #S "}"
 #define GEMM(M, N, K) "{\"m\":" #M ",\"n\":" #N ",\"k\":" #K "}"
-#define ATTENTION(B, H, KV, S, D, CAUSAL)                                                                                    \
+#define ATTENTION(B, H, KV, S, D, CAUSAL) \
   "{\"batch\":" #B ",\"heads\":" #H ",\"kv_heads\":" #KV ",\"sequence\":" #S ",\"head_size\":" #D ",\"causal\":" #CAUSAL "}"
 #define CONV(N, H, W, C, K, R, S, P)                                                                            \
   "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R \
   ",\"stride\":" #S ",\"padding\":" #P "}"
 static const char *const *awkward_shapes(const rl_kernel_family *family) {
-  static const struct { const char *first, *second; const char *shapes[26]; } known[] = {
+  static const struct {
+    const char *first, *second;
+    const char *shapes[26];
+  } known[] = {
       {"n", NULL, {LINE(1), LINE(17), LINE(31), LINE(33), LINE(255), LINE(4096), LINE(70001), LINE(1048583)}},
-      {"rows", "columns", {TABLE(1, 1), TABLE(17, 1), TABLE(3, 2), TABLE(31, 33), TABLE(33, 31), TABLE(3, 85), TABLE(64, 64),
-                           TABLE(72, 136), TABLE(5, 1000), TABLE(1, 4099), TABLE(1031, 8), TABLE(37, 4096), TABLE(14, 4100),
-                           TABLE(14, 8200), TABLE(14, 16392), TABLE(401, 16392), TABLE(3, 16392), TABLE(3, 65536),
-                           TABLE(1, 65544), TABLE(2, 70001), TABLE(521, 257), TABLE(1, 262144), TABLE(1, 262147),
-                           TABLE(262147, 1)}},
-      {"tokens", "heads", {ROPE(1, 1, 2), ROPE(31, 3, 2), ROPE(33, 1, 62), ROPE(127, 7, 128), ROPE(5, 32, 80),
-                          ROPE(3, 2, 4096), ROPE(70001, 1, 16), ROPE(2, 401, 34)}},
+      {"rows", "columns", {TABLE(1, 1),       TABLE(17, 1),     TABLE(3, 2),      TABLE(31, 33),   TABLE(33, 31),
+                           TABLE(3, 85),      TABLE(64, 64),    TABLE(72, 136),   TABLE(5, 1000),  TABLE(1, 4099),
+                           TABLE(1031, 8),    TABLE(37, 4096),  TABLE(14, 4100),  TABLE(14, 8200), TABLE(14, 16392),
+                           TABLE(401, 16392), TABLE(3, 16392),  TABLE(3, 65536),  TABLE(1, 65544), TABLE(2, 70001),
+                           TABLE(521, 257),   TABLE(1, 262144), TABLE(1, 262147), TABLE(262147, 1)}},
+      {"tokens",
+       "heads",
+       {ROPE(1, 1, 2), ROPE(31, 3, 2), ROPE(33, 1, 62), ROPE(127, 7, 128), ROPE(5, 32, 80), ROPE(3, 2, 4096), ROPE(70001, 1, 16),
+        ROPE(2, 401, 34)}},
       {"m", "n", {GEMM(1, 1, 1), GEMM(1, 4096, 1), GEMM(3, 5, 7), GEMM(1, 257, 1000), GEMM(17, 33, 65), GEMM(129, 255, 511)}},
-      {"batch", "heads", {ATTENTION(1, 1, 1, 1, 8, false), ATTENTION(2, 3, 3, 17, 16, true), ATTENTION(2, 8, 2, 77, 64, false),
-                          ATTENTION(1, 4, 1, 130, 40, true), ATTENTION(1, 2, 1, 257, 256, true),
-                          ATTENTION(1, 6, 3, 300, 72, false)}},
-      {"images", "height", {CONV(1, 1, 1, 1, 1, 1, 1, 0), CONV(2, 5, 7, 3, 5, 3, 1, 1), CONV(3, 9, 8, 7, 4, 3, 2, 0),
-                            CONV(2, 13, 11, 8, 16, 5, 2, 2), CONV(1, 8, 8, 16, 8, 1, 3, 0), CONV(4, 28, 28, 64, 64, 3, 1, 1)}},
-      {"samples", "frequencies", {"{\"samples\":8,\"frequencies\":1}", "{\"samples\":9,\"frequencies\":70001}",
-                                  "{\"samples\":114,\"frequencies\":4099}", "{\"samples\":131,\"frequencies\":2}",
-                                  "{\"samples\":1000,\"frequencies\":1003}"}}};
+      {"batch",
+       "heads",
+       {ATTENTION(1, 1, 1, 1, 8, false), ATTENTION(2, 3, 3, 17, 16, true), ATTENTION(2, 8, 2, 77, 64, false),
+        ATTENTION(1, 4, 1, 130, 40, true), ATTENTION(1, 2, 1, 257, 256, true), ATTENTION(1, 6, 3, 300, 72, false)}},
+      {"images",
+       "height",
+       {CONV(1, 1, 1, 1, 1, 1, 1, 0), CONV(2, 5, 7, 3, 5, 3, 1, 1), CONV(3, 9, 8, 7, 4, 3, 2, 0), CONV(2, 13, 11, 8, 16, 5, 2, 2),
+        CONV(1, 8, 8, 16, 8, 1, 3, 0), CONV(4, 28, 28, 64, 64, 3, 1, 1)}},
+      {"samples",
+       "frequencies",
+       {"{\"samples\":8,\"frequencies\":1}", "{\"samples\":9,\"frequencies\":70001}", "{\"samples\":114,\"frequencies\":4099}",
+        "{\"samples\":131,\"frequencies\":2}", "{\"samples\":1000,\"frequencies\":1003}"}}};
   const rl_field *fields = family->shape;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(known[i].first, fields[0].name) == 0 && (!known[i].second || strcmp(known[i].second, fields[1].name) == 0))

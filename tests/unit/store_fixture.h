@@ -44,9 +44,7 @@ static inline int remove_entry(const char *path, const struct stat *facts, int t
   return remove(path);
 }
 
-static inline void remove_folder(const char *folder) {
-  assert_int_equal(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
-}
+static inline void remove_folder(const char *folder) { assert_int_equal(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0); }
 
 static inline int open_fixture(void **state) {
   fixture *made = calloc(1, sizeof *made);
@@ -82,8 +80,7 @@ static inline rl_job_spec make_spec(const char *device, uint32_t passes) {
   for (int i = 0; i < 2; i++) {
     strcpy(spec.runs[i].workload, "mnist_cnn");
     strcpy(spec.runs[i].variant, variants[i]);
-    snprintf(spec.runs[i].params, sizeof spec.runs[i].params, "{\"precision\":\"%s\",\"batch_size\":64,\"seed\":1}",
-             variants[i]);
+    snprintf(spec.runs[i].params, sizeof spec.runs[i].params, "{\"precision\":\"%s\",\"batch_size\":64,\"seed\":1}", variants[i]);
   }
   return spec;
 }
@@ -188,10 +185,10 @@ static inline void add_activity(sample *made) {
                                           .registers = 40};
   made->rows[3].kind = RL_ACTIVITY_PHASE, made->rows[3].step = 5;
   made->records.rows = made->rows, made->records.row_count = 4;
-  made->phases[0] = (rl_phase){.name = "load", .phase = "forward", .steps = 32, .blocks = 128, .mean_us = 1.5, .max_us = 2.5,
-                               .share_ratio = 0.75};
-  made->phases[1] = (rl_phase){.position = 1, .name = "wait", .steps = 32, .blocks = 128, .mean_us = 0.5, .min_us = NAN,
-                               .max_us = 1, .share_ratio = 0.25};
+  made->phases[0] = (rl_phase){
+      .name = "load", .phase = "forward", .steps = 32, .blocks = 128, .mean_us = 1.5, .max_us = 2.5, .share_ratio = 0.75};
+  made->phases[1] = (rl_phase){
+      .position = 1, .name = "wait", .steps = 32, .blocks = 128, .mean_us = 0.5, .min_us = NAN, .max_us = 1, .share_ratio = 0.25};
   made->records.phases = made->phases, made->records.phase_count = 2;
 }
 
@@ -221,8 +218,12 @@ static inline void add_kernels(sample *made) {
 }
 
 static inline void add_insides(sample *made) {
-  made->instructions[0] = (rl_instruction){.offset = 0, .opcode = "LDG.E", .sass = "LDG.E R2, [R2.64]", .file = "relu.cu",
-                                           .line = 7, .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
+  made->instructions[0] = (rl_instruction){.offset = 0,
+                                           .opcode = "LDG.E",
+                                           .sass = "LDG.E R2, [R2.64]",
+                                           .file = "relu.cu",
+                                           .line = 7,
+                                           .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
   made->instructions[1] = (rl_instruction){.offset = 16, .counts = "{}", .reason = "nvdisasm is not installed"};
   made->records.instructions = made->instructions, made->records.instruction_count = 2;
   made->points[0] = (rl_series_point){.series = "sm_active_pct", .x = 0, .value = 12.5};
@@ -232,8 +233,7 @@ static inline void add_insides(sample *made) {
 
 static inline void add_metrics(sample *made) {
   made->metrics[0] = (rl_kernel_metric){.ordinal = 0, .metric = "dram__bytes.sum", .value = 4096};
-  made->metrics[1] =
-      (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
+  made->metrics[1] = (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
   made->records.metrics = made->metrics, made->records.metric_count = 2;
 }
 

@@ -35,23 +35,37 @@ static rl_absences of(const char *opcodes) {
 static void what_is_not_in_the_code_is_absent(void **state) {
   (void)state;
   const rl_absences all = TEXTURE | SURFACE | TENSOR | LOCAL | ATOMICS | TMA | DISTANT;
-  static const char plain[] = "LDC S2R IMAD LDG.E.U16.CONSTANT HMNMX2 FADD DADD LDS STS BAR.SYNC "
-                              "REDUX.SUM HFMA2 ATOMS.ADD SHFL.BFLY LDGSTS STG.E EXIT BRA NOP";
+  static const char plain[] =
+      "LDC S2R IMAD LDG.E.U16.CONSTANT HMNMX2 FADD DADD LDS STS BAR.SYNC "
+      "REDUX.SUM HFMA2 ATOMS.ADD SHFL.BFLY LDGSTS STG.E EXIT BRA NOP";
   assert_int_equal(of(plain), all);
   const struct {
     const char *code;
     rl_absences present;
-  } cases[] = {{"TEX.SCR.LL EXIT", TEXTURE}, {"TLD4 EXIT", TEXTURE}, {"SULD.D.BA EXIT", SURFACE},
+  } cases[] = {{"TEX.SCR.LL EXIT", TEXTURE},
+               {"TLD4 EXIT", TEXTURE},
+               {"SULD.D.BA EXIT", SURFACE},
                {"SUATOM EXIT", SURFACE | ATOMICS},
-               {"HMMA.16816.F32 EXIT", TENSOR}, {"HGMMA.64x64x16.F32 EXIT", TENSOR}, {"DMMA.884 EXIT", TENSOR},
+               {"HMMA.16816.F32 EXIT", TENSOR},
+               {"HGMMA.64x64x16.F32 EXIT", TENSOR},
+               {"DMMA.884 EXIT", TENSOR},
                {"UTCQMMA EXIT", TENSOR},
-               {"HFMA2.MMA EXIT", TENSOR}, {"LDL.64 EXIT", LOCAL}, {"STL EXIT", LOCAL}, {"LD.E.64 EXIT", LOCAL | DISTANT},
-               {"ST.E EXIT", LOCAL | DISTANT}, {"ATOM.E.ADD EXIT", LOCAL | ATOMICS | DISTANT},
+               {"HFMA2.MMA EXIT", TENSOR},
+               {"LDL.64 EXIT", LOCAL},
+               {"STL EXIT", LOCAL},
+               {"LD.E.64 EXIT", LOCAL | DISTANT},
+               {"ST.E EXIT", LOCAL | DISTANT},
+               {"ATOM.E.ADD EXIT", LOCAL | ATOMICS | DISTANT},
                {"RED.E.ADD EXIT", LOCAL | ATOMICS | DISTANT},
-               {"ATOMG.E.CAS EXIT", ATOMICS}, {"REDG.E.ADD.STRONG.GPU EXIT", ATOMICS}, {"UTMAREDG EXIT", ATOMICS | TMA | DISTANT},
-               {"UTMALDG.2D EXIT", TMA | DISTANT}, {"UBLKCP.S.G EXIT", TMA | DISTANT}, {"STAS EXIT", DISTANT},
+               {"ATOMG.E.CAS EXIT", ATOMICS},
+               {"REDG.E.ADD.STRONG.GPU EXIT", ATOMICS},
+               {"UTMAREDG EXIT", ATOMICS | TMA | DISTANT},
+               {"UTMALDG.2D EXIT", TMA | DISTANT},
+               {"UBLKCP.S.G EXIT", TMA | DISTANT},
+               {"STAS EXIT", DISTANT},
                {"REDAS EXIT", DISTANT},
-               {"SYNCS.ARRIVE.TRANS64 EXIT", DISTANT}, {"TXQ SUST STL IMMA UTMAREDG", all}};
+               {"SYNCS.ARRIVE.TRANS64 EXIT", DISTANT},
+               {"TXQ SUST STL IMMA UTMAREDG", all}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (of(cases[i].code) != (all & ~cases[i].present)) fail_msg("%s: %x", cases[i].code, of(cases[i].code));
 }
@@ -71,12 +85,17 @@ static void only_counts_of_such_instructions_are_decided(void **state) {
                                                                             instructions (H200) */
       "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
       "l1tex__texin_sm2tex_req_cycles_active.avg.pct_of_peak_sustained_elapsed",
-      "l1tex__f_tex2sm_cycles_active.avg.pct_of_peak_sustained_elapsed", "lts__t_sectors_srcunit_tex_op_read.sum",
+      "l1tex__f_tex2sm_cycles_active.avg.pct_of_peak_sustained_elapsed",
+      "lts__t_sectors_srcunit_tex_op_read.sum",
       "lts__t_sectors_srcunit_tex_op_red.avg.peak_sustained",
       "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed",
-      "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum", "sm__ops_path_tensor_src_fp16.sum.peak_sustained",
-      "smsp__sass_average_data_bytes_per_sector_mem_local_op_ld.max_rate", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-      "smsp__inst_executed.sum", "lts__mem_local", "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_elapsed",
+      "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+      "sm__ops_path_tensor_src_fp16.sum.peak_sustained",
+      "smsp__sass_average_data_bytes_per_sector_mem_local_op_ld.max_rate",
+      "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+      "smsp__inst_executed.sum",
+      "lts__mem_local",
+      "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_elapsed",
       "sm__throughput.avg.pct_of_peak_sustained_elapsed"};
   for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
     if (rl_absences_that_decide(counted[i]) != 0) fail_msg("%s", counted[i]);
@@ -112,8 +131,8 @@ static rl_absences present_in(const char *kernel) {
   const struct {
     const char *kernel;
     rl_absences present;
-  } known[] = {{"spilling", LOCAL}, {"matrix", TENSOR}, {"atomics", ATOMICS}, {"reduction", ATOMICS}, {"texture", TEXTURE},
-               {"surface", SURFACE}, {"gemm", ~(rl_absences)0}, {"conv", ~(rl_absences)0}};
+  } known[] = {{"spilling", LOCAL},  {"matrix", TENSOR},   {"atomics", ATOMICS},      {"reduction", ATOMICS},
+               {"texture", TEXTURE}, {"surface", SURFACE}, {"gemm", ~(rl_absences)0}, {"conv", ~(rl_absences)0}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(known[i].kernel, kernel) == 0) return known[i].present;
   return 0;

@@ -52,12 +52,12 @@ static rl_activity_row work(uint32_t kind, int64_t start, int64_t end, uint32_t 
 static void overlapping_work_counts_once(void **state) {
   (void)state;
   rl_activity_row rows[] = {
-      work(RL_ACTIVITY_KERNEL, 500, 600, 0), /* out of order on purpose */
-      work(RL_ACTIVITY_KERNEL, 100, 300, 0), work(RL_ACTIVITY_MEMCPY, 200, 250, 0), /* inside */
-      work(RL_ACTIVITY_MEMSET, 280, 350, 0),                                       /* overlaps by 20 */
-      work(RL_ACTIVITY_KERNEL, 350, 400, 0),                                       /* touches */
+      work(RL_ACTIVITY_KERNEL, 500, 600, 0),                                         /* out of order on purpose */
+      work(RL_ACTIVITY_KERNEL, 100, 300, 0),  work(RL_ACTIVITY_MEMCPY, 200, 250, 0), /* inside */
+      work(RL_ACTIVITY_MEMSET, 280, 350, 0),                                         /* overlaps by 20 */
+      work(RL_ACTIVITY_KERNEL, 350, 400, 0),                                         /* touches */
       work(RL_ACTIVITY_RUNTIME, 0, 10000, 0), work(RL_ACTIVITY_RANGE, 0, 10000, 0),  /* no work of the device */
-      work(RL_ACTIVITY_KERNEL, 600, 600, 0)};                                      /* empty */
+      work(RL_ACTIVITY_KERNEL, 600, 600, 0)};                                        /* empty */
   rl_busy busy;
   assert_int_equal(rl_timeline_busy(rows, sizeof rows / sizeof *rows, &busy, NULL), 0);
   assert_int_equal(busy.rows, 6);
@@ -82,8 +82,8 @@ static double half(void *context, const rl_activity_row *row) {
 }
 
 /* One step is gather, conv (gemm), relu, fc (gemm); it ran three times; then a tail of gather and conv. */
-static const rl_expected launches[] = {{"gather", "data", 0, 3},  {"conv", "forward", 0, 3}, {"relu", "forward", 0, 3},
-                                       {"fc", "forward", 0, 3},   {"gather", "data", 1, 1},  {"conv", "forward", 1, 1}};
+static const rl_expected launches[] = {{"gather", "data", 0, 3}, {"conv", "forward", 0, 3}, {"relu", "forward", 0, 3},
+                                       {"fc", "forward", 0, 3},  {"gather", "data", 1, 1},  {"conv", "forward", 1, 1}};
 enum { LAUNCHES = sizeof launches / sizeof *launches };
 
 /* What the step looks like launch by launch: launch i is a range [100i, 100i+90] with its call in it and its kernel much
@@ -127,8 +127,8 @@ static void kernels_are_told_apart_by_their_launch(void **state) {
   eager_trace(&eager);
   graph_trace(&traced, 3);
   assert_int_equal(rl_attribution_learn(&eager, launches, LAUNCHES, &attribution, NULL), 0);
-  rl_aggregate_options options = {.attribution = attribution, .expected = launches, .expected_count = LAUNCHES,
-                                  .epoch_us = 100, .occupancy = half};
+  rl_aggregate_options options = {
+      .attribution = attribution, .expected = launches, .expected_count = LAUNCHES, .epoch_us = 100, .occupancy = half};
   assert_int_equal(rl_timeline_kernels(&traced, &options, &out, NULL), 0);
   assert_int_equal(out.kernel_count, 4);
   const rl_kernel *gather = &out.kernels[0], *conv = &out.kernels[1], *relu = &out.kernels[2], *fc = &out.kernels[3];
@@ -156,8 +156,7 @@ static void a_count_that_does_not_fit_is_attributed_to_nothing(void **state) {
   graph_trace(&traced, 3);
   add_row(&traced, work(RL_ACTIVITY_KERNEL, 90000, 90010, 1)); /* one gemm too many; gather and relu still fit */
   assert_int_equal(rl_attribution_learn(&eager, launches, LAUNCHES, &attribution, NULL), 0);
-  rl_aggregate_options options = {.attribution = attribution, .expected = launches, .expected_count = LAUNCHES,
-                                  .epoch_us = NAN};
+  rl_aggregate_options options = {.attribution = attribution, .expected = launches, .expected_count = LAUNCHES, .epoch_us = NAN};
   assert_int_equal(rl_timeline_kernels(&traced, &options, &out, NULL), 0);
   assert_int_equal(out.kernel_count, 3);
   assert_string_equal(out.kernels[0].launch, "gather");
@@ -198,11 +197,13 @@ static void an_empty_trace_has_no_kernels(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(median_of_odd_and_even_counts), cmocka_unit_test(spread_is_not_moved_by_one_outlier),
-      cmocka_unit_test(what_is_not_a_number_is_left_out), cmocka_unit_test(overlapping_work_counts_once),
-      cmocka_unit_test(kernels_are_told_apart_by_their_launch),
-      cmocka_unit_test(a_count_that_does_not_fit_is_attributed_to_nothing),
-      cmocka_unit_test(spans_are_attributed_by_their_name), cmocka_unit_test(an_empty_trace_has_no_kernels)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(median_of_odd_and_even_counts),
+                                     cmocka_unit_test(spread_is_not_moved_by_one_outlier),
+                                     cmocka_unit_test(what_is_not_a_number_is_left_out),
+                                     cmocka_unit_test(overlapping_work_counts_once),
+                                     cmocka_unit_test(kernels_are_told_apart_by_their_launch),
+                                     cmocka_unit_test(a_count_that_does_not_fit_is_attributed_to_nothing),
+                                     cmocka_unit_test(spans_are_attributed_by_their_name),
+                                     cmocka_unit_test(an_empty_trace_has_no_kernels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,10 +16,12 @@
 #include "base/json.h"
 #include "jobs/spec_kinds.h"
 
-
 static void hosts(void **state) {
   (void)state;
-  static const struct { const char *host, *address, *local, *allowed; bool ours; } cases[] = {
+  static const struct {
+    const char *host, *address, *local, *allowed;
+    bool ours;
+  } cases[] = {
       {"localhost", "127.0.0.1", NULL, "", true},
       {"LocalHost:8731", "127.0.0.1", NULL, "", true},
       {"127.0.0.1:1", "127.0.0.1", NULL, "", true},
@@ -73,8 +75,8 @@ static void cursors(void **state) {
   rl_page_cursor_format('j', INT64_C(9007199254740992), text);
   assert_true(rl_page_cursor_parse('j', text, &id));
   assert_int_equal(id, INT64_C(9007199254740992));
-  static const char *const broken[] = {"", "j", "j0", "j-1", "j1x", "k1", "J1", "1", "j 1", "j9007199254740993",
-                                       "j99999999999999999"};
+  static const char *const broken[] = {
+      "", "j", "j0", "j-1", "j1x", "k1", "J1", "1", "j 1", "j9007199254740993", "j99999999999999999"};
   for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
     if (rl_page_cursor_parse('j', broken[i], &id)) fail_msg("cursor %s", broken[i]);
 }
@@ -351,8 +353,7 @@ static void openapi_has_the_problems(void **state) {
   cJSON *openapi = document();
   const cJSON *codes = at(at(at(at(openapi, "components", "schemas"), "Problem", "properties"), "code", NULL), "enum", NULL);
   assert_int_equal(cJSON_GetArraySize(codes), RL_PROBLEMS);
-  for (int i = 0; i < RL_PROBLEMS; i++)
-    assert_string_equal(cJSON_GetArrayItem(codes, i)->valuestring, rl_problem_kinds[i].code);
+  for (int i = 0; i < RL_PROBLEMS; i++) assert_string_equal(cJSON_GetArrayItem(codes, i)->valuestring, rl_problem_kinds[i].code);
   cJSON_Delete(openapi);
 }
 
@@ -366,7 +367,8 @@ int main(void) {
       cmocka_unit_test(problems),
       cmocka_unit_test(sessions_end),
       cmocka_unit_test(tokens),
-      cmocka_unit_test(late_connections_are_shut), cmocka_unit_test(what_was_sent_in_time_is_waited_for),
+      cmocka_unit_test(late_connections_are_shut),
+      cmocka_unit_test(what_was_sent_in_time_is_waited_for),
       cmocka_unit_test(connections_are_held),
       cmocka_unit_test(routes),
       cmocka_unit_test(openapi_has_the_table),

@@ -29,18 +29,17 @@ typedef struct sample {
 } sample;
 
 static const char *const colours[] = {"red", "green", NULL};
-static const rl_field fields[] = {
-    RL_FIELD(sample, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 10, .required = true),
-    RL_FIELD(sample, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2),
-    RL_FIELD(sample, power, RL_FIELD_MEASURE),
-    RL_FIELD(sample, fast, RL_FIELD_BOOL),
-    RL_FIELD(sample, name, RL_FIELD_TEXT),
-    RL_FIELD(sample, colour, RL_FIELD_CHOICE, .names = colours),
-    RL_FIELD(sample, passes, RL_FIELD_CHOICES, .names = colours),
-    RL_FIELD(sample, extra, RL_FIELD_JSON),
-    RL_FIELD(sample, sections, RL_FIELD_CHOICES, .names = colours, .may_be_empty = true),
-    RL_FIELD(sample, metrics, RL_FIELD_NAMES),
-    {0}};
+static const rl_field fields[] = {RL_FIELD(sample, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 10, .required = true),
+                                  RL_FIELD(sample, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2),
+                                  RL_FIELD(sample, power, RL_FIELD_MEASURE),
+                                  RL_FIELD(sample, fast, RL_FIELD_BOOL),
+                                  RL_FIELD(sample, name, RL_FIELD_TEXT),
+                                  RL_FIELD(sample, colour, RL_FIELD_CHOICE, .names = colours),
+                                  RL_FIELD(sample, passes, RL_FIELD_CHOICES, .names = colours),
+                                  RL_FIELD(sample, extra, RL_FIELD_JSON),
+                                  RL_FIELD(sample, sections, RL_FIELD_CHOICES, .names = colours, .may_be_empty = true),
+                                  RL_FIELD(sample, metrics, RL_FIELD_NAMES),
+                                  {0}};
 
 static int parse(const char *text, sample *out, rl_error *err) {
   return rl_fields_parse(fields, text, strlen(text), out, sizeof *out, err);
@@ -48,12 +47,20 @@ static int parse(const char *text, sample *out, rl_error *err) {
 
 static void round_trip(void **state) {
   (void)state;
-  sample in = {.epochs = 7, .rate = 1.25, .power = NAN, .fast = true, .name = "abc", .colour = 1, .passes = 3,
-               .extra = "{\"a\":[1,null]}", .metrics = "dram__bytes.sum\nb_c"};
+  sample in = {.epochs = 7,
+               .rate = 1.25,
+               .power = NAN,
+               .fast = true,
+               .name = "abc",
+               .colour = 1,
+               .passes = 3,
+               .extra = "{\"a\":[1,null]}",
+               .metrics = "dram__bytes.sum\nb_c"};
   char *text = rl_fields_print(fields, &in);
-  assert_string_equal(text, "{\"epochs\":7,\"rate\":1.25,\"power\":null,\"fast\":true,\"name\":\"abc\",\"colour\":\"green\","
-                            "\"passes\":[\"red\",\"green\"],\"extra\":{\"a\":[1,null]},"
-                            "\"sections\":[],\"metrics\":[\"dram__bytes.sum\",\"b_c\"]}");
+  assert_string_equal(text,
+                      "{\"epochs\":7,\"rate\":1.25,\"power\":null,\"fast\":true,\"name\":\"abc\",\"colour\":\"green\","
+                      "\"passes\":[\"red\",\"green\"],\"extra\":{\"a\":[1,null]},"
+                      "\"sections\":[],\"metrics\":[\"dram__bytes.sum\",\"b_c\"]}");
   sample out = {0};
   rl_error err;
   assert_int_equal(parse(text, &out, &err), 0);
@@ -71,7 +78,7 @@ static void measures_are_numbers_that_can_be_measured(void **state) {
   static const struct {
     const char *said;
     double taken; /* NAN: refused */
-  } cases[] = {{"1e100", 1e100}, {"-1e100", -1e100}, {"1e-100", 1e-100}, {"9e-101", 0},   {"-5e-324", 0},
+  } cases[] = {{"1e100", 1e100}, {"-1e100", -1e100}, {"1e-100", 1e-100}, {"9e-101", 0},  {"-5e-324", 0},
                {"0", 0},         {"1.1e100", NAN},   {"-1e308", NAN},    {"1e999", NAN}, {"\"1\"", NAN}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     sample out = {.power = 7};
@@ -94,13 +101,12 @@ typedef struct pointing {
 } pointing;
 
 static const rl_field inner_fields[] = {RL_FIELD(sample, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2), {0}};
-static const rl_field pointing_fields[] = {
-    RL_FIELD(pointing, sizes, RL_FIELD_INTS, .minimum = 1, .maximum = 9),
-    RL_FIELD(pointing, text, RL_FIELD_STRING, .maximum = 6),
-    RL_FIELD(pointing, object, RL_FIELD_OBJECT, .fields = inner_fields),
-    RL_FIELD(pointing, list, RL_FIELD_ARRAY, .maximum = 2, .fields = inner_fields),
-    RL_FIELD(pointing, words, RL_FIELD_ARRAY, .maximum = 2),
-    {0}};
+static const rl_field pointing_fields[] = {RL_FIELD(pointing, sizes, RL_FIELD_INTS, .minimum = 1, .maximum = 9),
+                                           RL_FIELD(pointing, text, RL_FIELD_STRING, .maximum = 6),
+                                           RL_FIELD(pointing, object, RL_FIELD_OBJECT, .fields = inner_fields),
+                                           RL_FIELD(pointing, list, RL_FIELD_ARRAY, .maximum = 2, .fields = inner_fields),
+                                           RL_FIELD(pointing, words, RL_FIELD_ARRAY, .maximum = 2),
+                                           {0}};
 
 static void pointers_reach_into_the_document(void **state) {
   (void)state;
@@ -125,11 +131,12 @@ static void pointers_reach_into_the_document(void **state) {
 
 static void pointers_are_checked(void **state) {
   (void)state;
-  static const struct { const char *text, *pointer; } cases[] = {
-      {"{\"sizes\":[]}", "/sizes"},         {"{\"sizes\":[1,2,3,4]}", "/sizes"}, {"{\"sizes\":[1,0]}", "/sizes/1"},
-      {"{\"sizes\":[1,2.5]}", "/sizes/1"},  {"{\"sizes\":3}", "/sizes"},         {"{\"text\":\"1234567\"}", "/text"},
-      {"{\"text\":[]}", "/text"},           {"{\"object\":[]}", "/object"},      {"{\"list\":{}}", "/list"},
-      {"{\"list\":[1,2,3]}", "/list"},      {"{\"words\":\"x\"}", "/words"}};
+  static const struct {
+    const char *text, *pointer;
+  } cases[] = {{"{\"sizes\":[]}", "/sizes"},        {"{\"sizes\":[1,2,3,4]}", "/sizes"}, {"{\"sizes\":[1,0]}", "/sizes/1"},
+               {"{\"sizes\":[1,2.5]}", "/sizes/1"}, {"{\"sizes\":3}", "/sizes"},         {"{\"text\":\"1234567\"}", "/text"},
+               {"{\"text\":[]}", "/text"},          {"{\"object\":[]}", "/object"},      {"{\"list\":{}}", "/list"},
+               {"{\"list\":[1,2,3]}", "/list"},     {"{\"words\":\"x\"}", "/words"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_error err;
     pointing out = {0};
@@ -143,7 +150,10 @@ static void pointers_are_checked(void **state) {
 static void numbers_keep_every_bit(void **state) {
   (void)state;
   static const rl_field table[] = {RL_FIELD(sample, epochs, RL_FIELD_INT), RL_FIELD(sample, rate, RL_FIELD_REAL), {0}};
-  static const struct { int64_t whole; double real; } cases[] = {
+  static const struct {
+    int64_t whole;
+    double real;
+  } cases[] = {
       {INT64_C(9007199254740992), 0.1 + 0.2}, {INT64_C(-9007199254740991), 1.0 / 3}, {1763675580123456, 0.1}, {0, 5e-324}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     sample in = {.epochs = cases[i].whole, .rate = cases[i].real}, out = {0};
@@ -157,7 +167,9 @@ static void numbers_keep_every_bit(void **state) {
 
 static void mistakes_name_their_place(void **state) {
   (void)state;
-  static const struct { const char *text, *pointer; } cases[] = {
+  static const struct {
+    const char *text, *pointer;
+  } cases[] = {
       {"{}", "/epochs"},
       {"{\"epochs\":0}", "/epochs"},
       {"{\"epochs\":1.5}", "/epochs"},
@@ -208,7 +220,9 @@ static void json_text_is_bounded(void **state) {
 
 static void text_is_utf8(void **state) {
   (void)state;
-  static const struct { const char *text, *mended; } cases[] = {
+  static const struct {
+    const char *text, *mended;
+  } cases[] = {
       {"", ""},
       {"a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xed\x9f\xbf \xf4\x8f\xbf\xbf", NULL},
       {"\xff\xfe", "??"},
@@ -216,8 +230,8 @@ static void text_is_utf8(void **state) {
       {"cut \xe2\x82", "cut ??"},
       {"\xc3(\xc3\xa9", "?(\xc3\xa9"},
       {"\xc0\xaf\xe0\x80\xaf\xf0\x80\x80\xaf", "?????????"}, /* longer than needed */
-      {"\xed\xa0\x80", "???"},                             /* half of a surrogate pair */
-      {"\xf4\x90\x80\x80\xf5\x80\x80\x80", "????????"},   /* beyond U+10FFFF */
+      {"\xed\xa0\x80", "???"},                               /* half of a surrogate pair */
+      {"\xf4\x90\x80\x80\xf5\x80\x80\x80", "????????"},      /* beyond U+10FFFF */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *mended = cases[i].mended != NULL ? cases[i].mended : cases[i].text;
@@ -300,8 +314,14 @@ static void instants(void **state) {
   assert_int_equal(ns, 1763675580123456789);
   assert_int_equal(rl_instant_parse("2025-11-20T22:53:00.5+01:00", &ns), 0);
   assert_int_equal(ns, 1763675580500000000);
-  static const char *const wrong[] = {"", "yesterday", "2025-11-20", "2025-13-20T00:00:00Z", "2025-11-20T21:53:00",
-                                      "2025-11-20T21:53:00Zx", "2025-11-20T21:53:00.Z", "2025-11-20T25:00:00Z"};
+  static const char *const wrong[] = {"",
+                                      "yesterday",
+                                      "2025-11-20",
+                                      "2025-13-20T00:00:00Z",
+                                      "2025-11-20T21:53:00",
+                                      "2025-11-20T21:53:00Zx",
+                                      "2025-11-20T21:53:00.Z",
+                                      "2025-11-20T25:00:00Z"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(rl_instant_parse(wrong[i], &ns), -1);
 }
 
@@ -326,13 +346,16 @@ static void errors_keep_their_context(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(round_trip),
-      cmocka_unit_test(measures_are_numbers_that_can_be_measured),           cmocka_unit_test(pointers_reach_into_the_document),
-      cmocka_unit_test(pointers_are_checked), cmocka_unit_test(numbers_keep_every_bit),
-      cmocka_unit_test(json_text_is_bounded), cmocka_unit_test(mistakes_name_their_place),
-      cmocka_unit_test(text_is_utf8),         cmocka_unit_test(a_cache_is_bounded),
-      cmocka_unit_test(instants),
-      cmocka_unit_test(errors_keep_their_context)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip),
+                                     cmocka_unit_test(measures_are_numbers_that_can_be_measured),
+                                     cmocka_unit_test(pointers_reach_into_the_document),
+                                     cmocka_unit_test(pointers_are_checked),
+                                     cmocka_unit_test(numbers_keep_every_bit),
+                                     cmocka_unit_test(json_text_is_bounded),
+                                     cmocka_unit_test(mistakes_name_their_place),
+                                     cmocka_unit_test(text_is_utf8),
+                                     cmocka_unit_test(a_cache_is_bounded),
+                                     cmocka_unit_test(instants),
+                                     cmocka_unit_test(errors_keep_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ static uint32_t section(const char *id) {
 static void raw_metrics_are_in_order_named_once_and_fit_a_record(void **state) {
   (void)state;
   for (size_t i = 0; i < rl_raw_metric_count; i++) assert_true(strlen(rl_raw_metrics[i].name) < RL_METRIC_NAME_SIZE);
-  for (size_t i = 1; i < rl_raw_metric_count; i++)
-    assert_true(strcmp(rl_raw_metrics[i - 1].name, rl_raw_metrics[i].name) < 0);
+  for (size_t i = 1; i < rl_raw_metric_count; i++) assert_true(strcmp(rl_raw_metrics[i - 1].name, rl_raw_metrics[i].name) < 0);
 }
 
 static double need(void *context, const char *name) {

@@ -70,8 +70,8 @@ static void rates_are_possible(void **state) {
     double got = best(device, rate);
     if (!(got > 1e6 && got < most(i, 2))) fail_msg("%s is %g", rate->name, got);
   }
-  static const rl_ceiling always[] = {RL_CEILING_dram_read, RL_CEILING_dram_write, RL_CEILING_dram_copy, RL_CEILING_dram_triad,
-                                      RL_CEILING_fp64, RL_CEILING_fp32};
+  static const rl_ceiling always[] = {RL_CEILING_dram_read,  RL_CEILING_dram_write, RL_CEILING_dram_copy,
+                                      RL_CEILING_dram_triad, RL_CEILING_fp64,       RL_CEILING_fp32};
   for (size_t i = 0; i < sizeof always / sizeof *always; i++) assert_non_null(instance->rates[always[i]].launch);
   instance->ops->close(instance);
   assert_int_equal(device->memory.total_bytes, 0);

@@ -128,8 +128,7 @@ int main(void) {
   strcat(folder, "/cache"); /* made when it is first needed */
   setenv("ROOFLINED_CACHE_DIR", folder, 1);
   const struct CMUnitTest tests[] = {cmocka_unit_test(choices_outlive_the_process),
-                                     cmocka_unit_test(without_a_folder_they_do_not),
-                                     cmocka_unit_test(processes_see_each_other_s),
+                                     cmocka_unit_test(without_a_folder_they_do_not), cmocka_unit_test(processes_see_each_other_s),
                                      cmocka_unit_test(a_damaged_file_is_passed_over), cmocka_unit_test(there_is_an_end_to_them)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,26 +172,47 @@ static char *body_of(int count, char **argv) {
 
 static void test_what_to_count_from_options(void **state) {
   (void)state;
-  char *argv[] = {"--kernel=relu", "--set", "full", "--sections", "Occupancy,SpeedOfLight", "--metrics=sm__inst_executed.sum",
-                  "--build", "plain", "--kernels", "*wgrad*", "--launch", "0"};
+  char *argv[] = {"--kernel=relu",
+                  "--set",
+                  "full",
+                  "--sections",
+                  "Occupancy,SpeedOfLight",
+                  "--metrics=sm__inst_executed.sum",
+                  "--build",
+                  "plain",
+                  "--kernels",
+                  "*wgrad*",
+                  "--launch",
+                  "0"};
   rl_auto(rl_free_text) char *body = body_of(12, argv);
-  assert_string_equal(body, "{\"kernel\":\"relu\",\"set\":\"full\",\"sections\":[\"Occupancy\",\"SpeedOfLight\"],"
-                            "\"metrics\":[\"sm__inst_executed.sum\"],\"build\":\"plain\",\"kernels\":\"*wgrad*\",\"launch\":0,"
-                            "\"kind\":\"kernel\"}");
+  assert_string_equal(body,
+                      "{\"kernel\":\"relu\",\"set\":\"full\",\"sections\":[\"Occupancy\",\"SpeedOfLight\"],"
+                      "\"metrics\":[\"sm__inst_executed.sum\"],\"build\":\"plain\",\"kernels\":\"*wgrad*\",\"launch\":0,"
+                      "\"kind\":\"kernel\"}");
 }
 
 static void test_posted_code_from_options(void **state) {
   (void)state;
   char name[] = "/tmp/rooflinectl-XXXXXX";
   int file = mkstemp(name);
-  assert_int_equal(write(file, "\x7f" "ELF\0", 5), 5);
+  assert_int_equal(write(file,
+                         "\x7f"
+                         "ELF\0",
+                         5),
+                   5);
   close(file);
-  char *argv[] = {"--binary", name, "--dynamic-shared-bytes=64", "--variants", "[{},{\"fast_math\":true}]",
-                  "--model=bytes=32,operations=4", "--expected={\"argument\":0,\"values\":\"AAAAQA==\"}"};
+  char *argv[] = {"--binary",
+                  name,
+                  "--dynamic-shared-bytes=64",
+                  "--variants",
+                  "[{},{\"fast_math\":true}]",
+                  "--model=bytes=32,operations=4",
+                  "--expected={\"argument\":0,\"values\":\"AAAAQA==\"}"};
   rl_auto(rl_free_text) char *body = body_of(7, argv);
-  assert_string_equal(body, "{\"binary\":\"f0VMRgA=\",\"dynamic_shared_bytes\":64,\"variants\":[{},{\"fast_math\":true}],"
-                            "\"model\":{\"bytes\":32,\"operations\":4},\"expected\":{\"argument\":0,\"values\":\"AAAAQA==\"},"
-                            "\"kind\":\"source\"}");
+  assert_string_equal(body,
+                      "{\"binary\":\"f0VMRgA=\",\"dynamic_shared_bytes\":64,\"variants\":[{},{\"fast_math\":true}],"
+                      "\"model\":{\"bytes\":32,\"operations\":4},\"expected\":{\"argument\":0,\"values\":\"AAAAQA==\"},"
+                      "\"kind\":\"source\"}");
   char *code[] = {"--code", name}; /* no text */
   char *none = NULL;
   rl_error err = {0};
@@ -243,10 +264,18 @@ static void test_a_kernel_s_table(void **state) {
 
 static void test_bad_options(void **state) {
   (void)state;
-  char *wrong[][3] = {{"--epochs", "many", NULL}, {"--epochs", NULL, NULL}, {"--colour", "red", NULL},
-                      {"--seed=1", "--seed=2", NULL}, {"--shape", "4", NULL}, {"--shape", "n=", NULL}, {"--shape", "n=4,", NULL},
-                      {"--variants", "[{}", NULL}, {"--variants", "[{}] and more", NULL}, {"--expected", "/does/not/exist", NULL},
-                      {"--binary", "/does/not/exist", NULL}, {"--arguments", "fp32[4],", NULL}};
+  char *wrong[][3] = {{"--epochs", "many", NULL},
+                      {"--epochs", NULL, NULL},
+                      {"--colour", "red", NULL},
+                      {"--seed=1", "--seed=2", NULL},
+                      {"--shape", "4", NULL},
+                      {"--shape", "n=", NULL},
+                      {"--shape", "n=4,", NULL},
+                      {"--variants", "[{}", NULL},
+                      {"--variants", "[{}] and more", NULL},
+                      {"--expected", "/does/not/exist", NULL},
+                      {"--binary", "/does/not/exist", NULL},
+                      {"--arguments", "fp32[4],", NULL}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     rl_auto(rl_free_text) char *body = NULL;
     rl_error err = {0};
@@ -281,8 +310,10 @@ int main(void) {
       cmocka_unit_test(test_null_is_never_zero),
       cmocka_unit_test(test_results_fit_eighty_columns),
       cmocka_unit_test(test_request_from_options),
-      cmocka_unit_test(test_a_kind_can_be_named), cmocka_unit_test(test_kernel_request_from_options),
-      cmocka_unit_test(test_what_to_count_from_options), cmocka_unit_test(test_posted_code_from_options),
+      cmocka_unit_test(test_a_kind_can_be_named),
+      cmocka_unit_test(test_kernel_request_from_options),
+      cmocka_unit_test(test_what_to_count_from_options),
+      cmocka_unit_test(test_posted_code_from_options),
       cmocka_unit_test(test_items_of_lists_are_whole),
       cmocka_unit_test(test_a_kernel_s_table),
       cmocka_unit_test(test_a_report_of_the_largest_numbers),

@@ -20,27 +20,29 @@ static rl_error err;
 
 typedef struct image { /* two functions, "first" whose code is "abc" and "second" whose code is "code" */
   Elf64_Ehdr header;
-  Elf64_Shdr sections[5]; /* none, text, symbols, strings, attributes of the text */
-  Elf64_Sym symbols[4];   /* none, a section, first, second */
+  Elf64_Shdr sections[5];       /* none, text, symbols, strings, attributes of the text */
+  Elf64_Sym symbols[4];         /* none, a section, first, second */
   unsigned char attributes[16]; /* 3 (two bytes), 5 (four bytes that look like another), barriers */
   char text[8], strings[16];
 } image;
 
 static image make_image(void) {
-  image made = {.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB}, .e_shoff = offsetof(image, sections),
-                           .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 5},
-                .sections = {[1] = {.sh_type = SHT_PROGBITS, .sh_offset = offsetof(image, text), .sh_size = 8},
-                             [2] = {.sh_type = SHT_SYMTAB, .sh_offset = offsetof(image, symbols),
-                                    .sh_size = 4 * sizeof(Elf64_Sym), .sh_link = 3},
-                             [3] = {.sh_type = SHT_STRTAB, .sh_offset = offsetof(image, strings), .sh_size = 16},
-                             [4] = {.sh_type = 0x70000000, .sh_offset = offsetof(image, attributes), .sh_size = 16,
-                                    .sh_info = 1}},
-                .attributes = {3, 3, 0x02, 0x4c, 4, 5, 4, 0, 2, 0x4c, 9, 0, 2, 0x4c, 16, 0},
-                .symbols = {[1] = {.st_name = 1, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION), .st_shndx = 1},
-                            [2] = {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_size = 3},
-                            [3] = {.st_name = 7, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 4,
-                                   .st_size = 4}},
-                .text = "abc"};
+  image made = {
+      .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+                 .e_shoff = offsetof(image, sections),
+                 .e_shentsize = sizeof(Elf64_Shdr),
+                 .e_shnum = 5},
+      .sections =
+          {[1] = {.sh_type = SHT_PROGBITS, .sh_offset = offsetof(image, text), .sh_size = 8},
+           [2] = {.sh_type = SHT_SYMTAB, .sh_offset = offsetof(image, symbols), .sh_size = 4 * sizeof(Elf64_Sym), .sh_link = 3},
+           [3] = {.sh_type = SHT_STRTAB, .sh_offset = offsetof(image, strings), .sh_size = 16},
+           [4] = {.sh_type = 0x70000000, .sh_offset = offsetof(image, attributes), .sh_size = 16, .sh_info = 1}},
+      .attributes = {3, 3, 0x02, 0x4c, 4, 5, 4, 0, 2, 0x4c, 9, 0, 2, 0x4c, 16, 0},
+      .symbols = {[1] = {.st_name = 1, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION), .st_shndx = 1},
+                  [2] = {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_size = 3},
+                  [3] =
+                      {.st_name = 7, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 4, .st_size = 4}},
+      .text = "abc"};
   memcpy(made.text + 4, "code", 4);
   memcpy(made.strings, "\0first\0second\0\0\0", 16);
   return made;
@@ -293,14 +295,20 @@ static int remove_folder(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_function_is_found_and_hashed), cmocka_unit_test(barriers_are_read_where_they_stand),
-      cmocka_unit_test(what_is_not_there_is_said),
-      cmocka_unit_test(a_cut_image_is_refused), cmocka_unit_test(no_byte_leads_out_of_the_image),
-      cmocka_unit_test(instructions_are_read), cmocka_unit_test(long_instructions_are_cut),
-      cmocka_unit_test(two_functions_are_no_function), cmocka_unit_test(the_program_reads_the_code),
-      cmocka_unit_test(a_program_that_fails_is_named), cmocka_unit_test(a_program_that_never_ends_is_ended),
-      cmocka_unit_test(one_that_ended_in_time_may_be_heard_late), cmocka_unit_test(several_run_at_once),
-      cmocka_unit_test(whether_one_has_ended_is_known_without_waiting), cmocka_unit_test(without_the_program_there_is_a_reason)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_function_is_found_and_hashed),
+                                     cmocka_unit_test(barriers_are_read_where_they_stand),
+                                     cmocka_unit_test(what_is_not_there_is_said),
+                                     cmocka_unit_test(a_cut_image_is_refused),
+                                     cmocka_unit_test(no_byte_leads_out_of_the_image),
+                                     cmocka_unit_test(instructions_are_read),
+                                     cmocka_unit_test(long_instructions_are_cut),
+                                     cmocka_unit_test(two_functions_are_no_function),
+                                     cmocka_unit_test(the_program_reads_the_code),
+                                     cmocka_unit_test(a_program_that_fails_is_named),
+                                     cmocka_unit_test(a_program_that_never_ends_is_ended),
+                                     cmocka_unit_test(one_that_ended_in_time_may_be_heard_late),
+                                     cmocka_unit_test(several_run_at_once),
+                                     cmocka_unit_test(whether_one_has_ended_is_known_without_waiting),
+                                     cmocka_unit_test(without_the_program_there_is_a_reason)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

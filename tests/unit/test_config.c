@@ -40,9 +40,9 @@ static void later_sources_win(void **state) {
   unsetenv("ROOFLINED_THREADS");
   unlink(path);
   if (rc < 0) fail_msg("%s", err.message);
-  assert_int_equal(config.port, 1111);      /* the file */
-  assert_int_equal(config.queue_limit, 8);  /* the environment over the file */
-  assert_int_equal(config.threads, 5);      /* the option over both */
+  assert_int_equal(config.port, 1111);     /* the file */
+  assert_int_equal(config.queue_limit, 8); /* the environment over the file */
+  assert_int_equal(config.threads, 5);     /* the option over both */
   assert_string_equal(config.devices, "cpu,gpu0");
   assert_true(config.behind_proxy && !config.require_token);
   assert_int_equal(config.body_limit_bytes, 1 << 20); /* the default */
@@ -74,7 +74,9 @@ static void mistakes_name_their_line(void **state) {
   memset(longer, 'x', sizeof longer - 1);
   memcpy(longer, "[rooflined]\nstate=", 18);
   longer[sizeof longer - 1] = '\0';
-  const struct { const char *text, *place, *word; } cases[] = {
+  const struct {
+    const char *text, *place, *word;
+  } cases[] = {
       {"[rooflined]\nport = 99999\n", ":2", "port"},
       {"[rooflined]\n\nport = 12x\n", ":3", "port"},
       {"[rooflined]\nport =\n", ":2", "port"},
@@ -115,8 +117,10 @@ static void values_are_checked_as_a_whole(void **state) {
 
 static void loopback_is_known(void **state) {
   (void)state;
-  static const struct { const char *address; bool loopback; } cases[] = {
-      {"127.0.0.1", true}, {"127.9.9.9", true}, {"::1", true}, {"0.0.0.0", false}, {"10.0.0.1", false}, {"::", false}};
+  static const struct {
+    const char *address;
+    bool loopback;
+  } cases[] = {{"127.0.0.1", true}, {"127.9.9.9", true}, {"::1", true}, {"0.0.0.0", false}, {"10.0.0.1", false}, {"::", false}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_config config = {0};
     strcpy(config.address, cases[i].address);

@@ -115,9 +115,12 @@ static void broken_files_are_errors(void **state) {
   expect_error("auto", "20 images");
   put_idx("t10k-labels-idx1-ubyte", 1, 20, false);
 
-  static const struct { int at; uint8_t value; const char *says; } edits[] = {
-      {0, 1, "magic"}, {2, 9, "magic"}, {3, 1, "magic"}, {4, 255, "items"}, {7, 29, "trailing"}, {7, 31, "truncated"},
-      {11, 27, "28"}, {15, 29, "28"}, {11, 0, "sides"}, {12, 128, "sides"}};
+  static const struct {
+    int at;
+    uint8_t value;
+    const char *says;
+  } edits[] = {{0, 1, "magic"},      {2, 9, "magic"}, {3, 1, "magic"}, {4, 255, "items"}, {7, 29, "trailing"},
+               {7, 31, "truncated"}, {11, 27, "28"},  {15, 29, "28"},  {11, 0, "sides"},  {12, 128, "sides"}};
   for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
     size_t size;
     uint8_t *data = make_idx(3, 30, &size);
@@ -242,9 +245,12 @@ static void knows_mnist(void **state) {
 
 int main(void) {
 #define IN_FOLDER(TEST) cmocka_unit_test_setup_teardown(TEST, make_folder, remove_folder)
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(reads_plain_gzip_and_dotted), IN_FOLDER(broken_files_are_errors), IN_FOLDER(broken_gzip_is_an_error),
-      IN_FOLDER(bomb_is_bounded),             IN_FOLDER(missing_files),           cmocka_unit_test(synthetic_is_deterministic),
-      cmocka_unit_test(knows_mnist)};
+  const struct CMUnitTest tests[] = {IN_FOLDER(reads_plain_gzip_and_dotted),
+                                     IN_FOLDER(broken_files_are_errors),
+                                     IN_FOLDER(broken_gzip_is_an_error),
+                                     IN_FOLDER(bomb_is_bounded),
+                                     IN_FOLDER(missing_files),
+                                     cmocka_unit_test(synthetic_is_deterministic),
+                                     cmocka_unit_test(knows_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

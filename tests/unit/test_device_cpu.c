@@ -248,6 +248,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(each_repeat_begins_with_what_was_restored, open_device, close_device),
       cmocka_unit_test_setup_teardown(restoring_is_not_timed, open_device, close_device),
       cmocka_unit_test_setup_teardown(sampling_can_fail_and_be_cancelled, open_device, close_device),
-      cmocka_unit_test(no_thread_count_means_every_core), cmocka_unit_test(a_bad_thread_count_is_refused)};
+      cmocka_unit_test(no_thread_count_means_every_core),
+      cmocka_unit_test(a_bad_thread_count_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

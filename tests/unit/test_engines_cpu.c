@@ -10,8 +10,8 @@
 enum { DIGITS = 700, TESTS = 150 };
 
 static rl_device *device;
-static const char *engines[4] = {"reference", "blas"};            /* and fused where the CPU has what it needs */
-static const char *const *const threaded = engines + 1;           /* all but the reference */
+static const char *engines[4] = {"reference", "blas"};  /* and fused where the CPU has what it needs */
+static const char *const *const threaded = engines + 1; /* all but the reference */
 static float weights[RL_PARAMETERS], others[RL_PARAMETERS];
 
 static void get_losses(rl_train_instance *instance, float *losses) {
@@ -25,8 +25,10 @@ static void get_weights(rl_train_instance *instance, float *to) {
 }
 
 static void sizes_of_batches_and_tails_of(const char *engine) {
-  static const struct { uint32_t batch, images, steps, tail; } cases[] = {
-      {1, 3, 3, 0}, {64, 128, 2, 0}, {64, 150, 3, 22}, {33, 34, 2, 1}, {512, 100, 1, 100}, {8192, 0, 1, DIGITS}, {700, 0, 1, 0}};
+  static const struct {
+    uint32_t batch, images, steps, tail;
+  } cases[] = {{1, 3, 3, 0},       {64, 128, 2, 0},      {64, 150, 3, 22}, {33, 34, 2, 1},
+               {512, 100, 1, 100}, {8192, 0, 1, DIGITS}, {700, 0, 1, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_train_params params = small_params(RL_FP32, cases[i].batch, cases[i].images);
     rl_train_instance *instance = open_train(engine, device, &params);
@@ -210,11 +212,13 @@ int main(void) {
   if (rl_direct_usable(tables) > 0) engines[2] = "fused";
   char folder[64];
   use_few_digits(folder, DIGITS, TESTS);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sizes_of_batches_and_tails), cmocka_unit_test(every_image_once),
-      cmocka_unit_test(losses_are_bit_identical),   cmocka_unit_test(saved_state_comes_back),
-      cmocka_unit_test(overflow_halves_the_scale_and_skips), cmocka_unit_test(half_stores_half),
-      cmocka_unit_test(refusals_say_why)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_of_batches_and_tails),
+                                     cmocka_unit_test(every_image_once),
+                                     cmocka_unit_test(losses_are_bit_identical),
+                                     cmocka_unit_test(saved_state_comes_back),
+                                     cmocka_unit_test(overflow_halves_the_scale_and_skips),
+                                     cmocka_unit_test(half_stores_half),
+                                     cmocka_unit_test(refusals_say_why)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
   remove_digits(folder);

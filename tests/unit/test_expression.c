@@ -36,20 +36,13 @@ static void arithmetic_has_the_usual_order(void **state) {
     const char *text;
     double value;
   } cases[] = {
-      {"1 + 2 * 3", 7},
-      {"(1 + 2) * 3", 9},
-      {"10 - 4 - 3", 3},
-      {"24 / 4 / 2", 3},
-      {"2 * -3", -6},
-      {"--two", 2},
-      {"1.5e3", 1500},
-      {"sm__cycles_active.avg.per_second * two", 10},
-      {"max(1, two, 1.5)", 2},
-      {"min(3)", 3},
-      {"floor(7 / two)", 3},
-      {"ceil(7 / two)", 4},
-      {"1 < 2 && 2 <= two", 1},
-      {"1 == 2 || !(1 != 2)", 0},
+      {"1 + 2 * 3", 7},         {"(1 + 2) * 3", 9},
+      {"10 - 4 - 3", 3},        {"24 / 4 / 2", 3},
+      {"2 * -3", -6},           {"--two", 2},
+      {"1.5e3", 1500},          {"sm__cycles_active.avg.per_second * two", 10},
+      {"max(1, two, 1.5)", 2},  {"min(3)", 3},
+      {"floor(7 / two)", 3},    {"ceil(7 / two)", 4},
+      {"1 < 2 && 2 <= two", 1}, {"1 == 2 || !(1 != 2)", 0},
       {" \t( two )\n", 2},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -58,8 +51,8 @@ static void arithmetic_has_the_usual_order(void **state) {
 
 static void unknown_stays_unknown(void **state) {
   (void)state;
-  static const char *const unknown[] = {"nothing", "nothing * 0", "max(1, nothing)", "1 / 0", "0 / 0", "-nothing", "1 < nothing",
-                                        "!nothing", "1 && nothing", "floor(nothing)"};
+  static const char *const unknown[] = {"nothing",  "nothing * 0", "max(1, nothing)", "1 / 0",        "0 / 0",
+                                        "-nothing", "1 < nothing", "!nothing",        "1 && nothing", "floor(nothing)"};
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
     if (!isnan(value_of(unknown[i]))) fail_msg("%s is %g", unknown[i], value_of(unknown[i]));
   assert_true(value_of("0 && nothing") == 0);

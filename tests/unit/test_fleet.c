@@ -275,10 +275,16 @@ static void a_second_death_fails_the_job(void **state) {
 
 static void broken_workers_are_ended(void **state) {
   world *at = *state;
-  static const struct { const char *how, *says; } cases[] = {
-      {"print", "magic"},           {"done-first", "DONE came before FACTS"}, {"cancelled-unasked", "unasked"},
-      {"hello-again", "not FACTS"}, {"half", "exited with 0"},                {"bad-row", "row 0"},
-      {"other-device", "another"},  {"babble", "logs are longer"}};
+  static const struct {
+    const char *how, *says;
+  } cases[] = {{"print", "magic"},
+               {"done-first", "DONE came before FACTS"},
+               {"cancelled-unasked", "unasked"},
+               {"hello-again", "not FACTS"},
+               {"half", "exited with 0"},
+               {"bad-row", "row 0"},
+               {"other-device", "another"},
+               {"babble", "logs are longer"}};
   open_fleet(at);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pid_t pids[16];
@@ -430,9 +436,11 @@ static void assert_unusable(world *at, const char *id, const char *reason) {
 
 static void unusable_devices_are_listed(void **state) {
   world *at = *state;
-  static const struct { const char *how, *reason; } cases[] = {
-      {"list-crash", "libfake.so.9: cannot open shared object file"}, {"list-garbage", "pipe in the middle of a frame"},
-      {"unusable", "the device fell off the bus"}};
+  static const struct {
+    const char *how, *reason;
+  } cases[] = {{"list-crash", "libfake.so.9: cannot open shared object file"},
+               {"list-garbage", "pipe in the middle of a frame"},
+               {"unusable", "the device fell off the bus"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_job_spec spec = make_spec("", 1);
     int64_t id;
@@ -467,15 +475,24 @@ int main(void) {
   signal(SIGPIPE, SIG_IGN);
   rl_log_open("test_fleet", RL_LOG_ERROR);
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
-  const struct CMUnitTest tests[] = {
-      TEST(a_worker_stays_resident), TEST(posted_code_never_shares_a_process_with_another_job), TEST(an_idle_fleet_sleeps),
-      TEST(one_worker_lets_go_before_the_other_works), TEST(who_does_not_let_go_is_killed),
-      TEST(answers_of_every_kind), TEST(a_death_is_retried_once),
-      TEST(a_second_death_fails_the_job), TEST(broken_workers_are_ended), TEST(a_stray_frame_does_not_answer_the_next_request),
-      TEST(results_that_contradict_themselves_fail_the_job), TEST(a_death_between_jobs_counts_against_none),
-      TEST(a_hung_worker_ends_at_the_deadline), TEST(cancels_are_passed_on),
-      TEST(who_ignores_a_cancel_is_killed), TEST(a_flood_neither_fills_the_store_nor_hides_a_cancel),
-      TEST(stopping_is_quick_and_leaves_no_process), TEST(unusable_devices_are_listed),
-      TEST(an_unknown_kind_of_device_is_no_reason_to_stop)};
+  const struct CMUnitTest tests[] = {TEST(a_worker_stays_resident),
+                                     TEST(posted_code_never_shares_a_process_with_another_job),
+                                     TEST(an_idle_fleet_sleeps),
+                                     TEST(one_worker_lets_go_before_the_other_works),
+                                     TEST(who_does_not_let_go_is_killed),
+                                     TEST(answers_of_every_kind),
+                                     TEST(a_death_is_retried_once),
+                                     TEST(a_second_death_fails_the_job),
+                                     TEST(broken_workers_are_ended),
+                                     TEST(a_stray_frame_does_not_answer_the_next_request),
+                                     TEST(results_that_contradict_themselves_fail_the_job),
+                                     TEST(a_death_between_jobs_counts_against_none),
+                                     TEST(a_hung_worker_ends_at_the_deadline),
+                                     TEST(cancels_are_passed_on),
+                                     TEST(who_ignores_a_cancel_is_killed),
+                                     TEST(a_flood_neither_fills_the_store_nor_hides_a_cancel),
+                                     TEST(stopping_is_quick_and_leaves_no_process),
+                                     TEST(unusable_devices_are_listed),
+                                     TEST(an_unknown_kind_of_device_is_no_reason_to_stop)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,10 +104,8 @@ static void a_job_runs_pass_by_pass(void **state) {
     rl_claim taken = take(at, "cpu");
     assert_int_equal(taken.job_id, first);
     assert_state(at, first, RL_JOB_RUNNING);
-    if (taken.pass == RL_PASS_COUNTERS)
-      GOOD(rl_jobs_unavailable(at->jobs, &taken, NULL, "a CPU has none", &err));
-    else
-      commit(at, &taken);
+    if (taken.pass == RL_PASS_COUNTERS) GOOD(rl_jobs_unavailable(at->jobs, &taken, NULL, "a CPU has none", &err));
+    else commit(at, &taken);
   }
   assert_state(at, first, RL_JOB_COMPLETED);
   assert_events(
@@ -390,11 +388,18 @@ static void progress_is_thinned(void **state) {
 
 int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
-  const struct CMUnitTest tests[] = {
-      TEST(a_job_runs_pass_by_pass), TEST(devices_are_resolved), TEST(the_deadline_counts_from_the_start_of_the_job),
-      TEST(cancelling), TEST(a_cancel_survives_a_crash), TEST(a_worker_may_die_once), TEST(a_failed_pass_fails_its_job),
-      TEST(interrupted_jobs_are_taken_up_again), TEST(the_queue_has_an_end),
-      TEST(a_retry_gets_its_job_though_the_device_is_gone),
-      TEST(nobody_waits_for_a_pass_that_is_being_stored), TEST(a_waiting_claim_is_woken), TEST(progress_is_thinned)};
+  const struct CMUnitTest tests[] = {TEST(a_job_runs_pass_by_pass),
+                                     TEST(devices_are_resolved),
+                                     TEST(the_deadline_counts_from_the_start_of_the_job),
+                                     TEST(cancelling),
+                                     TEST(a_cancel_survives_a_crash),
+                                     TEST(a_worker_may_die_once),
+                                     TEST(a_failed_pass_fails_its_job),
+                                     TEST(interrupted_jobs_are_taken_up_again),
+                                     TEST(the_queue_has_an_end),
+                                     TEST(a_retry_gets_its_job_though_the_device_is_gone),
+                                     TEST(nobody_waits_for_a_pass_that_is_being_stored),
+                                     TEST(a_waiting_claim_is_woken),
+                                     TEST(progress_is_thinned)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

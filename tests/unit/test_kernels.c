@@ -28,11 +28,17 @@ static void every_family_type_and_variant_is_right(void **state) {
 static void references_are_what_the_books_say(void **state) {
   (void)state;
   /* Φ(1) = 0.841344746068543, 1 / (1 + 1/e) = 0.731058578630005 */
-  static const struct { const rl_kernel_family *family; double x, second, y; } cases[] = {
-      {&rl_kernel_copy, -1.25, 0, -1.25},       {&rl_kernel_relu, -3, 0, 0},
-      {&rl_kernel_relu, 3, 0, 3},               {&rl_kernel_residual_add, 1.5, -4, -2.5},
-      {&rl_kernel_bias_gelu, 0.25, 0.75, 0.841344746068543}, {&rl_kernel_bias_gelu, -1, 0, -0.158655253931457},
-      {&rl_kernel_silu_mul, 1, 2, 2 * 0.731058578630005},    {&rl_kernel_silu_mul, -1, 3, -3 * 0.268941421369995}};
+  static const struct {
+    const rl_kernel_family *family;
+    double x, second, y;
+  } cases[] = {{&rl_kernel_copy, -1.25, 0, -1.25},
+               {&rl_kernel_relu, -3, 0, 0},
+               {&rl_kernel_relu, 3, 0, 3},
+               {&rl_kernel_residual_add, 1.5, -4, -2.5},
+               {&rl_kernel_bias_gelu, 0.25, 0.75, 0.841344746068543},
+               {&rl_kernel_bias_gelu, -1, 0, -0.158655253931457},
+               {&rl_kernel_silu_mul, 1, 2, 2 * 0.731058578630005},
+               {&rl_kernel_silu_mul, -1, 3, -3 * 0.268941421369995}};
   const rl_kernel_shape one = {{1, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double y = NAN;
@@ -62,17 +68,16 @@ static void references_of_rows_are_what_the_books_say(void **state) {
     rl_kernel_shape shape;
     double in[3][6], out[6];
     int count;
-  } cases[] = {
-      {&rl_kernel_softmax, {{2, 3}}, {{0, M_LN2, 1000, 1000, 1000, 1000}}, {0, 0, 1, 1.0 / 3, 1.0 / 3, 1.0 / 3}, 6},
-      {&rl_kernel_softmax, {{1, 2}}, {{M_LN2, 2 * M_LN2}}, {1.0 / 3, 2.0 / 3}, 2},
-      /* 3/√12.50001, 4/√12.50001 */
-      {&rl_kernel_rmsnorm, {{1, 2}}, {{3, 4}, {1, -2}}, {0.8485277980128057, -2.262740794700815}, 2},
-      /* ±1/√1.00001 */
-      {&rl_kernel_layernorm, {{1, 2}}, {{1, 3}, {1, 2}, {0.5, 10}}, {-0.499995000037499, 11.999990000074999}, 2},
-      {&rl_kernel_reduction, {{2, 3}}, {{1, 2, 4, -1, 1, 0.5}}, {7, 0.5}, 2},
-      {&rl_kernel_transpose, {{2, 3}}, {{1, 2, 3, 4, 5, 6}}, {1, 4, 2, 5, 3, 6}, 6},
-      /* Token 1 turns by 1 and by 10000^-½ = 0.01. */
-      {&rl_kernel_rope, {{1, 1, 4}}, {{1, 2, 3, 4}}, {1, 2, 3, 4}, 4}};
+  } cases[] = {{&rl_kernel_softmax, {{2, 3}}, {{0, M_LN2, 1000, 1000, 1000, 1000}}, {0, 0, 1, 1.0 / 3, 1.0 / 3, 1.0 / 3}, 6},
+               {&rl_kernel_softmax, {{1, 2}}, {{M_LN2, 2 * M_LN2}}, {1.0 / 3, 2.0 / 3}, 2},
+               /* 3/√12.50001, 4/√12.50001 */
+               {&rl_kernel_rmsnorm, {{1, 2}}, {{3, 4}, {1, -2}}, {0.8485277980128057, -2.262740794700815}, 2},
+               /* ±1/√1.00001 */
+               {&rl_kernel_layernorm, {{1, 2}}, {{1, 3}, {1, 2}, {0.5, 10}}, {-0.499995000037499, 11.999990000074999}, 2},
+               {&rl_kernel_reduction, {{2, 3}}, {{1, 2, 4, -1, 1, 0.5}}, {7, 0.5}, 2},
+               {&rl_kernel_transpose, {{2, 3}}, {{1, 2, 3, 4, 5, 6}}, {1, 4, 2, 5, 3, 6}, 6},
+               /* Token 1 turns by 1 and by 10000^-½ = 0.01. */
+               {&rl_kernel_rope, {{1, 1, 4}}, {{1, 2, 3, 4}}, {1, 2, 3, 4}, 4}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double out[6] = {NAN, NAN, NAN, NAN, NAN, NAN};
     const double *const in[] = {cases[i].in[0], cases[i].in[1], cases[i].in[2]};
@@ -207,22 +212,30 @@ static void costly_window(const rl_kernel_shape *shape, uint32_t input, int64_t 
   *start = input == 0 ? first * shape->size[1] : 0;
   *elements = input == 0 ? count * shape->size[1] : 1;
 }
-#define COSTLY(SUFFIX, T)                                                                                                      \
-  static void costly_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {        \
-    (void)first;                                                                                                               \
-    for (int64_t i = 0; i < count * shape->size[1]; i++) out[i] = in[0][i] * in[1][0];                                         \
+#define COSTLY(SUFFIX, T)                                                                                               \
+  static void costly_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) { \
+    (void)first;                                                                                                        \
+    for (int64_t i = 0; i < count * shape->size[1]; i++) out[i] = in[0][i] * in[1][0];                                  \
   }
 COSTLY(double, double)
 COSTLY(float, float)
 static const rl_kernel_family costly;
 static void costly_defaults(void *params) { rl_kernel_defaults(params, &costly); }
 static const char *const costly_variants[] = {"only", NULL};
-static const rl_kernel_family costly = {
-    .workload = RL_KERNEL_WORKLOAD(costly, "much work"), .shape = rows_and_columns,
-    .dtypes = 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_TF32, .variants = costly_variants, .input_count = 2,
-    .input_elements = costly_input, .output_elements = costly_output, .pieces = costly_rows, .window = costly_window,
-    .reference = costly_double, .compute_double = costly_double, .compute_float = costly_float, .operations = costly_operations,
-    .tolerance = costly_tolerance};
+static const rl_kernel_family costly = {.workload = RL_KERNEL_WORKLOAD(costly, "much work"),
+                                        .shape = rows_and_columns,
+                                        .dtypes = 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_TF32,
+                                        .variants = costly_variants,
+                                        .input_count = 2,
+                                        .input_elements = costly_input,
+                                        .output_elements = costly_output,
+                                        .pieces = costly_rows,
+                                        .window = costly_window,
+                                        .reference = costly_double,
+                                        .compute_double = costly_double,
+                                        .compute_float = costly_float,
+                                        .operations = costly_operations,
+                                        .tolerance = costly_tolerance};
 
 static int64_t spoiled_row;
 static int spoil_row(void *arg, rl_stream stream, rl_error *err) {
@@ -291,9 +304,13 @@ static void inputs_are_the_seed_s(void **state) {
 
 static void tf32_keeps_ten_bits(void **state) {
   (void)state;
-  static const struct { double value, kept; } cases[] = {{1 + 0x1p-10, 1 + 0x1p-10}, {1 + 0x1p-11, 1},
-                                                         {1 + 3 * 0x1p-11, 1 + 0x1p-9},
-                                                         {-1.5, -1.5}, {1 + 0x1p-11 + 0x1p-20, 1 + 0x1p-10}};
+  static const struct {
+    double value, kept;
+  } cases[] = {{1 + 0x1p-10, 1 + 0x1p-10},
+               {1 + 0x1p-11, 1},
+               {1 + 3 * 0x1p-11, 1 + 0x1p-9},
+               {-1.5, -1.5},
+               {1 + 0x1p-11 + 0x1p-20, 1 + 0x1p-10}};
   float memory;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_dtype_store(RL_DTYPE_TF32, &memory, 0, cases[i].value);
@@ -305,9 +322,12 @@ static void tf32_keeps_ten_bits(void **state) {
 
 static void bfloat_rounds_to_even(void **state) {
   (void)state;
-  static const struct { double value; uint16_t bits; } cases[] = {
-      {1, 0x3f80},           {-2, 0xc000},          {1 + 0x1p-8, 0x3f80},   {1 + 0x1p-8 + 0x1p-20, 0x3f81},
-      {1 + 3 * 0x1p-8, 0x3f82}, {0x1.fep127, 0x7f7f}, {0x1.ffp127, 0x7f80}, {-0.0, 0x8000}};
+  static const struct {
+    double value;
+    uint16_t bits;
+  } cases[] = {
+      {1, 0x3f80},          {-2, 0xc000},         {1 + 0x1p-8, 0x3f80}, {1 + 0x1p-8 + 0x1p-20, 0x3f81}, {1 + 3 * 0x1p-8, 0x3f82},
+      {0x1.fep127, 0x7f7f}, {0x1.ffp127, 0x7f80}, {-0.0, 0x8000}};
   uint16_t bits;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_dtype_store(RL_DTYPE_BF16, &bits, 0, cases[i].value);
@@ -325,11 +345,16 @@ static void cost_is_what_must_be_moved(void **state) {
   assert_true(cost.bytes == 2 * 2 * 4194304.0 && cost.operations == 4194304);
   cost = rl_kernel_bias_gelu.workload.cost(&gelu);
   assert_true(cost.bytes == (70 + 7 + 70) * 8 && cost.operations == 6 * 70);
-  static const struct { const rl_kernel_family *family; const char *shape; double elements, operations; } others[] = {
-      {&rl_kernel_softmax, "{\"rows\":3,\"columns\":5}", 30, 75},    {&rl_kernel_rmsnorm, "{\"rows\":3,\"columns\":5}", 35, 60},
-      {&rl_kernel_layernorm, "{\"rows\":3,\"columns\":5}", 40, 105}, {&rl_kernel_transpose, "{\"rows\":3,\"columns\":5}", 30, 0},
-      {&rl_kernel_reduction, "{\"rows\":3,\"columns\":5}", 18, 15},
-      {&rl_kernel_rope, "{\"tokens\":3,\"heads\":5,\"head_size\":4}", 120, 180}};
+  static const struct {
+    const rl_kernel_family *family;
+    const char *shape;
+    double elements, operations;
+  } others[] = {{&rl_kernel_softmax, "{\"rows\":3,\"columns\":5}", 30, 75},
+                {&rl_kernel_rmsnorm, "{\"rows\":3,\"columns\":5}", 35, 60},
+                {&rl_kernel_layernorm, "{\"rows\":3,\"columns\":5}", 40, 105},
+                {&rl_kernel_transpose, "{\"rows\":3,\"columns\":5}", 30, 0},
+                {&rl_kernel_reduction, "{\"rows\":3,\"columns\":5}", 18, 15},
+                {&rl_kernel_rope, "{\"tokens\":3,\"heads\":5,\"head_size\":4}", 120, 180}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     rl_kernel_params params = kernel_params(others[i].family, RL_DTYPE_BF16, "scalar", others[i].shape);
     cost = others[i].family->workload.cost(&params);
@@ -339,12 +364,15 @@ static void cost_is_what_must_be_moved(void **state) {
 
 static void tolerance_is_of_rounding(void **state) {
   (void)state;
-  static const struct { const rl_kernel_family *family; int dtype; double tolerance; } cases[] = {
-      {&rl_kernel_copy, RL_DTYPE_BF16, 0},
-      {&rl_kernel_residual_add, RL_DTYPE_FP64, 1.5 * 0x1p-52},
-      {&rl_kernel_residual_add, RL_DTYPE_FP32, 1.5 * 0x1p-23},
-      {&rl_kernel_silu_mul, RL_DTYPE_FP16, 0x1p-11 + 4 * 0x1p-23},
-      {&rl_kernel_silu_mul, RL_DTYPE_BF16, 0x1p-8 + 4 * 0x1p-23}};
+  static const struct {
+    const rl_kernel_family *family;
+    int dtype;
+    double tolerance;
+  } cases[] = {{&rl_kernel_copy, RL_DTYPE_BF16, 0},
+               {&rl_kernel_residual_add, RL_DTYPE_FP64, 1.5 * 0x1p-52},
+               {&rl_kernel_residual_add, RL_DTYPE_FP32, 1.5 * 0x1p-23},
+               {&rl_kernel_silu_mul, RL_DTYPE_FP16, 0x1p-11 + 4 * 0x1p-23},
+               {&rl_kernel_silu_mul, RL_DTYPE_BF16, 0x1p-8 + 4 * 0x1p-23}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "scalar", "{\"n\":1}");
     assert_true(rl_kernel_tolerance(&params, &(rl_kernel_shape){{1}}) == cases[i].tolerance);
@@ -353,10 +381,16 @@ static void tolerance_is_of_rounding(void **state) {
 
 static void what_a_family_can_not_do_is_refused(void **state) {
   (void)state;
-  static const struct { const char *shape, *variant, *pointer; } cases[] = {
-      {"{}", "scalar", "/shape/n"},           {"{\"n\":0}", "scalar", "/shape/n"},     {"{\"n\":2.5}", "scalar", "/shape/n"},
-      {"{\"n\":\"9\"}", "scalar", "/shape/n"}, {"{\"n\":9,\"m\":1}", "scalar", "/shape/m"}, {"[]", "scalar", "/shape"},
-      {"{\"n\":1000000000}", "scalar", "/shape/n"}, {"{\"n\":9}", "fast", "/variant"}};
+  static const struct {
+    const char *shape, *variant, *pointer;
+  } cases[] = {{"{}", "scalar", "/shape/n"},
+               {"{\"n\":0}", "scalar", "/shape/n"},
+               {"{\"n\":2.5}", "scalar", "/shape/n"},
+               {"{\"n\":\"9\"}", "scalar", "/shape/n"},
+               {"{\"n\":9,\"m\":1}", "scalar", "/shape/m"},
+               {"[]", "scalar", "/shape"},
+               {"{\"n\":1000000000}", "scalar", "/shape/n"},
+               {"{\"n\":9}", "fast", "/variant"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_kernel_params params = kernel_params(&rl_kernel_relu, RL_DTYPE_FP32, cases[i].variant, cases[i].shape);
     rl_error err = {0};

@@ -55,7 +55,7 @@ typedef struct seen_step {
   double *w, *gradients;
   double *x, *p1, *choice1, *p2, *choice2, *f1, *logits; /* choices: 0 to 3, or RL_ORACLE_DEAD */
   double *dlogits, *df1, *dp2, *dp1;                     /* dp1: NULL where the engine does not keep it */
-  double limit; /* of what is in the precision; what is summed in FP32 has to be exact */
+  double limit;                                          /* of what is in the precision; what is summed in FP32 has to be exact */
 } seen_step;
 
 enum { A1 = RL_C1 * RL_P1 * RL_P1, B1 = RL_C1 * RL_H1 * RL_H1 };
@@ -77,19 +77,28 @@ static seen_step see_step(const char *engine, int precision, uint32_t n) {
   double *gradients = widen(RL_PARAMETERS, raw);
   for (int i = 0; i < RL_PARAMETERS; i++) gradients[i] *= train->state.gradient_scale;
   const peeked from = {train, n};
-  return (seen_step){.n = n, .instance = instance, .train = train, .w = w, .gradients = gradients,
-                     .x = widen((size_t)n * RL_PIXELS, train->x), .p1 = peek(&from, RL_VALUE_P1, A1),
-                     .choice1 = peek(&from, RL_VALUE_CHOICE1, A1), .p2 = peek(&from, RL_VALUE_P2, RL_FLAT),
-                     .choice2 = peek(&from, RL_VALUE_CHOICE2, RL_FLAT), .f1 = peek(&from, RL_VALUE_F1, RL_FC1),
+  return (seen_step){.n = n,
+                     .instance = instance,
+                     .train = train,
+                     .w = w,
+                     .gradients = gradients,
+                     .x = widen((size_t)n * RL_PIXELS, train->x),
+                     .p1 = peek(&from, RL_VALUE_P1, A1),
+                     .choice1 = peek(&from, RL_VALUE_CHOICE1, A1),
+                     .p2 = peek(&from, RL_VALUE_P2, RL_FLAT),
+                     .choice2 = peek(&from, RL_VALUE_CHOICE2, RL_FLAT),
+                     .f1 = peek(&from, RL_VALUE_F1, RL_FC1),
                      .logits = widen((size_t)n * RL_CLASSES, train->logits),
-                     .dlogits = widen((size_t)n * RL_CLASSES, train->dlogits), .df1 = peek(&from, RL_VALUE_DF1, RL_FC1),
-                     .dp2 = peek(&from, RL_VALUE_DP2, RL_FLAT), .dp1 = peek(&from, RL_VALUE_DP1, A1),
+                     .dlogits = widen((size_t)n * RL_CLASSES, train->dlogits),
+                     .df1 = peek(&from, RL_VALUE_DF1, RL_FC1),
+                     .dp2 = peek(&from, RL_VALUE_DP2, RL_FLAT),
+                     .dp1 = peek(&from, RL_VALUE_DP1, A1),
                      .limit = precision == RL_FP16 ? 5e-3 : exact};
 }
 
 static void forget_step(seen_step *s) {
-  double *const all[] = {s->w, s->gradients, s->x, s->p1, s->choice1, s->p2, s->choice2, s->f1, s->logits, s->dlogits, s->df1,
-                         s->dp2, s->dp1};
+  double *const all[] = {s->w,  s->gradients, s->x,       s->p1,  s->choice1, s->p2, s->choice2,
+                         s->f1, s->logits,    s->dlogits, s->df1, s->dp2,     s->dp1};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   close_train(s->instance);
 }
@@ -228,7 +237,10 @@ static void loss_curve(const char *engine, const rl_train_params *params, float 
 
 static void loss_curves_agree(void **state) {
   (void)state;
-  static const struct { int precision; double limit; } cases[] = {{RL_FP32, 1e-3}, {RL_FP16, 5e-2}};
+  static const struct {
+    int precision;
+    double limit;
+  } cases[] = {{RL_FP32, 1e-3}, {RL_FP16, 5e-2}};
   for (int k = 0; k < 2; k++) {
     rl_train_params params = small_params(cases[k].precision, BATCH, STEPS * BATCH);
     float expected[STEPS], found[STEPS];

@@ -54,10 +54,16 @@ static void links_are_counted_and_described(void **state) {
   static const struct {
     const char *name;
     double value;
-  } expected[] = {{"nvlink__max_count", 4}, {"nvlink__count_physical", 3}, {"nvlink__count_logical", 2},
+  } expected[] = {{"nvlink__max_count", 4},
+                  {"nvlink__count_physical", 3},
+                  {"nvlink__count_logical", 2},
                   {"nvlink__enabled_mask", 0xb},
-                  {"nvlink__bandwidth", 3 * 26562e6}, {"nvlink__is_direct_link", 1}, {"nvlink__is_nvswitch_connected", 1},
-                  {"nvlink__peer_access", 1}, {"nvlink__peer_atomic", 0}, {"nvlink__system_access", 0},
+                  {"nvlink__bandwidth", 3 * 26562e6},
+                  {"nvlink__is_direct_link", 1},
+                  {"nvlink__is_nvswitch_connected", 1},
+                  {"nvlink__peer_access", 1},
+                  {"nvlink__peer_atomic", 0},
+                  {"nvlink__system_access", 0},
                   {"nvlink__system_atomic", 0}};
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) assert_true(value(expected[i].name) == expected[i].value);
 }

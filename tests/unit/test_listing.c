@@ -148,11 +148,21 @@ static void the_mix_is_ncus(void **state) {
   (void)state;
   static const struct {
     const char *opcode, *category;
-  } cases[] = {{"IMAD.WIDE.U32", "Integer"}, {"ULDC.64", "Uniform Datapath"}, {"S2UR", "Uniform Datapath"},
+  } cases[] = {{"IMAD.WIDE.U32", "Integer"},
+               {"ULDC.64", "Uniform Datapath"},
+               {"S2UR", "Uniform Datapath"},
                {"S2R", "Miscellaneous"},
-               {"LDC", "Load/Store"}, {"LDG.E", "Load/Store"}, {"EXIT", "Control"}, {"HMNMX2", "Floating Point"},
-               {"FSEL", "Floating Point"}, {"I2FP.F32.S32", "Conversion"}, {"PLOP3.LUT", "Predicate"}, {"MOV", "Movement"},
-               {"HGMMA.64x256x16.F32", "Warpgroup"}, {"UTMALDG.2D", "Tensor Memory Access"}, {"UNEW", "Uniform Datapath"},
+               {"LDC", "Load/Store"},
+               {"LDG.E", "Load/Store"},
+               {"EXIT", "Control"},
+               {"HMNMX2", "Floating Point"},
+               {"FSEL", "Floating Point"},
+               {"I2FP.F32.S32", "Conversion"},
+               {"PLOP3.LUT", "Predicate"},
+               {"MOV", "Movement"},
+               {"HGMMA.64x256x16.F32", "Warpgroup"},
+               {"UTMALDG.2D", "Tensor Memory Access"},
+               {"UNEW", "Uniform Datapath"},
                {"NOP", "Miscellaneous"}};
   enum { CASES = sizeof cases / sizeof *cases };
   char listing_text[CASES * 64] = "";
@@ -184,9 +194,11 @@ static void the_mix_is_ncus(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rows_join_text_counts_and_places), cmocka_unit_test(without_text_there_is_a_reason),
-      cmocka_unit_test(many_counts_stay_json), cmocka_unit_test(divergence_is_ncus), cmocka_unit_test(conflicts_are_ncus),
-      cmocka_unit_test(the_mix_is_ncus)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_join_text_counts_and_places),
+                                     cmocka_unit_test(without_text_there_is_a_reason),
+                                     cmocka_unit_test(many_counts_stay_json),
+                                     cmocka_unit_test(divergence_is_ncus),
+                                     cmocka_unit_test(conflicts_are_ncus),
+                                     cmocka_unit_test(the_mix_is_ncus)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

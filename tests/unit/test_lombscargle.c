@@ -76,8 +76,7 @@ static void inputs_are_times_and_a_grid(void **state) {
   assert_true(least >= 0 && least < 2 && most > RL_LOMBSCARGLE_SPAN - 2 && most < RL_LOMBSCARGLE_SPAN);
   rl_kernel_input_fill(&params, &shape, RL_LOMBSCARGLE_FREQUENCY, 0, SCIPY_POINTS, frequency);
   assert_true(frequency[0] == RL_LOMBSCARGLE_FIRST && fabs(frequency[SCIPY_POINTS - 1] - RL_LOMBSCARGLE_LAST) < 1e-12);
-  for (int i = 2; i < SCIPY_POINTS; i++)
-    assert_true(fabs(frequency[i] - 2 * frequency[i - 1] + frequency[i - 2]) < 1e-12);
+  for (int i = 2; i < SCIPY_POINTS; i++) assert_true(fabs(frequency[i] - 2 * frequency[i - 1] + frequency[i - 2]) < 1e-12);
 }
 
 static void what_makes_no_spectrum_is_refused(void **state) {

@@ -65,8 +65,8 @@ static void defaults_are_valid(void **state) {
   if (rl_fields_parse(rl_train_fields, text, strlen(text), &parsed, sizeof parsed, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(parsed.batch_size, 64);
   free(text);
-  static const char *const wrong[] = {"{\"batch_size\":0}", "{\"batch_size\":8193}", "{\"epochs\":0}", "{\"learning_rate\":0}",
-                                      "{\"precision\":\"fp8\"}", "{\"seed\":-1}"};
+  static const char *const wrong[] = {"{\"batch_size\":0}",    "{\"batch_size\":8193}",   "{\"epochs\":0}",
+                                      "{\"learning_rate\":0}", "{\"precision\":\"fp8\"}", "{\"seed\":-1}"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     assert_int_equal(rl_fields_parse(rl_train_fields, wrong[i], strlen(wrong[i]), &parsed, sizeof parsed, &err), -1);
 }
@@ -104,11 +104,14 @@ static void halves_round_to_nearest_even(void **state) {
     if (isnan(value)) assert_true((rl_half_from_float(value) & 0x7fff) > 0x7c00);
     else assert_int_equal(rl_half_from_float(value), bits);
   }
-  static const struct { float value; uint16_t half; } cases[] = {
-      {1.0f, 0x3c00}, {65504.0f, 0x7bff}, {65519.996f, 0x7bff}, {65520.0f, 0x7c00}, {-1e9f, 0xfc00}, {0x1p-24f, 1},
-      {0x1p-25f, 0}, {0x1.8p-25f, 1}, {0x1.8p-24f, 2}, {1 + 0x1p-11f, 0x3c00}, {1 + 0x1.8p-10f, 0x3c02}, {-0.0f, 0x8000}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    assert_int_equal(rl_half_from_float(cases[i].value), cases[i].half);
+  static const struct {
+    float value;
+    uint16_t half;
+  } cases[] = {{1.0f, 0x3c00},         {65504.0f, 0x7bff},       {65519.996f, 0x7bff},
+               {65520.0f, 0x7c00},     {-1e9f, 0xfc00},          {0x1p-24f, 1},
+               {0x1p-25f, 0},          {0x1.8p-25f, 1},          {0x1.8p-24f, 2},
+               {1 + 0x1p-11f, 0x3c00}, {1 + 0x1.8p-10f, 0x3c02}, {-0.0f, 0x8000}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) assert_int_equal(rl_half_from_float(cases[i].value), cases[i].half);
 }
 
 static void loss_scale_follows_grad_scaler(void **state) {
@@ -128,8 +131,8 @@ static void loss_scale_follows_grad_scaler(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(tensors_fill_the_parameters), cmocka_unit_test(cost_is_the_models),
-      cmocka_unit_test(defaults_are_valid),          cmocka_unit_test(shuffle_is_a_bijection),
+      cmocka_unit_test(tensors_fill_the_parameters),  cmocka_unit_test(cost_is_the_models),
+      cmocka_unit_test(defaults_are_valid),           cmocka_unit_test(shuffle_is_a_bijection),
       cmocka_unit_test(halves_round_to_nearest_even), cmocka_unit_test(loss_scale_follows_grad_scaler)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,10 @@ static void oracle_linear_loss_and_pool(void **state) {
   double loss = rl_oracle_loss(N, y, labels, 2, dy, NULL);
   rl_oracle_linear_input_gradient(N, IN, OUT, dy, w, dx);
   rl_oracle_linear_weight_gradient(N, IN, OUT, x, dy, dw, db);
-  const struct { double *values, *gradient; int count; } parts[] = {{x, dx, N * IN}, {w, dw, OUT * IN}, {b, db, OUT}};
+  const struct {
+    double *values, *gradient;
+    int count;
+  } parts[] = {{x, dx, N * IN}, {w, dw, OUT * IN}, {b, db, OUT}};
   for (int p = 0; p < 3; p++)
     for (int i = 0; i < parts[p].count; i++) {
       double kept = parts[p].values[i], h = 1e-5, two[2];
@@ -232,10 +235,12 @@ static void direct_convolution(void **state) {
 
 int main(void) {
   choose_seed();
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(oracle_convolutions),    cmocka_unit_test(oracle_linear_loss_and_pool),
-      cmocka_unit_test(oracle_adam),            cmocka_unit_test(every_instruction_set),
-      cmocka_unit_test(instruction_sets_agree), cmocka_unit_test(ties_go_to_the_first),
-      cmocka_unit_test(direct_convolution)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(oracle_convolutions),
+                                     cmocka_unit_test(oracle_linear_loss_and_pool),
+                                     cmocka_unit_test(oracle_adam),
+                                     cmocka_unit_test(every_instruction_set),
+                                     cmocka_unit_test(instruction_sets_agree),
+                                     cmocka_unit_test(ties_go_to_the_first),
+                                     cmocka_unit_test(direct_convolution)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,13 @@ static const char secret[] = "the secret of the host";
 
 static int compile_in(const char *in, const char *code, const char *entry, const char *const *options, rl_nvrtc_result *result,
                       rl_error *err) {
-  rl_nvrtc_request request = {.code = code, .length = strlen(code), .entry = entry, .arch = "sm_90a", .options = options,
-                              .cache = in, .compiler = RL_COMPILER};
+  rl_nvrtc_request request = {.code = code,
+                              .length = strlen(code),
+                              .entry = entry,
+                              .arch = "sm_90a",
+                              .options = options,
+                              .cache = in,
+                              .compiler = RL_COMPILER};
   while (options != NULL && options[request.option_count] != NULL) request.option_count++;
   return rl_nvrtc_compile(&request, result, err);
 }
@@ -33,7 +38,9 @@ static const char good[] = "extern \"C\" __global__ void add(float *x) { x[threa
 
 static void names(void **state) {
   (void)state;
-  static const struct { const char *code, *entry, *symbol; } cases[] = {
+  static const struct {
+    const char *code, *entry, *symbol;
+  } cases[] = {
       {good, "add", "add"},
       {"__global__ void add(float *x) { *x += 1; }", "add", "_Z3addPf"},
       {"template <class T, int N> __global__ void add(T *x) { *x += N; }", "add<double, 4>", "_Z3addIdLi4EEvPT_"},
@@ -232,14 +239,16 @@ static void headers_are_read(void **state) {
   rl_nvrtc_result result;
   rl_error err = {0};
   assert_int_equal(compile("#include \"cuda_bf16.h\"\nextern \"C\" __global__ void k(__nv_bfloat16 *x) { *x = *x + *x; }\n", "k",
-                           &result, &err), 0);
+                           &result, &err),
+                   0);
   rl_nvrtc_clear(&result);
 }
 
 static void endless_code_ends(void **state) {
   (void)state;
-  static const char code[] = "template <int N> struct deep { static constexpr int of = deep<N - 1>::of + deep<N - 2>::of; };\n"
-                             "extern \"C\" __global__ void k(int *x) { *x = deep<1 << 20>::of; }\n";
+  static const char code[] =
+      "template <int N> struct deep { static constexpr int of = deep<N - 1>::of + deep<N - 2>::of; };\n"
+      "extern \"C\" __global__ void k(int *x) { *x = deep<1 << 20>::of; }\n";
   rl_nvrtc_result result;
   rl_error err = {0};
   assert_int_equal(compile(code, "k", &result, &err), -1);

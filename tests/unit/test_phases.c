@@ -26,8 +26,13 @@ static rl_records trace(int64_t launch_ns) {
             epoch = {.ordinal = 1, .launch = "epoch", .name = "epoch()"};
   const rl_activity_row rows[] = {{.start_ns = 10, .end_ns = 20, .kind = RL_ACTIVITY_KERNEL, .name = 0},
                                   {.start_ns = 30, .end_ns = 40, .kind = RL_ACTIVITY_KERNEL, .name = 1},
-                                  {.start_ns = 70000, .end_ns = 70000 + launch_ns, .kind = RL_ACTIVITY_KERNEL, .name = 1,
-                                   .stream = 7, .correlation = 9, .graph_node = 2},
+                                  {.start_ns = 70000,
+                                   .end_ns = 70000 + launch_ns,
+                                   .kind = RL_ACTIVITY_KERNEL,
+                                   .name = 1,
+                                   .stream = 7,
+                                   .correlation = 9,
+                                   .graph_node = 2},
                                   {.start_ns = 70000, .end_ns = 99000, .kind = RL_ACTIVITY_RANGE, .name = 1},
                                   {.start_ns = 90000, .end_ns = 90010, .kind = RL_ACTIVITY_KERNEL, .name = 0}};
   assert_int_equal(rl_records_add_kernel(&records, &other, NULL), 0);
@@ -142,7 +147,8 @@ static void what_can_not_be_placed_says_why(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(means_add_up_to_a_step), cmocka_unit_test(times_are_the_kernels),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(means_add_up_to_a_step),
+                                     cmocka_unit_test(times_are_the_kernels),
                                      cmocka_unit_test(spans_lie_in_the_middle_of_the_launch),
                                      cmocka_unit_test(what_a_block_had_no_part_in_is_no_span),
                                      cmocka_unit_test(what_no_block_has_a_part_in_is_no_phase),

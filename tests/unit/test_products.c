@@ -280,26 +280,29 @@ static void what_can_not_be_is_refused(void **state) {
 #define CONV(N, H, W, C, K, R, S, P)                                                                            \
   "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R \
   ",\"stride\":" #S ",\"padding\":" #P "}"
-#define ATTENTION(HEADS, KV_HEADS, CAUSAL)                                                                                   \
+#define ATTENTION(HEADS, KV_HEADS, CAUSAL) \
   "{\"batch\":1,\"heads\":" #HEADS ",\"kv_heads\":" #KV_HEADS ",\"sequence\":4,\"head_size\":8,\"causal\":" #CAUSAL "}"
-  static const struct { const rl_kernel_family *family; int dtype; const char *shape, *pointer; } cases[] = {
-      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":1}", "/shape/k"},
-      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":0,\"k\":1}", "/shape/n"},
-      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":1,\"k\":16777217}", "/shape/k"},
-      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":268435456,\"n\":268435456,\"k\":1}", "/shape"},
-      {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":65536,\"k\":65536}", "/shape"},
-      {&rl_kernel_attention, RL_DTYPE_TF32, ATTENTION(1, 1, true), "/dtype"},
-      {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(3, 2, true), "/shape/kv_heads"},
-      {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(2, 4, true), "/shape/kv_heads"},
-      {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(2, 2, 1), "/shape/causal"},
-      {&rl_kernel_conv, RL_DTYPE_FP32, CONV(1, 8, 8, 1, 1, 3, 1, 3), "/shape/padding"},
-      {&rl_kernel_conv, RL_DTYPE_FP32, CONV(1, 8, 8, 1, 1, 3, 1, -1), "/shape/padding"},
-      {&rl_kernel_conv, RL_DTYPE_FP32, CONV(1, 8, 2, 1, 1, 3, 1, 0), "/shape/kernel"},
-      {&rl_kernel_conv_dgrad, RL_DTYPE_FP32, CONV(1, 2, 8, 1, 1, 3, 2, 0), "/shape/kernel"},
-      {&rl_kernel_conv_dgrad, RL_DTYPE_FP32, CONV(1, 1, 1, 1, 1, 1, 0, 0), "/shape/stride"},
-      {&rl_kernel_conv_wgrad, RL_DTYPE_FP32, CONV(1, 8192, 8192, 1, 1, 1, 1, 0), "/shape"},
-      {&rl_kernel_conv_wgrad, RL_DTYPE_FP32, CONV(268435456, 1048576, 1048576, 268435456, 268435456, 1, 1, 0), "/shape"},
-      {&rl_kernel_conv, RL_DTYPE_FP32, CONV(268435456, 1, 1, 2, 1, 1, 1, 0), "/shape"}};
+  static const struct {
+    const rl_kernel_family *family;
+    int dtype;
+    const char *shape, *pointer;
+  } cases[] = {{&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":1}", "/shape/k"},
+               {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":0,\"k\":1}", "/shape/n"},
+               {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":1,\"k\":16777217}", "/shape/k"},
+               {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":268435456,\"n\":268435456,\"k\":1}", "/shape"},
+               {&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":65536,\"k\":65536}", "/shape"},
+               {&rl_kernel_attention, RL_DTYPE_TF32, ATTENTION(1, 1, true), "/dtype"},
+               {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(3, 2, true), "/shape/kv_heads"},
+               {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(2, 4, true), "/shape/kv_heads"},
+               {&rl_kernel_attention, RL_DTYPE_FP16, ATTENTION(2, 2, 1), "/shape/causal"},
+               {&rl_kernel_conv, RL_DTYPE_FP32, CONV(1, 8, 8, 1, 1, 3, 1, 3), "/shape/padding"},
+               {&rl_kernel_conv, RL_DTYPE_FP32, CONV(1, 8, 8, 1, 1, 3, 1, -1), "/shape/padding"},
+               {&rl_kernel_conv, RL_DTYPE_FP32, CONV(1, 8, 2, 1, 1, 3, 1, 0), "/shape/kernel"},
+               {&rl_kernel_conv_dgrad, RL_DTYPE_FP32, CONV(1, 2, 8, 1, 1, 3, 2, 0), "/shape/kernel"},
+               {&rl_kernel_conv_dgrad, RL_DTYPE_FP32, CONV(1, 1, 1, 1, 1, 1, 0, 0), "/shape/stride"},
+               {&rl_kernel_conv_wgrad, RL_DTYPE_FP32, CONV(1, 8192, 8192, 1, 1, 1, 1, 0), "/shape"},
+               {&rl_kernel_conv_wgrad, RL_DTYPE_FP32, CONV(268435456, 1048576, 1048576, 268435456, 268435456, 1, 1, 0), "/shape"},
+               {&rl_kernel_conv, RL_DTYPE_FP32, CONV(268435456, 1, 1, 2, 1, 1, 1, 0), "/shape"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "searched", cases[i].shape);
     rl_error err = {0};

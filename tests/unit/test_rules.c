@@ -18,7 +18,8 @@ typedef struct rule_case {
   const char *quiet; /* what to change so that it just does not speak */
 } rule_case;
 
-#define STALL(reason, stalled_quiet) {"stall_" reason, "stalled=6 latency=20 issued=0.5 compute=40 memory=20", 30, stalled_quiet}
+#define STALL(reason, stalled_quiet) \
+  { "stall_" reason, "stalled=6 latency=20 issued=0.5 compute=40 memory=20", 30, stalled_quiet }
 
 static const rule_case cases[] = {
     {"bound_memory", "compute=40 memory=75", NAN, "memory=59.9"},
@@ -47,12 +48,23 @@ static const rule_case cases[] = {
     {"occupancy_achieved", "theoretical=100 achieved=33.5 compute=13.8 memory=9.9", 66.5, "achieved=90.1"},
     {"occupancy_achieved", "theoretical=100 achieved=33.5 compute=60 memory=70", 30, "theoretical=43.4"},
     {"issue_slots", "issued=0.15 active=5.4 eligible=0.19 places=16 compute=14 memory=10", 85, "issued=0.6"},
-    STALL("long_scoreboard", "stalled=5.9"), STALL("short_scoreboard", "stalled=5.9"), STALL("mio_throttle", "stalled=5.9"),
-    STALL("lg_throttle", "stalled=5.9"), STALL("tex_throttle", "stalled=5.9"), STALL("math_pipe_throttle", "stalled=5.9"),
-    STALL("barrier", "stalled=5.9"), STALL("membar", "stalled=5.9"), STALL("wait", "stalled=5.9"),
-    STALL("branch_resolving", "stalled=5.9"), STALL("no_instruction", "stalled=5.9"), STALL("imc_miss", "stalled=5.9"),
-    STALL("drain", "stalled=5.9"), STALL("sleeping", "stalled=5.9"), STALL("dispatch_stall", "stalled=5.9"),
-    STALL("gmma", "stalled=5.9"), STALL("misc", "stalled=5.9"),
+    STALL("long_scoreboard", "stalled=5.9"),
+    STALL("short_scoreboard", "stalled=5.9"),
+    STALL("mio_throttle", "stalled=5.9"),
+    STALL("lg_throttle", "stalled=5.9"),
+    STALL("tex_throttle", "stalled=5.9"),
+    STALL("math_pipe_throttle", "stalled=5.9"),
+    STALL("barrier", "stalled=5.9"),
+    STALL("membar", "stalled=5.9"),
+    STALL("wait", "stalled=5.9"),
+    STALL("branch_resolving", "stalled=5.9"),
+    STALL("no_instruction", "stalled=5.9"),
+    STALL("imc_miss", "stalled=5.9"),
+    STALL("drain", "stalled=5.9"),
+    STALL("sleeping", "stalled=5.9"),
+    STALL("dispatch_stall", "stalled=5.9"),
+    STALL("gmma", "stalled=5.9"),
+    STALL("misc", "stalled=5.9"),
     {"stall_long_scoreboard", "stalled=18 latency=20 issued=0.7 compute=20 memory=20", 30, "issued=0.8"}, /* the idle slots */
     {"stall_long_scoreboard", "stalled=18 latency=20 issued=0.1 compute=20 memory=79.85", 20.15, "stalled=5"}, /* headroom */
     {"stall_not_selected", "stalled=6 latency=20", NAN, "stalled=5.9"},
@@ -75,8 +87,10 @@ static const rule_case cases[] = {
     {"tensor_underused", "fused=0 additions=0 multiplications=0 peak=10000 tensor=25 memory=30", 35, "memory=60"},
     {"tensor_underused", "fused=0 additions=0 multiplications=0 peak=10000 tensor=25 memory=30", 35, "additions=2001"},
     {"tensor_saturated", "fused=100 additions=0 multiplications=0 peak=10000 tensor=95", 6, "fused=1501"},
-    {"pipe_alu_saturated", "busy=85", 15, "busy=79.9"}, {"pipe_fma_saturated", "busy=85", 15, "busy=79.9"},
-    {"pipe_fp64_saturated", "busy=85", 15, "busy=79.9"}, {"pipe_xu_saturated", "busy=85", 15, "busy=79.9"},
+    {"pipe_alu_saturated", "busy=85", 15, "busy=79.9"},
+    {"pipe_fma_saturated", "busy=85", 15, "busy=79.9"},
+    {"pipe_fp64_saturated", "busy=85", 15, "busy=79.9"},
+    {"pipe_xu_saturated", "busy=85", 15, "busy=79.9"},
     {"pipe_lsu_saturated", "busy=85", 15, "busy=79.9"},
     {"uncoalesced_ld", "used=4 sectors=3200 requests=100 instructions=1000 memory=80", 70, "used=24"},
     {"uncoalesced_ld", "used=4 sectors=3200 requests=100 instructions=1000 memory=80", 70, "sectors=199"},

@@ -10,10 +10,17 @@
 #include "analyze/sections.h"
 
 static rl_metric_value items[] = {
-    {"cycles", 200, NULL},       {"decided", 0, "not counted"}, {"idle", 0, NULL},  {"mix", 30, NULL},
-    {"mix:BRA", NAN, "lost"},    {"mix:FADD", 10, NULL},   {"mix:LDG.E", 20, NULL},
+    {"cycles", 200, NULL},
+    {"decided", 0, "not counted"},
+    {"idle", 0, NULL},
+    {"mix", 30, NULL},
+    {"mix:BRA", NAN, "lost"},
+    {"mix:FADD", 10, NULL},
+    {"mix:LDG.E", 20, NULL},
     {"mixed", 5, NULL},
-    {"policy", 1, NULL},         {"refused", NAN, "the driver refused"}, {"secret", NAN, "no permission"},
+    {"policy", 1, NULL},
+    {"refused", NAN, "the driver refused"},
+    {"secret", NAN, "no permission"},
 };
 static const rl_metric_values values = {items, sizeof items / sizeof *items};
 

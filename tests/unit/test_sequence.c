@@ -8,9 +8,10 @@
 
 static rl_device *device;
 
-static const char three[] = "[{\"kernel\":\"residual_add\",\"dtype\":\"bf16\",\"shape\":{\"n\":1001}},"
-                            "{\"kernel\":\"relu\",\"dtype\":\"fp16\",\"shape\":{\"n\":300},\"variant\":\"vector\"},"
-                            "{\"kernel\":\"relu\",\"shape\":{\"n\":70001}}]";
+static const char three[] =
+    "[{\"kernel\":\"residual_add\",\"dtype\":\"bf16\",\"shape\":{\"n\":1001}},"
+    "{\"kernel\":\"relu\",\"dtype\":\"fp16\",\"shape\":{\"n\":300},\"variant\":\"vector\"},"
+    "{\"kernel\":\"relu\",\"shape\":{\"n\":70001}}]";
 
 static rl_sequence_params params_of(const char *kernels) {
   rl_sequence_params params;
@@ -52,8 +53,9 @@ static void members_have_defaults_and_seeds_of_their_own(void **state) {
 static void costs_add_up(void **state) {
   (void)state;
   rl_sequence_params mixed = params_of(three);
-  rl_sequence_params same = params_of("[{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":10}},"
-                                      "{\"kernel\":\"relu\",\"dtype\":\"bf16\",\"shape\":{\"n\":5}}]");
+  rl_sequence_params same = params_of(
+      "[{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":10}},"
+      "{\"kernel\":\"relu\",\"dtype\":\"bf16\",\"shape\":{\"n\":5}}]");
   rl_cost cost = rl_kernel_sequence.cost(&mixed);
   assert_true(cost.bytes == 3 * 2 * 1001 + 2 * 2 * 300 + 2 * 4 * 70001.0);
   assert_true(cost.written_bytes == 2 * 1001 + 2 * 300 + 4 * 70001.0);
@@ -109,17 +111,18 @@ static void a_sequence_is_sampled_as_a_whole(void **state) {
 
 static void mistakes_say_which_kernel(void **state) {
   (void)state;
-  static const struct { const char *kernels, *pointer; } cases[] = {
-      {"[]", "/kernels"},
-      {"{}", "/kernels"},
-      {"[1]", "/kernels/0"},
-      {"[{\"shape\":{\"n\":1}}]", "/kernels/0/kernel"},
-      {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1}},{\"kernel\":\"knead\",\"shape\":{\"n\":1}}]", "/kernels/1/kernel"},
-      {"[{\"kernel\":\"relu\"}]", "/kernels/0/shape"},
-      {"[{\"kernel\":\"relu\",\"shape\":{\"n\":0}}]", "/kernels/0/shape/n"},
-      {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"dtype\":\"tf32\"}]", "/kernels/0/dtype"},
-      {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"variant\":\"best\"}]", "/kernels/0/variant"},
-      {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"samples\":3}]", "/kernels/0/samples"}};
+  static const struct {
+    const char *kernels, *pointer;
+  } cases[] = {{"[]", "/kernels"},
+               {"{}", "/kernels"},
+               {"[1]", "/kernels/0"},
+               {"[{\"shape\":{\"n\":1}}]", "/kernels/0/kernel"},
+               {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1}},{\"kernel\":\"knead\",\"shape\":{\"n\":1}}]", "/kernels/1/kernel"},
+               {"[{\"kernel\":\"relu\"}]", "/kernels/0/shape"},
+               {"[{\"kernel\":\"relu\",\"shape\":{\"n\":0}}]", "/kernels/0/shape/n"},
+               {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"dtype\":\"tf32\"}]", "/kernels/0/dtype"},
+               {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"variant\":\"best\"}]", "/kernels/0/variant"},
+               {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"samples\":3}]", "/kernels/0/samples"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_sequence_params params = params_of(cases[i].kernels);
     rl_error err = {0};
@@ -146,10 +149,12 @@ static void there_may_be_thirty_two(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(members_have_defaults_and_seeds_of_their_own), cmocka_unit_test(costs_add_up),
-      cmocka_unit_test(launches_come_in_order_under_names_of_their_own), cmocka_unit_test(a_sequence_is_sampled_as_a_whole),
-      cmocka_unit_test(mistakes_say_which_kernel), cmocka_unit_test(there_may_be_thirty_two)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(members_have_defaults_and_seeds_of_their_own),
+                                     cmocka_unit_test(costs_add_up),
+                                     cmocka_unit_test(launches_come_in_order_under_names_of_their_own),
+                                     cmocka_unit_test(a_sequence_is_sampled_as_a_whole),
+                                     cmocka_unit_test(mistakes_say_which_kernel),
+                                     cmocka_unit_test(there_may_be_thirty_two)};
   setenv("ROOFLINED_THREADS", "2", 1);
   device = rl_device_open(0, NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

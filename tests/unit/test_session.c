@@ -15,12 +15,25 @@
 
 /* ---- sensors ------------------------------------------------------------------------------------------------------------- */
 
-static const rl_reading blind = {.sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN,
-                                 .memory_used_bytes = NAN, .reason = "there is no such sensor"};
-static const rl_reading cool = {.sm_clock_mhz = 1980, .memory_clock_mhz = 3201, .temperature_c = 40, .power_w = 300,
-                                .memory_used_bytes = NAN, .throttle_reasons = "gpu_idle", .reason = "nobody counts memory"};
-static const rl_reading hot = {.sm_clock_mhz = 1500, .memory_clock_mhz = 3201, .temperature_c = 85, .power_w = 700,
-                               .memory_used_bytes = NAN, .throttle_reasons = "sw_power_cap,hw_thermal_slowdown",
+static const rl_reading blind = {.sm_clock_mhz = NAN,
+                                 .memory_clock_mhz = NAN,
+                                 .temperature_c = NAN,
+                                 .power_w = NAN,
+                                 .memory_used_bytes = NAN,
+                                 .reason = "there is no such sensor"};
+static const rl_reading cool = {.sm_clock_mhz = 1980,
+                                .memory_clock_mhz = 3201,
+                                .temperature_c = 40,
+                                .power_w = 300,
+                                .memory_used_bytes = NAN,
+                                .throttle_reasons = "gpu_idle",
+                                .reason = "nobody counts memory"};
+static const rl_reading hot = {.sm_clock_mhz = 1500,
+                               .memory_clock_mhz = 3201,
+                               .temperature_c = 85,
+                               .power_w = 700,
+                               .memory_used_bytes = NAN,
+                               .throttle_reasons = "sw_power_cap,hw_thermal_slowdown",
                                .reason = "nobody counts memory"};
 static const rl_reading *sensed = &blind; /* what they all show */
 
@@ -68,9 +81,16 @@ static void on_progress(void *context, const rl_progress *progress) {
 static void start(bench *b, const char *role) {
   *b = (bench){.device = rl_device_open(0, NULL), .profiler = rl_profiler_open(0, NULL), .sensors = rl_sensors_open("{}")};
   assert_non_null(b->device);
-  rl_service_options options = {.device = b->device, .profiler = b->profiler, .sensors = b->sensors, .role = role,
-                                .profiler_reason = "none", .before_bytes = NAN, .cancelled = on_cancelled, .opened = on_opened,
-                                .progress = on_progress, .context = b};
+  rl_service_options options = {.device = b->device,
+                                .profiler = b->profiler,
+                                .sensors = b->sensors,
+                                .role = role,
+                                .profiler_reason = "none",
+                                .before_bytes = NAN,
+                                .cancelled = on_cancelled,
+                                .opened = on_opened,
+                                .progress = on_progress,
+                                .context = b};
   assert_int_equal(rl_service_open(&options, &b->service, NULL), 0);
   fake_opened = fake_closed = 0;
 }
@@ -121,9 +141,9 @@ static void warm_up_is_stored_and_then_undone(void **state) {
     assert_int_equal(epochs[i].warmup, i < 2);
     assert_true(epochs[i].device_ms > 0 && epochs[i].evaluation_ms > 0 && epochs[i].images == 320);
   }
-  assert_true(epochs[1].train_loss < epochs[0].train_loss);            /* it trains while it warms up */
-  assert_true(epochs[2].train_loss == epochs[0].train_loss);           /* and starts anew */
-  assert_true(fabs(epochs[4].train_loss - 9 * pow(0.9, 30)) < 1e-12);  /* fifteen steps after the reset */
+  assert_true(epochs[1].train_loss < epochs[0].train_loss);           /* it trains while it warms up */
+  assert_true(epochs[2].train_loss == epochs[0].train_loss);          /* and starts anew */
+  assert_true(fabs(epochs[4].train_loss - 9 * pow(0.9, 30)) < 1e-12); /* fifteen steps after the reset */
   assert_true(fabs(epochs[4].test_accuracy_ratio - (1 - pow(0.9, 15))) < 1e-12);
   stop(&b);
 }
@@ -460,8 +480,8 @@ static void samples_come_with_their_conditions(void **state) {
   for (int i = 0; i < 9; i++) us[i] = b.records.samples[9 + i].device_us;
   assert_true(measured(&b, "time_warm_us_spread_ratio")->value == rl_summarize(us, 9).spread_ratio);
   assert_true(measured(&b, "time_cold_us_spread_ratio")->value >= 0);
-  static const char *const unread[] = {"sm_clock_least_mhz", "sm_clock_most_mhz", "memory_clock_mhz", "temperature_c_most",
-                                       "power_w_most", "throttled_ratio"};
+  static const char *const unread[] = {"sm_clock_least_mhz", "sm_clock_most_mhz", "memory_clock_mhz",
+                                       "temperature_c_most", "power_w_most",      "throttled_ratio"};
   for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
     assert_true(isnan(measured(&b, unread[i])->value));
     assert_string_equal(measured(&b, unread[i])->reason, blind.reason);
@@ -532,8 +552,8 @@ static void a_device_without_samples_says_so(void **state) {
   less.sample = NULL;
   b.device->ops = &less;
   assert_int_equal(ask_for(&b, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
-  static const char *const absent[] = {"time_cold_us_median", "time_cold_us_min", "time_warm_us_median", "time_warm_us_min",
-                                       "time_cold_us_spread_ratio", "achieved_bytes_per_s"};
+  static const char *const absent[] = {"time_cold_us_median", "time_cold_us_min",          "time_warm_us_median",
+                                       "time_warm_us_min",    "time_cold_us_spread_ratio", "achieved_bytes_per_s"};
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
     assert_true(isnan(measured(&b, absent[i])->value) && measured(&b, absent[i])->reason[0]);
   assert_int_equal(b.records.sample_count, 0);
@@ -542,21 +562,26 @@ static void a_device_without_samples_says_so(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(launches_are_sampled),
-      cmocka_unit_test(samples_come_with_their_conditions),
-      cmocka_unit_test(rates_are_of_one_launch_each),
-      cmocka_unit_test(a_wrong_result_fails_the_pass),
-      cmocka_unit_test(what_a_step_uses_up_is_restored),
-      cmocka_unit_test(a_device_without_samples_says_so),
-      cmocka_unit_test(warm_up_is_stored_and_then_undone), cmocka_unit_test(what_an_epoch_lacks_has_a_reason),
-      cmocka_unit_test(instances_stay_open_and_the_oldest_goes),
-      cmocka_unit_test(a_plan_is_made_by_the_pass_that_runs_it_and_kept),
-      cmocka_unit_test(memory_is_counted_apart_from_other_instances),
-      cmocka_unit_test(a_full_device_gives_up_what_lies_idle), cmocka_unit_test(bad_requests_say_where),
-      cmocka_unit_test(a_broken_launch_fails_one_request_only), cmocka_unit_test(cancelling_leaves_the_instance_usable),
-      cmocka_unit_test(activity_accounts_for_every_launch), cmocka_unit_test(a_launch_of_many_steps_shows_its_phases),
-      cmocka_unit_test(counters_say_why_they_are_missing), cmocka_unit_test(what_counting_keeps_is_released_for_all_else),
-      cmocka_unit_test(a_role_keeps_to_its_passes), cmocka_unit_test(progress_is_rare_and_knows_where_it_is)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(launches_are_sampled),
+                                     cmocka_unit_test(samples_come_with_their_conditions),
+                                     cmocka_unit_test(rates_are_of_one_launch_each),
+                                     cmocka_unit_test(a_wrong_result_fails_the_pass),
+                                     cmocka_unit_test(what_a_step_uses_up_is_restored),
+                                     cmocka_unit_test(a_device_without_samples_says_so),
+                                     cmocka_unit_test(warm_up_is_stored_and_then_undone),
+                                     cmocka_unit_test(what_an_epoch_lacks_has_a_reason),
+                                     cmocka_unit_test(instances_stay_open_and_the_oldest_goes),
+                                     cmocka_unit_test(a_plan_is_made_by_the_pass_that_runs_it_and_kept),
+                                     cmocka_unit_test(memory_is_counted_apart_from_other_instances),
+                                     cmocka_unit_test(a_full_device_gives_up_what_lies_idle),
+                                     cmocka_unit_test(bad_requests_say_where),
+                                     cmocka_unit_test(a_broken_launch_fails_one_request_only),
+                                     cmocka_unit_test(cancelling_leaves_the_instance_usable),
+                                     cmocka_unit_test(activity_accounts_for_every_launch),
+                                     cmocka_unit_test(a_launch_of_many_steps_shows_its_phases),
+                                     cmocka_unit_test(counters_say_why_they_are_missing),
+                                     cmocka_unit_test(what_counting_keeps_is_released_for_all_else),
+                                     cmocka_unit_test(a_role_keeps_to_its_passes),
+                                     cmocka_unit_test(progress_is_rare_and_knows_where_it_is)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,10 +21,14 @@ static int parse(const char *text, const rl_job_policy *policy, rl_job_spec *spe
 
 /* A request with one thing changed: `more` stands last, and `without` is left out. */
 static char *request(const char *without, const char *more) {
-  static const struct { const char *name, *value; } members[] = {
-      {"kind", "\"source\""}, {"code", "\"extern \\\"C\\\" __global__ void add(float *x, int n) {}\""}, {"entry", "\"add\""},
-      {"grid", "[4]"}, {"block", "[64]"},
-      {"arguments", "[{\"buffer\":{\"dtype\":\"fp32\",\"count\":4}},{\"scalar\":{\"dtype\":\"int32\",\"value\":4}}]"}};
+  static const struct {
+    const char *name, *value;
+  } members[] = {{"kind", "\"source\""},
+                 {"code", "\"extern \\\"C\\\" __global__ void add(float *x, int n) {}\""},
+                 {"entry", "\"add\""},
+                 {"grid", "[4]"},
+                 {"block", "[64]"},
+                 {"arguments", "[{\"buffer\":{\"dtype\":\"fp32\",\"count\":4}},{\"scalar\":{\"dtype\":\"int32\",\"value\":4}}]"}};
   static char text[8192];
   size_t used = (size_t)sprintf(text, "{");
   for (size_t i = 0; i < sizeof members / sizeof *members; i++)
@@ -100,24 +104,23 @@ static void mistakes_in_the_code(void **state) {
 
 static void mistakes_in_the_launch(void **state) {
   (void)state;
-  static const mistake cases[] = {
-      {"grid", "", "/grid"},
-      {"grid", "\"grid\":[]", "/grid"},
-      {"grid", "\"grid\":[1,1,1,1]", "/grid"},
-      {"grid", "\"grid\":[1,0]", "/grid/1"},
-      {"grid", "\"grid\":[1.5]", "/grid/0"},
-      {"grid", "\"grid\":[1,65536]", "/grid/1"},
-      {"grid", "\"grid\":[1,1,65536]", "/grid/2"},
-      {"grid", "\"grid\":[2147483648]", "/grid/0"},
-      {"block", "\"block\":[1025]", "/block/0"},
-      {"block", "\"block\":[1,1,65]", "/block/2"},
-      {"block", "\"block\":[64,32]", "/block"},
-      {"", "\"dynamic_shared_bytes\":-1", "/dynamic_shared_bytes"},
-      {"", "\"samples\":0", "/samples"},
-      {"", "\"device\":\"cpu\"", "/device"},
-      {"", "\"source\":\"0123\"", "/source"},
-      {"", "\"epochs\":1", "/epochs"},
-      {0}};
+  static const mistake cases[] = {{"grid", "", "/grid"},
+                                  {"grid", "\"grid\":[]", "/grid"},
+                                  {"grid", "\"grid\":[1,1,1,1]", "/grid"},
+                                  {"grid", "\"grid\":[1,0]", "/grid/1"},
+                                  {"grid", "\"grid\":[1.5]", "/grid/0"},
+                                  {"grid", "\"grid\":[1,65536]", "/grid/1"},
+                                  {"grid", "\"grid\":[1,1,65536]", "/grid/2"},
+                                  {"grid", "\"grid\":[2147483648]", "/grid/0"},
+                                  {"block", "\"block\":[1025]", "/block/0"},
+                                  {"block", "\"block\":[1,1,65]", "/block/2"},
+                                  {"block", "\"block\":[64,32]", "/block"},
+                                  {"", "\"dynamic_shared_bytes\":-1", "/dynamic_shared_bytes"},
+                                  {"", "\"samples\":0", "/samples"},
+                                  {"", "\"device\":\"cpu\"", "/device"},
+                                  {"", "\"source\":\"0123\"", "/source"},
+                                  {"", "\"epochs\":1", "/epochs"},
+                                  {0}};
   each_has_its_place(cases);
 }
 
@@ -160,36 +163,35 @@ static void mistakes_in_the_arguments(void **state) {
 
 static void mistakes_in_options_and_variants(void **state) {
   (void)state;
-  static const mistake cases[] = {
-      {"", "\"options\":\"-lineinfo\"", "/options"},
-      {"", "\"options\":[7]", "/options/0"},
-      {"", "\"options\":[\"-lineinfo\",\"-I/etc\"]", "/options/1"},
-      {"", "\"options\":[\"-include=/etc/passwd\"]", "/options/0"},
-      {"", "\"options\":[\"--pre-include=/etc/passwd\"]", "/options/0"},
-      {"", "\"options\":[\"-arch=sm_80\"]", "/options/0"},
-      {"", "\"options\":[\"lineinfo\"]", "/options/0"},
-      {"", "\"options\":[\"-lineinfo=1\"]", "/options/0"},
-      {"", "\"options\":[\"-maxrregcount=8\"]", "/options/0"},
-      {"", "\"options\":[\"-maxrregcount=32x\"]", "/options/0"},
-      {"", "\"options\":[\"-maxrregcount\"]", "/options/0"},
-      {"", "\"options\":[\"-std=c++98\"]", "/options/0"},
-      {"", "\"options\":[\"--fmad=maybe\"]", "/options/0"},
-      {"", "\"options\":[\"--ptxas-options=-v\"]", "/options/0"},
-      {"", "\"options\":[\"-D1X=2\"]", "/options/0"},
-      {"", "\"options\":[\"-DX(a)=a\"]", "/options/0"},
-      {"", "\"options\":[\"-DX=1\\n-I/etc\"]", "/options/0"},
-      {"", "\"options\":[\"-O4\"]", "/options/0"},
-      {"", "\"variants\":[{\"fast_math\":1}]", "/variants/0/fast_math"},
-      {"", "\"variants\":[{},{\"max_registers\":8}]", "/variants/1/max_registers"},
-      {"", "\"variants\":[{\"max_registers\":256}]", "/variants/0/max_registers"},
-      {"", "\"variants\":[{\"launch_bounds\":[1,2,3]}]", "/variants/0/launch_bounds"},
-      {"", "\"variants\":[{\"defines\":[\"A=1\",\"=2\"]}]", "/variants/0/defines/1"},
-      {"", "\"variants\":[{\"defines\":[7]}]", "/variants/0/defines/0"},
-      {"", "\"variants\":[{\"name\":\"a\"},{\"name\":\"a\"}]", "/variants/1/name"},
-      {"", "\"variants\":[{},{}]", "/variants/1/name"},
-      {"", "\"variants\":[{\"registers\":8}]", "/variants/0/registers"},
-      {"", "\"variants\":[{},{},{},{},{},{},{},{},{}]", "/variants"},
-      {0}};
+  static const mistake cases[] = {{"", "\"options\":\"-lineinfo\"", "/options"},
+                                  {"", "\"options\":[7]", "/options/0"},
+                                  {"", "\"options\":[\"-lineinfo\",\"-I/etc\"]", "/options/1"},
+                                  {"", "\"options\":[\"-include=/etc/passwd\"]", "/options/0"},
+                                  {"", "\"options\":[\"--pre-include=/etc/passwd\"]", "/options/0"},
+                                  {"", "\"options\":[\"-arch=sm_80\"]", "/options/0"},
+                                  {"", "\"options\":[\"lineinfo\"]", "/options/0"},
+                                  {"", "\"options\":[\"-lineinfo=1\"]", "/options/0"},
+                                  {"", "\"options\":[\"-maxrregcount=8\"]", "/options/0"},
+                                  {"", "\"options\":[\"-maxrregcount=32x\"]", "/options/0"},
+                                  {"", "\"options\":[\"-maxrregcount\"]", "/options/0"},
+                                  {"", "\"options\":[\"-std=c++98\"]", "/options/0"},
+                                  {"", "\"options\":[\"--fmad=maybe\"]", "/options/0"},
+                                  {"", "\"options\":[\"--ptxas-options=-v\"]", "/options/0"},
+                                  {"", "\"options\":[\"-D1X=2\"]", "/options/0"},
+                                  {"", "\"options\":[\"-DX(a)=a\"]", "/options/0"},
+                                  {"", "\"options\":[\"-DX=1\\n-I/etc\"]", "/options/0"},
+                                  {"", "\"options\":[\"-O4\"]", "/options/0"},
+                                  {"", "\"variants\":[{\"fast_math\":1}]", "/variants/0/fast_math"},
+                                  {"", "\"variants\":[{},{\"max_registers\":8}]", "/variants/1/max_registers"},
+                                  {"", "\"variants\":[{\"max_registers\":256}]", "/variants/0/max_registers"},
+                                  {"", "\"variants\":[{\"launch_bounds\":[1,2,3]}]", "/variants/0/launch_bounds"},
+                                  {"", "\"variants\":[{\"defines\":[\"A=1\",\"=2\"]}]", "/variants/0/defines/1"},
+                                  {"", "\"variants\":[{\"defines\":[7]}]", "/variants/0/defines/0"},
+                                  {"", "\"variants\":[{\"name\":\"a\"},{\"name\":\"a\"}]", "/variants/1/name"},
+                                  {"", "\"variants\":[{},{}]", "/variants/1/name"},
+                                  {"", "\"variants\":[{\"registers\":8}]", "/variants/0/registers"},
+                                  {"", "\"variants\":[{},{},{},{},{},{},{},{},{}]", "/variants"},
+                                  {0}};
   each_has_its_place(cases);
 }
 
@@ -212,8 +214,10 @@ static void mistakes_in_model_and_expected(void **state) {
 static void sizes_are_bounded(void **state) {
   (void)state;
   enum { ROOM = 6 << 20 };
-  static const struct { const char *without, *member; size_t most; } cases[] = {
-      {"code", "code", RL_SOURCE_CODE_MAX}, {"code", "binary", RL_SOURCE_BINARY_MAX / 3 * 4}};
+  static const struct {
+    const char *without, *member;
+    size_t most;
+  } cases[] = {{"code", "code", RL_SOURCE_CODE_MAX}, {"code", "binary", RL_SOURCE_BINARY_MAX / 3 * 4}};
   char *text = malloc(ROOM);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (size_t over = 0; over <= 4; over += 4) {
@@ -245,9 +249,10 @@ static void variants_are_runs(void **state) {
   rl_job_spec spec;
   rl_source source;
   rl_error err;
-  if (parse(request("", "\"options\":[\"--lineinfo\",\"-DA=b c\"],\"samples\":7,\"model\":{\"bytes\":32},"
-                        "\"variants\":[{},{\"fast_math\":true},{\"name\":\"few\",\"max_registers\":24},"
-                        "{\"max_registers\":32,\"launch_bounds\":[256,4]},{\"defines\":[\"N=4\",\"M\"]}]"),
+  if (parse(request("",
+                    "\"options\":[\"--lineinfo\",\"-DA=b c\"],\"samples\":7,\"model\":{\"bytes\":32},"
+                    "\"variants\":[{},{\"fast_math\":true},{\"name\":\"few\",\"max_registers\":24},"
+                    "{\"max_registers\":32,\"launch_bounds\":[256,4]},{\"defines\":[\"N=4\",\"M\"]}]"),
             &allowed, &spec, &err) < 0)
     fail_msg("%s %s", err.pointer, err.message);
   assert_int_equal(spec.run_count, 5);
@@ -259,7 +264,8 @@ static void variants_are_runs(void **state) {
     char text[1024] = "";
     rl_source_workload.defaults(&params);
     assert_int_equal(rl_fields_parse(rl_source_workload.fields, spec.runs[i].params, strlen(spec.runs[i].params), &params,
-                                     sizeof params, &err), 0);
+                                     sizeof params, &err),
+                     0);
     assert_true(params.index == i && params.samples == 7 && params.model.bytes == 32 && isnan(params.model.operations));
     assert_string_equal(params.source, spec.source_sha256);
     assert_int_equal(strncmp(spec.runs[i].variant, names[i], strlen(names[i])), 0);
@@ -287,8 +293,11 @@ static void the_same_text_has_the_same_hash(void **state) {
 
 static void only_who_may_posts(void **state) {
   (void)state;
-  static const struct { rl_posting posting; int status; const char *hint; } cases[] = {
-      {RL_POSTING_OFF, 403, "allow_source = true"}, {RL_POSTING_NEEDS_TOKEN, 401, "rooflinectl token"}};
+  static const struct {
+    rl_posting posting;
+    int status;
+    const char *hint;
+  } cases[] = {{RL_POSTING_OFF, 403, "allow_source = true"}, {RL_POSTING_NEEDS_TOKEN, 401, "rooflinectl token"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_job_policy policy = {cases[i].posting, 1 << 20};
     rl_job_spec spec;
@@ -302,10 +311,18 @@ static void only_who_may_posts(void **state) {
 
 static void types_keep_their_numbers(void **state) {
   (void)state;
-  static const double cases[RL_SOURCE_TYPES][3] = {{0.1, -1e300, 0},  {0.5, -3e38, 1},      {0.5, -65504, 1},     {0.5, -256, 1},
-                                                  {127, -128, 0},     {255, 0, 1},          {32767, -32768, 0},   {65535, 0, 1},
-                                                  {2147483647, -2147483648.0, 0}, {4294967295, 0, 1},
-                                                  {9007199254740992, -9007199254740991, 0}, {9007199254740992, 0, 1}};
+  static const double cases[RL_SOURCE_TYPES][3] = {{0.1, -1e300, 0},
+                                                   {0.5, -3e38, 1},
+                                                   {0.5, -65504, 1},
+                                                   {0.5, -256, 1},
+                                                   {127, -128, 0},
+                                                   {255, 0, 1},
+                                                   {32767, -32768, 0},
+                                                   {65535, 0, 1},
+                                                   {2147483647, -2147483648.0, 0},
+                                                   {4294967295, 0, 1},
+                                                   {9007199254740992, -9007199254740991, 0},
+                                                   {9007199254740992, 0, 1}};
   for (int type = 0; type < RL_SOURCE_TYPES; type++) {
     uint64_t memory[4] = {0};
     for (size_t i = 0; i < 3; i++) rl_source_store(type, memory, i, cases[type][i]);
@@ -336,18 +353,17 @@ static void the_shelf_keeps_the_last(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_bare_request_is_one_run),
-      cmocka_unit_test(mistakes_in_the_code),
-      cmocka_unit_test(mistakes_in_the_launch),
-      cmocka_unit_test(mistakes_in_the_arguments),
-      cmocka_unit_test(mistakes_in_options_and_variants),
-      cmocka_unit_test(mistakes_in_model_and_expected),
-      cmocka_unit_test(sizes_are_bounded),
-      cmocka_unit_test(variants_are_runs),
-      cmocka_unit_test(the_same_text_has_the_same_hash),
-      cmocka_unit_test(only_who_may_posts),
-      cmocka_unit_test(types_keep_their_numbers),
-      cmocka_unit_test(the_shelf_keeps_the_last)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_bare_request_is_one_run),
+                                     cmocka_unit_test(mistakes_in_the_code),
+                                     cmocka_unit_test(mistakes_in_the_launch),
+                                     cmocka_unit_test(mistakes_in_the_arguments),
+                                     cmocka_unit_test(mistakes_in_options_and_variants),
+                                     cmocka_unit_test(mistakes_in_model_and_expected),
+                                     cmocka_unit_test(sizes_are_bounded),
+                                     cmocka_unit_test(variants_are_runs),
+                                     cmocka_unit_test(the_same_text_has_the_same_hash),
+                                     cmocka_unit_test(only_who_may_posts),
+                                     cmocka_unit_test(types_keep_their_numbers),
+                                     cmocka_unit_test(the_shelf_keeps_the_last)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,9 @@ static void every_field_arrives(void **state) {
 
 static void mistakes_name_their_field(void **state) {
   (void)state;
-  static const struct { const char *text, *pointer; } cases[] = {
+  static const struct {
+    const char *text, *pointer;
+  } cases[] = {
       {"", ""},
       {"[]", ""},
       {"{\"kind\":\"train\"", ""},
@@ -149,7 +151,9 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
                       "\"seed\":1}");
   assert_int_equal(parse("{\"kind\":\"kernel\",\"kernel\":\"bias_gelu\",\"dtype\":\"bf16\",\"shape\":{\"columns\":3,\"rows\":2},"
                          "\"variant\":\"scalar\",\"samples\":7,\"seed\":9,\"device\":\"gpu1\",\"passes\":[\"counters\"],"
-                         "\"deadline_s\":5}", &spec, &err), 0);
+                         "\"deadline_s\":5}",
+                         &spec, &err),
+                   0);
   assert_int_equal(spec.run_count, 1);
   assert_string_equal(spec.device, "gpu1");
   assert_int_equal(spec.passes, 1u << RL_PASS_COUNTERS);
@@ -202,7 +206,8 @@ static void a_profile_has_the_sections_of_its_set_and_more(void **state) {
   rl_error err = {0};
   assert_int_equal(parse("{\"kind\":\"kernel\",\"kernel\":\"relu\",\"shape\":{\"n\":1},\"set\":\"basic\","
                          "\"sections\":[\"SchedulerStats\"],\"metrics\":[\"dram__bytes.sum\",\"sm__no_such_thing.max\"]}",
-                         &spec, &err), 0);
+                         &spec, &err),
+                   0);
   rl_profile profile = profile_of(&spec);
   assert_int_equal(profile.sections, section("SpeedOfLight") | section("LaunchStats") | section("Occupancy") |
                                          section("WorkloadDistribution") | section("SchedulerStats"));

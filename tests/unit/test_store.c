@@ -152,8 +152,7 @@ static void migrations_are_numbered_and_set_their_version(void **state) {
   const rl_embedded broken[] = {{"9999_broken", "CREATE TABLE half (a); CREATE TABEL", 35}, {0}};
   REFUSED(rl_db_migrate(&db, broken, true, &err), RL_SQLITE, SQLITE_ERROR);
   assert_non_null(strstr(err.message, "9999_broken"));
-  assert_int_not_equal(sqlite3_exec(db.handle, "SELECT * FROM half", NULL, NULL, NULL),
-                       SQLITE_OK); /* rolled back as a whole */
+  assert_int_not_equal(sqlite3_exec(db.handle, "SELECT * FROM half", NULL, NULL, NULL), SQLITE_OK); /* rolled back as a whole */
   rl_db_close(&db);
 }
 
@@ -170,8 +169,7 @@ static void writer_is_durable(void **state) {
     sqlite3_stmt *row = NULL;
     assert_int_equal(sqlite3_prepare_v2(f->store->writer.handle, settings[i].sql, -1, &row, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(row), SQLITE_ROW);
-    if (sqlite3_column_int(row, 0) != settings[i].value)
-      fail_msg("%s: %d", settings[i].sql, sqlite3_column_int(row, 0));
+    if (sqlite3_column_int(row, 0) != settings[i].value) fail_msg("%s: %d", settings[i].sql, sqlite3_column_int(row, 0));
     sqlite3_finalize(row);
   }
 }
@@ -182,8 +180,7 @@ static void job_is_on_disk_when_accepted(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", ALL);
   assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE state = 'pending'"), 6);
-  assert_int_equal(
-      ask(f, "SELECT count(*) FROM events WHERE seq = 1 AND type = 'state' AND data ->> '$.state' = 'queued'"), 1);
+  assert_int_equal(ask(f, "SELECT count(*) FROM events WHERE seq = 1 AND type = 'state' AND data ->> '$.state' = 'queued'"), 1);
   reopen(f);
   assert_int_equal(state_of(f->store, id), RL_JOB_QUEUED);
   rl_job_state untouched = RL_JOB_FAILED;
@@ -229,8 +226,7 @@ static void refused_job_leaves_nothing(void **state) {
   int64_t id = 0;
   bool existing;
   REFUSED(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err), RL_SQLITE, SQLITE_ERROR);
-  assert_int_equal(
-      ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM runs) + (SELECT count(*) FROM events)"), 0);
+  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM runs) + (SELECT count(*) FROM events)"), 0);
   submit(f->store, "cpu", TIMING); /* and the writer still works */
 }
 
@@ -363,11 +359,15 @@ static void a_change_and_its_event_are_one(void **state) {
   claim(f->store, "cpu");
   claim(f->store, "cpu"); /* the second run's pass starts no job */
   GOOD(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &(rl_error){.domain = RL_CUDA, .code = 700, .message = "faulty"}, &err));
-  assert_int_equal(ask(f, "SELECT group_concat(data ->> '$.state', ' ') = 'queued running died queued running failed' "
-                          "FROM (SELECT data FROM events ORDER BY seq)"), 1);
-  assert_int_equal(ask(f, "SELECT data = '{\"state\":\"failed\",\"problem\":{\"domain\":\"cuda\",\"code\":700,\"pointer\":\"\","
-                          "\"message\":\"faulty\"}}' "
-                          "FROM events WHERE seq = 6"), 1);
+  assert_int_equal(ask(f,
+                       "SELECT group_concat(data ->> '$.state', ' ') = 'queued running died queued running failed' "
+                       "FROM (SELECT data FROM events ORDER BY seq)"),
+                   1);
+  assert_int_equal(ask(f,
+                       "SELECT data = '{\"state\":\"failed\",\"problem\":{\"domain\":\"cuda\",\"code\":700,\"pointer\":\"\","
+                       "\"message\":\"faulty\"}}' "
+                       "FROM events WHERE seq = 6"),
+                   1);
 }
 
 /* --- passes ------------------------------------------------------------------------------------------------------------ */
@@ -405,16 +405,13 @@ static void pass_is_stored_whole_or_not(void **state) {
   bool done = true;
   fill_sample(&made, taken.pass, 1);
   made.rows[3].name = 9; /* there is no such name */
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
-          SQLITE_CONSTRAINT_FOREIGNKEY);
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_FOREIGNKEY);
   assert_true(done);
   assert_int_equal(ask(f, everything), 0);
   made.rows[3].name = 0, made.rows[3].kind = 99;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
-          SQLITE_CONSTRAINT_FOREIGNKEY);
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_FOREIGNKEY);
   made.rows[3].kind = RL_ACTIVITY_KERNEL, made.records.kernels[1].ordinal = 0; /* twice the same */
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
-          SQLITE_CONSTRAINT_UNIQUE);
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_UNIQUE);
   made.records.kernels[1].ordinal = 1;
   GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
   assert_false(done);
@@ -434,8 +431,7 @@ static void metric_needs_its_kernel(void **state) {
   rl_claim taken = begin_filled(f, RL_PASS_COUNTERS, &made);
   bool done;
   made.metrics[1].ordinal = 5;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE,
-          SQLITE_CONSTRAINT_NOTNULL);
+  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
 }
 
 static void what_is_inside_needs_its_kernel(void **state) {
@@ -512,8 +508,8 @@ static void events_count_from_one(void **state) {
   assert_int_equal(seq, 5); /* a refused one leaves no gap */
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *text = NULL;
-  GOOD(rl_store_query(f->store, RL_QUERY_EVENTS,
-                      RL_BINDINGS(RL_INT(":job", id), RL_INT(":after", 1), RL_INT(":limit", 1)), &cursor, &err));
+  GOOD(rl_store_query(f->store, RL_QUERY_EVENTS, RL_BINDINGS(RL_INT(":job", id), RL_INT(":after", 1), RL_INT(":limit", 1)),
+                      &cursor, &err));
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
   assert_non_null(strstr(text, "\"step\":1"));
   assert_int_equal(rl_cursor_integer(cursor, 1), 2);
@@ -584,10 +580,12 @@ int main(void) {
                                      WITH_STORE(pass_is_stored_once),
                                      WITH_STORE(pass_is_stored_whole_or_not),
                                      WITH_STORE(metric_needs_its_kernel),
-                                     WITH_STORE(what_is_inside_needs_its_kernel), WITH_STORE(phase_needs_its_kernel),
+                                     WITH_STORE(what_is_inside_needs_its_kernel),
+                                     WITH_STORE(phase_needs_its_kernel),
                                      WITH_STORE(unavailable_pass_completes_the_job),
                                      WITH_STORE(stale_claim_is_refused),
-                                     WITH_STORE(a_change_and_its_event_are_one), WITH_STORE(events_count_from_one),
+                                     WITH_STORE(a_change_and_its_event_are_one),
+                                     WITH_STORE(events_count_from_one),
                                      WITH_STORE(tokens),
                                      WITH_STORE(kinds_are_those_of_the_records)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,8 +205,7 @@ static void check_rows(sqlite3 *db, const volatile progress *seen, int64_t at) {
 /* --- folders ----------------------------------------------------------------------------------------------------------- */
 
 static void make_folder(char folder[64]) {
-  static const char *const places[] = {"/dev/shm",
-                                       "/tmp"}; /* in memory when that is possible: there are many thousand syncs */
+  static const char *const places[] = {"/dev/shm", "/tmp"}; /* in memory when that is possible: there are many thousand syncs */
   snprintf(folder, 64, "%s/rooflined-store-XXXXXX", places[access(places[0], W_OK) != 0]);
   assert_non_null(mkdtemp(folder));
 }

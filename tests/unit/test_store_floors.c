@@ -3,8 +3,8 @@
 
 enum { TIMING = 1u << RL_PASS_TIMING };
 
-#define GPU_WITH(DRIVER, CLOCK_KHZ)                                                                                   \
-  "{\"name\":\"Test GPU\",\"uuid\":\"GPU-1\",\"driver\":\"" DRIVER "\",\"sm_clock_max_khz\":" CLOCK_KHZ               \
+#define GPU_WITH(DRIVER, CLOCK_KHZ)                                                                     \
+  "{\"name\":\"Test GPU\",\"uuid\":\"GPU-1\",\"driver\":\"" DRIVER "\",\"sm_clock_max_khz\":" CLOCK_KHZ \
   ",\"memory_clock_max_khz\":3201000,\"l2_bytes\":40000000}"
 #define TEST_GPU GPU_WITH("580.1", "1980000")
 
@@ -45,8 +45,8 @@ static int64_t do_work(rl_store *store, work does) {
 static double measured(fixture *f, int64_t job, const char *name, char *reason) {
   cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", job));
   const cJSON *measurement, *found = NULL;
-  cJSON_ArrayForEach(measurement, at(rows, "0.runs.0.measurements"))
-    if (strcmp(cJSON_GetStringValue(at(measurement, "name")), name) == 0) found = measurement;
+  cJSON_ArrayForEach(measurement, at(rows, "0.runs.0.measurements")) if (strcmp(cJSON_GetStringValue(at(measurement, "name")),
+                                                                                name) == 0) found = measurement;
   if (!found) fail_msg("there is no %s", name);
   double value = cJSON_GetNumberValue(at(found, "value"));
   snprintf(reason, RL_REASON_SIZE, "%s", cJSON_IsNull(at(found, "reason")) ? "" : at(found, "reason")->valuestring);
@@ -80,9 +80,11 @@ static void without_ceilings_there_is_no_floor(void **state) {
 /* Operations of a precision are bounded by the fastest of the rates that could do them. */
 static void operations_take_time(void **state) {
   fixture *f = *state;
-  static const rate rates[] = {{"fp32_operations_per_s", 1e11}, {"tensor_fp16_operations_per_s", 1e12},
+  static const rate rates[] = {{"fp32_operations_per_s", 1e11},
+                               {"tensor_fp16_operations_per_s", 1e12},
                                {"fp16_operations_per_s", 2e11},
-                               {"tensor_tf32_operations_per_s", 5e11}, {0}};
+                               {"tensor_tf32_operations_per_s", 5e11},
+                               {0}};
   static const struct {
     const char *precision;
     double ms;

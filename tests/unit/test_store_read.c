@@ -70,8 +70,10 @@ static void samples_of_launches(void **state) {
   int64_t id = submit(f->store, "cpu", TIMING);
   rl_claim taken = claim(f->store, "cpu");
   rl_sample samples[] = {{RL_SAMPLE_WARM, 0, 1.5}, {RL_SAMPLE_COLD, 1, NAN}, {RL_SAMPLE_COLD, 0, 4}};
-  rl_records records = {.have_facts = true, .facts = {.engine = "cpu", .deterministic = true, .commit = "0123456789ab"},
-                        .samples = samples, .sample_count = 3};
+  rl_records records = {.have_facts = true,
+                        .facts = {.engine = "cpu", .deterministic = true, .commit = "0123456789ab"},
+                        .samples = samples,
+                        .sample_count = 3};
   bool done;
   GOOD(rl_store_pass_commit(f->store, &taken, &records, NULL, &done, &err));
   cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
@@ -207,8 +209,7 @@ static void kernels(void **state) {
   assert_int_equal(cJSON_GetArraySize(at(rows, "1.phases")), 0);
   assert_text(rows, "0.code_sha256", "c0de");
   assert_true(cJSON_IsNull(at(rows, "1.code_sha256")));
-  assert_true(cJSON_IsNull(at(rows, "1.grid")) && cJSON_IsNull(at(rows, "1.total_us")) &&
-              cJSON_IsNull(at(rows, "1.launch")));
+  assert_true(cJSON_IsNull(at(rows, "1.grid")) && cJSON_IsNull(at(rows, "1.total_us")) && cJSON_IsNull(at(rows, "1.launch")));
   cJSON_Delete(rows);
   rows = READ(f->store, RL_QUERY_KERNELS, RL_INT(":job", id), RL_INT(":after", third), RL_INT(":limit", 2));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
@@ -232,8 +233,9 @@ static void inside_of_a_kernel(void **state) {
           "SELECT counts ->> '$.inst_executed' FROM v_instructions WHERE kernel = 0 AND variant = 'fp16' AND opcode = 'LDG.E' "
           "AND line = 7 AND reason IS NULL"),
       64);
-  assert_int_equal(ask(f, "SELECT min(sass IS NULL AND opcode IS NULL AND line IS NULL AND reason = 'nvdisasm is not installed') "
-                          "FROM v_instructions WHERE \"offset\" = 16"),
+  assert_int_equal(ask(f,
+                       "SELECT min(sass IS NULL AND opcode IS NULL AND line IS NULL AND reason = 'nvdisasm is not installed') "
+                       "FROM v_instructions WHERE \"offset\" = 16"),
                    1);
   assert_int_equal(ask(f, "SELECT min(value = 12.5) FROM v_series WHERE series = 'sm_active_pct' AND x = 0"), 1);
   assert_int_equal(ask(f, "SELECT min(value IS NULL) FROM v_series WHERE x = 1000"), 1);
@@ -249,8 +251,8 @@ static void timeline(void **state) {
   } windows[] = {{0, 2000, 4},  {0, 100, 1},    {0, 101, 2},     {199, 300, 2}, {200, 300, 1},
                  {550, 560, 2}, {999, 1001, 1}, {1000, 2000, 0}, {0, 0, 0}};
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-    cJSON *rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run),
-                       RL_INT(":from", windows[i].from), RL_INT(":to", windows[i].to));
+    cJSON *rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run), RL_INT(":from", windows[i].from),
+                       RL_INT(":to", windows[i].to));
     if (cJSON_GetArraySize(rows) != windows[i].count)
       fail_msg("[%d, %d): %d rows", (int)windows[i].from, (int)windows[i].to, cJSON_GetArraySize(rows));
     cJSON_Delete(rows);
@@ -259,8 +261,7 @@ static void timeline(void **state) {
   assert_int_equal(cJSON_GetArraySize(rows), 3);
   assert_text(rows, "0.kind", "range");
   assert_text(rows, "0.name", "epoch");
-  assert_true(cJSON_IsNull(at(rows, "0.grid")) && cJSON_IsNull(at(rows, "0.stream")) &&
-              cJSON_IsNull(at(rows, "0.bytes")));
+  assert_true(cJSON_IsNull(at(rows, "0.grid")) && cJSON_IsNull(at(rows, "0.stream")) && cJSON_IsNull(at(rows, "0.bytes")));
   assert_text(rows, "1.kind", "kernel");
   assert_text(rows, "1.name", "conv1_forward");
   assert_number(rows, "1.start_ns", 100);
@@ -303,8 +304,8 @@ static void history(void **state) {
                {"peak_memory_bytes", NULL, "cpu", 2}, {"launches_per_step", "other", NULL, 0},
                {"launch_gap_ratio", NULL, NULL, 0},   {"nothing", NULL, NULL, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", cases[i].metric),
-                RL_TEXT(":workload", cases[i].workload), RL_TEXT(":device", cases[i].device));
+    rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", cases[i].metric), RL_TEXT(":workload", cases[i].workload),
+                RL_TEXT(":device", cases[i].device));
     if (cJSON_GetArraySize(rows) != cases[i].count) fail_msg("%s: %d rows", cases[i].metric, cJSON_GetArraySize(rows));
     cJSON_Delete(rows);
   }
@@ -329,8 +330,8 @@ static void jobs(void **state) {
   assert_text(rows, "0.variants.1", "fp16");
   assert_true(cJSON_IsNull(at(rows, "0.problem")) && cJSON_IsNull(at(rows, "0.started_at")));
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_JOBS, RL_INT(":before", ids[3]), RL_TEXT(":device", "cpu"),
-              RL_TEXT(":state", "queued"), RL_TEXT(":kind", "train"));
+  rows = READ(f->store, RL_QUERY_JOBS, RL_INT(":before", ids[3]), RL_TEXT(":device", "cpu"), RL_TEXT(":state", "queued"),
+              RL_TEXT(":kind", "train"));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_number(rows, "1.id", (double)ids[1]);
   cJSON_Delete(rows);
@@ -350,8 +351,7 @@ static void views_answer_the_shell(void **state) {
   finished_job(f->store);
   assert_int_equal(ask(f, "SELECT count(*) FROM v_epochs WHERE variant = 'fp16' AND NOT warmup"), 3);
   assert_int_equal(
-      ask(f, "SELECT count(*) FROM v_kernels WHERE pass = 'counters' AND metrics ->> '$.\"dram__bytes.sum\"' = 4096"),
-      2);
+      ask(f, "SELECT count(*) FROM v_kernels WHERE pass = 'counters' AND metrics ->> '$.\"dram__bytes.sum\"' = 4096"), 2);
   assert_int_equal(ask(f, "SELECT count(*) FROM v_measurements WHERE name = 'floor_ms'"), 2);
   assert_int_equal(ask(f, "SELECT count(*) FROM v_activity WHERE kind = 'kernel' AND duration_ns = 100"), 4);
   assert_int_equal(ask(f, "SELECT speedup_ratio FROM v_comparisons WHERE candidate_variant = 'fp16'"), 2);
@@ -411,8 +411,7 @@ static void documented_examples_run(void **state) {
 static void wrong_parameters_are_refused(void **state) {
   fixture *f = *state;
   rl_cursor *cursor = NULL;
-  REFUSED(rl_store_query(f->store, RL_QUERY_JOB, RL_BINDINGS(RL_INT(":job", 1)), &cursor, &err), RL_SQLITE,
-          SQLITE_MISUSE);
+  REFUSED(rl_store_query(f->store, RL_QUERY_JOB, RL_BINDINGS(RL_INT(":job", 1)), &cursor, &err), RL_SQLITE, SQLITE_MISUSE);
   assert_null(cursor);
 }
 
@@ -501,7 +500,8 @@ static void many_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {WITH_STORE(results),
-                                     WITH_STORE(samples_of_launches), WITH_STORE(median_of_an_even_count),
+                                     WITH_STORE(samples_of_launches),
+                                     WITH_STORE(median_of_an_even_count),
                                      WITH_STORE(comparison),
                                      WITH_STORE(comparison_of_any_two_runs),
                                      WITH_STORE(without_a_baseline_there_is_no_comparison),

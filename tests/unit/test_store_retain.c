@@ -38,8 +38,7 @@ static void nothing_goes_without_limits(void **state) {
   fixture *f = *state;
   big_job(f->store);
   assert_int_equal(retain(f->store, (rl_retention){0}, 10000), 0);
-  assert_int_equal(
-      retain(f->store, (rl_retention){.activity_days = 7, .job_days = 30, .max_bytes = INT64_C(1) << 40}, 1), 0);
+  assert_int_equal(retain(f->store, (rl_retention){.activity_days = 7, .job_days = 30, .max_bytes = INT64_C(1) << 40}, 1), 0);
   assert_int_equal(ask(f, "SELECT count(*) FROM activity"), 2 * ROWS);
 }
 
@@ -142,10 +141,12 @@ static void a_large_job_goes_in_batches(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
   for (int run = 0; run < 2; run++) do_pass(f->store, "cpu", 1);
-  ask(f, "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 209) "
-         "INSERT INTO kernels (pass_id, ordinal, name, launches) SELECT (SELECT max(id) FROM passes), i, 'k', 1 FROM n");
-  ask(f, "WITH RECURSIVE n(i) AS (SELECT 16 UNION ALL SELECT i + 16 FROM n WHERE i < 3200) "
-         "INSERT INTO instructions (kernel_id, \"offset\", counts) SELECT id, i + 16, '{}' FROM kernels, n");
+  ask(f,
+      "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 209) "
+      "INSERT INTO kernels (pass_id, ordinal, name, launches) SELECT (SELECT max(id) FROM passes), i, 'k', 1 FROM n");
+  ask(f,
+      "WITH RECURSIVE n(i) AS (SELECT 16 UNION ALL SELECT i + 16 FROM n WHERE i < 3200) "
+      "INSERT INTO instructions (kernel_id, \"offset\", counts) SELECT id, i + 16, '{}' FROM kernels, n");
   assert_in_range(ask(f, "SELECT count(*) FROM instructions"), 40000, 50000);
   watch at = {.db = f->store->writer.handle, .before = sqlite3_total_changes64(f->store->writer.handle)};
   sqlite3_commit_hook(at.db, count_changes, &at);
@@ -225,11 +226,14 @@ static void posted_code_goes_with_its_last_job(void **state) {
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {WITH_STORE(nothing_goes_without_limits), WITH_STORE(raw_rows_go_before_jobs),
-                                     WITH_STORE(running_jobs_stay),           WITH_STORE(size_is_bounded),
+  const struct CMUnitTest tests[] = {WITH_STORE(nothing_goes_without_limits),
+                                     WITH_STORE(raw_rows_go_before_jobs),
+                                     WITH_STORE(running_jobs_stay),
+                                     WITH_STORE(size_is_bounded),
                                      WITH_STORE(a_stop_ends_it_after_a_batch),
                                      WITH_STORE(a_large_job_goes_in_batches),
-                                     WITH_STORE(posted_code_goes_with_its_last_job), WITH_STORE(backup_is_a_database),
+                                     WITH_STORE(posted_code_goes_with_its_last_job),
+                                     WITH_STORE(backup_is_a_database),
                                      WITH_STORE(backup_needs_a_place)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

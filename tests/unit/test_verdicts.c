@@ -43,8 +43,7 @@ static void what_the_rules_say_of_it(void **state) {
   static const struct {
     const char *rule;
     double speedup;
-  } expected[] = {
-      {"low_utilization", NAN}, {"occupancy_achieved", 66.5}, {"issue_slots", 85.1}, {"stall_long_scoreboard", 81.0}};
+  } expected[] = {{"low_utilization", NAN}, {"occupancy_achieved", 66.5}, {"issue_slots", 85.1}, {"stall_long_scoreboard", 81.0}};
   enum { EXPECTED = sizeof expected / sizeof *expected };
   rl_finding findings[64];
   size_t count = rl_rules_apply(&values, findings, 64);
@@ -53,10 +52,8 @@ static void what_the_rules_say_of_it(void **state) {
   assert_int_equal(count, EXPECTED);
   for (size_t i = 0; i < EXPECTED; i++) {
     assert_string_equal(findings[i].rule->id, expected[i].rule);
-    if (isnan(expected[i].speedup))
-      assert_true(isnan(findings[i].speedup_pct));
-    else
-      assert_true(fabs(findings[i].speedup_pct - expected[i].speedup) < 0.5);
+    if (isnan(expected[i].speedup)) assert_true(isnan(findings[i].speedup_pct));
+    else assert_true(fabs(findings[i].speedup_pct - expected[i].speedup) < 0.5);
   }
 }
 

@@ -44,12 +44,24 @@ static rl_records sample(void) {
       .epoch = 3, .warmup = true, .device_ms = 1.5, .host_ms = 2.5, .power_w = NAN, .unavailable = "{\"power_w\":\"no sensor\"}"};
   rl_kernel kernel = {
       .ordinal = 2, .launch = "conv1_forward", .name = "void k<1>(float*)", .launches = 938, .grid_x = 7, .median_us = 3.25};
-  rl_phase phase = {.ordinal = 2, .position = 1, .name = "adam", .phase = "optimizer", .steps = 32, .blocks = 128, .mean_us = 1.5,
+  rl_phase phase = {.ordinal = 2,
+                    .position = 1,
+                    .name = "adam",
+                    .phase = "optimizer",
+                    .steps = 32,
+                    .blocks = 128,
+                    .mean_us = 1.5,
                     .min_us = NAN};
   rl_sample launch = {.mode = RL_SAMPLE_WARM, .ordinal = 4, .device_us = 2.75};
   rl_kernel_metric metric = {.ordinal = 2, .metric = "sm__throughput", .value = NAN, .reason = "refused"};
-  rl_instruction load = {.ordinal = 2, .offset = 48, .opcode = "LDG.E", .sass = "@!P0 LDG.E R2, desc[UR4][R2.64]",
-                         .file = "a.cu", .line = 9, .counts = "{\"inst_executed\":32}", .reason = "not sampled"};
+  rl_instruction load = {.ordinal = 2,
+                         .offset = 48,
+                         .opcode = "LDG.E",
+                         .sass = "@!P0 LDG.E R2, desc[UR4][R2.64]",
+                         .file = "a.cu",
+                         .line = 9,
+                         .counts = "{\"inst_executed\":32}",
+                         .reason = "not sampled"};
   rl_series_point point = {.ordinal = 2, .series = "sm_active_pct", .x = 2e6, .value = NAN};
   strcpy(records.facts.engine, "blas");
   strcpy(records.facts.device_facts, "{\"name\":\"cpu\",\"cores\":2}");
@@ -66,8 +78,8 @@ static rl_records sample(void) {
   assert_int_equal(rl_records_add_name(&records, "first", 5, &err), 0);
   assert_int_equal(rl_records_add_name(&records, "second", 6, &err), 0);
   for (uint32_t i = 0; i < 3; i++) {
-    rl_activity_row row = {.start_ns = i, .end_ns = i + 10, .kind = RL_ACTIVITY_SPAN, .name = i % 2, .step = i,
-                           .bytes = 1ull << 40};
+    rl_activity_row row = {
+        .start_ns = i, .end_ns = i + 10, .kind = RL_ACTIVITY_SPAN, .name = i % 2, .step = i, .bytes = 1ull << 40};
     assert_int_equal(rl_records_add_rows(&records, &row, 1, &err), 0);
   }
   return records;
@@ -237,7 +249,11 @@ static void who_reads_a_little_at_a_time_holds_nobody_up(void **state) {
 
 static void broken_headers_are_named(void **state) {
   (void)state;
-  static const struct { int version, type; uint32_t length; rl_wire_code code; } cases[] = {
+  static const struct {
+    int version, type;
+    uint32_t length;
+    rl_wire_code code;
+  } cases[] = {
       {RL_WIRE_VERSION + 1, RL_FRAME_DONE, 0, RL_WIRE_BAD_VERSION},
       {RL_WIRE_VERSION, 0, 0, RL_WIRE_TYPE},
       {RL_WIRE_VERSION, RL_FRAME_TYPES, 0, RL_WIRE_TYPE},
@@ -271,8 +287,10 @@ static void broken_headers_are_named(void **state) {
 
 static void an_end_of_file_is_told_from_a_cut(void **state) {
   (void)state;
-  static const struct { size_t bytes; rl_wire_code code; } cases[] = {{0, RL_WIRE_CLOSED}, {5, RL_WIRE_TRUNCATED},
-                                                                      {14, RL_WIRE_TRUNCATED}};
+  static const struct {
+    size_t bytes;
+    rl_wire_code code;
+  } cases[] = {{0, RL_WIRE_CLOSED}, {5, RL_WIRE_TRUNCATED}, {14, RL_WIRE_TRUNCATED}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     line at = open_line();
     unsigned char bytes[16] = {0};
@@ -299,7 +317,10 @@ static void broken_records_are_refused(void **state) {
   (void)state;
   rl_records records = {0};
   rl_error err;
-  static const struct { rl_frame_type type; const char *text; } cases[] = {
+  static const struct {
+    rl_frame_type type;
+    const char *text;
+  } cases[] = {
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1}"}, /* no reason */
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1,\"reason\":\"\",\"more\":1}"},
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":\"1\",\"reason\":\"\"}"},
@@ -385,13 +406,16 @@ static void a_closed_pipe_is_an_error_not_a_signal(void **state) {
 
 int main(void) {
   signal(SIGPIPE, SIG_IGN);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(records_survive_the_trip),         cmocka_unit_test(metrics_are_looked_at_before_they_are_believed),
-      cmocka_unit_test(frames_come_in_any_pieces), cmocka_unit_test(the_largest_frame_passes_a_full_pipe),
-      cmocka_unit_test(who_reads_a_little_at_a_time_holds_nobody_up),
-      cmocka_unit_test(broken_headers_are_named), cmocka_unit_test(an_end_of_file_is_told_from_a_cut),
-      cmocka_unit_test(broken_records_are_refused), cmocka_unit_test(a_message_with_line_ends_still_arrives),
-      cmocka_unit_test(text_that_is_no_utf8_is_mended),
-      cmocka_unit_test(a_closed_pipe_is_an_error_not_a_signal)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(records_survive_the_trip),
+                                     cmocka_unit_test(metrics_are_looked_at_before_they_are_believed),
+                                     cmocka_unit_test(frames_come_in_any_pieces),
+                                     cmocka_unit_test(the_largest_frame_passes_a_full_pipe),
+                                     cmocka_unit_test(who_reads_a_little_at_a_time_holds_nobody_up),
+                                     cmocka_unit_test(broken_headers_are_named),
+                                     cmocka_unit_test(an_end_of_file_is_told_from_a_cut),
+                                     cmocka_unit_test(broken_records_are_refused),
+                                     cmocka_unit_test(a_message_with_line_ends_still_arrives),
+                                     cmocka_unit_test(text_that_is_no_utf8_is_mended),
+                                     cmocka_unit_test(a_closed_pipe_is_an_error_not_a_signal)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

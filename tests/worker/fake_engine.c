@@ -18,14 +18,21 @@ typedef struct fake_params {
   double error; /* of the result, if it is checked */
 } fake_params;
 
-static const rl_field fake_fields[] = {
-    RL_FIELD(fake_params, engine, RL_FIELD_TEXT), RL_FIELD(fake_params, steps, RL_FIELD_INT),
-    RL_FIELD(fake_params, epochs, RL_FIELD_INT), RL_FIELD(fake_params, warmup, RL_FIELD_INT),
-    RL_FIELD(fake_params, bytes, RL_FIELD_INT), RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
-    RL_FIELD(fake_params, die_at, RL_FIELD_INT), RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
-    RL_FIELD(fake_params, nap_us, RL_FIELD_INT), RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL),
-    RL_FIELD(fake_params, error, RL_FIELD_MEASURE), RL_FIELD(fake_params, whole, RL_FIELD_BOOL),
-    RL_FIELD(fake_params, restored, RL_FIELD_BOOL), RL_FIELD(fake_params, once, RL_FIELD_BOOL), {0}};
+static const rl_field fake_fields[] = {RL_FIELD(fake_params, engine, RL_FIELD_TEXT),
+                                       RL_FIELD(fake_params, steps, RL_FIELD_INT),
+                                       RL_FIELD(fake_params, epochs, RL_FIELD_INT),
+                                       RL_FIELD(fake_params, warmup, RL_FIELD_INT),
+                                       RL_FIELD(fake_params, bytes, RL_FIELD_INT),
+                                       RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
+                                       RL_FIELD(fake_params, die_at, RL_FIELD_INT),
+                                       RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
+                                       RL_FIELD(fake_params, nap_us, RL_FIELD_INT),
+                                       RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL),
+                                       RL_FIELD(fake_params, error, RL_FIELD_MEASURE),
+                                       RL_FIELD(fake_params, whole, RL_FIELD_BOOL),
+                                       RL_FIELD(fake_params, restored, RL_FIELD_BOOL),
+                                       RL_FIELD(fake_params, once, RL_FIELD_BOOL),
+                                       {0}};
 
 static void fake_defaults(void *params) {
   *(fake_params *)params =
@@ -39,17 +46,31 @@ static void fake_schedule(const void *params, uint32_t *warmup, uint32_t *iterat
   *warmup = (uint32_t)p->warmup;
   *iterations = (uint32_t)p->epochs;
 }
-static const rl_workload fake_workload = {.name = "fake", .kind = "train", .fields = fake_fields,
-                                          .params_size = sizeof(fake_params), .defaults = fake_defaults, .cost = fake_cost,
+static const rl_workload fake_workload = {.name = "fake",
+                                          .kind = "train",
+                                          .fields = fake_fields,
+                                          .params_size = sizeof(fake_params),
+                                          .defaults = fake_defaults,
+                                          .cost = fake_cost,
                                           .schedule = fake_schedule};
 /* The same, looked at launch by launch. */
-static const rl_workload fake_launch_workload = {.name = "fake_launch", .kind = "kernel", .fields = fake_fields,
-                                                 .params_size = sizeof(fake_params), .defaults = fake_defaults, .cost = fake_cost,
-                                                 .schedule = fake_schedule, .iteration = RL_ITERATION_LAUNCH};
+static const rl_workload fake_launch_workload = {.name = "fake_launch",
+                                                 .kind = "kernel",
+                                                 .fields = fake_fields,
+                                                 .params_size = sizeof(fake_params),
+                                                 .defaults = fake_defaults,
+                                                 .cost = fake_cost,
+                                                 .schedule = fake_schedule,
+                                                 .iteration = RL_ITERATION_LAUNCH};
 /* And for its rates: the first launch moves 1000 bytes, and another is not to be had. */
-static const rl_workload fake_rates_workload = {.name = "fake_rates", .kind = "ceilings", .fields = fake_fields,
-                                                .params_size = sizeof(fake_params), .defaults = fake_defaults, .cost = fake_cost,
-                                                .schedule = fake_schedule, .iteration = RL_ITERATION_RATES};
+static const rl_workload fake_rates_workload = {.name = "fake_rates",
+                                                .kind = "ceilings",
+                                                .fields = fake_fields,
+                                                .params_size = sizeof(fake_params),
+                                                .defaults = fake_defaults,
+                                                .cost = fake_cost,
+                                                .schedule = fake_schedule,
+                                                .iteration = RL_ITERATION_RATES};
 const rl_workload *const rl_workloads[] = {&fake_workload, &fake_launch_workload, &fake_rates_workload, NULL};
 
 enum { MARKED_STEPS = 4, MARKED_BLOCKS = 2 };
@@ -126,8 +147,8 @@ static int fake_mark(rl_instance *instance, bool on, rl_error *err) {
 static int fake_marks(rl_instance *instance, rl_marks *marks, rl_error *err) {
   fake_instance *self = (fake_instance *)instance;
   (void)err;
-  *marks = (rl_marks){"whole", marked_phases, MARKED_PHASES, MARKED_STEPS, MARKED_BLOCKS, self->began_ns, self->ended_ns,
-                      self->stamps[0][0], 1};
+  *marks = (rl_marks){
+      "whole", marked_phases, MARKED_PHASES, MARKED_STEPS, MARKED_BLOCKS, self->began_ns, self->ended_ns, self->stamps[0][0], 1};
   return 0;
 }
 
@@ -153,8 +174,12 @@ static int fake_reset(rl_instance *instance, rl_error *err) {
 static int fake_report(rl_instance *instance, rl_report *report, rl_error *err) {
   fake_instance *self = (fake_instance *)instance;
   (void)err;
-  *report = (rl_report){.samples = (double)self->params.steps * 64, .train_loss = self->loss, .test_loss = 3 - self->seen,
-                        .test_accuracy_ratio = self->seen / 3, .loss_scale = NAN, .skipped_steps = NAN};
+  *report = (rl_report){.samples = (double)self->params.steps * 64,
+                        .train_loss = self->loss,
+                        .test_loss = 3 - self->seen,
+                        .test_accuracy_ratio = self->seen / 3,
+                        .loss_scale = NAN,
+                        .skipped_steps = NAN};
   return 0;
 }
 static void fake_close(rl_instance *instance) {
@@ -172,8 +197,8 @@ static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
 }
 static const rl_opening_fact fake_facts[] = {{"compile_ms", 2.5, NULL}, {"spill_bytes", NAN, "nobody compiled it"}};
 static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check};
-static const rl_instance_ops fake_whole_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close,
-                                               .check = fake_check, .mark = fake_mark, .marks = fake_marks};
+static const rl_instance_ops fake_whole_ops = {
+    .reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check, .mark = fake_mark, .marks = fake_marks};
 
 static int fake_supports(const void *params, rl_error *err) {
   return ((const fake_params *)params)->steps < 100000 ? 0 : rl_fail_at(err, "/steps", "must be below 100000");
@@ -197,13 +222,21 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   self->step[1] = (rl_launch){"descend", "optimizer", descend, self};
   self->judge = (rl_launch){"judge", "evaluate", judge, self};
   self->restore = (rl_launch){"restore", "data", put_back, self};
-  self->iteration[0] = (rl_sequence){"step", self->step, 2, (uint64_t)self->params.steps,
-                                     self->params.restored ? &self->restore : NULL};
+  self->iteration[0] =
+      (rl_sequence){"step", self->step, 2, (uint64_t)self->params.steps, self->params.restored ? &self->restore : NULL};
   self->evaluation[0] = (rl_sequence){"evaluate", &self->judge, 1, 1};
-  self->base = (rl_instance){.ops = &fake_ops, .device = device, .deterministic = true, .dataset = "synthetic",
-                             .iteration = {"epoch", self->iteration, 1}, .samples = (uint64_t)self->params.steps * 64,
-                             .steps = (uint64_t)self->params.steps, .parameters = 1, .facts = fake_facts, .fact_count = 2,
-                             .rates = self->rates, .rate_count = 2};
+  self->base = (rl_instance){.ops = &fake_ops,
+                             .device = device,
+                             .deterministic = true,
+                             .dataset = "synthetic",
+                             .iteration = {"epoch", self->iteration, 1},
+                             .samples = (uint64_t)self->params.steps * 64,
+                             .steps = (uint64_t)self->params.steps,
+                             .parameters = 1,
+                             .facts = fake_facts,
+                             .fact_count = 2,
+                             .rates = self->rates,
+                             .rate_count = 2};
   if (self->params.whole) {
     self->whole = (rl_launch){"whole", "kernel", do_whole, self};
     self->iteration[0] = (rl_sequence){"step", &self->whole, 1, 1};
@@ -217,10 +250,10 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   fake_opened++;
   return 0;
 }
-static const rl_engine fake_engine = {.name = "hand", .workload = "fake", .device = RL_DEVICE_CPU, .supports = fake_supports,
-                                      .open = fake_open};
-static const rl_engine fake_launch_engine = {.name = "hand", .workload = "fake_launch", .device = RL_DEVICE_CPU,
-                                             .supports = fake_supports, .open = fake_open};
-static const rl_engine fake_rates_engine = {.name = "hand", .workload = "fake_rates", .device = RL_DEVICE_CPU,
-                                            .supports = fake_supports, .open = fake_open};
+static const rl_engine fake_engine = {
+    .name = "hand", .workload = "fake", .device = RL_DEVICE_CPU, .supports = fake_supports, .open = fake_open};
+static const rl_engine fake_launch_engine = {
+    .name = "hand", .workload = "fake_launch", .device = RL_DEVICE_CPU, .supports = fake_supports, .open = fake_open};
+static const rl_engine fake_rates_engine = {
+    .name = "hand", .workload = "fake_rates", .device = RL_DEVICE_CPU, .supports = fake_supports, .open = fake_open};
 const rl_engine *const rl_engines[] = {&fake_engine, &fake_launch_engine, &fake_rates_engine, NULL};

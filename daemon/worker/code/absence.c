@@ -11,9 +11,11 @@
 static const struct {
   const char *opcodes[10], *metrics[5], *reason, *l2[3];
 } things[] = {
-    {{" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"}, {"_mem_texture", "_op_texture"},
+    {{" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"},
+     {"_mem_texture", "_op_texture"},
      "not counted: the code has no texture instruction"},
-    {{" SUATOM", " SULD", " SUQ", " SURED", " SUST"}, {"_mem_surface", "_op_surface"},
+    {{" SUATOM", " SULD", " SUQ", " SURED", " SUST"},
+     {"_mem_surface", "_op_surface"},
      "not counted: the code has no surface instruction"},
     {{"MMA"}, {"__ops_path_tensor"}, "not counted: the code has no tensor instruction"},
     {{" LDL", " STL", " CCTLL ", " LD ", " ST ", " ATOM ", " RED ", " QSPC "},

@@ -11,10 +11,10 @@
 typedef struct rl_cubin_function {
   const unsigned char *code; /* inside the cubin */
   size_t size;
-  uint32_t symbol;  /* its index in the symbol table */
+  uint32_t symbol; /* its index in the symbol table */
   int barriers; /* that a block of it takes, as ptxas counts them: the highest in use and those below, 16 where the code computes
                    which */
-  char sha256[65];  /* of the code */
+  char sha256[65]; /* of the code */
 } rl_cubin_function;
 
 /* name: as in the symbol table (mangled). RL_INPUT when the cubin is broken or has no such function. */

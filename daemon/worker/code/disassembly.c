@@ -172,8 +172,8 @@ int rl_disassembler_start(const char *program, const void *cubin, size_t size, u
   rl_process process = {0};
   if (rl_process_start(arguments, variables, -1, &process, err) != 0) return -1;
   (void)fcntl(process.output, F_SETPIPE_SZ, PIPE_BYTES); /* so that it seldom waits for us */
-  *started = (rl_disassembler){.process = process, .image = image,
-                               .deadline_ns = rl_monotonic_ns() + (int64_t)TIME_LIMIT_MS * 1000000};
+  *started =
+      (rl_disassembler){.process = process, .image = image, .deadline_ns = rl_monotonic_ns() + (int64_t)TIME_LIMIT_MS * 1000000};
   image = -1;
   return 0;
 }

@@ -13,7 +13,7 @@
 #define RL_THREADS_ON "thread_inst_executed_true" /* not predicated off */
 #define RL_WAVEFRONTS_SHARED "memory_l1_wavefronts_shared"
 
-enum { RL_ELSEWHERE = -1 };          /* offset of what is counted in other functions: part of sums, and of nothing else */
+enum { RL_ELSEWHERE = -1 }; /* offset of what is counted in other functions: part of sums, and of nothing else */
 
 typedef struct rl_pc_count {
   int64_t offset;     /* bytes from the start of the function */
@@ -30,7 +30,7 @@ typedef struct rl_listing {
 
 int rl_listing_add(rl_listing *listing, int64_t offset, const char *metric, double value, rl_error *err); /* RL_SYS: no memory */
 double rl_listing_sum(const rl_listing *listing, const char *metric); /* over all instructions; 0 when it was not counted */
-void rl_listing_clear(rl_listing *listing); /* frees its counts; leaves it zeroed */
+void rl_listing_clear(rl_listing *listing);                           /* frees its counts; leaves it zeroed */
 
 /* Where in the source an instruction comes from; leaves file and line alone where it is not known. */
 typedef struct rl_source_places {

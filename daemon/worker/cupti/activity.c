@@ -46,17 +46,20 @@ static void take_detail(rl_trace *trace, const CUpti_ActivityKernel10 *kernel) {
     trace->dropped++;
     return;
   }
-  trace->details[trace->detail_count++] =
-      (rl_launch_detail){.correlation = kernel->correlationId, .shared_config_bytes = kernel->sharedMemoryExecuted,
-                         .cache_config = kernel->cacheConfig.config.requested,
-                         .cluster = {kernel->clusterX, kernel->clusterY, kernel->clusterZ},
-                         .cluster_policy = kernel->clusterSchedulingPolicy, .largest_cluster = kernel->maxPotentialClusterSize,
-                         .active_clusters = kernel->maxActiveClusters};
+  trace->details[trace->detail_count++] = (rl_launch_detail){.correlation = kernel->correlationId,
+                                                             .shared_config_bytes = kernel->sharedMemoryExecuted,
+                                                             .cache_config = kernel->cacheConfig.config.requested,
+                                                             .cluster = {kernel->clusterX, kernel->clusterY, kernel->clusterZ},
+                                                             .cluster_policy = kernel->clusterSchedulingPolicy,
+                                                             .largest_cluster = kernel->maxPotentialClusterSize,
+                                                             .active_clusters = kernel->maxActiveClusters};
 }
 
 static void take_kernel(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivityKernel10 *kernel = (const void *)record;
-  rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .stream = kernel->streamId, .correlation = kernel->correlationId,
+  rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL,
+                         .stream = kernel->streamId,
+                         .correlation = kernel->correlationId,
                          .graph_node = node(kernel->graphNodeId),
                          .grid = {(uint32_t)kernel->gridX, (uint32_t)kernel->gridY, (uint32_t)kernel->gridZ},
                          .block = {(uint32_t)kernel->blockX, (uint32_t)kernel->blockY, (uint32_t)kernel->blockZ},
@@ -77,15 +80,21 @@ static void take_memcpy(rl_trace *trace, const CUpti_Activity *record) {
       [CUPTI_ACTIVITY_MEMCPY_KIND_HTOH] = "memcpy HtoH", [CUPTI_ACTIVITY_MEMCPY_KIND_PTOP] = "memcpy PtoP"};
   const CUpti_ActivityMemcpy6 *copy = (const void *)record;
   bool known = copy->copyKind < sizeof names / sizeof *names && names[copy->copyKind] != NULL;
-  rl_activity_row row = {.kind = RL_ACTIVITY_MEMCPY, .stream = copy->streamId, .correlation = copy->correlationId,
-                         .graph_node = node(copy->graphNodeId), .bytes = copy->bytes};
+  rl_activity_row row = {.kind = RL_ACTIVITY_MEMCPY,
+                         .stream = copy->streamId,
+                         .correlation = copy->correlationId,
+                         .graph_node = node(copy->graphNodeId),
+                         .bytes = copy->bytes};
   put_timed(trace, &row, copy->start, copy->end, known ? names[copy->copyKind] : "memcpy");
 }
 
 static void take_memset(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivityMemset4 *set = (const void *)record;
-  rl_activity_row row = {.kind = RL_ACTIVITY_MEMSET, .stream = set->streamId, .correlation = set->correlationId,
-                         .graph_node = node(set->graphNodeId), .bytes = set->bytes};
+  rl_activity_row row = {.kind = RL_ACTIVITY_MEMSET,
+                         .stream = set->streamId,
+                         .correlation = set->correlationId,
+                         .graph_node = node(set->graphNodeId),
+                         .bytes = set->bytes};
   put_timed(trace, &row, set->start, set->end, "memset");
 }
 
@@ -100,9 +109,12 @@ static void take_memory(rl_trace *trace, const CUpti_Activity *record) {
     default: name = released ? "free" : "allocate";
   }
   int64_t at = since(trace, memory->timestamp);
-  rl_activity_row row = {.start_ns = at, .end_ns = at, .kind = RL_ACTIVITY_MEMORY,
+  rl_activity_row row = {.start_ns = at,
+                         .end_ns = at,
+                         .kind = RL_ACTIVITY_MEMORY,
                          .stream = memory->streamId == CUPTI_INVALID_STREAM_ID ? 0 : memory->streamId,
-                         .correlation = memory->correlationId, .bytes = memory->bytes};
+                         .correlation = memory->correlationId,
+                         .bytes = memory->bytes};
   put(trace, &row, name);
 }
 
@@ -113,7 +125,8 @@ static void take_call(rl_trace *trace, const CUpti_Activity *record) {
   if (cuptiGetCallbackName(runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, call->cbid, &name) !=
       CUPTI_SUCCESS)
     name = "(unknown call)";
-  rl_activity_row row = {.start_ns = since(trace, call->start), .end_ns = since(trace, call->end),
+  rl_activity_row row = {.start_ns = since(trace, call->start),
+                         .end_ns = since(trace, call->end),
                          .kind = runtime ? RL_ACTIVITY_RUNTIME : RL_ACTIVITY_DRIVER,
                          .correlation = call->correlationId};
   put(trace, &row, name);
@@ -139,8 +152,7 @@ static void take_marker(rl_trace *trace, const CUpti_Activity *record) {
     rl_open_range range = trace->ranges[at - 1];
     memmove(&trace->ranges[at - 1], &trace->ranges[at], (trace->range_count - at) * sizeof range);
     trace->range_count--;
-    rl_activity_row row = {.start_ns = range.start_ns, .end_ns = since(trace, marker->timestamp),
-                           .kind = RL_ACTIVITY_RANGE};
+    rl_activity_row row = {.start_ns = range.start_ns, .end_ns = since(trace, marker->timestamp), .kind = RL_ACTIVITY_RANGE};
     put(trace, &row, trace->names.items[range.name].raw);
   }
 }
@@ -160,8 +172,10 @@ static void take_overhead(rl_trace *trace, const CUpti_Activity *record) {
     case CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT: name = "CUPTI starts unified memory records"; break;
     default: name = "overhead";
   }
-  rl_activity_row row = {.start_ns = since(trace, overhead->start), .end_ns = since(trace, overhead->end),
-                         .kind = RL_ACTIVITY_OVERHEAD, .correlation = overhead->correlationId};
+  rl_activity_row row = {.start_ns = since(trace, overhead->start),
+                         .end_ns = since(trace, overhead->end),
+                         .kind = RL_ACTIVITY_OVERHEAD,
+                         .correlation = overhead->correlationId};
   put(trace, &row, name);
   free(overhead->overheadData);
 }

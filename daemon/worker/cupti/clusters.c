@@ -8,8 +8,12 @@
 
 static int ask(const rl_launched *launch) {
   CUresult (*largest)(int *, CUfunction, const CUlaunchConfig *) = NULL;
-  const CUlaunchConfig config = {.gridDimX = launch->grid[0], .gridDimY = launch->grid[1], .gridDimZ = launch->grid[2],
-                                 .blockDimX = launch->block[0], .blockDimY = launch->block[1], .blockDimZ = launch->block[2],
+  const CUlaunchConfig config = {.gridDimX = launch->grid[0],
+                                 .gridDimY = launch->grid[1],
+                                 .gridDimZ = launch->grid[2],
+                                 .blockDimX = launch->block[0],
+                                 .blockDimY = launch->block[1],
+                                 .blockDimZ = launch->block[2],
                                  .sharedMemBytes = launch->shared_bytes};
   int blocks = 0;
   *(void **)&largest = rl_driver_function("cuOccupancyMaxPotentialClusterSize", NULL);

@@ -19,7 +19,7 @@ typedef struct rl_step_kernel {
   rl_activity_row row;
   rl_launch_detail detail;
   size_t launch;
-  int barriers; /* that a block takes; negative when its code is not known */
+  int barriers;                                                /* that a block takes; negative when its code is not known */
   char name[RL_KERNEL_NAME_SIZE], symbol[RL_KERNEL_NAME_SIZE]; /* demangled and not */
 } step_kernel;
 
@@ -234,11 +234,22 @@ static int append_kernel(const rl_counters *counters, const counted_step *step, 
   const step_kernel *kernel = &step->kernels[ordinal];
   const rl_launch *launch = &step->sequence->launches[kernel->launch];
   const rl_activity_row *row = &kernel->row;
-  rl_kernel made = {.ordinal = (int64_t)ordinal, .launches = 1, .total_us = NAN, .min_us = NAN, .median_us = NAN,
-                    .max_us = NAN, .share_ratio = NAN, .registers_per_thread = row->registers,
-                    .static_shared_bytes = row->static_shared_bytes, .dynamic_shared_bytes = row->dynamic_shared_bytes,
-                    .grid_x = row->grid[0], .grid_y = row->grid[1], .grid_z = row->grid[2], .block_x = row->block[0],
-                    .block_y = row->block[1], .block_z = row->block[2],
+  rl_kernel made = {.ordinal = (int64_t)ordinal,
+                    .launches = 1,
+                    .total_us = NAN,
+                    .min_us = NAN,
+                    .median_us = NAN,
+                    .max_us = NAN,
+                    .share_ratio = NAN,
+                    .registers_per_thread = row->registers,
+                    .static_shared_bytes = row->static_shared_bytes,
+                    .dynamic_shared_bytes = row->dynamic_shared_bytes,
+                    .grid_x = row->grid[0],
+                    .grid_y = row->grid[1],
+                    .grid_z = row->grid[2],
+                    .block_x = row->block[0],
+                    .block_y = row->block[1],
+                    .block_z = row->block[2],
                     .theoretical_occupancy_ratio = rl_occupancy_ratio(counters->occupancy, row, kernel->barriers)};
   snprintf(made.launch, sizeof made.launch, "%s", launch->name);
   snprintf(made.phase, sizeof made.phase, "%s", launch->range);
@@ -361,9 +372,16 @@ static void let_go(void *context) {
 static int look(rl_counters *counters, const rl_profile *profile, counted_step *step, rl_records *records, rl_error *err) {
   rl_source_kernel *kernels = source_kernels(step);
   if (kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
-  const rl_source_request request = {.instance = step->instance, .sequence = step->sequence, .kernels = kernels,
-                                     .kernel_count = step->kernel_count, .profile = profile, .flush = step->flush,
-                                     .restore = restore, .let_go = let_go, .context = step, .spent = &step->spent};
+  const rl_source_request request = {.instance = step->instance,
+                                     .sequence = step->sequence,
+                                     .kernels = kernels,
+                                     .kernel_count = step->kernel_count,
+                                     .profile = profile,
+                                     .flush = step->flush,
+                                     .restore = restore,
+                                     .let_go = let_go,
+                                     .context = step,
+                                     .spent = &step->spent};
   int result = rl_source_begin(counters->source, &request, err);
   if (result == 0) result = count_and_append(counters, profile, step, records, err);
   if (result == 0) result = rl_source_collect(counters->source, records, err);
@@ -390,7 +408,9 @@ static int append_costs(const counted_step *step, rl_records *records, rl_error 
 int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
                       rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   rl_error why = {0};
-  counted_step step = {.counters = counters, .instance = instance, .observer = observer,
+  counted_step step = {.counters = counters,
+                       .instance = instance,
+                       .observer = observer,
                        .sequence = &instance->iteration.sequences[instance->step_sequence]};
   rl_spent_begin(&step.spent);
   if (rl_cuda_check(cudaSetDevice(counters->device_index), "cudaSetDevice", err) != 0 || lead_up(&step, err) != 0 ||

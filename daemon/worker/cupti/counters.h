@@ -10,7 +10,7 @@
 #include "worker/cupti/trace.h"
 #include "workload.h"
 
-typedef struct rl_listed { /* the kernels of an instance's step, in the order in which they are issued */
+typedef struct rl_listed {     /* the kernels of an instance's step, in the order in which they are issued */
   const rl_instance *instance; /* NULL: nobody's */
   struct rl_step_kernel *kernels;
   size_t count;

@@ -87,8 +87,8 @@ int rl_flush_open(rl_flush **flush, rl_error *err) {
   size_t bytes = 2 * (size_t)l2_bytes > LEAST_BYTES ? 2 * (size_t)l2_bytes : LEAST_BYTES;
   *(void **)&made->load = rl_driver_function("cuModuleLoadData", err);
   *(void **)&made->unload = rl_driver_function("cuModuleUnload", err);
-  if (made->load == NULL || made->unload == NULL ||
-      rl_fold_open(&made->target, device, bytes, PIECE_BYTES, err) != 0 || read_memory(made, bytes, err) != 0) {
+  if (made->load == NULL || made->unload == NULL || rl_fold_open(&made->target, device, bytes, PIECE_BYTES, err) != 0 ||
+      read_memory(made, bytes, err) != 0) {
     rl_flush_close(made);
     return -1;
   }

@@ -7,9 +7,13 @@
 #include "worker/cupti/result.h"
 
 /* Of the driver, by their names. */
-#define CALLS(CALL)                                                                                                        \
-  CALL(cuDeviceGetAttribute) CALL(cuMemGetAllocationGranularity) CALL(cuMemCreate) CALL(cuMemRelease)                      \
-  CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemUnmap) CALL(cuMemSetAccess)
+/* clang-format off */
+#define CALLS(CALL)                                                                                                     \
+  CALL(cuDeviceGetAttribute)                                                                                            \
+  CALL(cuMemGetAllocationGranularity)                                                                                   \
+  CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemUnmap) \
+      CALL(cuMemSetAccess)
+/* clang-format on */
 
 typedef struct driver {
 #define MEMBER(NAME) __typeof__(NAME) *NAME;

@@ -11,9 +11,9 @@
 #include "base/error.h"
 
 typedef struct rl_code_count { /* of one instruction */
-  uint64_t crc;         /* of the module */
-  const char *function; /* mangled; both strings live as long as the process */
-  int64_t offset;       /* from the function's start */
+  uint64_t crc;                /* of the module */
+  const char *function;        /* mangled; both strings live as long as the process */
+  int64_t offset;              /* from the function's start */
   const char *metric;
   double value;
 } rl_code_count;

@@ -9,7 +9,7 @@ typedef struct rl_launch_facts {
   const rl_occupancy *device;
   const rl_activity_row *row;
   const rl_launch_detail *detail;
-  bool resident;         /* residency is known */
+  bool resident; /* residency is known */
   rl_residency residency;
   double stack_bytes, persisting_l2_bytes; /* limits of the context; NAN when not known */
 } rl_launch_facts;

@@ -20,7 +20,7 @@ typedef struct rl_names {
   struct rl_name_slot {
     const char *key;
     uint32_t index;
-  } *slots; /* open addressing; key NULL: empty */
+  } * slots;               /* open addressing; key NULL: empty */
   size_t slot_count, used; /* slot_count: a power of two */
 } rl_names;
 

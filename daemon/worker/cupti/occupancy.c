@@ -11,8 +11,11 @@
 int rl_occupancy_of_device(int device_index, rl_occupancy *occupancy, rl_error *err) {
   struct cudaDeviceProp device;
   if (rl_cuda_check(cudaGetDeviceProperties(&device, device_index), "cudaGetDeviceProperties", err) != 0) return -1;
-  *occupancy = (rl_occupancy){.major = device.major, .minor = device.minor, .processors = device.multiProcessorCount,
-                              .warp_threads = device.warpSize, .block_threads = device.maxThreadsPerBlock,
+  *occupancy = (rl_occupancy){.major = device.major,
+                              .minor = device.minor,
+                              .processors = device.multiProcessorCount,
+                              .warp_threads = device.warpSize,
+                              .block_threads = device.maxThreadsPerBlock,
                               .processor_threads = device.maxThreadsPerMultiProcessor,
                               .block_registers = device.regsPerBlock,
                               .processor_registers = device.regsPerMultiprocessor,
@@ -24,8 +27,10 @@ int rl_occupancy_of_device(int device_index, rl_occupancy *occupancy, rl_error *
 }
 
 rl_footprint rl_footprint_of(const rl_activity_row *row, int barriers) {
-  return (rl_footprint){.threads = (int)(row->block[0] * row->block[1] * row->block[2]), .registers = (int)row->registers,
-                        .barriers = barriers, .static_shared_bytes = row->static_shared_bytes,
+  return (rl_footprint){.threads = (int)(row->block[0] * row->block[1] * row->block[2]),
+                        .registers = (int)row->registers,
+                        .barriers = barriers,
+                        .static_shared_bytes = row->static_shared_bytes,
                         .dynamic_shared_bytes = row->dynamic_shared_bytes};
 }
 
@@ -33,17 +38,20 @@ static int least(int a, int b) { return a < b ? a : b; }
 
 bool rl_residency_of(const rl_occupancy *occupancy, const rl_footprint *footprint, rl_residency *residency) {
   if (footprint->threads <= 0) return false;
-  cudaOccDeviceProp device = {.computeMajor = occupancy->major, .computeMinor = occupancy->minor,
+  cudaOccDeviceProp device = {.computeMajor = occupancy->major,
+                              .computeMinor = occupancy->minor,
                               .maxThreadsPerBlock = occupancy->block_threads,
                               .maxThreadsPerMultiprocessor = occupancy->processor_threads,
                               .regsPerBlock = occupancy->block_registers,
                               .regsPerMultiprocessor = occupancy->processor_registers,
-                              .warpSize = occupancy->warp_threads, .numSms = occupancy->processors,
+                              .warpSize = occupancy->warp_threads,
+                              .numSms = occupancy->processors,
                               .sharedMemPerBlock = occupancy->block_shared_bytes,
                               .sharedMemPerMultiprocessor = occupancy->processor_shared_bytes,
                               .sharedMemPerBlockOptin = occupancy->block_shared_optin_bytes,
                               .reservedSharedMemPerBlock = occupancy->block_reserved_bytes};
-  cudaOccFuncAttributes function = {.maxThreadsPerBlock = footprint->threads, .numRegs = footprint->registers,
+  cudaOccFuncAttributes function = {.maxThreadsPerBlock = footprint->threads,
+                                    .numRegs = footprint->registers,
                                     .sharedSizeBytes = footprint->static_shared_bytes,
                                     .partitionedGCConfig = PARTITIONED_GC_OFF,
                                     .shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN,
@@ -56,8 +64,10 @@ bool rl_residency_of(const rl_occupancy *occupancy, const rl_footprint *footprin
       result.activeBlocksPerMultiprocessor == 0)
     return false;
   int warps = (footprint->threads + occupancy->warp_threads - 1) / occupancy->warp_threads;
-  *residency = (rl_residency){.by_blocks = result.blockLimitBlocks, .by_registers = result.blockLimitRegs,
-                              .by_shared = result.blockLimitSharedMem, .by_warps = result.blockLimitWarps,
+  *residency = (rl_residency){.by_blocks = result.blockLimitBlocks,
+                              .by_registers = result.blockLimitRegs,
+                              .by_shared = result.blockLimitSharedMem,
+                              .by_warps = result.blockLimitWarps,
                               .by_barriers = least(result.blockLimitBarriers, result.blockLimitBlocks),
                               .blocks = result.activeBlocksPerMultiprocessor,
                               .warps = result.activeBlocksPerMultiprocessor * warps,
@@ -109,10 +119,9 @@ int rl_occupancy_curves(const rl_occupancy *occupancy, const rl_footprint *footp
                         rl_error *err) {
   enum { REGISTER_STEP = 8, MOST_REGISTERS = 256, SHARED_STEP = 4 << 10 };
   const int warp = occupancy->warp_threads;
-  const curve curves[] = {
-      {"occupancy_by_registers", set_registers, REGISTER_STEP, MOST_REGISTERS, REGISTER_STEP},
-      {"occupancy_by_block_size", set_threads, warp, occupancy->block_threads, warp},
-      {"occupancy_by_shared_bytes", set_shared, 0, (int)occupancy->block_shared_optin_bytes, SHARED_STEP}};
+  const curve curves[] = {{"occupancy_by_registers", set_registers, REGISTER_STEP, MOST_REGISTERS, REGISTER_STEP},
+                          {"occupancy_by_block_size", set_threads, warp, occupancy->block_threads, warp},
+                          {"occupancy_by_shared_bytes", set_shared, 0, (int)occupancy->block_shared_optin_bytes, SHARED_STEP}};
   for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
     if (add_curve(occupancy, footprint, &curves[i], ordinal, records, err) != 0) return -1;
   return 0;

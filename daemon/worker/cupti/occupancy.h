@@ -12,16 +12,16 @@ typedef struct rl_occupancy { /* what of a device limits residency */
 } rl_occupancy;
 
 typedef struct rl_footprint { /* what one block of a launch takes */
-  int threads, registers; /* registers of a thread */
-  int barriers;           /* negative: not known, and taken for the calculator's default */
+  int threads, registers;     /* registers of a thread */
+  int barriers;               /* negative: not known, and taken for the calculator's default */
   size_t static_shared_bytes, dynamic_shared_bytes;
   size_t shared_config_bytes; /* what of L1 is shared memory during the launch; 0: as much as the device has */
 } rl_footprint;
 
 typedef struct rl_residency { /* blocks an SM can hold, as far as each resource goes */
   int by_blocks, by_registers, by_shared, by_warps, by_barriers;
-  int blocks, warps;           /* resident: the least of these */
-  int allocated_registers;     /* of a thread */
+  int blocks, warps;             /* resident: the least of these */
+  int allocated_registers;       /* of a thread */
   size_t allocated_shared_bytes; /* of a block */
 } rl_residency;
 

@@ -30,7 +30,7 @@ typedef struct rl_plan_reason {
 typedef struct rl_counter_plan {
   rl_group *groups;
   size_t group_count;
-  rl_plan_reason *reasons; /* by metric: why it is in no group; "" when it is in one */
+  rl_plan_reason *reasons;     /* by metric: why it is in no group; "" when it is in one */
   size_t metric_count, passes; /* passes: over all groups */
 } rl_counter_plan;
 

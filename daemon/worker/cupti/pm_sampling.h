@@ -12,7 +12,7 @@ enum { RL_PM_METRICS_MOST = 16 };
 static const size_t rl_pm_buffer_bytes = 32 << 20; /* of the hardware: with fewer than 16 MiB CUPTI says that it overflows */
 
 typedef struct rl_pm_sample {
-  uint64_t start_ns, end_ns; /* of the device's clock */
+  uint64_t start_ns, end_ns;         /* of the device's clock */
   double values[RL_PM_METRICS_MOST]; /* as the group's metrics; NAN when undefined */
 } rl_pm_sample;
 

@@ -66,8 +66,12 @@ static void close_profiler(rl_profiler *base) {
   free(profiler);
 }
 
-static const rl_profiler_ops ops = {.trace_start = trace_start, .trace_stop = trace_stop, .count = count,
-                                    .release = release, .occupancy = occupancy, .close = close_profiler};
+static const rl_profiler_ops ops = {.trace_start = trace_start,
+                                    .trace_stop = trace_stop,
+                                    .count = count,
+                                    .release = release,
+                                    .occupancy = occupancy,
+                                    .close = close_profiler};
 
 rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
   cupti_profiler *profiler = calloc(1, sizeof *profiler);

@@ -74,8 +74,10 @@ static int read_reasons(rl_sampling *sampling, rl_error *err) {
   if (CALL(cuptiPCSamplingGetNumStallReasons, &count, err) != 0) return -1;
   if (sampling->reason_count > REASONS_MOST)
     return rl_fail(err, RL_CUPTI, 0, "this device has %zu stall reasons, more than are known here", sampling->reason_count);
-  CUpti_PCSamplingGetStallReasonsParams names = {.size = CUpti_PCSamplingGetStallReasonsParamsSize, .ctx = sampling->context,
-                                                 .numStallReasons = sampling->reason_count, .stallReasonIndex = sampling->indices,
+  CUpti_PCSamplingGetStallReasonsParams names = {.size = CUpti_PCSamplingGetStallReasonsParamsSize,
+                                                 .ctx = sampling->context,
+                                                 .numStallReasons = sampling->reason_count,
+                                                 .stallReasonIndex = sampling->indices,
                                                  .stallReasons = texts};
   if (CALL(cuptiPCSamplingGetStallReasons, &names, err) != 0) return -1;
   for (size_t i = 0; i < sampling->reason_count; i++) {
@@ -98,7 +100,8 @@ static int configure(rl_sampling *sampling, uint32_t period, size_t buffer_bytes
        .attributeData.enableStartStopControlData = {1}},
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE,
        .attributeData.hardwareBufferSizeData = {buffer_bytes}}};
-  CUpti_PCSamplingConfigurationInfoParams params = {.size = CUpti_PCSamplingConfigurationInfoParamsSize, .ctx = sampling->context,
+  CUpti_PCSamplingConfigurationInfoParams params = {.size = CUpti_PCSamplingConfigurationInfoParamsSize,
+                                                    .ctx = sampling->context,
                                                     .numAttributes = sizeof infos / sizeof *infos,
                                                     .pPCSamplingConfigurationInfo = infos};
   return CALL(cuptiPCSamplingSetConfigurationAttribute, &params, err);

@@ -63,7 +63,7 @@ int rl_sass_open(int device_index, const char *chip, rl_error *err) {
     collected[collected_count].id = properties.metric.metricId;
     collected[collected_count].name = metrics[i].name;
     configs[collected_count++] = (CUpti_SassMetrics_Config){.metricId = properties.metric.metricId,
-                                                          .outputGranularity = CUPTI_SASS_METRICS_OUTPUT_GRANULARITY_GPU};
+                                                            .outputGranularity = CUPTI_SASS_METRICS_OUTPUT_GRANULARITY_GPU};
   }
   CUpti_SassMetricsSetConfig_Params set = {CUpti_SassMetricsSetConfig_Params_STRUCT_SIZE};
   set.numOfMetricConfig = collected_count;
@@ -89,8 +89,11 @@ static int hand_out(const CUpti_SassMetrics_Data *records, size_t count, size_t 
   for (size_t i = 0; i < count; i++)
     for (size_t v = 0; v < values; v++) {
       const CUpti_SassMetrics_InstanceValue *value = &records[i].pInstanceValues[v];
-      rl_code_count counted = {.crc = records[i].cubinCrc, .function = records[i].functionName, .offset = records[i].pcOffset,
-                               .metric = name_of(value->metricId), .value = (double)value->value};
+      rl_code_count counted = {.crc = records[i].cubinCrc,
+                               .function = records[i].functionName,
+                               .offset = records[i].pcOffset,
+                               .metric = name_of(value->metricId),
+                               .value = (double)value->value};
       bool told =
           counted.metric != NULL && counted.function != NULL && (value->value != 0 || strcmp(counted.metric, RL_EXECUTED) == 0);
       if (told && sink->take(sink->context, &counted, err) != 0) return -1;

@@ -127,8 +127,10 @@ typedef struct place { /* whose instructions' places are asked for */
 
 static void find_place(void *context, int64_t offset, char *file, size_t size, int64_t *line) {
   const place *of = context;
-  CUpti_GetSassToSourceCorrelationParams params = {.size = CUpti_GetSassToSourceCorrelationParamsSize, .cubin = of->kernel->cubin,
-                                                   .cubinSize = of->kernel->cubin_size, .functionName = of->symbol,
+  CUpti_GetSassToSourceCorrelationParams params = {.size = CUpti_GetSassToSourceCorrelationParamsSize,
+                                                   .cubin = of->kernel->cubin,
+                                                   .cubinSize = of->kernel->cubin_size,
+                                                   .functionName = of->symbol,
                                                    .pcOffset = (uint64_t)offset};
   if (cuptiGetSassToSourceCorrelation(&params) == CUPTI_SUCCESS && params.lineNumber != 0 && params.fileName != NULL) {
     snprintf(file, size, "%s", params.fileName);

@@ -16,11 +16,11 @@
 #include "workload.h"
 
 typedef struct rl_source_kernel { /* of a step, in the order in which they are issued */
-  const char *symbol;  /* mangled */
-  size_t launch;       /* index in the sequence */
-  double duration_ns;  /* roughly; 0 when not known */
+  const char *symbol;             /* mangled */
+  size_t launch;                  /* index in the sequence */
+  double duration_ns;             /* roughly; 0 when not known */
   int64_t blocks;
-  int64_t ordinal;     /* of its rl_kernel in the records; -1: nobody asks for it */
+  int64_t ordinal; /* of its rl_kernel in the records; -1: nobody asks for it */
 } rl_source_kernel;
 
 typedef struct rl_source_request { /* nothing is owned; all of it must live until rl_source_end */

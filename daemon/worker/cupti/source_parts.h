@@ -16,7 +16,7 @@ typedef struct rl_inside { /* of one kernel of the request */
   size_t cubin_size;
   rl_cubin_function function;
   rl_text *text;
-  uint64_t crc; /* of the module that counts came from; 0: none came */
+  uint64_t crc;                 /* of the module that counts came from; 0: none came */
   char no_line[RL_REASON_SIZE]; /* why it has no time lines; "" when it has */
 } rl_inside;
 
@@ -36,12 +36,12 @@ struct rl_source {
   char reasons[RL_VIEWS][RL_REASON_SIZE]; /* why a view could not be had; "" when it could */
   rl_inside *kernels;
   rl_records *records;
-  size_t launch; /* that is being looked at */
+  size_t launch;   /* that is being looked at */
   uint32_t period; /* of sampling: 2^period cycles */
-  unsigned round; /* of sampling */
+  unsigned round;  /* of sampling */
   bool sampled;
   rl_sampling *sampling; /* outlives the request */
-  double interval_ns; /* of time lines */
+  double interval_ns;    /* of time lines */
   rl_pm *pm;
 };
 

@@ -8,10 +8,10 @@
 #include "jobs/records.h"
 
 typedef enum rl_piece {
-  RL_PIECE_TRACING,      /* which kernels there are */
-  RL_PIECE_PLANNING,     /* which counters, in which passes */
-  RL_PIECE_ENABLING,     /* the range profiler, and disabling it */
-  RL_PIECE_RESTORING,    /* inputs, once a pass over the counters, as what follows */
+  RL_PIECE_TRACING,   /* which kernels there are */
+  RL_PIECE_PLANNING,  /* which counters, in which passes */
+  RL_PIECE_ENABLING,  /* the range profiler, and disabling it */
+  RL_PIECE_RESTORING, /* inputs, once a pass over the counters, as what follows */
   RL_PIECE_STARTING,
   RL_PIECE_RUNNING,
   RL_PIECE_STOPPING,

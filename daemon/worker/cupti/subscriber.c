@@ -26,9 +26,9 @@ static struct {
   void *context;
   bool in_hook;
   pthread_mutex_t lock; /* of what follows */
-  module *modules; /* in order of loading */
+  module *modules;      /* in order of loading */
   size_t module_count, bytes;
-  bool incomplete; /* a module was not kept */
+  bool incomplete;            /* a module was not kept */
   rl_allocation *allocations; /* in order of making */
   size_t allocation_count;
 } the = {.opened = CUPTI_ERROR_NOT_INITIALIZED, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -155,15 +155,19 @@ rl_allocation *rl_allocations_copy(size_t *count) {
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
-static const CUpti_CallbackId launches[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz};
+static const CUpti_CallbackId launches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                            CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+                                            CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                            CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+                                            CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+                                            CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz};
 
 /* The parameters of these calls have the same names. */
-#define LAUNCHED(PARAMS)                                                                                                        \
-  (rl_launched){(PARAMS)->f, (PARAMS)->hStream, {(PARAMS)->gridDimX, (PARAMS)->gridDimY, (PARAMS)->gridDimZ},                   \
-                {(PARAMS)->blockDimX, (PARAMS)->blockDimY, (PARAMS)->blockDimZ}, (PARAMS)->sharedMemBytes}
+#define LAUNCHED(PARAMS)                                                                          \
+  (rl_launched) {                                                                                 \
+    (PARAMS)->f, (PARAMS)->hStream, {(PARAMS)->gridDimX, (PARAMS)->gridDimY, (PARAMS)->gridDimZ}, \
+        {(PARAMS)->blockDimX, (PARAMS)->blockDimY, (PARAMS)->blockDimZ}, (PARAMS)->sharedMemBytes \
+  }
 
 static rl_launched launched_of(CUpti_CallbackId id, const void *params) {
   switch (id) {
@@ -171,8 +175,11 @@ static rl_launched launched_of(CUpti_CallbackId id, const void *params) {
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
       const cuLaunchKernelEx_params *call = params;
       const CUlaunchConfig *config = call->config;
-      return (rl_launched){call->f, config->hStream, {config->gridDimX, config->gridDimY, config->gridDimZ},
-                           {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes};
+      return (rl_launched){call->f,
+                           config->hStream,
+                           {config->gridDimX, config->gridDimY, config->gridDimZ},
+                           {config->blockDimX, config->blockDimY, config->blockDimZ},
+                           config->sharedMemBytes};
     }
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:

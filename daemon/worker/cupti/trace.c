@@ -13,13 +13,18 @@
 
 enum { BUFFER_BYTES = 8 << 20 };
 
-const CUpti_ActivityKind rl_trace_everything[] = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_MARKER,
-    CUPTI_ACTIVITY_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_INVALID};
-const CUpti_ActivityKind rl_trace_launches[] = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
-    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_INVALID};
+const CUpti_ActivityKind rl_trace_everything[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                                  CUPTI_ACTIVITY_KIND_MEMCPY,
+                                                  CUPTI_ACTIVITY_KIND_MEMSET,
+                                                  CUPTI_ACTIVITY_KIND_MEMORY2,
+                                                  CUPTI_ACTIVITY_KIND_RUNTIME,
+                                                  CUPTI_ACTIVITY_KIND_DRIVER,
+                                                  CUPTI_ACTIVITY_KIND_MARKER,
+                                                  CUPTI_ACTIVITY_KIND_OVERHEAD,
+                                                  CUPTI_ACTIVITY_KIND_INVALID};
+const CUpti_ActivityKind rl_trace_launches[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                                CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                                CUPTI_ACTIVITY_KIND_INVALID};
 
 static rl_trace the_trace = {.pool = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -130,18 +135,24 @@ int rl_trace_stop(rl_trace *trace, rl_traced *traced, rl_error *err) {
   count_dropped(trace);
   rl_error failed = trace->failed;
   pthread_mutex_unlock(&trace->lock);
-  if (rl_cupti_check(flushed, "cuptiActivityFlushAll", err) != 0 ||
-      rl_cupti_check(forced, "cuptiActivityFlushAll", err) != 0)
+  if (rl_cupti_check(flushed, "cuptiActivityFlushAll", err) != 0 || rl_cupti_check(forced, "cuptiActivityFlushAll", err) != 0)
     return -1;
   if (failed.domain != RL_OK) {
     if (err != NULL) *err = failed;
     return -1;
   }
   qsort(trace->rows, trace->row_count, sizeof *trace->rows, by_start);
-  *traced = (rl_traced){.rows = trace->rows, .row_count = trace->row_count, .names = &trace->names,
-                        .marks = trace->marks, .mark_count = trace->mark_count,
-                        .details = trace->details, .detail_count = trace->detail_count, .kernels = trace->kernels,
-                        .records = trace->row_count, .dropped = trace->dropped, .zero_times = trace->zero_times};
+  *traced = (rl_traced){.rows = trace->rows,
+                        .row_count = trace->row_count,
+                        .names = &trace->names,
+                        .marks = trace->marks,
+                        .mark_count = trace->mark_count,
+                        .details = trace->details,
+                        .detail_count = trace->detail_count,
+                        .kernels = trace->kernels,
+                        .records = trace->row_count,
+                        .dropped = trace->dropped,
+                        .zero_times = trace->zero_times};
   return 0;
 }
 
@@ -158,8 +169,8 @@ void rl_trace_close(rl_trace *trace) {
   trace->rows = NULL;
   trace->marks = NULL;
   trace->details = NULL;
-  trace->row_count = trace->row_capacity = trace->mark_count = trace->mark_capacity =
-      trace->detail_count = trace->detail_capacity = 0;
+  trace->row_count = trace->row_capacity = trace->mark_count = trace->mark_capacity = trace->detail_count =
+      trace->detail_capacity = 0;
   trace->open = false;
   pthread_mutex_unlock(&trace->lock);
   pthread_mutex_lock(&trace->pool);

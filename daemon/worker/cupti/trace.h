@@ -18,10 +18,10 @@ typedef struct rl_mark {
 /* What a kernel's record says of its launch beside the row, for the same kinds. */
 typedef struct rl_launch_detail {
   uint32_t correlation;
-  uint32_t shared_config_bytes; /* what of L1 the driver made shared memory */
-  uint32_t cache_config;        /* that the function asked for: CUfunc_cache */
-  uint32_t cluster[3];          /* in blocks; 0 where the launch has none */
-  uint32_t cluster_policy;      /* CUclusterSchedulingPolicy */
+  uint32_t shared_config_bytes;              /* what of L1 the driver made shared memory */
+  uint32_t cache_config;                     /* that the function asked for: CUfunc_cache */
+  uint32_t cluster[3];                       /* in blocks; 0 where the launch has none */
+  uint32_t cluster_policy;                   /* CUclusterSchedulingPolicy */
   uint32_t largest_cluster, active_clusters; /* that are possible, of a launch with clusters; active: at once on the device */
 } rl_launch_detail;
 

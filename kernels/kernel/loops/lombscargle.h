@@ -5,7 +5,7 @@ typedef struct IN_T(sums) {
   T xc[SPAN], xs[SPAN], cc[SPAN], ss[SPAN], cs[SPAN];
 } IN_T(sums);
 
-static void IN_T(add_run)(T y, T c0, T s0, const T *turn_c, const T *turn_s, int64_t at, int64_t count, IN_T(sums) *sums) {
+static void IN_T(add_run)(T y, T c0, T s0, const T *turn_c, const T *turn_s, int64_t at, int64_t count, IN_T(sums) * sums) {
   for (int64_t k = 0; k < count; k++) {
     const T c = c0 * turn_c[k] - s0 * turn_s[k], s = s0 * turn_c[k] + c0 * turn_s[k];
     sums->xc[at + k] += y * c;
@@ -16,15 +16,14 @@ static void IN_T(add_run)(T y, T c0, T s0, const T *turn_c, const T *turn_s, int
   }
 }
 
-static void IN_T(add_sample)(T t, T y, const T *w, T step, int64_t count, IN_T(sums) *sums) {
+static void IN_T(add_sample)(T t, T y, const T *w, T step, int64_t count, IN_T(sums) * sums) {
   T turn_c[RUN] = {1}, turn_s[RUN] = {0};
-  for (int64_t k = 1; k < RUN && k < count; k++)
-    turn_c[k] = cos(k * (step * t)), turn_s[k] = sin(k * (step * t));
+  for (int64_t k = 1; k < RUN && k < count; k++) turn_c[k] = cos(k * (step * t)), turn_s[k] = sin(k * (step * t));
   for (int64_t at = 0; at < count; at += RUN)
     IN_T(add_run)(y, cos(w[at] * t), sin(w[at] * t), turn_c, turn_s, at, count - at < RUN ? count - at : RUN, sums);
 }
 
-static T IN_T(power)(const IN_T(sums) *of, int64_t i) {
+static T IN_T(power)(const IN_T(sums) * of, int64_t i) {
   const T xc = of->xc[i], xs = of->xs[i], cc = of->cc[i], ss = of->ss[i], cs = of->cs[i];
   const T angle = atan2(2 * cs, cc - ss) / 2, c = cos(angle), s = sin(angle);
   const T a = c * xc + s * xs, b = c * xs - s * xc;

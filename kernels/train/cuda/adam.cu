@@ -9,15 +9,30 @@
 #include "train/cuda/vector.cuh"
 
 enum {
-  THREADS = 256, LANES = 32, SPLITS = THREADS / LANES, QUADS = LANES / 4,
-  CONV2_AT = RL_C1 * 10, CONV2_COUNT = RL_C2 * RL_C1 * 9, CONV2_BIAS_AT = CONV2_AT + CONV2_COUNT,
-  FC1_AT = CONV2_BIAS_AT + RL_C2, FC1_COUNT = RL_FC1 * RL_FLAT, HEAD_AT = FC1_AT + FC1_COUNT,
-  CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS, CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / LANES, FC1_BLOCKS = FC1_COUNT / 4 / THREADS,
-  CONV1_BLOCKS = CONV2_AT / LANES, BIAS_BLOCKS = RL_C2 / LANES, HEAD_BLOCKS = (RL_HEAD_LOSS + LANES - 1) / LANES,
+  THREADS = 256,
+  LANES = 32,
+  SPLITS = THREADS / LANES,
+  QUADS = LANES / 4,
+  CONV2_AT = RL_C1 * 10,
+  CONV2_COUNT = RL_C2 * RL_C1 * 9,
+  CONV2_BIAS_AT = CONV2_AT + CONV2_COUNT,
+  FC1_AT = CONV2_BIAS_AT + RL_C2,
+  FC1_COUNT = RL_FC1 * RL_FLAT,
+  HEAD_AT = FC1_AT + FC1_COUNT,
+  CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS,
+  CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / LANES,
+  FC1_BLOCKS = FC1_COUNT / 4 / THREADS,
+  CONV1_BLOCKS = CONV2_AT / LANES,
+  BIAS_BLOCKS = RL_C2 / LANES,
+  HEAD_BLOCKS = (RL_HEAD_LOSS + LANES - 1) / LANES,
   SMALL_BLOCKS = CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS,
   /* Where fc1's weight gradient is made here: a block has 32 × 64 weights, a warp 16 × 16, and images come by 64. */
-  TILE_ROWS = 32, TILE_COLUMNS = 64, TILE_IMAGES = 64, UNIT = 8 /* halves in 16 bytes */,
-  PIECES = 4 /* pairs of weights a thread has */, ROW_TILES = RL_FC1 / TILE_ROWS,
+  TILE_ROWS = 32,
+  TILE_COLUMNS = 64,
+  TILE_IMAGES = 64,
+  UNIT = 8 /* halves in 16 bytes */,
+  PIECES = 4 /* pairs of weights a thread has */,
+  ROW_TILES = RL_FC1 / TILE_ROWS,
   PRODUCT_BLOCKS = ROW_TILES * (RL_FLAT / TILE_COLUMNS)
 };
 static_assert(TILE_ROWS * TILE_COLUMNS == THREADS * PIECES * 2, "every weight has a thread");
@@ -300,8 +315,8 @@ static __device__ void gather_product(const rl_gradients &g, float scale, float 
     *(float2 *)&flat[product_place(g, i)] = make_float2(gradient[i].x * scale, gradient[i].y * scale);
 }
 
-template <bool PRODUCT>
-static __global__ void __launch_bounds__(THREADS) adam_gather(rl_gradients g, const rl_train_state *state, float *flat) {
+template <bool PRODUCT> static __global__ void __launch_bounds__(THREADS)
+    adam_gather(rl_gradients g, const rl_train_state *state, float *flat) {
   float scale = state->last_inverse_scale;
   uint32_t at;
   bool mine;
@@ -318,8 +333,7 @@ static __global__ void __launch_bounds__(THREADS) adam_gather(rl_gradients g, co
   }
 }
 
-int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream,
-                   rl_error *err) {
+int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream, rl_error *err) {
   const rl_gradients &g = *gradients;
   if (g.fc1_weight) adam_gather<false><<<blocks<false>(g), THREADS, 0, stream>>>(g, state, flat);
   else adam_gather<true><<<blocks<true>(g), THREADS, 0, stream>>>(g, state, flat);

@@ -10,9 +10,8 @@ enum { MAP = RL_P1 * RL_P1 };
 
 enum { ROWS = 2, PIXELS = ROWS * RL_P1, GROUPS = RL_C1 / 4, SLICES = RL_P1 / ROWS };
 
-template <bool LAST>
-static __global__ void __launch_bounds__(PIXELS * GROUPS)
-conv1_forward(rl_gather gather, const float *__restrict__ weights, float *__restrict__ pooled, uint8_t *__restrict__ codes) {
+template <bool LAST> static __global__ void __launch_bounds__(PIXELS *GROUPS)
+    conv1_forward(rl_gather gather, const float *__restrict__ weights, float *__restrict__ pooled, uint8_t *__restrict__ codes) {
   __shared__ float tile[(2 * ROWS + 2) * CONV1_WIDTH];
   uint32_t n = blockIdx.x / SLICES, slice = blockIdx.x % SLICES;
   int group = LAST ? threadIdx.x % GROUPS : threadIdx.x / PIXELS;
@@ -56,8 +55,8 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, float *__rest
   }
 }
 
-int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes,
-                     cudaStream_t stream, rl_error *err) {
+int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
+                     rl_error *err) {
   if (format.half) return rl_conv1_half_forward(gather, weights, pooled, codes, stream, err);
   return rl_chain("conv1 forward", format.channels_last ? conv1_forward<true> : conv1_forward<false>, gather.batch * SLICES,
                   PIXELS * GROUPS, 0, stream, err, gather, weights, (float *)pooled, codes);
@@ -65,14 +64,17 @@ int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, v
 
 /* --- backward ---------------------------------------------------------------------------------------------------------- */
 
-enum { WARPS = 16, MOST_IMAGES = 64, /* images side by side; more of them are taken in turns */
-       TURNS = (MAP / 2 + WARPS - 1) / WARPS };         /* pixels of an image that a thread takes; as many in NCHW */
+enum {
+  WARPS = 16,
+  MOST_IMAGES = 64, /* images side by side; more of them are taken in turns */
+  TURNS = (MAP / 2 + WARPS - 1) / WARPS
+}; /* pixels of an image that a thread takes; as many in NCHW */
 static_assert((MAP + 31) / 32 == TURNS, "both layouts take an image in as many turns");
 
 /* NHWC: two blocks an image, half of its pixels each; a lane is a channel. */
 static __global__ void __launch_bounds__(WARPS * 32)
-conv1_backward_last(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
-                    float *__restrict__ partial) {
+    conv1_backward_last(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+                        float *__restrict__ partial) {
   __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH], sums[WARPS][CONV1_ROW];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = blockIdx.x % 2;
   float mine[10] = {};
@@ -97,8 +99,8 @@ conv1_backward_last(rl_gather gather, const float *__restrict__ d_pooled, const 
 
 /* NCHW: two blocks an image, half of its channels each; a warp is a channel, a lane a pixel. */
 static __global__ void __launch_bounds__(WARPS * 32)
-conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
-                     float *__restrict__ partial) {
+    conv1_backward_first(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+                         float *__restrict__ partial) {
   __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH];
   int lane = threadIdx.x % 32, channel = blockIdx.x % 2 * WARPS + threadIdx.x / 32;
   float mine[10] = {};
@@ -132,10 +134,8 @@ uint32_t rl_conv1_rows(rl_format format, uint32_t batch) {
 }
 
 int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
-                      const void *watched, uint32_t watched_count, rl_train_state *state, cudaStream_t stream,
-                      rl_error *err) {
-  if (format.half)
-    return rl_conv1_half_backward(gather, d_pooled, codes, partial, watched, watched_count, state, stream, err);
+                      const void *watched, uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+  if (format.half) return rl_conv1_half_backward(gather, d_pooled, codes, partial, watched, watched_count, state, stream, err);
   return rl_chain("conv1 backward", format.channels_last ? conv1_backward_last : conv1_backward_first,
                   2 * images_at_once(gather.batch), WARPS * 32, 0, stream, err, gather, (const float *)d_pooled, codes, partial);
 }

@@ -39,9 +39,8 @@ static __device__ __forceinline__ void add_rows(const float (*sums)[CONV1_ROW], 
 }
 
 /* The same of warps whose lanes are channels; sums: [warps][CONV1_ROW] of shared memory. */
-template <int WARPS>
-static __device__ __forceinline__ void add_channel_sums(const float mine[10], float (*sums)[CONV1_ROW], float *partial,
-                                                        uint32_t row) {
+template <int WARPS> static __device__ __forceinline__ void add_channel_sums(const float mine[10], float (*sums)[CONV1_ROW],
+                                                                             float *partial, uint32_t row) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int k = 0; k < 9; k++) sums[warp][lane * 9 + k] = mine[k];
   sums[warp][RL_C1 * 9 + lane] = mine[9];

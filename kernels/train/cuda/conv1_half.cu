@@ -16,12 +16,21 @@ static const float MIDDLE = 33.375f, SLOPE = 1.0f / (255.0f * 0.3081f), REST = (
                    BORDER = 0.1307f * 255.0f - MIDDLE;
 
 enum {
-  ROWS = 4 /* of an image, around a pooled row */, POSITIONS = 4, TAPS = 9, TILES = RL_C1 / 8,
+  ROWS = 4 /* of an image, around a pooled row */,
+  POSITIONS = 4,
+  TAPS = 9,
+  TILES = RL_C1 / 8,
   WORDS = RL_IMAGE / 4 /* of an image's row */,
   /* Image rows as four planes: pixel x of plane c is column 2x + c of the image with its border. So pooled neighbours are
    * neighbours for each tap, and nine taps of four pairs of them have banks of their own. Behind the rows are ones. */
-  PLANES = 4, PLANE_ROW = 24, PLANE = 200, WINDOW = PLANES * PLANE,
-  FORWARD_WARPS = 7, FORWARD_MOST = 198 /* images side by side */, BACKWARD_WARPS = 14, BACKWARD_MOST = 132
+  PLANES = 4,
+  PLANE_ROW = 24,
+  PLANE = 200,
+  WINDOW = PLANES * PLANE,
+  FORWARD_WARPS = 7,
+  FORWARD_MOST = 198 /* images side by side */,
+  BACKWARD_WARPS = 14,
+  BACKWARD_MOST = 132
 };
 static_assert(RL_P1 % FORWARD_WARPS == 0 && RL_P1 % BACKWARD_WARPS == 0, "an image has whole blocks");
 static_assert((ROWS + 2) * PLANE_ROW <= PLANE, "rows and ones");
@@ -194,8 +203,8 @@ static __device__ __forceinline__ pieces make_pixels(const uint32_t patches[POSI
     for (int at = 0; at < POSITIONS; at++) multiply_add(sum[at], patches[at], weights.high[t]);
     codes[t] = pool(sum, greatest);
     for (int pixel = 0; pixel < 2; pixel++)
-      values[pixel][t] = bits(__hmax2(__floats2half2_rn(greatest[pixel * 2] * SLOPE, greatest[pixel * 2 + 1] * SLOPE),
-                                      __float2half2_rn(0.0f)));
+      values[pixel][t] =
+          bits(__hmax2(__floats2half2_rn(greatest[pixel * 2] * SLOPE, greatest[pixel * 2 + 1] * SLOPE), __float2half2_rn(0.0f)));
   }
   pieces made;
   for (int pixel = 0; pixel < 2; pixel++) {
@@ -207,7 +216,7 @@ static __device__ __forceinline__ pieces make_pixels(const uint32_t patches[POSI
 }
 
 static __global__ void __launch_bounds__(FORWARD_WARPS * 32)
-conv1_forward(rl_gather gather, const float *__restrict__ weights, __half *__restrict__ pooled, uint8_t *__restrict__ codes) {
+    conv1_forward(rl_gather gather, const float *__restrict__ weights, __half *__restrict__ pooled, uint8_t *__restrict__ codes) {
   __shared__ __align__(16) __half windows[FORWARD_WARPS][WINDOW];
   const int lane = threadIdx.x % 32;
   __half *window = windows[threadIdx.x / 32];
@@ -231,9 +240,7 @@ conv1_forward(rl_gather gather, const float *__restrict__ weights, __half *__res
   }
 }
 
-static uint32_t blocks(uint32_t batch, uint32_t warps, uint32_t most) {
-  return (batch < most ? batch : most) * (RL_P1 / warps);
-}
+static uint32_t blocks(uint32_t batch, uint32_t warps, uint32_t most) { return (batch < most ? batch : most) * (RL_P1 / warps); }
 
 int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
                           rl_error *err) {
@@ -317,8 +324,9 @@ static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], floa
 }
 
 static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
-conv1_backward(rl_gather gather, const __half *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
-               float *__restrict__ partial, const __half *__restrict__ watched, uint32_t watched_count, rl_train_state *state) {
+    conv1_backward(rl_gather gather, const __half *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+                   float *__restrict__ partial, const __half *__restrict__ watched, uint32_t watched_count,
+                   rl_train_state *state) {
   __shared__ __align__(16) __half windows[BACKWARD_WARPS][WINDOW];
   __shared__ float sums[BACKWARD_WARPS][CONV1_ROW];
   __half *window = windows[threadIdx.x / 32];

@@ -9,10 +9,19 @@
 #include "train/cuda/mma.cuh"
 
 enum {
-  TAPS = 9, DEPTH = TAPS * RL_C1, MAP1 = RL_P1 * RL_P1, MAP2 = RL_P2 * RL_P2, UNIT = 8, /* halves in 16 bytes */
-  WEIGHT_PITCH = DEPTH + UNIT, IN_PITCH = RL_C1 + UNIT, OUT_PITCH = RL_C2 + UNIT, IN_IMAGE = MAP1 * IN_PITCH, /* halves */
+  TAPS = 9,
+  DEPTH = TAPS * RL_C1,
+  MAP1 = RL_P1 * RL_P1,
+  MAP2 = RL_P2 * RL_P2,
+  UNIT = 8, /* halves in 16 bytes */
+  WEIGHT_PITCH = DEPTH + UNIT,
+  IN_PITCH = RL_C1 + UNIT,
+  OUT_PITCH = RL_C2 + UNIT,
+  IN_IMAGE = MAP1 * IN_PITCH, /* halves */
   /* The product's 12×12 pixels are 3×3 tiles of 4×4, which are what a warp multiplies at once. */
-  TILE_SIDE = 4, TILES_IN_ROW = RL_H2 / TILE_SIDE, TILES = TILES_IN_ROW * TILES_IN_ROW
+  TILE_SIDE = 4,
+  TILES_IN_ROW = RL_H2 / TILE_SIDE,
+  TILES = TILES_IN_ROW * TILES_IN_ROW
 };
 
 /* Row i of a tile's 16 pixels: two rows of the image, then the two below each of them. Pixels from the tile's corner. */

@@ -10,8 +10,13 @@
 #include "train/cuda/conv2.cuh"
 
 enum {
-  WARPS = 4, THREADS = WARPS * 32, GROUPS = RL_C2 / UNIT, TURNS = (MAP2 * GROUPS + THREADS - 1) / THREADS,
-  MOST_ROWS = 88, MOST_TEAMS = 264 /* two a multiprocessor; more images are taken in turns */, FEW_IMAGES = 88
+  WARPS = 4,
+  THREADS = WARPS * 32,
+  GROUPS = RL_C2 / UNIT,
+  TURNS = (MAP2 * GROUPS + THREADS - 1) / THREADS,
+  MOST_ROWS = 88,
+  MOST_TEAMS = 264 /* two a multiprocessor; more images are taken in turns */,
+  FEW_IMAGES = 88
 };
 
 /* Of threadIdx.x threads each; threadIdx.y is which of the block. */
@@ -22,19 +27,27 @@ static __device__ __forceinline__ void team_sync() {
 /* FEW: input gradient and weight gradient are made in parts, each by a team of its own. */
 template <bool FEW> struct shape {
   enum {
-    IN_PARTS = FEW ? 2 : 1, WEIGHT_PARTS = FEW ? 3 : 1,
+    IN_PARTS = FEW ? 2 : 1,
+    WEIGHT_PARTS = FEW ? 3 : 1,
     /* Input gradient: rows of pixels, in tiles of 16 neighbours. */
-    IN_ROWS = RL_P1 / IN_PARTS, PIXELS = IN_ROWS * RL_P1, WARP_TILES = FEW ? 2 : 3,
+    IN_ROWS = RL_P1 / IN_PARTS,
+    PIXELS = IN_ROWS * RL_P1,
+    WARP_TILES = FEW ? 2 : 3,
     CORNER = WARPS * WARP_TILES * 16 /* the first pixel that is in none of them */,
     /* The product's gradient with a border of zeros: 12 pixels of a row and two zeros, which are the next row's border, too. */
-    OUT_ROWS = IN_ROWS + 2, OUT_BORDER = 2, OUT = (OUT_BORDER + OUT_ROWS * RL_P1) * OUT_PITCH,
+    OUT_ROWS = IN_ROWS + 2,
+    OUT_BORDER = 2,
+    OUT = (OUT_BORDER + OUT_ROWS * RL_P1) * OUT_PITCH,
     /* Weight gradient: 64 channels × columns in groups of 8. */
-    WARP_COLUMNS = DEPTH / UNIT / WARPS / WEIGHT_PARTS, COLUMN_PAIRS = (WARP_COLUMNS + 1) / 2,
+    WARP_COLUMNS = DEPTH / UNIT / WARPS / WEIGHT_PARTS,
+    COLUMN_PAIRS = (WARP_COLUMNS + 1) / 2,
     WEIGHT_OUT = RL_H2 * RL_P1 * OUT_PITCH,
-    IN_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + OUT), WEIGHT_BYTES = 2 * (WEIGHT_OUT + 2 * IN_IMAGE),
+    IN_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + OUT),
+    WEIGHT_BYTES = 2 * (WEIGHT_OUT + 2 * IN_IMAGE),
     SHARED_BYTES = IN_BYTES > WEIGHT_BYTES ? IN_BYTES : WEIGHT_BYTES,
     /* Where it goes on to conv1's gradients: what they need of the rows, whose pooled pixels' gradients lie IN_PITCH apart. */
-    IMAGE_ROWS = 2 * IN_ROWS + 2, VALUES = PIXELS * RL_C1,
+    IMAGE_ROWS = 2 * IN_ROWS + 2,
+    VALUES = PIXELS * RL_C1,
     CHAIN_BYTES = IN_BYTES + 2 * PIXELS * IN_PITCH + IMAGE_ROWS * CONV1_WIDTH * (int)sizeof(float) + VALUES
   };
   static_assert(PIXELS * IN_PITCH % UNIT == 0 && IMAGE_ROWS * CONV1_WIDTH % 4 == 0, "what lies behind is aligned, too");
@@ -114,9 +127,8 @@ template <class S> static __device__ __forceinline__ void load_columns(uint32_t 
 }
 
 /* Adds an image's product by tiles of 16 pixels. What the next tile is multiplied with is asked for as soon as there is room. */
-template <class S>
-static __device__ __forceinline__ void add_weights(float sum[4][S::WARP_COLUMNS][4], uint32_t a_at,
-                                                   const uint32_t b_row[S::COLUMN_PAIRS], uint32_t b_at) {
+template <class S> static __device__ __forceinline__ void add_weights(float sum[4][S::WARP_COLUMNS][4], uint32_t a_at,
+                                                                      const uint32_t b_row[S::COLUMN_PAIRS], uint32_t b_at) {
   const int columns = S::WARP_COLUMNS;
   uint32_t a[2][4], by[S::COLUMN_PAIRS][4];
   load_transposed(a[0], a_at);
@@ -234,22 +246,18 @@ template <class S> static __device__ __forceinline__ bool add_layer1(const layer
 }
 
 /* What a warp multiplies at a step: 16 channels of the product at a tap. */
-template <class S> struct fragments {
-  uint32_t a[S::WARP_TILES][4], by[2][4];
-};
+template <class S> struct fragments { uint32_t a[S::WARP_TILES][4], by[2][4]; };
 
 /* At the tap whose rows of the product's gradient and whose weights begin at a_row + a_at and b_at. */
-template <class S>
-static __device__ __forceinline__ void load_fragments(fragments<S> &to, const uint32_t a_row[S::WARP_TILES], uint32_t a_at,
-                                                      uint32_t b_at, int channel) {
+template <class S> static __device__ __forceinline__ void load_fragments(fragments<S> &to, const uint32_t a_row[S::WARP_TILES],
+                                                                         uint32_t a_at, uint32_t b_at, int channel) {
   for (int t = 0; t < S::WARP_TILES; t++) load_matrices(to.a[t], a_row[t] + a_at + channel * 2);
   for (int c = 0; c < 2; c++) load_transposed(to.by[c], b_at + (channel * WEIGHT_PITCH + c * 16) * 2);
 }
 
 /* All taps of this warp's tiles; each step's operands are asked for before the one in front is multiplied. */
-template <class S>
-static __device__ __forceinline__ void add_taps(float sum[S::WARP_TILES][4][4], const uint32_t a_row[S::WARP_TILES],
-                                                uint32_t b_at) {
+template <class S> static __device__ __forceinline__ void add_taps(float sum[S::WARP_TILES][4][4],
+                                                                   const uint32_t a_row[S::WARP_TILES], uint32_t b_at) {
   const int parts = RL_C2 / 16, steps = 3 * parts; /* of a tap; of a row of them */
   fragments<S> f[2];
   uint32_t a_at = 0;
@@ -285,7 +293,7 @@ template <class S> static __device__ __forceinline__ void corner_gradient(const 
   }
   if (lane / 4 < S::PIXELS - S::CORNER)
     *(__half2 *)&d_in[(S::CORNER + lane / 4) * RL_C1 + channel + lane % 4 * 2] =
-      __floats2half2_rn(sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
+        __floats2half2_rn(sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
 }
 
 /* Of a pixel's 32 channels four neighbouring lanes have two in each of four sums: lane j gets the eight from 8·j on. */
@@ -363,9 +371,8 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
 }
 
 /* Both gradients side by side: the first teams have the weights', which take longer. */
-template <bool FEW, bool CONV1, bool KEPT>
-static __global__ void __launch_bounds__(FEW ? THREADS : 2 * THREADS, FEW ? 3 : 1)
-  conv2_backward(conv2_gradients b, uint32_t teams) {
+template <bool FEW, bool CONV1, bool KEPT> static __global__ void __launch_bounds__(FEW ? THREADS : 2 * THREADS, FEW ? 3 : 1)
+    conv2_backward(conv2_gradients b, uint32_t teams) {
   extern __shared__ __align__(16) __half shared[];
   const uint32_t parts = shape<FEW>::WEIGHT_PARTS, weight_teams = parts * b.rows, team = blockIdx.x + threadIdx.y * gridDim.x;
   __half *own = shared + threadIdx.y * (shape<FEW>::SHARED_BYTES / sizeof *shared);
@@ -386,9 +393,10 @@ template <bool FEW> static uint32_t data_teams(uint32_t batch) {
 static int most_shared_bytes(int *bytes, rl_error *err) {
   int device = 0;
   return rl_cuda_ok(cudaGetDevice(&device), "the device", err) ||
-         rl_cuda_ok(cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "its shared memory", err)
-           ? -1
-           : 0;
+                 rl_cuda_ok(cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "its shared memory",
+                            err)
+             ? -1
+             : 0;
 }
 
 template <bool FEW, bool CONV1, bool KEPT>
@@ -409,8 +417,17 @@ static int start_backward(const conv2_gradients &b, cudaStream_t stream, rl_erro
 
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  const conv2_gradients b = {batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled,
-                             codes, (__half *)d_in, partial, partial_bias, state, {}};
+  const conv2_gradients b = {batch,
+                             rl_conv2_rows(batch),
+                             (const __half *)in,
+                             (const __half *)weights,
+                             (const __half *)d_pooled,
+                             codes,
+                             (__half *)d_in,
+                             partial,
+                             partial_bias,
+                             state,
+                             {}};
   return batch > FEW_IMAGES ? start_backward<false, false, true>(b, stream, err)
                             : start_backward<true, false, true>(b, stream, err);
 }
@@ -420,7 +437,16 @@ uint32_t rl_conv_rows(uint32_t batch) { return data_teams<true>(batch); }
 int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes,
                      void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   const uint32_t batch = conv1->gather.batch;
-  const conv2_gradients b = {batch, rl_conv2_rows(batch), (const __half *)in, (const __half *)weights, (const __half *)d_pooled,
-                             codes, (__half *)d_in, partial, partial_bias, state, *conv1};
+  const conv2_gradients b = {batch,
+                             rl_conv2_rows(batch),
+                             (const __half *)in,
+                             (const __half *)weights,
+                             (const __half *)d_pooled,
+                             codes,
+                             (__half *)d_in,
+                             partial,
+                             partial_bias,
+                             state,
+                             *conv1};
   return d_in ? start_backward<true, true, true>(b, stream, err) : start_backward<true, true, false>(b, stream, err);
 }

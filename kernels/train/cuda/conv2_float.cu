@@ -9,8 +9,14 @@
 #include "train/cuda/pool.cuh"
 
 enum {
-  TAPS = 9, DEPTH = TAPS * RL_C1, MAP1 = RL_P1 * RL_P1, MAP2 = RL_P2 * RL_P2, UNIT = 4, /* floats in 16 bytes */
-  WARPS = 12, THREADS = WARPS * 32, WEIGHT_PITCH = DEPTH + UNIT /* 16-byte reads of eight rows meet no bank twice */
+  TAPS = 9,
+  DEPTH = TAPS * RL_C1,
+  MAP1 = RL_P1 * RL_P1,
+  MAP2 = RL_P2 * RL_P2,
+  UNIT = 4, /* floats in 16 bytes */
+  WARPS = 12,
+  THREADS = WARPS * 32,
+  WEIGHT_PITCH = DEPTH + UNIT /* 16-byte reads of eight rows meet no bank twice */
 };
 
 static __device__ __forceinline__ void load_weights(const float *from, int channels, float *to) {
@@ -40,8 +46,8 @@ static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
 }
 
 static __global__ void __launch_bounds__(THREADS)
-conv2_forward(uint32_t batch, const float *__restrict__ in, const float *__restrict__ weights, const float *__restrict__ bias,
-              float *__restrict__ pooled, uint8_t *__restrict__ codes) {
+    conv2_forward(uint32_t batch, const float *__restrict__ in, const float *__restrict__ weights, const float *__restrict__ bias,
+                  float *__restrict__ pooled, uint8_t *__restrict__ codes) {
   extern __shared__ __align__(16) float shared[];
   float *w = shared, *image = shared + FORWARD_CHANNELS * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp / 2, left = warp % 2 * HALF;
@@ -101,13 +107,21 @@ int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights
  * with fixed registers. Codes of neighbours lie in one word, CODE_BITS each. */
 
 enum {
-  CODE_BITS = 4, CODE_MASK = (1 << CODE_BITS) - 1,
+  CODE_BITS = 4,
+  CODE_MASK = (1 << CODE_BITS) - 1,
   /* Weight gradient: a block has GROUP output channels and some of the images; a warp half the channels and a row of pooled
    * pixels of them. */
-  GROUP = 16, GROUPS = RL_C2 / GROUP, EACH = GROUP / 2, MOST_ROWS = 16, IMAGES = 4 /* of a block, where there are so many */,
-  WEIGHT_SUMS = GROUP * DEPTH, PIECE = MAP2 * GROUP, WEIGHT_SHARED = MAP1 * RL_C1 + PIECE + MAP2 * 2,
+  GROUP = 16,
+  GROUPS = RL_C2 / GROUP,
+  EACH = GROUP / 2,
+  MOST_ROWS = 16,
+  IMAGES = 4 /* of a block, where there are so many */,
+  WEIGHT_SUMS = GROUP * DEPTH,
+  PIECE = MAP2 * GROUP,
+  WEIGHT_SHARED = MAP1 * RL_C1 + PIECE + MAP2 * 2,
   /* Input gradient: a block has an image; a warp half of the output channels and a row of pooled pixels. */
-  PITCH = 8 /* of a row of pooled gradients */, MOST_IMAGES = 64,
+  PITCH = 8 /* of a row of pooled gradients */,
+  MOST_IMAGES = 64,
   DATA_SHARED = RL_C2 * WEIGHT_PITCH + RL_C2 * RL_P2 * (PITCH + 1) + MAP1 * RL_C1
 };
 static_assert(WEIGHT_SUMS <= MAP1 * RL_C1 && WEIGHT_SHARED <= DATA_SHARED, "both kinds of block have room");
@@ -167,8 +181,7 @@ static __device__ void weight_gradient(const backward &b, uint32_t index, int gr
 #pragma unroll
       for (int k = 0; k < 16; k++) x[k] = image[((2 * row + k / 4) * RL_P1 + 2 * i + k % 4) * RL_C1 + lane];
 #pragma unroll
-      for (int c = 0; c < EACH; c++)
-        switch (word >> c * CODE_BITS & CODE_MASK) {
+      for (int c = 0; c < EACH; c++) switch (word >> c * CODE_BITS & CODE_MASK) {
           case 0: add_taps<0>(sum[c], g[c], x); break;
           case 1: add_taps<1>(sum[c], g[c], x); break;
           case 2: add_taps<2>(sum[c], g[c], x); break;
@@ -235,8 +248,7 @@ static __device__ void input_gradient(const backward &b, uint32_t index, uint32_
 #pragma unroll
       for (int t = 0; t < TAPS; t++) tap[t] = w[c * WEIGHT_PITCH + t * RL_C1 + lane];
 #pragma unroll
-      for (int i = 0; i < RL_P2; i++)
-        switch (word >> i * CODE_BITS & CODE_MASK) {
+      for (int i = 0; i < RL_P2; i++) switch (word >> i * CODE_BITS & CODE_MASK) {
           case 0: spread_taps<0>(to, i, g[i], tap); break;
           case 1: spread_taps<1>(to, i, g[i], tap); break;
           case 2: spread_taps<2>(to, i, g[i], tap); break;

@@ -8,10 +8,14 @@
 #include "train/cuda/vector.cuh"
 
 enum {
-  CHANNELS = 32 /* of a block */, WARPS = 8, THREADS = WARPS * 32, STEPS = DEPTH / 16,
+  CHANNELS = 32 /* of a block */,
+  WARPS = 8,
+  THREADS = WARPS * 32,
+  STEPS = DEPTH / 16,
   MOST_BLOCKS = 66 /* for each half of the channels: one a multiprocessor, as registers have it; more images take turns */,
   MOST_GROUP = 4 /* images that are waited for together: 36 tiles, nine for each scheduler */,
-  WEIGHT_BYTES = 2 * CHANNELS * WEIGHT_PITCH, IMAGE_BYTES = 2 * IN_IMAGE
+  WEIGHT_BYTES = 2 * CHANNELS * WEIGHT_PITCH,
+  IMAGE_BYTES = 2 * IN_IMAGE
 };
 
 /* Images first, first + by, …: a group of them, as far as there are any. */
@@ -57,8 +61,9 @@ static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool rig
 }
 
 static __global__ void __launch_bounds__(THREADS)
-conv2_forward(uint32_t batch, uint32_t group, const __half *__restrict__ in, const __half *__restrict__ weights,
-              const float *__restrict__ bias, __half *__restrict__ pooled, uint8_t *__restrict__ codes, rl_train_state *state) {
+    conv2_forward(uint32_t batch, uint32_t group, const __half *__restrict__ in, const __half *__restrict__ weights,
+                  const float *__restrict__ bias, __half *__restrict__ pooled, uint8_t *__restrict__ codes,
+                  rl_train_state *state) {
   extern __shared__ __align__(16) __half shared[];
   __half *images = shared + CHANNELS * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.y * CHANNELS;
@@ -79,8 +84,7 @@ conv2_forward(uint32_t batch, uint32_t group, const __half *__restrict__ in, con
 
   chain_wait();
   const uint32_t by = gridDim.x;
-  for (int i = 0; i < 2; i++)
-    copy_group(in, batch, blockIdx.x + i * group * by, by, group, &images[i * group * IN_IMAGE]);
+  for (int i = 0; i < 2; i++) copy_group(in, batch, blockIdx.x + i * group * by, by, group, &images[i * group * IN_IMAGE]);
   uint32_t buffer = 0;
   for (uint32_t from = blockIdx.x; from < batch; from += group * by, buffer = group * IN_IMAGE - buffer) {
     copies_done_but<1>();

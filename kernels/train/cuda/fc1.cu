@@ -15,7 +15,9 @@ int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = s->owner;
   rl_stream weight_stream = s->fc1_beside ? e->side : stream;
   return (s->fc1_beside && rl_training_fork(e, stream, err)) || rl_gemm_enqueue(s->fc1_data, stream, err) ||
-         rl_gemm_enqueue(s->fc1_weight, weight_stream, err) || (s->fc1_beside && rl_training_join(e, stream, err)) ? -1 : 0;
+                 rl_gemm_enqueue(s->fc1_weight, weight_stream, err) || (s->fc1_beside && rl_training_join(e, stream, err))
+             ? -1
+             : 0;
 }
 
 static rl_gemm_shape product(const rl_training *e, int64_t m, int64_t n, int64_t k) {

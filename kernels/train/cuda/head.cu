@@ -18,9 +18,8 @@ static __device__ __forceinline__ float4 hidden(const rl_head &head, uint32_t n,
   return rectified(sum);
 }
 
-template <typename T>
-static __global__ void __launch_bounds__(WARPS * 32)
-head_train(rl_head head, T *__restrict__ d_fc1, float *__restrict__ partial, rl_train_state *state) {
+template <typename T> static __global__ void __launch_bounds__(WARPS * 32)
+    head_train(rl_head head, T *__restrict__ d_fc1, float *__restrict__ partial, rl_train_state *state) {
   __shared__ __align__(16) float sums[WARPS][RL_HEAD_ROW];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const head_weights weights = load_head_weights(head.weights, lane);
@@ -47,7 +46,7 @@ head_train(rl_head head, T *__restrict__ d_fc1, float *__restrict__ partial, rl_
 }
 
 static __global__ void __launch_bounds__(WARPS * 32)
-head_evaluate(rl_head head, float *__restrict__ losses, uint8_t *__restrict__ correct, rl_train_state *state) {
+    head_evaluate(rl_head head, float *__restrict__ losses, uint8_t *__restrict__ correct, rl_train_state *state) {
   int lane = threadIdx.x % 32;
   const head_weights weights = load_head_weights(head.weights, lane);
   uint32_t n = blockIdx.x * WARPS + threadIdx.x / 32;
@@ -69,8 +68,8 @@ uint32_t rl_head_rows(uint32_t batch) {
   return rows < MOST_ROWS ? rows : (uint32_t)MOST_ROWS;
 }
 
-int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state,
-                  cudaStream_t stream, rl_error *err) {
+int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state, cudaStream_t stream,
+                  rl_error *err) {
   uint32_t rows = rl_head_rows(head->gather.batch);
   if (head->gather.batch > MOST_IMAGES)
     return rl_fail(err, RL_INPUT, 0, "the head takes %d images in a step, not %u", MOST_IMAGES, head->gather.batch);

@@ -19,18 +19,18 @@ enum { RL_POOL_STOPPED = 4 };
 /* What changes from step to step. One on the device; the host writes it at reset and reads it between epochs. */
 typedef struct rl_train_state {
   uint64_t seed;
-  uint32_t epoch;      /* epochs begun */
-  uint32_t step;       /* of the epoch, counts skipped ones too */
-  uint32_t test_step;  /* of the evaluation */
-  uint32_t ticket;     /* blocks done in a kernel that needs to know its last one */
+  uint32_t epoch;                  /* epochs begun */
+  uint32_t step;                   /* of the epoch, counts skipped ones too */
+  uint32_t test_step;              /* of the evaluation */
+  uint32_t ticket;                 /* blocks done in a kernel that needs to know its last one */
   double beta1_power, beta2_power; /* of the step to come */
   float step_size, inverse_root;   /* lr/(1-beta1^t), 1/sqrt(1-beta2^t) of the step to come */
   rl_loss_scale scale;
-  float inverse_scale;             /* of scale.scale */
-  float last_inverse_scale;        /* of the step done last */
-  uint32_t last_batch;             /* its images */
-  uint32_t overflow;               /* a gradient of this step is infinite or NaN */
-  uint32_t dynamic_scale;          /* 0: the scale stays 1 */
+  float inverse_scale;      /* of scale.scale */
+  float last_inverse_scale; /* of the step done last */
+  uint32_t last_batch;      /* its images */
+  uint32_t overflow;        /* a gradient of this step is infinite or NaN */
+  uint32_t dynamic_scale;   /* 0: the scale stays 1 */
 } rl_train_state;
 
 /* Which images a batch consists of: position i of it is images[order[*step * stride + i]]. */
@@ -51,8 +51,8 @@ int rl_epoch_begin(rl_train_state *state, uint32_t *order, uint32_t count, cudaS
 
 /* conv1.cu: gather, normalise, convolve (1→32), add bias, ReLU and pool in one: pooled [n][14][14][32] or [n][32][14][14], and
  * codes. weights: [32][9] then the bias [32], float. */
-int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes,
-                     cudaStream_t stream, rl_error *err);
+int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
+                     rl_error *err);
 /* d_pooled → partial sums of the 320 gradients (weights, then bias), partial[rows][320]; rows as rl_conv1_rows says. FP16: notes
  * an overflow in state, also of conv2's weight gradient (watched, watched_count halves), which is ready by then. */
 uint32_t rl_conv1_rows(rl_format format, uint32_t batch);
@@ -71,8 +71,8 @@ int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const floa
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* d_pooled → gradient of conv2's product into d_y, and partial sums of the bias gradient, partial[rows][64]. */
 uint32_t rl_pool2_rows(rl_format format, uint32_t batch);
-int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y,
-                      float *partial, rl_train_state *state, cudaStream_t stream, rl_error *err);
+int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y, float *partial,
+                      rl_train_state *state, cudaStream_t stream, rl_error *err);
 
 /* conv2_forward.cu, FP16 alone: conv2, bias, ReLU and pooling in one: in [n][14][14][32], weights [64][9][32] → pooled
  * [n][6][6][64] and codes. Notes an overflow of the product in state, unless that is NULL. */
@@ -114,8 +114,8 @@ typedef struct rl_head {
 } rl_head;
 /* partial[rows][RL_HEAD_ROW]: gradients of fc1.bias, fc2.weight, fc2.bias, then the sum of the losses. */
 uint32_t rl_head_rows(uint32_t batch);
-int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state,
-                  cudaStream_t stream, rl_error *err);
+int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state, cudaStream_t stream,
+                  rl_error *err);
 /* Evaluation: each image's loss and whether it was recognised, at its position; then counts state->test_step up. */
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,
                      rl_error *err);
@@ -140,9 +140,9 @@ int rl_classify_evaluate(const rl_classifier *classifier, float *losses, uint8_t
  * partial sums. */
 typedef struct rl_gradients {
   const void *conv2_weight;
-  uint32_t conv2_rows; /* of partial sums, float; 0: whole, */
-  bool half;           /* its type then, and that of d_fc1 and fc1_in */
-  const float *fc1_weight; /* NULL: still to be multiplied, */
+  uint32_t conv2_rows;                    /* of partial sums, float; 0: whole, */
+  bool half;                              /* its type then, and that of d_fc1 and fc1_in */
+  const float *fc1_weight;                /* NULL: still to be multiplied, */
   const float *conv1, *conv2_bias, *head; /* partial sums */
   uint32_t conv1_rows, conv2_bias_rows, head_rows;
   uint32_t batch;
@@ -159,8 +159,7 @@ typedef struct rl_adam {
 } rl_adam;
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err);
 /* The gradients that the last step used, unscaled, all in one place. */
-int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream,
-                   rl_error *err);
+int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream, rl_error *err);
 /* Halves from the weights, after the host changed them. */
 int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
 
@@ -168,18 +167,20 @@ int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
  * weights, moments and state as after the same steps of launches; gradients as rl_gradients wants them (below), of the last
  * step. */
 enum { RL_PERSISTENT_PAIRS = 64 /* of blocks: images side by side */ };
+/* clang-format off */
 #define RL_PHASE_NAMES(X) \
   X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \
   X(head, forward) X(fc1_gradients, backward) X(fc1_backward, backward) X(unpool2, backward) X(conv2_input_gradient, backward) \
   X(conv2_weight_gradient, backward) X(conv1_backward, backward) X(forward_barrier, backward) X(store_sums, backward) \
   X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer)
+/* clang-format on */
 #define RL_PHASE(NAME, RANGE) RL_PHASE_##NAME,
 enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES, RL_MARKED_STEPS = 32 };
 #undef RL_PHASE
-typedef struct rl_stamps { /* ns of one clock; 0: not stamped */
+typedef struct rl_stamps {                                                  /* ns of one clock; 0: not stamped */
   uint64_t phases[2 * RL_PERSISTENT_PAIRS][RL_MARKED_STEPS][1 + RL_PHASES]; /* when a block began the step and ended each phase */
-  uint64_t launch[2 * RL_PERSISTENT_PAIRS][2]; /* and began and ended its part of the epoch, */
-  uint64_t cycles[2 * RL_PERSISTENT_PAIRS][2]; /* by its multiprocessor's clock, too */
+  uint64_t launch[2 * RL_PERSISTENT_PAIRS][2];                              /* and began and ended its part of the epoch, */
+  uint64_t cycles[2 * RL_PERSISTENT_PAIRS][2];                              /* by its multiprocessor's clock, too */
 } rl_stamps;
 typedef struct rl_persistent {
   const uint8_t *images, *labels;
@@ -190,13 +191,13 @@ typedef struct rl_persistent {
   /* Rows as rl_persistent_rows says. Those of conv2 may begin where adam.first does: blocks keep weights and moments themselves,
    * from the launch's start to its end; FP16 copies lie over fc1.weight meanwhile, and adam.halves is not used. */
   float *partial_conv1, *partial_conv2, *partial_conv2_bias, *partial_head;
-  void *exchange;                                                        /* rl_persistent_exchange_bytes() */
+  void *exchange;                        /* rl_persistent_exchange_bytes() */
   void *pooled1, *d_pooled1, *d_pooled2; /* for who wants to see them, else NULL: [batch][14][14][32] twice, [batch][6][6][64], */
   uint8_t *codes1, *codes2;              /* and the codes of both pools */
-  rl_stamps *stamps; /* NULL: nobody asks */
+  rl_stamps *stamps;                     /* NULL: nobody asks */
 } rl_persistent;
 size_t rl_persistent_exchange_bytes(void);
-uint32_t rl_persistent_rows(uint32_t batch); /* of conv2's and head's partial sums; conv1's are twice as many */
+uint32_t rl_persistent_rows(uint32_t batch);                  /* of conv2's and head's partial sums; conv1's are twice as many */
 int rl_persistent_supported(rl_format format, rl_error *err); /* -1 and why where this device can't */
 int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err);
 /* As rl_head_evaluate, of all images at once, in their own order: order, gradients and partial sums are NULL, and batch is

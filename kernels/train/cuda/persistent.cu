@@ -29,9 +29,8 @@ static __device__ __forceinline__ round_of next_round(const rl_persistent &e, ro
 }
 
 /* An image in every pair, from its bytes to the parts of fc1's product. */
-template <class F>
-static __device__ __forceinline__ void go_forward(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m,
-                                                  bool *overflow) {
+template <class F> static __device__ __forceinline__ void go_forward(const rl_persistent &e, const round_of &r, const place &at,
+                                                                     block_memory<F> &m, bool *overflow) {
   const uint32_t step = r.steps_before;
   const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), first = r.index == 0;
   if (!first) {
@@ -68,9 +67,8 @@ static __device__ __forceinline__ void go_forward(const rl_persistent &e, const 
 }
 
 /* Forward and back. */
-template <class F>
-static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const place &at, upcoming *u,
-                                                block_memory<F> &m, gradient_sums<F> &sums) {
+template <class F> static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const place &at,
+                                                                   upcoming *u, block_memory<F> &m, gradient_sums<F> &sums) {
   rl_exchange *x = (rl_exchange *)e.exchange;
   const uint32_t step = r.steps_before;
   const round_of next = next_round(e, r);
@@ -93,9 +91,8 @@ static __device__ __forceinline__ void do_round(const rl_persistent &e, const ro
 }
 
 /* Behind the last round of a step: partial sums to all, their sums, the new parameters. */
-template <class F>
-static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const round_of &r, const place &at,
-                                                  block_memory<F> &m, gradient_sums<F> &sums) {
+template <class F> static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const round_of &r, const place &at,
+                                                                     block_memory<F> &m, gradient_sums<F> &sums) {
   rl_exchange *x = (rl_exchange *)e.exchange;
   const uint32_t step = r.steps_before;
   const bool mine = has_image({r.batch, 0, 0, 0}, at.pair);
@@ -127,9 +124,8 @@ template <class F> static __device__ __forceinline__ void begin_arrivals(block_m
 }
 
 /* The first image, and what comes behind it. */
-template <class F>
-static __device__ __forceinline__ upcoming first_images(const rl_persistent &e, const round_of &r, const place &at,
-                                                        block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ upcoming first_images(const rl_persistent &e, const round_of &r,
+                                                                           const place &at, block_memory<F> &m) {
   const uint32_t image = shown(e, r, at.pair);
   fetch_image(e, image, m);
   copies_done();
@@ -180,8 +176,8 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   mark_launch(e, true);
 }
 
-template <class F>
-static __global__ void __launch_bounds__(F::THREADS, 1) persistent_evaluate(rl_persistent e, float *losses, uint8_t *correct) {
+template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
+    persistent_evaluate(rl_persistent e, float *losses, uint8_t *correct) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &m = *(block_memory<F> *)shared;
   rl_exchange *x = (rl_exchange *)e.exchange;
@@ -258,9 +254,9 @@ template <class F> static int supported(rl_error *err) {
 }
 
 /* On a cleared exchange. */
-template <class F, class... Parameters, class... Arguments>
-static int start(const char *what, void (*kernel)(Parameters...), const rl_persistent *e, cudaStream_t stream, rl_error *err,
-                 Arguments... arguments) {
+template <class F, class... Parameters, class... Arguments> static int start(const char *what, void (*kernel)(Parameters...),
+                                                                             const rl_persistent *e, cudaStream_t stream,
+                                                                             rl_error *err, Arguments... arguments) {
   launching launch;
   describe<F>(&launch, stream);
   if (reserve<F>(kernel, err) ||

@@ -17,8 +17,8 @@
 enum {
   PAIRS = RL_PERSISTENT_PAIRS,
   BLOCKS = 2 * PAIRS,
-  GROUP = TILE_IMAGES,    /* pairs, and so images of a round */
-  SLICES = 2 * GROUP,     /* of fc1's inputs: a block of the group each */
+  GROUP = TILE_IMAGES, /* pairs, and so images of a round */
+  SLICES = 2 * GROUP,  /* of fc1's inputs: a block of the group each */
   SLICE = RL_FLAT / SLICES,
   MAP1 = RL_P1 * RL_P1,
   MAP2 = RL_P2 * RL_P2,
@@ -53,7 +53,7 @@ template <class F> struct team {
     THREADS = F::THREADS,
     WARPS = THREADS / 32,
     ASKS_BESIDE = (int)F::FORWARD_WARPS < (int)WARPS, /* for weights, beside those who work */
-    WORKERS = WARPS - (ASKS_BESIDE ? 2 : 1), /* warps */
+    WORKERS = WARPS - (ASKS_BESIDE ? 2 : 1),          /* warps */
     CONV2_SPLITS = THREADS / CONV2_QUADS,
     OTHER_SPLITS = THREADS / OTHERS_PITCH,
     OWNERS = F::TILE_WARPS_USED * 32
@@ -76,9 +76,9 @@ static __device__ __forceinline__ place own_place(void) {
 /* What passes between blocks through memory; zeros at the start of an epoch. */
 typedef struct rl_exchange {
   float pooled2[PAIRS][RL_FLAT], parts[PAIRS][SLICES][RL_FC1], d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
-  float small[PAIRS / GROUP][SMALL];              /* weights that all want at once, a copy for each group: conv1's, conv2.bias */
+  float small[PAIRS / GROUP][SMALL]; /* weights that all want at once, a copy for each group: conv1's, conv2.bias */
   uint32_t loaded[32], forward[32], backward[32], update[32]; /* barriers, a cache line each */
-  uint32_t overflow;                              /* the last step that had one, counted from 1 */
+  uint32_t overflow;                                          /* the last step that had one, counted from 1 */
 } rl_exchange;
 
 /* A parameter with its moments. */
@@ -91,7 +91,7 @@ template <class F> struct block_memory {
   alignas(16) value conv2[F::WEIGHT_VALUES];
   alignas(16) value pooled1[MAP1 * F::IN_PITCH];
   union { /* one after the other */
-    alignas(16) value conv2_raw[F::FORWARD_SCRATCH > 0 ? TILE_CHANNELS * F::RAW_PITCH : 1];
+    alignas(16) value conv2_raw[F::FORWARD_SCRATCH > 0 ? TILE_CHANNELS *F::RAW_PITCH : 1];
     alignas(16) float forward_scratch[F::FORWARD_SCRATCH > 0 ? F::FORWARD_SCRATCH : 1];
     alignas(16) value fc1[RL_FC1 * (SLICE + F::SLICE_PAD)];
     alignas(16) value d_out[F::OUT_VALUES];
@@ -112,7 +112,7 @@ template <class F> struct block_memory {
   alignas(16) float forward_mail[F::FORWARD_MAIL > 0 ? F::FORWARD_MAIL : 4];
   alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
   alignas(16) float logits[RL_CLASSES];
-  alignas(16) uint8_t bytes[RL_PIXELS]; /* of the next image, */
+  alignas(16) uint8_t bytes[RL_PIXELS];              /* of the next image, */
   alignas(16) float image[IMAGE_ROWS * CONV1_WIDTH]; /* and the rows of this one that this half of the pixels needs */
   alignas(16) uint8_t codes1[HALF_MAP1 * RL_C1], codes2[MAP2 * TILE_CHANNELS];
   float2 weight[F::KEEPS_WEIGHTS ? F::TILE_PAIRS : 1][team<F>::OWNERS], first[F::TILE_PAIRS][team<F>::OWNERS],
@@ -167,10 +167,7 @@ static __device__ __forceinline__ void mark_launch(const rl_persistent &e, bool 
 }
 
 /* The last warps wait for new weights while the others, the workers, do what needs none of them. */
-template <class F>
-static __device__ __forceinline__ bool works(void) {
-  return threadIdx.x < team<F>::WORKERS * 32;
-}
+template <class F> static __device__ __forceinline__ bool works(void) { return threadIdx.x < team<F>::WORKERS * 32; }
 
 /* Pairs that have an image in a step, and so rows of partial sums. */
 static __host__ __device__ __forceinline__ uint32_t rows_of(uint32_t batch) { return batch < PAIRS ? batch : (uint32_t)PAIRS; }

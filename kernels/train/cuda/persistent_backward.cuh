@@ -5,9 +5,8 @@
 #include "train/cuda/persistent_forward.cuh"
 
 /* The gradient of this slice of fc1's inputs, for the group's images. */
-template <class F>
-static __device__ __forceinline__ void fc1_backward(const rl_persistent &e, const round_of &r, const place &at,
-                                                    block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent &e, const round_of &r, const place &at,
+                                                                       block_memory<F> &m) {
   typedef typename F::value value;
   rl_exchange *x = (rl_exchange *)e.exchange;
   receive_rows<F>(x->d_fc1, 0, RL_FC1, r, at, m.d_fc1, F::HIDDEN_PITCH);
@@ -21,9 +20,8 @@ static __device__ __forceinline__ void fc1_backward(const rl_persistent &e, cons
 }
 
 /* The gradient of conv2's product, this half of the channels. Nobody reads m.fc1 any more. */
-template <class F>
-static __device__ __forceinline__ void unpool2(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m,
-                                               gradient_sums<F> &sums) {
+template <class F> static __device__ __forceinline__ void unpool2(const rl_persistent &e, const round_of &r, const place &at,
+                                                                  block_memory<F> &m, gradient_sums<F> &sums) {
   typedef typename F::value value;
   enum { QUADS = TILE_CHANNELS / 4 };
   const float *mail = ((const rl_exchange *)e.exchange)->d_pooled2[at.pair];
@@ -47,9 +45,8 @@ static __device__ __forceinline__ int d_pooled1_at(int pixel, int channel) {
 }
 
 /* The gradient of conv2's input to the block that has the pixel, once the other may write to this one's d_pooled1. */
-template <class F>
-static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent &e, const round_of &r, const place &at,
-                                                            block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent &e, const round_of &r,
+                                                                               const place &at, block_memory<F> &m) {
   F::conv2_input_gradient(m.conv2, m.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
     const uint32_t owner = pixel >= HALF_MAP1;
     float *to = &m.d_pooled1[owner != at.rank][d_pooled1_at(pixel - owner * HALF_MAP1, channel)];
@@ -61,9 +58,9 @@ static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent 
 
 /* From the gradient of conv2's pools on. Where d_out outlives the input's gradient, that one is first: it is under way while the
  * other is made. last: image of the pair in this step. */
-template <class F>
-static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, const round_of &r, const place &at, bool last,
-                                                      block_memory<F> &m, gradient_sums<F> &sums) {
+template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, const round_of &r,
+                                                                         const place &at, bool last, block_memory<F> &m,
+                                                                         gradient_sums<F> &sums) {
   const bool input_first = !F::BACKWARD_SCRATCH;
   if (threadIdx.x == 0) expect_bytes(&m.gradients_came, HALF_MAP1 * RL_C1 * sizeof(float));
   if (input_first) cluster_arrive_having_read();
@@ -85,9 +82,9 @@ static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, co
 }
 
 /* conv1's gradients from this half of the pixels; a lane is a channel. By the workers. */
-template <class F>
-static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, const round_of &r, const place &at,
-                                                      block_memory<F> &m, gradient_sums<F> &sums) {
+template <class F> static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, const round_of &r,
+                                                                         const place &at, block_memory<F> &m,
+                                                                         gradient_sums<F> &sums) {
   typedef typename F::value value;
   value *shown = e.d_pooled1 ? (value *)e.d_pooled1 + ((size_t)image_at(r, at.pair) * MAP1 + at.rank * HALF_MAP1) * RL_C1 : NULL;
 #pragma unroll 2
@@ -101,9 +98,8 @@ static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, co
 }
 
 /* The step's other sums to their rows of partial sums. */
-template <class F>
-static __device__ __forceinline__ void store_sums(const rl_persistent &e, const place &at, block_memory<F> &m,
-                                                  gradient_sums<F> &sums) {
+template <class F> static __device__ __forceinline__ void store_sums(const rl_persistent &e, const place &at, block_memory<F> &m,
+                                                                     gradient_sums<F> &sums) {
   if (at.rank == 0) {
     float *row = &e.partial_head[(size_t)at.pair * RL_HEAD_ROW], *weights = &row[RL_FC1], *biases = &weights[RL_CLASSES * RL_FC1];
     if (at.warp <= RL_CLASSES)

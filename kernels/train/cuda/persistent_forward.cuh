@@ -19,9 +19,8 @@ static __device__ __forceinline__ void fetch_image(const rl_persistent &e, uint3
 }
 
 /* Asks for the next image, its label, and which one comes behind it: nothing of it is waited for in this round. */
-template <class F>
-static __device__ __forceinline__ void look_ahead(const rl_persistent &e, const round_of &behind, const place &at, upcoming *u,
-                                                  block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void look_ahead(const rl_persistent &e, const round_of &behind,
+                                                                     const place &at, upcoming *u, block_memory<F> &m) {
   fetch_image(e, u->next_image, m);
   u->next_label = e.labels[u->next_image];
   u->image_behind = shown(e, behind, at.pair);
@@ -54,9 +53,8 @@ static __device__ __forceinline__ void fetch_conv2(const rl_persistent &e, const
   fetch<F::THREADS - FIRST * 32, TILE_DEPTH>(threadIdx.x - FIRST * 32, conv2, TILE_DEPTH, TILE_CHANNELS, to, F::RAW_PITCH);
 }
 
-template <class F, int FIRST>
-static __device__ __forceinline__ void fetch_linear(const rl_persistent &e, const round_of &r, const place &at,
-                                                    block_memory<F> &m) {
+template <class F, int FIRST> static __device__ __forceinline__ void fetch_linear(const rl_persistent &e, const round_of &r,
+                                                                                  const place &at, block_memory<F> &m) {
   enum { FETCHERS = F::THREADS - FIRST * 32 };
   const typename F::value *fc1 = multiplied<F>(e) + FC1_AT + at.slice * SLICE;
   const int thread = (int)threadIdx.x - FIRST * 32;
@@ -67,9 +65,8 @@ static __device__ __forceinline__ void fetch_linear(const rl_persistent &e, cons
 
 /* A step's new weights of conv2, once they are there: where some warps have no part in conv2, by those who are no workers, while
  * the others are at conv1; else by all behind it, and those of fc1 right behind them. On return conv2's have come. */
-template <class F>
-static __device__ __forceinline__ void await_conv2(const rl_persistent &e, const round_of &r, const place &at,
-                                                   block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void await_conv2(const rl_persistent &e, const round_of &r, const place &at,
+                                                                      block_memory<F> &m) {
   const uint32_t *update = ((const rl_exchange *)e.exchange)->update, turn = r.steps_before + 1;
   const bool first = r.index == 0;
   if constexpr (team<F>::ASKS_BESIDE) {
@@ -111,15 +108,13 @@ template <class F> static __device__ __forceinline__ void conv1_forward(const pl
     pool_four(sum[0][0], sum[0][1], sum[0][2], sum[0][3], biases[channel], &best[0], &code.x);
     pool_four(sum[1][0], sum[1][1], sum[1][2], sum[1][3], biases[channel + 1], &best[1], &code.y);
     *(uchar2 *)&m.codes1[pixel * RL_C1 + channel] = code;
-    store_both(at.rank ^ 1, &m.pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_PITCH + channel], best[0], best[1],
-               &m.pixels_came);
+    store_both(at.rank ^ 1, &m.pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_PITCH + channel], best[0], best[1], &m.pixels_came);
   }
 }
 
 /* conv2, bias, ReLU and pool of this half of the channels, to the group's slices of fc1's inputs. */
-template <class F>
-static __device__ __forceinline__ void conv2_forward(const rl_persistent &e, const round_of &r, const place &at,
-                                                     block_memory<F> &m, bool *overflow) {
+template <class F> static __device__ __forceinline__ void conv2_forward(const rl_persistent &e, const round_of &r,
+                                                                        const place &at, block_memory<F> &m, bool *overflow) {
   typedef typename F::value value;
   const uint32_t turn = turn_of(r, at.pair), half = at.rank * TILE_CHANNELS;
   float *mail = ((rl_exchange *)e.exchange)->pooled2[at.pair];
@@ -138,9 +133,8 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent &e, con
 }
 
 /* What backward needs of both layers, for who wants to see it. */
-template <class F>
-static __device__ __forceinline__ void show_layers(const rl_persistent &e, const round_of &r, const place &at,
-                                                   const block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void show_layers(const rl_persistent &e, const round_of &r, const place &at,
+                                                                      const block_memory<F> &m) {
   typedef typename F::value value;
   if (!e.pooled1) return;
   const size_t n = image_at(r, at.pair), first = n * MAP1 + at.rank * HALF_MAP1;
@@ -167,9 +161,8 @@ static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE],
 }
 
 /* This slice's part of fc1's product, for the group's images. */
-template <class F>
-static __device__ __forceinline__ void fc1_forward(const rl_persistent &e, const round_of &r, const place &at,
-                                                   block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void fc1_forward(const rl_persistent &e, const round_of &r, const place &at,
+                                                                      block_memory<F> &m) {
   rl_exchange *x = (rl_exchange *)e.exchange;
   receive_rows<F>(x->pooled2, at.slice * SLICE, SLICE, r, at, m.pooled2, SLICE + F::SLICE_PAD);
   copies_done();
@@ -226,9 +219,8 @@ static __device__ __forceinline__ class_of classify(const place &at, float4 h, u
 }
 
 /* The head of the pair's image: the first ten warps have a class each, the next d(fc1's product), the others the loss. */
-template <class F>
-static __device__ __forceinline__ void head(const rl_persistent &e, const round_of &r, const place &at, uint32_t label,
-                                            block_memory<F> &m, gradient_sums<F> &sums) {
+template <class F> static __device__ __forceinline__ void head(const rl_persistent &e, const round_of &r, const place &at,
+                                                               uint32_t label, block_memory<F> &m, gradient_sums<F> &sums) {
   typedef typename F::value value;
   const float *weights = &m.head[RL_FC1];
   const float4 h = hidden(e, r, at, m);
@@ -256,9 +248,9 @@ static __device__ __forceinline__ void head(const rl_persistent &e, const round_
 }
 
 /* The same without a way back: the image's loss, and whether it was recognised. */
-template <class F>
-static __device__ __forceinline__ void head_evaluate(const rl_persistent &e, const round_of &r, const place &at, uint32_t label,
-                                                     block_memory<F> &m, float *losses, uint8_t *correct) {
+template <class F> static __device__ __forceinline__ void head_evaluate(const rl_persistent &e, const round_of &r,
+                                                                        const place &at, uint32_t label, block_memory<F> &m,
+                                                                        float *losses, uint8_t *correct) {
   const uint32_t n = image_at(r, at.pair);
   const class_of own = classify(at, hidden(e, r, at, m), label, m);
   const float most = warp_most(own.logit);

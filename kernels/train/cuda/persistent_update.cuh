@@ -43,9 +43,8 @@ template <class F> static __device__ __forceinline__ float2 *tile_weight(const r
 }
 
 /* fc1's operands for images first, …: the rows of its gradient and the columns of its input. */
-template <class F>
-static __device__ __forceinline__ void fetch_operands(const rl_persistent &e, uint32_t first, uint32_t batch,
-                                                      block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void fetch_operands(const rl_persistent &e, uint32_t first, uint32_t batch,
+                                                                         block_memory<F> &m) {
   typedef typename F::value value;
   const value *d_fc1 = (const value *)e.d_fc1 + (size_t)first * RL_FC1 + tile_top(),
               *pooled2 = (const value *)e.pooled2 + (size_t)first * RL_FLAT + tile_left();
@@ -60,9 +59,8 @@ static __device__ __forceinline__ void fetch_operands(const rl_persistent &e, ui
 }
 
 /* fc1's weight gradient; the operands of the first images are on their way. */
-template <class F>
-static __device__ __forceinline__ void tile_gradient(const rl_persistent &e, uint32_t batch, block_memory<F> &m,
-                                                     float gradient[F::TILE_PAIRS][2]) {
+template <class F> static __device__ __forceinline__ void tile_gradient(const rl_persistent &e, uint32_t batch,
+                                                                        block_memory<F> &m, float gradient[F::TILE_PAIRS][2]) {
   for (uint32_t first = 0; first < batch; first += TILE_BATCH) {
     if (first) {
       __syncthreads();
@@ -130,9 +128,9 @@ static __device__ __forceinline__ void update(parameter *p, float gradient, rate
   p->weight = updated(p->weight, gradient, &p->first, &p->second, r);
 }
 
-template <class F>
-static __device__ __forceinline__ void update_tile(const rl_persistent &e, const float gradient[F::TILE_PAIRS][2], rates r,
-                                                   block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void update_tile(const rl_persistent &e,
+                                                                      const float gradient[F::TILE_PAIRS][2], rates r,
+                                                                      block_memory<F> &m) {
   if (!has_tile<F>()) return;
   for (int i = 0; i < F::TILE_PAIRS; i++) {
     float2 *w = tile_weight(e, i, m), *first = &m.first[i][threadIdx.x], *second = &m.second[i][threadIdx.x];
@@ -147,8 +145,7 @@ static __device__ __forceinline__ void update_tile(const rl_persistent &e, const
 }
 
 /* This thread's single weight to where others read it in step `turn`, counted from 1. */
-template <class F>
-static __device__ __forceinline__ void publish(const rl_persistent &e, uint32_t turn, float weight) {
+template <class F> static __device__ __forceinline__ void publish(const rl_persistent &e, uint32_t turn, float weight) {
   for (int group = 0; group < PAIRS / GROUP && has_other() && other() < SMALL; group++)
     post(&((rl_exchange *)e.exchange)->small[group][other()], turn, weight);
   if (has_conv2()) multiplied<F>(e)[single_place()] = (typename F::value)weight;
@@ -156,9 +153,9 @@ static __device__ __forceinline__ void publish(const rl_persistent &e, uint32_t 
 }
 
 /* Behind the barrier that all gradients are in front of. What others want first is updated first. */
-template <class F>
-static __device__ __forceinline__ void update_parameters(const rl_persistent &e, const round_of &r,
-                                                         const float gradient[F::TILE_PAIRS][2], block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void update_parameters(const rl_persistent &e, const round_of &r,
+                                                                            const float gradient[F::TILE_PAIRS][2],
+                                                                            block_memory<F> &m) {
   const bool skip = __ldcg(&((rl_exchange *)e.exchange)->overflow) == r.steps_before + 1;
   const rates rate = rates_of(m.state);
   const float total = single_gradient(e, rows_of(r.batch), m);
@@ -184,8 +181,7 @@ template <class F> static __device__ __forceinline__ void load_parameters(const 
   if (has_conv2() || has_other()) m.single[single()] = load_parameter(e.adam, single_place());
 }
 
-template <class F>
-static __device__ __forceinline__ void publish_parameters(const rl_persistent &e, const block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void publish_parameters(const rl_persistent &e, const block_memory<F> &m) {
   for (int i = 0; i < F::TILE_PAIRS && has_tile<F>() && F::KEEPS_WEIGHTS; i++) {
     const float2 w = m.weight[i][threadIdx.x];
     store2(multiplied<F>(e) + tile_place<F>(i), w.x, w.y);
@@ -193,8 +189,7 @@ static __device__ __forceinline__ void publish_parameters(const rl_persistent &e
   if (has_conv2() || has_other()) publish<F>(e, 1, m.single[single()].weight);
 }
 
-template <class F>
-static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const block_memory<F> &m) {
+template <class F> static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const block_memory<F> &m) {
   for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
     const uint32_t at = tile_place<F>(i);
     if (F::KEEPS_WEIGHTS) *(float2 *)&e.adam.weights[at] = m.weight[i][threadIdx.x];

@@ -18,9 +18,9 @@ static __device__ __forceinline__ int source(int pixel, int at) {
 }
 
 /* NHWC: a thread makes one pooled pixel of four channels. */
-template <typename T>
-static __global__ void pool2_forward_last(uint32_t count, const T *__restrict__ y, const float *__restrict__ bias,
-                                          T *__restrict__ pooled, uint8_t *__restrict__ codes, rl_train_state *state) {
+template <typename T> static __global__ void pool2_forward_last(uint32_t count, const T *__restrict__ y,
+                                                                const float *__restrict__ bias, T *__restrict__ pooled,
+                                                                uint8_t *__restrict__ codes, rl_train_state *state) {
   chain_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
@@ -83,10 +83,9 @@ int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const floa
 enum { THREADS = 256, LANES = THREADS / GROUPS, MOST_ROWS = 128, WARPS = THREADS / 32, CHANNELS = 16 };
 
 /* NHWC: a thread takes four channels and every so many pixels. */
-template <typename T>
-static __global__ void __launch_bounds__(THREADS)
-pool2_backward_last(uint32_t pixels, const T *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
-                    T *__restrict__ d_y, float *__restrict__ partial, rl_train_state *state) {
+template <typename T> static __global__ void __launch_bounds__(THREADS)
+    pool2_backward_last(uint32_t pixels, const T *__restrict__ d_pooled, const uint8_t *__restrict__ codes, T *__restrict__ d_y,
+                        float *__restrict__ partial, rl_train_state *state) {
   __shared__ float4 sums[LANES][GROUPS];
   uint32_t group = threadIdx.x % GROUPS, lane = threadIdx.x / GROUPS;
   float4 sum = make_float4(0, 0, 0, 0);
@@ -104,8 +103,8 @@ pool2_backward_last(uint32_t pixels, const T *__restrict__ d_pooled, const uint8
     uint32_t pixel = i % MAP, n = i / MAP;
     for (int at = 0; at < 4; at++)
       store4(&d_y[((size_t)n * FULL + source(pixel, at)) * RL_C2 + group * 4],
-             make_float4(code.x == at ? gradient.x : 0.0f, code.y == at ? gradient.y : 0.0f,
-                         code.z == at ? gradient.z : 0.0f, code.w == at ? gradient.w : 0.0f));
+             make_float4(code.x == at ? gradient.x : 0.0f, code.y == at ? gradient.y : 0.0f, code.z == at ? gradient.z : 0.0f,
+                         code.w == at ? gradient.w : 0.0f));
     sum.x += gradient.x;
     sum.y += gradient.y;
     sum.z += gradient.z;
@@ -123,8 +122,8 @@ pool2_backward_last(uint32_t pixels, const T *__restrict__ d_pooled, const uint8
 
 /* NCHW: blocks of CHANNELS channels of an image (in turns when there are many); a warp takes a channel after the other. */
 static __global__ void __launch_bounds__(THREADS)
-pool2_backward_first(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
-                     float *__restrict__ d_y, float *__restrict__ partial) {
+    pool2_backward_first(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+                         float *__restrict__ d_y, float *__restrict__ partial) {
   uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   chain_wait();
   for (uint32_t c = 0; c < CHANNELS / WARPS; c++) {
@@ -151,8 +150,8 @@ uint32_t rl_pool2_rows(rl_format format, uint32_t batch) {
   return rows < MOST_ROWS ? rows : (uint32_t)MOST_ROWS;
 }
 
-int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y,
-                      float *partial, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y, float *partial,
+                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_pool2_rows(format, batch);
   if (format.half)
     return rl_chain("pool2 backward", pool2_backward_last<__half>, rows, THREADS, 0, stream, err, batch * MAP,

@@ -87,9 +87,7 @@ struct tile_format {
   }
 };
 
-template <int COUNT> struct tile_sums {
-  float of[COUNT];
-};
+template <int COUNT> struct tile_sums { float of[COUNT]; };
 
 /* conv2's input gradient by products of 16×8: d_out · weights, without the border. Each row of d_out goes into three rows of
  * the result, each column into three columns. Rows r, r + 3, r + 6, r + 9 and columns likewise make a set of 16 pixels, the sums'
@@ -136,7 +134,7 @@ static __device__ __forceinline__ void tile_input_gradient(const typename F::val
                                                            Ready ready, Sink sink) {
   const int group = F::warp() % 3, channel = F::warp() / 3 * 8;
   const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}; /* rows of the sums' sets */
-  const int down = F::lane() / 4 % 4; /* this lane's row in a set */
+  const int down = F::lane() / 4 % 4;                                                              /* this lane's row in a set */
   tile_set_sums sum[2] = {};
   const int alone = group == 2 ? 2 : 0; /* of d_out's */
   F::add_row(weights, d_out, alone, first[0] - alone, channel, sum[0]);

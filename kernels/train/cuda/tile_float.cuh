@@ -29,10 +29,10 @@ struct float_tiles : tile_format {
     TERMS = 16,
     MULTIPLIERS = TERMS / 2, /* warps that multiply */
     TILES = RL_P2 * RL_P2,
-    ROW = TILE_CHANNELS,       /* floats */
-    WEIGHT_TERM = 32 * ROW,    /* U [output][input] */
-    TERM = TILES * ROW,        /* V, M, dM, dV [tile][channel] */
-    CHUNK = 12,                /* tiles whose V the weight gradient has at once */
+    ROW = TILE_CHANNELS,    /* floats */
+    WEIGHT_TERM = 32 * ROW, /* U [output][input] */
+    TERM = TILES * ROW,     /* V, M, dM, dV [tile][channel] */
+    CHUNK = 12,             /* tiles whose V the weight gradient has at once */
     CHUNK_TERM = CHUNK * ROW,
     IN_PITCH = RL_C1,
     RAW_PITCH = TILE_DEPTH,
@@ -144,7 +144,6 @@ struct float_tiles : tile_format {
   static __device__ __forceinline__ float factor(float d, bool second, int i) {
     return i == 0 ? (second ? 0.0f : d) : i == 1 ? d : i == 2 ? (second ? -d : d) : second ? -d : 0.0f;
   }
-
 
   /* d_out is dM. */
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, float *d_out) {

@@ -52,8 +52,8 @@ struct half_tiles : tile_format {
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
     if (warp() >= FORWARD_WARPS) return;
     const int row = lane() % 16;
-    const uint32_t a_row = shared_address(
-                       &in[(pool_y(warp(), row) * RL_P1 + pool_x(warp(), row)) * IN_PITCH + lane() / 16 * UNIT]),
+    const uint32_t a_row =
+                       shared_address(&in[(pool_y(warp(), row) * RL_P1 + pool_x(warp(), row)) * IN_PITCH + lane() / 16 * UNIT]),
                    b_row = shared_address(&weights[(lane() / 16 * 8 + lane() % 8) * WEIGHT_PITCH + lane() / 8 % 2 * UNIT]);
     float sum[4][4] = {};
 #pragma unroll 1
@@ -93,8 +93,8 @@ struct half_tiles : tile_format {
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
     const int a = lane() / 16 * 8 + lane() % 8, b = lane() % 16; /* of the pixels */
     const uint32_t a_row = shared_address(&d_out[out_at(a % 4, a / 4 * 3) + first_channel() + lane() / 8 % 2 * UNIT]),
-                   b_row = shared_address(&in[((warp() % 3 + b % 4) * RL_P1 + b / 4 * 3) * IN_PITCH + warp() / 3 % 2 * 16 +
-                                              lane() / 16 * UNIT]);
+                   b_row = shared_address(
+                       &in[((warp() % 3 + b % 4) * RL_P1 + b / 4 * 3) * IN_PITCH + warp() / 3 % 2 * 16 + lane() / 16 * UNIT]);
 #pragma unroll 1
     for (int top = 0; top < RL_H2; top += 4) {
       uint32_t by[3][4];

@@ -89,10 +89,10 @@ struct tensor_float_tiles : tile_format {
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *scratch, Sink sink) {
     const int top = warp() % 3 * 4, channel = warp() / 3 % 2 * 16, half = warp() / HALF_WARPS, row = lane() % 8,
               part = lane() / 8;
-    const uint32_t a_row = shared_address(
-                       &weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + half * 2 * K + part / 2 * UNIT]),
-                   b_row = shared_address(
-                       &in[((top + row % 4) * RL_P1 + row / 4 * STEP) * IN_PITCH + half * 2 * K + part * UNIT]);
+    const uint32_t a_row =
+                       shared_address(&weights[(channel + part % 2 * 8 + row) * WEIGHT_PITCH + half * 2 * K + part / 2 * UNIT]),
+                   b_row =
+                       shared_address(&in[((top + row % 4) * RL_P1 + row / 4 * STEP) * IN_PITCH + half * 2 * K + part * UNIT]);
     float sum[2][SETS][4] = {};
 #pragma unroll
     for (int dy = 0; dy < 3; dy++) {
@@ -202,9 +202,9 @@ struct tensor_float_tiles : tile_format {
   static __device__ __forceinline__ void add_row(const value *weights, const value *d_out, int row, int tap_row, int channel,
                                                  tile_set_sums sum) {
     const int read = lane() % 8, part = lane() / 8;
-    const uint32_t a_row = shared_address(&d_out[out_at(row + read % 4 * TILE_EVERY,
-                                                        (read / 4 * LANE_COLUMN + part % 2 * HALF_COLUMN) * TILE_EVERY) +
-                                                 part / 2 * UNIT]);
+    const uint32_t a_row = shared_address(
+        &d_out[out_at(row + read % 4 * TILE_EVERY, (read / 4 * LANE_COLUMN + part % 2 * HALF_COLUMN) * TILE_EVERY) +
+               part / 2 * UNIT]);
     const value *b_from = &weights[along() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + across()];
 #pragma unroll 2
     for (int k = 0; k < TILE_CHANNELS; k += K) {

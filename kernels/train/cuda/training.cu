@@ -13,7 +13,7 @@
 
 enum {
   PRODUCT_WORKSPACE = 2 << 20, /* for cuBLASLt */
-  STATE_ROOM = 256 /* bytes */
+  STATE_ROOM = 256             /* bytes */
 };
 static_assert(sizeof(rl_train_state) <= STATE_ROOM, "what lies behind it is aligned");
 
@@ -48,8 +48,9 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
                        : rl_gather{e->test_images, e->test_labels, NULL, &e->state->test_step, stride, batch};
   s->head = {s->gather, e->parts, 1, &e->weights[rl_tensor_offsets[RL_FC1_B]]};
   const rl_rows rows = recipe->rows(e->format, batch);
-  s->gradients = {e->d_conv2_weight, rows.conv2_weight, e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2,
-                  e->partial_head, rows.conv1, rows.conv2_bias, rows.head, batch, e->d_fc1, e->pooled2};
+  s->gradients = {
+      e->d_conv2_weight, rows.conv2_weight, e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head,
+      rows.conv1,        rows.conv2_bias,   rows.head,      batch,           e->d_fc1,         e->pooled2};
   s->launch_count = recipe->whole_epoch ? 0 : s->train ? recipe->launch_count : recipe->forward_count;
   memcpy(s->launches, recipe->launches, s->launch_count * sizeof *s->launches);
   for (size_t i = 0; i < s->launch_count; i++) s->launches[i].arg = s;
@@ -80,9 +81,12 @@ int rl_training_watch(rl_train_instance *instance, rl_error *err) {
   rl_device *device = instance->base.device;
   const size_t batch = images_of_step(e), map1 = RL_C1 * RL_P1 * RL_P1, v = e->value_bytes;
   const size_t shown = e->recipe->whole_epoch ? batch : 0;
-  const struct { void *to; size_t bytes; } wanted[] = {
-    {&e->shown.pooled1, shown * map1 * v}, {&e->shown.codes1, shown * map1}, {&e->shown.codes2, shown * RL_FLAT},
-    {&e->d_pooled1, batch * map1 * v}, {&e->d_pooled2, batch * RL_FLAT * v}, {&e->d_conv2_weight, conv2_rows_bytes(e)},
+  const struct {
+    void *to;
+    size_t bytes;
+  } wanted[] = {
+      {&e->shown.pooled1, shown * map1 * v}, {&e->shown.codes1, shown * map1},     {&e->shown.codes2, shown * RL_FLAT},
+      {&e->d_pooled1, batch * map1 * v},     {&e->d_pooled2, batch * RL_FLAT * v}, {&e->d_conv2_weight, conv2_rows_bytes(e)},
   };
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     void **const to = (void **)wanted[i].to;
@@ -145,7 +149,15 @@ static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
   uint64_t *packed = e->stamped->phases[0][0];
   for (size_t block = 0; block < 2 * RL_PERSISTENT_PAIRS; block++)
     memmove(&packed[block * steps * (1 + RL_PHASES)], e->stamped->phases[block], steps * sizeof e->stamped->phases[0][0]);
-  *to = {e->recipe->launches[0].name, phases, RL_PHASES, steps, 2 * RL_PERSISTENT_PAIRS, 0, 0, packed, rounds,
+  *to = {e->recipe->launches[0].name,
+         phases,
+         RL_PHASES,
+         steps,
+         2 * RL_PERSISTENT_PAIRS,
+         0,
+         0,
+         packed,
+         rounds,
          sm_mhz(e->stamped, 2 * RL_PERSISTENT_PAIRS)};
   find_ends(e->stamped, to);
   return 0;
@@ -175,11 +187,12 @@ static void close_engine(rl_instance *instance) {
   rl_device *device = instance->device;
   if (e->recipe->close) e->recipe->close(e);
   for (int i = 0; i < RL_STAGES; i++) rl_fc1_close(&e->stages[i]);
-  void *const memory[] = {e->train_images, e->train_labels, e->test_images, e->test_labels, e->order, e->kept, e->saved,
-    e->pooled1, e->pooled2, e->product2, e->d_pooled1, e->d_pooled2, e->d_fc1, e->d_conv2_weight, e->codes1, e->codes2,
-    e->shown.stamps, e->shown.pooled1, e->shown.codes1, e->shown.codes2, e->exchange, e->parts, e->d_fc1_weight,
-    e->partial_conv1, e->partial_conv2, e->partial_head, e->losses, e->test_losses, e->test_correct, e->workspace[0],
-    e->workspace[1]};
+  void *const memory[] = {e->train_images,  e->train_labels,   e->test_images, e->test_labels, e->order,        e->kept,
+                          e->saved,         e->pooled1,        e->pooled2,     e->product2,    e->d_pooled1,    e->d_pooled2,
+                          e->d_fc1,         e->d_conv2_weight, e->codes1,      e->codes2,      e->shown.stamps, e->shown.pooled1,
+                          e->shown.codes1,  e->shown.codes2,   e->exchange,    e->parts,       e->d_fc1_weight, e->partial_conv1,
+                          e->partial_conv2, e->partial_head,   e->losses,      e->test_losses, e->test_correct, e->workspace[0],
+                          e->workspace[1]};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   if (e->cublas) cublasLtDestroy(e->cublas);
   if (e->fork) cudaEventDestroy(e->fork);
@@ -243,21 +256,29 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   const size_t sent_back = e->recipe->whole_epoch ? 0 : batch; /* and back */
   const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? most * RL_C2 * RL_H2 * RL_H2 : 0;
   const rl_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
-  const struct { void *to; rl_purpose purpose; size_t bytes; } wanted[] = {
-    {&e->pooled1, RL_MEMORY_ACTIVATIONS, kept * map1 * v}, {&e->codes1, RL_MEMORY_ACTIVATIONS, kept * map1},
-    {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v}, {&e->pooled2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT * v},
-    {&e->codes2, RL_MEMORY_ACTIVATIONS, kept * RL_FLAT}, {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
-    {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v}, {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, sent_back * RL_FLAT * v},
-    {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, e->recipe->chains_conv1 ? 0 : sent_back * map1 * v},
-    {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, e->recipe->whole_epoch ? 0 : conv2_rows_bytes(e)},
-    {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
-    {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
-    {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
-    {&e->partial_head, RL_MEMORY_WEIGHTS, rows.head * RL_HEAD_ROW * sizeof(float)},
-    {&e->exchange, RL_MEMORY_ACTIVATIONS, e->recipe->whole_epoch ? rl_persistent_exchange_bytes() : 0},
-    {&e->losses, RL_MEMORY_ACTIVATIONS, t->steps * sizeof(float)},
-    {&e->test_losses, RL_MEMORY_ACTIVATIONS, t->test_images * sizeof(float)},
-    {&e->test_correct, RL_MEMORY_ACTIVATIONS, t->test_images},
+  const struct {
+    void *to;
+    rl_purpose purpose;
+    size_t bytes;
+  } wanted[] = {
+      {&e->pooled1, RL_MEMORY_ACTIVATIONS, kept * map1 * v},
+      {&e->codes1, RL_MEMORY_ACTIVATIONS, kept * map1},
+      {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v},
+      {&e->pooled2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT * v},
+      {&e->codes2, RL_MEMORY_ACTIVATIONS, kept * RL_FLAT},
+      {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
+      {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v},
+      {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, sent_back * RL_FLAT * v},
+      {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, e->recipe->chains_conv1 ? 0 : sent_back * map1 * v},
+      {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, e->recipe->whole_epoch ? 0 : conv2_rows_bytes(e)},
+      {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
+      {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
+      {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
+      {&e->partial_head, RL_MEMORY_WEIGHTS, rows.head * RL_HEAD_ROW * sizeof(float)},
+      {&e->exchange, RL_MEMORY_ACTIVATIONS, e->recipe->whole_epoch ? rl_persistent_exchange_bytes() : 0},
+      {&e->losses, RL_MEMORY_ACTIVATIONS, t->steps * sizeof(float)},
+      {&e->test_losses, RL_MEMORY_ACTIVATIONS, t->test_images * sizeof(float)},
+      {&e->test_correct, RL_MEMORY_ACTIVATIONS, t->test_images},
   };
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
     if (wanted[i].bytes && device->ops->allocate(device, wanted[i].purpose, wanted[i].bytes, (void **)wanted[i].to, err))
@@ -325,9 +346,9 @@ static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
 }
 
 static const rl_instance_ops operations = {rl_training_reset, rl_training_report, rl_training_save, rl_training_restore,
-                                             close_engine};
-static const rl_instance_ops whole_operations = {rl_training_reset, rl_training_report, rl_training_save, rl_training_restore,
-                                                   close_engine, NULL, mark, marks};
+                                           close_engine};
+static const rl_instance_ops whole_operations = {
+    rl_training_reset, rl_training_report, rl_training_save, rl_training_restore, close_engine, NULL, mark, marks};
 
 int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_training *e = (rl_training *)calloc(1, sizeof *e);

@@ -33,8 +33,8 @@ typedef struct rl_rows { /* of partial sums of gradients; 0 rows of conv2.weight
 typedef struct rl_recipe {
   const rl_launch *launches; /* of a step, arg: the stage's; the first forward_count are those of an evaluated batch */
   size_t launch_count, forward_count;
-  bool channels_last; /* in every precision, not just where tensor cores want it */
-  bool keeps_product; /* conv2's product, then its gradient, lies in product2 */
+  bool channels_last;  /* in every precision, not just where tensor cores want it */
+  bool keeps_product;  /* conv2's product, then its gradient, lies in product2 */
   bool multiplies_fc1; /* by launches of its own, its weight gradient in Adam's; else fc1.cu does */
   uint32_t test_batch; /* images evaluated at once */
   rl_rows (*rows)(rl_format format, uint32_t batch);

@@ -42,8 +42,7 @@ int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err) {
 int rl_head_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
-  if (!s->train)
-    return rl_head_evaluate(&s->head, e->test_losses, e->test_correct, e->state, (cudaStream_t)stream, err);
+  if (!s->train) return rl_head_evaluate(&s->head, e->test_losses, e->test_correct, e->state, (cudaStream_t)stream, err);
   return rl_head_train(e->format, &s->head, e->d_fc1, e->partial_head, e->state, (cudaStream_t)stream, err);
 }
 
@@ -73,17 +72,18 @@ int rl_classify_launch(void *arg, rl_stream stream, rl_error *err) {
 int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = rl_training_of(arg);
   float *rows = e->d_conv2_weight ? (float *)e->d_conv2_weight : e->first; /* watched, or where they are lost at the end */
-  const rl_persistent epoch = {e->train_images, e->train_labels, e->order, e->base.images, (uint32_t)e->base.params.batch_size,
-                               rl_training_adam(e), e->pooled2, e->d_fc1, e->partial_conv1, rows, e->partial_conv2,
-                               e->partial_head, e->exchange, e->shown.pooled1, e->d_pooled1, e->d_pooled2, e->shown.codes1,
-                               e->shown.codes2, e->shown.stamps};
+  const rl_persistent epoch = {
+      e->train_images,     e->train_labels, e->order,        e->base.images,   (uint32_t)e->base.params.batch_size,
+      rl_training_adam(e), e->pooled2,      e->d_fc1,        e->partial_conv1, rows,
+      e->partial_conv2,    e->partial_head, e->exchange,     e->shown.pooled1, e->d_pooled1,
+      e->d_pooled2,        e->shown.codes1, e->shown.codes2, e->shown.stamps};
   return rl_persistent_epoch(e->format, &epoch, (cudaStream_t)stream, err);
 }
 
 int rl_persistent_test_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = rl_training_of(arg);
   const uint32_t count = e->base.test_images;
-  const rl_persistent test = {e->test_images, e->test_labels, NULL, count, count, rl_training_adam(e),
-                              NULL, NULL, NULL, NULL, NULL, NULL, e->exchange};
+  const rl_persistent test = {e->test_images, e->test_labels, NULL, count, count, rl_training_adam(e), NULL,
+                              NULL,           NULL,           NULL, NULL,  NULL,  e->exchange};
   return rl_persistent_evaluate(e->format, &test, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
 }

@@ -194,8 +194,17 @@ int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, 
   rl_train_state state;
   if (read_state(e, &state, err)) return -1;
   const bool whole = e->recipe->whole_epoch;
-  *tensors = {e->format.channels_last, e->format.half, state.last_batch, whole ? e->shown.pooled1 : e->pooled1, e->pooled2,
-              whole ? e->shown.codes1 : e->codes1, whole ? e->shown.codes2 : e->codes2, e->product2, e->d_pooled1, e->d_pooled2,
-              e->d_fc1, 1.0f / state.last_inverse_scale};
+  *tensors = {e->format.channels_last,
+              e->format.half,
+              state.last_batch,
+              whole ? e->shown.pooled1 : e->pooled1,
+              e->pooled2,
+              whole ? e->shown.codes1 : e->codes1,
+              whole ? e->shown.codes2 : e->codes2,
+              e->product2,
+              e->d_pooled1,
+              e->d_pooled2,
+              e->d_fc1,
+              1.0f / state.last_inverse_scale};
   return 0;
 }

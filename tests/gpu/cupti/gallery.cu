@@ -17,7 +17,7 @@ struct memory {
   cudaSurfaceObject_t surface;
 } held;
 
-}
+}  // namespace
 
 __global__ void gallery_copy(const float4 *from, float4 *to) {
   size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
@@ -116,8 +116,7 @@ __global__ void __launch_bounds__(1024) gallery_spilling(const float *from, floa
 }
 
 /* STRIDE 32: all lanes of a warp in one bank; 1: in one each. */
-template <int STRIDE>
-__global__ void gallery_banks(float *sink) {
+template <int STRIDE> __global__ void gallery_banks(float *sink) {
   __shared__ volatile float cells[32 * 32];
   float sum = 0;
   cells[threadIdx.x * STRIDE % 1024] = threadIdx.x;
@@ -204,15 +203,15 @@ void launch_in_clusters(cudaStream_t stream) {
 }
 
 /* One line a kernel: its name, then the launch. */
-#define KERNEL(NAME, ...)                                                                   \
-  int NAME(void *, rl_stream stream_of_step, rl_error *err) {                               \
-    cudaStream_t stream = (cudaStream_t)stream_of_step;                                     \
-    __VA_ARGS__;                                                                            \
-    cudaError_t result = cudaGetLastError();                                                \
+#define KERNEL(NAME, ...)                                                                                          \
+  int NAME(void *, rl_stream stream_of_step, rl_error *err) {                                                      \
+    cudaStream_t stream = (cudaStream_t)stream_of_step;                                                            \
+    __VA_ARGS__;                                                                                                   \
+    cudaError_t result = cudaGetLastError();                                                                       \
     return result == cudaSuccess ? 0 : rl_fail(err, RL_CUDA, result, "%s: %s", #NAME, cudaGetErrorString(result)); \
   }
 KERNEL(copy, gallery_copy<<<GALLERY_COPY_BYTES / 16 / 256, 256, 0, stream>>>(from<float4>(), to<float4>()))
-KERNEL(relu, gallery_relu<<<SIDE * SIDE / 128, 128, 0, stream>>>(from<__half>(), to<__half>(), (size_t)SIDE * SIDE))
+KERNEL(relu, gallery_relu<<<SIDE * SIDE / 128, 128, 0, stream>>>(from<__half>(), to<__half>(), (size_t)SIDE *SIDE))
 KERNEL(flops, gallery_flops<<<GALLERY_WARPS / 8, 256, 0, stream>>>(sink(), 0.5f))
 KERNEL(fp64, gallery_fp64<<<GALLERY_WARPS / 8, 256, 0, stream>>>((double *)sink(), 0.5))
 KERNEL(transpose, gallery_transpose<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(from<float>(), to<float>()))
@@ -266,7 +265,7 @@ cudaError_t make_images() {
   return result == cudaSuccess ? cudaCreateSurfaceObject(&held.surface, &what) : result;
 }
 
-}
+}  // namespace
 
 extern "C" int gallery_open(rl_instance *instance, rl_device *device, rl_error *err) {
   int count = 0;

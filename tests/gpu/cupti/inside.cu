@@ -64,7 +64,9 @@ extern "C" __global__ void inside_chases(const int *ring, int *sink) {
 extern "C" __global__ void inside_waits(unsigned long long ns) {
   unsigned long long start, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-  if (threadIdx.x < 32) do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); while (now - start < ns);
+  if (threadIdx.x < 32) do
+      asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    while (now - start < ns);
   __syncthreads();
 }
 
@@ -141,7 +143,7 @@ int fill_ring(rl_error *err) {
   return check(cudaMemcpy(ring, next.data(), RING * sizeof(int), cudaMemcpyHostToDevice), "ring", err);
 }
 
-}
+}  // namespace
 
 int inside_open(inside_rig *rig, rl_error *err) {
   int count = 0;

@@ -10,19 +10,29 @@ extern "C" {
 #endif
 
 enum {
-  INSIDE_BLOCKS = 132, INSIDE_THREADS = 256, INSIDE_WARPS = INSIDE_BLOCKS * INSIDE_THREADS / 32,
-  INSIDE_FMAS = 1000,      /* by each thread */
-  INSIDE_ACCESSES = 64,    /* to shared or global memory, by each thread */
-  INSIDE_CONFLICTS = 8,    /* ways */
-  INSIDE_STRIDE = 32,      /* floats: each thread's in a sector of its own */
-  INSIDE_BRANCHES = 64,    /* that divide each warp */
-  INSIDE_PHASE_US = 1000,  /* arithmetic, then as long reading of memory */
+  INSIDE_BLOCKS = 132,
+  INSIDE_THREADS = 256,
+  INSIDE_WARPS = INSIDE_BLOCKS * INSIDE_THREADS / 32,
+  INSIDE_FMAS = 1000,     /* by each thread */
+  INSIDE_ACCESSES = 64,   /* to shared or global memory, by each thread */
+  INSIDE_CONFLICTS = 8,   /* ways */
+  INSIDE_STRIDE = 32,     /* floats: each thread's in a sector of its own */
+  INSIDE_BRANCHES = 64,   /* that divide each warp */
+  INSIDE_PHASE_US = 1000, /* arithmetic, then as long reading of memory */
 };
 
 /* Launches, each of one kernel named as inside_names says, but for the last, which launches inside_multiplies twice. */
 enum inside_launch {
-  INSIDE_MULTIPLIES, INSIDE_COLLIDES, INSIDE_STRIDES, INSIDE_DIVERGES, INSIDE_CHASES, INSIDE_WAITS, INSIDE_PHASES, INSIDE_SHORT,
-  INSIDE_TWICE, INSIDE_LAUNCHES
+  INSIDE_MULTIPLIES,
+  INSIDE_COLLIDES,
+  INSIDE_STRIDES,
+  INSIDE_DIVERGES,
+  INSIDE_CHASES,
+  INSIDE_WAITS,
+  INSIDE_PHASES,
+  INSIDE_SHORT,
+  INSIDE_TWICE,
+  INSIDE_LAUNCHES
 };
 enum { INSIDE_KERNELS = INSIDE_LAUNCHES + 1 };
 extern const char *const inside_names[INSIDE_KERNELS]; /* symbols, in the order of issue */

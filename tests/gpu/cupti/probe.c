@@ -159,11 +159,12 @@ static int trace(int argc, char **argv) {
   uint64_t kinds[RL_ACTIVITY_KINDS] = {0};
   for (size_t i = 0; i < records.row_count; i++) kinds[records.rows[i].kind]++;
   uint64_t work = kinds[RL_ACTIVITY_KERNEL] + kinds[RL_ACTIVITY_MEMCPY] + kinds[RL_ACTIVITY_MEMSET];
-  printf("launches %llu, recorded %llu (%llu kernels), all records %.0f, dropped %.0f, without times %.0f; %.3f ms, "
-         "traced %.3f ms\n",
-         (unsigned long long)traced.launches, (unsigned long long)work, (unsigned long long)kinds[RL_ACTIVITY_KERNEL],
-         measured(&records, "activity_records"), measured(&records, "activity_dropped_records"),
-         measured(&records, "activity_zero_time_records"), plain.device_ms, traced.device_ms);
+  printf(
+      "launches %llu, recorded %llu (%llu kernels), all records %.0f, dropped %.0f, without times %.0f; %.3f ms, "
+      "traced %.3f ms\n",
+      (unsigned long long)traced.launches, (unsigned long long)work, (unsigned long long)kinds[RL_ACTIVITY_KERNEL],
+      measured(&records, "activity_records"), measured(&records, "activity_dropped_records"),
+      measured(&records, "activity_zero_time_records"), plain.device_ms, traced.device_ms);
   for (int kind = 0; kind < RL_ACTIVITY_KINDS; kind++)
     printf("%s %llu\n", rl_activity_kind_names[kind], (unsigned long long)kinds[kind]);
   bool complete = work == traced.launches && measured(&records, "activity_dropped_records") == 0 &&

@@ -16,12 +16,12 @@ static struct {
   rl_launch launches[MOST_LAUNCHES];     /* of the steps */
 } all;
 
-#define EACH_PART(OPERATION)                                            \
-  static int OPERATION##_all(rl_instance *instance, rl_error *err) {    \
-    (void)instance;                                                     \
-    for (size_t i = 0; i < all.part_count; i++)                         \
+#define EACH_PART(OPERATION)                                               \
+  static int OPERATION##_all(rl_instance *instance, rl_error *err) {       \
+    (void)instance;                                                        \
+    for (size_t i = 0; i < all.part_count; i++)                            \
       if (all.parts[i]->ops->OPERATION(all.parts[i], err) != 0) return -1; \
-    return 0;                                                           \
+    return 0;                                                              \
   }
 EACH_PART(reset)
 EACH_PART(save)

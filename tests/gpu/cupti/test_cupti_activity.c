@@ -19,7 +19,10 @@ static tiny_rig device;
 static rl_records records;
 static rl_error err;
 
-#define OK(call) do { if ((call) != 0) fail_msg("%s: %s", #call, err.message); } while (0)
+#define OK(call)                                             \
+  do {                                                       \
+    if ((call) != 0) fail_msg("%s: %s", #call, err.message); \
+  } while (0)
 
 static void start(void) {
   rl_records_clear(&records);
@@ -171,8 +174,10 @@ static void test_a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
 static void test_ranges_of_our_domain_nest_and_others_are_left_out(void **state) {
   (void)state;
   nvtxDomainHandle_t other = nvtxDomainCreateA("other");
-  nvtxEventAttributes_t event = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
-                                 .messageType = NVTX_MESSAGE_TYPE_ASCII, .message.ascii = "foreign"};
+  nvtxEventAttributes_t event = {.version = NVTX_VERSION,
+                                 .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                 .messageType = NVTX_MESSAGE_TYPE_ASCII,
+                                 .message.ascii = "foreign"};
   start();
   rl_range_push("epoch");
   for (int i = 0; i < 3; i++) {

@@ -38,7 +38,7 @@ static void test_every_kernel_of_the_step_is_listed(void **state) {
   (void)state;
   static const struct {
     const char *launch, *phase, *name;
-  } expected[KERNELS] = {{"sleep", "data", "tiny_sleeps("},         {"copy", "data", "tiny_copies("},
+  } expected[KERNELS] = {{"sleep", "data", "tiny_sleeps("},           {"copy", "data", "tiny_copies("},
                          {"fma", "forward", "void tiny_multiplies<"}, {"fma_twice", "forward", "void tiny_multiplies<"},
                          {"pair", "backward", "tiny_reads("},         {"pair", "backward", "tiny_reads("},
                          {"update", "optimizer", "tiny_updates("}};

@@ -68,14 +68,21 @@ static double look(uint32_t sections, int without) {
   rl_records_clear(&records);
   for (int i = 0; i < INSIDE_KERNELS; i++) {
     rl_kernel kernel = {.ordinal = i};
-    kernels[i] = (rl_source_kernel){.symbol = inside_names[i], .launch = i < INSIDE_LAUNCHES ? (size_t)i : INSIDE_TWICE,
-                                    .duration_ns = durations_ns[i], .blocks = i == INSIDE_SHORT ? 1 : INSIDE_BLOCKS,
+    kernels[i] = (rl_source_kernel){.symbol = inside_names[i],
+                                    .launch = i < INSIDE_LAUNCHES ? (size_t)i : INSIDE_TWICE,
+                                    .duration_ns = durations_ns[i],
+                                    .blocks = i == INSIDE_SHORT ? 1 : INSIDE_BLOCKS,
                                     .ordinal = i == without ? -1 : i};
     if (i != without) must(rl_records_add_kernel(&records, &kernel, &err), "records");
   }
   must(rl_flush_open(&flush, &err), "flush");
-  const rl_source_request request = {.instance = &rig.base, .sequence = &rig.base.iteration.sequences[0], .kernels = kernels,
-                                     .kernel_count = INSIDE_KERNELS, .profile = &profile, .flush = flush, .restore = restore,
+  const rl_source_request request = {.instance = &rig.base,
+                                     .sequence = &rig.base.iteration.sequences[0],
+                                     .kernels = kernels,
+                                     .kernel_count = INSIDE_KERNELS,
+                                     .profile = &profile,
+                                     .flush = flush,
+                                     .restore = restore,
                                      .let_go = let_go};
   int64_t start = rl_monotonic_ns();
   int collected = rl_source_begin(source, &request, &err);
@@ -200,8 +207,10 @@ static const char *top_stall(int kernel) {
 
 static void warps_wait_for_what_they_wait_for(void **state) {
   (void)state;
-  static const struct { int kernel; const char *stall; } cases[] = {{INSIDE_CHASES, "long_scoreboard"},
-                                                                    {INSIDE_WAITS, "barrier"}};
+  static const struct {
+    int kernel;
+    const char *stall;
+  } cases[] = {{INSIDE_CHASES, "long_scoreboard"}, {INSIDE_WAITS, "barrier"}};
   for (size_t i = 0; i < 2; i++) {
     int kernel = cases[i].kernel;
     print_message("%s: %g samples, most %s\n", inside_names[kernel], value(kernel, "smsp__pcsamp_sample_count"),
@@ -256,8 +265,10 @@ static void a_time_line_shows_both_phases(void **state) {
 
 static void a_kernel_without_a_time_line_says_why(void **state) {
   (void)state;
-  static const struct { int kernel; const char *reason; } cases[] = {{INSIDE_SHORT, "too short"},
-                                                                      {INSIDE_KERNELS - 1, "several kernels"}};
+  static const struct {
+    int kernel;
+    const char *reason;
+  } cases[] = {{INSIDE_SHORT, "too short"}, {INSIDE_KERNELS - 1, "several kernels"}};
   for (size_t i = 0; i < 2; i++) {
     const rl_kernel_metric *row = find(cases[i].kernel, "profiler__pmsampler_interval_time");
     assert_non_null(row);
@@ -349,13 +360,18 @@ static int print(void) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(instructions_are_exact), cmocka_unit_test(a_function_launched_twice_is_shared),
-      cmocka_unit_test(bank_conflicts_are_counted), cmocka_unit_test(excess_sectors_are_counted),
-      cmocka_unit_test(divided_warps_are_counted), cmocka_unit_test(warps_wait_for_what_they_wait_for),
-      cmocka_unit_test(a_time_line_shows_both_phases), cmocka_unit_test(a_kernel_without_a_time_line_says_why),
-      cmocka_unit_test(code_has_a_hash_and_lines), cmocka_unit_test(every_wanted_metric_has_a_row),
-      cmocka_unit_test(what_is_allocated_is_noted_until_it_is_freed), cmocka_unit_test(it_works_again)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(instructions_are_exact),
+                                     cmocka_unit_test(a_function_launched_twice_is_shared),
+                                     cmocka_unit_test(bank_conflicts_are_counted),
+                                     cmocka_unit_test(excess_sectors_are_counted),
+                                     cmocka_unit_test(divided_warps_are_counted),
+                                     cmocka_unit_test(warps_wait_for_what_they_wait_for),
+                                     cmocka_unit_test(a_time_line_shows_both_phases),
+                                     cmocka_unit_test(a_kernel_without_a_time_line_says_why),
+                                     cmocka_unit_test(code_has_a_hash_and_lines),
+                                     cmocka_unit_test(every_wanted_metric_has_a_row),
+                                     cmocka_unit_test(what_is_allocated_is_noted_until_it_is_freed),
+                                     cmocka_unit_test(it_works_again)};
   if (argc == 2 && strcmp(argv[1], "run") == 0) {
     must(inside_open(&rig, &err), "device");
     run_once();

@@ -64,7 +64,7 @@ static void test_hopper_has_what_the_sets_count(void **state) {
     const char *set;
     rl_absences absent;
     size_t least, passes;
-  } cases[] = {{"auto", 0, 94, 9}, {"basic", 0, 82, 9}, {"detailed", 0, 374, 17}, {"detailed", everything, 259, 15},
+  } cases[] = {{"auto", 0, 94, 9},   {"basic", 0, 82, 9},          {"detailed", 0, 374, 17}, {"detailed", everything, 259, 15},
                {"full", 0, 762, 32}, {"full", everything, 471, 21}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_wanted wanted = wanted_without(cases[i].absent, cases[i].set, "");
@@ -273,10 +273,18 @@ static void test_names_are_demangled_and_kept_once(void **state) {
 }
 
 /* A multiprocessor of an H100 or H200: 2048 threads, 65536 registers, 228 KiB of shared memory, 1 KiB of it reserved a block. */
-static const rl_occupancy hopper = {.major = 9, .minor = 0, .processors = 132, .warp_threads = 32, .block_threads = 1024,
-                                    .processor_threads = 2048, .block_registers = 65536, .processor_registers = 65536,
-                                    .block_shared_bytes = 48 << 10, .block_shared_optin_bytes = 227 << 10,
-                                    .block_reserved_bytes = 1 << 10, .processor_shared_bytes = 228 << 10};
+static const rl_occupancy hopper = {.major = 9,
+                                    .minor = 0,
+                                    .processors = 132,
+                                    .warp_threads = 32,
+                                    .block_threads = 1024,
+                                    .processor_threads = 2048,
+                                    .block_registers = 65536,
+                                    .processor_registers = 65536,
+                                    .block_shared_bytes = 48 << 10,
+                                    .block_shared_optin_bytes = 227 << 10,
+                                    .block_reserved_bytes = 1 << 10,
+                                    .processor_shared_bytes = 228 << 10};
 
 static void test_occupancy_is_limited_by_what_runs_out_first(void **state) {
   (void)state;
@@ -284,17 +292,20 @@ static void test_occupancy_is_limited_by_what_runs_out_first(void **state) {
     uint32_t threads, registers, shared, dynamic;
     double ratio;
   } cases[] = {
-      {256, 32, 0, 0, 1.0},                  /* threads: 8 blocks */
-      {256, 64, 0, 0, 0.5},                  /* registers: 4 blocks */
-      {1024, 64, 0, 0, 0.5},                 /* registers: 1 block */
-      {32, 16, 0, 0, 0.5},                   /* 32 blocks a multiprocessor */
-      {256, 32, 0, 75 << 10, 0.375},         /* shared memory: 3 blocks of 76 KiB */
-      {256, 32, 48 << 10, 0, 0.5},           /* 4 blocks of 49 KiB */
-      {128, 33, 0, 0, 12 * 4 / 64.0},        /* 40 registers a thread in granules of 256 a warp: 12 blocks */
+      {256, 32, 0, 0, 1.0},           /* threads: 8 blocks */
+      {256, 64, 0, 0, 0.5},           /* registers: 4 blocks */
+      {1024, 64, 0, 0, 0.5},          /* registers: 1 block */
+      {32, 16, 0, 0, 0.5},            /* 32 blocks a multiprocessor */
+      {256, 32, 0, 75 << 10, 0.375},  /* shared memory: 3 blocks of 76 KiB */
+      {256, 32, 48 << 10, 0, 0.5},    /* 4 blocks of 49 KiB */
+      {128, 33, 0, 0, 12 * 4 / 64.0}, /* 40 registers a thread in granules of 256 a warp: 12 blocks */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {1, 1, 1}, .block = {cases[i].threads, 1, 1},
-                           .registers = cases[i].registers, .static_shared_bytes = cases[i].shared,
+    rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL,
+                           .grid = {1, 1, 1},
+                           .block = {cases[i].threads, 1, 1},
+                           .registers = cases[i].registers,
+                           .static_shared_bytes = cases[i].shared,
                            .dynamic_shared_bytes = cases[i].dynamic};
     double ratio = rl_occupancy_ratio(&hopper, &row, -1);
     if (ratio != cases[i].ratio) fail_msg("case %zu: %.4f, not %.4f", i, ratio, cases[i].ratio);
@@ -307,7 +318,7 @@ static void test_barriers_limit_what_takes_many(void **state) {
   static const struct {
     int barriers;
     double limit, occupancy_pct;
-  } cases[] = {{-1, 32, 100}, {0, 32, 100}, {1, 32, 100}, {2, 32, 100}, /* of 64 on a multiprocessor */
+  } cases[] = {{-1, 32, 100},   {0, 32, 100}, {1, 32, 100}, {2, 32, 100}, /* of 64 on a multiprocessor */
                {3, 21, 65.625}, {16, 4, 12.5}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {4224, 1, 1}, .block = {64, 1, 1}, .registers = 16};
   const rl_launch_detail detail = {0};
@@ -325,19 +336,29 @@ static void test_a_launch_tells_what_ncu_says_of_it(void **state) {
   static const struct {
     const char *metric;
     double value;
-  } expected[] = {
-      {"launch__block_size", 128}, {"launch__grid_size", 32768}, {"launch__thread_count", 4194304},
-      {"launch__registers_per_thread", 16},
-      {"launch__registers_per_thread_allocated", 16}, {"launch__occupancy_limit_blocks", 32},
-      {"launch__occupancy_limit_registers", 32},
-      {"launch__occupancy_limit_shared_mem", 32}, {"launch__occupancy_limit_warps", 16}, {"launch__occupancy_limit_barriers", 32},
-      {"launch__shared_mem_config_size", 32768}, {"launch__shared_mem_per_block_driver", 1024},
-      {"launch__shared_mem_per_block_static", 0},
-      {"launch__shared_mem_per_block_allocated", 1024}, {"launch__shared_mem_per_block", 1024}, {"launch__cluster_size", 0},
-      {"launch__cluster_max_potential_size", 8}, {"launch__cluster_scheduling_policy", 1}, {"launch__sm_count", 132},
-      {"launch__tpc_count", 66},
-      {"sm__maximum_warps_per_active_cycle_pct", 100}, {"smsp__maximum_warps_avg_per_active_cycle", 16},
-      {"launch__uses_green_context", 0}};
+  } expected[] = {{"launch__block_size", 128},
+                  {"launch__grid_size", 32768},
+                  {"launch__thread_count", 4194304},
+                  {"launch__registers_per_thread", 16},
+                  {"launch__registers_per_thread_allocated", 16},
+                  {"launch__occupancy_limit_blocks", 32},
+                  {"launch__occupancy_limit_registers", 32},
+                  {"launch__occupancy_limit_shared_mem", 32},
+                  {"launch__occupancy_limit_warps", 16},
+                  {"launch__occupancy_limit_barriers", 32},
+                  {"launch__shared_mem_config_size", 32768},
+                  {"launch__shared_mem_per_block_driver", 1024},
+                  {"launch__shared_mem_per_block_static", 0},
+                  {"launch__shared_mem_per_block_allocated", 1024},
+                  {"launch__shared_mem_per_block", 1024},
+                  {"launch__cluster_size", 0},
+                  {"launch__cluster_max_potential_size", 8},
+                  {"launch__cluster_scheduling_policy", 1},
+                  {"launch__sm_count", 132},
+                  {"launch__tpc_count", 66},
+                  {"sm__maximum_warps_per_active_cycle_pct", 100},
+                  {"smsp__maximum_warps_avg_per_active_cycle", 16},
+                  {"launch__uses_green_context", 0}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {32768, 1, 1}, .block = {128, 1, 1}, .registers = 16};
   const rl_launch_detail detail = {.shared_config_bytes = 32768, .cluster_policy = 1, .largest_cluster = 8};
   const rl_launch_facts facts = rl_launch_facts_of(&hopper, &row, &detail, 0);

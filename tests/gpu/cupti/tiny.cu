@@ -18,7 +18,7 @@ int check(cudaError_t result, const char *what, rl_error *err) {
 }
 int launched(const char *what, rl_error *err) { return check(cudaGetLastError(), what, err); }
 
-}
+}  // namespace
 
 /* Kernels have C++ names outside a namespace, so that demangling shows. */
 __global__ void tiny_sleeps(uint64_t ns) {
@@ -32,8 +32,7 @@ __global__ void tiny_copies(const uint4 *__restrict__ from, uint4 *__restrict__ 
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) to[i] = from[i];
 }
 
-template <int COUNT>
-__global__ void tiny_multiplies(float *sink, float factor) {
+template <int COUNT> __global__ void tiny_multiplies(float *sink, float factor) {
   float value = threadIdx.x;
 #pragma unroll
   for (int i = 0; i < COUNT; i++) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(value) : "f"(factor));
@@ -85,9 +84,9 @@ int update(void *, rl_stream stream, rl_error *err) {
   return launched("update", err);
 }
 
-const rl_launch launches[TINY_LAUNCHES] = {{"sleep", "data", sleep_us, NULL},      {"copy", "data", copy, NULL},
-                                           {"fma", "forward", fma, NULL},          {"fma_twice", "forward", fma_twice, NULL},
-                                           {"pair", "backward", pair, NULL},       {"update", "optimizer", update, NULL}};
+const rl_launch launches[TINY_LAUNCHES] = {{"sleep", "data", sleep_us, NULL}, {"copy", "data", copy, NULL},
+                                           {"fma", "forward", fma, NULL},     {"fma_twice", "forward", fma_twice, NULL},
+                                           {"pair", "backward", pair, NULL},  {"update", "optimizer", update, NULL}};
 const rl_sequence sequences[] = {{"step", launches, TINY_LAUNCHES, 1}};
 
 int reset(rl_instance *, rl_error *err) {
@@ -107,7 +106,7 @@ int restore(rl_instance *, rl_error *err) {
 void close_instance(rl_instance *) {}
 const rl_instance_ops ops = {reset, report, save, restore, close_instance};
 
-}
+}  // namespace
 
 int tiny_open(tiny_rig *tiny, rl_error *err) {
   int count = 0;
@@ -159,9 +158,7 @@ int tiny_step(tiny_rig *tiny, rl_error *err) {
   return wait(tiny, err);
 }
 
-int tiny_sleep(tiny_rig *tiny, rl_error *err) {
-  return sleep_us(NULL, tiny->device.stream, err) != 0 ? -1 : wait(tiny, err);
-}
+int tiny_sleep(tiny_rig *tiny, rl_error *err) { return sleep_us(NULL, tiny->device.stream, err) != 0 ? -1 : wait(tiny, err); }
 
 int tiny_launch_empty(tiny_rig *tiny, int count, rl_error *err) {
   for (int i = 0; i < count; i++) tiny_empty<<<3, 64, 0, (cudaStream_t)tiny->device.stream>>>();

@@ -12,7 +12,8 @@ enum {
   TINY_SLEEP_US = 2000,
   TINY_COPY_BYTES = 256 << 20,
   TINY_PAIR_BYTES = 32 << 20,
-  TINY_FMAS = 1024, TINY_FMA_WARPS = 132 * 8 * 8,
+  TINY_FMAS = 1024,
+  TINY_FMA_WARPS = 132 * 8 * 8,
   TINY_STATE = 1 << 18, /* floats */
   TINY_NODES = 20,
 };

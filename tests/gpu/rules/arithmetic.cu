@@ -8,15 +8,15 @@ enum { CHAINS = 4, UNROLL = 16 };
 }
 
 /* CHAINS independent chains of one instruction of one operand; `rounds` times UNROLL of each. */
-#define CHAIN(NAME, TYPE, REGISTER, INSTRUCTION)                                                    \
-  __global__ void NAME(uint32_t *sink, int rounds) {                                                \
-    TYPE value[CHAINS];                                                                             \
-    for (int k = 0; k < CHAINS; k++) value[k] = (TYPE)(threadIdx.x + k);                            \
-    for (int round = 0; round < rounds; round++)                                                    \
-      _Pragma("unroll") for (int i = 0; i < UNROLL; i++)                                            \
-        _Pragma("unroll") for (int k = 0; k < CHAINS; k++) asm volatile(INSTRUCTION : "+" REGISTER(value[k])); \
-    for (int k = 0; k < CHAINS; k++)                                                                \
-      if (value[k] == (TYPE)12345) sink[k] = 1;                                                     \
+#define CHAIN(NAME, TYPE, REGISTER, INSTRUCTION)                                                                 \
+  __global__ void NAME(uint32_t *sink, int rounds) {                                                             \
+    TYPE value[CHAINS];                                                                                          \
+    for (int k = 0; k < CHAINS; k++) value[k] = (TYPE)(threadIdx.x + k);                                         \
+    for (int round = 0; round < rounds; round++)                                                                 \
+      _Pragma("unroll") for (int i = 0; i < UNROLL; i++)                                                         \
+          _Pragma("unroll") for (int k = 0; k < CHAINS; k++) asm volatile(INSTRUCTION : "+" REGISTER(value[k])); \
+    for (int k = 0; k < CHAINS; k++)                                                                             \
+      if (value[k] == (TYPE)12345) sink[k] = 1;                                                                  \
   }
 
 CHAIN(does_fma, float, "f", "fma.rn.f32 %0, %0, %0, %0;")
@@ -34,7 +34,8 @@ __global__ void does_mma(uint32_t *sink, int rounds, int pause) {
   uint32_t a = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a));
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a));
     for (int i = 0; i < pause; i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(d[0]));
   }
   if (d[0] + d[1] + d[2] + d[3] == 12345) *sink = 1;
@@ -42,8 +43,7 @@ __global__ void does_mma(uint32_t *sink, int rounds, int pause) {
 
 /* The same by warp groups, FLIGHT at a time, from zeros in shared memory. LATE: the first warp of a group keeps the others
  * waiting. Hopper alone has it. */
-template <int FLIGHT, bool LATE>
-__global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
+template <int FLIGHT, bool LATE> __global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
 #if __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char tile[];
   for (int i = threadIdx.x; i < 32768 / 4; i += blockDim.x) ((uint32_t *)tile)[i] = 0;
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
           "%32, %32, 1, 1, 1, 0, 0;"
           : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
             "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
-            "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]),
-            "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+            "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]),
+            "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
           : "l"(base));
     asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");
   }
@@ -108,8 +108,11 @@ __global__ void does_predicate(uint32_t *sink, int rounds) {
   for (int round = 0; round < rounds; round++)
 #pragma unroll
     for (int i = 0; i < UNROLL; i++)
-      asm volatile("{ .reg .pred p; .reg .u32 odd; and.b32 odd, %1, 1; setp.ne.u32 p, odd, 0; @p fma.rn.f32 %0, %0, %0, %0; "
-                   "@p add.rn.f32 %0, %0, %0; @p mul.rn.f32 %0, %0, %0; }" : "+f"(value) : "r"(threadIdx.x));
+      asm volatile(
+          "{ .reg .pred p; .reg .u32 odd; and.b32 odd, %1, 1; setp.ne.u32 p, odd, 0; @p fma.rn.f32 %0, %0, %0, %0; "
+          "@p add.rn.f32 %0, %0, %0; @p mul.rn.f32 %0, %0, %0; }"
+          : "+f"(value)
+          : "r"(threadIdx.x));
   if (value == 12345) *sink = 1;
 }
 

@@ -10,17 +10,17 @@
 /* Shared by all launches; filled by subject_open. */
 struct rules_memory {
   static constexpr size_t bytes = size_t{256} << 20;
-  uint32_t *from, *to;          /* bytes each; from is zero */
-  uint32_t *compressible;       /* bytes; NULL where the device does not compress */
-  cudaTextureObject_t texture;  /* the beginning of from */
+  uint32_t *from, *to;         /* bytes each; from is zero */
+  uint32_t *compressible;      /* bytes; NULL where the device does not compress */
+  cudaTextureObject_t texture; /* the beginning of from */
   int processors;
 };
 extern rules_memory held;
 
 /* Launch and say whether that went well. */
-template <typename... Parameters, typename... Arguments>
-int go(rl_stream stream, rl_error *err, void (*kernel)(Parameters...), unsigned blocks, unsigned threads, size_t shared,
-       Arguments... arguments) {
+template <typename... Parameters, typename... Arguments> int go(rl_stream stream, rl_error *err, void (*kernel)(Parameters...),
+                                                                unsigned blocks, unsigned threads, size_t shared,
+                                                                Arguments... arguments) {
   cudaError_t result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
   if (result == cudaSuccess) kernel<<<blocks, threads, shared, (cudaStream_t)stream>>>(arguments...);
   if (result == cudaSuccess) result = cudaGetLastError();
@@ -28,8 +28,10 @@ int go(rl_stream stream, rl_error *err, void (*kernel)(Parameters...), unsigned 
 }
 
 /* A launch named after what it shows: RULES_LAUNCH(name, kernel, blocks, threads, dynamic shared bytes, arguments...). */
-#define RULES_LAUNCH(NAME, ...) \
-  {NAME, "rules", [](void *, rl_stream stream, rl_error *err) -> int { return go(stream, err, __VA_ARGS__); }, NULL}
+#define RULES_LAUNCH(NAME, ...)                                                                                      \
+  {                                                                                                                  \
+    NAME, "rules", [](void *, rl_stream stream, rl_error *err) -> int { return go(stream, err, __VA_ARGS__); }, NULL \
+  }
 
 struct rules_launches {
   const rl_launch *items;

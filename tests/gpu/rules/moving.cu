@@ -23,16 +23,14 @@ __global__ void takes_positive(const __half *x, __half *y, size_t count) {
 }
 
 /* Neighbouring threads touch words that are STRIDE words apart. */
-template <int STRIDE>
-__global__ void reads_apart(const uint32_t *from, uint32_t *sink, size_t count) {
+template <int STRIDE> __global__ void reads_apart(const uint32_t *from, uint32_t *sink, size_t count) {
   uint32_t sum = 0;
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count / STRIDE; i += (size_t)gridDim.x * blockDim.x)
     sum += from[i * STRIDE];
   if (sum == 12345) *sink = sum;
 }
 
-template <int STRIDE>
-__global__ void writes_apart(uint32_t *to, size_t count) {
+template <int STRIDE> __global__ void writes_apart(uint32_t *to, size_t count) {
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count / STRIDE; i += (size_t)gridDim.x * blockDim.x)
     to[i * STRIDE] = 1;
 }
@@ -49,8 +47,7 @@ __global__ void reads_again(const uint4 *from, uint32_t *sink, size_t count, int
 }
 
 /* WAYS threads of a warp want different words of one bank. */
-template <int WAYS>
-__global__ void reads_banks(uint32_t *sink, int rounds) {
+template <int WAYS> __global__ void reads_banks(uint32_t *sink, int rounds) {
   __shared__ uint32_t words[32 * 33];
   for (int i = threadIdx.x; i < 32 * 33; i += blockDim.x) words[i] = i;
   __syncthreads();
@@ -65,8 +62,7 @@ __global__ void reads_banks(uint32_t *sink, int rounds) {
   if (sum == 12345) *sink = sum;
 }
 
-template <int WAYS>
-__global__ void writes_banks(uint32_t *sink, int rounds) {
+template <int WAYS> __global__ void writes_banks(uint32_t *sink, int rounds) {
   __shared__ uint32_t words[32 * 33];
   uint32_t at = (uint32_t)__cvta_generic_to_shared(&words[threadIdx.x % 32 * (WAYS == 1 ? 1 : WAYS)]);
   for (int round = 0; round < rounds; round++)
@@ -120,6 +116,6 @@ const rl_launch launches[] = {
     RULES_LAUNCH("no_noise", writes_noise, held.processors * 16, 256, 0, (uint4 *)held.compressible, quads, 1u),
 };
 
-}
+}  // namespace
 
 const rules_launches moving_launches = {launches, sizeof launches / sizeof *launches};

@@ -34,8 +34,9 @@ __global__ void holds_shared(uint32_t *sink, int rounds) {
 }
 
 __global__ void holds_barriers(uint32_t *sink, int rounds) {
-  asm volatile("bar.sync 0; bar.sync 1; bar.sync 2; bar.sync 3; bar.sync 4; bar.sync 5; bar.sync 6; bar.sync 7; bar.sync 8; "
-               "bar.sync 9; bar.sync 10; bar.sync 11; bar.sync 12; bar.sync 13; bar.sync 14; bar.sync 15;");
+  asm volatile(
+      "bar.sync 0; bar.sync 1; bar.sync 2; bar.sync 3; bar.sync 4; bar.sync 5; bar.sync 6; bar.sync 7; bar.sync 8; "
+      "bar.sync 9; bar.sync 10; bar.sync 11; bar.sync 12; bar.sync 13; bar.sync 14; bar.sync 15;");
   if (work(rounds) == 12345) *sink = 1;
 }
 

@@ -74,7 +74,7 @@ void close_all(rl_instance *) {
 }
 const rl_instance_ops ops = {nothing, no_report, nothing, nothing, close_all, NULL};
 
-}
+}  // namespace
 
 int rules_processors(void) { return held.processors; }
 

@@ -65,7 +65,9 @@ static const verdict verdicts[] = {
     {"stall_sleeping", "asleep", "fma"},
     {"stall_dispatch_stall", "wide_products", "fma"},
     {"stall_gmma", "wgmma_late", "wgmma"},
-    {"stall_misc", "chase", "fma",
+    {"stall_misc",
+     "chase",
+     "fma",
      {{"smsp__average_warps_issue_stalled_misc_per_issue_active.ratio", 40},
       {"smsp__average_warp_latency_per_inst_issued.ratio", 100}}},
     {"stall_not_selected", "fma", "chase"},
@@ -227,9 +229,12 @@ static void operations_are_those_that_were_done(void **state) {
     rl_roof_unit unit;
     double operations; /* of each multiprocessor */
   } known[] = {
-      {"fma", RL_UNIT_FP32, 8. * 256 * 400 * 64 * 2},     {"add_mul", RL_UNIT_FP32, 8. * 256 * 200 * 64 * 2},
-      {"dfma", RL_UNIT_FP64, 8. * 256 * 200 * 64 * 2},    {"dadd_dmul", RL_UNIT_FP64, 8. * 256 * 100 * 64 * 2},
-      {"hfma", RL_UNIT_FP16, 8. * 256 * 400 * 64 * 4},    {"mma_starved", RL_UNIT_TENSOR_FP16, 8. * 2000 * 2 * 16 * 8 * 16},
+      {"fma", RL_UNIT_FP32, 8. * 256 * 400 * 64 * 2},
+      {"add_mul", RL_UNIT_FP32, 8. * 256 * 200 * 64 * 2},
+      {"dfma", RL_UNIT_FP64, 8. * 256 * 200 * 64 * 2},
+      {"dadd_dmul", RL_UNIT_FP64, 8. * 256 * 100 * 64 * 2},
+      {"hfma", RL_UNIT_FP16, 8. * 256 * 400 * 64 * 4},
+      {"mma_starved", RL_UNIT_TENSOR_FP16, 8. * 2000 * 2 * 16 * 8 * 16},
       {"wgmma", RL_UNIT_TENSOR_FP16, 4. * 400 * 8 * 2 * 64 * 64 * 16},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

@@ -87,8 +87,7 @@ __global__ void waits_for_branch(uint32_t *sink, int rounds) {
 #define MANY(X) FOUR(FOUR(FOUR(FOUR(FOUR(X))))) /* 1024 */
 
 /* 16 KiB of code each. */
-template <int WHICH>
-__device__ __noinline__ float long_way(float x) {
+template <int WHICH> __device__ __noinline__ float long_way(float x) {
   asm volatile(MANY("fma.rn.f32 %0, %0, %0, %0;") : "+f"(x));
   return x + WHICH;
 }
