@@ -5,7 +5,8 @@
 #include "api/internal.h"
 #include "base/clock.h"
 #include "base/commit.h"
-#include "jobs/tally.h"
+#include "queue/statistics.h"
+#include "request/spec.h"
 
 enum { LABELS_SIZE = 256 };
 
@@ -60,14 +61,14 @@ static void histogram(FILE *out, const char *name, const char *labels, const dou
 
 /* --- jobs -------------------------------------------------------------------------------------------------------------- */
 
-static void print_waiting(FILE *out, const rl_jobs_counts *counts, int64_t limit) {
+static void print_waiting(FILE *out, const rl_job_counts *counts, int64_t limit) {
   family(out, "jobs", "gauge", "Jobs that are not finished, by state; the queued ones are the queue's depth.");
   sample_of(out, "jobs", "state", "queued", (uint64_t)counts->queued);
   sample_of(out, "jobs", "state", "running", (uint64_t)counts->running);
   gauge(out, "queue_limit", "Jobs that the queue takes.", limit);
 }
 
-static void print_finished(FILE *out, const rl_tally *tally) {
+static void print_finished(FILE *out, const rl_job_statistics *tally) {
   family(out, "jobs_finished_total", "counter", "Jobs that reached a final state, by kind and that state.");
   for (int kind = 0; rl_job_kinds[kind].name != NULL; kind++)
     for (int state = 0; state < RL_JOB_STATES; state++) {
@@ -88,7 +89,7 @@ static void print_times(FILE *out, const char *name, const char *help, const rl_
   }
 }
 
-static void print_jobs(FILE *out, const rl_tally *tally) {
+static void print_jobs(FILE *out, const rl_job_statistics *tally) {
   family(out, "jobs_submitted_total", "counter", "Jobs that were accepted, by kind.");
   for (int kind = 0; rl_job_kinds[kind].name != NULL; kind++)
     sample_of(out, "jobs_submitted_total", "kind", rl_job_kinds[kind].name, atomic_load(&tally->submitted[kind]));
@@ -176,14 +177,14 @@ static void print_http(FILE *out, rl_server *server) {
 
 static int print(FILE *out, rl_server *server, rl_error *err) {
   char labels[LABELS_SIZE] = "";
-  rl_jobs_counts counts;
-  if (rl_jobs_count(server->jobs, &counts, err) < 0) return -1;
+  rl_job_counts counts;
+  if (rl_queue_count(server->jobs, &counts, err) < 0) return -1;
   family(out, "build_info", "gauge", "The program's version and commit.");
   label(labels, "version", RL_VERSION);
   label(labels, "commit", RL_COMMIT);
   sample(out, "build_info", labels, 1);
   print_waiting(out, &counts, server->config->queue_limit);
-  print_jobs(out, rl_jobs_tally(server->jobs));
+  print_jobs(out, rl_queue_statistics(server->jobs));
   if (print_devices(out, server->fleet, err) < 0 || print_store(out, server->store, err) < 0) return -1;
   print_http(out, server);
   return 0;

@@ -35,7 +35,7 @@ extern const rl_route rl_routes[]; /* ends with {0} */
 struct rl_server {
   const rl_config *config;
   rl_store *store;
-  rl_jobs *jobs;
+  rl_queue *jobs;
   rl_fleet *fleet;
   struct MHD_Daemon *http, *probed; /* for clients; for rl_server_probe */
   char *certificate, *key;          /* PEM text; NULL without TLS */
@@ -163,7 +163,7 @@ int rl_handle_logout(rl_call *call, rl_error *err);
 int rl_handle_file(rl_call *call, rl_error *err);
 
 /* Query tables of the routes, beside their handlers. */
-extern const rl_field rl_jobs_query[], rl_kernels_query[], rl_timeline_query[], rl_history_query[], rl_report_query[],
+extern const rl_field rl_queue_query[], rl_kernels_query[], rl_timeline_query[], rl_history_query[], rl_report_query[],
     rl_compare_query[], rl_ceilings_query[];
 
 extern const rl_embedded rl_openapi[]; /* schema/openapi.json */

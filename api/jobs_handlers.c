@@ -4,6 +4,7 @@
 
 #include "api/internal.h"
 #include "base/sha256.h"
+#include "request/spec.h"
 
 enum { KEY_LONGEST = 128, PAGE_DEFAULT = 50, PAGE_MOST = 500 };
 
@@ -13,7 +14,7 @@ typedef struct jobs_query {
   int state; /* -1: any */
 } jobs_query;
 
-const rl_field rl_jobs_query[] = {
+const rl_field rl_queue_query[] = {
     RL_FIELD(jobs_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = PAGE_MOST, .summary = "Most items of a page"),
     RL_FIELD(jobs_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the page before"),
     RL_FIELD(jobs_query, kind, RL_FIELD_TEXT, .summary = "Only jobs of this kind"),
@@ -78,7 +79,7 @@ int rl_handle_jobs_submit(rl_call *call, rl_error *err) {
   const char *body = call->body != NULL ? call->body : "";
   if (policy_of(call, &policy, err) < 0 || rl_job_spec_parse(body, call->length, &policy, &spec, err) < 0) return -1;
   rl_sha256(body, call->length, sha256);
-  if (rl_jobs_submit(server->jobs, &spec, key, sha256, &id, &existing, err) < 0) return -1;
+  if (rl_queue_submit(server->jobs, &spec, key, sha256, &id, &existing, err) < 0) return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
   char *text = NULL;
   rl_auto(rl_json_cleanup) cJSON *document = accepted(id, rl_job_state_names[state]);
@@ -132,7 +133,7 @@ int rl_handle_job_source(rl_call *call, rl_error *err) { return reply_row(call, 
 
 int rl_handle_job_cancel(rl_call *call, rl_error *err) {
   rl_job_state state;
-  if (rl_jobs_cancel(call->server->jobs, call->id, err) < 0) return -1;
+  if (rl_queue_cancel(call->server->jobs, call->id, err) < 0) return -1;
   if (rl_store_job_state(call->server->store, call->id, &state, err) < 0) return -1;
   return rl_reply_json(call, 202, accepted(call->id, rl_job_state_names[state]), err);
 }

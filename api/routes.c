@@ -12,7 +12,7 @@ enum { LOGIN_BODY = 4096 };
 
 const rl_route rl_routes[] = {
     {"POST", "/jobs", "submitJob", "Accept a job", rl_handle_jobs_submit, .body_limit = RL_BODY_CONFIGURED},
-    {"GET", "/jobs", "listJobs", "Jobs, newest first", rl_handle_jobs_list, .query = rl_jobs_query},
+    {"GET", "/jobs", "listJobs", "Jobs, newest first", rl_handle_jobs_list, .query = rl_queue_query},
     {"GET", "/jobs/{id}", "getJob", "One job", rl_handle_job},
     {"DELETE", "/jobs/{id}", "cancelJob", "Cancel a queued or running job", rl_handle_job_cancel},
     {"GET", "/jobs/{id}/source", "getSource", "The kernel that a job posted", rl_handle_job_source},

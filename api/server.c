@@ -307,7 +307,7 @@ int rl_server_moves(rl_server *server, int64_t patience_ns, rl_error *err) {
                  (double)patience_ns / (double)SECOND_NS);
 }
 
-int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_fleet *fleet, rl_server **server, int *port,
+int rl_server_open(const rl_config *config, rl_store *store, rl_queue *jobs, rl_fleet *fleet, rl_server **server, int *port,
                    rl_error *err) {
   server_with_clock *with = calloc(1, sizeof *with);
   if (with == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for the HTTP server");
@@ -325,7 +325,7 @@ int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_f
       listen_on(config, &opened->listener, &got, err) < 0 || public_start(opened, err) < 0 || probed_start(opened, err) < 0 ||
       clock_start(with, err) < 0)
     return -1;
-  rl_jobs_listen(jobs, rl_events_heard, opened->events);
+  rl_queue_listen(jobs, rl_events_heard, opened->events);
   *port = got;
   *server = rl_steal(&opened);
   return 0;
@@ -345,7 +345,7 @@ void rl_server_close(rl_server *server) {
     MHD_quiesce_daemon(server->http);
     rl_events_stop(server->events);
     wait_for_answers(server);
-    rl_jobs_listen(server->jobs, NULL, NULL);
+    rl_queue_listen(server->jobs, NULL, NULL);
   }
   clock_stop(with);
   if (server->http != NULL) MHD_stop_daemon(server->http);

@@ -5,15 +5,15 @@
 
 #include "base/cleanup.h"
 #include "config.h"
-#include "jobs/jobs.h"
+#include "queue/queue.h"
 #include "store/store.h"
-#include "workers/fleet.h"
+#include "supervisor/fleet.h"
 
 typedef struct rl_server rl_server;
 
 /* Listens when it returns. *port: the one it got. Refuses (RL_INPUT) to listen beyond loopback without a token and TLS or
  * behind_proxy. */
-int rl_server_open(const rl_config *config, rl_store *store, rl_jobs *jobs, rl_fleet *fleet, rl_server **server, int *port,
+int rl_server_open(const rl_config *config, rl_store *store, rl_queue *jobs, rl_fleet *fleet, rl_server **server, int *port,
                    rl_error *err);
 /* A connection that the server answers besides all of its clients': its descriptor, non-blocking, which the caller closes; -1. */
 int rl_server_probe(rl_server *server, rl_error *err);

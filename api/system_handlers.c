@@ -5,6 +5,7 @@
 #include "api/internal.h"
 #include "api/json.h"
 #include "base/commit.h"
+#include "request/spec.h"
 
 /* NULL when memory is out; *count of them. */
 static rl_device_state *devices(rl_server *server, int *count) {
@@ -54,10 +55,10 @@ int rl_handle_healthz(rl_call *call, rl_error *err) {
 
 /* Ready is who takes jobs, and a device whose worker is just starting does, as it is whenever a job finds none running. */
 int rl_handle_readyz(rl_call *call, rl_error *err) {
-  rl_jobs_counts counts;
+  rl_job_counts counts;
   int count, usable = 0;
   if (atomic_load(&call->server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
-  if (rl_jobs_count(call->server->jobs, &counts, err) < 0) return -1;
+  if (rl_queue_count(call->server->jobs, &counts, err) < 0) return -1;
   rl_device_state *states = devices(call->server, &count);
   if (states == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
   for (int i = 0; i < count; i++) usable += strcmp(states[i].state, "unusable") != 0;

@@ -29,7 +29,7 @@ static int ask(int connection, rl_error *err) {
 }
 
 int rl_health_check(rl_server *server, rl_store *store, int64_t patience_ns, rl_error *err) {
-  rl_jobs_counts counts;
+  rl_job_counts counts;
   if (rl_server_moves(server, patience_ns, err) < 0) return -1;
   rl_auto(rl_close_descriptor) int connection = rl_server_probe(server, err);
   return connection < 0 || ask(connection, err) < 0 || rl_store_jobs_count(store, &counts, err) < 0 ? -1 : 0;

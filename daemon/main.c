@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "config.h"
 #include "health.h"
-#include "workers/fleet.h"
+#include "supervisor/fleet.h"
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600 };
 
@@ -208,12 +208,12 @@ static void announce(const rl_config *config, int port) {
 
 static int serve(const rl_config *config, const sigset_t *signals, rl_error *err) {
   rl_auto(rl_store_cleanup) rl_store *store = NULL;
-  rl_auto(rl_jobs_cleanup) rl_jobs *jobs = NULL;
+  rl_auto(rl_queue_cleanup) rl_queue *jobs = NULL;
   rl_auto(rl_fleet_cleanup) rl_fleet *fleet = NULL;
   rl_auto(rl_server_cleanup) rl_server *server = NULL;
   keeper house = {.config = config};
   int port = 0;
-  if (rl_store_open(config->state, &store, err) < 0 || rl_jobs_open(store, config->queue_limit, &jobs, err) < 0 ||
+  if (rl_store_open(config->state, &store, err) < 0 || rl_queue_open(store, config->queue_limit, &jobs, err) < 0 ||
       rl_fleet_open(config, jobs, &fleet, err) < 0 || rl_server_open(config, store, jobs, fleet, &server, &port, err) < 0)
     return -1;
   house.store = store;
@@ -223,7 +223,7 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   sd_notify(0, "STOPPING=1");
   rl_log(RL_LOG_INFO, "SIG%s: stopping", sigabbrev_np(got));
   sigprocmask(SIG_UNBLOCK, signals, NULL); /* a second one ends it at once */
-  rl_jobs_stop(jobs);
+  rl_queue_stop(jobs);
   keeper_stop(&house);
   return 0;
 }

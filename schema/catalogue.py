@@ -1,4 +1,4 @@
-"""The metric catalogue: schema/metrics/*.json, one file a section, into the C table (daemon/analyze/catalogue.h) and
+"""The metric catalogue: schema/metrics/*.json, one file a section, into the C table (daemon/model/catalogue.h) and
 docs/metrics.md.
 
     catalogue.py c OUTPUT      catalogue.py docs OUTPUT      catalogue.py check DOCS (fails when it is not what docs would write)
@@ -86,7 +86,7 @@ def c_row(table, row, choices):
 
 
 def c_table(sections):
-    out = ['#include "analyze/catalogue.h"', "", f"const char rl_catalogue_chips[] = {text(' '.join(CHIPS))};", ""]
+    out = ['#include "model/catalogue.h"', "", f"const char rl_catalogue_chips[] = {text(' '.join(CHIPS))};", ""]
     named = {}
 
     def choices(texts):

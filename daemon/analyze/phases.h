@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "jobs/records.h"
+#include "model/records.h"
 #include "marks.h"
 
 typedef struct rl_phase_times {   /* of one step in one block; a block that had no part in the phase counts as 0 */

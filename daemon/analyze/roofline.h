@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "analyze/metrics.h"
+#include "model/metrics.h"
 
 #ifdef __cplusplus
 extern "C" {

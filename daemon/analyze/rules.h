@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "analyze/metrics.h"
+#include "model/metrics.h"
 #include "base/error.h"
 
 #ifdef __cplusplus

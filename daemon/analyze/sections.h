@@ -2,8 +2,8 @@
 #ifndef RL_ANALYZE_SECTIONS_H
 #define RL_ANALYZE_SECTIONS_H
 
-#include "analyze/catalogue.h"
-#include "analyze/metrics.h"
+#include "model/catalogue.h"
+#include "model/metrics.h"
 
 #ifdef __cplusplus
 extern "C" {

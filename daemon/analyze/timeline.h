@@ -4,7 +4,7 @@
 #define RL_ANALYZE_TIMELINE_H
 
 #include "base/cleanup.h"
-#include "jobs/records.h"
+#include "model/records.h"
 
 typedef struct rl_busy {
   size_t rows;               /* of work: kernels, copies, sets; spans on the CPU */

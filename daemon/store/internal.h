@@ -35,7 +35,7 @@ int rl_store_note_crashes(rl_db *db, int64_t most, rl_error *err);
 /* On the writer inside a transaction, or on a reader. */
 int rl_store_read_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_read_life(rl_db *db, int64_t job_id, rl_job_life *life, rl_error *err); /* RL_HTTP 404 */
-int rl_store_read_counts(rl_db *db, rl_jobs_counts *counts, rl_error *err);
+int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);
 void rl_store_close_readers(rl_store *store);
 
 #endif

@@ -17,10 +17,10 @@ int rl_store_read_key(rl_db *db, const char *key, const char *body_sha256, int64
   return 1;
 }
 
-int rl_store_read_counts(rl_db *db, rl_jobs_counts *counts, rl_error *err) {
+int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   if (rl_db_row(db, err, "jobs_count", &row) < 0) return -1;
-  *counts = (rl_jobs_counts){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+  *counts = (rl_job_counts){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
   return 0;
 }
 
@@ -52,7 +52,7 @@ static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const
   int seen = key != NULL ? rl_store_read_key(db, key, body_sha256, id, err) : 0;
   *existing = seen > 0;
   if (seen != 0) return seen < 0 ? -1 : 0;
-  rl_jobs_counts counts = {0};
+  rl_job_counts counts = {0};
   if (rl_store_read_counts(db, &counts, err) < 0) return -1;
   if (counts.queued >= queue_limit)
     return rl_fail(err, RL_HTTP, 429, "the queue is full (%lld jobs wait): try again later", (long long)counts.queued);

@@ -147,7 +147,7 @@ int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error 
   return found < 0 ? -1 : 0;
 }
 
-int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err) {
+int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
   return cursor != NULL ? rl_store_read_counts(&cursor->db, counts, err) : -1;
 }

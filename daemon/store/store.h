@@ -10,9 +10,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "jobs/jobs.h"
-#include "jobs/records.h"
-#include "jobs/tally.h"
+#include "model/job.h"
 
 typedef struct rl_store rl_store;
 
@@ -25,7 +23,7 @@ void rl_store_close(rl_store *store);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
 /* Every change of a job or a pass and the event that tells of it are one transaction. */
-/* Insert a job, its runs and their passes, and its first event, in one transaction. Idempotency as rl_jobs_submit says. */
+/* Insert a job, its runs and their passes, and its first event, in one transaction. Idempotency as rl_queue_submit says. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                         int64_t *id, bool *existing, rl_error *err);
 /* Keep what the compiler said of a run's code, in place of what it said before. */
@@ -52,7 +50,7 @@ int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, con
 int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err); /* RL_HTTP 404 */
 int rl_store_job_life(rl_store *store, int64_t job_id, rl_job_life *life, rl_error *err);    /* the same */
-int rl_store_jobs_count(rl_store *store, rl_jobs_counts *counts, rl_error *err);
+int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err);
 
 /* --- writing: the rest ------------------------------------------------------------------------------------------------- */
 /* data: JSON text of an object. *seq: the event's number within its job, from 1 without gaps. */

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "source/shelf.h"
 #include "worker/session.h"
-#include "workers/wire.h"
+#include "wire/wire.h"
 
 enum { EXIT_USAGE = 2, EXIT_UNUSABLE = 3, EXIT_DEVICE_LOST = 4, EXIT_PROTOCOL = 5 };
 

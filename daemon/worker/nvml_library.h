@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "jobs/records.h"
+#include "model/records.h"
 
 typedef void *rl_nvml_device;
 typedef int rl_nvml_return; /* 0: success */

@@ -3,8 +3,8 @@
 #ifndef RL_WORKER_PROFILER_H
 #define RL_WORKER_PROFILER_H
 
-#include "jobs/profile.h"
-#include "jobs/records.h"
+#include "model/profile.h"
+#include "model/records.h"
 #include "workload.h"
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
 #define RL_WORKER_SENSORS_H
 
 #include "base/cleanup.h"
-#include "jobs/records.h"
+#include "model/records.h"
 
 typedef struct rl_sensors rl_sensors;
 

@@ -4,10 +4,10 @@
 #define RL_WORKER_SESSION_H
 
 #include "base/cleanup.h"
-#include "jobs/records.h"
+#include "model/records.h"
 #include "worker/profiler.h"
 #include "worker/sensors.h"
-#include "workers/wire.h"
+#include "wire/wire.h"
 #include "workload.h"
 
 typedef struct rl_session {

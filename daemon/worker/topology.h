@@ -4,7 +4,7 @@
 #ifndef RL_WORKER_TOPOLOGY_H
 #define RL_WORKER_TOPOLOGY_H
 
-#include "jobs/records.h"
+#include "model/records.h"
 
 enum { RL_TOPOLOGY_MOST = 64 };
 

@@ -10,7 +10,8 @@ RL_PACKAGES[build]="
   node:nodejs npm:npm"
 
 RL_PACKAGES[tests]="
-  clang:clang clang-format-14:clang-format-14 libclang-rt-dev ccache:ccache shellcheck:shellcheck sqlite3:sqlite3 systemd-analyze:systemd openssl:openssl
+  clang:clang clang-format-14:clang-format-14 libclang-rt-dev ccache:ccache shellcheck:shellcheck sqlite3:sqlite3
+  systemd-analyze:systemd openssl:openssl
   chromium:chromium ps:procps strace:strace
   python3-pytest python3-requests python3-jsonschema python3-numpy"
 

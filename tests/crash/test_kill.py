@@ -9,7 +9,7 @@ import requests
 from harness import assert_sound, endless, job, wait_until
 
 KILLS = int(os.environ.get("ROOFLINED_KILLS", 52))
-DAEMON_DEATHS_MAX = 5  # as in daemon/jobs/jobs.c
+DAEMON_DEATHS_MAX = 5  # as in daemon/queue/queue.c
 SEED = int(os.environ.get("ROOFLINED_SEED", random.randrange(2**32)))
 
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "jobs/spec.h"
+#include "request/spec.h"
 #include "source/source.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

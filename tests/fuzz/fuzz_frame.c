@@ -1,7 +1,7 @@
 /* A worker's output as the daemon reads it: frames, records, messages, from any bytes. */
 #include <stdlib.h>
 
-#include "workers/wire.h"
+#include "wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "workers/wire.h"
+#include "wire/wire.h"
 
 enum { OUT = STDOUT_FILENO };
 static rl_error err;

@@ -14,7 +14,7 @@
 #include "api/internal.h"
 #include "api/token.h"
 #include "base/json.h"
-#include "jobs/spec_kinds.h"
+#include "request/spec_kinds.h"
 
 static void hosts(void **state) {
   (void)state;

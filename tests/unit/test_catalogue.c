@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "analyze/catalogue.h"
+#include "model/catalogue.h"
 #include "analyze/expression.h"
-#include "analyze/metrics.h"
-#include "jobs/records.h"
+#include "model/metrics.h"
+#include "model/records.h"
 
 static const rl_raw_metric *raw_metric(const char *name) {
   for (size_t i = 0; i < rl_raw_metric_count; i++)

@@ -11,12 +11,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "store_fixture.h"
-#include "workers/fleet.h"
+#include "supervisor/fleet.h"
 
 typedef struct world {
   fixture base;
   rl_config config;
-  rl_jobs *jobs;
+  rl_queue *jobs;
   rl_fleet *fleet;
   char starts[96], releases[96];
 } world;
@@ -24,13 +24,13 @@ typedef struct world {
 static void behave(const char *how) { setenv("FAKE_WORKER", how, 1); }
 
 static void open_fleet(world *at) {
-  GOOD(rl_jobs_open(at->base.store, 100, &at->jobs, &err));
+  GOOD(rl_queue_open(at->base.store, 100, &at->jobs, &err));
   GOOD(rl_fleet_open(&at->config, at->jobs, &at->fleet, &err));
 }
 
 static void close_fleet(world *at) {
   rl_fleet_close(at->fleet);
-  rl_jobs_close(at->jobs);
+  rl_queue_close(at->jobs);
   at->fleet = NULL;
   at->jobs = NULL;
 }
@@ -63,7 +63,7 @@ static int teardown(void **state) {
 static int64_t put_spec(world *at, rl_job_spec *spec) {
   int64_t id;
   bool existing;
-  GOOD(rl_jobs_submit(at->jobs, spec, NULL, NULL, &id, &existing, &err));
+  GOOD(rl_queue_submit(at->jobs, spec, NULL, NULL, &id, &existing, &err));
   return id;
 }
 
@@ -236,7 +236,7 @@ static void answers_of_every_kind(void **state) {
   assert_told(at, id, "\"cuda\"");
   rl_fleet_close(at->fleet); /* a new fleet, so that the next worker sees the new behaviour */
   behave("unavailable");
-  rl_jobs_close(at->jobs);
+  rl_queue_close(at->jobs);
   open_fleet(at);
   id = put(at, 0);
   wait_for_state(at, id, RL_JOB_COMPLETED);
@@ -366,7 +366,7 @@ static void cancels_are_passed_on(void **state) {
   open_fleet(at);
   int64_t id = put(at, 0);
   wait_for_device(at, "busy");
-  GOOD(rl_jobs_cancel(at->jobs, id, &err));
+  GOOD(rl_queue_cancel(at->jobs, id, &err));
   int64_t begin = rl_monotonic_ns();
   wait_for_device(at, "idle");
   assert_in_range(rl_monotonic_ns() - begin, 0, 3000000000);
@@ -382,7 +382,7 @@ static void who_ignores_a_cancel_is_killed(void **state) {
   open_fleet(at);
   int64_t id = put(at, 0);
   wait_for_device(at, "busy");
-  GOOD(rl_jobs_cancel(at->jobs, id, &err));
+  GOOD(rl_queue_cancel(at->jobs, id, &err));
   wait_for_device(at, "idle");
   starts_of(at, pids);
   assert_true(gone(pids[0]));
@@ -397,7 +397,7 @@ static void a_flood_neither_fills_the_store_nor_hides_a_cancel(void **state) {
   int64_t id = put(at, 0);
   wait_for_device(at, "busy");
   nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-  GOOD(rl_jobs_cancel(at->jobs, id, &err));
+  GOOD(rl_queue_cancel(at->jobs, id, &err));
   wait_for_device(at, "idle");
   assert_in_range(ask(&at->base, "SELECT count(*) FROM events WHERE type = 'progress'"), 2, 8);
 }
@@ -448,7 +448,7 @@ static void unusable_devices_are_listed(void **state) {
     behave(cases[i].how);
     open_fleet(at);
     assert_unusable(at, "cpu", cases[i].reason);
-    REFUSED(rl_jobs_submit(at->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
+    REFUSED(rl_queue_submit(at->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
     close_fleet(at);
   }
   char program[RL_PATH_SIZE];

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/records.h"
-#include "workers/wire.h"
+#include "model/records.h"
+#include "wire/wire.h"
 
 static void arrays_grow_and_keep_their_order(void **state) {
   (void)state;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/catalogue.h"
+#include "model/catalogue.h"
 #include "analyze/expression.h"
 #include "analyze/roofline.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/catalogue.h"
+#include "model/catalogue.h"
 #include "analyze/rules.h"
 
 typedef struct rule_case {

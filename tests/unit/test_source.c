@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/spec.h"
+#include "request/spec.h"
 #include "source/shelf.h"
 
 static const rl_job_policy allowed = {RL_POSTING_ALLOWED, 1 << 20};

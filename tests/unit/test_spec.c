@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/catalogue.h"
-#include "jobs/spec.h"
-#include "jobs/spec_kinds.h"
+#include "model/catalogue.h"
+#include "request/spec.h"
+#include "request/spec_kinds.h"
 #include "train/model.h"
 
 static const rl_job_policy policy = {RL_POSTING_ALLOWED, 1 << 30};

@@ -213,7 +213,7 @@ static void queue_has_an_end(void **state) {
   REFUSED(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err), RL_HTTP, 429);
   claim(f->store, "cpu"); /* a job that runs no longer waits */
   GOOD(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
-  rl_jobs_counts counts = {0};
+  rl_job_counts counts = {0};
   GOOD(rl_store_jobs_count(f->store, &counts, &err));
   assert_int_equal(counts.queued, 2);
   assert_int_equal(counts.running, 1);

@@ -469,7 +469,7 @@ static void *read_jobs(void *context) {
   for (int i = 0; i < 40; i++) {
     rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
     const char *text;
-    rl_jobs_counts counts;
+    rl_job_counts counts;
     if (rl_store_query(w->store, RL_QUERY_JOBS, NULL, 0, &cursor, &why) < 0) continue;
     int more;
     while ((more = rl_cursor_next(cursor, &text, &why)) > 0) {
@@ -491,7 +491,7 @@ static void many_threads(void **state) {
     pthread_join(threads[i], NULL);
     assert_int_equal(workers[i].writes, i < 4 ? 20 : 40);
   }
-  rl_jobs_counts counts;
+  rl_job_counts counts;
   GOOD(rl_store_jobs_count(f->store, &counts, &err));
   assert_int_equal(counts.queued, 80);
 }

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "workers/wire.h"
+#include "wire/wire.h"
 
 typedef struct line { /* a pipe with a reader at its end */
   int in, out;

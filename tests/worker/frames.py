@@ -1,4 +1,4 @@
-"""Frames as daemon/workers/wire.h describes them, and a worker program to speak them with."""
+"""Frames as daemon/wire/wire.h describes them, and a worker program to speak them with."""
 import collections
 import json
 import math

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "workers/process.h"
+#include "base/process.h"
 
 typedef struct rl_sass {
   int64_t offset;  /* bytes from the start of the function */

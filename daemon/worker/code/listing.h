@@ -3,7 +3,7 @@
 #ifndef RL_CODE_LISTING_H
 #define RL_CODE_LISTING_H
 
-#include "jobs/records.h"
+#include "model/records.h"
 #include "worker/code/disassembly.h"
 
 /* Counts by instruction that others are computed from. RL_EXECUTED is there for each instruction of the function, also where it

@@ -3,7 +3,7 @@
 #ifndef RL_CUPTI_OCCUPANCY_H
 #define RL_CUPTI_OCCUPANCY_H
 
-#include "jobs/records.h"
+#include "model/records.h"
 
 typedef struct rl_occupancy { /* what of a device limits residency */
   int major, minor, processors, warp_threads;

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "jobs/profile.h"
-#include "jobs/records.h"
+#include "model/profile.h"
+#include "model/records.h"
 #include "worker/code/absence.h"
 #include "worker/cupti/flush.h"
 #include "worker/cupti/spent.h"

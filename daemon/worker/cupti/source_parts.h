@@ -2,7 +2,7 @@
 #ifndef RL_CUPTI_SOURCE_PARTS_H
 #define RL_CUPTI_SOURCE_PARTS_H
 
-#include "analyze/catalogue.h"
+#include "model/catalogue.h"
 #include "worker/code/listing.h"
 #include "worker/cupti/pm_sampling.h"
 #include "worker/cupti/sampling.h"

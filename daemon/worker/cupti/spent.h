@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "jobs/records.h"
+#include "model/records.h"
 
 typedef enum rl_piece {
   RL_PIECE_TRACING,   /* which kernels there are */

@@ -2,7 +2,7 @@
 #ifndef RL_CUPTI_TEXTS_H
 #define RL_CUPTI_TEXTS_H
 
-#include "jobs/records.h"
+#include "model/records.h"
 #include "worker/code/cubin.h"
 #include "worker/code/disassembly.h"
 

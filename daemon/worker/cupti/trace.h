@@ -5,7 +5,7 @@
 
 #include <cupti_activity.h>
 
-#include "jobs/records.h"
+#include "model/records.h"
 #include "worker/cupti/names.h"
 
 typedef struct rl_trace rl_trace;

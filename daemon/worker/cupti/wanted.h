@@ -2,8 +2,8 @@
 #ifndef RL_CUPTI_WANTED_H
 #define RL_CUPTI_WANTED_H
 
-#include "analyze/catalogue.h"
-#include "jobs/profile.h"
+#include "model/catalogue.h"
+#include "model/profile.h"
 #include "worker/code/absence.h"
 
 typedef struct rl_wanted_metric {

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/catalogue.h"
+#include "model/catalogue.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "inside.h"

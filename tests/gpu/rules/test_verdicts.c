@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/catalogue.h"
+#include "model/catalogue.h"
 #include "analyze/roofline.h"
 #include "analyze/rules.h"
 #include "cupti/open.h"

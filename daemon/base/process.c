@@ -1,0 +1,130 @@
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { KILL_WAIT_MS = 2000, EXEC_FAILED = 127 };
+
+static void free_list(char ***list) { free(*list); }
+
+static bool overridden(const char *entry, const char *const *variables) {
+  size_t length = strcspn(entry, "=") + 1;
+  for (; *variables != NULL; variables++)
+    if (strncmp(entry, *variables, length) == 0) return true;
+  return false;
+}
+
+/* Our environment with `variables` put over it. */
+static char **make_environment(const char *const *variables) {
+  size_t ours = 0, theirs = 0, used = 0;
+  while (environ[ours] != NULL) ours++;
+  while (variables[theirs] != NULL) theirs++;
+  char **list = calloc(ours + theirs + 1, sizeof *list);
+  if (list == NULL) return NULL;
+  for (size_t i = 0; i < ours; i++)
+    if (!overridden(environ[i], variables)) list[used++] = environ[i];
+  for (size_t i = 0; i < theirs; i++) list[used++] = (char *)(uintptr_t)variables[i];
+  return list;
+}
+
+/* In the child, between fork and exec of a program with threads: only what is async-signal-safe. */
+static void become(const char *const *arguments, char **environment, int input, int output, int errors, int report,
+                   pid_t parent) {
+  sigset_t none;
+  sigemptyset(&none);
+  signal(SIGPIPE, SIG_DFL);
+  if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && dup2(input, STDIN_FILENO) >= 0 &&
+      dup2(output, STDOUT_FILENO) >= 0 && (errors < 0 || dup2(errors, STDERR_FILENO) >= 0) &&
+      close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
+    execve(arguments[0], (char *const *)(uintptr_t)arguments, environment);
+  int code = errno;
+  ssize_t ignored = write(report, &code, sizeof code);
+  (void)ignored;
+  _exit(EXEC_FAILED);
+}
+
+int rl_process_start(const char *const *arguments, const char *const *variables, int errors, rl_process *process, rl_error *err) {
+  int to_child[2], from_child[2], report[2];
+  if (pipe2(to_child, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
+  rl_auto(rl_close_descriptor) int child_input = to_child[0];
+  rl_auto(rl_close_descriptor) int input = to_child[1];
+  if (pipe2(from_child, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
+  rl_auto(rl_close_descriptor) int output = from_child[0];
+  rl_auto(rl_close_descriptor) int child_output = from_child[1];
+  if (pipe2(report, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
+  rl_auto(rl_close_descriptor) int outcome = report[0];
+  rl_auto(rl_close_descriptor) int child_report = report[1];
+  rl_auto(free_list) char **environment = make_environment(variables);
+  if (environment == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory to start %s", arguments[0]);
+  if (fcntl(input, F_SETFL, O_NONBLOCK) < 0 || fcntl(output, F_SETFL, O_NONBLOCK) < 0)
+    return rl_fail_errno(err, "can't set up the pipes of %s", arguments[0]);
+
+  pid_t parent = getpid(), pid = fork();
+  if (pid < 0) return rl_fail_errno(err, "can't start %s", arguments[0]);
+  if (pid == 0) become(arguments, environment, child_input, child_output, errors, child_report, parent);
+  setpgid(pid, pid); /* here too: whoever comes first */
+  close(child_report);
+  child_report = -1;
+  int code = 0;
+  ssize_t got;
+  do got = read(outcome, &code, sizeof code);
+  while (got < 0 && errno == EINTR);
+  int watch = got == 0 ? pidfd_open(pid, 0) : -1;
+  if (watch < 0) {
+    if (got == 0) code = errno;
+    kill(-pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    errno = code;
+    return rl_fail_errno(err, "can't execute %s", arguments[0]);
+  }
+  *process = (rl_process){.pid = pid, .watch = watch, .input = input, .output = output};
+  input = output = -1;
+  return 0;
+}
+
+static bool ended_within(int watch, int timeout_ms) {
+  struct pollfd entry = {.fd = watch, .events = POLLIN};
+  int ready;
+  do ready = poll(&entry, 1, timeout_ms);
+  while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+bool rl_process_has_ended(const rl_process *process) { return process->pid != 0 && ended_within(process->watch, 0); }
+
+/* Not with WNOHANG: the kernel says so through the descriptor a moment before it lets the process be waited for. */
+static bool wait_for_ended(pid_t pid, int *status) {
+  pid_t waited;
+  do waited = waitpid(pid, status, 0);
+  while (waited < 0 && errno == EINTR);
+  return waited == pid;
+}
+
+void rl_process_end(rl_process *process, int grace_ms, char ending[RL_ENDING_SIZE]) {
+  int status = 0;
+  if (process->pid == 0) return;
+  close(process->input);
+  (void)ended_within(process->watch, grace_ms);
+  kill(-process->pid, SIGKILL); /* it, or only what it started: until it is waited for, its group is still its own */
+  if (!ended_within(process->watch, KILL_WAIT_MS) || !wait_for_ended(process->pid, &status))
+    snprintf(ending, RL_ENDING_SIZE, "does not end, not even by SIGKILL");
+  else if (WIFSIGNALED(status)) snprintf(ending, RL_ENDING_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
+  else snprintf(ending, RL_ENDING_SIZE, "exited with %d", WEXITSTATUS(status));
+  close(process->output);
+  close(process->watch);
+  *process = (rl_process){0};
+}

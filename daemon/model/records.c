@@ -1,0 +1,259 @@
+#include "model/records.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
+const char *const rl_activity_kind_names[] = {"kernel", "memcpy",   "memset", "memory", "runtime", "driver",
+                                              "range",  "overhead", "span",   "phase",  NULL};
+
+/* A producer sends every field, so a frame that lacks one is broken. JSON fields may be empty: null. */
+#define WIRE(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
+/* Of what can't be more than all of it. */
+#define FRACTION(STRUCT, MEMBER) WIRE(STRUCT, MEMBER, RL_FIELD_MEASURE, .minimum = 0, .maximum = 1)
+
+static const char *const dataset_names[] = {"mnist", "custom", "synthetic", "", NULL};
+
+const rl_field rl_run_facts_fields[] = {
+    WIRE(rl_run_facts, engine, RL_FIELD_TEXT, .summary = "engine that ran"),
+    WIRE(rl_run_facts, dataset, RL_FIELD_TEXT, .names = dataset_names),
+    WIRE(rl_run_facts, dataset_sha256, RL_FIELD_SHA256, .summary = "over the decoded images and labels"),
+    WIRE(rl_run_facts, deterministic, RL_FIELD_BOOL, .summary = "same seed, device and engine: the same bits"),
+    WIRE(rl_run_facts, deterministic_note, RL_FIELD_TEXT, .summary = "why not"),
+    WIRE(rl_run_facts, partial, RL_FIELD_BOOL, .summary = "fewer images than the data set has"),
+    WIRE(rl_run_facts, images_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_run_facts, steps_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_run_facts, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_run_facts, floor_operations, RL_FIELD_MEASURE, .summary = "least operations of one iteration"),
+    WIRE(rl_run_facts, floor_bytes, RL_FIELD_MEASURE, .summary = "least bytes that one iteration must move"),
+    WIRE(rl_run_facts, floor_written_bytes, RL_FIELD_MEASURE, .summary = "what of them is written"),
+    WIRE(rl_run_facts, floor_precision, RL_FIELD_TEXT, .summary = "of the operations"),
+    RL_FIELD(rl_run_facts, device_facts, RL_FIELD_JSON),
+    WIRE(rl_run_facts, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
+    {0}};
+
+const rl_field rl_epoch_fields[] = {WIRE(rl_epoch, epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_epoch, warmup, RL_FIELD_BOOL),
+                                    WIRE(rl_epoch, device_ms, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, host_ms, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, evaluation_ms, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, images, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, train_loss, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, test_loss, RL_FIELD_MEASURE),
+                                    FRACTION(rl_epoch, test_accuracy_ratio),
+                                    WIRE(rl_epoch, loss_scale, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, skipped_steps, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, sm_clock_before_mhz, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, sm_clock_after_mhz, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, memory_clock_mhz, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, temperature_c, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, power_w, RL_FIELD_MEASURE),
+                                    WIRE(rl_epoch, throttle_reasons, RL_FIELD_TEXT),
+                                    RL_FIELD(rl_epoch, unavailable, RL_FIELD_JSON),
+                                    {0}};
+
+const char *const rl_sample_mode_names[] = {"cold", "warm", NULL};
+
+const rl_field rl_sample_fields[] = {WIRE(rl_sample, mode, RL_FIELD_CHOICE, .names = rl_sample_mode_names),
+                                     WIRE(rl_sample, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_sample, device_us, RL_FIELD_MEASURE),
+                                     {0}};
+
+const rl_field rl_measurement_fields[] = {WIRE(rl_measurement, name, RL_FIELD_TEXT),
+                                          WIRE(rl_measurement, value, RL_FIELD_MEASURE),
+                                          WIRE(rl_measurement, reason, RL_FIELD_TEXT),
+                                          {0}};
+
+const rl_field rl_kernel_fields[] = {WIRE(rl_kernel, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, launch, RL_FIELD_TEXT),
+                                     WIRE(rl_kernel, phase, RL_FIELD_TEXT),
+                                     WIRE(rl_kernel, name, RL_FIELD_TEXT),
+                                     WIRE(rl_kernel, launches, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, total_us, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, min_us, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, median_us, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, max_us, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, share_ratio, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, registers_per_thread, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, static_shared_bytes, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, dynamic_shared_bytes, RL_FIELD_MEASURE),
+                                     WIRE(rl_kernel, grid_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, grid_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, grid_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, block_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, block_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, block_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     FRACTION(rl_kernel, theoretical_occupancy_ratio),
+                                     WIRE(rl_kernel, code_sha256, RL_FIELD_SHA256),
+                                     WIRE(rl_kernel, reason, RL_FIELD_TEXT),
+                                     {0}};
+
+const rl_field rl_phase_fields[] = {WIRE(rl_phase, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_phase, position, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_phase, name, RL_FIELD_TEXT),
+                                    WIRE(rl_phase, phase, RL_FIELD_TEXT),
+                                    WIRE(rl_phase, steps, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_phase, blocks, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    WIRE(rl_phase, mean_us, RL_FIELD_MEASURE),
+                                    WIRE(rl_phase, min_us, RL_FIELD_MEASURE),
+                                    WIRE(rl_phase, max_us, RL_FIELD_MEASURE),
+                                    FRACTION(rl_phase, share_ratio),
+                                    {0}};
+
+const rl_field rl_instruction_fields[] = {WIRE(rl_instruction, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                          WIRE(rl_instruction, offset, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                          WIRE(rl_instruction, opcode, RL_FIELD_TEXT),
+                                          WIRE(rl_instruction, sass, RL_FIELD_TEXT),
+                                          WIRE(rl_instruction, file, RL_FIELD_TEXT),
+                                          WIRE(rl_instruction, line, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                          WIRE(rl_instruction, counts, RL_FIELD_JSON),
+                                          WIRE(rl_instruction, reason, RL_FIELD_TEXT),
+                                          {0}};
+
+const rl_field rl_series_point_fields[] = {WIRE(rl_series_point, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                           WIRE(rl_series_point, series, RL_FIELD_TEXT),
+                                           WIRE(rl_series_point, x, RL_FIELD_REAL, .minimum = -9e15, .maximum = 9e15),
+                                           WIRE(rl_series_point, value, RL_FIELD_MEASURE),
+                                           {0}};
+
+const rl_field rl_progress_fields[] = {
+    WIRE(rl_progress, pass, RL_FIELD_TEXT, .names = rl_pass_names),
+    WIRE(rl_progress, phase, RL_FIELD_TEXT, .summary = "prepare, warmup, epoch, samples, trace, counters or evaluate"),
+    WIRE(rl_progress, epoch, RL_FIELD_INT, .minimum = -1, .maximum = 9e15, .summary = "-1 where there is no such thing"),
+    WIRE(rl_progress, epochs, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
+    WIRE(rl_progress, step, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
+    WIRE(rl_progress, steps, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
+    WIRE(rl_progress, train_loss, RL_FIELD_MEASURE),
+    WIRE(rl_progress, images_per_s, RL_FIELD_MEASURE),
+    WIRE(rl_progress, eta_s, RL_FIELD_MEASURE),
+    FRACTION(rl_progress, test_accuracy_ratio),
+    {0}};
+
+static const size_t DEFAULT_LIMIT = (size_t)1 << 30;
+
+/* An array of n items has room for the next power of two, so no capacity needs keeping. */
+static size_t room_for(size_t count) {
+  size_t room = 16;
+  while (room < count) room *= 2;
+  return count == 0 ? 0 : room;
+}
+
+static int take_bytes(rl_records *records, size_t bytes, rl_error *err) {
+  size_t limit = records->limit_bytes != 0 ? records->limit_bytes : DEFAULT_LIMIT;
+  if (bytes > limit || records->bytes > limit - bytes)
+    return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "the pass yields more than %zu bytes of records", limit);
+  records->bytes += bytes;
+  return 0;
+}
+
+#define KIND(FIELDS, ITEMS, COUNT) \
+  { FIELDS, sizeof *((rl_records *)0)->ITEMS, offsetof(rl_records, ITEMS), offsetof(rl_records, COUNT) }
+const rl_record_kind rl_record_kinds[RL_RECORD_KINDS] = {
+    [RL_RECORD_EPOCH] = KIND(rl_epoch_fields, epochs, epoch_count),
+    [RL_RECORD_SAMPLE] = KIND(rl_sample_fields, samples, sample_count),
+    [RL_RECORD_MEASUREMENT] = KIND(rl_measurement_fields, measurements, measurement_count),
+    [RL_RECORD_KERNEL] = KIND(rl_kernel_fields, kernels, kernel_count),
+    [RL_RECORD_PHASE] = KIND(rl_phase_fields, phases, phase_count),
+    [RL_RECORD_INSTRUCTION] = KIND(rl_instruction_fields, instructions, instruction_count),
+    [RL_RECORD_POINT] = KIND(rl_series_point_fields, points, point_count),
+    [RL_RECORD_NAME] = KIND(NULL, names, name_count),
+    [RL_RECORD_METRIC] = KIND(NULL, metrics, metric_count),
+    [RL_RECORD_ROW] = KIND(NULL, rows, row_count)};
+#undef KIND
+
+static void **items_of(rl_records *records, const rl_record_kind *kind) { return (void **)((char *)records + kind->items); }
+static size_t *count_of(rl_records *records, const rl_record_kind *kind) { return (size_t *)((char *)records + kind->count); }
+
+int rl_records_add(rl_records *records, rl_record which, const void *items, size_t added, rl_error *err) {
+  const rl_record_kind *kind = &rl_record_kinds[which];
+  void **array = items_of(records, kind);
+  size_t *count = count_of(records, kind);
+  if (added > SIZE_MAX / 4 / kind->size || take_bytes(records, added * kind->size, err) < 0) return -1;
+  size_t room = room_for(*count + added);
+  if (room != room_for(*count)) {
+    void *grown = realloc(*array, room * kind->size);
+    if (grown == NULL) {
+      records->bytes -= added * kind->size;
+      return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for %zu bytes of records", room * kind->size);
+    }
+    *array = grown;
+  }
+  if (added > 0) memcpy((char *)*array + *count * kind->size, items, added * kind->size);
+  *count += added;
+  return 0;
+}
+
+int rl_records_add_epoch(rl_records *records, const rl_epoch *epoch, rl_error *err) {
+  return rl_records_add(records, RL_RECORD_EPOCH, epoch, 1, err);
+}
+
+int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error *err) {
+  return rl_records_add(records, RL_RECORD_SAMPLE, sample, 1, err);
+}
+
+int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err) {
+  return rl_records_add(records, RL_RECORD_MEASUREMENT, measurement, 1, err);
+}
+
+int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err) {
+  return rl_records_add(records, RL_RECORD_KERNEL, kernel, 1, err);
+}
+
+int rl_records_add_phase(rl_records *records, const rl_phase *phase, rl_error *err) {
+  return rl_records_add(records, RL_RECORD_PHASE, phase, 1, err);
+}
+
+/* A library's words may hold line ends, or be cut inside a character, which the other side of the wire would refuse. */
+static void make_plain(char *text) {
+  rl_utf8_mend(text, strlen(text));
+  for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
+    if (*c < 0x20 || *c == 0x7f) *c = ' ';
+}
+
+int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err) {
+  rl_kernel_metric plain = *metric;
+  make_plain(plain.metric);
+  make_plain(plain.reason);
+  return rl_records_add(records, RL_RECORD_METRIC, &plain, 1, err);
+}
+
+int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err) {
+  return rl_records_add(records, RL_RECORD_INSTRUCTION, instruction, 1, err);
+}
+
+int rl_records_add_point(rl_records *records, const rl_series_point *point, rl_error *err) {
+  return rl_records_add(records, RL_RECORD_POINT, point, 1, err);
+}
+
+int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err) {
+  return rl_records_add(records, RL_RECORD_ROW, rows, count, err);
+}
+
+int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err) {
+  if (take_bytes(records, length + 1, err) < 0) return -1;
+  char *copy = strndup(name, length);
+  if (copy == NULL) rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a name of %zu bytes", length);
+  if (copy != NULL && rl_records_add(records, RL_RECORD_NAME, &copy, 1, err) == 0) return 0;
+  free(copy);
+  records->bytes -= length + 1;
+  return -1;
+}
+
+int rl_records_measure(rl_records *records, const char *name, double value, const char *reason, rl_error *err) {
+  rl_measurement measurement = {.value = value};
+  if (!isfinite(value) && (reason == NULL || *reason == '\0'))
+    return rl_fail(err, RL_INPUT, 0, "the measurement %s has neither a value nor a reason for having none", name);
+  snprintf(measurement.name, sizeof measurement.name, "%s", name);
+  snprintf(measurement.reason, sizeof measurement.reason, "%s", reason != NULL ? reason : "");
+  return rl_records_add_measurement(records, &measurement, err);
+}
+
+void rl_records_clear(rl_records *records) {
+  for (size_t i = 0; i < records->name_count; i++) free(records->names[i]);
+  for (int kind = 0; kind < RL_RECORD_KINDS; kind++) free(*items_of(records, &rl_record_kinds[kind]));
+  *records = (rl_records){.limit_bytes = records->limit_bytes};
+}

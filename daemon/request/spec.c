@@ -1,0 +1,108 @@
+#include "request/spec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "request/spec_kinds.h"
+
+/* --- what the kinds share ---------------------------------------------------------------------------------------------- */
+
+int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err) {
+  rl_auto(rl_free_text) char *owned = text;
+  if (owned == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a job");
+  if ((size_t)snprintf(out, size, "%s", owned) >= size)
+    return rl_fail_at(err, "", "the job is longer than %zu bytes when written out", size - 1);
+  return 0;
+}
+
+int rl_spec_keep_request(const rl_field *fields, const void *request, rl_job_spec *spec, rl_error *err) {
+  return rl_spec_keep_text(rl_fields_print(fields, request), spec->request, sizeof spec->request, err);
+}
+
+int rl_spec_add_run(const rl_workload *workload, const char *variant, const void *params, rl_job_spec *spec, rl_error *err) {
+  rl_run_spec *run = &spec->runs[spec->run_count++];
+  snprintf(run->workload, sizeof run->workload, "%s", workload->name);
+  snprintf(run->variant, sizeof run->variant, "%s", variant);
+  return rl_spec_keep_text(rl_fields_print(workload->fields, params), run->params, sizeof run->params, err);
+}
+
+static bool asks_for_counters(const rl_spec_common *common) {
+  const rl_profile *asked = &common->profile;
+  return common->set != RL_SET_AUTO || asked->sections != 0 || asked->metrics[0] != '\0' || asked->kernels[0] != '\0' ||
+         asked->launch >= 0;
+}
+
+int rl_spec_take_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err) {
+  if (asks_for_counters(common)) common->passes |= 1u << RL_PASS_COUNTERS;
+  snprintf(spec->device, sizeof spec->device, "%s", common->device);
+  spec->passes = common->passes;
+  spec->deadline_s = common->deadline_s;
+  if ((common->passes & 1u << RL_PASS_COUNTERS) == 0) return 0;
+  rl_profile profile = rl_profile_resolve(common->set, &common->profile);
+  return rl_spec_keep_text(rl_fields_print(rl_profile_fields, &profile), spec->profile, sizeof spec->profile, err);
+}
+
+/* --- all kinds --------------------------------------------------------------------------------------------------------- */
+
+const rl_job_kind rl_job_kinds[] = {
+    {"train", "train the MNIST CNN in one or more precisions and compare them", rl_spec_train_fields, rl_spec_train_expand},
+    {"kernel", "time one kernel in each of its variants and check its result", rl_spec_kernel_fields, rl_spec_kernel_expand},
+    {"ceilings", "measure what the device can do at best: bandwidths and rates of arithmetic", rl_spec_ceilings_fields,
+     rl_spec_ceilings_expand},
+    {"source", "time a kernel that is posted, in each of its variants, and check its result", rl_spec_source_fields,
+     rl_spec_source_expand, .posted = true},
+    {0}};
+
+static int unknown_kind(rl_error *err) {
+  rl_fail_at(err, "/kind", "kind must be one of:");
+  for (const rl_job_kind *kind = rl_job_kinds; err != NULL && kind->name != NULL; kind++) {
+    size_t used = strlen(err->message);
+    snprintf(err->message + used, sizeof err->message - used, " %s", kind->name);
+  }
+  return -1;
+}
+
+static int check_posting(const rl_job_policy *policy, rl_error *err) {
+  if (policy->posting == RL_POSTING_OFF)
+    return rl_fail(err, RL_HTTP, 403,
+                   "This daemon runs no posted code; its administrator can allow it with allow_source = true.");
+  if (policy->posting == RL_POSTING_NEEDS_TOKEN)
+    return rl_fail(err, RL_HTTP, 401,
+                   "Posted code is run for a token alone: send one of `rooflinectl token` as `Authorization: Bearer TOKEN`.");
+  return 0;
+}
+
+static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec,
+                       rl_error *err) {
+  snprintf(spec->kind, sizeof spec->kind, "%s", kind->name);
+  if ((kind->posted && check_posting(policy, err) < 0) || kind->expand(object, spec, err) < 0) return -1;
+  if (spec->buffer_bytes > policy->source_buffer_bytes)
+    return rl_fail_at(err, "/arguments",
+                      "the buffers have %lld bytes together, and this daemon allows %lld (source_buffer_bytes)",
+                      (long long)spec->buffer_bytes, (long long)policy->source_buffer_bytes);
+  return 0;
+}
+
+static int expand(const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
+  if (!cJSON_IsObject(object)) return rl_fail_at(err, "", "must be a JSON object");
+  const cJSON *name = cJSON_GetObjectItemCaseSensitive(object, "kind");
+  if (name == NULL) return rl_fail_at(err, "/kind", "kind is required");
+  for (const rl_job_kind *kind = rl_job_kinds; kind->name != NULL; kind++)
+    if (cJSON_IsString(name) && strcmp(name->valuestring, kind->name) == 0) return expand_kind(kind, object, policy, spec, err);
+  return unknown_kind(err);
+}
+
+int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
+  cJSON *object = rl_json_parse(text, length, err);
+  if (object == NULL) return -1;
+  rl_job_spec expanded = {0};
+  int rc = expand(object, policy, &expanded, err);
+  cJSON_Delete(object);
+  if (rc == 0) *spec = expanded;
+  else rl_job_spec_clear(&expanded);
+  return rc;
+}

@@ -1,0 +1,142 @@
+/* kernel: one run for each variant of a kernel. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "request/spec_kinds.h"
+#include "kernel/sequence.h"
+
+typedef struct kernel_request {
+  int kind, kernel, dtype;
+  char shape[RL_KERNEL_SHAPE_TEXT], variant[32], build[16];
+  int64_t samples, seed;
+  rl_spec_common common;
+} kernel_request;
+
+static const char *const kind_names[] = {"kernel", NULL};
+
+const rl_field rl_spec_kernel_fields[] = {
+    RL_FIELD(kernel_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
+    RL_FIELD(kernel_request, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true,
+             .describe = rl_kernel_describe_families),
+    RL_FIELD(kernel_request, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .describe = rl_kernel_describe_dtypes),
+    RL_FIELD(kernel_request, shape, RL_FIELD_JSON, .required = true, .describe = rl_kernel_describe_shapes),
+    RL_FIELD(kernel_request, variant, RL_FIELD_TEXT, .describe = rl_kernel_describe_variants),
+    RL_FIELD(kernel_request, build, RL_FIELD_TEXT, .describe = rl_kernel_describe_builds),
+    RL_FIELD(kernel_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
+             .summary = "times to take with a cold cache, and as many with a warm one; default 20"),
+    RL_FIELD(kernel_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
+             .summary = "of the inputs; default 1"),
+    RL_SPEC_COMMON_FIELDS(kernel_request),
+    RL_SPEC_PROFILE_FIELDS(kernel_request),
+    {0}};
+
+static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .common = RL_SPEC_COMMON_DEFAULTS};
+
+/* Check the shape and write it out as its fields say. */
+static int take_shape(const rl_kernel_family *family, const cJSON *object, char *text, size_t size, rl_error *err) {
+  rl_kernel_shape shape;
+  const cJSON *asked = cJSON_GetObjectItemCaseSensitive(object, "shape");
+  return rl_kernel_shape_decode(family, asked, &shape, err) < 0 ||
+                 rl_spec_keep_text(rl_fields_print(family->shape, &shape), text, size, err) < 0
+             ? -1
+             : 0;
+}
+
+static int add_run(const kernel_request *request, const rl_kernel_family *family, const char *variant, rl_job_spec *spec,
+                   rl_error *err) {
+  rl_kernel_params params;
+  family->workload.defaults(&params);
+  params.dtype = request->dtype;
+  params.samples = request->samples;
+  params.seed = request->seed;
+  snprintf(params.variant, sizeof params.variant, "%s", variant);
+  snprintf(params.build, sizeof params.build, "%s", request->build);
+  snprintf(params.shape, sizeof params.shape, "%s", request->shape);
+  return rl_spec_add_run(&family->workload, variant, &params, spec, err);
+}
+
+int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
+  kernel_request request = defaults;
+  if (cJSON_HasObjectItem(object, "kernels") && !cJSON_HasObjectItem(object, "kernel"))
+    return rl_spec_sequence_expand(object, spec, err);
+  if (rl_fields_decode(rl_spec_kernel_fields, object, "", &request, sizeof request, err) < 0) return -1;
+  const rl_kernel_family *family = rl_kernel_families[request.kernel];
+  if (rl_kernel_dtype_check(family, request.dtype, err) < 0 ||
+      take_shape(family, object, request.shape, sizeof request.shape, err) < 0)
+    return -1;
+  if (rl_kernel_build_find(family, request.build, err) < 0) return -1;
+  bool all = request.variant[0] == '\0';
+  if (!all && rl_kernel_variant_find(family, request.variant, err) < 0) return -1;
+  for (int i = 0; family->variants[i] != NULL; i++)
+    if ((all || strcmp(family->variants[i], request.variant) == 0) &&
+        add_run(&request, family, family->variants[i], spec, err) < 0)
+      return -1;
+  return rl_spec_take_common(&request.common, spec, err) < 0 ? -1
+                                                             : rl_spec_keep_request(rl_spec_kernel_fields, &request, spec, err);
+}
+
+/* --- what there is to ask for ------------------------------------------------------------------------------------------ */
+
+static cJSON *dtypes_of(const rl_kernel_family *family) {
+  cJSON *names = cJSON_CreateArray();
+  for (int dtype = 0; dtype < RL_DTYPES; dtype++)
+    if (family->dtypes & 1u << dtype) cJSON_AddItemToArray(names, cJSON_CreateString(rl_dtype_names[dtype]));
+  return names;
+}
+
+static cJSON *variants_of(const rl_kernel_family *family) {
+  cJSON *variants = cJSON_CreateArray();
+  for (int i = 0; family->variants[i] != NULL; i++) {
+    cJSON *variant = cJSON_CreateObject();
+    cJSON_AddStringToObject(variant, "name", family->variants[i]);
+    cJSON_AddBoolToObject(variant, "gpu_only", (family->gpu_only & 1u << i) != 0);
+    cJSON_AddItemToArray(variants, variant);
+  }
+  return variants;
+}
+
+static cJSON *builds_of(const rl_kernel_family *family) {
+  cJSON *builds = cJSON_CreateArray();
+  for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
+    cJSON_AddItemToArray(builds, cJSON_CreateString(family->builds[i]));
+  return builds;
+}
+
+cJSON *rl_job_kernels(void) {
+  cJSON *kernels = cJSON_CreateArray();
+  for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++) {
+    cJSON *kernel = cJSON_CreateObject();
+    cJSON_AddStringToObject(kernel, "kernel", (*family)->workload.name);
+    cJSON_AddStringToObject(kernel, "summary", (*family)->workload.summary);
+    cJSON_AddItemToObject(kernel, "dtypes", dtypes_of(*family));
+    cJSON_AddItemToObject(kernel, "variants", variants_of(*family));
+    cJSON_AddItemToObject(kernel, "builds", builds_of(*family));
+    cJSON_AddItemToObject(kernel, "shape", rl_fields_schema((*family)->shape));
+    cJSON_AddItemToArray(kernels, kernel);
+  }
+  return kernels;
+}
+
+/* --- on a CPU ---------------------------------------------------------------------------------------------------------- */
+
+static const rl_kernel_family *family_of(const rl_run_spec *run) {
+  for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++)
+    if (strcmp((*family)->workload.name, run->workload) == 0) return *family;
+  return NULL;
+}
+
+static int check_for_cpu(const rl_run_spec *run, rl_error *err) {
+  const rl_kernel_family *family = family_of(run);
+  if (strcmp(run->workload, rl_kernel_sequence.name) == 0) return rl_spec_sequence_check_for_cpu(run, err);
+  return family == NULL ? 0 : rl_kernel_cpu_variant_check(family, run->variant, err);
+}
+
+int rl_job_spec_fit(rl_job_spec *spec, rl_error *err) {
+  int kept = 0;
+  if (strcmp(spec->device, "cpu") != 0) return 0;
+  for (int i = 0; i < spec->run_count; i++)
+    if (check_for_cpu(&spec->runs[i], err) == 0) spec->runs[kept++] = spec->runs[i];
+  spec->run_count = kept;
+  return kept > 0 ? 0 : -1;
+}

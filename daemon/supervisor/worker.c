@@ -1,0 +1,80 @@
+#include "supervisor/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cache.h"
+#include "base/log.h"
+
+enum { IDLE_GRACE_MS = 100, RECYCLE_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
+
+int rl_worker_start(rl_worker *worker, rl_error *err) {
+  const rl_config *config = worker->config;
+  char mnist[RL_PATH_SIZE + 32], cache[RL_PATH_SIZE + 32], threads[64];
+  snprintf(mnist, sizeof mnist, "ROOFLINED_MNIST_DIR=%s", config->mnist_dir);
+  snprintf(threads, sizeof threads, "ROOFLINED_THREADS=%lld", (long long)config->threads);
+  snprintf(cache, sizeof cache, "ROOFLINED_CACHE_DIR=%s/" RL_CACHE_FOLDER, config->state);
+  const char *const variables[] = {mnist, cache, threads, NULL};
+  const char *const arguments[] = {worker->program, "--device", worker->device, "--role", worker->role, NULL};
+  if (rl_process_start(arguments, variables, -1, &worker->process, err) < 0) return -1;
+  worker->reader = rl_frame_reader_new(worker->process.output);
+  if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a worker's frames");
+  rl_log(RL_LOG_INFO, "%s: started the %s worker, process %d", worker->device, worker->role, (int)worker->process.pid);
+  return 0;
+}
+
+void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_ENDING_SIZE]) {
+  rl_process_end(&worker->process, grace_ms, ending);
+  rl_frame_reader_free(worker->reader);
+  worker->reader = NULL;
+  worker->posted_job = 0;
+  worker->holds = false;
+}
+
+void rl_worker_check_idle(rl_worker *worker) {
+  rl_frame frame;
+  rl_error err;
+  char ending[RL_ENDING_SIZE];
+  if (worker->process.pid == 0) return;
+  if (rl_frame_read(worker->reader, 0, &frame, &err) < 0 && err.domain == RL_WIRE && err.code == RL_WIRE_TIMEOUT) return;
+  rl_worker_end(worker, IDLE_GRACE_MS, ending);
+  rl_log(RL_LOG_WARNING, "%s: the idle %s worker %s", worker->device, worker->role, ending);
+}
+
+static bool lets_go(rl_worker *worker) {
+  rl_frame frame;
+  rl_error err;
+  return rl_frame_write(worker->process.input, RL_FRAME_RELEASE, NULL, 0, &err) == 0 &&
+         rl_worker_hear(worker, RELEASE_WAIT_MS, &frame, &err) == 0 && frame.type == RL_FRAME_RELEASED;
+}
+
+void rl_worker_release(rl_worker *worker) {
+  char ending[RL_ENDING_SIZE];
+  rl_worker_check_idle(worker);
+  if (!worker->holds) return;
+  worker->holds = false;
+  if (lets_go(worker)) return;
+  rl_worker_end(worker, 0, ending);
+  rl_log(RL_LOG_WARNING, "%s: the %s worker did not let go of the device: it %s", worker->device, worker->role, ending);
+}
+
+void rl_worker_recycle(rl_worker *worker, int64_t job_id) {
+  char ending[RL_ENDING_SIZE];
+  if (worker->posted_job != 0 && worker->posted_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, ending);
+}
+
+int rl_worker_hear(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err) {
+  if (rl_frame_read(worker->reader, timeout_ms, frame, err) < 0) return -1;
+  worker->frames++;
+  worker->bytes += RL_WIRE_HEADER + frame->length;
+  return 0;
+}
+
+int rl_worker_check_hello(const rl_worker *worker, const rl_frame *frame, rl_error *err) {
+  rl_hello hello = {0};
+  if (frame->type != RL_FRAME_HELLO) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's first frame is not HELLO");
+  if (rl_fields_parse(rl_hello_fields, (const char *)frame->payload, frame->length, &hello, sizeof hello, err) < 0) return -1;
+  if (hello.protocol != RL_WIRE_VERSION || strcmp(hello.device, worker->device) != 0 || strcmp(hello.role, worker->role) != 0)
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's HELLO names another protocol, device or role");
+  return hello.usable ? 0 : rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "%s", hello.reason);
+}

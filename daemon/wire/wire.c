@@ -1,0 +1,246 @@
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows travel as they lie in memory");
+
+static const char magic[4] = {'R', 'L', 'F', 'W'};
+enum { WRITE_TIMEOUT_MS = 5000, FIRST_ROOM = 8 << 10 };
+
+/* What a frame of each type may weigh, and whether it is text as it stands. */
+static const struct {
+  const char *name;
+  uint32_t least, most;
+  bool text;
+} frames[RL_FRAME_TYPES] = {
+    [RL_FRAME_HELLO] = {"HELLO", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_REQUEST] = {"REQUEST", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_CANCEL] = {"CANCEL", 0, 0},
+    [RL_FRAME_FACTS] = {"FACTS", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_PROGRESS] = {"PROGRESS", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_EPOCH] = {"EPOCH", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_SAMPLE] = {"SAMPLE", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_MEASUREMENT] = {"MEASUREMENT", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_KERNEL] = {"KERNEL", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_PHASE] = {"PHASE", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_METRIC] = {"METRIC", sizeof(rl_kernel_metric), RL_WIRE_BULK_MAX},
+    [RL_FRAME_INSTRUCTION] = {"INSTRUCTION", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_POINT] = {"POINT", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_NAME] = {"NAME", 1, RL_WIRE_CONTROL_MAX, .text = true},
+    [RL_FRAME_ROWS] = {"ROWS", sizeof(rl_activity_row), RL_WIRE_BULK_MAX},
+    [RL_FRAME_SOURCE] = {"SOURCE", 2, RL_WIRE_BULK_MAX},
+    [RL_FRAME_LOG] = {"LOG", 1, RL_WIRE_CONTROL_MAX, .text = true},
+    [RL_FRAME_DONE] = {"DONE", 0, 0},
+    [RL_FRAME_UNAVAILABLE] = {"UNAVAILABLE", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_FAILED] = {"FAILED", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_CANCELLED] = {"CANCELLED", 0, 0},
+    [RL_FRAME_RELEASE] = {"RELEASE", 0, 0},
+    [RL_FRAME_RELEASED] = {"RELEASED", 0, 0},
+};
+
+const char *rl_frame_name(rl_frame_type type) { return frames[type].name; }
+
+const rl_field rl_hello_fields[] = {RL_FIELD(rl_hello, protocol, RL_FIELD_INT, .required = true),
+                                    RL_FIELD(rl_hello, program, RL_FIELD_TEXT, .required = true),
+                                    RL_FIELD(rl_hello, commit, RL_FIELD_TEXT, .required = true),
+                                    RL_FIELD(rl_hello, device, RL_FIELD_TEXT, .required = true),
+                                    RL_FIELD(rl_hello, role, RL_FIELD_TEXT, .required = true),
+                                    RL_FIELD(rl_hello, usable, RL_FIELD_BOOL, .required = true),
+                                    RL_FIELD(rl_hello, reason, RL_FIELD_TEXT, .required = true),
+                                    RL_FIELD(rl_hello, facts, RL_FIELD_JSON),
+                                    {0}};
+
+const rl_field rl_request_fields[] = {RL_FIELD(rl_request, workload, RL_FIELD_TEXT, .required = true),
+                                      RL_FIELD(rl_request, params, RL_FIELD_JSON, .required = true),
+                                      RL_FIELD(rl_request, pass, RL_FIELD_CHOICE, .required = true, .names = rl_pass_names),
+                                      RL_FIELD(rl_request, profile, RL_FIELD_JSON),
+                                      {0}};
+
+const rl_field rl_failure_fields[] = {RL_FIELD(rl_failure, domain, RL_FIELD_TEXT, .required = true),
+                                      RL_FIELD(rl_failure, code, RL_FIELD_INT, .required = true),
+                                      RL_FIELD(rl_failure, message, RL_FIELD_TEXT, .required = true),
+                                      {0}};
+
+/* --- reading -------------------------------------------------------------------------------------------------- */
+
+int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame, rl_error *err) {
+  if (size < RL_WIRE_HEADER) return 0;
+  uint32_t length;
+  memcpy(&length, data + 8, sizeof length);
+  unsigned type = data[5];
+  if (memcmp(data, magic, sizeof magic) != 0)
+    return rl_fail(err, RL_WIRE, RL_WIRE_MAGIC, "what came is not a frame (wrong magic)");
+  if (data[4] != RL_WIRE_VERSION)
+    return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "the frame has version %u, this program speaks %d", data[4],
+                   RL_WIRE_VERSION);
+  if (type == 0 || type >= RL_FRAME_TYPES || data[6] != 0 || data[7] != 0)
+    return rl_fail(err, RL_WIRE, RL_WIRE_TYPE, "the frame has the unknown type %u", type);
+  if (length > frames[type].most)
+    return rl_fail(err, RL_WIRE, RL_WIRE_TOO_LARGE, "a %s frame has %u bytes, more than %u", frames[type].name, length,
+                   frames[type].most);
+  if (length < frames[type].least)
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a %s frame has %u bytes, fewer than %u", frames[type].name, length,
+                   frames[type].least);
+  if (size - RL_WIRE_HEADER < length) return 0;
+  *frame = (rl_frame){.type = (rl_frame_type)type, .length = length, .payload = data + RL_WIRE_HEADER};
+  return RL_WIRE_HEADER + (int64_t)length;
+}
+
+struct rl_frame_reader {
+  int descriptor;
+  unsigned char *data;
+  size_t begin, end, room; /* bytes [begin, end) have come and were not handed out; room leaves one byte for the NUL */
+  unsigned char held;      /* the byte that the NUL behind the last payload stands on, at data[begin] */
+  bool holding;
+};
+
+rl_frame_reader *rl_frame_reader_new(int descriptor) {
+  rl_frame_reader *reader = calloc(1, sizeof *reader);
+  if (reader == NULL) return NULL;
+  *reader = (rl_frame_reader){.descriptor = descriptor, .data = malloc(FIRST_ROOM + 1), .room = FIRST_ROOM};
+  if (reader->data == NULL) {
+    free(reader);
+    return NULL;
+  }
+  return reader;
+}
+
+void rl_frame_reader_free(rl_frame_reader *reader) {
+  if (reader == NULL) return;
+  free(reader->data);
+  free(reader);
+}
+
+/* Room behind `end`: first by moving what is there to the front, then by growing to what the started frame needs. */
+static int make_room(rl_frame_reader *reader, rl_error *err) {
+  size_t have = reader->end - reader->begin, need = FIRST_ROOM;
+  if (have >= RL_WIRE_HEADER) {
+    uint32_t length;
+    memcpy(&length, reader->data + reader->begin + 8, sizeof length); /* bounded: decode has seen this header */
+    if (RL_WIRE_HEADER + (size_t)length > need) need = RL_WIRE_HEADER + (size_t)length;
+  }
+  if (reader->begin > 0) memmove(reader->data, reader->data + reader->begin, have);
+  reader->begin = 0;
+  reader->end = have;
+  if (need <= reader->room) return 0;
+  unsigned char *grown = realloc(reader->data, need + 1);
+  if (grown == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a frame of %zu bytes", need);
+  reader->data = grown;
+  reader->room = need;
+  return 0;
+}
+
+/* Wait until the descriptor can be read (or written): 1, or 0 when the time is over. Below 0: no deadline. */
+static int wait_for(int descriptor, short events, int64_t deadline_ns, rl_error *err) {
+  for (;;) {
+    int64_t left_ms = -1;
+    if (deadline_ns >= 0) {
+      left_ms = (deadline_ns - rl_monotonic_ns() + 999999) / 1000000;
+      if (left_ms < 0) left_ms = 0;
+    }
+    struct pollfd entry = {.fd = descriptor, .events = events};
+    int ready = poll(&entry, 1, left_ms > INT32_MAX ? INT32_MAX : (int)left_ms);
+    if (ready >= 0) return ready;
+    if (errno != EINTR) return rl_fail_errno(err, "can't wait for a frame");
+  }
+}
+
+int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_error *err) {
+  int64_t deadline = timeout_ms < 0 ? -1 : rl_monotonic_ns() + (int64_t)timeout_ms * 1000000;
+  if (reader->holding) reader->data[reader->begin] = reader->held;
+  reader->holding = false;
+  for (;;) {
+    rl_frame found;
+    int64_t used = rl_frame_decode(reader->data + reader->begin, reader->end - reader->begin, &found, err);
+    if (used < 0) return -1;
+    if (used > 0) {
+      reader->begin += (size_t)used;
+      if (frames[found.type].text) rl_utf8_mend((char *)reader->data + reader->begin - found.length, found.length);
+      reader->held = reader->data[reader->begin];
+      reader->data[reader->begin] = '\0';
+      reader->holding = true;
+      *frame = found;
+      return 0;
+    }
+    if (make_room(reader, err) < 0) return -1;
+    int ready = wait_for(reader->descriptor, POLLIN, deadline, err);
+    if (ready < 0) return -1;
+    if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "no frame came within %d ms", timeout_ms);
+    ssize_t got = read(reader->descriptor, reader->data + reader->end, reader->room - reader->end);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return rl_fail_errno(err, "can't read a frame");
+    if (got == 0)
+      return reader->begin == reader->end
+                 ? rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "the other side closed the pipe")
+                 : rl_fail(err, RL_WIRE, RL_WIRE_TRUNCATED, "the other side closed the pipe in the middle of a frame");
+    reader->end += (size_t)got;
+  }
+}
+
+/* --- writing -------------------------------------------------------------------------------------------------- */
+
+int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err) {
+  if (type <= 0 || type >= RL_FRAME_TYPES || length < frames[type].least || length > frames[type].most)
+    return rl_fail(err, RL_WIRE, RL_WIRE_TOO_LARGE, "a frame of type %d can't carry %zu bytes", (int)type, length);
+  unsigned char header[RL_WIRE_HEADER] = {magic[0], magic[1], magic[2], magic[3], RL_WIRE_VERSION, (unsigned char)type};
+  memcpy(header + 8, &(uint32_t){(uint32_t)length}, sizeof(uint32_t));
+  struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)payload, length}};
+  struct iovec *part = parts;
+  int count = length > 0 ? 2 : 1;
+  const int64_t deadline = rl_monotonic_ns() + (int64_t)WRITE_TIMEOUT_MS * 1000000;
+  while (count > 0) {
+    ssize_t wrote = writev(descriptor, part, count);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EAGAIN) {
+      int ready = wait_for(descriptor, POLLOUT, deadline, err);
+      if (ready < 0) return -1;
+      if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "the other side takes no frames");
+      continue;
+    }
+    if (wrote < 0 && errno == EPIPE) return rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "the other side closed the pipe");
+    if (wrote < 0) return rl_fail_errno(err, "can't write a frame");
+    size_t left = (size_t)wrote;
+    while (count > 0 && left >= part->iov_len) {
+      left -= part->iov_len;
+      part++;
+      count--;
+    }
+    if (count > 0) {
+      part->iov_base = (char *)part->iov_base + left;
+      part->iov_len -= left;
+    }
+  }
+  return 0;
+}
+
+/* A library's message may hold line ends, and a name from posted code any bytes, which the other side would refuse. */
+static void plain_strings(cJSON *object) {
+  for (cJSON *item = object->child; item != NULL; item = item->next) {
+    if (!cJSON_IsString(item)) continue;
+    rl_utf8_mend(item->valuestring, strlen(item->valuestring));
+    for (unsigned char *c = (unsigned char *)item->valuestring; *c != '\0'; c++)
+      if (*c < 0x20 || *c == 0x7f) *c = ' ';
+  }
+}
+
+int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err) {
+  char *text = NULL;
+  cJSON *object = cJSON_CreateObject();
+  if (object != NULL && rl_fields_encode(table, message, object) == 0) {
+    plain_strings(object);
+    text = cJSON_PrintUnformatted(object);
+  }
+  cJSON_Delete(object);
+  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a %s frame", frames[type].name);
+  int rc = rl_frame_write(descriptor, type, text, strlen(text), err);
+  free(text);
+  return rc;
+}

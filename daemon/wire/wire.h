@@ -1,0 +1,103 @@
+/* Frames between the daemon and a worker, over a pipe. Header, 12 bytes little-endian: "RLFW", version (1 byte), type
+ * (1 byte), zero (2 bytes), payload length (4 bytes). Control payloads are JSON objects with a field table each (at most 64 KiB);
+ * bulk payloads (METRIC, ROWS) are packed rows (at most 4 MiB). A truncated, oversized or unknown frame ends the worker, not the
+ * daemon.
+ *
+ *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (text that the next REQUEST names by its hash) · RELEASE
+ *                      (empty), between requests: let go of what is kept of the device for the next of them
+ *   worker -> daemon   HELLO (rl_hello), once, first; then for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT
+ *                      KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, then exactly one of DONE (empty), UNAVAILABLE
+ *                      (rl_failure), FAILED (rl_failure), CANCELLED (empty). Anywhere before that, LOG: what the compiler said of
+ *                      posted code, as text; all of a pass together at most as long as one. For RELEASE: RELEASED (empty).
+ * A worker whose standard input closes exits at once. */
+#ifndef RL_WIRE_WIRE_H
+#define RL_WIRE_WIRE_H
+
+#include <stdint.h>
+
+#include "base/fields.h"
+#include "model/job.h"
+
+enum { RL_WIRE_VERSION = 3, RL_WIRE_HEADER = 12, RL_WIRE_CONTROL_MAX = 64 << 10, RL_WIRE_BULK_MAX = 4 << 20 };
+
+typedef enum rl_frame_type {
+  RL_FRAME_HELLO = 1,
+  RL_FRAME_REQUEST,
+  RL_FRAME_CANCEL,
+  RL_FRAME_FACTS,
+  RL_FRAME_PROGRESS,
+  RL_FRAME_EPOCH,
+  RL_FRAME_MEASUREMENT,
+  RL_FRAME_KERNEL,
+  RL_FRAME_METRIC /* payload: rl_kernel_metric[] */,
+  RL_FRAME_NAME /* payload: the bytes of one name */,
+  RL_FRAME_ROWS /* payload: rl_activity_row[] */,
+  RL_FRAME_DONE,
+  RL_FRAME_UNAVAILABLE,
+  RL_FRAME_FAILED,
+  RL_FRAME_CANCELLED,
+  RL_FRAME_SAMPLE,
+  RL_FRAME_INSTRUCTION,
+  RL_FRAME_POINT,
+  RL_FRAME_SOURCE,
+  RL_FRAME_LOG,
+  RL_FRAME_PHASE,
+  RL_FRAME_RELEASE,
+  RL_FRAME_RELEASED,
+  RL_FRAME_TYPES
+} rl_frame_type;
+
+typedef struct rl_hello { /* a worker that can't serve still says hello, with usable false and the reason */
+  int64_t protocol;       /* RL_WIRE_VERSION */
+  char program[48], commit[48];
+  char device[16]; /* "cpu" "gpu0" */
+  char role[16];   /* "clean": timing; "profiled": the other passes; "any": all of them (CPU) */
+  bool usable;
+  char reason[256];
+  char facts[4096]; /* JSON object */
+} rl_hello;
+
+typedef struct rl_request {
+  char workload[32], params[RL_PARAMS_SIZE];
+  int pass;                      /* rl_pass */
+  char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile; "": the usual one */
+} rl_request;
+
+typedef struct rl_failure {
+  char domain[16];
+  int64_t code;
+  char message[384];
+} rl_failure;
+
+extern const rl_field rl_hello_fields[], rl_request_fields[], rl_failure_fields[];
+
+typedef struct rl_frame {
+  rl_frame_type type;
+  uint32_t length;
+  const unsigned char *payload; /* valid until the next read; followed by a NUL byte. Of NAME and LOG: UTF-8, whatever came */
+} rl_frame;
+
+const char *rl_frame_name(rl_frame_type type); /* "EPOCH" */
+
+typedef struct rl_frame_reader rl_frame_reader;       /* owns its buffer, not the descriptor */
+rl_frame_reader *rl_frame_reader_new(int descriptor); /* NULL when memory is out; may be non-blocking or not */
+void rl_frame_reader_free(rl_frame_reader *reader);
+/* Wait at most timeout_ms (-1: for ever) for a whole frame. -1 with RL_WIRE and an rl_wire_code; after anything but
+ * RL_WIRE_TIMEOUT the stream is unusable. A time-out in the middle of a frame keeps what has come. */
+int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_error *err);
+/* Decode a header and payload that are in memory: what the reader uses and the fuzz target calls. Returns bytes used, 0 when more
+ * is needed, -1 on a broken frame. */
+int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame, rl_error *err);
+
+/* Write one whole frame; EINTR and partial writes handled; SIGPIPE must be ignored. Not thread-safe per descriptor. A
+ * non-blocking descriptor has 5 s for all of it, however slowly the other side reads: RL_WIRE_TIMEOUT. */
+int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err);
+int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);
+
+/* Put one record frame into records (FACTS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS): 1 when it
+ * was one, 0 when it is another type, -1 when it is broken. Name indices of rows are checked against the names before. */
+int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err);
+/* The reverse: send every record of a pass as frames, in the order the protocol wants. */
+int rl_records_send(int descriptor, const rl_records *records, rl_error *err);
+
+#endif

@@ -1,0 +1,147 @@
+/* The records of a pass in frames (wire.h). */
+#include <math.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "wire/wire.h"
+
+static int broken(const rl_frame *frame, rl_error *err) {
+  if (err != NULL) {
+    err->domain = RL_WIRE;
+    err->code = RL_WIRE_PAYLOAD;
+  }
+  return rl_wrap(err, "broken %s frame", rl_frame_name(frame->type));
+}
+
+static int parse(const rl_frame *frame, const rl_field *table, void *out, size_t size, rl_error *err) {
+  if (rl_fields_parse(table, (const char *)frame->payload, frame->length, out, size, err) < 0) return broken(frame, err);
+  return 0;
+}
+
+/* So large that SQLite's integers hold bytes, and differences of times. */
+static bool is_possible(const rl_activity_row *row) {
+  const int64_t most = INT64_MAX / 4;
+  return row->kind < RL_ACTIVITY_KINDS && row->start_ns >= -most && row->start_ns <= most && row->end_ns >= -most &&
+         row->end_ns <= most && row->bytes <= INT64_MAX;
+}
+
+static int check_rows(const rl_frame *frame, const rl_records *records, rl_error *err) {
+  if (frame->length % sizeof(rl_activity_row) != 0)
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a ROWS frame has %u bytes, not a whole number of rows", frame->length);
+  const rl_activity_row *rows = (const rl_activity_row *)frame->payload;
+  for (size_t i = 0; i < frame->length / sizeof *rows; i++)
+    if (!is_possible(&rows[i]) || rows[i].name >= records->name_count)
+      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "row %zu has kind %u, name %u of %zu, %llu bytes and times %lld to %lld", i,
+                     rows[i].kind, rows[i].name, records->name_count, (unsigned long long)rows[i].bytes,
+                     (long long)rows[i].start_ns, (long long)rows[i].end_ns);
+  return 0;
+}
+
+/* Text that ends with a NUL inside its place, UTF-8 without control characters: what the field tables ask of text in messages. */
+static bool is_text(const char *text, size_t size) {
+  size_t length = strnlen(text, size);
+  for (size_t i = 0; i < length; i++)
+    if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return false;
+  return length < size && rl_utf8_valid(text, length);
+}
+
+static int check_metrics(const rl_frame *frame, rl_error *err) {
+  if (frame->length % sizeof(rl_kernel_metric) != 0)
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a METRIC frame has %u bytes, not a whole number of metrics", frame->length);
+  for (size_t at = 0; at < frame->length; at += sizeof(rl_kernel_metric)) {
+    rl_kernel_metric metric;
+    memcpy(&metric, frame->payload + at, sizeof metric);
+    if (metric.ordinal < 0 || !(isnan(metric.value) || rl_measurable(metric.value) == metric.value) ||
+        !is_text(metric.metric, sizeof metric.metric) || !is_text(metric.reason, sizeof metric.reason))
+      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a metric has an ordinal, a value or texts that it can't have");
+  }
+  return 0;
+}
+
+static const rl_frame_type frame_types[RL_RECORD_KINDS] = {
+    [RL_RECORD_EPOCH] = RL_FRAME_EPOCH,   [RL_RECORD_SAMPLE] = RL_FRAME_SAMPLE,
+    [RL_RECORD_KERNEL] = RL_FRAME_KERNEL, [RL_RECORD_MEASUREMENT] = RL_FRAME_MEASUREMENT,
+    [RL_RECORD_PHASE] = RL_FRAME_PHASE,   [RL_RECORD_INSTRUCTION] = RL_FRAME_INSTRUCTION,
+    [RL_RECORD_POINT] = RL_FRAME_POINT,   [RL_RECORD_NAME] = RL_FRAME_NAME,
+    [RL_RECORD_METRIC] = RL_FRAME_METRIC, [RL_RECORD_ROW] = RL_FRAME_ROWS};
+
+static int collect_facts(const rl_frame *frame, rl_records *records, rl_error *err) {
+  if (records->have_facts) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a second FACTS frame came");
+  if (parse(frame, rl_run_facts_fields, &records->facts, sizeof records->facts, err) < 0) return -1;
+  records->have_facts = true;
+  return 0;
+}
+
+static int collect_name(const rl_frame *frame, rl_records *records, rl_error *err) {
+  if (memchr(frame->payload, '\0', frame->length) != NULL) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a name has a NUL byte");
+  return rl_records_add_name(records, (const char *)frame->payload, frame->length, err);
+}
+
+static int collect_message(const rl_frame *frame, rl_record kind, rl_records *records, rl_error *err) {
+  union {
+    rl_epoch epoch;
+    rl_sample sample;
+    rl_measurement measurement;
+    rl_kernel kernel;
+    rl_phase phase;
+    rl_instruction instruction;
+    rl_series_point point;
+  } message;
+  const rl_record_kind *as = &rl_record_kinds[kind];
+  memset(&message, 0, as->size);
+  if (parse(frame, as->fields, &message, as->size, err) < 0) return -1;
+  return rl_records_add(records, kind, &message, 1, err);
+}
+
+static int collect_as(const rl_frame *frame, rl_record kind, rl_records *records, rl_error *err) {
+  if (kind == RL_RECORD_NAME) return collect_name(frame, records, err);
+  if (rl_record_kinds[kind].fields != NULL) return collect_message(frame, kind, records, err);
+  if ((kind == RL_RECORD_METRIC ? check_metrics(frame, err) : check_rows(frame, records, err)) < 0) return -1;
+  return rl_records_add(records, kind, frame->payload, frame->length / rl_record_kinds[kind].size, err);
+}
+
+int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err) {
+  if (frame->type == RL_FRAME_FACTS) return collect_facts(frame, records, err) < 0 ? -1 : 1;
+  for (int kind = 0; kind < RL_RECORD_KINDS; kind++)
+    if (frame_types[kind] == frame->type) return collect_as(frame, (rl_record)kind, records, err) < 0 ? -1 : 1;
+  return 0;
+}
+
+/* What comes in thousands, as it lies in memory. */
+static int send_bulk(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
+  const size_t size = rl_record_kinds[kind].size, most = RL_WIRE_BULK_MAX / size;
+  for (size_t at = 0; at < count; at += most) {
+    size_t some = count - at < most ? count - at : most;
+    if (rl_frame_write(descriptor, frame_types[kind], items + at * size, some * size, err) < 0) return -1;
+  }
+  return 0;
+}
+
+static int send_names(int descriptor, char *const *names, size_t count, rl_error *err) {
+  for (size_t i = 0; i < count; i++)
+    if (rl_frame_write(descriptor, RL_FRAME_NAME, names[i], strlen(names[i]), err) < 0) return -1;
+  return 0;
+}
+
+static int send_messages(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
+  const rl_record_kind *as = &rl_record_kinds[kind];
+  for (size_t i = 0; i < count; i++)
+    if (rl_message_write(descriptor, frame_types[kind], as->fields, items + i * as->size, err) < 0) return -1;
+  return 0;
+}
+
+/* Kinds go in their order: names come before the rows that name them. */
+int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
+  if (records->have_facts && rl_message_write(descriptor, RL_FRAME_FACTS, rl_run_facts_fields, &records->facts, err) < 0)
+    return -1;
+  for (int kind = 0; kind < RL_RECORD_KINDS; kind++) {
+    const rl_record_kind *as = &rl_record_kinds[kind];
+    const char *const *items = (const char *const *)((const char *)records + as->items);
+    const size_t *count = (const size_t *)((const char *)records + as->count);
+    int rc = kind == RL_RECORD_NAME ? send_names(descriptor, records->names, *count, err)
+             : as->fields != NULL   ? send_messages(descriptor, (rl_record)kind, *items, *count, err)
+                                    : send_bulk(descriptor, (rl_record)kind, *items, *count, err);
+    if (rc < 0) return -1;
+  }
+  return 0;
+}

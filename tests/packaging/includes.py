@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Includes point down only: a file of a layer includes files of its own layer and of the layers that its row names. Modules
+do not include one another in a circle; a module is the files of one name (queue.c, queue.h)."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Folder -> layers whose headers its files may include, besides its own. A file belongs to the longest folder that matches.
+LAYERS = {
+    "daemon/base": [],
+    "kernels": ["daemon/base"],
+    "daemon/model": ["daemon/base"],
+    "daemon/request": ["daemon/base", "daemon/model", "kernels"],
+    "daemon/wire": ["daemon/base", "daemon/model"],
+    "daemon/analyze": ["daemon/base", "daemon/model", "kernels"],
+    "daemon/store": ["daemon/base", "daemon/model"],
+    "daemon/queue": ["daemon/base", "daemon/model", "daemon/request", "daemon/store"],
+    "daemon/config": ["daemon/base"],
+    "daemon/supervisor": ["daemon/base", "daemon/config", "daemon/model", "daemon/queue", "daemon/wire"],
+    "daemon/worker": ["daemon/base", "daemon/model", "daemon/wire", "daemon/analyze", "kernels"],
+    "api": ["daemon/base", "daemon/config", "daemon/model", "daemon/request", "daemon/store", "daemon/queue", "daemon/supervisor",
+            "daemon/analyze"],
+    "api/client": ["daemon/base", "daemon/config", "daemon/store", "api"],
+    "daemon": ["daemon/base", "daemon/config", "daemon/model", "daemon/store", "daemon/queue", "daemon/supervisor", "api"],
+}
+# First modules of circles that are still to be opened.
+CIRCLES = {
+    "api/events",
+    "daemon/analyze/rules",
+    "daemon/request/spec",
+    "daemon/store/db",
+    "daemon/supervisor/fleet",
+    "daemon/worker/cupti/plan",
+    "daemon/worker/cupti/source",
+    "daemon/worker/cupti/trace",
+    "daemon/worker/pass",
+    "kernels/data/dataset",
+    "kernels/device/device",
+    "kernels/kernel/instance",
+    "kernels/source/fill",
+    "kernels/source/parts",
+    "kernels/source/shelf",
+    "kernels/train/cuda/persistent",
+    "kernels/train/cuda/training",
+}
+INCLUDE_ROOTS = ("daemon", "kernels", "")
+GENERATED = {"base/commit.h", "embedded.h"}
+
+
+def layer_of(path):
+    name = path.as_posix().rsplit(".", 1)[0]
+    return max((layer for layer in LAYERS if name == layer or name.startswith(layer + "/")), key=len)
+
+
+def included(path):
+    """(text of the include, file that it names) of each #include "..." in a file."""
+    for text in re.findall(r'^\s*#\s*include\s+"([^"]+)"', (ROOT / path).read_text(encoding="utf-8"), re.M):
+        if text in GENERATED:
+            continue
+        found = [pathlib.Path(root, text) for root in INCLUDE_ROOTS if (ROOT / root / text).is_file()]
+        yield text, found[0] if found else None
+
+
+def circle(start, graph):
+    """The modules of a circle through start, or None."""
+    paths = [[start]]
+    seen = set()
+    while paths:
+        path = paths.pop()
+        for follower in graph.get(path[-1], ()):
+            if follower == start:
+                return path + [start]
+            if follower not in seen:
+                seen.add(follower)
+                paths.append(path + [follower])
+    return None
+
+
+def main():
+    files = [path.relative_to(ROOT) for folder in ("api", "daemon", "kernels") for path in sorted((ROOT / folder).rglob("*"))
+             if path.suffix in (".c", ".h", ".cu", ".cuh")]
+    graph, errors = {}, []
+    for path in files:
+        for text, target in included(path):
+            if target is None:
+                errors.append(f"{path}: \"{text}\" is not a file of the tree")
+                continue
+            if target.with_suffix("") != path.with_suffix(""):
+                graph.setdefault(path.with_suffix(""), set()).add(target.with_suffix(""))
+            layer, other = layer_of(path), layer_of(target)
+            if layer != other and other not in LAYERS[layer]:
+                errors.append(f"{path}: {layer} must not include {other} (\"{text}\")")
+    for module in sorted(graph):
+        found = circle(module, graph)
+        if found and min(found[:-1]) == module and str(module) not in CIRCLES:
+            errors.append("circle: " + " -> ".join(str(part) for part in found))
+    print("\n".join(errors) or f"{len(files)} files")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
