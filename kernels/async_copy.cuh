@@ -1,35 +1,40 @@
-/* Copies from global to shared memory that nobody waits for until copies_done (PTX ISA 9.0, "cp.async"). */
+/* Asynchronous copies from global to shared memory (PTX ISA 9.0, "cp.async"). */
 #ifndef RL_KERNELS_ASYNC_COPY_CUH
 #define RL_KERNELS_ASYNC_COPY_CUH
 
 #include <stdint.h>
 
-static __device__ __forceinline__ uint32_t shared_address(const void *of) { return (uint32_t)__cvta_generic_to_shared(of); }
+static __device__ __forceinline__ uint32_t shared_address(const void *generic) {
+  return (uint32_t)__cvta_generic_to_shared(generic);
+}
 
-static __device__ __forceinline__ void copy_16_bytes(void *to, const void *from) {
+static __device__ __forceinline__ void cp_async_16(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
-/* Rows first, first + 1, … of from[end][stride], as many and as long as those of `to`, each of which has 16 bytes more than it
- * gets, to keep them apart in the banks; zeros behind the end. All threads, THREADS of them. */
+/* Copies rows first, first + 1, … of from[end][stride] into the ROWS rows of `to`, and writes zeros for rows from `end` on. The
+ * last 16 bytes of each row of `to` are padding against bank conflicts and are not written. Called by all THREADS threads. */
 template <int THREADS, class Value, int ROWS, int PITCH>
-static __device__ __forceinline__ void copy_rows(const Value *from, uint32_t stride, uint32_t first, uint32_t end,
-                                                 Value (&to)[ROWS][PITCH]) {
-  constexpr int UNIT = 16 / sizeof(Value), UNITS = PITCH / UNIT - 1;
-  static_assert(PITCH % UNIT == 0, "whole 16 bytes");
-  for (int i = threadIdx.x; i < ROWS * UNITS; i += THREADS) {
-    const uint32_t row = i / UNITS, part = i % UNITS * UNIT;
-    if (first + row < end) copy_16_bytes(&to[row][part], &from[(size_t)(first + row) * stride + part]);
-    else *(uint4 *)&to[row][part] = make_uint4(0, 0, 0, 0);
+static __device__ __forceinline__ void cp_async_rows(const Value *from, uint32_t stride, uint32_t first, uint32_t end,
+                                                     Value (&to)[ROWS][PITCH]) {
+  constexpr int VECTOR = 16 / sizeof(Value), VECTORS = PITCH / VECTOR - 1;
+  static_assert(PITCH % VECTOR == 0, "rows of `to` are whole vectors of 16 bytes");
+  for (int i = threadIdx.x; i < ROWS * VECTORS; i += THREADS) {
+    const uint32_t row = i / VECTORS, column = i % VECTORS * VECTOR;
+    if (first + row < end) cp_async_16(&to[row][column], &from[(size_t)(first + row) * stride + column]);
+    else *(uint4 *)&to[row][column] = make_uint4(0, 0, 0, 0);
   }
 }
 
-/* What this thread copied since the last call is a group of its own; copies_done_but<N>: all groups but the last N are there. */
-static __device__ __forceinline__ void end_copies(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> static __device__ __forceinline__ void copies_done_but(void) {
+/* Commits the copies that this thread has issued since the last call as one group. */
+static __device__ __forceinline__ void cp_async_commit_group(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+/* Waits for all groups of this thread except the newest N. */
+template <int N> static __device__ __forceinline__ void cp_async_wait_group(void) {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-static __device__ __forceinline__ void copies_done(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
+/* Waits for all copies of this thread. */
+static __device__ __forceinline__ void cp_async_wait_all(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 #endif

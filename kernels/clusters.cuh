@@ -1,35 +1,39 @@
-/* Blocks of a cluster and each other's shared memory (compute capability 9.0; PTX ISA 9.0, "distributed shared memory").
- * Addresses of another block are those of one's own variable, mapped. Nobody may read or write them before the first
- * cluster_barrier nor end before the last.
+/* Thread block clusters and distributed shared memory (compute capability 9.0; PTX ISA 9.0, "distributed shared memory",
+ * "mbarrier", "st.async").
  *
- * What is sent says itself that it has come, at an arrival in the memory of the block that gets it ("mbarrier", "st.async"): one
- * thread begins that in front of the first cluster_barrier and says in every turn, early or late, how many bytes come; whoever
- * has waited for a turn sees them. Turns are counted from 1, and the next may be sent once all that wait for one have done so.
- * An arrival may also be one of threads of the block, who say in every turn that they have written what others wait for. */
+ * Functions that take a rank get the address of a variable of the calling block and reach the same variable of the block `rank`
+ * of the cluster. Another block's shared memory may be accessed only after the first cluster_barrier and before the last.
+ *
+ * st_async completes its bytes on an mbarrier of the receiving block. One thread of that block initialises it before the first
+ * cluster_barrier and calls mbarrier_arrive_expect_tx once in every phase, before or after the bytes have been received. A thread
+ * that has waited for a phase sees all its bytes. Phases are counted from 1; the bytes of phase n + 1 may be sent once every
+ * waiter of phase n has returned.
+ *
+ * An mbarrier may also count threads of its own block: each calls mbarrier_arrive once in every phase, after its writes. */
 #ifndef RL_KERNELS_CLUSTERS_H
 #define RL_KERNELS_CLUSTERS_H
 
 #include "async_copy.cuh"
 
-typedef uint64_t arrival;
+typedef uint64_t mbarrier;
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* compiled, never launched */
 
 static __device__ __forceinline__ uint32_t rank_in_cluster(void) { return 0; }
 static __device__ __forceinline__ void cluster_arrive(void) { __trap(); }
-static __device__ __forceinline__ void cluster_arrive_having_read(void) { __trap(); }
+static __device__ __forceinline__ void cluster_arrive_relaxed(void) { __trap(); }
 static __device__ __forceinline__ void cluster_wait(void) { __trap(); }
-static __device__ __forceinline__ float4 read_at(uint32_t, const float *of) { return *(const float4 *)of; }
-static __device__ __forceinline__ void write_at(uint32_t, void *of, uint2 v) { *(uint2 *)of = v; }
-static __device__ __forceinline__ void begin_arrival(arrival *, uint32_t = 1) { __trap(); }
-static __device__ __forceinline__ void end_arrival(arrival *) { __trap(); }
-static __device__ __forceinline__ void arrive_at(arrival *) { __trap(); }
-static __device__ __forceinline__ void expect_bytes(arrival *, uint32_t) { __trap(); }
-static __device__ __forceinline__ bool has_come(arrival *, uint32_t) { return false; }
-static __device__ __forceinline__ bool has_come_here(arrival *, uint32_t) { return false; }
-static __device__ __forceinline__ void send_to(uint32_t, void *, uint32_t, arrival *) { __trap(); }
-static __device__ __forceinline__ void send_to(uint32_t, float *, float2, arrival *) { __trap(); }
-static __device__ __forceinline__ void send_to(uint32_t, uint4 *, uint4, arrival *) { __trap(); }
+static __device__ __forceinline__ float4 ld_dsmem(uint32_t, const float *from) { return *(const float4 *)from; }
+static __device__ __forceinline__ void st_dsmem(uint32_t, void *to, uint2 value) { *(uint2 *)to = value; }
+static __device__ __forceinline__ void mbarrier_init(mbarrier *, uint32_t = 1) { __trap(); }
+static __device__ __forceinline__ void mbarrier_inval(mbarrier *) { __trap(); }
+static __device__ __forceinline__ void mbarrier_arrive(mbarrier *) { __trap(); }
+static __device__ __forceinline__ void mbarrier_arrive_expect_tx(mbarrier *, uint32_t) { __trap(); }
+static __device__ __forceinline__ bool mbarrier_try_wait(mbarrier *, uint32_t) { return false; }
+static __device__ __forceinline__ bool mbarrier_try_wait_cta(mbarrier *, uint32_t) { return false; }
+static __device__ __forceinline__ void st_async(uint32_t, void *, uint32_t, mbarrier *) { __trap(); }
+static __device__ __forceinline__ void st_async(uint32_t, float *, float2, mbarrier *) { __trap(); }
+static __device__ __forceinline__ void st_async(uint32_t, uint4 *, uint4, mbarrier *) { __trap(); }
 
 #else
 
@@ -39,94 +43,97 @@ static __device__ __forceinline__ uint32_t rank_in_cluster(void) {
   return rank;
 }
 
-/* What any thread of the cluster wrote before it arrived is seen by all that have waited. */
+/* Arrives with release, waits with acquire: every thread sees what the threads of the cluster wrote before they arrived. */
 static __device__ __forceinline__ void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
-/* What it has read may be written to, and that is all: waits for no stores. */
-static __device__ __forceinline__ void cluster_arrive_having_read(void) {
+/* Orders the earlier reads alone (WAR): once others have waited, they may overwrite what this thread has read. Its stores need
+ * not be visible to them. */
+static __device__ __forceinline__ void cluster_arrive_relaxed(void) {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 static __device__ __forceinline__ void cluster_wait(void) { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
-static __device__ __forceinline__ uint32_t address_at(uint32_t rank, const void *of) {
+static __device__ __forceinline__ uint32_t mapa_shared(uint32_t rank, const void *local) {
   uint32_t address;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(of)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(local)), "r"(rank));
   return address;
 }
 
-static __device__ __forceinline__ float4 read_at(uint32_t rank, const float *of) {
+static __device__ __forceinline__ float4 ld_dsmem(uint32_t rank, const float *from) {
   float4 v;
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "r"(address_at(rank, of))
+               : "r"(mapa_shared(rank, from))
                : "memory");
   return v;
 }
 
-static __device__ __forceinline__ void write_at(uint32_t rank, void *of, uint2 v) {
-  asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(address_at(rank, of)), "r"(v.x), "r"(v.y) : "memory");
+static __device__ __forceinline__ void st_dsmem(uint32_t rank, void *to, uint2 value) {
+  asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(mapa_shared(rank, to)), "r"(value.x), "r"(value.y) : "memory");
 }
 
-static __device__ __forceinline__ void begin_arrival(arrival *of, uint32_t threads = 1) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(of)), "r"(threads) : "memory");
+/* arrivals: calls of mbarrier_arrive and mbarrier_arrive_expect_tx that each phase waits for. */
+static __device__ __forceinline__ void mbarrier_init(mbarrier *barrier, uint32_t arrivals = 1) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* When nothing comes any more. */
-static __device__ __forceinline__ void end_arrival(arrival *of) {
-  asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(of)) : "memory");
+/* After the last phase; the memory may then be reused. */
+static __device__ __forceinline__ void mbarrier_inval(mbarrier *barrier) {
+  asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/* One of the threads that it was begun for; what each of them wrote before is seen by whoever has waited. */
-static __device__ __forceinline__ void arrive_at(arrival *of) {
+/* Threads that wait for the phase see what the caller wrote before. */
+static __device__ __forceinline__ void mbarrier_arrive(mbarrier *barrier) {
   [[maybe_unused]] uint64_t state;
-  asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(shared_address(of)) : "memory");
+  asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(shared_address(barrier)) : "memory");
 }
 
-static __device__ __forceinline__ void expect_bytes(arrival *of, uint32_t bytes) {
+/* The phase ends after `bytes` more have been received. */
+static __device__ __forceinline__ void mbarrier_arrive_expect_tx(mbarrier *barrier, uint32_t bytes) {
   [[maybe_unused]] uint64_t state;
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 %0, [%1], %2;"
                : "=l"(state)
-               : "r"(shared_address(of)), "r"(bytes)
+               : "r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
 
-/* To say no may take half a microsecond. */
-static __device__ __forceinline__ bool has_come(arrival *of, uint32_t turn) {
-  uint32_t has;
+/* Returns whether the phase has ended; before false, the thread may be suspended for about 500 ns. Acquires at cluster scope. */
+static __device__ __forceinline__ bool mbarrier_try_wait(mbarrier *barrier, uint32_t phase) {
+  uint32_t ended;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"
-               : "=r"(has)
-               : "r"(shared_address(of)), "r"((turn - 1) & 1), "r"(500)
+               : "=r"(ended)
+               : "r"(shared_address(barrier)), "r"((phase - 1) & 1), "r"(500)
                : "memory");
-  return has;
+  return ended;
 }
 
-/* The same where all who arrive are of the block: L1 may keep what it has. */
-static __device__ __forceinline__ bool has_come_here(arrival *of, uint32_t turn) {
-  uint32_t has;
+/* The same for an mbarrier on which only threads of the block arrive: acquires at CTA scope, which leaves L1 valid. */
+static __device__ __forceinline__ bool mbarrier_try_wait_cta(mbarrier *barrier, uint32_t phase) {
+  uint32_t ended;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"
-               : "=r"(has)
-               : "r"(shared_address(of)), "r"((turn - 1) & 1), "r"(500)
+               : "=r"(ended)
+               : "r"(shared_address(barrier)), "r"((phase - 1) & 1), "r"(500)
                : "memory");
-  return has;
+  return ended;
 }
 
-static __device__ __forceinline__ void send_to(uint32_t rank, void *of, uint32_t v, arrival *came) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address_at(rank, of)),
-               "r"(v), "r"(address_at(rank, came))
+static __device__ __forceinline__ void st_async(uint32_t rank, void *to, uint32_t value, mbarrier *barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(mapa_shared(rank, to)),
+               "r"(value), "r"(mapa_shared(rank, barrier))
                : "memory");
 }
 
-static __device__ __forceinline__ void send_to(uint32_t rank, float *of, float2 v, arrival *came) {
+static __device__ __forceinline__ void st_async(uint32_t rank, float *to, float2 value, mbarrier *barrier) {
   asm volatile(
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(address_at(rank, of)),
-      "f"(v.x), "f"(v.y), "r"(address_at(rank, came))
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(mapa_shared(rank, to)),
+      "f"(value.x), "f"(value.y), "r"(mapa_shared(rank, barrier))
       : "memory");
 }
 
-static __device__ __forceinline__ void send_to(uint32_t rank, uint4 *of, uint4 v, arrival *came) {
+static __device__ __forceinline__ void st_async(uint32_t rank, uint4 *to, uint4 value, mbarrier *barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
-                   address_at(rank, of)),
-               "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(address_at(rank, came))
+                   mapa_shared(rank, to)),
+               "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(mapa_shared(rank, barrier))
                : "memory");
 }
 

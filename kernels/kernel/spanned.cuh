@@ -70,13 +70,13 @@ template <class D, class T> struct place {
   __device__ F &operator[](int i) const { return own[i * D::WORKERS]; }
   /* One for each of PLACES rows, from this one on. */
   __device__ place of(uint32_t row) const { return {own + row % D::PLACES * D::HOLDS * D::WORKERS}; }
-  __device__ void fetch(int i, const T *row) const { copy_16_bytes(&(*this)[i], (const F *)row + i * D::WORKERS); }
+  __device__ void fetch(int i, const T *row) const { cp_async_16(&(*this)[i], (const F *)row + i * D::WORKERS); }
   /* A group of copies; an empty one where there is no row. */
   __device__ void fetch(const T *row, uint32_t have) const {
 #pragma unroll
     for (int i = 0; i < D::HOLDS; i++)
       if (row && i < have) fetch(i, row);
-    end_copies();
+    cp_async_commit_group();
   }
 };
 
@@ -119,24 +119,26 @@ template <class D, class S, class MAP> struct desk {
   parcel<S> sent[TURNS][CLUSTER]; /* by a block */
   MAP maps[TURNS][WORKING];       /* for a warp */
   uint32_t later[TURNS];
-  arrival all_said[TURNS], all_sent[TURNS], is_told[TURNS];
+  mbarrier all_said[TURNS], all_sent[TURNS], is_told[TURNS];
 
-  __device__ void expect(uint32_t turn, uint32_t blocks) { expect_bytes(&all_sent[turn], blocks * sizeof(parcel<S>)); }
+  __device__ void expect(uint32_t turn, uint32_t blocks) {
+    mbarrier_arrive_expect_tx(&all_sent[turn], blocks * sizeof(parcel<S>));
+  }
   /* In front of the first barrier of the cluster, and behind the last. */
   __device__ void begin(uint32_t blocks) {
     if (threadIdx.x > 0) return;
     for (uint32_t turn = 0; turn < TURNS; turn++) {
-      begin_arrival(&all_said[turn], WORKING), begin_arrival(&all_sent[turn], 1), begin_arrival(&is_told[turn], WORKING);
+      mbarrier_init(&all_said[turn], WORKING), mbarrier_init(&all_sent[turn], 1), mbarrier_init(&is_told[turn], WORKING);
       expect(turn, blocks);
     }
   }
   __device__ void end() {
     if (threadIdx.x > 0) return;
     for (uint32_t turn = 0; turn < TURNS; turn++)
-      end_arrival(&all_said[turn]), end_arrival(&all_sent[turn]), end_arrival(&is_told[turn]);
+      mbarrier_inval(&all_said[turn]), mbarrier_inval(&all_sent[turn]), mbarrier_inval(&is_told[turn]);
   }
-  __device__ static void wait_here(arrival *of, uint32_t row) {
-    while (!has_come_here(&of[row % TURNS], row / TURNS + 1)) {
+  __device__ static void wait_here(mbarrier *of, uint32_t row) {
+    while (!mbarrier_try_wait_cta(&of[row % TURNS], row / TURNS + 1)) {
     }
   }
 
@@ -145,7 +147,7 @@ template <class D, class S, class MAP> struct desk {
     __syncwarp(); /* all its lanes have been told of the row TURNS before */
     if (threadIdx.x % WARP > 0) return;
     known[row % TURNS][threadIdx.x / WARP] = state;
-    arrive_at(&all_said[row % TURNS]);
+    mbarrier_arrive(&all_said[row % TURNS]);
   }
   __device__ MAP be_told(uint32_t row, uint32_t *later_row) {
     wait_here(is_told, row);
@@ -165,8 +167,8 @@ template <class D, class S, class MAP> struct desk {
     if (lane < blocks)
 #pragma unroll
       for (int i = 0; i < sizeof of_own / sizeof *of_own.words; i++)
-        send_to(lane, &sent[turn][rank_in_cluster()].words[i], of_own.words[i], &all_sent[turn]);
-    while (!has_come(&all_sent[turn], row / TURNS + 1)) {
+        st_async(lane, &sent[turn][rank_in_cluster()].words[i], of_own.words[i], &all_sent[turn]);
+    while (!mbarrier_try_wait(&all_sent[turn], row / TURNS + 1)) {
     }
     if (lane == 0) expect(turn, blocks);
     return lane < blocks ? sent[turn][lane].content : message<S>{S::none(), 0};
@@ -175,7 +177,7 @@ template <class D, class S, class MAP> struct desk {
     const uint32_t turn = row % TURNS, lane = threadIdx.x % WARP;
     __syncwarp(); /* all its lanes have heard that who was told of the row TURNS before has read it */
     if (lane == 0) later[turn] = later_row;
-    if (lane < WORKING) maps[turn][lane] = map, arrive_at(&is_told[turn]);
+    if (lane < WORKING) maps[turn][lane] = map, mbarrier_arrive(&is_told[turn]);
   }
 };
 
@@ -227,7 +229,7 @@ __device__ static void finish(const MAP &map, const place<D, T> &of, uint32_t ha
       ((F *)row)[i * D::WORKERS] = mapped<OP, true>(map, of[i], weights.at, biases.at, 0);
       if (later) of.fetch(i, later);
     }
-  end_copies();
+  cp_async_commit_group();
 }
 
 /* What there is to say of one's accesses; they are left as OP changes them. */
@@ -262,7 +264,7 @@ __device__ static void work_on_rows(desk<D, S, MAP> &with, void *memory, uint32_
   const bool full = OP::WEIGHTS < 2 && __all_sync(~0u, have == HOLDS);
   for (uint32_t n = 0, left = D::BEHIND; left > 0 || row.at[NOW] < count; n++) {
     if (row.at[NOW] < count) {
-      copies_done_but<NEXT - NOW - 1>();
+      cp_async_wait_group<NEXT - NOW - 1>();
       with.say(n, full ? look_over<OP, D, S>(places.of(n), HOLDS, of_warp) : look_over<OP, D, S>(places.of(n), have, of_warp));
     } else left--;
     const place<D, T> last = places.of(n + D::PLACES - D::BEHIND);

@@ -114,8 +114,8 @@ static void a_grid_may_wait_for_itself(void **) {
 
 static __global__ void copy_in(float *out, const float *from, bool waits) {
   __shared__ __align__(16) float to[4 * 32];
-  copy_16_bytes(&to[4 * threadIdx.x], &from[4 * threadIdx.x]);
-  if (waits) copies_done();
+  cp_async_16(&to[4 * threadIdx.x], &from[4 * threadIdx.x]);
+  if (waits) cp_async_wait_all();
   float sum = 0;
   for (int i = 0; i < 4; i++) sum += to[4 * threadIdx.x + i];
   for (int offset = 16; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
@@ -177,19 +177,19 @@ static void clusters_share_memory(void **) {
 
 /* Each lane of a block sends a number to its pair's other block, in two turns, and that adds up what it has got. */
 static __global__ void send_to_the_other(float *out, bool waits, uint32_t expected) {
-  __shared__ __align__(8) arrival came;
+  __shared__ __align__(8) mbarrier came;
   __shared__ __align__(8) float numbers[2][64];
   const uint32_t other = rank_in_cluster() ^ 1;
-  if (threadIdx.x == 0) begin_arrival(&came);
+  if (threadIdx.x == 0) mbarrier_init(&came);
   cluster_barrier();
   float sum = 0;
   for (uint32_t turn = 1; turn <= 2; turn++) {
-    if (threadIdx.x == 31) expect_bytes(&came, expected);
-    send_to(other, &numbers[turn - 1][threadIdx.x * 2], make_float2(1, (float)turn), &came);
-    while (waits && !has_come(&came, turn)) {
+    if (threadIdx.x == 31) mbarrier_arrive_expect_tx(&came, expected);
+    st_async(other, &numbers[turn - 1][threadIdx.x * 2], make_float2(1, (float)turn), &came);
+    while (waits && !mbarrier_try_wait(&came, turn)) {
     }
     sum += numbers[turn - 1][63 - threadIdx.x * 2] + numbers[turn - 1][62 - threadIdx.x * 2];
-    while (!has_come(&came, turn)) {
+    while (!mbarrier_try_wait(&came, turn)) {
     }
     cluster_barrier();
   }
@@ -286,8 +286,8 @@ static __global__ void read_askew() {
   load_matrices(to, shared_address(&numbers[8 * threadIdx.x + 1]));
 }
 static __global__ void expect_from_nowhere() {
-  __shared__ __align__(8) arrival came;
-  expect_bytes(&came, 8);
+  __shared__ __align__(8) mbarrier came;
+  mbarrier_arrive_expect_tx(&came, 8);
 }
 static __global__ void spin_for_ever(uint32_t *flag) {
   while (__ldcg(flag) == 0) {

@@ -108,9 +108,9 @@ static __device__ __forceinline__ void product_gradient(const rl_gradients &g, f
   float sum[2][4] = {};
   for (uint32_t first = 0; first < g.batch; first += TILE_IMAGES) {
     __syncthreads();
-    copy_rows<THREADS>(d_fc1, RL_FC1, first, g.batch, out);
-    copy_rows<THREADS>(fc1_in, RL_FLAT, first, g.batch, in);
-    copies_done();
+    cp_async_rows<THREADS>(d_fc1, RL_FC1, first, g.batch, out);
+    cp_async_rows<THREADS>(fc1_in, RL_FLAT, first, g.batch, in);
+    cp_async_wait_all();
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < TILE_IMAGES; k += 16) {

@@ -75,8 +75,8 @@ static __device__ __forceinline__ void multiply_forward(memory &m, int lane, int
 /* The parts of images first, … in all blocks of the cluster. */
 static __device__ __forceinline__ void forward(const classifier &c, uint32_t slice, uint32_t first, memory &m, int lane,
                                                int warp) {
-  copy_rows<THREADS>(&c.in[slice], RL_FLAT, first, c.gather.batch, m.in);
-  copies_done();
+  cp_async_rows<THREADS>(&c.in[slice], RL_FLAT, first, c.gather.batch, m.in);
+  cp_async_wait_all();
   __syncthreads();
   multiply_forward(m, lane, warp);
   cluster_barrier();
@@ -87,7 +87,7 @@ static __device__ __forceinline__ float4 hidden(const memory &m, int image, int 
   float4 sum = bias;
 #pragma unroll
   for (uint32_t rank = 0; rank < RANKS; rank++) {
-    float4 v = read_at(rank, &m.parts[image][lane * 4]);
+    float4 v = ld_dsmem(rank, &m.parts[image][lane * 4]);
     sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
   }
   return rectified(sum);
@@ -127,7 +127,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
   memory &m = *(memory *)shared;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const uint32_t rank = rank_in_cluster(), slice = rank * SLICE;
-  copy_rows<THREADS>(&c.weights[slice], RL_FLAT, 0, RL_FC1, m.weights);
+  cp_async_rows<THREADS>(&c.weights[slice], RL_FLAT, 0, RL_FC1, m.weights);
   const head_weights weights = load_head_weights(c.head, lane);
   head_gradients gradients = {};
   bool overflow = false;
@@ -150,7 +150,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
         *(uint2 *)to = stored;
         overflow |= !finite4(load4((const __half *)&stored)); /* an infinity may come from rounding to FP16 */
       }
-      for (uint32_t to = 0; to < RANKS; to++) write_at(to, &m.gradient[image][lane * 4], stored);
+      for (uint32_t to = 0; to < RANKS; to++) st_dsmem(to, &m.gradient[image][lane * 4], stored);
     }
     cluster_barrier();
     multiply_backward(m, lane, warp, first, c.gather.batch, &d_in[slice]);
@@ -167,7 +167,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
   memory &m = *(memory *)shared;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const uint32_t rank = rank_in_cluster(), slice = rank * SLICE;
-  copy_rows<THREADS>(&c.weights[slice], RL_FLAT, 0, RL_FC1, m.weights);
+  cp_async_rows<THREADS>(&c.weights[slice], RL_FLAT, 0, RL_FC1, m.weights);
   const head_weights weights = load_head_weights(c.head, lane);
   chain_wait();
   for (uint32_t first = blockIdx.x / RANKS * IMAGES; first < c.gather.batch; first += gridDim.x / RANKS * IMAGES) {

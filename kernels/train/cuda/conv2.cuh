@@ -39,7 +39,7 @@ template <int THREADS> static __device__ __forceinline__ void copy_image(const _
 #pragma unroll
   for (int turn = 0; turn < turns; turn++)
     if ((turn + 1) * THREADS <= count || threadIdx.x < count - turn * THREADS)
-      copy_16_bytes(&to[turn * THREADS / parts * IN_PITCH], &image[turn * THREADS * UNIT]);
+      cp_async_16(&to[turn * THREADS / parts * IN_PITCH], &image[turn * THREADS * UNIT]);
 }
 
 #endif

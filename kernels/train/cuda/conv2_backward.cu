@@ -184,7 +184,7 @@ template <bool FEW> static __device__ void weight_gradient(const conv2_gradients
   for (uint32_t n = index; n < b.batch; n += b.rows, buffer = IN_IMAGE - buffer) {
     spread<RL_H2>(p, 0, out);
     if (part == 0) finite &= add_bias(p, bias);
-    copies_done();
+    cp_async_wait_all();
     team_sync();
     if (n + b.rows < b.batch) {
       p = load_piece(b.d_pooled, b.codes, n + b.rows);
@@ -227,7 +227,7 @@ template <class S> static __device__ __forceinline__ layer1 layer1_in(__half *sh
 template <class S> static __device__ __forceinline__ void load_layer1(const rl_conv1_chain &from, uint32_t i, const layer1 &to) {
   const uint32_t n = i / S::IN_PARTS, top = i % S::IN_PARTS * S::IN_ROWS;
   for (int at = threadIdx.x; at < S::VALUES / 16; at += THREADS)
-    copy_16_bytes(&to.codes[at * 16], &from.codes[((size_t)n * MAP1 + top * RL_P1) * RL_C1 + at * 16]);
+    cp_async_16(&to.codes[at * 16], &from.codes[((size_t)n * MAP1 + top * RL_P1) * RL_C1 + at * 16]);
   load_image_rows(image_of(from.gather, n), 2 * top, S::IMAGE_ROWS, to.image);
 }
 
@@ -323,7 +323,7 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
   const uint32_t count = b.batch * S::IN_PARTS;
   for (int i = threadIdx.x; i < RL_C2 * DEPTH / UNIT; i += THREADS) {
     int channel = i / (DEPTH / UNIT), part = i % (DEPTH / UNIT) * UNIT;
-    copy_16_bytes(&w[channel * WEIGHT_PITCH + part], &b.weights[channel * DEPTH + part]);
+    cp_async_16(&w[channel * WEIGHT_PITCH + part], &b.weights[channel * DEPTH + part]);
   }
   for (int i = threadIdx.x; i < S::OUT / UNIT; i += THREADS) ((uint4 *)out)[i] = make_uint4(0, 0, 0, 0);
   const layer1 below = layer1_in<S>(out + S::OUT);
@@ -342,7 +342,7 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
 
   for (uint32_t i = index; i < count; i += teams) {
     spread<S::OUT_ROWS>(p, top - 2, &out[S::OUT_BORDER * OUT_PITCH]);
-    copies_done();
+    cp_async_wait_all();
     team_sync();
     if (i + teams < count) p = load_piece(b.d_pooled, b.codes, (i + teams) / S::IN_PARTS);
     const size_t at = ((size_t)(i / S::IN_PARTS) * MAP1 + top * RL_P1) * RL_C1;

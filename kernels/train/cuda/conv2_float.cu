@@ -22,12 +22,12 @@ enum {
 static __device__ __forceinline__ void load_weights(const float *from, int channels, float *to) {
   for (int i = threadIdx.x; i < channels * DEPTH / UNIT; i += THREADS) {
     int channel = i / (DEPTH / UNIT), part = i % (DEPTH / UNIT) * UNIT;
-    copy_16_bytes(&to[channel * WEIGHT_PITCH + part], &from[channel * DEPTH + part]);
+    cp_async_16(&to[channel * WEIGHT_PITCH + part], &from[channel * DEPTH + part]);
   }
 }
 
 static __device__ __forceinline__ void load_image(const float *from, float *to) {
-  for (int i = threadIdx.x; i < MAP1 * RL_C1 / UNIT; i += THREADS) copy_16_bytes(&to[i * UNIT], &from[i * UNIT]);
+  for (int i = threadIdx.x; i < MAP1 * RL_C1 / UNIT; i += THREADS) cp_async_16(&to[i * UNIT], &from[i * UNIT]);
 }
 
 /* --- forward: a block makes 32 channels of an image
@@ -59,7 +59,7 @@ static __global__ void __launch_bounds__(THREADS)
   for (uint32_t n = blockIdx.x; n < batch; n += gridDim.x) {
     __syncthreads();
     load_image(&in[(size_t)n * MAP1 * RL_C1], image);
-    copies_done();
+    cp_async_wait_all();
     __syncthreads();
     float sum[2][HALF] = {};
     for (int part = 0; part < RL_C1 / UNIT; part++) {
@@ -168,7 +168,7 @@ static __device__ void weight_gradient(const backward &b, uint32_t index, int gr
     __syncthreads();
     load_image(&b.in[(size_t)n * MAP1 * RL_C1], image);
     load_group(b, n, group * GROUP, gradients, words);
-    copies_done();
+    cp_async_wait_all();
     __syncthreads();
     if (threadIdx.x < GROUP)
       for (int i = 0; i < MAP2; i++) bias += gradients[i * GROUP + threadIdx.x];
@@ -236,7 +236,7 @@ static __device__ void input_gradient(const backward &b, uint32_t index, uint32_
   for (uint32_t n = index; n < b.batch; n += blocks) {
     __syncthreads();
     load_rows(b, n, gradients, words);
-    copies_done();
+    cp_async_wait_all();
     __syncthreads();
     float to[4][RL_P1] = {};
     for (int c = half * (RL_C2 / 2); c < (half + 1) * (RL_C2 / 2); c++) {

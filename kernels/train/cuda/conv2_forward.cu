@@ -23,7 +23,7 @@ static __device__ __forceinline__ void copy_group(const __half *in, uint32_t bat
                                                   __half *to) {
   for (uint32_t i = 0; i < group && first + i * by < batch; i++)
     copy_image<THREADS>(&in[(size_t)(first + i * by) * MAP1 * RL_C1], &to[i * IN_IMAGE]);
-  end_copies();
+  cp_async_commit_group();
 }
 
 /* In rows that make neighbours of the eight channels that a lane has of four products. */
@@ -31,7 +31,7 @@ static __device__ __forceinline__ void copy_weights(const __half *weights, __hal
   for (int i = threadIdx.x; i < CHANNELS * DEPTH / UNIT; i += THREADS) {
     const int channel = i / (DEPTH / UNIT), part = i % (DEPTH / UNIT) * UNIT;
     const int row = channel % 8 / 2 * 8 + channel / 8 * 2 + channel % 2;
-    copy_16_bytes(&to[row * WEIGHT_PITCH + part], &weights[channel * DEPTH + part]);
+    cp_async_16(&to[row * WEIGHT_PITCH + part], &weights[channel * DEPTH + part]);
   }
 }
 
@@ -70,7 +70,7 @@ static __global__ void __launch_bounds__(THREADS)
   const uint32_t row = shared_address(&shared[(lane / 16 * 8 + lane % 8) * WEIGHT_PITCH + lane / 8 % 2 * UNIT]);
   uint32_t w[STEPS][2][4];
   copy_weights(&weights[first * DEPTH], shared);
-  copies_done();
+  cp_async_wait_all();
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < STEPS; k++)
@@ -87,7 +87,7 @@ static __global__ void __launch_bounds__(THREADS)
   for (int i = 0; i < 2; i++) copy_group(in, batch, blockIdx.x + i * group * by, by, group, &images[i * group * IN_IMAGE]);
   uint32_t buffer = 0;
   for (uint32_t from = blockIdx.x; from < batch; from += group * by, buffer = group * IN_IMAGE - buffer) {
-    copies_done_but<1>();
+    cp_async_wait_group<1>();
     __syncthreads();
     const uint32_t count = min((batch - from + by - 1) / by, group);
 #pragma unroll 1

@@ -34,14 +34,14 @@ template <class F> static __device__ __forceinline__ void go_forward(const rl_pe
   const uint32_t step = r.steps_before;
   const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), first = r.index == 0;
   if (!first) {
-    copies_done();
+    cp_async_wait_all();
     __syncthreads();
     normalise_image(at, m);
   } else if (mine) {
     receive_small(e, step + 1, at, m);
   }
   __syncthreads();
-  if (mine && watches()) expect_bytes(&m.pixels_came, HALF_MAP1 * RL_C1 * sizeof(typename F::value));
+  if (mine && watches()) mbarrier_arrive_expect_tx(&m.pixels_came, HALF_MAP1 * RL_C1 * sizeof(typename F::value));
   if (mine && works<F>()) conv1_forward(at, m);
   mark(e, step, RL_PHASE_conv1_forward);
   await_conv2(e, r, at, m);
@@ -119,8 +119,8 @@ template <class F> static __device__ __forceinline__ void end_rounds(const rl_pe
 /* In front of the first cluster_barrier. */
 template <class F> static __device__ __forceinline__ void begin_arrivals(block_memory<F> &m) {
   if (threadIdx.x != 0) return;
-  begin_arrival(&m.pixels_came);
-  begin_arrival(&m.gradients_came);
+  mbarrier_init(&m.pixels_came);
+  mbarrier_init(&m.gradients_came);
 }
 
 /* The first image, and what comes behind it. */
@@ -128,7 +128,7 @@ template <class F> static __device__ __forceinline__ upcoming first_images(const
                                                                            const place &at, block_memory<F> &m) {
   const uint32_t image = shown(e, r, at.pair);
   fetch_image(e, image, m);
-  copies_done();
+  cp_async_wait_all();
   __syncthreads();
   normalise_image(at, m);
   return {e.labels[image], 0, shown(e, next_round(e, r), at.pair), 0};

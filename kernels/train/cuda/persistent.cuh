@@ -119,7 +119,7 @@ template <class F> struct block_memory {
       second[F::TILE_PAIRS][team<F>::OWNERS];
   parameter single[CONV2_OWN + OTHERS_OWN]; /* a thread each */
   rl_train_state state;
-  arrival pixels_came, gradients_came; /* from the pair's other block: half of conv1's pixels, gradients of this half of them */
+  mbarrier pixels_came, gradients_came; /* from the pair's other block: half of conv1's pixels, gradients of this half of them */
 };
 
 /* What is known of the images to come: the pair's in this round and the next. */
@@ -191,16 +191,16 @@ static __device__ __forceinline__ void store2(tensor_float *to, float a, float b
 }
 
 /* To this block's memory and to that of the other. */
-static __device__ __forceinline__ void store_both(uint32_t other, __half *to, float a, float b, arrival *came) {
+static __device__ __forceinline__ void store_both(uint32_t other, __half *to, float a, float b, mbarrier *came) {
   const __half2 both = __floats2half2_rn(a, b);
   *(__half2 *)to = both;
-  send_to(other, (void *)to, *(const uint32_t *)&both, came);
+  st_async(other, (void *)to, *(const uint32_t *)&both, came);
 }
-static __device__ __forceinline__ void store_both(uint32_t other, float *to, float a, float b, arrival *came) {
+static __device__ __forceinline__ void store_both(uint32_t other, float *to, float a, float b, mbarrier *came) {
   *(float2 *)to = make_float2(a, b);
-  send_to(other, to, make_float2(a, b), came);
+  st_async(other, to, make_float2(a, b), came);
 }
-static __device__ __forceinline__ void store_both(uint32_t other, tensor_float *to, float a, float b, arrival *came) {
+static __device__ __forceinline__ void store_both(uint32_t other, tensor_float *to, float a, float b, mbarrier *came) {
   store_both(other, (float *)to, tensor_float(a), tensor_float(b), came);
 }
 
@@ -210,8 +210,8 @@ static __device__ __forceinline__ bool fits(float, float) { return true; }
 static __device__ __forceinline__ bool fits(tensor_float, float) { return true; }
 
 /* Until what is sent in this turn is there: whoever reads it. */
-static __device__ __forceinline__ void await(arrival *of, uint32_t turn) {
-  for (uint32_t looks = 0; !has_come(of, turn);) lose_patience(&looks);
+static __device__ __forceinline__ void await(mbarrier *of, uint32_t turn) {
+  for (uint32_t looks = 0; !mbarrier_try_wait(of, turn);) lose_patience(&looks);
 }
 
 /* rows × COLUMNS values, `stride` apart, to rows `pitch` apart; by THREADS threads. */
@@ -221,7 +221,7 @@ static __device__ __forceinline__ void fetch(int thread, const Value *from, uint
   int unit = thread % UNITS;
 #pragma unroll 2
   for (int row = thread / UNITS; row < rows; row += FURTHER_ROWS) {
-    copy_16_bytes(&to[row * pitch + unit * UNIT], &from[(size_t)row * stride + unit * UNIT]);
+    cp_async_16(&to[row * pitch + unit * UNIT], &from[(size_t)row * stride + unit * UNIT]);
     unit += FURTHER_UNITS;
     if (unit >= UNITS) unit -= UNITS, row++;
   }

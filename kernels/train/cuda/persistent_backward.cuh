@@ -51,7 +51,7 @@ template <class F> static __device__ __forceinline__ void conv2_input_gradient(c
     const uint32_t owner = pixel >= HALF_MAP1;
     float *to = &m.d_pooled1[owner != at.rank][d_pooled1_at(pixel - owner * HALF_MAP1, channel)];
     if (owner == at.rank) *(float2 *)to = make_float2(a, b);
-    else send_to(owner, to, make_float2(a, b), &m.gradients_came);
+    else st_async(owner, to, make_float2(a, b), &m.gradients_came);
   });
   mark(e, r.steps_before, RL_PHASE_conv2_input_gradient);
 }
@@ -62,14 +62,14 @@ template <class F> static __device__ __forceinline__ void conv2_backward(const r
                                                                          const place &at, bool last, block_memory<F> &m,
                                                                          gradient_sums<F> &sums) {
   const bool input_first = !F::BACKWARD_SCRATCH;
-  if (threadIdx.x == 0) expect_bytes(&m.gradients_came, HALF_MAP1 * RL_C1 * sizeof(float));
-  if (input_first) cluster_arrive_having_read();
+  if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&m.gradients_came, HALF_MAP1 * RL_C1 * sizeof(float));
+  if (input_first) cluster_arrive_relaxed();
   unpool2(e, r, at, m, sums);
   __syncthreads();
   mark(e, r.steps_before, RL_PHASE_unpool2);
   if (!input_first) {
     F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
-    cluster_arrive_having_read();
+    cluster_arrive_relaxed();
   }
   conv2_input_gradient(e, r, at, m);
   if (input_first) {

@@ -75,14 +75,14 @@ template <class F> static __device__ __forceinline__ void await_conv2(const rl_p
       __syncwarp();
       fetch_conv2<F, team<F>::WORKERS>(e, at, m);
     }
-    copies_done();
+    cp_async_wait_all();
   } else {
     if (first) barrier_wait(update, turn);
     if (first) fetch_conv2<F, 0>(e, at, m);
-    end_copies();
+    cp_async_commit_group();
     if (!F::FORWARD_SCRATCH && has_image(r, at.first)) fetch_linear<F, 0>(e, r, at, m);
-    end_copies();
-    copies_done_but<1>();
+    cp_async_commit_group();
+    cp_async_wait_group<1>();
   }
 }
 
@@ -165,7 +165,7 @@ template <class F> static __device__ __forceinline__ void fc1_forward(const rl_p
                                                                       block_memory<F> &m) {
   rl_exchange *x = (rl_exchange *)e.exchange;
   receive_rows<F>(x->pooled2, at.slice * SLICE, SLICE, r, at, m.pooled2, SLICE + F::SLICE_PAD);
-  copies_done();
+  cp_async_wait_all();
   __syncthreads();
   mark(e, r.steps_before, RL_PHASE_fc1_inputs);
   F::template fc1_forward<SLICE>(m.pooled2, m.fc1, [&](int image, int output, float a, float b) {
@@ -212,7 +212,7 @@ static __device__ __forceinline__ class_of classify(const place &at, float4 h, u
   class_of own;
   own.there = at.lane < RL_CLASSES;
   own.logit = own.there ? m.logits[at.lane] : -INFINITY;
-  const float shifted = own.logit - warp_most(own.logit), power = own.there ? __expf(shifted) : 0.0f, sum = warp_sum(power);
+  const float shifted = own.logit - warp_max(own.logit), power = own.there ? __expf(shifted) : 0.0f, sum = warp_sum(power);
   own.probability = power / sum;
   own.loss = __logf(sum) - __shfl_sync(0xffffffffu, shifted, label);
   return own;
@@ -253,7 +253,7 @@ template <class F> static __device__ __forceinline__ void head_evaluate(const rl
                                                                         float *losses, uint8_t *correct) {
   const uint32_t n = image_at(r, at.pair);
   const class_of own = classify(at, hidden(e, r, at, m), label, m);
-  const float most = warp_most(own.logit);
+  const float most = warp_max(own.logit);
   const uint32_t answer = __ffs(__ballot_sync(0xffffffffu, own.logit == most)) - 1;
   if (threadIdx.x != 0) return;
   losses[n] = own.loss;

@@ -66,7 +66,7 @@ template <class F> static __device__ __forceinline__ void tile_gradient(const rl
       __syncthreads();
       fetch_operands(e, first, batch, m);
     }
-    copies_done();
+    cp_async_wait_all();
     __syncthreads();
     if (has_tile<F>()) F::fc1_weight_gradient(m.d_fc1_rows, m.pooled2_columns, gradient);
   }

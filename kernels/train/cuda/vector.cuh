@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 
 #include "train/cuda/tensor_float.cuh"
+#include "warp.cuh"
 
 static __device__ __forceinline__ float4 load4(const float *from) { return *(const float4 *)from; }
 
@@ -32,16 +33,6 @@ static __device__ __forceinline__ float4 added(float4 a, float4 b) {
 }
 static __device__ __forceinline__ float4 scaled(float4 v, float by) {
   return make_float4(v.x * by, v.y * by, v.z * by, v.w * by);
-}
-
-static __device__ __forceinline__ float warp_most(float v) {
-  for (int offset = 16; offset; offset >>= 1) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, offset));
-  return v;
-}
-
-static __device__ __forceinline__ float warp_sum(float v) {
-  for (int offset = 16; offset; offset >>= 1) v += __shfl_xor_sync(0xffffffffu, v, offset);
-  return v;
 }
 
 #endif

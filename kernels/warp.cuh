@@ -1,0 +1,27 @@
+/* Reductions by shuffles over a warp, or over groups of neighbouring lanes of it. All lanes of the warp call them, and each gets
+ * the result of its group. lanes: size of the group, a power of two. */
+#ifndef RL_KERNELS_WARP_CUH
+#define RL_KERNELS_WARP_CUH
+
+#include <stdint.h>
+
+enum { WARP_SIZE = 32 };
+
+template <class T> static __device__ __forceinline__ T warp_sum(T x, uint32_t lanes = WARP_SIZE) {
+  for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) x += __shfl_xor_sync(~0u, x, mask);
+  return x;
+}
+
+static __device__ __forceinline__ float warp_max(float x, uint32_t lanes = WARP_SIZE) {
+  for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, mask));
+  return x;
+}
+
+/* A whole warp needs one instruction (compute capability 8.0). */
+static __device__ __forceinline__ int32_t warp_max(int32_t x, uint32_t lanes = WARP_SIZE) {
+  if (lanes == WARP_SIZE) return __reduce_max_sync(~0u, x);
+  for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) x = max(x, __shfl_xor_sync(~0u, x, mask));
+  return x;
+}
+
+#endif
