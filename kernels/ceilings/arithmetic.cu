@@ -6,7 +6,7 @@
 
 #include "ceilings/cuda.h"
 #include "cuda_check.h"
-#include "mix.h"
+#include "hash.h"
 
 enum { BLOCK = 256, BLOCKS_PER_SM = 8, CHAINS = 8, UNROLL = 32, ROUNDS = 256 };
 
@@ -32,10 +32,10 @@ template <> struct number<__nv_bfloat162> {
   __device__ static __nv_bfloat162 next(__nv_bfloat162 x, __nv_bfloat162 c) { return __hfma2(x, x, c); }
 };
 
-__device__ static inline float unit(uint64_t key) { return (float)(rl_mix64(key) >> 40) * 0x1p-24f; } /* [0, 1) */
+__device__ static inline float unit(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-24f; } /* [0, 1) */
 
 template <class T> static __global__ void __launch_bounds__(BLOCK) multiply_add(uint64_t seed, T *results) {
-  const uint64_t key = rl_mix64(seed + blockIdx.x) + threadIdx.x * 64;
+  const uint64_t key = rl_hash64(seed + blockIdx.x) + threadIdx.x * 64;
   const T c = number<T>::of(-1.9f + 0.4f * unit(key), -1.9f + 0.4f * unit(key + 1));
   T x[CHAINS];
 #pragma unroll

@@ -10,7 +10,7 @@
 
 #include "ceilings/instance.h"
 #include "threads.h"
-#include "mix.h"
+#include "hash.h"
 
 enum { SIDE = 512, SQUARE = SIDE * SIDE, CHUNK = 1 << 20, LINE = 64 };
 
@@ -119,15 +119,15 @@ static double unit(uint64_t random) { return (double)(random >> 11) * 0x1p-52 - 
 
 static void fill_chunk(const stretch *pass, size_t at, size_t bytes, uint64_t *sum) {
   double *numbers = (double *)part(pass, 0, at);
-  const uint64_t key = rl_mix64((uint64_t)pass->self->instance.params.seed) + at;
+  const uint64_t key = rl_hash64((uint64_t)pass->self->instance.params.seed) + at;
   (void)sum;
-  for (size_t i = 0; i < bytes / sizeof *numbers; i++) numbers[i] = unit(rl_mix64(key + i));
+  for (size_t i = 0; i < bytes / sizeof *numbers; i++) numbers[i] = unit(rl_hash64(key + i));
 }
 
 static void fill(ceilings *self) {
   float *singles = (float *)(self->products + 3 * SQUARE);
   go_over(self, self->bytes, fill_chunk);
-  for (int i = 0; i < 2 * SQUARE; i++) self->products[i] = unit(rl_mix64((uint64_t)i)), singles[i] = (float)self->products[i];
+  for (int i = 0; i < 2 * SQUARE; i++) self->products[i] = unit(rl_hash64((uint64_t)i)), singles[i] = (float)self->products[i];
 }
 
 static void close_ceilings(rl_instance *instance) {

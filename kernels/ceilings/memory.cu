@@ -6,7 +6,7 @@
  * hide, one where there are writes (docs/measurements/h200-ceilings.md). */
 #include "ceilings/cuda.h"
 #include "cuda_check.h"
-#include "mix.h"
+#include "hash.h"
 
 enum {
   BLOCK = 256,
@@ -24,7 +24,7 @@ enum {
 
 static __global__ void __launch_bounds__(BLOCK) fill_random(uint64_t *words, size_t count, uint64_t key) {
   for (size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x; i < count; i += (size_t)gridDim.x * BLOCK)
-    words[i] = rl_mix64(key + i);
+    words[i] = rl_hash64(key + i);
 }
 
 __device__ static inline void take(uint4 *sum, uint4 value) {
@@ -50,7 +50,7 @@ template <int N> static __global__ void __launch_bounds__(BLOCK) read_slices(con
 }
 
 template <int N> static __global__ void __launch_bounds__(BLOCK) write_slices(uint4 *to, uint32_t slices) {
-  uint64_t random = rl_mix64((uint64_t)blockIdx.x * BLOCK + threadIdx.x);
+  uint64_t random = rl_hash64((uint64_t)blockIdx.x * BLOCK + threadIdx.x);
   to += begin<N>(slices);
 #pragma unroll
   for (int i = 0; i < N; i++, random *= 0x9e3779b97f4a7c15u)
@@ -139,7 +139,7 @@ LAUNCH(shared_read, read_shared<<<self->sms * NEAR_BLOCKS_PER_SM, BLOCK, 0, on>>
 
 int rl_ceilings_fill(const rl_ceilings_gpu *self, rl_error *err) {
   fill_random<<<self->sms * 8, BLOCK, 0, (cudaStream_t)self->instance.base.device->stream>>>(
-      (uint64_t *)self->memory, self->bytes / sizeof(uint64_t), rl_mix64((uint64_t)self->instance.params.seed));
+      (uint64_t *)self->memory, self->bytes / sizeof(uint64_t), rl_hash64((uint64_t)self->instance.params.seed));
   return rl_launch_ok("filling the memory", err);
 }
 

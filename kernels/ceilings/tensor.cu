@@ -7,7 +7,7 @@
 #include "ceilings/cuda.h"
 #include "ceilings/wgmma.cuh"
 #include "cuda_check.h"
-#include "mix.h"
+#include "hash.h"
 
 enum {
   GROUPS = 2, /* of four warps */
@@ -22,7 +22,7 @@ enum {
   FP64_ROUNDS = 200,
 };
 
-__device__ static inline float unit(uint64_t key) { return (float)(rl_mix64(key) >> 40) * 0x1p-23f - 1; } /* [-1, 1) */
+__device__ static inline float unit(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-23f - 1; } /* [-1, 1) */
 __device__ static inline void put(__half *to, float x) { *to = __float2half_rn(x); }
 __device__ static inline void put(__nv_bfloat16 *to, float x) { *to = __float2bfloat16_rn(x); }
 __device__ static inline void put(tf32 *to, float x) {
@@ -84,7 +84,7 @@ template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS], ui
 
 template <class T> static __global__ void __launch_bounds__(BLOCK) tensor(uint64_t seed, float *results) {
   float sums[WGMMA_SUMS] = {}, total = 0;
-  multiply<T>(sums, rl_mix64(seed + blockIdx.x));
+  multiply<T>(sums, rl_hash64(seed + blockIdx.x));
 #pragma unroll
   for (int i = 0; i < WGMMA_SUMS; i++) total += sums[i];
   results[blockIdx.x * BLOCK + threadIdx.x] = total;
@@ -113,7 +113,7 @@ __device__ static inline void multiply_fp64(double *sums, const double *a, const
 }
 
 static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, double *results) {
-  const uint64_t key = rl_mix64(seed + blockIdx.x) + threadIdx.x * 64;
+  const uint64_t key = rl_hash64(seed + blockIdx.x) + threadIdx.x * 64;
   double sums[CHAINS][4] = {}, a[FP64_A], b[FP64_B], total = 0;
 #pragma unroll
   for (int i = 0; i < FP64_A; i++) a[i] = unit(key + i);

@@ -7,7 +7,7 @@
 
 #include "data/dataset.h"
 #include "threads.h"
-#include "mix.h"
+#include "hash.h"
 #include "train/model.h"
 
 enum { MOST_STROKES = 5, PIECES = 10, LATTICE = 4, CHUNK = 256 };
@@ -76,7 +76,7 @@ typedef struct chance {
 } chance;
 
 static double uniform(chance *r, double low, double high) {
-  return low + (high - low) * ((double)(rl_mix64(r->key + r->count++) >> 11) * 0x1p-53);
+  return low + (high - low) * ((double)(rl_hash64(r->key + r->count++) >> 11) * 0x1p-53);
 }
 
 /* Irwin–Hall: the sum of four uniforms, scaled to unit variance. */
@@ -191,7 +191,7 @@ static void draw_chunk(void *context, uint32_t chunk, uint32_t thread) {
   (void)thread;
   const sheet *set = context;
   for (uint32_t i = chunk * CHUNK; i < set->count && i < (chunk + 1) * CHUNK; i++) {
-    chance r = {.key = rl_mix64(set->key + i)};
+    chance r = {.key = rl_hash64(set->key + i)};
     set->labels[i] = (uint8_t)uniform(&r, 0, RL_CLASSES);
     draw(&r, set->labels[i], set->images + (size_t)i * RL_PIXELS);
   }
@@ -209,8 +209,8 @@ int rl_synthetic_render(uint64_t seed, uint32_t train_count, uint32_t test_count
     rl_dataset_free(&made);
     return rl_fail_errno(err, "memory for %u synthetic digits", train_count + test_count);
   }
-  sheet sheets[2] = {{rl_mix64(seed), train_count, made.train_images, made.train_labels},
-                     {rl_mix64(~seed), test_count, made.test_images, made.test_labels}};
+  sheet sheets[2] = {{rl_hash64(seed), train_count, made.train_images, made.train_labels},
+                     {rl_hash64(~seed), test_count, made.test_images, made.test_labels}};
   for (int i = 0; i < 2; i++) rl_threads_run(threads, (sheets[i].count + CHUNK - 1) / CHUNK, draw_chunk, &sheets[i]);
   *dataset = made;
   return 0;

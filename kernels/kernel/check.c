@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "kernel/pieces.h"
-#include "mix.h"
+#include "hash.h"
 
 enum {
   BLOCK = 1 << 14, /* elements whose error is one number */
@@ -29,7 +29,7 @@ static sample choose(const rl_kernel_instance *kernel) {
   double (*operations)(const rl_kernel_shape *) =
       family->reference_operations ? family->reference_operations : family->operations;
   const double work = (double)family->output_elements(&kernel->shape) + operations(&kernel->shape);
-  sample chosen = {.pieces = family->pieces(&kernel->shape), .stretches = 1, .key = rl_mix64((uint64_t)kernel->params.seed)};
+  sample chosen = {.pieces = family->pieces(&kernel->shape), .stretches = 1, .key = rl_hash64((uint64_t)kernel->params.seed)};
   chosen.length = chosen.pieces;
   if (work > OPERATIONS && chosen.pieces > 1) {
     const int64_t afforded = (int64_t)((double)chosen.pieces * OPERATIONS / work);
@@ -45,7 +45,7 @@ static int64_t stretch_start(const sample *of, int64_t stretch) {
   if (stretch == 0) return 0;
   if (stretch == of->stretches - 1) return of->pieces - of->length;
   const int64_t low = of->pieces * stretch / of->stretches, high = of->pieces * (stretch + 1) / of->stretches;
-  return low + (int64_t)(rl_mix64(of->key + (uint64_t)stretch) % (uint64_t)(high - low - of->length + 1));
+  return low + (int64_t)(rl_hash64(of->key + (uint64_t)stretch) % (uint64_t)(high - low - of->length + 1));
 }
 
 /* First piece of a block, counting those of all stretches on. */

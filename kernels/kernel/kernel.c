@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "mix.h"
+#include "hash.h"
 
 #define FAMILY(NAME) &rl_kernel_##NAME,
 #define NAME_OF(NAME) #NAME,
@@ -190,12 +190,12 @@ double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape
 void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start,
                           int64_t count, void *memory) {
   enum { SOME = 1024 };
-  const uint64_t key = rl_mix64(rl_mix64((uint64_t)params->seed) + input);
+  const uint64_t key = rl_hash64(rl_hash64((uint64_t)params->seed) + input);
   const size_t size = rl_dtype_size(params->dtype);
   double values[SOME];
   for (int64_t done = 0; done < count; done += SOME) {
     const int64_t some = count - done < SOME ? count - done : SOME;
-    for (int64_t i = 0; i < some; i++) values[i] = (double)(rl_mix64(key + (uint64_t)(start + done + i)) >> 11) * 0x1p-51 - 2;
+    for (int64_t i = 0; i < some; i++) values[i] = (double)(rl_hash64(key + (uint64_t)(start + done + i)) >> 11) * 0x1p-51 - 2;
     if (params->family->inputs != NULL) params->family->inputs(shape, input, start + done, some, values);
     rl_dtype_from_double(params->dtype, values, some, (char *)memory + (size_t)done * size);
   }

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "mix.h"
+#include "hash.h"
 
 RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
 
@@ -62,7 +62,7 @@ int rl_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *mem
   cJSON_ArrayForEach(object, kernels) {
     if (decode_member(object, &members[index], err) < 0) return in_member(index, err);
     members[index].samples = 1;
-    members[index].seed = (int64_t)(rl_mix64((uint64_t)seed + index) >> 11);
+    members[index].seed = (int64_t)(rl_hash64((uint64_t)seed + index) >> 11);
     index++;
   }
   *count = index;

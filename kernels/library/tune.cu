@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "cuda_check.h"
-#include "mix.h"
+#include "hash.h"
 
 enum { COPIES = 12, ROUNDS = 3 };
 static const double LONG_US = 20000; /* so much work at once needs no graph of copies, and no second look */
@@ -75,7 +75,7 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
 template <typename T> static __global__ void noise(T *memory, size_t count) {
   size_t stride = (size_t)gridDim.x * blockDim.x;
   for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride)
-    memory[i] = (T)((float)(rl_mix64(i) >> 40) * 0x1p-23f - 1.0f);
+    memory[i] = (T)((float)(rl_hash64(i) >> 40) * 0x1p-23f - 1.0f);
 }
 
 int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream stream, rl_error *err) {

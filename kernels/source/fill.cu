@@ -3,13 +3,13 @@
 #include <cuda_fp16.h>
 
 #include "cuda_check.h"
-#include "mix.h"
+#include "hash.h"
 #include "source/fill.h"
 
 enum { FILL_BLOCK = 256, FILL_BLOCKS = 4096 };
 
 __device__ static double unit(uint64_t seed, uint64_t index) {
-  return (double)(rl_mix64(rl_mix64(seed) + index) >> 11) * 0x1p-53;
+  return (double)(rl_hash64(rl_hash64(seed) + index) >> 11) * 0x1p-53;
 }
 
 __device__ static double number(int init, uint64_t seed, uint64_t index) {
@@ -25,7 +25,9 @@ __device__ static double number(int init, uint64_t seed, uint64_t index) {
 
 /* Whole numbers: the low bits of what counts, or any bits. */
 __device__ static uint64_t whole(int init, uint64_t seed, uint64_t index) {
-  return init == RL_SOURCE_UNIFORM ? rl_mix64(rl_mix64(seed) + index) : init == RL_SOURCE_RANGE ? index : init == RL_SOURCE_ONES;
+  return init == RL_SOURCE_UNIFORM ? rl_hash64(rl_hash64(seed) + index)
+         : init == RL_SOURCE_RANGE ? index
+                                   : init == RL_SOURCE_ONES;
 }
 
 template <typename T> struct element {
@@ -59,7 +61,7 @@ int rl_source_fill(const rl_source_argument *argument, int index, void *to, rl_s
                                                   queue_fill<__nv_bfloat16>, queue_fill<uint8_t>,  queue_fill<uint8_t>,
                                                   queue_fill<uint16_t>,      queue_fill<uint16_t>, queue_fill<uint32_t>,
                                                   queue_fill<uint32_t>,      queue_fill<uint64_t>, queue_fill<uint64_t>};
-  uint64_t seed = rl_mix64((uint64_t)argument->seed) + (uint64_t)index; /* arguments differ */
+  uint64_t seed = rl_hash64((uint64_t)argument->seed) + (uint64_t)index; /* arguments differ */
   fillers[argument->type](to, argument, seed, (cudaStream_t)stream);
   return rl_launch_ok("filling a buffer", err);
 }

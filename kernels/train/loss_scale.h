@@ -16,7 +16,7 @@ typedef struct rl_loss_scale {
 enum { RL_LOSS_SCALE_PATIENCE = 2000 };
 
 /* After the gradients of a step are known: finite ones are applied, others are skipped. */
-RL_BOTH void rl_loss_scale_update(rl_loss_scale *state, bool finite) {
+RL_HOST_DEVICE void rl_loss_scale_update(rl_loss_scale *state, bool finite) {
   if (!finite) {
     state->scale *= 0.5f;
     state->good = 0;

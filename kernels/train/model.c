@@ -24,11 +24,11 @@ static const uint32_t fan_in[RL_TENSORS] = {9, 9, RL_C1 * 9, RL_C1 * 9, RL_FLAT,
 
 void rl_model_initialise(uint64_t seed, float *weights) {
   for (uint32_t tensor = 0; tensor < RL_TENSORS; tensor++) {
-    uint64_t key = rl_mix64(rl_mix64(seed) + tensor);
+    uint64_t key = rl_hash64(rl_hash64(seed) + tensor);
     double bound = 1 / sqrt(fan_in[tensor]);
     float *to = weights + rl_tensor_offsets[tensor];
     for (uint32_t i = 0; i < rl_tensor_sizes[tensor]; i++) {
-      double unit = (double)(rl_mix64(key + i) >> 11) * 0x1p-53;
+      double unit = (double)(rl_hash64(key + i) >> 11) * 0x1p-53;
       to[i] = (float)((2 * unit - 1) * bound);
     }
   }

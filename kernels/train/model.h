@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/fields.h"
-#include "mix.h"
+#include "hash.h"
 #include "workload.h"
 
 #ifdef __cplusplus
@@ -75,17 +75,17 @@ double rl_model_operations_per_image(void);
 double rl_model_least_operations_per_image(void);
 
 /* --- usable in device code too ----------------------------------------------------------------------------------------- */
-/* The shuffle: position i of epoch e shows image rl_permute(i, count, key), key = rl_mix64(seed) ^ rl_mix64(e + 1).
+/* The shuffle: position i of epoch e shows image rl_permute(i, count, key), key = rl_hash64(seed) ^ rl_hash64(e + 1).
  * A keyed bijection of [0, count): an 8-round Feistel network on the next even number of bits, walked until it falls inside
  * (Black & Rogaway 2002). Every image exactly once an epoch, a fresh order every epoch, no sort and no array. */
-RL_BOTH uint32_t rl_permute(uint32_t i, uint32_t count, uint64_t key) {
+RL_HOST_DEVICE uint32_t rl_permute(uint32_t i, uint32_t count, uint64_t key) {
   uint32_t half = 1;
   while (((uint32_t)1 << (2 * half)) < count && half < 16) half++;
   uint32_t mask = ((uint32_t)1 << half) - 1;
   do {
     uint32_t left = i >> half, right = i & mask;
     for (uint32_t round = 0; round < 8; round++) {
-      uint32_t next = left ^ ((uint32_t)(rl_mix64(key + ((uint64_t)round << 32) + right) >> 20) & mask);
+      uint32_t next = left ^ ((uint32_t)(rl_hash64(key + ((uint64_t)round << 32) + right) >> 20) & mask);
       left = right;
       right = next;
     }
@@ -94,7 +94,7 @@ RL_BOTH uint32_t rl_permute(uint32_t i, uint32_t count, uint64_t key) {
   return i;
 }
 
-RL_BOTH uint64_t rl_shuffle_key(uint64_t seed, uint64_t epoch) { return rl_mix64(seed) ^ rl_mix64(epoch + 1); }
+RL_HOST_DEVICE uint64_t rl_shuffle_key(uint64_t seed, uint64_t epoch) { return rl_hash64(seed) ^ rl_hash64(epoch + 1); }
 
 /* --- for tests --------------------------------------------------------------------------------------------------------- */
 

@@ -132,7 +132,7 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
   for (uint32_t i = 0; i < RL_PARAMETERS; i++) {
     uint32_t bits;
     memcpy(&bits, &weights[i], sizeof bits);
-    checksum = rl_mix64(checksum ^ bits);
+    checksum = rl_hash64(checksum ^ bits);
   }
   free(weights);
   size_t count = (size_t)params->epochs;

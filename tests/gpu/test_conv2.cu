@@ -59,7 +59,7 @@ template <typename T> struct on_device {
 };
 
 static uint64_t seed = 1;
-static double noise(void) { return (double)(int64_t)(rl_mix64(seed++) >> 11) * 0x1p-52 - 1.0; } /* [-1, 1) */
+static double noise(void) { return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0; } /* [-1, 1) */
 
 static void round_to(double value, __half *to) { *to = __float2half_rn((float)value); }
 static void round_to(double value, float *to) { *to = (float)value; }

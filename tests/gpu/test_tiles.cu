@@ -42,7 +42,7 @@ template <typename T> struct on_device {
 };
 
 static uint64_t seed = 1;
-static double noise(void) { return (double)(int64_t)(rl_mix64(seed++) >> 11) * 0x1p-52 - 1.0; } /* [-1, 1) */
+static double noise(void) { return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0; } /* [-1, 1) */
 static void round_to(double value, __half *to) { *to = __float2half_rn((float)value); }
 static void round_to(double value, float *to) { *to = (float)value; }
 static void round_to(double value, tensor_float *to) {
@@ -222,7 +222,7 @@ template <class F> static void check_conv2(const char *format, double most) {
   const matrix<T> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::RAW_PITCH, 0.06),
       d_pooled(MAP2, TILE_CHANNELS, TILE_CHANNELS, 1);
   std::vector<uint8_t> codes(MAP2 * TILE_CHANNELS);
-  for (uint8_t &code : codes) code = rl_mix64(seed++) % (RL_POOL_STOPPED + 1);
+  for (uint8_t &code : codes) code = rl_hash64(seed++) % (RL_POOL_STOPPED + 1);
   doubles d_out((size_t)SIDE2 * SIDE2 * TILE_CHANNELS);
   for (size_t i = 0; i < codes.size(); i++) {
     const size_t pixel = i / TILE_CHANNELS, y = pixel / RL_P2 * 2 + codes[i] / 2, x = pixel % RL_P2 * 2 + codes[i] % 2;

@@ -12,7 +12,7 @@ static uint64_t hash_parameters(training *t) {
   for (int i = 0; i < RL_PARAMETERS; i++) {
     uint32_t bits;
     memcpy(&bits, &weights[i], sizeof bits);
-    hash = rl_mix64(hash ^ bits);
+    hash = rl_hash64(hash ^ bits);
   }
   free(weights);
   return hash;

@@ -8,7 +8,7 @@
 #include "library/conv.h"
 #include "library/gemm.h"
 #include "library/tune.h"
-#include "mix.h"
+#include "hash.h"
 #include "train/oracle.h"
 
 extern "C" {
@@ -161,7 +161,7 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
 
 int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream, rl_error *) {
   for (size_t i = 0; i < count; i++)
-    store(memory, (int64_t)i, value_bytes == 2 ? CUDA_R_16F : CUDA_R_32F, (double)(rl_mix64(i) >> 40) * 0x1p-23 - 1);
+    store(memory, (int64_t)i, value_bytes == 2 ? CUDA_R_16F : CUDA_R_32F, (double)(rl_hash64(i) >> 40) * 0x1p-23 - 1);
   return 0;
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "mix.h"
+#include "hash.h"
 
 static uint64_t test_seed, drawn;
 
@@ -17,7 +17,7 @@ static inline void choose_seed(void) {
   test_seed = repeat != NULL ? strtoull(repeat, NULL, 10) : (uint64_t)time(NULL);
 }
 
-static inline uint64_t draw_bits(void) { return rl_mix64(test_seed + drawn++); }
+static inline uint64_t draw_bits(void) { return rl_hash64(test_seed + drawn++); }
 
 /* In [-1, 1). */
 static inline double draw(void) { return (double)(draw_bits() >> 11) * 0x1p-52 - 1; }

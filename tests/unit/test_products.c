@@ -7,13 +7,13 @@
 #include <time.h>
 
 #include "kernel/cpu.h"
-#include "mix.h"
+#include "hash.h"
 
 static rl_device *device;
 static uint64_t seed;
 
-static int64_t any(int64_t least, int64_t most) { return least + (int64_t)(rl_mix64(seed++) % (uint64_t)(most - least + 1)); }
-static double noise(void) { return (double)(rl_mix64(seed++) >> 11) * 0x1p-51 - 2; }
+static int64_t any(int64_t least, int64_t most) { return least + (int64_t)(rl_hash64(seed++) % (uint64_t)(most - least + 1)); }
+static double noise(void) { return (double)(rl_hash64(seed++) >> 11) * 0x1p-51 - 2; }
 
 enum { SHAPES = 40 };
 
