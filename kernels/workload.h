@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
-#include "marks.h"
+#include "phase_timestamps.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,11 +79,12 @@ typedef struct rl_instance_ops {
   void (*close)(rl_instance *instance);
   /* Run the step once and compare what it writes with a reference. NULL: there is no reference. */
   int (*check)(rl_instance *instance, rl_check *check, rl_error *err);
-  /* Of an instance with a launch that can stamp its phases, else NULL. mark: what is planned from now on stamps them, which costs
-   * some time, or no longer does. marks: what the last run of such a plan stamped; what it points to is the instance's, until it
-   * is asked again or stamping ends. */
-  int (*mark)(rl_instance *instance, bool on, rl_error *err);
-  int (*marks)(rl_instance *instance, rl_marks *marks, rl_error *err);
+  /* NULL where no launch can record timestamps of its phases. Plans made after set_phase_timestamps(on) record them, which costs
+   * some time; plans made after set_phase_timestamps(off) do not. */
+  int (*set_phase_timestamps)(rl_instance *instance, bool on, rl_error *err);
+  /* The timestamps of the last run of such a plan. The arrays belong to the instance and stay valid until the next call or until
+   * recording is turned off. -1 while recording is off. */
+  int (*read_phase_timestamps)(rl_instance *instance, rl_phase_timestamps *timestamps, rl_error *err);
 } rl_instance_ops;
 
 /* What the speed of one launch of the step says about the device: amount / its least time. */

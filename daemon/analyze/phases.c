@@ -18,8 +18,8 @@ static bool next_span(const uint64_t *stamps, size_t phase, uint64_t *reached, s
   return true;
 }
 
-static const uint64_t *stamps_of(const rl_marks *marks, size_t block, size_t step) {
-  return &marks->ns[(block * marks->steps + step) * (1 + marks->phase_count)];
+static const uint64_t *timestamps_of(const rl_phase_timestamps *timestamps, size_t block, size_t step) {
+  return &timestamps->ns[(block * timestamps->steps + step) * (1 + timestamps->phase_count)];
 }
 
 /* 0 where the block had no part in it. */
@@ -32,37 +32,37 @@ static double duration_us(const uint64_t *stamps, size_t phase) {
   }
 }
 
-rl_phase_times rl_phase_summary(const rl_marks *marks, size_t phase) {
+rl_phase_times rl_phase_summary(const rl_phase_timestamps *timestamps, size_t phase) {
   rl_phase_times times = {.min_us = NAN, .max_us = NAN};
-  for (size_t block = 0; block < marks->blocks; block++)
-    for (size_t step = 0; step < marks->steps; step++) {
-      double us = duration_us(stamps_of(marks, block, step), phase);
+  for (size_t block = 0; block < timestamps->blocks; block++)
+    for (size_t step = 0; step < timestamps->steps; step++) {
+      double us = duration_us(timestamps_of(timestamps, block, step), phase);
       times.mean_us += us;
       times.min_us = fmin(times.min_us, us);
       times.max_us = fmax(times.max_us, us);
     }
-  times.mean_us /= (double)(marks->blocks * marks->steps);
+  times.mean_us /= (double)(timestamps->blocks * timestamps->steps);
   return times;
 }
 
 /* --- times over all blocks --------------------------------------------------------------------------------------------- */
 
-static int add_times(rl_records *records, const rl_marks *marks, int64_t ordinal, rl_error *err) {
+static int add_times(rl_records *records, const rl_phase_timestamps *timestamps, int64_t ordinal, rl_error *err) {
   double step_us = 0;
-  for (size_t p = 0; p < marks->phase_count; p++) step_us += rl_phase_summary(marks, p).mean_us;
-  for (size_t p = 0; p < marks->phase_count; p++) {
-    rl_phase_times times = rl_phase_summary(marks, p);
+  for (size_t p = 0; p < timestamps->phase_count; p++) step_us += rl_phase_summary(timestamps, p).mean_us;
+  for (size_t p = 0; p < timestamps->phase_count; p++) {
+    rl_phase_times times = rl_phase_summary(timestamps, p);
     if (times.max_us == 0) continue; /* no block does it apart from another phase */
     rl_phase phase = {.ordinal = ordinal,
                       .position = (int64_t)p,
-                      .steps = (int64_t)marks->steps,
-                      .blocks = (int64_t)marks->blocks,
+                      .steps = (int64_t)timestamps->steps,
+                      .blocks = (int64_t)timestamps->blocks,
                       .mean_us = times.mean_us,
                       .min_us = times.min_us,
                       .max_us = times.max_us,
                       .share_ratio = step_us > 0 ? times.mean_us / step_us : NAN};
-    snprintf(phase.name, sizeof phase.name, "%s", marks->phases[p].name);
-    snprintf(phase.phase, sizeof phase.phase, "%s", marks->phases[p].range);
+    snprintf(phase.name, sizeof phase.name, "%s", timestamps->phases[p].name);
+    snprintf(phase.phase, sizeof phase.phase, "%s", timestamps->phases[p].range);
     if (rl_records_add_phase(records, &phase, err)) return -1;
   }
   return 0;
@@ -70,18 +70,18 @@ static int add_times(rl_records *records, const rl_marks *marks, int64_t ordinal
 
 /* --- spans of one block ------------------------------------------------------------------------------------------------ */
 
-static int add_names(rl_records *records, const rl_marks *marks, rl_error *err) {
-  for (size_t p = 0; p < marks->phase_count; p++)
-    if (rl_records_add_name(records, marks->phases[p].name, strlen(marks->phases[p].name), err)) return -1;
+static int add_names(rl_records *records, const rl_phase_timestamps *timestamps, rl_error *err) {
+  for (size_t p = 0; p < timestamps->phase_count; p++)
+    if (rl_records_add_name(records, timestamps->phases[p].name, strlen(timestamps->phases[p].name), err)) return -1;
   return 0;
 }
 
 /* in: the launch's row; origin_ns: where the trace's time is 0 on the stamps' clock; names: index of the first phase's. */
-static int add_step(rl_records *records, const rl_marks *marks, size_t step, const rl_activity_row *in, int64_t origin_ns,
-                    size_t names, rl_error *err) {
-  const uint64_t *stamps = stamps_of(marks, SHOWN_BLOCK, step);
+static int add_step(rl_records *records, const rl_phase_timestamps *timestamps, size_t step, const rl_activity_row *in,
+                    int64_t origin_ns, size_t names, rl_error *err) {
+  const uint64_t *stamps = timestamps_of(timestamps, SHOWN_BLOCK, step);
   uint64_t reached = stamps[0];
-  for (size_t p = 0; p < marks->phase_count; p++) {
+  for (size_t p = 0; p < timestamps->phase_count; p++) {
     span found;
     if (!next_span(stamps, p, &reached, &found)) continue;
     rl_activity_row row = {.start_ns = (int64_t)found.begin_ns - origin_ns,
@@ -116,22 +116,22 @@ static int no_spans(rl_records *records, const char *reason, rl_error *err) {
   return rl_records_measure(records, "phase_clock_error_us", NAN, reason, err);
 }
 
-int rl_phases_add(rl_records *records, const rl_marks *marks, rl_error *err) {
-  const rl_kernel *kernel = kernel_of_launch(records, marks->launch);
+int rl_phases_add(rl_records *records, const rl_phase_timestamps *timestamps, rl_error *err) {
+  const rl_kernel *kernel = kernel_of_launch(records, timestamps->launch);
   rl_activity_row in;
-  if (marks->blocks == 0 || marks->steps == 0 || marks->ended_ns <= marks->began_ns)
+  if (timestamps->blocks == 0 || timestamps->steps == 0 || timestamps->end_ns <= timestamps->begin_ns)
     return no_spans(records, "the launch stamped nothing", err);
   if (!kernel || !last_row(records, kernel->name, &in))
     return no_spans(records, "the trace does not show the launch that stamped phases", err);
-  if (add_times(records, marks, kernel->ordinal, err) ||
-      rl_records_measure(records, "phase_rounds", (double)marks->rounds, NULL, err))
+  if (add_times(records, timestamps, kernel->ordinal, err) ||
+      rl_records_measure(records, "phase_rounds", (double)timestamps->microbatches, NULL, err))
     return -1;
-  const int64_t left_ns = in.end_ns - in.start_ns - (int64_t)(marks->ended_ns - marks->began_ns);
+  const int64_t left_ns = in.end_ns - in.start_ns - (int64_t)(timestamps->end_ns - timestamps->begin_ns);
   if (left_ns < 0) return no_spans(records, "between its first and last stamp the launch took longer than in the trace", err);
-  const int64_t origin_ns = (int64_t)marks->began_ns - in.start_ns - left_ns / 2;
+  const int64_t origin_ns = (int64_t)timestamps->begin_ns - in.start_ns - left_ns / 2;
   const size_t names = records->name_count;
-  if (add_names(records, marks, err)) return -1;
-  for (size_t step = 0; step < marks->steps; step++)
-    if (add_step(records, marks, step, &in, origin_ns, names, err)) return -1;
+  if (add_names(records, timestamps, err)) return -1;
+  for (size_t step = 0; step < timestamps->steps; step++)
+    if (add_step(records, timestamps, step, &in, origin_ns, names, err)) return -1;
   return rl_records_measure(records, "phase_clock_error_us", (double)left_ns * 0.5e-3, NULL, err);
 }

@@ -95,8 +95,8 @@ static int trace(rl_session *session, rl_records *records, int (*body)(rl_sessio
 /* A plan holds what its launches were told, so an iteration that stamps has one of its own. */
 static int begin_stamping(rl_session *session, rl_error *err) {
   rl_instance *instance = session->instance;
-  if (!instance->ops->mark) return 0;
-  if (instance->ops->mark(instance, true, err)) return -1;
+  if (!instance->ops->set_phase_timestamps) return 0;
+  if (instance->ops->set_phase_timestamps(instance, true, err)) return -1;
   return session->device->ops->plan(session->device, &instance->iteration, &session->stamped, err);
 }
 
@@ -104,7 +104,7 @@ static void end_stamping(rl_session *session) {
   rl_instance *instance = session->instance;
   if (session->stamped) session->device->ops->plan_free(session->device, session->stamped);
   session->stamped = NULL;
-  if (instance->ops->mark) instance->ops->mark(instance, false, NULL);
+  if (instance->ops->set_phase_timestamps) instance->ops->set_phase_timestamps(instance, false, NULL);
 }
 
 static int run_stamped(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
@@ -112,12 +112,12 @@ static int run_stamped(rl_session *session, rl_elapsed *elapsed, rl_error *err) 
   return session->device->ops->run(session->device, session->stamped, &session->observer, elapsed, err);
 }
 
-static int read_marks(rl_session *session, rl_marks *marks, rl_error *err) {
-  return session->stamped ? session->instance->ops->marks(session->instance, marks, err) : 0;
+static int read_timestamps(rl_session *session, rl_phase_timestamps *timestamps, rl_error *err) {
+  return session->stamped ? session->instance->ops->read_phase_timestamps(session->instance, timestamps, err) : 0;
 }
 
-static int add_phases(rl_session *session, const rl_marks *marks, rl_error *err) {
-  return session->stamped ? rl_phases_add(session->records, marks, err) : 0;
+static int add_phases(rl_session *session, const rl_phase_timestamps *timestamps, rl_error *err) {
+  return session->stamped ? rl_phases_add(session->records, timestamps, err) : 0;
 }
 
 /* --- which launch a kernel belongs to ---------------------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ static int look(rl_session *session, rl_error *err) {
   rl_auto(free_expected) expected_list expected = {0};
   rl_auto(rl_attribution_cleanup) rl_attribution *attribution = NULL;
   rl_elapsed untraced, traced;
-  rl_marks marks;
+  rl_phase_timestamps timestamps;
   bool gpu = session->device->kind == RL_DEVICE_CUDA;
   session->units = 2;
   if (list_launches(&session->instance->iteration, &expected, err) || warm_up(session, err) || begin_stamping(session, err))
@@ -191,7 +191,7 @@ static int look(rl_session *session, rl_error *err) {
 
   rl_pass_enter(session, "trace", 0, 1);
   if (session->instance->ops->reset(session->instance, err)) return -1;
-  if (trace(session, session->records, run_stamped, &traced, err) || read_marks(session, &marks, err)) return -1;
+  if (trace(session, session->records, run_stamped, &traced, err) || read_timestamps(session, &timestamps, err)) return -1;
   rl_pass_unit_done(session);
 
   if (gpu && learn_launches(session, &expected, &attribution, err)) return -1;
@@ -202,7 +202,7 @@ static int look(rl_session *session, rl_error *err) {
                                   .occupancy = gpu ? occupancy_of : NULL,
                                   .context = session->profiler,
                                   .reason = gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
-  if (rl_timeline_kernels(session->records, &options, session->records, err) || add_phases(session, &marks, err)) return -1;
+  if (rl_timeline_kernels(session->records, &options, session->records, err) || add_phases(session, &timestamps, err)) return -1;
   return measure_trace(session, &untraced, &traced, err);
 }
 

@@ -85,17 +85,18 @@ static int print_launches(rl_device *device, const rl_instance *instance, rl_err
 }
 
 static int print_phases(rl_instance *instance, rl_error *err) {
-  rl_marks marks;
+  rl_phase_timestamps timestamps;
   double sum = 0;
-  if (instance->ops->marks(instance, &marks, err)) return -1;
-  for (size_t i = 0; i < marks.phase_count; i++) {
-    const rl_phase_times times = rl_phase_summary(&marks, i);
-    if (times.max_us > 0) printf("  %-22s %7.2f us\n", marks.phases[i].name, times.mean_us); /* else no block does it apart */
+  if (instance->ops->read_phase_timestamps(instance, &timestamps, err)) return -1;
+  for (size_t i = 0; i < timestamps.phase_count; i++) {
+    const rl_phase_times times = rl_phase_summary(&timestamps, i);
+    if (times.max_us > 0)
+      printf("  %-22s %7.2f us\n", timestamps.phases[i].name, times.mean_us); /* else no block does it apart */
     sum += times.mean_us;
   }
   printf("  %-22s %7.2f us\n", "step", sum);
   printf("%.3f ms between the first and the last stamp, multiprocessors at %.0f MHz\n",
-         (double)(marks.ended_ns - marks.began_ns) * 1e-6, marks.sm_mhz);
+         (double)(timestamps.end_ns - timestamps.begin_ns) * 1e-6, timestamps.sm_mhz);
   return 0;
 }
 
@@ -108,8 +109,8 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
   int64_t begun = rl_monotonic_ns();
   if (engine->open(device, params, &instance, err)) return -1;
   int64_t opened = rl_monotonic_ns();
-  const bool marked = phases && instance->ops->mark;
-  if (marked && instance->ops->mark(instance, true, err)) return -1;
+  const bool marked = phases && instance->ops->set_phase_timestamps;
+  if (marked && instance->ops->set_phase_timestamps(instance, true, err)) return -1;
   if (device->ops->plan(device, &instance->iteration, &epoch, err) ||
       device->ops->plan(device, &instance->evaluation, &test, err))
     return -1;

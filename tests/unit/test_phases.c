@@ -11,13 +11,13 @@
 #include "analyze/phases.h"
 
 enum { BASE = 5000000 };
-static const rl_marked_phase phases[] = {{"load", "data"}, {"multiply", "forward"}, {"wait", "backward"}};
+static const rl_timed_phase phases[] = {{"load", "data"}, {"multiply", "forward"}, {"wait", "backward"}};
 /* Two blocks, two steps. Block 1 has no part in "multiply" in step 0, and in step 1 its mark of it is older than the phase in
  * front: from an earlier round. */
 static const uint64_t stamps[2][2][4] = {
     {{BASE + 100, BASE + 200, BASE + 500, BASE + 600}, {BASE + 600, BASE + 640, BASE + 1000, BASE + 1100}},
     {{BASE + 110, BASE + 310, 0, BASE + 610}, {BASE + 620, BASE + 720, BASE + 650, BASE + 1080}}};
-static const rl_marks whole = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, stamps[0][0], 5, 0};
+static const rl_phase_timestamps whole = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, stamps[0][0], 5, 0};
 
 /* A trace: the launch twice, something else after it, and a range of the same name. */
 static rl_records trace(int64_t launch_ns) {
@@ -101,7 +101,7 @@ static void spans_lie_in_the_middle_of_the_launch(void **state) {
 
 static void what_a_block_had_no_part_in_is_no_span(void **state) {
   (void)state;
-  const rl_marks second = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, stamps[1][0], 1, 0};
+  const rl_phase_timestamps second = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, stamps[1][0], 1, 0};
   rl_records records = trace(2000);
   assert_int_equal(rl_phases_add(&records, &second, NULL), 0);
   assert_int_equal(records.row_count, 5 + 4);
@@ -113,7 +113,7 @@ static void what_a_block_had_no_part_in_is_no_span(void **state) {
 static void what_no_block_has_a_part_in_is_no_phase(void **state) {
   (void)state;
   static const uint64_t without[1][4] = {{BASE + 100, BASE + 200, 0, BASE + 600}};
-  const rl_marks one = {"epoch", phases, 3, 1, 1, BASE, BASE + 2000, without[0], 1, 0};
+  const rl_phase_timestamps one = {"epoch", phases, 3, 1, 1, BASE, BASE + 2000, without[0], 1, 0};
   rl_records records = trace(2000);
   assert_int_equal(rl_phases_add(&records, &one, NULL), 0);
   assert_int_equal(records.phase_count, 2);
@@ -124,12 +124,12 @@ static void what_no_block_has_a_part_in_is_no_phase(void **state) {
 
 static void what_can_not_be_placed_says_why(void **state) {
   (void)state;
-  rl_marks elsewhere = whole, never = whole;
+  rl_phase_timestamps elsewhere = whole, never = whole;
   elsewhere.launch = "evaluate";
-  never.ended_ns = never.began_ns = 0;
+  never.end_ns = never.begin_ns = 0;
   const struct {
     int64_t launch_ns;
-    const rl_marks *marks;
+    const rl_phase_timestamps *timestamps;
     const char *reason;
     size_t phases;
   } cases[] = {{1999, &whole, "longer than in the trace", 3},
@@ -137,7 +137,7 @@ static void what_can_not_be_placed_says_why(void **state) {
                {2400, &never, "stamped nothing", 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_records records = trace(cases[i].launch_ns);
-    assert_int_equal(rl_phases_add(&records, cases[i].marks, NULL), 0);
+    assert_int_equal(rl_phases_add(&records, cases[i].timestamps, NULL), 0);
     assert_true(records.row_count == 5 && records.name_count == 2 && records.phase_count == cases[i].phases);
     const rl_measurement *error = &records.measurements[records.measurement_count - 1];
     assert_true(strcmp(error->name, "phase_clock_error_us") == 0 && isnan(error->value));

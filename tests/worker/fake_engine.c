@@ -73,9 +73,9 @@ static const rl_workload fake_rates_workload = {.name = "fake_rates",
                                                 .iteration = RL_ITERATION_RATES};
 const rl_workload *const rl_workloads[] = {&fake_workload, &fake_launch_workload, &fake_rates_workload, NULL};
 
-enum { MARKED_STEPS = 4, MARKED_BLOCKS = 2 };
-static const rl_marked_phase marked_phases[] = {{"gather", "data"}, {"descend", "optimizer"}};
-enum { MARKED_PHASES = sizeof marked_phases / sizeof *marked_phases };
+enum { TIMED_STEPS = 4, TIMED_BLOCKS = 2 };
+static const rl_timed_phase timed_phases[] = {{"gather", "data"}, {"descend", "optimizer"}};
+enum { TIMED_PHASES = sizeof timed_phases / sizeof *timed_phases };
 
 typedef struct fake_instance {
   rl_instance base;
@@ -86,8 +86,8 @@ typedef struct fake_instance {
   rl_launch step[2], judge, whole, restore;
   rl_sequence iteration[1], evaluation[1];
   rl_rate rates[2];
-  bool marking;
-  uint64_t began_ns, ended_ns, stamps[MARKED_BLOCKS][MARKED_STEPS][1 + MARKED_PHASES];
+  bool timestamping;
+  uint64_t begin_ns, end_ns, stamps[TIMED_BLOCKS][TIMED_STEPS][1 + TIMED_PHASES];
 } fake_instance;
 
 int fake_opened, fake_closed;
@@ -115,11 +115,13 @@ static int descend(void *arg, rl_stream stream, rl_error *err) {
 }
 
 /* A clock of another base than the trace's, as a device's is. */
-static uint64_t stamp(const fake_instance *self) { return self->marking ? (uint64_t)rl_monotonic_ns() + 1000000000000000 : 0; }
+static uint64_t stamp(const fake_instance *self) {
+  return self->timestamping ? (uint64_t)rl_monotonic_ns() + 1000000000000000 : 0;
+}
 
 /* Blocks stamp the same, but that the second has no part in gather. */
 static void put_stamp(fake_instance *self, int64_t step, int phase) {
-  if (step >= MARKED_STEPS) return;
+  if (step >= TIMED_STEPS) return;
   self->stamps[0][step][1 + phase] = stamp(self);
   if (phase != 0) self->stamps[1][step][1 + phase] = self->stamps[0][step][1 + phase];
 }
@@ -127,7 +129,7 @@ static void put_stamp(fake_instance *self, int64_t step, int phase) {
 /* All steps in one launch. */
 static int do_whole(void *arg, rl_stream stream, rl_error *err) {
   fake_instance *self = arg;
-  self->began_ns = stamp(self);
+  self->begin_ns = stamp(self);
   for (int64_t step = 0; step < self->params.steps; step++) {
     put_stamp(self, step, -1);
     if (gather(self, stream, err)) return -1;
@@ -135,20 +137,20 @@ static int do_whole(void *arg, rl_stream stream, rl_error *err) {
     if (descend(self, stream, err)) return -1;
     put_stamp(self, step, 1);
   }
-  self->ended_ns = stamp(self);
+  self->end_ns = stamp(self);
   return 0;
 }
 
-static int fake_mark(rl_instance *instance, bool on, rl_error *err) {
+static int set_timestamps(rl_instance *instance, bool on, rl_error *err) {
   (void)err;
-  ((fake_instance *)instance)->marking = on;
+  ((fake_instance *)instance)->timestamping = on;
   return 0;
 }
-static int fake_marks(rl_instance *instance, rl_marks *marks, rl_error *err) {
+static int read_timestamps(rl_instance *instance, rl_phase_timestamps *timestamps, rl_error *err) {
   fake_instance *self = (fake_instance *)instance;
   (void)err;
-  *marks = (rl_marks){
-      "whole", marked_phases, MARKED_PHASES, MARKED_STEPS, MARKED_BLOCKS, self->began_ns, self->ended_ns, self->stamps[0][0], 1};
+  *timestamps = (rl_phase_timestamps){
+      "whole", timed_phases, TIMED_PHASES, TIMED_STEPS, TIMED_BLOCKS, self->begin_ns, self->end_ns, self->stamps[0][0], 1};
   return 0;
 }
 
@@ -197,8 +199,12 @@ static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
 }
 static const rl_opening_fact fake_facts[] = {{"compile_ms", 2.5, NULL}, {"spill_bytes", NAN, "nobody compiled it"}};
 static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check};
-static const rl_instance_ops fake_whole_ops = {
-    .reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check, .mark = fake_mark, .marks = fake_marks};
+static const rl_instance_ops fake_whole_ops = {.reset = fake_reset,
+                                               .report = fake_report,
+                                               .close = fake_close,
+                                               .check = fake_check,
+                                               .set_phase_timestamps = set_timestamps,
+                                               .read_phase_timestamps = read_timestamps};
 
 static int fake_supports(const void *params, rl_error *err) {
   return ((const fake_params *)params)->steps < 100000 ? 0 : rl_fail_at(err, "/steps", "must be below 100000");

@@ -175,13 +175,14 @@ enum { RL_PERSISTENT_PAIRS = 64 /* of blocks: images side by side */ };
   X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer)
 /* clang-format on */
 #define RL_PHASE(NAME, RANGE) RL_PHASE_##NAME,
-enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES, RL_MARKED_STEPS = 32 };
+enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES, RL_TIMESTAMPED_STEPS = 32 };
 #undef RL_PHASE
-typedef struct rl_stamps {                                                  /* ns of one clock; 0: not stamped */
-  uint64_t phases[2 * RL_PERSISTENT_PAIRS][RL_MARKED_STEPS][1 + RL_PHASES]; /* when a block began the step and ended each phase */
-  uint64_t launch[2 * RL_PERSISTENT_PAIRS][2];                              /* and began and ended its part of the epoch, */
-  uint64_t cycles[2 * RL_PERSISTENT_PAIRS][2];                              /* by its multiprocessor's clock, too */
-} rl_stamps;
+typedef struct rl_persistent_timestamps { /* ns of one clock; 0: not stamped */
+  uint64_t phases[2 * RL_PERSISTENT_PAIRS][RL_TIMESTAMPED_STEPS]
+                 [1 + RL_PHASES];              /* when a block began the step and ended each phase */
+  uint64_t launch[2 * RL_PERSISTENT_PAIRS][2]; /* and began and ended its part of the epoch, */
+  uint64_t cycles[2 * RL_PERSISTENT_PAIRS][2]; /* by its multiprocessor's clock, too */
+} rl_persistent_timestamps;
 typedef struct rl_persistent {
   const uint8_t *images, *labels;
   const uint32_t *order;
@@ -194,7 +195,7 @@ typedef struct rl_persistent {
   void *exchange;                        /* rl_persistent_exchange_bytes() */
   void *pooled1, *d_pooled1, *d_pooled2; /* for who wants to see them, else NULL: [batch][14][14][32] twice, [batch][6][6][64], */
   uint8_t *codes1, *codes2;              /* and the codes of both pools */
-  rl_stamps *stamps;                     /* NULL: nobody asks */
+  rl_persistent_timestamps *timestamps;  /* NULL: nobody asks */
 } rl_persistent;
 size_t rl_persistent_exchange_bytes(void);
 uint32_t rl_persistent_rows(uint32_t batch);                  /* of conv2's and head's partial sums; conv1's are twice as many */

@@ -43,11 +43,11 @@ template <class F> static __device__ __forceinline__ void go_forward(const rl_pe
   __syncthreads();
   if (mine && watches()) mbarrier_arrive_expect_tx(&m.pixels_came, HALF_MAP1 * RL_C1 * sizeof(typename F::value));
   if (mine && works<F>()) conv1_forward(at, m);
-  mark(e, step, RL_PHASE_conv1_forward);
+  record_timestamp(e, step, RL_PHASE_conv1_forward);
   await_conv2(e, r, at, m);
   if (mine) await(&m.pixels_came, turn_of(r, at.pair));
   __syncthreads();
-  mark(e, step, RL_PHASE_conv2_weights);
+  record_timestamp(e, step, RL_PHASE_conv2_weights);
   if constexpr (team<F>::ASKS_BESIDE)
     if (of_group) fetch_linear<F, F::FORWARD_WARPS>(e, r, at, m);
   if (mine) {
@@ -56,14 +56,14 @@ template <class F> static __device__ __forceinline__ void go_forward(const rl_pe
       __syncthreads();
     }
     conv2_forward(e, r, at, m, overflow);
-    mark(e, step, RL_PHASE_conv2_forward);
+    record_timestamp(e, step, RL_PHASE_conv2_forward);
   }
   if (of_group && F::FORWARD_SCRATCH) {
     __syncthreads();
     fetch_linear<F, 0>(e, r, at, m);
   }
   if (of_group) fc1_forward(e, r, at, m);
-  mark(e, step, RL_PHASE_fc1_forward);
+  record_timestamp(e, step, RL_PHASE_fc1_forward);
 }
 
 /* Forward and back. */
@@ -75,17 +75,17 @@ template <class F> static __device__ __forceinline__ void do_round(const rl_pers
   const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), last = next.steps_before != step;
   go_forward(e, r, at, m, &sums.overflow);
   if (mine && at.rank == 0) head(e, r, at, u->label, m, sums);
-  mark(e, step, RL_PHASE_head);
+  record_timestamp(e, step, RL_PHASE_head);
   if (last) barrier_arrive(x->forward); /* it is a while until letters come, and what it is for has long been on its way */
   if (mine) show_layers(e, r, at, m);
   look_ahead(e, next_round(e, next), at, u, m);
   if (of_group) fc1_backward(e, r, at, m);
-  mark(e, step, RL_PHASE_fc1_backward);
+  record_timestamp(e, step, RL_PHASE_fc1_backward);
   __syncthreads();
   if (mine) conv2_backward(e, r, at, last || !has_image(next, at.pair), m, sums);
   if (last && watches()) watch(x->forward, step + 1);
   if (mine && works<F>()) conv1_backward(e, r, at, m, sums);
-  mark(e, step, RL_PHASE_conv1_backward);
+  record_timestamp(e, step, RL_PHASE_conv1_backward);
   if (mine && !last) cluster_barrier(); /* letters come to where d_pooled1 lies, and pixels to pooled1 */
   move_on(u);
 }
@@ -98,20 +98,20 @@ template <class F> static __device__ __forceinline__ void end_rounds(const rl_pe
   const bool mine = has_image({r.batch, 0, 0, 0}, at.pair);
   __syncthreads(); /* all behind x->forward */
   fetch_operands(e, 0, r.batch, m);
-  mark(e, step, RL_PHASE_forward_barrier);
+  record_timestamp(e, step, RL_PHASE_forward_barrier);
   if (mine) store_sums(e, at, m, sums);
   if (sums.overflow) x->overflow = step + 1;
-  mark(e, step, RL_PHASE_store_sums);
+  record_timestamp(e, step, RL_PHASE_store_sums);
   barrier_arrive(x->backward);
   float gradient[F::TILE_PAIRS][2] = {};
   tile_gradient(e, r.batch, m, gradient);
-  mark(e, step, RL_PHASE_fc1_weight_gradient);
+  record_timestamp(e, step, RL_PHASE_fc1_weight_gradient);
   normalise_image(at, m);
   barrier_wait(x->backward, step + 1);
-  mark(e, step, RL_PHASE_backward_barrier);
+  record_timestamp(e, step, RL_PHASE_backward_barrier);
   update_parameters(e, r, gradient, m);
-  mark(e, step, RL_PHASE_adam);
-  mark(e, step + 1, -1);
+  record_timestamp(e, step, RL_PHASE_adam);
+  record_timestamp(e, step + 1, -1);
   barrier_arrive(x->update);
   if (watches()) end_step(&m.state, e.adam.learning_rate, r.batch);
 }
@@ -155,10 +155,10 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   rl_exchange *x = (rl_exchange *)e.exchange;
   const place at = own_place();
   round_of r = {min(e.batch, e.count), 0, e.batch, 0};
-  mark_launch(e, false);
+  record_launch_timestamp(e, false);
   if (threadIdx.x == 0) m.state = *e.adam.state;
   upcoming u = begin(e, r, at, m);
-  mark(e, 0, -1);
+  record_timestamp(e, 0, -1);
   gradient_sums<F> sums;
   while (r.batch > 0) {
     if (r.index == 0) {
@@ -173,7 +173,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   store_parameters(e, m);
   if (blockIdx.x == 0 && watches()) *e.adam.state = m.state;
   cluster_barrier();
-  mark_launch(e, true);
+  record_launch_timestamp(e, true);
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)

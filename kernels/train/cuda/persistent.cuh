@@ -154,16 +154,16 @@ static __device__ __forceinline__ uint64_t global_time(void) {
   return now;
 }
 
-/* The phase of this step has ended (in its last round: the others' marks are written over); phase -1: the step begins. */
-static __device__ __forceinline__ void mark(const rl_persistent &e, uint32_t step, int phase) {
-  if (!e.stamps || threadIdx.x != 0 || step >= RL_MARKED_STEPS) return;
-  e.stamps->phases[blockIdx.x][step][phase + 1] = global_time();
+/* The phase of this step has ended (in its last round: earlier ones are overwritten); phase -1: the step begins. */
+static __device__ __forceinline__ void record_timestamp(const rl_persistent &e, uint32_t step, int phase) {
+  if (!e.timestamps || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
+  e.timestamps->phases[blockIdx.x][step][phase + 1] = global_time();
 }
 
-static __device__ __forceinline__ void mark_launch(const rl_persistent &e, bool ended) {
-  if (!e.stamps || threadIdx.x != 0) return;
-  e.stamps->launch[blockIdx.x][ended] = global_time();
-  e.stamps->cycles[blockIdx.x][ended] = (uint64_t)clock64();
+static __device__ __forceinline__ void record_launch_timestamp(const rl_persistent &e, bool ended) {
+  if (!e.timestamps || threadIdx.x != 0) return;
+  e.timestamps->launch[blockIdx.x][ended] = global_time();
+  e.timestamps->cycles[blockIdx.x][ended] = (uint64_t)clock64();
 }
 
 /* The last warps wait for new weights while the others, the workers, do what needs none of them. */

@@ -11,7 +11,7 @@ template <class F> static __device__ __forceinline__ void fc1_backward(const rl_
   rl_exchange *x = (rl_exchange *)e.exchange;
   receive_rows<F>(x->d_fc1, 0, RL_FC1, r, at, m.d_fc1, F::HIDDEN_PITCH);
   __syncthreads();
-  mark(e, r.steps_before, RL_PHASE_fc1_gradients);
+  record_timestamp(e, r.steps_before, RL_PHASE_fc1_gradients);
   F::template fc1_backward<SLICE>(m.d_fc1, m.fc1, [&](int image, int k, float a, float b) {
     const uint32_t pair = at.first + image;
     if (has_image(r, pair))
@@ -53,7 +53,7 @@ template <class F> static __device__ __forceinline__ void conv2_input_gradient(c
     if (owner == at.rank) *(float2 *)to = make_float2(a, b);
     else st_async(owner, to, make_float2(a, b), &m.gradients_came);
   });
-  mark(e, r.steps_before, RL_PHASE_conv2_input_gradient);
+  record_timestamp(e, r.steps_before, RL_PHASE_conv2_input_gradient);
 }
 
 /* From the gradient of conv2's pools on. Where d_out outlives the input's gradient, that one is first: it is under way while the
@@ -66,7 +66,7 @@ template <class F> static __device__ __forceinline__ void conv2_backward(const r
   if (input_first) cluster_arrive_relaxed();
   unpool2(e, r, at, m, sums);
   __syncthreads();
-  mark(e, r.steps_before, RL_PHASE_unpool2);
+  record_timestamp(e, r.steps_before, RL_PHASE_unpool2);
   if (!input_first) {
     F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
     cluster_arrive_relaxed();
@@ -74,7 +74,7 @@ template <class F> static __device__ __forceinline__ void conv2_backward(const r
   conv2_input_gradient(e, r, at, m);
   if (input_first) {
     F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
-    mark(e, r.steps_before, RL_PHASE_conv2_weight_gradient);
+    record_timestamp(e, r.steps_before, RL_PHASE_conv2_weight_gradient);
   }
   if (last) F::store_weight_gradient(sums.conv2, conv2_row(e, at));
   await(&m.gradients_came, turn_of(r, at.pair));

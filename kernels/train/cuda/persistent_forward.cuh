@@ -167,7 +167,7 @@ template <class F> static __device__ __forceinline__ void fc1_forward(const rl_p
   receive_rows<F>(x->pooled2, at.slice * SLICE, SLICE, r, at, m.pooled2, SLICE + F::SLICE_PAD);
   cp_async_wait_all();
   __syncthreads();
-  mark(e, r.steps_before, RL_PHASE_fc1_inputs);
+  record_timestamp(e, r.steps_before, RL_PHASE_fc1_inputs);
   F::template fc1_forward<SLICE>(m.pooled2, m.fc1, [&](int image, int output, float a, float b) {
     const uint32_t pair = at.first + image;
     if (has_image(r, pair)) post(&x->parts[pair][at.slice][output], turn_of(r, pair), a, b);

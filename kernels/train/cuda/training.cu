@@ -96,39 +96,41 @@ int rl_training_watch(rl_train_instance *instance, rl_error *err) {
   return 0;
 }
 
-/* --- marks of an epoch in one launch ---------------------------------------------------------------------------------------- */
+/* --- phase timestamps of an epoch in one launch
+ * ---------------------------------------------------------------------------------------- */
 
-static int begin_marks(rl_training *e, rl_error *err) {
+static int allocate_timestamps(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
-  if (!e->stamped) e->stamped = (rl_stamps *)malloc(sizeof *e->stamped);
-  if (!e->stamped) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the marks");
-  const size_t bytes = sizeof *e->stamped;
-  if (!e->shown.stamps && device->ops->allocate(device, RL_MEMORY_WORKSPACE, bytes, (void **)&e->shown.stamps, err)) return -1;
-  return device->ops->clear(device, e->shown.stamps, bytes, err);
+  if (!e->host_timestamps) e->host_timestamps = (rl_persistent_timestamps *)malloc(sizeof *e->host_timestamps);
+  if (!e->host_timestamps) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the phase timestamps");
+  const size_t bytes = sizeof *e->host_timestamps;
+  if (!e->shown.timestamps && device->ops->allocate(device, RL_MEMORY_WORKSPACE, bytes, (void **)&e->shown.timestamps, err))
+    return -1;
+  return device->ops->clear(device, e->shown.timestamps, bytes, err);
 }
 
-static void end_marks(rl_training *e) {
+static void free_timestamps(rl_training *e) {
   rl_device *device = e->base.base.device;
-  device->ops->release(device, e->shown.stamps);
-  free(e->stamped);
-  e->shown.stamps = e->stamped = NULL;
+  device->ops->release(device, e->shown.timestamps);
+  free(e->host_timestamps);
+  e->shown.timestamps = e->host_timestamps = NULL;
 }
 
-static int mark(rl_instance *instance, bool on, rl_error *err) {
-  if (on) return begin_marks(rl_training_of(instance), err);
-  end_marks(rl_training_of(instance));
+static int set_phase_timestamps(rl_instance *instance, bool on, rl_error *err) {
+  if (on) return allocate_timestamps(rl_training_of(instance), err);
+  free_timestamps(rl_training_of(instance));
   return 0;
 }
 
-static void find_ends(const rl_stamps *stamps, rl_marks *marks) {
-  marks->began_ns = stamps->launch[0][0];
-  for (size_t block = 0; block < marks->blocks; block++) {
-    if (stamps->launch[block][0] < marks->began_ns) marks->began_ns = stamps->launch[block][0];
-    if (stamps->launch[block][1] > marks->ended_ns) marks->ended_ns = stamps->launch[block][1];
+static void find_ends(const rl_persistent_timestamps *stamps, rl_phase_timestamps *to) {
+  to->begin_ns = stamps->launch[0][0];
+  for (size_t block = 0; block < to->blocks; block++) {
+    if (stamps->launch[block][0] < to->begin_ns) to->begin_ns = stamps->launch[block][0];
+    if (stamps->launch[block][1] > to->end_ns) to->end_ns = stamps->launch[block][1];
   }
 }
 
-static double sm_mhz(const rl_stamps *stamps, size_t blocks) {
+static double sm_mhz(const rl_persistent_timestamps *stamps, size_t blocks) {
   double sum = 0;
   for (size_t block = 0; block < blocks; block++)
     sum += (double)(stamps->cycles[block][1] - stamps->cycles[block][0]) /
@@ -136,19 +138,20 @@ static double sm_mhz(const rl_stamps *stamps, size_t blocks) {
   return sum / (double)blocks * 1e3;
 }
 
-static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
+static int read_phase_timestamps(rl_instance *instance, rl_phase_timestamps *to, rl_error *err) {
 #define PHASE(NAME, RANGE) {#NAME, #RANGE},
-  static const rl_marked_phase phases[] = {RL_PHASE_NAMES(PHASE)};
+  static const rl_timed_phase phases[] = {RL_PHASE_NAMES(PHASE)};
 #undef PHASE
   rl_training *e = rl_training_of(instance);
   rl_device *device = instance->device;
-  if (!e->shown.stamps) return rl_fail(err, RL_INPUT, 0, "nobody asked for marks");
-  if (device->ops->download(device, e->stamped, e->shown.stamps, sizeof *e->stamped, err)) return -1;
-  const size_t steps = smaller((uint32_t)instance->steps, RL_MARKED_STEPS);
+  if (!e->shown.timestamps) return rl_fail(err, RL_INPUT, 0, "phase timestamps are not on");
+  if (device->ops->download(device, e->host_timestamps, e->shown.timestamps, sizeof *e->host_timestamps, err)) return -1;
+  const size_t steps = smaller((uint32_t)instance->steps, RL_TIMESTAMPED_STEPS);
   const size_t rounds = (images_of_step(e) + RL_PERSISTENT_PAIRS - 1) / RL_PERSISTENT_PAIRS;
-  uint64_t *packed = e->stamped->phases[0][0];
+  uint64_t *packed = e->host_timestamps->phases[0][0];
   for (size_t block = 0; block < 2 * RL_PERSISTENT_PAIRS; block++)
-    memmove(&packed[block * steps * (1 + RL_PHASES)], e->stamped->phases[block], steps * sizeof e->stamped->phases[0][0]);
+    memmove(&packed[block * steps * (1 + RL_PHASES)], e->host_timestamps->phases[block],
+            steps * sizeof e->host_timestamps->phases[0][0]);
   *to = {e->recipe->launches[0].name,
          phases,
          RL_PHASES,
@@ -158,8 +161,8 @@ static int marks(rl_instance *instance, rl_marks *to, rl_error *err) {
          0,
          packed,
          rounds,
-         sm_mhz(e->stamped, 2 * RL_PERSISTENT_PAIRS)};
-  find_ends(e->stamped, to);
+         sm_mhz(e->host_timestamps, 2 * RL_PERSISTENT_PAIRS)};
+  find_ends(e->host_timestamps, to);
   return 0;
 }
 
@@ -187,18 +190,43 @@ static void close_engine(rl_instance *instance) {
   rl_device *device = instance->device;
   if (e->recipe->close) e->recipe->close(e);
   for (int i = 0; i < RL_STAGES; i++) rl_fc1_close(&e->stages[i]);
-  void *const memory[] = {e->train_images,  e->train_labels,   e->test_images, e->test_labels, e->order,        e->kept,
-                          e->saved,         e->pooled1,        e->pooled2,     e->product2,    e->d_pooled1,    e->d_pooled2,
-                          e->d_fc1,         e->d_conv2_weight, e->codes1,      e->codes2,      e->shown.stamps, e->shown.pooled1,
-                          e->shown.codes1,  e->shown.codes2,   e->exchange,    e->parts,       e->d_fc1_weight, e->partial_conv1,
-                          e->partial_conv2, e->partial_head,   e->losses,      e->test_losses, e->test_correct, e->workspace[0],
+  void *const memory[] = {e->train_images,
+                          e->train_labels,
+                          e->test_images,
+                          e->test_labels,
+                          e->order,
+                          e->kept,
+                          e->saved,
+                          e->pooled1,
+                          e->pooled2,
+                          e->product2,
+                          e->d_pooled1,
+                          e->d_pooled2,
+                          e->d_fc1,
+                          e->d_conv2_weight,
+                          e->codes1,
+                          e->codes2,
+                          e->shown.timestamps,
+                          e->shown.pooled1,
+                          e->shown.codes1,
+                          e->shown.codes2,
+                          e->exchange,
+                          e->parts,
+                          e->d_fc1_weight,
+                          e->partial_conv1,
+                          e->partial_conv2,
+                          e->partial_head,
+                          e->losses,
+                          e->test_losses,
+                          e->test_correct,
+                          e->workspace[0],
                           e->workspace[1]};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   if (e->cublas) cublasLtDestroy(e->cublas);
   if (e->fork) cudaEventDestroy(e->fork);
   if (e->join) cudaEventDestroy(e->join);
   if (e->side) cudaStreamDestroy(e->side);
-  free(e->stamped);
+  free(e->host_timestamps);
   free(e);
 }
 
@@ -347,8 +375,9 @@ static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
 
 static const rl_instance_ops operations = {rl_training_reset, rl_training_report, rl_training_save, rl_training_restore,
                                            close_engine};
-static const rl_instance_ops whole_operations = {
-    rl_training_reset, rl_training_report, rl_training_save, rl_training_restore, close_engine, NULL, mark, marks};
+static const rl_instance_ops whole_operations = {rl_training_reset,    rl_training_report,   rl_training_save,
+                                                 rl_training_restore,  close_engine,         NULL,
+                                                 set_phase_timestamps, read_phase_timestamps};
 
 int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_training *e = (rl_training *)calloc(1, sizeof *e);

@@ -75,9 +75,9 @@ struct rl_training {
   struct { /* of an epoch in one launch, where it is watched: what the others have in memory anyway */
     void *pooled1;
     uint8_t *codes1, *codes2;
-    rl_stamps *stamps;
+    rl_persistent_timestamps *timestamps;
   } shown;
-  rl_stamps *stamped; /* as they were read last, on the host */
+  rl_persistent_timestamps *host_timestamps; /* as they were read last, on the host */
   float *parts, *d_fc1_weight, *partial_conv1, *partial_conv2, *partial_head;
   void *exchange; /* of an epoch in one launch */
   float *losses, *test_losses;

@@ -73,10 +73,10 @@ int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = rl_training_of(arg);
   float *rows = e->d_conv2_weight ? (float *)e->d_conv2_weight : e->first; /* watched, or where they are lost at the end */
   const rl_persistent epoch = {
-      e->train_images,     e->train_labels, e->order,        e->base.images,   (uint32_t)e->base.params.batch_size,
-      rl_training_adam(e), e->pooled2,      e->d_fc1,        e->partial_conv1, rows,
-      e->partial_conv2,    e->partial_head, e->exchange,     e->shown.pooled1, e->d_pooled1,
-      e->d_pooled2,        e->shown.codes1, e->shown.codes2, e->shown.stamps};
+      e->train_images,     e->train_labels, e->order,        e->base.images,     (uint32_t)e->base.params.batch_size,
+      rl_training_adam(e), e->pooled2,      e->d_fc1,        e->partial_conv1,   rows,
+      e->partial_conv2,    e->partial_head, e->exchange,     e->shown.pooled1,   e->d_pooled1,
+      e->d_pooled2,        e->shown.codes1, e->shown.codes2, e->shown.timestamps};
   return rl_persistent_epoch(e->format, &epoch, (cudaStream_t)stream, err);
 }
 

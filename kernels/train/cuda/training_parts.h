@@ -1,4 +1,5 @@
-/* Between the files of the shell: training.cu (stages, programs, memory, marks), training_launches.cu, training_state.cu. */
+/* Between the files of the shell: training.cu (stages, programs, memory, phase timestamps), training_launches.cu,
+ * training_state.cu. */
 #ifndef RL_TRAIN_CUDA_TRAINING_PARTS_H
 #define RL_TRAIN_CUDA_TRAINING_PARTS_H
 

@@ -49,7 +49,7 @@ def python_of(command):
 
 
 # Tests that neither time nor count anything; those of the training engines run once for each engine.
-NUMERICS = ("gpu_numerics", "gpu_training", "gpu_marks", "gpu_kernels", "gpu_conv2")
+NUMERICS = ("gpu_numerics", "gpu_training", "gpu_phase_timestamps", "gpu_kernels", "gpu_conv2")
 BY_ENGINE = ("gpu_numerics", "gpu_training")
 
 

@@ -8,60 +8,60 @@ enum { STAMPED = 32 };
 static rl_train_params asked;
 static size_t steps = STAMPED + 8;
 
-static uint64_t stamp(const rl_marks *marks, size_t block, size_t step, size_t at) {
-  return marks->ns[(block * marks->steps + step) * (1 + marks->phase_count) + at];
+static uint64_t stamp(const rl_phase_timestamps *timestamps, size_t block, size_t step, size_t at) {
+  return timestamps->ns[(block * timestamps->steps + step) * (1 + timestamps->phase_count) + at];
 }
 
-static float *train(rl_marks *marks, training *t) {
+static float *train(rl_phase_timestamps *timestamps, training *t) {
   float *weights = malloc(RL_PARAMETERS * sizeof *weights);
   assert_non_null(weights);
   *t = (training){.bytes_before = device->memory.total_bytes};
   must(rl_engine_find("mnist_cnn", asked.engine, &asked, NULL)->open(device, &asked, &t->instance, e));
   t->train = (rl_train_instance *)t->instance;
-  assert_true(t->instance->ops->mark && t->instance->ops->marks);
-  if (marks) must(t->instance->ops->mark(t->instance, true, e));
+  assert_true(t->instance->ops->set_phase_timestamps && t->instance->ops->read_phase_timestamps);
+  if (timestamps) must(t->instance->ops->set_phase_timestamps(t->instance, true, e));
   must(device->ops->plan(device, &t->instance->iteration, &t->epoch, e));
   must(device->ops->plan(device, &t->instance->evaluation, &t->test, e));
   run_epoch(t);
-  if (marks) must(t->instance->ops->marks(t->instance, marks, e));
+  if (timestamps) must(t->instance->ops->read_phase_timestamps(t->instance, timestamps, e));
   must(t->train->parameters(t->train, weights, e));
   return weights;
 }
 
 static void stamps_are_in_order(void **state) {
   (void)state;
-  rl_marks marks;
+  rl_phase_timestamps timestamps;
   training t;
-  free(train(&marks, &t));
-  assert_string_equal(marks.launch, t.instance->iteration.sequences[t.instance->step_sequence].launches[0].name);
-  assert_true(marks.steps == (steps < STAMPED ? steps : STAMPED) && marks.blocks > 0 && marks.phase_count > 0 &&
-              marks.began_ns > 0 && marks.rounds == 1);
-  for (size_t block = 0; block < marks.blocks; block++) {
-    uint64_t reached = marks.began_ns;
-    for (size_t step = 0; step < marks.steps; step++)
-      for (size_t at = 0; at <= marks.phase_count; at++) {
-        uint64_t now = stamp(&marks, block, step, at);
-        bool part = now > 0, ends = at == 0 || at == marks.phase_count;
+  free(train(&timestamps, &t));
+  assert_string_equal(timestamps.launch, t.instance->iteration.sequences[t.instance->step_sequence].launches[0].name);
+  assert_true(timestamps.steps == (steps < STAMPED ? steps : STAMPED) && timestamps.blocks > 0 && timestamps.phase_count > 0 &&
+              timestamps.begin_ns > 0 && timestamps.microbatches == 1);
+  for (size_t block = 0; block < timestamps.blocks; block++) {
+    uint64_t reached = timestamps.begin_ns;
+    for (size_t step = 0; step < timestamps.steps; step++)
+      for (size_t at = 0; at <= timestamps.phase_count; at++) {
+        uint64_t now = stamp(&timestamps, block, step, at);
+        bool part = now > 0, ends = at == 0 || at == timestamps.phase_count;
         if (ends) assert_true(part); /* every block begins and ends every step */
         if (!part) continue;
         if (now < reached)
-          fail_msg("block %zu, step %zu: %s at %llu, after %llu", block, step, at ? marks.phases[at - 1].name : "begins",
+          fail_msg("block %zu, step %zu: %s at %llu, after %llu", block, step, at ? timestamps.phases[at - 1].name : "begins",
                    (unsigned long long)now, (unsigned long long)reached);
         reached = now;
       }
-    assert_true(reached <= marks.ended_ns);
+    assert_true(reached <= timestamps.end_ns);
   }
-  must(t.instance->ops->mark(t.instance, false, e));
-  assert_int_equal(t.instance->ops->marks(t.instance, &marks, NULL), -1); /* nobody asks any more */
+  must(t.instance->ops->set_phase_timestamps(t.instance, false, e));
+  assert_int_equal(t.instance->ops->read_phase_timestamps(t.instance, &timestamps, NULL), -1); /* nobody asks any more */
   close_training(&t);
 }
 
 static void stamping_changes_no_bit(void **state) {
   (void)state;
-  rl_marks marks;
+  rl_phase_timestamps timestamps;
   training t;
-  float *stamped = train(&marks, &t);
-  close_training(&t); /* while marks are made */
+  float *stamped = train(&timestamps, &t);
+  close_training(&t); /* while timestamps are made */
   float *plain = train(NULL, &t);
   close_training(&t);
   assert_memory_equal(stamped, plain, RL_PARAMETERS * sizeof *plain);

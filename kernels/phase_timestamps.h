@@ -1,0 +1,31 @@
+/* Timestamps that a launch records of its own phases. A profiler shows a launch that does all steps of an epoch as one bar; these
+ * timestamps show what happens inside it. */
+#ifndef RL_KERNELS_PHASE_TIMESTAMPS_H
+#define RL_KERNELS_PHASE_TIMESTAMPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct rl_timed_phase {
+  const char *name;  /* what a launch that did this phase alone would be called: "conv1_forward" */
+  const char *range; /* the NVTX range that this launch would stand in: "forward" */
+} rl_timed_phase;
+
+/* The timestamps of one run of the launch, in nanoseconds of one clock of any origin. */
+typedef struct rl_phase_timestamps {
+  const char *launch;           /* name of the launch (rl_launch.name) */
+  const rl_timed_phase *phases; /* the phases of a step, in order */
+  size_t phase_count;
+  size_t steps; /* recorded steps: the first of the launch */
+  size_t blocks;
+  uint64_t begin_ns, end_ns; /* first and last timestamp of the launch in any block */
+  /* [blocks][steps][1 + phase_count]: when the block began the step, then when it ended each phase. A phase that the block took
+   * no part in has 0, or a time before the end of the previous phase. */
+  const uint64_t *ns;
+  /* Microbatches of a step. Each overwrites the timestamps of the one before, so only the last microbatch's phases are seen; the
+   * time of the earlier ones counts to the first phase that is recorded after them. */
+  size_t microbatches;
+  double sm_mhz; /* SM clock cycles per microsecond of the launch, mean over blocks; 0: not counted */
+} rl_phase_timestamps;
+
+#endif
