@@ -12,7 +12,7 @@ typedef struct rl_events rl_events;
 
 rl_events *rl_events_new(int64_t listener_limit); /* NULL when memory is out */
 void rl_events_free(rl_events *events);
-/* rl_queue_listen's callback; context is the rl_events. */
+/* rl_queue_set_listener's callback; context is the rl_events. */
 void rl_events_heard(void *context, int64_t job_id);
 /* Wake who has been silent for 15 s. */
 void rl_events_tick(rl_events *events, int64_t now_ns);

@@ -85,7 +85,7 @@ static void print_times(FILE *out, const char *name, const char *help, const rl_
   for (int kind = 0; rl_job_kinds[kind].name != NULL; kind++) {
     char labels[LABELS_SIZE] = "";
     label(labels, "kind", rl_job_kinds[kind].name);
-    histogram(out, name, labels, rl_job_bounds_s, &of_kinds[kind]);
+    histogram(out, name, labels, rl_job_duration_bounds_s, &of_kinds[kind]);
   }
 }
 
@@ -137,15 +137,15 @@ static int print_devices(FILE *out, rl_fleet *fleet, rl_error *err) {
 /* --- the store --------------------------------------------------------------------------------------------------------- */
 
 static int print_store(FILE *out, rl_store *store, rl_error *err) {
-  static const char *const retained[RL_RETAINED_KINDS] = {"activity", "events", "jobs"};
+  static const char *const retained[RL_REMOVED_KINDS] = {"activity", "events", "jobs"};
   int64_t database, log;
   if (rl_store_bytes(store, &database, &log, err) < 0) return -1;
   family(out, "database_bytes", "gauge", "Size of the database's files; log is the write-ahead log.");
   sample_of(out, "database_bytes", "file", "database", (uint64_t)database);
   sample_of(out, "database_bytes", "file", "log", (uint64_t)log);
   family(out, "retention_removed_rows_total", "counter", "Rows that retention removed, by what they were.");
-  for (int what = 0; what < RL_RETAINED_KINDS; what++)
-    sample_of(out, "retention_removed_rows_total", "what", retained[what], (uint64_t)rl_store_retained(store, what));
+  for (int what = 0; what < RL_REMOVED_KINDS; what++)
+    sample_of(out, "retention_removed_rows_total", "what", retained[what], (uint64_t)rl_store_removed_rows(store, what));
   return 0;
 }
 

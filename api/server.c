@@ -325,7 +325,7 @@ int rl_server_open(const rl_config *config, rl_store *store, rl_queue *jobs, rl_
       listen_on(config, &opened->listener, &got, err) < 0 || public_start(opened, err) < 0 || probed_start(opened, err) < 0 ||
       clock_start(with, err) < 0)
     return -1;
-  rl_queue_listen(jobs, rl_events_heard, opened->events);
+  rl_queue_set_listener(jobs, rl_events_heard, opened->events);
   *port = got;
   *server = rl_steal(&opened);
   return 0;
@@ -345,7 +345,7 @@ void rl_server_close(rl_server *server) {
     MHD_quiesce_daemon(server->http);
     rl_events_stop(server->events);
     wait_for_answers(server);
-    rl_queue_listen(server->jobs, NULL, NULL);
+    rl_queue_set_listener(server->jobs, NULL, NULL);
   }
   clock_stop(with);
   if (server->http != NULL) MHD_stop_daemon(server->http);

@@ -94,7 +94,7 @@ int rl_command_token(rl_cli *cli, rl_error *err) {
   bool list = strcmp(words[0], "list") == 0, revoke = strcmp(words[0], "revoke") == 0;
   if (revoke && count < 2) return rl_usage(err, "token revoke needs the name of a token; `rooflinectl token list` lists them");
   if (!revoke && count == 2) return rl_usage(err, "%s is not understood here", words[1]);
-  if (rl_store_open_beside(config.state, &store, err) < 0) return -1;
+  if (rl_store_open_shared(config.state, &store, err) < 0) return -1;
   if (list) return list_tokens(cli, store, err);
   return revoke ? revoke_tokens(cli, store, words[1], err) : make_token(cli, store, words[0], err);
 }

@@ -63,7 +63,7 @@ static int add_times(rl_records *records, const rl_phase_timestamps *timestamps,
                       .share_ratio = step_us > 0 ? times.mean_us / step_us : NAN};
     snprintf(phase.name, sizeof phase.name, "%s", timestamps->phases[p].name);
     snprintf(phase.phase, sizeof phase.phase, "%s", timestamps->phases[p].range);
-    if (rl_records_add_phase(records, &phase, err)) return -1;
+    if (rl_records_add(records, RL_RECORD_PHASE, &phase, 1, err) < 0) return -1;
   }
   return 0;
 }
@@ -92,7 +92,7 @@ static int add_step(rl_records *records, const rl_phase_timestamps *timestamps, 
                            .correlation = in->correlation,
                            .graph_node = in->graph_node,
                            .step = (uint32_t)step + 1};
-    if (rl_records_add_rows(records, &row, 1, err)) return -1;
+    if (rl_records_add(records, RL_RECORD_ROW, &row, 1, err) < 0) return -1;
   }
   return 0;
 }

@@ -301,7 +301,7 @@ int rl_timeline_kernels(const rl_records *from, const rl_aggregate_options *opti
   for (size_t g = 0; g < group_count; g++) {
     rl_kernel kernel = aggregate(options, members + groups[g].begin, groups[g].end - groups[g].begin, durations);
     kernel.ordinal = (int64_t)g;
-    if (rl_records_add_kernel(into, &kernel, err)) return -1;
+    if (rl_records_add(into, RL_RECORD_KERNEL, &kernel, 1, err) < 0) return -1;
   }
   return 0;
 }

@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 
 /* What it quotes need not be UTF-8, and the end of its place may have cut a character in two. */
-static void mend(char *text) { rl_utf8_mend(text, strlen(text)); }
+static void mend(char *text) { rl_utf8_sanitize(text, strlen(text)); }
 
 static void put(rl_error *err, rl_domain domain, int code, const char *pointer, const char *format, va_list args) {
   if (err == NULL) return;

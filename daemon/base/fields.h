@@ -20,14 +20,14 @@ typedef enum rl_field_type {
   RL_FIELD_BOOL,    /* bool, or an int64_t that is 0 or 1: by its size */
   RL_FIELD_INT,     /* int64_t; a whole number within [minimum, maximum], |value| <= 2^53 */
   RL_FIELD_REAL,    /* double, finite, within [minimum, maximum] */
-  RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable, and that can be measured (rl_measurable), within
-                       [minimum, maximum] */
+  RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable, and that can be measured (rl_sanitize_measure),
+                       within [minimum, maximum] */
   RL_FIELD_TEXT,    /* char[size], NUL-terminated, UTF-8, no control characters; one of names, if there are; null or absent leaves
                        it */
   RL_FIELD_SHA256,  /* char[65]: text of 64 lower-case hexadecimal digits, "" when not known */
   RL_FIELD_CHOICE,  /* int: index into names */
   RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]; JSON: an array without repeats, empty only where that is allowed */
-  RL_FIELD_NAMES,   /* char[size]: names of letters, digits, _ and . up to RL_FIELD_NAME_MOST bytes, one a line; JSON: an array
+  RL_FIELD_NAMES,   /* char[size]: names of letters, digits, _ and . up to RL_FIELD_NAME_MAX bytes, one a line; JSON: an array
                        without repeats */
   RL_FIELD_JSON,    /* char[size]: JSON text of an object, or of an array where that is allowed, kept as it is */
   RL_FIELD_INTS,    /* int64_t[]: an array of 1 to size / 8 whole numbers within [minimum, maximum]; what is left out stays */
@@ -38,13 +38,13 @@ typedef enum rl_field_type {
   RL_FIELD_ARRAY   /* const cJSON *: at most `maximum` objects of the table `fields`; strings where there is none */
 } rl_field_type;
 
-enum { RL_FIELD_NAME_MOST = 95 };
+enum { RL_FIELD_NAME_MAX = 95 };
 
 /* The largest and the smallest magnitude of a measure that is not 0, so that what is computed of a few is a number, too. */
-#define RL_MEASURE_MOST 1e100
-#define RL_MEASURE_LEAST 1e-100
+#define RL_MEASURE_MAX 1e100
+#define RL_MEASURE_MIN 1e-100
 /* The number, 0 for what is smaller than any; NAN for what no measurement can be. */
-double rl_measurable(double value);
+double rl_sanitize_measure(double value);
 
 typedef struct rl_field rl_field;
 struct rl_field {

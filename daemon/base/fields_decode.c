@@ -96,7 +96,7 @@ static int decode_ints(const rl_field *field, const cJSON *item, const char *at,
 static bool is_name(const char *text) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
   size_t length = strspn(text, letters);
-  return length > 0 && length <= RL_FIELD_NAME_MOST && text[length] == '\0';
+  return length > 0 && length <= RL_FIELD_NAME_MAX && text[length] == '\0';
 }
 
 /* Whether a line of text is this name. */
@@ -116,7 +116,7 @@ static int decode_name_list(const rl_field *field, const cJSON *item, const char
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
     snprintf(where, sizeof where, "%.80s/%d", at, index);
     if (!cJSON_IsString(member) || !is_name(member->valuestring))
-      return rl_fail_at(err, where, "%s takes names of at most %d letters, digits, _ and .", field->name, RL_FIELD_NAME_MOST);
+      return rl_fail_at(err, where, "%s takes names of at most %d letters, digits, _ and .", field->name, RL_FIELD_NAME_MAX);
     if (has_line(out, member->valuestring)) return rl_fail_at(err, where, "%s names %s twice", field->name, member->valuestring);
     if (used + strlen(member->valuestring) + 2 > field->size)
       return rl_fail_at(err, where, "%s must be shorter than %zu bytes together", field->name, field->size);
@@ -150,17 +150,17 @@ static int decode_bool(const rl_field *field, const cJSON *item, const char *at,
   return 0;
 }
 
-double rl_measurable(double value) {
-  if (!(fabs(value) <= RL_MEASURE_MOST)) return NAN;
-  return fabs(value) < RL_MEASURE_LEAST ? 0 : value;
+double rl_sanitize_measure(double value) {
+  if (!(fabs(value) <= RL_MEASURE_MAX)) return NAN;
+  return fabs(value) < RL_MEASURE_MIN ? 0 : value;
 }
 
 static int decode_measure(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
   double value = NAN;
   if (!cJSON_IsNull(item)) {
     if (decode_number(field, item, at, &value, err) < 0) return -1;
-    value = rl_measurable(value);
-    if (isnan(value)) return rl_fail_at(err, at, "%s must be null or at most %g", field->name, RL_MEASURE_MOST);
+    value = rl_sanitize_measure(value);
+    if (isnan(value)) return rl_fail_at(err, at, "%s must be null or at most %g", field->name, RL_MEASURE_MAX);
   }
   memcpy(out, &value, sizeof value);
   return 0;

@@ -24,7 +24,7 @@ static const void *pointed_at(const void *in) {
 static cJSON *encode_name_list(const char *text) {
   cJSON *array = cJSON_CreateArray();
   while (array != NULL && *text != '\0') {
-    char name[RL_FIELD_NAME_MOST + 1];
+    char name[RL_FIELD_NAME_MAX + 1];
     size_t length = strcspn(text, "\n");
     snprintf(name, sizeof name, "%.*s", (int)length, text);
     cJSON_AddItemToArray(array, cJSON_CreateString(name));

@@ -104,7 +104,7 @@ static bool ended_within(int watch, int timeout_ms) {
   return ready > 0;
 }
 
-bool rl_process_has_ended(const rl_process *process) { return process->pid != 0 && ended_within(process->watch, 0); }
+bool rl_process_has_exited(const rl_process *process) { return process->pid != 0 && ended_within(process->watch, 0); }
 
 /* Not with WNOHANG: the kernel says so through the descriptor a moment before it lets the process be waited for. */
 static bool wait_for_ended(pid_t pid, int *status) {
@@ -114,16 +114,16 @@ static bool wait_for_ended(pid_t pid, int *status) {
   return waited == pid;
 }
 
-void rl_process_end(rl_process *process, int grace_ms, char ending[RL_ENDING_SIZE]) {
+void rl_process_terminate(rl_process *process, int grace_ms, char ending[RL_EXIT_STATUS_SIZE]) {
   int status = 0;
   if (process->pid == 0) return;
   close(process->input);
   (void)ended_within(process->watch, grace_ms);
   kill(-process->pid, SIGKILL); /* it, or only what it started: until it is waited for, its group is still its own */
   if (!ended_within(process->watch, KILL_WAIT_MS) || !wait_for_ended(process->pid, &status))
-    snprintf(ending, RL_ENDING_SIZE, "does not end, not even by SIGKILL");
-  else if (WIFSIGNALED(status)) snprintf(ending, RL_ENDING_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
-  else snprintf(ending, RL_ENDING_SIZE, "exited with %d", WEXITSTATUS(status));
+    snprintf(ending, RL_EXIT_STATUS_SIZE, "does not end, not even by SIGKILL");
+  else if (WIFSIGNALED(status)) snprintf(ending, RL_EXIT_STATUS_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
+  else snprintf(ending, RL_EXIT_STATUS_SIZE, "exited with %d", WEXITSTATUS(status));
   close(process->output);
   close(process->watch);
   *process = (rl_process){0};

@@ -15,15 +15,15 @@ typedef struct rl_process {
   int input, output; /* what it reads and what it writes; both non-blocking */
 } rl_process;
 
-enum { RL_ENDING_SIZE = 96 };
+enum { RL_EXIT_STATUS_SIZE = 96 };
 
 /* arguments[0] is the program's path; NULL-terminated. variables: "NAME=value" put over our environment, NULL-terminated.
  * errors: descriptor for its standard error, -1 for ours. RL_SYS when the program can't be executed. */
 int rl_process_start(const char *const *arguments, const char *const *variables, int errors, rl_process *process, rl_error *err);
-/* Whether it has, by itself, so that rl_process_end will not wait. */
-bool rl_process_has_ended(const rl_process *process);
+/* Whether it has, by itself, so that rl_process_terminate will not wait. */
+bool rl_process_has_exited(const rl_process *process);
 /* Kill the group if it still runs, wait for it (at most 2 s: a process inside a hung driver call can't be waited for) and say how
  * it ended: "exited with 3", "was killed by SIGSEGV". grace_ms: how long it may take to end by itself first. */
-void rl_process_end(rl_process *process, int grace_ms, char ending[RL_ENDING_SIZE]);
+void rl_process_terminate(rl_process *process, int grace_ms, char ending[RL_EXIT_STATUS_SIZE]);
 
 #endif

@@ -25,6 +25,6 @@ static size_t first_stray(const char *text, size_t size) {
 
 bool rl_utf8_valid(const char *text, size_t size) { return first_stray(text, size) == size; }
 
-void rl_utf8_mend(char *text, size_t size) {
+void rl_utf8_sanitize(char *text, size_t size) {
   for (size_t at = first_stray(text, size); at < size; at += first_stray(text + at, size - at)) text[at] = '?';
 }

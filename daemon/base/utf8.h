@@ -10,6 +10,6 @@
 size_t rl_utf8_size(const char *text, size_t size);
 bool rl_utf8_valid(const char *text, size_t size);
 /* Every byte that belongs to no character becomes a question mark. */
-void rl_utf8_mend(char *text, size_t size);
+void rl_utf8_sanitize(char *text, size_t size);
 
 #endif

@@ -50,11 +50,11 @@ extern const char *const rl_job_state_names[]; /* "queued" ..., NULL */
 bool rl_job_is_final(rl_job_state state);
 
 /* What the store knows of a job's life; ns of the wall clock, 0: not yet. */
-typedef struct rl_job_life {
+typedef struct rl_job_status {
   char kind[16];
   rl_job_state state;
   int64_t created_ns, started_ns, finished_ns;
-} rl_job_life;
+} rl_job_status;
 
 typedef struct rl_job_counts {
   int64_t queued, running;

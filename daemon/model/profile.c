@@ -4,7 +4,7 @@
 
 #include "model/catalogue.h"
 
-const char *const rl_set_names[] = {"auto", "basic", "detailed", "full", NULL};
+const char *const rl_profile_set_names[] = {"auto", "basic", "detailed", "full", NULL};
 
 const rl_field rl_profile_fields[] = {
     RL_FIELD(rl_profile, sections, RL_FIELD_CHOICES, .names = rl_section_names, .may_be_empty = true),
@@ -31,7 +31,7 @@ static uint32_t sections_of(const char *set) {
 
 rl_profile rl_profile_resolve(int set, const rl_profile *asked) {
   rl_profile profile = *asked;
-  if (set != RL_SET_AUTO) profile.sections |= sections_of(rl_set_names[set]);
+  if (set != RL_PROFILE_SET_AUTO) profile.sections |= sections_of(rl_profile_set_names[set]);
   if (profile.sections == 0 && profile.metrics[0] == '\0') {
     profile.sections = sections_of("basic");
     memcpy(profile.metrics, usual_metrics, sizeof usual_metrics);

@@ -17,9 +17,10 @@ typedef struct rl_profile {
 } rl_profile;
 extern const rl_field rl_profile_fields[];
 
-/* The sets of sections that a request can name; RL_SET_AUTO is "basic" where the request names neither sections nor metrics. */
-enum { RL_SET_AUTO };
-extern const char *const rl_set_names[]; /* "auto" "basic" "detailed" "full", NULL */
+/* The sets of sections that a request can name; RL_PROFILE_SET_AUTO is "basic" where the request names neither sections nor
+ * metrics. */
+enum { RL_PROFILE_SET_AUTO };
+extern const char *const rl_profile_set_names[]; /* "auto" "basic" "detailed" "full", NULL */
 
 /* What to collect for a request: asked's sections, those of the set, and what every profile has where nothing is named. */
 rl_profile rl_profile_resolve(int set, const rl_profile *asked);

@@ -115,7 +115,7 @@ const rl_field rl_instruction_fields[] = {WIRE(rl_instruction, ordinal, RL_FIELD
                                           {0}};
 
 const rl_field rl_series_point_fields[] = {WIRE(rl_series_point, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                           WIRE(rl_series_point, series, RL_FIELD_TEXT),
+                                           WIRE(rl_series_point, name, RL_FIELD_TEXT),
                                            WIRE(rl_series_point, x, RL_FIELD_REAL, .minimum = -9e15, .maximum = 9e15),
                                            WIRE(rl_series_point, value, RL_FIELD_MEASURE),
                                            {0}};
@@ -187,29 +187,9 @@ int rl_records_add(rl_records *records, rl_record which, const void *items, size
   return 0;
 }
 
-int rl_records_add_epoch(rl_records *records, const rl_epoch *epoch, rl_error *err) {
-  return rl_records_add(records, RL_RECORD_EPOCH, epoch, 1, err);
-}
-
-int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error *err) {
-  return rl_records_add(records, RL_RECORD_SAMPLE, sample, 1, err);
-}
-
-int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err) {
-  return rl_records_add(records, RL_RECORD_MEASUREMENT, measurement, 1, err);
-}
-
-int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err) {
-  return rl_records_add(records, RL_RECORD_KERNEL, kernel, 1, err);
-}
-
-int rl_records_add_phase(rl_records *records, const rl_phase *phase, rl_error *err) {
-  return rl_records_add(records, RL_RECORD_PHASE, phase, 1, err);
-}
-
 /* A library's words may hold line ends, or be cut inside a character, which the other side of the wire would refuse. */
 static void make_plain(char *text) {
-  rl_utf8_mend(text, strlen(text));
+  rl_utf8_sanitize(text, strlen(text));
   for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
     if (*c < 0x20 || *c == 0x7f) *c = ' ';
 }
@@ -219,18 +199,6 @@ int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, r
   make_plain(plain.metric);
   make_plain(plain.reason);
   return rl_records_add(records, RL_RECORD_METRIC, &plain, 1, err);
-}
-
-int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err) {
-  return rl_records_add(records, RL_RECORD_INSTRUCTION, instruction, 1, err);
-}
-
-int rl_records_add_point(rl_records *records, const rl_series_point *point, rl_error *err) {
-  return rl_records_add(records, RL_RECORD_POINT, point, 1, err);
-}
-
-int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err) {
-  return rl_records_add(records, RL_RECORD_ROW, rows, count, err);
 }
 
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err) {
@@ -249,7 +217,7 @@ int rl_records_measure(rl_records *records, const char *name, double value, cons
     return rl_fail(err, RL_INPUT, 0, "the measurement %s has neither a value nor a reason for having none", name);
   snprintf(measurement.name, sizeof measurement.name, "%s", name);
   snprintf(measurement.reason, sizeof measurement.reason, "%s", reason != NULL ? reason : "");
-  return rl_records_add_measurement(records, &measurement, err);
+  return rl_records_add(records, RL_RECORD_MEASUREMENT, &measurement, 1, err);
 }
 
 void rl_records_clear(rl_records *records) {

@@ -99,7 +99,7 @@ typedef struct rl_instruction { /* counters: one machine instruction of a kernel
 
 typedef struct rl_series_point { /* counters: a point of a curve that belongs to a kernel */
   int64_t ordinal;               /* rl_kernel.ordinal in the same pass */
-  char series[RL_NAME_SIZE];     /* which curve; time lines inside the kernel and occupancy curves */
+  char name[RL_NAME_SIZE];       /* of the series: "sm_active_pct", "occupancy_by_registers" */
   double x;                      /* grows within a series; a time line's: ns since the kernel began */
   double value;                  /* NAN: this point was not measured */
 } rl_series_point;
@@ -145,7 +145,7 @@ _Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_
 
 /* Everything one pass yielded, collected until it is committed as a whole. Growth is bounded by limit_bytes. */
 typedef struct rl_records {
-  bool have_facts;
+  bool has_facts;
   rl_run_facts facts;
   rl_epoch *epochs;
   size_t epoch_count;
@@ -191,19 +191,13 @@ typedef struct rl_record_kind {
 } rl_record_kind;
 extern const rl_record_kind rl_record_kinds[RL_RECORD_KINDS];
 
-/* Append copies; items need not be aligned. -1 with RL_WIRE_LIMIT when the limit is reached or memory is out. */
+/* Appends copies of `count` items of the kind's struct; items need not be aligned. -1 with RL_WIRE_LIMIT when limit_bytes would
+ * be exceeded or memory is exhausted. */
 int rl_records_add(rl_records *records, rl_record kind, const void *items, size_t count, rl_error *err);
-/* The same of one type each. */
-int rl_records_add_epoch(rl_records *records, const rl_epoch *epoch, rl_error *err);
-int rl_records_add_sample(rl_records *records, const rl_sample *sample, rl_error *err);
-int rl_records_add_measurement(rl_records *records, const rl_measurement *measurement, rl_error *err);
-int rl_records_add_kernel(rl_records *records, const rl_kernel *kernel, rl_error *err);
-int rl_records_add_phase(rl_records *records, const rl_phase *phase, rl_error *err);
+/* Appends a copy whose texts are made valid for the wire: libraries return line ends and truncated UTF-8. */
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
-int rl_records_add_instruction(rl_records *records, const rl_instruction *instruction, rl_error *err);
-int rl_records_add_point(rl_records *records, const rl_series_point *point, rl_error *err);
+/* Appends a copy of the name; rl_activity_row.name is its index. */
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err);
-int rl_records_add_rows(rl_records *records, const void *rows, size_t count, rl_error *err);
 /* Convenience for producers: value NAN needs a reason. */
 int rl_records_measure(rl_records *records, const char *name, double value, const char *reason, rl_error *err);
 void rl_records_clear(rl_records *records); /* frees all; leaves it zeroed but for limit_bytes */

@@ -38,7 +38,7 @@ struct rl_queue {
   char fallback[16];
   bool stopping, refresh;
   rl_job_statistics tally;
-  pthread_mutex_t hearing; /* held while `heard` runs, so that rl_queue_listen can take it away safely */
+  pthread_mutex_t hearing; /* held while `heard` runs, so that rl_queue_set_listener can take it away safely */
   void (*heard)(void *context, int64_t job_id);
   void *heard_context;
 };
@@ -143,7 +143,7 @@ static int choose_device(rl_queue *jobs, rl_job_spec *spec, rl_error *err) {
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
 
-void rl_queue_listen(rl_queue *jobs, void (*heard)(void *context, int64_t job_id), void *context) {
+void rl_queue_set_listener(rl_queue *jobs, void (*heard)(void *context, int64_t job_id), void *context) {
   pthread_mutex_lock(&jobs->hearing);
   jobs->heard = heard;
   jobs->heard_context = context;
@@ -161,10 +161,10 @@ static void announce(rl_queue *jobs, int64_t job_id) {
 const rl_job_statistics *rl_queue_statistics(const rl_queue *jobs) { return &jobs->tally; }
 
 /* After a job has begun or ended. What the store can't tell now is not counted. */
-static void count_change(rl_queue *jobs, int64_t job_id, void (*count)(rl_job_statistics *tally, const rl_job_life *life)) {
-  rl_job_life life;
+static void count_change(rl_queue *jobs, int64_t job_id, void (*count)(rl_job_statistics *tally, const rl_job_status *life)) {
+  rl_job_status life;
   rl_error ignored;
-  if (rl_store_job_life(jobs->store, job_id, &life, &ignored) == 0) count(&jobs->tally, &life);
+  if (rl_store_job_status(jobs->store, job_id, &life, &ignored) == 0) count(&jobs->tally, &life);
 }
 
 /* --- clients ----------------------------------------------------------------------------------------------------------- */
@@ -247,7 +247,7 @@ int rl_queue_claim(rl_queue *jobs, const char *id, int timeout_ms, rl_claim *cla
   return rc;
 }
 
-int64_t rl_queue_on_device(rl_queue *jobs, const char *id) {
+int64_t rl_queue_job_on_device(rl_queue *jobs, const char *id) {
   const device *on = find_device(jobs, id);
   return on != NULL ? on->job_id : 0;
 }

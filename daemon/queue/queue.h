@@ -47,7 +47,7 @@ int rl_queue_cancel(rl_queue *jobs, int64_t id, rl_error *err);
 int rl_queue_claim(rl_queue *jobs, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
 /* The job that the device works on, 0: none. Waits for nothing, not for a pass that is being stored either; agrees with the store
  * but for the moment between a transition's commit and its being known here. */
-int64_t rl_queue_on_device(rl_queue *jobs, const char *device);
+int64_t rl_queue_job_on_device(rl_queue *jobs, const char *device);
 bool rl_queue_should_cancel(rl_queue *jobs, int64_t job_id); /* waits for nothing; polled while a pass runs */
 /* Record progress as an event (at most 4 a second a job are kept; the rest is dropped, and so is what comes while another lane's
  * pass is being stored). */
@@ -70,7 +70,7 @@ void rl_queue_stop(rl_queue *jobs);
 int rl_queue_interrupted(rl_queue *jobs, const rl_claim *claim, rl_error *err);
 
 /* Called, outside any lock, after an event of a job was stored: the API wakes its SSE listeners with it. One listener. */
-void rl_queue_listen(rl_queue *jobs, void (*heard)(void *context, int64_t job_id), void *context);
+void rl_queue_set_listener(rl_queue *jobs, void (*heard)(void *context, int64_t job_id), void *context);
 
 /* What became of jobs since the program started; lives as long as jobs. */
 const struct rl_job_statistics *rl_queue_statistics(const rl_queue *jobs);

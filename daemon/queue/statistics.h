@@ -7,7 +7,7 @@
 
 enum { RL_JOB_KINDS_MAX = 8 }; /* of rl_job_kinds, in its order */
 
-extern const double rl_job_bounds_s[RL_HISTOGRAM_BUCKETS];
+extern const double rl_job_duration_bounds_s[RL_HISTOGRAM_BUCKETS];
 
 typedef struct rl_job_statistics {
   _Atomic uint64_t submitted[RL_JOB_KINDS_MAX];
@@ -17,7 +17,7 @@ typedef struct rl_job_statistics {
 
 /* Kinds of job that this program does not know are not counted. A negative time, where somebody set the clock, counts as 0 s. */
 void rl_job_statistics_submitted(rl_job_statistics *tally, const char *kind);
-void rl_job_statistics_started(rl_job_statistics *tally, const rl_job_life *life);
-void rl_job_statistics_finished(rl_job_statistics *tally, const rl_job_life *life); /* nothing, when its state is not final */
+void rl_job_statistics_started(rl_job_statistics *tally, const rl_job_status *life);
+void rl_job_statistics_finished(rl_job_statistics *tally, const rl_job_status *life); /* nothing, when its state is not final */
 
 #endif

@@ -32,7 +32,7 @@ int rl_spec_add_run(const rl_workload *workload, const char *variant, const void
 
 static bool asks_for_counters(const rl_spec_common *common) {
   const rl_profile *asked = &common->profile;
-  return common->set != RL_SET_AUTO || asked->sections != 0 || asked->metrics[0] != '\0' || asked->kernels[0] != '\0' ||
+  return common->set != RL_PROFILE_SET_AUTO || asked->sections != 0 || asked->metrics[0] != '\0' || asked->kernels[0] != '\0' ||
          asked->launch >= 0;
 }
 

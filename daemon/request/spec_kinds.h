@@ -34,7 +34,7 @@ typedef struct rl_spec_common {
                     .summary = "of the whole job, from its start; default 0: the daemon's job_deadline_s")
 /* Of a kind whose runs can be profiled. */
 #define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                                       \
-  RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_set_names,                                                  \
+  RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                                          \
                 .summary =                                                                                                   \
                     "sections of the report to collect, as of Nsight Compute; adds the counters pass; "                      \
                     "default auto: basic where the counters pass is asked for, and neither sections nor "                    \

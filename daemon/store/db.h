@@ -22,8 +22,8 @@ typedef struct rl_db {
 #define RL_REAL(NAME, VALUE) \
   { .name = (NAME), .type = RL_BIND_REAL, .real = (VALUE) } /* not finite: NULL */
 #define RL_TEXT(NAME, VALUE) \
-  { .name = (NAME), .type = RL_BIND_TEXT, .text = (VALUE) }                     /* NULL: NULL */
-#define RL_WORD(NAME, VALUE) RL_TEXT(NAME, (VALUE)[0] != '\0' ? (VALUE) : NULL) /* "": NULL */
+  { .name = (NAME), .type = RL_BIND_TEXT, .text = (VALUE) }                             /* NULL: NULL */
+#define RL_TEXT_OR_NULL(NAME, VALUE) RL_TEXT(NAME, (VALUE)[0] != '\0' ? (VALUE) : NULL) /* "": NULL */
 
 /* flags: SQLITE_OPEN_READWRITE and so on. texts must outlive db. On failure db is closed. */
 int rl_db_open(const char *path, int flags, const rl_embedded *texts, rl_db *db, rl_error *err);

@@ -13,9 +13,9 @@ struct rl_store {
   int lock;                /* descriptor that holds the folder's lock; -1: a daemon beside us holds it */
   pthread_mutex_t writing; /* held during a transaction of the writer */
   rl_db writer;
-  _Atomic int64_t retained[RL_RETAINED_KINDS]; /* rows that retention removed */
-  pthread_mutex_t reading;                     /* guards what is below */
-  pthread_cond_t returned;                     /* a cursor came back */
+  _Atomic int64_t retained[RL_REMOVED_KINDS]; /* rows that retention removed */
+  pthread_mutex_t reading;                    /* guards what is below */
+  pthread_cond_t returned;                    /* a cursor came back */
   rl_cursor *idle;
   int readers; /* connections, idle or not */
 };
@@ -34,7 +34,7 @@ int rl_store_finish(rl_db *db, int64_t job_id, rl_job_state state, const rl_erro
 int rl_store_note_crashes(rl_db *db, int64_t most, rl_error *err);
 /* On the writer inside a transaction, or on a reader. */
 int rl_store_read_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
-int rl_store_read_life(rl_db *db, int64_t job_id, rl_job_life *life, rl_error *err); /* RL_HTTP 404 */
+int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *life, rl_error *err); /* RL_HTTP 404 */
 int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);
 void rl_store_close_readers(rl_store *store);
 

@@ -61,7 +61,7 @@ static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const
     return -1;
   if (insert(db, "job_insert",
              RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device), RL_TEXT(":request", spec->request),
-                         RL_WORD(":profile", spec->profile), RL_WORD(":source", spec->source_sha256),
+                         RL_TEXT_OR_NULL(":profile", spec->profile), RL_TEXT_OR_NULL(":source", spec->source_sha256),
                          RL_INT(":deadline_s", spec->deadline_s), RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key),
                          RL_TEXT(":body_sha256", body_sha256), RL_TEXT(":origin", spec->automatic ? "daemon" : "client")),
              id, err) < 0)
@@ -107,7 +107,7 @@ static int state_named(const char *name) {
   return -1;
 }
 
-int rl_store_read_life(rl_db *db, int64_t job_id, rl_job_life *life, rl_error *err) {
+int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *life, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "job_life", &row, RL_INT(":job", job_id));
   if (found < 0) return -1;
@@ -115,17 +115,17 @@ int rl_store_read_life(rl_db *db, int64_t job_id, rl_job_life *life, rl_error *e
   const char *kind = (const char *)sqlite3_column_text(row, 0);
   int state = state_named((const char *)sqlite3_column_text(row, 1));
   if (kind == NULL || state < 0) return rl_db_fail(db, "read a job", err);
-  *life = (rl_job_life){.state = (rl_job_state)state,
-                        .created_ns = sqlite3_column_int64(row, 2),
-                        .started_ns = sqlite3_column_int64(row, 3),
-                        .finished_ns = sqlite3_column_int64(row, 4)};
+  *life = (rl_job_status){.state = (rl_job_state)state,
+                          .created_ns = sqlite3_column_int64(row, 2),
+                          .started_ns = sqlite3_column_int64(row, 3),
+                          .finished_ns = sqlite3_column_int64(row, 4)};
   snprintf(life->kind, sizeof life->kind, "%s", kind);
   return 0;
 }
 
 int rl_store_finish(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
-  rl_job_life now;
-  if (rl_store_read_life(db, job_id, &now, err) < 0) return -1;
+  rl_job_status now;
+  if (rl_store_read_status(db, job_id, &now, err) < 0) return -1;
   if (rl_job_is_final(now.state))
     return rl_fail(err, RL_HTTP, 409, "job %lld is already %s", (long long)job_id, rl_job_state_names[now.state]);
   if (rl_db_run(db, err, "job_release_passes", RL_INT(":job", job_id)) < 0 ||

@@ -66,13 +66,13 @@ static int store_facts(rl_db *db, const rl_claim *claim, const rl_run_facts *fac
       rl_db_run(db, err, "device_insert", RL_TEXT(":facts", facts->device_facts), RL_INT(":now", rl_now_ns())) < 0)
     return -1;
   return rl_db_run(db, err, "run_facts", RL_INT(":run", claim->run_id), RL_TEXT(":engine", facts->engine),
-                   RL_WORD(":dataset", facts->dataset), RL_WORD(":dataset_sha256", facts->dataset_sha256),
-                   RL_INT(":deterministic", facts->deterministic), RL_WORD(":deterministic_note", facts->deterministic_note),
-                   RL_INT(":partial", facts->partial), RL_INT(":images_per_epoch", facts->images_per_epoch),
-                   RL_INT(":steps_per_epoch", facts->steps_per_epoch), RL_INT(":parameters", facts->parameters),
-                   RL_REAL(":floor_operations", facts->floor_operations), RL_REAL(":floor_bytes", facts->floor_bytes),
-                   RL_REAL(":floor_written_bytes", facts->floor_written_bytes),
-                   RL_WORD(":floor_precision", facts->floor_precision));
+                   RL_TEXT_OR_NULL(":dataset", facts->dataset), RL_TEXT_OR_NULL(":dataset_sha256", facts->dataset_sha256),
+                   RL_INT(":deterministic", facts->deterministic),
+                   RL_TEXT_OR_NULL(":deterministic_note", facts->deterministic_note), RL_INT(":partial", facts->partial),
+                   RL_INT(":images_per_epoch", facts->images_per_epoch), RL_INT(":steps_per_epoch", facts->steps_per_epoch),
+                   RL_INT(":parameters", facts->parameters), RL_REAL(":floor_operations", facts->floor_operations),
+                   RL_REAL(":floor_bytes", facts->floor_bytes), RL_REAL(":floor_written_bytes", facts->floor_written_bytes),
+                   RL_TEXT_OR_NULL(":floor_precision", facts->floor_precision));
 }
 
 static int store_epoch(rl_db *db, int64_t pass, const rl_epoch *epoch, rl_error *err) {
@@ -85,7 +85,7 @@ static int store_epoch(rl_db *db, int64_t pass, const rl_epoch *epoch, rl_error 
                    RL_REAL(":sm_clock_after_mhz", epoch->sm_clock_after_mhz),
                    RL_REAL(":memory_clock_mhz", epoch->memory_clock_mhz), RL_REAL(":temperature_c", epoch->temperature_c),
                    RL_REAL(":power_w", epoch->power_w), RL_TEXT(":throttle_reasons", epoch->throttle_reasons),
-                   RL_WORD(":unavailable", epoch->unavailable));
+                   RL_TEXT_OR_NULL(":unavailable", epoch->unavailable));
 }
 
 static int store_sample(rl_db *db, int64_t pass, const rl_sample *sample, rl_error *err) {
@@ -95,13 +95,13 @@ static int store_sample(rl_db *db, int64_t pass, const rl_sample *sample, rl_err
 
 static int store_measurement(rl_db *db, int64_t pass, const rl_measurement *measurement, rl_error *err) {
   return rl_db_run(db, err, "measurement_insert", RL_INT(":pass", pass), RL_TEXT(":name", measurement->name),
-                   RL_REAL(":value", measurement->value), RL_WORD(":reason", measurement->reason));
+                   RL_REAL(":value", measurement->value), RL_TEXT_OR_NULL(":reason", measurement->reason));
 }
 
 static int store_kernel(rl_db *db, int64_t pass, const rl_kernel *kernel, rl_error *err) {
   return rl_db_run(db, err, "kernel_insert", RL_INT(":pass", pass), RL_INT(":ordinal", kernel->ordinal),
-                   RL_WORD(":launch", kernel->launch), RL_WORD(":phase", kernel->phase), RL_TEXT(":name", kernel->name),
-                   RL_INT(":launches", kernel->launches), RL_REAL(":total_us", kernel->total_us),
+                   RL_TEXT_OR_NULL(":launch", kernel->launch), RL_TEXT_OR_NULL(":phase", kernel->phase),
+                   RL_TEXT(":name", kernel->name), RL_INT(":launches", kernel->launches), RL_REAL(":total_us", kernel->total_us),
                    RL_REAL(":min_us", kernel->min_us), RL_REAL(":median_us", kernel->median_us),
                    RL_REAL(":max_us", kernel->max_us), RL_REAL(":share_ratio", kernel->share_ratio),
                    RL_REAL(":registers_per_thread", kernel->registers_per_thread),
@@ -110,12 +110,12 @@ static int store_kernel(rl_db *db, int64_t pass, const rl_kernel *kernel, rl_err
                    RL_INT(":grid_y", kernel->grid_y), RL_INT(":grid_z", kernel->grid_z), RL_INT(":block_x", kernel->block_x),
                    RL_INT(":block_y", kernel->block_y), RL_INT(":block_z", kernel->block_z),
                    RL_REAL(":theoretical_occupancy_ratio", kernel->theoretical_occupancy_ratio),
-                   RL_WORD(":code_sha256", kernel->code_sha256), RL_WORD(":reason", kernel->reason));
+                   RL_TEXT_OR_NULL(":code_sha256", kernel->code_sha256), RL_TEXT_OR_NULL(":reason", kernel->reason));
 }
 
 static int store_phase(rl_db *db, int64_t pass, const rl_phase *phase, rl_error *err) {
   return rl_db_run(db, err, "phase_insert", RL_INT(":pass", pass), RL_INT(":ordinal", phase->ordinal),
-                   RL_INT(":position", phase->position), RL_TEXT(":name", phase->name), RL_WORD(":phase", phase->phase),
+                   RL_INT(":position", phase->position), RL_TEXT(":name", phase->name), RL_TEXT_OR_NULL(":phase", phase->phase),
                    RL_INT(":steps", phase->steps), RL_INT(":blocks", phase->blocks), RL_REAL(":mean_us", phase->mean_us),
                    RL_REAL(":min_us", phase->min_us), RL_REAL(":max_us", phase->max_us),
                    RL_REAL(":share_ratio", phase->share_ratio));
@@ -123,19 +123,21 @@ static int store_phase(rl_db *db, int64_t pass, const rl_phase *phase, rl_error 
 
 static int store_metric(rl_db *db, int64_t pass, const rl_kernel_metric *metric, rl_error *err) {
   return rl_db_run(db, err, "kernel_metric_insert", RL_INT(":pass", pass), RL_INT(":ordinal", metric->ordinal),
-                   RL_TEXT(":metric", metric->metric), RL_REAL(":value", metric->value), RL_WORD(":reason", metric->reason));
+                   RL_TEXT(":metric", metric->metric), RL_REAL(":value", metric->value),
+                   RL_TEXT_OR_NULL(":reason", metric->reason));
 }
 
 static int store_instruction(rl_db *db, int64_t pass, const rl_instruction *instruction, rl_error *err) {
   return rl_db_run(db, err, "instruction_insert", RL_INT(":pass", pass), RL_INT(":ordinal", instruction->ordinal),
-                   RL_INT(":offset", instruction->offset), RL_WORD(":opcode", instruction->opcode),
-                   RL_WORD(":sass", instruction->sass), RL_WORD(":file", instruction->file), RL_INT(":line", instruction->line),
-                   RL_TEXT(":counts", instruction->counts), RL_WORD(":reason", instruction->reason));
+                   RL_INT(":offset", instruction->offset), RL_TEXT_OR_NULL(":opcode", instruction->opcode),
+                   RL_TEXT_OR_NULL(":sass", instruction->sass), RL_TEXT_OR_NULL(":file", instruction->file),
+                   RL_INT(":line", instruction->line), RL_TEXT(":counts", instruction->counts),
+                   RL_TEXT_OR_NULL(":reason", instruction->reason));
 }
 
 static int store_point(rl_db *db, int64_t pass, const rl_series_point *point, rl_error *err) {
   return rl_db_run(db, err, "series_insert", RL_INT(":pass", pass), RL_INT(":ordinal", point->ordinal),
-                   RL_TEXT(":name", point->series), RL_REAL(":x", point->x), RL_REAL(":value", point->value));
+                   RL_TEXT(":name", point->name), RL_REAL(":x", point->x), RL_REAL(":value", point->value));
 }
 
 static int store_activity(rl_db *db, int64_t pass, size_t ordinal, const rl_activity_row *row, rl_error *err) {
@@ -151,7 +153,7 @@ static int store_activity(rl_db *db, int64_t pass, size_t ordinal, const rl_acti
 
 static int store_records(rl_db *db, const rl_claim *claim, const rl_records *records, rl_error *err) {
   int64_t pass = claim->pass_id;
-  if (records->have_facts && store_facts(db, claim, &records->facts, err) < 0) return -1;
+  if (records->has_facts && store_facts(db, claim, &records->facts, err) < 0) return -1;
   for (size_t i = 0; i < records->epoch_count; i++)
     if (store_epoch(db, pass, &records->epochs[i], err) < 0) return -1;
   for (size_t i = 0; i < records->sample_count; i++)
@@ -211,8 +213,8 @@ static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *recor
   int64_t now = rl_now_ns();
   if (store_records(db, claim, records, err) < 0 ||
       rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason), RL_INT(":now", now),
-                RL_INT(":rows", records->row_count), RL_WORD(":commit", records->facts.commit),
-                RL_WORD(":facts", records->facts.device_facts)) < 0 ||
+                RL_INT(":rows", records->row_count), RL_TEXT_OR_NULL(":commit", records->facts.commit),
+                RL_TEXT_OR_NULL(":facts", records->facts.device_facts)) < 0 ||
       (claim->pass == RL_PASS_TIMING && judge_times(db, claim->pass_id, err) < 0) ||
       rl_store_tell_pass(db, claim, reason != NULL ? "unavailable" : "completed", reason, err) < 0)
     return -1;

@@ -127,14 +127,14 @@ int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha25
   return cursor != NULL ? rl_store_read_key(&cursor->db, key, body_sha256, id, err) : -1;
 }
 
-int rl_store_job_life(rl_store *store, int64_t job_id, rl_job_life *life, rl_error *err) {
+int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *life, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
-  return cursor != NULL ? rl_store_read_life(&cursor->db, job_id, life, err) : -1;
+  return cursor != NULL ? rl_store_read_status(&cursor->db, job_id, life, err) : -1;
 }
 
 int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err) {
-  rl_job_life life;
-  if (rl_store_job_life(store, job_id, &life, err) < 0) return -1;
+  rl_job_status life;
+  if (rl_store_job_status(store, job_id, &life, err) < 0) return -1;
   *state = life.state;
   return 0;
 }

@@ -11,7 +11,7 @@ typedef struct horizon {
   int64_t activity_ns, events_ns, jobs_ns;
 } horizon; /* what finished before may go */
 
-typedef int64_t removals[RL_RETAINED_KINDS]; /* rows, by what they were */
+typedef int64_t removals[RL_REMOVED_KINDS]; /* rows, by what they were */
 
 /* The id of the first row, 0 when there is none. */
 static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
@@ -25,7 +25,7 @@ static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int
 static int delete_activity(rl_db *db, int64_t pass, removals removed, rl_error *err) {
   if (rl_db_run(db, err, "activity_delete", RL_INT(":pass", pass), RL_INT(":batch", BATCH)) < 0) return -1;
   int64_t changes = sqlite3_changes64(db->handle);
-  removed[RL_RETAINED_ACTIVITY] += changes;
+  removed[RL_REMOVED_ACTIVITY] += changes;
   if (changes == BATCH) return 0;
   if (rl_db_run(db, err, "activity_names_delete", RL_INT(":pass", pass)) < 0 ||
       rl_db_run(db, err, "activity_spans_delete", RL_INT(":pass", pass)) < 0 ||
@@ -37,7 +37,7 @@ static int delete_activity(rl_db *db, int64_t pass, removals removed, rl_error *
 static int delete_events(rl_db *db, int64_t job, removals removed, rl_error *err) {
   if (rl_db_run(db, err, "events_delete", RL_INT(":job", job), RL_INT(":batch", BATCH)) < 0) return -1;
   int64_t changes = sqlite3_changes64(db->handle);
-  removed[RL_RETAINED_EVENTS] += changes;
+  removed[RL_REMOVED_EVENTS] += changes;
   if (changes == BATCH) return 0;
   return rl_db_run(db, err, "events_gone", RL_INT(":job", job)) < 0 ? -1 : 1;
 }
@@ -55,7 +55,7 @@ static int delete_job_row(rl_db *db, int64_t job, removals removed, rl_error *er
   const char *named = found > 0 ? (const char *)sqlite3_column_text(row, 0) : NULL;
   if (named != NULL) snprintf(source, sizeof source, "%s", named);
   if (found < 0 || (found > 0 && rl_db_step(db, row, err) < 0)) return -1;
-  removed[RL_RETAINED_JOBS] += sqlite3_changes64(db->handle);
+  removed[RL_REMOVED_JOBS] += sqlite3_changes64(db->handle);
   return source[0] == '\0' || rl_db_run(db, err, "source_delete", RL_TEXT(":sha256", source)) == 0 ? 1 : -1;
 }
 
@@ -111,7 +111,7 @@ static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes,
     more = enough == 0 ? remove_batch(&store->writer, limits, gone, &whole, err) : enough > 0 ? 0 : -1;
     more = rl_store_end(store, more, err);
     if (more < 0) return -1;
-    for (int i = 0; i < RL_RETAINED_KINDS; i++) {
+    for (int i = 0; i < RL_REMOVED_KINDS; i++) {
       *removed += gone[i];
       atomic_fetch_add(&store->retained[i], gone[i]);
     }
@@ -119,7 +119,7 @@ static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes,
   return 0;
 }
 
-int64_t rl_store_retained(const rl_store *store, rl_retained what) { return atomic_load(&store->retained[what]); }
+int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind what) { return atomic_load(&store->retained[what]); }
 
 /* Give free pages back to the file system, some at a time, and empty the log. */
 static int shrink(rl_store *store, const atomic_bool *stop, rl_error *err) {

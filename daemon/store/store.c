@@ -89,7 +89,7 @@ static int open_store(const char *folder, bool beside, rl_store **store, rl_erro
 }
 
 int rl_store_open(const char *folder, rl_store **store, rl_error *err) { return open_store(folder, false, store, err); }
-int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err) { return open_store(folder, true, store, err); }
+int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err) { return open_store(folder, true, store, err); }
 
 void rl_store_close(rl_store *store) {
   if (store == NULL) return;

@@ -18,7 +18,7 @@ typedef struct rl_store rl_store;
 int rl_store_open(const char *folder, rl_store **store, rl_error *err);
 /* The same, beside a daemon that may be running: for a program that adds a token. The schema of a running daemon is never
  * changed: RL_INPUT when it is older than this program's. */
-int rl_store_open_beside(const char *folder, rl_store **store, rl_error *err);
+int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
@@ -48,8 +48,8 @@ int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reaso
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
 /* 1 and *id when the key came before with the same body, 0 when it is new. RL_HTTP 422: it came with another body. */
 int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
-int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err); /* RL_HTTP 404 */
-int rl_store_job_life(rl_store *store, int64_t job_id, rl_job_life *life, rl_error *err);    /* the same */
+int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err);  /* RL_HTTP 404 */
+int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *life, rl_error *err); /* the same */
 int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err);
 
 /* --- writing: the rest ------------------------------------------------------------------------------------------------- */
@@ -70,8 +70,8 @@ typedef struct rl_retention {
 int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
                     int64_t *removed_rows, rl_error *err);
 /* What it removes. */
-typedef enum rl_retained { RL_RETAINED_ACTIVITY, RL_RETAINED_EVENTS, RL_RETAINED_JOBS, RL_RETAINED_KINDS } rl_retained;
-int64_t rl_store_retained(const rl_store *store, rl_retained what); /* rows since the store was opened */
+typedef enum rl_removed_kind { RL_REMOVED_ACTIVITY, RL_REMOVED_EVENTS, RL_REMOVED_JOBS, RL_REMOVED_KINDS } rl_removed_kind;
+int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind what); /* rows since the store was opened */
 /* SQLite's online backup of the database in folder (daemon running or not) into file, which must not exist. */
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
 /* Sizes of its files; log: the write-ahead log. */

@@ -101,8 +101,8 @@ static rl_answer take_log(rl_attempt *at, const rl_frame *frame) {
 }
 
 static rl_answer take_record(rl_attempt *at, const rl_frame *frame) {
-  if (!at->records.have_facts && frame->type != RL_FRAME_FACTS) return broken(at, "the first frame of a pass is not FACTS");
-  int rc = rl_frame_collect(frame, &at->records, &at->why);
+  if (!at->records.has_facts && frame->type != RL_FRAME_FACTS) return broken(at, "the first frame of a pass is not FACTS");
+  int rc = rl_records_receive(frame, &at->records, &at->why);
   if (rc == 0) return broken(at, "a frame came that workers don't send during a pass");
   return rc < 0 ? RL_ANSWER_DIED : RL_ANSWER_NONE;
 }
@@ -111,7 +111,7 @@ static rl_answer take_frame(rl_attempt *at, const rl_frame *frame) {
   switch (frame->type) {
     case RL_FRAME_PROGRESS: return take_progress(at, frame);
     case RL_FRAME_LOG: return take_log(at, frame);
-    case RL_FRAME_DONE: return at->records.have_facts ? RL_ANSWER_DONE : broken(at, "DONE came before FACTS");
+    case RL_FRAME_DONE: return at->records.has_facts ? RL_ANSWER_DONE : broken(at, "DONE came before FACTS");
     case RL_FRAME_UNAVAILABLE: return take_failure(at, frame, RL_ANSWER_UNAVAILABLE);
     case RL_FRAME_FAILED: return take_failure(at, frame, RL_ANSWER_FAILED);
     case RL_FRAME_CANCELLED: return at->cancel_sent_ns != 0 ? RL_ANSWER_CANCELLED : broken(at, "CANCELLED came unasked");

@@ -61,7 +61,7 @@ static void explain(entry *of, const char *format, ...) {
   va_start(quoted, format);
   vsnprintf(reason, sizeof of->state.reason, format, quoted);
   va_end(quoted);
-  rl_utf8_mend(reason, strlen(reason));
+  rl_utf8_sanitize(reason, strlen(reason));
 }
 
 /* The last line that the program wrote to its standard error, all of which goes on to ours. */
@@ -110,7 +110,7 @@ static int read_list(rl_fleet *fleet, const char *program, const char *kind, rl_
 static void list_devices(rl_fleet *fleet, const char *program) {
   const char *kind = strrchr(program, '/') + sizeof prefix;
   const char *const arguments[] = {program, "--list", NULL}, *const none[] = {NULL};
-  char ending[RL_ENDING_SIZE] = "", line[192];
+  char ending[RL_EXIT_STATUS_SIZE] = "", line[192];
   rl_error err = {0};
   rl_process process = {0};
   int count = 0, rc = -1;
@@ -119,7 +119,7 @@ static void list_devices(rl_fleet *fleet, const char *program) {
     rl_frame_reader *reader = rl_frame_reader_new(process.output);
     rc = reader != NULL ? read_list(fleet, program, kind, reader, &count, &err) : rl_fail(&err, RL_SYS, ENOMEM, "no memory");
     rl_frame_reader_free(reader);
-    rl_process_end(&process, rc == 0 ? LIST_GRACE_MS : 0, ending);
+    rl_process_terminate(&process, rc == 0 ? LIST_GRACE_MS : 0, ending);
   }
   last_line(errors, line, sizeof line);
   entry *blamed = rc < 0 || count == 0 ? add(fleet, program, kind, kind) : NULL;

@@ -56,7 +56,7 @@ static void show(rl_lane *lane, const char *what) {
 }
 
 void rl_lane_state(rl_lane *lane, rl_device_state *state) {
-  int64_t job_id = rl_queue_on_device(lane->jobs, lane->state.id);
+  int64_t job_id = rl_queue_job_on_device(lane->jobs, lane->state.id);
   pthread_mutex_lock(&lane->mutex);
   *state = lane->state;
   pthread_mutex_unlock(&lane->mutex);
@@ -108,7 +108,7 @@ static rl_answer do_pass(rl_lane *lane, rl_attempt *at) {
 
 /* End a worker that did not answer, and pause before the next start if it is to blame. */
 static void punish(rl_lane *lane, rl_attempt *at, rl_answer got) {
-  char ending[RL_ENDING_SIZE] = "was not started";
+  char ending[RL_EXIT_STATUS_SIZE] = "was not started";
   bool by_itself =
       got == RL_ANSWER_DIED && at->why.domain == RL_WIRE && (at->why.code == RL_WIRE_CLOSED || at->why.code == RL_WIRE_TRUNCATED);
   rl_worker_end(at->worker, by_itself ? DEATH_GRACE_MS : 0, ending);
@@ -206,7 +206,7 @@ static void *run(void *argument) {
     for (int i = 0; i < CLAIM_WAIT_MS / RL_TICK_MS && !atomic_load(&lane->stopping); i++) nap();
   }
   for (int i = 0; i < WORKERS_MAX; i++) {
-    char ending[RL_ENDING_SIZE];
+    char ending[RL_EXIT_STATUS_SIZE];
     rl_worker_end(&lane->workers[i], STOP_GRACE_MS, ending); /* its input closes, so it exits at once */
   }
   return NULL;

@@ -23,8 +23,8 @@ int rl_worker_start(rl_worker *worker, rl_error *err) {
   return 0;
 }
 
-void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_ENDING_SIZE]) {
-  rl_process_end(&worker->process, grace_ms, ending);
+void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_EXIT_STATUS_SIZE]) {
+  rl_process_terminate(&worker->process, grace_ms, ending);
   rl_frame_reader_free(worker->reader);
   worker->reader = NULL;
   worker->posted_job = 0;
@@ -34,7 +34,7 @@ void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_ENDING_SIZE])
 void rl_worker_check_idle(rl_worker *worker) {
   rl_frame frame;
   rl_error err;
-  char ending[RL_ENDING_SIZE];
+  char ending[RL_EXIT_STATUS_SIZE];
   if (worker->process.pid == 0) return;
   if (rl_frame_read(worker->reader, 0, &frame, &err) < 0 && err.domain == RL_WIRE && err.code == RL_WIRE_TIMEOUT) return;
   rl_worker_end(worker, IDLE_GRACE_MS, ending);
@@ -49,7 +49,7 @@ static bool lets_go(rl_worker *worker) {
 }
 
 void rl_worker_release(rl_worker *worker) {
-  char ending[RL_ENDING_SIZE];
+  char ending[RL_EXIT_STATUS_SIZE];
   rl_worker_check_idle(worker);
   if (!worker->holds) return;
   worker->holds = false;
@@ -59,7 +59,7 @@ void rl_worker_release(rl_worker *worker) {
 }
 
 void rl_worker_recycle(rl_worker *worker, int64_t job_id) {
-  char ending[RL_ENDING_SIZE];
+  char ending[RL_EXIT_STATUS_SIZE];
   if (worker->posted_job != 0 && worker->posted_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, ending);
 }
 

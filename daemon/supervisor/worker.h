@@ -20,7 +20,7 @@ typedef struct rl_worker {
 /* What comes first from it is to be its hello. On failure, too, it is to be ended. */
 int rl_worker_start(rl_worker *worker, rl_error *err);
 /* grace_ms: how long it may take to end by itself; ending stays as it is when none runs. */
-void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_ENDING_SIZE]);
+void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_EXIT_STATUS_SIZE]);
 /* Nothing may come while no pass runs: whatever does, an end of file above all, ends the worker. */
 void rl_worker_check_idle(rl_worker *worker);
 /* Between its passes a worker may keep hardware of the device reserved, so that its next one begins sooner. It is asked to let go

@@ -163,7 +163,7 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
     if (used < 0) return -1;
     if (used > 0) {
       reader->begin += (size_t)used;
-      if (frames[found.type].text) rl_utf8_mend((char *)reader->data + reader->begin - found.length, found.length);
+      if (frames[found.type].text) rl_utf8_sanitize((char *)reader->data + reader->begin - found.length, found.length);
       reader->held = reader->data[reader->begin];
       reader->data[reader->begin] = '\0';
       reader->holding = true;
@@ -225,7 +225,7 @@ int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size
 static void plain_strings(cJSON *object) {
   for (cJSON *item = object->child; item != NULL; item = item->next) {
     if (!cJSON_IsString(item)) continue;
-    rl_utf8_mend(item->valuestring, strlen(item->valuestring));
+    rl_utf8_sanitize(item->valuestring, strlen(item->valuestring));
     for (unsigned char *c = (unsigned char *)item->valuestring; *c != '\0'; c++)
       if (*c < 0x20 || *c == 0x7f) *c = ' ';
   }

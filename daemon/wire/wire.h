@@ -18,7 +18,7 @@
 #include "base/fields.h"
 #include "model/job.h"
 
-enum { RL_WIRE_VERSION = 3, RL_WIRE_HEADER = 12, RL_WIRE_CONTROL_MAX = 64 << 10, RL_WIRE_BULK_MAX = 4 << 20 };
+enum { RL_WIRE_VERSION = 4, RL_WIRE_HEADER = 12, RL_WIRE_CONTROL_MAX = 64 << 10, RL_WIRE_BULK_MAX = 4 << 20 };
 
 typedef enum rl_frame_type {
   RL_FRAME_HELLO = 1,
@@ -96,7 +96,7 @@ int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, 
 
 /* Put one record frame into records (FACTS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS): 1 when it
  * was one, 0 when it is another type, -1 when it is broken. Name indices of rows are checked against the names before. */
-int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err);
+int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err);
 /* The reverse: send every record of a pass as frames, in the order the protocol wants. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err);
 

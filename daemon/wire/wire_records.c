@@ -51,7 +51,7 @@ static int check_metrics(const rl_frame *frame, rl_error *err) {
   for (size_t at = 0; at < frame->length; at += sizeof(rl_kernel_metric)) {
     rl_kernel_metric metric;
     memcpy(&metric, frame->payload + at, sizeof metric);
-    if (metric.ordinal < 0 || !(isnan(metric.value) || rl_measurable(metric.value) == metric.value) ||
+    if (metric.ordinal < 0 || !(isnan(metric.value) || rl_sanitize_measure(metric.value) == metric.value) ||
         !is_text(metric.metric, sizeof metric.metric) || !is_text(metric.reason, sizeof metric.reason))
       return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a metric has an ordinal, a value or texts that it can't have");
   }
@@ -66,9 +66,9 @@ static const rl_frame_type frame_types[RL_RECORD_KINDS] = {
     [RL_RECORD_METRIC] = RL_FRAME_METRIC, [RL_RECORD_ROW] = RL_FRAME_ROWS};
 
 static int collect_facts(const rl_frame *frame, rl_records *records, rl_error *err) {
-  if (records->have_facts) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a second FACTS frame came");
+  if (records->has_facts) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a second FACTS frame came");
   if (parse(frame, rl_run_facts_fields, &records->facts, sizeof records->facts, err) < 0) return -1;
-  records->have_facts = true;
+  records->has_facts = true;
   return 0;
 }
 
@@ -100,7 +100,7 @@ static int collect_as(const rl_frame *frame, rl_record kind, rl_records *records
   return rl_records_add(records, kind, frame->payload, frame->length / rl_record_kinds[kind].size, err);
 }
 
-int rl_frame_collect(const rl_frame *frame, rl_records *records, rl_error *err) {
+int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err) {
   if (frame->type == RL_FRAME_FACTS) return collect_facts(frame, records, err) < 0 ? -1 : 1;
   for (int kind = 0; kind < RL_RECORD_KINDS; kind++)
     if (frame_types[kind] == frame->type) return collect_as(frame, (rl_record)kind, records, err) < 0 ? -1 : 1;
@@ -132,7 +132,7 @@ static int send_messages(int descriptor, rl_record kind, const char *items, size
 
 /* Kinds go in their order: names come before the rows that name them. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
-  if (records->have_facts && rl_message_write(descriptor, RL_FRAME_FACTS, rl_run_facts_fields, &records->facts, err) < 0)
+  if (records->has_facts && rl_message_write(descriptor, RL_FRAME_FACTS, rl_run_facts_fields, &records->facts, err) < 0)
     return -1;
   for (int kind = 0; kind < RL_RECORD_KINDS; kind++) {
     const rl_record_kind *as = &rl_record_kinds[kind];

@@ -154,7 +154,7 @@ static void answer(inbox *box, rl_outcome outcome, rl_records *records, const rl
   snprintf(failure.domain, sizeof failure.domain, "%s", rl_domain_name(why->domain));
   snprintf(failure.message, sizeof failure.message, "%s%s%s", why->pointer, why->pointer[0] ? " " : "", why->message);
   if (outcome == RL_OUTCOME_DONE) {
-    records->have_facts = false; /* they went ahead */
+    records->has_facts = false; /* they went ahead */
     must_write(rl_records_send(frames, records, &err), &err);
   }
   free_inbox(box);

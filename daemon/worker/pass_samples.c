@@ -56,7 +56,7 @@ static int take(rl_session *session, int mode, uint32_t count, double *us, rl_su
   if (session->device->ops->sample(session->device, step, modes[mode].cache, count, &session->observer, us, err)) return -1;
   for (uint32_t i = 0; i < count; i++) {
     rl_sample sample = {.mode = mode, .ordinal = i, .device_us = us[i]};
-    if (rl_records_add_sample(session->records, &sample, err)) return -1;
+    if (rl_records_add(session->records, RL_RECORD_SAMPLE, &sample, 1, err) < 0) return -1;
   }
   *summary = rl_summarize(us, count);
   rl_pass_unit_done(session);

@@ -99,7 +99,7 @@ static int time_one(rl_session *session, int64_t index, int64_t count, bool warm
   join_reasons(before.throttle_reasons, after.throttle_reasons, epoch.throttle_reasons, sizeof epoch.throttle_reasons);
   if (explain(&epoch, after.reason[0] ? after.reason : before.reason, evaluates(session), err)) return -1;
   show_result(session, &epoch);
-  return rl_records_add_epoch(session->records, &epoch, err);
+  return rl_records_add(session->records, RL_RECORD_EPOCH, &epoch, 1, err);
 }
 
 int rl_pass_measure_memory(rl_session *session, rl_error *err) {

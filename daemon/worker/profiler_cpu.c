@@ -65,7 +65,7 @@ static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err)
     if (name_index(records, base, span->launch->name, &name, err)) return -1;
     row.name = name;
     untimed += span->start_ns == 0 || span->end_ns == 0;
-    if (rl_records_add_rows(records, &row, 1, err)) return -1;
+    if (rl_records_add(records, RL_RECORD_ROW, &row, 1, err) < 0) return -1;
   }
   if (rl_records_measure(records, "activity_kernel_records", NAN, "the CPU device runs no GPU kernels", err) ||
       rl_records_measure(records, "activity_records", (double)self->count, NULL, err) ||

@@ -289,7 +289,7 @@ static int decode_profile(const rl_request *request, rl_profile *profile, rl_err
   if (request->profile[0] != '\0' &&
       rl_fields_parse(rl_profile_fields, request->profile, strlen(request->profile), &asked, sizeof asked, err) < 0)
     return -1;
-  *profile = rl_profile_resolve(RL_SET_AUTO, &asked);
+  *profile = rl_profile_resolve(RL_PROFILE_SET_AUTO, &asked);
   return 0;
 }
 
@@ -313,7 +313,7 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
   if (rc) return -1;
   service->current->last_used = ++service->requests;
   if (fill_facts(service, service->current, &records->facts, err)) return -1;
-  records->have_facts = true;
+  records->has_facts = true;
   if (service->options.opened) service->options.opened(service->options.context, &records->facts);
 
   const rl_service_options *options = &service->options;

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
       case RL_FRAME_UNAVAILABLE:
       case RL_FRAME_FAILED: parse(&frame, rl_failure_fields, &failure, sizeof failure); break;
       default:
-        if (rl_frame_collect(&frame, &records, &err) < 0) size = (size_t)used; /* the daemon stops here as well */
+        if (rl_records_receive(&frame, &records, &err) < 0) size = (size_t)used; /* the daemon stops here as well */
     }
   }
   for (size_t i = 0; i < records.row_count; i++)

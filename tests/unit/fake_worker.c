@@ -39,13 +39,13 @@ static int list(void) {
 }
 
 static void good_answer(void) {
-  rl_records records = {.have_facts = true};
+  rl_records records = {.has_facts = true};
   rl_epoch epoch = {.device_ms = 1, .host_ms = 1, .images = 64, .train_loss = NAN, .unavailable = "{\"train_loss\":\"fake\"}"};
   strcpy(records.facts.engine, "fake");
   snprintf(records.facts.commit, sizeof records.facts.commit, "mnist %s threads %s", setting("ROOFLINED_MNIST_DIR"),
            setting("ROOFLINED_THREADS"));
-  rl_records_add_epoch(&records, &epoch, &err);
-  if (told("twice")) rl_records_add_epoch(&records, &epoch, &err);
+  rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err);
+  if (told("twice")) rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err);
   rl_records_send(OUT, &records, &err);
   rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
   rl_records_clear(&records);

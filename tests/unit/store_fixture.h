@@ -147,7 +147,7 @@ static inline void measure(sample *made, const char *name, double value, const c
 }
 
 static inline void add_facts(sample *made) {
-  made->records.have_facts = true;
+  made->records.has_facts = true;
   made->records.facts = (rl_run_facts){.deterministic = true,
                                        .images_per_epoch = 60000,
                                        .steps_per_epoch = 938,
@@ -226,8 +226,8 @@ static inline void add_insides(sample *made) {
                                            .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
   made->instructions[1] = (rl_instruction){.offset = 16, .counts = "{}", .reason = "nvdisasm is not installed"};
   made->records.instructions = made->instructions, made->records.instruction_count = 2;
-  made->points[0] = (rl_series_point){.series = "sm_active_pct", .x = 0, .value = 12.5};
-  made->points[1] = (rl_series_point){.series = "sm_active_pct", .x = 1000, .value = NAN};
+  made->points[0] = (rl_series_point){.name = "sm_active_pct", .x = 0, .value = 12.5};
+  made->points[1] = (rl_series_point){.name = "sm_active_pct", .x = 1000, .value = NAN};
   made->records.points = made->points, made->records.point_count = 2;
 }
 
@@ -273,7 +273,7 @@ static inline int64_t do_ceilings(rl_store *store, const char *facts, const rate
   bool existing, done;
   GOOD(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
   rl_claim taken = claim(store, "cpu");
-  sample made = {.records.have_facts = true};
+  sample made = {.records.has_facts = true};
   made.records.facts = (rl_run_facts){.engine = "cpu", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN};
   strcpy(made.records.facts.device_facts, facts);
   made.records.measurements = made.measurements;

@@ -74,7 +74,7 @@ static void add_name(rl_records *records, const char *name) {
   assert_int_equal(rl_records_add_name(records, name, strlen(name), NULL), 0);
 }
 static void add_row(rl_records *records, rl_activity_row row) {
-  assert_int_equal(rl_records_add_rows(records, &row, 1, NULL), 0);
+  assert_int_equal(rl_records_add(records, RL_RECORD_ROW, &row, 1, NULL), 0);
 }
 static double half(void *context, const rl_activity_row *row) {
   (void)context, (void)row;

@@ -89,7 +89,7 @@ static void measures_are_numbers_that_can_be_measured(void **state) {
     assert_true(out.power == (isnan(cases[i].taken) ? 7 : cases[i].taken));
     if (isnan(cases[i].taken)) assert_string_equal(err.pointer, "/power");
   }
-  assert_true(isnan(rl_measurable(NAN)) && isnan(rl_measurable(-INFINITY)));
+  assert_true(isnan(rl_sanitize_measure(NAN)) && isnan(rl_sanitize_measure(-INFINITY)));
 }
 
 /* --- what stays in the document ---------------------------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ static void text_is_utf8(void **state) {
     char text[64];
     strcpy(text, cases[i].text);
     assert_int_equal(rl_utf8_valid(text, size), strcmp(text, mended) == 0);
-    rl_utf8_mend(text, size);
+    rl_utf8_sanitize(text, size);
     assert_string_equal(text, mended);
     assert_true(rl_utf8_valid(text, size));
   }

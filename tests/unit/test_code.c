@@ -231,7 +231,7 @@ static void one_that_ended_in_time_may_be_heard_late(void **state) {
   rl_disassembly read = {0};
   write_program("echo '/*0000*/ NOP ;'");
   assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &started, &err), 0);
-  while (!rl_process_has_ended(&started.process)) usleep(1000);
+  while (!rl_process_has_exited(&started.process)) usleep(1000);
   started.deadline_ns = 0;
   if (rl_disassembler_finish(&started, &read, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(read.count, 1);
@@ -258,12 +258,12 @@ static void several_run_at_once(void **state) {
 static void whether_one_has_ended_is_known_without_waiting(void **state) {
   (void)state;
   rl_disassembler started = {0};
-  assert_false(rl_process_has_ended(&started.process));
+  assert_false(rl_process_has_exited(&started.process));
   write_program("sleep 100");
   assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &started, &err), 0);
-  assert_false(rl_process_has_ended(&started.process));
+  assert_false(rl_process_has_exited(&started.process));
   kill(started.process.pid, SIGKILL);
-  while (!rl_process_has_ended(&started.process)) usleep(1000);
+  while (!rl_process_has_exited(&started.process)) usleep(1000);
   rl_disassembler_stop(&started);
 }
 

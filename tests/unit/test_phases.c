@@ -35,11 +35,11 @@ static rl_records trace(int64_t launch_ns) {
                                    .graph_node = 2},
                                   {.start_ns = 70000, .end_ns = 99000, .kind = RL_ACTIVITY_RANGE, .name = 1},
                                   {.start_ns = 90000, .end_ns = 90010, .kind = RL_ACTIVITY_KERNEL, .name = 0}};
-  assert_int_equal(rl_records_add_kernel(&records, &other, NULL), 0);
-  assert_int_equal(rl_records_add_kernel(&records, &epoch, NULL), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_KERNEL, &other, 1, NULL), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_KERNEL, &epoch, 1, NULL), 0);
   assert_int_equal(rl_records_add_name(&records, "shuffle()", 9, NULL), 0);
   assert_int_equal(rl_records_add_name(&records, "epoch()", 7, NULL), 0);
-  assert_int_equal(rl_records_add_rows(&records, rows, sizeof rows / sizeof *rows, NULL), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, sizeof rows / sizeof *rows, NULL), 0);
   return records;
 }
 

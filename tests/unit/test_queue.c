@@ -27,7 +27,7 @@ static void open_jobs(world *made, int64_t limit) {
   static const bool usable[] = {true, true, false};
   GOOD(rl_queue_open(made->base.store, limit, &made->jobs, &err));
   GOOD(rl_queue_set_devices(made->jobs, ids, usable, 3, "gpu0", &err));
-  rl_queue_listen(made->jobs, hear, made);
+  rl_queue_set_listener(made->jobs, hear, made);
 }
 
 static int setup(void **state) {
@@ -304,7 +304,7 @@ static void *store_it(void *argument) {
 static void *ask_meanwhile(void *argument) {
   storing *with = argument;
   rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
-  int64_t job_id = rl_queue_on_device(with->at->jobs, "cpu");
+  int64_t job_id = rl_queue_job_on_device(with->at->jobs, "cpu");
   if (job_id == 0 || rl_queue_should_cancel(with->at->jobs, job_id)) return NULL;
   rl_queue_progress(with->at->jobs, job_id, with->claim.run_id, &progress);
   atomic_store(&with->told, true);

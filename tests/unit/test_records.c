@@ -25,13 +25,13 @@ static void arrays_grow_and_keep_their_order(void **state) {
     rl_series_point point = {.x = i};
     rl_activity_row rows[3] = {{.start_ns = 3 * i}, {.start_ns = 3 * i + 1}, {.start_ns = 3 * i + 2}};
     int length = snprintf(name, sizeof name, "name %d and more", i);
-    assert_int_equal(rl_records_add_epoch(&records, &epoch, &err), 0);
-    assert_int_equal(rl_records_add_kernel(&records, &kernel, &err), 0);
-    assert_int_equal(rl_records_add_phase(&records, &phase, &err), 0);
+    assert_int_equal(rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err), 0);
+    assert_int_equal(rl_records_add(&records, RL_RECORD_KERNEL, &kernel, 1, &err), 0);
+    assert_int_equal(rl_records_add(&records, RL_RECORD_PHASE, &phase, 1, &err), 0);
     assert_int_equal(rl_records_add_metric(&records, &metric, &err), 0);
-    assert_int_equal(rl_records_add_instruction(&records, &instruction, &err), 0);
-    assert_int_equal(rl_records_add_point(&records, &point, &err), 0);
-    assert_int_equal(rl_records_add_rows(&records, rows, 3, &err), 0);
+    assert_int_equal(rl_records_add(&records, RL_RECORD_INSTRUCTION, &instruction, 1, &err), 0);
+    assert_int_equal(rl_records_add(&records, RL_RECORD_POINT, &point, 1, &err), 0);
+    assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 3, &err), 0);
     assert_int_equal(rl_records_add_name(&records, name, (size_t)length - strlen(" and more"), &err), 0);
     assert_int_equal(rl_records_measure(&records, "wait_ms", i, NULL, &err), 0);
   }
@@ -60,14 +60,14 @@ static void growth_stops_at_the_limit(void **state) {
   rl_records records = {.limit_bytes = 10 * sizeof(rl_activity_row)};
   rl_error err;
   rl_activity_row rows[8] = {0};
-  assert_int_equal(rl_records_add_rows(&records, rows, 8, &err), 0);
-  assert_int_equal(rl_records_add_rows(&records, rows, 3, &err), -1);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 8, &err), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 3, &err), -1);
   assert_int_equal(err.domain, RL_WIRE);
   assert_int_equal(err.code, RL_WIRE_LIMIT);
   assert_int_equal(records.row_count, 8);
   assert_int_equal(rl_records_add_name(&records, "x", 500, &err), -1);
-  assert_int_equal(rl_records_add_rows(&records, rows, 2, &err), 0); /* what failed took nothing of the limit */
-  assert_int_equal(rl_records_add_rows(&records, rows, SIZE_MAX / 8, &err), -1);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 2, &err), 0); /* what failed took nothing of the limit */
+  assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, SIZE_MAX / 8, &err), -1);
   rl_records_clear(&records);
 }
 

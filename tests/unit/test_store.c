@@ -51,7 +51,7 @@ static void token_is_added_beside_the_daemon(void **state) {
   fixture *f = *state;
   rl_store *second = NULL;
   bool known = false;
-  GOOD(rl_store_open_beside(f->folder, &second, &err));
+  GOOD(rl_store_open_shared(f->folder, &second, &err));
   GOOD(rl_store_token_add(second, "laptop", "abc", &err));
   rl_store_close(second);
   GOOD(rl_store_token_known(f->store, "abc", &known, &err));
@@ -59,11 +59,11 @@ static void token_is_added_beside_the_daemon(void **state) {
   char sql[48];
   snprintf(sql, sizeof sql, "PRAGMA user_version = %d", (int)ask(f, "PRAGMA user_version"));
   ask(f, "PRAGMA user_version = 1");
-  REFUSED(rl_store_open_beside(f->folder, &second, &err), RL_INPUT, 0);
+  REFUSED(rl_store_open_shared(f->folder, &second, &err), RL_INPUT, 0);
   ask(f, sql);
   rl_store_close(f->store);
   f->store = NULL;
-  GOOD(rl_store_open_beside(f->folder, &f->store, &err)); /* alone: the lock is free, and taken */
+  GOOD(rl_store_open_shared(f->folder, &f->store, &err)); /* alone: the lock is free, and taken */
   REFUSED(rl_store_open(f->folder, &second, &err), RL_SYS, EWOULDBLOCK);
 }
 

@@ -70,7 +70,7 @@ static void samples_of_launches(void **state) {
   int64_t id = submit(f->store, "cpu", TIMING);
   rl_claim taken = claim(f->store, "cpu");
   rl_sample samples[] = {{RL_SAMPLE_WARM, 0, 1.5}, {RL_SAMPLE_COLD, 1, NAN}, {RL_SAMPLE_COLD, 0, 4}};
-  rl_records records = {.have_facts = true,
+  rl_records records = {.has_facts = true,
                         .facts = {.engine = "cpu", .deterministic = true, .commit = "0123456789ab"},
                         .samples = samples,
                         .sample_count = 3};

@@ -57,11 +57,11 @@ static void raw_rows_go_before_jobs(void **state) {
   assert_number(rows, "0.runs.0.passes.0.activity_rows", ROWS); /* what there was is still known */
   assert_true(cJSON_IsFalse(at(rows, "0.runs.0.passes.0.activity_kept")));
   cJSON_Delete(rows);
-  assert_int_equal(rl_store_retained(f->store, RL_RETAINED_ACTIVITY), 2 * ROWS);
-  assert_int_equal(rl_store_retained(f->store, RL_RETAINED_EVENTS), 7);
-  assert_int_equal(rl_store_retained(f->store, RL_RETAINED_JOBS), 0);
+  assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_ACTIVITY), 2 * ROWS);
+  assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_EVENTS), 7);
+  assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_JOBS), 0);
   assert_int_equal(retain(f->store, retention, 31), 1);
-  assert_int_equal(rl_store_retained(f->store, RL_RETAINED_JOBS), 1);
+  assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_JOBS), 1);
   assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
   assert_int_equal(
       ask(f,

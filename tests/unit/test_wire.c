@@ -38,7 +38,7 @@ static void header(unsigned char bytes[RL_WIRE_HEADER], int version, int type, u
 }
 
 static rl_records sample(void) {
-  rl_records records = {.have_facts = true};
+  rl_records records = {.has_facts = true};
   rl_error err;
   rl_epoch epoch = {
       .epoch = 3, .warmup = true, .device_ms = 1.5, .host_ms = 2.5, .power_w = NAN, .unavailable = "{\"power_w\":\"no sensor\"}"};
@@ -62,25 +62,25 @@ static rl_records sample(void) {
                          .line = 9,
                          .counts = "{\"inst_executed\":32}",
                          .reason = "not sampled"};
-  rl_series_point point = {.ordinal = 2, .series = "sm_active_pct", .x = 2e6, .value = NAN};
+  rl_series_point point = {.ordinal = 2, .name = "sm_active_pct", .x = 2e6, .value = NAN};
   strcpy(records.facts.engine, "blas");
   strcpy(records.facts.device_facts, "{\"name\":\"cpu\",\"cores\":2}");
   records.facts.floor_operations = NAN;
   records.facts.parameters = 315146;
-  assert_int_equal(rl_records_add_epoch(&records, &epoch, &err), 0);
-  assert_int_equal(rl_records_add_sample(&records, &launch, &err), 0);
-  assert_int_equal(rl_records_add_kernel(&records, &kernel, &err), 0);
-  assert_int_equal(rl_records_add_phase(&records, &phase, &err), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_SAMPLE, &launch, 1, &err), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_KERNEL, &kernel, 1, &err), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_PHASE, &phase, 1, &err), 0);
   assert_int_equal(rl_records_add_metric(&records, &metric, &err), 0);
-  assert_int_equal(rl_records_add_instruction(&records, &load, &err), 0);
-  assert_int_equal(rl_records_add_point(&records, &point, &err), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_INSTRUCTION, &load, 1, &err), 0);
+  assert_int_equal(rl_records_add(&records, RL_RECORD_POINT, &point, 1, &err), 0);
   assert_int_equal(rl_records_measure(&records, "wait_ms", 0.1, NULL, &err), 0);
   assert_int_equal(rl_records_add_name(&records, "first", 5, &err), 0);
   assert_int_equal(rl_records_add_name(&records, "second", 6, &err), 0);
   for (uint32_t i = 0; i < 3; i++) {
     rl_activity_row row = {
         .start_ns = i, .end_ns = i + 10, .kind = RL_ACTIVITY_SPAN, .name = i % 2, .step = i, .bytes = 1ull << 40};
-    assert_int_equal(rl_records_add_rows(&records, &row, 1, &err), 0);
+    assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, &row, 1, &err), 0);
   }
   return records;
 }
@@ -96,11 +96,11 @@ static void records_survive_the_trip(void **state) {
   int rc;
   do {
     assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), 0);
-    rc = rl_frame_collect(&frame, &got, &err);
+    rc = rl_records_receive(&frame, &got, &err);
     if (rc < 0) fail_msg("%s", err.message);
   } while (rc == 1);
   assert_int_equal(frame.type, RL_FRAME_DONE);
-  assert_true(got.have_facts && got.epoch_count == 1 && got.kernel_count == 1 && got.metric_count == 1);
+  assert_true(got.has_facts && got.epoch_count == 1 && got.kernel_count == 1 && got.metric_count == 1);
   assert_string_equal(got.facts.engine, "blas");
   assert_string_equal(got.facts.device_facts, sent.facts.device_facts);
   assert_true(isnan(got.facts.floor_operations) && got.facts.parameters == 315146);
@@ -119,7 +119,7 @@ static void records_survive_the_trip(void **state) {
   assert_string_equal(got.instructions[0].counts, sent.instructions[0].counts);
   assert_string_equal(got.instructions[0].reason, "not sampled");
   assert_true(got.point_count == 1 && got.points[0].ordinal == 2 && got.points[0].x == 2e6 && isnan(got.points[0].value));
-  assert_string_equal(got.points[0].series, "sm_active_pct");
+  assert_string_equal(got.points[0].name, "sm_active_pct");
   assert_string_equal(got.names[1], "second");
   assert_int_equal(got.row_count, 3);
   assert_memory_equal(got.rows, sent.rows, 3 * sizeof *sent.rows);
@@ -139,16 +139,16 @@ static void metrics_are_looked_at_before_they_are_believed(void **state) {
   memset(cases[2].metric, 'a', sizeof cases[2].metric);
   strcpy(cases[3].reason, "two\nlines");
   memset(cases[4].reason, 'a', sizeof cases[4].reason);
-  cases[5].value = -1.1 * RL_MEASURE_MOST;
-  cases[6].value = 0.9 * RL_MEASURE_LEAST;
+  cases[5].value = -1.1 * RL_MEASURE_MAX;
+  cases[6].value = 0.9 * RL_MEASURE_MIN;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_kernel_metric pair[2] = {good, cases[i]};
     rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof pair, .payload = (const unsigned char *)pair};
-    assert_int_equal(rl_frame_collect(&frame, &records, &err), -1);
+    assert_int_equal(rl_records_receive(&frame, &records, &err), -1);
     assert_int_equal(err.code, RL_WIRE_PAYLOAD);
   }
   rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof good - 1, .payload = (const unsigned char *)&good};
-  assert_int_equal(rl_frame_collect(&frame, &records, &err), -1);
+  assert_int_equal(rl_records_receive(&frame, &records, &err), -1);
   assert_int_equal(records.metric_count, 0);
   /* What a library says in two lines is sent as one, and a cut character as none. */
   assert_int_equal(rl_records_add_metric(&records, &cases[3], &err), 0);
@@ -310,7 +310,7 @@ static void an_end_of_file_is_told_from_a_cut(void **state) {
 
 static int collect_text(rl_frame_type type, const char *text, size_t length, rl_records *records, rl_error *err) {
   rl_frame frame = {.type = type, .length = (uint32_t)length, .payload = (const unsigned char *)text};
-  return rl_frame_collect(&frame, records, err);
+  return rl_records_receive(&frame, records, err);
 }
 
 static void broken_records_are_refused(void **state) {
@@ -333,7 +333,7 @@ static void broken_records_are_refused(void **state) {
       {RL_FRAME_PHASE,
        "{\"ordinal\":0,\"position\":-1,\"name\":\"a\",\"phase\":\"\",\"steps\":1,\"blocks\":1,\"mean_us\":1,"
        "\"min_us\":1,\"max_us\":1,\"share_ratio\":1}"},
-      {RL_FRAME_POINT, "{\"ordinal\":0,\"series\":\"a\",\"x\":null,\"value\":1}"}, /* a point is somewhere */
+      {RL_FRAME_POINT, "{\"ordinal\":0,\"name\":\"a\",\"x\":null,\"value\":1}"}, /* a point is somewhere */
       {RL_FRAME_KERNEL, "[]"},
       {RL_FRAME_FACTS, "{"},
   };

@@ -178,15 +178,15 @@ int rl_disassembler_start(const char *program, const void *cubin, size_t size, u
   return 0;
 }
 
-static void end(rl_disassembler *started, int grace_ms, char ending[RL_ENDING_SIZE]) {
-  rl_process_end(&started->process, grace_ms, ending);
+static void end(rl_disassembler *started, int grace_ms, char ending[RL_EXIT_STATUS_SIZE]) {
+  rl_process_terminate(&started->process, grace_ms, ending);
   close(started->image);
   *started = (rl_disassembler){0};
 }
 
 int rl_disassembler_finish(rl_disassembler *started, rl_disassembly *into, rl_error *err) {
   rl_auto(rl_free_text) char *text = NULL;
-  char ending[RL_ENDING_SIZE] = "";
+  char ending[RL_EXIT_STATUS_SIZE] = "";
   size_t length = 0;
   int heard = listen_to(started, &text, &length, err);
   end(started, heard == 0 ? GRACE_MS : 0, ending);
@@ -196,6 +196,6 @@ int rl_disassembler_finish(rl_disassembler *started, rl_disassembly *into, rl_er
 }
 
 void rl_disassembler_stop(rl_disassembler *started) {
-  char ending[RL_ENDING_SIZE];
+  char ending[RL_EXIT_STATUS_SIZE];
   if (started->process.pid != 0) end(started, 0, ending);
 }

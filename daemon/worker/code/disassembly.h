@@ -32,7 +32,7 @@ typedef struct rl_disassembler { /* one function being disassembled; zeroed: non
  * /usr/local/cuda/bin). RL_SYS ENOENT when there is none. */
 int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembler *started,
                           rl_error *err);
-/* Wait for it, unless rl_process_has_ended; one that fills the pipe does not end before it is heard. -1 when it fails, takes too
+/* Wait for it, unless rl_process_has_exited; one that fills the pipe does not end before it is heard. -1 when it fails, takes too
  * long, or says too much; it is gone in any case. */
 int rl_disassembler_finish(rl_disassembler *started, rl_disassembly *into, rl_error *err);
 void rl_disassembler_stop(rl_disassembler *started); /* without hearing it */

@@ -137,7 +137,7 @@ int rl_listing_append(rl_listing *listing, int64_t ordinal, const rl_source_plac
     put_text(listing, sass, &row);
     print_counts(listing, next, end, row.counts, sizeof row.counts);
     if (places != NULL) places->find(places->context, row.offset, row.file, sizeof row.file, &row.line);
-    if (rl_records_add_instruction(records, &row, err) != 0) return -1;
+    if (rl_records_add(records, RL_RECORD_INSTRUCTION, &row, 1, err) < 0) return -1;
     line += sass != NULL;
     next = end;
   }

@@ -256,7 +256,7 @@ static int append_kernel(const rl_counters *counters, const counted_step *step, 
   snprintf(made.name, sizeof made.name, "%s", kernel->name);
   snprintf(made.reason, sizeof made.reason,
            "counters replay single launches with cold caches, so their times are no result: see the activity pass");
-  return rl_records_add_kernel(records, &made, err);
+  return rl_records_add(records, RL_RECORD_KERNEL, &made, 1, err);
 }
 
 static int append_metric(int64_t ordinal, const char *name, double value, const char *reason, rl_records *records,

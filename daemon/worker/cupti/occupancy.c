@@ -103,14 +103,14 @@ static void set_shared(rl_footprint *footprint, int x) {
 static int add_curve(const rl_occupancy *occupancy, const rl_footprint *footprint, const curve *along, int64_t ordinal,
                      rl_records *records, rl_error *err) {
   rl_series_point point = {.ordinal = ordinal};
-  snprintf(point.series, sizeof point.series, "%s", along->series);
+  snprintf(point.name, sizeof point.name, "%s", along->series);
   for (int x = along->first; x <= along->last; x += along->step) {
     rl_footprint changed = *footprint;
     rl_residency residency;
     along->set(&changed, x);
     point.x = x;
     point.value = rl_residency_of(occupancy, &changed, &residency) ? residency.warps : 0;
-    if (rl_records_add_point(records, &point, err) != 0) return -1;
+    if (rl_records_add(records, RL_RECORD_POINT, &point, 1, err) < 0) return -1;
   }
   return 0;
 }

@@ -31,7 +31,7 @@ static int trace_stop(rl_profiler *base, rl_records *records, rl_error *err) {
     const char *text = traced.names->items[i].text;
     if (rl_records_add_name(records, text, strlen(text), err) != 0) return -1;
   }
-  if (rl_records_add_rows(records, traced.rows, traced.row_count, err) != 0) return -1;
+  if (rl_records_add(records, RL_RECORD_ROW, traced.rows, traced.row_count, err) < 0) return -1;
   const struct {
     const char *name;
     uint64_t value;

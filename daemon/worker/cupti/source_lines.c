@@ -82,11 +82,11 @@ static int append_line(rl_source *source, int64_t ordinal, size_t metric, const 
                        rl_error *err) {
   const rl_group *group = &source->lines->groups[0];
   rl_series_point point = {.ordinal = ordinal};
-  snprintf(point.series, sizeof point.series, "%s", lines[group->metrics[metric]].series);
+  snprintf(point.name, sizeof point.name, "%s", lines[group->metrics[metric]].series);
   for (size_t i = 0; i < count; i++) {
     point.x = (double)(samples[i].start_ns - samples[0].start_ns);
     point.value = samples[i].values[metric];
-    if (rl_records_add_point(source->records, &point, err) != 0) return -1;
+    if (rl_records_add(source->records, RL_RECORD_POINT, &point, 1, err) < 0) return -1;
   }
   return 0;
 }

@@ -57,7 +57,7 @@ rl_text *rl_texts_want(rl_texts *texts, const rl_cubin_function *function, const
 }
 
 bool rl_text_is_ready(rl_text *text) {
-  if (rl_process_has_ended(&text->running.process)) rl_text_finish(text);
+  if (rl_process_has_exited(&text->running.process)) rl_text_finish(text);
   return text->lines.count > 0;
 }
 

@@ -67,8 +67,8 @@ static int run(int argc, char **argv, bool cold) {
  * the metrics. */
 static rl_profile profile_of(const char *what) {
   rl_profile asked = {.launch = -1};
-  for (int i = 0; rl_set_names[i] != NULL; i++)
-    if (strcmp(rl_set_names[i], what) == 0) return rl_profile_resolve(i, &asked);
+  for (int i = 0; rl_profile_set_names[i] != NULL; i++)
+    if (strcmp(rl_profile_set_names[i], what) == 0) return rl_profile_resolve(i, &asked);
   snprintf(asked.metrics, sizeof asked.metrics, "%s", what);
   for (char *comma = asked.metrics; (comma = strchr(comma, ',')) != NULL;) *comma = '\n';
   return asked;

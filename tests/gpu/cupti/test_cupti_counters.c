@@ -179,7 +179,7 @@ static void test_facts_of_launch_and_device_need_no_counters(void **state) {
 static void test_what_the_code_decides_is_what_was_counted(void **state) {
   (void)state;
   enum { FULL = 3 };
-  assert_string_equal(rl_set_names[FULL], "full");
+  assert_string_equal(rl_profile_set_names[FULL], "full");
   const rl_profile full = rl_profile_resolve(FULL, &(rl_profile){.launch = -1});
   rl_records counted = {0};
   size_t decided = 0;
@@ -248,7 +248,7 @@ static int first_count(void **state) {
 
 int main(void) {
   profiler = open_profiler(&device);
-  profile = rl_profile_resolve(RL_SET_AUTO, &(rl_profile){.launch = -1});
+  profile = rl_profile_resolve(RL_PROFILE_SET_AUTO, &(rl_profile){.launch = -1});
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_kernel_of_the_step_is_listed),
       cmocka_unit_test(test_every_number_is_there_or_says_why_not),

@@ -73,7 +73,7 @@ static double look(uint32_t sections, int without) {
                                     .duration_ns = durations_ns[i],
                                     .blocks = i == INSIDE_SHORT ? 1 : INSIDE_BLOCKS,
                                     .ordinal = i == without ? -1 : i};
-    if (i != without) must(rl_records_add_kernel(&records, &kernel, &err), "records");
+    if (i != without) must(rl_records_add(&records, RL_RECORD_KERNEL, &kernel, 1, &err), "records");
   }
   must(rl_flush_open(&flush, &err), "flush");
   const rl_source_request request = {.instance = &rig.base,
@@ -232,7 +232,7 @@ static double mean_of(int kernel, const char *series, double from, double to) {
     if (records.points[i].ordinal == kernel) duration = fmax(duration, records.points[i].x);
   for (size_t i = 0; i < records.point_count; i++) {
     const rl_series_point *point = &records.points[i];
-    if (point->ordinal != kernel || strcmp(point->series, series) != 0 || point->x < from * duration || point->x > to * duration)
+    if (point->ordinal != kernel || strcmp(point->name, series) != 0 || point->x < from * duration || point->x > to * duration)
       continue;
     sum += point->value;
     count++;
@@ -246,7 +246,7 @@ static void a_time_line_shows_both_phases(void **state) {
   double interval_us = value(INSIDE_PHASES, "profiler__pmsampler_interval_time") * 1e-3, end_us = 0, before_us = -1;
   for (size_t i = 0; i < records.point_count; i++) {
     const rl_series_point *point = &records.points[i];
-    if (point->ordinal != INSIDE_PHASES || strcmp(point->series, "sm_active_pct") != 0) continue;
+    if (point->ordinal != INSIDE_PHASES || strcmp(point->name, "sm_active_pct") != 0) continue;
     assert_true(point->x * 1e-3 > before_us && point->value >= 0 && point->value <= 101);
     end_us = before_us = point->x * 1e-3;
   }

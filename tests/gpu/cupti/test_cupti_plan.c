@@ -31,7 +31,7 @@ static rl_wanted wanted_without(rl_absences absent, const char *set, const char 
   rl_wanted wanted;
   rl_error err = {0};
   int which = 0;
-  while (strcmp(rl_set_names[which], set) != 0) which++;
+  while (strcmp(rl_profile_set_names[which], set) != 0) which++;
   snprintf(asked.metrics, sizeof asked.metrics, "%s", metrics);
   const rl_profile profile = rl_profile_resolve(which, &asked);
   if (rl_wanted_make(&profile, absent, &wanted, &err) != 0) fail_msg("%s", err.message);
@@ -382,12 +382,12 @@ static void test_curves_show_what_limits(void **state) {
     const rl_series_point *point = &records.points[i];
     assert_int_equal(point->ordinal, 7);
     double expected = NAN;
-    if (strcmp(point->series, "occupancy_by_registers") == 0 && point->x == 64) expected = 32;
-    if (strcmp(point->series, "occupancy_by_block_size") == 0 && point->x == 1024) expected = 64;
-    if (strcmp(point->series, "occupancy_by_block_size") == 0 && point->x == 32) expected = 32;
-    if (strcmp(point->series, "occupancy_by_shared_bytes") == 0 && point->x == 76 << 10) expected = 16;
+    if (strcmp(point->name, "occupancy_by_registers") == 0 && point->x == 64) expected = 32;
+    if (strcmp(point->name, "occupancy_by_block_size") == 0 && point->x == 1024) expected = 64;
+    if (strcmp(point->name, "occupancy_by_block_size") == 0 && point->x == 32) expected = 32;
+    if (strcmp(point->name, "occupancy_by_shared_bytes") == 0 && point->x == 76 << 10) expected = 16;
     if (isnan(expected)) continue;
-    if (point->value != expected) fail_msg("%s at %g is %g, not %g", point->series, point->x, point->value, expected);
+    if (point->value != expected) fail_msg("%s at %g is %g, not %g", point->name, point->x, point->value, expected);
     found++;
   }
   assert_int_equal(found, 4);
