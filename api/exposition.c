@@ -112,7 +112,7 @@ static void print_states(FILE *out, const rl_device_state *devices, int count) {
     }
 }
 
-static int print_devices(FILE *out, rl_fleet *fleet, rl_error *err) {
+static int print_devices(FILE *out, rl_supervisor *supervisor, rl_error *err) {
   static const struct {
     const char *name, *help;
     size_t member;
@@ -122,7 +122,7 @@ static int print_devices(FILE *out, rl_fleet *fleet, rl_error *err) {
       {"worker_received_bytes_total", "Bytes of these frames.", offsetof(rl_device_state, bytes)}};
   rl_device_state *devices = calloc(RL_DEVICES_MAX, sizeof *devices);
   if (devices == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
-  int count = rl_fleet_devices(fleet, devices, RL_DEVICES_MAX);
+  int count = rl_supervisor_devices(supervisor, devices, RL_DEVICES_MAX);
   print_states(out, devices, count);
   for (size_t k = 0; k < sizeof counters / sizeof *counters; k++) {
     family(out, counters[k].name, "counter", counters[k].help);
@@ -185,7 +185,7 @@ static int print(FILE *out, rl_server *server, rl_error *err) {
   sample(out, "build_info", labels, 1);
   print_waiting(out, &counts, server->config->queue_limit);
   print_jobs(out, rl_queue_statistics(server->jobs));
-  if (print_devices(out, server->fleet, err) < 0 || print_store(out, server->store, err) < 0) return -1;
+  if (print_devices(out, server->supervisor, err) < 0 || print_store(out, server->store, err) < 0) return -1;
   print_http(out, server);
   return 0;
 }

@@ -36,7 +36,7 @@ struct rl_server {
   const rl_config *config;
   rl_store *store;
   rl_queue *jobs;
-  rl_fleet *fleet;
+  rl_supervisor *supervisor;
   struct MHD_Daemon *http, *probed; /* for clients; for rl_server_probe */
   char *certificate, *key;          /* PEM text; NULL without TLS */
   int listener, web;                /* descriptors; web -1: no such folder */

@@ -307,13 +307,13 @@ int rl_server_moves(rl_server *server, int64_t patience_ns, rl_error *err) {
                  (double)patience_ns / (double)SECOND_NS);
 }
 
-int rl_server_open(const rl_config *config, rl_store *store, rl_queue *jobs, rl_fleet *fleet, rl_server **server, int *port,
-                   rl_error *err) {
+int rl_server_open(const rl_config *config, rl_store *store, rl_queue *jobs, rl_supervisor *supervisor, rl_server **server,
+                   int *port, rl_error *err) {
   server_with_clock *with = calloc(1, sizeof *with);
   if (with == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for the HTTP server");
   rl_auto(rl_server_cleanup) rl_server *opened = &with->server;
   int got = 0;
-  *opened = (rl_server){.config = config, .store = store, .jobs = jobs, .fleet = fleet, .listener = -1};
+  *opened = (rl_server){.config = config, .store = store, .jobs = jobs, .supervisor = supervisor, .listener = -1};
   opened->web = open(config->web, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
   opened->connections = rl_connections_new();
   opened->events = rl_events_new(config->connection_limit / 2);

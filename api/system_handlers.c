@@ -11,7 +11,7 @@
 static rl_device_state *devices(rl_server *server, int *count) {
   rl_device_state *states = calloc(RL_DEVICES_MAX, sizeof *states);
   if (states == NULL) return NULL;
-  *count = rl_fleet_devices(server->fleet, states, RL_DEVICES_MAX);
+  *count = rl_supervisor_devices(server->supervisor, states, RL_DEVICES_MAX);
   return states;
 }
 

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "config.h"
 #include "health.h"
-#include "supervisor/fleet.h"
+#include "supervisor/supervisor.h"
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600 };
 
@@ -209,12 +209,13 @@ static void announce(const rl_config *config, int port) {
 static int serve(const rl_config *config, const sigset_t *signals, rl_error *err) {
   rl_auto(rl_store_cleanup) rl_store *store = NULL;
   rl_auto(rl_queue_cleanup) rl_queue *jobs = NULL;
-  rl_auto(rl_fleet_cleanup) rl_fleet *fleet = NULL;
+  rl_auto(rl_supervisor_cleanup) rl_supervisor *supervisor = NULL;
   rl_auto(rl_server_cleanup) rl_server *server = NULL;
   keeper house = {.config = config};
   int port = 0;
   if (rl_store_open(config->state, &store, err) < 0 || rl_queue_open(store, config->queue_limit, &jobs, err) < 0 ||
-      rl_fleet_open(config, jobs, &fleet, err) < 0 || rl_server_open(config, store, jobs, fleet, &server, &port, err) < 0)
+      rl_supervisor_open(config, jobs, &supervisor, err) < 0 ||
+      rl_server_open(config, store, jobs, supervisor, &server, &port, err) < 0)
     return -1;
   house.store = store;
   if (keeper_start(&house, err) < 0) return -1;

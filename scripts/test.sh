@@ -81,7 +81,7 @@ packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt'; }
 programs() { suite programs dev -LE 'unit|simt'; } # from worker to rest at once, as most of them wait
 asan() { suite asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics runs the same kernels
-tsan() { suite tsan tsan -R '^(api_.*|queue|store|fleet|wire)$'; }
+tsan() { suite tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
 # Devices of compute capability 8.6 and 8.9 run what is compiled for 8.0: to compile for each takes half as long again and proves

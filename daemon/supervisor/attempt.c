@@ -6,127 +6,133 @@
 #include "base/clock.h"
 
 enum {
-  CANCEL_WAIT_MS = 5000, /* how long a worker may take to obey a cancel */
-  HELLO_WAIT_MS = 60000  /* making a CUDA context on a cold machine takes seconds */
+  CANCEL_WAIT_MS = 5000, /* a worker must answer CANCEL within this time */
+  HELLO_WAIT_MS = 60000  /* creating a CUDA context takes seconds on an idle machine */
 };
 static const int64_t MS = 1000000;
 
-rl_answer rl_attempt_interruption(rl_attempt *at) {
+rl_attempt_result rl_attempt_interruption(rl_attempt *attempt) {
   int64_t now = rl_monotonic_ns();
-  if (atomic_load(at->stopping)) return RL_ANSWER_STOPPED;
-  if (now >= at->claim->deadline_ns) {
-    rl_fail(&at->why, RL_WIRE, RL_WIRE_TIMEOUT, "the job was not done by its deadline; its worker was killed");
-    return RL_ANSWER_LATE;
+  if (atomic_load(attempt->stopping)) return RL_ATTEMPT_STOPPED;
+  if (now >= attempt->claim->deadline_ns) {
+    rl_fail(&attempt->why, RL_WIRE, RL_WIRE_TIMEOUT, "the job exceeded its deadline; its worker was killed");
+    return RL_ATTEMPT_LATE;
   }
-  if (!rl_queue_should_cancel(at->jobs, at->claim->job_id)) return RL_ANSWER_NONE;
-  if (at->worker->process.pid == 0) return RL_ANSWER_CANCELLED;
-  if (at->cancel_sent_ns == 0) {
-    at->cancel_sent_ns = now;
-    return rl_frame_write(at->worker->process.input, RL_FRAME_CANCEL, NULL, 0, &at->why) < 0 ? RL_ANSWER_IGNORED_CANCEL
-                                                                                             : RL_ANSWER_NONE;
+  if (!rl_queue_should_cancel(attempt->jobs, attempt->claim->job_id)) return RL_ATTEMPT_PENDING;
+  if (attempt->worker->process.pid == 0) return RL_ATTEMPT_CANCELLED;
+  if (attempt->cancel_sent_ns == 0) {
+    attempt->cancel_sent_ns = now;
+    return rl_frame_write(attempt->worker->process.input, RL_FRAME_CANCEL, NULL, 0, &attempt->why) < 0 ? RL_ATTEMPT_IGNORED_CANCEL
+                                                                                                       : RL_ATTEMPT_PENDING;
   }
-  return now - at->cancel_sent_ns > CANCEL_WAIT_MS * MS ? RL_ANSWER_IGNORED_CANCEL : RL_ANSWER_NONE;
+  return now - attempt->cancel_sent_ns > CANCEL_WAIT_MS * MS ? RL_ATTEMPT_IGNORED_CANCEL : RL_ATTEMPT_PENDING;
 }
 
-static rl_answer broken(rl_attempt *at, const char *what) {
-  rl_fail(&at->why, RL_WIRE, RL_WIRE_PAYLOAD, "%s", what);
-  return RL_ANSWER_DIED;
+static rl_attempt_result protocol_error(rl_attempt *attempt, const char *message) {
+  rl_fail(&attempt->why, RL_WIRE, RL_WIRE_PAYLOAD, "%s", message);
+  return RL_ATTEMPT_DIED;
 }
 
-/* The worker's next frame, or what ended the wait for it. until_ns: when its silence counts as death; 0: never. */
-static rl_answer next_frame(rl_attempt *at, int64_t until_ns, rl_frame *frame) {
+/* Reads the worker's next frame: PENDING, or the result that ended the wait. until_ns: deadline of the frame; 0: none. */
+static rl_attempt_result next_frame(rl_attempt *attempt, int64_t until_ns, rl_frame *frame) {
   for (;;) {
-    rl_answer outside = rl_attempt_interruption(at);
-    if (outside != RL_ANSWER_NONE) return outside;
-    if (rl_worker_hear(at->worker, RL_TICK_MS, frame, &at->why) == 0) return RL_ANSWER_NONE;
-    if (at->why.domain != RL_WIRE || at->why.code != RL_WIRE_TIMEOUT) return RL_ANSWER_DIED;
-    if (until_ns != 0 && rl_monotonic_ns() >= until_ns) return broken(at, "it said nothing after it was started");
+    rl_attempt_result interruption = rl_attempt_interruption(attempt);
+    if (interruption != RL_ATTEMPT_PENDING) return interruption;
+    if (rl_worker_read_frame(attempt->worker, RL_TICK_MS, frame, &attempt->why) >= 0) return RL_ATTEMPT_PENDING;
+    if (attempt->why.domain != RL_WIRE || attempt->why.code != RL_WIRE_TIMEOUT) return RL_ATTEMPT_DIED;
+    if (until_ns != 0 && rl_monotonic_ns() >= until_ns) return protocol_error(attempt, "it sent no HELLO after its start");
   }
 }
 
-rl_answer rl_attempt_meet(rl_attempt *at) {
+rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
   rl_frame frame;
-  rl_answer got = next_frame(at, rl_monotonic_ns() + HELLO_WAIT_MS * MS, &frame);
-  if (got != RL_ANSWER_NONE) return got;
-  return rl_worker_check_hello(at->worker, &frame, &at->why) < 0 ? RL_ANSWER_DIED : RL_ANSWER_NONE;
+  rl_attempt_result result = next_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * MS, &frame);
+  if (result != RL_ATTEMPT_PENDING) return result;
+  return rl_worker_check_hello(attempt->worker, &frame, &attempt->why) < 0 ? RL_ATTEMPT_DIED : RL_ATTEMPT_PENDING;
 }
 
-/* --- asking ------------------------------------------------------------------------------------------------------------ */
+/* --- request ------------------------------------------------------------------------------------------------------------ */
 
-/* The text that the request will name goes ahead of it. */
-static int send_source(rl_attempt *at) {
-  const char *text = at->claim->source;
+/* Sends the posted source, which the request names by hash, before the request. */
+static int send_source(rl_attempt *attempt) {
+  const char *text = attempt->claim->source;
   if (text == NULL) return 0;
-  at->worker->posted_job = at->claim->job_id;
-  return rl_frame_write(at->worker->process.input, RL_FRAME_SOURCE, text, strlen(text), &at->why);
+  attempt->worker->posted_job = attempt->claim->job_id;
+  return rl_frame_write(attempt->worker->process.input, RL_FRAME_SOURCE, text, strlen(text), &attempt->why);
 }
 
-static int send_request(rl_attempt *at) {
-  rl_request request = {.pass = (int)at->claim->pass};
-  snprintf(request.workload, sizeof request.workload, "%s", at->claim->run.workload);
-  snprintf(request.params, sizeof request.params, "%s", at->claim->run.params);
-  snprintf(request.profile, sizeof request.profile, "%s", at->claim->profile);
-  return rl_message_write(at->worker->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &at->why);
+static int send_request(rl_attempt *attempt) {
+  rl_request request = {.pass = (int)attempt->claim->pass};
+  snprintf(request.workload, sizeof request.workload, "%s", attempt->claim->run.workload);
+  snprintf(request.params, sizeof request.params, "%s", attempt->claim->run.params);
+  snprintf(request.profile, sizeof request.profile, "%s", attempt->claim->profile);
+  return rl_message_write(attempt->worker->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &attempt->why);
 }
 
-/* --- hearing ----------------------------------------------------------------------------------------------------------- */
+/* --- frames from the worker
+ * ----------------------------------------------------------------------------------------------------------- */
 
-static rl_domain domain_named(const char *name) {
+static rl_domain find_domain(const char *name) {
   for (rl_domain domain = RL_SYS; domain <= RL_WIRE; domain++)
     if (strcmp(rl_domain_name(domain), name) == 0) return domain;
   return RL_SYS;
 }
 
-static rl_answer take_failure(rl_attempt *at, const rl_frame *frame, rl_answer meaning) {
+static rl_attempt_result handle_failure(rl_attempt *attempt, const rl_frame *frame, rl_attempt_result result) {
   rl_failure failure = {0};
-  if (rl_fields_parse(rl_failure_fields, (const char *)frame->payload, frame->length, &failure, sizeof failure, &at->why) < 0)
-    return RL_ANSWER_DIED;
-  rl_fail(&at->why, domain_named(failure.domain), (int)failure.code, "%s", failure.message);
-  return meaning;
+  if (rl_fields_parse(rl_failure_fields, (const char *)frame->payload, frame->length, &failure, sizeof failure, &attempt->why) <
+      0)
+    return RL_ATTEMPT_DIED;
+  rl_fail(&attempt->why, find_domain(failure.domain), (int)failure.code, "%s", failure.message);
+  return result;
 }
 
-static rl_answer take_progress(rl_attempt *at, const rl_frame *frame) {
+static rl_attempt_result handle_progress(rl_attempt *attempt, const rl_frame *frame) {
   rl_progress progress = {0};
-  if (rl_fields_parse(rl_progress_fields, (const char *)frame->payload, frame->length, &progress, sizeof progress, &at->why) < 0)
-    return RL_ANSWER_DIED;
-  rl_queue_progress(at->jobs, at->claim->job_id, at->claim->run_id, &progress);
-  return RL_ANSWER_NONE;
+  if (rl_fields_parse(rl_progress_fields, (const char *)frame->payload, frame->length, &progress, sizeof progress,
+                      &attempt->why) < 0)
+    return RL_ATTEMPT_DIED;
+  rl_queue_progress(attempt->jobs, attempt->claim->job_id, attempt->claim->run_id, &progress);
+  return RL_ATTEMPT_PENDING;
 }
 
-static rl_answer take_log(rl_attempt *at, const rl_frame *frame) {
-  at->log_bytes += frame->length;
-  if (at->log_bytes > RL_WIRE_CONTROL_MAX) return broken(at, "the compiler's logs are longer than one frame");
-  rl_queue_log(at->jobs, at->claim, (const char *)frame->payload);
-  return RL_ANSWER_NONE;
+static rl_attempt_result handle_log(rl_attempt *attempt, const rl_frame *frame) {
+  attempt->log_bytes += frame->length;
+  if (attempt->log_bytes > RL_WIRE_CONTROL_MAX) return protocol_error(attempt, "the compiler's logs are longer than one frame");
+  rl_queue_log(attempt->jobs, attempt->claim, (const char *)frame->payload);
+  return RL_ATTEMPT_PENDING;
 }
 
-static rl_answer take_record(rl_attempt *at, const rl_frame *frame) {
-  if (!at->records.has_facts && frame->type != RL_FRAME_FACTS) return broken(at, "the first frame of a pass is not FACTS");
-  int rc = rl_records_receive(frame, &at->records, &at->why);
-  if (rc == 0) return broken(at, "a frame came that workers don't send during a pass");
-  return rc < 0 ? RL_ANSWER_DIED : RL_ANSWER_NONE;
+static rl_attempt_result handle_record(rl_attempt *attempt, const rl_frame *frame) {
+  if (!attempt->records.has_facts && frame->type != RL_FRAME_FACTS)
+    return protocol_error(attempt, "the first frame of the pass is not FACTS");
+  int rc = rl_records_receive(frame, &attempt->records, &attempt->why);
+  if (rc == 0) return protocol_error(attempt, "a frame of this type is not allowed during a pass");
+  return rc < 0 ? RL_ATTEMPT_DIED : RL_ATTEMPT_PENDING;
 }
 
-static rl_answer take_frame(rl_attempt *at, const rl_frame *frame) {
+static rl_attempt_result handle_frame(rl_attempt *attempt, const rl_frame *frame) {
   switch (frame->type) {
-    case RL_FRAME_PROGRESS: return take_progress(at, frame);
-    case RL_FRAME_LOG: return take_log(at, frame);
-    case RL_FRAME_DONE: return at->records.has_facts ? RL_ANSWER_DONE : broken(at, "DONE came before FACTS");
-    case RL_FRAME_UNAVAILABLE: return take_failure(at, frame, RL_ANSWER_UNAVAILABLE);
-    case RL_FRAME_FAILED: return take_failure(at, frame, RL_ANSWER_FAILED);
-    case RL_FRAME_CANCELLED: return at->cancel_sent_ns != 0 ? RL_ANSWER_CANCELLED : broken(at, "CANCELLED came unasked");
-    default: return take_record(at, frame);
+    case RL_FRAME_PROGRESS: return handle_progress(attempt, frame);
+    case RL_FRAME_LOG: return handle_log(attempt, frame);
+    case RL_FRAME_DONE:
+      return attempt->records.has_facts ? RL_ATTEMPT_DONE : protocol_error(attempt, "DONE arrived before FACTS");
+    case RL_FRAME_UNAVAILABLE: return handle_failure(attempt, frame, RL_ATTEMPT_UNAVAILABLE);
+    case RL_FRAME_FAILED: return handle_failure(attempt, frame, RL_ATTEMPT_FAILED);
+    case RL_FRAME_CANCELLED:
+      return attempt->cancel_sent_ns != 0 ? RL_ATTEMPT_CANCELLED : protocol_error(attempt, "CANCELLED arrived without a CANCEL");
+    default: return handle_record(attempt, frame);
   }
 }
 
-rl_answer rl_attempt_perform(rl_attempt *at) {
-  at->worker->holds = true;
-  if (send_source(at) < 0 || send_request(at) < 0) return RL_ANSWER_DIED;
-  rl_answer got = RL_ANSWER_NONE;
-  while (got == RL_ANSWER_NONE) {
+rl_attempt_result rl_attempt_run(rl_attempt *attempt) {
+  attempt->worker->may_hold_device = true;
+  if (send_source(attempt) < 0 || send_request(attempt) < 0) return RL_ATTEMPT_DIED;
+  rl_attempt_result result = RL_ATTEMPT_PENDING;
+  while (result == RL_ATTEMPT_PENDING) {
     rl_frame frame;
-    got = next_frame(at, 0, &frame);
-    if (got == RL_ANSWER_NONE) got = take_frame(at, &frame);
+    result = next_frame(attempt, 0, &frame);
+    if (result == RL_ATTEMPT_PENDING) result = handle_frame(attempt, &frame);
   }
-  return got;
+  return result;
 }

@@ -1,5 +1,5 @@
-/* One attempt at a pass: what the daemon says to a worker and hears from it, from the hello to the answer. Ends early when the
- * lane stops, the job is cancelled or its deadline comes. */
+/* One attempt to execute a pass: the frames between the daemon and a worker, from HELLO to the final frame. It ends early when
+ * the daemon stops, the job is cancelled, or its deadline passes. */
 #ifndef RL_SUPERVISOR_ATTEMPT_H
 #define RL_SUPERVISOR_ATTEMPT_H
 
@@ -9,37 +9,38 @@
 #include "model/records.h"
 #include "supervisor/worker.h"
 
-enum { RL_TICK_MS = 100 }; /* how late a cancel, a stop or a deadline is noticed at most */
+enum { RL_TICK_MS = 100 }; /* longest delay before a cancellation, stop or deadline is noticed */
 
-/* How it went. All but the first four end the worker. */
-typedef enum rl_answer {
-  RL_ANSWER_DONE,
-  RL_ANSWER_UNAVAILABLE,
-  RL_ANSWER_FAILED,
-  RL_ANSWER_CANCELLED,
-  RL_ANSWER_IGNORED_CANCEL,
-  RL_ANSWER_LATE,
-  RL_ANSWER_STOPPED,
-  RL_ANSWER_DIED,
-  RL_ANSWER_NONE /* still at it */
-} rl_answer;
+/* Result of an attempt. Results after CANCELLED end the worker. */
+typedef enum rl_attempt_result {
+  RL_ATTEMPT_DONE,
+  RL_ATTEMPT_UNAVAILABLE,
+  RL_ATTEMPT_FAILED,
+  RL_ATTEMPT_CANCELLED,
+  RL_ATTEMPT_IGNORED_CANCEL,
+  RL_ATTEMPT_LATE,
+  RL_ATTEMPT_STOPPED,
+  RL_ATTEMPT_DIED,
+  RL_ATTEMPT_PENDING /* not finished */
+} rl_attempt_result;
 
 typedef struct rl_attempt {
   rl_queue *jobs;
   const rl_claim *claim;
   rl_worker *worker;
   const atomic_bool *stopping;
-  rl_records records;     /* the caller clears them */
-  size_t log_bytes;       /* that came; each goes to the disk at once, so they are bounded together */
-  int64_t cancel_sent_ns; /* 0: not yet */
-  rl_error why;           /* of every answer but DONE */
+  rl_records records;     /* received; the caller clears them */
+  size_t log_bytes;       /* received in all LOG frames, bounded because each is stored at once */
+  int64_t cancel_sent_ns; /* monotonic; 0: not sent */
+  rl_error why;           /* reason of every result except DONE */
 } rl_attempt;
 
-/* What happened outside the worker: a stop, the deadline, a cancel, of which the worker is told; else RL_ANSWER_NONE. */
-rl_answer rl_attempt_interruption(rl_attempt *at);
-/* Wait for the hello of the worker that was just started; RL_ANSWER_NONE when it is as it should be. */
-rl_answer rl_attempt_meet(rl_attempt *at);
-/* Ask a worker that runs, and hear it out: never RL_ANSWER_NONE. */
-rl_answer rl_attempt_perform(rl_attempt *at);
+/* Returns STOPPED, LATE, CANCELLED or IGNORED_CANCEL when one of them ends the attempt, else PENDING. Sends CANCEL to the worker
+ * when the job is cancelled. */
+rl_attempt_result rl_attempt_interruption(rl_attempt *attempt);
+/* Waits for the HELLO of a worker that was just started. Returns PENDING when the worker can serve. */
+rl_attempt_result rl_attempt_handshake(rl_attempt *attempt);
+/* Sends the request and reads frames until the attempt ends. Never returns PENDING. */
+rl_attempt_result rl_attempt_run(rl_attempt *attempt);
 
 #endif

@@ -23,47 +23,47 @@ int rl_worker_start(rl_worker *worker, rl_error *err) {
   return 0;
 }
 
-void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_EXIT_STATUS_SIZE]) {
-  rl_process_terminate(&worker->process, grace_ms, ending);
+void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
+  rl_process_terminate(&worker->process, grace_ms, exit_status);
   rl_frame_reader_free(worker->reader);
   worker->reader = NULL;
   worker->posted_job = 0;
-  worker->holds = false;
+  worker->may_hold_device = false;
 }
 
 void rl_worker_check_idle(rl_worker *worker) {
   rl_frame frame;
   rl_error err;
-  char ending[RL_EXIT_STATUS_SIZE];
+  char exit_status[RL_EXIT_STATUS_SIZE];
   if (worker->process.pid == 0) return;
   if (rl_frame_read(worker->reader, 0, &frame, &err) < 0 && err.domain == RL_WIRE && err.code == RL_WIRE_TIMEOUT) return;
-  rl_worker_end(worker, IDLE_GRACE_MS, ending);
-  rl_log(RL_LOG_WARNING, "%s: the idle %s worker %s", worker->device, worker->role, ending);
+  rl_worker_end(worker, IDLE_GRACE_MS, exit_status);
+  rl_log(RL_LOG_WARNING, "%s: the idle %s worker %s", worker->device, worker->role, exit_status);
 }
 
-static bool lets_go(rl_worker *worker) {
+static bool confirm_release(rl_worker *worker) {
   rl_frame frame;
   rl_error err;
-  return rl_frame_write(worker->process.input, RL_FRAME_RELEASE, NULL, 0, &err) == 0 &&
-         rl_worker_hear(worker, RELEASE_WAIT_MS, &frame, &err) == 0 && frame.type == RL_FRAME_RELEASED;
+  return rl_frame_write(worker->process.input, RL_FRAME_RELEASE, NULL, 0, &err) >= 0 &&
+         rl_worker_read_frame(worker, RELEASE_WAIT_MS, &frame, &err) >= 0 && frame.type == RL_FRAME_RELEASED;
 }
 
 void rl_worker_release(rl_worker *worker) {
-  char ending[RL_EXIT_STATUS_SIZE];
+  char exit_status[RL_EXIT_STATUS_SIZE];
   rl_worker_check_idle(worker);
-  if (!worker->holds) return;
-  worker->holds = false;
-  if (lets_go(worker)) return;
-  rl_worker_end(worker, 0, ending);
-  rl_log(RL_LOG_WARNING, "%s: the %s worker did not let go of the device: it %s", worker->device, worker->role, ending);
+  if (!worker->may_hold_device) return;
+  worker->may_hold_device = false;
+  if (confirm_release(worker)) return;
+  rl_worker_end(worker, 0, exit_status);
+  rl_log(RL_LOG_WARNING, "%s: the %s worker did not release the device: it %s", worker->device, worker->role, exit_status);
 }
 
 void rl_worker_recycle(rl_worker *worker, int64_t job_id) {
-  char ending[RL_EXIT_STATUS_SIZE];
-  if (worker->posted_job != 0 && worker->posted_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, ending);
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  if (worker->posted_job != 0 && worker->posted_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
 }
 
-int rl_worker_hear(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err) {
+int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err) {
   if (rl_frame_read(worker->reader, timeout_ms, frame, err) < 0) return -1;
   worker->frames++;
   worker->bytes += RL_WIRE_HEADER + frame->length;

@@ -1,5 +1,5 @@
-/* A resident worker process of one device: started when a pass needs it, then kept until it breaks the protocol or somebody's
- * posted code has run in it. Belongs to one thread, but for the counts. */
+/* A worker process of one device: started when a pass needs it, and kept until it breaks the protocol or has executed posted
+ * code. Belongs to one thread; only the counts are read by others. */
 #ifndef RL_SUPERVISOR_WORKER_H
 #define RL_SUPERVISOR_WORKER_H
 
@@ -8,31 +8,32 @@
 #include "wire/wire.h"
 
 typedef struct rl_worker {
-  const char *program, *device, *role; /* path; as its hello must name them; borrowed */
+  const char *program, *device, *role; /* path; device and role as in its HELLO; borrowed */
   const rl_config *config;
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
-  int64_t posted_job;            /* whose posted code it ran, 0: nobody's */
-  bool holds;                    /* it has served since it was last asked to let go */
-  _Atomic int64_t frames, bytes; /* that its processes have sent */
+  int64_t posted_job;            /* job whose posted code it executed; 0: none */
+  bool may_hold_device;          /* it executed a pass since its last RELEASE */
+  _Atomic int64_t frames, bytes; /* received from its processes */
 } rl_worker;
 
-/* What comes first from it is to be its hello. On failure, too, it is to be ended. */
+/* Starts the process, whose first frame must be HELLO. Call rl_worker_end after a failure too. RL_SYS, RL_WIRE. */
 int rl_worker_start(rl_worker *worker, rl_error *err);
-/* grace_ms: how long it may take to end by itself; ending stays as it is when none runs. */
-void rl_worker_end(rl_worker *worker, int grace_ms, char ending[RL_EXIT_STATUS_SIZE]);
-/* Nothing may come while no pass runs: whatever does, an end of file above all, ends the worker. */
+/* Closes the worker's input, waits grace_ms, then kills it. exit_status receives the exit status as text; unchanged when no
+ * process runs. */
+void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]);
+/* Ends an idle worker that sent a frame or closed its pipe: both are protocol errors while no pass runs. */
 void rl_worker_check_idle(rl_worker *worker);
-/* Between its passes a worker may keep hardware of the device reserved, so that its next one begins sooner. It is asked to let go
- * before another works there, and when there is nothing to do; one that does not is ended. */
+/* Sends RELEASE: a worker keeps hardware counters reserved between passes, which blocks other profilers. Ends a worker that does
+ * not answer RELEASED within two seconds. */
 void rl_worker_release(rl_worker *worker);
-/* Posted code may leave anything in the memory of the device that its process shares with nobody: what ran it does no other
- * job, be that one's code posted too. */
+/* Ends a worker that executed the posted code of a job other than job_id, because that code may have changed anything in the
+ * process. */
 void rl_worker_recycle(rl_worker *worker, int64_t job_id);
 
-/* Its next frame: like rl_frame_read, and counted. */
-int rl_worker_hear(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err);
-/* Whether this is the hello of the worker that was started, and it can serve. */
+/* rl_frame_read that also counts frames and bytes. */
+int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err);
+/* Checks that a frame is the HELLO of this worker and that it can serve. RL_WIRE. */
 int rl_worker_check_hello(const rl_worker *worker, const rl_frame *frame, rl_error *err);
 
 #endif

@@ -30,7 +30,6 @@ CIRCLES = {
     "daemon/analyze/rules",
     "daemon/request/spec",
     "daemon/store/db",
-    "daemon/supervisor/fleet",
     "daemon/worker/cupti/plan",
     "daemon/worker/cupti/source",
     "daemon/worker/cupti/trace",

@@ -1,6 +1,6 @@
-/* A worker for the fleet's tests that does as FAKE_WORKER says: a well-behaved one by default, else one that breaks the protocol
- * in one way. Each process that serves a device adds its id as a line to the file FAKE_STARTS, and to FAKE_RELEASES when it is
- * asked to let go. */
+/* A worker for the supervisor's tests that does as FAKE_WORKER says: a well-behaved one by default, else one that breaks the
+ * protocol in one way. Each process that serves a device adds its id as a line to the file FAKE_STARTS, and to FAKE_RELEASES when
+ * it is asked to let go. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

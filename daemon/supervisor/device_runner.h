@@ -1,0 +1,29 @@
+/* The thread that serves one device: it claims passes from the queue and has the device's worker processes execute them, one pass
+ * at a time. It starts a worker when a pass needs one. It kills a worker that breaks the protocol, ignores a cancellation or
+ * exceeds the job's deadline, and starts it again after a pause (0.25 s, doubling to 30 s; a finished pass resets it). */
+#ifndef RL_SUPERVISOR_DEVICE_RUNNER_H
+#define RL_SUPERVISOR_DEVICE_RUNNER_H
+
+#include <stdbool.h>
+
+#include "config.h"
+#include "queue/queue.h"
+#include "supervisor/device_state.h"
+
+typedef struct rl_device_runner rl_device_runner;
+
+/* Whether this daemon supports a kind of device ("cpu" or "cuda"). */
+bool rl_device_runner_supports(const char *kind);
+
+/* Starts the thread. Copies program (path of the worker) and device (id, kind and facts from its HELLO); config and jobs must
+ * outlive the runner. RL_INPUT: the kind is not supported; RL_SYS: no memory or thread. */
+int rl_device_runner_open(const char *program, const rl_device_state *device, const rl_config *config, rl_queue *jobs,
+                          rl_device_runner **runner, rl_error *err);
+/* Asks the thread to end; a running pass becomes interrupted. */
+void rl_device_runner_stop(rl_device_runner *runner);
+/* Stops the thread and waits for it. Call rl_queue_stop first, so that it does not wait for a claim. NULL: nothing. */
+void rl_device_runner_close(rl_device_runner *runner);
+/* Copies the device's current state. */
+void rl_device_runner_state(rl_device_runner *runner, rl_device_state *state);
+
+#endif

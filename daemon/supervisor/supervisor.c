@@ -1,0 +1,228 @@
+#include "supervisor/supervisor.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/utf8.h"
+#include "supervisor/device_runner.h"
+#include "wire/wire.h"
+
+enum { LIST_WAIT_MS = 20000, LIST_GRACE_MS = 1000 };
+static const char worker_prefix[] = "rooflined-worker-";
+
+typedef struct device_entry {
+  char program[RL_PATH_SIZE];
+  rl_device_state state;    /* current only while runner is NULL */
+  rl_device_runner *runner; /* NULL: the device is unusable */
+} device_entry;
+
+struct rl_supervisor {
+  rl_config config;
+  rl_queue *jobs;
+  device_entry entries[RL_DEVICES_MAX];
+  int count;
+};
+
+/* --- devices of a worker program ----------------------------------------------------------------------------------------- */
+
+static device_entry *find(rl_supervisor *supervisor, const char *id) {
+  for (int i = 0; i < supervisor->count; i++)
+    if (strcmp(supervisor->entries[i].state.id, id) == 0) return &supervisor->entries[i];
+  return NULL;
+}
+
+/* Returns the entry of this id, or a new one; the first program that names a device owns it. NULL: the table is full. */
+static device_entry *add(rl_supervisor *supervisor, const char *program, const char *kind, const char *id) {
+  device_entry *known = find(supervisor, id);
+  if (known != NULL || supervisor->count == RL_DEVICES_MAX) return known;
+  device_entry *entry = &supervisor->entries[supervisor->count++];
+  snprintf(entry->program, sizeof entry->program, "%s", program);
+  snprintf(entry->state.id, sizeof entry->state.id, "%s", id);
+  snprintf(entry->state.kind, sizeof entry->state.kind, "%s", kind);
+  snprintf(entry->state.state, sizeof entry->state.state, "unusable");
+  return entry;
+}
+
+/* Sets why the device is unusable. Repairs UTF-8, because the quoted text may be invalid or truncated. */
+static void set_unusable_reason(device_entry *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void set_unusable_reason(device_entry *entry, const char *format, ...) {
+  char *reason = entry->state.reason;
+  va_list quoted;
+  va_start(quoted, format);
+  vsnprintf(reason, sizeof entry->state.reason, format, quoted);
+  va_end(quoted);
+  rl_utf8_sanitize(reason, strlen(reason));
+}
+
+/* Copies the program's standard error to ours and returns its last line. */
+static void last_line(int errors, char *line, size_t size) {
+  char text[4096];
+  ssize_t got;
+  *line = '\0';
+  if (lseek(errors, 0, SEEK_SET) < 0) return;
+  while ((got = read(errors, text, sizeof text - 1)) > 0) {
+    ssize_t ignored = write(STDERR_FILENO, text, (size_t)got);
+    (void)ignored;
+    text[got] = '\0';
+    char *end = text + got;
+    while (end > text && (unsigned char)end[-1] <= ' ') *--end = '\0';
+    char *begin = strrchr(text, '\n');
+    if (end > text) snprintf(line, size, ": %s", begin != NULL ? begin + 1 : text);
+  }
+}
+
+static void add_device(rl_supervisor *supervisor, const char *program, const char *kind, const rl_hello *hello) {
+  device_entry *entry = add(supervisor, program, kind, hello->device);
+  if (entry == NULL || entry->state.facts[0] != '\0' || entry->state.reason[0] != '\0') return;
+  snprintf(entry->state.facts, sizeof entry->state.facts, "%s", hello->facts);
+  if (!rl_device_runner_supports(kind)) set_unusable_reason(entry, "this daemon does not support devices of kind %s", kind);
+  else if (hello->usable) snprintf(entry->state.state, sizeof entry->state.state, "idle");
+  else set_unusable_reason(entry, "%s", hello->reason[0] != '\0' ? hello->reason : "its worker gave no reason");
+}
+
+/* Reads the HELLO frames of `PROGRAM --list`; *count receives their number. RL_WIRE: protocol error or time-out. */
+static int read_list(rl_supervisor *supervisor, const char *program, const char *kind, rl_frame_reader *reader, int *count,
+                     rl_error *err) {
+  int64_t until = rl_monotonic_ns() + (int64_t)LIST_WAIT_MS * 1000000;
+  for (*count = 0;; ++*count) {
+    rl_frame frame;
+    rl_hello hello = {0};
+    int64_t left_ms = (until - rl_monotonic_ns()) / 1000000;
+    if (rl_frame_read(reader, left_ms > 0 ? (int)left_ms : 0, &frame, err) < 0)
+      return err->domain == RL_WIRE && err->code == RL_WIRE_CLOSED ? 0 : -1;
+    if (frame.type != RL_FRAME_HELLO) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "its list contains a frame other than HELLO");
+    if (rl_fields_parse(rl_hello_fields, (const char *)frame.payload, frame.length, &hello, sizeof hello, err) < 0) return -1;
+    if (hello.protocol != RL_WIRE_VERSION || hello.device[0] == '\0')
+      return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "its HELLO has a different protocol version or no device");
+    add_device(supervisor, program, kind, &hello);
+  }
+}
+
+static void list_devices(rl_supervisor *supervisor, const char *program) {
+  const char *kind = strrchr(program, '/') + sizeof worker_prefix;
+  const char *const arguments[] = {program, "--list", NULL}, *const none[] = {NULL};
+  char exit_status[RL_EXIT_STATUS_SIZE] = "", line[192];
+  rl_error err = {0};
+  rl_process process = {0};
+  int count = 0, rc = -1;
+  rl_auto(rl_close_descriptor) int errors = memfd_create("errors", MFD_CLOEXEC);
+  if (rl_process_start(arguments, none, errors, &process, &err) >= 0) {
+    rl_frame_reader *reader = rl_frame_reader_new(process.output);
+    rc = reader != NULL ? read_list(supervisor, program, kind, reader, &count, &err) : rl_fail(&err, RL_SYS, ENOMEM, "no memory");
+    rl_frame_reader_free(reader);
+    rl_process_terminate(&process, rc >= 0 ? LIST_GRACE_MS : 0, exit_status);
+  }
+  last_line(errors, line, sizeof line);
+  device_entry *failed = rc < 0 || count == 0 ? add(supervisor, program, kind, kind) : NULL;
+  if (failed == NULL) return;
+  const char *name = strrchr(program, '/') + 1;
+  if (rc < 0) set_unusable_reason(failed, "%s: %s", name, err.message);
+  else set_unusable_reason(failed, "%s lists no device; it %s%s", name, exit_status, line);
+}
+
+static void list_programs(rl_supervisor *supervisor) {
+  char pattern[RL_PATH_SIZE + sizeof worker_prefix + 2];
+  glob_t found = {0};
+  snprintf(pattern, sizeof pattern, "%s/%s*", supervisor->config.workers, worker_prefix);
+  if (glob(pattern, 0, NULL, &found) == 0)
+    for (size_t i = 0; i < found.gl_pathc; i++)
+      if (strlen(found.gl_pathv[i]) < RL_PATH_SIZE && access(found.gl_pathv[i], X_OK) == 0)
+        list_devices(supervisor, found.gl_pathv[i]);
+  globfree(&found);
+}
+
+/* --- usable devices ----------------------------------------------------------------------------------------------- */
+
+static bool in_list(const char *list, const char *id) {
+  size_t length = strlen(id);
+  for (const char *word = list; *word != '\0'; word += strcspn(word, ", "), word += strspn(word, ", "))
+    if (strcspn(word, ", ") == length && strncmp(word, id, length) == 0) return true;
+  return false;
+}
+
+/* Applies the setting `devices`: excludes devices that it does not name, and lists named devices that no worker has. */
+static void apply_setting(rl_supervisor *supervisor) {
+  const char *list = supervisor->config.devices;
+  if (strcmp(list, "all") == 0) return;
+  for (int i = 0; i < supervisor->count; i++) {
+    device_entry *entry = &supervisor->entries[i];
+    if (in_list(list, entry->state.id)) continue;
+    snprintf(entry->state.state, sizeof entry->state.state, "unusable");
+    set_unusable_reason(entry, "excluded by the setting devices = %s", list);
+  }
+  for (const char *word = list; *word != '\0'; word += strcspn(word, ", "), word += strspn(word, ", ")) {
+    char id[sizeof supervisor->entries[0].state.id];
+    snprintf(id, sizeof id, "%.*s", (int)strcspn(word, ", "), word);
+    if (id[0] != '\0' && find(supervisor, id) == NULL) {
+      device_entry *entry = add(supervisor, "", "", id);
+      if (entry != NULL) set_unusable_reason(entry, "no installed worker has this device");
+    }
+  }
+}
+
+static bool usable(const device_entry *entry) { return strcmp(entry->state.state, "unusable") != 0; }
+
+static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
+  const char *ids[RL_DEVICES_MAX], *fallback = NULL;
+  bool can_serve[RL_DEVICES_MAX];
+  for (int i = 0; i < supervisor->count; i++) {
+    const device_entry *entry = &supervisor->entries[i];
+    ids[i] = entry->state.id;
+    can_serve[i] = usable(entry);
+    rl_log(RL_LOG_INFO, "device %s: %s%s", entry->state.id, can_serve[i] ? "usable" : "not usable: ", entry->state.reason);
+  }
+  for (int gpu = 1; gpu >= 0; gpu--) /* the first usable GPU, else the first usable device */
+    for (int i = 0; i < supervisor->count && fallback == NULL; i++)
+      if (can_serve[i] && (!gpu || strcmp(supervisor->entries[i].state.kind, "cuda") == 0)) fallback = ids[i];
+  if (fallback == NULL)
+    rl_log(RL_LOG_WARNING, "no device is usable; worker programs are expected in %s", supervisor->config.workers);
+  rl_queue_set_deadline(supervisor->jobs, supervisor->config.job_deadline_s);
+  rl_queue_set_refresh(supervisor->jobs, supervisor->config.refresh_ceilings);
+  return rl_queue_set_devices(supervisor->jobs, ids, can_serve, supervisor->count, fallback, err);
+}
+
+int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_supervisor **supervisor, rl_error *err) {
+  rl_supervisor *created = calloc(1, sizeof *created);
+  if (created == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for the workers");
+  created->config = *config;
+  created->jobs = jobs;
+  list_programs(created);
+  apply_setting(created);
+  int rc = configure_queue(created, err);
+  for (int i = 0; rc >= 0 && i < created->count; i++) {
+    device_entry *entry = &created->entries[i];
+    if (usable(entry)) rc = rl_device_runner_open(entry->program, &entry->state, &created->config, jobs, &entry->runner, err);
+  }
+  if (rc < 0) {
+    rl_supervisor_close(created);
+    return -1;
+  }
+  *supervisor = created;
+  return 0;
+}
+
+void rl_supervisor_close(rl_supervisor *supervisor) {
+  if (supervisor == NULL) return;
+  rl_queue_stop(supervisor->jobs);
+  for (int i = 0; i < supervisor->count; i++)
+    if (supervisor->entries[i].runner != NULL) rl_device_runner_stop(supervisor->entries[i].runner);
+  for (int i = 0; i < supervisor->count; i++) rl_device_runner_close(supervisor->entries[i].runner);
+  free(supervisor);
+}
+
+int rl_supervisor_devices(rl_supervisor *supervisor, rl_device_state *states, int capacity) {
+  for (int i = 0; i < supervisor->count && i < capacity; i++) {
+    if (supervisor->entries[i].runner != NULL) rl_device_runner_state(supervisor->entries[i].runner, &states[i]);
+    else states[i] = supervisor->entries[i].state;
+  }
+  return supervisor->count;
+}

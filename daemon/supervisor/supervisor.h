@@ -1,0 +1,22 @@
+/* Finds the installed worker programs, asks each for its devices, and runs a thread for each usable device (device_runner.h). */
+#ifndef RL_SUPERVISOR_SUPERVISOR_H
+#define RL_SUPERVISOR_SUPERVISOR_H
+
+#include "base/cleanup.h"
+#include "config.h"
+#include "queue/queue.h"
+#include "supervisor/device_state.h"
+
+typedef struct rl_supervisor rl_supervisor;
+
+/* Lists the devices of every rooflined-worker-* in the configured folder, gives them to the queue, and starts a device runner for
+ * each usable one. A worker that cannot serve is listed with its reason. RL_SYS: no memory or thread. */
+int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_supervisor **supervisor, rl_error *err);
+/* Interrupts running passes and ends all workers, within about one second. NULL: nothing. */
+void rl_supervisor_close(rl_supervisor *supervisor);
+
+/* Copies at most capacity states. Returns the number of devices, at most RL_DEVICES_MAX. */
+int rl_supervisor_devices(rl_supervisor *supervisor, rl_device_state *states, int capacity);
+
+RL_DEFINE_CLEANUP(rl_supervisor_cleanup, rl_supervisor *, rl_supervisor_close, NULL)
+#endif

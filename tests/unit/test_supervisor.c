@@ -1,0 +1,498 @@
+/* Runs the supervisor with fake worker processes, most of which break the protocol. The supervisor and the queue must survive. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store_fixture.h"
+#include "supervisor/supervisor.h"
+
+typedef struct test_state {
+  fixture base;
+  rl_config config;
+  rl_queue *jobs;
+  rl_supervisor *supervisor;
+  char starts[96], releases[96];
+} test_state;
+
+static void set_behaviour(const char *behaviour) { setenv("FAKE_WORKER", behaviour, 1); }
+
+static void open_supervisor(test_state *test) {
+  GOOD(rl_queue_open(test->base.store, 100, &test->jobs, &err));
+  GOOD(rl_supervisor_open(&test->config, test->jobs, &test->supervisor, &err));
+}
+
+static void close_supervisor(test_state *test) {
+  rl_supervisor_close(test->supervisor);
+  rl_queue_close(test->jobs);
+  test->supervisor = NULL;
+  test->jobs = NULL;
+}
+
+/* Creates a folder with one worker program: a link to fake_worker. */
+static int setup(void **state) {
+  test_state *created = calloc(1, sizeof *created);
+  char program[RL_PATH_SIZE];
+  strcpy(created->base.folder, "/tmp/rooflined-supervisor-XXXXXX");
+  assert_non_null(mkdtemp(created->base.folder));
+  GOOD(rl_store_open(created->base.folder, &created->base.store, &err));
+  snprintf(created->starts, sizeof created->starts, "%s/starts", created->base.folder);
+  setenv("FAKE_STARTS", created->starts, 1);
+  snprintf(created->releases, sizeof created->releases, "%s/releases", created->base.folder);
+  setenv("FAKE_RELEASES", created->releases, 1);
+  set_behaviour("");
+  created->config = (rl_config){.devices = "all", .job_deadline_s = 30, .threads = 3, .mnist_dir = "/digits"};
+  snprintf(created->config.workers, sizeof created->config.workers, "%s", created->base.folder);
+  snprintf(program, sizeof program, "%s/rooflined-worker-cpu", created->base.folder);
+  assert_int_equal(symlink(FAKE_WORKER_PROGRAM, program), 0);
+  *state = created;
+  return 0;
+}
+
+static int teardown(void **state) {
+  close_supervisor(*state);
+  return close_fixture(state);
+}
+
+static int64_t submit_spec(test_state *test, rl_job_spec *spec) {
+  int64_t id;
+  bool existing;
+  GOOD(rl_queue_submit(test->jobs, spec, NULL, NULL, &id, &existing, &err));
+  return id;
+}
+
+static int64_t submit_job(test_state *test, int64_t deadline_s) {
+  rl_job_spec spec = make_spec("cpu", 1);
+  spec.run_count = 1;
+  spec.deadline_s = deadline_s;
+  return submit_spec(test, &spec);
+}
+
+/* Submits a job of two runs with posted code. */
+static int64_t submit_source(test_state *test) {
+  rl_job_spec spec = make_spec("cpu", 1);
+  spec.source = (char *)"{\"code\":1}";
+  strcpy(spec.source_sha256, "1");
+  return submit_spec(test, &spec);
+}
+
+static rl_job_state job_state(test_state *test, int64_t id) {
+  rl_job_state state;
+  GOOD(rl_store_job_state(test->base.store, id, &state, &err));
+  return state;
+}
+
+static void wait_for_state(test_state *test, int64_t id, rl_job_state wanted) {
+  int64_t until = rl_monotonic_ns() + INT64_C(15000000000);
+  while (job_state(test, id) != wanted && rl_monotonic_ns() < until) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  assert_string_equal(rl_job_state_names[job_state(test, id)], rl_job_state_names[wanted]);
+}
+
+static void wait_for_device(test_state *test, const char *wanted) {
+  rl_device_state device;
+  for (int i = 0; i < 1000; i++) {
+    assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
+    if (strcmp(device.state, wanted) == 0) return;
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  }
+  fail_msg("the device is %s, not %s", device.state, wanted);
+}
+
+static char *job_events(test_state *test, int64_t id) {
+  cJSON *rows = READ(test->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 1000));
+  char *text = cJSON_PrintUnformatted(rows);
+  cJSON_Delete(rows);
+  return text;
+}
+
+static void assert_event_contains(test_state *test, int64_t id, const char *text) {
+  char *events = job_events(test, id);
+  if (strstr(events, text) == NULL) fail_msg("\"%s\" is not in %s", text, events);
+  free(events);
+}
+
+static int read_pids(const char *path, pid_t pids[16]) {
+  FILE *file = fopen(path, "re");
+  int count = 0;
+  while (file != NULL && count < 16 && fscanf(file, "%d", &pids[count]) == 1) count++;
+  if (file != NULL) fclose(file);
+  return count;
+}
+
+/* Reads the process ids of started workers; returns their number. */
+static int read_starts(test_state *test, pid_t pids[16]) { return read_pids(test->starts, pids); }
+
+/* Waits until `count` workers have received RELEASE, and reads their process ids. */
+static void wait_for_releases(test_state *test, pid_t pids[16], int count) {
+  for (int i = 0; i < 1000 && read_pids(test->releases, pids) < count; i++)
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  assert_int_equal(read_pids(test->releases, pids), count);
+}
+
+static bool has_exited(pid_t pid) {
+  for (int i = 0; i < 1000 && kill(pid, 0) == 0; i++) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  return kill(pid, 0) < 0;
+}
+
+/* --- normal operation ---------------------------------------------------------------------------------------------- */
+
+static void a_worker_stays_resident(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  open_supervisor(test);
+  assert_int_equal(read_starts(test, pids), 0); /* started only when a pass needs it */
+  for (int i = 0; i < 3; i++) wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 1);
+  assert_int_equal(ask(&test->base, "SELECT count(*) FROM epochs"), 3);
+  assert_int_equal(ask(&test->base, "SELECT count(*) FROM passes WHERE git_commit = 'mnist /digits threads 3'"), 3);
+  rl_device_state device;
+  wait_for_device(test, "idle");
+  assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
+  assert_string_equal(device.id, "cpu");
+  assert_string_equal(device.kind, "cpu");
+  assert_string_equal(device.facts, "{\"name\":\"fake\"}");
+  assert_true(device.restarts == 0 && device.job_id == 0);
+}
+
+/* Otherwise a job could read device memory that another job's posted code left. */
+static void posted_code_never_shares_a_process_with_another_job(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  open_supervisor(test);
+  wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 1); /* serves both runs of the job */
+  wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 2);
+  assert_true(pids[0] != pids[1] && has_exited(pids[0]));
+  for (int i = 0; i < 2; i++) wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 3);
+  assert_true(has_exited(pids[1]));
+}
+
+/* Renames the worker program to the CUDA worker's name: one worker for timing, another for the other passes. */
+static void pretend_cuda(test_state *test) {
+  char old[RL_PATH_SIZE], program[RL_PATH_SIZE];
+  snprintf(old, sizeof old, "%s/rooflined-worker-cpu", test->base.folder);
+  snprintf(program, sizeof program, "%s/rooflined-worker-cuda", test->base.folder);
+  assert_int_equal(rename(old, program), 0);
+}
+
+static void one_worker_releases_the_device_before_another_pass(void **state) {
+  test_state *test = *state;
+  pid_t workers[16], released[16];
+  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY);
+  spec.run_count = 1;
+  pretend_cuda(test);
+  open_supervisor(test);
+  wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, workers), 2);
+  wait_for_releases(test, released, 1);
+  assert_int_equal(released[0], workers[0]);
+  wait_for_releases(test, released, 2); /* the idle worker, once */
+  assert_int_equal(released[1], workers[1]);
+  nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+  wait_for_releases(test, released, 2);
+  assert_true(kill(workers[0], 0) == 0 && kill(workers[1], 0) == 0);
+}
+
+static void a_worker_that_does_not_release_is_killed(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("keeps");
+  open_supervisor(test);
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  wait_for_releases(test, pids, 1);
+  assert_true(has_exited(pids[0]));
+  set_behaviour("");
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 2);
+}
+
+static void an_idle_supervisor_uses_no_cpu(void **state) {
+  struct rusage before, after;
+  open_supervisor(*state);
+  getrusage(RUSAGE_SELF, &before);
+  nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+  getrusage(RUSAGE_SELF, &after);
+  int64_t us =
+      (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) * INT64_C(1000000) +
+      after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec;
+  assert_in_range(us, 0, 100000);
+}
+
+static void failed_and_unavailable_are_stored(void **state) {
+  test_state *test = *state;
+  open_supervisor(test);
+  set_behaviour("fail");
+  int64_t id = submit_job(test, 0);
+  wait_for_state(test, id, RL_JOB_FAILED);
+  assert_event_contains(test, id, "an illegal memory access");
+  assert_event_contains(test, id, "\"cuda\"");
+  rl_supervisor_close(test->supervisor); /* the next worker must see the new behaviour */
+  set_behaviour("unavailable");
+  rl_queue_close(test->jobs);
+  open_supervisor(test);
+  id = submit_job(test, 0);
+  wait_for_state(test, id, RL_JOB_COMPLETED);
+  assert_event_contains(test, id, "unavailable");
+}
+
+/* --- failures ------------------------------------------------------------------------------------------------------ */
+
+static void a_crash_is_retried_once(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  rl_device_state device;
+  set_behaviour("crash-once");
+  open_supervisor(test);
+  int64_t id = submit_job(test, 0);
+  wait_for_state(test, id, RL_JOB_COMPLETED);
+  assert_event_contains(test, id, "was killed by SIGKILL");
+  assert_int_equal(read_starts(test, pids), 2);
+  wait_for_device(test, "idle");
+  rl_supervisor_devices(test->supervisor, &device, 1);
+  assert_int_equal(device.restarts, 1);
+}
+
+static void a_second_crash_fails_the_job(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("exit");
+  open_supervisor(test);
+  int64_t id = submit_job(test, 0);
+  wait_for_state(test, id, RL_JOB_FAILED);
+  assert_event_contains(test, id, "exited with 3");
+  assert_int_equal(read_starts(test, pids), 2);
+  set_behaviour("");
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+}
+
+static void protocol_errors_end_the_worker(void **state) {
+  test_state *test = *state;
+  static const struct {
+    const char *behaviour, *message;
+  } cases[] = {{"print", "magic"},
+               {"done-first", "DONE arrived before FACTS"},
+               {"cancelled-unasked", "without a CANCEL"},
+               {"hello-again", "not FACTS"},
+               {"half", "exited with 0"},
+               {"bad-row", "row 0"},
+               {"other-device", "another"},
+               {"babble", "logs are longer"}};
+  open_supervisor(test);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pid_t pids[16];
+    unlink(test->starts);
+    set_behaviour(cases[i].behaviour);
+    int64_t id = submit_job(test, 0);
+    wait_for_state(test, id, RL_JOB_FAILED);
+    assert_event_contains(test, id, cases[i].message);
+    int count = read_starts(test, pids);
+    assert_int_equal(count, 2);
+    for (int p = 0; p < count; p++) assert_true(has_exited(pids[p]));
+    set_behaviour("");
+    wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED); /* also resets the back-off */
+    wait_for_device(test, "idle");
+    assert_int_equal(read_starts(test, pids), 3);
+    assert_int_equal(kill(pids[2], SIGKILL), 0);
+    assert_true(has_exited(pids[2])); /* before the next job starts */
+  }
+}
+
+static void a_stray_frame_does_not_complete_the_next_pass(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("chatter"); /* DONE twice */
+  open_supervisor(test);
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 2);
+  assert_int_equal(ask(&test->base, "SELECT count(*) FROM epochs"), 2);
+}
+
+/* The worker is kept and the job fails at once: storing the same results again cannot succeed. */
+static void contradictory_results_fail_the_job(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("twice");
+  open_supervisor(test);
+  int64_t id = submit_job(test, 0);
+  wait_for_state(test, id, RL_JOB_FAILED);
+  assert_event_contains(test, id, "the results contradict themselves");
+  assert_int_equal(read_starts(test, pids), 1);
+  assert_int_equal(ask(&test->base, "SELECT count(*) FROM epochs"), 0);
+}
+
+static void a_crash_between_jobs_counts_for_no_job(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  rl_device_state device;
+  open_supervisor(test);
+  for (int i = 0; i < 3; i++) {
+    wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+    int count = read_starts(test, pids);
+    assert_int_equal(count, i + 1);
+    kill(pids[count - 1], SIGKILL);
+  }
+  wait_for_device(test, "idle");
+  rl_supervisor_devices(test->supervisor, &device, 1);
+  assert_int_equal(device.restarts, 0);
+}
+
+static void a_hung_worker_is_killed_at_the_deadline(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("deaf");
+  open_supervisor(test);
+  int64_t id = submit_job(test, 1);
+  wait_for_state(test, id, RL_JOB_FAILED);
+  assert_event_contains(test, id, "deadline");
+  assert_int_equal(read_starts(test, pids), 1); /* not retried: no time is left */
+  assert_true(has_exited(pids[0]));
+  set_behaviour("");
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+}
+
+static void cancel_reaches_the_worker(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("slow");
+  open_supervisor(test);
+  int64_t id = submit_job(test, 0);
+  wait_for_device(test, "busy");
+  GOOD(rl_queue_cancel(test->jobs, id, &err));
+  int64_t begin = rl_monotonic_ns();
+  wait_for_device(test, "idle");
+  assert_in_range(rl_monotonic_ns() - begin, 0, 3000000000);
+  assert_int_equal(job_state(test, id), RL_JOB_CANCELLED);
+  assert_int_equal(read_starts(test, pids), 1);
+  assert_int_equal(kill(pids[0], 0), 0); /* it answered, so it is kept */
+}
+
+static void a_worker_that_ignores_cancel_is_killed(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("deaf");
+  open_supervisor(test);
+  int64_t id = submit_job(test, 0);
+  wait_for_device(test, "busy");
+  GOOD(rl_queue_cancel(test->jobs, id, &err));
+  wait_for_device(test, "idle");
+  read_starts(test, pids);
+  assert_true(has_exited(pids[0]));
+  set_behaviour("");
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+}
+
+static void a_flood_of_progress_is_limited_and_can_be_cancelled(void **state) {
+  test_state *test = *state;
+  set_behaviour("flood");
+  open_supervisor(test);
+  int64_t id = submit_job(test, 0);
+  wait_for_device(test, "busy");
+  nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+  GOOD(rl_queue_cancel(test->jobs, id, &err));
+  wait_for_device(test, "idle");
+  assert_in_range(ask(&test->base, "SELECT count(*) FROM events WHERE type = 'progress'"), 2, 8);
+}
+
+static void stop_is_quick_and_leaves_no_process(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  set_behaviour("deaf");
+  open_supervisor(test);
+  int64_t id = submit_job(test, 0);
+  wait_for_device(test, "busy");
+  int64_t begin = rl_monotonic_ns();
+  close_supervisor(test);
+  assert_in_range(rl_monotonic_ns() - begin, 0, 1500000000);
+  assert_int_equal(job_state(test, id), RL_JOB_INTERRUPTED);
+  assert_int_equal(read_starts(test, pids), 1);
+  assert_true(has_exited(pids[0]));
+  set_behaviour("");
+  open_supervisor(test);
+  wait_for_state(test, id, RL_JOB_COMPLETED);
+}
+
+/* --- unusable devices ---------------------------------------------------------------------------------------------- */
+
+static void assert_unusable(test_state *test, const char *id, const char *reason) {
+  rl_device_state devices[8];
+  int count = rl_supervisor_devices(test->supervisor, devices, 8);
+  for (int i = 0; i < count; i++)
+    if (strcmp(devices[i].id, id) == 0) {
+      assert_string_equal(devices[i].state, "unusable");
+      if (strstr(devices[i].reason, reason) == NULL) fail_msg("\"%s\" is not in \"%s\"", reason, devices[i].reason);
+      return;
+    }
+  fail_msg("%s is not listed", id);
+}
+
+static void unusable_devices_are_listed(void **state) {
+  test_state *test = *state;
+  static const struct {
+    const char *behaviour, *reason;
+  } cases[] = {{"list-crash", "libfake.so.9: cannot open shared object file"},
+               {"list-garbage", "pipe in the middle of a frame"},
+               {"unusable", "the device fell off the bus"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_job_spec spec = make_spec("", 1);
+    int64_t id;
+    bool existing;
+    set_behaviour(cases[i].behaviour);
+    open_supervisor(test);
+    assert_unusable(test, "cpu", cases[i].reason);
+    REFUSED(rl_queue_submit(test->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
+    close_supervisor(test);
+  }
+  char program[RL_PATH_SIZE];
+  snprintf(program, sizeof program, "%s/rooflined-worker-npu", test->base.folder);
+  assert_int_equal(symlink(FAKE_WORKER_PROGRAM, program), 0);
+  set_behaviour("");
+  strcpy(test->config.devices, "gpu0");
+  open_supervisor(test);
+  assert_unusable(test, "cpu", "devices = gpu0");
+  assert_unusable(test, "gpu0", "no installed worker");
+}
+
+static void an_unknown_kind_of_device_is_listed_as_unusable(void **state) {
+  test_state *test = *state;
+  char old[RL_PATH_SIZE], program[RL_PATH_SIZE];
+  snprintf(old, sizeof old, "%s/rooflined-worker-cpu", test->base.folder);
+  snprintf(program, sizeof program, "%s/rooflined-worker-npu", test->base.folder);
+  assert_int_equal(rename(old, program), 0);
+  open_supervisor(test);
+  assert_unusable(test, "cpu", "kind npu");
+}
+
+int main(void) {
+  signal(SIGPIPE, SIG_IGN);
+  rl_log_open("test_supervisor", RL_LOG_ERROR);
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+  const struct CMUnitTest tests[] = {TEST(a_worker_stays_resident),
+                                     TEST(posted_code_never_shares_a_process_with_another_job),
+                                     TEST(an_idle_supervisor_uses_no_cpu),
+                                     TEST(one_worker_releases_the_device_before_another_pass),
+                                     TEST(a_worker_that_does_not_release_is_killed),
+                                     TEST(failed_and_unavailable_are_stored),
+                                     TEST(a_crash_is_retried_once),
+                                     TEST(a_second_crash_fails_the_job),
+                                     TEST(protocol_errors_end_the_worker),
+                                     TEST(a_stray_frame_does_not_complete_the_next_pass),
+                                     TEST(contradictory_results_fail_the_job),
+                                     TEST(a_crash_between_jobs_counts_for_no_job),
+                                     TEST(a_hung_worker_is_killed_at_the_deadline),
+                                     TEST(cancel_reaches_the_worker),
+                                     TEST(a_worker_that_ignores_cancel_is_killed),
+                                     TEST(a_flood_of_progress_is_limited_and_can_be_cancelled),
+                                     TEST(stop_is_quick_and_leaves_no_process),
+                                     TEST(unusable_devices_are_listed),
+                                     TEST(an_unknown_kind_of_device_is_listed_as_unusable)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
