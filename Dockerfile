@@ -11,7 +11,7 @@ FROM nvidia/cuda:13.0.1-cudnn-devel-ubuntu24.04 AS build
 RUN apt-get update \
   && apt-get install -y --no-install-recommends gcc g++ cmake ninja-build pkg-config python3 git ca-certificates nodejs npm \
     libmicrohttpd-dev libcjson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libsystemd-dev libsodium-dev libopenblas-dev \
-    libinih-dev libcmocka-dev \
+    libcmocka-dev \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
@@ -25,7 +25,7 @@ RUN cmake --preset release -DRL_CUDA=ON -DCMAKE_INSTALL_PREFIX=/usr/local \
 FROM nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04
 RUN apt-get update \
   && apt-get install -y --no-install-recommends libmicrohttpd12t64 libcjson1 libsqlite3-0 zlib1g libcurl4t64 libsystemd0 libsodium23 \
-    libopenblas0-pthread libinih1 curl cuda-cupti-13-0 cuda-nvdisasm-13-0 cuda-cudart-dev-13-0 cuda-crt-13-0 cuda-cccl-13-0 \
+    libopenblas0-pthread curl cuda-cupti-13-0 cuda-nvdisasm-13-0 cuda-cudart-dev-13-0 cuda-crt-13-0 cuda-cccl-13-0 \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --system --uid 8731 --home-dir /var/lib/rooflined --create-home rooflined
 COPY --from=build /stage/usr/local/ /usr/local/

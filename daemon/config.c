@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <glob.h>
-#include <ini.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -23,8 +22,8 @@ enum { FILE_MAX = 64 << 10 };
     .fallback = (FALLBACK), .summary = (SUMMARY), __VA_ARGS__                                                         \
   }
 #define TEXT(MEMBER, FALLBACK, SUMMARY, ...) KEY(MEMBER, RL_KEY_TEXT, FALLBACK, SUMMARY, __VA_ARGS__)
-#define INT(MEMBER, FALLBACK, LEAST, MOST, SUMMARY) \
-  KEY(MEMBER, RL_KEY_INT, FALLBACK, SUMMARY, .minimum = (LEAST), .maximum = (MOST))
+#define INT(MEMBER, FALLBACK, MINIMUM, MAXIMUM, SUMMARY) \
+  KEY(MEMBER, RL_KEY_INT, FALLBACK, SUMMARY, .minimum = (MINIMUM), .maximum = (MAXIMUM))
 #define BOOL(MEMBER, FALLBACK, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, FALLBACK, SUMMARY)
 
 const rl_config_key rl_config_keys[] = {
@@ -37,25 +36,24 @@ const rl_config_key rl_config_keys[] = {
     TEXT(workers, "", "folder of rooflined-worker-*; empty: the program's own, else ../libexec/rooflined"),
     TEXT(mnist_dir, "", "folder of the four MNIST files (plain or gzip); empty: synthetic digits"),
     TEXT(devices, "all", "devices to serve: all, or ids separated by commas (cpu,gpu0)"),
-    INT(queue_limit, "1000", 1, 1000000, "jobs that may wait; more are answered with 429"),
+    INT(queue_limit, "1000", 1, 1000000, "queued jobs; further submissions are answered with 429"),
     INT(body_limit_bytes, "1048576", 1024, 64 << 20, "largest request body"),
     INT(connection_limit, "1024", 1, 65536,
-        "connections at a time; beyond loopback and without a proxy a quarter of them for one address"),
-    INT(request_timeout_s, "15", 1, 3600, "seconds within which headers and body must be here"),
-    INT(job_deadline_s, "3600", 1, 604800, "seconds that a job may take when it doesn't say so itself"),
-    BOOL(refresh_ceilings, "true",
-         "measure a device's ceilings again, by a job of the daemon's own, when its driver or clocks have changed"),
-    BOOL(allow_source, "false", "run kernels that clients post, on the GPU, for those with a token alone"),
+        "open connections; beyond loopback and without a proxy, one address gets at most a quarter"),
+    INT(request_timeout_s, "15", 1, 3600, "seconds within which headers and body must arrive"),
+    INT(job_deadline_s, "3600", 1, 604800, "deadline of a job that names none, in seconds from its start"),
+    BOOL(refresh_ceilings, "true", "submit a ceilings job when a device's driver or clocks have changed"),
+    BOOL(allow_source, "false", "execute kernels that clients with a token post"),
     INT(source_buffer_bytes, "17179869184", 1, INT64_C(1) << 50,
-        "most device memory that the buffers of a posted kernel may take together"),
-    INT(activity_days, "30", 0, 36500, "days to keep raw activity records; 0: for ever"),
-    INT(job_days, "0", 0, 36500, "days to keep jobs and their results; 0: for ever"),
-    INT(max_bytes, "0", 0, INT64_C(1) << 50, "size of the database above which the oldest goes; 0: no limit"),
+        "largest total size of the buffers of a posted kernel, in bytes"),
+    INT(activity_days, "30", 0, 36500, "days to keep raw activity records; 0: forever"),
+    INT(job_days, "0", 0, 36500, "days to keep jobs and their results; 0: forever"),
+    INT(max_bytes, "0", 0, INT64_C(1) << 50, "database size above which the oldest rows are deleted; 0: no limit"),
     TEXT(tls_certificate, "", "certificate chain (PEM)"),
-    TEXT(tls_key, "", "its private key (PEM)"),
-    BOOL(behind_proxy, "false", "a proxy in front of the daemon does TLS"),
-    BOOL(require_token, "false", "ask for a token also on loopback"),
-    TEXT(allowed_hosts, "", "further Host names that requests may carry, separated by commas"),
+    TEXT(tls_key, "", "private key of the certificate (PEM)"),
+    BOOL(behind_proxy, "false", "a proxy in front of the daemon terminates TLS"),
+    BOOL(require_token, "false", "require a token on loopback too"),
+    TEXT(allowed_hosts, "", "additional Host names that requests may use, separated by commas"),
     INT(threads, "0", 0, 4096, "threads of the CPU engines; 0: one for each core"),
     TEXT(log_level, "info", "error, warning, info or debug", .names = log_levels),
     {0}};
@@ -68,8 +66,12 @@ static const rl_config_key *find_key(const char *name) {
   return NULL;
 }
 
+static void free_text(char **text) { free(*text); }
+
 static int set_text(const rl_config_key *key, const char *value, char *out, rl_error *err) {
   size_t length = strlen(value);
+  if (length > 0 && (isspace((unsigned char)value[0]) || isspace((unsigned char)value[length - 1])))
+    return rl_fail(err, RL_INPUT, 0, "%s must not begin or end with white space", key->name);
   for (size_t i = 0; i < length; i++)
     if (iscntrl((unsigned char)value[i])) return rl_fail(err, RL_INPUT, 0, "%s has a control character", key->name);
   if (length >= key->size) return rl_fail(err, RL_INPUT, 0, "%s must be shorter than %zu bytes", key->name, key->size);
@@ -117,72 +119,73 @@ static int set_value(const rl_config_key *key, const char *value, rl_config *con
 
 /* --- the file ---------------------------------------------------------------------------------------------------------- */
 
-typedef struct reading {
-  FILE *stream;
-  rl_config *config;
+typedef struct file_reader {
+  rl_config config; /* settings so far */
   const char *source;
   int line;
-  uint64_t seen; /* bit i: key i */
-  bool failed;
-  rl_error *err;
-} reading;
+  bool in_section;    /* [rooflined] was read, and no other section since */
+  uint64_t keys_seen; /* bit i: rl_config_keys[i] */
+} file_reader;
 
-static int at_line(reading *in, int rc) {
-  if (rc < 0 && !in->failed) {
-    in->failed = true;
-    rl_wrap(in->err, "%s:%d", in->source, in->line);
-  }
-  return rc;
+static char *trim(char *text) {
+  while (isspace((unsigned char)*text)) text++;
+  char *end = text + strlen(text);
+  while (end > text && isspace((unsigned char)end[-1])) *--end = '\0';
+  return text;
 }
 
-/* fgets for inih, which would silently cut a longer line in two */
-static char *next_line(char *text, int size, void *context) {
-  reading *in = context;
-  char *got = fgets(text, size, in->stream);
-  if (got == NULL) return NULL;
-  in->line++;
-  if (strchr(text, '\n') == NULL && !feof(in->stream) && !in->failed)
-    at_line(in, rl_fail(in->err, RL_INPUT, 0, "the line is longer than %d bytes or has a NUL byte", size - 2));
-  return in->failed ? NULL : got;
+static int read_section(file_reader *reader, const char *line, rl_error *err) {
+  reader->in_section = strcmp(line, "[rooflined]") == 0;
+  return reader->in_section ? 0 : rl_fail(err, RL_INPUT, 0, "the only section is [rooflined], not %.64s", line);
 }
 
-static int take_pair(void *context, const char *section, const char *name, const char *value) {
-  reading *in = context;
-  rl_error ignored;
-  rl_error *err = in->failed ? &ignored : in->err;
+static int read_setting(file_reader *reader, char *line, rl_error *err) {
+  char *equals = strchr(line, '=');
+  if (equals == NULL) return rl_fail(err, RL_INPUT, 0, "not a [section], a comment or name = value");
+  *equals = '\0';
+  const char *name = trim(line);
+  if (!reader->in_section) return rl_fail(err, RL_INPUT, 0, "%.64s must stand in the section [rooflined]", name);
   const rl_config_key *key = find_key(name);
-  if (strcmp(section, "rooflined") != 0)
-    return at_line(in, rl_fail(err, RL_INPUT, 0, "settings stand in the section [rooflined], not [%s]", section)) == 0;
-  if (key == NULL) return at_line(in, rl_fail(err, RL_INPUT, 0, "there is no setting %s", name)) == 0;
+  if (key == NULL) return rl_fail(err, RL_INPUT, 0, "there is no setting %.64s", name);
   uint64_t bit = UINT64_C(1) << (key - rl_config_keys);
-  if (in->seen & bit) return at_line(in, rl_fail(err, RL_INPUT, 0, "%s stands here twice", name)) == 0;
-  in->seen |= bit;
-  return at_line(in, set_value(key, value != NULL ? value : "", in->config, err)) == 0;
+  if (reader->keys_seen & bit) return rl_fail(err, RL_INPUT, 0, "%s is set twice", name);
+  reader->keys_seen |= bit;
+  return set_value(key, trim(equals + 1), &reader->config, err);
+}
+
+/* A line is empty, a comment (# or ; first), a section or a setting. The value is the rest of the line: there are no comments
+ * behind it, so that every path can be written. */
+static int read_line(file_reader *reader, char *text, size_t length, rl_error *err) {
+  if (strlen(text) != length) return rl_fail(err, RL_INPUT, 0, "the line contains a NUL byte");
+  char *line = trim(text);
+  if (*line == '\0' || *line == '#' || *line == ';') return 0;
+  return *line == '[' ? read_section(reader, line, err) : read_setting(reader, line, err);
 }
 
 int rl_config_read(FILE *stream, const char *source, rl_config *config, rl_error *err) {
-  rl_config changed = *config;
-  rl_error ignored;
-  reading in = {.stream = stream, .config = &changed, .source = source, .err = err != NULL ? err : &ignored};
-  int rc = ini_parse_stream(next_line, &in, take_pair, &in);
-  if (rc != 0 && (!in.failed || rc < in.line)) /* inih stumbled, and before anything that we refused */
-    return rl_fail(err, RL_INPUT, 0, "%s:%d: not a [section], a comment or name = value", source, rc);
-  if (in.failed) return -1;
-  *config = changed;
+  rl_auto(free_text) char *text = NULL;
+  file_reader reader = {.config = *config, .source = source};
+  size_t capacity = 0;
+  for (ssize_t length; (length = getline(&text, &capacity, stream)) >= 0;) {
+    reader.line++;
+    if (read_line(&reader, text, (size_t)length, err) < 0) return rl_wrap(err, "%s:%d", source, reader.line);
+  }
+  if (ferror(stream)) return rl_fail_errno(err, "can't read %s", source);
+  *config = reader.config;
   return 0;
 }
 
 static int load_file(const char *file, rl_config *config, rl_error *err) {
-  static const char *const usual = "/etc/rooflined/rooflined.conf";
+  static const char *const default_file = "/etc/rooflined/rooflined.conf";
   if (file == NULL) file = getenv("ROOFLINED_CONFIG");
   bool must_exist = file != NULL && *file != '\0';
-  if (!must_exist) file = usual;
+  if (!must_exist) file = default_file;
   FILE *stream = fopen(file, "re");
   if (stream == NULL) return !must_exist && errno == ENOENT ? 0 : rl_fail_errno(err, "can't read %s", file);
-  struct stat facts;
-  int rc = fstat(fileno(stream), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size <= FILE_MAX
+  struct stat status;
+  int rc = fstat(fileno(stream), &status) >= 0 && S_ISREG(status.st_mode) && status.st_size <= FILE_MAX
                ? rl_config_read(stream, file, config, err)
-               : rl_fail(err, RL_INPUT, 0, "%s is not a file of at most %d bytes", file, FILE_MAX);
+               : rl_fail(err, RL_INPUT, 0, "%s is not a regular file of at most %d bytes", file, FILE_MAX);
   fclose(stream);
   return rc;
 }
@@ -220,15 +223,15 @@ static int join(char *path, const char *folder, const char *rest, rl_error *err)
 static int default_state(rl_config *config, rl_error *err) {
   static const struct {
     const char *variable, *rest;
-  } places[] = {{"STATE_DIRECTORY", ""}, {"XDG_STATE_HOME", "rooflined"}, {"HOME", ".local/state/rooflined"}};
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    const char *folder = getenv(places[i].variable);
-    if (folder != NULL && *folder == '/') return join(config->state, folder, places[i].rest, err);
+  } candidates[] = {{"STATE_DIRECTORY", ""}, {"XDG_STATE_HOME", "rooflined"}, {"HOME", ".local/state/rooflined"}};
+  for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+    const char *folder = getenv(candidates[i].variable);
+    if (folder != NULL && *folder == '/') return join(config->state, folder, candidates[i].rest, err);
   }
-  return rl_fail(err, RL_INPUT, 0, "there is no home folder to keep the database in: say --state FOLDER");
+  return rl_fail(err, RL_INPUT, 0, "no folder for the database is known: set --state FOLDER");
 }
 
-/* Any worker will do: a GPU host may have just the CUDA one. */
+/* Whether a folder contains any worker: a GPU host may have only the CUDA worker. */
 static bool has_workers(const char *folder) {
   char pattern[RL_PATH_SIZE];
   glob_t found = {0};
@@ -238,7 +241,7 @@ static bool has_workers(const char *folder) {
   return any;
 }
 
-/* What lies beside the program, in the build tree as when installed. */
+/* Finds the folders beside the program, in the build tree and when installed. */
 static int default_folders(rl_config *config, rl_error *err) {
   char program[RL_PATH_SIZE];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);

@@ -1,5 +1,6 @@
-/* The configuration: one table (name, type, default, bounds, summary) read from an INI file (section [rooflined]), the
- * environment (ROOFLINED_<NAME>) and the command line (--name), later ones over earlier ones. */
+/* The settings: one table (name, type, default, bounds, summary), read from an INI file (section [rooflined]), the environment
+ * (ROOFLINED_<NAME>) and the command line (--name). Later sources override earlier ones. A value in the file extends to the end
+ * of its line. */
 #ifndef RL_CONFIG_H
 #define RL_CONFIG_H
 
@@ -23,11 +24,11 @@ typedef struct rl_config {
   int64_t queue_limit;                        /* 1000 */
   int64_t body_limit_bytes;                   /* 1 MiB */
   int64_t connection_limit;                   /* 1024 */
-  int64_t request_timeout_s;                  /* 15: headers and body must be here by then */
+  int64_t request_timeout_s;                  /* 15: headers and body must arrive within this time */
   int64_t job_deadline_s;                     /* 3600 */
-  bool refresh_ceilings;                      /* measure them again when a device's driver or clocks have changed */
-  bool allow_source;                          /* run the code that clients with a token post */
-  int64_t source_buffer_bytes;                /* 16 GiB: of device memory that posted code may ask for */
+  bool refresh_ceilings;                      /* measure again when a device's driver or clocks have changed */
+  bool allow_source;                          /* execute code that clients with a token post */
+  int64_t source_buffer_bytes;                /* 16 GiB: largest total size of a posted kernel's buffers */
   int64_t activity_days, job_days, max_bytes; /* retention; 0: none */
   char tls_certificate[RL_PATH_SIZE], tls_key[RL_PATH_SIZE];
   bool behind_proxy;
@@ -44,18 +45,19 @@ typedef struct rl_config_key {
   size_t offset, size;
   int64_t minimum, maximum;
   const char *fallback, *summary;
-  const char *const *names; /* TEXT: the values that it may have, NULL-terminated; NULL: any */
+  const char *const *names; /* TEXT: accepted values, NULL-terminated; NULL: any */
 } rl_config_key;
 extern const rl_config_key rl_config_keys[]; /* ends with {0} */
 
-/* Defaults, then file (NULL: $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf when it exists), then environment, then
- * overrides ("name=value" strings from the command line). The error names the source and the line. */
+/* Reads defaults, then file (NULL: $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf if it exists), then the environment,
+ * then overrides ("name=value" from the command line). RL_INPUT names the source and the line. */
 int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config, rl_error *err);
-/* One file's settings over *config, which is untouched on failure; source names it in errors ("source:line: ..."). The fuzz
- * target's entry. */
+/* Applies the settings of one file to *config, which is unchanged on failure. source is the file's name in errors ("source:line:
+ * …"). */
 int rl_config_read(FILE *stream, const char *source, rl_config *config, rl_error *err);
+/* Whether the address is a loopback address. */
 bool rl_config_loopback(const rl_config *config);
-/* Every setting with its summary, as a file that rl_config_read takes. */
+/* Prints every setting with its summary, in the format that rl_config_read accepts. */
 void rl_config_print(const rl_config *config, FILE *out);
 
 #endif

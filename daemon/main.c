@@ -1,4 +1,4 @@
-/* rooflined: put the parts together in order, wait for a signal, take them apart in reverse. */
+/* rooflined: opens store, queue, supervisor and server in this order, waits for a signal, and closes them in reverse. */
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
@@ -33,8 +33,8 @@ static const struct {
     {{"config", required_argument, NULL, OPTION_CONFIG},
      "FILE",
      "settings; else $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf"},
-    {{"check-config", no_argument, NULL, OPTION_CHECK}, "", "say whether the configuration is valid, and exit"},
-    {{"print-config", no_argument, NULL, OPTION_PRINT}, "", "print the settings in force as a configuration file, and exit"},
+    {{"check-config", no_argument, NULL, OPTION_CHECK}, "", "check the configuration, and exit"},
+    {{"print-config", no_argument, NULL, OPTION_PRINT}, "", "print the effective settings as a configuration file, and exit"},
     {{"version", no_argument, NULL, OPTION_VERSION}, "", "print the version, and exit"},
     {{"help", no_argument, NULL, OPTION_HELP}, "", "print this, and exit"},
 };
@@ -44,11 +44,11 @@ typedef struct command {
   const char *file;
   const char *overrides[OVERRIDES_MAX]; /* "name=value" */
   int override_count;
-  int only; /* OPTION_CHECK or OPTION_PRINT: do this instead of serving */
+  int only; /* OPTION_CHECK or OPTION_PRINT: exit afterwards; 0: serve */
 } command;
 
 static void print_help(void) {
-  printf("Usage: rooflined [OPTION]...\nMeasures jobs on GPUs and CPUs, and keeps what it found, behind an HTTP API.\n\n");
+  printf("Usage: rooflined [OPTION]...\nMeasures jobs on GPUs and CPUs and stores the results, behind an HTTP API.\n\n");
   for (int i = 0; i < OWN_OPTIONS; i++) {
     char left[64];
     snprintf(left, sizeof left, "--%s %s", own_options[i].option.name, own_options[i].argument);
@@ -70,8 +70,8 @@ static void print_help(void) {
   }
 }
 
-/* Keep "name=value"; it lives as long as the program. */
-static void override(command *out, const rl_config_key *key, const char *value) {
+/* Adds "name=value", which lives as long as the program. */
+static void add_override(command *out, const rl_config_key *key, const char *value) {
   char *text = NULL;
   if (out->override_count == OVERRIDES_MAX || asprintf(&text, "%s=%s", key->name, value != NULL ? value : "true") < 0) {
     fprintf(stderr, "rooflined: too many options\n");
@@ -100,7 +100,7 @@ static void read_options(int argc, char **argv, command *out) {
       case OPTION_VERSION: printf("rooflined %s (%s)\n", RL_VERSION, RL_COMMIT); exit(0);
       case OPTION_HELP: print_help(); exit(0);
       case '?': fprintf(stderr, "rooflined --help lists the options\n"); exit(EX_CONFIG);
-      default: override(out, &rl_config_keys[got], optarg);
+      default: add_override(out, &rl_config_keys[got], optarg);
     }
   }
   if (optind < argc) {
@@ -121,66 +121,66 @@ static rl_level log_level(const char *name) {
 
 /* --- housekeeping ------------------------------------------------------------------------------------------------------ */
 
-typedef struct keeper { /* a thread of its own, so that a long clean-up doesn't starve the watchdog */
+typedef struct housekeeper { /* a separate thread, so that a long clean-up does not delay the watchdog */
   const rl_config *config;
   rl_store *store;
   pthread_t thread;
   pthread_mutex_t mutex;
   pthread_cond_t stop;
   atomic_bool stopping; /* set under the mutex */
-} keeper;
+} housekeeper;
 
-static void clean_up(keeper *at) {
-  const rl_retention retention = {at->config->activity_days, at->config->job_days, at->config->max_bytes};
+static void clean_up(housekeeper *keeper) {
+  const rl_retention retention = {keeper->config->activity_days, keeper->config->job_days, keeper->config->max_bytes};
   char cache[RL_PATH_SIZE + 32];
   rl_error err;
   int64_t removed = 0;
-  snprintf(cache, sizeof cache, "%s/" RL_CACHE_FOLDER, at->config->state);
+  snprintf(cache, sizeof cache, "%s/" RL_CACHE_FOLDER, keeper->config->state);
   rl_cache_prune(cache, rl_now_ns());
-  if (rl_store_retain(at->store, &retention, rl_now_ns(), &at->stopping, &removed, &err) < 0)
+  if (rl_store_retain(keeper->store, &retention, rl_now_ns(), &keeper->stopping, &removed, &err) < 0)
     rl_log(RL_LOG_WARNING, "can't clean up the database: %s", err.message);
   else if (removed > 0) rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
 }
 
-static void *keep_house(void *argument) {
-  keeper *at = argument;
+static void *run_housekeeper(void *argument) {
+  housekeeper *keeper = argument;
   struct timespec next;
   clock_gettime(CLOCK_MONOTONIC, &next);
   next.tv_sec += HOUSEKEEPING_FIRST_S;
-  pthread_mutex_lock(&at->mutex);
-  while (!atomic_load(&at->stopping)) {
-    if (pthread_cond_timedwait(&at->stop, &at->mutex, &next) != ETIMEDOUT) continue;
-    pthread_mutex_unlock(&at->mutex);
-    clean_up(at);
+  pthread_mutex_lock(&keeper->mutex);
+  while (!atomic_load(&keeper->stopping)) {
+    if (pthread_cond_timedwait(&keeper->stop, &keeper->mutex, &next) != ETIMEDOUT) continue;
+    pthread_mutex_unlock(&keeper->mutex);
+    clean_up(keeper);
     next.tv_sec += HOUSEKEEPING_S;
-    pthread_mutex_lock(&at->mutex);
+    pthread_mutex_lock(&keeper->mutex);
   }
-  pthread_mutex_unlock(&at->mutex);
+  pthread_mutex_unlock(&keeper->mutex);
   return NULL;
 }
 
-static int keeper_start(keeper *at, rl_error *err) {
+static int housekeeper_start(housekeeper *keeper, rl_error *err) {
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&at->stop, &monotonic);
+  pthread_cond_init(&keeper->stop, &monotonic);
   pthread_condattr_destroy(&monotonic);
-  pthread_mutex_init(&at->mutex, NULL);
-  int code = pthread_create(&at->thread, NULL, keep_house, at);
-  return code == 0 ? 0 : rl_fail(err, RL_SYS, code, "can't start a thread: %s", strerror(code));
+  pthread_mutex_init(&keeper->mutex, NULL);
+  int code = pthread_create(&keeper->thread, NULL, run_housekeeper, keeper);
+  return code == 0 ? 0 : rl_fail(err, RL_SYS, code, "can't start the housekeeping thread: %s", strerror(code));
 }
 
-static void keeper_stop(keeper *at) {
-  pthread_mutex_lock(&at->mutex);
-  atomic_store(&at->stopping, true);
-  pthread_cond_signal(&at->stop);
-  pthread_mutex_unlock(&at->mutex);
-  pthread_join(at->thread, NULL);
+static void housekeeper_stop(housekeeper *keeper) {
+  pthread_mutex_lock(&keeper->mutex);
+  atomic_store(&keeper->stopping, true);
+  pthread_cond_signal(&keeper->stop);
+  pthread_mutex_unlock(&keeper->mutex);
+  pthread_join(keeper->thread, NULL);
 }
 
 /* --- serving ----------------------------------------------------------------------------------------------------------- */
 
-/* Until one of the signals comes; meanwhile systemd's watchdog is fed as long as the daemon proves to work. */
+/* Waits for one of the signals. Meanwhile it notifies systemd's watchdog whenever the health check passes. */
 static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store *store) {
   uint64_t watchdog_us = 0;
   bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
@@ -191,7 +191,7 @@ static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store 
     if (got > 0) return got;
     if (!watched || errno != EAGAIN) continue;
     if (rl_health_check(server, store, (int64_t)watchdog_us * 1000, &err) == 0) sd_notify(0, "WATCHDOG=1");
-    else rl_log(RL_LOG_ERROR, "the watchdog is not fed: %s", err.message);
+    else rl_log(RL_LOG_ERROR, "the watchdog was not notified: %s", err.message);
   }
 }
 
@@ -211,47 +211,47 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   rl_auto(rl_queue_cleanup) rl_queue *jobs = NULL;
   rl_auto(rl_supervisor_cleanup) rl_supervisor *supervisor = NULL;
   rl_auto(rl_server_cleanup) rl_server *server = NULL;
-  keeper house = {.config = config};
+  housekeeper keeper = {.config = config};
   int port = 0;
   if (rl_store_open(config->state, &store, err) < 0 || rl_queue_open(store, config->queue_limit, &jobs, err) < 0 ||
       rl_supervisor_open(config, jobs, &supervisor, err) < 0 ||
       rl_server_open(config, store, jobs, supervisor, &server, &port, err) < 0)
     return -1;
-  house.store = store;
-  if (keeper_start(&house, err) < 0) return -1;
+  keeper.store = store;
+  if (housekeeper_start(&keeper, err) < 0) return -1;
   announce(config, port);
-  int got = wait_for_signal(signals, server, store);
+  int signal_number = wait_for_signal(signals, server, store);
   sd_notify(0, "STOPPING=1");
-  rl_log(RL_LOG_INFO, "SIG%s: stopping", sigabbrev_np(got));
-  sigprocmask(SIG_UNBLOCK, signals, NULL); /* a second one ends it at once */
+  rl_log(RL_LOG_INFO, "SIG%s: stopping", sigabbrev_np(signal_number));
+  sigprocmask(SIG_UNBLOCK, signals, NULL); /* a second signal ends the process at once */
   rl_queue_stop(jobs);
-  keeper_stop(&house);
+  housekeeper_stop(&keeper);
   return 0;
 }
 
 int main(int argc, char **argv) {
-  static command wanted; /* what is read from it lives as long as the program */
+  static command options; /* its texts live as long as the program */
   rl_config config;
   rl_error err;
-  read_options(argc, argv, &wanted);
-  if (rl_config_load(wanted.file, wanted.overrides, wanted.override_count, &config, &err) < 0) {
+  read_options(argc, argv, &options);
+  if (rl_config_load(options.file, options.overrides, options.override_count, &config, &err) < 0) {
     fprintf(stderr, "rooflined: %s\n", err.message);
     return EX_CONFIG;
   }
-  if (wanted.only == OPTION_PRINT) rl_config_print(&config, stdout);
-  if (wanted.only == OPTION_CHECK) printf("the configuration is valid\n");
-  if (wanted.only != 0) return 0;
+  if (options.only == OPTION_PRINT) rl_config_print(&config, stdout);
+  if (options.only == OPTION_CHECK) printf("the configuration is valid\n");
+  if (options.only != 0) return 0;
 
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGHUP);
-  sigprocmask(SIG_BLOCK, &signals, NULL); /* before any thread is made, so that all of them leave these to main */
+  sigprocmask(SIG_BLOCK, &signals, NULL); /* before any thread starts, so that only main receives them */
   signal(SIGPIPE, SIG_IGN);
   umask(077);
   rl_log_open("rooflined", log_level(config.log_level));
-  if (serve(&config, &signals, &err) == 0) return 0;
+  if (serve(&config, &signals, &err) >= 0) return 0;
   rl_log(RL_LOG_ERROR, "%s", err.message);
   return err.domain == RL_INPUT ? EX_CONFIG : 1;
 }

@@ -1,4 +1,4 @@
-/* The configuration file, from any bytes: it is refused with its place, or every value is within its bounds. */
+/* Reads any bytes as a configuration file: either an error names the line, or every value is within its bounds. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* config: file, environment and options over the defaults, and errors that name their place. */
+/* The configuration: precedence of file, environment and options, and errors that name their line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static int load(const char *text, rl_config *config, rl_error *err) {
   return rc;
 }
 
-static void later_sources_win(void **state) {
+static void later_sources_override_earlier_ones(void **state) {
   (void)state;
   const char *path = write_file("; a comment\n[rooflined]\nport = 1111\nqueue_limit=7\nthreads = 3\nbehind_proxy = yes\n");
   const char *const overrides[] = {"threads=5", "devices=cpu,gpu0"};
@@ -68,12 +68,12 @@ static void the_state_folder_has_a_default(void **state) {
   assert_string_equal(config.state, "/elsewhere");
 }
 
-static void mistakes_name_their_line(void **state) {
+static void errors_name_their_line(void **state) {
   (void)state;
-  char longer[1200];
-  memset(longer, 'x', sizeof longer - 1);
-  memcpy(longer, "[rooflined]\nstate=", 18);
-  longer[sizeof longer - 1] = '\0';
+  char long_path[1200];
+  memset(long_path, 'x', sizeof long_path - 1);
+  memcpy(long_path, "[rooflined]\nstate=", 18);
+  long_path[sizeof long_path - 1] = '\0';
   const struct {
     const char *text, *place, *word;
   } cases[] = {
@@ -82,14 +82,16 @@ static void mistakes_name_their_line(void **state) {
       {"[rooflined]\nport =\n", ":2", "port"},
       {"[rooflined]\nport = 99999999999999999999\n", ":2", "port"},
       {"[rooflined]\npotr = 1\n", ":2", "potr"},
-      {"[other]\nport = 1\n", ":2", "other"},
+      {"[other]\nport = 1\n", ":1", "other"},
       {"port = 1\n", ":1", "rooflined"},
       {"[rooflined]\nport = 1\nport = 2\n", ":3", "twice"},
       {"[rooflined]\nnonsense\n", ":2", "name = value"},
       {"[rooflined\nport = 1\n", ":1", "section"},
       {"[rooflined]\nbehind_proxy = perhaps\n", ":2", "behind_proxy"},
       {"[rooflined]\nlog_level = loud\n", ":2", "log_level"},
-      {longer, ":2", "longer"},
+      {long_path, ":2", "shorter"},
+      {"[rooflined]\nport = 1 ; the port\n", ":2", "port"},
+      {"[rooflined]\nport = 1 # the port\n", ":2", "port"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_config config = {.port = 42};
@@ -101,7 +103,7 @@ static void mistakes_name_their_line(void **state) {
   }
 }
 
-static void values_are_checked_as_a_whole(void **state) {
+static void settings_are_checked_together(void **state) {
   (void)state;
   static const char *const wrong[] = {"[rooflined]\naddress = nowhere\n", "[rooflined]\ntls_key = /k\n"};
   rl_config config;
@@ -115,7 +117,21 @@ static void values_are_checked_as_a_whole(void **state) {
   unsetenv("ROOFLINED_PORT");
 }
 
-static void loopback_is_known(void **state) {
+/* The value is the rest of the line, however long, with any ; and # in it. */
+static void paths_are_read_whole(void **state) {
+  (void)state;
+  char text[1100], path[1000];
+  rl_config config;
+  rl_error err = {0};
+  memset(path, 'd', sizeof path);
+  memcpy(path, "/a ;b #c/", 9);
+  path[sizeof path - 1] = '\0';
+  snprintf(text, sizeof text, "[rooflined]\n  mnist_dir = %s  \n", path);
+  if (load(text, &config, &err) < 0) fail_msg("%s", err.message);
+  assert_string_equal(config.mnist_dir, path);
+}
+
+static void loopback_addresses_are_recognised(void **state) {
   (void)state;
   static const struct {
     const char *address;
@@ -128,7 +144,7 @@ static void loopback_is_known(void **state) {
   }
 }
 
-static void what_is_printed_reads_back(void **state) {
+static void printed_settings_read_back(void **state) {
   (void)state;
   rl_config first, second;
   rl_error err = {0};
@@ -136,7 +152,9 @@ static void what_is_printed_reads_back(void **state) {
   size_t size = 0;
   memset(&first, 0, sizeof first);
   memset(&second, 0, sizeof second);
-  assert_int_equal(load("[rooflined]\nport=1\nmnist_dir=/a b\nrequire_token=true\njob_days=9\n", &first, &err), 0);
+  assert_int_equal(load("[rooflined]\nport=1\nmnist_dir=/a ;b #c\nrequire_token=true\njob_days=9\n", &first, &err), 0);
+  memset(first.workers, 'w', sizeof first.workers - 1);
+  first.workers[0] = '/';
   FILE *out = open_memstream(&text, &size);
   rl_config_print(&first, out);
   fclose(out);
@@ -154,8 +172,12 @@ int main(void) {
       if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
     unsetenv(name);
   }
-  const struct CMUnitTest tests[] = {cmocka_unit_test(later_sources_win),        cmocka_unit_test(the_state_folder_has_a_default),
-                                     cmocka_unit_test(mistakes_name_their_line), cmocka_unit_test(values_are_checked_as_a_whole),
-                                     cmocka_unit_test(loopback_is_known),        cmocka_unit_test(what_is_printed_reads_back)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(later_sources_override_earlier_ones),
+                                     cmocka_unit_test(the_state_folder_has_a_default),
+                                     cmocka_unit_test(errors_name_their_line),
+                                     cmocka_unit_test(settings_are_checked_together),
+                                     cmocka_unit_test(loopback_addresses_are_recognised),
+                                     cmocka_unit_test(paths_are_read_whole),
+                                     cmocka_unit_test(printed_settings_read_back)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
