@@ -201,7 +201,7 @@ static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gr
   adam.losses[s.step] = mine.loss / g.batch;
   s.ticket = 0;
   s.overflow = skip;
-  end_step(&s, adam.learning_rate, g.batch);
+  advance_state(&s, adam.learning_rate, g.batch);
   *adam.state = s;
 }
 
@@ -219,12 +219,12 @@ template <bool LATE> static __device__ void step_whole(const rl_adam &adam, cons
   if (LATE) gradient = whole_gradient(g, at, &mine);
   bool last;
   const bool skip = take_turn(adam, &last);
-  const rates r = rates_of(turn.state);
+  const adam_rates r = rates_of(turn.state);
   if (mine && !skip) {
-    w.x = updated(w.x, gradient.x, &m.x, &v.x, r);
-    w.y = updated(w.y, gradient.y, &m.y, &v.y, r);
-    w.z = updated(w.z, gradient.z, &m.z, &v.z, r);
-    w.w = updated(w.w, gradient.w, &m.w, &v.w, r);
+    w.x = adam_updated(w.x, gradient.x, &m.x, &v.x, r);
+    w.y = adam_updated(w.y, gradient.y, &m.y, &v.y, r);
+    w.z = adam_updated(w.z, gradient.z, &m.z, &v.z, r);
+    w.w = adam_updated(w.w, gradient.w, &m.w, &v.w, r);
     store4(&adam.weights[at], w);
     store4(&adam.first[at], m);
     store4(&adam.second[at], v);
@@ -247,11 +247,11 @@ static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) 
   chain_wait(); /* what came so far was ready before the kernel in front began */
   bool last;
   const bool skip = take_turn(adam, &last);
-  const rates r = rates_of(turn.state);
+  const adam_rates r = rates_of(turn.state);
   for (int i = 0; i < PIECES && !skip; i++) {
     const uint32_t at = product_place(g, i);
-    w[i].x = updated(w[i].x, gradient[i].x, &m[i].x, &v[i].x, r);
-    w[i].y = updated(w[i].y, gradient[i].y, &m[i].y, &v[i].y, r);
+    w[i].x = adam_updated(w[i].x, gradient[i].x, &m[i].x, &v[i].x, r);
+    w[i].y = adam_updated(w[i].y, gradient[i].y, &m[i].y, &v[i].y, r);
     *(float2 *)&adam.weights[at] = w[i];
     *(float2 *)&adam.first[at] = m[i];
     *(float2 *)&adam.second[at] = v[i];
@@ -273,9 +273,9 @@ template <bool PRODUCT> static __device__ void step_partial(const rl_adam &adam,
   if (late) gradient = column_sum(from);
   bool last;
   const bool skip = take_turn(adam, &last);
-  const rates r = rates_of(turn.state);
+  const adam_rates r = rates_of(turn.state);
   if (is_mine(from) && !skip) {
-    adam.weights[at] = updated(w, gradient, &m, &v, r);
+    adam.weights[at] = adam_updated(w, gradient, &m, &v, r);
     adam.first[at] = m;
     adam.second[at] = v;
   }

@@ -1,5 +1,5 @@
-/* Adam for one parameter, and the training state from one step to the next (Kingma & Ba 2015, algorithm 1, in torch.optim.Adam's
- * order of operations). */
+/* Adam for one parameter, and how the training state advances by a step (Kingma & Ba 2015, algorithm 1, in the order of
+ * operations of torch.optim.Adam). */
 #ifndef RL_TRAIN_CUDA_ADAM_H
 #define RL_TRAIN_CUDA_ADAM_H
 
@@ -7,44 +7,48 @@
 
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-8f;
 
-typedef struct rates {
+/* What a step multiplies gradients and moments by (rl_train_state). */
+typedef struct adam_rates {
   float inverse_scale, step_size, inverse_root;
-} rates;
+} adam_rates;
 
-static __device__ __forceinline__ rates rates_of(const rl_train_state &state) {
+static __device__ __forceinline__ adam_rates rates_of(const rl_train_state &state) {
   return {state.inverse_scale, state.step_size, state.inverse_root};
 }
 
-/* Both approximate to two units of the last place (PTX ISA 9.0, "sqrt", "div"): what rounds is the gradient. */
-static __device__ __forceinline__ float root(float v) {
-  float made;
-  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(v));
-  return made;
+/* The square root here and the division in adam_updated have an error of up to 2 ulp (PTX ISA 9.0, "sqrt", "div"), which is less
+ * than the rounding of the gradient. */
+static __device__ __forceinline__ float approximate_sqrt(float v) {
+  float root;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(v));
+  return root;
 }
 
-static __device__ __forceinline__ float updated(float weight, float gradient, float *first, float *second, rates r) {
-  gradient *= r.inverse_scale;
+/* Updates both moments and returns the new weight. The gradient is still multiplied by the loss scale. */
+static __device__ __forceinline__ float adam_updated(float weight, float gradient, float *first, float *second,
+                                                     adam_rates rates) {
+  gradient *= rates.inverse_scale;
   *first = *first + (gradient - *first) * (1.0f - BETA1);
   *second = *second * BETA2 + gradient * gradient * (1.0f - BETA2);
-  return weight - __fdividef(r.step_size * *first, root(*second) * r.inverse_root + EPSILON);
+  return weight - __fdividef(rates.step_size * *first, approximate_sqrt(*second) * rates.inverse_root + EPSILON);
 }
 
-/* After a step of `batch` images, which was skipped where s->overflow says so. */
-static __device__ __forceinline__ void end_step(rl_train_state *s, float learning_rate, uint32_t batch) {
-  s->step++;
-  s->last_inverse_scale = s->inverse_scale;
-  s->last_batch = batch;
-  if (!s->overflow) {
-    s->beta1_power *= BETA1;
-    s->beta2_power *= BETA2;
-    s->step_size = (float)(learning_rate / (1.0 - s->beta1_power));
-    s->inverse_root = rsqrtf((float)(1.0 - s->beta2_power));
+/* Advances the state past a step of `batch` images. state->overflow says whether the step was skipped. */
+static __device__ __forceinline__ void advance_state(rl_train_state *state, float learning_rate, uint32_t batch) {
+  state->step++;
+  state->last_inverse_scale = state->inverse_scale;
+  state->last_batch = batch;
+  if (!state->overflow) {
+    state->beta1_power *= BETA1;
+    state->beta2_power *= BETA2;
+    state->step_size = (float)(learning_rate / (1.0 - state->beta1_power));
+    state->inverse_root = rsqrtf((float)(1.0 - state->beta2_power));
   }
-  if (s->dynamic_scale) {
-    rl_loss_scale_update(&s->scale, !s->overflow);
-    s->inverse_scale = 1.0f / s->scale.scale;
+  if (state->dynamic_scale) {
+    rl_loss_scale_update(&state->scale, !state->overflow);
+    state->inverse_scale = 1.0f / state->scale.scale;
   }
-  s->overflow = 0;
+  state->overflow = 0;
 }
 
 #endif

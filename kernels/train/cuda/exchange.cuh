@@ -1,102 +1,109 @@
-/* What the blocks of a kernel that stays for a whole epoch tell each other through memory, all of them being there at once.
+/* How co-resident blocks of one launch exchange data through global memory: grid barriers and tagged words.
  *
- * Barriers: a counter each, that only grows. What any thread of a block wrote before arrive is seen by all threads behind wait.
+ * A grid barrier is a counter that only grows. Writes of any thread before grid_barrier_arrive are visible to every thread after
+ * grid_barrier_wait (release, acquire at gpu scope).
  *
- * Mail: single floats from one writer to any readers, without a barrier: the lowest bit of each says whether it was written in an
- * odd or an even turn, and a reader waits until it is the bit of its turn. The bit is cleared on arrival: a value that is FP16's
- * has it free, another loses half a unit of its last place. A place may be written again once its readers have answered, by
- * whatever way: turns of a place are counted from 1, the memory begins as zeros.
+ * A tagged word is a float with one writer and any number of readers, without a barrier. Its lowest bit is the parity of the
+ * phase in which it was written; a reader spins until the bit matches its phase, then clears it. A float converted from FP16 does
+ * not use the bit; any other loses its lowest mantissa bit. A word may be overwritten once its readers have signalled, by any
+ * means, that they have read it (WAR). Phases count from 1, and the memory starts as zeros.
  *
- * Whoever waits too long ends the kernel with an error rather than hang. */
+ * A wait that exceeds some seconds ends the kernel with __trap. */
 #ifndef RL_TRAIN_CUDA_EXCHANGE_H
 #define RL_TRAIN_CUDA_EXCHANGE_H
 
 #include <stdint.h>
 
-/* Some seconds: each look takes half a microsecond. */
-static __device__ __forceinline__ void lose_patience(uint32_t *looks) {
-  if (++*looks == 1u << 23) __trap();
+/* Counts a failed poll, which takes about 0.5 µs. */
+static __device__ __forceinline__ void trap_on_timeout(uint32_t *polls) {
+  if (++*polls == 1u << 23) __trap();
 }
 
-/* One thread, of the last warp, speaks for all that it has met, and looks; the others are behind a barrier once they have met
- * that one. To speak takes it as long as all stores of the block are on their way. */
-static __device__ __forceinline__ bool watches(void) { return threadIdx.x == blockDim.x - 32; }
+/* The thread that arrives and polls for its block: lane 0 of the last warp. __syncthreads orders the other threads with it. Its
+ * release waits until the block's outstanding stores have drained. */
+static __device__ __forceinline__ bool is_leader(void) { return threadIdx.x == blockDim.x - 32; }
 
-static __device__ __forceinline__ void barrier_arrive(uint32_t *counter) {
+static __device__ __forceinline__ void grid_barrier_arrive(uint32_t *counter) {
   __syncthreads();
-  if (watches()) asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(1) : "memory");
+  if (is_leader()) asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(1) : "memory");
 }
 
-static __device__ __forceinline__ uint32_t look_at(const uint32_t *counter) {
+static __device__ __forceinline__ uint32_t load_acquire(const uint32_t *counter) {
   uint32_t value;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(counter) : "memory");
   return value;
 }
 
-/* Until all blocks have arrived for the turn-th time: of one thread, and of all. */
-static __device__ __forceinline__ void watch(const uint32_t *counter, uint32_t turn) {
-  for (uint32_t looks = 0; look_at(counter) < turn * gridDim.x;) lose_patience(&looks);
+/* One thread waits until every block has arrived `phase` times. */
+static __device__ __forceinline__ void spin_until(const uint32_t *counter, uint32_t phase) {
+  for (uint32_t polls = 0; load_acquire(counter) < phase * gridDim.x;) trap_on_timeout(&polls);
 }
 
-static __device__ __forceinline__ void barrier_wait(const uint32_t *counter, uint32_t turn) {
-  if (watches()) watch(counter, turn);
+/* All threads of the block wait. */
+static __device__ __forceinline__ void grid_barrier_wait(const uint32_t *counter, uint32_t phase) {
+  if (is_leader()) spin_until(counter, phase);
   __syncthreads();
 }
 
-static __device__ __forceinline__ float stamped(float value, uint32_t turn) {
-  return __uint_as_float((__float_as_uint(value) & ~1u) | (turn & 1));
+static __device__ __forceinline__ float set_phase_bit(float value, uint32_t phase) {
+  return __uint_as_float((__float_as_uint(value) & ~1u) | (phase & 1));
 }
 
-static __device__ __forceinline__ float opened(uint32_t letter) { return __uint_as_float(letter & ~1u); }
+static __device__ __forceinline__ float clear_phase_bit(uint32_t word) { return __uint_as_float(word & ~1u); }
 
-static __device__ __forceinline__ void post(float *to, uint32_t turn, float v) {
-  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(to), "f"(stamped(v, turn)) : "memory");
+static __device__ __forceinline__ float4 clear_phase_bit(uint4 words) {
+  return make_float4(clear_phase_bit(words.x), clear_phase_bit(words.y), clear_phase_bit(words.z), clear_phase_bit(words.w));
 }
 
-static __device__ __forceinline__ void post(float *to, uint32_t turn, float a, float b) {
-  asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(stamped(a, turn)), "f"(stamped(b, turn)) : "memory");
+static __device__ __forceinline__ void send_tagged(float *slot, uint32_t phase, float v) {
+  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(slot), "f"(set_phase_bit(v, phase)) : "memory");
 }
 
-static __device__ __forceinline__ void post(float *to, uint32_t turn, float4 v) {
-  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(stamped(v.x, turn)), "f"(stamped(v.y, turn)),
-               "f"(stamped(v.z, turn)), "f"(stamped(v.w, turn))
+static __device__ __forceinline__ void send_tagged(float *slot, uint32_t phase, float a, float b) {
+  asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(slot), "f"(set_phase_bit(a, phase)),
+               "f"(set_phase_bit(b, phase))
                : "memory");
 }
 
-static __device__ __forceinline__ uint4 look_into(const float *box) {
-  uint4 v;
+static __device__ __forceinline__ void send_tagged(float *slots, uint32_t phase, float4 v) {
+  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(slots), "f"(set_phase_bit(v.x, phase)),
+               "f"(set_phase_bit(v.y, phase)), "f"(set_phase_bit(v.z, phase)), "f"(set_phase_bit(v.w, phase))
+               : "memory");
+}
+
+static __device__ __forceinline__ uint4 load_relaxed(const float *slots) {
+  uint4 words;
   asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(box)
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "l"(slots)
                : "memory");
-  return v;
+  return words;
 }
 
-static __device__ __forceinline__ bool have_come(uint4 v, uint32_t turn) {
-  return (((v.x ^ turn) | (v.y ^ turn) | (v.z ^ turn) | (v.w ^ turn)) & 1) == 0;
+static __device__ __forceinline__ bool phase_matches(uint4 words, uint32_t phase) {
+  return (((words.x ^ phase) | (words.y ^ phase) | (words.z ^ phase) | (words.w ^ phase)) & 1) == 0;
 }
 
-static __device__ __forceinline__ float4 opened(uint4 v) {
-  return make_float4(opened(v.x), opened(v.y), opened(v.z), opened(v.w));
+/* Waits for four neighbouring words of the phase. */
+static __device__ __forceinline__ float4 receive_tagged(const float *slots, uint32_t phase) {
+  uint4 words;
+  for (uint32_t polls = 0; !phase_matches(words = load_relaxed(slots), phase);) trap_on_timeout(&polls);
+  return clear_phase_bit(words);
 }
 
-static __device__ __forceinline__ float4 receive(const float *from, uint32_t turn) {
-  uint4 v;
-  for (uint32_t looks = 0; !have_come(v = look_into(from), turn);) lose_patience(&looks);
-  return opened(v);
-}
+typedef struct float4_pair {
+  float4 a, b;
+} float4_pair;
 
-/* Two at once: a look takes as long as for one. */
-static __device__ __forceinline__ void receive(const float *from, const float *other_from, uint32_t turn, float4 *to,
-                                               float4 *other_to) {
-  uint4 v, w;
-  for (uint32_t looks = 0;; lose_patience(&looks)) {
-    v = look_into(from);
-    w = look_into(other_from);
-    if (have_come(v, turn) && have_come(w, turn)) break;
+/* Waits for two times four words: their loads overlap, so that a poll takes as long as for four. */
+static __device__ __forceinline__ float4_pair receive_tagged(const float *slots_a, const float *slots_b, uint32_t phase) {
+  uint4 a, b;
+  for (uint32_t polls = 0;; trap_on_timeout(&polls)) {
+    a = load_relaxed(slots_a);
+    b = load_relaxed(slots_b);
+    if (phase_matches(a, phase) && phase_matches(b, phase)) break;
   }
-  *to = opened(v);
-  *other_to = opened(w);
+  return {clear_phase_bit(a), clear_phase_bit(b)};
 }
 
 #endif

@@ -1,15 +1,16 @@
-/* All steps of an epoch in one launch: 128 blocks, one to a multiprocessor, stay from the first image to the last. The weights
- * and moments that a block updates never leave it, images never leave their pair but for 2304 numbers each way, and nothing
- * waits for a launch. What a step exchanges (exchange.cuh):
+/* Engine "persistent": all steps of an epoch in one launch, and the evaluation in another. persistent.cuh says how images,
+ * channels and parameters are divided over 128 blocks, which stay for the whole launch: a block keeps its weights and moments in
+ * shared memory, and there are no launches between steps. A step exchanges (exchange.cuh):
  *
- *   pair    conv1's pixels, and the gradients of them: sent to the other's shared memory, where they say that they have come
- *   group   fc1's inputs; parts of its product; the gradient of the product; the gradients of its inputs: mail
- *   all     pooled2 and d_fc1 for fc1's weight gradient: a barrier that nobody stands at, conv2's gradients come between
- *           partial sums of all other gradients, and whether they are finite: a barrier, in its shadow fc1's weight gradient
- *           the new weights: conv1's by mail, the others behind a barrier, in its shadow conv1
+ *   pair   conv1's output, and the gradient of conv2's input: st.async to the peer's shared memory, complete on its mbarriers
+ *   group  fc1's inputs, the parts of its product, the gradients of the product and of the inputs: tagged words
+ *   grid   forward: operands of fc1's weight gradient; conv2's backward pass runs between arrive and wait
+ *          backward: partial sums of all other gradients, and overflow; fc1's weight gradient runs between arrive and wait
+ *          update: the new weights; the next step's conv1 runs between arrive and wait, its weights come as tagged words
  *
- * A batch of more than 64 goes in rounds, and the sums of gradients stay in registers. All sums are in a fixed order. What a
- * format multiplies, and how, is its own business (tile.cuh). */
+ * A batch of more than 64 images is processed in microbatches, and its gradients add up in registers. All sums have a fixed
+ * order. Floor of a step of 64 images on an H200: FP16's products take 1.4 µs at the tensor cores' rate; FP32's convolutions 7.0
+ * µs at 128 FMA a cycle by Winograd, and fc1 1.7 µs. The rest of a step is latency of the exchanges (docs/performance.md). */
 #include "cuda_check.h"
 #include "train/cuda/persistent_backward.cuh"
 #include "train/cuda/persistent_forward.cuh"
@@ -18,275 +19,298 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-/* The round behind r; past the last step none has an image. */
-static __device__ __forceinline__ round_of next_round(const rl_persistent &e, round_of r) {
-  if (has_image({r.batch, r.index + 1, 0, 0}, 0)) {
-    r.index++;
-    return r;
+/* The microbatch after mb; after the last step its step has no images. */
+static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent &args, microbatch mb) {
+  if (has_image({mb.step_images, mb.index + 1, 0, 0}, 0)) {
+    mb.index++;
+    return mb;
   }
-  const uint32_t done = (r.steps_before + 1) * e.batch;
-  return {done < e.count ? min(e.batch, e.count - done) : 0, 0, e.batch, r.steps_before + 1};
+  const uint32_t done = (mb.step + 1) * args.batch;
+  return {done < args.count ? min(args.batch, args.count - done) : 0, 0, args.batch, mb.step + 1};
 }
 
-/* An image in every pair, from its bytes to the parts of fc1's product. */
-template <class F> static __device__ __forceinline__ void go_forward(const rl_persistent &e, const round_of &r, const place &at,
-                                                                     block_memory<F> &m, bool *overflow) {
-  const uint32_t step = r.steps_before;
-  const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), first = r.index == 0;
+/* Forward pass of a microbatch up to the parts of fc1's product. Every pair has at most one image. */
+template <class F> static __device__ __forceinline__ void forward_pass(const rl_persistent &args, const microbatch &mb,
+                                                                       const block_coords &coords, block_memory<F> &smem,
+                                                                       bool *overflow) {
+  const uint32_t step = mb.step;
+  const bool pair_active = has_image(mb, coords.pair), group_active = has_image(mb, coords.group_first_pair),
+             first = mb.index == 0;
   if (!first) {
     cp_async_wait_all();
     __syncthreads();
-    normalise_image(at, m);
-  } else if (mine) {
-    receive_small(e, step + 1, at, m);
+    normalise_image(coords, smem);
+  } else if (pair_active) {
+    receive_broadcast(args, step + 1, coords, smem);
   }
   __syncthreads();
-  if (mine && watches()) mbarrier_arrive_expect_tx(&m.pixels_came, HALF_MAP1 * RL_C1 * sizeof(typename F::value));
-  if (mine && works<F>()) conv1_forward(at, m);
-  record_timestamp(e, step, RL_PHASE_conv1_forward);
-  await_conv2(e, r, at, m);
-  if (mine) await(&m.pixels_came, turn_of(r, at.pair));
+  if (pair_active && is_leader())
+    mbarrier_arrive_expect_tx(&smem.pixels_mbarrier, BLOCK_PIXELS * RL_C1 * sizeof(typename F::value));
+  if (pair_active && is_compute_warp<F>()) conv1_forward(coords, smem);
+  record_timestamp(args, step, RL_PHASE_conv1_forward);
+  wait_and_load_conv2(args, mb, coords, smem);
+  if (pair_active) mbarrier_wait(&smem.pixels_mbarrier, message_phase(mb, coords.pair));
   __syncthreads();
-  record_timestamp(e, step, RL_PHASE_conv2_weights);
-  if constexpr (team<F>::ASKS_BESIDE)
-    if (of_group) fetch_linear<F, F::FORWARD_WARPS>(e, r, at, m);
-  if (mine) {
+  record_timestamp(args, step, RL_PHASE_conv2_weights);
+  if constexpr (warp_roles<F>::PREFETCH_EARLY)
+    if (group_active) load_fc1_and_head_async<F, F::FORWARD_WARPS>(args, mb, coords, smem);
+  if (pair_active) {
     if (F::FORWARD_SCRATCH && first) {
-      F::prepare_weights(m.conv2_raw, m.conv2);
+      F::prepare_weights(smem.conv2_raw, smem.conv2);
       __syncthreads();
     }
-    conv2_forward(e, r, at, m, overflow);
-    record_timestamp(e, step, RL_PHASE_conv2_forward);
+    conv2_forward(args, mb, coords, smem, overflow);
+    record_timestamp(args, step, RL_PHASE_conv2_forward);
   }
-  if (of_group && F::FORWARD_SCRATCH) {
+  if (group_active && F::FORWARD_SCRATCH) {
     __syncthreads();
-    fetch_linear<F, 0>(e, r, at, m);
+    load_fc1_and_head_async<F, 0>(args, mb, coords, smem);
   }
-  if (of_group) fc1_forward(e, r, at, m);
-  record_timestamp(e, step, RL_PHASE_fc1_forward);
+  if (group_active) fc1_forward(args, mb, coords, smem);
+  record_timestamp(args, step, RL_PHASE_fc1_forward);
 }
 
-/* Forward and back. */
-template <class F> static __device__ __forceinline__ void do_round(const rl_persistent &e, const round_of &r, const place &at,
-                                                                   upcoming *u, block_memory<F> &m, gradient_sums<F> &sums) {
-  rl_exchange *x = (rl_exchange *)e.exchange;
-  const uint32_t step = r.steps_before;
-  const round_of next = next_round(e, r);
-  const bool mine = has_image(r, at.pair), of_group = has_image(r, at.first), last = next.steps_before != step;
-  go_forward(e, r, at, m, &sums.overflow);
-  if (mine && at.rank == 0) head(e, r, at, u->label, m, sums);
-  record_timestamp(e, step, RL_PHASE_head);
-  if (last) barrier_arrive(x->forward); /* it is a while until letters come, and what it is for has long been on its way */
-  if (mine) show_layers(e, r, at, m);
-  look_ahead(e, next_round(e, next), at, u, m);
-  if (of_group) fc1_backward(e, r, at, m);
-  record_timestamp(e, step, RL_PHASE_fc1_backward);
+/* Forward and backward pass of a microbatch. */
+template <class F> static __device__ __forceinline__ void run_microbatch(const rl_persistent &args, const microbatch &mb,
+                                                                         const block_coords &coords, prefetch_state *prefetch,
+                                                                         block_memory<F> &smem, gradient_sums<F> &sums) {
+  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  const uint32_t step = mb.step;
+  const microbatch next = next_microbatch(args, mb);
+  const bool pair_active = has_image(mb, coords.pair), group_active = has_image(mb, coords.group_first_pair),
+             last = next.step != step;
+  forward_pass(args, mb, coords, smem, &sums.overflow);
+  if (pair_active && coords.rank == 0) train_head(args, mb, coords, prefetch->label, smem, sums);
+  record_timestamp(args, step, RL_PHASE_head);
+  if (last)
+    grid_barrier_arrive(exchange->forward); /* arrive early: most stores have drained, and gradient messages are not due yet */
+  if (pair_active) dump_activations(args, mb, coords, smem);
+  prefetch_next_image(args, next_microbatch(args, next), coords, prefetch, smem);
+  if (group_active) fc1_backward(args, mb, coords, smem);
+  record_timestamp(args, step, RL_PHASE_fc1_backward);
   __syncthreads();
-  if (mine) conv2_backward(e, r, at, last || !has_image(next, at.pair), m, sums);
-  if (last && watches()) watch(x->forward, step + 1);
-  if (mine && works<F>()) conv1_backward(e, r, at, m, sums);
-  record_timestamp(e, step, RL_PHASE_conv1_backward);
-  if (mine && !last) cluster_barrier(); /* letters come to where d_pooled1 lies, and pixels to pooled1 */
-  move_on(u);
+  if (pair_active) conv2_backward(args, mb, coords, last || !has_image(next, coords.pair), smem, sums);
+  if (last && is_leader()) spin_until(exchange->forward, step + 1);
+  if (pair_active && is_compute_warp<F>()) conv1_backward(args, mb, coords, smem, sums);
+  record_timestamp(args, step, RL_PHASE_conv1_backward);
+  if (pair_active && !last) cluster_barrier(); /* WAR: the next microbatch overwrites d_pooled1 and pooled1 */
+  advance(prefetch);
 }
 
-/* Behind the last round of a step: partial sums to all, their sums, the new parameters. */
-template <class F> static __device__ __forceinline__ void end_rounds(const rl_persistent &e, const round_of &r, const place &at,
-                                                                     block_memory<F> &m, gradient_sums<F> &sums) {
-  rl_exchange *x = (rl_exchange *)e.exchange;
-  const uint32_t step = r.steps_before;
-  const bool mine = has_image({r.batch, 0, 0, 0}, at.pair);
-  __syncthreads(); /* all behind x->forward */
-  fetch_operands(e, 0, r.batch, m);
-  record_timestamp(e, step, RL_PHASE_forward_barrier);
-  if (mine) store_sums(e, at, m, sums);
-  if (sums.overflow) x->overflow = step + 1;
-  record_timestamp(e, step, RL_PHASE_store_sums);
-  barrier_arrive(x->backward);
+/* After the last microbatch of a step: stores the partial sums, computes fc1's weight gradient, updates the parameters. */
+template <class F> static __device__ __forceinline__ void finish_step(const rl_persistent &args, const microbatch &mb,
+                                                                      const block_coords &coords, block_memory<F> &smem,
+                                                                      gradient_sums<F> &sums) {
+  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  const uint32_t step = mb.step;
+  const bool pair_active = has_image({mb.step_images, 0, 0, 0}, coords.pair);
+  __syncthreads(); /* the leader has waited for the barrier `forward` */
+  load_fc1_operands_async(args, 0, mb.step_images, smem);
+  record_timestamp(args, step, RL_PHASE_forward_barrier);
+  if (pair_active) store_partial_sums(args, coords, smem, sums);
+  if (sums.overflow) exchange->overflow = step + 1;
+  record_timestamp(args, step, RL_PHASE_store_sums);
+  grid_barrier_arrive(exchange->backward);
   float gradient[F::TILE_PAIRS][2] = {};
-  tile_gradient(e, r.batch, m, gradient);
-  record_timestamp(e, step, RL_PHASE_fc1_weight_gradient);
-  normalise_image(at, m);
-  barrier_wait(x->backward, step + 1);
-  record_timestamp(e, step, RL_PHASE_backward_barrier);
-  update_parameters(e, r, gradient, m);
-  record_timestamp(e, step, RL_PHASE_adam);
-  record_timestamp(e, step + 1, -1);
-  barrier_arrive(x->update);
-  if (watches()) end_step(&m.state, e.adam.learning_rate, r.batch);
+  tile_gradient(args, mb.step_images, smem, gradient);
+  record_timestamp(args, step, RL_PHASE_fc1_weight_gradient);
+  normalise_image(coords, smem);
+  grid_barrier_wait(exchange->backward, step + 1);
+  record_timestamp(args, step, RL_PHASE_backward_barrier);
+  update_parameters(args, mb, gradient, smem);
+  record_timestamp(args, step, RL_PHASE_adam);
+  record_timestamp(args, step + 1, -1);
+  grid_barrier_arrive(exchange->update);
+  if (is_leader()) advance_state(&smem.state, args.adam.learning_rate, mb.step_images);
 }
 
-/* In front of the first cluster_barrier. */
-template <class F> static __device__ __forceinline__ void begin_arrivals(block_memory<F> &m) {
+/* Before the first cluster_barrier, which publishes the mbarriers to the peer. */
+template <class F> static __device__ __forceinline__ void init_mbarriers(block_memory<F> &smem) {
   if (threadIdx.x != 0) return;
-  mbarrier_init(&m.pixels_came);
-  mbarrier_init(&m.gradients_came);
+  mbarrier_init(&smem.pixels_mbarrier);
+  mbarrier_init(&smem.gradients_mbarrier);
 }
 
-/* The first image, and what comes behind it. */
-template <class F> static __device__ __forceinline__ upcoming first_images(const rl_persistent &e, const round_of &r,
-                                                                           const place &at, block_memory<F> &m) {
-  const uint32_t image = shown(e, r, at.pair);
-  fetch_image(e, image, m);
+/* Loads the first image, and prefetches the index of the second. */
+template <class F>
+static __device__ __forceinline__ prefetch_state load_first_image(const rl_persistent &args, const microbatch &mb,
+                                                                  const block_coords &coords, block_memory<F> &smem) {
+  const uint32_t image = sample_index(args, mb, coords.pair);
+  load_image_async(args, image, smem);
   cp_async_wait_all();
   __syncthreads();
-  normalise_image(at, m);
-  return {e.labels[image], 0, shown(e, next_round(e, r), at.pair), 0};
+  normalise_image(coords, smem);
+  return {args.labels[image], 0, sample_index(args, next_microbatch(args, mb), coords.pair), 0};
 }
 
-/* Parameters, all weights as they are multiplied (once x->update is open), the first image. */
-template <class F>
-static __device__ __forceinline__ upcoming begin(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
-  rl_exchange *x = (rl_exchange *)e.exchange;
-  load_parameters(e, m);
-  barrier_arrive(x->loaded);
-  const upcoming u = first_images(e, r, at, m);
-  begin_arrivals(m);
-  barrier_wait(x->loaded, 1);
-  publish_parameters(e, m);
-  barrier_arrive(x->update);
+/* Loads the parameters and the first image, and publishes the weights in the format that is multiplied: the barrier `update`
+ * orders them. */
+template <class F> static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent &args, const microbatch &mb,
+                                                                                 const block_coords &coords,
+                                                                                 block_memory<F> &smem) {
+  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  load_parameters(args, smem);
+  grid_barrier_arrive(exchange->loaded);
+  const prefetch_state prefetch = load_first_image(args, mb, coords, smem);
+  init_mbarriers(smem);
+  grid_barrier_wait(exchange->loaded, 1);
+  publish_parameters(args, smem);
+  grid_barrier_arrive(exchange->update);
   cluster_barrier();
-  return u;
+  return prefetch;
 }
 
-template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent e) {
+template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent args) {
   extern __shared__ __align__(16) unsigned char shared[];
-  block_memory<F> &m = *(block_memory<F> *)shared;
-  rl_exchange *x = (rl_exchange *)e.exchange;
-  const place at = own_place();
-  round_of r = {min(e.batch, e.count), 0, e.batch, 0};
-  record_launch_timestamp(e, false);
-  if (threadIdx.x == 0) m.state = *e.adam.state;
-  upcoming u = begin(e, r, at, m);
-  record_timestamp(e, 0, -1);
+  block_memory<F> &smem = *(block_memory<F> *)shared;
+  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  const block_coords coords = own_coords();
+  microbatch mb = {min(args.batch, args.count), 0, args.batch, 0};
+  record_launch_timestamp(args, false);
+  if (threadIdx.x == 0) smem.state = *args.adam.state;
+  prefetch_state prefetch = begin_launch(args, mb, coords, smem);
+  record_timestamp(args, 0, -1);
   gradient_sums<F> sums;
-  while (r.batch > 0) {
-    if (r.index == 0) {
+  while (mb.step_images > 0) {
+    if (mb.index == 0) {
       sums = {};
-      sums.conv2 = F::begin_sums(conv2_row(e, at));
+      sums.conv2 = F::begin_sums(conv2_partial_row(args, coords));
     }
-    do_round(e, r, at, &u, m, sums);
-    if (next_round(e, r).index == 0) end_rounds(e, r, at, m, sums);
-    r = next_round(e, r);
+    run_microbatch(args, mb, coords, &prefetch, smem, sums);
+    if (next_microbatch(args, mb).index == 0) finish_step(args, mb, coords, smem, sums);
+    mb = next_microbatch(args, mb);
   }
-  barrier_wait(x->update, r.steps_before + 1);
-  store_parameters(e, m);
-  if (blockIdx.x == 0 && watches()) *e.adam.state = m.state;
+  grid_barrier_wait(exchange->update, mb.step + 1);
+  store_parameters(args, smem);
+  if (blockIdx.x == 0 && is_leader()) *args.adam.state = smem.state;
   cluster_barrier();
-  record_launch_timestamp(e, true);
+  record_launch_timestamp(args, true);
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
-    persistent_evaluate(rl_persistent e, float *losses, uint8_t *correct) {
+    persistent_evaluate(rl_persistent args, float *losses, uint8_t *correct) {
   extern __shared__ __align__(16) unsigned char shared[];
-  block_memory<F> &m = *(block_memory<F> *)shared;
-  rl_exchange *x = (rl_exchange *)e.exchange;
-  const place at = own_place();
+  block_memory<F> &smem = *(block_memory<F> *)shared;
+  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  const block_coords coords = own_coords();
   bool overflow = false;
-  round_of r = {e.count, 0, e.batch, 0};
-  upcoming u = begin(e, r, at, m);
-  while (r.batch > 0) {
-    const round_of next = next_round(e, r);
-    go_forward(e, r, at, m, &overflow);
-    if (has_image(r, at.pair) && at.rank == 0) head_evaluate(e, r, at, u.label, m, losses, correct);
-    cluster_barrier(); /* one of the two has all parts of fc1's product: nobody reads pooled1 or letters of this round any more */
-    look_ahead(e, next_round(e, next), at, &u, m);
-    move_on(&u);
-    r = next;
+  microbatch mb = {args.count, 0, args.batch, 0};
+  prefetch_state prefetch = begin_launch(args, mb, coords, smem);
+  while (mb.step_images > 0) {
+    const microbatch next = next_microbatch(args, mb);
+    forward_pass(args, mb, coords, smem, &overflow);
+    if (has_image(mb, coords.pair) && coords.rank == 0) evaluate_head(args, mb, coords, prefetch.label, smem, {losses, correct});
+    cluster_barrier(); /* WAR: rank 0 has received all parts of fc1's product, so no block reads pooled1 or this microbatch's
+                          messages any more */
+    prefetch_next_image(args, next_microbatch(args, next), coords, &prefetch, smem);
+    advance(&prefetch);
+    mb = next;
   }
-  barrier_arrive(x->update);
-  barrier_wait(x->update, 2);
-  store_parameters(e, m);
-  if (blockIdx.x == 0 && threadIdx.x == 0) e.adam.state->test_step++;
+  grid_barrier_arrive(exchange->update);
+  grid_barrier_wait(exchange->update, 2);
+  store_parameters(args, smem);
+  if (blockIdx.x == 0 && threadIdx.x == 0) args.adam.state->test_step++;
   cluster_barrier();
 }
 
 size_t rl_persistent_exchange_bytes(void) { return sizeof(rl_exchange); }
-uint32_t rl_persistent_rows(uint32_t batch) { return rows_of(batch); }
+uint32_t rl_persistent_rows(uint32_t batch) { return partial_rows(batch); }
 
-typedef struct launching {
+typedef struct launch_config {
   cudaLaunchConfig_t config;
   cudaLaunchAttribute attributes[2];
-} launching;
+} launch_config;
 
-/* The blocks need each other: in pairs, and all at once. */
-template <class F> static void describe(launching *to, cudaStream_t stream) {
-  *to = {};
-  to->config.gridDim = BLOCKS;
-  to->config.blockDim = F::THREADS;
-  to->config.dynamicSmemBytes = sizeof(block_memory<F>);
-  to->config.stream = stream;
-  to->config.attrs = to->attributes;
-  to->config.numAttrs = 2;
-  to->attributes[0].id = cudaLaunchAttributeClusterDimension;
-  to->attributes[0].val.clusterDim = {2, 1, 1};
-  to->attributes[1].id = cudaLaunchAttributeCooperative;
-  to->attributes[1].val.cooperative = 1;
+/* Blocks wait for each other: the launch is cooperative, so that all are resident, in clusters of two. */
+template <class F> static void init_launch_config(launch_config *launch, cudaStream_t stream) {
+  *launch = {};
+  launch->config.gridDim = BLOCKS;
+  launch->config.blockDim = F::THREADS;
+  launch->config.dynamicSmemBytes = sizeof(block_memory<F>);
+  launch->config.stream = stream;
+  launch->config.attrs = launch->attributes;
+  launch->config.numAttrs = 2;
+  launch->attributes[0].id = cudaLaunchAttributeClusterDimension;
+  launch->attributes[0].val.clusterDim = {2, 1, 1};
+  launch->attributes[1].id = cudaLaunchAttributeCooperative;
+  launch->attributes[1].val.cooperative = 1;
 }
 
-template <class F, class... Parameters> static int reserve(void (*kernel)(Parameters...), rl_error *err) {
+template <class F, class... Parameters> static int allow_shared_memory(void (*kernel)(Parameters...), rl_error *err) {
   return rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<F>)),
-                    "reserving shared memory", err);
+                    "raising the limit of shared memory", err);
 }
 
-template <class F> static int supported(rl_error *err) {
+template <class F> static int check_features(rl_error *err) {
   cudaFuncAttributes code = {};
-  int device = 0, able = 0, most = 0, pairs = 0;
-  if (rl_cuda_ok(cudaGetDevice(&device), "asking for the device", err) ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, device), "asking for clusters of blocks", err) ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory",
-                 err) ||
-      rl_cuda_ok(cudaFuncGetAttributes(&code, persistent_epoch<F>), "looking at the code", err))
+  int device = 0, has_clusters = 0, max_shared_bytes = 0;
+  if (rl_cuda_ok(cudaGetDevice(&device), "getting the device", err) < 0 ||
+      rl_cuda_ok(cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device), "querying cluster launches", err) < 0 ||
+      rl_cuda_ok(cudaDeviceGetAttribute(&max_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                 "querying shared memory", err) < 0 ||
+      rl_cuda_ok(cudaFuncGetAttributes(&code, persistent_epoch<F>), "reading the kernel's attributes", err) < 0)
     return -1;
-  if (!able || code.ptxVersion < 90 || (size_t)most < sizeof(block_memory<F>))
-    return rl_fail_at(
-        err, "/engine",
-        "engine persistent needs clusters of blocks, compute capability 9.0 and code for it; engine fused does not");
-  launching launch;
-  describe<F>(&launch, NULL);
-  if (reserve<F>(persistent_epoch<F>, err) ||
-      rl_cuda_ok(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<F>, &launch.config), "asking for room", err))
+  if (has_clusters && code.ptxVersion >= 90 && (size_t)max_shared_bytes >= sizeof(block_memory<F>)) return 0;
+  return rl_fail_at(err, "/engine",
+                    "engine persistent needs thread block clusters, compute capability 9.0 and code compiled for it; engine "
+                    "fused runs without them");
+}
+
+/* All blocks must be resident at once, because they wait for each other. */
+template <class F> static int check_residency(rl_error *err) {
+  int pairs = 0;
+  launch_config launch;
+  init_launch_config<F>(&launch, NULL);
+  if (allow_shared_memory<F>(persistent_epoch<F>, err) < 0 ||
+      rl_cuda_ok(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<F>, &launch.config), "querying resident clusters", err) <
+          0)
     return -1;
   if (pairs >= PAIRS) return 0;
   return rl_fail_at(err, "/engine",
-                    "engine persistent needs room for %d blocks at once, and this device has %d; engine fused does not",
+                    "engine persistent needs %d co-resident blocks, and this device can hold %d; engine fused needs none",
                     (int)BLOCKS, 2 * pairs);
 }
 
-/* On a cleared exchange. */
-template <class F, class... Parameters, class... Arguments> static int start(const char *what, void (*kernel)(Parameters...),
-                                                                             const rl_persistent *e, cudaStream_t stream,
-                                                                             rl_error *err, Arguments... arguments) {
-  launching launch;
-  describe<F>(&launch, stream);
-  if (reserve<F>(kernel, err) ||
-      rl_cuda_ok(cudaMemsetAsync(e->exchange, 0, sizeof(rl_exchange), stream), "clearing the exchange", err))
+/* Clears the exchange and launches a kernel. */
+template <class F, class... Parameters, class... Results> static int launch_kernel(void (*kernel)(Parameters...),
+                                                                                   const rl_persistent *args, cudaStream_t stream,
+                                                                                   rl_error *err, Results... results) {
+  launch_config launch;
+  init_launch_config<F>(&launch, stream);
+  if (allow_shared_memory<F>(kernel, err) < 0 ||
+      rl_cuda_ok(cudaMemsetAsync(args->exchange, 0, sizeof(rl_exchange), stream), "clearing the exchange", err) < 0)
     return -1;
-  return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, kernel, *e, arguments...), what, err);
+  return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, kernel, *args, results...), "launching engine persistent", err);
+}
+
+/* Calls `call` with the tiles of the format. */
+template <class Call> static int for_format(rl_format format, Call call) {
+  if (format.half) return call(half_tiles());
+  return format.tensor_float ? call(tensor_float_tiles()) : call(float_tiles());
+}
+
+template <class F> static int check_support(F, rl_error *err) {
+  return check_features<F>(err) < 0 ? -1 : check_residency<F>(err);
+}
+
+template <class F> static int launch_epoch(F, const rl_persistent *args, cudaStream_t stream, rl_error *err) {
+  return launch_kernel<F>(persistent_epoch<F>, args, stream, err);
+}
+
+template <class F> static int launch_evaluation(F, const rl_persistent *args, const evaluation_results &results,
+                                                cudaStream_t stream, rl_error *err) {
+  return launch_kernel<F>(persistent_evaluate<F>, args, stream, err, results.losses, results.correct);
 }
 
 int rl_persistent_supported(rl_format format, rl_error *err) {
-  if (format.half) return supported<half_tiles>(err);
-  return format.tensor_float ? supported<tensor_float_tiles>(err) : supported<float_tiles>(err);
+  return for_format(format, [&](auto tiles) { return check_support(tiles, err); });
 }
 
-template <class F> static int train(const rl_persistent *epoch, cudaStream_t stream, rl_error *err) {
-  return start<F>("training an epoch", persistent_epoch<F>, epoch, stream, err);
+int rl_persistent_epoch(rl_format format, const rl_persistent *args, cudaStream_t stream, rl_error *err) {
+  return for_format(format, [&](auto tiles) { return launch_epoch(tiles, args, stream, err); });
 }
 
-int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err) {
-  if (format.half) return train<half_tiles>(epoch, stream, err);
-  return format.tensor_float ? train<tensor_float_tiles>(epoch, stream, err) : train<float_tiles>(epoch, stream, err);
-}
-
-template <class F>
-static int evaluate(const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err) {
-  return start<F>("evaluating", persistent_evaluate<F>, test, stream, err, losses, correct);
-}
-
-int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream,
+int rl_persistent_evaluate(rl_format format, const rl_persistent *args, float *losses, uint8_t *correct, cudaStream_t stream,
                            rl_error *err) {
-  if (format.half) return evaluate<half_tiles>(test, losses, correct, stream, err);
-  return format.tensor_float ? evaluate<tensor_float_tiles>(test, losses, correct, stream, err)
-                             : evaluate<float_tiles>(test, losses, correct, stream, err);
+  return for_format(format, [&](auto tiles) { return launch_evaluation(tiles, args, {losses, correct}, stream, err); });
 }

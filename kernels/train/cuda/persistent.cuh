@@ -1,8 +1,12 @@
-/* The engine "persistent": who does what, and what a block keeps (persistent.cu has the story).
+/* The engine "persistent": how its work is divided over blocks, what a block holds in shared memory, and helpers that its kernels
+ * share (persistent_kernels.cu).
  *
- * 128 blocks in pairs, one to a multiprocessor; image n of a batch belongs to pair n % 64 in round n / 64. The two of a pair are
- * a cluster: each has half of conv1's pixels and half of conv2's channels. Eight neighbouring pairs are a group: its 16 blocks
- * have a slice of fc1's inputs each, for all eight images. Each block has 1/128 of the parameters to update, for good. */
+ * The grid has 128 blocks, one per multiprocessor. Two neighbouring blocks are a pair, which is a cluster: it processes one image
+ * at a time, and each block computes half of conv1's pixels and half of conv2's channels. Image n of a step belongs to pair
+ * n % 64 in microbatch n / 64. Eight neighbouring pairs are a group: each of its 16 blocks multiplies one slice of fc1's inputs
+ * for the group's eight images. A block updates the same 1/128 of the parameters in every step.
+ *
+ * In the templates, F is a format (tile.cuh): the type that is multiplied, the layouts, and the products. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_H
 #define RL_TRAIN_CUDA_PERSISTENT_H
 
@@ -17,71 +21,81 @@
 enum {
   PAIRS = RL_PERSISTENT_PAIRS,
   BLOCKS = 2 * PAIRS,
-  GROUP = TILE_IMAGES, /* pairs, and so images of a round */
-  SLICES = 2 * GROUP,  /* of fc1's inputs: a block of the group each */
-  SLICE = RL_FLAT / SLICES,
-  MAP1 = RL_P1 * RL_P1,
-  MAP2 = RL_P2 * RL_P2,
-  HALF_ROWS = RL_P1 / 2, /* of conv1's pooled pixels */
-  HALF_MAP1 = HALF_ROWS * RL_P1,
-  IMAGE_ROWS = 2 * HALF_ROWS + 2, /* of the image, around them */
-  /* Parameters in our order (training.cu). */
-  CONV2_AT = RL_C1 * 10,
+  GROUP_PAIRS = TILE_IMAGES,    /* also the images of a group in a microbatch */
+  FC1_SLICES = 2 * GROUP_PAIRS, /* one per block of a group */
+  SLICE = RL_FLAT / FC1_SLICES, /* inputs of fc1 in a slice */
+  CONV1_PIXELS = RL_P1 * RL_P1, /* after pooling */
+  CONV2_PIXELS = RL_P2 * RL_P2,
+  BLOCK_ROWS = RL_P1 / 2, /* of conv1's pooled rows, one half per block of a pair */
+  BLOCK_PIXELS = BLOCK_ROWS * RL_P1,
+  IMAGE_ROWS = 2 * BLOCK_ROWS + 2, /* rows of the padded image that BLOCK_ROWS pooled rows depend on */
+  /* Offsets into the parameters (rl_adam.weights). */
+  CONV2_OFFSET = RL_C1 * 10,
   CONV2_COUNT = RL_C2 * TILE_DEPTH,
   CONV2_HALF = CONV2_COUNT / 2,
-  CONV2_BIAS_AT = CONV2_AT + CONV2_COUNT,
-  FC1_AT = CONV2_BIAS_AT + RL_C2,
-  HEAD_AT = FC1_AT + RL_FC1 * RL_FLAT,
-  /* What a block updates beside its tile of fc1.weight: so many of conv2.weight, and of all others and the loss together. */
-  CONV2_OWN = CONV2_COUNT / BLOCKS,
-  OTHERS = CONV2_AT + RL_C2 + RL_HEAD_LOSS + 1,
-  SMALL = CONV2_AT + RL_C2, /* the first of the others */
-  OTHERS_OWN = (OTHERS + BLOCKS - 1) / BLOCKS,
-  OTHERS_PITCH = 16,
-  SUMS_ROW = CONV1_ROW + TILE_CHANNELS /* a warp's sums of conv1's gradients, and of conv2's bias */
+  CONV2_BIAS_OFFSET = CONV2_OFFSET + CONV2_COUNT,
+  FC1_OFFSET = CONV2_BIAS_OFFSET + RL_C2,
+  HEAD_OFFSET = FC1_OFFSET + RL_FC1 * RL_FLAT,
+  /* Besides its tile of fc1.weight, a block updates CONV2_PER_BLOCK parameters of conv2.weight and SMALL_PER_BLOCK of the small
+   * values, which are numbered in this order: conv1.weight, conv1.bias, conv2.bias, fc1.bias, fc2.weight, fc2.bias, the loss. */
+  CONV2_PER_BLOCK = CONV2_COUNT / BLOCKS,
+  SMALL_VALUES = CONV2_OFFSET + RL_C2 + RL_HEAD_LOSS + 1,
+  BROADCAST_VALUES = CONV2_OFFSET + RL_C2, /* the first of them: conv1.weight, conv1.bias, conv2.bias */
+  SMALL_PER_BLOCK = (SMALL_VALUES + BLOCKS - 1) / BLOCKS,
+  SMALL_PITCH = 16,
+  WARP_SUMS = CONV1_ROW + TILE_CHANNELS /* a warp's sums: gradients of conv1, then of conv2.bias */
 };
-static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a place");
-static_assert(FC1_AT + (RL_PARAMETERS + 1) / 2 <= HEAD_AT, "fc1.weight is as large as halves of all");
-static_assert((RL_FC1 / TILE_ROWS) * (RL_FLAT / TILE_COLUMNS) == BLOCKS, "and fc1.weight's a block");
-static_assert(OTHERS_OWN <= OTHERS_PITCH && CONV2_OWN + OTHERS_OWN <= TILE_THREADS, "and what is updated alone a thread");
+static_assert(HEAD_OFFSET + RL_HEAD_LOSS == RL_PARAMETERS, "the tensors are all parameters");
+static_assert(FC1_OFFSET + (RL_PARAMETERS + 1) / 2 <= HEAD_OFFSET, "FP16 copies of all weights fit into fc1.weight");
+static_assert((RL_FC1 / TILE_ROWS) * (RL_FLAT / TILE_COLUMNS) == BLOCKS, "every tile of fc1.weight has a block");
+static_assert(SMALL_PER_BLOCK <= SMALL_PITCH && CONV2_PER_BLOCK + SMALL_PER_BLOCK <= TILE_THREADS,
+              "every other parameter of a block has a thread");
 
-/* A format's block. Sums over rows of partial sums: so many threads have some of the rows of four neighbouring weights of conv2,
- * and of each of the others. */
-enum { CONV2_QUADS = CONV2_OWN / 4 };
-template <class F> struct team {
+/* What the threads and warps of a block do. For the sums over rows of partial sums, CONV2_SPLITS threads share the rows of four
+ * neighbouring weights of conv2 (a quad), and SMALL_SPLITS threads those of one small value. */
+enum { CONV2_QUADS = CONV2_PER_BLOCK / 4 };
+template <class F> struct warp_roles {
   enum {
     THREADS = F::THREADS,
     WARPS = THREADS / 32,
-    ASKS_BESIDE = (int)F::FORWARD_WARPS < (int)WARPS, /* for weights, beside those who work */
-    WORKERS = WARPS - (ASKS_BESIDE ? 2 : 1),          /* warps */
+    /* Whether warps that conv2's forward product leaves idle load weights; otherwise all warps do, between products. */
+    PREFETCH_EARLY = (int)F::FORWARD_WARPS < (int)WARPS,
+    COMPUTE_WARPS = WARPS - (PREFETCH_EARLY ? 2 : 1), /* of conv1; the last warps poll barriers and load weights */
     CONV2_SPLITS = THREADS / CONV2_QUADS,
-    OTHER_SPLITS = THREADS / OTHERS_PITCH,
-    OWNERS = F::TILE_WARPS_USED * 32
+    SMALL_SPLITS = THREADS / SMALL_PITCH,
+    TILE_OWNERS = F::TILE_WARPS_USED * 32 /* threads that update the tile of fc1.weight */
   };
-  static_assert(CONV2_OWN + OTHERS_OWN <= (int)THREADS && (int)WARPS > RL_CLASSES + 1,
+  static_assert(CONV2_PER_BLOCK + SMALL_PER_BLOCK <= (int)THREADS && (int)WARPS > RL_CLASSES + 1,
                 "every parameter has a thread, every part of the head a warp");
 };
 
-typedef struct place {
+typedef struct block_coords {
   int lane, warp;
-  uint32_t rank, pair;   /* of the block in its pair; of the pair */
-  uint32_t first, slice; /* pair of its group; the block's slice of fc1's inputs */
-} place;
+  uint32_t rank;             /* of the block in its pair */
+  uint32_t pair;             /* of the grid's 64 */
+  uint32_t group_first_pair; /* of the pair's group */
+  uint32_t slice;            /* of fc1's inputs */
+} block_coords;
 
-static __device__ __forceinline__ place own_place(void) {
+static __device__ __forceinline__ block_coords own_coords(void) {
   const uint32_t pair = blockIdx.x / 2;
-  return {(int)threadIdx.x % 32, (int)threadIdx.x / 32, rank_in_cluster(), pair, pair / GROUP * GROUP, blockIdx.x % SLICES};
+  return {(int)threadIdx.x % 32,  (int)threadIdx.x / 32, rank_in_cluster(), pair, pair / GROUP_PAIRS * GROUP_PAIRS,
+          blockIdx.x % FC1_SLICES};
 }
 
-/* What passes between blocks through memory; zeros at the start of an epoch. */
+/* Global memory through which blocks exchange data; cleared before a launch. The floats are tagged words (exchange.cuh). */
 typedef struct rl_exchange {
-  float pooled2[PAIRS][RL_FLAT], parts[PAIRS][SLICES][RL_FC1], d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
-  float small[PAIRS / GROUP][SMALL]; /* weights that all want at once, a copy for each group: conv1's, conv2.bias */
-  uint32_t loaded[32], forward[32], backward[32], update[32]; /* barriers, a cache line each */
-  uint32_t overflow;                                          /* the last step that had one, counted from 1 */
+  float pooled2[PAIRS][RL_FLAT];              /* fc1's inputs */
+  float fc1_parts[PAIRS][FC1_SLICES][RL_FC1]; /* fc1's product, one part per slice */
+  float d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
+  float broadcast[PAIRS / GROUP_PAIRS][BROADCAST_VALUES]; /* weights that every block reads at once; a copy per group */
+  /* Counters of the grid barriers, a 128-byte line each: parameters are in shared memory; pooled2 and d_fc1 of the step are in
+   * global memory; partial sums are; the step's weights are. */
+  uint32_t loaded[32], forward[32], backward[32], update[32];
+  uint32_t overflow; /* 1 + the last step with a gradient that is not finite */
 } rl_exchange;
 
-/* A parameter with its moments. */
+/* A parameter with its two moments. */
 typedef struct parameter {
   float weight, first, second;
 } parameter;
@@ -89,63 +103,71 @@ typedef struct parameter {
 template <class F> struct block_memory {
   typedef typename F::value value;
   alignas(16) value conv2[F::WEIGHT_VALUES];
-  alignas(16) value pooled1[MAP1 * F::IN_PITCH];
-  union { /* one after the other */
+  alignas(16) value pooled1[CONV1_PIXELS * F::IN_PITCH];
+  union { /* never used at the same time */
     alignas(16) value conv2_raw[F::FORWARD_SCRATCH > 0 ? TILE_CHANNELS *F::RAW_PITCH : 1];
     alignas(16) float forward_scratch[F::FORWARD_SCRATCH > 0 ? F::FORWARD_SCRATCH : 1];
     alignas(16) value fc1[RL_FC1 * (SLICE + F::SLICE_PAD)];
     alignas(16) value d_out[F::OUT_VALUES];
     struct {
       alignas(16) value d_fc1_rows[TILE_BATCH * F::ROW_PITCH], pooled2_columns[TILE_BATCH * F::COLUMN_PITCH];
-      alignas(16) float channels[team<F>::WARPS][SUMS_ROW], conv2_sums[team<F>::CONV2_SPLITS][CONV2_OWN],
-          other_sums[team<F>::OTHER_SPLITS][OTHERS_PITCH];
+      alignas(16) float warp_sums[warp_roles<F>::WARPS][WARP_SUMS], conv2_sums[warp_roles<F>::CONV2_SPLITS][CONV2_PER_BLOCK],
+          small_sums[warp_roles<F>::SMALL_SPLITS][SMALL_PITCH];
     };
   };
-  union { /* one after the other, too */
+  union { /* never used at the same time */
     struct {
-      alignas(16) value pooled2[GROUP * (SLICE + F::SLICE_PAD)], d_fc1[GROUP * F::HIDDEN_PITCH];
-      alignas(16) float hidden[team<F>::WARPS][RL_FC1];
+      alignas(16) value pooled2[GROUP_PAIRS * (SLICE + F::SLICE_PAD)], d_fc1[GROUP_PAIRS * F::HIDDEN_PITCH];
+      alignas(16) float hidden[warp_roles<F>::WARPS][RL_FC1];
     };
     alignas(16) float backward_scratch[F::BACKWARD_SCRATCH > 0 ? F::BACKWARD_SCRATCH : 1];
-    alignas(16) float d_pooled1[2][HALF_MAP1 * RL_C1]; /* of this half of the pixels, from both halves of conv2's channels */
+    alignas(16) float d_pooled1[2][BLOCK_PIXELS *
+                                   RL_C1]; /* of this block's pixels: part of its own and of the peer's channels of conv2 */
   };
   alignas(16) float forward_mail[F::FORWARD_MAIL > 0 ? F::FORWARD_MAIL : 4];
   alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
   alignas(16) float logits[RL_CLASSES];
-  alignas(16) uint8_t bytes[RL_PIXELS];              /* of the next image, */
-  alignas(16) float image[IMAGE_ROWS * CONV1_WIDTH]; /* and the rows of this one that this half of the pixels needs */
-  alignas(16) uint8_t codes1[HALF_MAP1 * RL_C1], codes2[MAP2 * TILE_CHANNELS];
-  float2 weight[F::KEEPS_WEIGHTS ? F::TILE_PAIRS : 1][team<F>::OWNERS], first[F::TILE_PAIRS][team<F>::OWNERS],
-      second[F::TILE_PAIRS][team<F>::OWNERS];
-  parameter single[CONV2_OWN + OTHERS_OWN]; /* a thread each */
+  alignas(16) uint8_t image_bytes[RL_PIXELS];             /* the next image */
+  alignas(16) float image_rows[IMAGE_ROWS * CONV1_WIDTH]; /* the current image: normalised rows that this block's pixels need */
+  alignas(16) uint8_t codes1[BLOCK_PIXELS * RL_C1], codes2[CONV2_PIXELS * TILE_CHANNELS];
+  float2 weight[F::KEEPS_WEIGHTS ? F::TILE_PAIRS : 1][warp_roles<F>::TILE_OWNERS],
+      first[F::TILE_PAIRS][warp_roles<F>::TILE_OWNERS], second[F::TILE_PAIRS][warp_roles<F>::TILE_OWNERS];
+  parameter owned[CONV2_PER_BLOCK + SMALL_PER_BLOCK]; /* parameters with a thread of their own */
   rl_train_state state;
-  mbarrier pixels_came, gradients_came; /* from the pair's other block: half of conv1's pixels, gradients of this half of them */
+  mbarrier pixels_mbarrier, gradients_mbarrier; /* the peer's half of pooled1; its part of d_pooled1 */
 };
 
-/* What is known of the images to come: the pair's in this round and the next. */
-typedef struct upcoming {
-  uint32_t label, next_label, next_image, image_behind; /* the last: of the round behind the next */
-} upcoming;
+/* Labels and data set indices of the pair's images in this microbatch and the next two. */
+typedef struct prefetch_state {
+  uint32_t label, next_label, next_image, image_after_next;
+} prefetch_state;
 
-/* A thread's sums of gradients over the rounds of a step. */
+/* A thread's sums of gradients over the microbatches of a step. */
 template <class F> struct gradient_sums {
   typename F::weight_sums conv2;
-  float4 conv2_bias; /* of four channels */
-  float conv1[10];
-  float4 head_weight; /* by warp: a row of fc2.weight; behind them fc1.bias */
-  float head_bias;    /* by warp: fc2.bias; behind them the loss */
-  bool overflow;
+  float4 conv2_bias;  /* of four channels */
+  float conv1[10];    /* nine taps and the bias of one channel */
+  float4 head_weight; /* warps 0 to 9: a row of fc2.weight; warp 10: fc1.bias */
+  float head_bias;    /* warps 0 to 9: fc2.bias; from warp 11 on: the loss */
+  bool overflow;      /* a value is not finite or does not fit into the format */
 };
 
-/* An image of a round, and how often each pair has had one: the turn of its mail. */
-typedef struct round_of {
-  uint32_t batch, index, full_batch, steps_before; /* of the step, of the round; every step before had full_batch images */
-} round_of;
+/* At most PAIRS images of a step, one per pair. */
+typedef struct microbatch {
+  uint32_t step_images; /* of this step; 0: the epoch has ended */
+  uint32_t index;       /* in the step */
+  uint32_t batch_size;  /* images of every step before this one */
+  uint32_t step;        /* of the epoch */
+} microbatch;
 
-static __device__ __forceinline__ uint32_t image_at(const round_of &r, uint32_t pair) { return r.index * PAIRS + pair; }
-static __device__ __forceinline__ bool has_image(const round_of &r, uint32_t pair) { return image_at(r, pair) < r.batch; }
-static __device__ __forceinline__ uint32_t turn_of(const round_of &r, uint32_t pair) {
-  return r.steps_before * ((r.full_batch + PAIRS - 1 - pair) / PAIRS) + r.index + 1;
+/* The image of `pair`, numbered in the step; the pair may have none. */
+static __device__ __forceinline__ uint32_t step_image(const microbatch &mb, uint32_t pair) { return mb.index * PAIRS + pair; }
+static __device__ __forceinline__ bool has_image(const microbatch &mb, uint32_t pair) {
+  return step_image(mb, pair) < mb.step_images;
+}
+/* How many images the pair has had, with this one: the phase of its tagged words and mbarriers. */
+static __device__ __forceinline__ uint32_t message_phase(const microbatch &mb, uint32_t pair) {
+  return mb.step * ((mb.batch_size + PAIRS - 1 - pair) / PAIRS) + mb.index + 1;
 }
 
 static __device__ __forceinline__ uint64_t global_time(void) {
@@ -154,35 +176,41 @@ static __device__ __forceinline__ uint64_t global_time(void) {
   return now;
 }
 
-/* The phase of this step has ended (in its last round: earlier ones are overwritten); phase -1: the step begins. */
-static __device__ __forceinline__ void record_timestamp(const rl_persistent &e, uint32_t step, int phase) {
-  if (!e.timestamps || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
-  e.timestamps->phases[blockIdx.x][step][phase + 1] = global_time();
+/* Records that a phase of the step has ended; phase -1: that the step begins. A later microbatch overwrites an earlier one's. */
+static __device__ __forceinline__ void record_timestamp(const rl_persistent &args, uint32_t step, int phase) {
+  if (!args.timestamps || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
+  args.timestamps->phases[blockIdx.x][step][phase + 1] = global_time();
 }
 
-static __device__ __forceinline__ void record_launch_timestamp(const rl_persistent &e, bool ended) {
-  if (!e.timestamps || threadIdx.x != 0) return;
-  e.timestamps->launch[blockIdx.x][ended] = global_time();
-  e.timestamps->cycles[blockIdx.x][ended] = (uint64_t)clock64();
+static __device__ __forceinline__ void record_launch_timestamp(const rl_persistent &args, bool ended) {
+  if (!args.timestamps || threadIdx.x != 0) return;
+  args.timestamps->launch[blockIdx.x][ended] = global_time();
+  args.timestamps->cycles[blockIdx.x][ended] = (uint64_t)clock64();
 }
 
-/* The last warps wait for new weights while the others, the workers, do what needs none of them. */
-template <class F> static __device__ __forceinline__ bool works(void) { return threadIdx.x < team<F>::WORKERS * 32; }
-
-/* Pairs that have an image in a step, and so rows of partial sums. */
-static __host__ __device__ __forceinline__ uint32_t rows_of(uint32_t batch) { return batch < PAIRS ? batch : (uint32_t)PAIRS; }
-
-/* Where a pair has the sums of its images' gradients of conv2's weights, and a block those of its channels. */
-static __device__ __forceinline__ float *conv2_row(const rl_persistent &e, const place &at) {
-  return &e.partial_conv2[(size_t)at.pair * CONV2_COUNT + at.rank * CONV2_HALF];
+/* Whether this warp computes conv1; the others wait for barriers and load weights meanwhile. */
+template <class F> static __device__ __forceinline__ bool is_compute_warp(void) {
+  return threadIdx.x < warp_roles<F>::COMPUTE_WARPS * 32;
 }
 
-/* The weights as they are multiplied, at their offsets: where exact ones lie before a launch and behind it. */
-template <class F> static __device__ __forceinline__ typename F::value *multiplied(const rl_persistent &e) {
-  return (typename F::value *)(e.adam.weights + (sizeof(typename F::value) == sizeof(__half) ? FC1_AT : 0));
+/* Rows of partial sums: the pairs that have an image in a step of `batch`. */
+static __host__ __device__ __forceinline__ uint32_t partial_rows(uint32_t batch) {
+  return batch < PAIRS ? batch : (uint32_t)PAIRS;
 }
 
-template <class Value> static __device__ __forceinline__ float as_stored(float v) { return (float)(Value)v; }
+/* This block's half of the pair's row of partial sums of conv2.weight's gradient. */
+static __device__ __forceinline__ float *conv2_partial_row(const rl_persistent &args, const block_coords &coords) {
+  return &args.partial_conv2[(size_t)coords.pair * CONV2_COUNT + coords.rank * CONV2_HALF];
+}
+
+/* The weights in the format that is multiplied, at their offsets. During a launch they overwrite the FP32 weights, which blocks
+ * then keep in shared memory: FP16 copies begin at fc1.weight, others at the first parameter. */
+template <class F> static __device__ __forceinline__ typename F::value *compute_weights(const rl_persistent &args) {
+  return (typename F::value *)(args.adam.weights + (sizeof(typename F::value) == sizeof(__half) ? FC1_OFFSET : 0));
+}
+
+/* v rounded to the format. */
+template <class Value> static __device__ __forceinline__ float rounded_to(float v) { return (float)(Value)v; }
 
 static __device__ __forceinline__ void store2(__half *to, float a, float b) { *(__half2 *)to = __floats2half2_rn(a, b); }
 static __device__ __forceinline__ void store2(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
@@ -190,39 +218,42 @@ static __device__ __forceinline__ void store2(tensor_float *to, float a, float b
   *(float2 *)to = make_float2(tensor_float(a), tensor_float(b));
 }
 
-/* To this block's memory and to that of the other. */
-static __device__ __forceinline__ void store_both(uint32_t other, __half *to, float a, float b, mbarrier *came) {
+/* Stores two values in this block's shared memory and, with st.async that completes on `barrier`, in the peer's. */
+static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, __half *to, float a, float b, mbarrier *barrier) {
   const __half2 both = __floats2half2_rn(a, b);
   *(__half2 *)to = both;
-  st_async(other, (void *)to, *(const uint32_t *)&both, came);
+  st_async(peer, (void *)to, *(const uint32_t *)&both, barrier);
 }
-static __device__ __forceinline__ void store_both(uint32_t other, float *to, float a, float b, mbarrier *came) {
+static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, float *to, float a, float b, mbarrier *barrier) {
   *(float2 *)to = make_float2(a, b);
-  st_async(other, to, make_float2(a, b), came);
+  st_async(peer, to, make_float2(a, b), barrier);
 }
-static __device__ __forceinline__ void store_both(uint32_t other, tensor_float *to, float a, float b, mbarrier *came) {
-  store_both(other, (float *)to, tensor_float(a), tensor_float(b), came);
-}
-
-/* What a format can't hold; a loss scale keeps away from it. */
-static __device__ __forceinline__ bool fits(__half, float v) { return fabsf(v) < 65520.0f; /* rounds to infinity */ }
-static __device__ __forceinline__ bool fits(float, float) { return true; }
-static __device__ __forceinline__ bool fits(tensor_float, float) { return true; }
-
-/* Until what is sent in this turn is there: whoever reads it. */
-static __device__ __forceinline__ void await(mbarrier *of, uint32_t turn) {
-  for (uint32_t looks = 0; !mbarrier_try_wait(of, turn);) lose_patience(&looks);
+static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, tensor_float *to, float a, float b,
+                                                            mbarrier *barrier) {
+  store_local_and_peer(peer, (float *)to, tensor_float(a), tensor_float(b), barrier);
 }
 
-/* rows × COLUMNS values, `stride` apart, to rows `pitch` apart; by THREADS threads. */
+/* Whether v is finite in the format. */
+static __device__ __forceinline__ bool is_representable(__half, float v) { return fabsf(v) < 65520.0f; /* rounds to infinity */ }
+static __device__ __forceinline__ bool is_representable(float, float) { return true; }
+static __device__ __forceinline__ bool is_representable(tensor_float, float) { return true; }
+
+/* Waits until the mbarrier's phase has completed. Every thread that reads the data calls it. */
+static __device__ __forceinline__ void mbarrier_wait(mbarrier *barrier, uint32_t phase) {
+  for (uint32_t polls = 0; !mbarrier_try_wait(barrier, phase);) trap_on_timeout(&polls);
+}
+
+/* Begins to copy `rows` rows of COLUMNS values from global memory (`stride` values apart) to shared memory (`pitch` apart), with
+ * cp.async. `thread` is the caller's index among the THREADS threads that share the copy. */
 template <int THREADS, int COLUMNS, class Value>
-static __device__ __forceinline__ void fetch(int thread, const Value *from, uint32_t stride, int rows, Value *to, int pitch) {
-  enum { UNIT = 16 / sizeof(Value), UNITS = COLUMNS / UNIT, FURTHER_ROWS = THREADS / UNITS, FURTHER_UNITS = THREADS % UNITS };
+static __device__ __forceinline__ void load_rows_async(int thread, const Value *from, uint32_t stride, int rows, Value *to,
+                                                       int pitch) {
+  enum { UNIT = 16 / sizeof(Value), UNITS = COLUMNS / UNIT, ROW_STEP = THREADS / UNITS, UNIT_STEP = THREADS % UNITS };
   int unit = thread % UNITS;
 #pragma unroll 2
-  for (int row = thread / UNITS; row < rows; row += FURTHER_ROWS) {
+  for (int row = thread / UNITS; row < rows; row += ROW_STEP) {
     cp_async_16(&to[row * pitch + unit * UNIT], &from[(size_t)row * stride + unit * UNIT]);
-    unit += FURTHER_UNITS;
+    unit += UNIT_STEP;
     if (unit >= UNITS) unit -= UNITS, row++;
   }
 }

@@ -1,128 +1,141 @@
-/* The engine "persistent", from the gradient of fc1's product to the partial sums of all gradients. */
+/* The engine "persistent": backward pass, from the gradient of fc1's product to the partial sums of all gradients. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 #define RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 
 #include "train/cuda/persistent_forward.cuh"
 
-/* The gradient of this slice of fc1's inputs, for the group's images. */
-template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent &e, const round_of &r, const place &at,
-                                                                       block_memory<F> &m) {
+/* Computes the gradient of this block's slice of fc1's inputs for the group's images, and sends it to their pairs. */
+template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent &args, const microbatch &mb,
+                                                                       const block_coords &coords, block_memory<F> &smem) {
   typedef typename F::value value;
-  rl_exchange *x = (rl_exchange *)e.exchange;
-  receive_rows<F>(x->d_fc1, 0, RL_FC1, r, at, m.d_fc1, F::HIDDEN_PITCH);
+  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  receive_rows<F, RL_FC1, F::HIDDEN_PITCH>(exchange->d_fc1, 0, mb, coords, smem.d_fc1);
   __syncthreads();
-  record_timestamp(e, r.steps_before, RL_PHASE_fc1_gradients);
-  F::template fc1_backward<SLICE>(m.d_fc1, m.fc1, [&](int image, int k, float a, float b) {
-    const uint32_t pair = at.first + image;
-    if (has_image(r, pair))
-      post(&x->d_pooled2[pair][at.slice * SLICE + k], turn_of(r, pair), as_stored<value>(a), as_stored<value>(b));
+  record_timestamp(args, mb.step, RL_PHASE_fc1_gradients);
+  F::template fc1_backward<SLICE>(smem.d_fc1, smem.fc1, [&](int image, int k, float a, float b) {
+    const uint32_t pair = coords.group_first_pair + image;
+    if (has_image(mb, pair))
+      send_tagged(&exchange->d_pooled2[pair][coords.slice * SLICE + k], message_phase(mb, pair), rounded_to<value>(a),
+                  rounded_to<value>(b));
   });
 }
 
-/* The gradient of conv2's product, this half of the channels. Nobody reads m.fc1 any more. */
-template <class F> static __device__ __forceinline__ void unpool2(const rl_persistent &e, const round_of &r, const place &at,
-                                                                  block_memory<F> &m, gradient_sums<F> &sums) {
+/* Receives the gradient of conv2's pooled output and stores that of its product in d_out, for this block's channels; adds up the
+ * gradient of conv2's bias. No thread reads smem.fc1, which d_out overwrites, any more. */
+template <class F> static __device__ __forceinline__ void unpool2(const rl_persistent &args, const microbatch &mb,
+                                                                  const block_coords &coords, block_memory<F> &smem,
+                                                                  gradient_sums<F> &sums) {
   typedef typename F::value value;
   enum { QUADS = TILE_CHANNELS / 4 };
-  const float *mail = ((const rl_exchange *)e.exchange)->d_pooled2[at.pair];
+  const float *messages = ((const rl_exchange *)args.exchange)->d_pooled2[coords.pair];
 #pragma unroll 1
-  for (int i = threadIdx.x; i < MAP2 * QUADS; i += F::THREADS) {
-    const int pixel = i / QUADS, channel = i % QUADS * 4, from = pixel * RL_C2 + at.rank * TILE_CHANNELS + channel;
-    const uchar4 code = *(const uchar4 *)&m.codes2[pixel * TILE_CHANNELS + channel];
-    const float4 d = receive(&mail[from], turn_of(r, at.pair));
-    if (e.d_pooled2) store4((value *)e.d_pooled2 + (size_t)image_at(r, at.pair) * RL_FLAT + from, d);
-    F::unpool(pixel, channel, code, d, m.d_out);
-    const float4 let_through = make_float4(code.x == RL_POOL_STOPPED ? 0 : d.x, code.y == RL_POOL_STOPPED ? 0 : d.y,
-                                           code.z == RL_POOL_STOPPED ? 0 : d.z, code.w == RL_POOL_STOPPED ? 0 : d.w);
-    sums.overflow |= !finite4(let_through);
-    sums.conv2_bias = added(sums.conv2_bias, let_through);
+  for (int i = threadIdx.x; i < CONV2_PIXELS * QUADS; i += F::THREADS) {
+    const int pixel = i / QUADS, channel = i % QUADS * 4, from = pixel * RL_C2 + coords.rank * TILE_CHANNELS + channel;
+    const uchar4 code = *(const uchar4 *)&smem.codes2[pixel * TILE_CHANNELS + channel];
+    const float4 d = receive_tagged(&messages[from], message_phase(mb, coords.pair));
+    if (args.d_pooled2) store4((value *)args.d_pooled2 + (size_t)step_image(mb, coords.pair) * RL_FLAT + from, d);
+    F::unpool(pixel, channel, code, d, smem.d_out);
+    const float4 passed = make_float4(code.x == RL_POOL_STOPPED ? 0 : d.x, code.y == RL_POOL_STOPPED ? 0 : d.y,
+                                      code.z == RL_POOL_STOPPED ? 0 : d.z, code.w == RL_POOL_STOPPED ? 0 : d.w);
+    sums.overflow |= !finite4(passed);
+    sums.conv2_bias = added(sums.conv2_bias, passed);
   }
 }
 
-/* Where channel and the next of a pixel lie in d_pooled1: neighbours, and pixels three rows apart, are in different banks. */
-static __device__ __forceinline__ int d_pooled1_at(int pixel, int channel) {
+/* Index of a pixel's channels `channel` and the next in d_pooled1. The permutation puts neighbouring pixels, and pixels three
+ * rows apart, into different banks. */
+static __device__ __forceinline__ int d_pooled1_index(int pixel, int channel) {
   return pixel * RL_C1 + (channel ^ (pixel + pixel / 32) % 4 * 8);
 }
 
-/* The gradient of conv2's input to the block that has the pixel, once the other may write to this one's d_pooled1. */
-template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent &e, const round_of &r,
-                                                                               const place &at, block_memory<F> &m) {
-  F::conv2_input_gradient(m.conv2, m.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
-    const uint32_t owner = pixel >= HALF_MAP1;
-    float *to = &m.d_pooled1[owner != at.rank][d_pooled1_at(pixel - owner * HALF_MAP1, channel)];
-    if (owner == at.rank) *(float2 *)to = make_float2(a, b);
-    else st_async(owner, to, make_float2(a, b), &m.gradients_came);
+/* Computes this block's part of the gradient of conv2's input and stores it in the block that owns the pixel. WAR: cluster_wait
+ * orders the stores after the peer's last read of its d_pooled1. */
+template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent &args, const microbatch &mb,
+                                                                               const block_coords &coords,
+                                                                               block_memory<F> &smem) {
+  F::conv2_input_gradient(smem.conv2, smem.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
+    const uint32_t owner = pixel >= BLOCK_PIXELS;
+    float *to = &smem.d_pooled1[owner != coords.rank][d_pooled1_index(pixel - owner * BLOCK_PIXELS, channel)];
+    if (owner == coords.rank) *(float2 *)to = make_float2(a, b);
+    else st_async(owner, to, make_float2(a, b), &smem.gradients_mbarrier);
   });
-  record_timestamp(e, r.steps_before, RL_PHASE_conv2_input_gradient);
+  record_timestamp(args, mb.step, RL_PHASE_conv2_input_gradient);
 }
 
-/* From the gradient of conv2's pools on. Where d_out outlives the input's gradient, that one is first: it is under way while the
- * other is made. last: image of the pair in this step. */
-template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent &e, const round_of &r,
-                                                                         const place &at, bool last, block_memory<F> &m,
-                                                                         gradient_sums<F> &sums) {
+/* Computes the gradients of conv2's weights, bias and input. Without BACKWARD_SCRATCH the input gradient comes first: d_out
+ * outlives it, and its stores to the peer drain while the weight gradient is computed. `last`: this is the pair's last image of
+ * the step. */
+template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent &args, const microbatch &mb,
+                                                                         const block_coords &coords, bool last,
+                                                                         block_memory<F> &smem, gradient_sums<F> &sums) {
   const bool input_first = !F::BACKWARD_SCRATCH;
-  if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&m.gradients_came, HALF_MAP1 * RL_C1 * sizeof(float));
+  if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_C1 * sizeof(float));
   if (input_first) cluster_arrive_relaxed();
-  unpool2(e, r, at, m, sums);
+  unpool2(args, mb, coords, smem, sums);
   __syncthreads();
-  record_timestamp(e, r.steps_before, RL_PHASE_unpool2);
+  record_timestamp(args, mb.step, RL_PHASE_unpool2);
   if (!input_first) {
-    F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
+    F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.backward_scratch, sums.conv2);
     cluster_arrive_relaxed();
   }
-  conv2_input_gradient(e, r, at, m);
+  conv2_input_gradient(args, mb, coords, smem);
   if (input_first) {
-    F::conv2_weight_gradient(m.pooled1, m.d_out, m.backward_scratch, sums.conv2);
-    record_timestamp(e, r.steps_before, RL_PHASE_conv2_weight_gradient);
+    F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.backward_scratch, sums.conv2);
+    record_timestamp(args, mb.step, RL_PHASE_conv2_weight_gradient);
   }
-  if (last) F::store_weight_gradient(sums.conv2, conv2_row(e, at));
-  await(&m.gradients_came, turn_of(r, at.pair));
+  if (last) F::store_weight_gradient(sums.conv2, conv2_partial_row(args, coords));
+  mbarrier_wait(&smem.gradients_mbarrier, message_phase(mb, coords.pair));
   __syncthreads();
 }
 
-/* conv1's gradients from this half of the pixels; a lane is a channel. By the workers. */
-template <class F> static __device__ __forceinline__ void conv1_backward(const rl_persistent &e, const round_of &r,
-                                                                         const place &at, block_memory<F> &m,
+/* Adds this block's pixels to conv1's gradients; a lane is a channel. The compute warps call it. */
+template <class F> static __device__ __forceinline__ void conv1_backward(const rl_persistent &args, const microbatch &mb,
+                                                                         const block_coords &coords, block_memory<F> &smem,
                                                                          gradient_sums<F> &sums) {
   typedef typename F::value value;
-  value *shown = e.d_pooled1 ? (value *)e.d_pooled1 + ((size_t)image_at(r, at.pair) * MAP1 + at.rank * HALF_MAP1) * RL_C1 : NULL;
+  value *stored = args.d_pooled1 ? (value *)args.d_pooled1 +
+                                       ((size_t)step_image(mb, coords.pair) * CONV1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_C1
+                                 : NULL;
 #pragma unroll 2
-  for (int pixel = at.warp; pixel < HALF_MAP1; pixel += team<F>::WORKERS) {
-    const int i = pixel * RL_C1 + at.lane, from = d_pooled1_at(pixel, at.lane), code = m.codes1[i];
-    const float gradient = as_stored<value>(m.d_pooled1[0][from] + m.d_pooled1[1][from]);
-    if (shown) shown[i] = (value)gradient;
+  for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += warp_roles<F>::COMPUTE_WARPS) {
+    const int i = pixel * RL_C1 + coords.lane, from = d_pooled1_index(pixel, coords.lane), code = smem.codes1[i];
+    const float gradient = rounded_to<value>(smem.d_pooled1[0][from] + smem.d_pooled1[1][from]);
+    if (stored) stored[i] = (value)gradient;
     sums.overflow |= code != RL_POOL_STOPPED && !isfinite(gradient);
-    add_element(gradient, code, pixel, m.image, sums.conv1);
+    add_element(gradient, code, pixel, smem.image_rows, sums.conv1);
   }
 }
 
-/* The step's other sums to their rows of partial sums. */
-template <class F> static __device__ __forceinline__ void store_sums(const rl_persistent &e, const place &at, block_memory<F> &m,
-                                                                     gradient_sums<F> &sums) {
-  if (at.rank == 0) {
-    float *row = &e.partial_head[(size_t)at.pair * RL_HEAD_ROW], *weights = &row[RL_FC1], *biases = &weights[RL_CLASSES * RL_FC1];
-    if (at.warp <= RL_CLASSES)
-      store4(at.warp < RL_CLASSES ? &weights[at.warp * RL_FC1 + at.lane * 4] : &row[at.lane * 4], sums.head_weight);
-    if (at.warp != RL_CLASSES && at.lane == 0) (at.warp < RL_CLASSES ? biases[at.warp] : row[RL_HEAD_LOSS]) = sums.head_bias;
+/* Stores the step's sums of the head's, conv1's and conv2.bias's gradients to their rows of partial sums. */
+template <class F> static __device__ __forceinline__ void store_partial_sums(const rl_persistent &args,
+                                                                             const block_coords &coords, block_memory<F> &smem,
+                                                                             gradient_sums<F> &sums) {
+  if (coords.rank == 0) {
+    float *row = &args.partial_head[(size_t)coords.pair * RL_HEAD_ROW], *weights = &row[RL_FC1],
+          *biases = &weights[RL_CLASSES * RL_FC1];
+    if (coords.warp <= RL_CLASSES)
+      store4(coords.warp < RL_CLASSES ? &weights[coords.warp * RL_FC1 + coords.lane * 4] : &row[coords.lane * 4],
+             sums.head_weight);
+    if (coords.warp != RL_CLASSES && coords.lane == 0)
+      (coords.warp < RL_CLASSES ? biases[coords.warp] : row[RL_HEAD_LOSS]) = sums.head_bias;
   }
-  float *own = m.channels[at.warp];
-  for (int k = 0; k < 9; k++) own[at.lane * 9 + k] = sums.conv1[k];
-  own[RL_C1 * 9 + at.lane] = sums.conv1[9];
+  float *warp_row = smem.warp_sums[coords.warp];
+  for (int k = 0; k < 9; k++) warp_row[coords.lane * 9 + k] = sums.conv1[k];
+  warp_row[RL_C1 * 9 + coords.lane] = sums.conv1[9];
   const float biases[4] = {sums.conv2_bias.x, sums.conv2_bias.y, sums.conv2_bias.z, sums.conv2_bias.w};
-  for (int c = 0; c < 4; c++) { /* lanes of the same four channels are eight apart */
+  for (int c = 0; c < 4; c++) { /* lanes 8 apart have the same four channels */
     float sum = biases[c];
     sum += __shfl_xor_sync(0xffffffffu, sum, 8);
     sum += __shfl_xor_sync(0xffffffffu, sum, 16);
-    if (at.lane < 8) own[CONV1_ROW + at.lane * 4 + c] = sum;
+    if (coords.lane < 8) warp_row[CONV1_ROW + coords.lane * 4 + c] = sum;
   }
   __syncthreads();
 #pragma unroll 1
-  for (int i = threadIdx.x; i < SUMS_ROW; i += F::THREADS) {
+  for (int i = threadIdx.x; i < WARP_SUMS; i += F::THREADS) {
     float sum = 0.0f;
-    for (int warp = 0; warp < team<F>::WARPS; warp++) sum += m.channels[warp][i];
-    if (i < CONV1_ROW) e.partial_conv1[blockIdx.x * CONV1_ROW + i] = sum;
-    else e.partial_conv2_bias[at.pair * RL_C2 + at.rank * TILE_CHANNELS + i - CONV1_ROW] = sum;
+    for (int warp = 0; warp < warp_roles<F>::WARPS; warp++) sum += smem.warp_sums[warp][i];
+    if (i < CONV1_ROW) args.partial_conv1[blockIdx.x * CONV1_ROW + i] = sum;
+    else args.partial_conv2_bias[coords.pair * RL_C2 + coords.rank * TILE_CHANNELS + i - CONV1_ROW] = sum;
   }
 }
 

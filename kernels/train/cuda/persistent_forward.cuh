@@ -1,4 +1,4 @@
-/* The engine "persistent", from an image to the gradient of fc1's product. */
+/* The engine "persistent": forward pass and head, up to the gradient of fc1's product. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_FORWARD_H
 #define RL_TRAIN_CUDA_PERSISTENT_FORWARD_H
 
@@ -6,98 +6,109 @@
 #include "train/cuda/persistent.cuh"
 #include "train/cuda/pool.cuh"
 
-/* The image of the pair in round r, and 0 where it has none. */
-static __device__ __forceinline__ uint32_t shown(const rl_persistent &e, const round_of &r, uint32_t pair) {
-  if (!has_image(r, pair)) return 0;
-  const uint32_t position = r.steps_before * r.full_batch + image_at(r, pair);
-  return e.order ? e.order[position] : position;
+/* Data set index of the image of `pair` in a microbatch; 0 if it has none. */
+static __device__ __forceinline__ uint32_t sample_index(const rl_persistent &args, const microbatch &mb, uint32_t pair) {
+  if (!has_image(mb, pair)) return 0;
+  const uint32_t position = mb.step * mb.batch_size + step_image(mb, pair);
+  return args.order ? args.order[position] : position;
 }
 
 template <class F>
-static __device__ __forceinline__ void fetch_image(const rl_persistent &e, uint32_t image, block_memory<F> &m) {
-  fetch<F::THREADS, RL_PIXELS>(threadIdx.x, &e.images[(size_t)image * RL_PIXELS], RL_PIXELS, 1, m.bytes, RL_PIXELS);
+static __device__ __forceinline__ void load_image_async(const rl_persistent &args, uint32_t image, block_memory<F> &smem) {
+  load_rows_async<F::THREADS, RL_PIXELS>(threadIdx.x, &args.images[(size_t)image * RL_PIXELS], RL_PIXELS, 1, smem.image_bytes,
+                                         RL_PIXELS);
 }
 
-/* Asks for the next image, its label, and which one comes behind it: nothing of it is waited for in this round. */
-template <class F> static __device__ __forceinline__ void look_ahead(const rl_persistent &e, const round_of &behind,
-                                                                     const place &at, upcoming *u, block_memory<F> &m) {
-  fetch_image(e, u->next_image, m);
-  u->next_label = e.labels[u->next_image];
-  u->image_behind = shown(e, behind, at.pair);
+/* Begins to load the next image and its label, and reads the index of the image after it. The next microbatch waits for them. */
+template <class F> static __device__ __forceinline__ void prefetch_next_image(const rl_persistent &args,
+                                                                              const microbatch &after_next,
+                                                                              const block_coords &coords,
+                                                                              prefetch_state *prefetch, block_memory<F> &smem) {
+  load_image_async(args, prefetch->next_image, smem);
+  prefetch->next_label = args.labels[prefetch->next_image];
+  prefetch->image_after_next = sample_index(args, after_next, coords.pair);
 }
 
-static __device__ __forceinline__ void move_on(upcoming *u) {
-  u->label = u->next_label;
-  u->next_image = u->image_behind;
+static __device__ __forceinline__ void advance(prefetch_state *prefetch) {
+  prefetch->label = prefetch->next_label;
+  prefetch->next_image = prefetch->image_after_next;
 }
 
-/* The rows that this half of the pixels needs, from the bytes that have arrived. */
-template <class F> static __device__ __forceinline__ void normalise_image(const place &at, block_memory<F> &m) {
-  load_image_rows(m.bytes, at.rank * 2 * HALF_ROWS, IMAGE_ROWS, m.image);
+/* Normalises the image rows that this block needs. The image has arrived in image_bytes. */
+template <class F> static __device__ __forceinline__ void normalise_image(const block_coords &coords, block_memory<F> &smem) {
+  load_image_rows(smem.image_bytes, coords.rank * 2 * BLOCK_ROWS, IMAGE_ROWS, smem.image_rows);
 }
 
-/* conv1's weights and biases and this half of conv2's biases: letters, four to a thread. */
-template <class F>
-static __device__ __forceinline__ void receive_small(const rl_persistent &e, uint32_t turn, const place &at, block_memory<F> &m) {
-  const float *from = ((const rl_exchange *)e.exchange)->small[at.pair / GROUP];
+/* Receives conv1's weights and biases and this block's half of conv2's biases, four per thread. */
+template <class F> static __device__ __forceinline__ void receive_broadcast(const rl_persistent &args, uint32_t phase,
+                                                                            const block_coords &coords, block_memory<F> &smem) {
+  const float *from = ((const rl_exchange *)args.exchange)->broadcast[coords.pair / GROUP_PAIRS];
   const int i = threadIdx.x * 4, bias = i - CONV1_ROW;
-  if (bias < 0) store4(&m.conv1[i], receive(&from[i], turn));
-  else if (bias < TILE_CHANNELS) store4(&m.conv2_bias[bias], receive(&from[i + at.rank * TILE_CHANNELS], turn));
+  if (bias < 0) store4(&smem.conv1[i], receive_tagged(&from[i], phase));
+  else if (bias < TILE_CHANNELS) store4(&smem.conv2_bias[bias], receive_tagged(&from[i + coords.rank * TILE_CHANNELS], phase));
 }
 
-/* Weights, asked for by the warps from FIRST on: conv2's; this slice of fc1's and, first in a step, the head's. */
+/* Begins to load this block's half of conv2's weights. The warps from FIRST on call it. */
+template <class F, int FIRST> static __device__ __forceinline__ void load_conv2_async(const rl_persistent &args,
+                                                                                      const block_coords &coords,
+                                                                                      block_memory<F> &smem) {
+  const typename F::value *conv2 = compute_weights<F>(args) + CONV2_OFFSET + coords.rank * CONV2_HALF;
+  typename F::value *to = F::FORWARD_SCRATCH ? smem.conv2_raw : smem.conv2;
+  load_rows_async<F::THREADS - FIRST * 32, TILE_DEPTH>(threadIdx.x - FIRST * 32, conv2, TILE_DEPTH, TILE_CHANNELS, to,
+                                                       F::RAW_PITCH);
+}
+
+/* Begins to load this block's slice of fc1's weights and, in a step's first microbatch, the head's. The warps before FIRST
+ * return. */
 template <class F, int FIRST>
-static __device__ __forceinline__ void fetch_conv2(const rl_persistent &e, const place &at, block_memory<F> &m) {
-  const typename F::value *conv2 = multiplied<F>(e) + CONV2_AT + at.rank * CONV2_HALF;
-  typename F::value *to = F::FORWARD_SCRATCH ? m.conv2_raw : m.conv2;
-  fetch<F::THREADS - FIRST * 32, TILE_DEPTH>(threadIdx.x - FIRST * 32, conv2, TILE_DEPTH, TILE_CHANNELS, to, F::RAW_PITCH);
-}
-
-template <class F, int FIRST> static __device__ __forceinline__ void fetch_linear(const rl_persistent &e, const round_of &r,
-                                                                                  const place &at, block_memory<F> &m) {
-  enum { FETCHERS = F::THREADS - FIRST * 32 };
-  const typename F::value *fc1 = multiplied<F>(e) + FC1_AT + at.slice * SLICE;
+static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persistent &args, const microbatch &mb,
+                                                               const block_coords &coords, block_memory<F> &smem) {
+  enum { LOADERS = F::THREADS - FIRST * 32 };
+  const typename F::value *fc1 = compute_weights<F>(args) + FC1_OFFSET + coords.slice * SLICE;
   const int thread = (int)threadIdx.x - FIRST * 32;
   if (thread < 0) return;
-  fetch<FETCHERS, SLICE>(thread, fc1, RL_FLAT, RL_FC1, m.fc1, SLICE + F::SLICE_PAD);
-  if (r.index == 0) fetch<FETCHERS, RL_HEAD_ROW>(thread, e.adam.weights + HEAD_AT, RL_HEAD_ROW, 1, m.head, RL_HEAD_ROW);
+  load_rows_async<LOADERS, SLICE>(thread, fc1, RL_FLAT, RL_FC1, smem.fc1, SLICE + F::SLICE_PAD);
+  if (mb.index == 0)
+    load_rows_async<LOADERS, RL_HEAD_ROW>(thread, args.adam.weights + HEAD_OFFSET, RL_HEAD_ROW, 1, smem.head, RL_HEAD_ROW);
 }
 
-/* A step's new weights of conv2, once they are there: where some warps have no part in conv2, by those who are no workers, while
- * the others are at conv1; else by all behind it, and those of fc1 right behind them. On return conv2's have come. */
-template <class F> static __device__ __forceinline__ void await_conv2(const rl_persistent &e, const round_of &r, const place &at,
-                                                                      block_memory<F> &m) {
-  const uint32_t *update = ((const rl_exchange *)e.exchange)->update, turn = r.steps_before + 1;
-  const bool first = r.index == 0;
-  if constexpr (team<F>::ASKS_BESIDE) {
-    if (first && !works<F>()) {
-      if (at.lane == 0) watch(update, turn);
+/* Loads conv2's weights, which a step's first microbatch does once the barrier `update` has completed, and waits until this
+ * thread's copies have arrived. With PREFETCH_EARLY the warps without a part in conv1 do so while the others compute it.
+ * Otherwise all warps do so after conv1, and begin to load fc1's weights. */
+template <class F> static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent &args, const microbatch &mb,
+                                                                              const block_coords &coords, block_memory<F> &smem) {
+  const uint32_t *update = ((const rl_exchange *)args.exchange)->update, phase = mb.step + 1;
+  const bool first = mb.index == 0;
+  if constexpr (warp_roles<F>::PREFETCH_EARLY) {
+    if (first && !is_compute_warp<F>()) {
+      if (coords.lane == 0) spin_until(update, phase);
       __syncwarp();
-      fetch_conv2<F, team<F>::WORKERS>(e, at, m);
+      load_conv2_async<F, warp_roles<F>::COMPUTE_WARPS>(args, coords, smem);
     }
     cp_async_wait_all();
   } else {
-    if (first) barrier_wait(update, turn);
-    if (first) fetch_conv2<F, 0>(e, at, m);
+    if (first) grid_barrier_wait(update, phase);
+    if (first) load_conv2_async<F, 0>(args, coords, smem);
     cp_async_commit_group();
-    if (!F::FORWARD_SCRATCH && has_image(r, at.first)) fetch_linear<F, 0>(e, r, at, m);
+    if (!F::FORWARD_SCRATCH && has_image(mb, coords.group_first_pair)) load_fc1_and_head_async<F, 0>(args, mb, coords, smem);
     cp_async_commit_group();
     cp_async_wait_group<1>();
   }
 }
 
-/* The workers': conv1, bias, ReLU and pool of this half of the pixels, for both blocks; a lane has two channels of a pixel. */
-template <class F> static __device__ __forceinline__ void conv1_forward(const place &at, block_memory<F> &m) {
-  const int channel = at.lane % 16 * 2;
-  const float *biases = &m.conv1[RL_C1 * 9];
+/* Computes conv1, bias, ReLU and pool for this block's pixels and stores them in both blocks of the pair. A lane computes two
+ * channels of a pixel. The compute warps call it. */
+template <class F> static __device__ __forceinline__ void conv1_forward(const block_coords &coords, block_memory<F> &smem) {
+  const int channel = coords.lane % 16 * 2;
+  const float *biases = &smem.conv1[RL_C1 * 9];
   float w[2][9];
 #pragma unroll
-  for (int k = 0; k < 18; k++) w[k / 9][k % 9] = m.conv1[channel * 9 + k];
+  for (int k = 0; k < 18; k++) w[k / 9][k % 9] = smem.conv1[channel * 9 + k];
 #pragma unroll 1
-  for (int pixel = at.warp * 2 + at.lane / 16; pixel < HALF_MAP1; pixel += team<F>::WORKERS * 2) {
+  for (int pixel = coords.warp * 2 + coords.lane / 16; pixel < BLOCK_PIXELS; pixel += warp_roles<F>::COMPUTE_WARPS * 2) {
     float patch[4][4], sum[2][4] = {}, best[2];
     uchar2 code;
-    const float *corner = &m.image[pixel / RL_P1 * 2 * CONV1_WIDTH + pixel % RL_P1 * 2];
+    const float *corner = &smem.image_rows[pixel / RL_P1 * 2 * CONV1_WIDTH + pixel % RL_P1 * 2];
 #pragma unroll
     for (int i = 0; i < 8; i++) *(float2 *)&patch[i / 2][i % 2 * 2] = *(const float2 *)&corner[i / 2 * CONV1_WIDTH + i % 2 * 2];
 #pragma unroll
@@ -107,138 +118,149 @@ template <class F> static __device__ __forceinline__ void conv1_forward(const pl
         for (int c = 0; c < 2; c++) sum[c][i] = fmaf(w[c][k], patch[i / 2 + k / 3][i % 2 + k % 3], sum[c][i]);
     pool_four(sum[0][0], sum[0][1], sum[0][2], sum[0][3], biases[channel], &best[0], &code.x);
     pool_four(sum[1][0], sum[1][1], sum[1][2], sum[1][3], biases[channel + 1], &best[1], &code.y);
-    *(uchar2 *)&m.codes1[pixel * RL_C1 + channel] = code;
-    store_both(at.rank ^ 1, &m.pooled1[(at.rank * HALF_MAP1 + pixel) * F::IN_PITCH + channel], best[0], best[1], &m.pixels_came);
+    *(uchar2 *)&smem.codes1[pixel * RL_C1 + channel] = code;
+    store_local_and_peer(coords.rank ^ 1, &smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * F::IN_PITCH + channel], best[0],
+                         best[1], &smem.pixels_mbarrier);
   }
 }
 
-/* conv2, bias, ReLU and pool of this half of the channels, to the group's slices of fc1's inputs. */
-template <class F> static __device__ __forceinline__ void conv2_forward(const rl_persistent &e, const round_of &r,
-                                                                        const place &at, block_memory<F> &m, bool *overflow) {
+/* Computes conv2, bias, ReLU and pool for this block's channels and sends the results, which are fc1's inputs, to the group. */
+template <class F> static __device__ __forceinline__ void conv2_forward(const rl_persistent &args, const microbatch &mb,
+                                                                        const block_coords &coords, block_memory<F> &smem,
+                                                                        bool *overflow) {
   typedef typename F::value value;
-  const uint32_t turn = turn_of(r, at.pair), half = at.rank * TILE_CHANNELS;
-  float *mail = ((rl_exchange *)e.exchange)->pooled2[at.pair];
-  value *kept = (value *)e.pooled2 + (size_t)image_at(r, at.pair) * RL_FLAT;
-  F::conv2_forward(m.pooled1, m.conv2, F::FORWARD_SCRATCH ? m.forward_scratch : m.forward_mail,
+  const uint32_t phase = message_phase(mb, coords.pair), half = coords.rank * TILE_CHANNELS;
+  float *inputs = ((rl_exchange *)args.exchange)->pooled2[coords.pair];
+  value *stored = (value *)args.pooled2 + (size_t)step_image(mb, coords.pair) * RL_FLAT;
+  F::conv2_forward(smem.pooled1, smem.conv2, F::FORWARD_SCRATCH ? smem.forward_scratch : smem.forward_mail,
                    [&](int pixel, int channel, const float a[4], const float b[4]) {
                      float best[2];
-                     uint8_t *codes = &m.codes2[pixel * TILE_CHANNELS + channel];
-                     for (int i = 0; i < 4; i++) *overflow |= !fits(value(), a[i]) || !fits(value(), b[i]);
-                     pool_four(a[0], a[1], a[2], a[3], m.conv2_bias[channel], &best[0], &codes[0]);
-                     pool_four(b[0], b[1], b[2], b[3], m.conv2_bias[channel + 1], &best[1], &codes[1]);
+                     uint8_t *codes = &smem.codes2[pixel * TILE_CHANNELS + channel];
+                     for (int i = 0; i < 4; i++)
+                       *overflow |= !is_representable(value(), a[i]) || !is_representable(value(), b[i]);
+                     pool_four(a[0], a[1], a[2], a[3], smem.conv2_bias[channel], &best[0], &codes[0]);
+                     pool_four(b[0], b[1], b[2], b[3], smem.conv2_bias[channel + 1], &best[1], &codes[1]);
                      const int k = pixel * RL_C2 + half + channel;
-                     post(&mail[k], turn, as_stored<value>(best[0]), as_stored<value>(best[1]));
-                     if (e.pooled2) store2(&kept[k], best[0], best[1]);
+                     send_tagged(&inputs[k], phase, rounded_to<value>(best[0]), rounded_to<value>(best[1]));
+                     if (args.pooled2) store2(&stored[k], best[0], best[1]);
                    });
 }
 
-/* What backward needs of both layers, for who wants to see it. */
-template <class F> static __device__ __forceinline__ void show_layers(const rl_persistent &e, const round_of &r, const place &at,
-                                                                      const block_memory<F> &m) {
+/* Copies what the backward pass reads of both layers to global memory, for tests: only if args.pooled1 is set. */
+template <class F> static __device__ __forceinline__ void dump_activations(const rl_persistent &args, const microbatch &mb,
+                                                                           const block_coords &coords,
+                                                                           const block_memory<F> &smem) {
   typedef typename F::value value;
-  if (!e.pooled1) return;
-  const size_t n = image_at(r, at.pair), first = n * MAP1 + at.rank * HALF_MAP1;
-  for (int i = threadIdx.x; i < HALF_MAP1 * RL_C1; i += F::THREADS) {
-    ((value *)e.pooled1)[first * RL_C1 + i] = m.pooled1[(at.rank * HALF_MAP1 + i / RL_C1) * F::IN_PITCH + i % RL_C1];
-    e.codes1[first * RL_C1 + i] = m.codes1[i];
+  if (!args.pooled1) return;
+  const size_t n = step_image(mb, coords.pair), first = n * CONV1_PIXELS + coords.rank * BLOCK_PIXELS;
+  for (int i = threadIdx.x; i < BLOCK_PIXELS * RL_C1; i += F::THREADS) {
+    ((value *)args.pooled1)[first * RL_C1 + i] = smem.pooled1[(coords.rank * BLOCK_PIXELS + i / RL_C1) * F::IN_PITCH + i % RL_C1];
+    args.codes1[first * RL_C1 + i] = smem.codes1[i];
   }
 #pragma unroll 1
-  for (int i = threadIdx.x; i < MAP2 * TILE_CHANNELS; i += F::THREADS)
-    e.codes2[n * RL_FLAT + i / TILE_CHANNELS * RL_C2 + at.rank * TILE_CHANNELS + i % TILE_CHANNELS] = m.codes2[i];
+  for (int i = threadIdx.x; i < CONV2_PIXELS * TILE_CHANNELS; i += F::THREADS)
+    args.codes2[n * RL_FLAT + i / TILE_CHANNELS * RL_C2 + coords.rank * TILE_CHANNELS + i % TILE_CHANNELS] = smem.codes2[i];
 }
 
-/* Letters of the group, `columns` to an image from[pair], as rows of values. */
-template <class F, int STRIDE>
-static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE], int column, int columns, const round_of &r,
-                                                    const place &at, typename F::value *to, int pitch) {
-  const int quads = columns / 4;
+/* Receives COLUMNS words from from[pair][column] on for each image of the group, and stores them as rows of to[][PITCH]. */
+template <class F, int COLUMNS, int PITCH, int STRIDE>
+static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE], int column, const microbatch &mb,
+                                                    const block_coords &coords, typename F::value *to) {
+  const int quads = COLUMNS / 4;
 #pragma unroll 1
-  for (int i = threadIdx.x; i < GROUP * quads; i += F::THREADS) {
-    const uint32_t pair = at.first + i / quads;
-    if (has_image(r, pair))
-      store4(&to[i / quads * pitch + i % quads * 4], receive(&from[pair][column + i % quads * 4], turn_of(r, pair)));
+  for (int i = threadIdx.x; i < GROUP_PAIRS * quads; i += F::THREADS) {
+    const uint32_t pair = coords.group_first_pair + i / quads;
+    if (has_image(mb, pair))
+      store4(&to[i / quads * PITCH + i % quads * 4],
+             receive_tagged(&from[pair][column + i % quads * 4], message_phase(mb, pair)));
   }
 }
 
-/* This slice's part of fc1's product, for the group's images. */
-template <class F> static __device__ __forceinline__ void fc1_forward(const rl_persistent &e, const round_of &r, const place &at,
-                                                                      block_memory<F> &m) {
-  rl_exchange *x = (rl_exchange *)e.exchange;
-  receive_rows<F>(x->pooled2, at.slice * SLICE, SLICE, r, at, m.pooled2, SLICE + F::SLICE_PAD);
+/* Multiplies this block's slice of fc1 for the group's images, and sends each pair its part of the product. */
+template <class F> static __device__ __forceinline__ void fc1_forward(const rl_persistent &args, const microbatch &mb,
+                                                                      const block_coords &coords, block_memory<F> &smem) {
+  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  receive_rows<F, SLICE, SLICE + F::SLICE_PAD>(exchange->pooled2, coords.slice * SLICE, mb, coords, smem.pooled2);
   cp_async_wait_all();
   __syncthreads();
-  record_timestamp(e, r.steps_before, RL_PHASE_fc1_inputs);
-  F::template fc1_forward<SLICE>(m.pooled2, m.fc1, [&](int image, int output, float a, float b) {
-    const uint32_t pair = at.first + image;
-    if (has_image(r, pair)) post(&x->parts[pair][at.slice][output], turn_of(r, pair), a, b);
+  record_timestamp(args, mb.step, RL_PHASE_fc1_inputs);
+  F::template fc1_forward<SLICE>(smem.pooled2, smem.fc1, [&](int image, int output, float a, float b) {
+    const uint32_t pair = coords.group_first_pair + image;
+    if (has_image(mb, pair)) send_tagged(&exchange->fc1_parts[pair][coords.slice][output], message_phase(mb, pair), a, b);
   });
 }
 
-/* Four hidden values of the pair's image, the same in every warp. */
-template <class F>
-static __device__ __forceinline__ float4 hidden(const rl_persistent &e, const round_of &r, const place &at, block_memory<F> &m) {
-  const float(*parts)[RL_FC1] = ((const rl_exchange *)e.exchange)->parts[at.pair];
-  const int other = at.warp + team<F>::WARPS; /* a warp has one part, or two */
-  static_assert(2 * (int)team<F>::WARPS >= (int)SLICES && (int)team<F>::WARPS <= (int)SLICES, "warps for all parts");
-  float4 sum, beside;
-  receive(&parts[at.warp][at.lane * 4], &parts[other < SLICES ? other : at.warp][at.lane * 4], turn_of(r, at.pair), &sum,
-          &beside);
-  store4(&m.hidden[at.warp][at.lane * 4], other < SLICES ? added(sum, beside) : sum);
+/* Adds up the parts of fc1's product for the pair's image, adds the bias and applies ReLU. Returns four hidden values per lane,
+ * the same in every warp. */
+template <class F> static __device__ __forceinline__ float4 hidden_values(const rl_persistent &args, const microbatch &mb,
+                                                                          const block_coords &coords, block_memory<F> &smem) {
+  const float(*parts)[RL_FC1] = ((const rl_exchange *)args.exchange)->fc1_parts[coords.pair];
+  const int second = coords.warp + warp_roles<F>::WARPS; /* a warp adds up one part or two */
+  static_assert(2 * (int)warp_roles<F>::WARPS >= (int)FC1_SLICES && (int)warp_roles<F>::WARPS <= (int)FC1_SLICES,
+                "every part has a warp");
+  const float4_pair received =
+      receive_tagged(&parts[coords.warp][coords.lane * 4], &parts[second < FC1_SLICES ? second : coords.warp][coords.lane * 4],
+                     message_phase(mb, coords.pair));
+  store4(&smem.hidden[coords.warp][coords.lane * 4], second < FC1_SLICES ? added(received.a, received.b) : received.a);
   __syncthreads();
   if (threadIdx.x < RL_FC1) {
-    float total = m.head[threadIdx.x];
-    for (int warp = 0; warp < team<F>::WARPS; warp++) total += m.hidden[warp][threadIdx.x];
-    m.hidden[0][threadIdx.x] = fmaxf(total, 0.0f);
+    float total = smem.head[threadIdx.x];
+    for (int warp = 0; warp < warp_roles<F>::WARPS; warp++) total += smem.hidden[warp][threadIdx.x];
+    smem.hidden[0][threadIdx.x] = fmaxf(total, 0.0f);
   }
   __syncthreads();
-  return load4(&m.hidden[0][at.lane * 4]);
+  return load4(&smem.hidden[0][coords.lane * 4]);
 }
 
-/* What a lane has of the ten classes, one each. */
-typedef struct class_of {
+/* A lane's class: lanes 0 to 9 have one. */
+typedef struct class_lane {
   float logit, probability, loss;
-  bool there;
-} class_of;
+  bool valid;
+} class_lane;
 
-/* The classes of the pair's image from its hidden values, in every warp: the first ten warps make a logit each. */
-template <class F>
-static __device__ __forceinline__ class_of classify(const place &at, float4 h, uint32_t label, block_memory<F> &m) {
-  const float *weights = &m.head[RL_FC1], *biases = &weights[RL_CLASSES * RL_FC1];
-  if (at.warp < RL_CLASSES) {
-    const float logit = warp_sum(dot(h, load4(&weights[at.warp * RL_FC1 + at.lane * 4]))) + biases[at.warp];
-    if (at.lane == 0) m.logits[at.warp] = logit;
+/* Computes fc2, softmax and cross-entropy from the hidden values; every warp returns all classes. Each of the first ten warps
+ * computes one logit. */
+template <class F> static __device__ __forceinline__ class_lane classify(const block_coords &coords, float4 h, uint32_t label,
+                                                                         block_memory<F> &smem) {
+  const float *weights = &smem.head[RL_FC1], *biases = &weights[RL_CLASSES * RL_FC1];
+  if (coords.warp < RL_CLASSES) {
+    const float logit = warp_sum(dot(h, load4(&weights[coords.warp * RL_FC1 + coords.lane * 4]))) + biases[coords.warp];
+    if (coords.lane == 0) smem.logits[coords.warp] = logit;
   }
   __syncthreads();
-  class_of own;
-  own.there = at.lane < RL_CLASSES;
-  own.logit = own.there ? m.logits[at.lane] : -INFINITY;
-  const float shifted = own.logit - warp_max(own.logit), power = own.there ? __expf(shifted) : 0.0f, sum = warp_sum(power);
-  own.probability = power / sum;
+  class_lane own;
+  own.valid = coords.lane < RL_CLASSES;
+  own.logit = own.valid ? smem.logits[coords.lane] : -INFINITY;
+  const float shifted = own.logit - warp_max(own.logit), exponential = own.valid ? __expf(shifted) : 0.0f,
+              sum = warp_sum(exponential);
+  own.probability = exponential / sum;
   own.loss = __logf(sum) - __shfl_sync(0xffffffffu, shifted, label);
   return own;
 }
 
-/* The head of the pair's image: the first ten warps have a class each, the next d(fc1's product), the others the loss. */
-template <class F> static __device__ __forceinline__ void head(const rl_persistent &e, const round_of &r, const place &at,
-                                                               uint32_t label, block_memory<F> &m, gradient_sums<F> &sums) {
+/* Computes the head and its gradients for the pair's image. Each of the first ten warps adds up one class's gradients of fc2, the
+ * next warp computes and sends the gradient of fc1's product, the others add up the loss. */
+template <class F> static __device__ __forceinline__ void train_head(const rl_persistent &args, const microbatch &mb,
+                                                                     const block_coords &coords, uint32_t label,
+                                                                     block_memory<F> &smem, gradient_sums<F> &sums) {
   typedef typename F::value value;
-  const float *weights = &m.head[RL_FC1];
-  const float4 h = hidden(e, r, at, m);
-  const class_of own = classify(at, h, label, m);
-  const float d = (own.probability - (at.lane == (int)label ? 1.0f : 0.0f)) * (m.state.scale.scale / r.batch);
-  if (at.warp < RL_CLASSES) {
-    const float d_class = __shfl_sync(0xffffffffu, d, at.warp);
+  const float *weights = &smem.head[RL_FC1];
+  const float4 h = hidden_values(args, mb, coords, smem);
+  const class_lane own = classify(coords, h, label, smem);
+  const float d_logit = (own.probability - (coords.lane == (int)label ? 1.0f : 0.0f)) * (smem.state.scale.scale / mb.step_images);
+  if (coords.warp < RL_CLASSES) {
+    const float d_class = __shfl_sync(0xffffffffu, d_logit, coords.warp);
     sums.head_weight = added(sums.head_weight, scaled(h, d_class));
     sums.head_bias += d_class;
-  } else if (at.warp == RL_CLASSES) {
+  } else if (coords.warp == RL_CLASSES) {
     float4 d_h = make_float4(0, 0, 0, 0);
     for (int j = 0; j < RL_CLASSES; j++)
-      d_h = added(d_h, scaled(load4(&weights[j * RL_FC1 + at.lane * 4]), __shfl_sync(0xffffffffu, d, j)));
+      d_h = added(d_h, scaled(load4(&weights[j * RL_FC1 + coords.lane * 4]), __shfl_sync(0xffffffffu, d_logit, j)));
     d_h = make_float4(h.x > 0 ? d_h.x : 0, h.y > 0 ? d_h.y : 0, h.z > 0 ? d_h.z : 0, h.w > 0 ? d_h.w : 0);
     const float4 stored =
-        make_float4(as_stored<value>(d_h.x), as_stored<value>(d_h.y), as_stored<value>(d_h.z), as_stored<value>(d_h.w));
-    post(&((rl_exchange *)e.exchange)->d_fc1[at.pair][at.lane * 4], turn_of(r, at.pair), stored);
-    store4((value *)e.d_fc1 + (size_t)image_at(r, at.pair) * RL_FC1 + at.lane * 4, d_h);
+        make_float4(rounded_to<value>(d_h.x), rounded_to<value>(d_h.y), rounded_to<value>(d_h.z), rounded_to<value>(d_h.w));
+    send_tagged(&((rl_exchange *)args.exchange)->d_fc1[coords.pair][coords.lane * 4], message_phase(mb, coords.pair), stored);
+    store4((value *)args.d_fc1 + (size_t)step_image(mb, coords.pair) * RL_FC1 + coords.lane * 4, d_h);
     sums.head_weight = added(sums.head_weight, d_h);
     sums.overflow |= !finite4(stored);
   } else {
@@ -247,17 +269,23 @@ template <class F> static __device__ __forceinline__ void head(const rl_persiste
   }
 }
 
-/* The same without a way back: the image's loss, and whether it was recognised. */
-template <class F> static __device__ __forceinline__ void head_evaluate(const rl_persistent &e, const round_of &r,
-                                                                        const place &at, uint32_t label, block_memory<F> &m,
-                                                                        float *losses, uint8_t *correct) {
-  const uint32_t n = image_at(r, at.pair);
-  const class_of own = classify(at, hidden(e, r, at, m), label, m);
-  const float most = warp_max(own.logit);
-  const uint32_t answer = __ffs(__ballot_sync(0xffffffffu, own.logit == most)) - 1;
+/* Where evaluation stores its results, by image. */
+typedef struct evaluation_results {
+  float *losses;
+  uint8_t *correct;
+} evaluation_results;
+
+/* Computes the head for evaluation: stores the image's loss and whether its class was recognised. */
+template <class F>
+static __device__ __forceinline__ void evaluate_head(const rl_persistent &args, const microbatch &mb, const block_coords &coords,
+                                                     uint32_t label, block_memory<F> &smem, const evaluation_results &results) {
+  const uint32_t n = step_image(mb, coords.pair);
+  const class_lane own = classify(coords, hidden_values(args, mb, coords, smem), label, smem);
+  const float max_logit = warp_max(own.logit);
+  const uint32_t answer = __ffs(__ballot_sync(0xffffffffu, own.logit == max_logit)) - 1;
   if (threadIdx.x != 0) return;
-  losses[n] = own.loss;
-  correct[n] = answer == label;
+  results.losses[n] = own.loss;
+  results.correct[n] = answer == label;
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* The engine "persistent": what a block updates. */
+/* The engine "persistent": fc1's weight gradient and the update of the parameters that a block owns. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
 #define RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
 
@@ -14,189 +14,208 @@ static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint
   adam.second[i] = p.second;
 }
 
-/* The parameter that this thread has alone: of conv2.weight, or one of the others, which are numbered conv1, conv2.bias, the
- * head, the loss. The last threads have them, since the first have the tile. */
-static __device__ __forceinline__ int single(void) { return (int)threadIdx.x - (TILE_THREADS - CONV2_OWN - OTHERS_OWN); }
-static __device__ __forceinline__ bool has_conv2(void) { return single() >= 0 && single() < CONV2_OWN; }
-static __device__ __forceinline__ uint32_t other(void) { return blockIdx.x * OTHERS_OWN + single() - CONV2_OWN; }
-static __device__ __forceinline__ bool has_other(void) { return single() >= CONV2_OWN && other() < OTHERS - 1; }
-static __device__ __forceinline__ bool has_loss(void) { return single() >= CONV2_OWN && other() == OTHERS - 1; }
-
-static __device__ __forceinline__ uint32_t single_place(void) {
-  if (has_conv2()) return CONV2_AT + blockIdx.x * CONV2_OWN + single();
-  if (other() < CONV2_AT) return other();
-  if (other() < CONV2_AT + RL_C2) return CONV2_BIAS_AT + other() - CONV2_AT;
-  return HEAD_AT + other() - CONV2_AT - RL_C2;
+/* Index in smem.owned of the parameter that this thread alone updates, of conv2.weight or of the small values; negative: it has
+ * none. The last threads have them, because the first update the tile of fc1.weight. */
+static __device__ __forceinline__ int owned_index(void) {
+  return (int)threadIdx.x - (TILE_THREADS - CONV2_PER_BLOCK - SMALL_PER_BLOCK);
+}
+static __device__ __forceinline__ bool owns_conv2(void) { return owned_index() >= 0 && owned_index() < CONV2_PER_BLOCK; }
+/* Number of that small value (persistent.cuh). */
+static __device__ __forceinline__ uint32_t small_index(void) {
+  return blockIdx.x * SMALL_PER_BLOCK + owned_index() - CONV2_PER_BLOCK;
+}
+static __device__ __forceinline__ bool owns_small(void) {
+  return owned_index() >= CONV2_PER_BLOCK && small_index() < SMALL_VALUES - 1;
+}
+static __device__ __forceinline__ bool owns_loss(void) {
+  return owned_index() >= CONV2_PER_BLOCK && small_index() == SMALL_VALUES - 1;
 }
 
-/* The tile of fc1.weight: its first row and column, and where pair i of this thread lies. */
-static __device__ __forceinline__ uint32_t tile_top(void) { return blockIdx.x % (RL_FC1 / TILE_ROWS) * TILE_ROWS; }
-static __device__ __forceinline__ uint32_t tile_left(void) { return blockIdx.x / (RL_FC1 / TILE_ROWS) * TILE_COLUMNS; }
-template <class F> static __device__ __forceinline__ bool has_tile(void) { return threadIdx.x < F::TILE_WARPS_USED * 32; }
-template <class F> static __device__ __forceinline__ uint32_t tile_place(int i) {
-  return FC1_AT + (tile_top() + F::tile_row(i)) * RL_FLAT + tile_left() + F::tile_column(i);
+/* Offset of the parameter in rl_adam.weights. */
+static __device__ __forceinline__ uint32_t owned_offset(void) {
+  if (owns_conv2()) return CONV2_OFFSET + blockIdx.x * CONV2_PER_BLOCK + owned_index();
+  if (small_index() < CONV2_OFFSET) return small_index();
+  if (small_index() < CONV2_OFFSET + RL_C2) return CONV2_BIAS_OFFSET + small_index() - CONV2_OFFSET;
+  return HEAD_OFFSET + small_index() - CONV2_OFFSET - RL_C2;
 }
 
-/* That pair as it is updated: in the block, or where it is multiplied from. */
-template <class F> static __device__ __forceinline__ float2 *tile_weight(const rl_persistent &e, int i, block_memory<F> &m) {
-  return F::KEEPS_WEIGHTS ? &m.weight[i][threadIdx.x] : (float2 *)&e.adam.weights[tile_place<F>(i)];
+/* This block's tile of fc1.weight, and the offset in rl_adam.weights of this thread's pair i of it. */
+static __device__ __forceinline__ uint32_t tile_first_row(void) { return blockIdx.x % (RL_FC1 / TILE_ROWS) * TILE_ROWS; }
+static __device__ __forceinline__ uint32_t tile_first_column(void) { return blockIdx.x / (RL_FC1 / TILE_ROWS) * TILE_COLUMNS; }
+template <class F> static __device__ __forceinline__ bool owns_tile(void) { return threadIdx.x < F::TILE_WARPS_USED * 32; }
+template <class F> static __device__ __forceinline__ uint32_t tile_offset(int i) {
+  return FC1_OFFSET + (tile_first_row() + F::tile_row(i)) * RL_FLAT + tile_first_column() + F::tile_column(i);
 }
 
-/* fc1's operands for images first, …: the rows of its gradient and the columns of its input. */
-template <class F> static __device__ __forceinline__ void fetch_operands(const rl_persistent &e, uint32_t first, uint32_t batch,
-                                                                         block_memory<F> &m) {
+/* Pair i in full precision: in shared memory, or in global memory if that holds it in the format that is multiplied. */
+template <class F>
+static __device__ __forceinline__ float2 *tile_weight(const rl_persistent &args, int i, block_memory<F> &smem) {
+  return F::KEEPS_WEIGHTS ? &smem.weight[i][threadIdx.x] : (float2 *)&args.adam.weights[tile_offset<F>(i)];
+}
+
+/* Begins to load the tile's operands for up to TILE_BATCH images from `first` on: rows of fc1's gradient, columns of its input.
+ * Pads them with zeros. */
+template <class F> static __device__ __forceinline__ void load_fc1_operands_async(const rl_persistent &args, uint32_t first,
+                                                                                  uint32_t batch, block_memory<F> &smem) {
   typedef typename F::value value;
-  const value *d_fc1 = (const value *)e.d_fc1 + (size_t)first * RL_FC1 + tile_top(),
-              *pooled2 = (const value *)e.pooled2 + (size_t)first * RL_FLAT + tile_left();
+  const value *d_fc1 = (const value *)args.d_fc1 + (size_t)first * RL_FC1 + tile_first_row(),
+              *pooled2 = (const value *)args.pooled2 + (size_t)first * RL_FLAT + tile_first_column();
   const int rows = min(batch - first, (uint32_t)TILE_BATCH);
-  fetch<F::THREADS, TILE_ROWS>(threadIdx.x, d_fc1, RL_FC1, rows, m.d_fc1_rows, F::ROW_PITCH);
-  fetch<F::THREADS, TILE_COLUMNS>(threadIdx.x, pooled2, RL_FLAT, rows, m.pooled2_columns, F::COLUMN_PITCH);
+  load_rows_async<F::THREADS, TILE_ROWS>(threadIdx.x, d_fc1, RL_FC1, rows, smem.d_fc1_rows, F::ROW_PITCH);
+  load_rows_async<F::THREADS, TILE_COLUMNS>(threadIdx.x, pooled2, RL_FLAT, rows, smem.pooled2_columns, F::COLUMN_PITCH);
 #pragma unroll 1
-  for (int i = rows * F::ROW_PITCH + threadIdx.x; i < TILE_BATCH * F::ROW_PITCH; i += F::THREADS) m.d_fc1_rows[i] = (value)0.0f;
+  for (int i = rows * F::ROW_PITCH + threadIdx.x; i < TILE_BATCH * F::ROW_PITCH; i += F::THREADS)
+    smem.d_fc1_rows[i] = (value)0.0f;
 #pragma unroll 1
   for (int i = rows * F::COLUMN_PITCH + threadIdx.x; i < TILE_BATCH * F::COLUMN_PITCH; i += F::THREADS)
-    m.pooled2_columns[i] = (value)0.0f;
+    smem.pooled2_columns[i] = (value)0.0f;
 }
 
-/* fc1's weight gradient; the operands of the first images are on their way. */
-template <class F> static __device__ __forceinline__ void tile_gradient(const rl_persistent &e, uint32_t batch,
-                                                                        block_memory<F> &m, float gradient[F::TILE_PAIRS][2]) {
+/* Computes the tile of fc1's weight gradient. The caller has begun to load the first operands. */
+template <class F> static __device__ __forceinline__ void tile_gradient(const rl_persistent &args, uint32_t batch,
+                                                                        block_memory<F> &smem, float gradient[F::TILE_PAIRS][2]) {
   for (uint32_t first = 0; first < batch; first += TILE_BATCH) {
     if (first) {
       __syncthreads();
-      fetch_operands(e, first, batch, m);
+      load_fc1_operands_async(args, first, batch, smem);
     }
     cp_async_wait_all();
     __syncthreads();
-    if (has_tile<F>()) F::fc1_weight_gradient(m.d_fc1_rows, m.pooled2_columns, gradient);
+    if (owns_tile<F>()) F::fc1_weight_gradient(smem.d_fc1_rows, smem.pooled2_columns, gradient);
   }
 }
 
-/* Rows of partial sums of one of the others. */
-typedef struct column {
-  const float *top;
+/* Partial sums of one small value: `rows` floats, `stride` apart. */
+typedef struct partial_sums {
+  const float *first;
   uint32_t stride, rows;
-} column;
+} partial_sums;
 
-static __device__ __forceinline__ column other_column(const rl_persistent &e, uint32_t i, uint32_t rows) {
-  if (i < CONV2_AT) return {&e.partial_conv1[i], CONV2_AT, 2 * rows};
-  if (i < CONV2_AT + RL_C2) return {&e.partial_conv2_bias[i - CONV2_AT], RL_C2, rows};
-  if (i < OTHERS) return {&e.partial_head[i - CONV2_AT - RL_C2], RL_HEAD_ROW, rows};
+static __device__ __forceinline__ partial_sums small_column(const rl_persistent &args, uint32_t i, uint32_t rows) {
+  if (i < CONV2_OFFSET) return {&args.partial_conv1[i], CONV2_OFFSET, 2 * rows};
+  if (i < CONV2_OFFSET + RL_C2) return {&args.partial_conv2_bias[i - CONV2_OFFSET], RL_C2, rows};
+  if (i < SMALL_VALUES) return {&args.partial_head[i - CONV2_OFFSET - RL_C2], RL_HEAD_ROW, rows};
   return {NULL, 0, 0};
 }
 
-/* The gradient of this thread's single parameter, still scaled, or the sum of the losses. All rows are asked for before
- * one is added. */
+/* Adds up the partial sums of the parameters in smem.owned, by all threads. Returns the gradient of this thread's parameter,
+ * which is still multiplied by the loss scale, or the sum of the losses. All loads are issued before the first addition. */
 template <class F>
-static __device__ __forceinline__ float single_gradient(const rl_persistent &e, uint32_t rows, block_memory<F> &m) {
+static __device__ __forceinline__ float owned_gradient(const rl_persistent &args, uint32_t rows, block_memory<F> &smem) {
   enum {
-    SPLITS = team<F>::CONV2_SPLITS,
-    OTHER_SPLITS = team<F>::OTHER_SPLITS,
+    SPLITS = warp_roles<F>::CONV2_SPLITS,
+    SMALL_SPLITS = warp_roles<F>::SMALL_SPLITS,
     ROWS = (PAIRS + SPLITS - 1) / SPLITS,
-    OTHER_ROWS = (2 * PAIRS + OTHER_SPLITS - 1) / OTHER_SPLITS
+    SMALL_ROWS = (2 * PAIRS + SMALL_SPLITS - 1) / SMALL_SPLITS
   };
-  const uint32_t quad = threadIdx.x % CONV2_QUADS, split = threadIdx.x / CONV2_QUADS, other_split = threadIdx.x / OTHERS_PITCH,
-                 which = threadIdx.x % OTHERS_PITCH;
-  const float *from = &e.partial_conv2[blockIdx.x * CONV2_OWN + quad * 4];
-  const column others = which < OTHERS_OWN ? other_column(e, blockIdx.x * OTHERS_OWN + which, rows) : column{NULL, 0, 0};
+  const uint32_t quad = threadIdx.x % CONV2_QUADS, split = threadIdx.x / CONV2_QUADS, small_split = threadIdx.x / SMALL_PITCH,
+                 value = threadIdx.x % SMALL_PITCH;
+  const float *from = &args.partial_conv2[blockIdx.x * CONV2_PER_BLOCK + quad * 4];
+  const partial_sums small =
+      value < SMALL_PER_BLOCK ? small_column(args, blockIdx.x * SMALL_PER_BLOCK + value, rows) : partial_sums{NULL, 0, 0};
   float4 parts[ROWS];
-  float other_parts[OTHER_ROWS];
+  float small_parts[SMALL_ROWS];
 #pragma unroll
   for (uint32_t i = 0; i < ROWS; i++) {
     const uint32_t row = split + i * SPLITS;
     parts[i] = split < SPLITS && row < rows ? load4(&from[(size_t)row * CONV2_COUNT]) : make_float4(0, 0, 0, 0);
   }
 #pragma unroll
-  for (uint32_t i = 0; i < OTHER_ROWS; i++) {
-    const uint32_t row = other_split + i * OTHER_SPLITS;
-    other_parts[i] = row < others.rows ? others.top[row * others.stride] : 0.0f;
+  for (uint32_t i = 0; i < SMALL_ROWS; i++) {
+    const uint32_t row = small_split + i * SMALL_SPLITS;
+    small_parts[i] = row < small.rows ? small.first[row * small.stride] : 0.0f;
   }
   for (int i = 1; i < ROWS; i++) parts[0] = added(parts[0], parts[i]);
-  for (int i = 1; i < OTHER_ROWS; i++) other_parts[0] += other_parts[i];
-  if (split < SPLITS) store4(&m.conv2_sums[split][quad * 4], parts[0]);
-  m.other_sums[other_split][which] = other_parts[0];
+  for (int i = 1; i < SMALL_ROWS; i++) small_parts[0] += small_parts[i];
+  if (split < SPLITS) store4(&smem.conv2_sums[split][quad * 4], parts[0]);
+  smem.small_sums[small_split][value] = small_parts[0];
   __syncthreads();
   float total = 0.0f;
-  if (has_conv2())
-    for (int i = 0; i < SPLITS; i++) total += m.conv2_sums[i][single()];
-  else if (single() >= CONV2_OWN)
-    for (int i = 0; i < OTHER_SPLITS; i++) total += m.other_sums[i][single() - CONV2_OWN];
+  if (owns_conv2())
+    for (int i = 0; i < SPLITS; i++) total += smem.conv2_sums[i][owned_index()];
+  else if (owned_index() >= CONV2_PER_BLOCK)
+    for (int i = 0; i < SMALL_SPLITS; i++) total += smem.small_sums[i][owned_index() - CONV2_PER_BLOCK];
   return total;
 }
 
-static __device__ __forceinline__ void update(parameter *p, float gradient, rates r) {
-  p->weight = updated(p->weight, gradient, &p->first, &p->second, r);
+static __device__ __forceinline__ void update(parameter *p, float gradient, adam_rates rates) {
+  p->weight = adam_updated(p->weight, gradient, &p->first, &p->second, rates);
 }
 
-template <class F> static __device__ __forceinline__ void update_tile(const rl_persistent &e,
-                                                                      const float gradient[F::TILE_PAIRS][2], rates r,
-                                                                      block_memory<F> &m) {
-  if (!has_tile<F>()) return;
+template <class F> static __device__ __forceinline__ void update_tile(const rl_persistent &args,
+                                                                      const float gradient[F::TILE_PAIRS][2], adam_rates rates,
+                                                                      block_memory<F> &smem) {
+  if (!owns_tile<F>()) return;
   for (int i = 0; i < F::TILE_PAIRS; i++) {
-    float2 *w = tile_weight(e, i, m), *first = &m.first[i][threadIdx.x], *second = &m.second[i][threadIdx.x];
+    float2 *w = tile_weight(args, i, smem), *first = &smem.first[i][threadIdx.x], *second = &smem.second[i][threadIdx.x];
     parameter a = {w->x, first->x, second->x}, b = {w->y, first->y, second->y};
-    update(&a, gradient[i][0], r);
-    update(&b, gradient[i][1], r);
+    update(&a, gradient[i][0], rates);
+    update(&b, gradient[i][1], rates);
     *w = make_float2(a.weight, b.weight);
     *first = make_float2(a.first, b.first);
     *second = make_float2(a.second, b.second);
-    if (F::KEEPS_WEIGHTS) store2(multiplied<F>(e) + tile_place<F>(i), a.weight, b.weight);
+    if (F::KEEPS_WEIGHTS) store2(compute_weights<F>(args) + tile_offset<F>(i), a.weight, b.weight);
   }
 }
 
-/* This thread's single weight to where others read it in step `turn`, counted from 1. */
-template <class F> static __device__ __forceinline__ void publish(const rl_persistent &e, uint32_t turn, float weight) {
-  for (int group = 0; group < PAIRS / GROUP && has_other() && other() < SMALL; group++)
-    post(&((rl_exchange *)e.exchange)->small[group][other()], turn, weight);
-  if (has_conv2()) multiplied<F>(e)[single_place()] = (typename F::value)weight;
-  else if (has_other()) e.adam.weights[single_place()] = weight;
+/* Publishes this thread's owned weight: conv1's and conv2.bias as tagged words of `phase`, others by a store that the barrier
+ * `update` orders. */
+template <class F> static __device__ __forceinline__ void publish(const rl_persistent &args, uint32_t phase, float weight) {
+  for (int group = 0; group < PAIRS / GROUP_PAIRS && owns_small() && small_index() < BROADCAST_VALUES; group++)
+    send_tagged(&((rl_exchange *)args.exchange)->broadcast[group][small_index()], phase, weight);
+  if (owns_conv2()) compute_weights<F>(args)[owned_offset()] = (typename F::value)weight;
+  else if (owns_small()) args.adam.weights[owned_offset()] = weight;
 }
 
-/* Behind the barrier that all gradients are in front of. What others want first is updated first. */
-template <class F> static __device__ __forceinline__ void update_parameters(const rl_persistent &e, const round_of &r,
+/* Updates the block's parameters after the barrier `backward`, or leaves them if a gradient overflowed. The weights that other
+ * blocks wait for come first. */
+template <class F> static __device__ __forceinline__ void update_parameters(const rl_persistent &args, const microbatch &mb,
                                                                             const float gradient[F::TILE_PAIRS][2],
-                                                                            block_memory<F> &m) {
-  const bool skip = __ldcg(&((rl_exchange *)e.exchange)->overflow) == r.steps_before + 1;
-  const rates rate = rates_of(m.state);
-  const float total = single_gradient(e, rows_of(r.batch), m);
-  if (threadIdx.x == 0) m.state.overflow = skip;
-  if (has_loss()) e.adam.losses[r.steps_before] = total / r.batch;
-  if (has_conv2() || has_other()) {
-    parameter &own = m.single[single()];
-    if (!skip) update(&own, total, rate);
-    publish<F>(e, r.steps_before + 2, own.weight); /* letters come every step */
+                                                                            block_memory<F> &smem) {
+  const bool skip = __ldcg(&((rl_exchange *)args.exchange)->overflow) == mb.step + 1;
+  const adam_rates rates = rates_of(smem.state);
+  const float total = owned_gradient(args, partial_rows(mb.step_images), smem);
+  if (threadIdx.x == 0) smem.state.overflow = skip;
+  if (owns_loss()) args.adam.losses[mb.step] = total / mb.step_images;
+  if (owns_conv2() || owns_small()) {
+    parameter &own = smem.owned[owned_index()];
+    if (!skip) update(&own, total, rates);
+    publish<F>(args, mb.step + 2, own.weight); /* readers wait for this phase even if the step is skipped */
   }
-  if (!skip) update_tile<F>(e, gradient, rate, m);
+  if (!skip) update_tile<F>(args, gradient, rates, smem);
 }
 
-/* A block's parameters: from memory at the start of a launch; once all have done so, there as they are multiplied; back at its
- * end, once all have done with that. */
-template <class F> static __device__ __forceinline__ void load_parameters(const rl_persistent &e, block_memory<F> &m) {
-  for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
-    const uint32_t at = tile_place<F>(i);
-    if (F::KEEPS_WEIGHTS) m.weight[i][threadIdx.x] = *(const float2 *)&e.adam.weights[at];
-    m.first[i][threadIdx.x] = *(const float2 *)&e.adam.first[at];
-    m.second[i][threadIdx.x] = *(const float2 *)&e.adam.second[at];
+/* Loads the block's parameters from global memory, at the start of a launch. */
+template <class F> static __device__ __forceinline__ void load_parameters(const rl_persistent &args, block_memory<F> &smem) {
+  for (int i = 0; i < F::TILE_PAIRS && owns_tile<F>(); i++) {
+    const uint32_t offset = tile_offset<F>(i);
+    if (F::KEEPS_WEIGHTS) smem.weight[i][threadIdx.x] = *(const float2 *)&args.adam.weights[offset];
+    smem.first[i][threadIdx.x] = *(const float2 *)&args.adam.first[offset];
+    smem.second[i][threadIdx.x] = *(const float2 *)&args.adam.second[offset];
   }
-  if (has_conv2() || has_other()) m.single[single()] = load_parameter(e.adam, single_place());
+  if (owns_conv2() || owns_small()) smem.owned[owned_index()] = load_parameter(args.adam, owned_offset());
 }
 
-template <class F> static __device__ __forceinline__ void publish_parameters(const rl_persistent &e, const block_memory<F> &m) {
-  for (int i = 0; i < F::TILE_PAIRS && has_tile<F>() && F::KEEPS_WEIGHTS; i++) {
-    const float2 w = m.weight[i][threadIdx.x];
-    store2(multiplied<F>(e) + tile_place<F>(i), w.x, w.y);
+/* Publishes the block's weights in the format that is multiplied. WAR: they overwrite parameters that every block has loaded. */
+template <class F>
+static __device__ __forceinline__ void publish_parameters(const rl_persistent &args, const block_memory<F> &smem) {
+  for (int i = 0; i < F::TILE_PAIRS && owns_tile<F>() && F::KEEPS_WEIGHTS; i++) {
+    const float2 w = smem.weight[i][threadIdx.x];
+    store2(compute_weights<F>(args) + tile_offset<F>(i), w.x, w.y);
   }
-  if (has_conv2() || has_other()) publish<F>(e, 1, m.single[single()].weight);
+  if (owns_conv2() || owns_small()) publish<F>(args, 1, smem.owned[owned_index()].weight);
 }
 
-template <class F> static __device__ __forceinline__ void store_parameters(const rl_persistent &e, const block_memory<F> &m) {
-  for (int i = 0; i < F::TILE_PAIRS && has_tile<F>(); i++) {
-    const uint32_t at = tile_place<F>(i);
-    if (F::KEEPS_WEIGHTS) *(float2 *)&e.adam.weights[at] = m.weight[i][threadIdx.x];
-    *(float2 *)&e.adam.first[at] = m.first[i][threadIdx.x];
-    *(float2 *)&e.adam.second[at] = m.second[i][threadIdx.x];
+/* Stores the block's parameters to global memory, at the end of a launch. WAR: every block has read the published weights. */
+template <class F>
+static __device__ __forceinline__ void store_parameters(const rl_persistent &args, const block_memory<F> &smem) {
+  for (int i = 0; i < F::TILE_PAIRS && owns_tile<F>(); i++) {
+    const uint32_t offset = tile_offset<F>(i);
+    if (F::KEEPS_WEIGHTS) *(float2 *)&args.adam.weights[offset] = smem.weight[i][threadIdx.x];
+    *(float2 *)&args.adam.first[offset] = smem.first[i][threadIdx.x];
+    *(float2 *)&args.adam.second[offset] = smem.second[i][threadIdx.x];
   }
-  if (has_conv2() || has_other()) store_parameter(e.adam, single_place(), m.single[single()]);
+  if (owns_conv2() || owns_small()) store_parameter(args.adam, owned_offset(), smem.owned[owned_index()]);
 }
 
 #endif
