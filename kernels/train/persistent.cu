@@ -1,4 +1,4 @@
-/* Engine "persistent": all steps of an epoch in one launch (train/cuda/persistent.cu), on devices with clusters of blocks and
+/* Engine "persistent": all steps of an epoch in one launch (train/cuda/persistent.h), on devices with clusters of blocks and
  * room for 128 of them. */
 #include "train/cuda/training.h"
 

@@ -38,7 +38,6 @@ CIRCLES = {
     "kernels/device/device",
     "kernels/kernel/instance",
     "kernels/source/fill",
-    "kernels/train/cuda/persistent",
     "kernels/train/cuda/training",
 }
 INCLUDE_ROOTS = ("daemon", "kernels", "")

@@ -163,47 +163,4 @@ int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, f
 /* Halves from the weights, after the host changed them. */
 int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
 
-/* persistent.cu: all steps of an epoch in one launch, on devices with clusters of blocks and room for 128 blocks. Losses,
- * weights, moments and state as after the same steps of launches; gradients as rl_gradients wants them (below), of the last
- * step. */
-enum { RL_PERSISTENT_PAIRS = 64 /* of blocks: images side by side */ };
-/* clang-format off */
-#define RL_PHASE_NAMES(X) \
-  X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \
-  X(head, forward) X(fc1_gradients, backward) X(fc1_backward, backward) X(unpool2, backward) X(conv2_input_gradient, backward) \
-  X(conv2_weight_gradient, backward) X(conv1_backward, backward) X(forward_barrier, backward) X(store_sums, backward) \
-  X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer)
-/* clang-format on */
-#define RL_PHASE(NAME, RANGE) RL_PHASE_##NAME,
-enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES, RL_TIMESTAMPED_STEPS = 32 };
-#undef RL_PHASE
-typedef struct rl_persistent_timestamps { /* ns of one clock; 0: not stamped */
-  uint64_t phases[2 * RL_PERSISTENT_PAIRS][RL_TIMESTAMPED_STEPS]
-                 [1 + RL_PHASES];              /* when a block began the step and ended each phase */
-  uint64_t launch[2 * RL_PERSISTENT_PAIRS][2]; /* and began and ended its part of the epoch, */
-  uint64_t cycles[2 * RL_PERSISTENT_PAIRS][2]; /* by its multiprocessor's clock, too */
-} rl_persistent_timestamps;
-typedef struct rl_persistent {
-  const uint8_t *images, *labels;
-  const uint32_t *order;
-  uint32_t count, batch; /* images of the epoch, of a step */
-  rl_adam adam;
-  void *pooled2, *d_fc1; /* [batch][2304], [batch][128]; NULL where there is no backward */
-  /* Rows as rl_persistent_rows says. Those of conv2 may begin where adam.first does: blocks keep weights and moments themselves,
-   * from the launch's start to its end; FP16 copies lie over fc1.weight meanwhile, and adam.halves is not used. */
-  float *partial_conv1, *partial_conv2, *partial_conv2_bias, *partial_head;
-  void *exchange;                        /* rl_persistent_exchange_bytes() */
-  void *pooled1, *d_pooled1, *d_pooled2; /* for who wants to see them, else NULL: [batch][14][14][32] twice, [batch][6][6][64], */
-  uint8_t *codes1, *codes2;              /* and the codes of both pools */
-  rl_persistent_timestamps *timestamps;  /* NULL: nobody asks */
-} rl_persistent;
-size_t rl_persistent_exchange_bytes(void);
-uint32_t rl_persistent_rows(uint32_t batch);                  /* of conv2's and head's partial sums; conv1's are twice as many */
-int rl_persistent_supported(rl_format format, rl_error *err); /* -1 and why where this device can't */
-int rl_persistent_epoch(rl_format format, const rl_persistent *epoch, cudaStream_t stream, rl_error *err);
-/* As rl_head_evaluate, of all images at once, in their own order: order, gradients and partial sums are NULL, and batch is
- * count. */
-int rl_persistent_evaluate(rl_format format, const rl_persistent *test, float *losses, uint8_t *correct, cudaStream_t stream,
-                           rl_error *err);
-
 #endif

@@ -7,20 +7,21 @@
  * for the group's eight images. A block updates the same 1/128 of the parameters in every step.
  *
  * In the templates, F is a format (tile.cuh): the type that is multiplied, the layouts, and the products. */
-#ifndef RL_TRAIN_CUDA_PERSISTENT_H
-#define RL_TRAIN_CUDA_PERSISTENT_H
+#ifndef RL_TRAIN_CUDA_PERSISTENT_CUH
+#define RL_TRAIN_CUDA_PERSISTENT_CUH
 
 #include "clusters.cuh"
 #include "train/cuda/adam.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/exchange.cuh"
+#include "train/cuda/persistent.h"
 #include "train/cuda/tensor_float.cuh"
 #include "train/cuda/tile.cuh"
 #include "train/cuda/vector.cuh"
 
 enum {
   PAIRS = RL_PERSISTENT_PAIRS,
-  BLOCKS = 2 * PAIRS,
+  BLOCKS = RL_PERSISTENT_BLOCKS,
   GROUP_PAIRS = TILE_IMAGES,    /* also the images of a group in a microbatch */
   FC1_SLICES = 2 * GROUP_PAIRS, /* one per block of a group */
   SLICE = RL_FLAT / FC1_SLICES, /* inputs of fc1 in a slice */

@@ -8,7 +8,7 @@
 template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent &args, const microbatch &mb,
                                                                        const block_coords &coords, block_memory<F> &smem) {
   typedef typename F::value value;
-  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  rl_exchange *exchange = args.exchange;
   receive_rows<F, RL_FC1, F::HIDDEN_PITCH>(exchange->d_fc1, 0, mb, coords, smem.d_fc1);
   __syncthreads();
   record_timestamp(args, mb.step, RL_PHASE_fc1_gradients);
@@ -27,7 +27,7 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
                                                                   gradient_sums<F> &sums) {
   typedef typename F::value value;
   enum { QUADS = TILE_CHANNELS / 4 };
-  const float *messages = ((const rl_exchange *)args.exchange)->d_pooled2[coords.pair];
+  const float *messages = args.exchange->d_pooled2[coords.pair];
 #pragma unroll 1
   for (int i = threadIdx.x; i < CONV2_PIXELS * QUADS; i += F::THREADS) {
     const int pixel = i / QUADS, channel = i % QUADS * 4, from = pixel * RL_C2 + coords.rank * TILE_CHANNELS + channel;

@@ -42,7 +42,7 @@ template <class F> static __device__ __forceinline__ void normalise_image(const 
 /* Receives conv1's weights and biases and this block's half of conv2's biases, four per thread. */
 template <class F> static __device__ __forceinline__ void receive_broadcast(const rl_persistent &args, uint32_t phase,
                                                                             const block_coords &coords, block_memory<F> &smem) {
-  const float *from = ((const rl_exchange *)args.exchange)->broadcast[coords.pair / GROUP_PAIRS];
+  const float *from = args.exchange->broadcast[coords.pair / GROUP_PAIRS];
   const int i = threadIdx.x * 4, bias = i - CONV1_ROW;
   if (bias < 0) store4(&smem.conv1[i], receive_tagged(&from[i], phase));
   else if (bias < TILE_CHANNELS) store4(&smem.conv2_bias[bias], receive_tagged(&from[i + coords.rank * TILE_CHANNELS], phase));
@@ -77,7 +77,7 @@ static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persiste
  * Otherwise all warps do so after conv1, and begin to load fc1's weights. */
 template <class F> static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent &args, const microbatch &mb,
                                                                               const block_coords &coords, block_memory<F> &smem) {
-  const uint32_t *update = ((const rl_exchange *)args.exchange)->update, phase = mb.step + 1;
+  const uint32_t *update = args.exchange->update, phase = mb.step + 1;
   const bool first = mb.index == 0;
   if constexpr (warp_roles<F>::PREFETCH_EARLY) {
     if (first && !is_compute_warp<F>()) {
@@ -130,7 +130,7 @@ template <class F> static __device__ __forceinline__ void conv2_forward(const rl
                                                                         bool *overflow) {
   typedef typename F::value value;
   const uint32_t phase = message_phase(mb, coords.pair), half = coords.rank * TILE_CHANNELS;
-  float *inputs = ((rl_exchange *)args.exchange)->pooled2[coords.pair];
+  float *inputs = args.exchange->pooled2[coords.pair];
   value *stored = (value *)args.pooled2 + (size_t)step_image(mb, coords.pair) * RL_FLAT;
   F::conv2_forward(smem.pooled1, smem.conv2, F::FORWARD_SCRATCH ? smem.forward_scratch : smem.forward_mail,
                    [&](int pixel, int channel, const float a[4], const float b[4]) {
@@ -179,7 +179,7 @@ static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE],
 /* Multiplies this block's slice of fc1 for the group's images, and sends each pair its part of the product. */
 template <class F> static __device__ __forceinline__ void fc1_forward(const rl_persistent &args, const microbatch &mb,
                                                                       const block_coords &coords, block_memory<F> &smem) {
-  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  rl_exchange *exchange = args.exchange;
   receive_rows<F, SLICE, SLICE + F::SLICE_PAD>(exchange->pooled2, coords.slice * SLICE, mb, coords, smem.pooled2);
   cp_async_wait_all();
   __syncthreads();
@@ -194,7 +194,7 @@ template <class F> static __device__ __forceinline__ void fc1_forward(const rl_p
  * the same in every warp. */
 template <class F> static __device__ __forceinline__ float4 hidden_values(const rl_persistent &args, const microbatch &mb,
                                                                           const block_coords &coords, block_memory<F> &smem) {
-  const float(*parts)[RL_FC1] = ((const rl_exchange *)args.exchange)->fc1_parts[coords.pair];
+  const float(*parts)[RL_FC1] = args.exchange->fc1_parts[coords.pair];
   const int second = coords.warp + warp_roles<F>::WARPS; /* a warp adds up one part or two */
   static_assert(2 * (int)warp_roles<F>::WARPS >= (int)FC1_SLICES && (int)warp_roles<F>::WARPS <= (int)FC1_SLICES,
                 "every part has a warp");
@@ -259,7 +259,7 @@ template <class F> static __device__ __forceinline__ void train_head(const rl_pe
     d_h = make_float4(h.x > 0 ? d_h.x : 0, h.y > 0 ? d_h.y : 0, h.z > 0 ? d_h.z : 0, h.w > 0 ? d_h.w : 0);
     const float4 stored =
         make_float4(rounded_to<value>(d_h.x), rounded_to<value>(d_h.y), rounded_to<value>(d_h.z), rounded_to<value>(d_h.w));
-    send_tagged(&((rl_exchange *)args.exchange)->d_fc1[coords.pair][coords.lane * 4], message_phase(mb, coords.pair), stored);
+    send_tagged(&args.exchange->d_fc1[coords.pair][coords.lane * 4], message_phase(mb, coords.pair), stored);
     store4((value *)args.d_fc1 + (size_t)step_image(mb, coords.pair) * RL_FC1 + coords.lane * 4, d_h);
     sums.head_weight = added(sums.head_weight, d_h);
     sums.overflow |= !finite4(stored);

@@ -162,7 +162,7 @@ template <class F> static __device__ __forceinline__ void update_tile(const rl_p
  * `update` orders. */
 template <class F> static __device__ __forceinline__ void publish(const rl_persistent &args, uint32_t phase, float weight) {
   for (int group = 0; group < PAIRS / GROUP_PAIRS && owns_small() && small_index() < BROADCAST_VALUES; group++)
-    send_tagged(&((rl_exchange *)args.exchange)->broadcast[group][small_index()], phase, weight);
+    send_tagged(&args.exchange->broadcast[group][small_index()], phase, weight);
   if (owns_conv2()) compute_weights<F>(args)[owned_offset()] = (typename F::value)weight;
   else if (owns_small()) args.adam.weights[owned_offset()] = weight;
 }
@@ -172,7 +172,7 @@ template <class F> static __device__ __forceinline__ void publish(const rl_persi
 template <class F> static __device__ __forceinline__ void update_parameters(const rl_persistent &args, const microbatch &mb,
                                                                             const float gradient[F::TILE_PAIRS][2],
                                                                             block_memory<F> &smem) {
-  const bool skip = __ldcg(&((rl_exchange *)args.exchange)->overflow) == mb.step + 1;
+  const bool skip = __ldcg(&args.exchange->overflow) == mb.step + 1;
   const adam_rates rates = rates_of(smem.state);
   const float total = owned_gradient(args, partial_rows(mb.step_images), smem);
   if (threadIdx.x == 0) smem.state.overflow = skip;

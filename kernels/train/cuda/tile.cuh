@@ -1,4 +1,4 @@
-/* What one block of the engine "persistent" multiplies, as a contract between its kernel (persistent.cu) and the formats:
+/* What one block of the engine "persistent" multiplies, as a contract between its kernel (persistent_kernels.cu) and the formats:
  * half_tiles (tile_half.cuh), float_tiles (tile_float.cuh), tensor_float_tiles (tile_tensor_float.cuh). A format is a struct of
  * constants and static functions; the kernel is a template over it.
  *

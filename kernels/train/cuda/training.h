@@ -5,7 +5,7 @@
 #define RL_TRAIN_CUDA_TRAINING_H
 
 #include "library/gemm.h"
-#include "train/cuda/kernels.h"
+#include "train/cuda/persistent.h"
 #include "train/view.h"
 
 enum { RL_MOST_LAUNCHES = 10, RL_LANES = 2 /* branches side by side, each with a workspace */ };
@@ -79,7 +79,7 @@ struct rl_training {
   } shown;
   rl_persistent_timestamps *host_timestamps; /* as they were read last, on the host */
   float *parts, *d_fc1_weight, *partial_conv1, *partial_conv2, *partial_head;
-  void *exchange; /* of an epoch in one launch */
+  struct rl_exchange *exchange; /* of an epoch in one launch */
   float *losses, *test_losses;
   uint8_t *test_correct;
   void *workspace[RL_LANES];

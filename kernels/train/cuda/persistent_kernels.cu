@@ -74,7 +74,7 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
 template <class F> static __device__ __forceinline__ void run_microbatch(const rl_persistent &args, const microbatch &mb,
                                                                          const block_coords &coords, prefetch_state *prefetch,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
-  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  rl_exchange *exchange = args.exchange;
   const uint32_t step = mb.step;
   const microbatch next = next_microbatch(args, mb);
   const bool pair_active = has_image(mb, coords.pair), group_active = has_image(mb, coords.group_first_pair),
@@ -101,7 +101,7 @@ template <class F> static __device__ __forceinline__ void run_microbatch(const r
 template <class F> static __device__ __forceinline__ void finish_step(const rl_persistent &args, const microbatch &mb,
                                                                       const block_coords &coords, block_memory<F> &smem,
                                                                       gradient_sums<F> &sums) {
-  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  rl_exchange *exchange = args.exchange;
   const uint32_t step = mb.step;
   const bool pair_active = has_image({mb.step_images, 0, 0, 0}, coords.pair);
   __syncthreads(); /* the leader has waited for the barrier `forward` */
@@ -148,7 +148,7 @@ static __device__ __forceinline__ prefetch_state load_first_image(const rl_persi
 template <class F> static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent &args, const microbatch &mb,
                                                                                  const block_coords &coords,
                                                                                  block_memory<F> &smem) {
-  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  rl_exchange *exchange = args.exchange;
   load_parameters(args, smem);
   grid_barrier_arrive(exchange->loaded);
   const prefetch_state prefetch = load_first_image(args, mb, coords, smem);
@@ -163,7 +163,7 @@ template <class F> static __device__ __forceinline__ prefetch_state begin_launch
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent args) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &smem = *(block_memory<F> *)shared;
-  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  rl_exchange *exchange = args.exchange;
   const block_coords coords = own_coords();
   microbatch mb = {min(args.batch, args.count), 0, args.batch, 0};
   record_launch_timestamp(args, false);
@@ -191,7 +191,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     persistent_evaluate(rl_persistent args, float *losses, uint8_t *correct) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &smem = *(block_memory<F> *)shared;
-  rl_exchange *exchange = (rl_exchange *)args.exchange;
+  rl_exchange *exchange = args.exchange;
   const block_coords coords = own_coords();
   bool overflow = false;
   microbatch mb = {args.count, 0, args.batch, 0};
