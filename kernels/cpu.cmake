@@ -2,9 +2,10 @@
 rl_library(rl_source SOURCES source/source.c source/arguments.c source/variants.c source/options.c source/types.c source/shelf.c
   source/workload.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium Threads::Threads m)
-rl_library(rl_workloads SOURCES registry.c workload.c train/model.c ceilings/ceilings.c kernel/kernel.c kernel/sequence.c
-  kernel/elementwise.c kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c kernel/reduction.c
-  kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c LIBS rl_source rl_base m)
+rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engines.c ceilings/ceilings.c kernel/kernel.c
+  kernel/sequence.c kernel/elementwise.c kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c
+  kernel/reduction.c kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c
+  LIBS rl_source rl_base m)
 # Loops of products and sums are worth the compiler's vectors.
 set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c PROPERTIES COMPILE_OPTIONS -O3)
 rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c

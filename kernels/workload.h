@@ -30,6 +30,25 @@ typedef enum rl_iteration {
   RL_ITERATION_RATES   /* each launch of the step for itself: the rates of the instance */
 } rl_iteration;
 
+/* What a client and the daemon may know of an engine without linking its code. */
+typedef struct rl_engine_description {
+  const char *name;     /* "reference" "blas" "cudnn" "fused" */
+  const char *workload; /* rl_workload.name */
+  rl_device_kind device;
+  const char *summary;
+  /* 0, or -1 with RL_INPUT at the parameter that the engine supports on no device of its kind; NULL: it supports all. */
+  int (*supports)(const void *params, rl_error *err);
+  bool (*auto_skips)(const void *params); /* "auto" passes over the engine, as a later one is faster; NULL: never */
+} rl_engine_description;
+
+/* A choice among the parameters of which a request may list several values: one run for each. */
+typedef struct rl_run_choice {
+  const char *field;       /* name of the parameter, RL_FIELD_CHOICE: "precision" */
+  const char *request_key; /* name of the list in the request: "precisions" */
+  const char *summary;     /* of the list */
+  uint32_t default_values; /* bit i: value i */
+} rl_run_choice;
+
 typedef struct rl_workload {
   const char *name; /* "mnist_cnn" */
   const char *kind; /* kind of job that asks for it: "train" "kernel" "ceilings" "source" */
@@ -41,10 +60,18 @@ typedef struct rl_workload {
   /* How many iterations to run unmeasured and then measured. NULL: 1 and 1. */
   void (*schedule)(const void *params, uint32_t *warmup, uint32_t *iterations);
   rl_iteration iteration;
+  /* What the parameter "engine" may name besides "auto", NULL-terminated; NULL: there is no such parameter. */
+  const rl_engine_description *const *engines;
+  const rl_run_choice *run_choice; /* NULL: a request is one set of parameters */
 } rl_workload;
 
 extern const rl_workload *const rl_workloads[]; /* NULL-terminated; registry.c */
 const rl_workload *rl_workload_find(const char *name);
+/* The parameter "engine" of params; "auto" where the workload has none. */
+const char *rl_workload_engine_name(const rl_workload *workload, const void *params);
+/* 0 when an engine for this kind of device supports params, else -1 with RL_INPUT at /engine or at the parameter that rules out
+ * the last engine tried. Any params are supported where workload->engines is NULL. */
+int rl_workload_supports(const rl_workload *workload, rl_device_kind device, const void *params, rl_error *err);
 
 /* What an iteration produced; NAN where the workload has no such thing. */
 typedef struct rl_report {
@@ -116,21 +143,20 @@ struct rl_instance { /* first member of every engine's own struct */
   size_t rate_count;
 };
 
+/* An engine's code: one workload on one kind of device. Workers link it, the daemon does not. */
 typedef struct rl_engine {
-  const char *name;     /* "reference" "blas" "cudnn" "fused" */
-  const char *workload; /* rl_workload.name */
-  rl_device_kind device;
-  const char *summary;
-  /* -1 and why (RL_INPUT, pointer to the parameter) when it can't do these parameters. */
-  int (*supports)(const void *params, rl_error *err);
+  const rl_engine_description *description;
   int (*open)(rl_device *device, const void *params, rl_instance **instance, rl_error *err);
-  bool (*leaves)(const void *params); /* whether "auto" goes on to the next one, as that is faster; NULL: never */
+  /* As description->supports, for what only the current device can tell; NULL: every device of the kind runs the engine. */
+  int (*device_supports)(const void *params, rl_error *err);
 } rl_engine;
 
 extern const rl_engine *const rl_engines[]; /* NULL-terminated, best first; engines_cpu.c or engines_cuda.cu */
-/* engine.c, linked by the workers alone: the named engine, or for "auto" the first that supports params; NULL and err (RL_INPUT
- * at /engine) when there is none. */
+/* engine.c, linked by the workers alone: the named engine, or for "auto" the first that supports params and is not skipped. NULL
+ * with RL_INPUT at the parameter that no engine supports, or at /engine when this device has no engine of that name. */
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err);
+/* 0 when the engine supports params on the current device, else -1 with RL_INPUT at the parameter. */
+int rl_engine_supports(const rl_engine *engine, const void *params, rl_error *err);
 
 #ifdef __cplusplus
 }

@@ -199,7 +199,7 @@ static int serve(rl_service *service, inbox *box) {
 /* ---- hello --------------------------------------------------------------------------------------------------------------- */
 
 static void device_id(int index, char id[16]) {
-  if (rl_engines[0]->device == RL_DEVICE_CPU) snprintf(id, 16, "cpu");
+  if (rl_engines[0]->description->device == RL_DEVICE_CPU) snprintf(id, 16, "cpu");
   else snprintf(id, 16, "gpu%d", index);
 }
 

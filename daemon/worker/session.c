@@ -176,17 +176,10 @@ static resident *oldest(rl_service *service) {
   return found;
 }
 
-/* The engine that the parameters name, in a field "engine"; a workload without that field takes the best. */
-static const char *engine_name(const rl_workload *workload, const void *params) {
-  for (const rl_field *field = workload->fields; field->name; field++)
-    if (field->type == RL_FIELD_TEXT && strcmp(field->name, "engine") == 0) return (const char *)params + field->offset;
-  return "auto";
-}
-
 /* Fill a free slot; params (owned by the caller) are copied. When the device is full, all others are given up first. */
 static int open_resident(rl_service *service, const rl_workload *workload, const void *params, resident **made, rl_error *err) {
   rl_device *device = service->options.device;
-  const rl_engine *engine = rl_engine_find(workload->name, engine_name(workload, params), params, err);
+  const rl_engine *engine = rl_engine_find(workload->name, rl_workload_engine_name(workload, params), params, err);
   if (!engine) return -1;
   resident *open = oldest(service);
   close_resident(device, open);
@@ -247,7 +240,7 @@ static int fill_facts(const rl_service *service, const resident *open, rl_run_fa
                           .floor_written_bytes = cost.written_bytes,
                           .commit = RL_COMMIT};
   snprintf(facts->floor_precision, sizeof facts->floor_precision, "%s", cost.precision ? cost.precision : "");
-  snprintf(facts->engine, sizeof facts->engine, "%s", open->engine->name);
+  snprintf(facts->engine, sizeof facts->engine, "%s", open->engine->description->name);
   snprintf(facts->dataset, sizeof facts->dataset, "%s", instance->dataset);
   snprintf(facts->dataset_sha256, sizeof facts->dataset_sha256, "%s", instance->dataset_sha256);
   if (instance->deterministic_note)

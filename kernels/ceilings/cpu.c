@@ -181,9 +181,9 @@ static int open_ceilings(rl_device *device, const void *params, rl_instance **in
   return 0;
 }
 
-const rl_engine rl_ceilings_cpu = {.name = "cpu",
-                                   .workload = "ceilings",
-                                   .device = RL_DEVICE_CPU,
-                                   .summary = "memory by all threads, arithmetic by OpenBLAS",
-                                   .supports = rl_ceilings_supports,
-                                   .open = open_ceilings};
+static const rl_engine_description description = {.name = "cpu",
+                                                  .workload = "ceilings",
+                                                  .device = RL_DEVICE_CPU,
+                                                  .summary = "memory by all threads, arithmetic by OpenBLAS",
+                                                  .supports = rl_ceilings_supports};
+const rl_engine rl_ceilings_cpu = {.description = &description, .open = open_ceilings};

@@ -48,8 +48,10 @@ static int open_ceilings(rl_device *device, const void *params, rl_instance **in
   return 0;
 }
 
+static const rl_engine_description description = {"cuda", "ceilings", RL_DEVICE_CUDA, "each rate by a kernel of its own",
+                                                  rl_ceilings_supports};
+
 extern "C" {
 extern const rl_engine rl_ceilings_cuda;
-const rl_engine rl_ceilings_cuda = {
-    "cuda", "ceilings", RL_DEVICE_CUDA, "each rate by a kernel of its own", rl_ceilings_supports, open_ceilings};
+const rl_engine rl_ceilings_cuda = {&description, open_ceilings};
 }

@@ -85,11 +85,11 @@ int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **inst
   return 0;
 }
 
-#define ENGINE(NAME)                                                                 \
-  const rl_engine rl_kernel_cpu_##NAME = {.name = "cpu",                             \
-                                          .workload = #NAME,                         \
-                                          .device = RL_DEVICE_CPU,                   \
-                                          .summary = "pieces shared out to threads", \
-                                          .supports = rl_kernel_cpu_supports,        \
-                                          .open = rl_kernel_cpu_open};
+#define ENGINE(NAME)                                                                                     \
+  static const rl_engine_description description_of_##NAME = {.name = "cpu",                             \
+                                                              .workload = #NAME,                         \
+                                                              .device = RL_DEVICE_CPU,                   \
+                                                              .summary = "pieces shared out to threads", \
+                                                              .supports = rl_kernel_cpu_supports};       \
+  const rl_engine rl_kernel_cpu_##NAME = {.description = &description_of_##NAME, .open = rl_kernel_cpu_open};
 RL_KERNEL_FAMILIES(ENGINE)

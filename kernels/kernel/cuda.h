@@ -37,10 +37,11 @@ static int rl_kernel_open_engine(rl_device *device, const void *params, rl_insta
 }
 
 /* Defines rl_kernel_cuda_NAME, which engines_cuda.cu lists. LAUNCHER: a static const rl_kernel_launcher. */
-#define RL_KERNEL_CUDA_ENGINE(NAME, ENGINE, SUMMARY, LAUNCHER) \
-  extern "C" const rl_engine rl_kernel_cuda_##NAME;            \
-  const rl_engine rl_kernel_cuda_##NAME = {                    \
-      ENGINE, #NAME, RL_DEVICE_CUDA, SUMMARY, rl_kernel_cuda_supports<&LAUNCHER>, rl_kernel_open_engine<&LAUNCHER>};
+#define RL_KERNEL_CUDA_ENGINE(NAME, ENGINE, SUMMARY, LAUNCHER)                                        \
+  static const rl_engine_description description_of_##NAME = {ENGINE, #NAME, RL_DEVICE_CUDA, SUMMARY, \
+                                                              rl_kernel_cuda_supports<&LAUNCHER>};    \
+  extern "C" const rl_engine rl_kernel_cuda_##NAME;                                                   \
+  const rl_engine rl_kernel_cuda_##NAME = {&description_of_##NAME, rl_kernel_open_engine<&LAUNCHER>};
 /* The usual one: LAUNCH runs hand-written kernels that need nothing but the buffers. */
 #define RL_KERNEL_CUDA(NAME, LAUNCH)                             \
   static const rl_kernel_launcher launcher_of_##NAME = {LAUNCH}; \

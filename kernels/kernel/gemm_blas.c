@@ -125,9 +125,9 @@ static int open_blas(rl_device *device, const void *params, rl_instance **instan
   return 0;
 }
 
-const rl_engine rl_kernel_openblas_gemm = {.name = "openblas",
-                                           .workload = "gemm",
-                                           .device = RL_DEVICE_CPU,
-                                           .summary = "OpenBLAS, panels shared out to threads",
-                                           .supports = rl_kernel_cpu_supports,
-                                           .open = open_blas};
+static const rl_engine_description description = {.name = "openblas",
+                                                  .workload = "gemm",
+                                                  .device = RL_DEVICE_CPU,
+                                                  .summary = "OpenBLAS, panels shared out to threads",
+                                                  .supports = rl_kernel_cpu_supports};
+const rl_engine rl_kernel_openblas_gemm = {.description = &description, .open = open_blas};

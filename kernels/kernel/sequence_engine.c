@@ -120,12 +120,12 @@ static int open_sequence(rl_device *device, const void *params, rl_instance **in
   return 0;
 }
 
-#define ENGINE(DEVICE, KIND)                                                                                \
-  const rl_engine rl_kernel_sequence_##DEVICE = {.name = #DEVICE,                                           \
-                                                 .workload = "sequence",                                    \
-                                                 .device = KIND,                                            \
-                                                 .summary = "each kernel by the best engine of its family", \
-                                                 .supports = supports,                                      \
-                                                 .open = open_sequence};
+#define ENGINE(DEVICE, KIND)                                                                                               \
+  static const rl_engine_description description_of_##DEVICE = {.name = #DEVICE,                                           \
+                                                                .workload = "sequence",                                    \
+                                                                .device = KIND,                                            \
+                                                                .summary = "each kernel by the best engine of its family", \
+                                                                .supports = supports};                                     \
+  const rl_engine rl_kernel_sequence_##DEVICE = {.description = &description_of_##DEVICE, .open = open_sequence};
 ENGINE(cpu, RL_DEVICE_CPU)
 ENGINE(cuda, RL_DEVICE_CUDA)

@@ -168,9 +168,4 @@ static int open_blas(rl_device *device, const void *params, rl_instance **instan
   return rl_cpu_open(&math, device, params, instance, err);
 }
 
-const rl_engine rl_engine_blas = {.name = "blas",
-                                  .workload = "mnist_cnn",
-                                  .device = RL_DEVICE_CPU,
-                                  .summary = "im2col and OpenBLAS on all threads, vectors for the rest",
-                                  .supports = rl_cpu_supports,
-                                  .open = open_blas};
+const rl_engine rl_engine_blas = {.description = &rl_train_blas, .open = open_blas};

@@ -254,15 +254,6 @@ static void close_train(rl_instance *instance) {
 
 static const rl_instance_ops operations = {reset, report, save, restore, close_train};
 
-int rl_cpu_supports(const void *params, rl_error *err) {
-  const rl_train_params *train = params;
-  if (train->precision == RL_TF32)
-    return rl_fail_at(err, "/precision", "tf32 needs a GPU's tensor cores; on the CPU use fp32 or fp16");
-  if (train->batch_size < 1 || train->batch_size > 8192)
-    return rl_fail_at(err, "/batch_size", "batch_size must be between 1 and 8192");
-  return 0;
-}
-
 static int take_data(rl_cpu_train *train, rl_dataset *data, rl_error *err) {
   rl_train_instance *instance = &train->instance;
   const struct {
@@ -315,7 +306,6 @@ static int fill(rl_cpu_train *train, rl_error *err) {
 }
 
 int rl_cpu_open(const rl_cpu_math *math, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  if (rl_cpu_supports(params, err) != 0) return -1;
   rl_cpu_train *train = calloc(1, math->size);
   if (train == NULL) return rl_fail_errno(err, "an engine's instance");
   train->math = math;

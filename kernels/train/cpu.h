@@ -4,6 +4,7 @@
 #define RL_TRAIN_CPU_H
 
 #include "threads.h"
+#include "train/engines.h"
 #include "train/loss_scale.h"
 #include "train/model.h"
 
@@ -78,7 +79,6 @@ struct rl_cpu_train {
 
 /* Memory of the device that closing releases, zeroed. */
 int rl_cpu_allocate(rl_cpu_train *train, rl_purpose purpose, size_t bytes, void **memory, rl_error *err);
-int rl_cpu_supports(const void *params, rl_error *err);
 int rl_cpu_open(const rl_cpu_math *math, rl_device *device, const void *params, rl_instance **instance, rl_error *err);
 
 extern const rl_engine rl_engine_reference, rl_engine_blas, rl_engine_cpu_fused;

@@ -19,6 +19,7 @@
 #include "cuda_check.h"
 #include "library/conv.h"
 #include "train/cuda/training.h"
+#include "train/engines.h"
 
 typedef struct passes { /* of a stage */
   rl_dnn *forward, *data, *weight;
@@ -170,15 +171,7 @@ static int open_engine(rl_device *device, const void *params, rl_instance **inst
   return rl_training_open(&recipe, device, params, instance, err);
 }
 
-static int supports(const void *params, rl_error *err) {
-  const rl_train_params *p = (const rl_train_params *)params;
-  if (p->batch_size < 1 || p->batch_size > 8192) return rl_fail_at(err, "/batch_size", "must be between 1 and 8192");
-  return 0;
-}
-
 extern "C" {
 extern const rl_engine rl_engine_cudnn;
-const rl_engine rl_engine_cudnn = {"cudnn",        "mnist_cnn",
-                                   RL_DEVICE_CUDA, "cuDNN convolutions, cuBLASLt products and fused kernels in one CUDA graph",
-                                   supports,       open_engine};
+const rl_engine rl_engine_cudnn = {&rl_train_cudnn, open_engine};
 }

@@ -108,22 +108,17 @@ static const rl_cpu_math math = {.threaded = true,
                                  .adam = adam,
                                  .peek = rl_layers_peek};
 
-static int supports(const void *params, rl_error *err) {
+static int device_supports(const void *params, rl_error *err) {
+  (void)params;
   const rl_direct *usable[RL_DIRECT_TABLES];
-  if (rl_direct_usable(usable) == 0)
-    return rl_fail_at(err, "/engine", "engine fused needs a CPU with AVX2 and FMA; use \"auto\"");
-  return rl_cpu_supports(params, err);
+  if (rl_direct_usable(usable) > 0) return 0;
+  return rl_fail_at(err, "/engine", "engine fused needs a CPU with AVX2 and FMA; use \"auto\"");
 }
 
 static int open_fused(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  if (supports(params, err) != 0) return -1;
+  if (device_supports(params, err) < 0) return -1;
   return rl_cpu_open(&math, device, params, instance, err);
 }
 
 const rl_engine rl_engine_cpu_fused = {
-    .name = "fused",
-    .workload = "mnist_cnn",
-    .device = RL_DEVICE_CPU,
-    .summary = "direct convolutions in AVX-512 or AVX2, backward from the pools' winners alone",
-    .supports = supports,
-    .open = open_fused};
+    .description = &rl_train_cpu_fused, .open = open_fused, .device_supports = device_supports};

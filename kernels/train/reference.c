@@ -163,9 +163,4 @@ static int open_reference(rl_device *device, const void *params, rl_instance **i
   return rl_cpu_open(&math, device, params, instance, err);
 }
 
-const rl_engine rl_engine_reference = {.name = "reference",
-                                       .workload = "mnist_cnn",
-                                       .device = RL_DEVICE_CPU,
-                                       .summary = "plain C in double precision on one thread: the oracle",
-                                       .supports = rl_cpu_supports,
-                                       .open = open_reference};
+const rl_engine rl_engine_reference = {.description = &rl_train_reference, .open = open_reference};

@@ -144,7 +144,7 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
       "\"epoch_device_ms_median\":%.3f,\"epoch_device_ms_min\":%.3f,\"epoch_host_ms_median\":%.3f,"
       "\"test_accuracy_ratio\":%.4f,\"train_loss\":%.6f,\"evaluation_ms\":%.3f,\"launches\":%llu,\"peak_bytes\":%llu,"
       "\"weights_hash\":\"%016llx\",\"commit\":\"%s\"",
-      engine->name, rl_precision_names[params->precision], (long long)params->batch_size, (long long)params->seed,
+      engine->description->name, rl_precision_names[params->precision], (long long)params->batch_size, (long long)params->seed,
       instance->dataset, count, median(device_ms, count), least, median(host_ms, count), report.test_accuracy_ratio,
       report.train_loss, evaluated.device_ms, (unsigned long long)took.launches,
       (unsigned long long)device->memory.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);

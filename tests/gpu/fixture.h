@@ -82,11 +82,13 @@ static inline void run_epoch(training *t) {
 
 static inline void list_engine_cases(const char *only) {
   for (const rl_engine *const *each = rl_engines; *each; each++) {
-    const bool wanted = strcmp((*each)->workload, "mnist_cnn") == 0 && (!only || strcmp((*each)->name, only) == 0);
+    const bool wanted =
+        strcmp((*each)->description->workload, "mnist_cnn") == 0 && (!only || strcmp((*each)->description->name, only) == 0);
     for (int precision = RL_FP32; precision <= RL_FP16 && wanted; precision++) {
-      const engine_case one = {(*each)->name, precision};
+      const engine_case one = {(*each)->description->name, precision};
       const rl_train_params params = small_training(one, 64, 0);
-      if ((*each)->supports(&params, NULL) == 0 && engine_case_count < MOST_ENGINE_CASES) engine_cases[engine_case_count++] = one;
+      if (rl_engine_supports(*each, &params, NULL) == 0 && engine_case_count < MOST_ENGINE_CASES)
+        engine_cases[engine_case_count++] = one;
     }
   }
 }

@@ -102,7 +102,7 @@ static void test_auto_takes_the_fastest(void **state) {
                {RL_FP16, 4096, "fused"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_train_params params = small_training((engine_case){"auto", cases[i].precision}, cases[i].batch, 0);
-    assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, NULL)->name, cases[i].engine);
+    assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, NULL)->description->name, cases[i].engine);
   }
 }
 

@@ -75,8 +75,8 @@ static int run_epoch(rl_device *device, const rl_train_params *params, contestan
   printf(
       "%s epoch %d: %.0f ms (%.0f ms of CPU), %.1f GFLOP/s = %.0f %% of sgemm's %.1f; loss %.4f, test loss %.4f, accuracy %.4f, "
       "evaluation %.0f ms",
-      of->engine->name, epoch, training.host_ms, of->cpu_ms[epoch], rate, 100 * rate / sgemm, sgemm, report.train_loss,
-      report.test_loss, report.test_accuracy_ratio, evaluation.host_ms);
+      of->engine->description->name, epoch, training.host_ms, of->cpu_ms[epoch], rate, 100 * rate / sgemm, sgemm,
+      report.train_loss, report.test_loss, report.test_accuracy_ratio, evaluation.host_ms);
   if (params->precision == RL_FP16) printf(", scale %g, skipped %g", report.loss_scale, report.skipped_steps);
   puts("");
   fflush(stdout);
@@ -99,8 +99,9 @@ static void summarize(contestant *of, const contestant *first, int epochs) {
     ratios[i] = of->ms[i] / first->ms[i];
     cpu_ratios[i] = of->cpu_ms[i] / first->cpu_ms[i];
   }
-  printf("%s: an epoch takes %.2f times as long as %s's, and %.2f times its CPU time (medians of %d pairs)\n", of->engine->name,
-         median(epochs, ratios), first->engine->name, median(epochs, cpu_ratios), epochs);
+  printf("%s: an epoch takes %.2f times as long as %s's, and %.2f times its CPU time (medians of %d pairs)\n",
+         of->engine->description->name, median(epochs, ratios), first->engine->description->name, median(epochs, cpu_ratios),
+         epochs);
   for (int i = 0; i < LAUNCHES && of->totals[i].launch != NULL; i++)
     printf("  %-22s %9.1f ms an epoch\n", of->totals[i].launch->name, (double)of->totals[i].ns * 1e-6 / epochs);
 }

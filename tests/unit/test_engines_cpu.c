@@ -193,7 +193,7 @@ static void refusals_say_why(void **state) {
   assert_null(rl_engine_find("mnist_cnn", "cudnn", &params, &err));
   assert_string_equal(err.pointer, "/engine");
   bool fused = engines[2] != NULL;
-  assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, &err)->name, fused ? "fused" : "blas");
+  assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, &err)->description->name, fused ? "fused" : "blas");
   assert_int_equal(rl_engine_find("mnist_cnn", "fused", &params, &err) != NULL, fused);
   if (!fused) assert_string_equal(err.pointer, "/engine");
   strcpy(params.dataset, "flowers");

@@ -256,10 +256,13 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   fake_opened++;
   return 0;
 }
-static const rl_engine fake_engine = {
-    .name = "hand", .workload = "fake", .device = RL_DEVICE_CPU, .supports = fake_supports, .open = fake_open};
-static const rl_engine fake_launch_engine = {
-    .name = "hand", .workload = "fake_launch", .device = RL_DEVICE_CPU, .supports = fake_supports, .open = fake_open};
-static const rl_engine fake_rates_engine = {
-    .name = "hand", .workload = "fake_rates", .device = RL_DEVICE_CPU, .supports = fake_supports, .open = fake_open};
+static const rl_engine_description fake_engine_description = {
+    .name = "hand", .workload = "fake", .device = RL_DEVICE_CPU, .supports = fake_supports};
+static const rl_engine fake_engine = {.description = &fake_engine_description, .open = fake_open};
+static const rl_engine_description fake_launch_engine_description = {
+    .name = "hand", .workload = "fake_launch", .device = RL_DEVICE_CPU, .supports = fake_supports};
+static const rl_engine fake_launch_engine = {.description = &fake_launch_engine_description, .open = fake_open};
+static const rl_engine_description fake_rates_engine_description = {
+    .name = "hand", .workload = "fake_rates", .device = RL_DEVICE_CPU, .supports = fake_supports};
+static const rl_engine fake_rates_engine = {.description = &fake_rates_engine_description, .open = fake_open};
 const rl_engine *const rl_engines[] = {&fake_engine, &fake_launch_engine, &fake_rates_engine, NULL};
