@@ -23,8 +23,6 @@ static __device__ __forceinline__ uint32_t rank_in_cluster(void) { return 0; }
 static __device__ __forceinline__ void cluster_arrive(void) { __trap(); }
 static __device__ __forceinline__ void cluster_arrive_relaxed(void) { __trap(); }
 static __device__ __forceinline__ void cluster_wait(void) { __trap(); }
-static __device__ __forceinline__ float4 ld_dsmem(uint32_t, const float *from) { return *(const float4 *)from; }
-static __device__ __forceinline__ void st_dsmem(uint32_t, void *to, uint2 value) { *(uint2 *)to = value; }
 static __device__ __forceinline__ void mbarrier_init(mbarrier *, uint32_t = 1) { __trap(); }
 static __device__ __forceinline__ void mbarrier_inval(mbarrier *) { __trap(); }
 static __device__ __forceinline__ void mbarrier_arrive(mbarrier *) { __trap(); }
@@ -56,19 +54,6 @@ static __device__ __forceinline__ uint32_t mapa_shared(uint32_t rank, const void
   uint32_t address;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(local)), "r"(rank));
   return address;
-}
-
-static __device__ __forceinline__ float4 ld_dsmem(uint32_t rank, const float *from) {
-  float4 v;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "r"(mapa_shared(rank, from))
-               : "memory");
-  return v;
-}
-
-static __device__ __forceinline__ void st_dsmem(uint32_t rank, void *to, uint2 value) {
-  asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(mapa_shared(rank, to)), "r"(value.x), "r"(value.y) : "memory");
 }
 
 /* arrivals: calls of mbarrier_arrive and mbarrier_arrive_expect_tx that each phase waits for. */

@@ -4,10 +4,13 @@
 #define KERNEL_DECLARE(NAME) extern const rl_engine rl_kernel_cuda_##NAME;
 #define KERNEL(NAME) &rl_kernel_cuda_##NAME,
 extern "C" {
-extern const rl_engine rl_engine_fused, rl_engine_cudnn, rl_engine_merged, rl_engine_persistent, rl_ceilings_cuda,
-    rl_engine_source;
+extern const rl_engine rl_engine_fused, rl_engine_cudnn, rl_engine_persistent, rl_ceilings_cuda, rl_engine_source;
 RL_KERNEL_FAMILIES(KERNEL_DECLARE)
-const rl_engine *const rl_engines[] = {
-    &rl_engine_persistent, &rl_engine_fused,         &rl_engine_cudnn,  &rl_engine_merged,
-    &rl_ceilings_cuda,     &rl_kernel_sequence_cuda, &rl_engine_source, RL_KERNEL_FAMILIES(KERNEL) NULL};
+const rl_engine *const rl_engines[] = {&rl_engine_persistent,
+                                       &rl_engine_fused,
+                                       &rl_engine_cudnn,
+                                       &rl_ceilings_cuda,
+                                       &rl_kernel_sequence_cuda,
+                                       &rl_engine_source,
+                                       RL_KERNEL_FAMILIES(KERNEL) NULL};
 }

@@ -18,7 +18,7 @@ typedef struct train_request {
 #define ENGINES(EACH)      \
   EACH("auto", "")         \
   EACH("reference", "cpu") \
-  EACH("blas", "cpu") EACH("cudnn", "gpu") EACH("fused", "") EACH("merged", "gpu") EACH("persistent", "gpu")
+  EACH("blas", "cpu") EACH("cudnn", "gpu") EACH("fused", "") EACH("persistent", "gpu")
 #define ENGINE_NAME(name, device) name,
 #define ENGINE_DEVICE(name, device) device,
 

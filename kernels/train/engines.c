@@ -8,12 +8,6 @@ static int cpu_supports(const void *params, rl_error *err) {
   return rl_fail_at(err, "/precision", "tf32 needs the tensor cores of a GPU; the CPU trains in fp32 and fp16");
 }
 
-static int merged_supports(const void *params, rl_error *err) {
-  const rl_train_params *train = params;
-  if (train->precision == RL_FP16) return 0;
-  return rl_fail_at(err, "/precision", "engine merged trains in fp16 alone");
-}
-
 /* H200, ms per epoch, persistent / the fastest other engine: batch 64 FP32 36.4 / 64.4, TF32 22.6 / 59.0, FP16 18.9 / 27.4;
  * 512 FP32 32.6 / 46.5, TF32 18.5 / 25.6, but FP16 15.6 / 8.2; 4096 FP32 32.4 / 40.0, but TF32 18.4 / 18.1. */
 static bool auto_skips_persistent(const void *params) {
@@ -54,11 +48,7 @@ const rl_engine_description rl_train_fused = {.name = "fused",
                                               .device = RL_DEVICE_CUDA,
                                               .summary = "conv2 by kernels that keep its product on chip, in one CUDA graph",
                                               .auto_skips = auto_skips_fused};
-const rl_engine_description rl_train_merged = {.name = "merged",
-                                               .workload = "mnist_cnn",
-                                               .device = RL_DEVICE_CUDA,
-                                               .summary = "FP16 in five launches a step, none of a library",
-                                               .supports = merged_supports};
+
 const rl_engine_description rl_train_persistent = {.name = "persistent",
                                                    .workload = "mnist_cnn",
                                                    .device = RL_DEVICE_CUDA,
@@ -66,5 +56,4 @@ const rl_engine_description rl_train_persistent = {.name = "persistent",
                                                    .auto_skips = auto_skips_persistent};
 
 const rl_engine_description *const rl_train_engines[] = {
-    &rl_train_reference, &rl_train_blas,   &rl_train_cudnn,      &rl_train_cpu_fused,
-    &rl_train_fused,     &rl_train_merged, &rl_train_persistent, NULL};
+    &rl_train_reference, &rl_train_blas, &rl_train_cudnn, &rl_train_cpu_fused, &rl_train_fused, &rl_train_persistent, NULL};

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 extern const rl_engine_description rl_train_reference, rl_train_blas, rl_train_cpu_fused;
-extern const rl_engine_description rl_train_cudnn, rl_train_fused, rl_train_merged, rl_train_persistent;
+extern const rl_engine_description rl_train_cudnn, rl_train_fused, rl_train_persistent;
 /* All of them, NULL-terminated. */
 extern const rl_engine_description *const rl_train_engines[];
 

@@ -64,10 +64,14 @@ def test_invalid_fields(daemon, change, pointer):
 
 def test_engines_of_a_gpu_are_refused_on_the_cpu(daemon):
     known = daemon.get("/openapi.json").json()["components"]["schemas"]["TrainJob"]["properties"]["engine"]["enum"]
-    assert {"cudnn", "merged", "persistent"} <= set(known)
-    for engine in ("cudnn", "merged", "persistent"):
+    assert {"cudnn", "persistent"} <= set(known)
+    for engine in ("cudnn", "persistent"):
         refused(daemon.call("POST", JOBS, {"kind": "train", "engine": engine, "device": "cpu"}), 400, "invalid_field",
                 pointer="/engine")
+
+
+def test_engines_that_were_removed_are_unknown(daemon):
+    refused(daemon.call("POST", JOBS, job(engine="merged", device="")), 400, "invalid_field", pointer="/engine")
 
 
 def test_bodies_that_are_no_objects_and_missing_or_repeated_keys(daemon):

@@ -1,6 +1,6 @@
 /* bench_train [NAME=VALUE]...: trains on the GPU without the daemon and prints each epoch's time, loss and accuracy, then one
  * line of JSON.
- *   engine=auto|cudnn|fused|merged|persistent  precision=fp32|tf32|fp16  epochs=10  warmup=1  batch=64  seed=1
+ *   engine=auto|cudnn|fused|persistent  precision=fp32|tf32|fp16  epochs=10  warmup=1  batch=64  seed=1
  *   images=0 (all)  dataset=auto|files|synthetic  eager=0
  *   launches=1: also what each launch of a step costs when repeated in a graph
  *   phases=1: how long those of an epoch that is one launch take

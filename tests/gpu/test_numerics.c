@@ -337,7 +337,7 @@ static void test_watching_changes_nothing(void **state) {
   float *weights[2] = {malloc(RL_PARAMETERS * sizeof(float)), malloc(RL_PARAMETERS * sizeof(float))};
   for (int which = 0; which < engine_case_count; which++) {
     const char *engine = engine_cases[which].engine;
-    if (strcmp(engine, "merged") != 0 && strcmp(engine, "persistent") != 0) continue;
+    if (strcmp(engine, "persistent") != 0) continue;
     for (int watched = 0; watched < 2; watched++) {
       training t = open_training_as(small_training(engine_cases[which], step_images, 2 * step_images), watched);
       rl_training_tensors v;

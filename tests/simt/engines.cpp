@@ -6,8 +6,7 @@
 #define DECLARE(NAME) extern const rl_engine rl_kernel_cuda_##NAME;
 #define LIST(NAME) &rl_kernel_cuda_##NAME,
 extern "C" {
-extern const rl_engine rl_engine_fused, rl_engine_cudnn, rl_engine_merged, rl_engine_persistent;
+extern const rl_engine rl_engine_fused, rl_engine_cudnn, rl_engine_persistent;
 SIMT_FAMILIES(DECLARE)
-const rl_engine *const rl_engines[] = {&rl_engine_fused, &rl_engine_cudnn, &rl_engine_merged, &rl_engine_persistent,
-                                       SIMT_FAMILIES(LIST) NULL};
+const rl_engine *const rl_engines[] = {&rl_engine_fused, &rl_engine_cudnn, &rl_engine_persistent, SIMT_FAMILIES(LIST) NULL};
 }

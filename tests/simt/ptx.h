@@ -223,23 +223,6 @@ inline void barrier_cluster_wait_acquire_aligned() { cluster_wait(); }
 
 /* --- distributed shared memory ---------------------------------------------------------------------------------------------- */
 
-inline void ld_shared_cluster_v4_f32(float &a, float &b, float &c, float &d, uint32_t from) {
-  const float *at = (const float *)at_shared_address(from, 16);
-  a = at[0], b = at[1], c = at[2], d = at[3];
-}
-inline void st_shared_cluster_u32(uint32_t to, uint32_t a) { *(uint32_t *)at_shared_address(to, 4) = a; }
-inline void st_shared_cluster_v2_u32(uint32_t to, uint32_t a, uint32_t b) {
-  uint32_t *at = (uint32_t *)at_shared_address(to, 8);
-  at[0] = a, at[1] = b;
-}
-inline void st_shared_cluster_v4_u32(uint32_t to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-  uint32_t *at = (uint32_t *)at_shared_address(to, 16);
-  at[0] = a, at[1] = b, at[2] = c, at[3] = d;
-}
-inline void st_shared_cluster_v2_f32(uint32_t to, float a, float b) {
-  float *at = (float *)at_shared_address(to, 8);
-  at[0] = a, at[1] = b;
-}
 inline void mapa_shared_cluster_u32(uint32_t &to, uint32_t address, uint32_t rank) { to = address_in_cluster(address, rank); }
 
 /* --- memory that others look at: they may go on in front of each ------------------------------------------------------------ */

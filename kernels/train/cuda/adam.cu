@@ -26,7 +26,8 @@ enum {
   BIAS_BLOCKS = RL_C2 / LANES,
   HEAD_BLOCKS = (RL_HEAD_LOSS + LANES - 1) / LANES,
   SMALL_BLOCKS = CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS,
-  /* Where fc1's weight gradient is made here: a block has 32 × 64 weights, a warp 16 × 16, and images come by 64. */
+  /* Where fc1's weight gradient is made here (adam_gather): a block has 32 × 64 weights, a warp 16 × 16, and images come by 64.
+   */
   TILE_ROWS = 32,
   TILE_COLUMNS = 64,
   TILE_IMAGES = 64,
@@ -45,7 +46,7 @@ static __host__ __device__ __forceinline__ uint32_t conv2_blocks(const rl_gradie
   return g.conv2_rows ? (uint32_t)CONV2_SUM_BLOCKS : (uint32_t)CONV2_BLOCKS;
 }
 
-/* PRODUCT: fc1's weight gradient is made here. */
+/* PRODUCT: fc1's weight gradient is made here, for who wants to see it. */
 template <bool PRODUCT> static __host__ __device__ __forceinline__ uint32_t whole_blocks(const rl_gradients &g) {
   return conv2_blocks(g) + (PRODUCT ? (uint32_t)PRODUCT_BLOCKS : (uint32_t)FC1_BLOCKS);
 }
@@ -205,18 +206,15 @@ static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gr
   *adam.state = s;
 }
 
-/* LATE: the kernel in front made conv2's gradient. */
-template <bool LATE> static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g) {
+static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g) {
   __half *halves = (__half *)adam.halves;
   __shared__ turn turn;
   bool mine;
   const uint32_t at = whole_place(g);
   float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
   begin_turn(adam, g, &turn);
-  float4 gradient;
-  if (!LATE) gradient = whole_gradient(g, at, &mine);
+  const float4 gradient = whole_gradient(g, at, &mine);
   chain_wait(); /* what came so far was ready before the kernel in front began */
-  if (LATE) gradient = whole_gradient(g, at, &mine);
   bool last;
   const bool skip = take_turn(adam, &last);
   const adam_rates r = rates_of(turn.state);
@@ -233,36 +231,9 @@ template <bool LATE> static __device__ void step_whole(const rl_adam &adam, cons
   if (last) end_turn(adam, g, turn, skip);
 }
 
-static __device__ void step_product(const rl_adam &adam, const rl_gradients &g) {
-  __shared__ turn turn;
-  float2 w[PIECES], m[PIECES], v[PIECES], gradient[PIECES];
-  for (int i = 0; i < PIECES; i++) {
-    const uint32_t at = product_place(g, i);
-    w[i] = *(const float2 *)&adam.weights[at];
-    m[i] = *(const float2 *)&adam.first[at];
-    v[i] = *(const float2 *)&adam.second[at];
-  }
-  begin_turn(adam, g, &turn);
-  product_gradient(g, gradient);
-  chain_wait(); /* what came so far was ready before the kernel in front began */
-  bool last;
-  const bool skip = take_turn(adam, &last);
-  const adam_rates r = rates_of(turn.state);
-  for (int i = 0; i < PIECES && !skip; i++) {
-    const uint32_t at = product_place(g, i);
-    w[i].x = adam_updated(w[i].x, gradient[i].x, &m[i].x, &v[i].x, r);
-    w[i].y = adam_updated(w[i].y, gradient[i].y, &m[i].y, &v[i].y, r);
-    *(float2 *)&adam.weights[at] = w[i];
-    *(float2 *)&adam.first[at] = m[i];
-    *(float2 *)&adam.second[at] = v[i];
-    *(__half2 *)((__half *)adam.halves + at) = __floats2half2_rn(w[i].x, w[i].y);
-  }
-  if (last) end_turn(adam, g, turn, skip);
-}
-
-template <bool PRODUCT> static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g) {
-  const uint32_t index = blockIdx.x - whole_blocks<PRODUCT>(g);
-  const bool late = index < CONV1_BLOCKS + (PRODUCT ? (uint32_t)BIAS_BLOCKS : 0u); /* made by the kernel in front */
+static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g) {
+  const uint32_t index = blockIdx.x - whole_blocks<false>(g);
+  const bool late = index < CONV1_BLOCKS; /* made by the kernel in front */
   const sums from = sums_of(g, index);
   const uint32_t at = from.at + min(from.column, from.end - 1);
   float gradient, w = adam.weights[at], m = adam.first[at], v = adam.second[at];
@@ -282,18 +253,15 @@ template <bool PRODUCT> static __device__ void step_partial(const rl_adam &adam,
   if (last) end_turn(adam, g, turn, skip);
 }
 
-template <bool PRODUCT> static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
-  if (PRODUCT && blockIdx.x >= conv2_blocks(g) && blockIdx.x < whole_blocks<PRODUCT>(g)) step_product(adam, g);
-  else if (blockIdx.x < whole_blocks<PRODUCT>(g)) step_whole<PRODUCT>(adam, g);
-  else step_partial<PRODUCT>(adam, g);
+static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
+  if (blockIdx.x < whole_blocks<false>(g)) step_whole(adam, g);
+  else step_partial(adam, g);
 }
 
 template <bool PRODUCT> static uint32_t blocks(const rl_gradients &g) { return whole_blocks<PRODUCT>(g) + SMALL_BLOCKS; }
 
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err) {
-  const rl_gradients &g = *gradients;
-  if (g.fc1_weight) return rl_chain("Adam", adam_step<false>, blocks<false>(g), THREADS, 0, stream, err, *adam, g);
-  return rl_chain("Adam", adam_step<true>, blocks<true>(g), THREADS, 0, stream, err, *adam, g);
+  return rl_chain("Adam", adam_step, blocks<false>(*gradients), THREADS, 0, stream, err, *adam, *gradients);
 }
 
 /* The same of floats, for who wants to see it: what trains with floats makes its own. */

@@ -15,34 +15,24 @@ static __device__ __forceinline__ void chain_wait() {
 #endif
 }
 
-/* cluster: blocks that share memory; 1: none do. */
 template <class... Parameters, class... Arguments>
-static inline int rl_chain_clusters(const char *what, void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block,
-                                    size_t shared_bytes, cudaStream_t stream, rl_error *err, Arguments... arguments) {
+static inline int rl_chain(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                           cudaStream_t stream, rl_error *err, Arguments... arguments) {
   cudaFuncAttributes code = {};
   if (rl_cuda_ok(cudaFuncGetAttributes(&code, kernel), what, err)) return -1;
-  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = attributes;
+  config.attrs = &attribute;
   if (code.ptxVersion >= 90) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
-  }
-  if (cluster > 1) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
-    attributes[config.numAttrs++].val.clusterDim = {cluster, 1, 1};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.numAttrs = 1;
   }
   return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what, err);
-}
-
-template <class... Parameters, class... Arguments>
-static inline int rl_chain(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
-                           cudaStream_t stream, rl_error *err, Arguments... arguments) {
-  return rl_chain_clusters(what, kernel, 1, grid, block, shared_bytes, stream, err, arguments...);
 }
 
 #endif

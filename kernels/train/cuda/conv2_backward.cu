@@ -6,7 +6,6 @@
  * kernel 133 or 153 µs by chance, and 136 in pairs). Sums are FP32, in a fixed order. */
 #include "cuda_check.h"
 #include "train/cuda/chain.cuh"
-#include "train/cuda/conv1.cuh"
 #include "train/cuda/conv2.cuh"
 
 enum {
@@ -44,13 +43,8 @@ template <bool FEW> struct shape {
     WEIGHT_OUT = RL_H2 * RL_P1 * OUT_PITCH,
     IN_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + OUT),
     WEIGHT_BYTES = 2 * (WEIGHT_OUT + 2 * IN_IMAGE),
-    SHARED_BYTES = IN_BYTES > WEIGHT_BYTES ? IN_BYTES : WEIGHT_BYTES,
-    /* Where it goes on to conv1's gradients: what they need of the rows, whose pooled pixels' gradients lie IN_PITCH apart. */
-    IMAGE_ROWS = 2 * IN_ROWS + 2,
-    VALUES = PIXELS * RL_C1,
-    CHAIN_BYTES = IN_BYTES + 2 * PIXELS * IN_PITCH + IMAGE_ROWS * CONV1_WIDTH * (int)sizeof(float) + VALUES
+    SHARED_BYTES = IN_BYTES > WEIGHT_BYTES ? IN_BYTES : WEIGHT_BYTES
   };
-  static_assert(PIXELS * IN_PITCH % UNIT == 0 && IMAGE_ROWS * CONV1_WIDTH % 4 == 0, "what lies behind is aligned, too");
 };
 
 typedef struct piece { /* a thread's part of an image: eight channels of up to three pooled pixels */
@@ -102,7 +96,6 @@ typedef struct conv2_gradients {
   __half *d_in;
   float *partial, *partial_bias;
   rl_train_state *state;
-  rl_conv1_chain conv1; /* where input gradients go on to conv1's */
 } conv2_gradients;
 
 /* --- weight gradient ------------------------------------------------------------------------------------------------------- */
@@ -208,43 +201,6 @@ template <bool FEW> static __device__ void weight_gradient(const conv2_gradients
 
 /* --- input gradient -------------------------------------------------------------------------------------------------------- */
 
-/* What conv1's gradients need of a part of an image beside the gradients of its pooled pixels. */
-typedef struct layer1 {
-  __half *gradient; /* [PIXELS][IN_PITCH] */
-  float *image;     /* [IMAGE_ROWS][30] */
-  uint8_t *codes;   /* [PIXELS][32] */
-} layer1;
-
-template <class S> static __device__ __forceinline__ layer1 layer1_in(__half *shared) {
-  layer1 made;
-  made.gradient = shared;
-  made.image = (float *)(made.gradient + S::PIXELS * IN_PITCH);
-  made.codes = (uint8_t *)(made.image + S::IMAGE_ROWS * CONV1_WIDTH);
-  return made;
-}
-
-/* Part i; none of it is made by a kernel that may still run. */
-template <class S> static __device__ __forceinline__ void load_layer1(const rl_conv1_chain &from, uint32_t i, const layer1 &to) {
-  const uint32_t n = i / S::IN_PARTS, top = i % S::IN_PARTS * S::IN_ROWS;
-  for (int at = threadIdx.x; at < S::VALUES / 16; at += THREADS)
-    cp_async_16(&to.codes[at * 16], &from.codes[((size_t)n * MAP1 + top * RL_P1) * RL_C1 + at * 16]);
-  load_image_rows(image_of(from.gather, n), 2 * top, S::IMAGE_ROWS, to.image);
-}
-
-/* Adds it to the sums of this lane's channel; false: some gradient is infinite or NaN. */
-template <class S> static __device__ __forceinline__ bool add_layer1(const layer1 &from, float sums[10]) {
-  const int lane = threadIdx.x % 32;
-  bool finite = true;
-#pragma unroll 5
-  for (int pixel = threadIdx.x / 32; pixel < S::PIXELS; pixel += WARPS) {
-    const float gradient = __half2float(from.gradient[pixel * IN_PITCH + lane]);
-    const int code = from.codes[pixel * RL_C1 + lane];
-    finite &= code == RL_POOL_STOPPED || isfinite(gradient);
-    add_element(gradient, code, pixel, from.image, sums);
-  }
-  return finite;
-}
-
 /* What a warp multiplies at a step: 16 channels of the product at a tap. */
 template <class S> struct fragments { uint32_t a[S::WARP_TILES][4], by[2][4]; };
 
@@ -314,8 +270,8 @@ static __device__ __forceinline__ uint4 eight_channels(const float sum[4][4], in
 }
 
 /* Parts index, index + teams, … of images; teams is a multiple of IN_PARTS, so that they are all the same part. A warp has
- * WARP_TILES tiles × 32 channels. CONV1: and from there to a row of partial sums of conv1's gradients. KEPT: d_in is written. */
-template <bool FEW, bool CONV1, bool KEPT>
+ * WARP_TILES tiles × 32 channels. */
+template <bool FEW>
 static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, uint32_t teams, __half *shared) {
   typedef shape<FEW> S;
   __half *w = shared, *out = shared + RL_C2 * WEIGHT_PITCH;
@@ -326,10 +282,6 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
     cp_async_16(&w[channel * WEIGHT_PITCH + part], &b.weights[channel * DEPTH + part]);
   }
   for (int i = threadIdx.x; i < S::OUT / UNIT; i += THREADS) ((uint4 *)out)[i] = make_uint4(0, 0, 0, 0);
-  const layer1 below = layer1_in<S>(out + S::OUT);
-  float mine[10] = {};
-  bool finite = true;
-  if (CONV1) load_layer1<S>(b.conv1, index, below);
   chain_wait();
   piece p = load_piece(b.d_pooled, b.codes, index / S::IN_PARTS);
   team_sync();
@@ -352,32 +304,21 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
       for (int half = 0; half < 2; half++) {
         const int pixel = (warp * S::WARP_TILES + t) * 16 + half * 8 + lane / 4, channel = lane % 4 * UNIT;
         const uint4 eight = eight_channels(sum[t], half);
-        if (pixel >= S::PIXELS) continue;
-        if (KEPT) *(uint4 *)&b.d_in[at + pixel * RL_C1 + channel] = eight;
-        if (CONV1) *(uint4 *)&below.gradient[pixel * IN_PITCH + channel] = eight;
+        if (pixel < S::PIXELS) *(uint4 *)&b.d_in[at + pixel * RL_C1 + channel] = eight;
       }
-    static_assert(!CONV1 || (int)S::CORNER >= (int)S::PIXELS, "the corner's gradients go to memory alone");
     if (S::CORNER < S::PIXELS) corner_gradient<S>(w, out, &b.d_in[at]);
     team_sync();
-    if (!CONV1) continue;
-    finite &= add_layer1<S>(below, mine);
-    if (i + teams >= count) break;
-    team_sync();
-    load_layer1<S>(b.conv1, i + teams, below);
   }
-  if (!CONV1) return;
-  if (!finite) b.state->overflow = 1;
-  add_channel_sums<WARPS>(mine, (float(*)[CONV1_ROW])shared, b.conv1.partial, index);
 }
 
 /* Both gradients side by side: the first teams have the weights', which take longer. */
-template <bool FEW, bool CONV1, bool KEPT> static __global__ void __launch_bounds__(FEW ? THREADS : 2 * THREADS, FEW ? 3 : 1)
+template <bool FEW> static __global__ void __launch_bounds__(FEW ? THREADS : 2 * THREADS, FEW ? 3 : 1)
     conv2_backward(conv2_gradients b, uint32_t teams) {
   extern __shared__ __align__(16) __half shared[];
   const uint32_t parts = shape<FEW>::WEIGHT_PARTS, weight_teams = parts * b.rows, team = blockIdx.x + threadIdx.y * gridDim.x;
   __half *own = shared + threadIdx.y * (shape<FEW>::SHARED_BYTES / sizeof *shared);
   if (team < weight_teams) weight_gradient<FEW>(b, team / parts, team % parts, own);
-  else if (team < teams) input_gradient<FEW, CONV1, KEPT>(b, team - weight_teams, teams - weight_teams, own);
+  else if (team < teams) input_gradient<FEW>(b, team - weight_teams, teams - weight_teams, own);
 }
 
 uint32_t rl_conv2_rows(uint32_t batch) {
@@ -399,20 +340,18 @@ static int most_shared_bytes(int *bytes, rl_error *err) {
              : 0;
 }
 
-template <bool FEW, bool CONV1, bool KEPT>
-static int start_backward(const conv2_gradients &b, cudaStream_t stream, rl_error *err) {
+template <bool FEW> static int start_backward(const conv2_gradients &b, cudaStream_t stream, rl_error *err) {
   typedef shape<FEW> S;
-  const int team_bytes = CONV1 ? S::CHAIN_BYTES : S::SHARED_BYTES;
+  const int team_bytes = S::SHARED_BYTES;
   const uint32_t teams = S::WEIGHT_PARTS * b.rows + data_teams<FEW>(b.batch);
   int most_bytes = 0;
   if (most_shared_bytes(&most_bytes, err) != 0) return -1;
   const uint32_t each = !FEW && teams == MOST_TEAMS && 2 * team_bytes <= most_bytes ? 2 : 1; /* teams a block */
   const int bytes = each * team_bytes;
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<FEW, CONV1, KEPT>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<FEW>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                  "reserving shared memory", err))
     return -1;
-  return rl_chain("conv2 backward", conv2_backward<FEW, CONV1, KEPT>, teams / each, dim3(THREADS, each), bytes, stream, err, b,
-                  teams);
+  return rl_chain("conv2 backward", conv2_backward<FEW>, teams / each, dim3(THREADS, each), bytes, stream, err, b, teams);
 }
 
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
@@ -426,27 +365,6 @@ int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const
                              (__half *)d_in,
                              partial,
                              partial_bias,
-                             state,
-                             {}};
-  return batch > FEW_IMAGES ? start_backward<false, false, true>(b, stream, err)
-                            : start_backward<true, false, true>(b, stream, err);
-}
-
-uint32_t rl_conv_rows(uint32_t batch) { return data_teams<true>(batch); }
-
-int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes,
-                     void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  const uint32_t batch = conv1->gather.batch;
-  const conv2_gradients b = {batch,
-                             rl_conv2_rows(batch),
-                             (const __half *)in,
-                             (const __half *)weights,
-                             (const __half *)d_pooled,
-                             codes,
-                             (__half *)d_in,
-                             partial,
-                             partial_bias,
-                             state,
-                             *conv1};
-  return d_in ? start_backward<true, true, true>(b, stream, err) : start_backward<true, true, false>(b, stream, err);
+                             state};
+  return batch > FEW_IMAGES ? start_backward<false>(b, stream, err) : start_backward<true>(b, stream, err);
 }

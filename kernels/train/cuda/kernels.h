@@ -84,17 +84,6 @@ uint32_t rl_conv2_rows(uint32_t batch);
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
-/* The same and conv1's gradients with it, as rl_conv1_backward, partial[rows][320] with rows as rl_conv_rows says. d_in: for who
- * wants to see it, else NULL. */
-typedef struct rl_conv1_chain {
-  rl_gather gather;
-  const uint8_t *codes; /* of conv1's pool */
-  float *partial;
-} rl_conv1_chain;
-uint32_t rl_conv_rows(uint32_t batch);
-int rl_conv_backward(const rl_conv1_chain *conv1, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes,
-                     void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
-
 /* conv2_float.cu: the same in FP32. */
 int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled,
                            uint8_t *codes, cudaStream_t stream, rl_error *err);
@@ -119,22 +108,6 @@ int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *par
 /* Evaluation: each image's loss and whether it was recognised, at its position; then counts state->test_step up. */
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,
                      rl_error *err);
-
-/* classify.cu, FP16 on devices with clusters of blocks: fc1, head and fc1's input gradient in one: in [n][6][6][64], weights
- * [128][2304] → d_fc1 [n][128], d_in like in, and head's partial sums, partial[rows][RL_HEAD_ROW]. Notes an overflow of d_fc1 in
- * state. */
-typedef struct rl_classifier {
-  rl_gather gather;
-  const void *in, *weights;
-  const float *head; /* as rl_head.weights */
-  rl_train_state *state;
-} rl_classifier;
-int rl_classify_supported(rl_error *err); /* -1 and why where this device can't */
-uint32_t rl_classify_rows(uint32_t batch);
-int rl_classify_train(const rl_classifier *classifier, void *d_fc1, void *d_in, float *partial, cudaStream_t stream,
-                      rl_error *err);
-/* As rl_head_evaluate. */
-int rl_classify_evaluate(const rl_classifier *classifier, float *losses, uint8_t *correct, cudaStream_t stream, rl_error *err);
 
 /* adam.cu: gradients where they lie: fc1.weight whole or still to be multiplied, conv2.weight whole or not, the rest as rows of
  * partial sums. */

@@ -297,7 +297,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
       {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
       {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v},
       {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, sent_back * RL_FLAT * v},
-      {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, e->recipe->chains_conv1 ? 0 : sent_back * map1 * v},
+      {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, sent_back * map1 * v},
       {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, e->recipe->whole_epoch ? 0 : conv2_rows_bytes(e)},
       {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, e->recipe->multiplies_fc1 ? 0 : rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
       {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},

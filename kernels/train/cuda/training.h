@@ -48,7 +48,6 @@ typedef struct rl_recipe {
    * What a step has between its layers, and what lies where moments do (allocate_kept), is there afterwards where somebody
    * watches (rl_training.shown, d_pooled1, d_pooled2, d_conv2_weight). */
   bool whole_epoch;
-  bool chains_conv1; /* conv1's gradients are made where conv2's input gradient is: d_pooled1, too, is for who watches */
 } rl_recipe;
 
 struct rl_training {
@@ -100,7 +99,6 @@ int rl_head_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_adam_launch(void *arg, rl_stream stream, rl_error *err);
-int rl_classify_launch(void *arg, rl_stream stream, rl_error *err);
 /* arg: rl_training. */
 int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_persistent_test_launch(void *arg, rl_stream stream, rl_error *err);

@@ -61,14 +61,6 @@ int rl_adam_launch(void *arg, rl_stream stream, rl_error *err) {
   return rl_adam_step(&update, &s->gradients, (cudaStream_t)stream, err);
 }
 
-int rl_classify_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  const rl_classifier classifier = {s->gather, e->pooled2, rl_training_multiplied(e, RL_FC1_W), s->head.weights, e->state};
-  if (!s->train) return rl_classify_evaluate(&classifier, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
-  return rl_classify_train(&classifier, e->d_fc1, e->d_pooled2, e->partial_head, (cudaStream_t)stream, err);
-}
-
 int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = rl_training_of(arg);
   float *rows = e->d_conv2_weight ? (float *)e->d_conv2_weight : e->first; /* watched, or where they are lost at the end */
