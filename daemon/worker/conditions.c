@@ -6,63 +6,63 @@
 
 #include "worker/pass.h"
 
-const rl_conditions rl_conditions_unread = {
-    .clock_least = NAN, .clock_most = NAN, .memory_clock = NAN, .temperature = NAN, .power = NAN};
+const rl_conditions rl_conditions_empty = {
+    .clock_min_mhz = NAN, .clock_max_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN};
 
-/* An idle device, or one whose owner set its clocks, is not slowed down. */
-static bool slows_down(const char *reason) {
+/* gpu_idle and clocks set by the owner do not count as throttling. */
+static bool is_throttling(const char *reason) {
   return strcmp(reason, "gpu_idle") != 0 && strcmp(reason, "applications_clocks_setting") != 0;
 }
 
-static void count_reason(rl_conditions *seen, const char *reason) {
+static void count_reason(rl_conditions *conditions, const char *reason) {
   int i = 0;
-  while (i < RL_THROTTLE_REASONS && seen->reasons[i][0] && strcmp(seen->reasons[i], reason) != 0) i++;
+  while (i < RL_THROTTLE_REASONS && conditions->reasons[i][0] && strcmp(conditions->reasons[i], reason) != 0) i++;
   if (i == RL_THROTTLE_REASONS) return;
-  snprintf(seen->reasons[i], sizeof seen->reasons[i], "%s", reason);
-  seen->by[i]++;
+  snprintf(conditions->reasons[i], sizeof conditions->reasons[i], "%s", reason);
+  conditions->throttled_by[i]++;
 }
 
-static void count_reasons(rl_conditions *seen, const char *list) {
-  bool slowed = false;
+static void count_reasons(rl_conditions *conditions, const char *list) {
+  bool throttled = false;
   char reason[32];
-  for (const char *at = list; *at;) {
-    size_t length = strcspn(at, ",");
-    snprintf(reason, sizeof reason, "%.*s", (int)length, at);
-    if (slows_down(reason)) {
-      count_reason(seen, reason);
-      slowed = true;
+  for (const char *word = list; *word;) {
+    size_t length = strcspn(word, ",");
+    snprintf(reason, sizeof reason, "%.*s", (int)length, word);
+    if (is_throttling(reason)) {
+      count_reason(conditions, reason);
+      throttled = true;
     }
-    at += length + (at[length] == ',');
+    word += length + (word[length] == ',');
   }
-  seen->throttled += slowed;
+  conditions->throttled += throttled;
 }
 
-void rl_conditions_look(rl_session *session, rl_conditions *seen) {
-  rl_reading now;
-  rl_sensors_read(session->sensors, &now);
-  seen->readings++;
-  seen->clock_least = fmin(seen->clock_least, now.sm_clock_mhz); /* of a number and a NAN: the number */
-  seen->clock_most = fmax(seen->clock_most, now.sm_clock_mhz);
-  seen->memory_clock = fmax(seen->memory_clock, now.memory_clock_mhz);
-  seen->temperature = fmax(seen->temperature, now.temperature_c);
-  seen->power = fmax(seen->power, now.power_w);
-  count_reasons(seen, now.throttle_reasons);
-  if (now.reason[0]) snprintf(seen->unread, sizeof seen->unread, "%s", now.reason);
+void rl_conditions_read(rl_session *session, rl_conditions *conditions) {
+  rl_reading reading;
+  rl_sensors_read(session->sensors, &reading);
+  conditions->readings++;
+  conditions->clock_min_mhz = fmin(conditions->clock_min_mhz, reading.sm_clock_mhz); /* fmin ignores NAN */
+  conditions->clock_max_mhz = fmax(conditions->clock_max_mhz, reading.sm_clock_mhz);
+  conditions->memory_clock_mhz = fmax(conditions->memory_clock_mhz, reading.memory_clock_mhz);
+  conditions->temperature_c = fmax(conditions->temperature_c, reading.temperature_c);
+  conditions->power_w = fmax(conditions->power_w, reading.power_w);
+  count_reasons(conditions, reading.throttle_reasons);
+  if (reading.reason[0]) snprintf(conditions->unavailable_reason, sizeof conditions->unavailable_reason, "%s", reading.reason);
 }
 
-int rl_conditions_measure(rl_session *session, const rl_conditions *seen, rl_error *err) {
-  const double throttled = isnan(seen->clock_most) ? NAN : seen->throttled / seen->readings;
+int rl_conditions_measure(rl_session *session, const rl_conditions *conditions, rl_error *err) {
+  const double throttled = isnan(conditions->clock_max_mhz) ? NAN : conditions->throttled / conditions->readings;
   char name[RL_NAME_SIZE];
-  if (rl_pass_measure(session, "sm_clock_least_mhz", seen->clock_least, seen->unread, err) ||
-      rl_pass_measure(session, "sm_clock_most_mhz", seen->clock_most, seen->unread, err) ||
-      rl_pass_measure(session, "memory_clock_mhz", seen->memory_clock, seen->unread, err) ||
-      rl_pass_measure(session, "temperature_c_most", seen->temperature, seen->unread, err) ||
-      rl_pass_measure(session, "power_w_most", seen->power, seen->unread, err) ||
-      rl_pass_measure(session, "throttled_ratio", throttled, seen->unread, err))
+  if (rl_pass_measure(session, "sm_clock_least_mhz", conditions->clock_min_mhz, conditions->unavailable_reason, err) ||
+      rl_pass_measure(session, "sm_clock_most_mhz", conditions->clock_max_mhz, conditions->unavailable_reason, err) ||
+      rl_pass_measure(session, "memory_clock_mhz", conditions->memory_clock_mhz, conditions->unavailable_reason, err) ||
+      rl_pass_measure(session, "temperature_c_most", conditions->temperature_c, conditions->unavailable_reason, err) ||
+      rl_pass_measure(session, "power_w_most", conditions->power_w, conditions->unavailable_reason, err) ||
+      rl_pass_measure(session, "throttled_ratio", throttled, conditions->unavailable_reason, err))
     return -1;
-  for (int i = 0; i < RL_THROTTLE_REASONS && seen->reasons[i][0]; i++) {
-    snprintf(name, sizeof name, "throttled_by_%s_ratio", seen->reasons[i]);
-    if (rl_pass_measure(session, name, seen->by[i] / seen->readings, NULL, err)) return -1;
+  for (int i = 0; i < RL_THROTTLE_REASONS && conditions->reasons[i][0]; i++) {
+    snprintf(name, sizeof name, "throttled_by_%s_ratio", conditions->reasons[i]);
+    if (rl_pass_measure(session, name, conditions->throttled_by[i] / conditions->readings, NULL, err)) return -1;
   }
   return 0;
 }

@@ -1,14 +1,12 @@
-/* What ran when: one iteration under the profiler, and the same without it for comparison. Then one step launch by launch in a
- * trace of its own, from which the kernels of the first learn which launch they belong to. A launch that can stamp its phases
- * does so in the traced iteration alone.
+/* The activity pass: an untraced iteration, then a traced one. A third trace executes one step launch by launch, so that kernels
+ * of the traced iteration can be attributed to launches. Phase timestamps are recorded only in the traced iteration.
  *
- *   perturbation_ratio   traced time / untraced time of the iteration: what tracing and stamping cost
- *   completeness_ratio   records of kernels, copies, sets (CPU: spans) / launches issued
- *   device_busy_ratio    union of the work's intervals / traced time: what was seen
- *   launch_gap_ratio     1 - union of the work's intervals / untraced time: the share of an undisturbed iteration in which the
- *                        device waited for its next launch. A kernel takes about as long under tracing as without; the gaps grow,
- *                        so they are taken from the untraced time. Work that is longer than that time by less than GAP_ERROR
- *                        leaves no gap: 0; by more, tracing changed the work itself and the share can't be told. */
+ *   perturbation_ratio   traced time / untraced time of the iteration: the overhead of tracing and timestamps
+ *   completeness_ratio   records of kernels, copies and sets (CPU: spans) / launches issued
+ *   device_busy_ratio    union of work intervals / traced time
+ *   launch_gap_ratio     1 − union of work intervals / untraced time: the share of an untraced iteration without work on the
+ * device. Tracing lengthens gaps more than kernels, hence the untraced time. Work longer than that time by less than GAP_ERROR
+ * leaves no gap (0); by more, tracing changed the work, and the ratio is unavailable. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +27,7 @@ typedef struct expected_list {
 
 static void free_expected(expected_list *list) { free(list->items); }
 
-/* The launches of an iteration in order, leaving out sequences that never run. */
+/* Lists the launches of an iteration in order, without sequences that repeat 0 times. */
 static int list_launches(const rl_program *program, expected_list *list, rl_error *err) {
   size_t room = 1;
   for (size_t s = 0; s < program->sequence_count; s++) room += program->sequences[s].launch_count;
@@ -46,21 +44,21 @@ static int list_launches(const rl_program *program, expected_list *list, rl_erro
   return 0;
 }
 
-typedef struct limit { /* ends a run when its time is over, or when the request is cancelled */
+typedef struct time_limit { /* cancels an iteration at a time, or when the request is cancelled */
   const rl_observer *outer;
   int64_t until_ns;
-} limit;
+} time_limit;
 
 static bool is_cancelled(const rl_observer *observer) { return observer->cancelled && observer->cancelled(observer->context); }
-static bool is_over(void *context) {
-  const limit *within = context;
-  return rl_monotonic_ns() > within->until_ns || is_cancelled(within->outer);
+static bool is_time_over(void *context) {
+  const time_limit *limit = context;
+  return rl_monotonic_ns() > limit->until_ns || is_cancelled(limit->outer);
 }
 
-/* One iteration, or as much of it as fits the time: clocks rise, pages and caches fill. */
+/* Runs one iteration, at most WARMUP_NS of it, so that clocks rise and caches fill. */
 static int warm_up(rl_session *session, rl_error *err) {
-  limit within = {.outer = &session->observer, .until_ns = rl_monotonic_ns() + WARMUP_NS};
-  rl_observer observer = {.context = &within, .cancelled = is_over};
+  time_limit limit = {.outer = &session->observer, .until_ns = rl_monotonic_ns() + WARMUP_NS};
+  rl_observer observer = {.context = &limit, .cancelled = is_time_over};
   rl_elapsed elapsed;
   rl_pass_enter(session, "warmup", -1, -1);
   if (session->instance->ops->reset(session->instance, err)) return -1;
@@ -70,59 +68,59 @@ static int warm_up(rl_session *session, rl_error *err) {
   return stopped ? 0 : rc;
 }
 
-static void pass_span_on(void *context, const rl_span *span) {
+static void forward_span(void *context, const rl_span *span) {
   rl_profiler *profiler = ((rl_session *)context)->profiler;
   profiler->ops->span(profiler, span);
 }
 
-/* Let `body` run while the profiler records into records; a trace is always stopped. */
+/* Runs body while the profiler records. Stops the trace on failure too and then discards it. */
 static int trace(rl_session *session, rl_records *records, int (*body)(rl_session *, rl_elapsed *, rl_error *),
                  rl_elapsed *elapsed, rl_error *err) {
   rl_profiler *profiler = session->profiler;
   if (profiler->ops->trace_start(profiler, err)) return -1;
-  if (profiler->ops->span) session->observer.span = pass_span_on;
+  if (profiler->ops->span) session->observer.span = forward_span;
   int rc = body(session, elapsed, err);
   session->observer.span = NULL;
   if (rc == 0) return profiler->ops->trace_stop(profiler, records, err);
-  rl_records thrown_away = {0};
-  profiler->ops->trace_stop(profiler, &thrown_away, NULL);
-  rl_records_clear(&thrown_away);
+  rl_records discarded = {0};
+  profiler->ops->trace_stop(profiler, &discarded, NULL);
+  rl_records_clear(&discarded);
   return -1;
 }
 
-/* --- phases that a launch stamps --------------------------------------------------------------------------------------- */
+/* --- phases inside a launch ----------------------------------------------------------------------------------------- */
 
-/* A plan holds what its launches were told, so an iteration that stamps has one of its own. */
-static int begin_stamping(rl_session *session, rl_error *err) {
+/* Creates a separate plan with timestamps enabled, because a plan captures the arguments of its launches. */
+static int enable_timestamps(rl_session *session, rl_error *err) {
   rl_instance *instance = session->instance;
   if (!instance->ops->set_phase_timestamps) return 0;
   if (instance->ops->set_phase_timestamps(instance, true, err)) return -1;
-  return session->device->ops->plan(session->device, &instance->iteration, &session->stamped, err);
+  return session->device->ops->plan(session->device, &instance->iteration, &session->timestamped_plan, err);
 }
 
-static void end_stamping(rl_session *session) {
+static void disable_timestamps(rl_session *session) {
   rl_instance *instance = session->instance;
-  if (session->stamped) session->device->ops->plan_free(session->device, session->stamped);
-  session->stamped = NULL;
+  if (session->timestamped_plan) session->device->ops->plan_free(session->device, session->timestamped_plan);
+  session->timestamped_plan = NULL;
   if (instance->ops->set_phase_timestamps) instance->ops->set_phase_timestamps(instance, false, NULL);
 }
 
-static int run_stamped(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
-  if (!session->stamped) return rl_session_iterate(session, &session->observer, elapsed, err);
-  return session->device->ops->run(session->device, session->stamped, &session->observer, elapsed, err);
+static int run_timestamped(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
+  if (!session->timestamped_plan) return rl_session_iterate(session, &session->observer, elapsed, err);
+  return session->device->ops->run(session->device, session->timestamped_plan, &session->observer, elapsed, err);
 }
 
 static int read_timestamps(rl_session *session, rl_phase_timestamps *timestamps, rl_error *err) {
-  return session->stamped ? session->instance->ops->read_phase_timestamps(session->instance, timestamps, err) : 0;
+  return session->timestamped_plan ? session->instance->ops->read_phase_timestamps(session->instance, timestamps, err) : 0;
 }
 
 static int add_phases(rl_session *session, const rl_phase_timestamps *timestamps, rl_error *err) {
-  return session->stamped ? rl_phases_add(session->records, timestamps, err) : 0;
+  return session->timestamped_plan ? rl_phases_add(session->records, timestamps, err) : 0;
 }
 
-/* --- which launch a kernel belongs to ---------------------------------------------------------------------------------- */
+/* --- attribution of kernels to launches ---------------------------------------------------------------------------------- */
 
-/* Every sequence once, launch by launch. */
+/* Runs every sequence once, launch by launch. */
 static int run_each_once(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
   rl_program program = session->instance->iteration;
   rl_sequence *once = calloc(program.sequence_count + 1, sizeof *once);
@@ -147,7 +145,7 @@ static int learn_launches(rl_session *session, const expected_list *expected, rl
   return rc;
 }
 
-static double occupancy_of(void *context, const rl_activity_row *row) {
+static double theoretical_occupancy(void *context, const rl_activity_row *row) {
   rl_profiler *profiler = context;
   return profiler->ops->occupancy(profiler, row);
 }
@@ -157,9 +155,9 @@ static int measure_trace(rl_session *session, const rl_elapsed *untraced, const 
   if (rl_timeline_busy(session->records->rows, session->records->row_count, &busy, err)) return -1;
   double busy_ms = busy.rows ? (double)busy.busy_ns * 1e-6 : NAN;
   double gap = 1 - busy_ms / untraced->device_ms;
-  bool none = gap < -GAP_ERROR;
-  if (gap < 0 && !none) gap = 0;
-  const char *no_rows = "the trace holds no work of the device";
+  bool unknown = gap < -GAP_ERROR;
+  if (gap < 0 && !unknown) gap = 0;
+  const char *no_rows = "the trace contains no work of the device";
   return rl_pass_measure(session, "epoch_untraced_ms", untraced->device_ms, NULL, err) ||
                  rl_pass_measure(session, "epoch_traced_ms", traced->device_ms, NULL, err) ||
                  rl_pass_measure(session, "perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed", err) ||
@@ -168,38 +166,38 @@ static int measure_trace(rl_session *session, const rl_elapsed *untraced, const 
                                  traced->launches ? (double)busy.rows / (double)traced->launches : NAN, "nothing was launched",
                                  err) ||
                  rl_pass_measure(session, "device_busy_ratio", busy_ms / traced->device_ms, no_rows, err) ||
-                 rl_pass_measure(session, "launch_gap_ratio", none ? NAN : gap,
-                                 none ? "the work took longer under tracing than the whole untraced epoch" : no_rows, err)
+                 rl_pass_measure(session, "launch_gap_ratio", unknown ? NAN : gap,
+                                 unknown ? "the work took longer under tracing than the whole untraced epoch" : no_rows, err)
              ? -1
              : 0;
 }
 
-static int look(rl_session *session, rl_error *err) {
+static int run_activity(rl_session *session, rl_error *err) {
   rl_auto(free_expected) expected_list expected = {0};
   rl_auto(rl_attribution_cleanup) rl_attribution *attribution = NULL;
   rl_elapsed untraced, traced;
   rl_phase_timestamps timestamps;
   bool gpu = session->device->kind == RL_DEVICE_CUDA;
-  session->units = 2;
-  if (list_launches(&session->instance->iteration, &expected, err) || warm_up(session, err) || begin_stamping(session, err))
+  session->iterations_total = 2;
+  if (list_launches(&session->instance->iteration, &expected, err) || warm_up(session, err) || enable_timestamps(session, err))
     return -1;
 
   rl_pass_enter(session, "epoch", 0, 1);
   if (session->instance->ops->reset(session->instance, err) || rl_session_iterate(session, &session->observer, &untraced, err))
     return -1;
-  rl_pass_unit_done(session);
+  rl_pass_iteration_done(session);
 
   rl_pass_enter(session, "trace", 0, 1);
   if (session->instance->ops->reset(session->instance, err)) return -1;
-  if (trace(session, session->records, run_stamped, &traced, err) || read_timestamps(session, &timestamps, err)) return -1;
-  rl_pass_unit_done(session);
+  if (trace(session, session->records, run_timestamped, &traced, err) || read_timestamps(session, &timestamps, err)) return -1;
+  rl_pass_iteration_done(session);
 
   if (gpu && learn_launches(session, &expected, &attribution, err)) return -1;
   rl_aggregate_options options = {.attribution = attribution,
                                   .expected = expected.items,
                                   .expected_count = expected.count,
                                   .epoch_us = traced.device_ms * 1e3,
-                                  .occupancy = gpu ? occupancy_of : NULL,
+                                  .occupancy = gpu ? theoretical_occupancy : NULL,
                                   .context = session->profiler,
                                   .reason = gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
   if (rl_timeline_kernels(session->records, &options, session->records, err) || add_phases(session, &timestamps, err)) return -1;
@@ -211,7 +209,7 @@ rl_outcome rl_activity_run(rl_session *session, rl_error *err) {
     rl_fail(err, RL_SYS, ENOTSUP, "%s", session->profiler_reason);
     return RL_OUTCOME_UNAVAILABLE;
   }
-  int rc = look(session, err);
-  end_stamping(session);
+  int rc = run_activity(session, err);
+  disable_timestamps(session);
   return rl_pass_outcome(rc, err);
 }

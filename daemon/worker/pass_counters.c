@@ -1,4 +1,4 @@
-/* Hardware counters of the kernels of one step: the profiler's own work; here only the state around it. */
+/* The counters pass: resets the instance and has the profiler count the kernels of one step. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,6 +1,5 @@
-/* What the device can do at best, with no profiler attached: for each rate of the instance the best of its launch's samples,
- * which follow one another closely and begin once the device is warm; and the conditions that they were taken under, read after
- * each rate. */
+/* The timing pass of ceilings, without a profiler: each rate is the best sample of its launch with a warm cache. Sensors are read
+ * after each rate. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,27 +10,27 @@
 
 RL_DEFINE_CLEANUP(free_times, double *, free, NULL)
 
-/* us[count] is scratch. */
+/* us[count]: temporary. */
 static int measure_rate(rl_session *session, const rl_rate *rate, uint32_t count, double *us, rl_error *err) {
-  const rl_sequence alone = {rate->name, rate->launch, 1, 1};
+  const rl_sequence single = {rate->name, rate->launch, 1, 1};
   if (!rate->launch) return rl_pass_measure(session, rate->name, NAN, rate->reason, err);
-  if (session->device->ops->sample(session->device, &alone, RL_CACHE_WARM, count, &session->observer, us, err)) return -1;
+  if (session->device->ops->sample(session->device, &single, RL_CACHE_WARM, count, &session->observer, us, err)) return -1;
   return rl_pass_measure(session, rate->name, rate->amount / (rl_summarize(us, count).minimum * 1e-6), NULL, err);
 }
 
 int rl_time_rates(rl_session *session, rl_error *err) {
   const rl_instance *instance = session->instance;
-  rl_conditions seen = rl_conditions_unread;
+  rl_conditions conditions = rl_conditions_empty;
   uint32_t warmup, count = 1;
   if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &count);
   rl_auto(free_times) double *us = malloc(count * sizeof *us);
   if (!us) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the samples");
-  session->units = (double)instance->rate_count;
+  session->iterations_total = (double)instance->rate_count;
   for (size_t i = 0; i < instance->rate_count; i++) {
     rl_pass_enter(session, "samples", (int64_t)i, (int64_t)instance->rate_count);
     if (measure_rate(session, &instance->rates[i], count, us, err)) return -1;
-    if (instance->rates[i].launch) rl_conditions_look(session, &seen);
-    rl_pass_unit_done(session);
+    if (instance->rates[i].launch) rl_conditions_read(session, &conditions);
+    rl_pass_iteration_done(session);
   }
-  return rl_conditions_measure(session, &seen, err) || rl_pass_measure_memory(session, err) ? -1 : 0;
+  return rl_conditions_measure(session, &conditions, err) || rl_pass_measure_memory(session, err) ? -1 : 0;
 }

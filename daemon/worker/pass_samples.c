@@ -1,12 +1,13 @@
-/* How long the launches of a step take, with no profiler attached: samples with a cold cache and with a warm one. First the
- * result is compared with its reference: a time of a wrong result is worth nothing, so it fails the pass.
+/* The timing pass of single kernels, without a profiler: samples with a cold and with a warm cache. First the result is compared
+ * with its reference; a wrong result fails the pass.
  *
  *   time_cold_us_median, time_cold_us_min, time_warm_us_median, time_warm_us_min   of the samples
- *   time_cold_us_spread_ratio, time_warm_us_spread_ratio   how far they lie apart: see rl_summary
- *   achieved_bytes_per_s   the least bytes that must be moved / time_cold_us_median
- *   relative_error, relative_error_limit   of the result, and what it may be
- *   checked_ratio   of the result was compared with the reference
- * and the conditions, read after each mode, and what the engine found out while it opened. */
+ *   time_cold_us_spread_ratio, time_warm_us_spread_ratio   their spread: see rl_summary
+ *   achieved_bytes_per_s   compulsory bytes / time_cold_us_median
+ *   relative_error, relative_error_limit   of the result, and the largest accepted one
+ *   checked_ratio   share of the result that was compared with the reference
+ *
+ * Sensors are read after each mode. Measurements of the engine's open are added. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,15 +18,15 @@
 
 static const struct {
   rl_cache cache;
-  const char *median, *least, *spread;
+  const char *median, *minimum, *spread;
 } modes[RL_SAMPLE_MODES] = {
     [RL_SAMPLE_COLD] = {RL_CACHE_COLD, "time_cold_us_median", "time_cold_us_min", "time_cold_us_spread_ratio"},
     [RL_SAMPLE_WARM] = {RL_CACHE_WARM, "time_warm_us_median", "time_warm_us_min", "time_warm_us_spread_ratio"}};
-static const char no_samples[] = "this device can't time single launches";
+static const char no_samples[] = "this device cannot time single launches";
 
 RL_DEFINE_CLEANUP(free_times, double *, free, NULL)
 
-static int check(rl_session *session, rl_error *err) {
+static int check_result(rl_session *session, rl_error *err) {
   int (*compare)(rl_instance *, rl_check *, rl_error *) = session->instance->ops->check;
   rl_check check = {NAN, NAN, NAN};
   rl_pass_enter(session, "evaluate", -1, -1);
@@ -48,8 +49,8 @@ static int measure_opening(rl_session *session, rl_error *err) {
   return 0;
 }
 
-/* Samples of one mode into the records, and what they come to; us[count] is scratch. */
-static int take(rl_session *session, int mode, uint32_t count, double *us, rl_summary *summary, rl_error *err) {
+/* Adds the samples of one mode to the records and summarises them. us[count]: temporary. */
+static int take_samples(rl_session *session, int mode, uint32_t count, double *us, rl_summary *summary, rl_error *err) {
   const rl_instance *instance = session->instance;
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
   rl_pass_enter(session, "samples", mode, RL_SAMPLE_MODES);
@@ -59,32 +60,33 @@ static int take(rl_session *session, int mode, uint32_t count, double *us, rl_su
     if (rl_records_add(session->records, RL_RECORD_SAMPLE, &sample, 1, err) < 0) return -1;
   }
   *summary = rl_summarize(us, count);
-  rl_pass_unit_done(session);
+  rl_pass_iteration_done(session);
   return 0;
 }
 
 int rl_time_launches(rl_session *session, rl_error *err) {
   uint32_t warmup, count = 1;
   double cold_us = NAN;
-  rl_conditions seen = rl_conditions_unread;
+  rl_conditions conditions = rl_conditions_empty;
   if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &count);
   rl_auto(free_times) double *us = malloc(count * sizeof *us);
   if (!us) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the samples");
-  session->units = RL_SAMPLE_MODES;
-  if (session->instance->ops->reset(session->instance, err) || check(session, err)) return -1;
+  session->iterations_total = RL_SAMPLE_MODES;
+  if (session->instance->ops->reset(session->instance, err) || check_result(session, err)) return -1;
   for (int mode = 0; mode < RL_SAMPLE_MODES; mode++) {
     rl_summary times = {.minimum = NAN, .median = NAN, .spread_ratio = NAN};
-    if (session->device->ops->sample && take(session, mode, count, us, &times, err)) return -1;
-    rl_conditions_look(session, &seen);
+    if (session->device->ops->sample && take_samples(session, mode, count, us, &times, err)) return -1;
+    rl_conditions_read(session, &conditions);
     if (rl_pass_measure(session, modes[mode].median, times.median, no_samples, err) ||
-        rl_pass_measure(session, modes[mode].least, times.minimum, no_samples, err) ||
+        rl_pass_measure(session, modes[mode].minimum, times.minimum, no_samples, err) ||
         rl_pass_measure(session, modes[mode].spread, times.spread_ratio, no_samples, err))
       return -1;
     if (mode == RL_SAMPLE_COLD) cold_us = times.median;
   }
   const double bytes = session->records->facts.floor_bytes;
-  const char *no_rate = isnan(bytes) ? "nothing says how many bytes must move" : "there is no time with a cold cache";
-  return measure_opening(session, err) || rl_conditions_measure(session, &seen, err) ||
+  const char *no_rate =
+      isnan(bytes) ? "the workload does not state its compulsory bytes" : "no sample was taken with a cold cache";
+  return measure_opening(session, err) || rl_conditions_measure(session, &conditions, err) ||
                  rl_pass_measure(session, "achieved_bytes_per_s", cold_us > 0 ? bytes / (cold_us * 1e-6) : NAN, no_rate, err) ||
                  rl_pass_measure_memory(session, err) || session->instance->ops->reset(session->instance, err) ||
                  rl_pass_measure_step(session, err)

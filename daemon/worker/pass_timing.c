@@ -1,6 +1,5 @@
-/* How long an iteration takes, with no profiler attached. Warm-up iterations train too; then everything is put back, so that the
- * first measured one starts from the initial weights and "after N epochs" means N measured ones. Each is followed by the
- * evaluation, which has its own time. */
+/* The timing pass of epochs, without a profiler. Warm-up epochs train; then the instance is reset, so that the first measured
+ * epoch starts from the initial weights. Evaluation follows each epoch and is timed separately. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,20 +8,20 @@
 
 #include "worker/pass.h"
 
-/* Reasons as a JSON object: one member for each measurement of the epoch that is NAN. */
-static int explain(rl_epoch *epoch, const char *sensors_reason, bool evaluated, rl_error *err) {
-  static const char *const sensed[] = {"sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c",
-                                       "power_w"};
-  static const char *const of_evaluation[] = {"evaluation_ms", "test_loss", "test_accuracy_ratio"};
-  static const char *const of_scaling[] = {"loss_scale", "skipped_steps"};
+/* Writes epoch->unavailable: a JSON object with the reason of each NAN. */
+static int set_unavailable_reasons(rl_epoch *epoch, const char *sensors_reason, bool evaluated, rl_error *err) {
+  static const char *const sensor_fields[] = {"sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c",
+                                              "power_w"};
+  static const char *const evaluation_fields[] = {"evaluation_ms", "test_loss", "test_accuracy_ratio"};
+  static const char *const loss_scale_fields[] = {"loss_scale", "skipped_steps"};
   const struct {
     const char *const *fields;
     size_t count;
     const char *reason;
-  } groups[] = {
-      {sensed, sizeof sensed / sizeof *sensed, sensors_reason},
-      {of_evaluation, sizeof of_evaluation / sizeof *of_evaluation, evaluated ? "not finite" : "the workload has no evaluation"},
-      {of_scaling, sizeof of_scaling / sizeof *of_scaling, "no loss scaling"}};
+  } groups[] = {{sensor_fields, sizeof sensor_fields / sizeof *sensor_fields, sensors_reason},
+                {evaluation_fields, sizeof evaluation_fields / sizeof *evaluation_fields,
+                 evaluated ? "not finite" : "the workload has no evaluation"},
+                {loss_scale_fields, sizeof loss_scale_fields / sizeof *loss_scale_fields, "no loss scaling"}};
   cJSON *object = cJSON_CreateObject();
   for (const rl_field *field = rl_epoch_fields; object && field->name; field++) {
     const char *reason = "not finite";
@@ -34,45 +33,45 @@ static int explain(rl_epoch *epoch, const char *sensors_reason, bool evaluated, 
   }
   bool printed = object && cJSON_PrintPreallocated(object, epoch->unavailable, (int)sizeof epoch->unavailable, false);
   cJSON_Delete(object);
-  return printed ? 0 : rl_fail(err, RL_SYS, ENOMEM, "the reasons of an epoch do not fit");
+  return printed ? 0 : rl_fail(err, RL_SYS, ENOMEM, "the reasons for an epoch's missing values do not fit");
 }
 
 static double finite_or_nan(double value) { return isfinite(value) ? value : NAN; }
 
-/* Names of either text, each once. */
+/* Joins two comma-separated lists, each word once. */
 static void join_reasons(const char *before, const char *after, char *joined, size_t size) {
-  char word[64];
+  char reason[64];
   snprintf(joined, size, "%s", before);
-  for (const char *at = after; *at;) {
-    size_t length = strcspn(at, ",");
-    snprintf(word, sizeof word, "%.*s", (int)length, at);
-    if (!strstr(joined, word)) {
+  for (const char *word = after; *word;) {
+    size_t length = strcspn(word, ",");
+    snprintf(reason, sizeof reason, "%.*s", (int)length, word);
+    if (!strstr(joined, reason)) {
       size_t used = strlen(joined);
-      snprintf(joined + used, size - used, "%s%s", used ? "," : "", word);
+      snprintf(joined + used, size - used, "%s%s", used ? "," : "", reason);
     }
-    at += length + (at[length] == ',');
+    word += length + (word[length] == ',');
   }
 }
 
-static bool evaluates(const rl_session *session) { return session->instance->evaluation.sequence_count > 0; }
+static bool has_evaluation(const rl_session *session) { return session->instance->evaluation.sequence_count > 0; }
 
 static int evaluate(rl_session *session, rl_epoch *epoch, int64_t epochs, rl_error *err) {
   rl_elapsed elapsed;
   epoch->evaluation_ms = NAN;
-  if (!evaluates(session)) return 0;
+  if (!has_evaluation(session)) return 0;
   rl_pass_enter(session, "evaluate", epoch->epoch, epochs);
   if (rl_session_evaluate(session, &elapsed, err)) return -1;
   epoch->evaluation_ms = elapsed.device_ms;
   return 0;
 }
 
-static void show_result(rl_session *session, const rl_epoch *epoch) {
-  session->position.train_loss = epoch->train_loss;
-  session->position.test_accuracy_ratio = epoch->test_accuracy_ratio;
-  session->position.images_per_s = epoch->images / (epoch->device_ms * 1e-3);
+static void update_progress(rl_session *session, const rl_epoch *epoch) {
+  session->current_progress.train_loss = epoch->train_loss;
+  session->current_progress.test_accuracy_ratio = epoch->test_accuracy_ratio;
+  session->current_progress.images_per_s = epoch->images / (epoch->device_ms * 1e-3);
 }
 
-static int time_one(rl_session *session, int64_t index, int64_t count, bool warmup, rl_error *err) {
+static int time_epoch(rl_session *session, int64_t index, int64_t count, bool warmup, rl_error *err) {
   rl_epoch epoch = {.epoch = index, .warmup = warmup};
   rl_reading before, after;
   rl_elapsed elapsed;
@@ -81,14 +80,14 @@ static int time_one(rl_session *session, int64_t index, int64_t count, bool warm
   rl_sensors_read(session->sensors, &before);
   if (rl_session_iterate(session, &session->observer, &elapsed, err)) return -1;
   rl_sensors_read(session->sensors, &after);
-  rl_pass_unit_done(session);
+  rl_pass_iteration_done(session);
   if (evaluate(session, &epoch, count, err) || session->instance->ops->report(session->instance, &report, err)) return -1;
   epoch.device_ms = elapsed.device_ms;
   epoch.host_ms = elapsed.host_ms;
   epoch.images = finite_or_nan(report.samples);
   epoch.train_loss = finite_or_nan(report.train_loss);
-  epoch.test_loss = evaluates(session) ? finite_or_nan(report.test_loss) : NAN;
-  epoch.test_accuracy_ratio = evaluates(session) ? finite_or_nan(report.test_accuracy_ratio) : NAN;
+  epoch.test_loss = has_evaluation(session) ? finite_or_nan(report.test_loss) : NAN;
+  epoch.test_accuracy_ratio = has_evaluation(session) ? finite_or_nan(report.test_accuracy_ratio) : NAN;
   epoch.loss_scale = finite_or_nan(report.loss_scale);
   epoch.skipped_steps = finite_or_nan(report.skipped_steps);
   epoch.sm_clock_before_mhz = before.sm_clock_mhz;
@@ -97,8 +96,8 @@ static int time_one(rl_session *session, int64_t index, int64_t count, bool warm
   epoch.temperature_c = after.temperature_c;
   epoch.power_w = after.power_w;
   join_reasons(before.throttle_reasons, after.throttle_reasons, epoch.throttle_reasons, sizeof epoch.throttle_reasons);
-  if (explain(&epoch, after.reason[0] ? after.reason : before.reason, evaluates(session), err)) return -1;
-  show_result(session, &epoch);
+  if (set_unavailable_reasons(&epoch, after.reason[0] ? after.reason : before.reason, has_evaluation(session), err)) return -1;
+  update_progress(session, &epoch);
   return rl_records_add(session->records, RL_RECORD_EPOCH, &epoch, 1, err);
 }
 
@@ -111,17 +110,17 @@ int rl_pass_measure_memory(rl_session *session, rl_error *err) {
     if (rl_pass_measure(session, names[p], (double)memory.peak_bytes[p], NULL, err)) return -1;
   rl_reading reading;
   rl_sensors_read(session->sensors, &reading);
-  const char *reason = session->device->kind == RL_DEVICE_CPU ? "the CPU device has no memory of its own"
+  const char *reason = session->device->kind == RL_DEVICE_CPU ? "the CPU has no device memory"
                        : reading.reason[0]                    ? reading.reason
-                                                              : "the device's memory was not read when it was opened";
+                                                              : "device memory was not read before the device was opened";
   double context = rl_session_context_bytes(session);
-  bool shrank = context < 0; /* something else gave memory back meanwhile */
+  bool shrank = context < 0; /* another process freed memory during the request */
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  return rl_pass_measure(session, "device_memory_before_bytes", rl_session_before_bytes(session), reason, err) ||
+  return rl_pass_measure(session, "device_memory_before_bytes", rl_session_bytes_before_open(session), reason, err) ||
                  rl_pass_measure(session, "device_memory_after_bytes", reading.memory_used_bytes, reason, err) ||
                  rl_pass_measure(session, "context_memory_bytes", shrank ? NAN : context,
-                                 shrank ? "another process gave device memory back meanwhile" : reason, err) ||
+                                 shrank ? "another process freed device memory during the run" : reason, err) ||
                  rl_pass_measure(session, "peak_rss_bytes", (double)usage.ru_maxrss * 1024, NULL, err)
              ? -1
              : 0;
@@ -136,7 +135,7 @@ int rl_pass_measure_step(rl_session *session, rl_error *err) {
   rl_observer quiet = {.context = session->observer.context, .cancelled = session->observer.cancelled};
   rl_elapsed elapsed;
   step.repeat = 1;
-  step.restore = NULL; /* its copies are none of the step's launches */
+  step.restore = NULL; /* its copies are not launches of the step */
   if (session->device->ops->run_eager(session->device, &begin, &quiet, &elapsed, err) ||
       session->device->ops->run_eager(session->device, &once, &quiet, &elapsed, err))
     return -1;
@@ -148,12 +147,12 @@ int rl_time_epochs(rl_session *session, rl_error *err) {
   uint32_t warmup = 1, measured = 1;
   if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &measured);
   const int64_t count = (int64_t)warmup + measured;
-  session->units = (double)count;
+  session->iterations_total = (double)count;
   rl_pass_enter(session, "prepare", -1, count);
   for (int64_t i = 0; i < count; i++) {
-    bool fresh = i == 0 || i == (int64_t)warmup;
-    if (fresh && session->instance->ops->reset(session->instance, err)) return -1;
-    if (time_one(session, i, count, i < (int64_t)warmup, err)) return -1;
+    bool first = i == 0 || i == (int64_t)warmup;
+    if (first && session->instance->ops->reset(session->instance, err)) return -1;
+    if (time_epoch(session, i, count, i < (int64_t)warmup, err)) return -1;
   }
   return rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err) ? -1 : 0;
 }

@@ -10,8 +10,8 @@
 #include "base/commit.h"
 #include "worker/pass.h"
 
-enum { OPEN_MOST = 2 };
-static const int64_t PROGRESS_EVERY_NS = 200000000;
+enum { MAX_RESIDENTS = 2 };
+static const int64_t PROGRESS_INTERVAL_NS = 200000000;
 
 const rl_pass_def rl_pass_defs[RL_PASSES] = {[RL_PASS_TIMING] = {"timing", rl_timing_run},
                                              [RL_PASS_ACTIVITY] = {"activity", rl_activity_run},
@@ -22,52 +22,58 @@ typedef struct resident { /* an instance that stays open */
   const rl_engine *engine;
   void *params;
   rl_instance *instance;
-  rl_plan *iteration, *evaluation; /* NULL until first run */
+  rl_plan *iteration, *evaluation; /* NULL until they first run */
   uint64_t last_used;
-  rl_memory memory; /* bytes: what it holds; peaks since it was opened */
+  rl_memory memory; /* its own allocations; peaks since it was opened */
 } resident;
 
 struct rl_service {
   rl_service_options options;
-  resident open[OPEN_MOST];
+  resident residents[MAX_RESIDENTS];
   uint64_t requests;
-  int64_t shown_ns; /* when progress was last shown */
+  int64_t progress_sent_ns; /* time of the last progress */
   rl_session session;
-  rl_observer observer; /* of every request; context: this */
+  rl_observer observer; /* of every request; its context is this service */
   resident *current;
-  uint64_t others[RL_MEMORY_PURPOSES], others_total; /* bytes that are not the current instance's */
-  /* Of the device's memory, beside what our allocator handed out: until the request began, and both counts as it began. */
-  double context_bytes, used_at_start, ours_at_start;
+  uint64_t other_bytes[RL_MEMORY_PURPOSES], other_total_bytes; /* allocated by other instances */
+  double context_bytes;                                        /* device memory outside our allocator, after the last request */
+  double used_bytes_at_start;                                  /* device memory in use when this request started */
+  double allocated_at_start;                                   /* bytes of our allocator at that time */
 };
 
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
 
-static void show(rl_session *session, bool at_once) {
+static void report_progress(rl_session *session, bool immediately) {
   rl_service *service = session->context;
   int64_t now = rl_monotonic_ns();
-  if (!at_once && now - service->shown_ns < PROGRESS_EVERY_NS) return;
-  service->shown_ns = now;
-  rl_progress *at = &session->position;
-  double within = at->steps > 0 ? (double)at->step / (double)at->steps : 0;
-  bool iterating = strcmp(at->phase, "epoch") == 0 || strcmp(at->phase, "warmup") == 0 || strcmp(at->phase, "trace") == 0;
-  double part = session->units > 0 ? (session->units_done + (iterating ? within : 0)) / session->units : 0;
-  at->eta_s = part > 0 && part <= 1 ? (double)(now - session->started_ns) * 1e-9 * (1 - part) / part : NAN;
-  if (iterating && session->instance->samples > 0 && at->step > 0 &&
-      session->device->kind == RL_DEVICE_CPU) /* a GPU's steps are only queued by then */
-    at->images_per_s = (double)session->instance->samples * within / ((double)(now - session->entered_ns) * 1e-9);
-  session->progress(session, at);
+  if (!immediately && now - service->progress_sent_ns < PROGRESS_INTERVAL_NS) return;
+  service->progress_sent_ns = now;
+  rl_progress *progress = &session->current_progress;
+  double iteration_ratio = progress->steps > 0 ? (double)progress->step / (double)progress->steps : 0;
+  bool iterating =
+      strcmp(progress->phase, "epoch") == 0 || strcmp(progress->phase, "warmup") == 0 || strcmp(progress->phase, "trace") == 0;
+  double done_ratio = session->iterations_total > 0
+                          ? (session->iterations_done + (iterating ? iteration_ratio : 0)) / session->iterations_total
+                          : 0;
+  progress->eta_s =
+      done_ratio > 0 && done_ratio <= 1 ? (double)(now - session->started_ns) * 1e-9 * (1 - done_ratio) / done_ratio : NAN;
+  if (iterating && session->instance->samples > 0 && progress->step > 0 &&
+      session->device->kind == RL_DEVICE_CPU) /* a GPU's steps are only queued at this point */
+    progress->images_per_s =
+        (double)session->instance->samples * iteration_ratio / ((double)(now - session->phase_started_ns) * 1e-9);
+  session->progress(session, progress);
 }
 
-static void pass_on(rl_session *session, const rl_progress *progress) {
+static void forward_progress(rl_session *session, const rl_progress *progress) {
   rl_service *service = session->context;
   if (service->options.progress) service->options.progress(service->options.context, progress);
 }
 
-static void advanced(void *context, uint64_t done, uint64_t of) {
+static void on_advanced(void *context, uint64_t done, uint64_t total) {
   rl_session *session = &((rl_service *)context)->session;
-  session->position.step = (int64_t)done;
-  session->position.steps = (int64_t)of;
-  show(session, false);
+  session->current_progress.step = (int64_t)done;
+  session->current_progress.steps = (int64_t)total;
+  report_progress(session, false);
 }
 
 static bool is_cancelled(void *context) {
@@ -76,16 +82,16 @@ static bool is_cancelled(void *context) {
 }
 
 void rl_pass_enter(rl_session *session, const char *phase, int64_t epoch, int64_t epochs) {
-  bool first = session->position.phase[0] == '\0';
-  snprintf(session->position.phase, sizeof session->position.phase, "%s", phase);
-  session->position.epoch = epoch;
-  session->position.epochs = epochs;
-  session->position.step = session->position.steps = -1;
-  session->entered_ns = rl_monotonic_ns();
-  show(session, first);
+  bool first = session->current_progress.phase[0] == '\0';
+  snprintf(session->current_progress.phase, sizeof session->current_progress.phase, "%s", phase);
+  session->current_progress.epoch = epoch;
+  session->current_progress.epochs = epochs;
+  session->current_progress.step = session->current_progress.steps = -1;
+  session->phase_started_ns = rl_monotonic_ns();
+  report_progress(session, first);
 }
 
-void rl_pass_unit_done(rl_session *session) { session->units_done++; }
+void rl_pass_iteration_done(rl_session *session) { session->iterations_done++; }
 
 rl_outcome rl_pass_outcome(int rc, const rl_error *err) {
   if (rc == 0) return RL_OUTCOME_DONE;
@@ -98,35 +104,35 @@ int rl_pass_measure(rl_session *session, const char *name, double value, const c
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
-/* From now on peaks are of what is done for this instance. */
-static void watch_memory(rl_service *service, const resident *open) {
+/* Attributes allocations from now on to this instance. */
+static void begin_memory_attribution(rl_service *service, const resident *entry) {
   rl_memory *memory = &service->options.device->memory;
   for (int p = 0; p < RL_MEMORY_PURPOSES; p++) {
     memory->peak_bytes[p] = memory->bytes[p];
-    service->others[p] = memory->bytes[p] - open->memory.bytes[p];
+    service->other_bytes[p] = memory->bytes[p] - entry->memory.bytes[p];
   }
   memory->peak_total_bytes = memory->total_bytes;
-  service->others_total = memory->total_bytes - open->memory.total_bytes;
+  service->other_total_bytes = memory->total_bytes - entry->memory.total_bytes;
 }
 
 static void raise_peak(uint64_t *peak, uint64_t top) {
   if (top > *peak) *peak = top;
 }
 
-/* What there is beside the others' is the instance's. */
-static void settle_memory(const rl_service *service, resident *open) {
+/* Updates the instance's memory: all bytes that other instances do not own. */
+static void update_memory(const rl_service *service, resident *entry) {
   const rl_memory *memory = &service->options.device->memory;
   for (int p = 0; p < RL_MEMORY_PURPOSES; p++) {
-    open->memory.bytes[p] = memory->bytes[p] - service->others[p];
-    raise_peak(&open->memory.peak_bytes[p], memory->peak_bytes[p] - service->others[p]);
+    entry->memory.bytes[p] = memory->bytes[p] - service->other_bytes[p];
+    raise_peak(&entry->memory.peak_bytes[p], memory->peak_bytes[p] - service->other_bytes[p]);
   }
-  open->memory.total_bytes = memory->total_bytes - service->others_total;
-  raise_peak(&open->memory.peak_total_bytes, memory->peak_total_bytes - service->others_total);
+  entry->memory.total_bytes = memory->total_bytes - service->other_total_bytes;
+  raise_peak(&entry->memory.peak_total_bytes, memory->peak_total_bytes - service->other_total_bytes);
 }
 
 rl_memory rl_session_memory(const rl_session *session) {
   const rl_service *service = session->context;
-  settle_memory(service, service->current);
+  update_memory(service, service->current);
   return service->current->memory;
 }
 
@@ -136,100 +142,103 @@ static double used_bytes(const rl_service *service) {
   return reading.memory_used_bytes;
 }
 
-/* Only this process uses the device while it serves a request, so what grew beside our allocator is the context's. */
+/* Only this process uses the device during a request, so growth outside our allocator belongs to the CUDA context. */
 double rl_session_context_bytes(const rl_session *session) {
   const rl_service *service = session->context;
-  double grown = used_bytes(service) - service->used_at_start;
-  return service->context_bytes + grown - ((double)session->device->memory.total_bytes - service->ours_at_start);
+  double grown_bytes = used_bytes(service) - service->used_bytes_at_start;
+  return service->context_bytes + grown_bytes - ((double)session->device->memory.total_bytes - service->allocated_at_start);
 }
 
-double rl_session_before_bytes(const rl_session *session) { return ((const rl_service *)session->context)->options.before_bytes; }
+double rl_session_bytes_before_open(const rl_session *session) {
+  return ((const rl_service *)session->context)->options.bytes_before_open;
+}
 
 /* ---- resident instances ------------------------------------------------------------------------------------------------ */
 
-static void close_resident(rl_device *device, resident *open) {
-  if (open->evaluation) device->ops->plan_free(device, open->evaluation);
-  if (open->iteration) device->ops->plan_free(device, open->iteration);
-  if (open->instance) open->instance->ops->close(open->instance);
-  free(open->params);
-  *open = (resident){0};
+static void close_resident(rl_device *device, resident *entry) {
+  if (entry->evaluation) device->ops->plan_free(device, entry->evaluation);
+  if (entry->iteration) device->ops->plan_free(device, entry->iteration);
+  if (entry->instance) entry->instance->ops->close(entry->instance);
+  free(entry->params);
+  *entry = (resident){0};
 }
 
-/* kept: NULL for none. */
-static void close_all_but(rl_service *service, const resident *kept) {
-  for (int i = 0; i < OPEN_MOST; i++)
-    if (&service->open[i] != kept) close_resident(service->options.device, &service->open[i]);
+/* Closes every instance except `except` (NULL: all). */
+static void close_residents(rl_service *service, const resident *except) {
+  for (int i = 0; i < MAX_RESIDENTS; i++)
+    if (&service->residents[i] != except) close_resident(service->options.device, &service->residents[i]);
 }
 
 static resident *find_resident(rl_service *service, const rl_workload *workload, const void *params) {
-  for (int i = 0; i < OPEN_MOST; i++) {
-    resident *open = &service->open[i];
-    if (open->instance && open->workload == workload && memcmp(open->params, params, workload->params_size) == 0) return open;
+  for (int i = 0; i < MAX_RESIDENTS; i++) {
+    resident *entry = &service->residents[i];
+    if (entry->instance && entry->workload == workload && memcmp(entry->params, params, workload->params_size) == 0) return entry;
   }
   return NULL;
 }
 
-static resident *oldest(rl_service *service) {
-  resident *found = &service->open[0];
-  for (int i = 1; i < OPEN_MOST; i++)
-    if (service->open[i].last_used < found->last_used) found = &service->open[i];
+static resident *least_recently_used(rl_service *service) {
+  resident *found = &service->residents[0];
+  for (int i = 1; i < MAX_RESIDENTS; i++)
+    if (service->residents[i].last_used < found->last_used) found = &service->residents[i];
   return found;
 }
 
-/* Fill a free slot; params (owned by the caller) are copied. When the device is full, all others are given up first. */
-static int open_resident(rl_service *service, const rl_workload *workload, const void *params, resident **made, rl_error *err) {
+/* Opens an instance in the least recently used slot and copies params. When the device is out of memory, closes all other
+ * instances and tries once more. */
+static int open_resident(rl_service *service, const rl_workload *workload, const void *params, resident **opened, rl_error *err) {
   rl_device *device = service->options.device;
   const rl_engine *engine = rl_engine_find(workload->name, rl_workload_engine_name(workload, params), params, err);
   if (!engine) return -1;
-  resident *open = oldest(service);
-  close_resident(device, open);
+  resident *entry = least_recently_used(service);
+  close_resident(device, entry);
   for (int attempt = 0;; attempt++) {
-    *open = (resident){.workload = workload, .engine = engine, .params = malloc(workload->params_size)};
-    if (!open->params) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for parameters");
-    memcpy(open->params, params, workload->params_size);
-    watch_memory(service, open);
-    if (engine->open(device, open->params, &open->instance, err) == 0) {
-      settle_memory(service, open);
-      *made = open;
+    *entry = (resident){.workload = workload, .engine = engine, .params = malloc(workload->params_size)};
+    if (!entry->params) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for parameters");
+    memcpy(entry->params, params, workload->params_size);
+    begin_memory_attribution(service, entry);
+    if (engine->open(device, entry->params, &entry->instance, err) >= 0) {
+      update_memory(service, entry);
+      *opened = entry;
       return 0;
     }
-    close_resident(device, open);
-    if (attempt > 0 || service->others_total == 0 || err->domain == RL_INPUT) return -1;
-    close_all_but(service, NULL);
+    close_resident(device, entry);
+    if (attempt > 0 || service->other_total_bytes == 0 || err->domain == RL_INPUT) return -1;
+    close_residents(service, NULL);
   }
 }
 
 static void close_others(rl_service *service) {
-  settle_memory(service, service->current);
-  close_all_but(service, service->current);
-  watch_memory(service, service->current);
+  update_memory(service, service->current);
+  close_residents(service, service->current);
+  begin_memory_attribution(service, service->current);
 }
 
 static int run_planned(rl_session *session, const rl_program *program, rl_plan **plan, const rl_observer *observer,
                        rl_elapsed *elapsed, rl_error *err) {
   rl_device *device = session->device;
   if (!*plan && device->ops->plan(device, program, plan, err)) {
-    close_others((rl_service *)session->context); /* the device may be full */
+    close_others((rl_service *)session->context); /* the device may be out of memory */
     if (device->ops->plan(device, program, plan, err)) return -1;
   }
   return device->ops->run(device, *plan, observer, elapsed, err);
 }
 
 int rl_session_iterate(rl_session *session, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
-  resident *open = ((rl_service *)session->context)->current;
-  return run_planned(session, &open->instance->iteration, &open->iteration, observer, elapsed, err);
+  resident *entry = ((rl_service *)session->context)->current;
+  return run_planned(session, &entry->instance->iteration, &entry->iteration, observer, elapsed, err);
 }
 
 int rl_session_evaluate(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
-  resident *open = ((rl_service *)session->context)->current;
-  return run_planned(session, &open->instance->evaluation, &open->evaluation, &session->observer, elapsed, err);
+  resident *entry = ((rl_service *)session->context)->current;
+  return run_planned(session, &entry->instance->evaluation, &entry->evaluation, &session->observer, elapsed, err);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------------- */
 
-static int fill_facts(const rl_service *service, const resident *open, rl_run_facts *facts, rl_error *err) {
-  const rl_instance *instance = open->instance;
-  rl_cost cost = open->workload->cost(open->params);
+static int fill_facts(const rl_service *service, const resident *entry, rl_run_facts *facts, rl_error *err) {
+  const rl_instance *instance = entry->instance;
+  rl_cost cost = entry->workload->cost(entry->params);
   *facts = (rl_run_facts){.deterministic = instance->deterministic,
                           .partial = instance->partial,
                           .images_per_epoch = (int64_t)instance->samples,
@@ -240,7 +249,7 @@ static int fill_facts(const rl_service *service, const resident *open, rl_run_fa
                           .floor_written_bytes = cost.written_bytes,
                           .commit = RL_COMMIT};
   snprintf(facts->floor_precision, sizeof facts->floor_precision, "%s", cost.precision ? cost.precision : "");
-  snprintf(facts->engine, sizeof facts->engine, "%s", open->engine->description->name);
+  snprintf(facts->engine, sizeof facts->engine, "%s", entry->engine->description->name);
   snprintf(facts->dataset, sizeof facts->dataset, "%s", instance->dataset);
   snprintf(facts->dataset_sha256, sizeof facts->dataset_sha256, "%s", instance->dataset_sha256);
   if (instance->deterministic_note)
@@ -248,7 +257,7 @@ static int fill_facts(const rl_service *service, const resident *open, rl_run_fa
   rl_auto(rl_free_text) char *device = rl_device_facts(service->options.device->index, err);
   if (!device) return -1;
   if (strlen(device) >= sizeof facts->device_facts)
-    return rl_fail(err, RL_SYS, EOVERFLOW, "the facts of the device take %zu bytes", strlen(device));
+    return rl_fail(err, RL_SYS, EOVERFLOW, "the facts of the device need %zu bytes", strlen(device));
   strcpy(facts->device_facts, device);
   return 0;
 }
@@ -257,7 +266,7 @@ static int check_role(const rl_service *service, int pass, rl_error *err) {
   const char *role = service->options.role;
   const char *needed = pass == RL_PASS_TIMING ? "clean" : "profiled";
   if (strcmp(role, "any") == 0 || strcmp(role, needed) == 0) return 0;
-  return rl_fail(err, RL_INPUT, 0, "the %s pass belongs to a worker in the %s role; this one's is %s", rl_pass_names[pass],
+  return rl_fail(err, RL_INPUT, 0, "the %s pass needs a worker in the role %s; this worker has the role %s", rl_pass_names[pass],
                  needed, role);
 }
 
@@ -276,7 +285,7 @@ static int decode(const rl_request *request, const rl_workload **workload, void 
   return 0;
 }
 
-/* What the counters pass is to look at; the usual things where the request does not say. */
+/* Decodes what the counters pass collects, with defaults where the request does not say. */
 static int decode_profile(const rl_request *request, rl_profile *profile, rl_error *err) {
   rl_profile asked = {.launch = -1};
   if (request->profile[0] != '\0' &&
@@ -291,7 +300,7 @@ void rl_service_release(rl_service *service) {
   if (profiler && profiler->ops->release) profiler->ops->release(profiler);
 }
 
-/* Have the instance for the request in service->current, warm or new, and the session about it. */
+/* Finds or opens the request's instance, stores it in service->current, and initialises service->session for it. */
 static int prepare(rl_service *service, const rl_request *request, rl_records *records, rl_error *err) {
   const rl_workload *workload = NULL;
   void *params = NULL;
@@ -310,43 +319,43 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
   if (service->options.opened) service->options.opened(service->options.context, &records->facts);
 
   const rl_service_options *options = &service->options;
-  resident *open = service->current;
+  resident *entry = service->current;
   rl_session *session = &service->session;
   *session = (rl_session){.device = options->device,
                           .profiler = options->profiler,
-                          .instance = open->instance,
-                          .workload = open->workload,
-                          .engine = open->engine,
-                          .params = open->params,
+                          .instance = entry->instance,
+                          .workload = entry->workload,
+                          .engine = entry->engine,
+                          .params = entry->params,
                           .records = records,
-                          .progress = pass_on,
+                          .progress = forward_progress,
                           .context = service,
                           .profiler_reason = options->profiler_reason,
                           .sensors = options->sensors,
                           .profile = profile,
                           .started_ns = rl_monotonic_ns(),
-                          .position = {.epoch = -1,
-                                       .epochs = -1,
-                                       .step = -1,
-                                       .steps = -1,
-                                       .train_loss = NAN,
-                                       .images_per_s = NAN,
-                                       .eta_s = NAN,
-                                       .test_accuracy_ratio = NAN}};
+                          .current_progress = {.epoch = -1,
+                                               .epochs = -1,
+                                               .step = -1,
+                                               .steps = -1,
+                                               .train_loss = NAN,
+                                               .images_per_s = NAN,
+                                               .eta_s = NAN,
+                                               .test_accuracy_ratio = NAN}};
   session->observer = service->observer;
-  snprintf(session->position.pass, sizeof session->position.pass, "%s", rl_pass_names[request->pass]);
+  snprintf(session->current_progress.pass, sizeof session->current_progress.pass, "%s", rl_pass_names[request->pass]);
   return 0;
 }
 
 rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_records *records, rl_error *err) {
   rl_error ignored;
   if (!err) err = &ignored;
-  service->used_at_start = used_bytes(service);
-  service->ours_at_start = (double)service->options.device->memory.total_bytes;
+  service->used_bytes_at_start = used_bytes(service);
+  service->allocated_at_start = (double)service->options.device->memory.total_bytes;
   if (prepare(service, request, records, err)) return rl_pass_outcome(-1, err);
-  watch_memory(service, service->current);
+  begin_memory_attribution(service, service->current);
   rl_outcome outcome = rl_pass_defs[request->pass].run(&service->session, err);
-  settle_memory(service, service->current);
+  update_memory(service, service->current);
   service->context_bytes = rl_session_context_bytes(&service->session);
   return outcome;
 }
@@ -366,16 +375,16 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
   rl_service *opened = calloc(1, sizeof *opened);
   if (!opened) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the service");
   opened->options = *options;
-  opened->observer = (rl_observer){.context = opened, .cancelled = is_cancelled, .advanced = advanced};
+  opened->observer = (rl_observer){.context = opened, .cancelled = is_cancelled, .advanced = on_advanced};
   options->device->observer = &opened->observer;
-  opened->context_bytes = used_bytes(opened) - options->before_bytes;
+  opened->context_bytes = used_bytes(opened) - options->bytes_before_open;
   *service = opened;
   return 0;
 }
 
 void rl_service_close(rl_service *service) {
   if (!service) return;
-  close_all_but(service, NULL);
+  close_residents(service, NULL);
   service->options.device->observer = NULL;
   free(service);
 }

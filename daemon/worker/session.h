@@ -1,5 +1,6 @@
-/* A worker's resident state and the passes over it. An instance stays open between requests with the same workload and parameters
- * (LRU of a few), so data set, handles and compiled kernels stay warm. One thread, the device's. */
+/* Serves requests of the daemon in a worker: opens instances and executes passes on them. A few instances stay open (LRU), so
+ * that the next request with the same workload and parameters finds data set, handles and compiled kernels ready. Everything here
+ * runs on the device's thread. */
 #ifndef RL_WORKER_SESSION_H
 #define RL_WORKER_SESSION_H
 
@@ -12,69 +13,69 @@
 
 typedef struct rl_session {
   rl_device *device;
-  rl_profiler *profiler; /* NULL in the clean role, and where it can't be had: profiler_reason */
+  rl_profiler *profiler; /* NULL in the clean role and where none is available: see profiler_reason */
   rl_instance *instance; /* of the current request */
   const rl_workload *workload;
   const rl_engine *engine;
   const void *params;   /* the workload's struct */
   rl_profile profile;   /* for the counters pass */
-  rl_observer observer; /* cancellation and progress, to hand to rl_device_ops.run */
-  rl_records *records;  /* where the pass puts what it finds */
+  rl_observer observer; /* cancellation and progress, for rl_device_ops.run */
+  rl_records *records;  /* results of the pass */
   void (*progress)(struct rl_session *session, const rl_progress *progress);
   void *context;
-  rl_plan *stamped; /* the iteration with marks, while the activity pass has them made; else NULL */
+  rl_plan *timestamped_plan; /* activity pass: the iteration with phase timestamps; else NULL */
   const char *profiler_reason;
   rl_sensors *sensors;
-  rl_progress position;     /* where the pass stands: see pass.h */
-  double units, units_done; /* of the pass, for the ETA; a unit is an iteration */
-  int64_t started_ns, entered_ns;
+  rl_progress current_progress;             /* see rl_pass_enter */
+  double iterations_total, iterations_done; /* of the pass, for the remaining time */
+  int64_t started_ns, phase_started_ns;
 } rl_session;
 
 typedef enum rl_outcome { RL_OUTCOME_DONE, RL_OUTCOME_UNAVAILABLE, RL_OUTCOME_FAILED, RL_OUTCOME_CANCELLED } rl_outcome;
 
 typedef struct rl_pass_def {
   const char *name; /* rl_pass_names */
-  /* On UNAVAILABLE and FAILED err says why. */
+  /* Executes the pass. err has the reason of UNAVAILABLE and FAILED. */
   rl_outcome (*run)(rl_session *session, rl_error *err);
 } rl_pass_def;
 extern const rl_pass_def rl_pass_defs[RL_PASSES]; /* pass_timing.c pass_activity.c pass_counters.c */
 
-/* The instance's iteration, or its evaluation where it has one, by a plan that is made when it is first asked for: a pass that
- * only counts launches makes no graph, and without one CUPTI keeps less of every launch. */
+/* Run the instance's iteration or evaluation. The plan (on CUDA a graph) is created at its first use, because a process without
+ * graphs uses less CUPTI memory for each launch and the counters pass needs none. */
 int rl_session_iterate(rl_session *session, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
 int rl_session_evaluate(rl_session *session, rl_elapsed *elapsed, rl_error *err);
 
-/* The instance's memory since it was opened, apart from that of others that are open: peaks by purpose. */
+/* Memory of this instance since it was opened, without that of other open instances: bytes and peaks by purpose. */
 rl_memory rl_session_memory(const rl_session *session);
-/* Bytes of the device's memory that the driver, kernels and libraries took beside our allocator; NAN when not measured. */
+/* Device memory that the driver, kernels and libraries allocated outside our allocator, in bytes; NAN: not measured. */
 double rl_session_context_bytes(const rl_session *session);
-/* Bytes in use on the device before this program opened it; NAN when not measured. */
-double rl_session_before_bytes(const rl_session *session);
+/* Device memory in use before this process opened the device, in bytes; NAN: not measured. */
+double rl_session_bytes_before_open(const rl_session *session);
 
 typedef struct rl_service rl_service;
-typedef struct rl_service_options { /* none of it is owned; all of it must outlive the service */
+typedef struct rl_service_options { /* borrowed; must outlive the service */
   rl_device *device;
   rl_profiler *profiler; /* NULL: profiler_reason says why */
   const char *profiler_reason;
   rl_sensors *sensors;
-  const char *role;                 /* "clean" "profiled" "any": which passes it does */
-  double before_bytes;              /* in use on the device before it was opened, NAN when not measured */
-  bool (*cancelled)(void *context); /* from the device's thread */
-  /* At most one each request, before any progress; then progress, at most five a second. */
+  const char *role;         /* passes that it executes: "clean" (timing), "profiled" (the others) or "any" */
+  double bytes_before_open; /* device memory in use; NAN: not measured */
+  bool (*cancelled)(void *context);
+  /* Called once a request when its instance is open, before any progress. Progress follows at most five times a second. */
   void (*opened)(void *context, const rl_run_facts *facts);
   void (*progress)(void *context, const rl_progress *progress);
   void *context;
 } rl_service_options;
 
-/* -1 (RL_SYS) when memory is out. */
+/* RL_SYS: out of memory. */
 int rl_service_open(const rl_service_options *options, rl_service **service, rl_error *err);
-/* Do one request; what it yields, facts included, is added to records. On FAILED and UNAVAILABLE err says why. */
+/* Executes one request and adds its results, facts included, to records. err has the reason of FAILED and UNAVAILABLE. */
 rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_records *records, rl_error *err);
-/* Let go of what is kept of the device, beside memory, for the next request: another process is to work there. */
+/* Releases reserved hardware counters, so that another process can use them. Instances stay open. */
 void rl_service_release(rl_service *service);
-/* Whether the device still does what it is told; when not, this process can serve no more. */
+/* Whether a simple operation on the device succeeds. If not, the process must exit. */
 bool rl_service_healthy(rl_service *service);
-void rl_service_close(rl_service *service); /* closes the open instances; NULL is allowed */
+void rl_service_close(rl_service *service); /* closes open instances; NULL: nothing */
 
 RL_DEFINE_CLEANUP(rl_service_cleanup, rl_service *, rl_service_close, NULL)
 #endif

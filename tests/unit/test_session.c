@@ -86,7 +86,7 @@ static void start(bench *b, const char *role) {
                                 .sensors = b->sensors,
                                 .role = role,
                                 .profiler_reason = "none",
-                                .before_bytes = NAN,
+                                .bytes_before_open = NAN,
                                 .cancelled = on_cancelled,
                                 .opened = on_opened,
                                 .progress = on_progress,

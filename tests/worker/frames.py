@@ -11,7 +11,7 @@ import time
 
 # Beside a carried build there is no build folder.
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
-VERSION = 3
+VERSION = 4
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq15IQ")  # rl_activity_row
 METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
