@@ -32,8 +32,8 @@ int rl_numbers_read(const char *kernel, const char *run, rl_numbers *numbers, rl
   read.values = (rl_metric_values){read.items, count};
   rl_metric_value *item = read.items;
   const cJSON *entry;
-  cJSON_ArrayForEach(entry, read.kernel) *item++ = number_of(entry);
-  cJSON_ArrayForEach(entry, read.run) *item++ = number_of(entry);
+  cJSON_ArrayForEach (entry, read.kernel) *item++ = number_of(entry);
+  cJSON_ArrayForEach (entry, read.run) *item++ = number_of(entry);
   rl_metric_values_sort(read.items, count);
   *numbers = read;
   return 0;
@@ -58,7 +58,8 @@ rl_view rl_view_of(const char *capability, const char *asked) {
   rl_view view = {.asked_known = asked != NULL};
   if (capability) snprintf(view.capability, sizeof view.capability, "%s", capability);
   cJSON *ids = asked ? cJSON_Parse(asked) : NULL, *id;
-  cJSON_ArrayForEach(id, ids) if (cJSON_IsString(id)) view.asked |= section_bit(id->valuestring);
+  cJSON_ArrayForEach (id, ids)
+    if (cJSON_IsString(id)) view.asked |= section_bit(id->valuestring);
   cJSON_Delete(ids);
   return view;
 }

@@ -51,9 +51,8 @@ static void append_number(char *line, size_t size, const char *format, double va
 /* What the run of an event is called in its job. */
 static const char *variant_of(const watcher *watching, const cJSON *data) {
   const cJSON *run;
-  cJSON_ArrayForEach(run, rl_json_at(watching->job, "runs")) if (rl_json_number(run, "id") ==
-                                                                 rl_json_number(data, "run_id")) return rl_json_text(run,
-                                                                                                                     "variant");
+  cJSON_ArrayForEach (run, rl_json_at(watching->job, "runs"))
+    if (rl_json_number(run, "id") == rl_json_number(data, "run_id")) return rl_json_text(run, "variant");
   return "";
 }
 

@@ -82,7 +82,7 @@ static char *sizes_cell(char *cell, const cJSON *job) {
   const char *before = " ";
   double batch = rl_json_number(job, "batch_size");
   int used = snprintf(cell, RL_CELL_SIZE, "%s", rl_json_text(job, "dtype"));
-  cJSON_ArrayForEach(size, rl_json_at(job, "shape")) {
+  cJSON_ArrayForEach (size, rl_json_at(job, "shape")) {
     if (used >= RL_CELL_SIZE || cJSON_IsFalse(size)) continue;
     size_t room = RL_CELL_SIZE - (size_t)used;
     used += cJSON_IsTrue(size) ? snprintf(cell + used, room, " %s", size->string)
@@ -102,14 +102,14 @@ int rl_command_list(rl_cli *cli, rl_error *err) {
   if (cli->json) return rl_print_json(jobs);
   printf("%6s  %-8s %-11s %-6s %-6s %-16s %-19s %s\n", "job", "kind", "state", "device", "passes", "created (UTC)", "sizes",
          "runs");
-  cJSON_ArrayForEach(job, rl_json_at(jobs, "items")) {
+  cJSON_ArrayForEach (job, rl_json_at(jobs, "items")) {
     double done = rl_json_number(job, "passes.completed") + rl_json_number(job, "passes.unavailable");
     snprintf(cell, sizeof cell, "%.0f/%.0f", done, rl_json_number(job, "passes.total"));
     printf("%6.0f  %-8s %-11s %-6s %-6s %-16.16s ", rl_json_number(job, "id"), rl_json_text(job, "kind"),
            rl_json_text(job, "state"), rl_json_text(job, "device"), cell, rl_json_text(job, "created_at"));
     rl_print_cell(stdout, sizes_cell(cell, job), -19);
     printf(" %s:", rl_json_text(job, "workload"));
-    cJSON_ArrayForEach(variant, rl_json_at(job, "variants")) printf(" %s", rl_json_text(variant, ""));
+    cJSON_ArrayForEach (variant, rl_json_at(job, "variants")) printf(" %s", rl_json_text(variant, ""));
     putchar('\n');
   }
   return RL_EXIT_COMPLETED;
@@ -122,7 +122,7 @@ int rl_command_devices(rl_cli *cli, rl_error *err) {
   if (devices == NULL) return -1;
   if (cli->json) return rl_print_json(devices);
   printf("%-7s %-6s %-9s %-7s %s\n", "device", "kind", "state", "job", "what");
-  cJSON_ArrayForEach(device, rl_json_at(devices, "items")) {
+  cJSON_ArrayForEach (device, rl_json_at(devices, "items")) {
     char job[24];
     double id = rl_json_number(device, "job");
     const char *reason = rl_json_text(device, "reason"), *name = rl_json_text(device, "facts.name");
@@ -140,7 +140,7 @@ int rl_command_ceilings(rl_cli *cli, rl_error *err) {
   rl_auto(rl_json_free) cJSON *ceilings = rl_http_get(cli, "/ceilings", err);
   if (ceilings == NULL) return -1;
   if (cli->json) return rl_print_json(ceilings);
-  cJSON_ArrayForEach(one, rl_json_at(ceilings, "items")) {
+  cJSON_ArrayForEach (one, rl_json_at(ceilings, "items")) {
     rl_print_ceilings(stdout, one);
     if (one->next != NULL) putchar('\n');
   }
@@ -155,7 +155,7 @@ int rl_command_kernels(rl_cli *cli, rl_error *err) {
   if (get_job(cli, "/kernels?limit=1000", &kernels, err) < 0) return -1;
   if (cli->json) return rl_print_json(kernels);
   printf("%-8s %-9s %9s %11s %11s %8s  %s\n", "run", "pass", "launches", "total", "median", "share", "kernel");
-  cJSON_ArrayForEach(kernel, rl_json_at(kernels, "items")) {
+  cJSON_ArrayForEach (kernel, rl_json_at(kernels, "items")) {
     const char *launch = rl_json_text(kernel, "launch");
     printf("%-8s %-9s ", rl_json_text(kernel, "variant"), rl_json_text(kernel, "pass"));
     rl_print_cell(stdout, rl_cell_count(count, rl_json_number(kernel, "launches")), 9);

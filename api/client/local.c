@@ -67,7 +67,7 @@ static int list_tokens(rl_cli *cli, rl_store *store, rl_error *err) {
   const cJSON *token;
   if (read_tokens(store, items, err) < 0) return -1;
   if (cli->json) return rl_print_json(tokens);
-  cJSON_ArrayForEach(token, items) {
+  cJSON_ArrayForEach (token, items) {
     rl_print_cell(stdout, rl_json_text(token, "name"), -24);
     printf(" %.19sZ\n", rl_json_text(token, "created_at"));
   }

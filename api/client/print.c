@@ -133,8 +133,8 @@ enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 12, RATIO = 10 };
 /* The comparison whose candidate is this run, if there is one. */
 static const cJSON *compared(const cJSON *comparison, const cJSON *run) {
   const cJSON *pair;
-  cJSON_ArrayForEach(
-      pair, rl_json_at(comparison, "items")) if (rl_json_number(pair, "candidate.run") == rl_json_number(run, "run")) return pair;
+  cJSON_ArrayForEach (pair, rl_json_at(comparison, "items"))
+    if (rl_json_number(pair, "candidate.run") == rl_json_number(run, "run")) return pair;
   return NULL;
 }
 
@@ -142,7 +142,7 @@ static void print_header(FILE *out, const cJSON *runs, const cJSON *comparison) 
   const cJSON *run;
   int width = LABEL;
   rl_print_cell(out, "", -LABEL);
-  cJSON_ArrayForEach(run, runs) {
+  cJSON_ArrayForEach (run, runs) {
     const cJSON *pair = compared(comparison, run);
     rl_print_cell(out, rl_json_text(run, "variant"), VALUE);
     if (pair != NULL) {
@@ -160,7 +160,7 @@ static void print_row(FILE *out, const row *line, const cJSON *runs, const cJSON
   const cJSON *run;
   char cell[RL_CELL_SIZE];
   rl_print_cell(out, line->label, -LABEL);
-  cJSON_ArrayForEach(run, runs) {
+  cJSON_ArrayForEach (run, runs) {
     const cJSON *pair = compared(comparison, run);
     rl_print_cell(out, line->format(cell, rl_json_number(rl_json_at(run, "summary"), line->field)), VALUE);
     if (pair != NULL)
@@ -172,15 +172,18 @@ static void print_row(FILE *out, const row *line, const cJSON *runs, const cJSON
 /* Why a cell of the table is empty, or must not be trusted. */
 static void print_reasons(FILE *out, const cJSON *runs) {
   const cJSON *run, *pass, *epoch;
-  cJSON_ArrayForEach(run, runs) {
+  cJSON_ArrayForEach (run, runs) {
     const char *variant = rl_json_text(run, "variant");
     for (int i = 0; i < ROWS; i++) {
       const char *reason = rl_json_text(rl_json_at(run, "summary.unavailable"), rows[i].field);
       if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
     }
-    cJSON_ArrayForEach(epoch, rl_json_at(run, "epochs")) if (cJSON_IsTrue(rl_json_at(epoch, "suspect"))) fprintf(
-        out, "! %s, epoch %.0f is suspect: %s\n", variant, rl_json_number(epoch, "epoch"), rl_json_text(epoch, "suspect_reason"));
-    cJSON_ArrayForEach(pass, rl_json_at(run, "passes")) if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
+    cJSON_ArrayForEach (epoch, rl_json_at(run, "epochs"))
+      if (cJSON_IsTrue(rl_json_at(epoch, "suspect")))
+        fprintf(out, "! %s, epoch %.0f is suspect: %s\n", variant, rl_json_number(epoch, "epoch"),
+                rl_json_text(epoch, "suspect_reason"));
+    cJSON_ArrayForEach (pass, rl_json_at(run, "passes"))
+      if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
         fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));
   }
 }
@@ -191,7 +194,7 @@ const char *rl_job_problem(const cJSON *job) { return rl_json_text(job, "problem
 static void print_logs(FILE *out, const cJSON *job) {
   const cJSON *run;
   if (strcmp(rl_json_text(job, "state"), "failed") != 0) return;
-  cJSON_ArrayForEach(run, rl_json_at(job, "runs")) fputs(rl_json_text(run, "log"), out);
+  cJSON_ArrayForEach (run, rl_json_at(job, "runs")) fputs(rl_json_text(run, "log"), out);
 }
 
 void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const cJSON *comparison) {

@@ -30,14 +30,14 @@ void rl_print_ceilings_run(FILE *out, const cJSON *run) {
   const cJSON *one;
   if (rl_json_text(run, "engine")[0] == '\0') return; /* nothing has run yet */
   fprintf(out, "ceilings · samples: %.0f · commit %s\n\n", rl_json_number(run, "params.samples"), rl_json_text(run, "commit"));
-  cJSON_ArrayForEach(one, rl_json_at(run, "measurements")) if (strcmp(rl_json_text(one, "pass"), "timing") == 0 && is_rate(one))
-      print_rate(out, one);
+  cJSON_ArrayForEach (one, rl_json_at(run, "measurements"))
+    if (strcmp(rl_json_text(one, "pass"), "timing") == 0 && is_rate(one)) print_rate(out, one);
 }
 
 static double condition(const cJSON *ceilings, const char *name) {
   const cJSON *one;
-  cJSON_ArrayForEach(one, rl_json_at(ceilings, "conditions")) if (strcmp(rl_json_text(one, "name"), name) ==
-                                                                  0) return rl_json_number(one, "value");
+  cJSON_ArrayForEach (one, rl_json_at(ceilings, "conditions"))
+    if (strcmp(rl_json_text(one, "name"), name) == 0) return rl_json_number(one, "value");
   return NAN;
 }
 
@@ -53,6 +53,6 @@ void rl_print_ceilings(FILE *out, const cJSON *ceilings) {
             condition(ceilings, "sm_clock_most_mhz"), rl_json_number(ceilings, "sm_clock_max_mhz"),
             condition(ceilings, "temperature_c_most"), throttled * 100);
   fputs("\n\n", out);
-  cJSON_ArrayForEach(rate, rl_json_at(ceilings, "rates")) print_rate(out, rate);
+  cJSON_ArrayForEach (rate, rl_json_at(ceilings, "rates")) print_rate(out, rate);
   if (cJSON_IsTrue(rl_json_at(ceilings, "stale"))) fprintf(out, "! stale: %s\n", rl_json_text(ceilings, "stale_reason"));
 }

@@ -22,8 +22,8 @@ enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 14 };
 
 static const cJSON *measurement_of(const cJSON *run, const char *name) {
   const cJSON *one;
-  cJSON_ArrayForEach(one, rl_json_at(run, "measurements")) if (strcmp(rl_json_text(one, "pass"), "timing") == 0 &&
-                                                               strcmp(rl_json_text(one, "name"), name) == 0) return one;
+  cJSON_ArrayForEach (one, rl_json_at(run, "measurements"))
+    if (strcmp(rl_json_text(one, "pass"), "timing") == 0 && strcmp(rl_json_text(one, "name"), name) == 0) return one;
   return NULL;
 }
 
@@ -31,13 +31,13 @@ static void print_table(FILE *out, const cJSON *runs) {
   const cJSON *run;
   char cell[RL_CELL_SIZE];
   rl_print_cell(out, "", -LABEL);
-  cJSON_ArrayForEach(run, runs) rl_print_cell(out, rl_json_text(run, "variant"), VALUE);
+  cJSON_ArrayForEach (run, runs) rl_print_cell(out, rl_json_text(run, "variant"), VALUE);
   fputc('\n', out);
   rl_print_line(out, LABEL + VALUE * cJSON_GetArraySize(runs));
   for (int i = 0; i < ROWS; i++) {
     rl_print_cell(out, rows[i].label, -LABEL);
-    cJSON_ArrayForEach(run, runs)
-        rl_print_cell(out, rows[i].format(cell, rl_json_number(measurement_of(run, rows[i].name), "value")), VALUE);
+    cJSON_ArrayForEach (run, runs)
+      rl_print_cell(out, rows[i].format(cell, rl_json_number(measurement_of(run, rows[i].name), "value")), VALUE);
     fputc('\n', out);
   }
 }
@@ -46,7 +46,7 @@ static void print_table(FILE *out, const cJSON *runs) {
 static void print_suspects(FILE *out, const cJSON *run) {
   const cJSON *sample, *first = NULL;
   int count = 0;
-  cJSON_ArrayForEach(sample, rl_json_at(run, "samples")) {
+  cJSON_ArrayForEach (sample, rl_json_at(run, "samples")) {
     if (!cJSON_IsTrue(rl_json_at(sample, "suspect"))) continue;
     if (count++ == 0) first = sample;
   }
@@ -62,7 +62,8 @@ static void print_reasons(FILE *out, const cJSON *run) {
     const char *reason = rl_json_text(measurement_of(run, rows[i].name), "reason");
     if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
   }
-  cJSON_ArrayForEach(pass, rl_json_at(run, "passes")) if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
+  cJSON_ArrayForEach (pass, rl_json_at(run, "passes"))
+    if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
       fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));
 }
 
@@ -76,9 +77,9 @@ static void print_subject(FILE *out, const cJSON *run) {
   const cJSON *size, *kernel;
   const char *dtype = rl_json_text(run, "params.dtype");
   fprintf(out, "%s%s%s", rl_json_text(run, "workload"), dtype[0] != '\0' ? " " : "", dtype);
-  cJSON_ArrayForEach(size, rl_json_at(run, "params.shape")) print_size(out, size);
-  cJSON_ArrayForEach(kernel, rl_json_at(run, "params.kernels"))
-      fprintf(out, " %s%s", rl_json_text(kernel, "kernel"), kernel->next != NULL ? " →" : "");
+  cJSON_ArrayForEach (size, rl_json_at(run, "params.shape")) print_size(out, size);
+  cJSON_ArrayForEach (kernel, rl_json_at(run, "params.kernels"))
+    fprintf(out, " %s%s", rl_json_text(kernel, "kernel"), kernel->next != NULL ? " →" : "");
 }
 
 void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
@@ -88,7 +89,7 @@ void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
   fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
           rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));
   print_table(out, runs);
-  cJSON_ArrayForEach(run, runs) {
+  cJSON_ArrayForEach (run, runs) {
     print_reasons(out, run);
     print_suspects(out, run);
   }

@@ -90,7 +90,7 @@ static void print_shape(FILE *out, const char *label, const cJSON *shape) {
   const cJSON *extent;
   if (!cJSON_IsArray(shape)) return;
   fputs(label, out);
-  cJSON_ArrayForEach(extent, shape) fprintf(out, "%s%.0f", extent != shape->child ? "×" : "", extent->valuedouble);
+  cJSON_ArrayForEach (extent, shape) fprintf(out, "%s%.0f", extent != shape->child ? "×" : "", extent->valuedouble);
   fputs(" · ", out);
 }
 
@@ -122,22 +122,22 @@ static void print_section(FILE *out, const cJSON *section, bool whole, void (*pr
   const cJSON *table, *row;
   fprintf(out, "\n%s (%s)\n", rl_json_text(section, "name"), rl_json_text(section, "id"));
   rl_print_line(out, WIDTH);
-  cJSON_ArrayForEach(table, rl_json_at(section, "tables")) {
+  cJSON_ArrayForEach (table, rl_json_at(section, "tables")) {
     const char *name = rl_json_text(table, "name");
     if (name[0] != '\0' && !whole) continue;
     if (name[0] != '\0') fprintf(out, "\n%s\n", name);
-    cJSON_ArrayForEach(row, rl_json_at(table, "rows")) print(out, row);
+    cJSON_ArrayForEach (row, rl_json_at(table, "rows")) print(out, row);
   }
 }
 
 static void print_kernel(FILE *out, const cJSON *kernel, const char *wanted) {
   const cJSON *finding, *section;
   print_head(out, kernel);
-  cJSON_ArrayForEach(finding,
-                     rl_json_at(kernel, "findings")) if (wanted == NULL || strcmp(rl_json_text(finding, "section"), wanted) == 0)
+  cJSON_ArrayForEach (finding, rl_json_at(kernel, "findings"))
+    if (wanted == NULL || strcmp(rl_json_text(finding, "section"), wanted) == 0)
       print_finding(out, strcmp(rl_json_text(finding, "kind"), "info") == 0 ? "·" : "!", finding);
-  cJSON_ArrayForEach(section,
-                     rl_json_at(kernel, "sections")) if (wanted == NULL || strcmp(rl_json_text(section, "id"), wanted) == 0)
+  cJSON_ArrayForEach (section, rl_json_at(kernel, "sections"))
+    if (wanted == NULL || strcmp(rl_json_text(section, "id"), wanted) == 0)
       print_section(out, section, wanted != NULL, print_row);
   if (!cJSON_IsArray(rl_json_at(kernel, "sections"))) fprintf(out, "— no sections: %s\n", rl_json_text(kernel, "reason"));
 }
@@ -147,7 +147,7 @@ void rl_print_report(FILE *out, const cJSON *report, const char *section) {
   const cJSON *kernel;
   print_run(out, "", report);
   if (no_ceilings[0] != '\0') fprintf(out, "— no measured roofs: %s\n", no_ceilings);
-  cJSON_ArrayForEach(kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
+  cJSON_ArrayForEach (kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
 }
 
 /* --- the comparison ---------------------------------------------------------------------------------------------------- */
@@ -166,7 +166,8 @@ static void print_changes(FILE *out, const cJSON *pair) {
   static const struct { const char *change, *mark; } marks[] = {{"appeared", "+"}, {"went", "-"}, {"stayed", "="}};
   const cJSON *changed;
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-    cJSON_ArrayForEach(changed, rl_json_at(pair, "findings")) if (strcmp(rl_json_text(changed, "change"), marks[i].change) == 0)
+    cJSON_ArrayForEach (changed, rl_json_at(pair, "findings"))
+      if (strcmp(rl_json_text(changed, "change"), marks[i].change) == 0)
         print_finding(out, marks[i].mark, rl_json_at(changed, strcmp(marks[i].mark, "-") == 0 ? "a" : "b"));
 }
 
@@ -186,7 +187,7 @@ static void print_pair(FILE *out, const cJSON *pair) {
   }
   fprintf(out, "\n%s\n\n", code_of(rl_json_at(pair, "same_code")));
   print_changes(out, pair);
-  cJSON_ArrayForEach(section, rl_json_at(pair, "sections")) print_section(out, section, false, print_difference);
+  cJSON_ArrayForEach (section, rl_json_at(pair, "sections")) print_section(out, section, false, print_difference);
 }
 
 /* What B comes to beside A; what could not be measured is left out. */
@@ -216,5 +217,5 @@ void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
   print_ratios(out, rl_json_at(comparison, "comparison"));
   if (cJSON_GetArraySize(rl_json_at(comparison, "kernels")) == 0)
     fputs("— neither run has kernels that were counted: the counters pass gives what is compared here\n", out);
-  cJSON_ArrayForEach(pair, rl_json_at(comparison, "kernels")) print_pair(out, pair);
+  cJSON_ArrayForEach (pair, rl_json_at(comparison, "kernels")) print_pair(out, pair);
 }

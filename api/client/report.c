@@ -48,8 +48,9 @@ static int no_section(const cJSON *report, const char *id, rl_error *err) {
 
 static bool has_section(const cJSON *report, const char *id) {
   const cJSON *kernel, *section;
-  cJSON_ArrayForEach(kernel, rl_json_at(report, "kernels"))
-      cJSON_ArrayForEach(section, rl_json_at(kernel, "sections")) if (strcmp(rl_json_text(section, "id"), id) == 0) return true;
+  cJSON_ArrayForEach (kernel, rl_json_at(report, "kernels"))
+    cJSON_ArrayForEach (section, rl_json_at(kernel, "sections"))
+      if (strcmp(rl_json_text(section, "id"), id) == 0) return true;
   return false;
 }
 

@@ -59,7 +59,7 @@ int rl_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *mem
   size_t index = 0;
   if (!cJSON_IsArray(kernels) || cJSON_GetArraySize(kernels) < 1 || cJSON_GetArraySize(kernels) > RL_SEQUENCE_MEMBERS)
     return rl_fail_at(err, "/kernels", "kernels must be an array of 1 to %d objects", RL_SEQUENCE_MEMBERS);
-  cJSON_ArrayForEach(object, kernels) {
+  cJSON_ArrayForEach (object, kernels) {
     if (decode_member(object, &members[index], err) < 0) return in_member(index, err);
     members[index].samples = 1;
     members[index].seed = (int64_t)(rl_hash64((uint64_t)seed + index) >> 11);

@@ -109,7 +109,7 @@ static int check_argument(const cJSON *object, int index, rl_source_argument *ar
 
 int rl_source_take_arguments(rl_source *source, rl_error *err) {
   const cJSON *each;
-  cJSON_ArrayForEach(each, source->request.arguments) {
+  cJSON_ArrayForEach (each, source->request.arguments) {
     rl_source_argument *argument = &source->arguments[source->argument_count++];
     if (check_argument(each, source->argument_count - 1, argument, err) < 0) return -1;
     if (argument->buffer) source->buffer_bytes += argument->count * (int64_t)rl_source_type_size(argument->type);

@@ -30,7 +30,7 @@ static void name_variant(rl_source_variant *variant) {
   if (variant->fast_math) name_more(variant, "fast_math");
   if (variant->max_registers > 0) name_more(variant, "max_registers=%lld", (long long)variant->max_registers);
   if (variant->launch_bounds[0] > 0) name_more(variant, "launch_bounds=%lld", (long long)variant->launch_bounds[0]);
-  cJSON_ArrayForEach(define, variant->defines) name_more(variant, "%s", define->valuestring);
+  cJSON_ArrayForEach (define, variant->defines) name_more(variant, "%s", define->valuestring);
   if (variant->name[0] == '\0') name_more(variant, "default");
 }
 
@@ -39,7 +39,7 @@ static int check_defines(const cJSON *defines, const char *at, rl_error *err) {
   char where[RL_SOURCE_WHERE_SIZE];
   const cJSON *each;
   int index = 0;
-  cJSON_ArrayForEach(each, defines) {
+  cJSON_ArrayForEach (each, defines) {
     snprintf(where, sizeof where, "%s/defines/%d", at, index++);
     if (!cJSON_IsString(each)) return rl_fail_at(err, where, "a macro must be a string");
     if (rl_source_define_add(&options, each->valuestring, where, err) < 0) return -1;
@@ -71,7 +71,7 @@ static int check_options(const rl_source_request *said, rl_source_options *optio
   char at[32];
   const cJSON *each;
   int index = 0;
-  cJSON_ArrayForEach(each, said->options) {
+  cJSON_ArrayForEach (each, said->options) {
     snprintf(at, sizeof at, "/options/%d", index++);
     if (!cJSON_IsString(each)) return rl_fail_at(err, at, "an option must be a string");
     if (rl_source_option_add(options, each->valuestring, at, err) < 0) return -1;
@@ -83,7 +83,8 @@ int rl_source_take_variants(rl_source *source, rl_error *err) {
   rl_source_options options;
   const cJSON *each;
   int count = 0;
-  cJSON_ArrayForEach(each, source->request.variants) if (check_variant(each, count++, source, err) < 0) return -1;
+  cJSON_ArrayForEach (each, source->request.variants)
+    if (check_variant(each, count++, source, err) < 0) return -1;
   if (count == 0) name_variant(&source->variants[count++]);
   source->variant_count = count;
   for (int i = 0; i < count; i++)
@@ -106,7 +107,7 @@ int rl_source_compile_options(const rl_source *source, int index, rl_source_opti
   if (variant->fast_math && rl_source_option_put(options, "/variants", err, "--use_fast_math") < 0) return -1;
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (own[i].wanted && rl_source_option_put(options, "/variants", err, "%s%lld", own[i].option, own[i].value) < 0) return -1;
-  cJSON_ArrayForEach(define,
-                     variant->defines) if (rl_source_define_add(options, define->valuestring, "/variants", err) < 0) return -1;
+  cJSON_ArrayForEach (define, variant->defines)
+    if (rl_source_define_add(options, define->valuestring, "/variants", err) < 0) return -1;
   return 0;
 }

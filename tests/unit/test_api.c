@@ -283,7 +283,7 @@ static void same_query(const rl_route *route, const cJSON *operation) {
   cJSON *schema = rl_fields_schema(route->query != NULL ? route->query : none);
   cJSON *left = cJSON_GetObjectItem(schema, "properties");
   const cJSON *parameter, *name;
-  cJSON_ArrayForEach(parameter, at(operation, "parameters", NULL)) {
+  cJSON_ArrayForEach (parameter, at(operation, "parameters", NULL)) {
     if (cJSON_GetStringValue(at(parameter, "in", NULL)) == NULL ||
         strcmp(cJSON_GetStringValue(at(parameter, "in", NULL)), "query") != 0)
       continue;
@@ -295,7 +295,7 @@ static void same_query(const rl_route *route, const cJSON *operation) {
         !cJSON_Compare(summary, at(parameter, "description", NULL), 1))
       fail_msg("%s: %s differs: %s", route->operation, key, cJSON_PrintUnformatted(property));
     bool required = false;
-    cJSON_ArrayForEach(name, at(schema, "required", NULL)) required |= strcmp(name->valuestring, key) == 0;
+    cJSON_ArrayForEach (name, at(schema, "required", NULL)) required |= strcmp(name->valuestring, key) == 0;
     assert_int_equal(required, cJSON_IsTrue(at(parameter, "required", NULL)));
     cJSON_Delete(property);
     cJSON_Delete(summary);
@@ -320,7 +320,7 @@ static void openapi_has_the_table(void **state) {
     assert_int_equal(at(operation, "security", NULL) != NULL, route->open);
     same_query(route, operation);
   }
-  cJSON_ArrayForEach(path, at(openapi, "paths", NULL)) documented += cJSON_GetArraySize(path);
+  cJSON_ArrayForEach (path, at(openapi, "paths", NULL)) documented += cJSON_GetArraySize(path);
   assert_int_equal(documented, routed);
   cJSON_Delete(openapi);
 }

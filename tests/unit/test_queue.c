@@ -85,7 +85,7 @@ static void assert_events(world *at, int64_t id, const char *wanted) {
   cJSON *rows = READ(at->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 100));
   char told[1024] = "";
   const cJSON *row;
-  cJSON_ArrayForEach(row, rows) {
+  cJSON_ArrayForEach (row, rows) {
     const cJSON *data = cJSON_GetObjectItem(row, "data") != NULL ? cJSON_GetObjectItem(row, "data") : row;
     const cJSON *state = cJSON_GetObjectItem(data, "state"), *pass = cJSON_GetObjectItem(data, "pass");
     size_t used = strlen(told);

@@ -45,8 +45,8 @@ static int64_t do_work(rl_store *store, work does) {
 static double measured(fixture *f, int64_t job, const char *name, char *reason) {
   cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", job));
   const cJSON *measurement, *found = NULL;
-  cJSON_ArrayForEach(measurement, at(rows, "0.runs.0.measurements")) if (strcmp(cJSON_GetStringValue(at(measurement, "name")),
-                                                                                name) == 0) found = measurement;
+  cJSON_ArrayForEach (measurement, at(rows, "0.runs.0.measurements"))
+    if (strcmp(cJSON_GetStringValue(at(measurement, "name")), name) == 0) found = measurement;
   if (!found) fail_msg("there is no %s", name);
   double value = cJSON_GetNumberValue(at(found, "value"));
   snprintf(reason, RL_REASON_SIZE, "%s", cJSON_IsNull(at(found, "reason")) ? "" : at(found, "reason")->valuestring);
