@@ -1,45 +1,51 @@
-/* The families of elementwise.c on CUDA. scalar: one element a thread; vector: as many as 16 bytes hold, from one place or
- * several, and the last block the rest one by one. Arithmetic is in double for fp64, else in float. */
+/* The families of elementwise.c on CUDA.
+ *   scalar  one element per thread
+ *   vector  vectors of 16 bytes, one or several per thread; the last block does the remaining elements one by one
+ * Arithmetic is in double for fp64, else in float. */
 #include "cuda_check.h"
 #include "kernel/cuda.h"
 #include "kernel/functions.cuh"
 #include "kernel/types.cuh"
 
-enum { BLOCK = 256, SCALAR = 0 }; /* SCALAR: index of the variant */
+enum { BLOCK = 256, SCALAR = 0 /* index of the variant */ };
 
 /* --- families ---------------------------------------------------------------------------------------------------------- */
 
 __device__ static inline float exp_of(float x) { return expf(x); }
 __device__ static inline double exp_of(double x) { return exp(x); }
 
-struct copy { /* SECOND: there is another input; SHARED: one row of it for all rows; BUSY: much is computed of each element */
-  enum { SECOND = 0, SHARED = 0, BUSY = 0 };
+/* A family: of(x, second) is the output for an element and its second input.
+ *   SECOND          whether there is a second input
+ *   SHARED_ROW      whether that is one row, shared by all rows of the first
+ *   COMPUTE_HEAVY   whether the arithmetic of an element takes about as long as reading and writing it */
+struct copy {
+  enum { SECOND = 0, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
   template <class M> __device__ static M of(M x, M) { return x; }
 };
 struct relu {
-  enum { SECOND = 0, SHARED = 0, BUSY = 0 };
+  enum { SECOND = 0, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
   template <class M> __device__ static M of(M x, M) { return x < 0 ? 0 : x; }
 };
 struct residual_add {
-  enum { SECOND = 1, SHARED = 0, BUSY = 0 };
-  template <class M> __device__ static M of(M x, M r) { return x + r; }
+  enum { SECOND = 1, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
+  template <class M> __device__ static M of(M x, M residual) { return x + residual; }
 };
 struct bias_gelu {
-  enum { SECOND = 1, SHARED = 1, BUSY = 1 };
-  template <class M> __device__ static M of(M x, M b) { return gelu_of(x + b); }
+  enum { SECOND = 1, SHARED_ROW = 1, COMPUTE_HEAVY = 1 };
+  template <class M> __device__ static M of(M x, M bias) { return gelu(x + bias); }
 };
 struct silu_mul {
-  enum { SECOND = 1, SHARED = 0, BUSY = 0 };
-  template <class M> __device__ static M of(M x, M g) { return x / (1 + exp_of(-x)) * g; }
+  enum { SECOND = 1, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
+  template <class M> __device__ static M of(M x, M gate) { return x / (1 + exp_of(-x)) * gate; }
 };
 
-template <class FAMILY, class T> __device__ static inline void element(T x, T second, T *y) {
+template <class FAMILY, class T> __device__ static inline void compute_element(T x, T second, T *y) {
   typedef typename arithmetic<T>::type M;
   narrow(FAMILY::template of<M>(widen(x), widen(second)), y);
 }
 
-/* Remainders by the same number again and again: for n < 2^28 the quotient is n · multiplier / 2^shift, rounded down, with shift
- * 28 bits above those of the number and multiplier = 2^shift / number, rounded up (Granlund, Montgomery 1994). */
+/* Division by an invariant number with a multiplication: for n < 2^28 the quotient is ⌊n · multiplier / 2^shift⌋ with
+ * shift = 28 + ⌈log2 number⌉ and multiplier = ⌈2^shift / number⌉ (Granlund, Montgomery 1994). */
 struct divisor {
   uint32_t number, multiplier, shift;
   __device__ uint32_t remainder(uint32_t n) const { return n - (uint32_t)((uint64_t)n * multiplier >> shift) * number; }
@@ -51,10 +57,10 @@ static divisor divisor_of(uint32_t number) {
   return {number, (uint32_t)(((1ull << shift) + number - 1) / number), shift};
 }
 
-/* Where element i finds its second input; without one it reads nothing. */
-template <class FAMILY, class T> __device__ static inline T second_of(const T *second, uint32_t i, const divisor &columns) {
+/* The second input of element i; 0 for a family without one. */
+template <class FAMILY, class T> __device__ static inline T load_second(const T *second, uint32_t i, const divisor &columns) {
   if (!FAMILY::SECOND) return T(0.0f);
-  return second[FAMILY::SHARED ? columns.remainder(i) : i];
+  return second[FAMILY::SHARED_ROW ? columns.remainder(i) : i];
 }
 
 /* --- kernels ----------------------------------------------------------------------------------------------------------- */
@@ -62,82 +68,87 @@ template <class FAMILY, class T> __device__ static inline T second_of(const T *s
 template <class FAMILY, class T> __global__ void __launch_bounds__(BLOCK)
     scalar(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y, uint32_t count, divisor columns) {
   uint32_t i = blockIdx.x * BLOCK + threadIdx.x;
-  if (i < count) element<FAMILY>(x[i], second_of<FAMILY>(second, i, columns), &y[i]);
+  if (i < count) compute_element<FAMILY>(x[i], load_second<FAMILY>(second, i, columns), &y[i]);
 }
 
-/* What the second input holds for the elements from `first` on: at the same place, or in the one row for all. WHOLE: that row is
- * made of accesses, and so each lies together. */
-template <class FAMILY, class T, bool WHOLE>
-__device__ static inline pack<T> seconds_of(const T *second, uint32_t first, const divisor &columns) {
-  pack<T> seconds = {};
+/* The second inputs of the elements of the vector that begins at element `first`. ALIGNED: each such vector is contiguous and
+ * aligned to 16 bytes in the second input. */
+template <class FAMILY, class T, bool ALIGNED>
+__device__ static inline vec<T> load_seconds(const T *second, uint32_t first, const divisor &columns) {
+  vec<T> seconds = {};
   if constexpr (FAMILY::SECOND) {
-    uint32_t column = FAMILY::SHARED ? columns.remainder(first) : first;
-    if constexpr (WHOLE) seconds = *(const pack<T> *)(second + column);
+    uint32_t column = FAMILY::SHARED_ROW ? columns.remainder(first) : first;
+    if constexpr (ALIGNED) seconds = *(const vec<T> *)(second + column);
     else
 #pragma unroll
       for (uint32_t k = 0; k < 16 / sizeof(T); k++) {
-        seconds.at[k] = second[column];
+        seconds.elements[k] = second[column];
         column = column + 1 < columns.number ? column + 1 : 0;
       }
   }
   return seconds;
 }
 
-template <class FAMILY, class T> __device__ static inline pack<T> elements(const pack<T> &x, const pack<T> &second) {
+template <class FAMILY, class T> __device__ static inline vec<T> compute_vector(const vec<T> &x, const vec<T> &second) {
   const uint32_t width = 16 / sizeof(T);
   typename arithmetic<T>::type a[width], b[width];
-  pack<T> y;
-  widen_all<width>(x.at, a);
-  widen_all<width>(second.at, b);
+  vec<T> y;
+  widen_all<width>(x.elements, a);
+  widen_all<width>(second.elements, b);
 #pragma unroll
   for (uint32_t k = 0; k < width; k++) a[k] = FAMILY::of(a[k], b[k]);
-  narrow_all<width>(a, y.at);
+  narrow_all<width>(a, y.elements);
   return y;
 }
 
-/* A block does BLOCK accesses, each thread as many as have enough elements to compute with while others are on their way. */
-template <class FAMILY, class T> struct thread {
-  enum { ACCESSES = !FAMILY::BUSY ? 1 : sizeof(T) == 8 ? 4 : 2, OF_BLOCK = BLOCK / ACCESSES };
+/* A block processes BLOCK vectors. A thread of a compute-heavy family takes several, to compute one while others are loaded. */
+template <class FAMILY, class T> struct vector_config {
+  enum { VECTORS_PER_THREAD = !FAMILY::COMPUTE_HEAVY ? 1 : sizeof(T) == 8 ? 4 : 2, THREADS = BLOCK / VECTORS_PER_THREAD };
 };
 
-/* ALL: of the accesses from `begin` on, every STEP-th, none is behind the last of `packs`. */
-template <class FAMILY, class T, bool WHOLE, bool ALL> __device__ static inline void accesses(const T *x, const T *second, T *y,
-                                                                                              uint32_t begin, uint32_t packs,
-                                                                                              const divisor &columns) {
-  enum { ACCESSES = thread<FAMILY, T>::ACCESSES, STEP = thread<FAMILY, T>::OF_BLOCK, WIDTH = 16 / sizeof(T) };
-  pack<T> xs[ACCESSES], seconds[ACCESSES];
+/* Processes vectors first, first + THREADS, … of `vectors`. ALL_VALID: none is past the end. */
+template <class FAMILY, class T, bool ALIGNED, bool ALL_VALID>
+__device__ static inline void process_vectors(const T *x, const T *second, T *y, uint32_t first, uint32_t vectors,
+                                              const divisor &columns) {
+  enum {
+    COUNT = vector_config<FAMILY, T>::VECTORS_PER_THREAD,
+    STRIDE = vector_config<FAMILY, T>::THREADS,
+    WIDTH = 16 / sizeof(T)
+  };
+  vec<T> xs[COUNT], seconds[COUNT];
 #pragma unroll
-  for (uint32_t i = 0; i < ACCESSES; i++) {
-    const uint32_t at = begin + i * STEP;
-    if (ALL || at < packs)
-      xs[i] = ((const pack<T> *)x)[at], seconds[i] = seconds_of<FAMILY, T, WHOLE>(second, at * WIDTH, columns);
+  for (uint32_t i = 0; i < COUNT; i++) {
+    const uint32_t index = first + i * STRIDE;
+    if (ALL_VALID || index < vectors)
+      xs[i] = ((const vec<T> *)x)[index], seconds[i] = load_seconds<FAMILY, T, ALIGNED>(second, index * WIDTH, columns);
   }
 #pragma unroll
-  for (uint32_t i = 0; i < ACCESSES; i++) {
-    const uint32_t at = begin + i * STEP;
-    if (ALL || at < packs) ((pack<T> *)y)[at] = elements<FAMILY>(xs[i], seconds[i]);
+  for (uint32_t i = 0; i < COUNT; i++) {
+    const uint32_t index = first + i * STRIDE;
+    if (ALL_VALID || index < vectors) ((vec<T> *)y)[index] = compute_vector<FAMILY>(xs[i], seconds[i]);
   }
 }
 
-template <class FAMILY, class T, bool WHOLE> __global__ void __launch_bounds__(BLOCK)
+template <class FAMILY, class T, bool ALIGNED> __global__ void __launch_bounds__(BLOCK)
     vector(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y, uint32_t count, divisor columns) {
-  const uint32_t packs = count / (uint32_t)(16 / sizeof(T)), block = blockIdx.x * BLOCK, begin = block + threadIdx.x;
-  if (block + BLOCK <= packs) return accesses<FAMILY, T, WHOLE, true>(x, second, y, begin, packs, columns);
-  accesses<FAMILY, T, WHOLE, false>(x, second, y, begin, packs, columns);
-  const uint32_t rest = packs * (uint32_t)(16 / sizeof(T)) + threadIdx.x;
-  if (rest < count) element<FAMILY>(x[rest], second_of<FAMILY>(second, rest, columns), &y[rest]);
+  const uint32_t vectors = count / (uint32_t)(16 / sizeof(T)), first_of_block = blockIdx.x * BLOCK,
+                 first = first_of_block + threadIdx.x;
+  if (first_of_block + BLOCK <= vectors) return process_vectors<FAMILY, T, ALIGNED, true>(x, second, y, first, vectors, columns);
+  process_vectors<FAMILY, T, ALIGNED, false>(x, second, y, first, vectors, columns);
+  const uint32_t i = vectors * (uint32_t)(16 / sizeof(T)) + threadIdx.x;
+  if (i < count) compute_element<FAMILY>(x[i], load_second<FAMILY>(second, i, columns), &y[i]);
 }
 
 template <class FAMILY, class T>
 static int launch_typed(const rl_kernel_instance *instance, uint32_t count, divisor columns, cudaStream_t stream, rl_error *err) {
   const T *x = (const T *)instance->in[0], *second = (const T *)instance->in[1];
   T *y = (T *)instance->out;
-  const bool always = !FAMILY::SHARED; /* whole: what lies at the same place */
-  const uint32_t width = 16 / sizeof(T), parts = instance->variant == SCALAR ? count : count / width + 1;
-  const uint32_t grid = (parts + BLOCK - 1) / BLOCK, threads = thread<FAMILY, T>::OF_BLOCK;
+  const bool unless_shared = !FAMILY::SHARED_ROW; /* without a shared row, second inputs are aligned as x is */
+  const uint32_t width = 16 / sizeof(T), units = instance->variant == SCALAR ? count : count / width + 1;
+  const uint32_t grid = (units + BLOCK - 1) / BLOCK, threads = vector_config<FAMILY, T>::THREADS;
   if (instance->variant == SCALAR) scalar<FAMILY, T><<<grid, BLOCK, 0, stream>>>(x, second, y, count, columns);
-  else if (FAMILY::SHARED && columns.number % width != 0)
-    vector<FAMILY, T, always><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
+  else if (FAMILY::SHARED_ROW && columns.number % width != 0)
+    vector<FAMILY, T, unless_shared><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
   else vector<FAMILY, T, true><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
   return rl_launch_ok("launching", err);
 }
@@ -145,7 +156,7 @@ static int launch_typed(const rl_kernel_instance *instance, uint32_t count, divi
 template <class FAMILY> static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   const rl_kernel_family *family = instance->params.family;
   const uint32_t count = (uint32_t)family->output_elements(&instance->shape);
-  const divisor columns = divisor_of(FAMILY::SHARED ? (uint32_t)family->input_elements(&instance->shape, 1) : 1);
+  const divisor columns = divisor_of(FAMILY::SHARED_ROW ? (uint32_t)family->input_elements(&instance->shape, 1) : 1);
   RL_KERNEL_BY_DTYPE(instance->params.dtype, (launch_typed<FAMILY, T>(instance, count, columns, stream, err)))
 }
 

@@ -1,8 +1,8 @@
-/* reduction on CUDA. Sums are taken in float, of doubles in double, always in the same order.
- *   scalar  a block for each row, element by element
- *   vector  16 bytes an access, several under way. Short rows: a group of lanes each. Long ones: blocks share a row where there
- *           are too few rows to keep the device busy; each leaves its part in memory, and the last one that is done with a row
- *           adds the parts up. */
+/* reduction on CUDA: the sum of each row, in float, or in double for fp64, always in the same order.
+ *   scalar  a block per row, element by element
+ *   vector  vectors of 16 bytes, several loads in flight. Short rows: a group of lanes per row. Long rows: several blocks per row
+ *           where there are too few rows to fill the device; each stores its partial sum, and the last one to finish a row adds
+ *           them up */
 #include <cstdlib>
 #include <errno.h>
 
@@ -10,60 +10,56 @@
 #include "kernel/cuda.h"
 #include "kernel/rows.h"
 #include "kernel/types.cuh"
+#include "warp.cuh"
 
 namespace {
 
 enum { SCALAR = 0 }; /* index of the variant */
-enum { WARP = 32, BLOCK = 256, UNDER_WAY = 4, BLOCKS_PER_SM = 8 };
-/* Bytes of a row that lanes add up: little, or more where there are MANY rows. */
-enum { SHORT = 512, SHORT_OF_MANY = 16 << 10, MANY = 4096 };
+enum { BLOCK = 256, LOADS_IN_FLIGHT = 4 /* of a thread */, BLOCKS_PER_SM = 8 };
+/* A group of lanes reduces a row of at most SHORT_BYTES, or of SHORT_BYTES_OF_MANY if there are at least MANY_ROWS rows. */
+enum { SHORT_BYTES = 512, SHORT_BYTES_OF_MANY = 16 << 10, MANY_ROWS = 4096 };
 
-/* What launches need: parts of rows that several blocks share, and how many of those are done. */
+/* What an instance has on the device beside its buffers, for rows that several blocks share. */
 typedef struct workspace {
   rl_device *device;
-  uint32_t share; /* blocks of a row */
-  double *parts;  /* share for each row, as floats where the arithmetic is in float */
-  uint32_t *done; /* for each row; zero between launches */
+  uint32_t blocks_per_row;
+  double *partial_sums;      /* [rows][blocks_per_row]; float where the sums are in float */
+  uint32_t *finished_blocks; /* of each row; zero between launches */
 } workspace;
 
-template <class M> __device__ M over_lanes(M sum, uint32_t lanes) {
-  for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) sum += __shfl_xor_sync(~0u, sum, mask);
-  return sum;
-}
-
-/* Of the block; right in its first warp. */
-template <class M> __device__ M over_block(M sum) {
-  __shared__ M of_warp[WARP];
-  const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-  sum = over_lanes(sum, WARP);
-  if (lane == 0) of_warp[warp] = sum;
+/* The sum over the block; valid in its first warp. */
+template <class M> __device__ M block_sum(M sum) {
+  __shared__ M warp_sums[WARP_SIZE];
+  const uint32_t warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE;
+  sum = warp_sum(sum);
+  if (lane == 0) warp_sums[warp] = sum;
   __syncthreads();
-  return over_lanes(lane < BLOCK / WARP ? of_warp[lane] : (M)0, WARP);
+  return warp_sum(lane < BLOCK / WARP_SIZE ? warp_sums[lane] : (M)0);
 }
 
-template <class M, class T> __device__ M sum_of(const pack<T> &x) {
+template <class M, class T> __device__ M sum_vector(const vec<T> &x) {
   enum { COUNT = 16 / sizeof(T) };
   M values[COUNT];
-  widen_all<COUNT>(x.at, values);
+  widen_all<COUNT>(x.elements, values);
   M sum = values[0];
 #pragma unroll
   for (int k = 1; k < COUNT; k++) sum += values[k];
   return sum;
 }
 
-/* Elements first, first + step, ... of a row; several accesses are under way at once. */
-template <class M, class T> __device__ M sum_packs(const T *row, uint32_t first, uint32_t count, uint32_t step) {
-  const pack<T> *packs = (const pack<T> *)row;
-  M sums[UNDER_WAY] = {};
+/* The sum of vectors first, first + step, … of the `count` of a row. */
+template <class M, class T> __device__ M sum_vectors(const T *row, uint32_t first, uint32_t count, uint32_t step) {
+  const vec<T> *vectors = (const vec<T> *)row;
+  M sums[LOADS_IN_FLIGHT] = {};
   uint32_t i = first;
-  for (; i + (UNDER_WAY - 1) * step < count; i += UNDER_WAY * step) {
-    pack<T> x[UNDER_WAY];
+  for (; i + (LOADS_IN_FLIGHT - 1) * step < count; i += LOADS_IN_FLIGHT * step) {
+    vec<T> x[LOADS_IN_FLIGHT];
 #pragma unroll
-    for (int k = 0; k < UNDER_WAY; k++) x[k] = packs[i + k * step];
+    for (int k = 0; k < LOADS_IN_FLIGHT; k++) x[k] = vectors[i + k * step];
 #pragma unroll
-    for (int k = 0; k < UNDER_WAY; k++) sums[k] += sum_of<M>(x[k]);
+    for (int k = 0; k < LOADS_IN_FLIGHT; k++) sums[k] += sum_vector<M>(x[k]);
   }
-  for (; i < count; i += step) sums[0] += sum_of<M>(packs[i]);
+  for (; i < count; i += step) sums[0] += sum_vector<M>(vectors[i]);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
@@ -75,66 +71,70 @@ template <class M, class T> __device__ M sum_elements(const T *row, uint32_t fir
 
 template <class T> __global__ void __launch_bounds__(BLOCK) scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
-  const M sum = over_block(sum_elements<M>(x + (size_t)blockIdx.x * columns, threadIdx.x, columns, BLOCK));
+  const M sum = block_sum(sum_elements<M>(x + (size_t)blockIdx.x * columns, threadIdx.x, columns, BLOCK));
   if (threadIdx.x == 0) narrow(sum, &y[blockIdx.x]);
 }
 
-/* group: lanes of a row, a power of two. */
-template <class T, bool PACKED> __global__ void __launch_bounds__(BLOCK)
+/* group: lanes per row, a power of two. */
+template <class T, bool VECTORS> __global__ void __launch_bounds__(BLOCK)
     grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t group) {
   typedef typename arithmetic<T>::type M;
   const uint32_t log = 31 - __clz(group), row = blockIdx.x * (BLOCK >> log) + (threadIdx.x >> log),
                  lane = threadIdx.x & (group - 1);
   const T *from = x + (size_t)(row < rows ? row : 0) * columns;
-  M sum = PACKED ? sum_packs<M>(from, lane, columns / (uint32_t)(16 / sizeof(T)), group)
-                 : sum_elements<M>(from, lane, columns, group);
-  sum = over_lanes(sum, group);
+  M sum = VECTORS ? sum_vectors<M>(from, lane, columns / (uint32_t)(16 / sizeof(T)), group)
+                  : sum_elements<M>(from, lane, columns, group);
+  sum = warp_sum(sum, group);
   if (row < rows && lane == 0) narrow(sum, &y[row]);
 }
 
-/* Block b of a row's share takes every share-th run of BLOCK accesses. */
-template <class T, bool PACKED> __global__ void __launch_bounds__(BLOCK)
-    shared_out(const T *__restrict__ x, T *__restrict__ y, uint32_t columns, uint32_t share, void *memory, uint32_t *done) {
+/* Block b of the blocks_per_row blocks of a row takes runs b, b + blocks_per_row, … of BLOCK vectors. */
+template <class T, bool VECTORS> __global__ void __launch_bounds__(BLOCK)
+    split_rows(const T *__restrict__ x, T *__restrict__ y, uint32_t columns, uint32_t blocks_per_row, void *partial_sums,
+               uint32_t *finished_blocks) {
   typedef typename arithmetic<T>::type M;
-  const uint32_t row = blockIdx.x / share, block = blockIdx.x % share, first = block * BLOCK + threadIdx.x, step = share * BLOCK;
+  const uint32_t row = blockIdx.x / blocks_per_row, block = blockIdx.x % blocks_per_row, first = block * BLOCK + threadIdx.x,
+                 step = blocks_per_row * BLOCK;
   const T *from = x + (size_t)row * columns;
-  M *parts = (M *)memory + (size_t)row * share;
+  M *partial = (M *)partial_sums + (size_t)row * blocks_per_row;
   __shared__ bool last;
-  M sum = PACKED ? sum_packs<M>(from, first, columns / (uint32_t)(16 / sizeof(T)), step)
-                 : sum_elements<M>(from, first, columns, step);
-  sum = over_block(sum);
-  if (share > 1) {
+  M sum = VECTORS ? sum_vectors<M>(from, first, columns / (uint32_t)(16 / sizeof(T)), step)
+                  : sum_elements<M>(from, first, columns, step);
+  sum = block_sum(sum);
+  if (blocks_per_row > 1) {
     if (threadIdx.x == 0) {
-      parts[block] = sum;
+      partial[block] = sum;
       __threadfence();
-      last = atomicAdd(&done[row], 1) == share - 1;
+      last = atomicAdd(&finished_blocks[row], 1) == blocks_per_row - 1;
     }
     __syncthreads();
     if (!last) return;
     __threadfence();
-    sum = over_block(sum_elements<M>((const volatile M *)parts, threadIdx.x, share, BLOCK));
-    if (threadIdx.x == 0) done[row] = 0;
+    sum = block_sum(sum_elements<M>((const volatile M *)partial, threadIdx.x, blocks_per_row, BLOCK));
+    if (threadIdx.x == 0) finished_blocks[row] = 0;
   }
   if (threadIdx.x == 0) narrow(sum, &y[row]);
 }
 
-uint32_t power_of_two(uint32_t least) {
+/* The smallest power of two that is at least `minimum`. */
+uint32_t power_of_two_from(uint32_t minimum) {
   uint32_t power = 1;
-  while (power < least) power *= 2;
+  while (power < minimum) power *= 2;
   return power;
 }
 
-template <class T, bool PACKED> int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
-  const workspace *own = (const workspace *)instance->engine;
+template <class T, bool VECTORS> int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+  const workspace *self = (const workspace *)instance->engine;
   const T *x = (const T *)instance->in[0];
   T *y = (T *)instance->out;
   const uint32_t rows = (uint32_t)instance->shape.size[RL_ROWS], columns = (uint32_t)instance->shape.size[RL_COLUMNS];
-  const uint32_t accesses = PACKED ? columns * (uint32_t)sizeof(T) / 16 : columns;
-  if (own->share == 1 && columns * sizeof(T) <= (rows < MANY ? SHORT : SHORT_OF_MANY)) {
-    const uint32_t group = power_of_two(accesses < WARP ? accesses : WARP), at_once = BLOCK / group;
-    grouped<T, PACKED><<<(rows + at_once - 1) / at_once, BLOCK, 0, stream>>>(x, y, rows, columns, group);
+  const uint32_t vectors = VECTORS ? columns * (uint32_t)sizeof(T) / 16 : columns;
+  if (self->blocks_per_row == 1 && columns * sizeof(T) <= (rows < MANY_ROWS ? SHORT_BYTES : SHORT_BYTES_OF_MANY)) {
+    const uint32_t group = power_of_two_from(vectors < WARP_SIZE ? vectors : WARP_SIZE), rows_per_block = BLOCK / group;
+    grouped<T, VECTORS><<<(rows + rows_per_block - 1) / rows_per_block, BLOCK, 0, stream>>>(x, y, rows, columns, group);
   } else {
-    shared_out<T, PACKED><<<rows * own->share, BLOCK, 0, stream>>>(x, y, columns, own->share, own->parts, own->done);
+    split_rows<T, VECTORS><<<rows * self->blocks_per_row, BLOCK, 0, stream>>>(x, y, columns, self->blocks_per_row,
+                                                                              self->partial_sums, self->finished_blocks);
   }
   return rl_launch_ok("launching", err);
 }
@@ -152,42 +152,45 @@ int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *er
   RL_KERNEL_BY_DTYPE(instance->params.dtype, (launch_typed<T>(instance, stream, err)))
 }
 
-/* So many blocks that the device is full, but none without work for every access it can have under way. */
-int choose_share(const rl_kernel_instance *instance, uint32_t *share, rl_error *err) {
+/* As many blocks per row as fill the device, if each has enough vectors for all its LOADS_IN_FLIGHT. */
+int choose_blocks_per_row(const rl_kernel_instance *instance, uint32_t *blocks_per_row, rl_error *err) {
   int sms = 0;
   if (rl_cuda_ok(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, instance->base.device->index), "asking for the SMs",
-                 err))
+                 err) < 0)
     return -1;
   const int64_t rows = instance->shape.size[RL_ROWS], columns = instance->shape.size[RL_COLUMNS];
   const int64_t bytes = columns * (int64_t)rl_dtype_size(instance->params.dtype);
-  const int64_t wanted = (int64_t)sms * BLOCKS_PER_SM / rows, useful = bytes / (16 * BLOCK * UNDER_WAY);
+  const int64_t wanted = (int64_t)sms * BLOCKS_PER_SM / rows, useful = bytes / (16 * BLOCK * LOADS_IN_FLIGHT);
   const int64_t chosen = wanted < useful ? wanted : useful;
-  *share = chosen > 1 ? (uint32_t)chosen : 1;
+  *blocks_per_row = chosen > 1 ? (uint32_t)chosen : 1;
   return 0;
 }
 
 int open_workspace(rl_kernel_instance *instance, rl_error *err) {
   rl_device *device = instance->base.device;
-  workspace *own = (workspace *)calloc(1, sizeof *own);
-  if (!own) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a workspace");
-  instance->engine = own;
-  own->device = device;
-  if (choose_share(instance, &own->share, err)) return -1;
-  if (own->share == 1) return 0;
+  workspace *self = (workspace *)calloc(1, sizeof *self);
+  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a workspace");
+  instance->engine = self;
+  self->device = device;
+  if (choose_blocks_per_row(instance, &self->blocks_per_row, err) < 0) return -1;
+  if (self->blocks_per_row == 1) return 0;
   const size_t rows = (size_t)instance->shape.size[RL_ROWS];
-  void *parts, *done;
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, rows * own->share * sizeof *own->parts, &parts, err)) return -1;
-  own->parts = (double *)parts;
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, rows * sizeof *own->done, &done, err)) return -1;
-  own->done = (uint32_t *)done;
-  return device->ops->clear(device, done, rows * sizeof *own->done, err);
+  void *partial_sums, *finished_blocks;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, rows * self->blocks_per_row * sizeof *self->partial_sums, &partial_sums,
+                            err) < 0)
+    return -1;
+  self->partial_sums = (double *)partial_sums;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, rows * sizeof *self->finished_blocks, &finished_blocks, err) < 0)
+    return -1;
+  self->finished_blocks = (uint32_t *)finished_blocks;
+  return device->ops->clear(device, finished_blocks, rows * sizeof *self->finished_blocks, err);
 }
 
 void close_workspace(void *engine) {
-  workspace *own = (workspace *)engine;
-  own->device->ops->release(own->device, own->parts);
-  own->device->ops->release(own->device, own->done);
-  free(own);
+  workspace *self = (workspace *)engine;
+  self->device->ops->release(self->device, self->partial_sums);
+  self->device->ops->release(self->device, self->finished_blocks);
+  free(self);
 }
 
 const rl_kernel_launcher launcher = {launch, NULL, open_workspace, close_workspace};

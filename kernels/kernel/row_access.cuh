@@ -1,146 +1,146 @@
-/* What kernels of rows (rows.cuh) are made of: threads that find something out together, and accesses of a row. */
+/* Building blocks of the row kernels (rows.cuh): reductions over groups of threads, and a thread's vectors of a row. */
 #ifndef RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 #define RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 
 #include "kernel/types.cuh"
+#include "warp.cuh"
 
 namespace rows {
 
-enum { WARP = 32 };
+/* --- groups of threads: sum(x) and max(x) over the group, for every thread of it -------------------------------------------- */
 
-/* --- groups of threads ------------------------------------------------------------------------------------------------------ */
+/* `size` neighbouring lanes, a power of two. */
+struct lane_group {
+  uint32_t size;
+  template <class M> __device__ M max(M x) const { return warp_max(x, size); }
+  template <class M> __device__ M sum(M x) const { return warp_sum(x, size); }
+};
 
-template <class M> __device__ static M of_both(M a, M b, bool most) { return !most ? a + b : a > b ? a : b; }
+/* One value of each warp of a block, of a type of at most 8 bytes. */
+struct alignas(8) warp_partials {
+  char bytes[8 * WARP_SIZE];
+};
 
-/* Of `lanes` neighbours, a power of two; every one gets it. */
-template <class M> __device__ static M over_lanes(M x, uint32_t lanes, bool most) {
-  for (uint32_t mask = lanes / 2; mask > 0; mask /= 2) x = of_both(x, __shfl_xor_sync(~0u, x, mask), most);
+/* `size` threads: up to a warp of neighbouring lanes, or the whole block; a power of two. The two buffers alternate: when a warp
+ * writes one again, the __syncthreads of the reduction in between has shown that every warp has read it (WAR). */
+struct thread_group {
+  warp_partials *buffers; /* two, in shared memory */
+  uint32_t size, buffer;  /* buffer: index of the last used one */
+
+  template <class M> __device__ M max(M x) {
+    return reduce(x, [](M value, uint32_t lanes) { return warp_max(value, lanes); });
+  }
+  template <class M> __device__ M sum(M x) {
+    return reduce(x, [](M value, uint32_t lanes) { return warp_sum(value, lanes); });
+  }
+
+  template <class M, class WARP_REDUCE> __device__ M reduce(M x, const WARP_REDUCE &warp_reduce) {
+    if (size <= WARP_SIZE) return warp_reduce(x, size);
+    const uint32_t warps = size / WARP_SIZE;
+    M *partials = (M *)buffers[buffer ^= 1].bytes;
+    x = warp_reduce(x, WARP_SIZE);
+    if (threadIdx.x % WARP_SIZE == 0) partials[threadIdx.x / WARP_SIZE] = x;
+    __syncthreads();
+    return warp_reduce(partials[threadIdx.x & (warps - 1)], warps);
+  }
+};
+
+/* A number of elements and its reciprocal (0 for 0). */
+template <class M> struct element_count {
+  M count, reciprocal;
+  __device__ element_count(uint32_t elements) : count((M)elements), reciprocal(elements ? 1 / (M)elements : 0) {}
+};
+
+/* --- vectors of a row ------------------------------------------------------------------------------------------------------- */
+
+/* The vectors of a row that a thread processes: `count` of them, number first, first + stride, … */
+struct thread_vectors {
+  uint32_t first, stride, count;
+};
+
+/* How many of the numbers first, first + stride, … are below `end`. */
+__device__ static inline uint32_t count_strided(uint32_t first, uint32_t stride, uint32_t end) {
+  return first < end ? (end - first + stride - 1) / stride : 0;
+}
+
+/* A thread's vectors of a row in registers; the first thread_vectors.count of them are valid. */
+template <class T, int VECTOR_WIDTH, int MAX_VECTORS> struct row_fragment {
+  typedef T type;
+  enum { WIDTH = VECTOR_WIDTH, VECTORS = MAX_VECTORS };
+  vec<T, WIDTH> vectors[VECTORS];
+  __device__ vec<T, WIDTH> &operator[](int i) { return vectors[i]; }
+  __device__ const vec<T, WIDTH> &operator[](int i) const { return vectors[i]; }
+};
+
+template <class T, int WIDTH, int VECTORS>
+__device__ static void load(row_fragment<T, WIDTH, VECTORS> &fragment, const T *row, const thread_vectors &own) {
+  const vec<T, WIDTH> *from = (const vec<T, WIDTH> *)row + own.first;
+#pragma unroll
+  for (uint32_t i = 0; i < VECTORS; i++)
+    if (i < own.count) fragment[i] = from[i * own.stride];
+}
+
+/* Runs BODY for each of the `valid_vectors` vectors of `fragment`, as M x[FRAGMENT::WIDTH], and each of its elements k. */
+#define RL_FOR_EACH_ELEMENT(BODY)                                                        \
+  _Pragma("unroll") for (int i = 0; i < FRAGMENT::VECTORS; i++) if (i < valid_vectors) { \
+    M x[FRAGMENT::WIDTH];                                                                \
+    const auto vector = fragment[i];                                                     \
+    widen_all<FRAGMENT::WIDTH>(vector.elements, x);                                      \
+    _Pragma("unroll") for (int k = 0; k < FRAGMENT::WIDTH; k++) BODY;                    \
+  }
+
+/* The largest of `initial` and all valid elements. */
+template <class FRAGMENT, class M> __device__ static M max_element(const FRAGMENT &fragment, uint32_t valid_vectors, M initial) {
+  enum { WIDTH = FRAGMENT::WIDTH };
+  vec<typename FRAGMENT::type, WIDTH> maxima = fragment[0];
+#pragma unroll
+  for (int i = 1; i < FRAGMENT::VECTORS; i++)
+    if (i < valid_vectors) {
+      const auto vector = fragment[i];
+      update_maxima<WIDTH>(vector.elements, maxima.elements);
+    }
+  M widened[WIDTH];
+  widen_all<WIDTH>(maxima.elements, widened);
+  for (int k = 0; k < WIDTH && valid_vectors > 0; k++) initial = widened[k] > initial ? widened[k] : initial;
+  return initial;
+}
+
+/* Optimization barrier: the compiler must take the result for a new value. Else it widens a loop-invariant vector once and keeps
+ * it widened, in twice the registers. */
+template <class T, int WIDTH> __device__ static vec<T, WIDTH> optimization_barrier(vec<T, WIDTH> x) {
+  uint32_t *words = (uint32_t *)&x;
+#pragma unroll
+  for (int i = 0; i < sizeof x / sizeof *words; i++) asm volatile("" : "+r"(words[i]));
   return x;
 }
 
-/* A whole warp needs one instruction for that. */
-__device__ static inline int32_t over_lanes(int32_t x, uint32_t lanes, bool most) {
-  return lanes == WARP && most ? __reduce_max_sync(~0u, x) : over_lanes<int32_t>(x, lanes, most);
-}
-
-/* Neighbouring lanes, a power of two. */
-struct lanes {
-  uint32_t size;
-  template <class M> __device__ M most(M x) const { return over_lanes(x, size, true); }
-  template <class M> __device__ M sum(M x) const { return over_lanes(x, size, false); }
-};
-
-/* Of any type, one of each warp of a block. */
-struct alignas(8) numbers_of_warps {
-  char bytes[8 * WARP];
-};
-
-/* Shared memory is used in turns: whoever is in the turn after next has seen everyone leave this one. */
-struct lanes_or_block {     /* size: threads; up to a warp, or all of the block */
-  numbers_of_warps *memory; /* two */
-  uint32_t size, turn;
-  template <class M> __device__ M over_all(M x, bool most) {
-    if (size <= WARP) return over_lanes(x, size, most);
-    const uint32_t warps = size / WARP;
-    M *of_warp = (M *)memory[turn ^= 1].bytes;
-    x = over_lanes(x, WARP, most);
-    if (threadIdx.x % WARP == 0) of_warp[threadIdx.x / WARP] = x;
-    __syncthreads();
-    return over_lanes(of_warp[threadIdx.x & (warps - 1)], warps, most);
-  }
-  template <class M> __device__ M most(M x) { return over_all(x, true); }
-  template <class M> __device__ M sum(M x) { return over_all(x, false); }
-};
-
-/* So many elements, and what to multiply by instead of dividing by that. */
-template <class M> struct amount {
-  M count, inverse;
-  __device__ amount(uint32_t elements) : count((M)elements), inverse(elements ? 1 / (M)elements : 0) {}
-};
-
-/* --- accesses --------------------------------------------------------------------------------------------------------------- */
-
-/* WIDTH elements, as one access moves them. */
-template <class T, int WIDTH> struct alignas(WIDTH * sizeof(T)) few { T at[WIDTH]; };
-
-/* What a thread keeps of a row, in registers: so many accesses, or as many of them as it has. */
-template <class T, int WIDTH_OF_EACH, int MOST> struct registers {
-  typedef T type;
-  enum { WIDTH = WIDTH_OF_EACH, HOLDS = MOST };
-  few<T, WIDTH> access[HOLDS];
-  __device__ few<T, WIDTH> &operator[](int i) { return access[i]; }
-  __device__ const few<T, WIDTH> &operator[](int i) const { return access[i]; }
-};
-
-/* The same, though the compiler can't know: else what stays the same is widened once, and kept so in twice the registers. */
-template <class T, int WIDTH> __device__ static few<T, WIDTH> made_anew(few<T, WIDTH> of) {
-  uint32_t *words = (uint32_t *)&of;
-#pragma unroll
-  for (int i = 0; i < sizeof of / sizeof *words; i++) asm volatile("" : "+r"(words[i]));
-  return of;
-}
-
-/* KEPT: x is what of() left. */
-template <class OP, bool KEPT, class T, int WIDTH, class X, class MAP>
-__device__ static few<T, WIDTH> mapped(const MAP &map, const few<X, WIDTH> &x, const T *w, const T *b, uint32_t at) {
+/* Vector `index` of a row's output from x. TRANSFORMED: x is as state::from_fragment left it (rows.cuh). w, b: the row's weight
+ * vectors, as many as OP has. */
+template <class OP, bool TRANSFORMED, class T, int WIDTH, class X, class OUTPUT>
+__device__ static vec<T, WIDTH> output_vector(const OUTPUT &output, const vec<X, WIDTH> &x, const T *w, const T *b,
+                                              uint32_t index) {
   typedef typename arithmetic<T>::type M;
   M xs[WIDTH], ws[WIDTH] = {}, bs[WIDTH] = {};
-  few<T, WIDTH> y, weights, biases; /* copied as a whole, or each element would be an access */
-  const few<X, WIDTH> access = x;
-  widen_all<WIDTH>(access.at, xs);
-  if (OP::WEIGHTS > 0) weights = ((const few<T, WIDTH> *)w)[at], widen_all<WIDTH>(weights.at, ws);
-  if (OP::WEIGHTS > 1) biases = ((const few<T, WIDTH> *)b)[at], widen_all<WIDTH>(biases.at, bs);
+  vec<T, WIDTH> y, weights, biases;
+  const vec<X, WIDTH> vector = x;
+  widen_all<WIDTH>(vector.elements, xs);
+  if (OP::WEIGHT_VECTORS > 0) weights = ((const vec<T, WIDTH> *)w)[index], widen_all<WIDTH>(weights.elements, ws);
+  if (OP::WEIGHT_VECTORS > 1) biases = ((const vec<T, WIDTH> *)b)[index], widen_all<WIDTH>(biases.elements, bs);
 #pragma unroll
-  for (int k = 0; k < WIDTH; k++) xs[k] = KEPT ? map.template kept<X>(xs[k], ws[k], bs[k]) : map.at(xs[k], ws[k], bs[k]);
-  narrow_all<WIDTH>(xs, y.at);
+  for (int k = 0; k < WIDTH; k++)
+    xs[k] = TRANSFORMED ? output.template of_transformed<X>(xs[k], ws[k], bs[k]) : output.of_element(xs[k], ws[k], bs[k]);
+  narrow_all<WIDTH>(xs, y.elements);
   return y;
 }
 
-/* Of `count` accesses of a row a thread has number `first` and every step-th from there on. */
-__device__ static inline uint32_t accesses_of(uint32_t first, uint32_t count, uint32_t step) {
-  return first < count ? (count - first + step - 1) / step : 0;
-}
-
-template <class T, int WIDTH, int HOLDS>
-__device__ static void load(registers<T, WIDTH, HOLDS> &keeps, const T *row, uint32_t first, uint32_t step, uint32_t have) {
-  const few<T, WIDTH> *from = (const few<T, WIDTH> *)row + first;
+template <class OP, class OUTPUT, class T, int WIDTH, int VECTORS>
+__device__ static void store_output(const OUTPUT &output, const row_fragment<T, WIDTH, VECTORS> &fragment, T *row, const T *w,
+                                    const T *b, const thread_vectors &own) {
+  vec<T, WIDTH> *to = (vec<T, WIDTH> *)row;
 #pragma unroll
-  for (uint32_t i = 0; i < HOLDS; i++)
-    if (i < have) keeps[i] = from[i * step];
-}
-
-/* What BODY says for each access that a thread keeps, whose elements are M x[KEEPS::WIDTH]. */
-#define RL_FOR_KEPT(BODY)                                                  \
-  _Pragma("unroll") for (int i = 0; i < KEEPS::HOLDS; i++) if (i < have) { \
-    M x[KEEPS::WIDTH];                                                     \
-    const auto access = keeps[i]; /* as a whole */                         \
-    widen_all<KEEPS::WIDTH>(access.at, x);                                 \
-    _Pragma("unroll") for (int k = 0; k < KEEPS::WIDTH; k++) BODY;         \
-  }
-
-/* The largest element of what a thread keeps, or `least`. */
-template <class KEEPS, class M> __device__ static M most_of(const KEEPS &keeps, uint32_t have, M least) {
-  enum { WIDTH = KEEPS::WIDTH };
-  few<typename KEEPS::type, WIDTH> most = keeps[0];
-#pragma unroll
-  for (int i = 1; i < KEEPS::HOLDS; i++)
-    if (i < have) {
-      const auto access = keeps[i];
-      larger_all<WIDTH>(access.at, most.at);
-    }
-  M all[WIDTH];
-  widen_all<WIDTH>(most.at, all);
-  for (int k = 0; k < WIDTH && have > 0; k++) least = all[k] > least ? all[k] : least;
-  return least;
-}
-
-template <class OP, class MAP, class T, int WIDTH, int HOLDS>
-__device__ static void finish(const MAP &map, const registers<T, WIDTH, HOLDS> &keeps, T *row, const T *w, const T *b,
-                              uint32_t first, uint32_t step, uint32_t have) {
-  few<T, WIDTH> *to = (few<T, WIDTH> *)row;
-#pragma unroll
-  for (uint32_t i = 0; i < HOLDS; i++)
-    if (i < have) to[first + i * step] = mapped<OP, true>(map, keeps[i], w, b, first + i * step);
+  for (uint32_t i = 0; i < VECTORS; i++)
+    if (i < own.count)
+      to[own.first + i * own.stride] = output_vector<OP, true>(output, fragment[i], w, b, own.first + i * own.stride);
 }
 
 }  // namespace rows

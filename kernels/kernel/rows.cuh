@@ -1,23 +1,26 @@
-/* Kernels that find something out about each row of a table and make the row's output of that: softmax and the norms.
+/* Kernels that reduce each row of a table and compute the row's output from the result: softmax and the norms.
  *
  * A family is a struct OP with
- *   template <class M> struct state     what is known of some elements of a row:
- *     of(keeps, have, amount, group)    all that a group of threads keeps, so many elements; this one the first `have` accesses.
- *                                       It may change what is kept
- *     none(), add(x)                    what a thread has seen of a stream
- *     whole(amount, group)              what the states of all threads of the group know together; none() knows nothing
- *     map(amount)                       of the whole row, for elements that were kept or seen with this state
- *     map(part, amount)                 of the whole row, for elements that were kept with another, of a part of it
- *   template <class M> struct map       at(x, w, b): the output, from an element; kept<X>(x, w, b): from what of() left of an X
- *   enum { WEIGHTS }                    how many of w and b there are
- *   CHANGES<X>                          whether of() changes what is kept as X
- *   MUCH<X>                             whether arithmetic takes about as long as reading and writing an X
- * where a group has most(x) and sum(x) of its threads.
+ *   template <class M> struct state     the reduction of some elements of a row, in the arithmetic type M:
+ *     from_fragment(fragment, valid_vectors, count, group)
+ *                                       reduces the `count` elements that a group of threads has in registers, of which the
+ *                                       calling thread has `valid_vectors` vectors. May transform the elements in place
+ *     empty(), add(x)                   the state of no element; adds an element of a stream
+ *     reduced(count, group)             combines the states of all threads of the group, which have `count` elements together
+ *     output(count)                     the output function of a row with this state
+ *     output(part, count)               the same, for elements that from_fragment reduced to the state `part` of a part of the
+ * row template <class M> struct output    the output function: of_element(x, w, b)               the output for an element x with
+ * the weights w and b of_transformed<X>(x, w, b)        the same from x as from_fragment left it in a variable of type X
+ *   WEIGHT_VECTORS                      0: neither w nor b; 1: w; 2: both
+ *   TRANSFORMS<X>                       whether from_fragment transforms elements of type X
+ *   COMPUTE_HEAVY<X>                    whether the arithmetic takes about as long as reading and writing elements of type X
+ * where `count` is an element_count and a group has sum(x) and max(x) over its threads (row_access.cuh).
  *
- *   held      a group of threads keeps a row in registers, so that it is read once: up to a warp, several rows to a block; then
- *             a block
- *   spanned   longer rows: a cluster of up to 16 blocks, each with its part of the row (spanned.cuh)
- *   streamed  a block goes through its row twice: rows that nobody can hold, and the simple way of doing it */
+ * Three kernels:
+ *   in_registers      a group of threads holds a row in registers and so reads it once: a group is a power of two of lanes up to
+ *                     a warp, several rows to a block, or a whole block
+ *   cluster_per_row   longer rows: the blocks of a cluster share a row (cluster_per_row.cuh)
+ *   streamed          a block reads its row twice: rows too long for the others, and the variant `scalar` */
 #ifndef RL_KERNELS_KERNEL_ROWS_CUH
 #define RL_KERNELS_KERNEL_ROWS_CUH
 
@@ -25,115 +28,117 @@
 #include <errno.h>
 
 #include "cuda_check.h"
+#include "kernel/cluster_per_row.cuh"
 #include "kernel/cuda.h"
 #include "kernel/row_access.cuh"
 #include "kernel/rows.h"
-#include "kernel/spanned.cuh"
 
 namespace rows {
 
-enum { BLOCK = 256, BLOCK_HELD = 512 /* at most */, BLOCK_STREAMED = 1024 };
+enum { BLOCK = 256, MAX_BLOCK_IN_REGISTERS = 512, BLOCK_STREAMED = 1024 };
 
 /* --- kernels ---------------------------------------------------------------------------------------------------------------- */
 
-__device__ static inline uint32_t log_of(uint32_t power) { return 31 - __clz(power); }
+__device__ static inline uint32_t log2_of(uint32_t power_of_two) { return 31 - __clz(power_of_two); }
 
-/* group: threads of a block that share a row; a power of two up to a warp, or the whole block. The more of them an SM has, the
- * more bytes are on their way: three of the largest blocks. Element by element a thread holds more and may have all registers. */
-template <class OP, class T, int WIDTH, int HOLDS> __global__ void __launch_bounds__(BLOCK_HELD, WIDTH > 1 ? 3 : 1)
-    held(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t count,
-         uint32_t columns, uint32_t group) {
+/* group: threads that share a row: a power of two up to a warp, or the whole block. More resident blocks have more loads in
+ * flight, so the registers are limited to those of three of the largest blocks; not with scalar accesses (WIDTH 1), where a
+ * thread holds more elements. */
+template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bounds__(MAX_BLOCK_IN_REGISTERS, WIDTH > 1 ? 3 : 1)
+    in_registers(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t rows,
+                 uint32_t columns, uint32_t group) {
   typedef typename arithmetic<T>::type M;
-  __shared__ numbers_of_warps memory[2];
-  const uint32_t log = log_of(group), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log),
-                 first = threadIdx.x & (group - 1);
-  const uint32_t have = row < count ? accesses_of(first, columns / WIDTH, group) : 0; /* the last block has threads too many */
-  registers<T, WIDTH, HOLDS> keeps;
-  load(keeps, x + (size_t)row * columns, first, group, have);
-  lanes_or_block together = {memory, group, 0};
-  const amount<M> length(columns);
-  const auto all = OP::template state<M>::of(keeps, have, length, together);
-  finish<OP>(all.map(length), keeps, y + (size_t)row * columns, w, b, first, group, have);
+  __shared__ warp_partials buffers[2];
+  const uint32_t log = log2_of(group), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log);
+  const uint32_t first = threadIdx.x & (group - 1);
+  const uint32_t valid = row < rows ? count_strided(first, group, columns / WIDTH) : 0; /* the last block has surplus groups */
+  const thread_vectors own = {first, group, valid};
+  row_fragment<T, WIDTH, VECTORS> fragment;
+  load(fragment, x + (size_t)row * columns, own);
+  thread_group threads = {buffers, group, 0};
+  const element_count<M> count(columns);
+  const auto state = OP::template state<M>::from_fragment(fragment, own.count, count, threads);
+  store_output<OP>(state.output(count), fragment, y + (size_t)row * columns, w, b, own);
 }
 
-/* The second time a row may come from L2. */
+/* The second read of a row may hit L2. */
 template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_STREAMED)
     streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
-  typedef few<T, WIDTH> F;
-  const F *from = (const F *)(x + (size_t)blockIdx.x * columns);
-  F *to = (F *)(y + (size_t)blockIdx.x * columns);
-  const uint32_t accesses = columns / WIDTH;
-  __shared__ numbers_of_warps memory[2];
+  typedef vec<T, WIDTH> vector;
+  const vector *from = (const vector *)(x + (size_t)blockIdx.x * columns);
+  vector *to = (vector *)(y + (size_t)blockIdx.x * columns);
+  const uint32_t vectors = columns / WIDTH;
+  __shared__ warp_partials buffers[2];
   typedef typename OP::template state<M> S;
-  S state = S::none();
-  for (uint32_t i = threadIdx.x; i < accesses; i += blockDim.x) {
-    const F some = from[i];
+  S state = S::empty();
+  for (uint32_t i = threadIdx.x; i < vectors; i += blockDim.x) {
+    const vector loaded = from[i];
 #pragma unroll
-    for (int k = 0; k < WIDTH; k++) state.add(widen(some.at[k]));
+    for (int k = 0; k < WIDTH; k++) state.add(widen(loaded.elements[k]));
   }
-  lanes_or_block together = {memory, blockDim.x, 0};
-  const amount<M> length(columns);
-  const auto map = state.whole(length, together).map(length);
-  for (uint32_t i = threadIdx.x; i < accesses; i += blockDim.x) to[i] = mapped<OP, false>(map, from[i], w, b, i);
+  thread_group threads = {buffers, blockDim.x, 0};
+  const element_count<M> count(columns);
+  const auto output = state.reduced(count, threads).output(count);
+  for (uint32_t i = threadIdx.x; i < vectors; i += blockDim.x) to[i] = output_vector<OP, false>(output, from[i], w, b, i);
 }
 
 /* --- launching -------------------------------------------------------------------------------------------------------------- */
 
-static inline uint32_t power_of_two(uint32_t least) { /* that is at least so much */
+/* The smallest power of two that is at least `minimum`. */
+static inline uint32_t power_of_two_from(uint32_t minimum) {
   uint32_t power = 1;
-  while (power < least) power *= 2;
+  while (power < minimum) power *= 2;
   return power;
 }
 
-static inline uint32_t over(uint32_t count, uint32_t by) { return (count + by - 1) / by; }
+static inline uint32_t ceil_div(uint32_t count, uint32_t divisor) { return (count + divisor - 1) / divisor; }
 
 static inline bool has_clusters(int device) {
   int major = 0;
   return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
 }
 
-/* What launches need beside the buffers. */
+/* What an instance has on the device beside its buffers. */
 struct workspace {
   rl_device *device;
-  void *drawn; /* spanned's uint32_t, zero between launches */
+  void *next_row_counter; /* uint32_t of cluster_per_row; zero between launches */
 };
 
 static inline int open_workspace(rl_kernel_instance *instance, rl_error *err) {
-  workspace *own = (workspace *)calloc(1, sizeof *own);
-  if (!own) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a workspace");
-  rl_device *device = own->device = instance->base.device;
-  instance->engine = own;
-  return device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof(uint32_t), &own->drawn, err) ||
-                 device->ops->clear(device, own->drawn, sizeof(uint32_t), err)
-             ? -1
-             : 0;
+  workspace *self = (workspace *)calloc(1, sizeof *self);
+  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a workspace");
+  rl_device *device = self->device = instance->base.device;
+  instance->engine = self;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof(uint32_t), &self->next_row_counter, err) < 0) return -1;
+  return device->ops->clear(device, self->next_row_counter, sizeof(uint32_t), err);
 }
 
 static inline void close_workspace(void *engine) {
-  workspace *own = (workspace *)engine;
-  own->device->ops->release(own->device, own->drawn);
-  free(own);
+  workspace *self = (workspace *)engine;
+  self->device->ops->release(self->device, self->next_row_counter);
+  free(self);
 }
 
-/* What every launch takes. */
-template <class T> struct work {
+/* What every launch needs. */
+template <class T> struct launch_arguments {
   const T *x, *w, *b;
   T *y;
   uint32_t rows, columns;
-  uint32_t *drawn;
+  uint32_t *next_row_counter;
   cudaStream_t stream;
 };
 
-template <class OP, class T, int WIDTH, int HOLDS> static int launch_held(const work<T> &of, uint32_t group, rl_error *err) {
-  const uint32_t block = group > WARP ? group : BLOCK;
-  held<OP, T, WIDTH, HOLDS>
-      <<<over(of.rows, block / group), block, 0, of.stream>>>(of.x, of.w, of.b, of.y, of.rows, of.columns, group);
+template <class OP, class T, int WIDTH, int VECTORS>
+static int launch_in_registers(const launch_arguments<T> &a, uint32_t group, rl_error *err) {
+  const uint32_t block = group > WARP_SIZE ? group : BLOCK;
+  in_registers<OP, T, WIDTH, VECTORS>
+      <<<ceil_div(a.rows, block / group), block, 0, a.stream>>>(a.x, a.w, a.b, a.y, a.rows, a.columns, group);
   return rl_launch_ok("launching", err);
 }
 
-/* At once. None, which is no failure, where blocks have less shared memory or clusters fewer blocks than is asked for. */
-template <class KERNEL> static uint32_t clusters_that_fit(KERNEL kernel, const cudaLaunchConfig_t &config) {
+/* Returns how many clusters are resident at once: 0 where a block's shared memory or a cluster's blocks exceed the device's. */
+template <class KERNEL> static uint32_t resident_clusters(KERNEL kernel, const cudaLaunchConfig_t &config) {
   int clusters = 0;
   if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes) == cudaSuccess &&
       cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
@@ -143,65 +148,69 @@ template <class KERNEL> static uint32_t clusters_that_fit(KERNEL kernel, const c
   return 0;
 }
 
-/* blocks: of a cluster. Does nothing where none *fits. */
-template <class OP, class T> static int launch_spanned(const work<T> &of, uint32_t blocks, bool *fits, rl_error *err) {
-  typedef divided<OP, T> D;
-  const auto kernel = spanned<OP, T>;
+/* blocks: of a cluster. Where no such cluster can be resident, sets *launched to false and launches nothing. */
+template <class OP, class T>
+static int launch_cluster_per_row(const launch_arguments<T> &a, uint32_t blocks, bool *launched, rl_error *err) {
+  typedef config_for<OP, T> C;
+  const auto kernel = cluster_per_row<OP, T>;
   cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t config = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = blocks;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.blockDim = dim3(D::BLOCK);
+  config.blockDim = dim3(C::BLOCK);
   config.gridDim = dim3(blocks);
-  config.dynamicSmemBytes = D::SHARED;
-  config.stream = of.stream;
+  config.dynamicSmemBytes = C::SHARED_BYTES;
+  config.stream = a.stream;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  const uint32_t clusters = clusters_that_fit(kernel, config);
-  *fits = clusters > 0;
-  if (!*fits) return 0;
-  config.gridDim.x *= clusters < of.rows ? clusters : of.rows;
-  return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, of.x, of.w, of.b, of.y, of.rows, of.columns, blocks, of.drawn),
+  const uint32_t clusters = resident_clusters(kernel, config);
+  *launched = clusters > 0;
+  if (!*launched) return 0;
+  config.gridDim.x *= clusters < a.rows ? clusters : a.rows;
+  return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, a.x, a.w, a.b, a.y, a.rows, a.columns, blocks, a.next_row_counter),
                     "launching", err);
 }
 
-template <class OP, class T, int WIDTH> static int launch_streamed(const work<T> &of, uint32_t block, rl_error *err) {
-  streamed<OP, T, WIDTH><<<of.rows, block, 0, of.stream>>>(of.x, of.w, of.b, of.y, of.columns);
+template <class OP, class T, int WIDTH> static int launch_streamed(const launch_arguments<T> &a, uint32_t block, rl_error *err) {
+  streamed<OP, T, WIDTH><<<a.rows, block, 0, a.stream>>>(a.x, a.w, a.b, a.y, a.columns);
   return rl_launch_ok("launching", err);
 }
 
-/* As few threads as hold a row. */
-template <class OP, class T, int WIDTH, int HOLDS> static int launch_held_or_streamed(const work<T> &of, rl_error *err) {
-  const uint32_t threads = power_of_two(over(of.columns / WIDTH, HOLDS));
-  return threads <= BLOCK_HELD ? launch_held<OP, T, WIDTH, HOLDS>(of, threads, err)
-                               : launch_streamed<OP, T, WIDTH>(of, BLOCK_STREAMED, err);
+/* In the registers of as few threads as hold a row, if a block is enough. */
+template <class OP, class T, int WIDTH, int VECTORS>
+static int launch_in_registers_or_streamed(const launch_arguments<T> &a, rl_error *err) {
+  const uint32_t threads = power_of_two_from(ceil_div(a.columns / WIDTH, VECTORS));
+  return threads <= MAX_BLOCK_IN_REGISTERS ? launch_in_registers<OP, T, WIDTH, VECTORS>(a, threads, err)
+                                           : launch_streamed<OP, T, WIDTH>(a, BLOCK_STREAMED, err);
 }
 
-/* A cluster is of two blocks at least: what is sent comes from another one. */
-template <class OP, class T> static int launch_vector(const work<T> &of, bool has_clusters, rl_error *err) {
-  enum { PACK = 16 / sizeof(T), HOLDS = 4 };
-  typedef divided<OP, T> D;
-  const uint32_t accesses = of.columns / PACK, blocks = 2 * power_of_two(over(accesses, 2 * D::WORKERS * D::HOLDS));
-  bool fits = has_clusters && accesses > BLOCK_HELD * HOLDS && blocks <= CLUSTER;
-  const int rc = fits ? launch_spanned<OP, T>(of, blocks, &fits, err) : 0;
-  return fits ? rc : launch_held_or_streamed<OP, T, PACK, HOLDS>(of, err);
+/* Rows whose length is a multiple of 16 bytes. Clusters have at least two blocks: cluster_per_row relies on messages between
+ * blocks. */
+template <class OP, class T> static int launch_vector(const launch_arguments<T> &a, bool has_clusters, rl_error *err) {
+  enum { WIDTH = 16 / sizeof(T), VECTORS = 4 };
+  typedef config_for<OP, T> C;
+  const uint32_t vectors = a.columns / WIDTH,
+                 blocks = 2 * power_of_two_from(ceil_div(vectors, 2 * C::COMPUTE_THREADS * C::VECTORS_PER_THREAD));
+  bool launched = has_clusters && vectors > MAX_BLOCK_IN_REGISTERS * VECTORS && blocks <= MAX_CLUSTER;
+  const int rc = launched ? launch_cluster_per_row<OP, T>(a, blocks, &launched, err) : 0;
+  return launched ? rc : launch_in_registers_or_streamed<OP, T, WIDTH, VECTORS>(a, err);
 }
 
-/* Rows whose length is no multiple of 16 bytes begin anywhere: they are read element by element, more of them by each thread. */
+/* Other rows are not aligned to 16 bytes: they are read element by element, more of them by each thread. */
 template <class OP, class T> static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
-  enum { SCALAR, PACK = 16 / sizeof(T), HOLDS_SINGLE = 16 };
-  const work<T> of = {(const T *)instance->in[0],
-                      (const T *)instance->in[1],
-                      (const T *)instance->in[2],
-                      (T *)instance->out,
-                      (uint32_t)instance->shape.size[RL_ROWS],
-                      (uint32_t)instance->shape.size[RL_COLUMNS],
-                      (uint32_t *)((const workspace *)instance->engine)->drawn,
-                      stream};
-  if (instance->variant == SCALAR) return launch_streamed<OP, T, 1>(of, BLOCK, err);
-  if (of.columns % PACK == 0) return launch_vector<OP, T>(of, has_clusters(instance->base.device->index), err);
-  return launch_held_or_streamed<OP, T, 1, HOLDS_SINGLE>(of, err);
+  enum { SCALAR /* index of the variant */, WIDTH = 16 / sizeof(T), SCALAR_VECTORS = 16 };
+  const launch_arguments<T> a = {(const T *)instance->in[0],
+                                 (const T *)instance->in[1],
+                                 (const T *)instance->in[2],
+                                 (T *)instance->out,
+                                 (uint32_t)instance->shape.size[RL_ROWS],
+                                 (uint32_t)instance->shape.size[RL_COLUMNS],
+                                 (uint32_t *)((const workspace *)instance->engine)->next_row_counter,
+                                 stream};
+  if (instance->variant == SCALAR) return launch_streamed<OP, T, 1>(a, BLOCK, err);
+  if (a.columns % WIDTH == 0) return launch_vector<OP, T>(a, has_clusters(instance->base.device->index), err);
+  return launch_in_registers_or_streamed<OP, T, 1, SCALAR_VECTORS>(a, err);
 }
 
 template <class OP> static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {

@@ -1,55 +1,58 @@
-/* softmax on CUDA (rows.cuh). Of what is held the largest element is found first, and then the sum of exponentials in units of
- * the power of two next to the largest; in a stream they are found together, and the sum changes its units whenever the largest
- * grows. Sums in different units are added without another exponential. The largest is of a magnitude of up to 7e8. */
+/* softmax on CUDA (rows.cuh). Exponentials are computed in units of 2^power, with the power of two nearest to the largest of the
+ * elements. Elements in registers: first the largest, then the sum of exponentials. A stream: both together; the sum is rescaled
+ * whenever the power grows. Sums in different units are added without another exponential. The largest element's magnitude may be
+ * up to 7e8. */
 #include "kernel/functions.cuh"
 #include "kernel/rows.cuh"
 
 struct softmax {
-  enum { WEIGHTS = 0 };
-  /* Into exponentials, where they are not rounded by that. */
-  template <class X> static constexpr bool CHANGES = sizeof(X) == sizeof(typename arithmetic<X>::type);
-  template <class X> static constexpr bool MUCH = sizeof(X) == sizeof(double);
+  enum { WEIGHT_VECTORS = 0 };
+  /* Into exponentials, where storing them does not round them. */
+  template <class X> static constexpr bool TRANSFORMS = sizeof(X) == sizeof(typename arithmetic<X>::type);
+  template <class X> static constexpr bool COMPUTE_HEAVY = sizeof(X) == sizeof(double);
 
-  template <class M> struct map {
+  template <class M> struct output {
     int32_t power;
     M scale;
-    __device__ M at(M x, M, M) const { return exponentials<M>(power)(x) * scale; }
-    template <class X> __device__ M kept(M x, M w, M b) const { return CHANGES<X> ? x * scale : at(x, w, b); }
+    __device__ M of_element(M x, M, M) const { return scaled_exp<M>(power)(x) * scale; }
+    template <class X> __device__ M of_transformed(M x, M w, M b) const {
+      return TRANSFORMS<X> ? x * scale : of_element(x, w, b);
+    }
   };
 
   template <class M> struct state {
     int32_t power;
     M sum; /* in units of 2^power */
-    template <class KEEPS, class GROUP>
-    __device__ static state of(KEEPS &keeps, uint32_t have, const rows::amount<M> &, GROUP &&group) {
-      const int32_t power = group.most(power_next_to(rows::most_of(keeps, have, (M)-INFINITY)));
-      const exponentials<M> exponential(power);
+    template <class FRAGMENT, class GROUP> __device__ static state from_fragment(FRAGMENT &fragment, uint32_t valid_vectors,
+                                                                                 const rows::element_count<M> &, GROUP &&group) {
+      const int32_t power = group.max(nearest_power(rows::max_element(fragment, valid_vectors, (M)-INFINITY)));
+      const scaled_exp<M> exponential(power);
       M sum = 0;
 #pragma unroll
-      for (int i = 0; i < KEEPS::HOLDS; i++)
-        if (i < have) {
-          M x[KEEPS::WIDTH];
-          const auto access = keeps[i];
-          widen_all<KEEPS::WIDTH>(access.at, x);
+      for (int i = 0; i < FRAGMENT::VECTORS; i++)
+        if (i < valid_vectors) {
+          M x[FRAGMENT::WIDTH];
+          const auto vector = fragment[i];
+          widen_all<FRAGMENT::WIDTH>(vector.elements, x);
 #pragma unroll
-          for (int k = 0; k < KEEPS::WIDTH; k++) sum += x[k] = exponential(x[k]);
-          if constexpr (CHANGES<typename KEEPS::type>) narrow_all<KEEPS::WIDTH>(x, keeps[i].at);
+          for (int k = 0; k < FRAGMENT::WIDTH; k++) sum += x[k] = exponential(x[k]);
+          if constexpr (TRANSFORMS<typename FRAGMENT::type>) narrow_all<FRAGMENT::WIDTH>(x, fragment[i].elements);
         }
       return {power, group.sum(sum)};
     }
-    __device__ static state none() { return {LEAST_POWER, 0}; }
+    __device__ static state empty() { return {MIN_POWER, 0}; }
     __device__ void add(M x) {
-      const int32_t now = power_next_to(x);
-      if (now > power) *this = {now, sum * unit_of<M>(power - now)};
-      sum += exponentials<M>(power)(x);
+      const int32_t power_of_x = nearest_power(x);
+      if (power_of_x > power) *this = {power_of_x, sum * power_of_two<M>(power - power_of_x)};
+      sum += scaled_exp<M>(power)(x);
     }
-    template <class GROUP> __device__ state whole(const rows::amount<M> &, GROUP &&group) const {
-      const int32_t all = group.most(power);
-      return {all, group.sum(sum * unit_of<M>(power - all))};
+    template <class GROUP> __device__ state reduced(const rows::element_count<M> &, GROUP &&group) const {
+      const int32_t largest = group.max(power);
+      return {largest, group.sum(sum * power_of_two<M>(power - largest))};
     }
-    __device__ softmax::map<M> map(const rows::amount<M> &) const { return {power, 1 / sum}; }
-    __device__ softmax::map<M> map(const state &part, const rows::amount<M> &) const {
-      return {part.power, unit_of<M>(part.power - power) / sum};
+    __device__ softmax::output<M> output(const rows::element_count<M> &) const { return {power, 1 / sum}; }
+    __device__ softmax::output<M> output(const state &part, const rows::element_count<M> &) const {
+      return {part.power, power_of_two<M>(part.power - power) / sum};
     }
   };
 };

@@ -1,14 +1,17 @@
 /* transpose on CUDA.
- *   naive   a thread an element: reads along rows, writes along columns, each write a sector of its own
- *   shared  tiles of 32 × 32 in shared memory, read by columns: both sides of global memory whole sectors, but all of a column in
- *           one bank
- *   padded  tiles of 256 bytes × 256 bytes with a pitch so that neither rows nor columns meet in a bank; 16 bytes an access of
- *           global memory where rows on both sides are made of such
- * Which bank a word of a padded tile is in: a word is an element, of 2 bytes those of two rows. Rows are written by lanes j (an
- * access, 0 .. 7) and r (a row of words, 0 .. 3), columns are gathered by lanes j (an access of a column) and c (a column,
- * 0 .. 3). With an odd pitch the k-th words of the lanes are, of 4 bytes, 4j + r + k and 4j + c + k modulo 32; of pairs of
- * 2 bytes 8j + (j ≥ 4 ? 4 : 0) + r + k, for which every 32 columns have 4 words more, and 4j + c + k; of 8 bytes 2j + r + k
- * modulo 16, in half-warps: all apart. */
+ *   naive   a thread per element: reads along rows and writes along columns, each write to a sector of its own
+ *   shared  tiles of 32 × 32 in shared memory, read by columns: whole sectors on both sides of global memory, but the elements of
+ *           a column are in one bank
+ *   padded  tiles of 256 bytes × 256 bytes with a pitch that avoids bank conflicts both by rows and by columns; vectors of 16
+ * bytes in global memory where the rows on both sides are aligned to 16 bytes
+ *
+ * Banks of a padded tile. A word holds one element, or of a type of 2 bytes the elements of two rows. A row is written by lanes
+ * (j, r): vector j (0 .. 7), row of words r (0 .. 3). A column is read by lanes (j, c): vector j of a column, column c (0 .. 3).
+ * With an odd pitch the k-th words of the lanes are in different banks:
+ *   4 bytes   (4j + r + k) mod 32 and (4j + c + k) mod 32
+ *   2 bytes   (8j + (j ≥ 4 ? 4 : 0) + r + k) mod 32, for which every 32 columns are followed by SKEW = 4 words, and
+ *             (4j + c + k) mod 32
+ *   8 bytes   (2j + r + k) mod 16 in each half-warp, and the same for columns */
 #include "cuda_check.h"
 #include "kernel/cuda.h"
 #include "kernel/rows.h"
@@ -16,8 +19,8 @@
 
 namespace {
 
-enum { NAIVE, SHARED, PADDED }; /* the variants */
-enum { BLOCK = 256, SMALL = 32 };
+enum { NAIVE, SHARED, PADDED }; /* indices of the variants */
+enum { BLOCK = 256, SMALL_TILE = 32 };
 
 template <class T> __global__ void __launch_bounds__(BLOCK)
     naive(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
@@ -26,136 +29,148 @@ template <class T> __global__ void __launch_bounds__(BLOCK)
   if (row < rows) y[column * rows + row] = x[i];
 }
 
-/* Tiles are numbered row by row. */
+/* Tiles are numbered along rows; tiles_across of them to a row. */
 template <class T> __global__ void __launch_bounds__(BLOCK)
-    shared(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t across) {
-  __shared__ alignas(16) char memory[SMALL * SMALL * sizeof(T)];
-  T(*tile)[SMALL] = (T(*)[SMALL])memory;
-  const uint32_t top = blockIdx.x / across * SMALL, left = blockIdx.x % across * SMALL;
-  const uint32_t lane = threadIdx.x % SMALL, warp = threadIdx.x / SMALL;
-  for (uint32_t i = warp; i < SMALL; i += BLOCK / SMALL)
+    shared(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t tiles_across) {
+  __shared__ alignas(16) char smem[SMALL_TILE * SMALL_TILE * sizeof(T)];
+  T(*tile)[SMALL_TILE] = (T(*)[SMALL_TILE])smem;
+  const uint32_t top = blockIdx.x / tiles_across * SMALL_TILE, left = blockIdx.x % tiles_across * SMALL_TILE;
+  const uint32_t lane = threadIdx.x % SMALL_TILE, warp = threadIdx.x / SMALL_TILE;
+  for (uint32_t i = warp; i < SMALL_TILE; i += BLOCK / SMALL_TILE)
     if (top + i < rows && left + lane < columns) tile[i][lane] = x[(size_t)(top + i) * columns + left + lane];
   __syncthreads();
-  for (uint32_t i = warp; i < SMALL; i += BLOCK / SMALL)
+  for (uint32_t i = warp; i < SMALL_TILE; i += BLOCK / SMALL_TILE)
     if (left + i < columns && top + lane < rows) y[(size_t)(left + i) * rows + top + lane] = tile[lane][i];
 }
 
-/* Tiles are numbered down the columns: what is written by those at work at any time lies together. */
-__device__ void place_tile(uint32_t rows, uint32_t side, uint32_t *top, uint32_t *left) {
-  const uint32_t down = (rows + side - 1) / side;
-  *top = blockIdx.x % down * side;
-  *left = blockIdx.x / down * side;
+struct tile_corner {
+  uint32_t row, column; /* the first of the tile */
+};
+
+/* The calling block's tile. Tiles are numbered along columns, so that blocks that run together write neighbouring memory. */
+__device__ tile_corner corner_of_block(uint32_t rows, uint32_t side) {
+  const uint32_t tiles_down = (rows + side - 1) / side;
+  return {blockIdx.x % tiles_down * side, blockIdx.x / tiles_down * side};
 }
 
-/* How a type's tiles are cut, and by how many threads: what was fastest on an H200. */
-template <class T> struct cut {
+/* Padded tiles of a type; THREADS is what was fastest on an H200. */
+template <class T> struct tile_config {
   enum {
-    SIDE = 256 / sizeof(T),
+    SIDE = 256 / sizeof(T), /* elements */
     THREADS = sizeof(T) == 8 ? 256 : 512,
     ROWS_OF_WORD = sizeof(T) == 2 ? 2 : 1,
     SKEW = sizeof(T) == 2 ? 4 : 0,
-    PITCH = SIDE + SIDE / 32 * SKEW + 1
+    PITCH = SIDE + SIDE / 32 * SKEW + 1 /* words */
   };
 };
 
-template <class T> struct alignas(cut<T>::ROWS_OF_WORD * sizeof(T)) word { T at[cut<T>::ROWS_OF_WORD]; };
+template <class T> struct alignas(tile_config<T>::ROWS_OF_WORD * sizeof(T)) word { T elements[tile_config<T>::ROWS_OF_WORD]; };
 
-/* ALL: the tile lies inside; else what is behind the end of a row or column is left out, which every access would have to ask. */
-template <class T, bool ALL> __device__ void turn_tile(word<T> (*tile)[cut<T>::PITCH], const T *x, T *y, uint32_t rows,
-                                                       uint32_t columns, uint32_t top, uint32_t left) {
+/* A thread's share of a padded tile: it reads IN groups of ROWS_OF_WORD vectors along rows and writes OUT vectors along columns.
+ */
+template <class T> struct thread_share {
   enum {
-    PACK = 16 / sizeof(T),
-    OF = cut<T>::ROWS_OF_WORD,
-    SIDE = cut<T>::SIDE,
-    LINES = SIDE / OF,
-    SKEW = cut<T>::SKEW,
-    LANES = 8,
-    APART = cut<T>::THREADS / LANES,
-    OUT = SIDE * (SIDE / PACK) / cut<T>::THREADS,
-    IN = OUT / OF
+    WIDTH = 16 / sizeof(T),
+    ROWS_OF_WORD = tile_config<T>::ROWS_OF_WORD,
+    WORD_ROWS = tile_config<T>::SIDE / ROWS_OF_WORD,
+    LANES = 8, /* neighbouring threads that take neighbouring vectors */
+    UNIT_STRIDE = tile_config<T>::THREADS / LANES,
+    OUT = tile_config<T>::SIDE * (tile_config<T>::SIDE / WIDTH) / tile_config<T>::THREADS,
+    IN = OUT / ROWS_OF_WORD
   };
-  const uint32_t lane = threadIdx.x % LANES, begin = threadIdx.x / LANES;
-  pack<T> values[IN][OF];
+};
+
+/* INSIDE: the whole tile is inside the table; else each access checks bounds. */
+template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[tile_config<T>::PITCH], const T *x, T *y,
+                                                               uint32_t rows, uint32_t columns, tile_corner corner) {
+  const uint32_t top = corner.row, left = corner.column;
+  typedef thread_share<T> S;
+  enum { WIDTH = S::WIDTH, SKEW = tile_config<T>::SKEW };
+  const uint32_t lane = threadIdx.x % S::LANES, first = threadIdx.x / S::LANES;
+  vec<T> values[S::IN][S::ROWS_OF_WORD];
 #pragma unroll
-  for (int go = 0; go < IN; go++) {
-    const uint32_t unit = begin + go * APART, r = unit % LINES * OF, c = (unit / LINES * LANES + lane) * PACK;
+  for (int step = 0; step < S::IN; step++) {
+    const uint32_t unit = first + step * S::UNIT_STRIDE, r = unit % S::WORD_ROWS * S::ROWS_OF_WORD,
+                   c = (unit / S::WORD_ROWS * S::LANES + lane) * WIDTH;
 #pragma unroll
-    for (int i = 0; i < OF; i++)
-      if (ALL || (top + r < rows && left + c < columns))
-        values[go][i] = *(const pack<T> *)(x + (size_t)(top + r + i) * columns + left + c);
+    for (int i = 0; i < S::ROWS_OF_WORD; i++)
+      if (INSIDE || (top + r < rows && left + c < columns))
+        values[step][i] = *(const vec<T> *)(x + (size_t)(top + r + i) * columns + left + c);
   }
 #pragma unroll
-  for (int go = 0; go < IN; go++) {
-    const uint32_t unit = begin + go * APART, c = (unit / LINES * LANES + lane) * PACK;
+  for (int step = 0; step < S::IN; step++) {
+    const uint32_t unit = first + step * S::UNIT_STRIDE, c = (unit / S::WORD_ROWS * S::LANES + lane) * WIDTH;
 #pragma unroll
-    for (int k = 0; k < PACK; k++) {
-      word<T> some;
+    for (int k = 0; k < WIDTH; k++) {
+      word<T> gathered;
 #pragma unroll
-      for (int i = 0; i < OF; i++) some.at[i] = values[go][i].at[k];
-      tile[unit % LINES][c + c / 32 * SKEW + k] = some;
+      for (int i = 0; i < S::ROWS_OF_WORD; i++) gathered.elements[i] = values[step][i].elements[k];
+      tile[unit % S::WORD_ROWS][c + c / 32 * SKEW + k] = gathered;
     }
   }
   __syncthreads();
 #pragma unroll
-  for (int go = 0; go < OUT; go++) {
-    const uint32_t unit = begin + go * APART, c = unit % SIDE, r = unit / SIDE * LANES + lane;
-    pack<T> value;
+  for (int step = 0; step < S::OUT; step++) {
+    const uint32_t unit = first + step * S::UNIT_STRIDE, c = unit % tile_config<T>::SIDE,
+                   r = unit / tile_config<T>::SIDE * S::LANES + lane;
+    vec<T> value;
 #pragma unroll
-    for (int k = 0; k < PACK / OF; k++) ((word<T> *)value.at)[k] = tile[r * (PACK / OF) + k][c + c / 32 * SKEW];
-    if (ALL || (left + c < columns && top + r * PACK < rows))
-      *(pack<T> *)(y + (size_t)(left + c) * rows + top + r * PACK) = value;
+    for (int k = 0; k < WIDTH / S::ROWS_OF_WORD; k++)
+      ((word<T> *)value.elements)[k] = tile[r * (WIDTH / S::ROWS_OF_WORD) + k][c + c / 32 * SKEW];
+    if (INSIDE || (left + c < columns && top + r * WIDTH < rows))
+      *(vec<T> *)(y + (size_t)(left + c) * rows + top + r * WIDTH) = value;
   }
 }
 
-/* Both sides made of accesses of 16 bytes. */
-template <class T> __global__ void __launch_bounds__(cut<T>::THREADS)
+/* Rows and columns are multiples of 16 bytes. */
+template <class T> __global__ void __launch_bounds__(tile_config<T>::THREADS)
     padded(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
-  enum { SIDE = cut<T>::SIDE };
-  __shared__ alignas(16) char memory[SIDE / cut<T>::ROWS_OF_WORD * cut<T>::PITCH * sizeof(word<T>)];
-  word<T>(*tile)[cut<T>::PITCH] = (word<T>(*)[cut<T>::PITCH])memory;
-  uint32_t top, left;
-  place_tile(rows, SIDE, &top, &left);
-  if (top + SIDE <= rows && left + SIDE <= columns) turn_tile<T, true>(tile, x, y, rows, columns, top, left);
-  else turn_tile<T, false>(tile, x, y, rows, columns, top, left);
+  enum { SIDE = tile_config<T>::SIDE };
+  __shared__ alignas(16) char smem[SIDE / tile_config<T>::ROWS_OF_WORD * tile_config<T>::PITCH * sizeof(word<T>)];
+  word<T>(*tile)[tile_config<T>::PITCH] = (word<T>(*)[tile_config<T>::PITCH])smem;
+  const tile_corner corner = corner_of_block(rows, SIDE);
+  if (corner.row + SIDE <= rows && corner.column + SIDE <= columns) transpose_tile<T, true>(tile, x, y, rows, columns, corner);
+  else transpose_tile<T, false>(tile, x, y, rows, columns, corner);
 }
 
-/* Any rows and columns, element by element. Two elements of 2 bytes lie in a bank: their pitch is odd in words. */
+/* Any rows and columns, element by element. Two elements of 2 bytes share a bank: their pitch is an odd number of 4-byte words.
+ */
 template <class T> __global__ void __launch_bounds__(BLOCK)
     padded_any(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
-  enum { SIDE = cut<T>::SIDE, PITCH = SIDE + (sizeof(T) == 2 ? 2 : 1), GOES = SIDE * SIDE / BLOCK };
-  __shared__ alignas(16) char memory[SIDE * PITCH * sizeof(T)];
-  T(*tile)[PITCH] = (T(*)[PITCH])memory;
-  uint32_t top, left;
-  place_tile(rows, SIDE, &top, &left);
+  enum { SIDE = tile_config<T>::SIDE, PITCH = SIDE + (sizeof(T) == 2 ? 2 : 1), STEPS = SIDE * SIDE / BLOCK };
+  __shared__ alignas(16) char smem[SIDE * PITCH * sizeof(T)];
+  T(*tile)[PITCH] = (T(*)[PITCH])smem;
+  const tile_corner corner = corner_of_block(rows, SIDE);
+  const uint32_t top = corner.row, left = corner.column;
   const uint32_t lane = threadIdx.x % SIDE, line = threadIdx.x / SIDE;
 #pragma unroll
-  for (int go = 0; go < GOES; go++) {
-    const uint32_t r = line + go * (BLOCK / SIDE);
+  for (int step = 0; step < STEPS; step++) {
+    const uint32_t r = line + step * (BLOCK / SIDE);
     if (top + r < rows && left + lane < columns) tile[r][lane] = x[(size_t)(top + r) * columns + left + lane];
   }
   __syncthreads();
 #pragma unroll
-  for (int go = 0; go < GOES; go++) {
-    const uint32_t c = line + go * (BLOCK / SIDE);
+  for (int step = 0; step < STEPS; step++) {
+    const uint32_t c = line + step * (BLOCK / SIDE);
     if (left + c < columns && top + lane < rows) y[(size_t)(left + c) * rows + top + lane] = tile[lane][c];
   }
 }
 
-uint32_t over(uint32_t count, uint32_t by) { return (count + by - 1) / by; }
+uint32_t ceil_div(uint32_t count, uint32_t divisor) { return (count + divisor - 1) / divisor; }
 
-uint32_t tiles(uint32_t rows, uint32_t columns, uint32_t side) { return over(rows, side) * over(columns, side); }
+uint32_t tile_count(uint32_t rows, uint32_t columns, uint32_t side) { return ceil_div(rows, side) * ceil_div(columns, side); }
 
 template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
-  enum { PACK = 16 / sizeof(T), SIDE = cut<T>::SIDE };
+  enum { WIDTH = 16 / sizeof(T), SIDE = tile_config<T>::SIDE };
   const T *x = (const T *)instance->in[0];
   T *y = (T *)instance->out;
   const uint32_t rows = (uint32_t)instance->shape.size[RL_ROWS], columns = (uint32_t)instance->shape.size[RL_COLUMNS];
-  if (instance->variant == NAIVE) naive<T><<<over(rows * columns, BLOCK), BLOCK, 0, stream>>>(x, y, rows, columns);
+  if (instance->variant == NAIVE) naive<T><<<ceil_div(rows * columns, BLOCK), BLOCK, 0, stream>>>(x, y, rows, columns);
   else if (instance->variant == SHARED)
-    shared<T><<<tiles(rows, columns, SMALL), BLOCK, 0, stream>>>(x, y, rows, columns, over(columns, SMALL));
-  else if (rows % PACK == 0 && columns % PACK == 0)
-    padded<T><<<tiles(rows, columns, SIDE), cut<T>::THREADS, 0, stream>>>(x, y, rows, columns);
-  else padded_any<T><<<tiles(rows, columns, SIDE), BLOCK, 0, stream>>>(x, y, rows, columns);
+    shared<T><<<tile_count(rows, columns, SMALL_TILE), BLOCK, 0, stream>>>(x, y, rows, columns, ceil_div(columns, SMALL_TILE));
+  else if (rows % WIDTH == 0 && columns % WIDTH == 0)
+    padded<T><<<tile_count(rows, columns, SIDE), tile_config<T>::THREADS, 0, stream>>>(x, y, rows, columns);
+  else padded_any<T><<<tile_count(rows, columns, SIDE), BLOCK, 0, stream>>>(x, y, rows, columns);
   return rl_launch_ok("launching", err);
 }
 

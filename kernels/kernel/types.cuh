@@ -1,4 +1,4 @@
-/* Numbers of every rl_dtype in device code: what they are computed in, and how many one access moves. */
+/* The element types of rl_dtype in device code: the type they are computed in, conversions, and vectors for wide accesses. */
 #ifndef RL_KERNELS_KERNEL_TYPES_CUH
 #define RL_KERNELS_KERNEL_TYPES_CUH
 
@@ -10,6 +10,10 @@
 template <class T> struct arithmetic { typedef float type; };
 template <> struct arithmetic<double> { typedef double type; };
 
+/* N elements that one instruction loads or stores; 16 bytes by default. Copy a vec as a whole before its elements are read, or
+ * each element becomes an access of its own. */
+template <class T, int N = 16 / sizeof(T)> struct alignas(N * sizeof(T)) vec { T elements[N]; };
+
 __device__ static inline double widen(double x) { return x; }
 __device__ static inline float widen(float x) { return x; }
 __device__ static inline float widen(__half x) { return __half2float(x); }
@@ -19,14 +23,15 @@ __device__ static inline void narrow(float x, float *y) { *y = x; }
 __device__ static inline void narrow(float x, __half *y) { *y = __float2half_rn(x); }
 __device__ static inline void narrow(float x, __nv_bfloat16 *y) { *y = __float2bfloat16_rn(x); }
 
-/* From the word that a pair is: the compiler takes these numbers out of it again instead of keeping them in registers, as it does
- * with those of __bfloat1622float2. */
+/* As __bfloat1622float2, by shifts of the 32-bit word: the compiler then extracts the elements again where they are used, instead
+ * of keeping both in registers. */
 __device__ static inline float2 widen_pair(__nv_bfloat162 x) {
   const uint32_t word = *(const uint32_t *)&x;
   return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
 }
 
-/* COUNT numbers. Types of two bytes are converted in pairs, which takes half the instructions. */
+/* widen_all and narrow_all convert COUNT elements. Types of two bytes are converted in pairs, which takes half the instructions.
+ */
 template <int COUNT> __device__ static inline void widen_all(const double *x, double *y) {
 #pragma unroll
   for (int i = 0; i < COUNT; i++) y[i] = x[i];
@@ -38,42 +43,39 @@ template <int COUNT> __device__ static inline void widen_all(const float *x, flo
 template <int COUNT> __device__ static inline void narrow_all(const double *x, double *y) { widen_all<COUNT>(x, y); }
 template <int COUNT> __device__ static inline void narrow_all(const float *x, float *y) { widen_all<COUNT>(x, y); }
 
-/* most[i]: the larger one of it and x[i]. */
-template <int COUNT, class T> __device__ static inline void larger_all(const T *x, T *most) {
+/* maxima[i] = max(maxima[i], x[i]) */
+template <int COUNT, class T> __device__ static inline void update_maxima(const T *x, T *maxima) {
 #pragma unroll
-  for (int i = 0; i < COUNT; i++) most[i] = x[i] > most[i] ? x[i] : most[i];
+  for (int i = 0; i < COUNT; i++) maxima[i] = x[i] > maxima[i] ? x[i] : maxima[i];
 }
 
-#define RL_IN_PAIRS(T, PAIR, FROM_PAIR, TO_PAIR)                                        \
-  template <int COUNT> __device__ static inline void widen_all(const T *x, float *y) {  \
-    if (COUNT % 2 == 1) y[COUNT - 1] = widen(x[COUNT - 1]);                             \
-    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                          \
-      const float2 pair = FROM_PAIR(PAIR(x[i], x[i + 1]));                              \
-      y[i] = pair.x, y[i + 1] = pair.y;                                                 \
-    }                                                                                   \
-  }                                                                                     \
-  template <int COUNT> __device__ static inline void narrow_all(const float *x, T *y) { \
-    if (COUNT % 2 == 1) narrow(x[COUNT - 1], &y[COUNT - 1]);                            \
-    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                          \
-      const PAIR pair = TO_PAIR(x[i], x[i + 1]);                                        \
-      y[i] = pair.x, y[i + 1] = pair.y;                                                 \
-    }                                                                                   \
-  }                                                                                     \
-  template <int COUNT> __device__ static inline void larger_all(const T *x, T *most) {  \
-    if (COUNT % 2 == 1) most[COUNT - 1] = __hmax(x[COUNT - 1], most[COUNT - 1]);        \
-    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                          \
-      const PAIR pair = __hmax2(PAIR(x[i], x[i + 1]), PAIR(most[i], most[i + 1]));      \
-      most[i] = pair.x, most[i + 1] = pair.y;                                           \
-    }                                                                                   \
+#define RL_CONVERT_IN_PAIRS(T, PAIR, FROM_PAIR, TO_PAIR)                                    \
+  template <int COUNT> __device__ static inline void widen_all(const T *x, float *y) {      \
+    if (COUNT % 2 == 1) y[COUNT - 1] = widen(x[COUNT - 1]);                                 \
+    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                              \
+      const float2 pair = FROM_PAIR(PAIR(x[i], x[i + 1]));                                  \
+      y[i] = pair.x, y[i + 1] = pair.y;                                                     \
+    }                                                                                       \
+  }                                                                                         \
+  template <int COUNT> __device__ static inline void narrow_all(const float *x, T *y) {     \
+    if (COUNT % 2 == 1) narrow(x[COUNT - 1], &y[COUNT - 1]);                                \
+    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                              \
+      const PAIR pair = TO_PAIR(x[i], x[i + 1]);                                            \
+      y[i] = pair.x, y[i + 1] = pair.y;                                                     \
+    }                                                                                       \
+  }                                                                                         \
+  template <int COUNT> __device__ static inline void update_maxima(const T *x, T *maxima) { \
+    if (COUNT % 2 == 1) maxima[COUNT - 1] = __hmax(x[COUNT - 1], maxima[COUNT - 1]);        \
+    _Pragma("unroll") for (int i = 0; i + 1 < COUNT; i += 2) {                              \
+      const PAIR pair = __hmax2(PAIR(x[i], x[i + 1]), PAIR(maxima[i], maxima[i + 1]));      \
+      maxima[i] = pair.x, maxima[i + 1] = pair.y;                                           \
+    }                                                                                       \
   }
-RL_IN_PAIRS(__half, __half2, __half22float2, __floats2half2_rn)
-RL_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, widen_pair, __floats2bfloat162_rn)
-#undef RL_IN_PAIRS
+RL_CONVERT_IN_PAIRS(__half, __half2, __half22float2, __floats2half2_rn)
+RL_CONVERT_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, widen_pair, __floats2bfloat162_rn)
+#undef RL_CONVERT_IN_PAIRS
 
-/* As many as an access of 16 bytes moves. */
-template <class T> struct alignas(16) pack { T at[16 / sizeof(T)]; };
-
-/* Returns CALL with T the type of a dtype of RL_KERNEL_FLOATS. */
+/* Returns CALL with T as the element type of a dtype of RL_KERNEL_FLOATS. */
 #define RL_KERNEL_BY_DTYPE(DTYPE, CALL) \
   switch (DTYPE) {                      \
     case RL_DTYPE_FP64: {               \

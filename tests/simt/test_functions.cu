@@ -29,7 +29,7 @@ static double random_of(double most) { return most * (2.0 * rand() / RAND_MAX - 
 /* How far from the power of two next to them exponentials of numbers of some magnitude may be: as far as products are rounded. */
 template <class M> static M next_to(M x, int32_t *power) {
   const long double exact = (long double)x * M_LOG2El, rounded = fabsl(exact) * exp2l(1 - limits<M>::EPSILON);
-  *power = power_next_to(x);
+  *power = nearest_power(x);
   if (!(fabsl(*power - exact) <= 0.5L + rounded)) fail_msg("%.17g is next to 2^%d", (double)x, *power);
   return (M)(1 + rounded);
 }
@@ -38,7 +38,7 @@ template <class M> static M next_to(M x, int32_t *power) {
 template <class M> static void check_quotient(M most, M x) {
   int32_t power;
   const M apart = next_to(most, &power);
-  const exponentials<M> exponential(power);
+  const scaled_exp<M> exponential(power);
   const M unit = exponential(most), y = exponential(x);
   const long double exact = expl((long double)x - most), steps = -((long double)x - most) * M_LOG2El + apart;
   if (!(fabsl(log2l(unit)) <= apart)) fail_msg("exp(%.17g) is %g units", (double)most, (double)unit);
@@ -60,31 +60,31 @@ template <class M> static void exponentials_are_right(void **) {
 
 /* At both ends of what they are zero below. */
 template <class M> static void exponentials_end_in_zero(void **) {
-  const int32_t powers[] = {LEAST_POWER, -100, 0, 100, -LEAST_POWER};
+  const int32_t powers[] = {MIN_POWER, -100, 0, 100, -MIN_POWER};
   for (int32_t power : powers) {
-    const exponentials<M> exponential(power);
+    const scaled_exp<M> exponential(power);
     assert_true(exponential((M)-INFINITY) == 0 && exponential(std::is_same_v<M, float> ? (M)-FLT_MAX : (M)-DBL_MAX) == 0);
     assert_true(exponential((M)-1e12) == 0 && exponential((M)-1e17) == 0);
   }
   for (int32_t power = -100; power <= 100; power += 50) {
-    const exponentials<M> exponential(power);
+    const scaled_exp<M> exponential(power);
     assert_true(exponential((M)((limits<M>::LEAST - 0.75 + power) * M_LN2)) == 0);
     assert_true(exponential((M)((limits<M>::LEAST + 0.25 + power) * M_LN2)) > 0);
   }
 }
 
 template <class M> static void powers_are_bounded(void **) {
-  assert_int_equal(power_next_to((M)-INFINITY), LEAST_POWER);
-  assert_int_equal(power_next_to((M)INFINITY), -LEAST_POWER);
-  assert_int_equal(power_next_to((M)-8e8), LEAST_POWER);
-  assert_int_equal(power_next_to((M)8e8), -LEAST_POWER);
-  assert_int_equal(power_next_to((M)0), 0);
+  assert_int_equal(nearest_power((M)-INFINITY), MIN_POWER);
+  assert_int_equal(nearest_power((M)INFINITY), -MIN_POWER);
+  assert_int_equal(nearest_power((M)-8e8), MIN_POWER);
+  assert_int_equal(nearest_power((M)8e8), -MIN_POWER);
+  assert_int_equal(nearest_power((M)0), 0);
 }
 
 template <class M> static void units_are_powers_of_two(void **) {
-  for (int32_t power = 0; power >= limits<M>::LEAST_UNIT; power--) assert_true(unit_of<M>(power) == exp2l(power));
-  for (int32_t power = limits<M>::LEAST_UNIT - 1; power >= -5000; power--) assert_true(unit_of<M>(power) == 0);
-  assert_true(unit_of<M>(LEAST_POWER) == 0 && unit_of<M>(2 * LEAST_POWER) == 0);
+  for (int32_t power = 0; power >= limits<M>::LEAST_UNIT; power--) assert_true(power_of_two<M>(power) == exp2l(power));
+  for (int32_t power = limits<M>::LEAST_UNIT - 1; power >= -5000; power--) assert_true(power_of_two<M>(power) == 0);
+  assert_true(power_of_two<M>(MIN_POWER) == 0 && power_of_two<M>(2 * MIN_POWER) == 0);
 }
 
 int main(void) {

@@ -1,0 +1,340 @@
+/* Kernel for rows that are too long for one block to hold (rows.cuh): the blocks of a cluster, at most 16, share each row. Needs
+ * compute capability 9.0.
+ *
+ * Clusters are persistent. Each starts with STAGES statically assigned rows and takes further ones from an atomic counter,
+ * because some clusters get twice the memory bandwidth of others. A compute thread processes the same 16-byte vectors of every
+ * row and has its own slots for them in each of STAGES stages of shared memory, into which cp.async prefetches the next rows.
+ *
+ * Compute warps do not synchronise with each other: each publishes the state of its part of a row and continues with the next
+ * row. One more warp of each block, the reduction warp, combines the states of its block, exchanges the block's state with the
+ * reduction warps of the cluster's other blocks and broadcasts the result to the compute warps. So it alone waits for other
+ * blocks. A compute warp writes its part of row n after it has read its part of row n + LAG, and refills each slot of the stage
+ * as soon as it is free. */
+#ifndef RL_KERNELS_KERNEL_CLUSTER_PER_ROW_CUH
+#define RL_KERNELS_KERNEL_CLUSTER_PER_ROW_CUH
+
+#include <type_traits>
+
+#include "clusters.cuh"
+#include "kernel/row_access.cuh"
+
+namespace rows {
+
+enum { MAX_CLUSTER = 16 }; /* blocks */
+
+/* How the kernel uses the threads, shared memory and registers of a multiprocessor. */
+template <int THREADS, int VECTORS, int PIPELINE_STAGES, int ROWS_BEHIND, int BLOCKS> struct kernel_config {
+  enum {
+    COMPUTE_THREADS = THREADS, /* of a block */
+    COMPUTE_WARPS = COMPUTE_THREADS / WARP_SIZE,
+    BLOCK = COMPUTE_THREADS + WARP_SIZE, /* with the reduction warp */
+    BLOCKS_PER_SM = BLOCKS,
+    VECTORS_PER_THREAD = VECTORS, /* of a row */
+    STAGES = PIPELINE_STAGES,     /* rows in shared memory; also the rows that each cluster is assigned statically */
+    SHARED_BYTES = 16 * STAGES * VECTORS_PER_THREAD * COMPUTE_THREADS,
+    LAG = ROWS_BEHIND, /* rows that a warp has read and not yet written */
+    SLOTS = LAG + 1    /* of exchange_ring */
+  };
+  static_assert((int)COMPUTE_WARPS <= (int)MAX_CLUSTER, "the reduction warp has a lane for each compute warp and each block");
+  static_assert(0 < LAG, "a block's message about row n + 1 acknowledges that it has read the messages about row n");
+  static_assert((int)LAG < (int)STAGES, "at least one stage prefetches");
+};
+
+/* One block with a deep pipeline per multiprocessor; where arithmetic takes about as long as memory traffic, two blocks, of which
+ * one computes while the other waits. */
+template <class OP, class T> using config_for =
+    std::conditional_t<OP::template COMPUTE_HEAVY<T>, kernel_config<352, 6, 3, 1, 2>, kernel_config<512, 4, 6, 2, 1>>;
+
+/* --- a block's part of a row ------------------------------------------------------------------------------------------------ */
+
+/* Neighbouring vectors of a row. */
+struct vector_range {
+  uint32_t first, count;
+};
+
+__device__ static inline vector_range range_of_block(uint32_t vectors, uint32_t blocks) {
+  const uint32_t per_block = (vectors + blocks - 1) / blocks, first = min(rank_in_cluster() * per_block, vectors);
+  return {first, min(per_block, vectors - first)};
+}
+
+/* How many of a block's `count` vectors the calling warp processes, if thread i takes every `threads`-th from number i on. */
+__device__ static inline uint32_t vectors_of_warp(uint32_t count, uint32_t threads) {
+  uint32_t vectors = 0;
+  for (uint32_t first = threadIdx.x / WARP_SIZE * WARP_SIZE; first < count; first += threads)
+    vectors += min(WARP_SIZE, count - first);
+  return vectors;
+}
+
+/* The calling compute thread's slots of one stage; [i] is the slot of its i-th vector of the row. */
+template <class C, class T> struct smem_stage {
+  enum { WIDTH = 16 / sizeof(T) };
+  typedef vec<T, WIDTH> vector;
+  vector *slots;
+
+  __device__ vector &operator[](int i) const { return slots[i * C::COMPUTE_THREADS]; }
+  /* The stage of row n of the cluster, where this one is that of row 0. */
+  __device__ smem_stage of_row(uint32_t n) const { return {slots + n % C::STAGES * C::VECTORS_PER_THREAD * C::COMPUTE_THREADS}; }
+  /* row: the thread's first vector of it, in global memory. */
+  __device__ void prefetch_vector(int i, const T *row) const {
+    cp_async_16(&(*this)[i], (const vector *)row + i * C::COMPUTE_THREADS);
+  }
+  /* Commits one group of copies; an empty one for row NULL. */
+  __device__ void prefetch(const T *row, uint32_t valid_vectors) const {
+#pragma unroll
+    for (int i = 0; i < C::VECTORS_PER_THREAD; i++)
+      if (row && i < valid_vectors) prefetch_vector(i, row);
+    cp_async_commit_group();
+  }
+};
+
+/* --- scheduling and exchange ------------------------------------------------------------------------------------------------ */
+
+/* Takes the rows that are not statically assigned from an atomic counter, for a cluster; used by one warp. The counter is read
+ * one row ahead. Each cluster reads it once too often, and the one that reads the last number resets it for the next launch. */
+struct row_scheduler {
+  uint32_t *next_row_counter, clusters, rows, static_rows; /* static_rows: of all clusters together */
+  uint32_t number;                                         /* lane 0: read from the counter in advance */
+
+  __device__ void read_counter() {
+    if (threadIdx.x % WARP_SIZE == 0) number = atomicAdd(next_row_counter, 1);
+  }
+  /* Returns `rows` or more when none is left. */
+  __device__ uint32_t next() {
+    const uint32_t last = (rows > static_rows ? rows - static_rows : 0) + clusters - 1;
+    if (threadIdx.x % WARP_SIZE == 0 && number == last) *next_row_counter = 0;
+    const uint32_t row = static_rows + __shfl_sync(~0u, number, 0);
+    if (row < rows) read_counter();
+    return row;
+  }
+};
+
+/* What a block's reduction warp sends to those of all blocks of the cluster. */
+template <class S> struct message {
+  S state;           /* of the block's part of the row */
+  uint32_t next_row; /* from block 0: the row that the cluster processes STAGES rows later */
+};
+template <class S> union padded_message {
+  message<S> content;
+  uint4 words[(sizeof(message<S>) + 15) / 16];
+};
+
+/* Exchange between a block's warps and between blocks, in shared memory: a ring of SLOTS slots, row n in slot n % SLOTS. A warp
+ * publishes row n only after it has read the result of row n - SLOTS. An mbarrier orders the accesses of the arriving lane; for
+ * the warp's other lanes, __syncwarp must come before. S: state of a row; OUTPUT: output function of a row (rows.cuh). */
+template <class C, class S, class OUTPUT> struct exchange_ring {
+  enum { SLOTS = C::SLOTS, COMPUTE_WARPS = C::COMPUTE_WARPS };
+  S warp_states[SLOTS][COMPUTE_WARPS];
+  padded_message<S> block_messages[SLOTS][MAX_CLUSTER];
+  OUTPUT outputs[SLOTS][COMPUTE_WARPS];
+  uint32_t next_rows[SLOTS];
+  mbarrier warps_full[SLOTS], cluster_full[SLOTS], result_full[SLOTS];
+
+  __device__ void expect_messages(uint32_t slot, uint32_t blocks) {
+    mbarrier_arrive_expect_tx(&cluster_full[slot], blocks * sizeof(padded_message<S>));
+  }
+  /* Before the first cluster_barrier. */
+  __device__ void init(uint32_t blocks) {
+    if (threadIdx.x > 0) return;
+    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+      mbarrier_init(&warps_full[slot], COMPUTE_WARPS);
+      mbarrier_init(&cluster_full[slot], 1);
+      mbarrier_init(&result_full[slot], COMPUTE_WARPS);
+      expect_messages(slot, blocks);
+    }
+  }
+  /* After the last cluster_barrier. */
+  __device__ void invalidate() {
+    if (threadIdx.x > 0) return;
+    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+      mbarrier_inval(&warps_full[slot]);
+      mbarrier_inval(&cluster_full[slot]);
+      mbarrier_inval(&result_full[slot]);
+    }
+  }
+  __device__ static void wait_cta(mbarrier *barriers, uint32_t row) {
+    while (!mbarrier_try_wait_cta(&barriers[row % SLOTS], row / SLOTS + 1)) {
+    }
+  }
+
+  /* --- called by a compute warp */
+  __device__ void publish(uint32_t row, const S &state) {
+    __syncwarp(); /* WAR: every lane has read this slot's result for row - SLOTS */
+    if (threadIdx.x % WARP_SIZE > 0) return;
+    warp_states[row % SLOTS][threadIdx.x / WARP_SIZE] = state;
+    mbarrier_arrive(&warps_full[row % SLOTS]);
+  }
+  __device__ OUTPUT wait_result(uint32_t row, uint32_t *next_row) {
+    wait_cta(result_full, row);
+    *next_row = next_rows[row % SLOTS];
+    return outputs[row % SLOTS][threadIdx.x / WARP_SIZE];
+  }
+
+  /* --- called by the reduction warp */
+  /* Lane i gets the state of compute warp i. */
+  __device__ S collect(uint32_t row) {
+    wait_cta(warps_full, row);
+    return threadIdx.x % WARP_SIZE < COMPUTE_WARPS ? warp_states[row % SLOTS][threadIdx.x % WARP_SIZE] : S::empty();
+  }
+  /* Lane i sends `own` to block i and gets the message of block i. */
+  __device__ message<S> exchange(uint32_t row, uint32_t blocks, const message<S> &own) {
+    const uint32_t slot = row % SLOTS, lane = threadIdx.x % WARP_SIZE;
+    padded_message<S> padded;
+    padded.content = own;
+    if (lane < blocks)
+#pragma unroll
+      for (int i = 0; i < sizeof padded / sizeof *padded.words; i++)
+        st_async(lane, &block_messages[slot][rank_in_cluster()].words[i], padded.words[i], &cluster_full[slot]);
+    while (!mbarrier_try_wait(&cluster_full[slot], row / SLOTS + 1)) {
+    }
+    if (lane == 0) expect_messages(slot, blocks);
+    return lane < blocks ? block_messages[slot][lane].content : message<S>{S::empty(), 0};
+  }
+  /* Lane i has the output function for compute warp i. */
+  __device__ void broadcast(uint32_t row, const OUTPUT &output, uint32_t next_row) {
+    const uint32_t slot = row % SLOTS, lane = threadIdx.x % WARP_SIZE;
+    __syncwarp(); /* WAR: every lane has collected this row, which the warps published after reading this slot's last result */
+    if (lane == 0) next_rows[slot] = next_row;
+    if (lane < COMPUTE_WARPS) {
+      outputs[slot][lane] = output;
+      mbarrier_arrive(&result_full[slot]);
+    }
+  }
+};
+
+/* --- the kernel ------------------------------------------------------------------------------------------------------------- */
+
+/* The next COUNT rows of a cluster; a number from the count of all rows on means no row. */
+template <int COUNT> struct row_window {
+  uint32_t rows[COUNT];
+  /* rows[leading], rows[leading + 1], … are first, first + stride, …; those before are no_row. */
+  __device__ row_window(int leading, uint32_t first, uint32_t stride, uint32_t no_row) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) rows[i] = i < leading ? no_row : first + (i - leading) * stride;
+  }
+  __device__ uint32_t &operator[](int i) { return rows[i]; }
+  __device__ void advance(uint32_t next) {
+#pragma unroll
+    for (int i = 0; i + 1 < COUNT; i++) rows[i] = rows[i + 1];
+    rows[COUNT - 1] = next;
+  }
+};
+
+template <class C, class M, class S, class OUTPUT>
+__device__ static void reduction_warp(exchange_ring<C, S, OUTPUT> &ring, row_scheduler scheduler, uint32_t first_row,
+                                      uint32_t block_elements, uint32_t columns, uint32_t blocks) {
+  const element_count<M> of_block(block_elements), of_row(columns);
+  const lane_group group = {MAX_CLUSTER};
+  const bool schedules = rank_in_cluster() == 0;
+  row_window<C::STAGES> window(0, first_row, scheduler.clusters, scheduler.rows);
+  if (schedules) scheduler.read_counter();
+  cluster_barrier(); /* every block's mbarriers are initialised before messages are sent to it */
+  for (uint32_t n = 0; window[0] < scheduler.rows; n++) {
+    const uint32_t scheduled = schedules ? scheduler.next() : 0;
+    const S warp_state = ring.collect(n);
+    const message<S> received = ring.exchange(n, blocks, {warp_state.reduced(of_block, group), scheduled});
+    const uint32_t next_row = __shfl_sync(~0u, received.next_row, 0);
+    ring.broadcast(n, received.state.reduced(of_row, group).output(warp_state, of_row), next_row);
+    window.advance(next_row);
+  }
+}
+
+/* A table of rows with the weight vectors that all rows share. */
+template <class T> struct row_table {
+  const T *x, *w, *b;
+  T *y;
+  uint32_t rows, columns;
+};
+
+/* The calling thread's vectors of w and b: the same for every row. */
+template <class C, class T> struct weight_fragments { row_fragment<T, 16 / sizeof(T), C::VECTORS_PER_THREAD> weights, biases; };
+
+/* Writes the thread's part of a row from its stage. Each slot is refilled from next_row (NULL: not) as soon as it has been read:
+ * alternating reads and writes delay each other least. */
+template <class OP, class C, class T, class OUTPUT>
+__device__ static void write_row(const OUTPUT &output, const smem_stage<C, T> &stage, uint32_t valid_vectors,
+                                 const weight_fragments<C, T> &shared, T *row, const T *next_row) {
+  typedef typename smem_stage<C, T>::vector vector;
+#pragma unroll
+  for (int i = 0; i < C::VECTORS_PER_THREAD; i++)
+    if (i < valid_vectors) {
+      const vector w = optimization_barrier(shared.weights[i]), b = optimization_barrier(shared.biases[i]);
+      ((vector *)row)[i * C::COMPUTE_THREADS] = output_vector<OP, true>(output, stage[i], w.elements, b.elements, 0);
+      if (next_row) stage.prefetch_vector(i, next_row);
+    }
+  cp_async_commit_group();
+}
+
+/* Returns the state of the calling warp's part of a row. If OP transforms elements, the stage holds the transformed ones. */
+template <class OP, class C, class S, class T, class M>
+__device__ static S local_reduce(const smem_stage<C, T> &stage, uint32_t valid_vectors, const element_count<M> &of_warp) {
+  row_fragment<T, smem_stage<C, T>::WIDTH, C::VECTORS_PER_THREAD> fragment;
+  load(fragment, (const T *)stage.slots, {0, C::COMPUTE_THREADS, valid_vectors});
+  const S state = S::from_fragment(fragment, valid_vectors, of_warp, lane_group{WARP_SIZE});
+  if constexpr (OP::template TRANSFORMS<T>)
+#pragma unroll
+    for (int i = 0; i < C::VECTORS_PER_THREAD; i++)
+      if (i < valid_vectors) stage[i] = fragment[i];
+  return state;
+}
+
+template <class OP, class C, class T, class S, class OUTPUT>
+__device__ static void compute_warps(exchange_ring<C, S, OUTPUT> &ring, void *smem, const row_table<T> &table,
+                                     const vector_range &range, uint32_t first_row, uint32_t clusters) {
+  enum { WIDTH = 16 / sizeof(T), READ = C::LAG, PREFETCH = C::STAGES }; /* indices into the window; 0: the row to write */
+  const uint32_t first = range.first + threadIdx.x, valid_vectors = count_strided(threadIdx.x, C::COMPUTE_THREADS, range.count);
+  const element_count<typename arithmetic<T>::type> of_warp(vectors_of_warp(range.count, C::COMPUTE_THREADS) * WIDTH);
+  const smem_stage<C, T> stages = {(vec<T, WIDTH> *)smem + threadIdx.x};
+  const auto row_of = [&](auto *elements, uint32_t row) {
+    return row < table.rows ? elements + (size_t)row * table.columns + first * WIDTH : NULL;
+  };
+  row_window<PREFETCH + 1> window(READ, first_row, clusters, table.rows);
+#pragma unroll
+  for (int i = READ; i < PREFETCH; i++) stages.of_row(i - READ).prefetch(row_of(table.x, window[i]), valid_vectors);
+  weight_fragments<C, T> shared;
+  if (OP::WEIGHT_VECTORS > 0) load(shared.weights, table.w, {first, C::COMPUTE_THREADS, valid_vectors});
+  if (OP::WEIGHT_VECTORS > 1) load(shared.biases, table.b, {first, C::COMPUTE_THREADS, valid_vectors});
+  cluster_barrier();
+  /* Without bounds checks several vectors are computed at once; two weight vectors leave no registers for that. */
+  const bool full = OP::WEIGHT_VECTORS < 2 && __all_sync(~0u, valid_vectors == C::VECTORS_PER_THREAD);
+  for (uint32_t n = 0, left_to_write = C::LAG; left_to_write > 0 || window[READ] < table.rows; n++) {
+    if (window[READ] < table.rows) {
+      cp_async_wait_group<PREFETCH - READ - 1>();
+      ring.publish(n, full ? local_reduce<OP, C, S>(stages.of_row(n), C::VECTORS_PER_THREAD, of_warp)
+                           : local_reduce<OP, C, S>(stages.of_row(n), valid_vectors, of_warp));
+    } else left_to_write--;
+    const smem_stage<C, T> stage = stages.of_row(n + C::STAGES - C::LAG);
+    if (window[0] < table.rows) {
+      const OUTPUT output = ring.wait_result(n - C::LAG, &window[PREFETCH]);
+      const auto write = [&](uint32_t vectors) {
+        write_row<OP>(output, stage, vectors, shared, row_of(table.y, window[0]), row_of(table.x, window[PREFETCH]));
+      };
+      if (full) write(C::VECTORS_PER_THREAD);
+      else write(valid_vectors);
+    } else stage.prefetch(row_of(table.x, window[PREFETCH]), valid_vectors);
+    window.advance(window[PREFETCH] + clusters); /* a static row; wait_result replaces it from row STAGES on */
+  }
+}
+
+/* blocks: of a cluster. *next_row_counter must be zero, and is zero again after the launch. */
+template <class OP, class T> __global__ void __launch_bounds__(config_for<OP, T>::BLOCK, config_for<OP, T>::BLOCKS_PER_SM)
+    cluster_per_row(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t rows,
+                    uint32_t columns, uint32_t blocks, uint32_t *next_row_counter) {
+  typedef config_for<OP, T> C;
+  typedef typename arithmetic<T>::type M;
+  extern __shared__ __align__(16) char smem[];
+  __shared__ __align__(16) exchange_ring<C, typename OP::template state<M>, typename OP::template output<M>> ring;
+  const uint32_t clusters = gridDim.x / blocks, first_row = blockIdx.x / blocks;
+  const vector_range range = range_of_block(columns / smem_stage<C, T>::WIDTH, blocks);
+  ring.init(blocks);
+  if (threadIdx.x < C::COMPUTE_THREADS)
+    compute_warps<OP>(ring, smem, row_table<T>{x, w, b, y, rows, columns}, range, first_row, clusters);
+  else
+    reduction_warp<C, M>(ring, {next_row_counter, clusters, rows, C::STAGES * clusters}, first_row,
+                         range.count * smem_stage<C, T>::WIDTH, columns, blocks);
+  cluster_barrier(); /* no block exits while messages are sent to it */
+  ring.invalidate();
+}
+
+}  // namespace rows
+
+#endif
