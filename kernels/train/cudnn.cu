@@ -142,8 +142,8 @@ static int choices_of(const rl_training *e, const rl_stage *s, rl_training_choic
   return 3;
 }
 
-static rl_rows rows(rl_format format, uint32_t batch) {
-  return {rl_conv1_rows(format, batch), 0, rl_pool2_rows(format, batch), rl_head_rows(batch)};
+static rl_partial_rows rows(rl_format format, uint32_t batch) {
+  return {rl_conv1_partial_rows(format, batch), 0, rl_pool2_partial_rows(format, batch), rl_head_partial_rows(batch)};
 }
 
 static const rl_launch launches[] = {

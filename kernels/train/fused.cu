@@ -24,9 +24,9 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
                            e->d_pooled1, (float *)e->d_conv2_weight, e->partial_conv2, e->state, (cudaStream_t)stream, err);
 }
 
-static rl_rows rows(rl_format format, uint32_t batch) {
-  const uint32_t conv2 = format.half ? rl_conv2_rows(batch) : rl_conv2_float_rows(batch);
-  return {rl_conv1_rows(format, batch), conv2, conv2, rl_head_rows(batch)};
+static rl_partial_rows rows(rl_format format, uint32_t batch) {
+  const uint32_t conv2 = format.half ? rl_conv2_partial_rows(batch) : rl_conv2_float_partial_rows(batch);
+  return {rl_conv1_partial_rows(format, batch), conv2, conv2, rl_head_partial_rows(batch)};
 }
 
 static const rl_launch launches[] = {

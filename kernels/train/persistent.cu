@@ -3,7 +3,7 @@
 #include "train/cuda/training.h"
 #include "train/engines.h"
 
-static rl_rows rows(rl_format, uint32_t batch) {
+static rl_partial_rows rows(rl_format, uint32_t batch) {
   const uint32_t pairs = rl_persistent_rows(batch);
   return {2 * pairs, pairs, pairs, pairs};
 }

@@ -89,7 +89,7 @@ template <typename T> static __device__ T *fill(T *to, const T *from, int count)
 /* conv2's weights as they are multiplied; what lies behind them. */
 template <class F> static __device__ typename F::value *fill_weights(typename F::value *to, const typename F::value *raw) {
   typename F::value *behind = to + (F::WEIGHT_VALUES + 7) / 8 * 8;
-  fill(F::FORWARD_SCRATCH ? behind : to, raw, TILE_CHANNELS * F::RAW_PITCH);
+  fill(F::FORWARD_SCRATCH_FLOATS ? behind : to, raw, TILE_CHANNELS * F::RAW_WEIGHT_PITCH);
   __syncthreads();
   F::prepare_weights(behind, to);
   __syncthreads();
@@ -102,7 +102,7 @@ static __device__ typename F::value *fill_out(typename F::value *to, const float
   for (int i = threadIdx.x * 4; i < MAP2 * TILE_CHANNELS; i += blockDim.x * 4)
     F::unpool(i / TILE_CHANNELS, i % TILE_CHANNELS, *(const uchar4 *)&codes[i], *(const float4 *)&d_pooled[i], to);
   __syncthreads();
-  return to + (F::OUT_VALUES + 7) / 8 * 8;
+  return to + (F::D_OUT_VALUES + 7) / 8 * 8;
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
@@ -131,7 +131,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *d = fill(x, in, MAP1 * F::IN_PITCH);
   float *scratch = (float *)fill_out<F>(d, d_pooled, codes);
-  typename F::weight_sums sums = F::begin_sums(made);
+  typename F::weight_sums sums = F::init_weight_sums(made);
   const long long begun = clock64();
   for (int turn = 0; turn < turns; turn++) F::conv2_weight_gradient(x, d, scratch, sums);
   const long long ended = clock64();
@@ -160,9 +160,9 @@ template <class F, int SLICE> static __global__ void __launch_bounds__(F::THREAD
     run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typename F::value *weights,
             float *product /* [8][128] */, float *d_in /* [8][SLICE] */, int turns, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
-  typename F::value *w = (typename F::value *)shared, *x = fill(w, weights, RL_FC1 * (SLICE + F::SLICE_PAD));
-  typename F::value *d = fill(x, in, TILE_IMAGES * (SLICE + F::SLICE_PAD));
-  fill(d, d_fc1, TILE_IMAGES * F::HIDDEN_PITCH);
+  typename F::value *w = (typename F::value *)shared, *x = fill(w, weights, RL_FC1 * (SLICE + F::SLICE_PADDING));
+  typename F::value *d = fill(x, in, TILE_IMAGES * (SLICE + F::SLICE_PADDING));
+  fill(d, d_fc1, TILE_IMAGES * F::D_FC1_PITCH);
   __syncthreads();
   const long long begun = clock64();
   for (int turn = 0; turn < turns; turn++) {
@@ -183,15 +183,15 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     run_fc1_weight(const typename F::value *d_fc1, const typename F::value *in, float *made /* [16][144] */, int turns,
                    long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
-  typename F::value *d = (typename F::value *)shared, *x = fill(d, d_fc1, TILE_BATCH * F::ROW_PITCH);
-  fill(x, in, TILE_BATCH * F::COLUMN_PITCH);
+  typename F::value *d = (typename F::value *)shared, *x = fill(d, d_fc1, TILE_BATCH * F::D_FC1_TILE_PITCH);
+  fill(x, in, TILE_BATCH * F::FC1_IN_TILE_PITCH);
   __syncthreads();
-  if (threadIdx.x / 32 >= F::TILE_WARPS_USED) return;
-  float sums[F::TILE_PAIRS][2] = {};
+  if (threadIdx.x / 32 >= F::FC1_GRADIENT_WARPS) return;
+  float sums[F::PAIRS_PER_THREAD][2] = {};
   const long long begun = clock64();
   for (int turn = 0; turn < turns; turn++) F::fc1_weight_gradient(d, x, sums);
   if (threadIdx.x == 0) *cycles = clock64() - begun;
-  for (int i = 0; i < F::TILE_PAIRS; i++)
+  for (int i = 0; i < F::PAIRS_PER_THREAD; i++)
     *(float2 *)&made[F::tile_row(i) * TILE_COLUMNS + F::tile_column(i)] = make_float2(sums[i][0], sums[i][1]);
 }
 
@@ -219,25 +219,25 @@ static int turns_timed; /* 0: not at all */
 
 template <class F> static void check_conv2(const char *format, double most) {
   typedef typename F::value T;
-  const matrix<T> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_DEPTH, F::RAW_PITCH, 0.06),
+  const matrix<T> in(MAP1, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_K, F::RAW_WEIGHT_PITCH, 0.06),
       d_pooled(MAP2, TILE_CHANNELS, TILE_CHANNELS, 1);
   std::vector<uint8_t> codes(MAP2 * TILE_CHANNELS);
-  for (uint8_t &code : codes) code = rl_hash64(seed++) % (RL_POOL_STOPPED + 1);
+  for (uint8_t &code : codes) code = rl_hash64(seed++) % (RL_POOL_RELU_ZERO + 1);
   doubles d_out((size_t)SIDE2 * SIDE2 * TILE_CHANNELS);
   for (size_t i = 0; i < codes.size(); i++) {
     const size_t pixel = i / TILE_CHANNELS, y = pixel / RL_P2 * 2 + codes[i] / 2, x = pixel % RL_P2 * 2 + codes[i] % 2;
-    if (codes[i] != RL_POOL_STOPPED) d_out[(y * SIDE2 + x) * TILE_CHANNELS + i % TILE_CHANNELS] = d_pooled.exact[i];
+    if (codes[i] != RL_POOL_RELU_ZERO) d_out[(y * SIDE2 + x) * TILE_CHANNELS + i % TILE_CHANNELS] = d_pooled.exact[i];
   }
   on_device<T> x(in.padded), w(weights.padded);
   on_device<float> d(std::vector<float>(d_pooled.exact.begin(), d_pooled.exact.end()));
   on_device<uint8_t> c(codes);
-  on_device<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * TILE_DEPTH), d_in(MAP1 * RL_C1);
+  on_device<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * TILE_K), d_in(MAP1 * RL_C1);
   on_device<long long> cycles(1);
   doubles product_ref(product.count), weights_ref(d_weights.count), in_ref(d_in.count);
   each_tap([&](int pixel, int from, int tap) {
     for (int k = 0; k < TILE_CHANNELS; k++)
       for (int channel = 0; channel < RL_C1; channel++) {
-        const size_t weight = (size_t)k * TILE_DEPTH + tap * RL_C1 + channel;
+        const size_t weight = (size_t)k * TILE_K + tap * RL_C1 + channel;
         const double sent_back = d_out[pixel * TILE_CHANNELS + k];
         product_ref[k * SIDE2 * SIDE2 + pixel] += in.exact[from * RL_C1 + channel] * weights.exact[weight];
         weights_ref[weight] += in.exact[from * RL_C1 + channel] * sent_back;
@@ -273,8 +273,8 @@ template <class A, class B> static doubles product_of(int rows, int columns, int
 
 template <class F, int SLICE> static void check_fc1(const char *format, int images, double most) {
   typedef typename F::value T;
-  const size_t pitch = SLICE + F::SLICE_PAD;
-  const matrix<T> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1, F::HIDDEN_PITCH, 1, TILE_IMAGES),
+  const size_t pitch = SLICE + F::SLICE_PADDING;
+  const matrix<T> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1, F::D_FC1_PITCH, 1, TILE_IMAGES),
       weights(RL_FC1, SLICE, pitch, 0.02);
   on_device<T> x(in.padded), d(d_fc1.padded), w(weights.padded);
   on_device<float> product(TILE_IMAGES * RL_FC1), d_in(TILE_IMAGES * SLICE);
@@ -300,7 +300,7 @@ template <class F, int SLICE> static void check_fc1(const char *format, int imag
 
 template <class F> static void check_fc1_weight(const char *format, double most) {
   typedef typename F::value T;
-  const matrix<T> d_fc1(TILE_BATCH, TILE_ROWS, F::ROW_PITCH, 1), in(TILE_BATCH, TILE_COLUMNS, F::COLUMN_PITCH, 1);
+  const matrix<T> d_fc1(TILE_BATCH, TILE_ROWS, F::D_FC1_TILE_PITCH, 1), in(TILE_BATCH, TILE_COLUMNS, F::FC1_IN_TILE_PITCH, 1);
   on_device<T> d(d_fc1.padded), x(in.padded);
   on_device<float> made(TILE_ROWS * TILE_COLUMNS);
   on_device<long long> cycles(1);

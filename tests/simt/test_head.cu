@@ -28,7 +28,7 @@ template <typename T> static T *on_device(const std::vector<T> &from) {
 /* The sum of the losses of as many images whose products are 0, so that fc2's bias alone decides. */
 static int losses_of(uint32_t batch, const std::vector<uint8_t> &labels, const std::vector<float> &weights, double *sum,
                      rl_error *err) {
-  const uint32_t rows = rl_head_rows(batch);
+  const uint32_t rows = rl_head_partial_rows(batch);
   rl_train_state initial = {};
   initial.scale.scale = 1;
   rl_train_state *state = on_device(std::vector<rl_train_state>(1, initial));

@@ -242,9 +242,9 @@ static __global__ void multiply(const __half *a, const __half *b, float *c) { /*
   __syncwarp();
   uint32_t of_a[4], of_b[4];
   float sum[4] = {};
-  load_matrices(of_a, shared_address(&left[threadIdx.x % 16 * 16 + threadIdx.x / 16 * 8]));
-  load_transposed(of_b, shared_address(&right[threadIdx.x % 16 * 8]));
-  multiply_add(sum, of_a, of_b);
+  ldmatrix_x4(of_a, shared_address(&left[threadIdx.x % 16 * 16 + threadIdx.x / 16 * 8]));
+  ldmatrix_x4_trans(of_b, shared_address(&right[threadIdx.x % 16 * 8]));
+  mma_m16n8k16(sum, of_a, of_b);
   for (int i = 0; i < 4; i++) c[(threadIdx.x / 4 + i / 2 * 8) * 8 + threadIdx.x % 4 * 2 + i % 2] = sum[i];
 }
 
@@ -278,12 +278,12 @@ static __global__ void mix() {
 static __global__ void reach_too_far() {
   extern __shared__ __align__(16) float numbers[];
   uint32_t to[4];
-  load_matrices(to, shared_address(numbers) + 16 * threadIdx.x);
+  ldmatrix_x4(to, shared_address(numbers) + 16 * threadIdx.x);
 }
 static __global__ void read_askew() {
   __shared__ __align__(16) __half numbers[32 * 8 + 1];
   uint32_t to[4];
-  load_matrices(to, shared_address(&numbers[8 * threadIdx.x + 1]));
+  ldmatrix_x4(to, shared_address(&numbers[8 * threadIdx.x + 1]));
 }
 static __global__ void expect_from_nowhere() {
   __shared__ __align__(8) mbarrier came;

@@ -116,9 +116,9 @@ static __device__ __forceinline__ void product_gradient(const rl_gradients &g, f
 #pragma unroll
     for (int k = 0; k < TILE_IMAGES; k += 16) {
       uint32_t a[4], by[4];
-      load_transposed(a, shared_address(&out[k + lane / 16 * 8 + lane % 8][warp % 2 * 16 + lane / 8 % 2 * UNIT]));
-      load_transposed(by, shared_address(&in[k + lane % 16][warp / 2 * 16 + lane / 16 * UNIT]));
-      for (int c = 0; c < 2; c++) multiply_add(sum[c], a, &by[c * 2]);
+      ldmatrix_x4_trans(a, shared_address(&out[k + lane / 16 * 8 + lane % 8][warp % 2 * 16 + lane / 8 % 2 * UNIT]));
+      ldmatrix_x4_trans(by, shared_address(&in[k + lane % 16][warp / 2 * 16 + lane / 16 * UNIT]));
+      for (int c = 0; c < 2; c++) mma_m16n8k16(sum[c], a, &by[c * 2]);
     }
   }
   for (int i = 0; i < PIECES; i++) gradient[i] = make_float2(sum[i / 2][i % 2 * 2], sum[i / 2][i % 2 * 2 + 1]);
@@ -192,7 +192,7 @@ static __device__ __forceinline__ uint32_t take_ticket(uint32_t *counter) {
 static __device__ __forceinline__ bool take_turn(const rl_adam &adam, bool *last) {
   const bool skip = *(volatile uint32_t *)&adam.state->overflow;
   __syncthreads();
-  *last = threadIdx.x == 0 && take_ticket(&adam.state->ticket) == gridDim.x - 1;
+  *last = threadIdx.x == 0 && take_ticket(&adam.state->blocks_done) == gridDim.x - 1;
   return skip;
 }
 
@@ -200,7 +200,7 @@ static __device__ __forceinline__ bool take_turn(const rl_adam &adam, bool *last
 static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gradients &g, const turn &mine, bool skip) {
   rl_train_state s = mine.state;
   adam.losses[s.step] = mine.loss / g.batch;
-  s.ticket = 0;
+  s.blocks_done = 0;
   s.overflow = skip;
   advance_state(&s, adam.learning_rate, g.batch);
   *adam.state = s;

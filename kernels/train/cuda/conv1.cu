@@ -38,7 +38,7 @@ template <bool LAST> static __global__ void __launch_bounds__(PIXELS *GROUPS)
         code[c] = at;
       }
     }
-    if (!(best[c] > 0.0f)) code[c] = RL_POOL_STOPPED;
+    if (!(best[c] > 0.0f)) code[c] = RL_POOL_RELU_ZERO;
     best[c] = fmaxf(best[c], 0.0f);
   }
   size_t place = slice * PIXELS + pixel;
@@ -85,7 +85,7 @@ static __global__ void __launch_bounds__(WARPS * 32)
     for (int turn = 0; turn < TURNS; turn++) {
       int pixel = warp + turn * WARPS;
       size_t from = ((size_t)n * MAP + half * (MAP / 2) + pixel) * RL_C1 + lane;
-      code[turn] = pixel < MAP / 2 ? codes[from] : RL_POOL_STOPPED;
+      code[turn] = pixel < MAP / 2 ? codes[from] : RL_POOL_RELU_ZERO;
       gradient[turn] = pixel < MAP / 2 ? d_pooled[from] : 0.0f;
     }
     __syncthreads();
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(WARPS * 32)
     int code[TURNS];
     for (int turn = 0; turn < TURNS; turn++) {
       int pixel = lane + turn * 32;
-      code[turn] = pixel < MAP ? codes[from + pixel] : RL_POOL_STOPPED;
+      code[turn] = pixel < MAP ? codes[from + pixel] : RL_POOL_RELU_ZERO;
       gradient[turn] = pixel < MAP ? d_pooled[from + pixel] : 0.0f;
     }
     __syncthreads();
@@ -128,8 +128,8 @@ static __global__ void __launch_bounds__(WARPS * 32)
 
 static uint32_t images_at_once(uint32_t batch) { return batch < MOST_IMAGES ? batch : (uint32_t)MOST_IMAGES; }
 
-uint32_t rl_conv1_rows(rl_format format, uint32_t batch) {
-  if (format.half) return rl_conv1_half_rows(batch);
+uint32_t rl_conv1_partial_rows(rl_format format, uint32_t batch) {
+  if (format.half) return rl_conv1_half_partial_rows(batch);
   return images_at_once(batch) * (format.channels_last ? 2 : 1);
 }
 

@@ -22,7 +22,7 @@ static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int
 /* A pooled element's gradient goes to the one conv1 output that won. sums[0..8]: weights, sums[9]: bias of its channel; pixel: of
  * the pooled rows below tile, and inside of them where nothing is let through, too. No branch: lanes have different codes. */
 static __device__ __forceinline__ void add_element(float gradient, int code, int pixel, const float *tile, float sums[10]) {
-  const float let_through = code == RL_POOL_STOPPED ? 0.0f : gradient;
+  const float let_through = code == RL_POOL_RELU_ZERO ? 0.0f : gradient;
   const float *corner = &tile[(pixel / RL_P1 * 2 + code / 2 % 2) * CONV1_WIDTH + pixel % RL_P1 * 2 + code % 2];
   for (int k = 0; k < 9; k++) sums[k] = fmaf(let_through, corner[k / 3 * CONV1_WIDTH + k % 3], sums[k]);
   sums[9] += let_through;

@@ -186,7 +186,7 @@ static __device__ __forceinline__ uint32_t pool(const float from[POSITIONS][4], 
   }
   const uint32_t is_down = signs(down), passes = signs(stopped);
   const uint32_t is_right = (signs(lower_right) & is_down) | (signs(right) & ~is_down);
-  return (((is_down & 0x02020202u) | (is_right & 0x01010101u)) & passes) | (RL_POOL_STOPPED * 0x01010101u & ~passes);
+  return (((is_down & 0x02020202u) | (is_right & 0x01010101u)) & passes) | (RL_POOL_RELU_ZERO * 0x01010101u & ~passes);
 }
 
 /* Pixels lane / 4 and 8 more: channels lane % 4 · 8 and the next seven. */
@@ -199,8 +199,8 @@ static __device__ __forceinline__ pieces make_pixels(const uint32_t patches[POSI
   uint32_t values[2][TILES], codes[TILES];
   for (int t = 0; t < TILES; t++) {
     float sum[POSITIONS][4] = {}, greatest[4];
-    for (int at = 0; at < POSITIONS; at++) multiply_add(sum[at], patches[at], weights.low[t]);
-    for (int at = 0; at < POSITIONS; at++) multiply_add(sum[at], patches[at], weights.high[t]);
+    for (int at = 0; at < POSITIONS; at++) mma_m16n8k16(sum[at], patches[at], weights.low[t]);
+    for (int at = 0; at < POSITIONS; at++) mma_m16n8k16(sum[at], patches[at], weights.high[t]);
     codes[t] = pool(sum, greatest);
     for (int pixel = 0; pixel < 2; pixel++)
       values[pixel][t] =
@@ -266,7 +266,7 @@ static __device__ __forceinline__ size_t share_place(uint32_t n, int row, int i)
 
 static __device__ __forceinline__ void load_codes(const uint8_t *codes, uint32_t n, int row, share *to) {
   for (int i = 0; i < 4; i++)
-    to->code[i] = share_pixel(i) < RL_P1 ? *(const uint32_t *)&codes[share_place(n, row, i)] : RL_POOL_STOPPED * 0x01010101u;
+    to->code[i] = share_pixel(i) < RL_P1 ? *(const uint32_t *)&codes[share_place(n, row, i)] : RL_POOL_RELU_ZERO * 0x01010101u;
 }
 
 static __device__ __forceinline__ void load_gradients(const __half *d_pooled, uint32_t n, int row, share *to) {
@@ -301,7 +301,7 @@ static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4
   }
   for (int m = 0; m < 2; m++) {
     for (int i = 0; i < 4; i++) won[i] = gradient[m][i] & __heq2_mask(pair_of(code[m][i]), wanted);
-    for (int s = 0; s < 2; s++) multiply_add(sum[m][s], won, taps[s]);
+    for (int s = 0; s < 2; s++) mma_m16n8k16(sum[m][s], won, taps[s]);
   }
 }
 
@@ -355,10 +355,10 @@ static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
   add_rows<BACKWARD_WARPS>(sums, partial, blockIdx.x);
 }
 
-uint32_t rl_conv1_half_rows(uint32_t batch) { return blocks(batch, BACKWARD_WARPS, BACKWARD_MOST); }
+uint32_t rl_conv1_half_partial_rows(uint32_t batch) { return blocks(batch, BACKWARD_WARPS, BACKWARD_MOST); }
 
 int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial, const void *watched,
                            uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  return rl_chain("conv1 backward", conv1_backward, rl_conv1_half_rows(gather.batch), BACKWARD_WARPS * 32, 0, stream, err, gather,
-                  (const __half *)d_pooled, codes, partial, (const __half *)watched, watched_count, state);
+  return rl_chain("conv1 backward", conv1_backward, rl_conv1_half_partial_rows(gather.batch), BACKWARD_WARPS * 32, 0, stream, err,
+                  gather, (const __half *)d_pooled, codes, partial, (const __half *)watched, watched_count, state);
 }

@@ -59,7 +59,7 @@ static __device__ __forceinline__ piece load_piece(const __half *d_pooled, const
     size_t from = ((size_t)n * MAP2 * GROUPS + i) * UNIT;
     p.gradient[turn] = i < MAP2 * GROUPS ? *(const uint4 *)&d_pooled[from] : make_uint4(0, 0, 0, 0);
     p.code[turn] = i < MAP2 * GROUPS ? *(const uint2 *)&codes[from]
-                                     : make_uint2(RL_POOL_STOPPED * 0x01010101u, RL_POOL_STOPPED * 0x01010101u);
+                                     : make_uint2(RL_POOL_RELU_ZERO * 0x01010101u, RL_POOL_RELU_ZERO * 0x01010101u);
   }
   return p;
 }
@@ -106,7 +106,7 @@ static __device__ __forceinline__ bool add_bias(const piece &p, float sums[UNIT]
   for (int turn = 0; turn < TURNS; turn++)
     for (int c = 0; c < UNIT; c++) {
       uint32_t pair = (&p.gradient[turn].x)[c / 2], code = (&p.code[turn].x)[c / 4] >> c % 4 * 8 & 0xff;
-      float value = code == RL_POOL_STOPPED ? 0.0f : __half2float(__ushort_as_half((unsigned short)(pair >> c % 2 * 16)));
+      float value = code == RL_POOL_RELU_ZERO ? 0.0f : __half2float(__ushort_as_half((unsigned short)(pair >> c % 2 * 16)));
       sums[c] += value;
       finite &= isfinite(value);
     }
@@ -115,8 +115,8 @@ static __device__ __forceinline__ bool add_bias(const piece &p, float sums[UNIT]
 
 /* Columns of a pair of groups, or of its first one alone. */
 template <class S> static __device__ __forceinline__ void load_columns(uint32_t by[4], int pair, uint32_t row) {
-  if (pair * 2 + 1 < S::WARP_COLUMNS) load_transposed(by, row);
-  else load_transposed_half(by, row);
+  if (pair * 2 + 1 < S::WARP_COLUMNS) ldmatrix_x4_trans(by, row);
+  else ldmatrix_x2_trans(by, row);
 }
 
 /* Adds an image's product by tiles of 16 pixels. What the next tile is multiplied with is asked for as soon as there is room. */
@@ -124,7 +124,7 @@ template <class S> static __device__ __forceinline__ void add_weights(float sum[
                                                                       const uint32_t b_row[S::COLUMN_PAIRS], uint32_t b_at) {
   const int columns = S::WARP_COLUMNS;
   uint32_t a[2][4], by[S::COLUMN_PAIRS][4];
-  load_transposed(a[0], a_at);
+  ldmatrix_x4_trans(a[0], a_at);
   for (int i = 0; i < S::COLUMN_PAIRS; i++) load_columns<S>(by[i], i, b_row[i] + b_at);
 #pragma unroll 1
   for (int y = 0; y < TILES_IN_ROW; y++)
@@ -136,9 +136,9 @@ template <class S> static __device__ __forceinline__ void add_weights(float sum[
 #pragma unroll
       for (int t = 0; t < 4; t++) {
         if (t == 3) a_at += pixels * OUT_PITCH * 2;
-        if (t < 3 || more) load_transposed(a[(t + 1) % 2], a_at + (t + 1) % 4 * 16 * 2);
+        if (t < 3 || more) ldmatrix_x4_trans(a[(t + 1) % 2], a_at + (t + 1) % 4 * 16 * 2);
         for (int i = 0; i < columns; i++) {
-          multiply_add(sum[t][i], a[t % 2], &by[i / 2][i % 2 * 2]);
+          mma_m16n8k16(sum[t][i], a[t % 2], &by[i / 2][i % 2 * 2]);
           if (t == 3 && more && (i % 2 || i + 1 == columns)) load_columns<S>(by[i / 2], i / 2, b_row[i / 2] + b_at);
         }
       }
@@ -207,8 +207,8 @@ template <class S> struct fragments { uint32_t a[S::WARP_TILES][4], by[2][4]; };
 /* At the tap whose rows of the product's gradient and whose weights begin at a_row + a_at and b_at. */
 template <class S> static __device__ __forceinline__ void load_fragments(fragments<S> &to, const uint32_t a_row[S::WARP_TILES],
                                                                          uint32_t a_at, uint32_t b_at, int channel) {
-  for (int t = 0; t < S::WARP_TILES; t++) load_matrices(to.a[t], a_row[t] + a_at + channel * 2);
-  for (int c = 0; c < 2; c++) load_transposed(to.by[c], b_at + (channel * WEIGHT_PITCH + c * 16) * 2);
+  for (int t = 0; t < S::WARP_TILES; t++) ldmatrix_x4(to.a[t], a_row[t] + a_at + channel * 2);
+  for (int c = 0; c < 2; c++) ldmatrix_x4_trans(to.by[c], b_at + (channel * WEIGHT_PITCH + c * 16) * 2);
 }
 
 /* All taps of this warp's tiles; each step's operands are asked for before the one in front is multiplied. */
@@ -228,7 +228,7 @@ template <class S> static __device__ __forceinline__ void add_taps(float sum[S::
       }
       if (k + 1 < steps || dy + 1 < 3) load_fragments(f[(k + 1) % 2], a_row, a_at, b_at, (k + 1) % parts * 16);
       for (int t = 0; t < S::WARP_TILES; t++)
-        for (int c = 0; c < 4; c++) multiply_add(sum[t][c], f[k % 2].a[t], &f[k % 2].by[c / 2][c % 2 * 2]);
+        for (int c = 0; c < 4; c++) mma_m16n8k16(sum[t][c], f[k % 2].a[t], &f[k % 2].by[c / 2][c % 2 * 2]);
     }
 }
 
@@ -243,9 +243,9 @@ template <class S> static __device__ __forceinline__ void corner_gradient(const 
   for (int k = 0; k < 3 * RL_C2 / 16; k++) {
     const int dx = k / (RL_C2 / 16), from = k % (RL_C2 / 16) * 16;
     uint32_t a[4], by[2];
-    load_matrices(a, a_row + (from - dx * OUT_PITCH) * 2);
-    load_transposed_half(by, b_row + (from * WEIGHT_PITCH + dx * RL_C1) * 2);
-    multiply_add(sum[k % 2], a, by);
+    ldmatrix_x4(a, a_row + (from - dx * OUT_PITCH) * 2);
+    ldmatrix_x2_trans(by, b_row + (from * WEIGHT_PITCH + dx * RL_C1) * 2);
+    mma_m16n8k16(sum[k % 2], a, by);
   }
   if (lane / 4 < S::PIXELS - S::CORNER)
     *(__half2 *)&d_in[(S::CORNER + lane / 4) * RL_C1 + channel + lane % 4 * 2] =
@@ -321,13 +321,14 @@ template <bool FEW> static __global__ void __launch_bounds__(FEW ? THREADS : 2 *
   else if (team < teams) input_gradient<FEW>(b, team - weight_teams, teams - weight_teams, own);
 }
 
-uint32_t rl_conv2_rows(uint32_t batch) {
+uint32_t rl_conv2_partial_rows(uint32_t batch) {
   uint32_t pairs = (batch + 1) / 2;
   return pairs < MOST_ROWS ? pairs : (uint32_t)MOST_ROWS;
 }
 
 template <bool FEW> static uint32_t data_teams(uint32_t batch) {
-  const uint32_t most = FEW ? (uint32_t)MOST_TEAMS : MOST_TEAMS - rl_conv2_rows(batch), count = batch * shape<FEW>::IN_PARTS;
+  const uint32_t most = FEW ? (uint32_t)MOST_TEAMS : MOST_TEAMS - rl_conv2_partial_rows(batch),
+                 count = batch * shape<FEW>::IN_PARTS;
   return count < most ? count : most;
 }
 
@@ -357,7 +358,7 @@ template <bool FEW> static int start_backward(const conv2_gradients &b, cudaStre
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   const conv2_gradients b = {batch,
-                             rl_conv2_rows(batch),
+                             rl_conv2_partial_rows(batch),
                              (const __half *)in,
                              (const __half *)weights,
                              (const __half *)d_pooled,

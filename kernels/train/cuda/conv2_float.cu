@@ -145,7 +145,7 @@ static __device__ __forceinline__ void load_group(const backward &b, uint32_t n,
     for (int c = 0; c < EACH; c++) {
       uint32_t code = (c < 4 ? raw.x : raw.y) >> c % 4 * 8 & 0xff;
       word |= code << c * CODE_BITS;
-      if (code == RL_POOL_STOPPED) (&g[c / 4].x)[c % 4] = 0.0f;
+      if (code == RL_POOL_RELU_ZERO) (&g[c / 4].x)[c % 4] = 0.0f;
     }
     codes[i] = word;
     *(float4 *)&gradients[i * EACH] = g[0];
@@ -222,7 +222,7 @@ static __device__ __forceinline__ void load_rows(const backward &b, uint32_t n, 
     size_t from = ((size_t)n * MAP2 + row * RL_P2 + i) * RL_C2 + channel;
     uint32_t code = b.codes[from];
     word |= code << i * CODE_BITS;
-    gradients[(row * RL_C2 + channel) * PITCH + i] = code == RL_POOL_STOPPED ? 0.0f : b.d_pooled[from];
+    gradients[(row * RL_C2 + channel) * PITCH + i] = code == RL_POOL_RELU_ZERO ? 0.0f : b.d_pooled[from];
   }
   words[row * RL_C2 + channel] = word;
 }
@@ -288,7 +288,7 @@ static __global__ void __launch_bounds__(THREADS, 1) conv2_backward(backward b) 
   }
 }
 
-uint32_t rl_conv2_float_rows(uint32_t batch) {
+uint32_t rl_conv2_float_partial_rows(uint32_t batch) {
   uint32_t rows = (batch + IMAGES - 1) / IMAGES;
   return rows < MOST_ROWS ? rows : (uint32_t)MOST_ROWS;
 }
@@ -296,7 +296,7 @@ uint32_t rl_conv2_float_rows(uint32_t batch) {
 int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes,
                             float *d_in, float *partial, float *partial_bias, cudaStream_t stream, rl_error *err) {
   const int bytes = DATA_SHARED * (int)sizeof(float);
-  backward b = {batch, rl_conv2_float_rows(batch), in, weights, d_pooled, codes, d_in, partial, partial_bias};
+  backward b = {batch, rl_conv2_float_partial_rows(batch), in, weights, d_pooled, codes, d_in, partial, partial_bias};
   uint32_t blocks = GROUPS * b.rows + (batch < MOST_IMAGES ? batch : (uint32_t)MOST_IMAGES);
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                  "reserving shared memory", err))

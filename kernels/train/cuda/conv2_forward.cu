@@ -74,7 +74,7 @@ static __global__ void __launch_bounds__(THREADS)
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < STEPS; k++)
-    for (int i = 0; i < 2; i++) load_matrices(w[k][i], row + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
+    for (int i = 0; i < 2; i++) ldmatrix_x4(w[k][i], row + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
   /* What this lane stores: four channels of a pool. */
   const bool right = lane / 4 % 2;
   const int channel = first + lane % 4 * 8 + right * 4, place = lane / 16 * RL_P2 + lane / 8 % 2;
@@ -98,8 +98,8 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
       for (int k = 0; k < STEPS; k++) {
         uint32_t a[4];
-        load_matrices(a, at + ((k / 2 / 3 * RL_P1 + k / 2 % 3) * IN_PITCH + k % 2 * 16) * 2);
-        for (int i = 0; i < 4; i++) multiply_add(sum[i], a, &w[k][i / 2][i % 2 * 2]);
+        ldmatrix_x4(a, at + ((k / 2 / 3 * RL_P1 + k / 2 % 3) * IN_PITCH + k % 2 * 16) * 2);
+        for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &w[k][i / 2][i % 2 * 2]);
       }
       const int pixel = tile / TILES_IN_ROW * 2 * RL_P2 + tile % TILES_IN_ROW * 2 + place;
       const size_t to = ((size_t)(from + image * by) * MAP2 + pixel) * RL_C2 + channel;

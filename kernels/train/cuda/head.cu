@@ -63,14 +63,14 @@ static __global__ void __launch_bounds__(WARPS * 32)
   end_evaluated_batch(state);
 }
 
-uint32_t rl_head_rows(uint32_t batch) {
+uint32_t rl_head_partial_rows(uint32_t batch) {
   uint32_t rows = (batch + WARPS - 1) / WARPS;
   return rows < MOST_ROWS ? rows : (uint32_t)MOST_ROWS;
 }
 
 int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state, cudaStream_t stream,
                   rl_error *err) {
-  uint32_t rows = rl_head_rows(head->gather.batch);
+  uint32_t rows = rl_head_partial_rows(head->gather.batch);
   if (head->gather.batch > MOST_IMAGES)
     return rl_fail(err, RL_INPUT, 0, "the head takes %d images in a step, not %u", MOST_IMAGES, head->gather.batch);
   if (format.half)

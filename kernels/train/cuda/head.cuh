@@ -95,8 +95,8 @@ static __device__ __forceinline__ void end_evaluated_batch(rl_train_state *state
   __syncthreads();
   if (threadIdx.x != 0) return;
   __threadfence();
-  if (atomicAdd(&state->ticket, 1) != gridDim.x - 1) return;
-  state->ticket = 0;
+  if (atomicAdd(&state->blocks_done, 1) != gridDim.x - 1) return;
+  state->blocks_done = 0;
   state->test_step++;
 }
 

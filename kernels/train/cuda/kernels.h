@@ -14,7 +14,7 @@
 #include "train/loss_scale.h"
 #include "train/model.h"
 
-enum { RL_POOL_STOPPED = 4 };
+enum { RL_POOL_RELU_ZERO = 4 };
 
 /* What changes from step to step. One on the device; the host writes it at reset and reads it between epochs. */
 typedef struct rl_train_state {
@@ -22,7 +22,7 @@ typedef struct rl_train_state {
   uint32_t epoch;                  /* epochs begun */
   uint32_t step;                   /* of the epoch, counts skipped ones too */
   uint32_t test_step;              /* of the evaluation */
-  uint32_t ticket;                 /* blocks done in a kernel that needs to know its last one */
+  uint32_t blocks_done;            /* blocks done in a kernel that needs to know its last one */
   double beta1_power, beta2_power; /* of the step to come */
   float step_size, inverse_root;   /* lr/(1-beta1^t), 1/sqrt(1-beta2^t) of the step to come */
   rl_loss_scale scale;
@@ -53,15 +53,15 @@ int rl_epoch_begin(rl_train_state *state, uint32_t *order, uint32_t count, cudaS
  * codes. weights: [32][9] then the bias [32], float. */
 int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
                      rl_error *err);
-/* d_pooled → partial sums of the 320 gradients (weights, then bias), partial[rows][320]; rows as rl_conv1_rows says. FP16: notes
- * an overflow in state, also of conv2's weight gradient (watched, watched_count halves), which is ready by then. */
-uint32_t rl_conv1_rows(rl_format format, uint32_t batch);
+/* d_pooled → partial sums of the 320 gradients (weights, then bias), partial[rows][320]; rows as rl_conv1_partial_rows says.
+ * FP16: notes an overflow in state, also of conv2's weight gradient (watched, watched_count halves), which is ready by then. */
+uint32_t rl_conv1_partial_rows(rl_format format, uint32_t batch);
 int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
                       const void *watched, uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* conv1_half.cu: what these do in FP16. */
 int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
                           rl_error *err);
-uint32_t rl_conv1_half_rows(uint32_t batch);
+uint32_t rl_conv1_half_partial_rows(uint32_t batch);
 int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial, const void *watched,
                            uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
@@ -70,7 +70,7 @@ int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t
 int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *codes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* d_pooled → gradient of conv2's product into d_y, and partial sums of the bias gradient, partial[rows][64]. */
-uint32_t rl_pool2_rows(rl_format format, uint32_t batch);
+uint32_t rl_pool2_partial_rows(rl_format format, uint32_t batch);
 int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y, float *partial,
                       rl_train_state *state, cudaStream_t stream, rl_error *err);
 
@@ -79,15 +79,16 @@ int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, co
 int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *codes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* conv2_backward.cu: d_pooled → d_in [n][14][14][32] and partial sums of the gradients of weights and bias,
- * partial[rows][64][9][32] and partial_bias[rows][64], rows as rl_conv2_rows says. Notes an overflow of d_pooled in state. */
-uint32_t rl_conv2_rows(uint32_t batch);
+ * partial[rows][64][9][32] and partial_bias[rows][64], rows as rl_conv2_partial_rows says. Notes an overflow of d_pooled in
+ * state. */
+uint32_t rl_conv2_partial_rows(uint32_t batch);
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
 /* conv2_float.cu: the same in FP32. */
 int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled,
                            uint8_t *codes, cudaStream_t stream, rl_error *err);
-uint32_t rl_conv2_float_rows(uint32_t batch);
+uint32_t rl_conv2_float_partial_rows(uint32_t batch);
 int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes,
                             float *d_in, float *partial, float *partial_bias, cudaStream_t stream, rl_error *err);
 
@@ -102,7 +103,7 @@ typedef struct rl_head {
   const float *weights; /* fc1.bias, fc2.weight, fc2.bias, one after the other */
 } rl_head;
 /* partial[rows][RL_HEAD_ROW]: gradients of fc1.bias, fc2.weight, fc2.bias, then the sum of the losses. */
-uint32_t rl_head_rows(uint32_t batch);
+uint32_t rl_head_partial_rows(uint32_t batch);
 int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state, cudaStream_t stream,
                   rl_error *err);
 /* Evaluation: each image's loss and whether it was recognised, at its position; then counts state->test_step up. */

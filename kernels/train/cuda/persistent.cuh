@@ -32,7 +32,7 @@ enum {
   IMAGE_ROWS = 2 * BLOCK_ROWS + 2, /* rows of the padded image that BLOCK_ROWS pooled rows depend on */
   /* Offsets into the parameters (rl_adam.weights). */
   CONV2_OFFSET = RL_C1 * 10,
-  CONV2_COUNT = RL_C2 * TILE_DEPTH,
+  CONV2_COUNT = RL_C2 * TILE_K,
   CONV2_HALF = CONV2_COUNT / 2,
   CONV2_BIAS_OFFSET = CONV2_OFFSET + CONV2_COUNT,
   FC1_OFFSET = CONV2_BIAS_OFFSET + RL_C2,
@@ -64,7 +64,7 @@ template <class F> struct warp_roles {
     COMPUTE_WARPS = WARPS - (PREFETCH_EARLY ? 2 : 1), /* of conv1; the last warps poll barriers and load weights */
     CONV2_SPLITS = THREADS / CONV2_QUADS,
     SMALL_SPLITS = THREADS / SMALL_PITCH,
-    TILE_OWNERS = F::TILE_WARPS_USED * 32 /* threads that update the tile of fc1.weight */
+    TILE_OWNERS = F::FC1_GRADIENT_WARPS * 32 /* threads that update the tile of fc1.weight */
   };
   static_assert(CONV2_PER_BLOCK + SMALL_PER_BLOCK <= (int)THREADS && (int)WARPS > RL_CLASSES + 1,
                 "every parameter has a thread, every part of the head a warp");
@@ -106,33 +106,33 @@ template <class F> struct block_memory {
   alignas(16) value conv2[F::WEIGHT_VALUES];
   alignas(16) value pooled1[CONV1_PIXELS * F::IN_PITCH];
   union { /* never used at the same time */
-    alignas(16) value conv2_raw[F::FORWARD_SCRATCH > 0 ? TILE_CHANNELS *F::RAW_PITCH : 1];
-    alignas(16) float forward_scratch[F::FORWARD_SCRATCH > 0 ? F::FORWARD_SCRATCH : 1];
-    alignas(16) value fc1[RL_FC1 * (SLICE + F::SLICE_PAD)];
-    alignas(16) value d_out[F::OUT_VALUES];
+    alignas(16) value conv2_raw[F::FORWARD_SCRATCH_FLOATS > 0 ? TILE_CHANNELS *F::RAW_WEIGHT_PITCH : 1];
+    alignas(16) float forward_scratch[F::FORWARD_SCRATCH_FLOATS > 0 ? F::FORWARD_SCRATCH_FLOATS : 1];
+    alignas(16) value fc1[RL_FC1 * (SLICE + F::SLICE_PADDING)];
+    alignas(16) value d_out[F::D_OUT_VALUES];
     struct {
-      alignas(16) value d_fc1_rows[TILE_BATCH * F::ROW_PITCH], pooled2_columns[TILE_BATCH * F::COLUMN_PITCH];
+      alignas(16) value d_fc1_rows[TILE_BATCH * F::D_FC1_TILE_PITCH], pooled2_columns[TILE_BATCH * F::FC1_IN_TILE_PITCH];
       alignas(16) float warp_sums[warp_roles<F>::WARPS][WARP_SUMS], conv2_sums[warp_roles<F>::CONV2_SPLITS][CONV2_PER_BLOCK],
           small_sums[warp_roles<F>::SMALL_SPLITS][SMALL_PITCH];
     };
   };
   union { /* never used at the same time */
     struct {
-      alignas(16) value pooled2[GROUP_PAIRS * (SLICE + F::SLICE_PAD)], d_fc1[GROUP_PAIRS * F::HIDDEN_PITCH];
+      alignas(16) value pooled2[GROUP_PAIRS * (SLICE + F::SLICE_PADDING)], d_fc1[GROUP_PAIRS * F::D_FC1_PITCH];
       alignas(16) float hidden[warp_roles<F>::WARPS][RL_FC1];
     };
-    alignas(16) float backward_scratch[F::BACKWARD_SCRATCH > 0 ? F::BACKWARD_SCRATCH : 1];
+    alignas(16) float backward_scratch[F::BACKWARD_SCRATCH_FLOATS > 0 ? F::BACKWARD_SCRATCH_FLOATS : 1];
     alignas(16) float d_pooled1[2][BLOCK_PIXELS *
                                    RL_C1]; /* of this block's pixels: part of its own and of the peer's channels of conv2 */
   };
-  alignas(16) float forward_mail[F::FORWARD_MAIL > 0 ? F::FORWARD_MAIL : 4];
+  alignas(16) float forward_exchange[F::FORWARD_EXCHANGE_FLOATS > 0 ? F::FORWARD_EXCHANGE_FLOATS : 4];
   alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
   alignas(16) float logits[RL_CLASSES];
   alignas(16) uint8_t image_bytes[RL_PIXELS];             /* the next image */
   alignas(16) float image_rows[IMAGE_ROWS * CONV1_WIDTH]; /* the current image: normalised rows that this block's pixels need */
   alignas(16) uint8_t codes1[BLOCK_PIXELS * RL_C1], codes2[CONV2_PIXELS * TILE_CHANNELS];
-  float2 weight[F::KEEPS_WEIGHTS ? F::TILE_PAIRS : 1][warp_roles<F>::TILE_OWNERS],
-      first[F::TILE_PAIRS][warp_roles<F>::TILE_OWNERS], second[F::TILE_PAIRS][warp_roles<F>::TILE_OWNERS];
+  float2 weight[F::SEPARATE_MASTER_WEIGHTS ? F::PAIRS_PER_THREAD : 1][warp_roles<F>::TILE_OWNERS],
+      first[F::PAIRS_PER_THREAD][warp_roles<F>::TILE_OWNERS], second[F::PAIRS_PER_THREAD][warp_roles<F>::TILE_OWNERS];
   parameter owned[CONV2_PER_BLOCK + SMALL_PER_BLOCK]; /* parameters with a thread of their own */
   rl_train_state state;
   mbarrier pixels_mbarrier, gradients_mbarrier; /* the peer's half of pooled1; its part of d_pooled1 */

@@ -9,7 +9,7 @@ template <class F> static __device__ __forceinline__ void fc1_backward(const rl_
                                                                        const block_coords &coords, block_memory<F> &smem) {
   typedef typename F::value value;
   rl_exchange *exchange = args.exchange;
-  receive_rows<F, RL_FC1, F::HIDDEN_PITCH>(exchange->d_fc1, 0, mb, coords, smem.d_fc1);
+  receive_rows<F, RL_FC1, F::D_FC1_PITCH>(exchange->d_fc1, 0, mb, coords, smem.d_fc1);
   __syncthreads();
   record_timestamp(args, mb.step, RL_PHASE_fc1_gradients);
   F::template fc1_backward<SLICE>(smem.d_fc1, smem.fc1, [&](int image, int k, float a, float b) {
@@ -35,8 +35,8 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
     const float4 d = receive_tagged(&messages[from], message_phase(mb, coords.pair));
     if (args.d_pooled2) store4((value *)args.d_pooled2 + (size_t)step_image(mb, coords.pair) * RL_FLAT + from, d);
     F::unpool(pixel, channel, code, d, smem.d_out);
-    const float4 passed = make_float4(code.x == RL_POOL_STOPPED ? 0 : d.x, code.y == RL_POOL_STOPPED ? 0 : d.y,
-                                      code.z == RL_POOL_STOPPED ? 0 : d.z, code.w == RL_POOL_STOPPED ? 0 : d.w);
+    const float4 passed = make_float4(code.x == RL_POOL_RELU_ZERO ? 0 : d.x, code.y == RL_POOL_RELU_ZERO ? 0 : d.y,
+                                      code.z == RL_POOL_RELU_ZERO ? 0 : d.z, code.w == RL_POOL_RELU_ZERO ? 0 : d.w);
     sums.overflow |= !finite4(passed);
     sums.conv2_bias = added(sums.conv2_bias, passed);
   }
@@ -62,13 +62,13 @@ template <class F> static __device__ __forceinline__ void conv2_input_gradient(c
   record_timestamp(args, mb.step, RL_PHASE_conv2_input_gradient);
 }
 
-/* Computes the gradients of conv2's weights, bias and input. Without BACKWARD_SCRATCH the input gradient comes first: d_out
- * outlives it, and its stores to the peer drain while the weight gradient is computed. `last`: this is the pair's last image of
- * the step. */
+/* Computes the gradients of conv2's weights, bias and input. Without BACKWARD_SCRATCH_FLOATS the input gradient comes first:
+ * d_out outlives it, and its stores to the peer drain while the weight gradient is computed. `last`: this is the pair's last
+ * image of the step. */
 template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent &args, const microbatch &mb,
                                                                          const block_coords &coords, bool last,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
-  const bool input_first = !F::BACKWARD_SCRATCH;
+  const bool input_first = !F::BACKWARD_SCRATCH_FLOATS;
   if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_C1 * sizeof(float));
   if (input_first) cluster_arrive_relaxed();
   unpool2(args, mb, coords, smem, sums);
@@ -101,7 +101,7 @@ template <class F> static __device__ __forceinline__ void conv1_backward(const r
     const int i = pixel * RL_C1 + coords.lane, from = d_pooled1_index(pixel, coords.lane), code = smem.codes1[i];
     const float gradient = rounded_to<value>(smem.d_pooled1[0][from] + smem.d_pooled1[1][from]);
     if (stored) stored[i] = (value)gradient;
-    sums.overflow |= code != RL_POOL_STOPPED && !isfinite(gradient);
+    sums.overflow |= code != RL_POOL_RELU_ZERO && !isfinite(gradient);
     add_element(gradient, code, pixel, smem.image_rows, sums.conv1);
   }
 }

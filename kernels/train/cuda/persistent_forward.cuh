@@ -53,9 +53,9 @@ template <class F, int FIRST> static __device__ __forceinline__ void load_conv2_
                                                                                       const block_coords &coords,
                                                                                       block_memory<F> &smem) {
   const typename F::value *conv2 = compute_weights<F>(args) + CONV2_OFFSET + coords.rank * CONV2_HALF;
-  typename F::value *to = F::FORWARD_SCRATCH ? smem.conv2_raw : smem.conv2;
-  load_rows_async<F::THREADS - FIRST * 32, TILE_DEPTH>(threadIdx.x - FIRST * 32, conv2, TILE_DEPTH, TILE_CHANNELS, to,
-                                                       F::RAW_PITCH);
+  typename F::value *to = F::FORWARD_SCRATCH_FLOATS ? smem.conv2_raw : smem.conv2;
+  load_rows_async<F::THREADS - FIRST * 32, TILE_K>(threadIdx.x - FIRST * 32, conv2, TILE_K, TILE_CHANNELS, to,
+                                                   F::RAW_WEIGHT_PITCH);
 }
 
 /* Begins to load this block's slice of fc1's weights and, in a step's first microbatch, the head's. The warps before FIRST
@@ -67,7 +67,7 @@ static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persiste
   const typename F::value *fc1 = compute_weights<F>(args) + FC1_OFFSET + coords.slice * SLICE;
   const int thread = (int)threadIdx.x - FIRST * 32;
   if (thread < 0) return;
-  load_rows_async<LOADERS, SLICE>(thread, fc1, RL_FLAT, RL_FC1, smem.fc1, SLICE + F::SLICE_PAD);
+  load_rows_async<LOADERS, SLICE>(thread, fc1, RL_FLAT, RL_FC1, smem.fc1, SLICE + F::SLICE_PADDING);
   if (mb.index == 0)
     load_rows_async<LOADERS, RL_HEAD_ROW>(thread, args.adam.weights + HEAD_OFFSET, RL_HEAD_ROW, 1, smem.head, RL_HEAD_ROW);
 }
@@ -90,7 +90,8 @@ template <class F> static __device__ __forceinline__ void wait_and_load_conv2(co
     if (first) grid_barrier_wait(update, phase);
     if (first) load_conv2_async<F, 0>(args, coords, smem);
     cp_async_commit_group();
-    if (!F::FORWARD_SCRATCH && has_image(mb, coords.group_first_pair)) load_fc1_and_head_async<F, 0>(args, mb, coords, smem);
+    if (!F::FORWARD_SCRATCH_FLOATS && has_image(mb, coords.group_first_pair))
+      load_fc1_and_head_async<F, 0>(args, mb, coords, smem);
     cp_async_commit_group();
     cp_async_wait_group<1>();
   }
@@ -132,7 +133,7 @@ template <class F> static __device__ __forceinline__ void conv2_forward(const rl
   const uint32_t phase = message_phase(mb, coords.pair), half = coords.rank * TILE_CHANNELS;
   float *inputs = args.exchange->pooled2[coords.pair];
   value *stored = (value *)args.pooled2 + (size_t)step_image(mb, coords.pair) * RL_FLAT;
-  F::conv2_forward(smem.pooled1, smem.conv2, F::FORWARD_SCRATCH ? smem.forward_scratch : smem.forward_mail,
+  F::conv2_forward(smem.pooled1, smem.conv2, F::FORWARD_SCRATCH_FLOATS ? smem.forward_scratch : smem.forward_exchange,
                    [&](int pixel, int channel, const float a[4], const float b[4]) {
                      float best[2];
                      uint8_t *codes = &smem.codes2[pixel * TILE_CHANNELS + channel];
@@ -180,7 +181,7 @@ static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE],
 template <class F> static __device__ __forceinline__ void fc1_forward(const rl_persistent &args, const microbatch &mb,
                                                                       const block_coords &coords, block_memory<F> &smem) {
   rl_exchange *exchange = args.exchange;
-  receive_rows<F, SLICE, SLICE + F::SLICE_PAD>(exchange->pooled2, coords.slice * SLICE, mb, coords, smem.pooled2);
+  receive_rows<F, SLICE, SLICE + F::SLICE_PADDING>(exchange->pooled2, coords.slice * SLICE, mb, coords, smem.pooled2);
   cp_async_wait_all();
   __syncthreads();
   record_timestamp(args, mb.step, RL_PHASE_fc1_inputs);

@@ -55,14 +55,14 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
   if constexpr (warp_roles<F>::PREFETCH_EARLY)
     if (group_active) load_fc1_and_head_async<F, F::FORWARD_WARPS>(args, mb, coords, smem);
   if (pair_active) {
-    if (F::FORWARD_SCRATCH && first) {
+    if (F::FORWARD_SCRATCH_FLOATS && first) {
       F::prepare_weights(smem.conv2_raw, smem.conv2);
       __syncthreads();
     }
     conv2_forward(args, mb, coords, smem, overflow);
     record_timestamp(args, step, RL_PHASE_conv2_forward);
   }
-  if (group_active && F::FORWARD_SCRATCH) {
+  if (group_active && F::FORWARD_SCRATCH_FLOATS) {
     __syncthreads();
     load_fc1_and_head_async<F, 0>(args, mb, coords, smem);
   }
@@ -111,7 +111,7 @@ template <class F> static __device__ __forceinline__ void finish_step(const rl_p
   if (sums.overflow) exchange->overflow = step + 1;
   record_timestamp(args, step, RL_PHASE_store_sums);
   grid_barrier_arrive(exchange->backward);
-  float gradient[F::TILE_PAIRS][2] = {};
+  float gradient[F::PAIRS_PER_THREAD][2] = {};
   tile_gradient(args, mb.step_images, smem, gradient);
   record_timestamp(args, step, RL_PHASE_fc1_weight_gradient);
   normalise_image(coords, smem);
@@ -174,7 +174,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   while (mb.step_images > 0) {
     if (mb.index == 0) {
       sums = {};
-      sums.conv2 = F::begin_sums(conv2_partial_row(args, coords));
+      sums.conv2 = F::init_weight_sums(conv2_partial_row(args, coords));
     }
     run_microbatch(args, mb, coords, &prefetch, smem, sums);
     if (next_microbatch(args, mb).index == 0) finish_step(args, mb, coords, smem, sums);

@@ -42,7 +42,7 @@ static __device__ __forceinline__ uint32_t owned_offset(void) {
 /* This block's tile of fc1.weight, and the offset in rl_adam.weights of this thread's pair i of it. */
 static __device__ __forceinline__ uint32_t tile_first_row(void) { return blockIdx.x % (RL_FC1 / TILE_ROWS) * TILE_ROWS; }
 static __device__ __forceinline__ uint32_t tile_first_column(void) { return blockIdx.x / (RL_FC1 / TILE_ROWS) * TILE_COLUMNS; }
-template <class F> static __device__ __forceinline__ bool owns_tile(void) { return threadIdx.x < F::TILE_WARPS_USED * 32; }
+template <class F> static __device__ __forceinline__ bool owns_tile(void) { return threadIdx.x < F::FC1_GRADIENT_WARPS * 32; }
 template <class F> static __device__ __forceinline__ uint32_t tile_offset(int i) {
   return FC1_OFFSET + (tile_first_row() + F::tile_row(i)) * RL_FLAT + tile_first_column() + F::tile_column(i);
 }
@@ -50,7 +50,7 @@ template <class F> static __device__ __forceinline__ uint32_t tile_offset(int i)
 /* Pair i in full precision: in shared memory, or in global memory if that holds it in the format that is multiplied. */
 template <class F>
 static __device__ __forceinline__ float2 *tile_weight(const rl_persistent &args, int i, block_memory<F> &smem) {
-  return F::KEEPS_WEIGHTS ? &smem.weight[i][threadIdx.x] : (float2 *)&args.adam.weights[tile_offset<F>(i)];
+  return F::SEPARATE_MASTER_WEIGHTS ? &smem.weight[i][threadIdx.x] : (float2 *)&args.adam.weights[tile_offset<F>(i)];
 }
 
 /* Begins to load the tile's operands for up to TILE_BATCH images from `first` on: rows of fc1's gradient, columns of its input.
@@ -61,19 +61,20 @@ template <class F> static __device__ __forceinline__ void load_fc1_operands_asyn
   const value *d_fc1 = (const value *)args.d_fc1 + (size_t)first * RL_FC1 + tile_first_row(),
               *pooled2 = (const value *)args.pooled2 + (size_t)first * RL_FLAT + tile_first_column();
   const int rows = min(batch - first, (uint32_t)TILE_BATCH);
-  load_rows_async<F::THREADS, TILE_ROWS>(threadIdx.x, d_fc1, RL_FC1, rows, smem.d_fc1_rows, F::ROW_PITCH);
-  load_rows_async<F::THREADS, TILE_COLUMNS>(threadIdx.x, pooled2, RL_FLAT, rows, smem.pooled2_columns, F::COLUMN_PITCH);
+  load_rows_async<F::THREADS, TILE_ROWS>(threadIdx.x, d_fc1, RL_FC1, rows, smem.d_fc1_rows, F::D_FC1_TILE_PITCH);
+  load_rows_async<F::THREADS, TILE_COLUMNS>(threadIdx.x, pooled2, RL_FLAT, rows, smem.pooled2_columns, F::FC1_IN_TILE_PITCH);
 #pragma unroll 1
-  for (int i = rows * F::ROW_PITCH + threadIdx.x; i < TILE_BATCH * F::ROW_PITCH; i += F::THREADS)
+  for (int i = rows * F::D_FC1_TILE_PITCH + threadIdx.x; i < TILE_BATCH * F::D_FC1_TILE_PITCH; i += F::THREADS)
     smem.d_fc1_rows[i] = (value)0.0f;
 #pragma unroll 1
-  for (int i = rows * F::COLUMN_PITCH + threadIdx.x; i < TILE_BATCH * F::COLUMN_PITCH; i += F::THREADS)
+  for (int i = rows * F::FC1_IN_TILE_PITCH + threadIdx.x; i < TILE_BATCH * F::FC1_IN_TILE_PITCH; i += F::THREADS)
     smem.pooled2_columns[i] = (value)0.0f;
 }
 
 /* Computes the tile of fc1's weight gradient. The caller has begun to load the first operands. */
 template <class F> static __device__ __forceinline__ void tile_gradient(const rl_persistent &args, uint32_t batch,
-                                                                        block_memory<F> &smem, float gradient[F::TILE_PAIRS][2]) {
+                                                                        block_memory<F> &smem,
+                                                                        float gradient[F::PAIRS_PER_THREAD][2]) {
   for (uint32_t first = 0; first < batch; first += TILE_BATCH) {
     if (first) {
       __syncthreads();
@@ -143,10 +144,10 @@ static __device__ __forceinline__ void update(parameter *p, float gradient, adam
 }
 
 template <class F> static __device__ __forceinline__ void update_tile(const rl_persistent &args,
-                                                                      const float gradient[F::TILE_PAIRS][2], adam_rates rates,
-                                                                      block_memory<F> &smem) {
+                                                                      const float gradient[F::PAIRS_PER_THREAD][2],
+                                                                      adam_rates rates, block_memory<F> &smem) {
   if (!owns_tile<F>()) return;
-  for (int i = 0; i < F::TILE_PAIRS; i++) {
+  for (int i = 0; i < F::PAIRS_PER_THREAD; i++) {
     float2 *w = tile_weight(args, i, smem), *first = &smem.first[i][threadIdx.x], *second = &smem.second[i][threadIdx.x];
     parameter a = {w->x, first->x, second->x}, b = {w->y, first->y, second->y};
     update(&a, gradient[i][0], rates);
@@ -154,7 +155,7 @@ template <class F> static __device__ __forceinline__ void update_tile(const rl_p
     *w = make_float2(a.weight, b.weight);
     *first = make_float2(a.first, b.first);
     *second = make_float2(a.second, b.second);
-    if (F::KEEPS_WEIGHTS) store2(compute_weights<F>(args) + tile_offset<F>(i), a.weight, b.weight);
+    if (F::SEPARATE_MASTER_WEIGHTS) store2(compute_weights<F>(args) + tile_offset<F>(i), a.weight, b.weight);
   }
 }
 
@@ -170,7 +171,7 @@ template <class F> static __device__ __forceinline__ void publish(const rl_persi
 /* Updates the block's parameters after the barrier `backward`, or leaves them if a gradient overflowed. The weights that other
  * blocks wait for come first. */
 template <class F> static __device__ __forceinline__ void update_parameters(const rl_persistent &args, const microbatch &mb,
-                                                                            const float gradient[F::TILE_PAIRS][2],
+                                                                            const float gradient[F::PAIRS_PER_THREAD][2],
                                                                             block_memory<F> &smem) {
   const bool skip = __ldcg(&args.exchange->overflow) == mb.step + 1;
   const adam_rates rates = rates_of(smem.state);
@@ -187,9 +188,9 @@ template <class F> static __device__ __forceinline__ void update_parameters(cons
 
 /* Loads the block's parameters from global memory, at the start of a launch. */
 template <class F> static __device__ __forceinline__ void load_parameters(const rl_persistent &args, block_memory<F> &smem) {
-  for (int i = 0; i < F::TILE_PAIRS && owns_tile<F>(); i++) {
+  for (int i = 0; i < F::PAIRS_PER_THREAD && owns_tile<F>(); i++) {
     const uint32_t offset = tile_offset<F>(i);
-    if (F::KEEPS_WEIGHTS) smem.weight[i][threadIdx.x] = *(const float2 *)&args.adam.weights[offset];
+    if (F::SEPARATE_MASTER_WEIGHTS) smem.weight[i][threadIdx.x] = *(const float2 *)&args.adam.weights[offset];
     smem.first[i][threadIdx.x] = *(const float2 *)&args.adam.first[offset];
     smem.second[i][threadIdx.x] = *(const float2 *)&args.adam.second[offset];
   }
@@ -199,7 +200,7 @@ template <class F> static __device__ __forceinline__ void load_parameters(const 
 /* Publishes the block's weights in the format that is multiplied. WAR: they overwrite parameters that every block has loaded. */
 template <class F>
 static __device__ __forceinline__ void publish_parameters(const rl_persistent &args, const block_memory<F> &smem) {
-  for (int i = 0; i < F::TILE_PAIRS && owns_tile<F>() && F::KEEPS_WEIGHTS; i++) {
+  for (int i = 0; i < F::PAIRS_PER_THREAD && owns_tile<F>() && F::SEPARATE_MASTER_WEIGHTS; i++) {
     const float2 w = smem.weight[i][threadIdx.x];
     store2(compute_weights<F>(args) + tile_offset<F>(i), w.x, w.y);
   }
@@ -209,9 +210,9 @@ static __device__ __forceinline__ void publish_parameters(const rl_persistent &a
 /* Stores the block's parameters to global memory, at the end of a launch. WAR: every block has read the published weights. */
 template <class F>
 static __device__ __forceinline__ void store_parameters(const rl_persistent &args, const block_memory<F> &smem) {
-  for (int i = 0; i < F::TILE_PAIRS && owns_tile<F>(); i++) {
+  for (int i = 0; i < F::PAIRS_PER_THREAD && owns_tile<F>(); i++) {
     const uint32_t offset = tile_offset<F>(i);
-    if (F::KEEPS_WEIGHTS) *(float2 *)&args.adam.weights[offset] = smem.weight[i][threadIdx.x];
+    if (F::SEPARATE_MASTER_WEIGHTS) *(float2 *)&args.adam.weights[offset] = smem.weight[i][threadIdx.x];
     *(float2 *)&args.adam.first[offset] = smem.first[i][threadIdx.x];
     *(float2 *)&args.adam.second[offset] = smem.second[i][threadIdx.x];
   }

@@ -39,7 +39,7 @@ template <typename T> static __global__ void pool2_forward_last(uint32_t count, 
   }
   if (sizeof(T) == 2 && state && !isfinite(all)) state->overflow = 1;
   for (int c = 0; c < 4; c++) {
-    if (!(best[c] > 0.0f)) code[c] = RL_POOL_STOPPED;
+    if (!(best[c] > 0.0f)) code[c] = RL_POOL_RELU_ZERO;
     best[c] = fmaxf(best[c], 0.0f);
   }
   store4(&pooled[(size_t)i * 4], make_float4(best[0], best[1], best[2], best[3]));
@@ -62,7 +62,7 @@ static __global__ void pool2_forward_first(uint32_t count, const float *__restri
   take(bottom.x + b, 2, &best, &code);
   take(bottom.y + b, 3, &best, &code);
   pooled[i] = fmaxf(best, 0.0f);
-  codes[i] = best > 0.0f ? code : RL_POOL_STOPPED;
+  codes[i] = best > 0.0f ? code : RL_POOL_RELU_ZERO;
 }
 
 int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *codes,
@@ -95,10 +95,10 @@ template <typename T> static __global__ void __launch_bounds__(THREADS)
     size_t from = ((size_t)i * GROUPS + group) * 4;
     float4 gradient = load4(&d_pooled[from]);
     uchar4 code = *(const uchar4 *)&codes[from];
-    if (code.x == RL_POOL_STOPPED) gradient.x = 0.0f;
-    if (code.y == RL_POOL_STOPPED) gradient.y = 0.0f;
-    if (code.z == RL_POOL_STOPPED) gradient.z = 0.0f;
-    if (code.w == RL_POOL_STOPPED) gradient.w = 0.0f;
+    if (code.x == RL_POOL_RELU_ZERO) gradient.x = 0.0f;
+    if (code.y == RL_POOL_RELU_ZERO) gradient.y = 0.0f;
+    if (code.z == RL_POOL_RELU_ZERO) gradient.z = 0.0f;
+    if (code.w == RL_POOL_RELU_ZERO) gradient.w = 0.0f;
     overflow |= !(isfinite(gradient.x) && isfinite(gradient.y) && isfinite(gradient.z) && isfinite(gradient.w));
     uint32_t pixel = i % MAP, n = i / MAP;
     for (int at = 0; at < 4; at++)
@@ -133,7 +133,7 @@ static __global__ void __launch_bounds__(THREADS)
       size_t plane = (size_t)n * RL_C2 + channel;
       for (uint32_t pixel = lane; pixel < MAP; pixel += 32) {
         int code = codes[plane * MAP + pixel];
-        float gradient = code == RL_POOL_STOPPED ? 0.0f : d_pooled[plane * MAP + pixel];
+        float gradient = code == RL_POOL_RELU_ZERO ? 0.0f : d_pooled[plane * MAP + pixel];
         float *to = &d_y[plane * FULL + source(pixel, 0)];
         *(float2 *)to = make_float2(code == 0 ? gradient : 0.0f, code == 1 ? gradient : 0.0f);
         *(float2 *)(to + RL_H2) = make_float2(code == 2 ? gradient : 0.0f, code == 3 ? gradient : 0.0f);
@@ -145,14 +145,14 @@ static __global__ void __launch_bounds__(THREADS)
   }
 }
 
-uint32_t rl_pool2_rows(rl_format format, uint32_t batch) {
+uint32_t rl_pool2_partial_rows(rl_format format, uint32_t batch) {
   uint32_t rows = format.channels_last ? (batch * MAP + LANES - 1) / LANES : batch;
   return rows < MOST_ROWS ? rows : (uint32_t)MOST_ROWS;
 }
 
 int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y, float *partial,
                       rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  uint32_t rows = rl_pool2_rows(format, batch);
+  uint32_t rows = rl_pool2_partial_rows(format, batch);
   if (format.half)
     return rl_chain("pool2 backward", pool2_backward_last<__half>, rows, THREADS, 0, stream, err, batch * MAP,
                     (const __half *)d_pooled, codes, (__half *)d_y, partial, state);

@@ -11,7 +11,7 @@ static __device__ __forceinline__ void pool_four(float a, float b, float c, floa
   if (c > *best) *best = c, *code = 2;
   if (d > *best) *best = d, *code = 3;
   *best += bias;
-  if (!(*best > 0.0f)) *best = 0.0f, *code = RL_POOL_STOPPED;
+  if (!(*best > 0.0f)) *best = 0.0f, *code = RL_POOL_RELU_ZERO;
 }
 
 #endif

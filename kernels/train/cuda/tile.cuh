@@ -10,20 +10,21 @@
  *     THREADS,                     of a block
  *     IN_PITCH,                    values between rows in shared memory, multiples of 16 bytes: in[P1²][IN_PITCH] of 32
  *                                  channels, 14×14 pixels
- *     RAW_PITCH, WEIGHT_VALUES,    conv2's weights as they come, raw[TILE_CHANNELS][RAW_PITCH] of 9 taps × 32 input
+ *     RAW_WEIGHT_PITCH, WEIGHT_VALUES,    conv2's weights as they come, raw[TILE_CHANNELS][RAW_WEIGHT_PITCH] of 9 taps × 32 input
  *                                  channels, and as they are multiplied
- *     OUT_VALUES,                  d_out, the gradient of conv2's product, in whatever order
- *     FORWARD_SCRATCH,             floats that conv2's functions want for themselves;
- *     BACKWARD_SCRATCH,            0: raw weights are multiplied as they are
- *     FORWARD_MAIL,                floats of its own that conv2_forward gets as scratch where there is no other
+ *     D_OUT_VALUES,                  d_out, the gradient of conv2's product, in whatever order
+ *     FORWARD_SCRATCH_FLOATS,             floats that conv2's functions want for themselves;
+ *     BACKWARD_SCRATCH_FLOATS,            0: raw weights are multiplied as they are
+ *     FORWARD_EXCHANGE_FLOATS,                floats of its own that conv2_forward gets as scratch where there is no other
  *     FORWARD_WARPS,               that conv2_forward uses, the first: where others are left, those ask for weights while these
  *                                  multiply, and two while the others are at conv1; else all ask for all of them in between
- *     KEEPS_WEIGHTS,               0: weights that are multiplied are as exact as those that are updated
- *     SLICE_PAD,                   rows of SLICE inputs are SLICE + SLICE_PAD apart: fc1's weights [128], its inputs and
+ *     SEPARATE_MASTER_WEIGHTS,               0: weights that are multiplied are as exact as those that are updated
+ *     SLICE_PADDING,                   rows of SLICE inputs are SLICE + SLICE_PADDING apart: fc1's weights [128], its inputs and
  *                                  their gradients [TILE_IMAGES]
- *     HIDDEN_PITCH,                d_fc1[TILE_IMAGES][HIDDEN_PITCH] of 128
- *     ROW_PITCH, COLUMN_PITCH,     d_fc1[TILE_BATCH][ROW_PITCH] of TILE_ROWS, in[TILE_BATCH][COLUMN_PITCH] of TILE_COLUMNS
- *     TILE_WARPS_USED, TILE_PAIRS  so many warps, the first, have so many pairs of fc1's weights a thread
+ *     D_FC1_PITCH,                d_fc1[TILE_IMAGES][D_FC1_PITCH] of 128
+ *     D_FC1_TILE_PITCH, FC1_IN_TILE_PITCH,     d_fc1[TILE_BATCH][D_FC1_TILE_PITCH] of TILE_ROWS,
+ * in[TILE_BATCH][FC1_IN_TILE_PITCH] of TILE_COLUMNS FC1_GRADIENT_WARPS, PAIRS_PER_THREAD  so many warps, the first, have so many
+ * pairs of fc1's weights a thread
  *   };
  *
  *   typedef … weight_sums;         what a thread keeps of conv2's weight gradient over the images of a step: sums, or where
@@ -40,7 +41,7 @@
  *       (even) and the next
  *   unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out);          the gradient behind a pool, four channels,
  *                                                                                 as their codes say
- *   weight_sums begin_sums(float *row);                                           row[TILE_CHANNELS][9 · 32] of memory
+ *   weight_sums init_weight_sums(float *row);                                           row[TILE_CHANNELS][9 · 32] of memory
  *   conv2_weight_gradient(value *in, const value *d_out, float *scratch, weight_sums &sums);    an image more; in is lost where
  *                                                                                               there is scratch
  *   store_weight_gradient(const weight_sums &sums, float *row);                   unless they are there
@@ -51,7 +52,7 @@
  *       sink(image, output, a, b): the product over the slice for output (even) and the next
  *   template <int SLICE, class Sink> fc1_backward(const value *d_fc1, const value *weights, Sink sink);
  *       sink(image, k, a, b): d_fc1 · weights for inputs k (even, in the slice) and the next
- *   fc1_weight_gradient(const value *d_fc1, const value *in, float sums[TILE_PAIRS][2]);       adds TILE_BATCH images; the
+ *   fc1_weight_gradient(const value *d_fc1, const value *in, float sums[PAIRS_PER_THREAD][2]);       adds TILE_BATCH images; the
  *                                                                                              warps in use alone
  *   tile_row(i), tile_column(i)                                                   of pair i of this thread in the tile
  *
@@ -67,7 +68,7 @@ enum {
   TILE_WARPS = TILE_THREADS / 32,
   TILE_CHANNELS = RL_C2 / 2,
   TILE_TAPS = 9,
-  TILE_DEPTH = TILE_TAPS * RL_C1, /* 288: what a product of conv2 sums up */
+  TILE_K = TILE_TAPS * RL_C1, /* 288: what a product of conv2 sums up */
   TILE_IMAGES = 8,
   TILE_ROWS = 16,
   TILE_COLUMNS = 144, /* 8 × 16 such tiles are fc1.weight */
@@ -76,12 +77,12 @@ enum {
 
 /* What formats have that have no reason for something else. */
 struct tile_format {
-  enum { THREADS = TILE_THREADS, TILE_WARPS_USED = TILE_COLUMNS / 16, TILE_PAIRS = 4 };
+  enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, PAIRS_PER_THREAD = 4 };
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
   /* The same number, though the compiler can't know: addresses made of it are made where they are wanted, instead of in front of
    * all steps, where they do not fit into registers. */
-  static __device__ __forceinline__ int made_anew(int of) {
+  static __device__ __forceinline__ int optimization_barrier(int of) {
     asm volatile("" : "+r"(of));
     return of;
   }
@@ -152,10 +153,10 @@ static __device__ __forceinline__ void tile_input_gradient(const typename F::val
       if (both) sum[0][x][i] += v;
     }
   ready();
-  const int fresh = F::made_anew(F::lane()), pair = channel + fresh % 4 * 2;
-  tile_sink_rows<F>(sum[0], F::made_anew(first[0]) + down * TILE_EVERY, fresh, pair, sink);
+  const int fresh = F::optimization_barrier(F::lane()), pair = channel + fresh % 4 * 2;
+  tile_sink_rows<F>(sum[0], F::optimization_barrier(first[0]) + down * TILE_EVERY, fresh, pair, sink);
   if (down - other < 0 || down - other > 3)
-    tile_sink_rows<F>(sum[1], F::made_anew(first[1]) + down * TILE_EVERY, fresh, pair, sink);
+    tile_sink_rows<F>(sum[1], F::optimization_barrier(first[1]) + down * TILE_EVERY, fresh, pair, sink);
 }
 
 #endif

@@ -35,18 +35,18 @@ struct float_tiles : tile_format {
     CHUNK = 12,             /* tiles whose V the weight gradient has at once */
     CHUNK_TERM = CHUNK * ROW,
     IN_PITCH = RL_C1,
-    RAW_PITCH = TILE_DEPTH,
+    RAW_WEIGHT_PITCH = TILE_K,
     WEIGHT_VALUES = TERMS * WEIGHT_TERM,
-    OUT_VALUES = TERMS * TERM,
-    FORWARD_SCRATCH = TERMS * TERM,
-    BACKWARD_SCRATCH = TERMS * CHUNK_TERM,
-    FORWARD_MAIL = 0,
+    D_OUT_VALUES = TERMS * TERM,
+    FORWARD_SCRATCH_FLOATS = TERMS * TERM,
+    BACKWARD_SCRATCH_FLOATS = TERMS * CHUNK_TERM,
+    FORWARD_EXCHANGE_FLOATS = 0,
     FORWARD_WARPS = TILE_WARPS,
-    KEEPS_WEIGHTS = 0,
-    SLICE_PAD = UNIT,
-    HIDDEN_PITCH = RL_FC1 + UNIT,
-    ROW_PITCH = TILE_ROWS + UNIT,
-    COLUMN_PITCH = TILE_COLUMNS + UNIT,
+    SEPARATE_MASTER_WEIGHTS = 0,
+    SLICE_PADDING = UNIT,
+    D_FC1_PITCH = RL_FC1 + UNIT,
+    D_FC1_TILE_PITCH = TILE_ROWS + UNIT,
+    FC1_IN_TILE_PITCH = TILE_COLUMNS + UNIT,
     OUTER_SUMS = 64 /* of a lane: 8 × 8 */
   };
   static_assert(TILES % WARPS == 0 && RL_P2 % (TILES / WARPS) == 0 && CHUNK == WARPS,
@@ -99,7 +99,7 @@ struct float_tiles : tile_format {
   /* weights: U of raw[32 outputs][9 taps][32 inputs]. */
   static __device__ __forceinline__ void prepare_weights(const float *raw, float *weights) {
     for (int output = warp(); output < TILE_CHANNELS; output += WARPS) {
-      const float *from = &raw[output * TILE_DEPTH + lane()];
+      const float *from = &raw[output * TILE_K + lane()];
       float *to = &weights[weight_element(output, lane())], half[4][3];
 #pragma unroll
       for (int x = 0; x < 3; x++) {
@@ -151,8 +151,8 @@ struct float_tiles : tile_format {
                          code.w == 2 || code.w == 3};
     const bool right[4] = {code.x == 1 || code.x == 3, code.y == 1 || code.y == 3, code.z == 1 || code.z == 3,
                            code.w == 1 || code.w == 3};
-    const float g[4] = {code.x == RL_POOL_STOPPED ? 0.0f : d.x, code.y == RL_POOL_STOPPED ? 0.0f : d.y,
-                        code.z == RL_POOL_STOPPED ? 0.0f : d.z, code.w == RL_POOL_STOPPED ? 0.0f : d.w};
+    const float g[4] = {code.x == RL_POOL_RELU_ZERO ? 0.0f : d.x, code.y == RL_POOL_RELU_ZERO ? 0.0f : d.y,
+                        code.z == RL_POOL_RELU_ZERO ? 0.0f : d.z, code.w == RL_POOL_RELU_ZERO ? 0.0f : d.w};
 #pragma unroll
     for (int term = 0; term < TERMS; term++) {
       float made[4];
@@ -244,7 +244,7 @@ struct float_tiles : tile_format {
 
   /* Of 16 outputs, dU lies in two places of eight terms each. */
   enum { OUTPUTS = 16, PLACE_TERMS = TERMS / 2, PLACE_TERM = OUTPUTS * ROW, PLACE = PLACE_TERMS * PLACE_TERM };
-  static_assert(PLACE <= (int)BACKWARD_SCRATCH && PLACE <= RL_P1 * RL_P1 * (int)IN_PITCH,
+  static_assert(PLACE <= (int)BACKWARD_SCRATCH_FLOATS && PLACE <= RL_P1 * RL_P1 * (int)IN_PITCH,
                 "the scratch is one, the image's place the other");
 
   static __device__ __forceinline__ void store_outer(const float sums[OUTER_SUMS / 2], float *to) {
@@ -272,14 +272,14 @@ struct float_tiles : tile_format {
         const float made[3] = {half[0][x] + middle, 0.5f * (half[1][x] - half[2][x]), middle + half[3][x]};
 #pragma unroll
         for (int y = 0; y < 3; y++) {
-          float *at = &to[output * TILE_DEPTH + (3 * y + x) * RL_C1 + lane()];
+          float *at = &to[output * TILE_K + (3 * y + x) * RL_C1 + lane()];
           *at = add ? *at + made[y] : made[y];
         }
       }
     }
   }
 
-  static __device__ __forceinline__ weight_sums begin_sums(float *row) { return {row, false}; }
+  static __device__ __forceinline__ weight_sums init_weight_sums(float *row) { return {row, false}; }
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &, float *) {}
 
   static __device__ __forceinline__ void conv2_weight_gradient(float *in, const float *d_out, float *scratch, weight_sums &to) {
@@ -296,7 +296,7 @@ struct float_tiles : tile_format {
       if (half) __syncthreads();
       if (multiplies()) store_outer(&sums[half * (OUTER_SUMS / 2)], term() / PLACE_TERMS ? in : scratch);
       __syncthreads();
-      transform_weights(scratch, in, to.begun, &to.row[half * OUTPUTS * TILE_DEPTH]);
+      transform_weights(scratch, in, to.begun, &to.row[half * OUTPUTS * TILE_K]);
     }
     to.begun = true;
   }
@@ -408,7 +408,7 @@ struct float_tiles : tile_format {
   /* A warp has 16 outputs; a lane four of them of four images over a quarter of the depth. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD };
+    enum { PITCH = SLICE + SLICE_PADDING };
     if (warp() >= RL_FC1 / 16) return;
     const int image = of_two() * 4, output = warp() * 16 + of_four() * 4;
     const float *a_row = &in[image * PITCH + part() * UNIT], *b_row = &weights[output * PITCH + part() * UNIT];
@@ -433,7 +433,7 @@ struct float_tiles : tile_format {
   /* A warp has 16 inputs at a time, a lane four of them of all images over an eighth of the depth. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD };
+    enum { PITCH = SLICE + SLICE_PADDING };
     const int eighth = lane() / 4;
     for (int tile = warp(); tile < SLICE / 16; tile += WARPS) {
       const int column = tile * 16 + lane() % 4 * UNIT;
@@ -444,7 +444,7 @@ struct float_tiles : tile_format {
 #pragma unroll
         for (int i = 0; i < UNIT; i++) b[i] = load4(&weights[(k + i) * PITCH + column]);
 #pragma unroll
-        for (int i = 0; i < TILE_IMAGES; i++) add_product(rows[i], load4(&d_fc1[i * HIDDEN_PITCH + k]), b);
+        for (int i = 0; i < TILE_IMAGES; i++) add_product(rows[i], load4(&d_fc1[i * D_FC1_PITCH + k]), b);
       }
       const float4 made = octet_sum(rows);
       sink(eighth, column, made.x, made.y);
@@ -453,16 +453,18 @@ struct float_tiles : tile_format {
   }
 
   /* A warp has 16 inputs, a lane 8 × 4 weights over a quarter of the images, then two rows of these. */
-  static __device__ __forceinline__ void fc1_weight_gradient(const float *d_fc1, const float *in, float sums[TILE_PAIRS][2]) {
-    const float *a_row = &d_fc1[part() * 2 * ROW_PITCH + of_two() * 8], *b_row = &in[part() * 2 * COLUMN_PITCH + tile_column(0)];
+  static __device__ __forceinline__ void fc1_weight_gradient(const float *d_fc1, const float *in,
+                                                             float sums[PAIRS_PER_THREAD][2]) {
+    const float *a_row = &d_fc1[part() * 2 * D_FC1_TILE_PITCH + of_two() * 8],
+                *b_row = &in[part() * 2 * FC1_IN_TILE_PITCH + tile_column(0)];
     float rows[2][4][4] = {};
 #pragma unroll 2
     for (int n = 0; n < TILE_BATCH; n += 8)
 #pragma unroll
       for (int i = 0; i < 2; i++) {
-        const float4 b = load4(&b_row[(n + i) * COLUMN_PITCH]);
+        const float4 b = load4(&b_row[(n + i) * FC1_IN_TILE_PITCH]);
 #pragma unroll
-        for (int half = 0; half < 2; half++) add_outer(rows[half][0], load4(&a_row[(n + i) * ROW_PITCH + half * 4]), b);
+        for (int half = 0; half < 2; half++) add_outer(rows[half][0], load4(&a_row[(n + i) * D_FC1_TILE_PITCH + half * 4]), b);
       }
 #pragma unroll
     for (int half = 0; half < 2; half++) {

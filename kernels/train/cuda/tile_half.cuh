@@ -13,26 +13,26 @@ struct half_tiles : tile_format {
   enum {
     UNIT = 8, /* halves in 16 bytes */
     IN_PITCH = RL_C1 + UNIT,
-    WEIGHT_PITCH = TILE_DEPTH + UNIT,
+    WEIGHT_PITCH = TILE_K + UNIT,
     OUT_PITCH = TILE_CHANNELS + UNIT,
-    RAW_PITCH = WEIGHT_PITCH,
+    RAW_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
     OUT_ROW = RL_P1 * OUT_PITCH, /* of the gradient of conv2's product; two pixels of it mean nothing */
-    OUT_VALUES = RL_H2 * OUT_ROW,
-    FORWARD_SCRATCH = 0,
-    FORWARD_MAIL = 0,
-    BACKWARD_SCRATCH = 0,
+    D_OUT_VALUES = RL_H2 * OUT_ROW,
+    FORWARD_SCRATCH_FLOATS = 0,
+    FORWARD_EXCHANGE_FLOATS = 0,
+    BACKWARD_SCRATCH_FLOATS = 0,
     POOL_TILES = RL_H2 * RL_H2 / 16, /* of four pools */
     FORWARD_WARPS = POOL_TILES,
-    KEEPS_WEIGHTS = 1,
-    SLICE_PAD = UNIT,
-    HIDDEN_PITCH = RL_FC1 + UNIT,
-    ROW_PITCH = TILE_ROWS + UNIT,
-    COLUMN_PITCH = TILE_COLUMNS + UNIT,
+    SEPARATE_MASTER_WEIGHTS = 1,
+    SLICE_PADDING = UNIT,
+    D_FC1_PITCH = RL_FC1 + UNIT,
+    D_FC1_TILE_PITCH = TILE_ROWS + UNIT,
+    FC1_IN_TILE_PITCH = TILE_COLUMNS + UNIT,
     ROW_STEPS = 3 * RL_C1 / 16 /* of a row of taps; rows stay a loop: code that is run once a step has to come from afar */
   };
 
-  typedef tile_sums<TILE_CHANNELS * TILE_DEPTH / THREADS> weight_sums;
+  typedef tile_sums<TILE_CHANNELS * TILE_K / THREADS> weight_sums;
 
   static __device__ __forceinline__ int out_at(int y, int x) { return y * OUT_ROW + x * OUT_PITCH; }
 
@@ -61,9 +61,9 @@ struct half_tiles : tile_format {
 #pragma unroll
       for (int k = 0; k < ROW_STEPS; k++) {
         uint32_t a[4], by[2][4];
-        load_matrices(a, a_row + ((dy * RL_P1 + k / 2) * IN_PITCH + k % 2 * 16) * 2);
-        for (int i = 0; i < 2; i++) load_matrices(by[i], b_row + (i * 16 * WEIGHT_PITCH + (dy * ROW_STEPS + k) * 16) * 2);
-        for (int i = 0; i < 4; i++) multiply_add(sum[i], a, &by[i / 2][i % 2 * 2]);
+        ldmatrix_x4(a, a_row + ((dy * RL_P1 + k / 2) * IN_PITCH + k % 2 * 16) * 2);
+        for (int i = 0; i < 2; i++) ldmatrix_x4(by[i], b_row + (i * 16 * WEIGHT_PITCH + (dy * ROW_STEPS + k) * 16) * 2);
+        for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &by[i / 2][i % 2 * 2]);
       }
     /* Lanes below 16 have the left pixels of a pool, those above the right ones: they swap, and each goes on with half
      * of the channels. */
@@ -88,7 +88,7 @@ struct half_tiles : tile_format {
   static __device__ __forceinline__ int first_channel() { return warp() / 6 * 16; }
   static __device__ __forceinline__ int unit(int tap) { return (warp() % 3 * 3 + tap) * 2 + warp() / 3 % 2; }
 
-  static __device__ __forceinline__ weight_sums begin_sums(float *) { return {}; }
+  static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
     const int a = lane() / 16 * 8 + lane() % 8, b = lane() % 16; /* of the pixels */
@@ -100,12 +100,12 @@ struct half_tiles : tile_format {
       uint32_t by[3][4];
 #pragma unroll
       for (int x = 0; x < 3 + 2; x++) {
-        load_transposed(by[x % 3], b_row + (top * RL_P1 + x) * IN_PITCH * 2);
+        ldmatrix_x4_trans(by[x % 3], b_row + (top * RL_P1 + x) * IN_PITCH * 2);
         if (x < 2) continue;
         uint32_t gradient[4];
-        load_transposed(gradient, a_row + out_at(top, x - 2) * 2);
+        ldmatrix_x4_trans(gradient, a_row + out_at(top, x - 2) * 2);
         for (int tap = 0; tap < UNITS; tap++)
-          for (int c = 0; c < 2; c++) multiply_add(&sums.of[(tap * 2 + c) * 4], gradient, &by[(x - 2 + tap) % 3][c * 2]);
+          for (int c = 0; c < 2; c++) mma_m16n8k16(&sums.of[(tap * 2 + c) * 4], gradient, &by[(x - 2 + tap) % 3][c * 2]);
       }
     }
   }
@@ -122,7 +122,7 @@ struct half_tiles : tile_format {
           own[c] = odd ? second[c] : first[c];
           other[c] = __shfl_xor_sync(0xffffffffu, odd ? first[c] : second[c], 1);
         }
-        store4(&to[(first_channel() + half * 8 + lane() / 4) * TILE_DEPTH + unit(i) * 16 + odd * 8 + lane() / 2 % 2 * 4],
+        store4(&to[(first_channel() + half * 8 + lane() / 4) * TILE_K + unit(i) * 16 + odd * 8 + lane() / 2 % 2 * 4],
                odd ? make_float4(other[0], other[1], own[0], own[1]) : make_float4(own[0], own[1], other[0], other[1]));
       }
   }
@@ -142,25 +142,25 @@ struct half_tiles : tile_format {
                                                  part / 2 * UNIT]),
                    b_row = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
     uint32_t by[3][4]; /* all output channels */
-    for (int dx = 0; dx < 3; dx++) load_transposed(by[dx], b_row + dx * RL_C1 * 2);
+    for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(by[dx], b_row + dx * RL_C1 * 2);
     for (int x = 0; x < TILE_EVERY; x++)
       for (int k = 0; k < 2; k++) {
         uint32_t a[4];
-        load_matrices(a, a_row + (out_at(0, x) + k * 16) * 2);
-        for (int dx = 0; dx < 3; dx++) multiply_add(sum[x + dx], a, &by[dx][k * 2]);
+        ldmatrix_x4(a, a_row + (out_at(0, x) + k * 16) * 2);
+        for (int dx = 0; dx < 3; dx++) mma_m16n8k16(sum[x + dx], a, &by[dx][k * 2]);
       }
   }
 
   /* Eight images are the upper half of a product's 16 rows; the lower half repeats them. */
   static __device__ __forceinline__ void multiply_upper(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
     const uint32_t twice[4] = {a[0], a[0], a[1], a[1]};
-    multiply_add(sum, twice, b);
+    mma_m16n8k16(sum, twice, b);
   }
 
   /* A warp has 16 outputs. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD, STEPS = SLICE / 16, CHAINS = 2 /* of sums, so that they wait for each other less */ };
+    enum { PITCH = SLICE + SLICE_PADDING, STEPS = SLICE / 16, CHAINS = 2 /* of sums, so that they wait for each other less */ };
     if (warp() >= RL_FC1 / 16) return;
     const uint32_t a_row = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * UNIT]),
                    b_row = shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * UNIT]);
@@ -168,8 +168,8 @@ struct half_tiles : tile_format {
     uint32_t a[STEPS + 1][2], by[STEPS][4]; /* all at once: nothing else hides their latency */
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
-      if (k % 2 == 0) load_matrices(a[k], a_row + k * 16 * 2); /* of this step and the next */
-      load_matrices(by[k], b_row + k * 16 * 2);
+      if (k % 2 == 0) ldmatrix_x4(a[k], a_row + k * 16 * 2); /* of this step and the next */
+      ldmatrix_x4(by[k], b_row + k * 16 * 2);
     }
 #pragma unroll
     for (int k = 0; k < STEPS; k++)
@@ -181,16 +181,16 @@ struct half_tiles : tile_format {
   /* A warp has 16 inputs, and 16 more. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD, STEPS = RL_FC1 / 16, CHAINS = 2 };
-    const uint32_t a_row = shared_address(&d_fc1[lane() % 8 * HIDDEN_PITCH + lane() / 8 * UNIT]),
+    enum { PITCH = SLICE + SLICE_PADDING, STEPS = RL_FC1 / 16, CHAINS = 2 };
+    const uint32_t a_row = shared_address(&d_fc1[lane() % 8 * D_FC1_PITCH + lane() / 8 * UNIT]),
                    b_row = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * UNIT]);
     for (int tile = warp(); tile < SLICE / 16; tile += TILE_WARPS) {
       float sum[CHAINS][2][4] = {};
       uint32_t a[STEPS][2], by[STEPS][4];
 #pragma unroll
       for (int k = 0; k < STEPS; k++) {
-        if (k % 2 == 0) load_matrices(a[k], a_row + k * 16 * 2);
-        load_transposed(by[k], b_row + (k * 16 * PITCH + tile * 16) * 2);
+        if (k % 2 == 0) ldmatrix_x4(a[k], a_row + k * 16 * 2);
+        ldmatrix_x4_trans(by[k], b_row + (k * 16 * PITCH + tile * 16) * 2);
       }
 #pragma unroll
       for (int k = 0; k < STEPS; k++)
@@ -201,13 +201,14 @@ struct half_tiles : tile_format {
   }
 
   /* A warp has 16 outputs × 16 inputs. */
-  static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in, float sums[TILE_PAIRS][2]) {
+  static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in,
+                                                             float sums[PAIRS_PER_THREAD][2]) {
 #pragma unroll
     for (int k = 0; k < TILE_BATCH; k += 16) {
       uint32_t a[4], by[4];
-      load_transposed(a, shared_address(&d_fc1[(k + lane() / 16 * 8 + lane() % 8) * ROW_PITCH + lane() / 8 % 2 * UNIT]));
-      load_transposed(by, shared_address(&in[(k + lane() % 16) * COLUMN_PITCH + warp() * 16 + lane() / 16 * UNIT]));
-      for (int c = 0; c < 2; c++) multiply_add(sums[c * 2], a, &by[c * 2]); /* four sums: two pairs */
+      ldmatrix_x4_trans(a, shared_address(&d_fc1[(k + lane() / 16 * 8 + lane() % 8) * D_FC1_TILE_PITCH + lane() / 8 % 2 * UNIT]));
+      ldmatrix_x4_trans(by, shared_address(&in[(k + lane() % 16) * FC1_IN_TILE_PITCH + warp() * 16 + lane() / 16 * UNIT]));
+      for (int c = 0; c < 2; c++) mma_m16n8k16(sums[c * 2], a, &by[c * 2]); /* four sums: two pairs */
     }
   }
 

@@ -18,25 +18,25 @@ struct tensor_float_tiles : tile_format {
   enum {
     UNIT = 4, /* floats in 16 bytes */
     IN_PITCH = RL_C1 + UNIT,
-    WEIGHT_PITCH = TILE_DEPTH + UNIT,
-    RAW_PITCH = WEIGHT_PITCH,
+    WEIGHT_PITCH = TILE_K + UNIT,
+    RAW_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
     OUT_PITCH = TILE_CHANNELS + 2 * UNIT,
     OUT_ROW = RL_H2 * OUT_PITCH + UNIT,
-    OUT_VALUES = RL_H2 * OUT_ROW,
-    FORWARD_SCRATCH = 0,
-    FORWARD_MAIL = THREADS * 12,
-    BACKWARD_SCRATCH = 0,
+    D_OUT_VALUES = RL_H2 * OUT_ROW,
+    FORWARD_SCRATCH_FLOATS = 0,
+    FORWARD_EXCHANGE_FLOATS = THREADS * 12,
+    BACKWARD_SCRATCH_FLOATS = 0,
     FORWARD_WARPS = TILE_WARPS,
-    KEEPS_WEIGHTS = 1,
-    SLICE_PAD = UNIT,
-    HIDDEN_PITCH = RL_FC1 + 2 * UNIT,
-    ROW_PITCH = TILE_ROWS + 2 * UNIT,
-    COLUMN_PITCH = TILE_COLUMNS + 2 * UNIT,
+    SEPARATE_MASTER_WEIGHTS = 1,
+    SLICE_PADDING = UNIT,
+    D_FC1_PITCH = RL_FC1 + 2 * UNIT,
+    D_FC1_TILE_PITCH = TILE_ROWS + 2 * UNIT,
+    FC1_IN_TILE_PITCH = TILE_COLUMNS + 2 * UNIT,
     K = 8 /* of a product */
   };
 
-  typedef tile_sums<TILE_CHANNELS * TILE_DEPTH / THREADS> weight_sums;
+  typedef tile_sums<TILE_CHANNELS * TILE_K / THREADS> weight_sums;
 
   /* A lane's place in the fragments: row or column `across`, elements `along` and along + 4 of what is summed. */
   static __device__ __forceinline__ int across() { return lane() / 4; }
@@ -98,14 +98,13 @@ struct tensor_float_tiles : tile_format {
     for (int dy = 0; dy < 3; dy++) {
       uint32_t by[2][READ_SETS][4];
       for (int right = 0; right < 2; right++)
-        for (int i = 0; i < READ_SETS; i++)
-          load_matrices(by[right][i], b_row + (dy * RL_P1 + right * HALF_ROW + i) * IN_PITCH * 4);
+        for (int i = 0; i < READ_SETS; i++) ldmatrix_x4(by[right][i], b_row + (dy * RL_P1 + right * HALF_ROW + i) * IN_PITCH * 4);
       for (int k = 0; k < 2; k++)
         for (int dx = 0; dx < 3; dx++) {
           uint32_t a[4];
-          load_matrices(a, a_row + ((dy * 3 + dx) * RL_C1 + k * K) * 4);
+          ldmatrix_x4(a, a_row + ((dy * 3 + dx) * RL_C1 + k * K) * 4);
           for (int right = 0; right < 2; right++)
-            for (int i = 0; i < SETS; i++) multiply_add_tf32(sum[right][i], a, &by[right][i + dx][k * 2]);
+            for (int i = 0; i < SETS; i++) mma_m16n8k8_tf32(sum[right][i], a, &by[right][i + dx][k * 2]);
         }
     }
     add_halves(sum, half, scratch);
@@ -157,7 +156,7 @@ struct tensor_float_tiles : tile_format {
   static __device__ __forceinline__ int first_input() { return warp() / 3 % 2 * 16; }
   static __device__ __forceinline__ int first_output() { return warp() / 6 * 16; }
 
-  static __device__ __forceinline__ weight_sums begin_sums(float *) { return {}; }
+  static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
     const int y = along() / 2 * 2, behind = along() % 2 * COLUMNS; /* of the first four; the others are a row below */
@@ -175,7 +174,7 @@ struct tensor_float_tiles : tile_format {
         for (int i = 0; i < 2; i++) {
           const value *gradient = &b_from[out_at(top, x - 2) + i * 8];
           const uint32_t by[2] = {bits(gradient), bits(gradient + OUT_ROW)};
-          for (int dx = 0; dx < 3; dx++) multiply_add_tf32(&sums.of[(dx * 2 + i) * 4], a[(x - 2 + dx) % 3], by);
+          for (int dx = 0; dx < 3; dx++) mma_m16n8k8_tf32(&sums.of[(dx * 2 + i) * 4], a[(x - 2 + dx) % 3], by);
         }
       }
     }
@@ -185,7 +184,7 @@ struct tensor_float_tiles : tile_format {
     for (int dx = 0; dx < 3; dx++)
       for (int i = 0; i < 2; i++)
         for (int c = 0; c < 2; c++)
-          *(float2 *)&to[(first_output() + i * 8 + out_channel(along() * 2 + c)) * TILE_DEPTH + (tap_row() * 3 + dx) * RL_C1 +
+          *(float2 *)&to[(first_output() + i * 8 + out_channel(along() * 2 + c)) * TILE_K + (tap_row() * 3 + dx) * RL_C1 +
                          first_input() + across() * 2] =
               make_float2(sums.of[(dx * 2 + i) * 4 + c], sums.of[(dx * 2 + i) * 4 + 2 + c]);
   }
@@ -213,8 +212,8 @@ struct tensor_float_tiles : tile_format {
         for (int i = 0; i < 2; i++) by[dx][i] = bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
       for (int x = 0; x < TILE_EVERY; x++) {
         uint32_t a[4];
-        load_matrices(a, a_row + (out_at(0, x) + k) * 4);
-        for (int dx = 0; dx < 3; dx++) multiply_add_tf32(sum[x + dx], a, by[dx]);
+        ldmatrix_x4(a, a_row + (out_at(0, x) + k) * 4);
+        for (int dx = 0; dx < 3; dx++) mma_m16n8k8_tf32(sum[x + dx], a, by[dx]);
       }
     }
   }
@@ -226,7 +225,7 @@ struct tensor_float_tiles : tile_format {
   /* A warp has 16 outputs. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD };
+    enum { PITCH = SLICE + SLICE_PADDING };
     if (warp() >= RL_FC1 / 16) return;
     const int row = lane() % 8, part = lane() / 8;
     const uint32_t a_row = shared_address(&weights[(warp() * 16 + part % 2 * 8 + row) * PITCH + part / 2 * UNIT]),
@@ -235,11 +234,11 @@ struct tensor_float_tiles : tile_format {
 #pragma unroll 3
     for (int k = 0; k < SLICE; k += 2 * K) {
       uint32_t images[4];
-      load_matrices(images, b_row + k * 4);
+      ldmatrix_x4(images, b_row + k * 4);
       for (int i = 0; i < 2; i++) {
         uint32_t a[4];
-        load_matrices(a, a_row + (k + i * K) * 4);
-        multiply_add_tf32(sum[i], a, &images[i * 2]);
+        ldmatrix_x4(a, a_row + (k + i * K) * 4);
+        mma_m16n8k8_tf32(sum[i], a, &images[i * 2]);
       }
     }
     for (int i = 0; i < 2; i++) {
@@ -253,8 +252,8 @@ struct tensor_float_tiles : tile_format {
    * of a product. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PAD };
-    const value *b_from = &d_fc1[across() * HIDDEN_PITCH + along() * 2];
+    enum { PITCH = SLICE + SLICE_PADDING };
+    const value *b_from = &d_fc1[across() * D_FC1_PITCH + along() * 2];
     for (int column = warp() * 16; column < SLICE; column += TILE_WARPS * 16) {
       const value *a_from = &weights[along() * 2 * PITCH + column + across() * 2];
       float sum[CHAINS][4] = {};
@@ -264,7 +263,7 @@ struct tensor_float_tiles : tile_format {
         load_pair(a[0], a[1], &a_from[k * PITCH]);
         load_pair(a[2], a[3], &a_from[(k + 1) * PITCH]);
         load_pair(images[0], images[1], &b_from[k]);
-        multiply_add_tf32(sum[k / K % CHAINS], a, images);
+        mma_m16n8k8_tf32(sum[k / K % CHAINS], a, images);
       }
       for (int i = 0; i < 2; i++)
         sink(along() * 2 + i, column + across() * 2, sum[0][i] + sum[1][i], sum[0][2 + i] + sum[1][2 + i]);
@@ -272,17 +271,18 @@ struct tensor_float_tiles : tile_format {
   }
 
   /* A warp has 16 inputs × 16 outputs; outputs are the rows of products: 2 i and the next in rows i and i + 8. */
-  static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in, float sums[TILE_PAIRS][2]) {
-    const value *a_from = &d_fc1[along() * ROW_PITCH + across() * 2],
-                *b_from = &in[along() * COLUMN_PITCH + warp() * 16 + across()];
+  static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in,
+                                                             float sums[PAIRS_PER_THREAD][2]) {
+    const value *a_from = &d_fc1[along() * D_FC1_TILE_PITCH + across() * 2],
+                *b_from = &in[along() * FC1_IN_TILE_PITCH + warp() * 16 + across()];
 #pragma unroll 2
     for (int k = 0; k < TILE_BATCH; k += K) {
       uint32_t a[4];
-      load_pair(a[0], a[1], &a_from[k * ROW_PITCH]);
-      load_pair(a[2], a[3], &a_from[(k + 4) * ROW_PITCH]);
+      load_pair(a[0], a[1], &a_from[k * D_FC1_TILE_PITCH]);
+      load_pair(a[2], a[3], &a_from[(k + 4) * D_FC1_TILE_PITCH]);
       for (int i = 0; i < 2; i++) {
-        const uint32_t by[2] = {bits(&b_from[k * COLUMN_PITCH + i * 8]), bits(&b_from[(k + 4) * COLUMN_PITCH + i * 8])};
-        multiply_add_tf32(sums[i * 2], a, by); /* four sums: two pairs */
+        const uint32_t by[2] = {bits(&b_from[k * FC1_IN_TILE_PITCH + i * 8]), bits(&b_from[(k + 4) * FC1_IN_TILE_PITCH + i * 8])};
+        mma_m16n8k8_tf32(sums[i * 2], a, by); /* four sums: two pairs */
       }
     }
   }

@@ -47,7 +47,7 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
   s->gather = s->train ? rl_gather{e->train_images, e->train_labels, e->order, &e->state->step, stride, batch}
                        : rl_gather{e->test_images, e->test_labels, NULL, &e->state->test_step, stride, batch};
   s->head = {s->gather, e->parts, 1, &e->weights[rl_tensor_offsets[RL_FC1_B]]};
-  const rl_rows rows = recipe->rows(e->format, batch);
+  const rl_partial_rows rows = recipe->rows(e->format, batch);
   s->gradients = {
       e->d_conv2_weight, rows.conv2_weight, e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head,
       rows.conv1,        rows.conv2_bias,   rows.head,      batch,           e->d_fc1,         e->pooled2};
@@ -283,7 +283,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   const size_t kept = e->recipe->whole_epoch ? 0 : most;       /* images between launches */
   const size_t sent_back = e->recipe->whole_epoch ? 0 : batch; /* and back */
   const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? most * RL_C2 * RL_H2 * RL_H2 : 0;
-  const rl_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
+  const rl_partial_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
   const struct {
     void *to;
     rl_purpose purpose;

@@ -26,9 +26,9 @@ typedef struct rl_stage { /* everything for one batch size; what a step's launch
   size_t launch_count;
 } rl_stage;
 
-typedef struct rl_rows { /* of partial sums of gradients; 0 rows of conv2.weight: whole, in the activations' type */
+typedef struct rl_partial_rows { /* of partial sums of gradients; 0 rows of conv2.weight: whole, in the activations' type */
   uint32_t conv1, conv2_weight, conv2_bias, head;
-} rl_rows;
+} rl_partial_rows;
 
 typedef struct rl_recipe {
   const rl_launch *launches; /* of a step, arg: the stage's; the first forward_count are those of an evaluated batch */
@@ -37,7 +37,7 @@ typedef struct rl_recipe {
   bool keeps_product;  /* conv2's product, then its gradient, lies in product2 */
   bool multiplies_fc1; /* by launches of its own, its weight gradient in Adam's; else fc1.cu does */
   uint32_t test_batch; /* images evaluated at once */
-  rl_rows (*rows)(rl_format format, uint32_t batch);
+  rl_partial_rows (*rows)(rl_format format, uint32_t batch);
   /* The engine's own part, each NULL where there is none. open: when stages and activations are there; may raise workspace_bytes.
    * bind: when the workspace is there; may say that the instance is not deterministic. close: whatever open got to. */
   int (*open)(rl_training *training, rl_error *err);
