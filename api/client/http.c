@@ -8,27 +8,27 @@
 
 #include "api/client/interrupt.h"
 
-enum { CONNECT_S = 5, REQUEST_S = 60, SILENCE_S = 60, ANSWER_MAX = 512 << 20 };
+enum { CONNECT_S = 5, REQUEST_S = 60, KEEPALIVE_TIMEOUT_S = 60, BODY_MAX = 512 << 20 };
 
 RL_DEFINE_CLEANUP(easy_free, CURL *, curl_easy_cleanup, NULL)
 RL_DEFINE_CLEANUP(list_free, struct curl_slist *, curl_slist_free_all, NULL)
 
-void rl_text_free(rl_text *text) {
+void rl_body_free(rl_body *text) {
   free(text->data);
-  *text = (rl_text){0};
+  *text = (rl_body){0};
 }
 
-static size_t take_text(char *bytes, size_t size, size_t count, void *context) {
-  rl_text *text = context;
-  size_t more = size * count;
-  if (text->length + more >= ANSWER_MAX) return 0;
-  char *grown = realloc(text->data, text->length + more + 1);
+static size_t append_body(char *bytes, size_t size, size_t count, void *context) {
+  rl_body *text = context;
+  size_t added = size * count;
+  if (text->length + added >= BODY_MAX) return 0;
+  char *grown = realloc(text->data, text->length + added + 1);
   if (grown == NULL) return 0;
-  memcpy(grown + text->length, bytes, more);
+  memcpy(grown + text->length, bytes, added);
   text->data = grown;
-  text->length += more;
+  text->length += added;
   text->data[text->length] = '\0';
-  return more;
+  return added;
 }
 
 static int abort_on_interrupt(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
@@ -45,7 +45,7 @@ static int add_header(struct curl_slist **headers, rl_error *err, const char *fo
   return 0;
 }
 
-/* A handle with everything that does not depend on the kind of request. */
+/* Creates a handle with the options that all requests share. */
 static CURL *request_new(const rl_cli *cli, const char *path, struct curl_slist **headers, rl_error *err) {
   CURL *easy = curl_easy_init();
   char url[1024];
@@ -72,15 +72,15 @@ static CURL *request_new(const rl_cli *cli, const char *path, struct curl_slist 
   return easy;
 }
 
-/* The problem document of an answer, as an error. */
-static int fail_with_problem(long status, const rl_text *answer, rl_error *err) {
+/* Converts a problem document into an error. */
+static int fail_with_problem(long status, const rl_body *answer, rl_error *err) {
   cJSON *problem = answer->data != NULL ? cJSON_ParseWithLength(answer->data, answer->length) : NULL;
   const char *title = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "title"));
   const char *detail = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "detail"));
-  const char *place = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "pointer"));
+  const char *pointer = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "pointer"));
   if (title == NULL) rl_fail(err, RL_HTTP, (int)status, "the daemon answered with status %ld", status);
   else rl_fail(err, RL_HTTP, (int)status, "%s%s%s", title, detail != NULL ? ": " : "", detail != NULL ? detail : "");
-  if (err != NULL && place != NULL) snprintf(err->pointer, sizeof err->pointer, "%s", place);
+  if (err != NULL && pointer != NULL) snprintf(err->pointer, sizeof err->pointer, "%s", pointer);
   cJSON_Delete(problem);
   return -1;
 }
@@ -90,9 +90,9 @@ static int fail_with_curl(const rl_cli *cli, CURLcode code, rl_error *err) {
   return rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "no answer from %s: %s", cli->url, curl_easy_strerror(code));
 }
 
-int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_text *answer, rl_error *err) {
+int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *answer, rl_error *err) {
   rl_auto(list_free) struct curl_slist *headers = NULL;
-  rl_auto(rl_text_free) rl_text got = {0};
+  rl_auto(rl_body_free) rl_body received = {0};
   rl_auto(easy_free) CURL *easy = request_new(cli, path, &headers, err);
   if (easy == NULL) return -1;
   if (body != NULL) {
@@ -103,55 +103,61 @@ int rl_http_send(const rl_cli *cli, const char *method, const char *path, const 
   curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_S);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_text);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &got);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, append_body);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &received);
   CURLcode code = curl_easy_perform(easy);
   if (code != CURLE_OK) return fail_with_curl(cli, code, err);
   long status = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-  if (status < 200 || status >= 300) return fail_with_problem(status, &got, err);
+  if (status < 200 || status >= 300) return fail_with_problem(status, &received, err);
   if (answer != NULL) {
-    *answer = got;
-    got = (rl_text){0};
+    *answer = received;
+    received = (rl_body){0};
   }
   return 0;
 }
 
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err) {
-  rl_auto(rl_text_free) rl_text answer = {0};
+  rl_auto(rl_body_free) rl_body answer = {0};
   if (rl_http_send(cli, "GET", path, NULL, &answer, err) < 0) return NULL;
   cJSON *document = answer.data != NULL ? cJSON_ParseWithLength(answer.data, answer.length) : NULL;
-  if (document == NULL) rl_fail(err, RL_HTTP, 0, "%s%s did not answer with JSON: is it rooflined?", cli->url, path);
+  if (document == NULL) rl_fail(err, RL_HTTP, 0, "the response of %s%s is not JSON: is it rooflined?", cli->url, path);
   return document;
 }
 
-typedef struct stream {
-  CURL *easy;
-  rl_sse *parser;
-  rl_text refusal; /* the body, when it is not a stream */
-} stream;
-
-static size_t take_events(char *bytes, size_t size, size_t count, void *context) {
-  stream *reading = context;
-  long status = 0;
-  curl_easy_getinfo(reading->easy, CURLINFO_RESPONSE_CODE, &status);
-  if (status != 200) return take_text(bytes, size, count, &reading->refusal);
-  return rl_sse_take(reading->parser, bytes, size * count) ? size * count : 0;
+cJSON *rl_http_get_job(const rl_cli *cli, long long id, const char *part, rl_error *err) {
+  char path[80];
+  snprintf(path, sizeof path, "/jobs/%lld%s", id, part);
+  return rl_http_get(cli, path, err);
 }
 
-int rl_http_stream(const rl_cli *cli, const char *path, rl_sse *parser, rl_error *err) {
+typedef struct event_stream {
+  CURL *easy;
+  rl_sse *parser;
+  rl_body refusal; /* the body of a response that is not 200 */
+} event_stream;
+
+static size_t parse_events(char *bytes, size_t size, size_t count, void *context) {
+  event_stream *reading = context;
+  long status = 0;
+  curl_easy_getinfo(reading->easy, CURLINFO_RESPONSE_CODE, &status);
+  if (status != 200) return append_body(bytes, size, count, &reading->refusal);
+  return rl_sse_parse(reading->parser, bytes, size * count) ? size * count : 0;
+}
+
+int rl_http_read_events(const rl_cli *cli, const char *path, rl_sse *parser, rl_error *err) {
   rl_auto(list_free) struct curl_slist *headers = NULL;
   rl_auto(easy_free) CURL *easy = request_new(cli, path, &headers, err);
   if (easy == NULL || add_header(&headers, err, "Accept: %s", "text/event-stream") < 0) return -1;
   if (parser->id[0] != '\0' && add_header(&headers, err, "Last-Event-ID: %s", parser->id) < 0) return -1;
-  stream reading = {.easy = easy, .parser = parser};
+  event_stream reading = {.easy = easy, .parser = parser};
   rl_sse_reset(parser);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_events);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, parse_events);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &reading);
-  /* The daemon sends a comment now and then: silence means that the connection is dead. */
+  /* The daemon sends keep-alive comments, so a silent connection is dead. */
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_S);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)KEEPALIVE_TIMEOUT_S);
   CURLcode code = curl_easy_perform(easy);
   long status = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
@@ -159,6 +165,6 @@ int rl_http_stream(const rl_cli *cli, const char *path, rl_sse *parser, rl_error
   if (parser->stopped) rc = 0;
   else if (code != CURLE_OK) rc = fail_with_curl(cli, code, err);
   else if (status != 200) rc = fail_with_problem(status, &reading.refusal, err);
-  rl_text_free(&reading.refusal);
+  rl_body_free(&reading.refusal);
   return rc;
 }

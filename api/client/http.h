@@ -1,5 +1,5 @@
-/* The daemon over HTTP, through libcurl. An answer of 400 or more becomes an rl_error from its problem document (RL_HTTP, code:
- * the status); no answer at all is RL_WIRE. Ctrl-C ends a request with RL_SYS, EINTR. One thread. */
+/* HTTP requests to the daemon with libcurl. A status of 400 or more becomes RL_HTTP with the status as code and the problem
+ * document's text. No response is RL_WIRE. Ctrl-C ends a request with RL_SYS, EINTR. One thread. */
 #ifndef RL_CLIENT_HTTP_H
 #define RL_CLIENT_HTTP_H
 
@@ -10,18 +10,20 @@
 #include "api/client/cli.h"
 #include "api/client/sse.h"
 
-typedef struct rl_text { /* grows; starts zeroed */
-  char *data;            /* NUL-terminated once there is any */
+typedef struct rl_body { /* of a response; initially zeroed */
+  char *data;            /* NUL-terminated; NULL: empty */
   size_t length;
-} rl_text;
-void rl_text_free(rl_text *text);
+} rl_body;
+void rl_body_free(rl_body *text);
 
-/* Send body (NULL: none) and take the answer's body. path starts with "/". */
-int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_text *answer, rl_error *err);
-/* GET path as a JSON document, which the caller deletes; NULL and err on any failure. */
+/* Sends body (NULL: none) and receives the response's body. path starts with "/". */
+int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *answer, rl_error *err);
+/* Gets a JSON document, which the caller deletes. NULL with err on failure. */
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err);
-/* Read an event stream until it ends, `parser` stops it (0), or the connection breaks (-1, RL_WIRE). */
-int rl_http_stream(const rl_cli *cli, const char *path, rl_sse *parser, rl_error *err);
+/* rl_http_get of /jobs/ID followed by part ("/results", or "" for the job itself). */
+cJSON *rl_http_get_job(const rl_cli *cli, long long id, const char *part, rl_error *err);
+/* Reads an event stream until it ends or `parser` stops it (0), or the connection breaks (−1, RL_WIRE). */
+int rl_http_read_events(const rl_cli *cli, const char *path, rl_sse *parser, rl_error *err);
 
 static inline void rl_json_free(cJSON **document) { cJSON_Delete(*document); }
 #endif

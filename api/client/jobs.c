@@ -1,51 +1,26 @@
-/* The commands that are one request each: under --json they print the answer as it is. */
+/* Commands that send ceiling request. With --json they print the response unchanged. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/client/http.h"
+#include "api/client/cells.h"
 #include "api/client/print.h"
 #include "api/client/request.h"
 
-int rl_usage(rl_error *err, const char *format, ...) {
-  char message[256];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
-  va_end(arguments);
-  return rl_fail(err, RL_INPUT, 0, "%s", message);
-}
-
-int rl_number_argument(const char *word, long long least, const char *what, long long *number, rl_error *err) {
-  char *end = NULL;
-  errno = 0;
-  long long parsed = word != NULL ? strtoll(word, &end, 10) : 0;
-  if (end == NULL || end == word || *end != '\0' || parsed < least || errno != 0)
-    return rl_usage(err, "this command needs %s", what);
-  *number = parsed;
-  return 0;
-}
-
-int rl_job_argument(const rl_cli *cli, long long *id, rl_error *err) {
-  return rl_number_argument(cli->argc == 1 ? cli->argv[0] : NULL, 1, "a job's number", id, err);
-}
-
-/* GET the job's document at `part`, print it as it is, or hand it on. */
+/* Gets a document of the job in the command line. */
 static int get_job(rl_cli *cli, const char *part, cJSON **document, rl_error *err) {
   long long id;
-  char path[80];
   if (rl_job_argument(cli, &id, err) < 0) return -1;
-  snprintf(path, sizeof path, "/jobs/%lld%s", id, part);
-  *document = rl_http_get(cli, path, err);
+  *document = rl_http_get_job(cli, id, part, err);
   return *document != NULL ? 0 : -1;
 }
 
 int rl_command_submit(rl_cli *cli, rl_error *err) {
   if (cli->argc != 1) return rl_usage(err, "submit needs a FILE, or - for standard input");
   rl_auto(rl_free_text) char *body = rl_request_read(cli->argv[0], err);
-  rl_auto(rl_text_free) rl_text answer = {0};
+  rl_auto(rl_body_free) rl_body answer = {0};
   if (body == NULL || rl_http_send(cli, "POST", "/jobs", body, &answer, err) < 0) return -1;
   rl_auto(rl_json_free) cJSON *job = cJSON_Parse(answer.data != NULL ? answer.data : "");
   if (cli->json) return rl_print_json(job);
@@ -67,7 +42,7 @@ int rl_command_show(rl_cli *cli, rl_error *err) {
 int rl_command_cancel(rl_cli *cli, rl_error *err) {
   long long id;
   char path[64];
-  rl_auto(rl_text_free) rl_text answer = {0};
+  rl_auto(rl_body_free) rl_body answer = {0};
   if (rl_job_argument(cli, &id, err) < 0) return -1;
   snprintf(path, sizeof path, "/jobs/%lld", id);
   if (rl_http_send(cli, "DELETE", path, NULL, &answer, err) < 0) return -1;
@@ -76,18 +51,18 @@ int rl_command_cancel(rl_cli *cli, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
-/* The type and sizes of a kernel, "fp16 4096×1024"; "batch 64" of training. */
+/* Formats a kernel's type and sizes ("fp16 4096×1024"), or training's batch ("batch 64"). */
 static char *sizes_cell(char *cell, const cJSON *job) {
   const cJSON *size;
-  const char *before = " ";
+  const char *separator = " ";
   double batch = rl_json_number(job, "batch_size");
   int used = snprintf(cell, RL_CELL_SIZE, "%s", rl_json_text(job, "dtype"));
   cJSON_ArrayForEach (size, rl_json_at(job, "shape")) {
     if (used >= RL_CELL_SIZE || cJSON_IsFalse(size)) continue;
-    size_t room = RL_CELL_SIZE - (size_t)used;
-    used += cJSON_IsTrue(size) ? snprintf(cell + used, room, " %s", size->string)
-                               : snprintf(cell + used, room, "%s%.0f", before, size->valuedouble);
-    before = "×";
+    size_t free_bytes = RL_CELL_SIZE - (size_t)used;
+    used += cJSON_IsTrue(size) ? snprintf(cell + used, free_bytes, " %s", size->string)
+                               : snprintf(cell + used, free_bytes, "%s%.0f", separator, size->valuedouble);
+    separator = "×";
   }
   if (used == 0) snprintf(cell, RL_CELL_SIZE, batch > 0 ? "batch %.0f" : "—", batch);
   return cell;
@@ -121,7 +96,7 @@ int rl_command_devices(rl_cli *cli, rl_error *err) {
   rl_auto(rl_json_free) cJSON *devices = rl_http_get(cli, "/devices", err);
   if (devices == NULL) return -1;
   if (cli->json) return rl_print_json(devices);
-  printf("%-7s %-6s %-9s %-7s %s\n", "device", "kind", "state", "job", "what");
+  printf("%-7s %-6s %-9s %-7s %s\n", "device", "kind", "state", "job", "name or reason");
   cJSON_ArrayForEach (device, rl_json_at(devices, "items")) {
     char job[24];
     double id = rl_json_number(device, "job");
@@ -135,16 +110,17 @@ int rl_command_devices(rl_cli *cli, rl_error *err) {
 }
 
 int rl_command_ceilings(rl_cli *cli, rl_error *err) {
-  const cJSON *one;
+  const cJSON *ceiling;
   if (cli->argc != 0) return rl_usage(err, "ceilings takes no arguments");
   rl_auto(rl_json_free) cJSON *ceilings = rl_http_get(cli, "/ceilings", err);
   if (ceilings == NULL) return -1;
   if (cli->json) return rl_print_json(ceilings);
-  cJSON_ArrayForEach (one, rl_json_at(ceilings, "items")) {
-    rl_print_ceilings(stdout, one);
-    if (one->next != NULL) putchar('\n');
+  cJSON_ArrayForEach (ceiling, rl_json_at(ceilings, "items")) {
+    rl_print_ceilings(stdout, ceiling);
+    if (ceiling->next != NULL) putchar('\n');
   }
-  if (cJSON_GetArraySize(rl_json_at(ceilings, "items")) == 0) puts("none yet: rooflinectl run --kind ceilings");
+  if (cJSON_GetArraySize(rl_json_at(ceilings, "items")) == 0)
+    puts("no ceilings yet; measure them with: rooflinectl run --kind ceilings");
   return RL_EXIT_COMPLETED;
 }
 

@@ -5,6 +5,7 @@
 #include "api/token.h"
 #include "api/client/cli.h"
 #include "api/client/http.h"
+#include "api/client/cells.h"
 #include "api/client/print.h"
 #include "config.h"
 #include "store/store.h"

@@ -1,5 +1,6 @@
-/* rooflinectl: the commands, the options they share, and what an error becomes. */
+/* rooflinectl: the table of commands, common options, and exit codes of errors. */
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,36 +12,37 @@ static void list_report_options(void) {
   puts(
       "  --kernel N                 only this kernel of the run\n"
       "  --section ID               only this section, with all of its tables\n"
-      "  --csv                      as ncu prints it");
+      "  --csv                      in the format of ncu --csv");
 }
 
 static void list_compare_options(void) {
   puts(
       "  --kernel N                 only this kernel of the first run\n"
       "  --kernel-b N               only this kernel of the second run; with --kernel\n"
-      "                             these two, whatever they are called");
+      "                             compares these two kernels"
+      "");
 }
 
 static void list_token_words(void) {
   puts(
-      "  list                       the names of those that there are\n"
-      "  revoke NAME                they open nothing from now on, and their sessions end");
+      "  list                       list the names of tokens\n"
+      "  revoke NAME                revoke every token of this name and end its sessions");
 }
 
 static const rl_command commands[] = {
     {"run", "[FILE | - | OPTIONS]", "submit a job, follow it, print its result", rl_command_run, rl_request_help},
     {"submit", "FILE | -", "submit a job and print its number", rl_command_submit},
-    {"watch", "JOB", "follow a job until it is over", rl_command_watch},
-    {"show", "JOB", "a job's result so far", rl_command_show},
-    {"kernels", "JOB", "what its kernels took", rl_command_kernels},
-    {"report", "RUN [OPTIONS]", "sections and findings of a run's kernels", rl_command_report, list_report_options},
-    {"compare", "RUN RUN [OPTIONS]", "two reports side by side", rl_command_compare, list_compare_options},
-    {"list", "", "jobs and their sizes, newest first", rl_command_list},
-    {"cancel", "JOB", "end a queued or running job", rl_command_cancel},
-    {"devices", "", "devices, and why one is not usable", rl_command_devices},
-    {"ceilings", "", "what they can do at best, as measured", rl_command_ceilings},
+    {"watch", "JOB", "follow a job until it ends", rl_command_watch},
+    {"show", "JOB", "print a job's result so far", rl_command_show},
+    {"kernels", "JOB", "print a job's kernels and their times", rl_command_kernels},
+    {"report", "RUN [OPTIONS]", "print sections and findings of a run", rl_command_report, list_report_options},
+    {"compare", "RUN RUN [OPTIONS]", "print two reports side by side", rl_command_compare, list_compare_options},
+    {"list", "", "list jobs, newest first", rl_command_list},
+    {"cancel", "JOB", "cancel a queued or running job", rl_command_cancel},
+    {"devices", "", "list devices, and why one is unusable", rl_command_devices},
+    {"ceilings", "", "list measured peak rates of devices", rl_command_ceilings},
     {"backup", "[--state DIR] FILE", "copy the database, also while the daemon runs", rl_command_backup},
-    {"token", "[--state DIR] [NAME]", "make an access token and print it once", rl_command_token, list_token_words},
+    {"token", "[--state DIR] [NAME]", "create an access token and print it once", rl_command_token, list_token_words},
     {0}};
 
 static const rl_command *find_command(const char *name, rl_error *err) {
@@ -50,7 +52,7 @@ static const rl_command *find_command(const char *name, rl_error *err) {
   return NULL;
 }
 
-static void help_with_all(void) {
+static void print_help(void) {
   puts("rooflinectl [--url URL] [--token TOKEN] [--json] COMMAND ...\n\nCommands");
   for (const rl_command *command = commands; command->name != NULL; command++) {
     char left[48];
@@ -64,15 +66,15 @@ static void help_with_all(void) {
   }
   puts(
       "\nEnvironment: ROOFLINED_URL (http://127.0.0.1:8731), ROOFLINED_TOKEN,\n"
-      "ROOFLINED_CACERT (a certificate to trust).\n"
-      "Exit status: 0 completed, 1 failed, 2 a mistake in the command or request,\n"
-      "3 cancelled, 4 no daemon answers, 130 interrupted (the job goes on).");
+      "ROOFLINED_CACERT (a trusted certificate).\n"
+      "Exit status: 0 completed, 1 failed, 2 wrong command or request,\n"
+      "3 cancelled, 4 no daemon answers, 130 interrupted (the job continues).");
 }
 
-/* Of one command, or with NULL of all. */
+/* Prints help for a command; NULL: for all. */
 static int help(const char *name, rl_error *err) {
   const rl_command *command = name != NULL ? find_command(name, err) : NULL;
-  if (name == NULL) help_with_all();
+  if (name == NULL) print_help();
   else if (command == NULL) return -1;
   else {
     printf("rooflinectl %s %s\n%s\n", command->name, command->arguments, command->summary);
@@ -81,23 +83,23 @@ static int help(const char *name, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
-static int exit_code_of(const rl_error *err) {
+static int error_exit_code(const rl_error *err) {
   if (err->domain == RL_WIRE) return RL_EXIT_UNREACHABLE;
   if (err->domain == RL_INPUT) return RL_EXIT_USAGE;
   return err->domain == RL_HTTP && err->code >= 400 && err->code < 500 ? RL_EXIT_USAGE : RL_EXIT_FAILED;
 }
 
-static int report(const rl_error *err) {
+static int report_error(const rl_error *err) {
   fprintf(stderr, "rooflinectl: %s", err->message);
   if (err->pointer[0] != '\0') fprintf(stderr, " (at %s)", err->pointer);
   fputc('\n', stderr);
-  if (err->domain == RL_HTTP && err->code == 401) fputs("Set ROOFLINED_TOKEN; `rooflinectl token` makes one.\n", stderr);
+  if (err->domain == RL_HTTP && err->code == 401) fputs("Set ROOFLINED_TOKEN; `rooflinectl token` creates one.\n", stderr);
   if (err->domain == RL_WIRE) fputs("Is the daemon running? Start it with `rooflined`, or set ROOFLINED_URL.\n", stderr);
-  return exit_code_of(err);
+  return error_exit_code(err);
 }
 
-/* Take --url, --token, --json and --help out of the arguments, wherever they stand. */
-static int take_options(int argc, char **argv, rl_cli *cli, rl_error *err) {
+/* Removes --url, --token, --json and --help from the arguments. */
+static int parse_options(int argc, char **argv, rl_cli *cli, rl_error *err) {
   for (int i = 1; i < argc; i++) {
     const char **value = strcmp(argv[i], "--url") == 0 ? &cli->url : strcmp(argv[i], "--token") == 0 ? &cli->token : NULL;
     if (strcmp(argv[i], "--json") == 0) cli->json = true;
@@ -109,12 +111,12 @@ static int take_options(int argc, char **argv, rl_cli *cli, rl_error *err) {
   return 0;
 }
 
-static const char *environment(const char *name, const char *fallback) {
+static const char *get_environment(const char *name, const char *fallback) {
   const char *value = getenv(name);
   return value != NULL && value[0] != '\0' ? value : fallback;
 }
 
-/* The command that the words begin with. */
+/* Runs the command that the first argument names. */
 static int run_command(rl_cli *cli, rl_error *err) {
   const rl_command *command = find_command(cli->argv[0], err);
   if (command == NULL) return -1;
@@ -126,8 +128,8 @@ static int run_command(rl_cli *cli, rl_error *err) {
   return code;
 }
 
-static int do_what_is_asked(rl_cli *cli, rl_error *err) {
-  const char *first = cli->argv[0]; /* NULL: there is no word */
+static int dispatch(rl_cli *cli, rl_error *err) {
+  const char *first = cli->argv[0]; /* NULL: no arguments */
   if (first != NULL && strcmp(first, "help") == 0) return help(cli->argv[1], err);
   if (cli->help) return help(first, err);
   if (first == NULL) return help(NULL, err) + (int)RL_EXIT_USAGE;
@@ -135,15 +137,22 @@ static int do_what_is_asked(rl_cli *cli, rl_error *err) {
   return run_command(cli, err);
 }
 
+/* Fails if standard output did not accept everything, for instance on a full disk. */
+static int flush_output(rl_error *err) {
+  if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+  return rl_fail(err, RL_SYS, errno, "can't write to standard output: %s", errno != 0 ? strerror(errno) : "write error");
+}
+
 int main(int argc, char **argv) {
   rl_error err = {0};
-  rl_cli cli = {.url = environment("ROOFLINED_URL", "http://127.0.0.1:8731"),
-                .token = environment("ROOFLINED_TOKEN", NULL),
+  rl_cli cli = {.url = get_environment("ROOFLINED_URL", "http://127.0.0.1:8731"),
+                .token = get_environment("ROOFLINED_TOKEN", NULL),
                 .argv = calloc((size_t)argc + 1, sizeof *argv)};
   if (cli.argv == NULL) return RL_EXIT_FAILED;
   char **words = cli.argv;
-  int code = take_options(argc, argv, &cli, &err) < 0 ? -1 : do_what_is_asked(&cli, &err);
-  if (code < 0) code = report(&err);
+  int code = parse_options(argc, argv, &cli, &err) < 0 ? -1 : dispatch(&cli, &err);
+  if (code >= 0 && flush_output(&err) < 0) code = -1;
+  if (code < 0) code = report_error(&err);
   free(words);
   return code;
 }

@@ -1,19 +1,21 @@
-/* What a device can do at best: of a ceilings job, and of the list of them. */
+/* Ceilings: the run of a ceilings job, and an item of /ceilings. */
+#include <stdbool.h>
 #include <string.h>
 
+#include "api/client/cells.h"
 #include "api/client/print.h"
 
 enum { LABEL = 19, VALUE = 15 };
 
-static bool ends(const char *text, const char *with) {
-  size_t length = strlen(text), tail = strlen(with);
-  return length >= tail && strcmp(text + length - tail, with) == 0;
+static bool has_suffix(const char *text, const char *suffix) {
+  size_t length = strlen(text), suffix_length = strlen(suffix);
+  return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
 }
 
-/* "dram_read_bytes_per_s" without its unit, and the number with it. */
+/* Prints "dram_read_bytes_per_s" without its unit, and the value with it. */
 static void print_rate(FILE *out, const cJSON *rate) {
   const char *name = rl_json_text(rate, "name");
-  const bool bytes = ends(name, "_bytes_per_s");
+  const bool bytes = has_suffix(name, "_bytes_per_s");
   char label[RL_CELL_SIZE], cell[RL_CELL_SIZE];
   snprintf(label, sizeof label, "%.*s", (int)(strlen(name) - strlen(bytes ? "_bytes_per_s" : "_operations_per_s")), name);
   rl_print_cell(out, label, -LABEL);
@@ -23,33 +25,33 @@ static void print_rate(FILE *out, const cJSON *rate) {
 
 static bool is_rate(const cJSON *measurement) {
   const char *name = rl_json_text(measurement, "name");
-  return ends(name, "_bytes_per_s") || ends(name, "_operations_per_s");
+  return has_suffix(name, "_bytes_per_s") || has_suffix(name, "_operations_per_s");
 }
 
 void rl_print_ceilings_run(FILE *out, const cJSON *run) {
-  const cJSON *one;
-  if (rl_json_text(run, "engine")[0] == '\0') return; /* nothing has run yet */
+  const cJSON *measurement;
+  if (rl_json_text(run, "engine")[0] == '\0') return; /* the run has not started */
   fprintf(out, "ceilings · samples: %.0f · commit %s\n\n", rl_json_number(run, "params.samples"), rl_json_text(run, "commit"));
-  cJSON_ArrayForEach (one, rl_json_at(run, "measurements"))
-    if (strcmp(rl_json_text(one, "pass"), "timing") == 0 && is_rate(one)) print_rate(out, one);
+  cJSON_ArrayForEach (measurement, rl_json_at(run, "measurements"))
+    if (strcmp(rl_json_text(measurement, "pass"), "timing") == 0 && is_rate(measurement)) print_rate(out, measurement);
 }
 
 static double condition(const cJSON *ceilings, const char *name) {
-  const cJSON *one;
-  cJSON_ArrayForEach (one, rl_json_at(ceilings, "conditions"))
-    if (strcmp(rl_json_text(one, "name"), name) == 0) return rl_json_number(one, "value");
+  const cJSON *measurement;
+  cJSON_ArrayForEach (measurement, rl_json_at(ceilings, "conditions"))
+    if (strcmp(rl_json_text(measurement, "name"), name) == 0) return rl_json_number(measurement, "value");
   return NAN;
 }
 
 void rl_print_ceilings(FILE *out, const cJSON *ceilings) {
   const cJSON *rate;
   char age[RL_CELL_SIZE];
-  const double least = condition(ceilings, "sm_clock_least_mhz"), throttled = condition(ceilings, "throttled_ratio");
+  const double clock_min = condition(ceilings, "sm_clock_least_mhz"), throttled = condition(ceilings, "throttled_ratio");
   fprintf(out, "%s %s", rl_json_text(ceilings, "device"), rl_json_text(ceilings, "device_name"));
   if (rl_json_text(ceilings, "driver")[0] != '\0') fprintf(out, " · driver %s", rl_json_text(ceilings, "driver"));
   fprintf(out, " · job %.0f, %s ago", rl_json_number(ceilings, "job"), rl_cell_age(age, rl_json_number(ceilings, "age_s")));
-  if (!isnan(least))
-    fprintf(out, "\nSM clock %.0f to %.0f of %.0f MHz, %.0f °C, slowed down in %.0f %% of the readings", least,
+  if (!isnan(clock_min))
+    fprintf(out, "\nSM clock %.0f to %.0f of %.0f MHz, %.0f °C, throttled in %.0f %% of the readings", clock_min,
             condition(ceilings, "sm_clock_most_mhz"), rl_json_number(ceilings, "sm_clock_max_mhz"),
             condition(ceilings, "temperature_c_most"), throttled * 100);
   fputs("\n\n", out);

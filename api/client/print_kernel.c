@@ -1,10 +1,11 @@
-/* The table of a kernel job: a column for each variant. */
+/* The runs of a kernel or source job: a table with a column for each variant. */
 #include <string.h>
 
+#include "api/client/cells.h"
 #include "api/client/print.h"
 
 typedef struct row {
-  const char *label, *name; /* of a measurement of the timing pass */
+  const char *label, *name; /* name: a measurement of the timing pass */
   rl_cell_format format;
 } row;
 
@@ -20,10 +21,11 @@ static const row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 14 };
 
-static const cJSON *measurement_of(const cJSON *run, const char *name) {
-  const cJSON *one;
-  cJSON_ArrayForEach (one, rl_json_at(run, "measurements"))
-    if (strcmp(rl_json_text(one, "pass"), "timing") == 0 && strcmp(rl_json_text(one, "name"), name) == 0) return one;
+static const cJSON *find_measurement(const cJSON *run, const char *name) {
+  const cJSON *measurement;
+  cJSON_ArrayForEach (measurement, rl_json_at(run, "measurements"))
+    if (strcmp(rl_json_text(measurement, "pass"), "timing") == 0 && strcmp(rl_json_text(measurement, "name"), name) == 0)
+      return measurement;
   return NULL;
 }
 
@@ -37,12 +39,12 @@ static void print_table(FILE *out, const cJSON *runs) {
   for (int i = 0; i < ROWS; i++) {
     rl_print_cell(out, rows[i].label, -LABEL);
     cJSON_ArrayForEach (run, runs)
-      rl_print_cell(out, rows[i].format(cell, rl_json_number(measurement_of(run, rows[i].name), "value")), VALUE);
+      rl_print_cell(out, rows[i].format(cell, rl_json_number(find_measurement(run, rows[i].name), "value")), VALUE);
     fputc('\n', out);
   }
 }
 
-/* How many samples must not be trusted, and why the first of them. */
+/* Prints the number of suspect samples and the reason of the first. */
 static void print_suspects(FILE *out, const cJSON *run) {
   const cJSON *sample, *first = NULL;
   int count = 0;
@@ -59,7 +61,7 @@ static void print_reasons(FILE *out, const cJSON *run) {
   const cJSON *pass;
   const char *variant = rl_json_text(run, "variant");
   for (int i = 0; i < ROWS; i++) {
-    const char *reason = rl_json_text(measurement_of(run, rows[i].name), "reason");
+    const char *reason = rl_json_text(find_measurement(run, rows[i].name), "reason");
     if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
   }
   cJSON_ArrayForEach (pass, rl_json_at(run, "passes"))
@@ -72,7 +74,7 @@ static void print_size(FILE *out, const cJSON *size) {
   else fprintf(out, " %s=%.0f", size->string, size->valuedouble);
 }
 
-/* What was measured: a kernel with its sizes, or the kernels of a sequence. */
+/* Prints the workload: a kernel with its sizes, or the kernels of a sequence. */
 static void print_subject(FILE *out, const cJSON *run) {
   const cJSON *size, *kernel;
   const char *dtype = rl_json_text(run, "params.dtype");
@@ -84,7 +86,7 @@ static void print_subject(FILE *out, const cJSON *run) {
 
 void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
   const cJSON *run, *first = cJSON_GetArrayItem(runs, 0);
-  if (rl_json_text(first, "engine")[0] == '\0') return; /* nothing has run yet */
+  if (rl_json_text(first, "engine")[0] == '\0') return; /* no run has started */
   print_subject(out, first);
   fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
           rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));

@@ -1,13 +1,15 @@
-/* A run's report, and two side by side: the kernel, what the rules found, the sections' rows. */
+/* A run's report, and two reports side by side: kernels, findings and rows of sections. */
+#include <stdbool.h>
 #include <string.h>
 
+#include "api/client/cells.h"
 #include "api/client/print.h"
 
 enum { WIDTH = 80, NAME = 60, VALUE = 20, COMPARED_NAME = 34, COMPARED = 14, RELATIVE = 10 };
 
 /* --- quantities -------------------------------------------------------------------------------------------------------- */
 
-static char *plain(char *cell, double value, const char *unit) {
+static char *format_plain(char *cell, double value, const char *unit) {
   char number[RL_CELL_SIZE];
   if (isnan(value) || value == rint(value) || fabs(value) >= 1000) rl_cell_count(number, value);
   else snprintf(number, sizeof number, fabs(value) < 0.01 ? "%.2e" : "%.2f", value);
@@ -15,21 +17,21 @@ static char *plain(char *cell, double value, const char *unit) {
   return cell;
 }
 
-/* To the largest prefix that leaves at least 1. */
-static char *scaled(char *cell, double value, double step, const char *const prefixes[5], const char *unit) {
+/* Scales to the largest prefix that leaves a number of at least 1. */
+static char *format_scaled(char *cell, double value, double step, const char *const prefixes[5], const char *unit) {
   char prefixed[RL_CELL_SIZE];
   int prefix = 0;
   for (; prefix < 4 && fabs(value) >= step; prefix++) value /= step;
   snprintf(prefixed, sizeof prefixed, "%s%.24s", prefixes[prefix], unit);
-  return plain(cell, value, prefixed);
+  return format_plain(cell, value, prefixed);
 }
 
 static const char *const decimal[] = {"", "k", "M", "G", "T"}, *const binary[] = {"", "Ki", "Mi", "Gi", "Ti"};
 
-/* A number of a row, by its unit as the API spells it. */
-static char *quantity(char *cell, double value, const char *unit) {
+/* Formats the value of a row by its unit, as the API names units. */
+static char *format_quantity(char *cell, double value, const char *unit) {
   static const struct {
-    const char *unit, *shown;
+    const char *unit, *symbol;
     const char *const *prefixes;
     double step;
   } scales[] = {{"byte", "B", binary, 1024},
@@ -37,19 +39,20 @@ static char *quantity(char *cell, double value, const char *unit) {
                 {"hz", "Hz", decimal, 1000},
                 {"sector/s", "sector/s", decimal, 1000}};
   for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
-    if (strcmp(unit, scales[i].unit) == 0) return scaled(cell, value, scales[i].step, scales[i].prefixes, scales[i].shown);
+    if (strcmp(unit, scales[i].unit) == 0)
+      return format_scaled(cell, value, scales[i].step, scales[i].prefixes, scales[i].symbol);
   if (strcmp(unit, "%") == 0) return rl_cell_percent(cell, value / 100);
-  return strcmp(unit, "ns") == 0 ? rl_cell_us(cell, value / 1000) : plain(cell, value, unit);
+  return strcmp(unit, "ns") == 0 ? rl_cell_us(cell, value / 1000) : format_plain(cell, value, unit);
 }
 
-static char *change(char *cell, double ratio) {
+static char *format_change(char *cell, double ratio) {
   snprintf(cell, RL_CELL_SIZE, isnan(ratio) ? "—" : "%+.1f %%", ratio * 100);
   return cell;
 }
 
 /* --- findings ---------------------------------------------------------------------------------------------------------- */
 
-/* Words of text in lines of WIDTH columns, set in by two. */
+/* Prints text in lines of WIDTH columns, indented by two. */
 static void print_wrapped(FILE *out, const char *text) {
   int column = 0;
   while (*text != '\0') {
@@ -75,7 +78,7 @@ static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
 
 /* --- the report -------------------------------------------------------------------------------------------------------- */
 
-/* Kernel names are what clients posted: what would steer a terminal is left out. */
+/* Clients choose kernel names: replaces control characters, which could control the terminal. */
 static void print_name(FILE *out, const char *name) {
   for (; *name != '\0'; name++) fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, out);
 }
@@ -94,7 +97,7 @@ static void print_shape(FILE *out, const char *label, const cJSON *shape) {
   fputs(" · ", out);
 }
 
-static void print_head(FILE *out, const cJSON *kernel) {
+static void print_kernel_header(FILE *out, const cJSON *kernel) {
   const char *bound = rl_json_text(kernel, "roofline.classification.bound");
   char time[RL_CELL_SIZE];
   fprintf(out, "\n%.0f ", rl_json_number(kernel, "ordinal"));
@@ -103,7 +106,7 @@ static void print_head(FILE *out, const cJSON *kernel) {
   print_shape(out, "grid ", rl_json_at(kernel, "grid"));
   print_shape(out, "block ", rl_json_at(kernel, "block"));
   fprintf(out, "duration %s\n", rl_cell_us(time, rl_json_number(kernel, "roofline.duration_s") * 1e6));
-  if (strcmp(bound, "unknown") == 0) fputs("what bounds it is not known:\n", out);
+  if (strcmp(bound, "unknown") == 0) fputs("the limiting resource is unknown:\n", out);
   else fprintf(out, "bound by %s:\n", bound);
   print_wrapped(out, rl_json_text(kernel, "roofline.classification.why"));
   fputc('\n', out);
@@ -113,18 +116,19 @@ static void print_row(FILE *out, const cJSON *row) {
   const char *text = rl_json_text(row, "text"), *reason = rl_json_text(row, "reason");
   char cell[RL_CELL_SIZE];
   rl_print_cell(out, rl_json_text(row, "name"), -NAME);
-  rl_print_cell(out, text[0] != '\0' ? text : quantity(cell, rl_json_number(row, "value"), rl_json_text(row, "unit")), VALUE);
+  rl_print_cell(out, text[0] != '\0' ? text : format_quantity(cell, rl_json_number(row, "value"), rl_json_text(row, "unit")),
+                VALUE);
   fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
 }
 
-/* whole: the tables below the header, too. */
-static void print_section(FILE *out, const cJSON *section, bool whole, void (*print)(FILE *out, const cJSON *row)) {
+/* all_tables: also the tables below the header. */
+static void print_section(FILE *out, const cJSON *section, bool all_tables, void (*print)(FILE *out, const cJSON *row)) {
   const cJSON *table, *row;
   fprintf(out, "\n%s (%s)\n", rl_json_text(section, "name"), rl_json_text(section, "id"));
   rl_print_line(out, WIDTH);
   cJSON_ArrayForEach (table, rl_json_at(section, "tables")) {
     const char *name = rl_json_text(table, "name");
-    if (name[0] != '\0' && !whole) continue;
+    if (name[0] != '\0' && !all_tables) continue;
     if (name[0] != '\0') fprintf(out, "\n%s\n", name);
     cJSON_ArrayForEach (row, rl_json_at(table, "rows")) print(out, row);
   }
@@ -132,7 +136,7 @@ static void print_section(FILE *out, const cJSON *section, bool whole, void (*pr
 
 static void print_kernel(FILE *out, const cJSON *kernel, const char *wanted) {
   const cJSON *finding, *section;
-  print_head(out, kernel);
+  print_kernel_header(out, kernel);
   cJSON_ArrayForEach (finding, rl_json_at(kernel, "findings"))
     if (wanted == NULL || strcmp(rl_json_text(finding, "section"), wanted) == 0)
       print_finding(out, strcmp(rl_json_text(finding, "kind"), "info") == 0 ? "·" : "!", finding);
@@ -146,7 +150,7 @@ void rl_print_report(FILE *out, const cJSON *report, const char *section) {
   const char *no_ceilings = rl_json_text(report, "ceilings_reason");
   const cJSON *kernel;
   print_run(out, "", report);
-  if (no_ceilings[0] != '\0') fprintf(out, "— no measured roofs: %s\n", no_ceilings);
+  if (no_ceilings[0] != '\0') fprintf(out, "— no measured ceilings: %s\n", no_ceilings);
   cJSON_ArrayForEach (kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
 }
 
@@ -156,9 +160,9 @@ static void print_difference(FILE *out, const cJSON *row) {
   const char *unit = rl_json_text(row, "unit"), *reason = rl_json_text(row, "reason");
   char cell[RL_CELL_SIZE];
   rl_print_cell(out, rl_json_text(row, "name"), -COMPARED_NAME);
-  rl_print_cell(out, quantity(cell, rl_json_number(row, "a"), unit), COMPARED);
-  rl_print_cell(out, quantity(cell, rl_json_number(row, "b"), unit), COMPARED);
-  rl_print_cell(out, change(cell, rl_json_number(row, "relative")), RELATIVE);
+  rl_print_cell(out, format_quantity(cell, rl_json_number(row, "a"), unit), COMPARED);
+  rl_print_cell(out, format_quantity(cell, rl_json_number(row, "b"), unit), COMPARED);
+  rl_print_cell(out, format_change(cell, rl_json_number(row, "relative")), RELATIVE);
   fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
 }
 
@@ -171,9 +175,9 @@ static void print_changes(FILE *out, const cJSON *pair) {
         print_finding(out, marks[i].mark, rl_json_at(changed, strcmp(marks[i].mark, "-") == 0 ? "a" : "b"));
 }
 
-static const char *code_of(const cJSON *same) {
+static const char *describe_code(const cJSON *same) {
   if (cJSON_IsBool(same)) return cJSON_IsTrue(same) ? "the same machine code" : "the machine code differs";
-  return "whether the machine code differs is not known";
+  return "it is unknown whether the machine code differs";
 }
 
 static void print_pair(FILE *out, const cJSON *pair) {
@@ -185,12 +189,12 @@ static void print_pair(FILE *out, const cJSON *pair) {
     fprintf(out, "\nonly in %s\n", cJSON_IsObject(a) ? "A" : "B");
     return;
   }
-  fprintf(out, "\n%s\n\n", code_of(rl_json_at(pair, "same_code")));
+  fprintf(out, "\n%s\n\n", describe_code(rl_json_at(pair, "same_code")));
   print_changes(out, pair);
   cJSON_ArrayForEach (section, rl_json_at(pair, "sections")) print_section(out, section, false, print_difference);
 }
 
-/* What B comes to beside A; what could not be measured is left out. */
+/* Prints the ratios of B to A that could be measured. */
 static void print_ratios(FILE *out, const cJSON *pair) {
   static const struct {
     const char *label, *field;
@@ -216,6 +220,6 @@ void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
   print_run(out, "B ", rl_json_at(comparison, "b"));
   print_ratios(out, rl_json_at(comparison, "comparison"));
   if (cJSON_GetArraySize(rl_json_at(comparison, "kernels")) == 0)
-    fputs("— neither run has kernels that were counted: the counters pass gives what is compared here\n", out);
+    fputs("— neither run has a counters pass, so there are no kernels to compare\n", out);
   cJSON_ArrayForEach (pair, rl_json_at(comparison, "kernels")) print_pair(out, pair);
 }

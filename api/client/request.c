@@ -10,12 +10,12 @@
 #include "base/cleanup.h"
 #include "api/client/cli.h"
 #include "api/client/http.h"
-#include "api/client/print.h"
+#include "api/client/cells.h"
 
 enum { BODY_MAX = 1 << 20, BINARY_MAX = 2 << 20 };
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
-/* Each option is a field of the request with the same name. */
+/* The options of `run`. Each sets one field of the request. */
 typedef struct option_field {
   const char *name, *field;
   enum { TEXT, NUMBER, LIST, SIZES, FILE_TEXT, FILE_BYTES, NUMBERS, ARGUMENTS, JSON } type;
@@ -24,40 +24,40 @@ typedef struct option_field {
 
 static const option_field options[] = {
     {"--kind", "kind", TEXT, "NAME", "train (default), kernel, source or ceilings"},
-    {"--kernel", "kernel", TEXT, "NAME", "measure one kernel, with these four, instead of training"},
+    {"--kernel", "kernel", TEXT, "NAME", "measure a kernel instead of training; with the next four"},
     {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, tf32, fp16 or bf16"},
     {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
-    {"--variant", "variant", TEXT, "NAME", "default: each that the kernel has"},
-    {"--build", "build", TEXT, "NAME", "of a kernel that is built in several ways"},
-    {"--code", "code", FILE_TEXT, "FILE", "CUDA C++ of a kernel to run, with these ten"},
-    {"--binary", "binary", FILE_BYTES, "FILE", "instead: a cubin, a fatbin or PTX"},
-    {"--entry", "entry", TEXT, "NAME", "the kernel in it"},
-    {"--grid", "grid", NUMBERS, "X,Y,Z", "blocks"},
-    {"--block", "block", NUMBERS, "X,Y,Z", "threads of a block"},
-    {"--dynamic-shared-bytes", "dynamic_shared_bytes", NUMBER, "N", "of a block"},
+    {"--variant", "variant", TEXT, "NAME", "default: every variant of the kernel"},
+    {"--build", "build", TEXT, "NAME", "build of a kernel with several builds"},
+    {"--code", "code", FILE_TEXT, "FILE", "execute a kernel in CUDA C++; with the next ten"},
+    {"--binary", "binary", FILE_BYTES, "FILE", "instead of --code: cubin, fatbin or PTX"},
+    {"--entry", "entry", TEXT, "NAME", "name of the kernel in the code"},
+    {"--grid", "grid", NUMBERS, "X,Y,Z", "grid dimensions, in blocks"},
+    {"--block", "block", NUMBERS, "X,Y,Z", "block dimensions, in threads"},
+    {"--dynamic-shared-bytes", "dynamic_shared_bytes", NUMBER, "N", "dynamic shared memory of a block"},
     {"--arguments", "arguments", ARGUMENTS, "ARG,…", "fp32[N] fp32[N]=uniform int32=N"},
-    {"--options", "options", LIST, "-lineinfo,…", "of the compiler"},
-    {"--variants", "variants", JSON, "JSON|FILE", "[{},{\"fast_math\":true}]: a run for each"},
-    {"--model", "model", SIZES, "bytes=N,…", "least bytes and operations of a launch"},
+    {"--options", "options", LIST, "-lineinfo,…", "compiler options"},
+    {"--variants", "variants", JSON, "JSON|FILE", "[{},{\"fast_math\":true}]: one run each"},
+    {"--model", "model", SIZES, "bytes=N,…", "compulsory bytes and operations"},
     {"--expected", "expected", JSON, "JSON|FILE", "{\"argument\":0,\"values\":\"base64\"}"},
-    {"--samples", "samples", NUMBER, "N", "launches to time, cold and warm"},
-    {"--precisions", "precisions", LIST, "fp32,fp16", "a run for each: fp32 tf32 fp16"},
+    {"--samples", "samples", NUMBER, "N", "timed launches in each cache mode"},
+    {"--precisions", "precisions", LIST, "fp32,fp16", "one run each: fp32, tf32, fp16"},
     {"--epochs", "epochs", NUMBER, "N", "measured epochs"},
-    {"--warmup-epochs", "warmup_epochs", NUMBER, "N", "epochs before them"},
+    {"--warmup-epochs", "warmup_epochs", NUMBER, "N", "warm-up epochs"},
     {"--batch-size", "batch_size", NUMBER, "N", "1 to 8192"},
-    {"--learning-rate", "learning_rate", NUMBER, "X", "of Adam"},
-    {"--seed", "seed", NUMBER, "N", "of weights and shuffles"},
+    {"--learning-rate", "learning_rate", NUMBER, "X", "Adam's learning rate"},
+    {"--seed", "seed", NUMBER, "N", "seed of weights and shuffles"},
     {"--max-images", "max_images", NUMBER, "N", "train on the first N images only"},
     {"--engine", "engine", TEXT, "NAME", "auto, or one from the API's description"},
     {"--dataset", "dataset", TEXT, "NAME", "auto, files or synthetic"},
     {"--device", "device", TEXT, "ID", "as `rooflinectl devices` lists them"},
     {"--passes", "passes", LIST, "timing,…", "timing, activity, counters"},
-    {"--set", "set", TEXT, "NAME", "of counters: basic, detailed or full"},
-    {"--sections", "sections", LIST, "ID,…", "of the report, beside the set"},
-    {"--metrics", "metrics", LIST, "NAME,…", "by their raw names, beside the set"},
-    {"--kernels", "kernels", TEXT, "PATTERN", "which kernels of a training step to count"},
-    {"--launch", "launch", NUMBER, "N", "which of these, from 0"},
-    {"--deadline", "deadline_s", NUMBER, "SECONDS", "of the whole job"},
+    {"--set", "set", TEXT, "NAME", "counter set: basic, detailed or full"},
+    {"--sections", "sections", LIST, "ID,…", "report sections in addition to the set"},
+    {"--metrics", "metrics", LIST, "NAME,…", "raw metrics in addition to the set"},
+    {"--kernels", "kernels", TEXT, "PATTERN", "kernels of a training step to count"},
+    {"--launch", "launch", NUMBER, "N", "index among these kernels, from 0"},
+    {"--deadline", "deadline_s", NUMBER, "SECONDS", "deadline of the job"},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 
@@ -71,8 +71,8 @@ void rl_request_help(void) {
   }
 }
 
-/* A file's bytes, malloc'ed, with a NUL behind them; NULL and err when it can't be read or has more than `most`, whole MiB. */
-static char *read_file(const char *file, size_t most, size_t *length, rl_error *err) {
+/* Reads a file of at most max_bytes (a multiple of 1 MiB) and appends a NUL. malloc'ed; NULL with err on failure. */
+static char *read_file(const char *file, size_t max_bytes, size_t *length, rl_error *err) {
   rl_auto(close_file) FILE *opened = NULL;
   FILE *in = stdin;
   if (strcmp(file, "-") != 0) in = opened = fopen(file, "re");
@@ -80,10 +80,10 @@ static char *read_file(const char *file, size_t most, size_t *length, rl_error *
     rl_fail(err, RL_INPUT, 0, "%s: %s", file, strerror(errno));
     return NULL;
   }
-  char *bytes = malloc(most + 1);
-  *length = bytes != NULL ? fread(bytes, 1, most + 1, in) : 0;
-  if (bytes == NULL || ferror(in) || *length > most) {
-    if (bytes != NULL && *length > most) rl_fail(err, RL_INPUT, 0, "%s: larger than %zu MiB", file, most >> 20);
+  char *bytes = malloc(max_bytes + 1);
+  *length = bytes != NULL ? fread(bytes, 1, max_bytes + 1, in) : 0;
+  if (bytes == NULL || ferror(in) || *length > max_bytes) {
+    if (bytes != NULL && *length > max_bytes) rl_fail(err, RL_INPUT, 0, "%s: larger than %zu MiB", file, max_bytes >> 20);
     else rl_fail(err, RL_INPUT, 0, "%s: not readable", file);
     free(bytes);
     return NULL;
@@ -115,7 +115,7 @@ static int add_number(cJSON *request, const option_field *option, const char *va
   return 0;
 }
 
-/* The first of the items that commas part, malloc'ed (NULL: no memory), and *rest behind it; after the last *rest is NULL. */
+/* Returns the next comma-separated item, malloc'ed (NULL: no memory), and advances *rest; *rest is NULL after the last item. */
 static char *next_item(const char **rest) {
   size_t length = strcspn(*rest, ",");
   char *item = strndup(*rest, length);
@@ -132,7 +132,7 @@ static int add_list(cJSON *request, const option_field *option, const char *valu
   return 0;
 }
 
-/* "rows=4" or "causal=true" into the object; false: it is neither. */
+/* Adds "rows=4" or "causal=true" to the object. Returns false for other text. */
 static bool add_size(cJSON *sizes, char *pair) {
   char *end, *equals = strchr(pair, '=');
   if (equals == NULL) return false;
@@ -143,7 +143,7 @@ static bool add_size(cJSON *sizes, char *pair) {
   return end != value && *end == '\0' && cJSON_AddNumberToObject(sizes, pair, size) != NULL;
 }
 
-/* "rows=4,columns=8" */
+/* Parses "rows=4,columns=8". */
 static int add_sizes(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *sizes = cJSON_AddObjectToObject(request, option->field);
   for (const char *rest = value; rest != NULL;) {
@@ -154,21 +154,21 @@ static int add_sizes(cJSON *request, const option_field *option, const char *val
   return 0;
 }
 
-/* "128,2" */
+/* Parses "128,2". */
 static int add_numbers(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *list = cJSON_AddArrayToObject(request, option->field);
-  for (const char *at = value;; at++) {
+  for (const char *next = value;; next++) {
     char *end;
-    double parsed = strtod(at, &end);
-    if (end == at || (*end != ',' && *end != '\0'))
+    double parsed = strtod(next, &end);
+    if (end == next || (*end != ',' && *end != '\0'))
       return rl_usage(err, "%s needs numbers like 128,2, not %s", option->name, value);
     cJSON_AddItemToArray(list, cJSON_CreateNumber(parsed));
     if (*end == '\0') return 0;
-    at = end;
+    next = end;
   }
 }
 
-/* "fp32[100]", "fp32[100]=range" or "int32=100" as an argument of a kernel; false: it is none of them. */
+/* Adds "fp32[100]", "fp32[100]=range" or "int32=100" as a kernel argument. Returns false for other text. */
 static bool add_argument(cJSON *list, char *text) {
   char *open = strchr(text, '['), *equals = strchr(text, '='), *end;
   cJSON *argument = cJSON_CreateObject();
@@ -187,9 +187,9 @@ static bool add_argument(cJSON *list, char *text) {
 static int add_arguments(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *list = cJSON_AddArrayToObject(request, option->field);
   for (const char *rest = value; rest != NULL;) {
-    rl_auto(rl_free_text) char *one = next_item(&rest);
-    if (one == NULL) return no_memory(err);
-    if (!add_argument(list, one))
+    rl_auto(rl_free_text) char *text = next_item(&rest);
+    if (text == NULL) return no_memory(err);
+    if (!add_argument(list, text))
       return rl_usage(err, "%s needs arguments like fp32[100]=range,fp32[100],int32=100, not %s", option->name, value);
   }
   return 0;
@@ -200,19 +200,19 @@ static int add_file(cJSON *request, const option_field *option, const char *valu
   return text != NULL ? add_text(request, option, text, err) : -1;
 }
 
-/* In base64. */
+/* Adds a file's bytes in base64. */
 static int add_bytes(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   size_t length;
   rl_auto(rl_free_text) char *bytes = read_file(value, BINARY_MAX, &length, err);
   if (bytes == NULL) return -1;
-  size_t room = sodium_base64_ENCODED_LEN(length, sodium_base64_VARIANT_ORIGINAL);
-  rl_auto(rl_free_text) char *text = malloc(room);
+  size_t size = sodium_base64_ENCODED_LEN(length, sodium_base64_VARIANT_ORIGINAL);
+  rl_auto(rl_free_text) char *text = malloc(size);
   if (text == NULL) return no_memory(err);
-  sodium_bin2base64(text, room, (const unsigned char *)bytes, length, sodium_base64_VARIANT_ORIGINAL);
+  sodium_bin2base64(text, size, (const unsigned char *)bytes, length, sodium_base64_VARIANT_ORIGINAL);
   return add_text(request, option, text, err);
 }
 
-/* JSON as it stands there, or in a file. */
+/* Adds JSON from the command line or from a file. */
 static int add_json(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   rl_auto(rl_free_text) char *text = value[0] == '{' || value[0] == '[' ? strdup(value) : rl_request_read(value, err);
   if (text == NULL) return -1;
@@ -234,8 +234,8 @@ static int add_option(cJSON *request, const char *name, const char *value, rl_er
   return rl_usage(err, "run has no option %s; rooflinectl run --help lists them", name);
 }
 
-/* Of a request that does not say it. */
-static const char *kind_of(const cJSON *request) {
+/* Returns the kind of a request without --kind. */
+static const char *default_kind(const cJSON *request) {
   if (cJSON_HasObjectItem(request, "kernel")) return "kernel";
   return cJSON_HasObjectItem(request, "code") || cJSON_HasObjectItem(request, "binary") ? "source" : "train";
 }
@@ -253,7 +253,7 @@ int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err)
     const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
     if (add_option(request, name, value, err) < 0) return -1;
   }
-  if (!cJSON_HasObjectItem(request, "kind")) cJSON_AddStringToObject(request, "kind", kind_of(request));
+  if (!cJSON_HasObjectItem(request, "kind")) cJSON_AddStringToObject(request, "kind", default_kind(request));
   *body = cJSON_PrintUnformatted(request);
   return *body != NULL ? 0 : no_memory(err);
 }

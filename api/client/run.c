@@ -1,8 +1,9 @@
-/* run and watch: a request from options or a file, followed until it is over. */
+/* run and watch: submit a job and follow it until it ends. */
 #include <stdio.h>
 
 #include "api/client/follow.h"
 #include "api/client/http.h"
+#include "api/client/cells.h"
 #include "api/client/print.h"
 #include "api/client/request.h"
 
@@ -13,13 +14,13 @@ int rl_command_watch(rl_cli *cli, rl_error *err) {
 
 int rl_command_run(rl_cli *cli, rl_error *err) {
   rl_auto(rl_free_text) char *body = NULL;
-  rl_auto(rl_text_free) rl_text answer = {0};
+  rl_auto(rl_body_free) rl_body answer = {0};
   if (rl_request_from_arguments(cli->argc, cli->argv, &body, err) < 0 ||
       rl_http_send(cli, "POST", "/jobs", body, &answer, err) < 0)
     return -1;
   rl_auto(rl_json_free) cJSON *job = cJSON_Parse(answer.data != NULL ? answer.data : "");
   double id = rl_json_number(job, "id");
-  if (isnan(id)) return rl_fail(err, RL_HTTP, 0, "the daemon took the job but did not say its number");
+  if (isnan(id)) return rl_fail(err, RL_HTTP, 0, "the daemon accepted the job but returned no id");
   if (!cli->json) fprintf(stderr, "job %.0f: %s/job.html?id=%.0f\n", id, cli->url, id);
   return rl_follow(cli, (long long)id, true, err);
 }

@@ -467,3 +467,11 @@ def test_many_followers_see_the_same_end(daemon):
     for follower in followers:
         follower.join()
     assert codes == ["completed"] * 8
+
+
+@pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["--help"], ["--version"]])
+def test_a_full_output_is_an_error(daemon, command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BUILD / "bin/rooflinectl", *command], env={**os.environ, "ROOFLINED_URL": daemon.url},
+                              stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "rooflinectl: can't write to standard output: No space left on device\n")

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "api/client/cells.h"
 #include "api/client/print.h"
 #include "api/client/request.h"
 #include "api/client/sse.h"
@@ -20,10 +21,10 @@ typedef struct log_text {
 } log_text;
 
 static bool note(void *context, const char *type, const char *data) {
-  log_text *heard = context;
-  size_t used = strlen(heard->text);
-  snprintf(heard->text + used, sizeof heard->text - used, "[%s|%s]", type, data);
-  return --heard->stop_after != 0;
+  log_text *log = context;
+  size_t used = strlen(log->text);
+  snprintf(log->text + used, sizeof log->text - used, "[%s|%s]", type, data);
+  return --log->stop_after != 0;
 }
 
 static const char stream[] =
@@ -33,43 +34,43 @@ static const char stream[] =
 static void test_events_however_the_stream_is_cut(void **state) {
   (void)state;
   for (size_t piece = 1; piece < sizeof stream; piece++) {
-    log_text heard = {.stop_after = -1};
-    rl_sse parser = {.heard = note, .context = &heard};
+    log_text log = {.stop_after = -1};
+    rl_sse parser = {.on_event = note, .context = &log};
     for (size_t at = 0; at < sizeof stream - 1; at += piece) {
       size_t left = sizeof stream - 1 - at;
-      assert_true(rl_sse_take(&parser, stream + at, left < piece ? left : piece));
+      assert_true(rl_sse_parse(&parser, stream + at, left < piece ? left : piece));
     }
-    assert_string_equal(heard.text, "[state|{\"a\":1}][progress|x\ny][message|z]");
+    assert_string_equal(log.text, "[state|{\"a\":1}][progress|x\ny][message|z]");
   }
 }
 
 static void test_stop_ends_the_stream(void **state) {
   (void)state;
-  log_text heard = {.stop_after = 1};
-  rl_sse parser = {.heard = note, .context = &heard};
-  assert_false(rl_sse_take(&parser, stream, sizeof stream - 1));
-  assert_string_equal(heard.text, "[state|{\"a\":1}]");
+  log_text log = {.stop_after = 1};
+  rl_sse parser = {.on_event = note, .context = &log};
+  assert_false(rl_sse_parse(&parser, stream, sizeof stream - 1));
+  assert_string_equal(log.text, "[state|{\"a\":1}]");
   assert_string_equal(parser.id, "1");
 }
 
 static void test_reset_forgets_half_an_event(void **state) {
   (void)state;
-  log_text heard = {.stop_after = -1};
-  rl_sse parser = {.heard = note, .context = &heard};
-  assert_true(rl_sse_take(&parser, "id: 7\ndata: lost", 16));
+  log_text log = {.stop_after = -1};
+  rl_sse parser = {.on_event = note, .context = &log};
+  assert_true(rl_sse_parse(&parser, "id: 7\ndata: lost", 16));
   rl_sse_reset(&parser);
-  assert_true(rl_sse_take(&parser, "data: kept\n\n", 12));
-  assert_string_equal(heard.text, "[message|kept]");
+  assert_true(rl_sse_parse(&parser, "data: kept\n\n", 12));
+  assert_string_equal(log.text, "[message|kept]");
 }
 
 static void test_an_event_that_does_not_fit_is_dropped_whole(void **state) {
   (void)state;
-  log_text heard = {.stop_after = -1};
-  rl_sse parser = {.heard = note, .context = &heard};
-  assert_true(rl_sse_take(&parser, "data: ", 6));
-  for (int i = 0; i < RL_SSE_LINE_SIZE; i++) assert_true(rl_sse_take(&parser, "a", 1));
-  assert_true(rl_sse_take(&parser, "\n\ndata: next\n\n", 14));
-  assert_string_equal(heard.text, "[message|next]");
+  log_text log = {.stop_after = -1};
+  rl_sse parser = {.on_event = note, .context = &log};
+  assert_true(rl_sse_parse(&parser, "data: ", 6));
+  for (int i = 0; i < RL_SSE_LINE_SIZE; i++) assert_true(rl_sse_parse(&parser, "a", 1));
+  assert_true(rl_sse_parse(&parser, "\n\ndata: next\n\n", 14));
+  assert_string_equal(log.text, "[message|next]");
 }
 
 static void test_cells(void **state) {

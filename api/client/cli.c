@@ -1,0 +1,29 @@
+#include "api/client/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int rl_usage(rl_error *err, const char *format, ...) {
+  char message[256];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  return rl_fail(err, RL_INPUT, 0, "%s", message);
+}
+
+int rl_number_argument(const char *word, long long minimum, const char *needed, long long *number, rl_error *err) {
+  char *end = NULL;
+  errno = 0;
+  long long parsed = word != NULL ? strtoll(word, &end, 10) : 0;
+  if (end == NULL || end == word || *end != '\0' || parsed < minimum || errno != 0)
+    return rl_usage(err, "this command needs %s", needed);
+  *number = parsed;
+  return 0;
+}
+
+int rl_job_argument(const rl_cli *cli, long long *id, rl_error *err) {
+  return rl_number_argument(cli->argc == 1 ? cli->argv[0] : NULL, 1, "a job's number", id, err);
+}

@@ -1,0 +1,123 @@
+/* The result of a job: the comparison table of training, or the table of its kind. */
+#include <string.h>
+
+#include "api/client/cells.h"
+#include "api/client/cli.h"
+#include "api/client/print.h"
+#include "base/cleanup.h"
+
+int rl_print_json(const cJSON *document) {
+  rl_auto(rl_free_text) char *text = cJSON_PrintUnformatted(document);
+  if (text != NULL) puts(text);
+  return RL_EXIT_COMPLETED;
+}
+
+typedef struct row {
+  const char *label, *field; /* in a run's summary */
+  rl_cell_format format;
+  const char *ratio; /* in a comparison; NULL: none */
+  rl_cell_format ratio_format;
+} row;
+
+static const row rows[] = {
+    {"epoch time, median", "epoch_ms_median", rl_cell_ms, "speedup_ratio", rl_cell_times},
+    {"epoch time, min", "epoch_ms_min", rl_cell_ms, "speedup_min_ratio", rl_cell_times},
+    {"images/s", "images_per_s", rl_cell_count, NULL, NULL},
+    {"peak memory", "peak_memory_bytes", rl_cell_bytes, "peak_memory_ratio", rl_cell_times},
+    {"test accuracy", "test_accuracy_ratio", rl_cell_percent, "test_accuracy_difference_ratio", rl_cell_points},
+    {"launches per step", "launches_per_step", rl_cell_count, NULL, NULL},
+};
+enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 12, RATIO = 10 };
+
+/* Returns the comparison whose candidate is this run; NULL: none. */
+static const cJSON *find_comparison(const cJSON *comparison, const cJSON *run) {
+  const cJSON *pair;
+  cJSON_ArrayForEach (pair, rl_json_at(comparison, "items"))
+    if (rl_json_number(pair, "candidate.run") == rl_json_number(run, "run")) return pair;
+  return NULL;
+}
+
+static void print_header(FILE *out, const cJSON *runs, const cJSON *comparison) {
+  const cJSON *run;
+  int width = LABEL;
+  rl_print_cell(out, "", -LABEL);
+  cJSON_ArrayForEach (run, runs) {
+    const cJSON *pair = find_comparison(comparison, run);
+    rl_print_cell(out, rl_json_text(run, "variant"), VALUE);
+    if (pair != NULL) {
+      char title[RL_CELL_SIZE];
+      snprintf(title, sizeof title, "vs %s", rl_json_text(pair, "baseline.variant"));
+      rl_print_cell(out, title, RATIO);
+    }
+    width += VALUE + (pair != NULL ? RATIO : 0);
+  }
+  fputc('\n', out);
+  rl_print_line(out, width);
+}
+
+static void print_row(FILE *out, const row *line, const cJSON *runs, const cJSON *comparison) {
+  const cJSON *run;
+  char cell[RL_CELL_SIZE];
+  rl_print_cell(out, line->label, -LABEL);
+  cJSON_ArrayForEach (run, runs) {
+    const cJSON *pair = find_comparison(comparison, run);
+    rl_print_cell(out, line->format(cell, rl_json_number(rl_json_at(run, "summary"), line->field)), VALUE);
+    if (pair != NULL)
+      rl_print_cell(out, line->ratio != NULL ? line->ratio_format(cell, rl_json_number(pair, line->ratio)) : "", RATIO);
+  }
+  fputc('\n', out);
+}
+
+/* Prints why a cell is empty, and which epochs are suspect. */
+static void print_reasons(FILE *out, const cJSON *runs) {
+  const cJSON *run, *pass, *epoch;
+  cJSON_ArrayForEach (run, runs) {
+    const char *variant = rl_json_text(run, "variant");
+    for (int i = 0; i < ROWS; i++) {
+      const char *reason = rl_json_text(rl_json_at(run, "summary.unavailable"), rows[i].field);
+      if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
+    }
+    cJSON_ArrayForEach (epoch, rl_json_at(run, "epochs"))
+      if (cJSON_IsTrue(rl_json_at(epoch, "suspect")))
+        fprintf(out, "! %s, epoch %.0f is suspect: %s\n", variant, rl_json_number(epoch, "epoch"),
+                rl_json_text(epoch, "suspect_reason"));
+    cJSON_ArrayForEach (pass, rl_json_at(run, "passes"))
+      if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
+        fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));
+  }
+}
+
+/* Prints the compiler's log of a failed job. */
+static void print_logs(FILE *out, const cJSON *job) {
+  const cJSON *run;
+  if (strcmp(rl_json_text(job, "state"), "failed") != 0) return;
+  cJSON_ArrayForEach (run, rl_json_at(job, "runs")) fputs(rl_json_text(run, "log"), out);
+}
+
+void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const cJSON *comparison) {
+  const cJSON *runs = rl_json_at(results, "runs"), *first = cJSON_GetArrayItem(runs, 0);
+  const char *name = rl_json_text(first, "device.name"), *dataset = rl_json_text(first, "dataset");
+  const char *problem = rl_json_text(job, "problem.message");
+  fprintf(out, "job %.0f %s on %s", rl_json_number(job, "id"), rl_json_text(job, "state"), rl_json_text(job, "device"));
+  if (name[0] != '\0') fprintf(out, " (%s)", name);
+  fputc('\n', out);
+  if (problem[0] != '\0') fprintf(out, "%s\n", problem);
+  print_logs(out, job);
+  if (strcmp(rl_json_text(job, "kind"), "kernel") == 0 || strcmp(rl_json_text(job, "kind"), "source") == 0) {
+    rl_print_kernel_runs(out, runs);
+    return;
+  }
+  if (strcmp(rl_json_text(job, "kind"), "ceilings") == 0) {
+    rl_print_ceilings_run(out, first);
+    return;
+  }
+  if (dataset[0] != '\0')
+    fprintf(out, "%s%s · engine %s · batch %.0f · measured epochs: %.0f · commit %s\n", dataset,
+            cJSON_IsTrue(rl_json_at(first, "partial")) ? " (partial)" : "", rl_json_text(first, "engine"),
+            rl_json_number(first, "params.batch_size"), rl_json_number(first, "summary.epochs"), rl_json_text(first, "commit"));
+  if (dataset[0] == '\0') return; /* no run has started */
+  fputc('\n', out);
+  print_header(out, runs, comparison);
+  for (int i = 0; i < ROWS; i++) print_row(out, &rows[i], runs, comparison);
+  print_reasons(out, runs);
+}
