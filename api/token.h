@@ -1,6 +1,6 @@
-/* Bearer tokens: 32 random bytes as base64url, shown once by `rooflinectl token`. Only the hash is kept (BLAKE2b-256 of the
- * token's text, in hexadecimal): a token has full entropy, so a slow password hash would add nothing, and looking the hash up
- * tells an attacker's clock nothing about the token. Shared by the daemon and rooflinectl. Thread-safe. */
+/* Bearer tokens: 32 random bytes as base64url, printed once by `rooflinectl token`. The store keeps the hash alone (BLAKE2b-256
+ * of the token's text, in hexadecimal). A token has 256 bits of entropy, so a slow password hash would add nothing, and the time
+ * of a look-up by hash reveals nothing about the token. Used by the daemon and by rooflinectl. Thread-safe. */
 #ifndef RL_API_TOKEN_H
 #define RL_API_TOKEN_H
 
@@ -8,9 +8,11 @@
 
 enum { RL_TOKEN_SIZE = 44 /* 43 characters */, RL_TOKEN_HASH_SIZE = 65 /* 64 hexadecimal digits */ };
 
-/* A new token into token[RL_TOKEN_SIZE]. */
+/* Writes a new token into token[RL_TOKEN_SIZE]. */
 int rl_token_make(char *token, rl_error *err);
-/* Its hash into hash[RL_TOKEN_HASH_SIZE]. Any text has a hash; only a known one opens anything. */
+/* Writes the token's hash into hash[RL_TOKEN_HASH_SIZE]. Any text has a hash; the store knows which hashes are valid. */
 int rl_token_hash(const char *token, char *hash, rl_error *err);
+/* -1 (RL_INPUT) unless name is not empty, is UTF-8, and has no control characters, which a terminal would interpret. */
+int rl_token_check_name(const char *name, rl_error *err);
 
 #endif

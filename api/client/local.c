@@ -43,8 +43,8 @@ int rl_command_backup(rl_cli *cli, rl_error *err) {
 
 static int make_token(rl_cli *cli, rl_store *store, const char *name, rl_error *err) {
   char token[RL_TOKEN_SIZE], hash[RL_TOKEN_HASH_SIZE];
-  if (rl_token_make(token, err) < 0 || rl_token_hash(token, hash, err) < 0 || rl_store_token_add(store, name, hash, err) < 0)
-    return -1;
+  if (rl_token_make(token, err) < 0 || rl_token_hash(token, hash, err) < 0) return -1;
+  if (rl_store_token_add(store, name, hash, err) < 0) return -1;
   if (cli->json) {
     printf("{\"token\":\"%s\"}\n", token);
   } else {
@@ -81,8 +81,10 @@ static int revoke_tokens(rl_cli *cli, rl_store *store, const char *name, rl_erro
   if (count == 0) return rl_usage(err, "there is no token %s; `rooflinectl token list` lists them", name);
   if (cli->json) printf("{\"revoked\":%lld}\n", (long long)count);
   else
-    printf("%lld of the name %s revoked, and their sessions ended; open event streams last until their job is over\n",
-           (long long)count, name);
+    printf(
+        "Revoked %lld token%s named %s. Sessions and event streams opened with %s end now; a stream without events ends within "
+        "15 s.\n",
+        (long long)count, count == 1 ? "" : "s", name, count == 1 ? "it" : "them");
   return RL_EXIT_COMPLETED;
 }
 
@@ -95,6 +97,7 @@ int rl_command_token(rl_cli *cli, rl_error *err) {
   bool list = strcmp(words[0], "list") == 0, revoke = strcmp(words[0], "revoke") == 0;
   if (revoke && count < 2) return rl_usage(err, "token revoke needs the name of a token; `rooflinectl token list` lists them");
   if (!revoke && count == 2) return rl_usage(err, "%s is not understood here", words[1]);
+  if (!list && !revoke && rl_token_check_name(words[0], err) < 0) return -1;
   if (rl_store_open_shared(config.state, &store, err) < 0) return -1;
   if (list) return list_tokens(cli, store, err);
   return revoke ? revoke_tokens(cli, store, words[1], err) : make_token(cli, store, words[0], err);

@@ -7,7 +7,7 @@ import time
 
 import pytest
 import requests
-from daemon import endless, job, make_token, revoke_token
+from daemon import endless, job, make_token, revoke_token, rooflinectl
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +187,30 @@ def test_a_stream_ends_with_what_it_was_opened_by(start, tmp_path):
         for stream in stays:
             assert any(b'"cancelled"' in line for line in stream)
     assert other.stop() == 0
+
+
+def test_revoke_says_that_streams_end(tmp_path):
+    state = tmp_path / "state"
+    make_token(state, "laptop")
+    assert rooflinectl("token", "--state", str(state), "revoke", "laptop") == (
+        "Revoked 1 token named laptop. Sessions and event streams opened with it end now; a stream without events ends within "
+        "15 s.\n")
+
+
+@pytest.mark.parametrize("name, reason", [("", "empty"), ("a\nb", "control"), ("\x1b[2J", "control"), ("a\x7f", "control"),
+                                          ("a\x9b2J", "control"), ("caf\udce9", "UTF-8")])
+def test_token_names_are_checked(tmp_path, name, reason):
+    state = tmp_path / "state"
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        make_token(state, name)
+    assert refusal.value.returncode == 2 and reason in refusal.value.stderr and "name of a token" in refusal.value.stderr
+    assert not state.exists()
+
+
+def test_token_names_may_have_letters_of_any_script(tmp_path):
+    state = tmp_path / "state"
+    make_token(state, "café 7")
+    assert "café 7" in rooflinectl("token", "--state", str(state), "list")
 
 
 def test_two_tokens(start, tmp_path):

@@ -179,6 +179,18 @@ static void tokens(void **state) {
   assert_string_equal(hash, "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
 }
 
+static void token_names(void **state) {
+  (void)state;
+  static const char *const good[] = {"laptop", "build server 2", "caf\u00e9", "\u65e5\u672c"};
+  static const char *const bad[] = {"", "a\nb", "\x1b[2J", "a\x7f", "a\xc2\x9b", "\xff"};
+  rl_error err;
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_int_equal(rl_token_check_name(good[i], &err), 0);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_equal(rl_token_check_name(bad[i], &err), -1);
+    assert_int_equal(err.domain, RL_INPUT);
+  }
+}
+
 static void late_connections_are_shut(void **state) {
   (void)state;
   rl_connections *connections = rl_connections_new();
@@ -367,6 +379,7 @@ int main(void) {
       cmocka_unit_test(problems),
       cmocka_unit_test(sessions_end),
       cmocka_unit_test(tokens),
+      cmocka_unit_test(token_names),
       cmocka_unit_test(late_connections_are_shut),
       cmocka_unit_test(what_was_sent_in_time_is_waited_for),
       cmocka_unit_test(connections_are_held),
