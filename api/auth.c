@@ -1,92 +1,99 @@
-/* Who may ask: a bearer token, or the session cookie that the page got for one. */
+#include "api/auth.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "api/internal.h"
-#include "api/token.h"
+#include "api/handlers.h"
+#include "api/reply.h"
+#include "api/server_internal.h"
 #include "base/clock.h"
 
-#define COOKIE "rooflined_session"
+#define COOKIE_NAME "rooflined_session"
 
-static const char *bearer(const rl_call *call) {
+static const char *bearer_token(const rl_call *call) {
   const char *header = rl_call_header(call, "Authorization");
   if (header == NULL || strncasecmp(header, "Bearer ", 7) != 0) return NULL;
   return header + 7 + strspn(header + 7, " ");
 }
 
-static const char *session_id(const rl_call *call) {
-  return MHD_lookup_connection_value(call->connection, MHD_COOKIE_KIND, COOKIE);
+static const char *cookie_session_id(const rl_call *call) {
+  return MHD_lookup_connection_value(call->connection, MHD_COOKIE_KIND, COOKIE_NAME);
 }
 
-int rl_credential_holds(rl_server *server, const rl_credential *shown, bool *holds, rl_error *err) {
-  char hash[RL_TOKEN_HASH_SIZE];
-  memcpy(hash, shown->hash, sizeof hash);
-  bool known = shown->session[0] == '\0' || rl_session_find(server->sessions, rl_monotonic_ns(), shown->session, hash);
-  if (known && rl_store_token_known(server->store, hash, &known, err) < 0) return -1;
-  *holds = known;
+int rl_credential_check(rl_server *server, const rl_credential *credential, bool *valid, rl_error *err) {
+  char token_hash[RL_TOKEN_HASH_SIZE];
+  memcpy(token_hash, credential->token_hash, sizeof token_hash);
+  bool known = credential->session_id[0] == '\0' ||
+               rl_login_session_find(server->login_sessions, rl_monotonic_ns(), credential->session_id, token_hash);
+  if (known && rl_store_token_known(server->store, token_hash, &known, err) < 0) return -1;
+  *valid = known;
   return 0;
 }
 
-static int token_shown(rl_call *call, bool *known, rl_error *err) {
-  const char *token = bearer(call);
-  call->shown = (rl_credential){0};
+static int check_bearer_token(rl_call *call, bool *valid, rl_error *err) {
+  const char *token = bearer_token(call);
+  call->credential = (rl_credential){0};
   if (token == NULL) return 0;
-  if (rl_token_hash(token, call->shown.hash, err) < 0) return -1;
-  return rl_credential_holds(call->server, &call->shown, known, err);
+  if (rl_token_hash(token, call->credential.token_hash, err) < 0) return -1;
+  return rl_credential_check(call->server, &call->credential, valid, err);
 }
 
-static int session_shown(rl_call *call, bool *known, rl_error *err) {
-  const char *session = session_id(call);
-  call->shown = (rl_credential){0};
-  if (session == NULL || strlen(session) >= sizeof call->shown.session) return 0;
-  strcpy(call->shown.session, session);
-  return rl_credential_holds(call->server, &call->shown, known, err);
+static int check_login_session(rl_call *call, bool *valid, rl_error *err) {
+  const char *session_id = cookie_session_id(call);
+  call->credential = (rl_credential){0};
+  if (session_id == NULL || strlen(session_id) >= sizeof call->credential.session_id) return 0;
+  strcpy(call->credential.session_id, session_id);
+  return rl_credential_check(call->server, &call->credential, valid, err);
 }
 
-int rl_call_token(rl_call *call, bool *came, rl_error *err) {
-  bool known = false;
-  if (token_shown(call, &known, err) < 0 || (!known && session_shown(call, &known, err) < 0)) return -1;
-  *came = known;
+int rl_call_find_credential(rl_call *call, bool *found, rl_error *err) {
+  bool valid = false;
+  if (check_bearer_token(call, &valid, err) < 0) return -1;
+  if (!valid && check_login_session(call, &valid, err) < 0) return -1;
+  *found = valid;
   return 0;
 }
 
 int rl_call_authorize(rl_call *call, rl_error *err) {
-  bool known = !call->server->token_needed || call->route->open;
-  if (!known && rl_call_token(call, &known, err) < 0) return -1;
-  if (known) return 0;
-  return rl_fail(err, RL_HTTP, 401, "Send a token of `rooflinectl token` as `Authorization: Bearer TOKEN`, or log in.");
+  bool authorized = !call->server->token_required || call->route->is_public;
+  if (!authorized && rl_call_find_credential(call, &authorized, err) < 0) return -1;
+  if (authorized) return 0;
+  return rl_fail(err, RL_HTTP, 401, "Log in, or send a token made by `rooflinectl token` as `Authorization: Bearer TOKEN`.");
 }
 
-static int reply_cookie(rl_call *call, const char *id, int seconds, rl_error *err) {
+static int reply_cookie(rl_call *call, const char *session_id, int max_age_s, rl_error *err) {
   char cookie[192];
   bool secure = call->server->certificate != NULL || call->server->config->behind_proxy;
   struct MHD_Response *response = rl_response_empty();
-  snprintf(cookie, sizeof cookie, COOKIE "=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s", id, seconds,
+  snprintf(cookie, sizeof cookie, COOKIE_NAME "=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s", session_id, max_age_s,
            secure ? "; Secure" : "");
-  if (response != NULL) rl_header(response, "Set-Cookie", cookie);
+  if (response != NULL) rl_response_add_header(response, "Set-Cookie", cookie);
   return rl_reply(call, 204, response, err);
 }
 
-typedef struct login {
+typedef struct login_request {
   char token[128];
-} login;
-static const rl_field login_fields[] = {
-    RL_FIELD(login, token, RL_FIELD_TEXT, .required = true, .summary = "A token of `rooflinectl token`"), {0}};
+} login_request;
 
-int rl_handle_login(rl_call *call, rl_error *err) {
-  login body = {0};
-  char id[RL_SESSION_ID_SIZE], hash[RL_TOKEN_HASH_SIZE];
+static const rl_field login_fields[] = {
+    RL_FIELD(login_request, token, RL_FIELD_TEXT, .required = true, .summary = "A token made by `rooflinectl token`"), {0}};
+
+int rl_handle_log_in(rl_call *call, rl_error *err) {
+  login_request request = {0};
+  const char *body = call->body != NULL ? call->body : "";
+  char session_id[RL_LOGIN_SESSION_ID_SIZE], token_hash[RL_TOKEN_HASH_SIZE];
   bool known;
-  if (rl_fields_parse(login_fields, call->body != NULL ? call->body : "", call->length, &body, sizeof body, err) < 0) return -1;
-  if (rl_token_hash(body.token, hash, err) < 0 || rl_store_token_known(call->server->store, hash, &known, err) < 0) return -1;
-  if (!known) return rl_fail(err, RL_HTTP, 401, "This token is not known.");
-  rl_session_begin(call->server->sessions, rl_monotonic_ns(), hash, id);
-  return reply_cookie(call, id, RL_SESSION_S, err);
+  if (rl_fields_parse(login_fields, body, call->body_length, &request, sizeof request, err) < 0) return -1;
+  if (rl_token_hash(request.token, token_hash, err) < 0) return -1;
+  if (rl_store_token_known(call->server->store, token_hash, &known, err) < 0) return -1;
+  if (!known) return rl_fail(err, RL_HTTP, 401, "The daemon does not know this token.");
+  rl_login_session_begin(call->server->login_sessions, rl_monotonic_ns(), token_hash, session_id);
+  return reply_cookie(call, session_id, RL_LOGIN_SESSION_S, err);
 }
 
-int rl_handle_logout(rl_call *call, rl_error *err) {
-  const char *session = session_id(call);
-  if (session != NULL) rl_session_end(call->server->sessions, session);
+int rl_handle_log_out(rl_call *call, rl_error *err) {
+  const char *session_id = cookie_session_id(call);
+  if (session_id != NULL) rl_login_session_end(call->server->login_sessions, session_id);
   return reply_cookie(call, "", 0, err);
 }

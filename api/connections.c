@@ -9,7 +9,7 @@
 struct rl_connection {
   int descriptor;
   int64_t deadline_ns;
-  int64_t taken_ns; /* when the thread that is at it took it up; 0: none is */
+  int64_t serving_since_ns; /* 0: no thread serves it */
   LIST_ENTRY(rl_connection) link;
 };
 
@@ -54,56 +54,59 @@ void rl_connection_remove(rl_connections *connections, rl_connection *connection
   free(connection);
 }
 
-void rl_connection_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns) {
+void rl_connection_set_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns) {
   if (connection == NULL) return;
   pthread_mutex_lock(&connections->lock);
   connection->deadline_ns = deadline_ns;
   pthread_mutex_unlock(&connections->lock);
 }
 
-static void take(rl_connections *connections, rl_connection *connection, int64_t taken_ns) {
+static void set_serving_since(rl_connections *connections, rl_connection *connection, int64_t serving_since_ns) {
   if (connection == NULL) return;
   pthread_mutex_lock(&connections->lock);
-  connection->taken_ns = taken_ns;
+  connection->serving_since_ns = serving_since_ns;
   pthread_mutex_unlock(&connections->lock);
 }
 
 void rl_connection_enter(rl_connections *connections, rl_connection *connection, int64_t now_ns) {
-  take(connections, connection, now_ns);
+  set_serving_since(connections, connection, now_ns);
 }
 
-void rl_connection_leave(rl_connections *connections, rl_connection *connection) { take(connections, connection, 0); }
+void rl_connection_leave(rl_connections *connections, rl_connection *connection) {
+  set_serving_since(connections, connection, 0);
+}
 
-int64_t rl_connections_held(rl_connections *connections, int64_t since_ns) {
+int64_t rl_connections_count_held(rl_connections *connections, int64_t since_ns) {
   const rl_connection *connection;
   int64_t count = 0;
   pthread_mutex_lock(&connections->lock);
-  LIST_FOREACH(connection, &connections->list, link) count += connection->taken_ns != 0 && connection->taken_ns <= since_ns;
+  LIST_FOREACH(connection, &connections->list, link)
+  count += connection->serving_since_ns != 0 && connection->serving_since_ns <= since_ns;
   pthread_mutex_unlock(&connections->lock);
   return count;
 }
 
-/* Input that nobody has read yet shows that the daemon is late, and not the client. */
-static bool late(const rl_connection *connection, int64_t now_ns) {
+/* Unread input shows that the daemon is late, not the client. */
+static bool is_late(const rl_connection *connection, int64_t now_ns) {
   int unread = 0;
   if (connection->deadline_ns == 0 || connection->deadline_ns > now_ns) return false;
   if (now_ns - connection->deadline_ns >= RL_CONNECTION_GRACE_NS) return true;
   return ioctl(connection->descriptor, FIONREAD, &unread) < 0 || unread == 0;
 }
 
-void rl_connections_sweep(rl_connections *connections, int64_t now_ns) {
+void rl_connections_shut_late(rl_connections *connections, int64_t now_ns) {
   rl_connection *connection;
   pthread_mutex_lock(&connections->lock);
   LIST_FOREACH(connection, &connections->list, link)
-  if (late(connection, now_ns)) {
-    /* The thread that serves it sees the end of file and closes it. */
+  if (is_late(connection, now_ns)) {
+    /* MHD's thread reads the end of file and closes the connection. */
     shutdown(connection->descriptor, SHUT_RDWR);
     connection->deadline_ns = 0;
   }
   pthread_mutex_unlock(&connections->lock);
 }
 
-int64_t rl_connections_open(rl_connections *connections) {
+int64_t rl_connections_count(rl_connections *connections) {
   pthread_mutex_lock(&connections->lock);
   int64_t count = connections->count;
   pthread_mutex_unlock(&connections->lock);

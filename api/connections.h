@@ -1,7 +1,8 @@
-/* Every open connection and the time by which it must have moved on: a whole request within request_timeout_s of opening or of
- * the last answer, and an answer taken within a bound. A connection that is late is shut down, so slow senders and idle ones give
- * their place back. MHD's own time-out restarts at each byte, which a slow sender exploits. And since when a thread has been at
- * it: threads never wait for clients, so one that does not come back is stuck. Thread-safe. */
+/* The open connections with their deadlines and the threads that serve them. A client must send a whole request within
+ * request_timeout_s of connecting or of the last reply, and read a reply within a bound; a connection past its deadline is shut
+ * down, so that slow and idle clients don't occupy all connections. (MHD's own time-out restarts at each byte, so it does not
+ * stop a client that sends slowly.) The time at which a thread began to serve a connection shows threads that hang: they never
+ * wait for clients. Thread-safe. */
 #ifndef RL_API_CONNECTIONS_H
 #define RL_API_CONNECTIONS_H
 
@@ -14,20 +15,21 @@ typedef struct rl_connection rl_connection;
 
 rl_connections *rl_connections_new(void); /* NULL when memory is out */
 void rl_connections_free(rl_connections *connections);
-/* descriptor stays the caller's; it must be open until rl_connection_remove. NULL when memory is out. */
+/* Adds a connection, whose descriptor the caller closes after rl_connection_remove. NULL when memory is out. The functions below
+ * take this NULL. */
 rl_connection *rl_connection_add(rl_connections *connections, int descriptor, int64_t deadline_ns);
-void rl_connection_remove(rl_connections *connections, rl_connection *connection); /* NULL is allowed */
-/* rl_monotonic_ns; 0: no deadline. */
-void rl_connection_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
-/* A thread takes the connection up, and comes back from it. NULL is allowed. */
+void rl_connection_remove(rl_connections *connections, rl_connection *connection);
+/* Sets the deadline, a time of rl_monotonic_ns; 0: none. */
+void rl_connection_set_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
+/* Record that a thread begins, and ends, serving the connection. */
 void rl_connection_enter(rl_connections *connections, rl_connection *connection, int64_t now_ns);
 void rl_connection_leave(rl_connections *connections, rl_connection *connection);
-/* How many connections a thread took up by then and has not come back from. */
-int64_t rl_connections_held(rl_connections *connections, int64_t since_ns);
-/* Shut down what is late. Where input waits to be read, the daemon is behind (its threads wait for a slow disk): that connection
- * has a minute more. */
+/* Returns the number of connections that a thread has been serving since since_ns or earlier. */
+int64_t rl_connections_count_held(rl_connections *connections, int64_t since_ns);
+/* Shuts down connections past their deadline. A connection with unread input gets RL_CONNECTION_GRACE_NS more: there the daemon
+ * is late, because its threads wait for a slow disk. */
 #define RL_CONNECTION_GRACE_NS INT64_C(60000000000)
-void rl_connections_sweep(rl_connections *connections, int64_t now_ns);
-int64_t rl_connections_open(rl_connections *connections);
+void rl_connections_shut_late(rl_connections *connections, int64_t now_ns);
+int64_t rl_connections_count(rl_connections *connections);
 
 #endif

@@ -1,38 +1,44 @@
-/* POST /jobs, GET /jobs, GET and DELETE /jobs/{id}. */
+/* POST /jobs, GET /jobs, GET and DELETE /jobs/{id}, GET /jobs/{id}/source. */
 #include <stdio.h>
 #include <string.h>
 
-#include "api/internal.h"
+#include "api/auth.h"
+#include "api/handlers.h"
+#include "api/json_members.h"
+#include "api/json_rows.h"
+#include "api/reply.h"
+#include "api/server_internal.h"
 #include "base/sha256.h"
 #include "request/spec.h"
 
-enum { KEY_LONGEST = 128, PAGE_DEFAULT = 50, PAGE_MOST = 500 };
+enum { MAX_KEY_LENGTH = 128, DEFAULT_PAGE_ITEMS = 50, MAX_PAGE_ITEMS = 500 };
 
 typedef struct jobs_query {
   int64_t limit;
-  char cursor[RL_CURSOR_SIZE], kind[16], device[16];
+  char cursor[RL_PAGE_CURSOR_SIZE], kind[16], device[16];
   int state; /* -1: any */
 } jobs_query;
 
-const rl_field rl_queue_query[] = {
-    RL_FIELD(jobs_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = PAGE_MOST, .summary = "Most items of a page"),
-    RL_FIELD(jobs_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the page before"),
+const rl_field rl_list_jobs_query[] = {
+    RL_FIELD(jobs_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = MAX_PAGE_ITEMS,
+             .summary = "Maximum number of items in a page"),
+    RL_FIELD(jobs_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the previous page"),
     RL_FIELD(jobs_query, kind, RL_FIELD_TEXT, .summary = "Only jobs of this kind"),
     RL_FIELD(jobs_query, state, RL_FIELD_CHOICE, .names = rl_job_state_names, .summary = "Only jobs in this state"),
     RL_FIELD(jobs_query, device, RL_FIELD_TEXT, .summary = "Only jobs on this device"),
     {0}};
 
-static int idempotency_key(rl_call *call, const char **key, rl_error *err) {
+static int read_idempotency_key(rl_call *call, const char **key, rl_error *err) {
   *key = rl_call_header(call, "Idempotency-Key");
   if (*key == NULL) return 0;
   size_t length = strlen(*key);
   for (const char *c = *key; *c != '\0'; c++)
     if (*c < 0x21 || *c > 0x7e) length = 0;
-  if (length >= 1 && length <= KEY_LONGEST) return 0;
-  return rl_call_bad_parameter(call, err, "Idempotency-Key", "must be 1 to 128 visible ASCII characters");
+  if (length >= 1 && length <= MAX_KEY_LENGTH) return 0;
+  return rl_call_fail_parameter(call, err, "Idempotency-Key", "must be 1 to 128 visible ASCII characters");
 }
 
-static cJSON *accepted(int64_t id, const char *state) {
+static cJSON *accepted_json(int64_t id, const char *state) {
   static const struct {
     const char *name, *tail;
   } links[] = {{"self", ""},
@@ -53,58 +59,61 @@ static cJSON *accepted(int64_t id, const char *state) {
   return document;
 }
 
-/* Posted code needs a token also where nothing else does. */
-static int policy_of(rl_call *call, rl_job_policy *policy, rl_error *err) {
+/* Posted code requires a token even where no other request does. */
+static int make_policy(rl_call *call, rl_job_policy *policy, rl_error *err) {
   const rl_config *config = call->server->config;
-  bool token = false;
-  if (config->allow_source && rl_call_token(call, &token, err) < 0) return -1;
+  bool authorized = false;
+  if (config->allow_source && rl_call_find_credential(call, &authorized, err) < 0) return -1;
   *policy = (rl_job_policy){.posting = !config->allow_source ? RL_POSTING_OFF
-                                       : token               ? RL_POSTING_ALLOWED
+                                       : authorized          ? RL_POSTING_ALLOWED
                                                              : RL_POSTING_NEEDS_TOKEN,
                             .source_buffer_bytes = config->source_buffer_bytes};
   return 0;
 }
 
-int rl_handle_jobs_submit(rl_call *call, rl_error *err) {
+static int reply_accepted(rl_call *call, int64_t id, rl_job_state state, bool replayed, rl_error *err) {
+  char *text = NULL, location[64];
+  rl_auto(rl_json_cleanup) cJSON *document = accepted_json(id, rl_job_state_names[state]);
+  if (document != NULL) text = cJSON_PrintUnformatted(document);
+  struct MHD_Response *response = rl_response_text(text, text != NULL ? strlen(text) : 0, "application/json");
+  if (response != NULL) {
+    snprintf(location, sizeof location, "/jobs/%lld", (long long)id);
+    rl_response_add_header(response, "Location", location);
+    if (replayed) rl_response_add_header(response, "Idempotent-Replayed", "true");
+  }
+  return rl_reply(call, 202, response, err);
+}
+
+int rl_handle_submit_job(rl_call *call, rl_error *err) {
   rl_server *server = call->server;
-  char sha256[RL_SHA256_SIZE], location[64];
-  const char *key;
+  const char *body = call->body != NULL ? call->body : "", *key;
+  char sha256[RL_SHA256_SIZE];
   rl_job_policy policy;
   rl_auto(rl_job_spec_clear) rl_job_spec spec = {0};
   int64_t id;
   bool existing;
   rl_job_state state = RL_JOB_QUEUED;
   if (atomic_load(&server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
-  if (idempotency_key(call, &key, err) < 0) return -1;
-  const char *body = call->body != NULL ? call->body : "";
-  if (policy_of(call, &policy, err) < 0 || rl_job_spec_parse(body, call->length, &policy, &spec, err) < 0) return -1;
-  rl_sha256(body, call->length, sha256);
-  if (rl_queue_submit(server->jobs, &spec, key, sha256, &id, &existing, err) < 0) return -1;
+  if (read_idempotency_key(call, &key, err) < 0 || make_policy(call, &policy, err) < 0) return -1;
+  if (rl_job_spec_parse(body, call->body_length, &policy, &spec, err) < 0) return -1;
+  rl_sha256(body, call->body_length, sha256);
+  if (rl_queue_submit(server->queue, &spec, key, sha256, &id, &existing, err) < 0) return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
-  char *text = NULL;
-  rl_auto(rl_json_cleanup) cJSON *document = accepted(id, rl_job_state_names[state]);
-  if (document != NULL) text = cJSON_PrintUnformatted(document);
-  struct MHD_Response *response = rl_response_text(text, text != NULL ? strlen(text) : 0, "application/json");
-  if (response != NULL) {
-    snprintf(location, sizeof location, "/jobs/%lld", (long long)id);
-    rl_header(response, "Location", location);
-    if (existing) rl_header(response, "Idempotent-Replayed", "true");
-  }
-  return rl_reply(call, 202, response, err);
+  return reply_accepted(call, id, state, existing, err);
 }
 
 static rl_binding text_filter(const char *name, const char *text) {
   return (rl_binding){name, text[0] != '\0' ? RL_BIND_TEXT : RL_BIND_NULL, .text = text};
 }
 
-int rl_handle_jobs_list(rl_call *call, rl_error *err) {
-  jobs_query query = {.limit = PAGE_DEFAULT, .state = -1};
+int rl_handle_list_jobs(rl_call *call, rl_error *err) {
+  jobs_query query = {.limit = DEFAULT_PAGE_ITEMS, .state = -1};
   int64_t before = 0;
   rl_cursor *cursor;
-  if (rl_call_query(call, &query, sizeof query, err) < 0) return -1;
+  if (rl_call_parse_query(call, &query, sizeof query, err) < 0) return -1;
   const char *state = query.state >= 0 ? rl_job_state_names[query.state] : "";
   if (query.cursor[0] != '\0' && !rl_page_cursor_parse('j', query.cursor, &before))
-    return rl_call_bad_parameter(call, err, "cursor", "is not a next_cursor of this list");
+    return rl_call_fail_parameter(call, err, "cursor", "is not a next_cursor of this list");
   rl_binding bindings[] = {
       {":before", before > 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = before},
       text_filter(":kind", query.kind),
@@ -116,24 +125,24 @@ int rl_handle_jobs_list(rl_call *call, rl_error *err) {
   return rl_reply_rows(call, cursor, query.limit, 'j', err);
 }
 
-/* The one row that a query of one job has; missing: what there is not, otherwise. */
-static int reply_row(rl_call *call, rl_query query, const char *missing, rl_error *err) {
+/* Replies with the one row that the query has for the call's id; 404 "There is no NAME ID." when it has none. */
+static int reply_row(rl_call *call, rl_query query, const char *name, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding id = {":id", RL_BIND_INT, .integer = call->id};
   const char *json;
   if (rl_store_query(call->server->store, query, &id, 1, &cursor, err) < 0) return -1;
-  int rc = rl_cursor_next(cursor, &json, err);
-  if (rc < 0) return -1;
-  if (rc == 0) return rl_fail(err, RL_HTTP, 404, "There is no %s %lld.", missing, (long long)call->id);
+  int found = rl_cursor_next(cursor, &json, err);
+  if (found < 0) return -1;
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no %s %lld.", name, (long long)call->id);
   return rl_reply_text(call, 200, strdup(json), "application/json", err);
 }
 
-int rl_handle_job(rl_call *call, rl_error *err) { return reply_row(call, RL_QUERY_JOB, "job", err); }
-int rl_handle_job_source(rl_call *call, rl_error *err) { return reply_row(call, RL_QUERY_SOURCE, "posted code of a job", err); }
+int rl_handle_get_job(rl_call *call, rl_error *err) { return reply_row(call, RL_QUERY_JOB, "job", err); }
+int rl_handle_get_source(rl_call *call, rl_error *err) { return reply_row(call, RL_QUERY_SOURCE, "posted code of job", err); }
 
-int rl_handle_job_cancel(rl_call *call, rl_error *err) {
+int rl_handle_cancel_job(rl_call *call, rl_error *err) {
   rl_job_state state;
-  if (rl_queue_cancel(call->server->jobs, call->id, err) < 0) return -1;
+  if (rl_queue_cancel(call->server->queue, call->id, err) < 0) return -1;
   if (rl_store_job_state(call->server->store, call->id, &state, err) < 0) return -1;
-  return rl_reply_json(call, 202, accepted(call->id, rl_job_state_names[state]), err);
+  return rl_reply_json(call, 202, accepted_json(call->id, rl_job_state_names[state]), err);
 }

@@ -5,36 +5,40 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STEPS = 6 };
+enum { MAX_UNITS = 6 };
 
-/* A part of a unit and what it becomes with each thousand; the first that a unit has counts. */
+/* A part of a unit's name, and what replaces it for each factor of 1000. The first scale that a unit has applies. */
 typedef struct scale {
   const char *part;
-  bool at_end;              /* else the unit begins with it */
-  const char *steps[STEPS]; /* NULL behind the last */
+  bool is_suffix;               /* else the unit's name begins with the part */
+  const char *units[MAX_UNITS]; /* ends with NULL unless full */
 } scale;
 
 static const scale scales[] = {
-    {"byte", false, {"byte", "Kbyte", "Mbyte", "Gbyte", "Tbyte", "Pbyte"}},
-    {"hz", false, {"hz", "Khz", "Mhz", "Ghz", "Thz"}},
-    {"ns", false, {"ns", "us", "ms", "s"}},
-    {"/s", true, {"/s", "/ms", "/us", "/ns"}},
+    {.part = "byte", .units = {"byte", "Kbyte", "Mbyte", "Gbyte", "Tbyte", "Pbyte"}},
+    {.part = "hz", .units = {"hz", "Khz", "Mhz", "Ghz", "Thz"}},
+    {.part = "ns", .units = {"ns", "us", "ms", "s"}},
+    {.part = "/s", .is_suffix = true, .units = {"/s", "/ms", "/us", "/ns"}},
 };
 
-/* Where the unit has the scale's part; NULL: nowhere. */
-static const char *part_in(const char *unit, const scale *of) {
-  size_t length = strlen(of->part), all = strlen(unit);
-  if (of->at_end) return all > length && strcmp(unit + all - length, of->part) == 0 ? unit + all - length : NULL;
-  return strncmp(unit, of->part, length) == 0 && (unit[length] == '\0' || unit[length] == '/') ? unit : NULL;
+/* Returns where the unit's name has the scale's part; NULL: it does not. */
+static const char *find_part(const char *unit, const scale *known) {
+  size_t part_length = strlen(known->part), unit_length = strlen(unit);
+  if (known->is_suffix) {
+    if (unit_length <= part_length) return NULL;
+    const char *end = unit + unit_length - part_length;
+    return strcmp(end, known->part) == 0 ? end : NULL;
+  }
+  return strncmp(unit, known->part, part_length) == 0 && (unit[part_length] == '\0' || unit[part_length] == '/') ? unit : NULL;
 }
 
-static const scale *scale_of(const char *unit) {
+static const scale *find_scale(const char *unit) {
   for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
-    if (part_in(unit, &scales[i])) return &scales[i];
+    if (find_part(unit, &scales[i])) return &scales[i];
   return NULL;
 }
 
-/* 1234567.5: "1,234,567.50" */
+/* 1234567.5 becomes "1,234,567.50". */
 static void print_number(double value, char *text, size_t size) {
   char digits[40];
   bool whole = value == floor(value);
@@ -52,20 +56,20 @@ static void print_number(double value, char *text, size_t size) {
   snprintf(text + used, size - used, "%s", digits + integers);
 }
 
-rl_ncu_text rl_ncu_plain(double value, const char *unit) {
+rl_ncu_text rl_ncu_format(double value, const char *unit) {
   rl_ncu_text text;
   print_number(value, text.value, sizeof text.value);
   snprintf(text.unit, sizeof text.unit, "%s", unit);
   return text;
 }
 
-rl_ncu_text rl_ncu_scaled(double value, const char *unit) {
-  const scale *known = scale_of(unit);
-  if (known == NULL || !isfinite(value)) return rl_ncu_plain(value, unit);
-  int step = 0;
-  for (; step + 1 < STEPS && known->steps[step + 1] && fabs(value) >= 1000; step++) value /= 1000;
-  const char *part = part_in(unit, known);
-  rl_ncu_text text = rl_ncu_plain(value, "");
-  snprintf(text.unit, sizeof text.unit, "%.*s%s%s", (int)(part - unit), unit, known->steps[step], part + strlen(known->part));
+rl_ncu_text rl_ncu_format_scaled(double value, const char *unit) {
+  const scale *known = find_scale(unit);
+  if (known == NULL || !isfinite(value)) return rl_ncu_format(value, unit);
+  int i = 0;
+  for (; i + 1 < MAX_UNITS && known->units[i + 1] && fabs(value) >= 1000; i++) value /= 1000;
+  const char *part = find_part(unit, known);
+  rl_ncu_text text = rl_ncu_format(value, "");
+  snprintf(text.unit, sizeof text.unit, "%.*s%s%s", (int)(part - unit), unit, known->units[i], part + strlen(known->part));
   return text;
 }

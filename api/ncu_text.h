@@ -1,4 +1,4 @@
-/* Numbers as ncu prints them: scaled to a readable unit, thousands apart, two decimals unless whole. */
+/* Numbers in ncu's format: in a unit that leaves few digits, with thousands separators, with two decimals unless whole. */
 #ifndef RL_API_NCU_TEXT_H
 #define RL_API_NCU_TEXT_H
 
@@ -6,9 +6,9 @@ typedef struct rl_ncu_text {
   char value[48], unit[24];
 } rl_ncu_text;
 
-/* "21824.5" of "ns": "21.82" "us". Bytes, hertz, times and rates are scaled; every other unit is left. NAN is "n/a". */
-rl_ncu_text rl_ncu_scaled(double value, const char *unit);
-/* The same in its own unit. */
-rl_ncu_text rl_ncu_plain(double value, const char *unit);
+/* 21824.5 "ns" becomes "21.82" "us". Bytes, hertz, times and rates change their units; other units stay. NAN becomes "n/a". */
+rl_ncu_text rl_ncu_format_scaled(double value, const char *unit);
+/* The same without a change of the unit. */
+rl_ncu_text rl_ncu_format(double value, const char *unit);
 
 #endif

@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/json.h"
-
-/* --- numbers ----------------------------------------------------------------------------------------------------------- */
+#include "api/json_members.h"
 
 static const char not_finite[] = "the number is not finite";
 
-static rl_metric_value number_of(const cJSON *entry) {
+static rl_metric_value metric_value_of(const cJSON *entry) {
   const cJSON *name = cJSON_GetArrayItem(entry, 0), *value = cJSON_GetArrayItem(entry, 1), *reason = cJSON_GetArrayItem(entry, 2);
   rl_metric_value item = {.name = name->valuestring,
                           .value = cJSON_IsNumber(value) ? value->valuedouble : NAN,
@@ -21,32 +19,30 @@ static rl_metric_value number_of(const cJSON *entry) {
   return item;
 }
 
-int rl_numbers_read(const char *kernel, const char *run, rl_numbers *numbers, rl_error *err) {
-  rl_numbers read = {.kernel = cJSON_Parse(kernel ? kernel : "[]"), .run = cJSON_Parse(run)};
+int rl_kernel_metrics_read(const char *kernel, const char *run, rl_kernel_metrics *metrics, rl_error *err) {
+  rl_kernel_metrics read = {.kernel = cJSON_Parse(kernel ? kernel : "[]"), .run = cJSON_Parse(run)};
   size_t count = (size_t)cJSON_GetArraySize(read.kernel) + (size_t)cJSON_GetArraySize(read.run);
   read.items = calloc(count + 1, sizeof *read.items);
   if (!read.kernel || !read.run || !read.items) {
-    rl_numbers_clear(&read);
-    return rl_fail(err, RL_SYS, 0, "out of memory for a kernel's numbers");
+    rl_kernel_metrics_clear(&read);
+    return rl_fail(err, RL_SYS, 0, "out of memory for a kernel's metrics");
   }
   read.values = (rl_metric_values){read.items, count};
   rl_metric_value *item = read.items;
   const cJSON *entry;
-  cJSON_ArrayForEach (entry, read.kernel) *item++ = number_of(entry);
-  cJSON_ArrayForEach (entry, read.run) *item++ = number_of(entry);
+  cJSON_ArrayForEach (entry, read.kernel) *item++ = metric_value_of(entry);
+  cJSON_ArrayForEach (entry, read.run) *item++ = metric_value_of(entry);
   rl_metric_values_sort(read.items, count);
-  *numbers = read;
+  *metrics = read;
   return 0;
 }
 
-void rl_numbers_clear(rl_numbers *numbers) {
-  cJSON_Delete(numbers->kernel);
-  cJSON_Delete(numbers->run);
-  free(numbers->items);
-  *numbers = (rl_numbers){0};
+void rl_kernel_metrics_clear(rl_kernel_metrics *metrics) {
+  cJSON_Delete(metrics->kernel);
+  cJSON_Delete(metrics->run);
+  free(metrics->items);
+  *metrics = (rl_kernel_metrics){0};
 }
-
-/* --- which sections ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t section_bit(const char *id) {
   for (size_t i = 0; i < rl_section_count; i++)
@@ -54,34 +50,32 @@ static uint32_t section_bit(const char *id) {
   return 0;
 }
 
-rl_view rl_view_of(const char *capability, const char *asked) {
-  rl_view view = {.asked_known = asked != NULL};
+rl_report_view rl_report_view_make(const char *capability, const char *requested) {
+  rl_report_view view = {.requested_known = requested != NULL};
   if (capability) snprintf(view.capability, sizeof view.capability, "%s", capability);
-  cJSON *ids = asked ? cJSON_Parse(asked) : NULL, *id;
+  cJSON *ids = requested ? cJSON_Parse(requested) : NULL, *id;
   cJSON_ArrayForEach (id, ids)
-    if (cJSON_IsString(id)) view.asked |= section_bit(id->valuestring);
+    if (cJSON_IsString(id)) view.requested_bits |= section_bit(id->valuestring);
   cJSON_Delete(ids);
   return view;
 }
 
-uint32_t rl_view_sections(const rl_view *view, const rl_metric_values *values) {
-  uint32_t collected = 0, tried = 0;
+uint32_t rl_report_view_sections(const rl_report_view *view, const rl_metric_values *values) {
+  uint32_t with_values = 0, with_entries = 0; /* an entry without a value has the reason why */
   for (size_t i = 0; i < rl_raw_metric_count; i++) {
     const rl_metric_value *value = rl_metric_find(values, rl_raw_metrics[i].name);
     if (!value) continue;
-    tried |= rl_raw_metrics[i].sections;
-    if (!isnan(value->value)) collected |= rl_raw_metrics[i].sections;
+    with_entries |= rl_raw_metrics[i].sections;
+    if (!isnan(value->value)) with_values |= rl_raw_metrics[i].sections;
   }
-  return view->asked_known && tried ? view->asked : collected;
+  return view->requested_known && with_entries ? view->requested_bits : with_values;
 }
 
-/* --- JSON -------------------------------------------------------------------------------------------------------------- */
-
-/* Both a report and a difference are the catalogue's sections with one object a row. */
+/* A report, a comparison and the catalogue have the same sections, tables and rows; `write` makes the JSON of a row. */
 typedef struct row_writer {
-  cJSON *(*write)(const struct row_writer *writer, const rl_section_row *row); /* NULL: the row is left out */
+  cJSON *(*write)(const struct row_writer *writer, const rl_section_row *row); /* returns NULL to leave the row out */
   const rl_metric_values *a, *b;
-  const rl_view *view_a, *view_b;
+  const rl_report_view *view_a, *view_b;
 } row_writer;
 
 static cJSON *row_json(const rl_section_row *row) {
@@ -130,7 +124,7 @@ static void add_parts(cJSON *object, const rl_section_row *row, const rl_metric_
   for (size_t i = 0; i < count; i++) {
     cJSON *part = cJSON_CreateObject();
     cJSON_AddStringToObject(part, "name", parts[i].name);
-    rl_json_number(part, "value", parts[i].value);
+    rl_json_add_number(part, "value", parts[i].value);
     cJSON_AddItemToArray(array, part);
   }
 }
@@ -139,32 +133,33 @@ static cJSON *value_row(const row_writer *writer, const rl_section_row *row) {
   if (!rl_row_is_on(row, writer->view_a->capability)) return NULL;
   rl_row_value result = rl_row_evaluate(row, writer->a);
   cJSON *object = row_json(row);
-  rl_json_number(object, "value", result.value);
-  rl_json_text(object, "reason", result.reason);
+  rl_json_add_number(object, "value", result.value);
+  rl_json_add_text(object, "reason", result.reason);
   const char *text = rl_row_text(row, result.value);
   if (text) cJSON_AddStringToObject(object, "text", text);
   add_parts(object, row, writer->a);
   return object;
 }
 
-cJSON *rl_report_sections(const rl_view *view, const rl_metric_values *values) {
-  return sections_json(rl_view_sections(view, values), &(row_writer){value_row, .a = values, .view_a = view});
+cJSON *rl_report_sections(const rl_report_view *view, const rl_metric_values *values) {
+  return sections_json(rl_report_view_sections(view, values), &(row_writer){value_row, .a = values, .view_a = view});
 }
 
 static cJSON *difference_row(const row_writer *writer, const rl_section_row *row) {
   if (!rl_row_is_on(row, writer->view_a->capability) && !rl_row_is_on(row, writer->view_b->capability)) return NULL;
   rl_row_value a = rl_row_evaluate(row, writer->a), b = rl_row_evaluate(row, writer->b);
   cJSON *object = row_json(row);
-  rl_json_number(object, "a", a.value);
-  rl_json_number(object, "b", b.value);
-  rl_json_number(object, "difference", b.value - a.value);
-  rl_json_number(object, "relative", a.value == 0 ? NAN : (b.value - a.value) / fabs(a.value));
-  rl_json_text(object, "reason", isnan(a.value) ? a.reason : isnan(b.value) ? b.reason : "");
+  rl_json_add_number(object, "a", a.value);
+  rl_json_add_number(object, "b", b.value);
+  rl_json_add_number(object, "difference", b.value - a.value);
+  rl_json_add_number(object, "relative", a.value == 0 ? NAN : (b.value - a.value) / fabs(a.value));
+  rl_json_add_text(object, "reason", isnan(a.value) ? a.reason : isnan(b.value) ? b.reason : "");
   return object;
 }
 
-cJSON *rl_report_differences(const rl_view *view_a, const rl_metric_values *a, const rl_view *view_b, const rl_metric_values *b) {
-  uint32_t sections = rl_view_sections(view_a, a) | rl_view_sections(view_b, b);
+cJSON *rl_report_differences(const rl_report_view *view_a, const rl_metric_values *a, const rl_report_view *view_b,
+                             const rl_metric_values *b) {
+  uint32_t sections = rl_report_view_sections(view_a, a) | rl_report_view_sections(view_b, b);
   return sections_json(sections, &(row_writer){difference_row, a, b, view_a, view_b});
 }
 
@@ -172,7 +167,7 @@ static cJSON *catalogue_row(const row_writer *writer, const rl_section_row *row)
   (void)writer;
   cJSON *object = row_json(row);
   cJSON_AddStringToObject(object, "expression", row->expression);
-  rl_json_text(object, "chips", row->chips);
+  rl_json_add_text(object, "chips", row->chips);
   return object;
 }
 

@@ -1,4 +1,4 @@
-/* Pages in the shape of `ncu --csv`, so that what reads ncu's output reads these. */
+/* A run's report in the format of `ncu --csv`, so that programs that read ncu's output read it. */
 #ifndef RL_API_REPORT_CSV_H
 #define RL_API_REPORT_CSV_H
 
@@ -7,22 +7,22 @@
 
 #include "api/report.h"
 
-/* Which rows of a section the details page has, as ncu's --print-details. */
-typedef enum rl_details { RL_DETAILS_HEADER, RL_DETAILS_BODY, RL_DETAILS_ALL } rl_details;
-extern const char *const rl_details_names[]; /* "header" "body" "all", NULL */
+/* Which rows of a section the details page has, as ncu's --print-details: the header, the body's tables, or both. */
+typedef enum rl_csv_details { RL_CSV_DETAILS_HEADER, RL_CSV_DETAILS_BODY, RL_CSV_DETAILS_ALL } rl_csv_details;
+extern const char *const rl_csv_details_names[]; /* "header" "body" "all", NULL */
 
 typedef struct rl_csv_kernel {
-  const cJSON *run, *kernel; /* facts, as the store's queries give them */
-  const rl_view *view;
+  const cJSON *run, *kernel; /* rows of the store's queries */
+  const rl_report_view *view;
   const rl_metric_values *values;
 } rl_csv_kernel;
 
-/* One line a metric, in scaled units, then the section's findings. */
-void rl_csv_details_head(FILE *out, rl_details details);
-void rl_csv_details(FILE *out, const rl_csv_kernel *kernel, rl_details details);
+/* The details page: one line for each metric, in scaled units, then one for each finding of the section. */
+void rl_csv_print_details_head(FILE *out, rl_csv_details details);
+void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details details);
 
-/* One line a kernel and one column a metric, in the metrics' own units, which are the second line. */
-void rl_csv_raw_head(FILE *out, const char *const *names, size_t count);
-void rl_csv_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *names, size_t count);
+/* The raw page: one line for each kernel and one column for each metric, unscaled. Its second line has the units. */
+void rl_csv_print_raw_head(FILE *out, const char *const *metric_names, size_t count);
+void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *metric_names, size_t count);
 
 #endif

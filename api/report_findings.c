@@ -1,15 +1,27 @@
-/* What the rules say of a kernel, in a report (report.h). */
+/* The findings part of a report (report.h). */
 #include <math.h>
 
-#include "api/json.h"
+#include "api/json_members.h"
 #include "api/report.h"
 
-rl_findings rl_report_findings(const rl_metric_values *values) {
+rl_findings rl_report_apply_rules(const rl_metric_values *values) {
   rl_findings findings = {.count = rl_rules_apply(values, NULL, 0)};
   findings.items = calloc(findings.count + 1, sizeof *findings.items);
   if (findings.items) rl_rules_apply(values, findings.items, findings.count);
   else findings.count = 0;
   return findings;
+}
+
+static cJSON *inputs_json(const rl_finding *finding) {
+  cJSON *inputs = cJSON_CreateArray();
+  for (int i = 0; i < finding->input_count; i++) {
+    cJSON *input = cJSON_CreateObject();
+    cJSON_AddStringToObject(input, "name", finding->inputs[i].name);
+    rl_json_add_number(input, "value", finding->inputs[i].value);
+    rl_json_add_text(input, "reason", finding->inputs[i].reason);
+    cJSON_AddItemToArray(inputs, input);
+  }
+  return inputs;
 }
 
 static cJSON *finding_json(const rl_finding *finding) {
@@ -20,21 +32,14 @@ static cJSON *finding_json(const rl_finding *finding) {
   cJSON_AddStringToObject(object, "kind", rl_finding_kind_names[finding->kind]);
   cJSON_AddStringToObject(object, "title", finding->rule->title);
   cJSON_AddStringToObject(object, "message", finding->message);
-  rl_json_number(object, "speedup_pct", finding->speedup_pct);
-  rl_json_text(object, "scope", isnan(finding->speedup_pct) ? NULL : finding->global ? "global" : "local");
-  cJSON *inputs = cJSON_AddArrayToObject(object, "inputs");
-  for (int i = 0; i < finding->input_count; i++) {
-    cJSON *input = cJSON_CreateObject();
-    cJSON_AddStringToObject(input, "name", finding->inputs[i].name);
-    rl_json_number(input, "value", finding->inputs[i].value);
-    rl_json_text(input, "reason", finding->inputs[i].reason);
-    cJSON_AddItemToArray(inputs, input);
-  }
+  rl_json_add_number(object, "speedup_pct", finding->speedup_pct);
+  rl_json_add_text(object, "scope", isnan(finding->speedup_pct) ? NULL : finding->global ? "global" : "local");
+  cJSON_AddItemToObject(object, "inputs", inputs_json(finding));
   return object;
 }
 
-cJSON *rl_report_verdicts(const rl_metric_values *values) {
-  rl_findings findings = rl_report_findings(values);
+cJSON *rl_report_findings(const rl_metric_values *values) {
+  rl_findings findings = rl_report_apply_rules(values);
   cJSON *array = cJSON_CreateArray();
   for (size_t i = 0; i < findings.count; i++) cJSON_AddItemToArray(array, finding_json(&findings.items[i]));
   free(findings.items);
@@ -47,21 +52,24 @@ static const rl_finding *finding_of(const rl_findings *findings, const rl_rule *
   return NULL;
 }
 
-cJSON *rl_report_verdict_changes(const rl_metric_values *a, const rl_metric_values *b) {
-  rl_findings before = rl_report_findings(a), after = rl_report_findings(b);
+static cJSON *change_json(const rl_rule *rule, const rl_finding *a, const rl_finding *b) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "rule", rule->id);
+  cJSON_AddStringToObject(object, "change", !a ? "appeared" : !b ? "went" : "stayed");
+  cJSON_AddItemToObject(object, "a", a ? finding_json(a) : cJSON_CreateNull());
+  cJSON_AddItemToObject(object, "b", b ? finding_json(b) : cJSON_CreateNull());
+  return object;
+}
+
+cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b) {
+  rl_findings findings_a = rl_report_apply_rules(a), findings_b = rl_report_apply_rules(b);
   cJSON *array = cJSON_CreateArray();
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++) {
-      const rl_finding *was = finding_of(&before, rule), *is = finding_of(&after, rule);
-      if (!was && !is) continue;
-      cJSON *object = cJSON_CreateObject();
-      cJSON_AddStringToObject(object, "rule", rule->id);
-      cJSON_AddStringToObject(object, "change", !was ? "appeared" : !is ? "went" : "stayed");
-      cJSON_AddItemToObject(object, "a", was ? finding_json(was) : cJSON_CreateNull());
-      cJSON_AddItemToObject(object, "b", is ? finding_json(is) : cJSON_CreateNull());
-      cJSON_AddItemToArray(array, object);
+      const rl_finding *in_a = finding_of(&findings_a, rule), *in_b = finding_of(&findings_b, rule);
+      if (in_a || in_b) cJSON_AddItemToArray(array, change_json(rule, in_a, in_b));
     }
-  free(before.items);
-  free(after.items);
+  free(findings_a.items);
+  free(findings_b.items);
   return array;
 }

@@ -1,8 +1,8 @@
-/* A kernel under its roofs, in a report (report.h). */
+/* The roofline part of a report (report.h). */
 #include <math.h>
 
 #include "analyze/roofline.h"
-#include "api/json.h"
+#include "api/json_members.h"
 #include "api/report.h"
 
 static cJSON *roofs_json(const rl_roof *roofs, size_t count) {
@@ -10,30 +10,30 @@ static cJSON *roofs_json(const rl_roof *roofs, size_t count) {
   for (size_t i = 0; i < count; i++) {
     cJSON *roof = cJSON_CreateObject();
     cJSON_AddStringToObject(roof, "name", roofs[i].name);
-    rl_json_number(roof, "achieved_per_s", roofs[i].achieved_per_s);
-    rl_json_number(roof, "theoretical_per_s", roofs[i].theoretical_per_s);
-    rl_json_number(roof, "measured_per_s", roofs[i].measured_per_s);
-    rl_json_number(roof, "of_theoretical_ratio", roofs[i].achieved_per_s / roofs[i].theoretical_per_s);
-    rl_json_number(roof, "of_measured_ratio", roofs[i].achieved_per_s / roofs[i].measured_per_s);
+    rl_json_add_number(roof, "achieved_per_s", roofs[i].achieved_per_s);
+    rl_json_add_number(roof, "theoretical_per_s", roofs[i].theoretical_per_s);
+    rl_json_add_number(roof, "measured_per_s", roofs[i].measured_per_s);
+    rl_json_add_number(roof, "of_theoretical_ratio", roofs[i].achieved_per_s / roofs[i].theoretical_per_s);
+    rl_json_add_number(roof, "of_measured_ratio", roofs[i].achieved_per_s / roofs[i].measured_per_s);
     cJSON_AddItemToArray(array, roof);
   }
   return array;
 }
 
 static cJSON *point_json(const rl_roofline *roofline, int level, int unit) {
-  const rl_roof_point *from = &roofline->points[level][unit];
+  const rl_roof_point *source = &roofline->points[level][unit];
   cJSON *point = cJSON_CreateObject();
   cJSON_AddStringToObject(point, "level", roofline->levels[level].name);
   cJSON_AddStringToObject(point, "unit", roofline->units[unit].name);
-  rl_json_number(point, "intensity", from->intensity);
-  rl_json_number(point, "ridge_theoretical", from->ridge_theoretical);
-  rl_json_number(point, "ridge_measured", from->ridge_measured);
-  rl_json_number(point, "attainable_theoretical_per_s", from->attainable_theoretical_per_s);
-  rl_json_number(point, "attainable_measured_per_s", from->attainable_measured_per_s);
+  rl_json_add_number(point, "intensity", source->intensity);
+  rl_json_add_number(point, "ridge_theoretical", source->ridge_theoretical);
+  rl_json_add_number(point, "ridge_measured", source->ridge_measured);
+  rl_json_add_number(point, "attainable_theoretical_per_s", source->attainable_theoretical_per_s);
+  rl_json_add_number(point, "attainable_measured_per_s", source->attainable_measured_per_s);
   return point;
 }
 
-/* Units that did nothing have no points. */
+/* A unit that executed no operations has no points. */
 static cJSON *points_json(const rl_roofline *roofline) {
   cJSON *array = cJSON_CreateArray();
   for (int unit = 0; unit < RL_UNITS; unit++)
@@ -42,35 +42,35 @@ static cJSON *points_json(const rl_roofline *roofline) {
   return array;
 }
 
-static cJSON *model_json(const rl_roof_model *from) {
+static cJSON *model_json(const rl_roof_model *source) {
   cJSON *model = cJSON_CreateObject();
-  rl_json_number(model, "bytes", from->bytes);
-  rl_json_number(model, "operations", from->operations);
-  rl_json_number(model, "intensity", from->intensity);
-  rl_json_number(model, "bytes_per_s", from->bytes_per_s);
-  rl_json_number(model, "operations_per_s", from->operations_per_s);
+  rl_json_add_number(model, "bytes", source->bytes);
+  rl_json_add_number(model, "operations", source->operations);
+  rl_json_add_number(model, "intensity", source->intensity);
+  rl_json_add_number(model, "bytes_per_s", source->bytes_per_s);
+  rl_json_add_number(model, "operations_per_s", source->operations_per_s);
   return model;
 }
 
 static cJSON *classification_json(const rl_roofline *roofline) {
-  const rl_classification *from = &roofline->classification;
+  const rl_classification *source = &roofline->classification;
   cJSON *classification = cJSON_CreateObject();
-  cJSON_AddStringToObject(classification, "bound", rl_bound_names[from->bound]);
-  rl_json_number(classification, "memory_pct", from->memory_pct);
-  rl_json_number(classification, "compute_pct", from->compute_pct);
-  rl_json_number(classification, "high_pct", from->high_pct);
-  rl_json_number(classification, "low_pct", from->low_pct);
-  rl_json_text(classification, "unit", from->unit >= 0 ? roofline->units[from->unit].name : NULL);
-  rl_json_number(classification, "intensity", from->intensity);
-  rl_json_number(classification, "ridge", from->ridge);
-  cJSON_AddStringToObject(classification, "why", from->why);
+  cJSON_AddStringToObject(classification, "bound", rl_bound_names[source->bound]);
+  rl_json_add_number(classification, "memory_pct", source->memory_pct);
+  rl_json_add_number(classification, "compute_pct", source->compute_pct);
+  rl_json_add_number(classification, "high_pct", source->high_pct);
+  rl_json_add_number(classification, "low_pct", source->low_pct);
+  rl_json_add_text(classification, "unit", source->unit >= 0 ? roofline->units[source->unit].name : NULL);
+  rl_json_add_number(classification, "intensity", source->intensity);
+  rl_json_add_number(classification, "ridge", source->ridge);
+  cJSON_AddStringToObject(classification, "why", source->why);
   return classification;
 }
 
 cJSON *rl_report_roofline(const rl_metric_values *values) {
   rl_roofline roofline = rl_roofline_of(values);
   cJSON *object = cJSON_CreateObject();
-  rl_json_number(object, "duration_s", roofline.duration_s);
+  rl_json_add_number(object, "duration_s", roofline.duration_s);
   cJSON_AddBoolToObject(object, "counted", roofline.counted);
   cJSON_AddItemToObject(object, "levels", roofs_json(roofline.levels, RL_LEVELS));
   cJSON_AddItemToObject(object, "units", roofs_json(roofline.units, RL_UNITS));

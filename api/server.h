@@ -1,5 +1,5 @@
-/* The HTTP server: one route table drives dispatch, 404/405, validation, the OpenAPI check and the test that every route is
- * exercised. It knows jobs, store and supervisor, and only reads from the latter two. */
+/* The HTTP server. One route table drives dispatch, 404 and 405, validation, the check of openapi.json and the test that every
+ * route is exercised. Handlers submit and cancel jobs in the queue, and only read from the store and the supervisor. */
 #ifndef RL_API_SERVER_H
 #define RL_API_SERVER_H
 
@@ -11,15 +11,16 @@
 
 typedef struct rl_server rl_server;
 
-/* Listens when it returns. *port: the one it got. Refuses (RL_INPUT) to listen beyond loopback without a token and TLS or
- * behind_proxy. */
-int rl_server_open(const rl_config *config, rl_store *store, rl_queue *jobs, rl_supervisor *supervisor, rl_server **server,
+/* Starts to listen; *port is the port in use. RL_INPUT for an address beyond loopback without a token, or without TLS or
+ * behind_proxy. config, store, queue and supervisor must outlive the server. */
+int rl_server_open(const rl_config *config, rl_store *store, rl_queue *queue, rl_supervisor *supervisor, rl_server **server,
                    int *port, rl_error *err);
-/* A connection that the server answers besides all of its clients': its descriptor, non-blocking, which the caller closes; -1. */
+/* Opens a connection to the server's handlers that does not count among the clients' connections. Returns a non-blocking
+ * descriptor, which the caller closes, or -1. */
 int rl_server_probe(rl_server *server, rl_error *err);
-/* -1 when the threads that serve clients have all been at one request for so long: clients wait, nobody comes back to them. */
-int rl_server_moves(rl_server *server, int64_t patience_ns, rl_error *err);
-/* Ends SSE streams, finishes what is being answered, closes. */
+/* -1 when every thread that serves clients has been in one request for at least limit_ns. */
+int rl_server_check_liveness(rl_server *server, int64_t limit_ns, rl_error *err);
+/* Ends event streams, gives replies in progress 0.7 s to finish, closes. NULL is allowed. */
 void rl_server_close(rl_server *server);
 
 RL_DEFINE_CLEANUP(rl_server_cleanup, rl_server *, rl_server_close, NULL)

@@ -1,14 +1,18 @@
-/* The daemon about itself: devices, health, readiness, the API's description. */
+/* Routes about the daemon itself: workloads, devices, health, readiness, the API description. */
 #include <stdio.h>
 #include <string.h>
 
-#include "api/internal.h"
-#include "api/json.h"
+#include "api/handlers.h"
+#include "api/http_syntax.h"
+#include "api/json_members.h"
+#include "api/reply.h"
+#include "api/routes.h"
+#include "api/server_internal.h"
 #include "base/commit.h"
 #include "request/spec.h"
 
-/* NULL when memory is out; *count of them. */
-static rl_device_state *devices(rl_server *server, int *count) {
+/* Returns the states of *count devices, malloc'ed; NULL when memory is out. */
+static rl_device_state *read_devices(rl_server *server, int *count) {
   rl_device_state *states = calloc(RL_DEVICES_MAX, sizeof *states);
   if (states == NULL) return NULL;
   *count = rl_supervisor_devices(server->supervisor, states, RL_DEVICES_MAX);
@@ -18,9 +22,9 @@ static rl_device_state *devices(rl_server *server, int *count) {
 static cJSON *device_json(const rl_device_state *state) {
   cJSON *device = cJSON_CreateObject();
   cJSON_AddStringToObject(device, "id", state->id);
-  rl_json_text(device, "kind", state->kind);
+  rl_json_add_text(device, "kind", state->kind);
   cJSON_AddStringToObject(device, "state", state->state);
-  rl_json_text(device, "reason", state->reason);
+  rl_json_add_text(device, "reason", state->reason);
   if (state->facts[0] != '\0') cJSON_AddRawToObject(device, "facts", state->facts);
   else cJSON_AddNullToObject(device, "facts");
   if (state->job_id != 0) cJSON_AddNumberToObject(device, "job", (double)state->job_id);
@@ -29,9 +33,9 @@ static cJSON *device_json(const rl_device_state *state) {
   return device;
 }
 
-int rl_handle_devices(rl_call *call, rl_error *err) {
+int rl_handle_list_devices(rl_call *call, rl_error *err) {
   int count;
-  rl_device_state *states = devices(call->server, &count);
+  rl_device_state *states = read_devices(call->server, &count);
   if (states == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
   cJSON *document = cJSON_CreateObject(), *items = cJSON_AddArrayToObject(document, "items");
   for (int i = 0; i < count; i++) cJSON_AddItemToArray(items, device_json(&states[i]));
@@ -39,13 +43,13 @@ int rl_handle_devices(rl_call *call, rl_error *err) {
   return rl_reply_json(call, 200, document, err);
 }
 
-int rl_handle_workloads(rl_call *call, rl_error *err) {
+int rl_handle_list_workloads(rl_call *call, rl_error *err) {
   cJSON *document = cJSON_CreateObject();
   cJSON_AddItemToObject(document, "items", rl_job_kernels());
   return rl_reply_json(call, 200, document, err);
 }
 
-int rl_handle_healthz(rl_call *call, rl_error *err) {
+int rl_handle_get_health(rl_call *call, rl_error *err) {
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "status", "ok");
   cJSON_AddStringToObject(document, "version", RL_VERSION);
@@ -53,34 +57,35 @@ int rl_handle_healthz(rl_call *call, rl_error *err) {
   return rl_reply_json(call, 200, document, err);
 }
 
-/* Ready is who takes jobs, and a device whose worker is just starting does, as it is whenever a job finds none running. */
-int rl_handle_readyz(rl_call *call, rl_error *err) {
+/* Ready means that the daemon accepts jobs. A device whose worker is starting counts: a worker starts when the first job needs
+ * it. */
+int rl_handle_get_readiness(rl_call *call, rl_error *err) {
   rl_job_counts counts;
   int count, usable = 0;
   if (atomic_load(&call->server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
-  if (rl_queue_count(call->server->jobs, &counts, err) < 0) return -1;
-  rl_device_state *states = devices(call->server, &count);
+  if (rl_queue_count(call->server->queue, &counts, err) < 0) return -1;
+  rl_device_state *states = read_devices(call->server, &count);
   if (states == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
   for (int i = 0; i < count; i++) usable += strcmp(states[i].state, "unusable") != 0;
   free(states);
-  if (usable == 0) return rl_fail(err, RL_HTTP, 503, "No device can do jobs; /devices says why.");
+  if (usable == 0) return rl_fail(err, RL_HTTP, 503, "No device can run jobs; GET /devices has the reasons.");
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "status", "ready");
   cJSON_AddNumberToObject(document, "devices", usable);
   return rl_reply_json(call, 200, document, err);
 }
 
-int rl_handle_openapi(rl_call *call, rl_error *err) {
+int rl_handle_get_openapi(rl_call *call, rl_error *err) {
   char etag[RL_ETAG_SIZE];
-  rl_etag_of(rl_openapi->text, rl_openapi->size, etag);
-  bool same = rl_etag_matches(rl_call_header(call, "If-None-Match"), etag);
+  rl_etag_make(rl_openapi->text, rl_openapi->size, etag);
+  bool unchanged = rl_etag_matches(rl_call_header(call, "If-None-Match"), etag);
   struct MHD_Response *response =
-      same ? rl_response_empty()
-           : MHD_create_response_from_buffer(rl_openapi->size, (void *)rl_openapi->text, MHD_RESPMEM_PERSISTENT);
+      unchanged ? rl_response_empty()
+                : MHD_create_response_from_buffer(rl_openapi->size, (void *)rl_openapi->text, MHD_RESPMEM_PERSISTENT);
   if (response != NULL) {
-    if (!same) rl_header(response, "Content-Type", "application/json");
-    rl_header(response, "ETag", etag);
-    rl_header(response, "Cache-Control", "no-cache");
+    if (!unchanged) rl_response_add_header(response, "Content-Type", "application/json");
+    rl_response_add_header(response, "ETag", etag);
+    rl_response_add_header(response, "Cache-Control", "no-cache");
   }
-  return rl_reply(call, same ? 304 : 200, response, err);
+  return rl_reply(call, unchanged ? 304 : 200, response, err);
 }

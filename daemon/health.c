@@ -7,30 +7,39 @@
 
 #include "base/clock.h"
 
-enum { ANSWER_WAIT_MS = 10000 };
+enum { REPLY_TIMEOUT_MS = 10000 };
 static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-static const char good[] = "HTTP/1.1 200 ";
+static const char ok_status[] = "HTTP/1.1 200 ";
 
-static int ask(int connection, rl_error *err) {
-  char answer[sizeof good - 1];
+/* Reads size bytes of the reply, less at its end. Returns how many; -1 after REPLY_TIMEOUT_MS. */
+static ssize_t read_reply(int connection, char *reply, size_t size, rl_error *err) {
   size_t used = 0;
-  int64_t until_ns = rl_monotonic_ns() + ANSWER_WAIT_MS * INT64_C(1000000);
-  if (send(connection, request, sizeof request - 1, 0) != sizeof request - 1) return rl_fail_errno(err, "can't ask for /healthz");
-  while (used < sizeof answer) {
-    int64_t left_ms = (until_ns - rl_monotonic_ns()) / 1000000;
+  int64_t deadline_ns = rl_monotonic_ns() + REPLY_TIMEOUT_MS * INT64_C(1000000);
+  while (used < size) {
+    int64_t left_ms = (deadline_ns - rl_monotonic_ns()) / 1000000;
     struct pollfd entry = {.fd = connection, .events = POLLIN};
     if (left_ms <= 0 || poll(&entry, 1, (int)left_ms) == 0) return rl_fail(err, RL_HTTP, 0, "/healthz does not answer");
-    ssize_t got = recv(connection, answer + used, sizeof answer - used, 0);
+    ssize_t got = recv(connection, reply + used, size - used, 0);
     if (got == 0) break;
     if (got > 0) used += (size_t)got;
   }
-  if (used == sizeof answer && memcmp(answer, good, used) == 0) return 0;
-  return rl_fail(err, RL_HTTP, 0, "/healthz answers \"%.*s\"", (int)used, answer);
+  return (ssize_t)used;
 }
 
-int rl_health_check(rl_server *server, rl_store *store, int64_t patience_ns, rl_error *err) {
+static int request_health(int connection, rl_error *err) {
+  char reply[sizeof ok_status - 1];
+  if (send(connection, request, sizeof request - 1, 0) != sizeof request - 1)
+    return rl_fail_errno(err, "the request for /healthz can't be sent");
+  ssize_t size = read_reply(connection, reply, sizeof reply, err);
+  if (size < 0) return -1;
+  if (size == sizeof reply && memcmp(reply, ok_status, sizeof reply) == 0) return 0;
+  return rl_fail(err, RL_HTTP, 0, "/healthz answers \"%.*s\"", (int)size, reply);
+}
+
+int rl_health_check(rl_server *server, rl_store *store, int64_t request_limit_ns, rl_error *err) {
   rl_job_counts counts;
-  if (rl_server_moves(server, patience_ns, err) < 0) return -1;
+  if (rl_server_check_liveness(server, request_limit_ns, err) < 0) return -1;
   rl_auto(rl_close_descriptor) int connection = rl_server_probe(server, err);
-  return connection < 0 || ask(connection, err) < 0 || rl_store_jobs_count(store, &counts, err) < 0 ? -1 : 0;
+  if (connection < 0 || request_health(connection, err) < 0) return -1;
+  return rl_store_jobs_count(store, &counts, err);
 }

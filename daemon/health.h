@@ -1,13 +1,14 @@
-/* Do the daemon's handlers and its store still answer, and do the threads that serve clients come back from what they are at?
- * What feeds systemd's watchdog: a request to its own /healthz, and a question to the store. The request needs no place among the
- * clients' connections, of which none may be free; so the clients' threads are judged by how long they have been at requests. A
- * thread is at none while it waits for a client, be that one idle or a listener to events. */
+/* The check before each notification to systemd's watchdog: do the daemon's handlers and its store answer, and do the threads
+ * that serve clients finish their requests? It sends GET /healthz over a connection of its own, because clients may have taken
+ * all of theirs, and reads from the store. The clients' threads are judged by how long each has been in one request; a thread
+ * that waits for a client, or for a job's events, is in none. */
 #ifndef RL_HEALTH_H
 #define RL_HEALTH_H
 
 #include "api/server.h"
 
-/* Takes a few milliseconds, at most about 10 s. patience_ns: how long all of the clients' threads may be at one request each. */
-int rl_health_check(rl_server *server, rl_store *store, int64_t patience_ns, rl_error *err);
+/* Takes a few milliseconds, at most about 10 s. -1 when something does not answer, or when every clients' thread has been in one
+ * request for request_limit_ns. */
+int rl_health_check(rl_server *server, rl_store *store, int64_t request_limit_ns, rl_error *err);
 
 #endif

@@ -10,9 +10,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "api/guard.h"
-#include "api/internal.h"
-#include "api/token.h"
+#include "api/connections.h"
+#include "api/event_streams.h"
+#include "api/http_syntax.h"
+#include "api/json_rows.h"
+#include "api/login_sessions.h"
+#include "api/origin_check.h"
+#include "api/problem_document.h"
+#include "api/routes.h"
 #include "base/json.h"
 #include "request/spec_kinds.h"
 
@@ -50,27 +55,27 @@ static void hosts(void **state) {
       {NULL, "127.0.0.1", NULL, "", false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (rl_guard_host(cases[i].host, cases[i].address, cases[i].local, cases[i].allowed) != cases[i].ours)
+    if (rl_host_is_ours(cases[i].host, cases[i].address, cases[i].local, cases[i].allowed) != cases[i].ours)
       fail_msg("Host %s", cases[i].host != NULL ? cases[i].host : "(none)");
 }
 
 static void origins(void **state) {
   (void)state;
-  assert_true(rl_guard_origin(NULL, "localhost:8731"));
-  assert_true(rl_guard_origin("http://localhost:8731", "localhost:8731"));
-  assert_true(rl_guard_origin("HTTPS://LOCALHOST", "localhost"));
-  assert_false(rl_guard_origin("http://localhost:3000", "localhost:8731"));
-  assert_false(rl_guard_origin("http://localhost:87310", "localhost:8731"));
-  assert_false(rl_guard_origin("http://evil.example", "localhost:8731"));
-  assert_false(rl_guard_origin("null", "localhost:8731"));
-  assert_false(rl_guard_origin("", "localhost:8731"));
-  assert_true(rl_guard_fetch_site(NULL) && rl_guard_fetch_site("same-origin") && rl_guard_fetch_site("none"));
-  assert_false(rl_guard_fetch_site("Cross-Site"));
+  assert_true(rl_origin_is_ours(NULL, "localhost:8731"));
+  assert_true(rl_origin_is_ours("http://localhost:8731", "localhost:8731"));
+  assert_true(rl_origin_is_ours("HTTPS://LOCALHOST", "localhost"));
+  assert_false(rl_origin_is_ours("http://localhost:3000", "localhost:8731"));
+  assert_false(rl_origin_is_ours("http://localhost:87310", "localhost:8731"));
+  assert_false(rl_origin_is_ours("http://evil.example", "localhost:8731"));
+  assert_false(rl_origin_is_ours("null", "localhost:8731"));
+  assert_false(rl_origin_is_ours("", "localhost:8731"));
+  assert_true(rl_fetch_site_is_ours(NULL) && rl_fetch_site_is_ours("same-origin") && rl_fetch_site_is_ours("none"));
+  assert_false(rl_fetch_site_is_ours("Cross-Site"));
 }
 
 static void cursors(void **state) {
   (void)state;
-  char text[RL_CURSOR_SIZE];
+  char text[RL_PAGE_CURSOR_SIZE];
   int64_t id = -1;
   rl_page_cursor_format('j', INT64_C(9007199254740992), text);
   assert_true(rl_page_cursor_parse('j', text, &id));
@@ -84,8 +89,8 @@ static void cursors(void **state) {
 static void etags(void **state) {
   (void)state;
   char etag[RL_ETAG_SIZE], other[RL_ETAG_SIZE], list[256];
-  rl_etag_of("abc", 3, etag);
-  rl_etag_of("abd", 3, other);
+  rl_etag_make("abc", 3, etag);
+  rl_etag_make("abd", 3, other);
   assert_string_not_equal(etag, other);
   assert_true(rl_etag_matches(etag, etag));
   assert_true(rl_etag_matches("*", etag));
@@ -96,8 +101,8 @@ static void etags(void **state) {
   assert_false(rl_etag_matches(other, etag));
   assert_false(rl_etag_matches(NULL, etag));
   assert_false(rl_etag_matches("\"unclosed", etag));
-  assert_true(rl_media_is_json("application/json") && rl_media_is_json("Application/JSON; charset=utf-8"));
-  assert_false(rl_media_is_json("application/jsonl") || rl_media_is_json("text/plain") || rl_media_is_json(NULL));
+  assert_true(rl_media_type_is_json("application/json") && rl_media_type_is_json("Application/JSON; charset=utf-8"));
+  assert_false(rl_media_type_is_json("application/jsonl") || rl_media_type_is_json("text/plain") || rl_media_type_is_json(NULL));
 }
 
 static void framing(void **state) {
@@ -113,7 +118,7 @@ static void framing(void **state) {
 static rl_problem problem_of(rl_domain domain, int code, const char *pointer) {
   rl_error err = {.domain = domain, .code = code};
   snprintf(err.pointer, sizeof err.pointer, "%s", pointer);
-  return rl_problem_of(&err, false);
+  return rl_problem_of_error(&err, false);
 }
 
 static void problems(void **state) {
@@ -135,7 +140,7 @@ static void problems(void **state) {
   assert_null(strstr(text, "secrets")); /* what went wrong inside is for the log */
   free(text);
   rl_fail_at(&secret, "/limit", "limit must be a whole number");
-  text = rl_problem_print(rl_problem_of(&secret, true), &secret, true);
+  text = rl_problem_print(rl_problem_of_error(&secret, true), &secret, true);
   assert_non_null(strstr(text, "\"parameter\":\"limit\""));
   assert_null(strstr(text, "pointer"));
   free(text);
@@ -143,23 +148,23 @@ static void problems(void **state) {
 
 static void sessions_end(void **state) {
   (void)state;
-  rl_sessions *sessions = rl_sessions_new();
-  char first[RL_SESSION_ID_SIZE], id[RL_SESSION_ID_SIZE], hash[RL_TOKEN_HASH_SIZE] = "";
-  int64_t now = 1000, lifetime = (int64_t)RL_SESSION_S * 1000000000;
-  rl_session_begin(sessions, now, "first's", first);
-  assert_true(rl_session_find(sessions, now, first, hash));
+  rl_login_sessions *sessions = rl_login_sessions_new();
+  char first[RL_LOGIN_SESSION_ID_SIZE], id[RL_LOGIN_SESSION_ID_SIZE], hash[RL_TOKEN_HASH_SIZE] = "";
+  int64_t now = 1000, lifetime = (int64_t)RL_LOGIN_SESSION_S * 1000000000;
+  rl_login_session_begin(sessions, now, "first's", first);
+  assert_true(rl_login_session_find(sessions, now, first, hash));
   assert_string_equal(hash, "first's");
-  assert_false(rl_session_find(sessions, now + lifetime, first, hash));
-  assert_false(rl_session_find(sessions, now, "", hash));
-  assert_false(rl_session_find(sessions, now, "x", hash));
-  for (int i = 1; i < RL_SESSIONS_MAX; i++) rl_session_begin(sessions, now + i, "other", id);
-  assert_true(rl_session_find(sessions, now, first, hash));
-  rl_session_begin(sessions, now + RL_SESSIONS_MAX, "other", id); /* one too many: the oldest goes */
-  assert_false(rl_session_find(sessions, now, first, hash));
-  assert_true(rl_session_find(sessions, now, id, hash));
-  rl_session_end(sessions, id);
-  assert_false(rl_session_find(sessions, now, id, hash));
-  rl_sessions_free(sessions);
+  assert_false(rl_login_session_find(sessions, now + lifetime, first, hash));
+  assert_false(rl_login_session_find(sessions, now, "", hash));
+  assert_false(rl_login_session_find(sessions, now, "x", hash));
+  for (int i = 1; i < RL_LOGIN_SESSIONS_MAX; i++) rl_login_session_begin(sessions, now + i, "other", id);
+  assert_true(rl_login_session_find(sessions, now, first, hash));
+  rl_login_session_begin(sessions, now + RL_LOGIN_SESSIONS_MAX, "other", id); /* one too many: the oldest goes */
+  assert_false(rl_login_session_find(sessions, now, first, hash));
+  assert_true(rl_login_session_find(sessions, now, id, hash));
+  rl_login_session_end(sessions, id);
+  assert_false(rl_login_session_find(sessions, now, id, hash));
+  rl_login_sessions_free(sessions);
 }
 
 static void tokens(void **state) {
@@ -202,14 +207,14 @@ static void late_connections_are_shut(void **state) {
   rl_connection *first = rl_connection_add(connections, late[0], 100);
   rl_connection *second = rl_connection_add(connections, early[0], 100);
   rl_connection_add(connections, never[0], 0);
-  rl_connection_deadline(connections, second, 200);
-  rl_connections_sweep(connections, 150);
+  rl_connection_set_deadline(connections, second, 200);
+  rl_connections_shut_late(connections, 150);
   assert_int_equal(read(late[1], &byte, 1), 0);
   assert_int_equal(read(early[1], &byte, 1), -1);
   assert_int_equal(read(never[1], &byte, 1), -1);
-  assert_int_equal(rl_connections_open(connections), 3);
+  assert_int_equal(rl_connections_count(connections), 3);
   rl_connection_remove(connections, first);
-  assert_int_equal(rl_connections_open(connections), 2);
+  assert_int_equal(rl_connections_count(connections), 2);
   rl_connections_free(connections);
   for (int i = 0; i < 2; i++) close(late[i]), close(early[i]), close(never[i]);
 }
@@ -222,17 +227,17 @@ static void what_was_sent_in_time_is_waited_for(void **state) {
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
   rl_connection_add(connections, pair[0], 100);
   assert_int_equal(write(pair[1], &byte, 1), 1);
-  rl_connections_sweep(connections, 100 + RL_CONNECTION_GRACE_NS - 1);
+  rl_connections_shut_late(connections, 100 + RL_CONNECTION_GRACE_NS - 1);
   assert_int_equal(read(pair[1], &byte, 1), -1);
   assert_int_equal(read(pair[0], &byte, 1), 1);
-  rl_connections_sweep(connections, 101);
+  rl_connections_shut_late(connections, 101);
   assert_int_equal(read(pair[1], &byte, 1), 0);
   for (int i = 0; i < 2; i++) close(pair[i]);
 
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
   rl_connection_add(connections, pair[0], 100);
   assert_int_equal(write(pair[1], &byte, 1), 1);
-  rl_connections_sweep(connections, 100 + RL_CONNECTION_GRACE_NS); /* but not for ever */
+  rl_connections_shut_late(connections, 100 + RL_CONNECTION_GRACE_NS); /* but not for ever */
   assert_int_equal(read(pair[1], &byte, 1), 0);
   for (int i = 0; i < 2; i++) close(pair[i]);
   rl_connections_free(connections);
@@ -243,19 +248,19 @@ static void connections_are_held(void **state) {
   (void)state;
   rl_connections *connections = rl_connections_new();
   rl_connection *first = rl_connection_add(connections, -1, 0), *second = rl_connection_add(connections, -1, 0);
-  assert_int_equal(rl_connections_held(connections, 1000), 0);
+  assert_int_equal(rl_connections_count_held(connections, 1000), 0);
   rl_connection_enter(connections, first, 100);
   rl_connection_enter(connections, second, 200);
   rl_connection_enter(connections, NULL, 300);
-  assert_int_equal(rl_connections_held(connections, 99), 0);
-  assert_int_equal(rl_connections_held(connections, 100), 1);
-  assert_int_equal(rl_connections_held(connections, 200), 2);
+  assert_int_equal(rl_connections_count_held(connections, 99), 0);
+  assert_int_equal(rl_connections_count_held(connections, 100), 1);
+  assert_int_equal(rl_connections_count_held(connections, 200), 2);
   rl_connection_leave(connections, first);
-  assert_int_equal(rl_connections_held(connections, 1000), 1);
+  assert_int_equal(rl_connections_count_held(connections, 1000), 1);
   rl_connection_enter(connections, first, 1001);
-  assert_int_equal(rl_connections_held(connections, 1000), 1);
+  assert_int_equal(rl_connections_count_held(connections, 1000), 1);
   rl_connection_remove(connections, second);
-  assert_int_equal(rl_connections_held(connections, 1000), 0);
+  assert_int_equal(rl_connections_count_held(connections, 1000), 0);
   rl_connections_free(connections);
 }
 
@@ -329,7 +334,7 @@ static void openapi_has_the_table(void **state) {
     assert_string_equal(cJSON_GetStringValue(at(operation, "operationId", NULL)), route->operation);
     assert_string_equal(cJSON_GetStringValue(at(operation, "summary", NULL)), route->summary);
     assert_int_equal(at(operation, "requestBody", NULL) != NULL, route->body_limit != RL_BODY_NONE);
-    assert_int_equal(at(operation, "security", NULL) != NULL, route->open);
+    assert_int_equal(at(operation, "security", NULL) != NULL, route->is_public);
     same_query(route, operation);
   }
   cJSON_ArrayForEach (path, at(openapi, "paths", NULL)) documented += cJSON_GetArraySize(path);

@@ -43,12 +43,12 @@ static void numbers_are_printed_as_ncu_does(void **state) {
       {1e30, "cycle", "1e+30", "cycle"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_ncu_text text = rl_ncu_scaled(cases[i].value, cases[i].unit);
+    rl_ncu_text text = rl_ncu_format_scaled(cases[i].value, cases[i].unit);
     if (strcmp(text.value, cases[i].text) != 0 || strcmp(text.unit, cases[i].scaled_unit) != 0)
       fail_msg("%g %s is %s %s", cases[i].value, cases[i].unit, text.value, text.unit);
   }
-  assert_string_equal(rl_ncu_plain(21824, "ns").value, "21,824");
-  assert_string_equal(rl_ncu_plain(21824, "ns").unit, "ns");
+  assert_string_equal(rl_ncu_format(21824, "ns").value, "21,824");
+  assert_string_equal(rl_ncu_format(21824, "ns").unit, "ns");
 }
 
 static void any_number_fits(void **state) {
@@ -56,17 +56,17 @@ static void any_number_fits(void **state) {
   static const double largest[] = {1e23, -1e23, 1.7e308, -1.7e308, INFINITY, -INFINITY, 4.9e-324};
   static const char unit[] = "a unit that is longer than any";
   for (size_t i = 0; i < sizeof largest / sizeof *largest; i++) {
-    rl_ncu_text text = rl_ncu_scaled(largest[i], unit);
+    rl_ncu_text text = rl_ncu_format_scaled(largest[i], unit);
     assert_true(strlen(text.value) < sizeof text.value && strlen(text.unit) < sizeof text.unit);
   }
 }
 
 static void numbers_of_kernel_and_run_are_one_list(void **state) {
   (void)state;
-  rl_auto(rl_numbers_clear) rl_numbers numbers = {0};
+  rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics numbers = {0};
   rl_error err;
-  assert_int_equal(rl_numbers_read("[[\"b\",2,null],[\"a\",null,\"refused\"],[\"huge\",9e999,null]]",
-                                   "[[\"c\",3,\"not counted\"]]", &numbers, &err),
+  assert_int_equal(rl_kernel_metrics_read("[[\"b\",2,null],[\"a\",null,\"refused\"],[\"huge\",9e999,null]]",
+                                          "[[\"c\",3,\"not counted\"]]", &numbers, &err),
                    0);
   assert_int_equal(numbers.values.count, 4);
   assert_true(rl_metric_get(&numbers.values, "b") == 2 && rl_metric_get(&numbers.values, "c") == 3);
@@ -79,9 +79,9 @@ static void numbers_of_kernel_and_run_are_one_list(void **state) {
 
 static void text_that_is_no_list_is_refused(void **state) {
   (void)state;
-  rl_numbers numbers = {0};
+  rl_kernel_metrics numbers = {0};
   rl_error err;
-  assert_int_equal(rl_numbers_read("[", "[]", &numbers, &err), -1);
+  assert_int_equal(rl_kernel_metrics_read("[", "[]", &numbers, &err), -1);
   assert_null(numbers.items);
 }
 

@@ -1,25 +1,27 @@
-#include "api/guard.h"
+#include "api/origin_check.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-static bool digits(const char *text) {
+static bool is_port(const char *text) {
   int count = 0;
   for (; isdigit((unsigned char)*text); text++) count++;
   return count >= 1 && count <= 5 && *text == '\0';
 }
 
-bool rl_guard_host_name(const char *host, char *name, int size) {
+/* Copies the host of "name[:port]", "1.2.3.4[:port]" or "[::1][:port]" in lower case and without brackets into name[size].
+ * Returns false for any other text. */
+static bool parse_host(const char *host, char *name, int size) {
   bool bracketed = host[0] == '[';
   const char *start = host + bracketed, *end = bracketed ? strchr(start, ']') : start + strcspn(start, ":");
   if (end == NULL || end == start || end - start >= size) return false;
   const char *rest = end + bracketed;
-  if (*rest != '\0' && !(*rest == ':' && digits(rest + 1))) return false;
+  if (*rest != '\0' && !(*rest == ':' && is_port(rest + 1))) return false;
   for (const char *c = start; c < end; c++) {
-    bool good = isalnum((unsigned char)*c) || *c == '.' || *c == '-' || *c == '_' || (bracketed && *c == ':');
-    if (!good) return false;
+    bool valid = isalnum((unsigned char)*c) || *c == '.' || *c == '-' || *c == '_' || (bracketed && *c == ':');
+    if (!valid) return false;
     name[c - start] = (char)tolower((unsigned char)*c);
   }
   name[end - start] = '\0';
@@ -33,13 +35,13 @@ static bool same_address(const char *name, const char *address) {
          memcmp(left, right, sizeof left) == 0;
 }
 
-static bool loopback(const char *name) {
-  struct in_addr four;
+static bool is_loopback(const char *name) {
+  struct in_addr ipv4;
   if (strcmp(name, "localhost") == 0 || same_address(name, "::1")) return true;
-  return inet_pton(AF_INET, name, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
+  return inet_pton(AF_INET, name, &ipv4) == 1 && ntohl(ipv4.s_addr) >> 24 == 127;
 }
 
-static bool listed(const char *name, const char *list) {
+static bool is_in_list(const char *name, const char *list) {
   size_t length = strlen(name);
   while (*list != '\0') {
     list += strspn(list, ", ");
@@ -50,13 +52,14 @@ static bool listed(const char *name, const char *list) {
   return false;
 }
 
-bool rl_guard_host(const char *host, const char *address, const char *local, const char *allowed) {
+bool rl_host_is_ours(const char *host, const char *address, const char *local_address, const char *allowed_hosts) {
   char name[256];
-  if (host == NULL || !rl_guard_host_name(host, name, sizeof name)) return false;
-  return loopback(name) || same_address(name, address) || (local != NULL && same_address(name, local)) || listed(name, allowed);
+  if (host == NULL || !parse_host(host, name, sizeof name)) return false;
+  return is_loopback(name) || same_address(name, address) || (local_address != NULL && same_address(name, local_address)) ||
+         is_in_list(name, allowed_hosts);
 }
 
-bool rl_guard_origin(const char *origin, const char *host) {
+bool rl_origin_is_ours(const char *origin, const char *host) {
   if (origin == NULL) return true;
   static const char *const schemes[] = {"http://", "https://"};
   for (int i = 0; i < 2; i++) {
@@ -66,4 +69,4 @@ bool rl_guard_origin(const char *origin, const char *host) {
   return false;
 }
 
-bool rl_guard_fetch_site(const char *site) { return site == NULL || strcasecmp(site, "cross-site") != 0; }
+bool rl_fetch_site_is_ours(const char *site) { return site == NULL || strcasecmp(site, "cross-site") != 0; }

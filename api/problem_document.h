@@ -1,6 +1,6 @@
-/* Errors as the client sees them: RFC 9457 application/problem+json, from one table. */
-#ifndef RL_API_PROBLEM_H
-#define RL_API_PROBLEM_H
+/* Errors as clients see them: RFC 9457 problem documents (application/problem+json), made from one table. */
+#ifndef RL_API_PROBLEM_DOCUMENT_H
+#define RL_API_PROBLEM_DOCUMENT_H
 
 #include <stdbool.h>
 
@@ -33,9 +33,11 @@ typedef struct rl_problem_kind {
 } rl_problem_kind;
 extern const rl_problem_kind rl_problem_kinds[RL_PROBLEMS];
 
-/* Which problem an error is. parameter: its pointer names a query parameter or header, not a place in the body. */
-rl_problem rl_problem_of(const rl_error *err, bool parameter);
-/* The document; malloc'ed, NULL when memory is out. What went wrong inside the daemon is not told. */
-char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter);
+/* Returns the problem that a client sees for an error. parameter_error: its pointer names a query parameter or a header, not a
+ * field of the body. */
+rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error);
+/* Returns the document, malloc'ed; NULL when memory is out. It leaves out the message of an error inside the daemon, which is for
+ * the log. */
+char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_error);
 
 #endif

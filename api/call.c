@@ -1,0 +1,75 @@
+#include "api/call.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/http_syntax.h"
+#include "api/json_members.h"
+#include "base/clock.h"
+
+void rl_call_free(rl_call *call) {
+  if (call == NULL) return;
+  free(call->body);
+  free(call);
+}
+
+const char *rl_call_header(const rl_call *call, const char *name) {
+  return MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, name);
+}
+
+int rl_call_fail_parameter(rl_call *call, rl_error *err, const char *name, const char *message) {
+  char pointer[sizeof err->pointer];
+  snprintf(pointer, sizeof pointer, "/%s", name);
+  call->parameter_error = true;
+  return rl_fail_at(err, pointer, "%s %s", name, message);
+}
+
+typedef struct query_object {
+  const rl_field *table;
+  cJSON *object;
+  bool failed; /* a value has a NUL, or memory was out */
+} query_object;
+
+/* A number where the field is numeric and text is a decimal number; else a string, which rl_fields_decode refuses for such a
+ * field. */
+static cJSON *parameter_json(const rl_field *table, const char *name, const char *text) {
+  for (const rl_field *field = table; field->name != NULL; field++)
+    if (strcmp(field->name, name) == 0 && (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL)) {
+      int64_t value;
+      bool negative = text[0] == '-';
+      if (rl_decimal_parse(text + negative, &value)) return cJSON_CreateNumber((double)(negative ? -value : value));
+    }
+  return cJSON_CreateString(text);
+}
+
+static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name, size_t name_size, const char *text,
+                                     size_t size) {
+  query_object *query = context;
+  (void)kind;
+  if (strlen(name) != name_size || (text != NULL && strlen(text) != size)) query->failed = true;
+  cJSON *value = parameter_json(query->table, name, text != NULL ? text : "");
+  if (value == NULL || !cJSON_AddItemToObject(query->object, name, value)) {
+    cJSON_Delete(value);
+    query->failed = true;
+  }
+  return MHD_YES;
+}
+
+int rl_call_parse_query(rl_call *call, void *out, size_t size, rl_error *err) {
+  static const rl_field no_fields[] = {{0}};
+  const rl_field *table = call->route->query != NULL ? call->route->query : no_fields;
+  rl_auto(rl_json_cleanup) cJSON *object = cJSON_CreateObject();
+  query_object query = {.table = table, .object = object, .failed = object == NULL};
+  if (object != NULL) MHD_get_connection_values_n(call->connection, MHD_GET_ARGUMENT_KIND, add_parameter, &query);
+  if (query.failed) return rl_call_fail_parameter(call, err, "", "the query can't be read");
+  call->parameter_error = true; /* of any error from here on */
+  if (rl_fields_decode(table, object, "", out, size, err) < 0) return -1;
+  call->parameter_error = false;
+  return 0;
+}
+
+int rl_call_parse_instant(rl_call *call, const char *name, const char *text, int64_t *ns, rl_error *err) {
+  if (rl_instant_parse(text, ns) == 0) return 0;
+  return rl_call_fail_parameter(call, err, name, "must be an RFC 3339 instant in UTC, as 2026-01-31T12:00:00Z");
+}

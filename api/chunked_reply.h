@@ -1,0 +1,19 @@
+/* A reply whose text a callback produces in chunks, so that it is never in memory as a whole. A reply that fits the first 64 KiB
+ * is sent with its length, and its source is closed first. A longer one is streamed, and its source stays open until the client
+ * has read it. At most 16 replies stream at once; further ones are refused with 503, so that slow clients don't hold all of the
+ * store's database connections. */
+#ifndef RL_API_CHUNKED_REPLY_H
+#define RL_API_CHUNKED_REPLY_H
+
+#include "api/call.h"
+
+typedef struct rl_chunk_source {
+  /* Returns 1 and sets *text, which is valid until the next call, or 0 at the end. */
+  int (*next)(void *context, const char **text, rl_error *err);
+  void (*close)(void *context); /* called once, also when rl_reply_chunks fails */
+  void *context;
+} rl_chunk_source;
+
+int rl_reply_chunks(rl_call *call, const rl_chunk_source *source, const char *type, rl_error *err);
+
+#endif

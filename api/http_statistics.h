@@ -1,0 +1,28 @@
+/* Counters and durations of HTTP requests. Thread-safe. */
+#ifndef RL_API_HTTP_STATISTICS_H
+#define RL_API_HTTP_STATISTICS_H
+
+#include <stdint.h>
+
+#include "base/histogram.h"
+
+typedef struct rl_http_statistics rl_http_statistics;
+
+rl_http_statistics *rl_http_statistics_new(void); /* NULL when memory is out */
+void rl_http_statistics_free(rl_http_statistics *statistics);
+/* Count a request that begins, and one that ends. route: index into rl_routes, -1 when none matched; status 0: there was no
+ * reply. */
+void rl_http_statistics_begin(rl_http_statistics *statistics);
+void rl_http_statistics_end(rl_http_statistics *statistics, int route, int status, int64_t duration_ns);
+
+int64_t rl_http_statistics_active(const rl_http_statistics *statistics);
+/* Returns the number of replies of a route (-1: of requests without one) with rl_http_statuses[status]. */
+uint64_t rl_http_statistics_replies(const rl_http_statistics *statistics, int route, int status);
+const rl_histogram *rl_http_statistics_durations(const rl_http_statistics *statistics);
+
+/* The statuses that the daemon replies with. The first 0 ends the list; its index counts every other status. */
+enum { RL_HTTP_STATUSES_MAX = 24 };
+extern const int rl_http_statuses[RL_HTTP_STATUSES_MAX];
+extern const double rl_http_duration_bounds_s[RL_HISTOGRAM_BUCKETS];
+
+#endif

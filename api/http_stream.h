@@ -1,0 +1,30 @@
+/* A response whose text is written while its client reads. The callback writes text; when all of it has been sent, the callback
+ * is called again. The owner has an rl_http_stream as its first member. */
+#ifndef RL_API_HTTP_STREAM_H
+#define RL_API_HTTP_STREAM_H
+
+#include <microhttpd.h>
+
+#include "api/call.h"
+
+typedef struct rl_http_stream rl_http_stream;
+
+struct rl_http_stream {
+  /* Writes text by rl_http_stream_write and returns 0, suspends the connection and returns 0, or returns how the response ends
+   * (MHD_CONTENT_READER_END_*). */
+  ssize_t (*read_callback)(rl_http_stream *stream);
+  void (*close)(rl_http_stream *stream); /* frees the owner; called once */
+  rl_connections *connections;
+  rl_connection *connection_record;
+  char *text;
+  size_t used, sent, capacity; /* bytes of text */
+};
+
+int rl_http_stream_write(rl_http_stream *stream, const char *text, rl_error *err);
+/* Makes a response of a stream that has its callbacks, and takes the stream. block_bytes: how much MHD sends at once. NULL when
+ * memory is out. */
+struct MHD_Response *rl_http_stream_response(rl_http_stream *stream, rl_call *call, size_t block_bytes, const char *type);
+/* Frees a stream of which no response was made. */
+void rl_http_stream_free(rl_http_stream *stream);
+
+#endif

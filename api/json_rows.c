@@ -1,0 +1,97 @@
+#include "api/json_rows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/chunked_reply.h"
+#include "api/http_syntax.h"
+
+/* The text around the rows. */
+typedef struct document_format {
+  const char *head;
+  const char *tail, *tail_complete, *tail_truncated; /* tail: when there is no limit */
+} document_format;
+
+static const document_format list_format = {
+    .head = "{\"items\":[", .tail = "]}", .tail_complete = "],\"truncated\":false}", .tail_truncated = "],\"truncated\":true}"};
+static const document_format trace_format = {.head = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
+                                             .tail = "]}",
+                                             .tail_complete = "],\"otherData\":{\"truncated\":false}}",
+                                             .tail_truncated = "],\"otherData\":{\"truncated\":true}}"};
+
+typedef struct json_rows {
+  const document_format *format;
+  rl_cursor *cursor;
+  int64_t limit, count, last_id;
+  char list_letter;
+  enum { HEAD, ROWS, DONE } next;
+  const char *row; /* waits until its comma has been sent; NULL: none waits */
+  char tail[64];
+} json_rows;
+
+void rl_page_cursor_format(char list_letter, int64_t id, char *text) {
+  snprintf(text, RL_PAGE_CURSOR_SIZE, "%c%lld", list_letter, (long long)id);
+}
+
+bool rl_page_cursor_parse(char list_letter, const char *text, int64_t *id) {
+  return text[0] == list_letter && rl_decimal_parse(text + 1, id) && *id > 0;
+}
+
+static const char *make_tail(json_rows *rows, bool truncated) {
+  char cursor[RL_PAGE_CURSOR_SIZE];
+  if (rows->limit == 0) return rows->format->tail;
+  if (rows->list_letter == 0) return truncated ? rows->format->tail_truncated : rows->format->tail_complete;
+  if (!truncated) return "],\"next_cursor\":null}";
+  rl_page_cursor_format(rows->list_letter, rows->last_id, cursor);
+  snprintf(rows->tail, sizeof rows->tail, "],\"next_cursor\":\"%s\"}", cursor);
+  return rows->tail;
+}
+
+static int next_row(json_rows *rows, const char **text, rl_error *err) {
+  *text = rl_steal(&rows->row);
+  if (*text != NULL) return 1;
+  int found = rl_cursor_next(rows->cursor, &rows->row, err);
+  if (found < 0) return -1;
+  if (found == 0 || (rows->limit > 0 && rows->count == rows->limit)) {
+    rows->next = DONE;
+    *text = make_tail(rows, found > 0);
+    return 1;
+  }
+  if (rows->list_letter != 0) rows->last_id = rl_cursor_integer(rows->cursor, 1);
+  *text = rows->count++ > 0 ? "," : rl_steal(&rows->row);
+  return 1;
+}
+
+static int next_chunk(void *context, const char **text, rl_error *err) {
+  json_rows *rows = context;
+  if (rows->next == DONE) return 0;
+  if (rows->next == ROWS) return next_row(rows, text, err);
+  rows->next = ROWS;
+  *text = rows->format->head;
+  return 1;
+}
+
+static void free_rows(void *context) {
+  json_rows *rows = context;
+  rl_cursor_close(rows->cursor);
+  free(rows);
+}
+
+static int reply_rows(rl_call *call, const document_format *format, rl_cursor *cursor, int64_t limit, char list_letter,
+                      rl_error *err) {
+  json_rows *rows = calloc(1, sizeof *rows);
+  if (rows == NULL) {
+    rl_cursor_close(cursor);
+    return rl_fail(err, RL_SYS, 0, "out of memory for rows");
+  }
+  *rows = (json_rows){.format = format, .cursor = cursor, .limit = limit, .list_letter = list_letter};
+  return rl_reply_chunks(call, &(rl_chunk_source){next_chunk, free_rows, rows}, "application/json", err);
+}
+
+int rl_reply_rows(rl_call *call, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err) {
+  return reply_rows(call, &list_format, cursor, limit, list_letter, err);
+}
+
+int rl_reply_trace(rl_call *call, rl_cursor *cursor, int64_t limit, rl_error *err) {
+  return reply_rows(call, &trace_format, cursor, limit, 0, err);
+}

@@ -1,0 +1,79 @@
+#include "api/login_sessions.h"
+
+#include <pthread.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct session {
+  char id[RL_LOGIN_SESSION_ID_SIZE]; /* all zero: unused */
+  char token_hash[RL_TOKEN_HASH_SIZE];
+  int64_t expires_ns;
+} session;
+
+struct rl_login_sessions {
+  pthread_mutex_t lock;
+  session list[RL_LOGIN_SESSIONS_MAX];
+};
+
+rl_login_sessions *rl_login_sessions_new(void) {
+  rl_login_sessions *sessions = sodium_init() < 0 ? NULL : calloc(1, sizeof *sessions);
+  if (sessions != NULL) pthread_mutex_init(&sessions->lock, NULL);
+  return sessions;
+}
+
+void rl_login_sessions_free(rl_login_sessions *sessions) {
+  if (sessions == NULL) return;
+  pthread_mutex_destroy(&sessions->lock);
+  sodium_memzero(sessions->list, sizeof sessions->list);
+  free(sessions);
+}
+
+void rl_login_session_begin(rl_login_sessions *sessions, int64_t now_ns, const char *token_hash, char *id) {
+  unsigned char bytes[32];
+  randombytes_buf(bytes, sizeof bytes);
+  sodium_bin2base64(id, RL_LOGIN_SESSION_ID_SIZE, bytes, sizeof bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+  pthread_mutex_lock(&sessions->lock);
+  session *oldest = sessions->list; /* an unused one has expires_ns 0 */
+  for (int i = 1; i < RL_LOGIN_SESSIONS_MAX; i++)
+    if (sessions->list[i].expires_ns < oldest->expires_ns) oldest = &sessions->list[i];
+  memcpy(oldest->id, id, RL_LOGIN_SESSION_ID_SIZE);
+  snprintf(oldest->token_hash, sizeof oldest->token_hash, "%s", token_hash);
+  oldest->expires_ns = now_ns + (int64_t)RL_LOGIN_SESSION_S * 1000000000;
+  pthread_mutex_unlock(&sessions->lock);
+}
+
+/* Compares id with every session, in a time that does not depend on id. The caller holds the lock. */
+static session *find(rl_login_sessions *sessions, const char *id) {
+  char padded[RL_LOGIN_SESSION_ID_SIZE] = {0};
+  session *found = NULL;
+  if (strlen(id) != RL_LOGIN_SESSION_ID_SIZE - 1) return NULL;
+  memcpy(padded, id, RL_LOGIN_SESSION_ID_SIZE);
+  for (int i = 0; i < RL_LOGIN_SESSIONS_MAX; i++)
+    if (sodium_memcmp(sessions->list[i].id, padded, sizeof padded) == 0) found = &sessions->list[i];
+  return found;
+}
+
+bool rl_login_session_find(rl_login_sessions *sessions, int64_t now_ns, const char *id, char *token_hash) {
+  pthread_mutex_lock(&sessions->lock);
+  const session *found = find(sessions, id);
+  bool known = found != NULL && found->expires_ns > now_ns;
+  if (known) memcpy(token_hash, found->token_hash, sizeof found->token_hash);
+  pthread_mutex_unlock(&sessions->lock);
+  return known;
+}
+
+int rl_login_sessions_count(rl_login_sessions *sessions, int64_t now_ns) {
+  int count = 0;
+  pthread_mutex_lock(&sessions->lock);
+  for (int i = 0; i < RL_LOGIN_SESSIONS_MAX; i++) count += sessions->list[i].expires_ns > now_ns;
+  pthread_mutex_unlock(&sessions->lock);
+  return count;
+}
+
+void rl_login_session_end(rl_login_sessions *sessions, const char *id) {
+  pthread_mutex_lock(&sessions->lock);
+  session *found = find(sessions, id);
+  if (found != NULL) sodium_memzero(found, sizeof *found);
+  pthread_mutex_unlock(&sessions->lock);
+}

@@ -1,0 +1,64 @@
+#include "api/problem_document.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+
+const rl_problem_kind rl_problem_kinds[RL_PROBLEMS] = {
+    [RL_PROBLEM_BAD_JSON] = {"bad_json", "The body is not valid JSON", 400},
+    [RL_PROBLEM_INVALID_FIELD] = {"invalid_field", "A field of the body is not valid", 400},
+    [RL_PROBLEM_INVALID_PARAMETER] = {"invalid_parameter", "A parameter is not valid", 400},
+    [RL_PROBLEM_UNAUTHORIZED] = {"unauthorized", "A token is required", 401},
+    [RL_PROBLEM_FORBIDDEN] = {"forbidden", "The daemon does not allow this", 403},
+    [RL_PROBLEM_NOT_FOUND] = {"not_found", "Not found", 404},
+    [RL_PROBLEM_METHOD_NOT_ALLOWED] = {"method_not_allowed", "This path does not allow the method", 405},
+    [RL_PROBLEM_JOB_FINISHED] = {"job_finished", "The job has already finished", 409},
+    [RL_PROBLEM_BODY_TOO_LARGE] = {"body_too_large", "The body is too large", 413},
+    [RL_PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {"unsupported_media_type", "The body must be application/json", 415},
+    [RL_PROBLEM_FOREIGN_HOST] = {"foreign_host", "The Host header names another host", 421},
+    [RL_PROBLEM_IDEMPOTENCY_MISMATCH] = {"idempotency_mismatch", "The Idempotency-Key was used with another body", 422},
+    [RL_PROBLEM_QUEUE_FULL] = {"queue_full", "The queue is full", 429, 10},
+    [RL_PROBLEM_INTERNAL] = {"internal", "Internal error", 500},
+    [RL_PROBLEM_UNAVAILABLE] = {"unavailable", "Temporarily unavailable", 503, 5},
+    [RL_PROBLEM_STORAGE_FULL] = {"storage_full", "There is no space left in the state folder", 507},
+};
+
+enum { BUSY = 5, LOCKED = 6, FULL = 13 }; /* SQLITE_BUSY, SQLITE_LOCKED, SQLITE_FULL: sqlite3.h is included in the store alone */
+
+static bool is_sqlite(const rl_error *err, int code) { return err->domain == RL_SQLITE && (err->code & 0xff) == code; }
+
+static bool is_storage_full(const rl_error *err) {
+  return is_sqlite(err, FULL) || (err->domain == RL_SYS && (err->code == ENOSPC || err->code == EDQUOT));
+}
+
+/* Another program holds a lock on the database. */
+static bool is_locked(const rl_error *err) { return is_sqlite(err, BUSY) || is_sqlite(err, LOCKED); }
+
+rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {
+  if (err->domain == RL_INPUT)
+    return parameter_error           ? RL_PROBLEM_INVALID_PARAMETER
+           : err->pointer[0] != '\0' ? RL_PROBLEM_INVALID_FIELD
+                                     : RL_PROBLEM_BAD_JSON;
+  if (err->domain == RL_HTTP)
+    for (int i = 0; i < RL_PROBLEMS; i++)
+      if (rl_problem_kinds[i].status == err->code) return (rl_problem)i;
+  return is_storage_full(err) ? RL_PROBLEM_STORAGE_FULL : is_locked(err) ? RL_PROBLEM_UNAVAILABLE : RL_PROBLEM_INTERNAL;
+}
+
+char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_error) {
+  const rl_problem_kind *kind = &rl_problem_kinds[problem];
+  char type[96];
+  bool internal = problem == RL_PROBLEM_INTERNAL || problem == RL_PROBLEM_STORAGE_FULL;
+  snprintf(type, sizeof type, "urn:rooflined:problem:%s", kind->code);
+  cJSON *document = cJSON_CreateObject();
+  cJSON_AddStringToObject(document, "type", type);
+  cJSON_AddStringToObject(document, "title", kind->title);
+  cJSON_AddNumberToObject(document, "status", kind->status);
+  cJSON_AddStringToObject(document, "code", kind->code);
+  cJSON_AddStringToObject(document, "detail", internal ? "The daemon's log has the reason." : err->message);
+  if (parameter_error) cJSON_AddStringToObject(document, "parameter", err->pointer + (err->pointer[0] == '/'));
+  else if (err->domain == RL_INPUT) cJSON_AddStringToObject(document, "pointer", err->pointer);
+  char *text = cJSON_PrintUnformatted(document);
+  cJSON_Delete(document);
+  return text;
+}

@@ -1,0 +1,23 @@
+/* Replies. The rl_reply functions queue a response on the call's connection; -1 when memory is out or the connection takes no
+ * response. */
+#ifndef RL_API_REPLY_H
+#define RL_API_REPLY_H
+
+#include <cjson/cJSON.h>
+#include <microhttpd.h>
+
+#include "api/call.h"
+
+/* Responses: NULL when memory is out. */
+struct MHD_Response *rl_response_text(char *text, size_t length,
+                                      const char *type); /* frees text (malloc'ed, or NULL: no memory) */
+struct MHD_Response *rl_response_empty(void);
+void rl_response_add_header(struct MHD_Response *response, const char *name, const char *value);
+
+int rl_reply(rl_call *call, int status, struct MHD_Response *response, rl_error *err);     /* takes response */
+int rl_reply_json(rl_call *call, int status, cJSON *document, rl_error *err);              /* takes document */
+int rl_reply_text(rl_call *call, int status, char *text, const char *type, rl_error *err); /* as rl_response_text */
+/* Replies with the problem document of call->err; err: why that failed. */
+int rl_reply_problem(rl_call *call, rl_error *err);
+
+#endif

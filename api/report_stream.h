@@ -1,0 +1,48 @@
+/* A reply about runs that consists of a head, one text for each row of a query (a kernel, or a pair of kernels), and a tail. Each
+ * text is rendered when the one before it has been sent. */
+#ifndef RL_API_REPORT_STREAM_H
+#define RL_API_REPORT_STREAM_H
+
+#include <cjson/cJSON.h>
+
+#include "api/call.h"
+#include "api/report.h"
+#include "store/store.h"
+
+typedef struct rl_report_run {
+  cJSON *facts;       /* the run's row, as the store's query gives it */
+  char *metrics_json; /* of the run, for rl_kernel_metrics_read */
+  rl_report_view view;
+} rl_report_run;
+
+/* RL_HTTP 404 when there is no such run. */
+int rl_report_run_read(rl_store *store, int64_t id, rl_report_run *run, rl_error *err);
+void rl_report_run_clear(rl_report_run *run);
+
+enum { RL_REPORT_COLUMNS = 4 };
+
+typedef struct rl_report_stream {
+  rl_report_run a, b; /* b: of a comparison */
+  rl_cursor *cursor;
+  char *head;                   /* malloc'ed */
+  const char *separator, *tail; /* between the rows' texts, and after them */
+  char *substitute;             /* first column of a row that stands in for an empty query; NULL: no row */
+  /* Returns the text of a row, malloc'ed; NULL with err on failure. Columns other than the first may be NULL. */
+  char *(*render)(struct rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err);
+  int details;         /* CSV: an rl_csv_details */
+  char **metric_names; /* CSV: the columns of the raw page */
+  size_t metric_count;
+  size_t row_count; /* rendered so far */
+  enum { RL_REPORT_HEAD, RL_REPORT_ROWS, RL_REPORT_DONE } next;
+  char *text;    /* the chunk that was returned last */
+  char *pending; /* a row's text that follows its separator */
+} rl_report_stream;
+
+rl_report_stream *rl_report_stream_new(rl_error *err);
+void rl_report_stream_free(rl_report_stream *stream);
+/* Replies with the stream and takes it: *stream becomes NULL. */
+int rl_report_stream_reply(rl_call *call, rl_report_stream **stream, const char *type, rl_error *err);
+
+RL_DEFINE_CLEANUP(rl_report_stream_cleanup, rl_report_stream *, rl_report_stream_free, NULL)
+
+#endif

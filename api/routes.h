@@ -1,0 +1,17 @@
+/* The route table, and the description of the same routes in schema/openapi.json. */
+#ifndef RL_API_ROUTES_H
+#define RL_API_ROUTES_H
+
+#include "api/call.h"
+#include "embedded.h"
+
+extern const rl_route rl_routes[]; /* ends with {0}; the last, "/{file}", matches every path that no other route matches */
+extern const rl_embedded rl_openapi[];
+
+/* Returns the route of a path under a method, and sets *id to its {id}. HEAD matches GET. NULL when there is none: allow then
+ * lists the path's methods, "" when no route has the path. */
+const rl_route *rl_route_find(const char *method, const char *path, int64_t *id, char *allow, size_t allow_size);
+/* Appends a method to the list in allow. */
+void rl_route_allow_method(char *allow, size_t allow_size, const char *method);
+
+#endif

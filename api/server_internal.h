@@ -1,0 +1,39 @@
+/* The server's state, which dispatch and handlers read. */
+#ifndef RL_API_SERVER_INTERNAL_H
+#define RL_API_SERVER_INTERNAL_H
+
+#include <microhttpd.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "config.h"
+#include "queue/queue.h"
+#include "store/store.h"
+#include "supervisor/supervisor.h"
+
+struct rl_connections;
+struct rl_event_streams;
+struct rl_http_statistics;
+struct rl_login_sessions;
+
+struct rl_server {
+  const rl_config *config;
+  rl_store *store;
+  rl_queue *queue;
+  rl_supervisor *supervisor;
+  struct MHD_Daemon *client_http; /* listens for clients */
+  struct MHD_Daemon *probe_http;  /* has only the connections that rl_server_probe makes */
+  char *certificate, *key;        /* PEM text; NULL without TLS */
+  int listen_fd;
+  int web_folder_fd;       /* -1: there is no such folder */
+  int client_thread_count; /* threads of client_http */
+  bool token_required;
+  atomic_bool stopping;
+  atomic_int streamed_replies; /* chunked replies in progress: each holds a database connection */
+  struct rl_connections *connections;
+  struct rl_event_streams *event_streams;
+  struct rl_http_statistics *statistics;
+  struct rl_login_sessions *login_sessions;
+};
+
+#endif

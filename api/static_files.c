@@ -1,0 +1,99 @@
+#include "api/static_files.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/handlers.h"
+#include "api/http_syntax.h"
+#include "api/reply.h"
+#include "api/server_internal.h"
+
+static const struct {
+  const char *suffix, *type;
+} media_types[] = {
+    {".html", "text/html; charset=utf-8"},
+    {".js", "text/javascript; charset=utf-8"},
+    {".mjs", "text/javascript; charset=utf-8"},
+    {".css", "text/css; charset=utf-8"},
+    {".svg", "image/svg+xml"},
+    {".json", "application/json"},
+    {".map", "application/json"},
+    {".woff2", "font/woff2"},
+    {".png", "image/png"},
+    {".ico", "image/x-icon"},
+    {".txt", "text/plain; charset=utf-8"},
+};
+
+static const char *media_type_of(const char *path) {
+  size_t length = strlen(path);
+  for (size_t i = 0; i < sizeof media_types / sizeof *media_types; i++) {
+    size_t suffix = strlen(media_types[i].suffix);
+    if (length > suffix && strcmp(path + length - suffix, media_types[i].suffix) == 0) return media_types[i].type;
+  }
+  return NULL;
+}
+
+/* Opens the first segment of path below a folder; -1 for an empty, hidden or too long name, or none such. */
+static int open_segment(int folder, const char *path, size_t length, int flags) {
+  char name[256];
+  if (length == 0 || length >= sizeof name || path[0] == '.') return -1;
+  memcpy(name, path, length);
+  name[length] = '\0';
+  return openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
+}
+
+/* Opens one segment after another, so that neither "..", nor a link, nor a hidden name leads out of the folder. -1: none such. */
+static int open_path(int web_folder_fd, const char *path) {
+  int folder = web_folder_fd;
+  for (;;) {
+    size_t length = strcspn(path, "/");
+    bool last = path[length] == '\0';
+    int opened = open_segment(folder, path, length, last ? O_NONBLOCK : O_DIRECTORY);
+    if (folder != web_folder_fd) close(folder);
+    if (opened < 0 || last) return opened;
+    folder = opened;
+    path += length + 1;
+  }
+}
+
+static const char *file_path(const char *path) { return strcmp(path, "/") == 0 ? "/index.html" : path; }
+
+/* Opens the regular file of a request's path; -1: no such file. */
+static int open_file(const rl_server *server, const char *path, struct stat *facts) {
+  path = file_path(path);
+  if (server->web_folder_fd < 0 || path[0] != '/' || media_type_of(path) == NULL) return -1;
+  int file = open_path(server->web_folder_fd, path + 1);
+  if (file < 0) return -1;
+  if (fstat(file, facts) == 0 && S_ISREG(facts->st_mode)) return file;
+  close(file);
+  return -1;
+}
+
+bool rl_static_file_exists(const rl_server *server, const char *path) {
+  struct stat facts;
+  int file = open_file(server, path, &facts);
+  if (file >= 0) close(file);
+  return file >= 0;
+}
+
+int rl_handle_get_file(rl_call *call, rl_error *err) {
+  struct stat facts;
+  char etag[RL_ETAG_SIZE];
+  rl_auto(rl_close_descriptor) int file = open_file(call->server, call->path, &facts);
+  if (file < 0) return rl_fail(err, RL_HTTP, 404, "No route and no file has this path; /openapi.json lists the routes.");
+  const int64_t identity[] = {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec, facts.st_size, (int64_t)facts.st_ino};
+  rl_etag_make(identity, sizeof identity, etag);
+  bool unchanged = rl_etag_matches(rl_call_header(call, "If-None-Match"), etag);
+  struct MHD_Response *response = unchanged ? rl_response_empty() : MHD_create_response_from_fd64((uint64_t)facts.st_size, file);
+  if (response != NULL) {
+    if (!unchanged) {
+      file = -1; /* the response closes it */
+      rl_response_add_header(response, "Content-Type", media_type_of(file_path(call->path)));
+    }
+    rl_response_add_header(response, "ETag", etag);
+    rl_response_add_header(response, "Cache-Control", "no-cache");
+  }
+  return rl_reply(call, unchanged ? 304 : 200, response, err);
+}
