@@ -43,7 +43,7 @@ def test_why_a_device_is_unusable_is_utf8_whatever_its_worker_said(start, tmp_pa
     worker.chmod(0o755)
     other = start("--workers", str(tmp_path), "--devices", "all")
     (device,) = other.get("/devices").json()["items"]
-    assert device["reason"].startswith("rooflined-worker-cuda names no device; it exited with 1: ")
+    assert device["reason"].startswith("rooflined-worker-cuda lists no device; it exited with 1: ")
     assert device["reason"].endswith(heard)
     assert other.stop() == 0
 
