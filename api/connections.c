@@ -80,8 +80,8 @@ int64_t rl_connections_count_held(rl_connections *connections, int64_t since_ns)
   const rl_connection *connection;
   int64_t count = 0;
   pthread_mutex_lock(&connections->lock);
-  LIST_FOREACH(connection, &connections->list, link)
-  count += connection->serving_since_ns != 0 && connection->serving_since_ns <= since_ns;
+  LIST_FOREACH (connection, &connections->list, link)
+    count += connection->serving_since_ns != 0 && connection->serving_since_ns <= since_ns;
   pthread_mutex_unlock(&connections->lock);
   return count;
 }
@@ -97,12 +97,12 @@ static bool is_late(const rl_connection *connection, int64_t now_ns) {
 void rl_connections_shut_late(rl_connections *connections, int64_t now_ns) {
   rl_connection *connection;
   pthread_mutex_lock(&connections->lock);
-  LIST_FOREACH(connection, &connections->list, link)
-  if (is_late(connection, now_ns)) {
-    /* MHD's thread reads the end of file and closes the connection. */
-    shutdown(connection->descriptor, SHUT_RDWR);
-    connection->deadline_ns = 0;
-  }
+  LIST_FOREACH (connection, &connections->list, link)
+    if (is_late(connection, now_ns)) {
+      /* MHD's thread reads the end of file and closes the connection. */
+      shutdown(connection->descriptor, SHUT_RDWR);
+      connection->deadline_ns = 0;
+    }
   pthread_mutex_unlock(&connections->lock);
 }
 

@@ -65,8 +65,8 @@ void rl_event_streams_notify(void *context, int64_t job_id) {
   rl_event_streams *streams = context;
   event_stream *stream;
   pthread_mutex_lock(&streams->lock);
-  LIST_FOREACH(stream, &streams->list, link)
-  if (stream->job_id == job_id) resume(stream);
+  LIST_FOREACH (stream, &streams->list, link)
+    if (stream->job_id == job_id) resume(stream);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -77,8 +77,8 @@ static bool keepalive_is_due(const event_stream *stream, int64_t now_ns) {
 void rl_event_streams_tick(rl_event_streams *streams, int64_t now_ns) {
   event_stream *stream;
   pthread_mutex_lock(&streams->lock);
-  LIST_FOREACH(stream, &streams->list, link)
-  if (stream->suspended && keepalive_is_due(stream, now_ns)) resume(stream);
+  LIST_FOREACH (stream, &streams->list, link)
+    if (stream->suspended && keepalive_is_due(stream, now_ns)) resume(stream);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -86,7 +86,7 @@ void rl_event_streams_stop(rl_event_streams *streams) {
   event_stream *stream;
   pthread_mutex_lock(&streams->lock);
   streams->stopping = true;
-  LIST_FOREACH(stream, &streams->list, link) resume(stream);
+  LIST_FOREACH (stream, &streams->list, link) resume(stream);
   pthread_mutex_unlock(&streams->lock);
 }
 
