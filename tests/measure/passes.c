@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/cupti/plan.h"
-#include "worker/cupti/wanted.h"
+#include "worker/cupti/counter_plan.h"
+#include "worker/cupti/metric_selection.h"
 
 enum { COUNTERS_MOST = 4096 };
 
@@ -38,27 +38,27 @@ static cost cost_of_names(const char *const *names, size_t count) {
   return found;
 }
 
-static size_t counters_of(uint32_t sections, rl_absences absent, rl_wanted *wanted, const char **names) {
+static size_t counters_of(uint32_t sections, rl_instruction_classes absent, rl_metric_selection *wanted, const char **names) {
   rl_error err = {0};
   const rl_profile profile = {.sections = sections, .launch = -1};
-  if (rl_wanted_make(&profile, absent, wanted, &err) != 0) fail("the catalogue", &err);
-  for (size_t i = 0; i < wanted->counters; i++) names[i] = wanted->items[i].name;
-  return wanted->counters;
+  if (rl_metric_selection_make(&profile, absent, wanted, &err) != 0) fail("the catalogue", &err);
+  for (size_t i = 0; i < wanted->counter_count; i++) names[i] = wanted->items[i].name;
+  return wanted->counter_count;
 }
 
-static cost cost_of(uint32_t sections, rl_absences absent) {
+static cost cost_of(uint32_t sections, rl_instruction_classes absent) {
   static const char *names[COUNTERS_MOST];
-  rl_wanted wanted;
+  rl_metric_selection wanted;
   size_t count = counters_of(sections, absent, &wanted, names);
   cost found = cost_of_names(names, count);
-  rl_wanted_clear(&wanted);
+  rl_metric_selection_clear(&wanted);
   return found;
 }
 
 /* --- sets and sections ------------------------------------------------------------------------------------------------- */
 
 static void print_set(const rl_section_set *set) {
-  cost all = cost_of(set->sections, 0), plain = cost_of(set->sections, ~(rl_absences)0);
+  cost all = cost_of(set->sections, 0), plain = cost_of(set->sections, ~(rl_instruction_classes)0);
   printf("| `%s` | %zu | %zu | %zu | %zu |\n", set->name, all.counters, all.known, all.passes, plain.passes);
 }
 
@@ -67,7 +67,7 @@ static void print_section(size_t index, uint32_t full) {
   cost own = cost_of(section, 0);
   if (own.known == 0) return;
   printf("| %s | %zu | %zu | %zu | %zu | %zu |\n", rl_sections[index].id, own.counters, own.known, own.passes,
-         cost_of(section, ~(rl_absences)0).passes, cost_of(full & ~section, 0).passes);
+         cost_of(section, ~(rl_instruction_classes)0).passes, cost_of(full & ~section, 0).passes);
   fflush(stdout);
 }
 
@@ -125,7 +125,7 @@ static int print_counters(const char *id) {
     fprintf(stderr, "%s\n", evaluator == NULL ? "the evaluator does not open" : "there is no such section");
     return 2;
   }
-  rl_wanted wanted;
+  rl_metric_selection wanted;
   size_t count = counters_of(UINT32_C(1) << index, 0, &wanted, names), whole = cost_of_names(names, count).passes;
   printf("| counter of %s (%zu passes) | of the hardware | passes alone | fewer without it |\n| --- | --- | --- | --- |\n", id,
          whole);
@@ -139,7 +139,7 @@ static int print_counters(const char *id) {
              (ptrdiff_t)whole - (ptrdiff_t)cost_of_names(others, kept).passes);
     fflush(stdout);
   }
-  rl_wanted_clear(&wanted);
+  rl_metric_selection_clear(&wanted);
   return 0;
 }
 

@@ -148,13 +148,13 @@ static void instructions_are_read(void **state) {
   assert_string_equal(read.items[1].opcode, "LDG.E.U16.CONSTANT");
   assert_string_equal(read.items[1].text, "@!P0 LDG.E.U16.CONSTANT R2, desc[UR4][R2.64]");
   assert_string_equal(read.items[2].text, "BRA `(.L_x_0)");
-  assert_ptr_equal(rl_disassembly_at(&read, 0x30), &read.items[3]);
+  assert_ptr_equal(rl_disassembly_find(&read, 0x30), &read.items[3]);
   assert_string_equal(read.items[3].opcode, "NOP");
-  assert_null(rl_disassembly_at(&read, 0x18));
-  assert_null(rl_disassembly_at(&read, 0x40));
+  assert_null(rl_disassembly_find(&read, 0x18));
+  assert_null(rl_disassembly_find(&read, 0x40));
   rl_disassembly_clear(&read);
   assert_int_equal(rl_disassembly_parse("", 0, &read, &err), 0);
-  assert_null(rl_disassembly_at(&read, 0));
+  assert_null(rl_disassembly_find(&read, 0));
 }
 
 static void long_instructions_are_cut(void **state) {

@@ -1,5 +1,4 @@
-/* Functions in a CUDA binary (an ELF image of GPU code), whose bytes may come from anybody: everything is checked against its
- * size. */
+/* Finds functions in a cubin (an ELF image of GPU code). The bytes are untrusted: every offset is checked against the size. */
 #ifndef RL_CODE_CUBIN_H
 #define RL_CODE_CUBIN_H
 
@@ -9,15 +8,14 @@
 #include "base/error.h"
 
 typedef struct rl_cubin_function {
-  const unsigned char *code; /* inside the cubin */
+  const unsigned char *code; /* points into the cubin */
   size_t size;
   uint32_t symbol; /* its index in the symbol table */
-  int barriers; /* that a block of it takes, as ptxas counts them: the highest in use and those below, 16 where the code computes
-                   which */
+  int barriers;    /* named barriers that a block occupies: highest index + 1; 16 when the code computes the index */
   char sha256[65]; /* of the code */
 } rl_cubin_function;
 
-/* name: as in the symbol table (mangled). RL_INPUT when the cubin is broken or has no such function. */
+/* Finds the function `name` (mangled). -1 with RL_INPUT when the cubin is malformed or has no such function. */
 int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err);
 
 #endif

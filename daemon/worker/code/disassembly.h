@@ -1,5 +1,5 @@
-/* GPU machine code as text, by nvdisasm where it is installed: it runs as a child, with a time limit and bounded output. It takes
- * about half a second to start, so it is started early and heard later. */
+/* Disassembles GPU machine code into SASS with nvdisasm, if that is installed. nvdisasm runs as a child process with a time limit
+ * and a limit on its output. It takes about 0.5 s, so callers start it early and read its output later. */
 #ifndef RL_CODE_DISASSEMBLY_H
 #define RL_CODE_DISASSEMBLY_H
 
@@ -11,35 +11,36 @@
 #include "base/error.h"
 #include "base/process.h"
 
-typedef struct rl_sass {
+typedef struct rl_sass_instruction {
   int64_t offset;  /* bytes from the start of the function */
   char opcode[32]; /* with modifiers, without predicate: "LDG.E.U16" */
-  char text[224];  /* the whole instruction, on one line, without the semicolon */
-} rl_sass;
+  char text[224];  /* the whole instruction without the semicolon */
+} rl_sass_instruction;
 
 typedef struct rl_disassembly {
-  rl_sass *items; /* in order of offset */
+  rl_sass_instruction *items; /* in order of offset */
   size_t count;
 } rl_disassembly;
 
-typedef struct rl_disassembler { /* one function being disassembled; zeroed: none */
+typedef struct rl_disassembler { /* an nvdisasm process for one function; zeroed: none is running */
   rl_process process;
-  int image; /* descriptor of the cubin */
+  int cubin_fd;
   int64_t deadline_ns;
 } rl_disassembler;
 
-/* Of one function of a cubin by its index in the symbol table. program: path of nvdisasm, NULL to look for it ($PATH,
- * /usr/local/cuda/bin). RL_SYS ENOENT when there is none. */
-int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembler *started,
+/* Starts nvdisasm for the function with index `symbol` in the cubin's symbol table. program: path of nvdisasm; NULL: the first of
+ * $PATH, then /usr/local/cuda/bin. -1 with RL_SYS ENOENT when it is not installed. */
+int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembler *disassembler,
                           rl_error *err);
-/* Wait for it, unless rl_process_has_exited; one that fills the pipe does not end before it is heard. -1 when it fails, takes too
- * long, or says too much; it is gone in any case. */
-int rl_disassembler_finish(rl_disassembler *started, rl_disassembly *into, rl_error *err);
-void rl_disassembler_stop(rl_disassembler *started); /* without hearing it */
+/* Reads nvdisasm's output until it exits and parses it. A process that has filled its pipe exits only after this call reads it.
+ * -1 when nvdisasm fails, exceeds its time limit or prints too much. The process has ended in every case. */
+int rl_disassembler_finish(rl_disassembler *disassembler, rl_disassembly *disassembly, rl_error *err);
+void rl_disassembler_stop(rl_disassembler *disassembler); /* ends it and discards its output */
 
-/* What nvdisasm printed; lines that hold no instruction are left out. */
-int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *into, rl_error *err);
-const rl_sass *rl_disassembly_at(const rl_disassembly *in, int64_t offset); /* NULL: there is no instruction */
+/* Parses nvdisasm's output; lines without an instruction are ignored. -1 with RL_INPUT when it holds several functions. */
+int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *disassembly, rl_error *err);
+/* Returns the instruction at `offset`, or NULL. */
+const rl_sass_instruction *rl_disassembly_find(const rl_disassembly *disassembly, int64_t offset);
 void rl_disassembly_clear(rl_disassembly *disassembly);
 
 #endif

@@ -1,36 +1,36 @@
-/* What a profile asks for of the kernels of one step: hardware metrics by replay, facts of the launch and of the device,
- * curves. */
+/* The counters pass on one step: hardware metrics by user replay, launch and device attributes, occupancy curves, and the
+ * instruction view of its kernels. */
 #ifndef RL_CUPTI_COUNTERS_H
 #define RL_CUPTI_COUNTERS_H
 
-#include "worker/cupti/collection.h"
+#include "worker/cupti/instruction_view.h"
 #include "worker/cupti/occupancy.h"
-#include "worker/cupti/replay.h"
-#include "worker/cupti/source.h"
+#include "worker/cupti/prepared_profile.h"
+#include "worker/cupti/range_profiler.h"
 #include "worker/cupti/trace.h"
 #include "workload.h"
 
-typedef struct rl_listed {     /* the kernels of an instance's step, in the order in which they are issued */
-  const rl_instance *instance; /* NULL: nobody's */
+typedef struct rl_kernel_list { /* kernels of an instance's step, in order of issue */
+  const rl_instance *instance;  /* NULL: the list is empty */
   struct rl_step_kernel *kernels;
   size_t count;
-} rl_listed;
+} rl_kernel_list;
 
 typedef struct rl_counters {
   int device_index;
   rl_trace *trace;
-  const rl_occupancy *occupancy;
-  rl_collections collections;
-  rl_source *source; /* made at the first use */
-  /* For the next count, until it is to be released: */
-  rl_reservation *reserved; /* NULL: nothing */
-  rl_listed listed;
+  const rl_device_limits *limits;
+  rl_prepared_profiles prepared;
+  rl_instruction_view *view; /* opened by the first collection */
+  /* Kept for the next collection until rl_counters_release: */
+  rl_range_profiler *range_profiler; /* NULL: none is enabled */
+  rl_kernel_list list;
 } rl_counters;
 
-/* rl_profiler_ops.count */
-int rl_counters_count(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
-                      rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
-void rl_counters_release(rl_counters *counters); /* rl_profiler_ops.release */
+/* Implements rl_profiler_ops.count. */
+int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
+                        rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
+void rl_counters_release(rl_counters *counters); /* implements rl_profiler_ops.release */
 void rl_counters_close(rl_counters *counters);
 
 #endif

@@ -1,4 +1,4 @@
-/* rooflined-cupti.so: the profiler of CUDA devices. It exports rl_profiler_open and nothing else. */
+/* rooflined-cupti.so: the profiler of CUDA devices. Exports only rl_profiler_open. */
 #include "worker/profiler.h"
 
 #include <errno.h>
@@ -7,29 +7,29 @@
 
 #include "worker/cupti/counters.h"
 #include "worker/cupti/occupancy.h"
-#include "worker/cupti/source.h"
+#include "worker/cupti/pc_sampling.h"
 #include "worker/cupti/subscriber.h"
 #include "worker/cupti/trace.h"
 
 typedef struct cupti_profiler {
   rl_profiler base;
   rl_trace *trace;
-  rl_occupancy limits;
+  rl_device_limits limits;
   rl_counters counters;
 } cupti_profiler;
 
 static int trace_start(rl_profiler *base, rl_error *err) {
   cupti_profiler *profiler = (cupti_profiler *)base;
-  return rl_trace_start(profiler->trace, rl_trace_everything, err);
+  return rl_trace_start(profiler->trace, rl_trace_all_kinds, err);
 }
 
 static int trace_stop(rl_profiler *base, rl_records *records, rl_error *err) {
   cupti_profiler *profiler = (cupti_profiler *)base;
-  rl_traced traced;
-  if (rl_trace_stop(profiler->trace, &traced, err) != 0) return -1;
+  rl_trace_result traced;
+  if (rl_trace_stop(profiler->trace, &traced, err) < 0) return -1;
   for (size_t i = 0; i < traced.names->count; i++) {
     const char *text = traced.names->items[i].text;
-    if (rl_records_add_name(records, text, strlen(text), err) != 0) return -1;
+    if (rl_records_add_name(records, text, strlen(text), err) < 0) return -1;
   }
   if (rl_records_add(records, RL_RECORD_ROW, traced.rows, traced.row_count, err) < 0) return -1;
   const struct {
@@ -40,14 +40,14 @@ static int trace_stop(rl_profiler *base, rl_records *records, rl_error *err) {
                 {"activity_dropped_records", traced.dropped},
                 {"activity_zero_time_records", traced.zero_times}};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    if (rl_records_measure(records, counts[i].name, (double)counts[i].value, NULL, err) != 0) return -1;
+    if (rl_records_measure(records, counts[i].name, (double)counts[i].value, NULL, err) < 0) return -1;
   return 0;
 }
 
-static int count(rl_profiler *base, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
-                 rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
+static int collect_counters(rl_profiler *base, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
+                            rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   cupti_profiler *profiler = (cupti_profiler *)base;
-  return rl_counters_count(&profiler->counters, instance, profile, observer, records, reason, err);
+  return rl_counters_collect(&profiler->counters, instance, profile, observer, records, reason, err);
 }
 
 static void release(rl_profiler *base) { rl_counters_release(&((cupti_profiler *)base)->counters); }
@@ -68,7 +68,7 @@ static void close_profiler(rl_profiler *base) {
 
 static const rl_profiler_ops ops = {.trace_start = trace_start,
                                     .trace_stop = trace_stop,
-                                    .count = count,
+                                    .count = collect_counters,
                                     .release = release,
                                     .occupancy = occupancy,
                                     .close = close_profiler};
@@ -80,12 +80,12 @@ rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
     return NULL;
   }
   profiler->base.ops = &ops;
-  /* These first: CUPTI must be there before the first CUDA call makes a context. */
-  rl_subscriber_open(rl_source_context_made);
-  if (rl_trace_open(&profiler->trace, err) != 0 || rl_occupancy_of_device(device_index, &profiler->limits, err) != 0) {
+  /* Before the first CUDA call creates a context: CUPTI must see its creation. */
+  rl_subscriber_open(rl_pc_sampling_on_context_created);
+  if (rl_trace_open(&profiler->trace, err) < 0 || rl_device_limits_read(device_index, &profiler->limits, err) < 0) {
     close_profiler(&profiler->base);
     return NULL;
   }
-  profiler->counters = (rl_counters){.device_index = device_index, .trace = profiler->trace, .occupancy = &profiler->limits};
+  profiler->counters = (rl_counters){.device_index = device_index, .trace = profiler->trace, .limits = &profiler->limits};
   return &profiler->base;
 }

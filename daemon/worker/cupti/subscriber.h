@@ -1,6 +1,5 @@
-/* CUPTI lets a process have one subscriber to its callbacks: this is ours. It keeps the GPU code of every module that is loaded,
- * notes what memory is allocated, and tells whoever watches about kernel launches. One per process; callbacks come on the thread
- * that calls the driver. */
+/* The process's subscriber to CUPTI's callbacks; CUPTI allows one. It copies the cubin of every loaded module, lists allocated
+ * device memory, and calls back around kernel launches. Callbacks run on the thread that calls the driver. */
 #ifndef RL_CUPTI_SUBSCRIBER_H
 #define RL_CUPTI_SUBSCRIBER_H
 
@@ -16,37 +15,40 @@
 extern "C" {
 #endif
 
-/* Call before the process makes a CUDA context: modules that were loaded before stay unknown. A refusal is remembered for those
- * who ask for something that needs callbacks. */
-typedef void (*rl_context_hook)(CUcontext context);
-void rl_subscriber_open(rl_context_hook made); /* made: for each context that is made, before it loads modules */
+/* Called for each new context, before it loads modules. */
+typedef void (*rl_context_callback)(CUcontext context);
+
+/* Call before the process creates a CUDA context: modules loaded earlier stay unknown. When CUPTI refuses the subscription,
+ * rl_subscriber_watch_launches reports it. */
+void rl_subscriber_open(rl_context_callback on_context_created);
 void rl_subscriber_close(void);
 
-typedef struct rl_launched { /* what the driver was asked to launch */
+typedef struct rl_driver_launch { /* arguments of the driver's launch call */
   CUfunction function;
   CUstream stream;
-  unsigned grid[3], block[3], shared_bytes; /* dynamic */
-} rl_launched;
+  unsigned grid[3], block[3], shared_bytes; /* shared_bytes: dynamic */
+} rl_driver_launch;
 
-/* Around each kernel launch of the driver, graph launches left out; launches of the hook itself are not told. */
-typedef void (*rl_launch_hook)(void *context, bool entering, const rl_launched *launch);
-int rl_subscriber_watch(rl_launch_hook hook, void *context, rl_error *err);
-void rl_subscriber_unwatch(void);
+/* Called before (entering) and after each kernel launch, except graph launches and launches made by the callback itself. */
+typedef void (*rl_launch_callback)(void *context, bool entering, const rl_driver_launch *launch);
+int rl_subscriber_watch_launches(rl_launch_callback callback, void *context, rl_error *err);
+void rl_subscriber_unwatch_launches(void);
 
-typedef struct rl_allocation { /* by cuMemAlloc, and so by cudaMalloc */
+typedef struct rl_device_allocation { /* by cuMemAlloc, which cudaMalloc calls */
   CUdeviceptr address;
   size_t bytes;
-} rl_allocation;
+} rl_device_allocation;
 
-/* What is allocated now. malloc'ed, the caller frees; NULL with count 0: nothing is, or memory is out. */
-rl_allocation *rl_allocations_copy(size_t *count);
+/* Returns the present allocations in malloc'ed memory, which the caller frees. NULL and *count 0: there are none, or memory is
+ * out. */
+rl_device_allocation *rl_device_allocations_copy(size_t *count);
 
-/* The code of the newest module that has the function (its mangled name) and, unless crc is 0, this CRC. malloc'ed, the caller
- * frees; NULL: there is none, it was too much to keep, or memory is out. */
-unsigned char *rl_module_copy(const char *function, uint64_t crc, size_t *size);
-/* What is beyond doubt of a function (its code pointer aside, which is NULL): false when no module has it, when several have
- * different code of that name, or when a module could not be kept. */
-bool rl_module_is_sure(const char *function, rl_cubin_function *found);
+/* Returns a malloc'ed copy of the most recently loaded cubin that has the function (mangled name) and, unless crc is 0, CUPTI's
+ * CRC. The caller frees it. NULL: there is none, its cubin was not kept, or memory is out. */
+unsigned char *rl_loaded_module_copy(const char *function, uint64_t crc, size_t *size);
+/* Finds the function when its code is unambiguous; found->code is NULL. False when no module has it, when modules have different
+ * code by that name, or when a module was not kept. */
+bool rl_loaded_function_find(const char *function, rl_cubin_function *found);
 
 #ifdef __cplusplus
 }

@@ -1,57 +1,60 @@
-/* What the device and the driver did between start and stop, from CUPTI's activity records. One per process, since CUPTI's
- * callbacks carry no context. Records arrive on CUPTI's own thread, in buffers from a bounded pool, and become rows there. */
+/* Records what the device and the driver did between start and stop, as CUPTI's activity records. One trace per process, because
+ * CUPTI's buffer callbacks take no context. CUPTI's own thread delivers buffers from a bounded pool, and converts the records to
+ * rows there. */
 #ifndef RL_CUPTI_TRACE_H
 #define RL_CUPTI_TRACE_H
 
 #include <cupti_activity.h>
 
 #include "model/records.h"
-#include "worker/cupti/names.h"
+#include "worker/cupti/name_table.h"
 
 typedef struct rl_trace rl_trace;
 
-/* Which launch of a step an API call belongs to, for kinds that hold CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION. */
-typedef struct rl_mark {
+/* The launch of a step that an API call belongs to; only with CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION. */
+typedef struct rl_launch_correlation {
   uint32_t correlation, launch;
-} rl_mark;
+} rl_launch_correlation;
 
-/* What a kernel's record says of its launch beside the row, for the same kinds. */
+/* Members of a kernel record that rl_activity_row does not have; only with rl_trace_launch_kinds. */
 typedef struct rl_launch_detail {
   uint32_t correlation;
-  uint32_t shared_config_bytes;              /* what of L1 the driver made shared memory */
-  uint32_t cache_config;                     /* that the function asked for: CUfunc_cache */
-  uint32_t cluster[3];                       /* in blocks; 0 where the launch has none */
-  uint32_t cluster_policy;                   /* CUclusterSchedulingPolicy */
-  uint32_t largest_cluster, active_clusters; /* that are possible, of a launch with clusters; active: at once on the device */
+  uint32_t shared_config_bytes; /* shared-memory carveout that the driver chose */
+  uint32_t cache_config;        /* CUfunc_cache that the function asked for */
+  uint32_t cluster[3];          /* cluster dimensions in blocks; 0 without clusters */
+  uint32_t cluster_policy;      /* CUclusterSchedulingPolicy */
+  uint32_t max_cluster_blocks;  /* largest possible cluster; 0: unknown */
+  uint32_t max_active_clusters; /* on the whole device; 0 without clusters */
 } rl_launch_detail;
 
-/* What a trace holds once it is stopped; valid until the next start. */
-typedef struct rl_traced {
-  const rl_activity_row *rows; /* in order of start; name: index into names */
+/* Contents of a stopped trace; valid until the next start. */
+typedef struct rl_trace_result {
+  const rl_activity_row *rows; /* by start time; name: index into names */
   size_t row_count;
-  const rl_names *names;
-  const rl_mark *marks;
-  size_t mark_count;
-  const rl_launch_detail *details; /* in no order */
+  const rl_name_table *names;
+  const rl_launch_correlation *correlations;
+  size_t correlation_count;
+  const rl_launch_detail *details; /* unordered */
   size_t detail_count;
-  uint64_t kernels;    /* kernel records, those without times among them */
+  uint64_t kernels;    /* kernel records, including those without times */
   uint64_t records;    /* rows */
-  uint64_t dropped;    /* by CUPTI, or by us when the rows' limit was reached */
-  uint64_t zero_times; /* kernels, copies and sets whose times CUPTI could not collect: their rows say 0 and 0 */
-} rl_traced;
+  uint64_t dropped;    /* by CUPTI, or because a limit of ours was reached */
+  uint64_t zero_times; /* kernels, copies and memsets whose times CUPTI could not collect: start and end are 0 */
+} rl_trace_result;
 
-extern const CUpti_ActivityKind rl_trace_everything[]; /* ends with CUPTI_ACTIVITY_KIND_INVALID, as every list of kinds */
-extern const CUpti_ActivityKind rl_trace_launches[];   /* kernels, and which launch of a step they come from */
+/* Lists of kinds, terminated by CUPTI_ACTIVITY_KIND_INVALID. */
+extern const CUpti_ActivityKind rl_trace_all_kinds[];
+extern const CUpti_ActivityKind rl_trace_launch_kinds[]; /* kernels and the launches of a step that they belong to */
 
-/* Call before the process makes a CUDA context or an NVTX call. */
+/* Call before the process creates a CUDA context or calls NVTX. */
 int rl_trace_open(rl_trace **trace, rl_error *err);
 int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *err);
 /* The device must be idle. */
-int rl_trace_stop(rl_trace *trace, rl_traced *traced, rl_error *err);
+int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err);
 void rl_trace_close(rl_trace *trace);
 
-/* What the calling thread enqueues from here until rl_trace_unmark belongs to launch. */
-int rl_trace_mark(uint32_t launch, rl_error *err);
-int rl_trace_unmark(rl_error *err);
+/* Attributes what the calling thread enqueues between push and pop to the step's launch with this index. */
+int rl_trace_push_launch(uint32_t launch, rl_error *err);
+int rl_trace_pop_launch(rl_error *err);
 
 #endif

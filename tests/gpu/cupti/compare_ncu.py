@@ -312,7 +312,7 @@ def write_csv(path, table):
             writer.writerow([metric, line["runs"], *(cell for kernel in kernels for cell in line.get(kernel, [""] * 4))])
 
 
-def summary(table, left_out):
+def summary(table, skip_reason):
     """How many agree, by kernel; then what does not, one by one."""
     words = sorted({row[-1] for row in table})
     kernels = dict.fromkeys(row[0] for row in table)
@@ -322,19 +322,19 @@ def summary(table, left_out):
         lines.append(f"| {kernel} | {sum(tally.values())} | " + " | ".join(str(tally[w]) for w in words) + " |")
     tally = collections.Counter(row[-1] for row in table)
     lines.append(f"| all {len(kernels)} | {len(table)} | " + " | ".join(str(tally[w]) for w in words) + " |")
-    lines += [""] + [f"left out, not in two runs of both: {name}" for name in left_out]
+    lines += [""] + [f"left out, not in two runs of both: {name}" for name in skip_reason]
     lines += ["", "| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
     for kernel, metric, mine, other, distance, word in table:
         if word not in ("equal", "decided", "agrees", "no value"):
             lines.append(f"| {kernel} | {metric} | {show(mine)} | {show(other)} | {percent(distance)} | {word} |")
-    lines += ["", f"{len(kernels)} kernels compared, {len(left_out)} left out",
+    lines += ["", f"{len(kernels)} kernels compared, {len(skip_reason)} left out",
               "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(tally.items()))]
     return "\n".join(lines) + "\n"
 
 
 def judge(ours, theirs, metrics, ratio):
     """(kernel, metric, our values, ncu's values, distance, word) of all, and the kernels that were left out."""
-    table, left_out, seen = [], [], collections.Counter()
+    table, skip_reason, seen = [], [], collections.Counter()
     for key in dict.fromkeys(key for run in ours for key in run.kernels):
         launch = next(run.kernels[key][0] for run in ours if key in run.kernels)
         kernel = f"{launch}: {key[0][:60]}"
@@ -342,16 +342,16 @@ def judge(ours, theirs, metrics, ratio):
         kernel += f" #{seen[kernel] - 1}" if seen[kernel] > 1 else ""
         rows = compare(key, ours, theirs, metrics, ratio)
         if rows is None:
-            left_out.append(kernel)
+            skip_reason.append(kernel)
         else:
             table += [(kernel, *row) for row in rows]
-    return table, left_out
+    return table, skip_reason
 
 
-def keep(folder, ours, theirs, table, left_out):
+def keep(folder, ours, theirs, table, skip_reason):
     os.makedirs(folder, exist_ok=True)
     write_csv(os.path.join(folder, "comparison.csv"), table)
-    for name, content in [("comparison.md", summary(table, left_out)), ("ours.csv", ours.text), ("ncu.csv", theirs.text)]:
+    for name, content in [("comparison.md", summary(table, skip_reason)), ("ours.csv", ours.text), ("ncu.csv", theirs.text)]:
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(content)
 
@@ -379,11 +379,11 @@ def main():
         found = ours[-1].metrics()
         metrics.update(dict.fromkeys(found))
         theirs.append(count_with_ncu(ncu, options.probe, options.arguments, found, refused))
-        table, left_out = judge(ours, theirs, list(metrics), options.ratio)
+        table, skip_reason = judge(ours, theirs, list(metrics), options.ratio)
         again.update(dict.fromkeys(row[1] for row in table if row[-1] == "DIFFERS" and not SAMPLED.match(row[1])))
         if options.out:  # after every set, so that a sitting that is cut short leaves something
-            keep(options.out, ours[0], theirs[0], table, left_out)
-    print(summary(table, left_out))
+            keep(options.out, ours[0], theirs[0], table, skip_reason)
+    print(summary(table, skip_reason))
     sys.exit(1 if not table or sum(row[-1] == "DIFFERS" for row in table) > options.allow * len(table) else 0)
 
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "open.h"
+#include "load_profiler.h"
 #include "subject.h"
 
 static rl_instance *open_subject(int argc, char **argv) {

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "device/ranges.h"
-#include "open.h"
+#include "load_profiler.h"
 
 static rl_profiler *profiler;
 static tiny_rig device;

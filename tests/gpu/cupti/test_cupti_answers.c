@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "gallery.h"
-#include "open.h"
+#include "load_profiler.h"
 
 static const double RATIO = 0.005;
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "open.h"
+#include "load_profiler.h"
 
 static rl_profiler *profiler;
 static tiny_rig device;

@@ -12,12 +12,12 @@
 
 #include <cmocka.h>
 
-#include "worker/cupti/launch.h"
-#include "worker/cupti/names.h"
+#include "worker/cupti/launch_metrics.h"
+#include "worker/cupti/name_table.h"
 #include "worker/cupti/occupancy.h"
-#include "worker/cupti/plan.h"
-#include "worker/cupti/result.h"
-#include "worker/cupti/wanted.h"
+#include "worker/cupti/counter_plan.h"
+#include "worker/cupti/check.h"
+#include "worker/cupti/metric_selection.h"
 
 static rl_counter_plan *plan_of(const char *chip, const char *const *names, size_t count) {
   rl_error err = {0};
@@ -26,31 +26,31 @@ static rl_counter_plan *plan_of(const char *chip, const char *const *names, size
   return plan;
 }
 
-static rl_wanted wanted_without(rl_absences absent, const char *set, const char *metrics) {
+static rl_metric_selection select_without(rl_instruction_classes absent, const char *set, const char *metrics) {
   rl_profile asked = {.launch = -1};
-  rl_wanted wanted;
+  rl_metric_selection selection;
   rl_error err = {0};
   int which = 0;
   while (strcmp(rl_profile_set_names[which], set) != 0) which++;
   snprintf(asked.metrics, sizeof asked.metrics, "%s", metrics);
   const rl_profile profile = rl_profile_resolve(which, &asked);
-  if (rl_wanted_make(&profile, absent, &wanted, &err) != 0) fail_msg("%s", err.message);
-  return wanted;
+  if (rl_metric_selection_make(&profile, absent, &selection, &err) != 0) fail_msg("%s", err.message);
+  return selection;
 }
 
-static rl_wanted wanted_of(const char *set, const char *metrics) { return wanted_without(0, set, metrics); }
+static rl_metric_selection select_metrics(const char *set, const char *metrics) { return select_without(0, set, metrics); }
 
-static size_t counters_of(const rl_wanted *wanted, const char **names) {
-  for (size_t i = 0; i < wanted->counters; i++) names[i] = wanted->items[i].name;
-  return wanted->counters;
+static size_t counters_of(const rl_metric_selection *selection, const char **names) {
+  for (size_t i = 0; i < selection->counter_count; i++) names[i] = selection->items[i].name;
+  return selection->counter_count;
 }
 
 static const char *listed[2000];
 
 /* As of code that has no texture, surface or tensor instruction and does not reach local memory. */
-static const rl_absences everything = ~(rl_absences)0;
+static const rl_instruction_classes everything = ~(rl_instruction_classes)0;
 
-static size_t first_of(const char *unit, const rl_group *group) {
+static size_t first_of(const char *unit, const rl_counter_group *group) {
   size_t at = 0;
   while (at < group->count && strncmp(group->names[at], unit, strlen(unit)) != 0) at++;
   return at;
@@ -62,68 +62,69 @@ static void test_hopper_has_what_the_sets_count(void **state) {
   (void)state;
   static const struct {
     const char *set;
-    rl_absences absent;
+    rl_instruction_classes absent;
     size_t least, passes;
   } cases[] = {{"auto", 0, 94, 9},   {"basic", 0, 82, 9},          {"detailed", 0, 374, 17}, {"detailed", everything, 259, 15},
                {"full", 0, 762, 32}, {"full", everything, 471, 21}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_wanted wanted = wanted_without(cases[i].absent, cases[i].set, "");
-    rl_counter_plan *plan = plan_of("GH100", listed, counters_of(&wanted, listed));
+    rl_metric_selection selection = select_without(cases[i].absent, cases[i].set, "");
+    rl_counter_plan *plan = plan_of("GH100", listed, counters_of(&selection, listed));
     size_t placed = 0;
     for (size_t g = 0; g < plan->group_count; g++) placed += plan->groups[g].count;
     for (size_t m = 0; m < plan->metric_count; m++)
       if (plan->reasons[m].text[0] != '\0') print_message("%s: %s\n", listed[m], plan->reasons[m].text);
     print_message("%s without %x: %zu counters, %zu collected in %zu groups and %zu passes\n", cases[i].set, cases[i].absent,
-                  wanted.counters, placed, plan->group_count, plan->passes);
+                  selection.counter_count, placed, plan->group_count, plan->passes);
     assert_int_equal(plan->group_count, 1);
     assert_true(placed >= cases[i].least && plan->passes <= cases[i].passes);
     assert_true(first_of("gpu__", &plan->groups[0]) < first_of("lts__", &plan->groups[0])); /* or L2 is in more of the passes */
     rl_counter_plan_close(plan);
-    rl_wanted_clear(&wanted);
+    rl_metric_selection_clear(&selection);
   }
 }
 
 /* Each counter of the catalogue is in the plan or decided by the code, never both and never neither. */
 static void test_what_the_code_decides_is_not_counted(void **state) {
   (void)state;
-  rl_wanted all = wanted_of("full", ""), some = wanted_without(everything, "full", "");
+  rl_metric_selection all = select_metrics("full", ""), some = select_without(everything, "full", "");
   assert_int_equal(some.count, all.count);
   size_t decided = 0;
   for (size_t i = 0; i < some.count; i++) {
-    const rl_wanted_metric *metric = &some.items[i];
-    if (isnan(metric->decided)) continue;
+    const rl_selected_metric *metric = &some.items[i];
+    if (isnan(metric->known_value)) continue;
     decided++;
-    assert_true(i >= some.counters && metric->decided == 0 && rl_absences_that_decide(metric->name) != 0);
-    assert_non_null(strstr(metric->left_out, "not counted: the code has no "));
+    assert_true(i >= some.counter_count && metric->known_value == 0 && rl_classes_counted_by(metric->name) != 0);
+    assert_non_null(strstr(metric->skip_reason, "not counted: the code has no "));
   }
-  assert_int_equal(all.counters, some.counters + decided);
+  assert_int_equal(all.counter_count, some.counter_count + decided);
   /* Of these two GH100 has none. */
   rl_error err = {0};
   size_t without = 0;
-  assert_int_equal(rl_wanted_limit_to_chip(&some, "GH100", &err), 0);
-  for (size_t i = some.counters; i < some.count; i++) {
-    without += some.items[i].left_out != NULL && strcmp(some.items[i].left_out, "CUPTI has no such metric for this chip") == 0;
+  assert_int_equal(rl_metric_selection_limit_to_chip(&some, "GH100", &err), 0);
+  for (size_t i = some.counter_count; i < some.count; i++) {
+    without +=
+        some.items[i].skip_reason != NULL && strcmp(some.items[i].skip_reason, "CUPTI has no such metric for this chip") == 0;
     if (strncmp(some.items[i].name, "sm__ops_path_tensor_src_fp16_dst_", 33) == 0 &&
         strstr(some.items[i].name, "per_cycle") != NULL)
-      assert_true(isnan(some.items[i].decided));
-    if (strcmp(some.items[i].name, "smsp__inst_executed_op_texture.sum") == 0) assert_true(some.items[i].decided == 0);
+      assert_true(isnan(some.items[i].known_value));
+    if (strcmp(some.items[i].name, "smsp__inst_executed_op_texture.sum") == 0) assert_true(some.items[i].known_value == 0);
   }
   assert_int_equal(without, 2);
-  rl_wanted named = wanted_without(everything, "full", "smsp__inst_executed_op_texture.sum");
-  assert_int_equal(named.counters, some.counters + 1);
-  rl_wanted_clear(&named);
-  rl_wanted_clear(&some);
-  rl_wanted_clear(&all);
+  rl_metric_selection named = select_without(everything, "full", "smsp__inst_executed_op_texture.sum");
+  assert_int_equal(named.counter_count, some.counter_count + 1);
+  rl_metric_selection_clear(&named);
+  rl_metric_selection_clear(&some);
+  rl_metric_selection_clear(&all);
 }
 
 static void test_what_is_wanted_is_there_once_and_has_its_origin(void **state) {
   (void)state;
-  rl_wanted wanted =
-      wanted_of("basic", "gpu__time_duration.sum\nlaunch__grid_dim_x\ndevice__attribute_warp_size\nsm__nothing.sum\nderived__x");
+  rl_metric_selection selection = select_metrics(
+      "basic", "gpu__time_duration.sum\nlaunch__grid_dim_x\ndevice__attribute_warp_size\nsm__nothing.sum\nderived__x");
   size_t times = 0, found = 0;
-  for (size_t i = 0; i < wanted.count; i++) {
-    const rl_wanted_metric *metric = &wanted.items[i];
-    assert_int_equal(metric->origin == RL_ORIGIN_COUNTER && metric->left_out == NULL, i < wanted.counters);
+  for (size_t i = 0; i < selection.count; i++) {
+    const rl_selected_metric *metric = &selection.items[i];
+    assert_int_equal(metric->origin == RL_ORIGIN_COUNTER && metric->skip_reason == NULL, i < selection.counter_count);
     times += strcmp(metric->name, "gpu__time_duration.sum") == 0;
     found += strcmp(metric->name, "launch__grid_dim_x") == 0 && metric->origin == RL_ORIGIN_LAUNCH;
     found += strcmp(metric->name, "device__attribute_warp_size") == 0 && metric->origin == RL_ORIGIN_DEVICE;
@@ -133,7 +134,7 @@ static void test_what_is_wanted_is_there_once_and_has_its_origin(void **state) {
   }
   assert_int_equal(times, 1);
   assert_int_equal(found, 5);
-  rl_wanted_clear(&wanted);
+  rl_metric_selection_clear(&selection);
 }
 
 static void test_metrics_that_exclude_each_other_are_parted(void **state) {
@@ -151,15 +152,15 @@ static void test_metrics_that_exclude_each_other_are_parted(void **state) {
 
 static void test_links_are_counted_where_they_are_named(void **state) {
   (void)state;
-  rl_wanted plain = wanted_of("full", ""), named = wanted_of("full", "pcie__read_bytes.sum.per_second");
-  assert_int_equal(named.counters, plain.counters + 1);
+  rl_metric_selection plain = select_metrics("full", ""), named = select_metrics("full", "pcie__read_bytes.sum.per_second");
+  assert_int_equal(named.counter_count, plain.counter_count + 1);
   assert_int_equal(named.count, plain.count);
-  size_t left_out = 0;
-  for (size_t i = plain.counters; i < plain.count; i++)
-    left_out += plain.items[i].left_out != NULL && strncmp(plain.items[i].name, "pcie__", 6) == 0;
-  assert_true(left_out >= 2);
-  rl_wanted_clear(&plain);
-  rl_wanted_clear(&named);
+  size_t skip_reason = 0;
+  for (size_t i = plain.counter_count; i < plain.count; i++)
+    skip_reason += plain.items[i].skip_reason != NULL && strncmp(plain.items[i].name, "pcie__", 6) == 0;
+  assert_true(skip_reason >= 2);
+  rl_metric_selection_clear(&plain);
+  rl_metric_selection_clear(&named);
 }
 
 static void test_a_plan_is_the_same_from_a_file(void **state) {
@@ -204,14 +205,14 @@ static void test_samples_take_one_pass(void **state) {
                                      "dram__read_throughput.avg.pct_of_peak_sustained_elapsed"};
   rl_error err = {0};
   rl_counter_plan *plan = NULL;
-  if (rl_sample_plan_open("GH100", list, 4, &plan, &err) != 0) fail_msg("%s", err.message);
+  if (rl_counter_plan_open_for_sampling("GH100", list, 4, &plan, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(plan->group_count, 1);
   assert_int_equal(plan->passes, 1);
   assert_int_equal(plan->groups[0].count, 2);
   assert_string_equal(plan->groups[0].names[1], list[3]);
   for (size_t i = 0; i < 4; i++) assert_int_equal(plan->reasons[i].text[0] == '\0', i == 0 || i == 3);
   rl_counter_plan_close(plan);
-  if (rl_sample_plan_open("GH100", &list[2], 1, &plan, &err) != 0) fail_msg("%s", err.message);
+  if (rl_counter_plan_open_for_sampling("GH100", &list[2], 1, &plan, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(plan->group_count, 0);
   rl_counter_plan_close(plan);
 }
@@ -249,42 +250,42 @@ static void test_refusals_are_told_from_mistakes(void **state) {
 
 static void test_names_are_demangled_and_kept_once(void **state) {
   (void)state;
-  rl_names names = {0};
+  rl_name_table names = {0};
   rl_error err = {0};
   uint32_t index = 9, same = 9, plain = 9;
   char moved[] = "_Z3addPfi";
-  assert_int_equal(rl_names_find(&names, "_Z3addPfi", &index, &err), 0);
-  assert_int_equal(rl_names_find(&names, moved, &same, &err), 0);
-  assert_int_equal(rl_names_find(&names, "memset", &plain, &err), 0);
+  assert_int_equal(rl_name_table_find(&names, "_Z3addPfi", &index, &err), 0);
+  assert_int_equal(rl_name_table_find(&names, moved, &same, &err), 0);
+  assert_int_equal(rl_name_table_find(&names, "memset", &plain, &err), 0);
   assert_string_equal(names.items[index].text, "add(float*, int)");
   assert_int_equal(index, same);
   assert_string_equal(names.items[plain].text, "memset");
   strcpy(moved, "_Z3subPfi"); /* the pointer is used again for another name */
-  assert_int_equal(rl_names_find(&names, moved, &same, &err), 0);
+  assert_int_equal(rl_name_table_find(&names, moved, &same, &err), 0);
   assert_string_equal(names.items[same].text, "sub(float*, int)");
   for (int i = 0; i < 5000; i++) { /* the table grows */
     static char many[5000][12];
     snprintf(many[i], sizeof many[i], "kernel%d", i % 1000);
-    assert_int_equal(rl_names_find(&names, many[i], &same, &err), 0);
+    assert_int_equal(rl_name_table_find(&names, many[i], &same, &err), 0);
     assert_string_equal(names.items[same].text, many[i]);
   }
   assert_int_equal(names.count, 1003);
-  rl_names_clear(&names);
+  rl_name_table_clear(&names);
 }
 
 /* A multiprocessor of an H100 or H200: 2048 threads, 65536 registers, 228 KiB of shared memory, 1 KiB of it reserved a block. */
-static const rl_occupancy hopper = {.major = 9,
-                                    .minor = 0,
-                                    .processors = 132,
-                                    .warp_threads = 32,
-                                    .block_threads = 1024,
-                                    .processor_threads = 2048,
-                                    .block_registers = 65536,
-                                    .processor_registers = 65536,
-                                    .block_shared_bytes = 48 << 10,
-                                    .block_shared_optin_bytes = 227 << 10,
-                                    .block_reserved_bytes = 1 << 10,
-                                    .processor_shared_bytes = 228 << 10};
+static const rl_device_limits hopper = {.major = 9,
+                                        .minor = 0,
+                                        .sm_count = 132,
+                                        .warp_size = 32,
+                                        .max_block_threads = 1024,
+                                        .max_sm_threads = 2048,
+                                        .max_block_registers = 65536,
+                                        .max_sm_registers = 65536,
+                                        .max_block_shared_bytes = 48 << 10,
+                                        .max_block_shared_optin_bytes = 227 << 10,
+                                        .reserved_block_shared_bytes = 1 << 10,
+                                        .max_sm_shared_bytes = 228 << 10};
 
 static void test_occupancy_is_limited_by_what_runs_out_first(void **state) {
   (void)state;
@@ -324,9 +325,9 @@ static void test_barriers_limit_what_takes_many(void **state) {
   const rl_launch_detail detail = {0};
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const rl_launch_facts facts = rl_launch_facts_of(&hopper, &row, &detail, cases[i].barriers);
-    assert_true(rl_launch_fact(&facts, "launch__occupancy_limit_barriers", &reason) == cases[i].limit);
-    assert_true(rl_launch_fact(&facts, "sm__maximum_warps_per_active_cycle_pct", &reason) == cases[i].occupancy_pct);
+    const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &detail, cases[i].barriers);
+    assert_true(rl_launch_metric(&launch, "launch__occupancy_limit_barriers", &reason) == cases[i].limit);
+    assert_true(rl_launch_metric(&launch, "sm__maximum_warps_per_active_cycle_pct", &reason) == cases[i].occupancy_pct);
     assert_true(rl_occupancy_ratio(&hopper, &row, cases[i].barriers) == cases[i].occupancy_pct / 100);
   }
 }
@@ -360,15 +361,15 @@ static void test_a_launch_tells_what_ncu_says_of_it(void **state) {
                   {"smsp__maximum_warps_avg_per_active_cycle", 16},
                   {"launch__uses_green_context", 0}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {32768, 1, 1}, .block = {128, 1, 1}, .registers = 16};
-  const rl_launch_detail detail = {.shared_config_bytes = 32768, .cluster_policy = 1, .largest_cluster = 8};
-  const rl_launch_facts facts = rl_launch_facts_of(&hopper, &row, &detail, 0);
+  const rl_launch_detail detail = {.shared_config_bytes = 32768, .cluster_policy = 1, .max_cluster_blocks = 8};
+  const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &detail, 0);
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-    double value = rl_launch_fact(&facts, expected[i].metric, &reason);
+    double value = rl_launch_metric(&launch, expected[i].metric, &reason);
     if (value != expected[i].value) fail_msg("%s is %g, not %g", expected[i].metric, value, expected[i].value);
   }
-  assert_true(fabs(rl_launch_fact(&facts, "launch__waves_per_multiprocessor", &reason) - 15.52) < 0.005);
-  assert_true(isnan(rl_launch_fact(&facts, "launch__no_such_thing", &reason)) && reason[0] != '\0');
+  assert_true(fabs(rl_launch_metric(&launch, "launch__waves_per_multiprocessor", &reason) - 15.52) < 0.005);
+  assert_true(isnan(rl_launch_metric(&launch, "launch__no_such_thing", &reason)) && reason[0] != '\0');
 }
 
 static void test_curves_show_what_limits(void **state) {

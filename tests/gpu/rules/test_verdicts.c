@@ -14,7 +14,7 @@
 #include "model/catalogue.h"
 #include "analyze/roofline.h"
 #include "analyze/rules.h"
-#include "cupti/open.h"
+#include "cupti/load_profiler.h"
 #include "cupti/subject.h"
 #include "processors.h"
 

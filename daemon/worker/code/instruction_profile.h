@@ -1,0 +1,66 @@
+/* Per-instruction profile of one kernel: metric values by instruction offset, joined with SASS and source lines into records; and
+ * the sums over the kernel that Nsight Compute derives from them. Not thread-safe. */
+#ifndef RL_CODE_INSTRUCTION_PROFILE_H
+#define RL_CODE_INSTRUCTION_PROFILE_H
+
+#include "model/records.h"
+#include "worker/code/disassembly.h"
+
+/* Metrics from which others are derived, by ncu's names. RL_INST_EXECUTED is present for every instruction, also where it is 0.
+ */
+#define RL_INST_EXECUTED "inst_executed"
+#define RL_THREAD_INST_EXECUTED "thread_inst_executed"
+#define RL_THREAD_INST_EXECUTED_TRUE "thread_inst_executed_true" /* threads that are not predicated off */
+#define RL_WAVEFRONTS_SHARED "memory_l1_wavefronts_shared"
+
+enum { RL_OTHER_FUNCTION = -1 }; /* offset of values of called functions: they count in rl_instruction_profile_sum alone */
+
+typedef struct rl_pc_value {
+  int64_t offset;     /* bytes from the start of the function */
+  const char *metric; /* not owned; outlives the profile */
+  double value;
+} rl_pc_value;
+
+typedef struct rl_instruction_profile {
+  rl_pc_value *values; /* values of the same instruction and metric add up */
+  size_t count, capacity;
+  const rl_disassembly *sass; /* not owned; NULL: sass_reason says why */
+  char sass_reason[RL_REASON_SIZE];
+} rl_instruction_profile;
+
+int rl_instruction_profile_add(rl_instruction_profile *profile, int64_t offset, const char *metric, double value, rl_error *err);
+/* Returns the sum over all instructions; 0 when the metric has no value. */
+double rl_instruction_profile_sum(const rl_instruction_profile *profile, const char *metric);
+void rl_instruction_profile_clear(rl_instruction_profile *profile); /* frees the values and zeroes it */
+
+/* Maps an instruction's offset to a source line; leaves file and line unchanged when the line is unknown. */
+typedef struct rl_line_lookup {
+  void (*find)(void *context, int64_t offset, char *file, size_t size, int64_t *line);
+  void *context;
+} rl_line_lookup;
+
+/* Appends an rl_instruction to records for each instruction that has SASS or a value, in order of offset. lines: NULL: no source
+ * lines. */
+int rl_instruction_profile_append(rl_instruction_profile *profile, int64_t ordinal, const rl_line_lookup *lines,
+                                  rl_records *records, rl_error *err);
+
+/* Sums over the function's instructions of the average threads per executed warp, each average rounded down. */
+typedef struct rl_divergence {
+  double executed, executed_on, unexecuted_on, derivative_on;
+} rl_divergence;
+rl_divergence rl_instruction_profile_divergence(rl_instruction_profile *profile);
+/* Returns the sum over the instructions of the average shared-memory wavefronts per executed warp, rounded down. */
+double rl_instruction_profile_shared_conflicts(rl_instruction_profile *profile);
+
+/* Executed warp instructions by opcode without modifiers ("LDG") or by Nsight Compute's category ("Load/Store"). */
+typedef enum rl_opcode_grouping { RL_BY_OPCODE, RL_BY_CATEGORY } rl_opcode_grouping;
+typedef struct rl_opcode_count {
+  char name[32];
+  double executed;
+} rl_opcode_count;
+enum { RL_MAX_OPCODE_COUNTS = 96 };
+/* Fills counts in descending order and returns their number. profile->sass must not be NULL. */
+int rl_instruction_profile_histogram(rl_instruction_profile *profile, rl_opcode_grouping grouping,
+                                     rl_opcode_count counts[RL_MAX_OPCODE_COUNTS]);
+
+#endif

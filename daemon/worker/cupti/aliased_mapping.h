@@ -1,0 +1,22 @@
+/* Device memory as a write target that takes little physical memory: a range of virtual addresses in which one physical chunk is
+ * mapped again and again. */
+#ifndef RL_CUPTI_ALIASED_MAPPING_H
+#define RL_CUPTI_ALIASED_MAPPING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+typedef struct rl_aliased_mapping {
+  void *address;
+  size_t bytes; /* at least the requested size; one chunk where the device does not support virtual memory management */
+  bool mapped;  /* false: address comes from cudaMalloc */
+} rl_aliased_mapping;
+
+/* Maps `bytes` in the current context. chunk_bytes is rounded up to the device's allocation granularity. Errors: RL_CUDA. */
+int rl_aliased_mapping_open(rl_aliased_mapping *mapping, int device, size_t bytes, size_t chunk_bytes, rl_error *err);
+/* The device must not be writing to the range. A zeroed mapping is allowed. */
+void rl_aliased_mapping_close(rl_aliased_mapping *mapping);
+
+#endif

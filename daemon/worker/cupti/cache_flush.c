@@ -1,0 +1,125 @@
+#include "worker/cupti/cache_flush.h"
+
+#include <cuda_runtime_api.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "embedded.h"
+#include "worker/cupti/driver_entry_point.h"
+#include "worker/cupti/aliased_mapping.h"
+#include "worker/cupti/check.h"
+#include "worker/cupti/subscriber.h"
+
+extern const rl_embedded rl_empty_kernel_fatbin[]; /* empty_kernel.cu */
+
+/* Validated against ncu's cache control with 60 MB of L2. The chunk that is written stays dirty in L2. */
+static const size_t MIN_BYTES = 128 << 20, CHUNK_BYTES = 4 << 20;
+static const size_t PAGE_BYTES = 2 << 20, BYTES_PER_PAGE = 64; /* BYTES_PER_PAGE: read to translate the page's address */
+
+struct rl_cache_flush {
+  char *memory; /* read by the copies */
+  size_t bytes;
+  rl_aliased_mapping target; /* written by the copies */
+  CUresult (*load)(CUmodule *module, const void *code);
+  CUresult (*unload)(CUmodule module);
+  const bool *before; /* by launch: whether to flush before it; `count` entries */
+  uint64_t count, launches;
+  cudaError_t copy_result;
+  CUresult load_result;
+};
+
+void rl_cache_flush_run(rl_cache_flush *flush, cudaStream_t stream) {
+  const rl_aliased_mapping *target = &flush->target;
+  for (size_t offset = 0; offset < flush->bytes && flush->copy_result == cudaSuccess; offset += target->bytes)
+    flush->copy_result =
+        cudaMemcpyAsync(target->address, flush->memory + offset, target->bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+/* Loads and unloads a module, upon which the driver invalidates the instruction and constant caches. */
+static void invalidate_code_caches(rl_cache_flush *flush) {
+  CUmodule module;
+  if (flush->load_result == CUDA_SUCCESS) flush->load_result = flush->load(&module, rl_empty_kernel_fatbin[0].text);
+  if (flush->load_result == CUDA_SUCCESS) flush->load_result = flush->unload(module);
+}
+
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Copies a few bytes of each page, so that the TLBs have its address. Ignores a failure: the memory of a destroyed context cannot
+ * be read. */
+static void touch_pages(const rl_aliased_mapping *target, const rl_device_allocation *memory, cudaStream_t stream) {
+  const size_t width = min_size(BYTES_PER_PAGE, memory->bytes);
+  if (width == 0) return;
+  const size_t pages = min_size((memory->bytes - width) / PAGE_BYTES + 1, target->bytes / width);
+  if (cudaMemcpy2DAsync(target->address, width, (const void *)memory->address, PAGE_BYTES, width, pages, cudaMemcpyDeviceToDevice,
+                        stream) != cudaSuccess)
+    (void)cudaGetLastError();
+}
+
+static void touch_allocations(const rl_cache_flush *flush, cudaStream_t stream) {
+  size_t count = 0;
+  rl_device_allocation *allocations = rl_device_allocations_copy(&count);
+  for (size_t i = 0; i < count; i++) touch_pages(&flush->target, &allocations[i], stream);
+  free(allocations);
+}
+
+static void on_launch(void *context, bool entering, const rl_driver_launch *launch) {
+  rl_cache_flush *flush = context;
+  if (!entering) return;
+  uint64_t index = flush->launches++;
+  if (index == 0) touch_allocations(flush, launch->stream);
+  if (index >= flush->count || !flush->before[index]) return;
+  rl_cache_flush_run(flush, launch->stream);
+  invalidate_code_caches(flush);
+}
+
+/* Allocates at least `bytes` as a multiple of the size of a copy. */
+static int allocate_memory(rl_cache_flush *flush, size_t bytes, rl_error *err) {
+  const size_t copy_bytes = flush->target.bytes;
+  flush->bytes = (bytes + copy_bytes - 1) / copy_bytes * copy_bytes;
+  if (rl_cuda_check(cudaMalloc((void **)&flush->memory, flush->bytes), "memory for the cache flush", err) < 0) return -1;
+  return rl_cuda_check(cudaMemset(flush->memory, 0, flush->bytes), "cudaMemset", err);
+}
+
+int rl_cache_flush_open(rl_cache_flush **flush, rl_error *err) {
+  int device = 0, l2_bytes = 0;
+  if (rl_cuda_check(cudaGetDevice(&device), "cudaGetDevice", err) < 0 ||
+      rl_cuda_check(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device), "size of L2", err) < 0)
+    return -1;
+  rl_cache_flush *made = calloc(1, sizeof *made);
+  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a cache flush");
+  size_t bytes = 2 * (size_t)l2_bytes > MIN_BYTES ? 2 * (size_t)l2_bytes : MIN_BYTES;
+  *(void **)&made->load = rl_driver_entry_point("cuModuleLoadData", err);
+  *(void **)&made->unload = rl_driver_entry_point("cuModuleUnload", err);
+  if (made->load == NULL || made->unload == NULL || rl_aliased_mapping_open(&made->target, device, bytes, CHUNK_BYTES, err) < 0 ||
+      allocate_memory(made, bytes, err) < 0) {
+    rl_cache_flush_close(made);
+    return -1;
+  }
+  *flush = made;
+  return 0;
+}
+
+void rl_cache_flush_close(rl_cache_flush *flush) {
+  if (flush == NULL) return;
+  cudaFree(flush->memory);
+  rl_aliased_mapping_close(&flush->target);
+  free(flush);
+}
+
+int rl_cache_flush_arm(rl_cache_flush *flush, const bool *before, uint64_t count, rl_error *err) {
+  flush->before = before;
+  flush->count = count;
+  flush->launches = 0;
+  flush->copy_result = cudaSuccess;
+  flush->load_result = CUDA_SUCCESS;
+  return rl_subscriber_watch_launches(on_launch, flush, err);
+}
+
+int rl_cache_flush_disarm(rl_cache_flush *flush, uint64_t *launches, rl_error *err) {
+  rl_subscriber_unwatch_launches();
+  *launches = flush->launches;
+  if (flush->load_result != CUDA_SUCCESS)
+    return rl_fail(err, RL_CUDA, (int)flush->load_result,
+                   "the driver cannot load the module that flushes the instruction caches");
+  return rl_cuda_check(flush->copy_result, "copies that flush L2", err);
+}

@@ -1,0 +1,30 @@
+/* Makes caches cold before kernel launches, for measurements under the range profiler. While armed, on the stream of each
+ * selected launch and before it:
+ * - L2: the copy engine reads more than L2 holds. It writes to one small chunk, because dirty lines left in L2 would be written
+ * back during the kernel and be counted as the kernel's traffic.
+ * - Instruction and constant caches: a module is loaded and unloaded, upon which the driver invalidates them.
+ * Neither is a kernel, so neither becomes a range of the range profiler; a range costs 1 ms in most passes.
+ * Before the first launch all allocated memory is touched: starting the range profiler empties the TLBs, and the first kernel
+ * would wait 0.5 us for address translation. */
+#ifndef RL_CUPTI_CACHE_FLUSH_H
+#define RL_CUPTI_CACHE_FLUSH_H
+
+#include <driver_types.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct rl_cache_flush rl_cache_flush;
+
+/* For the current context. */
+int rl_cache_flush_open(rl_cache_flush **flush, rl_error *err);
+void rl_cache_flush_close(rl_cache_flush *flush); /* NULL is allowed */
+/* Enqueues a flush of L2 alone on the stream. A failure is reported by rl_cache_flush_disarm. */
+void rl_cache_flush_run(rl_cache_flush *flush, cudaStream_t stream);
+/* From now on flushes before launch i if before[i]. before: `count` entries, which must live until disarm. */
+int rl_cache_flush_arm(rl_cache_flush *flush, const bool *before, uint64_t count, rl_error *err);
+/* Returns the number of launches since arm in *launches. -1 when a flush failed. */
+int rl_cache_flush_disarm(rl_cache_flush *flush, uint64_t *launches, rl_error *err);
+
+#endif

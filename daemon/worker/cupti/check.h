@@ -1,0 +1,26 @@
+/* Converts result codes of CUPTI and CUDA into errors. */
+#ifndef RL_CUPTI_CHECK_H
+#define RL_CUPTI_CHECK_H
+
+#include <cupti_result.h>
+#include <driver_types.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* 0 for success; else -1 with RL_CUPTI or RL_CUDA, the result code, and the message "WHAT: the library's text". */
+int rl_cupti_check(CUptiResult result, const char *what, rl_error *err);
+int rl_cuda_check(cudaError_t result, const char *what, rl_error *err);
+/* Calls a CUPTI function that takes a parameter struct; its name is part of the error. */
+#define RL_CUPTI_CALL(FUNCTION, params, err) rl_cupti_check(FUNCTION(params), #FUNCTION, err)
+/* Whether this machine refuses to give counters at all: missing privilege, another profiler, a virtual or confidential device. */
+bool rl_cupti_refused(const rl_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,324 @@
+/* C++ because cupti_profiler_host.h includes <string>. */
+#include "worker/cupti/counter_plan.h"
+
+#include <cupti_profiler_host.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "worker/cupti/counter_plan_internal.h"
+#include "worker/cupti/check.h"
+
+static int host_open(CUpti_ProfilerType type, const char *chip, void **host, rl_error *err) {
+  CUpti_Profiler_Host_Initialize_Params params = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
+  params.profilerType = type;
+  params.pChipName = chip;
+  if (rl_cupti_check(cuptiProfilerHostInitialize(&params), "cuptiProfilerHostInitialize", err) < 0) return -1;
+  *host = params.pHostObject;
+  return 0;
+}
+
+int rl_profiler_host_open(const char *chip, void **host, rl_error *err) {
+  return host_open(CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, host, err);
+}
+
+static void host_close(void *host) {
+  if (host == NULL) return;
+  CUpti_Profiler_Host_Deinitialize_Params params = {CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE};
+  params.pHostObject = (CUpti_Profiler_Host_Object *)host;
+  cuptiProfilerHostDeinitialize(&params);
+}
+
+/* Creates a host object for exactly these metrics; -1 when they exclude each other. A host object that refused a list cannot be
+ * used again, so each call creates a new one. */
+static int configure(CUpti_ProfilerType type, const char *chip, const char **names, size_t count, void **host, rl_error *err) {
+  void *made = NULL;
+  if (host_open(type, chip, &made, err) < 0) return -1;
+  CUpti_Profiler_Host_ConfigAddMetrics_Params params = {CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
+  params.pHostObject = (CUpti_Profiler_Host_Object *)made;
+  params.ppMetricNames = names;
+  params.numMetrics = count;
+  if (rl_cupti_check(cuptiProfilerHostConfigAddMetrics(&params), "cuptiProfilerHostConfigAddMetrics", err) < 0) {
+    host_close(made);
+    return -1;
+  }
+  *host = made;
+  return 0;
+}
+
+static void group_clear(rl_counter_group *group) {
+  host_close(group->host);
+  free(group->names);
+  free(group->metrics);
+  free(group->image);
+  memset(group, 0, sizeof *group);
+}
+
+/* Reads the configuration image and its number of passes from the group's host object. */
+static int read_config(rl_counter_group *group, rl_error *err) {
+  CUpti_Profiler_Host_GetConfigImageSize_Params size = {CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
+  size.pHostObject = (CUpti_Profiler_Host_Object *)group->host;
+  if (rl_cupti_check(cuptiProfilerHostGetConfigImageSize(&size), "cuptiProfilerHostGetConfigImageSize", err) < 0) return -1;
+  group->image_size = size.configImageSize;
+  group->image = (uint8_t *)calloc(1, group->image_size);
+  if (group->image == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a counter configuration");
+  CUpti_Profiler_Host_GetConfigImage_Params image = {CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE};
+  image.pHostObject = (CUpti_Profiler_Host_Object *)group->host;
+  image.configImageSize = group->image_size;
+  image.pConfigImage = group->image;
+  if (rl_cupti_check(cuptiProfilerHostGetConfigImage(&image), "cuptiProfilerHostGetConfigImage", err) < 0) return -1;
+  CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
+  passes.configImageSize = group->image_size;
+  passes.pConfigImage = group->image;
+  if (rl_cupti_check(cuptiProfilerHostGetNumOfPasses(&passes), "cuptiProfilerHostGetNumOfPasses", err) < 0) return -1;
+  group->passes = passes.numOfPasses;
+  return 0;
+}
+
+/* Indices into the plan's list of metrics. */
+typedef std::vector<size_t> metric_set;
+
+struct planner {
+  CUpti_ProfilerType type;
+  const char *chip;
+  const char *const *names;
+
+  bool fits(const metric_set &metrics) const {
+    std::vector<const char *> list;
+    for (size_t metric : metrics) list.push_back(names[metric]);
+    void *host = NULL;
+    rl_error why;
+    if (configure(type, chip, list.data(), list.size(), &host, &why) < 0) return false;
+    host_close(host);
+    return true;
+  }
+
+  /* Adds the metrics of [first, last) that fit together with `kept` to it, and the others to `left`. Bisects, because most lists
+   * fit as a whole. */
+  void add_fitting(metric_set::const_iterator first, metric_set::const_iterator last, metric_set &kept, metric_set &left) const {
+    if (first == last) return;
+    metric_set both = kept;
+    both.insert(both.end(), first, last);
+    if (fits(both)) {
+      kept = both;
+    } else if (last - first == 1) {
+      left.push_back(*first);
+    } else {
+      add_fitting(first, first + (last - first) / 2, kept, left);
+      add_fitting(first + (last - first) / 2, last, kept, left);
+    }
+  }
+
+  std::string unit(size_t metric) const {
+    const char *end = strstr(names[metric], "__");
+    return std::string(names[metric], end == NULL ? strlen(names[metric]) : (size_t)(end - names[metric]));
+  }
+
+  /* Splits the metrics by hardware unit; the unit with the most metrics comes first. */
+  std::vector<metric_set> by_unit(const metric_set &metrics) const {
+    std::map<std::string, metric_set> units;
+    for (size_t metric : metrics) units[unit(metric)].push_back(metric);
+    std::vector<metric_set> sets;
+    for (const auto &entry : units) sets.push_back(entry.second);
+    std::stable_sort(sets.begin(), sets.end(), [](const metric_set &a, const metric_set &b) { return a.size() > b.size(); });
+    return sets;
+  }
+
+  size_t passes(const metric_set &metrics) const {
+    std::vector<const char *> list;
+    for (size_t metric : metrics) list.push_back(names[metric]);
+    rl_counter_group trial = {};
+    rl_error why;
+    size_t needed = SIZE_MAX;
+    if (configure(type, chip, list.data(), list.size(), &trial.host, &why) == 0 && read_config(&trial, &why) == 0)
+      needed = trial.passes;
+    group_clear(&trial);
+    return needed;
+  }
+
+  /* Returns the rank of the metric's unit: units come first of which a pass holds few counters. L2 (lts__) needs fewer passes
+   * after the metrics that combine it with other units (gpu__) and after its neighbours (lrc__, gcc__). */
+  size_t unit_rank(size_t metric) const {
+    static const char *const units[] = {"l1tex__m_", "l1tex__", "gpu__", "lrc__", "gcc__", "lts__", "sm__", "smsp__"};
+    const size_t count = sizeof units / sizeof *units;
+    return (size_t)(std::find_if(units, units + count,
+                                 [&](const char *unit) { return strncmp(names[metric], unit, strlen(unit)) == 0; }) -
+                    units);
+  }
+
+  bool is_harder_to_place(size_t a, size_t b) const {
+    const size_t rank_a = unit_rank(a), rank_b = unit_rank(b);
+    return rank_a != rank_b ? rank_a < rank_b : strcspn(names[a], ".") > strcspn(names[b], ".");
+  }
+
+  /* Returns the order of the metrics that needs fewer passes: as given, or hardest first. CUPTI puts each counter into the first
+   * pass that has space for it, in the order of the metrics. Within a unit, longer names are more specific and so harder to
+   * place. */
+  metric_set arrange(const metric_set &metrics) const {
+    metric_set hardest_first = metrics;
+    std::stable_sort(hardest_first.begin(), hardest_first.end(), [this](size_t a, size_t b) { return is_harder_to_place(a, b); });
+    return metrics.empty() || passes(metrics) < passes(hardest_first) ? metrics : hardest_first;
+  }
+
+  /* Moves the metrics of one configuration out of `left`; returns none when none can be collected. Whether metrics exclude each
+   * other depends on their units, so one metric represents its unit: configurations with all metrics are slow to try. */
+  metric_set gather(metric_set &left) const {
+    metric_set chosen, representatives, rest;
+    for (const metric_set &unit : by_unit(left)) {
+      metric_set kept;
+      add_fitting(unit.begin(), unit.end(), kept, rest);
+      if (kept.empty()) continue;
+      representatives.push_back(kept.front());
+      const bool unit_fits = fits(representatives);
+      if (!unit_fits) representatives.pop_back();
+      metric_set &into = unit_fits ? chosen : rest;
+      into.insert(into.end(), kept.begin(), kept.end());
+    }
+    std::sort(chosen.begin(), chosen.end());
+    metric_set together;
+    add_fitting(chosen.begin(), chosen.end(), together, rest);
+    left = rest;
+    return arrange(together);
+  }
+};
+
+rl_counter_group *rl_counter_plan_add_group(rl_counter_plan *plan, size_t count, rl_error *err) {
+  rl_counter_group *groups = (rl_counter_group *)realloc(plan->groups, (plan->group_count + 1) * sizeof *groups);
+  if (groups != NULL) plan->groups = groups;
+  rl_counter_group made = {(const char **)calloc(count + 1, sizeof *made.names),
+                           (size_t *)calloc(count + 1, sizeof *made.metrics), count};
+  if (groups == NULL || made.names == NULL || made.metrics == NULL) {
+    group_clear(&made);
+    rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
+    return NULL;
+  }
+  groups[plan->group_count] = made;
+  return &groups[plan->group_count++];
+}
+
+int rl_counter_plan_new(size_t count, rl_counter_plan **plan, rl_error *err) {
+  rl_counter_plan *made = (rl_counter_plan *)calloc(1, sizeof *made);
+  if (made != NULL) made->reasons = (rl_metric_reason *)calloc(count + 1, sizeof *made->reasons);
+  if (made == NULL || made->reasons == NULL) {
+    free(made);
+    return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
+  }
+  made->metric_count = count;
+  *plan = made;
+  return 0;
+}
+
+static bool host_has(void *host, const char *name) {
+  CUpti_Profiler_Host_GetMetricProperties_Params params = {CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE};
+  params.pHostObject = (CUpti_Profiler_Host_Object *)host;
+  params.pMetricName = name;
+  return cuptiProfilerHostGetMetricProperties(&params) == CUPTI_SUCCESS;
+}
+
+int rl_chip_has_metrics(const char *chip, const char *const *names, size_t count, bool *known, rl_error *err) {
+  void *host = NULL;
+  if (rl_profiler_host_open(chip, &host, err) < 0) return rl_wrap(err, "chip %s", chip);
+  for (size_t i = 0; i < count; i++) known[i] = host_has(host, names[i]);
+  host_close(host);
+  return 0;
+}
+
+/* Returns the metrics that the chip has; sets the reason of the others. */
+static metric_set known_metrics(void *host, const char *chip, const char *const *names, rl_counter_plan *plan) {
+  metric_set found;
+  for (size_t i = 0; i < plan->metric_count; i++) {
+    if (host_has(host, names[i])) found.push_back(i);
+    else snprintf(plan->reasons[i].text, sizeof plan->reasons[i].text, "CUPTI has no such metric for chip %s", chip);
+  }
+  return found;
+}
+
+static int add_group(const planner &planner, const metric_set &chosen, rl_counter_plan *plan, rl_error *err) {
+  rl_counter_group *group = rl_counter_plan_add_group(plan, chosen.size(), err);
+  if (group == NULL) return -1;
+  for (size_t i = 0; i < chosen.size(); i++) group->names[i] = planner.names[group->metrics[i] = chosen[i]];
+  if (configure(planner.type, planner.chip, group->names, group->count, &group->host, err) < 0 || read_config(group, err) < 0)
+    return -1;
+  plan->passes += group->passes;
+  return 0;
+}
+
+static void set_reason(const planner &planner, size_t metric, const char *why, rl_counter_plan *plan) {
+  snprintf(plan->reasons[metric].text, sizeof plan->reasons[metric].text, "CUPTI does not collect it %s on chip %s", why,
+           planner.chip);
+}
+
+/* Adds all metrics in as many groups as they need. */
+static int add_groups(const planner &planner, const metric_set &wanted, rl_counter_plan *plan, rl_error *err) {
+  metric_set left = wanted;
+  for (metric_set chosen = planner.gather(left); !chosen.empty(); chosen = planner.gather(left))
+    if (add_group(planner, chosen, plan, err) < 0) return -1;
+  for (size_t metric : left) set_reason(planner, metric, "by ranges", plan);
+  return 0;
+}
+
+/* Adds one group of each metric that fits into the same pass as those before it. */
+static int add_single_pass(const planner &planner, const metric_set &wanted, rl_counter_plan *plan, rl_error *err) {
+  metric_set chosen;
+  for (size_t metric : wanted) {
+    chosen.push_back(metric);
+    if (planner.passes(chosen) == 1) continue;
+    chosen.pop_back();
+    set_reason(planner, metric, "in one pass with others", plan);
+  }
+  return chosen.empty() ? 0 : add_group(planner, chosen, plan, err);
+}
+
+typedef int metric_adder(const planner &planner, const metric_set &wanted, rl_counter_plan *plan, rl_error *err);
+
+static int make_plan(const planner &planner, size_t count, metric_adder *add, rl_counter_plan **plan, rl_error *err) {
+  void *host = NULL; /* opened first, so that an unknown chip is an error and not a list of unknown metrics */
+  rl_counter_plan *made = NULL;
+  if (host_open(planner.type, planner.chip, &host, err) < 0) return rl_wrap(err, "chip %s", planner.chip);
+  int result = rl_counter_plan_new(count, &made, err);
+  if (result == 0) result = add(planner, known_metrics(host, planner.chip, planner.names, made), made, err);
+  host_close(host);
+  if (result < 0) {
+    rl_counter_plan_close(made);
+    return -1;
+  }
+  *plan = made;
+  return 0;
+}
+
+int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err) {
+  return make_plan(planner{CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, names}, count, add_groups, plan, err);
+}
+
+int rl_counter_plan_open_for_sampling(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan,
+                                      rl_error *err) {
+  return make_plan(planner{CUPTI_PROFILER_TYPE_PM_SAMPLING, chip, names}, count, add_single_pass, plan, err);
+}
+
+void rl_counter_plan_close(rl_counter_plan *plan) {
+  if (plan == NULL) return;
+  for (size_t i = 0; i < plan->group_count; i++) group_clear(&plan->groups[i]);
+  free(plan->groups);
+  free(plan->reasons);
+  free(plan);
+}
+
+int rl_counter_group_evaluate(const rl_counter_group *group, const uint8_t *image, size_t image_size, size_t range,
+                              double *values, rl_error *err) {
+  CUpti_Profiler_Host_EvaluateToGpuValues_Params params = {CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE};
+  params.pHostObject = (CUpti_Profiler_Host_Object *)group->host;
+  params.pCounterDataImage = image;
+  params.counterDataImageSize = image_size;
+  params.rangeIndex = range;
+  params.ppMetricNames = group->names;
+  params.numMetrics = group->count;
+  params.pMetricValues = values;
+  return rl_cupti_check(cuptiProfilerHostEvaluateToGpuValues(&params), "cuptiProfilerHostEvaluateToGpuValues", err);
+}

@@ -1,0 +1,61 @@
+/* Plans how a list of metrics is collected on a chip: which metrics the chip has, which of them can share a configuration, the
+ * configuration images for CUPTI's range profiler, and the evaluation of a counter data image. Needs no device: a chip is given
+ * by its name ("GH100"). */
+#ifndef RL_CUPTI_COUNTER_PLAN_H
+#define RL_CUPTI_COUNTER_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Metrics that one configuration collects. */
+typedef struct rl_counter_group {
+  const char **names;
+  size_t *metrics; /* index of each name in the list that the plan was made from */
+  size_t count;
+  uint8_t *image; /* the configuration */
+  size_t image_size, passes;
+  void *host; /* CUpti_Profiler_Host_Object */
+} rl_counter_group;
+
+typedef struct rl_metric_reason {
+  char text[192];
+} rl_metric_reason;
+
+typedef struct rl_counter_plan {
+  rl_counter_group *groups;
+  size_t group_count;
+  rl_metric_reason *reasons;   /* by metric: why no group has it; "" when one has */
+  size_t metric_count, passes; /* passes: sum over all groups */
+} rl_counter_plan;
+
+/* Sets known[i] to whether the chip has the metric names[i]. */
+int rl_chip_has_metrics(const char *chip, const char *const *names, size_t count, bool *known, rl_error *err);
+/* Makes a plan for the range profiler. names must outlive the plan. When the chip has none of the metrics, the plan has no
+ * groups. -1 with RL_CUPTI when CUPTI does not know the chip. */
+int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err);
+/* The same for PM sampling: at most one group of a single pass. It takes each metric that fits into the pass together with those
+ * taken before it. */
+int rl_counter_plan_open_for_sampling(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan,
+                                      rl_error *err);
+void rl_counter_plan_close(rl_counter_plan *plan); /* NULL is allowed */
+/* Evaluates one range of a decoded counter data image: values[i] is the value of group->names[i], NAN when it is 0/0. */
+int rl_counter_group_evaluate(const rl_counter_group *group, const uint8_t *image, size_t image_size, size_t range,
+                              double *values, rl_error *err);
+
+/* Planning hundreds of metrics takes about 1 s, so plans are saved to files. A file is valid for the same names and the same
+ * `key` (chip, driver and CUPTI version). Load returns -1 for any other or damaged file; save replaces the file atomically. */
+int rl_counter_plan_save(const rl_counter_plan *plan, const char *const *names, const char *key, const char *path, rl_error *err);
+int rl_counter_plan_load(const char *chip, const char *const *names, size_t count, const char *key, const char *path,
+                         rl_counter_plan **plan, rl_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

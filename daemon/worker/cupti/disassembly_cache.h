@@ -1,0 +1,34 @@
+/* Disassembles functions in the background and caches the SASS by the SHA-256 of the machine code: a resident worker profiles the
+ * same functions repeatedly. One thread. */
+#ifndef RL_CUPTI_DISASSEMBLY_CACHE_H
+#define RL_CUPTI_DISASSEMBLY_CACHE_H
+
+#include "model/records.h"
+#include "worker/code/cubin.h"
+#include "worker/code/disassembly.h"
+
+typedef struct rl_cached_disassembly {
+  char sha256[65];
+  rl_disassembler disassembler; /* while nvdisasm runs */
+  rl_disassembly sass;
+  char reason[RL_REASON_SIZE]; /* why sass is empty */
+} rl_cached_disassembly;
+
+typedef struct rl_disassembly_cache {
+  rl_cached_disassembly **items;
+  size_t count;
+} rl_disassembly_cache;
+
+/* Removes failed entries, so that they are tried again (nvdisasm may exceed its time limit when a busy machine runs it for the
+ * first time), and all entries when there are too many. No pointer to an entry may be in use. */
+void rl_disassembly_cache_trim(rl_disassembly_cache *cache);
+/* Returns the function's entry; a new entry starts nvdisasm. NULL when memory is out. */
+rl_cached_disassembly *rl_disassembly_cache_request(rl_disassembly_cache *cache, const rl_cubin_function *function,
+                                                    const void *cubin, size_t size);
+/* Waits until nvdisasm has ended. */
+void rl_cached_disassembly_wait(rl_cached_disassembly *entry);
+/* Whether the SASS is available; does not wait. */
+bool rl_cached_disassembly_is_ready(rl_cached_disassembly *entry);
+void rl_disassembly_cache_clear(rl_disassembly_cache *cache);
+
+#endif

@@ -1,0 +1,11 @@
+/* Functions of the CUDA driver API, resolved at run time: the program does not link libcuda. */
+#ifndef RL_CUPTI_DRIVER_ENTRY_POINT_H
+#define RL_CUPTI_DRIVER_ENTRY_POINT_H
+
+#include "base/error.h"
+
+/* Returns the function in its CUDA 12.0 version, or NULL and err. Use: *(void **)&pointer = rl_driver_entry_point("cuMemMap",
+ * err). */
+void *rl_driver_entry_point(const char *name, rl_error *err);
+
+#endif

@@ -1,0 +1,76 @@
+/* State of the instruction view and the functions of its parts, which instruction_view.c calls. */
+#ifndef RL_CUPTI_INSTRUCTION_VIEW_INTERNAL_H
+#define RL_CUPTI_INSTRUCTION_VIEW_INTERNAL_H
+
+#include "model/catalogue.h"
+#include "worker/code/instruction_profile.h"
+#include "worker/cupti/disassembly_cache.h"
+#include "worker/cupti/instruction_view.h"
+#include "worker/cupti/pc_sampling.h"
+#include "worker/cupti/pm_sampling.h"
+#include "worker/topology.h"
+
+typedef struct rl_kernel_view { /* one kernel of the request */
+  rl_instruction_profile profile;
+  unsigned char *cubin; /* NULL: its module was not kept */
+  size_t cubin_size;
+  rl_cubin_function function;
+  rl_cached_disassembly *disassembly;
+  uint64_t crc;                            /* of the cubin that the values came from; 0: there were no values */
+  char no_timeline_reason[RL_REASON_SIZE]; /* "" when it has timelines */
+} rl_kernel_view;
+
+/* What a raw metric is collected by. */
+typedef enum rl_collector {
+  RL_COLLECTOR_TOPOLOGY,
+  RL_COLLECTOR_SASS_METRICS,
+  RL_COLLECTOR_PC_SAMPLING,
+  RL_COLLECTOR_PM_SAMPLING,
+  RL_COLLECTORS
+} rl_collector;
+
+struct rl_instruction_view {
+  int device_index, sm_count;
+  double clock_hz;
+  char chip[64];
+  bool sass_metrics_open;
+  rl_disassembly_cache disassemblies;
+  rl_topology topology;
+  rl_counter_plan *timeline_plan; /* made at the first use */
+  rl_pc_sampling *pc_sampling;    /* kept for the next request */
+  /* Of the request: */
+  const rl_instruction_view_request *request;
+  bool selected[RL_COLLECTORS];
+  char reasons[RL_COLLECTORS][RL_REASON_SIZE]; /* why a collector failed; "" when it did not */
+  rl_kernel_view *kernels;
+  rl_records *records;
+  size_t launch;         /* index of the launch that is being replayed */
+  uint32_t pc_period;    /* of PC sampling: 2^pc_period cycles */
+  unsigned pc_round;     /* replay of the step under PC sampling */
+  bool pc_sampled;       /* PC sampling was tried */
+  double pm_interval_ns; /* of timelines */
+  rl_pm_sampling *pm_sampling;
+};
+
+typedef int rl_instruction_view_step(rl_instruction_view *view, rl_error *err);
+
+/* instruction_view_replay.c. Errors of RL_CUPTI mean that the device or driver refuses. */
+/* Restores the inputs and replays the step. Calls begin before and end after each launch of a selected kernel; view->launch is
+ * its index. */
+int rl_instruction_view_replay(rl_instruction_view *view, rl_instruction_view_step *begin, rl_instruction_view_step *end,
+                               rl_error *err);
+int rl_instruction_view_collect_sass_metrics(rl_instruction_view *view, rl_error *err);
+int rl_instruction_view_collect_pc_samples(rl_instruction_view *view, rl_error *err);
+/* Returns how often a launch is replayed under PC sampling. */
+unsigned rl_instruction_view_sampling_rounds(const rl_instruction_view *view, size_t launch);
+
+/* instruction_view_timelines.c */
+int rl_instruction_view_collect_timelines(rl_instruction_view *view, rl_error *err);
+
+/* instruction_view_metrics.c */
+rl_collector rl_collector_of(const char *metric);
+bool rl_instruction_view_selects(const rl_profile *profile, const rl_raw_metric *metric);
+/* Appends the selected metrics of the request's kernel `index` to the records. */
+int rl_instruction_view_append_metrics(rl_instruction_view *view, size_t index, rl_error *err);
+
+#endif

@@ -1,0 +1,134 @@
+#include "worker/cupti/launch_metrics.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <string.h>
+
+static const double UNKNOWN = NAN;
+enum { SCHEDULERS_PER_SM = 4, SMS_PER_TPC = 2 }; /* every chip since Volta */
+
+static double device_limit(enum cudaLimit limit) {
+  size_t value = 0;
+  return cudaDeviceGetLimit(&value, limit) == cudaSuccess ? (double)value : UNKNOWN;
+}
+
+rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_activity_row *row, const rl_launch_detail *detail,
+                                       int barriers) {
+  rl_launch_metrics launch = {.device = device,
+                              .row = row,
+                              .detail = detail,
+                              .stack_bytes = device_limit(cudaLimitStackSize),
+                              .persisting_l2_bytes = device_limit(cudaLimitPersistingL2CacheSize)};
+  rl_footprint footprint = rl_footprint_of(row, barriers);
+  footprint.shared_config_bytes = detail->shared_config_bytes;
+  launch.has_residency = rl_residency_of(device, &footprint, &launch.residency);
+  return launch;
+}
+
+#define PRODUCT(SIZE) ((double)(SIZE)[0] * (SIZE)[1] * (SIZE)[2])
+static double if_resident(const rl_launch_metrics *launch, int value) { return launch->has_residency ? value : UNKNOWN; }
+
+/* Defines a function that returns a metric of the launch `l`. */
+#define METRIC(NAME, EXPRESSION) \
+  static double NAME(const rl_launch_metrics *l) { return (void)l, EXPRESSION; }
+METRIC(grid_x, l->row->grid[0])
+METRIC(grid_y, l->row->grid[1])
+METRIC(grid_z, l->row->grid[2])
+METRIC(grid_size, PRODUCT(l->row->grid))
+METRIC(block_x, l->row->block[0])
+METRIC(block_y, l->row->block[1])
+METRIC(block_z, l->row->block[2])
+METRIC(block_size, PRODUCT(l->row->block))
+METRIC(thread_count, PRODUCT(l->row->grid) * PRODUCT(l->row->block))
+METRIC(registers, l->row->registers)
+METRIC(allocated_registers, if_resident(l, l->residency.allocated_registers))
+METRIC(shared_static, l->row->static_shared_bytes)
+METRIC(shared_dynamic, l->row->dynamic_shared_bytes)
+METRIC(shared_driver, (double)l->device->reserved_block_shared_bytes)
+METRIC(shared_allocated, l->has_residency ? (double)l->residency.allocated_shared_bytes : UNKNOWN)
+METRIC(shared_config, l->detail->shared_config_bytes > 0 ? l->detail->shared_config_bytes : UNKNOWN)
+METRIC(cache_config, l->detail->cache_config)
+METRIC(cluster_x, l->detail->cluster[0])
+METRIC(cluster_y, l->detail->cluster[1])
+METRIC(cluster_z, l->detail->cluster[2])
+METRIC(cluster_size, PRODUCT(l->detail->cluster))
+METRIC(cluster_policy, l->detail->cluster_policy)
+METRIC(max_cluster_blocks, l->detail->max_cluster_blocks > 0 ? l->detail->max_cluster_blocks : UNKNOWN)
+METRIC(max_active_clusters, l->detail->max_active_clusters)
+METRIC(by_blocks, if_resident(l, l->residency.by_blocks))
+METRIC(by_registers, if_resident(l, l->residency.by_registers))
+METRIC(by_shared, if_resident(l, l->residency.by_shared))
+METRIC(by_warps, if_resident(l, l->residency.by_warps))
+METRIC(by_barriers, if_resident(l, l->residency.by_barriers))
+METRIC(waves, l->has_residency ? PRODUCT(l->row->grid) / ((double)l->device->sm_count * l->residency.blocks) : UNKNOWN)
+METRIC(resident_warps, if_resident(l, l->residency.warps))
+METRIC(scheduler_warps, if_resident(l, l->residency.warps) / SCHEDULERS_PER_SM)
+METRIC(occupancy_pct, 100 * if_resident(l, l->residency.warps) * l->device->warp_size / l->device->max_sm_threads)
+METRIC(sm_count, l->device->sm_count)
+METRIC(tpcs, l->device->sm_count / (double)SMS_PER_TPC)
+METRIC(stack, l->stack_bytes)
+METRIC(persisting_l2, l->persisting_l2_bytes)
+METRIC(resident_blocks, l->device->sm_count *if_resident(l, l->residency.by_blocks))
+METRIC(clustered_blocks, PRODUCT(l->detail->cluster) * l->detail->max_active_clusters)
+METRIC(cluster_occupancy_pct, clustered_blocks(l) == 0 ? 0 : 100 * clustered_blocks(l) / resident_blocks(l))
+METRIC(cluster_gpu_pct, cluster_occupancy_pct(l) == 0 ? 0 : cluster_occupancy_pct(l) * occupancy_pct(l) / 100)
+METRIC(green_context, 0) /* workers use no green contexts */
+#undef METRIC
+
+static const struct {
+  const char *metric;
+  double (*value)(const rl_launch_metrics *launch);
+} table[] = {
+    {"launch__grid_dim_x", grid_x},
+    {"launch__grid_dim_y", grid_y},
+    {"launch__grid_dim_z", grid_z},
+    {"launch__grid_size", grid_size},
+    {"launch__block_dim_x", block_x},
+    {"launch__block_dim_y", block_y},
+    {"launch__block_dim_z", block_z},
+    {"launch__block_size", block_size},
+    {"launch__thread_count", thread_count},
+    {"launch__registers_per_thread", registers},
+    {"launch__registers_per_thread_allocated", allocated_registers},
+    {"launch__shared_mem_per_block_static", shared_static},
+    {"launch__shared_mem_per_block_dynamic", shared_dynamic},
+    {"launch__shared_mem_per_block_driver", shared_driver},
+    {"launch__shared_mem_per_block", shared_allocated},
+    {"launch__shared_mem_per_block_allocated", shared_allocated},
+    {"launch__shared_mem_config_size", shared_config},
+    {"launch__func_cache_config", cache_config},
+    {"launch__cluster_dim_x", cluster_x},
+    {"launch__cluster_dim_y", cluster_y},
+    {"launch__cluster_dim_z", cluster_z},
+    {"launch__cluster_size", cluster_size},
+    {"launch__cluster_scheduling_policy", cluster_policy},
+    {"launch__cluster_max_potential_size", max_cluster_blocks},
+    {"launch__cluster_max_active", max_active_clusters},
+    {"launch__occupancy_limit_blocks", by_blocks},
+    {"launch__occupancy_limit_registers", by_registers},
+    {"launch__occupancy_limit_shared_mem", by_shared},
+    {"launch__occupancy_limit_warps", by_warps},
+    {"launch__occupancy_limit_barriers", by_barriers},
+    {"launch__waves_per_multiprocessor", waves},
+    {"launch__sm_count", sm_count},
+    {"launch__tpc_count", tpcs},
+    {"launch__stack_size", stack},
+    {"launch__persisting_l2_cache_size", persisting_l2},
+    {"sm__maximum_warps_avg_per_active_cycle", resident_warps},
+    {"smsp__maximum_warps_avg_per_active_cycle", scheduler_warps},
+    {"sm__maximum_warps_per_active_cycle_pct", occupancy_pct},
+    {"launch__occupancy_cluster_gpu_pct", cluster_gpu_pct},
+    {"launch__occupancy_cluster_pct", cluster_occupancy_pct},
+    {"launch__uses_green_context", green_context},
+};
+
+double rl_launch_metric(const rl_launch_metrics *launch, const char *metric, const char **reason) {
+  *reason = "no metric of a launch has this name";
+  if (strcmp(metric, "launch__tpc_enabled") == 0) *reason = "not a number: all TPCs are enabled";
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    if (strcmp(table[i].metric, metric) != 0) continue;
+    *reason = "neither the activity record nor the occupancy calculator has it";
+    return table[i].value(launch);
+  }
+  return NAN;
+}

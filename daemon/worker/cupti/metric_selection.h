@@ -1,0 +1,30 @@
+/* The raw metrics that a profile asks for, without duplicates, and where each comes from. */
+#ifndef RL_CUPTI_METRIC_SELECTION_H
+#define RL_CUPTI_METRIC_SELECTION_H
+
+#include "model/catalogue.h"
+#include "model/profile.h"
+#include "worker/code/static_zero.h"
+
+typedef struct rl_selected_metric {
+  const char *name;
+  rl_metric_origin origin;
+  const char *skip_reason; /* why a counter is not collected; NULL: it is */
+  double known_value;      /* value of a skipped metric; NAN: unknown */
+} rl_selected_metric;
+
+typedef struct rl_metric_selection {
+  rl_selected_metric *items; /* the counters to collect come first */
+  size_t count, counter_count;
+  char *name_text; /* holds the names that the profile gives */
+} rl_metric_selection;
+
+/* Selects the metrics of the profile's sections and those that it names. absent_classes: classes of instructions that no profiled
+ * kernel has; counters that only they raise are skipped with value 0, unless the profile names them. */
+int rl_metric_selection_make(const rl_profile *profile, rl_instruction_classes absent_classes, rl_metric_selection *selection,
+                             rl_error *err);
+/* Removes the known values of counters that the chip does not have. */
+int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char *chip, rl_error *err);
+void rl_metric_selection_clear(rl_metric_selection *selection);
+
+#endif

@@ -1,0 +1,228 @@
+#include "worker/cupti/pc_sampling.h"
+
+#include <cupti_pcsampling.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/cupti/check.h"
+
+enum { MAX_STALL_REASONS = 128, PCS_PER_BUFFER = 4096 };
+
+static CUcontext process_context;
+static unsigned pauses; /* without their resume */
+static bool enabled;    /* for process_context */
+
+typedef struct buffer { /* filled by CUPTI */
+  CUpti_PCSamplingData data;
+  CUpti_PCSamplingPCData *pcs;
+  CUpti_PCSamplingStallReason *reasons;
+} buffer;
+
+struct rl_pc_sampling {
+  CUcontext context;
+  bool finished;
+  uint32_t period;
+  size_t buffer_bytes;
+  size_t reason_count;
+  uint32_t indices[MAX_STALL_REASONS];
+  char texts[MAX_STALL_REASONS][CUPTI_STALL_REASON_STRING_SIZE];
+  const char *names[MAX_STALL_REASONS];
+  buffer own, remaining; /* remaining: CUPTI writes the unread samples to it when sampling is disabled */
+};
+
+/* Returns a copy of the name that lives until the process ends: counts point to it after their sampling is closed. */
+static const char *intern_name(const char *name) {
+  static char *interned[MAX_STALL_REASONS];
+  size_t i = 0;
+  while (i < MAX_STALL_REASONS && interned[i] != NULL && strcmp(interned[i], name) != 0) i++;
+  if (i < MAX_STALL_REASONS && interned[i] == NULL) interned[i] = strdup(name);
+  return i < MAX_STALL_REASONS ? interned[i] : NULL;
+}
+
+CUcontext rl_pc_sampling_context(void) { return process_context; }
+
+int rl_pc_sampling_enable(rl_error *err) {
+  CUpti_PCSamplingEnableParams enable = {.size = CUpti_PCSamplingEnableParamsSize, .ctx = process_context};
+  if (!enabled && RL_CUPTI_CALL(cuptiPCSamplingEnable, &enable, err) < 0) return -1;
+  enabled = true;
+  return 0;
+}
+
+/* Ignores a failure: collecting PC samples calls rl_pc_sampling_enable again and reports it. */
+void rl_pc_sampling_enable_unless_paused(void) {
+  if (pauses == 0 && process_context != NULL) (void)rl_pc_sampling_enable(NULL);
+}
+
+void rl_pc_sampling_on_context_created(CUcontext context) {
+  process_context = context;
+  rl_pc_sampling_enable_unless_paused();
+}
+
+static void disable(CUcontext context) {
+  CUpti_PCSamplingDisableParams disable = {.size = CUpti_PCSamplingDisableParamsSize, .ctx = context};
+  if (enabled) cuptiPCSamplingDisable(&disable);
+  enabled = false;
+}
+
+void rl_pc_sampling_pause(void) {
+  if (pauses++ == 0 && process_context != NULL) disable(process_context);
+}
+
+void rl_pc_sampling_resume(void) {
+  pauses--;
+  rl_pc_sampling_enable_unless_paused();
+}
+
+static int make_buffer(buffer *made, size_t reasons, rl_error *err) {
+  made->pcs = calloc(PCS_PER_BUFFER, sizeof *made->pcs);
+  made->reasons = calloc(PCS_PER_BUFFER * reasons, sizeof *made->reasons);
+  if (made->pcs == NULL || made->reasons == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for samples");
+  for (size_t i = 0; i < PCS_PER_BUFFER; i++) {
+    made->pcs[i].size = sizeof *made->pcs;
+    made->pcs[i].stallReason = &made->reasons[i * reasons];
+  }
+  made->data = (CUpti_PCSamplingData){.size = sizeof made->data, .collectNumPcs = PCS_PER_BUFFER, .pPcData = made->pcs};
+  return 0;
+}
+
+static int read_stall_reasons(rl_pc_sampling *sampling, rl_error *err) {
+  CUpti_PCSamplingGetNumStallReasonsParams count = {
+      .size = CUpti_PCSamplingGetNumStallReasonsParamsSize, .ctx = sampling->context, .numStallReasons = &sampling->reason_count};
+  char *texts[MAX_STALL_REASONS];
+  for (size_t i = 0; i < MAX_STALL_REASONS; i++) texts[i] = sampling->texts[i];
+  if (RL_CUPTI_CALL(cuptiPCSamplingGetNumStallReasons, &count, err) < 0) return -1;
+  if (sampling->reason_count > MAX_STALL_REASONS)
+    return rl_fail(err, RL_CUPTI, 0, "this device has %zu stall reasons, more than %d", sampling->reason_count,
+                   MAX_STALL_REASONS);
+  CUpti_PCSamplingGetStallReasonsParams names = {.size = CUpti_PCSamplingGetStallReasonsParamsSize,
+                                                 .ctx = sampling->context,
+                                                 .numStallReasons = sampling->reason_count,
+                                                 .stallReasonIndex = sampling->indices,
+                                                 .stallReasons = texts};
+  if (RL_CUPTI_CALL(cuptiPCSamplingGetStallReasons, &names, err) < 0) return -1;
+  for (size_t i = 0; i < sampling->reason_count; i++) {
+    sampling->names[i] = intern_name(sampling->texts[i]);
+    if (sampling->names[i] == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for stall reasons");
+  }
+  return 0;
+}
+
+static int configure(rl_pc_sampling *sampling, uint32_t period, size_t buffer_bytes, rl_error *err) {
+  CUpti_PCSamplingConfigurationInfo infos[] = {
+      {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_STALL_REASON,
+       .attributeData.stallReasonData = {sampling->reason_count, sampling->indices}},
+      {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER,
+       .attributeData.samplingDataBufferData = {&sampling->remaining.data}},
+      {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE,
+       .attributeData.collectionModeData = {CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS}},
+      {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD, .attributeData.samplingPeriodData = {period}},
+      {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL,
+       .attributeData.enableStartStopControlData = {1}},
+      {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE,
+       .attributeData.hardwareBufferSizeData = {buffer_bytes}}};
+  CUpti_PCSamplingConfigurationInfoParams params = {.size = CUpti_PCSamplingConfigurationInfoParamsSize,
+                                                    .ctx = sampling->context,
+                                                    .numAttributes = sizeof infos / sizeof *infos,
+                                                    .pPCSamplingConfigurationInfo = infos};
+  return RL_CUPTI_CALL(cuptiPCSamplingSetConfigurationAttribute, &params, err);
+}
+
+int rl_pc_sampling_open(uint32_t period, size_t buffer_bytes, rl_pc_sampling **sampling, rl_error *err) {
+  rl_pc_sampling *made = calloc(1, sizeof *made);
+  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for samples");
+  *made = (rl_pc_sampling){.context = process_context, .period = period, .buffer_bytes = buffer_bytes};
+  if (read_stall_reasons(made, err) < 0 || make_buffer(&made->own, made->reason_count, err) < 0 ||
+      make_buffer(&made->remaining, made->reason_count, err) < 0 || configure(made, period, buffer_bytes, err) < 0) {
+    rl_pc_sampling_close(made);
+    return -1;
+  }
+  *sampling = made;
+  return 0;
+}
+
+bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period, size_t buffer_bytes) {
+  return rl_pc_sampling_is_active(sampling) && sampling->period == period && sampling->buffer_bytes == buffer_bytes;
+}
+
+bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling) { return sampling != NULL && !sampling->finished; }
+
+int rl_pc_sampling_start(rl_pc_sampling *sampling, rl_error *err) {
+  CUpti_PCSamplingStartParams start = {.size = CUpti_PCSamplingStartParamsSize, .ctx = sampling->context};
+  return RL_CUPTI_CALL(cuptiPCSamplingStart, &start, err);
+}
+
+/* Returns the name of the stall reason with CUPTI's index, or NULL. */
+static const char *stall_reason(const rl_pc_sampling *sampling, uint32_t index) {
+  for (size_t i = 0; i < sampling->reason_count; i++)
+    if (sampling->indices[i] == index) return sampling->names[i];
+  return NULL;
+}
+
+/* Each sample has one stall reason. Samples in which the scheduler issued no warp are counted again as REASON_not_issued. */
+static bool is_second_count(const char *reason) {
+  static const char suffix[] = "_not_issued";
+  size_t length = strlen(reason), suffix_length = sizeof suffix - 1;
+  return length >= suffix_length && strcmp(reason + length - suffix_length, suffix) == 0;
+}
+
+/* Passes the counts of one instruction to the sink. */
+static int deliver(const rl_pc_sampling *sampling, const CUpti_PCSamplingPCData *pc, const rl_instruction_sink *sink,
+                   rl_error *err) {
+  rl_instruction_count count = {.crc = pc->cubinCrc, .function = pc->functionName, .offset = (int64_t)pc->pcOffset};
+  double samples = 0;
+  for (size_t i = 0; count.function != NULL && i < pc->stallReasonCount; i++) {
+    count.metric = stall_reason(sampling, pc->stallReason[i].pcSamplingStallReasonIndex);
+    count.value = pc->stallReason[i].samples;
+    if (count.metric == NULL || count.value == 0 || strcmp(count.metric, RL_PCSAMP_SAMPLE_COUNT) == 0) continue;
+    if (!is_second_count(count.metric)) samples += count.value;
+    if (sink->add(sink->context, &count, err) < 0) return -1;
+  }
+  count.metric = RL_PCSAMP_SAMPLE_COUNT;
+  count.value = samples;
+  return samples > 0 ? sink->add(sink->context, &count, err) : 0;
+}
+
+/* Reads all samples; CUPTI returns at most one buffer of them per call. */
+static int deliver_all(rl_pc_sampling *sampling, const rl_instruction_sink *sink, rl_error *err) {
+  buffer *own = &sampling->own;
+  CUpti_PCSamplingGetDataParams get = {
+      .size = CUpti_PCSamplingGetDataParamsSize, .ctx = sampling->context, .pcSamplingData = &own->data};
+  do {
+    if (RL_CUPTI_CALL(cuptiPCSamplingGetData, &get, err) < 0) return -1;
+    for (size_t i = 0; i < own->data.totalNumPcs; i++)
+      if (deliver(sampling, &own->pcs[i], sink, err) < 0) return -1;
+  } while (own->data.remainingNumPcs > 0);
+  return 0;
+}
+
+int rl_pc_sampling_stop(rl_pc_sampling *sampling, const rl_instruction_sink *sink, rl_error *err) {
+  CUpti_PCSamplingStopParams stop = {.size = CUpti_PCSamplingStopParamsSize, .ctx = sampling->context};
+  if (RL_CUPTI_CALL(cuptiPCSamplingStop, &stop, err) < 0) return -1;
+  return deliver_all(sampling, sink, err);
+}
+
+size_t rl_pc_sampling_stall_reasons(const rl_pc_sampling *sampling, const char *const **names) {
+  *names = sampling->names;
+  return sampling->reason_count;
+}
+
+static void free_buffer(buffer *made) {
+  free(made->pcs);
+  free(made->reasons);
+}
+
+void rl_pc_sampling_finish(rl_pc_sampling *sampling) {
+  if (!rl_pc_sampling_is_active(sampling)) return;
+  disable(sampling->context);
+  sampling->finished = true;
+}
+
+void rl_pc_sampling_close(rl_pc_sampling *sampling) {
+  if (sampling == NULL) return;
+  rl_pc_sampling_finish(sampling);
+  free_buffer(&sampling->own);
+  free_buffer(&sampling->remaining);
+  free(sampling);
+}

@@ -1,0 +1,19 @@
+/* CUPTI's SASS metrics (smsp__sass_*): exact values per instruction. CUPTI patches the kernels' code to count. One thread.
+ * Errors: RL_CUPTI. */
+#ifndef RL_CUPTI_SASS_METRICS_H
+#define RL_CUPTI_SASS_METRICS_H
+
+#include <stdbool.h>
+
+#include "worker/cupti/instruction_count.h"
+
+/* Call once: CUPTI accepts one configuration per process. Requires the subscriber's CUPTI_CBID_RESOURCE_MODULE_PROFILED callback.
+ */
+int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err);
+/* Whether the metric (ncu's name) is one of the SASS metrics that the chip has. After open. */
+bool rl_sass_metrics_has(const char *name);
+/* Start, run kernels, wait until the device is idle, stop; repeat as needed. Stop passes every value to the sink. */
+int rl_sass_metrics_start(CUcontext context, rl_error *err);
+int rl_sass_metrics_stop(CUcontext context, const rl_instruction_sink *sink, rl_error *err);
+
+#endif

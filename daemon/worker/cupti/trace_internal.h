@@ -1,0 +1,44 @@
+/* State of the trace, shared by trace.c (buffers, start and stop) and trace_records.c (conversion of records). */
+#ifndef RL_CUPTI_TRACE_INTERNAL_H
+#define RL_CUPTI_TRACE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "worker/cupti/trace.h"
+
+enum {
+  RL_TRACE_MAX_BUFFERS = 8, /* CUPTI fills one or two while its thread converts the others */
+  RL_TRACE_MAX_OPEN_RANGES = 256
+};
+
+typedef struct rl_open_range { /* an NVTX range whose end has not been recorded */
+  uint32_t id, name;
+  int64_t start_ns;
+} rl_open_range;
+
+struct rl_trace {
+  /* Two locks, because CUPTI requests buffers while it holds locks of its own: never call CUPTI with pool_lock held. */
+  pthread_mutex_t pool_lock, lock;
+  uint8_t *free_buffers[RL_TRACE_MAX_BUFFERS]; /* zeroed */
+  size_t free_buffer_count, lent_buffers;      /* lent_buffers: held by CUPTI */
+  bool open, running;
+  const CUpti_ActivityKind *kinds;
+  int64_t start_ns;
+  rl_error failed; /* error on CUPTI's thread */
+  rl_name_table names;
+  rl_activity_row *rows;
+  size_t row_count, row_capacity;
+  rl_launch_correlation *correlations;
+  size_t correlation_count, correlation_capacity;
+  rl_launch_detail *details;
+  size_t detail_count, detail_capacity;
+  rl_open_range ranges[RL_TRACE_MAX_OPEN_RANGES];
+  size_t range_count;
+  uint64_t kernels, dropped, zero_times;
+};
+
+/* Appends a record to the trace's rows, correlations or details. A record that does not fit is counted as dropped. Call with
+ * trace->lock held. */
+void rl_trace_add_record(rl_trace *trace, const CUpti_Activity *record);
+
+#endif

@@ -1,0 +1,208 @@
+/* Converts CUPTI's activity records into rows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/cupti/trace_internal.h"
+
+static const size_t MAX_ROWS = (size_t)(512 << 20) / sizeof(rl_activity_row);
+static const char DOMAIN_NAME[] = "rooflined";
+
+/* Grows an array so that it has space for one more item; false when memory is out. */
+static bool reserve(void *array_pointer, size_t count, size_t *capacity, size_t size) {
+  if (count < *capacity) return true;
+  size_t new_capacity = *capacity == 0 ? 4096 : 2 * *capacity;
+  void **array = array_pointer, *grown = realloc(*array, new_capacity * size);
+  if (grown == NULL) return false;
+  *array = grown;
+  *capacity = new_capacity;
+  return true;
+}
+
+static void append_row(rl_trace *trace, const rl_activity_row *row, const char *name) {
+  uint32_t index = 0;
+  if (trace->row_count >= MAX_ROWS || !reserve(&trace->rows, trace->row_count, &trace->row_capacity, sizeof *row) ||
+      rl_name_table_find(&trace->names, name, &index, &trace->failed) < 0) {
+    trace->dropped++;
+    return;
+  }
+  trace->rows[trace->row_count] = *row;
+  trace->rows[trace->row_count++].name = index;
+}
+
+static int64_t since_start_ns(const rl_trace *trace, uint64_t time_ns) { return (int64_t)time_ns - trace->start_ns; }
+
+/* Appends a row with device times; CUPTI reports 0 and 0 when it could not collect them. */
+static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t start, uint64_t end, const char *name) {
+  if (start == 0 || end == 0) trace->zero_times++;
+  else row->start_ns = since_start_ns(trace, start), row->end_ns = since_start_ns(trace, end);
+  append_row(trace, row, name);
+}
+
+/* Returns 1 + the node's number in its graph, or 0 outside graphs. CUPTI's id has the graph in the upper 32 bits and the node,
+ * from 0, in the lower. */
+static uint32_t graph_node(uint64_t id) { return id == 0 ? 0 : (uint32_t)id + 1; }
+
+static void add_detail(rl_trace *trace, const CUpti_ActivityKernel10 *kernel) {
+  if (!reserve(&trace->details, trace->detail_count, &trace->detail_capacity, sizeof *trace->details)) {
+    trace->dropped++;
+    return;
+  }
+  trace->details[trace->detail_count++] = (rl_launch_detail){.correlation = kernel->correlationId,
+                                                             .shared_config_bytes = kernel->sharedMemoryExecuted,
+                                                             .cache_config = kernel->cacheConfig.config.requested,
+                                                             .cluster = {kernel->clusterX, kernel->clusterY, kernel->clusterZ},
+                                                             .cluster_policy = kernel->clusterSchedulingPolicy,
+                                                             .max_cluster_blocks = kernel->maxPotentialClusterSize,
+                                                             .max_active_clusters = kernel->maxActiveClusters};
+}
+
+static void add_kernel(rl_trace *trace, const CUpti_Activity *record) {
+  const CUpti_ActivityKernel10 *kernel = (const void *)record;
+  rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL,
+                         .stream = kernel->streamId,
+                         .correlation = kernel->correlationId,
+                         .graph_node = graph_node(kernel->graphNodeId),
+                         .grid = {(uint32_t)kernel->gridX, (uint32_t)kernel->gridY, (uint32_t)kernel->gridZ},
+                         .block = {(uint32_t)kernel->blockX, (uint32_t)kernel->blockY, (uint32_t)kernel->blockZ},
+                         .registers = kernel->registersPerThread,
+                         .static_shared_bytes = (uint32_t)kernel->staticSharedMemory,
+                         .dynamic_shared_bytes = (uint32_t)kernel->dynamicSharedMemory};
+  trace->kernels++;
+  if (trace->kinds == rl_trace_launch_kinds) add_detail(trace, kernel);
+  append_timed_row(trace, &row, kernel->start, kernel->end, kernel->name == NULL ? "(unnamed kernel)" : kernel->name);
+}
+
+static void add_memcpy(rl_trace *trace, const CUpti_Activity *record) {
+  static const char *const names[] = {
+      [CUPTI_ACTIVITY_MEMCPY_KIND_HTOD] = "memcpy HtoD", [CUPTI_ACTIVITY_MEMCPY_KIND_DTOH] = "memcpy DtoH",
+      [CUPTI_ACTIVITY_MEMCPY_KIND_HTOA] = "memcpy HtoA", [CUPTI_ACTIVITY_MEMCPY_KIND_ATOH] = "memcpy AtoH",
+      [CUPTI_ACTIVITY_MEMCPY_KIND_ATOA] = "memcpy AtoA", [CUPTI_ACTIVITY_MEMCPY_KIND_ATOD] = "memcpy AtoD",
+      [CUPTI_ACTIVITY_MEMCPY_KIND_DTOA] = "memcpy DtoA", [CUPTI_ACTIVITY_MEMCPY_KIND_DTOD] = "memcpy DtoD",
+      [CUPTI_ACTIVITY_MEMCPY_KIND_HTOH] = "memcpy HtoH", [CUPTI_ACTIVITY_MEMCPY_KIND_PTOP] = "memcpy PtoP"};
+  const CUpti_ActivityMemcpy6 *copy = (const void *)record;
+  bool known = copy->copyKind < sizeof names / sizeof *names && names[copy->copyKind] != NULL;
+  rl_activity_row row = {.kind = RL_ACTIVITY_MEMCPY,
+                         .stream = copy->streamId,
+                         .correlation = copy->correlationId,
+                         .graph_node = graph_node(copy->graphNodeId),
+                         .bytes = copy->bytes};
+  append_timed_row(trace, &row, copy->start, copy->end, known ? names[copy->copyKind] : "memcpy");
+}
+
+static void add_memset(rl_trace *trace, const CUpti_Activity *record) {
+  const CUpti_ActivityMemset4 *set = (const void *)record;
+  rl_activity_row row = {.kind = RL_ACTIVITY_MEMSET,
+                         .stream = set->streamId,
+                         .correlation = set->correlationId,
+                         .graph_node = graph_node(set->graphNodeId),
+                         .bytes = set->bytes};
+  append_timed_row(trace, &row, set->start, set->end, "memset");
+}
+
+static void add_memory(rl_trace *trace, const CUpti_Activity *record) {
+  const CUpti_ActivityMemory4 *memory = (const void *)record;
+  bool released = memory->memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
+  const char *name;
+  switch (memory->memoryKind) {
+    case CUPTI_ACTIVITY_MEMORY_KIND_DEVICE: name = released ? "free device" : "allocate device"; break;
+    case CUPTI_ACTIVITY_MEMORY_KIND_PINNED: name = released ? "free pinned" : "allocate pinned"; break;
+    case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED: name = released ? "free managed" : "allocate managed"; break;
+    default: name = released ? "free" : "allocate";
+  }
+  int64_t time_ns = since_start_ns(trace, memory->timestamp);
+  rl_activity_row row = {.start_ns = time_ns,
+                         .end_ns = time_ns,
+                         .kind = RL_ACTIVITY_MEMORY,
+                         .stream = memory->streamId == CUPTI_INVALID_STREAM_ID ? 0 : memory->streamId,
+                         .correlation = memory->correlationId,
+                         .bytes = memory->bytes};
+  append_row(trace, &row, name);
+}
+
+static void add_api_call(rl_trace *trace, const CUpti_Activity *record) {
+  const CUpti_ActivityAPI *call = (const void *)record;
+  bool runtime = call->kind == CUPTI_ACTIVITY_KIND_RUNTIME;
+  const char *name = NULL;
+  if (cuptiGetCallbackName(runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, call->cbid, &name) !=
+      CUPTI_SUCCESS)
+    name = "(unknown call)";
+  rl_activity_row row = {.start_ns = since_start_ns(trace, call->start),
+                         .end_ns = since_start_ns(trace, call->end),
+                         .kind = runtime ? RL_ACTIVITY_RUNTIME : RL_ACTIVITY_DRIVER,
+                         .correlation = call->correlationId};
+  append_row(trace, &row, name);
+}
+
+/* An NVTX range is two markers with the same id. Ranges of other NVTX domains are ignored. */
+static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
+  const CUpti_ActivityMarker2 *marker = (const void *)record;
+  if (marker->flags & CUPTI_ACTIVITY_FLAG_MARKER_START) {
+    rl_open_range *range = &trace->ranges[trace->range_count];
+    if (marker->name == NULL || marker->domain == NULL || strcmp(marker->domain, DOMAIN_NAME) != 0) return;
+    if (trace->range_count == RL_TRACE_MAX_OPEN_RANGES) {
+      trace->dropped++;
+    } else if (rl_name_table_find(&trace->names, marker->name, &range->name, &trace->failed) == 0) {
+      range->id = marker->id;
+      range->start_ns = since_start_ns(trace, marker->timestamp);
+      trace->range_count++;
+    }
+  } else if (marker->flags & CUPTI_ACTIVITY_FLAG_MARKER_END) {
+    size_t end = trace->range_count; /* one past the range */
+    while (end > 0 && trace->ranges[end - 1].id != marker->id) end--;
+    if (end == 0) return;
+    rl_open_range range = trace->ranges[end - 1];
+    memmove(&trace->ranges[end - 1], &trace->ranges[end], (trace->range_count - end) * sizeof range);
+    trace->range_count--;
+    rl_activity_row row = {
+        .start_ns = range.start_ns, .end_ns = since_start_ns(trace, marker->timestamp), .kind = RL_ACTIVITY_RANGE};
+    append_row(trace, &row, trace->names.items[range.name].raw);
+  }
+}
+
+static void add_overhead(rl_trace *trace, const CUpti_Activity *record) {
+  const CUpti_ActivityOverhead3 *overhead = (const void *)record;
+  const char *name;
+  switch (overhead->overheadKind) {
+    case CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER: name = "driver compiles"; break;
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH: name = "CUPTI flushes buffers"; break;
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION: name = "CUPTI instruments"; break;
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE: name = "CUPTI makes or frees resources"; break;
+    case CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING: name = "runtime loads a module"; break;
+    case CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING: name = "driver loads a function"; break;
+    case CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL: name = "command buffer full"; break;
+    case CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST: name = "CUPTI asks for a buffer"; break;
+    case CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT: name = "CUPTI starts unified memory records"; break;
+    default: name = "overhead";
+  }
+  rl_activity_row row = {.start_ns = since_start_ns(trace, overhead->start),
+                         .end_ns = since_start_ns(trace, overhead->end),
+                         .kind = RL_ACTIVITY_OVERHEAD,
+                         .correlation = overhead->correlationId};
+  append_row(trace, &row, name);
+  free(overhead->overheadData);
+}
+
+static void add_correlation(rl_trace *trace, const CUpti_Activity *record) {
+  const CUpti_ActivityExternalCorrelation *external = (const void *)record;
+  if (!reserve(&trace->correlations, trace->correlation_count, &trace->correlation_capacity, sizeof *trace->correlations)) {
+    trace->dropped++;
+    return;
+  }
+  trace->correlations[trace->correlation_count++] =
+      (rl_launch_correlation){external->correlationId, (uint32_t)external->externalId};
+}
+
+void rl_trace_add_record(rl_trace *trace, const CUpti_Activity *record) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: add_kernel(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY: add_memcpy(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_MEMSET: add_memset(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_MEMORY2: add_memory(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: add_api_call(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_MARKER: add_marker(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_OVERHEAD: add_overhead(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: add_correlation(trace, record); break;
+    default: break;
+  }
+}
