@@ -1,5 +1,6 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
-rl_library(rl_source SOURCES source/source.c source/arguments.c source/variants.c source/options.c source/types.c source/shelf.c
+rl_library(rl_source SOURCES source/source.c source/arguments.c source/variants.c source/options.c source/types.c
+  source/source_cache.c
   source/workload.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium Threads::Threads m)
 rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engines.c ceilings/ceilings.c kernel/kernel.c
@@ -13,7 +14,7 @@ rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c
 
 # NVRTC is looked for at run time, so that both build without CUDA.
 rl_library(rl_nvrtc SOURCES nvrtc/nvrtc.c nvrtc/cache.c LIBS rl_base m)
-rl_program(rooflined-nvrtc SOURCES nvrtc/compiler.c nvrtc/jail.c LIBS rl_base ${CMAKE_DL_LIBS})
+rl_program(rooflined-nvrtc SOURCES nvrtc/compiler.c nvrtc/sandbox.c LIBS rl_base ${CMAKE_DL_LIBS})
 
 rl_fuzz_target(idx SOURCES ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_idx.c LIBS rl_data PkgConfig::zlib)
 rl_library(rl_oracle SOURCES train/oracle.c LIBS rl_workloads m)

@@ -24,11 +24,11 @@ typedef struct rl_cost {
 } rl_cost;
 
 /* What the timing pass measures. */
-typedef enum rl_iteration {
-  RL_ITERATION_EPOCH,  /* iterations one by one, each with its evaluation and report */
-  RL_ITERATION_LAUNCH, /* the launches of the step again and again: samples with a cold cache and with a warm one */
-  RL_ITERATION_RATES   /* each launch of the step for itself: the rates of the instance */
-} rl_iteration;
+typedef enum rl_timing_mode {
+  RL_TIMING_EPOCHS,   /* iterations one by one, each with its evaluation and report */
+  RL_TIMING_LAUNCHES, /* the launches of the step again and again: samples with a cold cache and with a warm one */
+  RL_TIMING_RATES     /* each launch of the step for itself: the rates of the instance */
+} rl_timing_mode;
 
 /* What a client and the daemon may know of an engine without linking its code. */
 typedef struct rl_engine_description {
@@ -58,8 +58,8 @@ typedef struct rl_workload {
   void (*defaults)(void *params);
   rl_cost (*cost)(const void *params);
   /* How many iterations to run unmeasured and then measured. NULL: 1 and 1. */
-  void (*schedule)(const void *params, uint32_t *warmup, uint32_t *iterations);
-  rl_iteration iteration;
+  void (*iteration_counts)(const void *params, uint32_t *warmup, uint32_t *iterations);
+  rl_timing_mode timing_mode;
   /* What the parameter "engine" may name besides "auto", NULL-terminated; NULL: there is no such parameter. */
   const rl_engine_description *const *engines;
   const rl_run_choice *run_choice; /* NULL: a request is one set of parameters */
@@ -87,11 +87,11 @@ typedef struct rl_check {           /* of a result against a reference; NAN: the
 } rl_check;
 
 /* What an engine found out while it made an instance ready: a measurement of its timing pass. value NAN has a reason. */
-typedef struct rl_opening_fact {
+typedef struct rl_open_measurement {
   const char *name; /* ends with its unit */
   double value;
   const char *reason;
-} rl_opening_fact;
+} rl_open_measurement;
 
 typedef struct rl_instance rl_instance;
 
@@ -133,13 +133,13 @@ struct rl_instance { /* first member of every engine's own struct */
   char dataset[16];               /* "mnist" "custom" "synthetic"; "" when there is none */
   char dataset_sha256[65];
   /* Of one iteration; set by open. */
-  uint64_t samples, steps;      /* images, optimizer steps (the short tail batch is one too); 0 where there is no such thing */
-  uint64_t steps_at_once;       /* that one repeat of the step's sequence does; 0: one */
-  uint64_t parameters;          /* trained numbers; 0 where there is no such thing */
-  bool partial;                 /* fewer samples than the data set has */
-  const rl_opening_fact *facts; /* as long as the instance; NULL where there is none */
-  size_t fact_count;
-  const rl_rate *rates; /* RL_ITERATION_RATES */
+  uint64_t samples, steps;   /* images, optimizer steps (the short tail batch is one too); 0 where there is no such thing */
+  uint64_t steps_per_repeat; /* that one repeat of the step's sequence does; 0: one */
+  uint64_t parameters;       /* trained numbers; 0 where there is no such thing */
+  bool partial_dataset;      /* fewer samples than the data set has */
+  const rl_open_measurement *open_measurements; /* as long as the instance; NULL where there is none */
+  size_t open_measurement_count;
+  const rl_rate *rates; /* RL_TIMING_RATES */
   size_t rate_count;
 };
 

@@ -17,7 +17,7 @@
 
 #include "base/commit.h"
 #include "base/log.h"
-#include "source/shelf.h"
+#include "source/source_cache.h"
 #include "worker/session.h"
 #include "wire/wire.h"
 
@@ -73,7 +73,7 @@ static void accept_request(inbox *box, const rl_frame *frame) {
 
 static void store_source(const rl_frame *frame) {
   rl_error err = {0};
-  if (rl_source_keep((const char *)frame->payload, frame->length, &err) == 0) return;
+  if (rl_source_cache_put((const char *)frame->payload, frame->length, &err) == 0) return;
   rl_log(RL_LOG_ERROR, "can't store posted code: %s", err.message);
   exit_now(EXIT_PROTOCOL);
 }

@@ -22,7 +22,7 @@ int rl_time_rates(rl_session *session, rl_error *err) {
   const rl_instance *instance = session->instance;
   rl_conditions conditions = rl_conditions_empty;
   uint32_t warmup, count = 1;
-  if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &count);
+  if (session->workload->iteration_counts) session->workload->iteration_counts(session->params, &warmup, &count);
   rl_auto(free_times) double *us = malloc(count * sizeof *us);
   if (!us) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the samples");
   session->iterations_total = (double)instance->rate_count;

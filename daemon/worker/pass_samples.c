@@ -44,7 +44,8 @@ static int check_result(rl_session *session, rl_error *err) {
 
 static int measure_opening(rl_session *session, rl_error *err) {
   const rl_instance *instance = session->instance;
-  for (const rl_opening_fact *fact = instance->facts; fact < instance->facts + instance->fact_count; fact++)
+  for (const rl_open_measurement *fact = instance->open_measurements;
+       fact < instance->open_measurements + instance->open_measurement_count; fact++)
     if (rl_pass_measure(session, fact->name, fact->value, fact->reason, err)) return -1;
   return 0;
 }
@@ -68,7 +69,7 @@ int rl_time_launches(rl_session *session, rl_error *err) {
   uint32_t warmup, count = 1;
   double cold_us = NAN;
   rl_conditions conditions = rl_conditions_empty;
-  if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &count);
+  if (session->workload->iteration_counts) session->workload->iteration_counts(session->params, &warmup, &count);
   rl_auto(free_times) double *us = malloc(count * sizeof *us);
   if (!us) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the samples");
   session->iterations_total = RL_SAMPLE_MODES;

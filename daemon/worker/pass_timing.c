@@ -102,11 +102,11 @@ static int time_epoch(rl_session *session, int64_t index, int64_t count, bool wa
 }
 
 int rl_pass_measure_memory(rl_session *session, rl_error *err) {
-  static const char *const names[RL_MEMORY_PURPOSES] = {"memory_dataset_bytes", "memory_weights_bytes",
-                                                        "memory_activations_bytes", "memory_workspace_bytes"};
+  static const char *const names[RL_MEMORY_PURPOSE_COUNT] = {"memory_dataset_bytes", "memory_weights_bytes",
+                                                             "memory_activations_bytes", "memory_workspace_bytes"};
   rl_memory memory = rl_session_memory(session);
   if (rl_pass_measure(session, "peak_memory_bytes", (double)memory.peak_total_bytes, NULL, err)) return -1;
-  for (int p = 0; p < RL_MEMORY_PURPOSES; p++)
+  for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++)
     if (rl_pass_measure(session, names[p], (double)memory.peak_bytes[p], NULL, err)) return -1;
   rl_reading reading;
   rl_sensors_read(session->sensors, &reading);
@@ -135,17 +135,17 @@ int rl_pass_measure_step(rl_session *session, rl_error *err) {
   rl_observer quiet = {.context = session->observer.context, .cancelled = session->observer.cancelled};
   rl_elapsed elapsed;
   step.repeat = 1;
-  step.restore = NULL; /* its copies are not launches of the step */
+  step.restore_launch = NULL; /* its copies are not launches of the step */
   if (session->device->ops->run_eager(session->device, &begin, &quiet, &elapsed, err) ||
       session->device->ops->run_eager(session->device, &once, &quiet, &elapsed, err))
     return -1;
-  const uint64_t steps = instance->steps_at_once ? instance->steps_at_once : 1;
+  const uint64_t steps = instance->steps_per_repeat ? instance->steps_per_repeat : 1;
   return rl_pass_measure(session, "launches_per_step", (double)elapsed.launches / (double)steps, NULL, err);
 }
 
 int rl_time_epochs(rl_session *session, rl_error *err) {
   uint32_t warmup = 1, measured = 1;
-  if (session->workload->schedule) session->workload->schedule(session->params, &warmup, &measured);
+  if (session->workload->iteration_counts) session->workload->iteration_counts(session->params, &warmup, &measured);
   const int64_t count = (int64_t)warmup + measured;
   session->iterations_total = (double)count;
   rl_pass_enter(session, "prepare", -1, count);
@@ -159,6 +159,6 @@ int rl_time_epochs(rl_session *session, rl_error *err) {
 
 rl_outcome rl_timing_run(rl_session *session, rl_error *err) {
   static int (*const timers[])(rl_session *, rl_error *) = {
-      [RL_ITERATION_EPOCH] = rl_time_epochs, [RL_ITERATION_LAUNCH] = rl_time_launches, [RL_ITERATION_RATES] = rl_time_rates};
-  return rl_pass_outcome(timers[session->workload->iteration](session, err), err);
+      [RL_TIMING_EPOCHS] = rl_time_epochs, [RL_TIMING_LAUNCHES] = rl_time_launches, [RL_TIMING_RATES] = rl_time_rates};
+  return rl_pass_outcome(timers[session->workload->timing_mode](session, err), err);
 }

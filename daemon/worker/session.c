@@ -35,10 +35,10 @@ struct rl_service {
   rl_session session;
   rl_observer observer; /* of every request; its context is this service */
   resident *current;
-  uint64_t other_bytes[RL_MEMORY_PURPOSES], other_total_bytes; /* allocated by other instances */
-  double context_bytes;                                        /* device memory outside our allocator, after the last request */
-  double used_bytes_at_start;                                  /* device memory in use when this request started */
-  double allocated_at_start;                                   /* bytes of our allocator at that time */
+  uint64_t other_bytes[RL_MEMORY_PURPOSE_COUNT], other_total_bytes; /* allocated by other instances */
+  double context_bytes;       /* device memory outside our allocator, after the last request */
+  double used_bytes_at_start; /* device memory in use when this request started */
+  double allocated_at_start;  /* bytes of our allocator at that time */
 };
 
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ int rl_pass_measure(rl_session *session, const char *name, double value, const c
 /* Attributes allocations from now on to this instance. */
 static void begin_memory_attribution(rl_service *service, const resident *entry) {
   rl_memory *memory = &service->options.device->memory;
-  for (int p = 0; p < RL_MEMORY_PURPOSES; p++) {
+  for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++) {
     memory->peak_bytes[p] = memory->bytes[p];
     service->other_bytes[p] = memory->bytes[p] - entry->memory.bytes[p];
   }
@@ -122,7 +122,7 @@ static void raise_peak(uint64_t *peak, uint64_t top) {
 /* Updates the instance's memory: all bytes that other instances do not own. */
 static void update_memory(const rl_service *service, resident *entry) {
   const rl_memory *memory = &service->options.device->memory;
-  for (int p = 0; p < RL_MEMORY_PURPOSES; p++) {
+  for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++) {
     entry->memory.bytes[p] = memory->bytes[p] - service->other_bytes[p];
     raise_peak(&entry->memory.peak_bytes[p], memory->peak_bytes[p] - service->other_bytes[p]);
   }
@@ -240,7 +240,7 @@ static int fill_facts(const rl_service *service, const resident *entry, rl_run_f
   const rl_instance *instance = entry->instance;
   rl_cost cost = entry->workload->cost(entry->params);
   *facts = (rl_run_facts){.deterministic = instance->deterministic,
-                          .partial = instance->partial,
+                          .partial = instance->partial_dataset,
                           .images_per_epoch = (int64_t)instance->samples,
                           .steps_per_epoch = (int64_t)instance->steps,
                           .parameters = (int64_t)instance->parameters,
@@ -365,7 +365,7 @@ bool rl_service_healthy(rl_service *service) {
   void *memory;
   uint32_t word = 1;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof word, &memory, NULL)) return false;
-  int rc = device->ops->clear(device, memory, sizeof word, NULL);
+  int rc = device->ops->zero(device, memory, sizeof word, NULL);
   if (!rc) rc = device->ops->download(device, &word, memory, sizeof word, NULL);
   device->ops->release(device, memory);
   return rc == 0 && word == 0;
@@ -375,7 +375,7 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
   rl_service *opened = calloc(1, sizeof *opened);
   if (!opened) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the service");
   opened->options = *options;
-  opened->observer = (rl_observer){.context = opened, .cancelled = is_cancelled, .advanced = on_advanced};
+  opened->observer = (rl_observer){.context = opened, .cancelled = is_cancelled, .progress = on_advanced};
   options->device->observer = &opened->observer;
   opened->context_bytes = used_bytes(opened) - options->bytes_before_open;
   *service = opened;

@@ -21,7 +21,7 @@ static rl_cost cost(const void *params) {
   return (rl_cost){.bytes = NAN, .operations = NAN, .written_bytes = NAN};
 }
 
-static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
   *warmup = 0; /* the device warms up before its samples */
   *iterations = (uint32_t)((const rl_ceilings_params *)params)->samples;
 }
@@ -33,5 +33,5 @@ const rl_workload rl_ceilings = {.name = "ceilings",
                                  .params_size = sizeof(rl_ceilings_params),
                                  .defaults = defaults,
                                  .cost = cost,
-                                 .schedule = schedule,
-                                 .iteration = RL_ITERATION_RATES};
+                                 .iteration_counts = iteration_counts,
+                                 .timing_mode = RL_TIMING_RATES};

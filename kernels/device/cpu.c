@@ -56,7 +56,7 @@ static int cpu_download(rl_device *device, void *to_host, const void *from, size
   return 0;
 }
 
-static int cpu_clear(rl_device *device, void *memory, size_t bytes, rl_error *err) {
+static int cpu_zero(rl_device *device, void *memory, size_t bytes, rl_error *err) {
   (void)device, (void)err;
   memset(memory, 0, bytes);
   return 0;
@@ -87,7 +87,7 @@ static int run_sequences(const rl_program *program, const rl_observer *observer,
       if (rl_sequence_once(sequence, NULL, observer, err)) return -1;
       *launches += sequence->launch_count;
       done++;
-      if (observer && observer->advanced) observer->advanced(observer->context, done, of);
+      if (observer && observer->progress) observer->progress(observer->context, done, of);
     }
   }
   return 0;
@@ -143,7 +143,7 @@ static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache c
   const size_t bytes = flush_bytes();
   int64_t once = rl_sequence_restore(sequence, NULL, err) ? -1 : time_repeats(sequence, 1, err), times = 1;
   if (once < 0) return -1;
-  if (cache == RL_CACHE_WARM && !sequence->restore && once < WARM_NS)
+  if (cache == RL_CACHE_WARM && !sequence->restore_launch && once < WARM_NS)
     times = once > WARM_NS / REPEATS_MOST ? WARM_NS / once + 1 : REPEATS_MOST;
   if (cache == RL_CACHE_COLD) {
     other = malloc(bytes);
@@ -166,7 +166,7 @@ static const rl_device_ops cpu_ops = {.allocate = cpu_allocate,
                                       .release = cpu_release,
                                       .upload = cpu_upload,
                                       .download = cpu_download,
-                                      .clear = cpu_clear,
+                                      .zero = cpu_zero,
                                       .plan = cpu_plan,
                                       .plan_free = cpu_plan_free,
                                       .run = cpu_run,

@@ -62,7 +62,7 @@ static int cuda_download(rl_device *device, void *to_host, const void *from, siz
   return rl_cuda_wait(device, "downloading", err);
 }
 
-static int cuda_clear(rl_device *device, void *memory, size_t bytes, rl_error *err) {
+static int cuda_zero(rl_device *device, void *memory, size_t bytes, rl_error *err) {
   if (rl_cuda_ok(cudaMemsetAsync(memory, 0, bytes, rl_cuda_stream(device)), "clearing", err)) return -1;
   return rl_cuda_wait(device, "clearing", err);
 }
@@ -82,7 +82,7 @@ static void cuda_close(rl_device *device) {
 }
 
 static const rl_device_ops cuda_ops = {cuda_allocate,     cuda_release, cuda_upload,       cuda_download,
-                                       cuda_clear,        rl_cuda_plan, rl_cuda_plan_free, rl_cuda_run,
+                                       cuda_zero,         rl_cuda_plan, rl_cuda_plan_free, rl_cuda_run,
                                        rl_cuda_run_eager, cuda_close,   rl_cuda_sample};
 
 int rl_device_count(rl_error *err) {

@@ -67,7 +67,7 @@ static int keep_pace(rl_device *device, progress *p, rl_error *err) {
   size_t slot = p->queued % RL_CUDA_AHEAD;
   if (p->queued >= RL_CUDA_AHEAD) {
     if (rl_cuda_ok(cudaEventSynchronize(rl_cuda_own(device)->ring[slot]), "running", err)) return -1;
-    if (p->observer && p->observer->advanced) p->observer->advanced(p->observer->context, p->done_after[slot], p->of);
+    if (p->observer && p->observer->progress) p->observer->progress(p->observer->context, p->done_after[slot], p->of);
   }
   return rl_observer_cancelled(p->observer, err);
 }
@@ -105,7 +105,7 @@ static int timed(rl_device *device, const char *name,
   if (rc || rl_cuda_ok(cudaEventElapsedTime(&ms, cuda->start, cuda->stop), "timing", err)) return -1;
   elapsed->device_ms = ms;
   elapsed->host_ms = (double)(end - begin) * 1e-6;
-  if (p->observer && p->observer->advanced) p->observer->advanced(p->observer->context, p->of, p->of);
+  if (p->observer && p->observer->progress) p->observer->progress(p->observer->context, p->of, p->of);
   return 0;
 }
 

@@ -60,7 +60,7 @@ static int hold_device(rl_device *device, rl_error *err) {
 }
 
 /* Whether a sample is of one repeat: what goes before it then keeps the device busy until the host has queued it. */
-static bool is_alone(const sampling *s) { return s->cache == RL_CACHE_COLD || s->sequence->restore; }
+static bool is_alone(const sampling *s) { return s->cache == RL_CACHE_COLD || s->sequence->restore_launch; }
 
 static int prepare(rl_device *device, const sampling *s, rl_error *err) {
   if (rl_sequence_restore(s->sequence, device->stream, err)) return -1;
@@ -101,7 +101,7 @@ static uint64_t repeats_at_once(double once_us) {
 static int make_graph(rl_device *device, sampling *s, double once_us, rl_error *err) {
   rl_sequence timed = *s->sequence;
   rl_cuda_piece made = {};
-  timed.restore = NULL;
+  timed.restore_launch = NULL;
   s->copies = is_alone(s) ? 1 : repeats_at_once(once_us);
   if (is_alone(s) && timed.launch_count == 1) return 0;
   int rc = rl_cuda_make_piece(device, &timed, s->copies, 1, &made, err);

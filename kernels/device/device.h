@@ -22,12 +22,12 @@ typedef enum rl_purpose {
   RL_MEMORY_WEIGHTS,     /* parameters, gradients and optimizer state */
   RL_MEMORY_ACTIVATIONS, /* what forward keeps for backward, and the batch */
   RL_MEMORY_WORKSPACE,   /* scratch of libraries and kernels */
-  RL_MEMORY_PURPOSES
+  RL_MEMORY_PURPOSE_COUNT
 } rl_purpose;
 extern const char *const rl_purpose_names[]; /* "dataset" "weights" "activations" "workspace", NULL */
 
 typedef struct rl_memory { /* bytes asked for through rl_device_ops.allocate */
-  uint64_t bytes[RL_MEMORY_PURPOSES], peak_bytes[RL_MEMORY_PURPOSES];
+  uint64_t bytes[RL_MEMORY_PURPOSE_COUNT], peak_bytes[RL_MEMORY_PURPOSE_COUNT];
   uint64_t total_bytes, peak_total_bytes;
 } rl_memory;
 
@@ -48,8 +48,8 @@ typedef struct rl_sequence { /* an ordered list of launches, done `repeat` times
   const rl_launch *launches;
   size_t launch_count;
   uint64_t repeat;
-  const rl_launch *restore; /* goes before each repeat, so that it finds what the first one found; no part of a sample's time.
-                               NULL: a repeat changes nothing that the next one reads, or is to read what it changed */
+  const rl_launch *restore_launch; /* goes before each repeat, so that it finds what the first one found; no part of a sample's
+                               time. NULL: a repeat changes nothing that the next one reads, or is to read what it changed */
 } rl_sequence;
 
 typedef struct rl_program { /* one iteration of a workload: for training, one epoch */
@@ -66,9 +66,9 @@ typedef struct rl_span { /* one launch as the host saw it; times from rl_monoton
 /* Called from rl_device_ops.run. Any member may be NULL. */
 typedef struct rl_observer {
   void *context;
-  bool (*cancelled)(void *context);                            /* asked at least every 100 ms of host time */
-  void (*advanced)(void *context, uint64_t done, uint64_t of); /* repeats done; on CUDA: only where no wait is needed */
-  void (*span)(void *context, const rl_span *span);            /* CPU: every launch */
+  bool (*cancelled)(void *context);                               /* asked at least every 100 ms of host time */
+  void (*progress)(void *context, uint64_t done, uint64_t total); /* repeats done; on CUDA: only where no wait is needed */
+  void (*span)(void *context, const rl_span *span);               /* CPU: every launch */
 } rl_observer;
 
 typedef struct rl_elapsed {
@@ -89,7 +89,7 @@ typedef struct rl_device_ops {
   /* Synchronous copies. */
   int (*upload)(rl_device *device, void *to, const void *from_host, size_t bytes, rl_error *err);
   int (*download)(rl_device *device, void *to_host, const void *from, size_t bytes, rl_error *err);
-  int (*clear)(rl_device *device, void *memory, size_t bytes, rl_error *err);
+  int (*zero)(rl_device *device, void *memory, size_t bytes, rl_error *err);
   /* Make a program ready. program and what it points to must outlive the plan. */
   int (*plan)(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err);
   void (*plan_free)(rl_device *device, rl_plan *plan);

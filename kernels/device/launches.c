@@ -11,7 +11,7 @@ int rl_launch_enqueue(const rl_launch *launch, rl_stream stream, rl_error *err) 
 }
 
 int rl_sequence_restore(const rl_sequence *sequence, rl_stream stream, rl_error *err) {
-  return sequence->restore ? rl_launch_enqueue(sequence->restore, stream, err) : 0;
+  return sequence->restore_launch ? rl_launch_enqueue(sequence->restore_launch, stream, err) : 0;
 }
 
 int rl_observer_cancelled(const rl_observer *observer, rl_error *err) {

@@ -7,7 +7,7 @@ typedef struct engine {
   cudnnHandle_t cudnn;
   rl_dnn *plan;
   void *workspace;
-  rl_opening_fact rank;
+  rl_open_measurement rank;
 } engine;
 
 void rl_kernel_cudnn_close(void *closing) {

@@ -13,7 +13,7 @@ typedef struct engine {
   cublasLtHandle_t cublas;
   rl_gemm *product;
   void *workspace;
-  rl_opening_fact rank;
+  rl_open_measurement rank;
 } engine;
 
 static void close_engine(void *closing) {

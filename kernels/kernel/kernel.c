@@ -216,7 +216,7 @@ rl_cost rl_kernel_cost(const void *params) {
                    .precision = rl_dtype_names[asked->dtype]};
 }
 
-void rl_kernel_schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+void rl_kernel_iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
   *warmup = 0; /* samples say themselves how warm they are */
   *iterations = (uint32_t)((const rl_kernel_params *)params)->samples;
 }

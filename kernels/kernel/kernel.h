@@ -107,13 +107,13 @@ extern const rl_field rl_kernel_params_fields[];
 /* For a family's definition: parameters with everything but the shape, and the hooks that all families share. */
 void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_family *family);
 rl_cost rl_kernel_cost(const void *params);
-void rl_kernel_schedule(const void *params, uint32_t *warmup, uint32_t *iterations);
+void rl_kernel_iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations);
 /* The workload of a family whose definition has a function NAME_defaults. */
 #define RL_KERNEL_WORKLOAD(NAME, SUMMARY)                                                         \
   {                                                                                               \
     .name = #NAME, .kind = "kernel", .summary = SUMMARY, .fields = rl_kernel_params_fields,       \
     .params_size = sizeof(rl_kernel_params), .defaults = NAME##_defaults, .cost = rl_kernel_cost, \
-    .schedule = rl_kernel_schedule, .iteration = RL_ITERATION_LAUNCH                              \
+    .iteration_counts = rl_kernel_iteration_counts, .timing_mode = RL_TIMING_LAUNCHES             \
   }
 /* a · b, or a number above RL_KERNEL_ELEMENTS_MAX where the product is; a ≥ 0, b > 0. */
 static inline int64_t rl_kernel_times(int64_t a, int64_t b) {

@@ -22,11 +22,11 @@ static inline int rl_kernel_refuse(rl_error *err) {
 
 /* rank: of what was chosen, in the heuristic's order. fixed_order: it adds in the same order each time.
  * fact: the engine's, to be filled. */
-static inline void rl_kernel_note_choice(rl_kernel_instance *kernel, int64_t rank, bool fixed_order, rl_opening_fact *fact) {
+static inline void rl_kernel_note_choice(rl_kernel_instance *kernel, int64_t rank, bool fixed_order, rl_open_measurement *fact) {
   rl_instance *instance = &kernel->base;
   *fact = {"algorithm_rank", (double)rank, NULL};
-  instance->facts = fact;
-  instance->fact_count = 1;
+  instance->open_measurements = fact;
+  instance->open_measurement_count = 1;
   if (!fixed_order) instance->deterministic_note = "the library's engine adds in no fixed order";
   else if (kernel->variant == RL_SEARCHED) instance->deterministic_note = rl_tune_note();
   instance->deterministic = !instance->deterministic_note;

@@ -34,7 +34,7 @@ typedef struct engine {
   bool expands; /* the kernel for even steps */
   int samples, frequencies, per_block, blocks;
   double first, step, origin;
-  rl_opening_fact facts[4];
+  rl_open_measurement facts[4];
 } engine;
 
 static bool find_version(const rl_kernel_instance *instance, version *found) {
@@ -163,8 +163,8 @@ static void note_facts(rl_kernel_instance *instance, engine *self, double first_
   self->facts[2] = {"registers_per_thread", known ? attributes.numRegs : NAN, unknown};
   self->facts[3] = {"local_bytes_per_thread", known ? (double)attributes.localSizeBytes : NAN, unknown};
   (void)cudaGetLastError();
-  instance->base.facts = self->facts;
-  instance->base.fact_count = sizeof self->facts / sizeof *self->facts;
+  instance->base.open_measurements = self->facts;
+  instance->base.open_measurement_count = sizeof self->facts / sizeof *self->facts;
 }
 
 static int open_engine(rl_kernel_instance *instance, rl_error *err) {

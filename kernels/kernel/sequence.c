@@ -137,7 +137,7 @@ static rl_cost cost(const void *params) {
   return sum;
 }
 
-static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
   *warmup = 0;
   *iterations = (uint32_t)((const rl_sequence_params *)params)->samples;
 }
@@ -149,5 +149,5 @@ const rl_workload rl_kernel_sequence = {.name = "sequence",
                                         .params_size = sizeof(rl_sequence_params),
                                         .defaults = defaults,
                                         .cost = cost,
-                                        .schedule = schedule,
-                                        .iteration = RL_ITERATION_LAUNCH};
+                                        .iteration_counts = iteration_counts,
+                                        .timing_mode = RL_TIMING_LAUNCHES};

@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "nvrtc/answer.h"
-#include "nvrtc/jail.h"
+#include "nvrtc/sandbox.h"
 #include "nvrtc/nvrtc.h"
 
 enum { CODE_MAX = 1 << 20, OURS_MAX = 8 };
@@ -183,7 +183,7 @@ static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
   if (argc - 3 > RL_NVRTC_OPTIONS_MAX) return impossible("too many options");
   for (int i = 3; i < argc; i++) options[count++] = argv[i];
   const char *headers = find_headers(api, include);
-  if (load_builtins(api, err) < 0 || rl_jail_enter(headers, err) < 0) return impossible(err->message);
+  if (load_builtins(api, err) < 0 || rl_sandbox_enter(headers, err) < 0) return impossible(err->message);
   snprintf(arch, sizeof arch, "-arch=%s", argv[1]);
   options[count++] = arch;
   options[count++] = "--no-source-include";

@@ -9,7 +9,7 @@
 #include "cuda_check.h"
 #include "nvrtc/nvrtc.h"
 #include "source/fill.h"
-#include "source/shelf.h"
+#include "source/source_cache.h"
 
 enum { FACTS = 7, PRINTF_BYTES = 64 << 10, REASON_BYTES = 4 << 10 };
 
@@ -26,7 +26,7 @@ typedef struct instance {
   void *arguments[RL_SOURCE_ARGUMENTS]; /* where each argument's value lies */
   rl_launch launch, put_back;
   rl_sequence sequence;
-  rl_opening_fact facts[FACTS];
+  rl_open_measurement facts[FACTS];
 } instance;
 
 /* --- what buffers hold ------------------------------------------------------------------------------------------------- */
@@ -233,16 +233,16 @@ static void state_facts(instance *self, const cudaFuncAttributes *attributes) {
   const bool binary = self->source.binary != NULL;
   const char *compiled = "a binary was posted", *spills = binary ? compiled : "the compiler did not say";
   const rl_nvrtc_result *said = &self->compiled;
-  const rl_opening_fact facts[FACTS] = {{"registers_per_thread", (double)attributes->numRegs, NULL},
-                                        {"static_shared_bytes", (double)attributes->sharedSizeBytes, NULL},
-                                        {"local_bytes_per_thread", (double)attributes->localSizeBytes, NULL},
-                                        {"spill_store_bytes", binary ? NAN : said->spill_store_bytes, spills},
-                                        {"spill_load_bytes", binary ? NAN : said->spill_load_bytes, spills},
-                                        {"compile_ms", binary ? NAN : said->compile_ms, compiled},
-                                        {"compile_cached", binary ? NAN : said->cached, compiled}};
+  const rl_open_measurement facts[FACTS] = {{"registers_per_thread", (double)attributes->numRegs, NULL},
+                                            {"static_shared_bytes", (double)attributes->sharedSizeBytes, NULL},
+                                            {"local_bytes_per_thread", (double)attributes->localSizeBytes, NULL},
+                                            {"spill_store_bytes", binary ? NAN : said->spill_store_bytes, spills},
+                                            {"spill_load_bytes", binary ? NAN : said->spill_load_bytes, spills},
+                                            {"compile_ms", binary ? NAN : said->compile_ms, compiled},
+                                            {"compile_cached", binary ? NAN : said->cached, compiled}};
   memcpy(self->facts, facts, sizeof facts);
-  self->base.facts = self->facts;
-  self->base.fact_count = FACTS;
+  self->base.open_measurements = self->facts;
+  self->base.open_measurement_count = FACTS;
 }
 
 static int make_arguments(instance *self, rl_error *err) {
@@ -259,7 +259,7 @@ static int make_arguments(instance *self, rl_error *err) {
 
 static int make_ready(instance *self, rl_error *err) {
   cudaFuncAttributes attributes;
-  if (rl_source_find(self->params.source, &self->source, err) || (!self->source.binary && compile(self, err)) ||
+  if (rl_source_cache_get(self->params.source, &self->source, err) || (!self->source.binary && compile(self, err)) ||
       load(self, err) || check_resources(self, &attributes, err) || make_arguments(self, err))
     return -1;
   self->base.ops = self->source.expected ? &checked : &unchecked;

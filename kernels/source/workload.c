@@ -27,7 +27,7 @@ static rl_cost cost(const void *params) {
   return (rl_cost){.bytes = model->bytes, .operations = model->operations, .written_bytes = model->bytes};
 }
 
-static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
   *warmup = 0; /* samples say themselves how warm they are */
   *iterations = (uint32_t)((const rl_source_params *)params)->samples;
 }
@@ -39,5 +39,5 @@ const rl_workload rl_source_workload = {.name = "source",
                                         .params_size = sizeof(rl_source_params),
                                         .defaults = defaults,
                                         .cost = cost,
-                                        .schedule = schedule,
-                                        .iteration = RL_ITERATION_LAUNCH};
+                                        .iteration_counts = iteration_counts,
+                                        .timing_mode = RL_TIMING_LAUNCHES};

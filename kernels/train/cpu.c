@@ -13,7 +13,7 @@ int rl_cpu_allocate(rl_cpu_train *train, rl_purpose purpose, size_t bytes, void 
   if (train->block_count == RL_CPU_BLOCKS) return rl_fail(err, RL_SYS, 0, "an engine asks for too many blocks of memory");
   if (device->ops->allocate(device, purpose, bytes, memory, err) != 0) return -1;
   train->blocks[train->block_count++] = *memory;
-  return device->ops->clear(device, *memory, bytes, err);
+  return device->ops->zero(device, *memory, bytes, err);
 }
 
 /* --- the launches that all engines share ------------------------------------------------------------------------------- */

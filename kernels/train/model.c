@@ -83,7 +83,7 @@ static rl_cost cost(const void *params) {
                    .precision = rl_precision_names[train->precision]};
 }
 
-static void schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
   const rl_train_params *train = params;
   *warmup = (uint32_t)train->warmup_epochs;
   *iterations = (uint32_t)train->epochs;
@@ -96,4 +96,4 @@ const rl_workload rl_mnist_cnn = {.name = "mnist_cnn",
                                   .params_size = sizeof(rl_train_params),
                                   .defaults = defaults,
                                   .cost = cost,
-                                  .schedule = schedule};
+                                  .iteration_counts = iteration_counts};

@@ -20,6 +20,6 @@ int rl_train_setup(rl_train_instance *instance, const rl_train_params *params, r
   base->samples = images;
   base->steps = instance->steps;
   base->parameters = RL_PARAMETERS;
-  base->partial = images < dataset->train_count;
+  base->partial_dataset = images < dataset->train_count;
   return 0;
 }

@@ -39,8 +39,8 @@ static void time_cpu(int dtype) {
 }
 
 static double fact(const rl_instance *instance, const char *name) {
-  for (size_t i = 0; i < instance->fact_count; i++)
-    if (strcmp(instance->facts[i].name, name) == 0) return instance->facts[i].value;
+  for (size_t i = 0; i < instance->open_measurement_count; i++)
+    if (strcmp(instance->open_measurements[i].name, name) == 0) return instance->open_measurements[i].value;
   return NAN;
 }
 

@@ -148,7 +148,7 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
       instance->dataset, count, median(device_ms, count), least, median(host_ms, count), report.test_accuracy_ratio,
       report.train_loss, evaluated.device_ms, (unsigned long long)took.launches,
       (unsigned long long)device->memory.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);
-  for (int i = 0; i < RL_MEMORY_PURPOSES; i++)
+  for (int i = 0; i < RL_MEMORY_PURPOSE_COUNT; i++)
     printf(",\"peak_%s_bytes\":%llu", rl_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
   if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%.0f,\"skipped_steps\":%.0f", report.loss_scale, report.skipped_steps);
   printf("}\n");

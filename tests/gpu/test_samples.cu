@@ -81,7 +81,7 @@ static int overruns_of(const buffer *b) {
   int count = 0;
   rl_error err;
   must(device->ops->download(device, &count, b->overruns, sizeof count, &err), &err);
-  must(device->ops->clear(device, b->overruns, sizeof count, &err), &err);
+  must(device->ops->zero(device, b->overruns, sizeof count, &err), &err);
   return count;
 }
 
@@ -102,8 +102,8 @@ static void what_a_repeat_uses_up_is_restored(void) {
   rl_elapsed elapsed;
   must(device->ops->allocate(device, RL_MEMORY_DATASET, sizeof(int), (void **)&b.next, &err), &err);
   must(device->ops->allocate(device, RL_MEMORY_DATASET, sizeof(int), (void **)&b.overruns, &err), &err);
-  must(device->ops->clear(device, b.next, sizeof(int), &err), &err);
-  must(device->ops->clear(device, b.overruns, sizeof(int), &err), &err);
+  must(device->ops->zero(device, b.next, sizeof(int), &err), &err);
+  must(device->ops->zero(device, b.overruns, sizeof(int), &err), &err);
   const rl_launch launch = {"fill", "kernel", fill_up, &b}, restore = {"empty", "data", empty, &b};
   const rl_sequence bare = {"bare", &launch, 1, REPEATS, NULL}, restored = {"restored", &launch, 1, REPEATS, &restore};
   const rl_program program = {"whole", &restored, 1};

@@ -140,7 +140,7 @@ static void test_progress_ends_at_the_end(void **state) {
   (void)state;
   training t = open_training(small_training((engine_case){"fused", RL_FP16}, 1, 1500));
   counted seen = {0};
-  rl_observer observer = {.context = &seen, .advanced = count_up};
+  rl_observer observer = {.context = &seen, .progress = count_up};
   rl_elapsed took = {0};
   must(device->ops->run(device, t.epoch, &observer, &took, e));
   assert_int_equal(seen.last, 1501); /* the shuffle and 1500 steps of one image */

@@ -36,7 +36,7 @@ static void sizes_of_batches_and_tails_of(const char *engine) {
     assert_int_equal(instance->images, images);
     assert_int_equal(instance->steps, cases[i].steps);
     assert_int_equal(instance->tail, cases[i].tail);
-    assert_int_equal(instance->base.partial, cases[i].images != 0);
+    assert_int_equal(instance->base.partial_dataset, cases[i].images != 0);
     assert_int_equal(instance->test_images, images < TESTS ? images : TESTS);
     assert_string_equal(instance->base.dataset, "custom");
     run_epoch(instance);

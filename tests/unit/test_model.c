@@ -50,7 +50,7 @@ static void cost_is_the_models(void **state) {
   params.warmup_epochs = 3;
   params.epochs = 5;
   uint32_t warmup, measured;
-  rl_mnist_cnn.schedule(&params, &warmup, &measured);
+  rl_mnist_cnn.iteration_counts(&params, &warmup, &measured);
   assert_int_equal(warmup, 3);
   assert_int_equal(measured, 5);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "request/spec.h"
-#include "source/shelf.h"
+#include "source/source_cache.h"
 
 static const rl_job_policy allowed = {RL_POSTING_ALLOWED, 1 << 20};
 
@@ -256,8 +256,8 @@ static void variants_are_runs(void **state) {
             &allowed, &spec, &err) < 0)
     fail_msg("%s %s", err.pointer, err.message);
   assert_int_equal(spec.run_count, 5);
-  assert_int_equal(rl_source_keep(spec.source, strlen(spec.source), &err), 0);
-  assert_int_equal(rl_source_find(spec.source_sha256, &source, &err), 0);
+  assert_int_equal(rl_source_cache_put(spec.source, strlen(spec.source), &err), 0);
+  assert_int_equal(rl_source_cache_get(spec.source_sha256, &source, &err), 0);
   for (int i = 0; i < spec.run_count; i++) {
     rl_source_params params;
     rl_source_options options;
@@ -332,23 +332,23 @@ static void types_keep_their_numbers(void **state) {
   }
 }
 
-static void the_shelf_keeps_the_last(void **state) {
+static void the_cache_keeps_the_last_sources(void **state) {
   (void)state;
   rl_source source;
   rl_error err;
   char text[256], sha256[4][RL_SHA256_SIZE];
   for (int i = 0; i < 4; i++) {
     int length = snprintf(text, sizeof text, "{\"code\":\"%d\",\"entry\":\"k\",\"grid\":[1],\"block\":[1]}", i);
-    assert_int_equal(rl_source_keep(text, (size_t)length, &err), 0);
-    assert_int_equal(rl_source_keep(text, (size_t)length, &err), 0); /* takes no second place */
+    assert_int_equal(rl_source_cache_put(text, (size_t)length, &err), 0);
+    assert_int_equal(rl_source_cache_put(text, (size_t)length, &err), 0); /* takes no second place */
     rl_sha256(text, (size_t)length, sha256[i]);
   }
   for (int i = 2; i < 4; i++) {
-    assert_int_equal(rl_source_find(sha256[i], &source, &err), 0);
+    assert_int_equal(rl_source_cache_get(sha256[i], &source, &err), 0);
     assert_int_equal(source.request.code[0], '0' + i);
     rl_source_clear(&source);
   }
-  assert_int_equal(rl_source_find(sha256[0], &source, &err), -1);
+  assert_int_equal(rl_source_cache_get(sha256[0], &source, &err), -1);
   assert_int_equal(err.domain, RL_INPUT);
 }
 
@@ -364,6 +364,6 @@ int main(void) {
                                      cmocka_unit_test(the_same_text_has_the_same_hash),
                                      cmocka_unit_test(only_who_may_posts),
                                      cmocka_unit_test(types_keep_their_numbers),
-                                     cmocka_unit_test(the_shelf_keeps_the_last)};
+                                     cmocka_unit_test(the_cache_keeps_the_last_sources)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

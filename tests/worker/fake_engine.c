@@ -41,7 +41,7 @@ static void fake_defaults(void *params) {
 static rl_cost fake_cost(const void *params) {
   return (rl_cost){.bytes = 10, .operations = (double)((const fake_params *)params)->steps * 1e6};
 }
-static void fake_schedule(const void *params, uint32_t *warmup, uint32_t *iterations) {
+static void fake_iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
   const fake_params *p = params;
   *warmup = (uint32_t)p->warmup;
   *iterations = (uint32_t)p->epochs;
@@ -52,7 +52,7 @@ static const rl_workload fake_workload = {.name = "fake",
                                           .params_size = sizeof(fake_params),
                                           .defaults = fake_defaults,
                                           .cost = fake_cost,
-                                          .schedule = fake_schedule};
+                                          .iteration_counts = fake_iteration_counts};
 /* The same, looked at launch by launch. */
 static const rl_workload fake_launch_workload = {.name = "fake_launch",
                                                  .kind = "kernel",
@@ -60,8 +60,8 @@ static const rl_workload fake_launch_workload = {.name = "fake_launch",
                                                  .params_size = sizeof(fake_params),
                                                  .defaults = fake_defaults,
                                                  .cost = fake_cost,
-                                                 .schedule = fake_schedule,
-                                                 .iteration = RL_ITERATION_LAUNCH};
+                                                 .iteration_counts = fake_iteration_counts,
+                                                 .timing_mode = RL_TIMING_LAUNCHES};
 /* And for its rates: the first launch moves 1000 bytes, and another is not to be had. */
 static const rl_workload fake_rates_workload = {.name = "fake_rates",
                                                 .kind = "ceilings",
@@ -69,8 +69,8 @@ static const rl_workload fake_rates_workload = {.name = "fake_rates",
                                                 .params_size = sizeof(fake_params),
                                                 .defaults = fake_defaults,
                                                 .cost = fake_cost,
-                                                .schedule = fake_schedule,
-                                                .iteration = RL_ITERATION_RATES};
+                                                .iteration_counts = fake_iteration_counts,
+                                                .timing_mode = RL_TIMING_RATES};
 const rl_workload *const rl_workloads[] = {&fake_workload, &fake_launch_workload, &fake_rates_workload, NULL};
 
 enum { TIMED_STEPS = 4, TIMED_BLOCKS = 2 };
@@ -197,7 +197,8 @@ static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
   *check = (rl_check){.relative_error = ((fake_instance *)instance)->params.error, .tolerance = 0.5, .checked_ratio = 0.75};
   return 0;
 }
-static const rl_opening_fact fake_facts[] = {{"compile_ms", 2.5, NULL}, {"spill_bytes", NAN, "nobody compiled it"}};
+static const rl_open_measurement fake_open_measurements[] = {{"compile_ms", 2.5, NULL},
+                                                             {"spill_bytes", NAN, "nobody compiled it"}};
 static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check};
 static const rl_instance_ops fake_whole_ops = {.reset = fake_reset,
                                                .report = fake_report,
@@ -239,15 +240,15 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
                              .samples = (uint64_t)self->params.steps * 64,
                              .steps = (uint64_t)self->params.steps,
                              .parameters = 1,
-                             .facts = fake_facts,
-                             .fact_count = 2,
+                             .open_measurements = fake_open_measurements,
+                             .open_measurement_count = 2,
                              .rates = self->rates,
                              .rate_count = 2};
   if (self->params.whole) {
     self->whole = (rl_launch){"whole", "kernel", do_whole, self};
     self->iteration[0] = (rl_sequence){"step", &self->whole, 1, 1};
     self->base.ops = &fake_whole_ops;
-    self->base.steps_at_once = self->base.steps;
+    self->base.steps_per_repeat = self->base.steps;
   }
   self->rates[0] = (rl_rate){.name = "gather_bytes_per_s", .launch = &self->step[0], .amount = 1000};
   self->rates[1] = (rl_rate){.name = "scatter_bytes_per_s", .reason = "nothing is scattered"};

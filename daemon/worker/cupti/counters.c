@@ -81,7 +81,7 @@ static int pass_ended(void *context, rl_error *err) {
   const rl_observer *observer = step->observer;
   step->passes_done++;
   if (observer == NULL) return 0;
-  if (observer->advanced != NULL) observer->advanced(observer->context, step->passes_done, step->passes);
+  if (observer->progress != NULL) observer->progress(observer->context, step->passes_done, step->passes);
   if (observer->cancelled != NULL && observer->cancelled(observer->context))
     return rl_fail(err, RL_SYS, ECANCELED, "cancelled between two passes of the range profiler");
   return 0;

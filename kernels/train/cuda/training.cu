@@ -106,7 +106,7 @@ static int allocate_timestamps(rl_training *e, rl_error *err) {
   const size_t bytes = sizeof *e->host_timestamps;
   if (!e->shown.timestamps && device->ops->allocate(device, RL_MEMORY_WORKSPACE, bytes, (void **)&e->shown.timestamps, err))
     return -1;
-  return device->ops->clear(device, e->shown.timestamps, bytes, err);
+  return device->ops->zero(device, e->shown.timestamps, bytes, err);
 }
 
 static void free_timestamps(rl_training *e) {
@@ -252,7 +252,7 @@ static int upload_dataset(rl_training *e, const rl_dataset *data, rl_error *err)
       upload_new(device, data->test_labels, test_images, &e->test_labels, err) ||
       device->ops->allocate(device, RL_MEMORY_DATASET, images * sizeof *e->order, (void **)&e->order, err))
     return -1;
-  return device->ops->clear(device, e->order, images * sizeof *e->order, err);
+  return device->ops->zero(device, e->order, images * sizeof *e->order, err);
 }
 
 /* Weights, FP16 copies, state, moments. Blocks that stay for an epoch keep weights and moments themselves: then FP16 copies lie
@@ -270,7 +270,7 @@ static int allocate_kept(rl_training *e, rl_error *err) {
   e->state = (rl_train_state *)(e->kept + floats + halves);
   e->first = (float *)(e->kept + front);
   e->second = e->first + RL_PADDED;
-  return device->ops->clear(device, e->kept, e->kept_bytes, err);
+  return device->ops->zero(device, e->kept, e->kept_bytes, err);
 }
 
 static int allocate_activations(rl_training *e, rl_error *err) {
@@ -343,7 +343,7 @@ static void describe_programs(rl_training *e) {
     e->sequences[1] = {"step", &e->whole[0], 1, 1};
     e->test_sequences[1] = {"evaluate", &e->whole[1], 1, 1};
     e->sequences[2].repeat = e->test_sequences[2].repeat = 0;
-    t->base.steps_at_once = t->base.steps;
+    t->base.steps_per_repeat = t->base.steps;
   }
   t->base.iteration = {"epoch", e->sequences, 3};
   t->base.evaluation = {"evaluation", e->test_sequences, test ? 3u : 0u};

@@ -77,7 +77,7 @@ int rl_training_reset(rl_instance *instance, rl_error *err) {
   float *weights = make_floats(err);
   if (!weights) return -1;
   rl_model_initialise((uint64_t)e->base.params.seed, weights);
-  int rc = device->ops->clear(device, e->first, 2 * RL_PADDED * sizeof(float), err) || write_state(e, err) ||
+  int rc = device->ops->zero(device, e->first, 2 * RL_PADDED * sizeof(float), err) || write_state(e, err) ||
            upload_parameters(e, weights, err);
   free(weights);
   return rc ? -1 : 0;

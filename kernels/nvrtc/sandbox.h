@@ -7,6 +7,6 @@
 #include "base/error.h"
 
 /* readable: the folder; NULL: none at all. For the calling thread and those that it starts. RL_SYS when the kernel can't. */
-int rl_jail_enter(const char *readable, rl_error *err);
+int rl_sandbox_enter(const char *readable, rl_error *err);
 
 #endif

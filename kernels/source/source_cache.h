@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 /* Keep a copy. Any thread. */
-int rl_source_keep(const char *text, size_t length, rl_error *err);
+int rl_source_cache_put(const char *text, size_t length, rl_error *err);
 /* Read the source of this hash; the caller clears it. RL_INPUT when it did not come. Any thread. */
-int rl_source_find(const char *sha256, rl_source *source, rl_error *err);
+int rl_source_cache_get(const char *sha256, rl_source *source, rl_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-#include "nvrtc/jail.h"
+#include "nvrtc/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static int allow_reading(int rules, const char *folder, rl_error *err) {
   return 0;
 }
 
-int rl_jail_enter(const char *readable, rl_error *err) {
+int rl_sandbox_enter(const char *readable, rl_error *err) {
   struct landlock_ruleset_attr ruleset = {.handled_access_fs = everything};
   rl_auto(rl_close_descriptor) int rules =
       (int)syscall(SYS_landlock_create_ruleset, &ruleset, sizeof ruleset.handled_access_fs, 0);

@@ -1,4 +1,4 @@
-#include "source/shelf.h"
+#include "source/source_cache.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ static int place_of(const char *sha256) {
   return -1;
 }
 
-int rl_source_keep(const char *text, size_t length, rl_error *err) {
+int rl_source_cache_put(const char *text, size_t length, rl_error *err) {
   char sha256[RL_SHA256_SIZE], *copy = malloc(length + 1);
   if (copy == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for posted code");
   memcpy(copy, text, length);
@@ -40,7 +40,7 @@ int rl_source_keep(const char *text, size_t length, rl_error *err) {
   return 0;
 }
 
-int rl_source_find(const char *sha256, rl_source *source, rl_error *err) {
+int rl_source_cache_get(const char *sha256, rl_source *source, rl_error *err) {
   pthread_mutex_lock(&shelf.lock);
   int place = place_of(sha256);
   int rc = place >= 0 ? rl_source_read(shelf.kept[place].text, shelf.kept[place].length, source, err)
