@@ -1,4 +1,4 @@
-/* The engines of the CPU worker; for each workload the best first. */
+/* The engines of the CPU worker. "auto" takes the first that supports a workload's parameters, so the best stands first. */
 #include "ceilings/cpu.h"
 #include "kernel/cpu.h"
 #include "kernel/sequence.h"

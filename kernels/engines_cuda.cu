@@ -1,4 +1,4 @@
-/* Engines of the CUDA worker; for each workload the best first. */
+/* The engines of the CUDA worker. "auto" takes the first that supports a workload's parameters, so the best stands first. */
 #include "kernel/sequence.h"
 
 #define KERNEL_DECLARE(NAME) extern const rl_engine rl_kernel_cuda_##NAME;

@@ -1,4 +1,4 @@
-/* IEEE 754 binary16 in plain C, round to nearest even. */
+/* Conversions between float and IEEE 754 binary16 (round to nearest even) in plain C. */
 #ifndef RL_KERNELS_HALF_H
 #define RL_KERNELS_HALF_H
 
@@ -10,8 +10,8 @@ static inline uint16_t rl_half_from_float(float value) {
   memcpy(&bits, &value, sizeof bits);
   uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00);  /* NaN */
-  if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and more: infinite */
-  if (magnitude < 0x38800000) {                                  /* subnormal: let the addition of 0.5 round at 2^-24 */
+  if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* at least 65520: infinity */
+  if (magnitude < 0x38800000) {                                  /* subnormal: adding 0.5 rounds to a multiple of 2^-24 */
     float shifted;
     memcpy(&shifted, &magnitude, sizeof shifted);
     shifted += 0.5f;

@@ -1,4 +1,4 @@
-/* Every workload there is. */
+/* The table of all workloads. */
 #include "ceilings/ceilings.h"
 #include "kernel/sequence.h"
 #include "source/source.h"

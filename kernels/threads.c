@@ -6,58 +6,64 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { MOST = 64, PATIENCE = 2000 }; /* polls before sleeping: launches follow each other within microseconds */
+enum {
+  MAX_THREADS = 64,
+  SPINS = 2000 /* polls before a thread sleeps: launches follow each other within microseconds */
+};
 
 struct rl_threads {
   uint32_t count;
-  pthread_t ids[MOST];
+  pthread_t ids[MAX_THREADS];
   pthread_mutex_t lock;
-  pthread_cond_t wake, idle;
-  rl_task *task; /* of the current round, with context and tasks: written under the lock, before `round` */
+  pthread_cond_t round_started, round_done;
+  atomic_uint round; /* number of the current call of rl_threads_run */
+  /* Of the current round, written before `round` is incremented. */
+  rl_task *task;
   void *context;
   uint32_t tasks;
-  atomic_uint round, next, busy;
+  atomic_uint next_task, busy_threads;
   atomic_bool quit;
 };
 
-typedef struct seat { /* what a new thread is told */
+typedef struct thread_start {
   rl_threads *threads;
   uint32_t number;
-} seat;
+} thread_start;
 
-static void work(rl_threads *threads, uint32_t number) {
-  for (uint32_t task; (task = atomic_fetch_add(&threads->next, 1)) < threads->tasks;)
+static void run_tasks(rl_threads *threads, uint32_t number) {
+  for (uint32_t task; (task = atomic_fetch_add(&threads->next_task, 1)) < threads->tasks;)
     threads->task(threads->context, task, number);
 }
 
-static inline void breathe(void) {
+static inline void pause_cpu(void) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
 
+/* Waits for a round other than `seen` and returns its number. */
 static uint32_t await_round(rl_threads *threads, uint32_t seen) {
-  for (int i = 0; i < PATIENCE; i++) {
+  for (int i = 0; i < SPINS; i++) {
     uint32_t round = atomic_load(&threads->round);
     if (round != seen) return round;
-    breathe();
+    pause_cpu();
   }
   pthread_mutex_lock(&threads->lock);
-  while (atomic_load(&threads->round) == seen) pthread_cond_wait(&threads->wake, &threads->lock);
+  while (atomic_load(&threads->round) == seen) pthread_cond_wait(&threads->round_started, &threads->lock);
   pthread_mutex_unlock(&threads->lock);
   return atomic_load(&threads->round);
 }
 
-static void *live(void *argument) {
-  seat own = *(seat *)argument;
+static void *thread_main(void *argument) {
+  thread_start own = *(thread_start *)argument;
   free(argument);
   for (uint32_t seen = 0;;) {
     seen = await_round(own.threads, seen);
     if (atomic_load(&own.threads->quit)) return NULL;
-    work(own.threads, own.number);
-    if (atomic_fetch_sub(&own.threads->busy, 1) == 1) { /* the last one out tells the caller */
+    run_tasks(own.threads, own.number);
+    if (atomic_fetch_sub(&own.threads->busy_threads, 1) == 1) { /* the last one wakes the caller */
       pthread_mutex_lock(&own.threads->lock);
-      pthread_cond_signal(&own.threads->idle);
+      pthread_cond_signal(&own.threads->round_done);
       pthread_mutex_unlock(&own.threads->lock);
     }
   }
@@ -66,11 +72,11 @@ static void *live(void *argument) {
 static void start_round(rl_threads *threads) {
   pthread_mutex_lock(&threads->lock);
   atomic_fetch_add(&threads->round, 1);
-  pthread_cond_broadcast(&threads->wake);
+  pthread_cond_broadcast(&threads->round_started);
   pthread_mutex_unlock(&threads->lock);
 }
 
-static int cores(void) {
+static int core_count(void) {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
@@ -82,15 +88,15 @@ rl_threads *rl_threads_open(int count, rl_error *err) {
     return NULL;
   }
   pthread_mutex_init(&threads->lock, NULL);
-  pthread_cond_init(&threads->wake, NULL);
-  pthread_cond_init(&threads->idle, NULL);
-  if (count <= 0) count = cores();
-  if (count > MOST) count = MOST;
+  pthread_cond_init(&threads->round_started, NULL);
+  pthread_cond_init(&threads->round_done, NULL);
+  if (count <= 0) count = core_count();
+  if (count > MAX_THREADS) count = MAX_THREADS;
   for (threads->count = 1; threads->count < (uint32_t)count; threads->count++) {
-    seat *place = malloc(sizeof *place);
-    if (place != NULL) *place = (seat){threads, threads->count};
-    if (place == NULL || pthread_create(&threads->ids[threads->count], NULL, live, place) != 0) {
-      free(place);
+    thread_start *start = malloc(sizeof *start);
+    if (start != NULL) *start = (thread_start){threads, threads->count};
+    if (start == NULL || pthread_create(&threads->ids[threads->count], NULL, thread_main, start) != 0) {
+      free(start);
       rl_fail(err, RL_SYS, 0, "can't start thread %u of %d", threads->count + 1, count);
       rl_threads_close(threads);
       return NULL;
@@ -109,14 +115,14 @@ void rl_threads_run(rl_threads *threads, uint32_t tasks, rl_task *task, void *co
   threads->task = task;
   threads->context = context;
   threads->tasks = tasks;
-  atomic_store(&threads->next, 0);
-  atomic_store(&threads->busy, threads->count - 1);
+  atomic_store(&threads->next_task, 0);
+  atomic_store(&threads->busy_threads, threads->count - 1);
   start_round(threads);
-  work(threads, 0);
-  for (int i = 0; i < PATIENCE && atomic_load(&threads->busy) != 0; i++) breathe();
-  if (atomic_load(&threads->busy) == 0) return;
+  run_tasks(threads, 0);
+  for (int i = 0; i < SPINS && atomic_load(&threads->busy_threads) != 0; i++) pause_cpu();
+  if (atomic_load(&threads->busy_threads) == 0) return;
   pthread_mutex_lock(&threads->lock);
-  while (atomic_load(&threads->busy) != 0) pthread_cond_wait(&threads->idle, &threads->lock);
+  while (atomic_load(&threads->busy_threads) != 0) pthread_cond_wait(&threads->round_done, &threads->lock);
   pthread_mutex_unlock(&threads->lock);
 }
 
@@ -125,8 +131,8 @@ void rl_threads_close(rl_threads *threads) {
   atomic_store(&threads->quit, true);
   start_round(threads);
   for (uint32_t i = 1; i < threads->count; i++) pthread_join(threads->ids[i], NULL);
-  pthread_cond_destroy(&threads->idle);
-  pthread_cond_destroy(&threads->wake);
+  pthread_cond_destroy(&threads->round_done);
+  pthread_cond_destroy(&threads->round_started);
   pthread_mutex_destroy(&threads->lock);
   free(threads);
 }

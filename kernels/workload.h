@@ -1,7 +1,6 @@
-/* A workload is something to measure. Its definition (name, parameters, cost model) is plain data that the daemon links
- * without any engine; an engine is one way of doing it on one kind of device; an instance is an engine made ready on an open
- * device with one set of parameters. To add a workload: x.c with its definition and CPU engine, x.cu with its CUDA engine, and
- * one line in registry.c and in the engine list of each worker. */
+/* A workload is something to measure. Its definition (name, parameters, cost model) is plain data, which the daemon links without
+ * any engine. An engine is one implementation of a workload on one kind of device. An instance is an engine opened on a device
+ * with one set of parameters. CONTRIBUTING.md says how to add a workload. */
 #ifndef RL_KERNELS_WORKLOAD_H
 #define RL_KERNELS_WORKLOAD_H
 
@@ -15,19 +14,19 @@ extern "C" {
 
 struct rl_field; /* base/fields.h */
 
-/* The least work of one iteration: compulsory bytes (each input read once, each output written once) and
- * arithmetic operations (multiply-add = 2). */
+/* The least work of one iteration. NAN: not known. */
 typedef struct rl_cost {
-  double bytes, operations;
-  double written_bytes;  /* the outputs' part of bytes: what a cache may keep beyond the end */
-  const char *precision; /* of the operations: "fp64" "fp32" "tf32" "fp16" "bf16"; NULL: of none that a device has a rate for */
+  double bytes;          /* compulsory: each input read once, each output written once */
+  double operations;     /* arithmetic; a multiply-add counts as 2 */
+  double written_bytes;  /* the outputs' share of bytes; may still lie in a write-back cache when the iteration ends */
+  const char *precision; /* of the operations: "fp64" "fp32" "tf32" "fp16" "bf16"; NULL: no peak rate applies to them */
 } rl_cost;
 
-/* What the timing pass measures. */
+/* What the timing pass measures of a workload. */
 typedef enum rl_timing_mode {
-  RL_TIMING_EPOCHS,   /* iterations one by one, each with its evaluation and report */
-  RL_TIMING_LAUNCHES, /* the launches of the step again and again: samples with a cold cache and with a warm one */
-  RL_TIMING_RATES     /* each launch of the step for itself: the rates of the instance */
+  RL_TIMING_EPOCHS,   /* each iteration, with its evaluation and report */
+  RL_TIMING_LAUNCHES, /* samples of one step, with a cold and with a warm cache */
+  RL_TIMING_RATES     /* each launch of the step alone, to derive the instance's rates (rl_rate) */
 } rl_timing_mode;
 
 /* What a client and the daemon may know of an engine without linking its code. */
@@ -57,8 +56,8 @@ typedef struct rl_workload {
   size_t params_size;
   void (*defaults)(void *params);
   rl_cost (*cost)(const void *params);
-  /* How many iterations to run unmeasured and then measured. NULL: 1 and 1. */
-  void (*iteration_counts)(const void *params, uint32_t *warmup, uint32_t *iterations);
+  /* Returns the number of warmup iterations (not measured) and of measured ones. NULL: 1 and 1. */
+  void (*iteration_counts)(const void *params, uint32_t *warmup, uint32_t *measured);
   rl_timing_mode timing_mode;
   /* What the parameter "engine" may name besides "auto", NULL-terminated; NULL: there is no such parameter. */
   const rl_engine_description *const *engines;
@@ -66,6 +65,7 @@ typedef struct rl_workload {
 } rl_workload;
 
 extern const rl_workload *const rl_workloads[]; /* NULL-terminated; registry.c */
+/* Returns the workload of this name; NULL when there is none. */
 const rl_workload *rl_workload_find(const char *name);
 /* The parameter "engine" of params; "auto" where the workload has none. */
 const char *rl_workload_engine_name(const rl_workload *workload, const void *params);
@@ -73,38 +73,41 @@ const char *rl_workload_engine_name(const rl_workload *workload, const void *par
  * the last engine tried. Any params are supported where workload->engines is NULL. */
 int rl_workload_supports(const rl_workload *workload, rl_device_kind device, const void *params, rl_error *err);
 
-/* What an iteration produced; NAN where the workload has no such thing. */
+/* Results of an iteration. NAN where they do not apply to the workload. */
 typedef struct rl_report {
   double samples;                        /* images trained in the iteration */
   double train_loss;                     /* mean over the iteration's steps */
-  double test_loss, test_accuracy_ratio; /* of the last evaluation */
-  double loss_scale, skipped_steps;      /* fp16: scale now, steps skipped since reset */
+  double test_loss, test_accuracy_ratio; /* from the last evaluation */
+  double loss_scale, skipped_steps;      /* fp16: current loss scale, steps skipped since reset */
 } rl_report;
 
-typedef struct rl_check {           /* of a result against a reference; NAN: there is none */
-  double relative_error, tolerance; /* the result is right up to the tolerance */
-  double checked_ratio;             /* of the result */
+/* Comparison of a result with a reference. */
+typedef struct rl_check {
+  double relative_error; /* NAN: there is no reference */
+  double tolerance;      /* largest relative_error of a correct result */
+  double checked_ratio;  /* share of the result's elements that were compared */
 } rl_check;
 
-/* What an engine found out while it made an instance ready: a measurement of its timing pass. value NAN has a reason. */
+/* A value that the engine measured while it opened the instance. The timing pass records it. */
 typedef struct rl_open_measurement {
   const char *name; /* ends with its unit */
   double value;
-  const char *reason;
+  const char *reason; /* why value is NAN */
 } rl_open_measurement;
 
 typedef struct rl_instance rl_instance;
 
+/* All return 0, or -1 with err. */
 typedef struct rl_instance_ops {
-  /* Put everything back to the state after opening: weights from the seed, moments, counters, loss scale. */
+  /* Restores the state after opening: weights from the seed, moments, counters, loss scale. */
   int (*reset)(rl_instance *instance, rl_error *err);
-  /* Wait for the device and read what the last iteration and evaluation produced. */
+  /* Waits for the device and reads the results of the last iteration and evaluation. */
   int (*report)(rl_instance *instance, rl_report *report, rl_error *err);
-  /* Save the state that a step changes / put it back, so that a launch can be replayed on the inputs it had. */
+  /* save copies the state that a step changes; restore copies it back, so that a launch can be replayed on the same inputs. */
   int (*save)(rl_instance *instance, rl_error *err);
   int (*restore)(rl_instance *instance, rl_error *err);
   void (*close)(rl_instance *instance);
-  /* Run the step once and compare what it writes with a reference. NULL: there is no reference. */
+  /* Runs the step once and compares its output with a reference. NULL: there is no reference. */
   int (*check)(rl_instance *instance, rl_check *check, rl_error *err);
   /* NULL where no launch can record timestamps of its phases. Plans made after set_phase_timestamps(on) record them, which costs
    * some time; plans made after set_phase_timestamps(off) do not. */
@@ -114,32 +117,33 @@ typedef struct rl_instance_ops {
   int (*read_phase_timestamps)(rl_instance *instance, rl_phase_timestamps *timestamps, rl_error *err);
 } rl_instance_ops;
 
-/* What the speed of one launch of the step says about the device: amount / its least time. */
+/* A rate of the device: amount / the shortest measured time of one launch of the step. */
 typedef struct rl_rate {
   const char *name;        /* of the measurement: "dram_read_bytes_per_s" */
-  const rl_launch *launch; /* NULL: not here, and reason says why */
+  const rl_launch *launch; /* NULL: this device can't measure the rate */
   double amount;           /* bytes or operations of one launch */
-  const char *reason;
+  const char *reason;      /* why launch is NULL */
 } rl_rate;
 
-struct rl_instance { /* first member of every engine's own struct */
+/* The first member of every engine's own instance struct. open fills it. */
+struct rl_instance {
   const rl_instance_ops *ops;
   rl_device *device;
-  rl_program iteration;           /* one epoch */
-  rl_program evaluation;          /* sequence_count 0: there is none */
-  size_t step_sequence;           /* index of the sequence in `iteration` whose launches are one representative step */
-  bool deterministic;             /* same seed, device and engine: bit-identical results */
-  const char *deterministic_note; /* why not; NULL when it is */
-  char dataset[16];               /* "mnist" "custom" "synthetic"; "" when there is none */
+  rl_program iteration;           /* training: one epoch */
+  rl_program evaluation;          /* sequence_count 0: the workload has none */
+  size_t step_sequence;           /* index in `iteration` of the sequence whose launches are one representative step */
+  bool deterministic;             /* same seed, device and engine give bit-identical results */
+  const char *deterministic_note; /* why deterministic is false; else NULL */
+  char dataset[16];               /* "mnist" "custom" "synthetic"; "": the workload has none */
   char dataset_sha256[65];
-  /* Of one iteration; set by open. */
-  uint64_t samples, steps;   /* images, optimizer steps (the short tail batch is one too); 0 where there is no such thing */
-  uint64_t steps_per_repeat; /* that one repeat of the step's sequence does; 0: one */
-  uint64_t parameters;       /* trained numbers; 0 where there is no such thing */
-  bool partial_dataset;      /* fewer samples than the data set has */
-  const rl_open_measurement *open_measurements; /* as long as the instance; NULL where there is none */
+  uint64_t samples;          /* images in one iteration; 0: does not apply */
+  uint64_t steps;            /* optimizer steps in one iteration, the short last batch included; 0: does not apply */
+  uint64_t steps_per_repeat; /* optimizer steps in one repeat of the step's sequence; 0 means 1 */
+  uint64_t parameters;       /* trained numbers; 0: does not apply */
+  bool partial_dataset;      /* an iteration uses fewer images than the data set has */
+  const rl_open_measurement *open_measurements; /* owned by the instance; NULL: none */
   size_t open_measurement_count;
-  const rl_rate *rates; /* RL_TIMING_RATES */
+  const rl_rate *rates; /* owned by the instance; for RL_TIMING_RATES */
   size_t rate_count;
 };
 

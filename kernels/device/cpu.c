@@ -1,4 +1,4 @@
-/* The CPU as a device: launches are plain calls on the caller's thread, which share their work out themselves. */
+/* The CPU device. Launches are function calls on the caller's thread; each distributes its work over threads itself. */
 #include <cblas.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ RL_DEFINE_CLEANUP(free_bytes, unsigned char *, free, NULL)
 
 enum { ALIGNMENT = 256 };
 
-typedef struct block { /* in the ALIGNMENT bytes below what allocate hands out */
+typedef struct block { /* header, in the ALIGNMENT bytes before the pointer that allocate returns */
   size_t bytes;
   rl_purpose purpose;
 } block;
@@ -26,7 +26,8 @@ struct rl_plan {
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* More than the machine has is refused here: the system would grant it, and kill someone once it is touched. */
+/* Refuses more than the physical memory: Linux would overcommit, and its OOM killer would end a process once the pages are used.
+ */
 static int cpu_allocate(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   unsigned char *base = NULL;
   if (bytes <= rl_cpu_memory_bytes()) base = aligned_alloc(ALIGNMENT, (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
@@ -66,10 +67,10 @@ static int cpu_zero(rl_device *device, void *memory, size_t bytes, rl_error *err
 
 static int cpu_plan(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err) {
   (void)device;
-  rl_plan *made = malloc(sizeof *made);
-  if (!made) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a plan");
-  made->program = program;
-  *plan = made;
+  rl_plan *created = malloc(sizeof *created);
+  if (!created) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a plan");
+  created->program = program;
+  *plan = created;
   return 0;
 }
 
@@ -79,15 +80,15 @@ static void cpu_plan_free(rl_device *device, rl_plan *plan) {
 }
 
 static int run_sequences(const rl_program *program, const rl_observer *observer, uint64_t *launches, rl_error *err) {
-  uint64_t done = 0, of = 0;
-  for (size_t s = 0; s < program->sequence_count; s++) of += program->sequences[s].repeat;
+  uint64_t done = 0, total = 0;
+  for (size_t s = 0; s < program->sequence_count; s++) total += program->sequences[s].repeat;
   for (size_t s = 0; s < program->sequence_count; s++) {
     const rl_sequence *sequence = &program->sequences[s];
     for (uint64_t repeat = 0; repeat < sequence->repeat; repeat++) {
-      if (rl_sequence_once(sequence, NULL, observer, err)) return -1;
+      if (rl_sequence_run_once(sequence, NULL, observer, err) < 0) return -1;
       *launches += sequence->launch_count;
       done++;
-      if (observer && observer->progress) observer->progress(observer->context, done, of);
+      if (observer && observer->progress) observer->progress(observer->context, done, total);
     }
   }
   return 0;
@@ -101,7 +102,7 @@ static int cpu_run_eager(rl_device *device, const rl_program *program, const rl_
   rl_range_push(program->name);
   int rc = run_sequences(program, observer, &launches, err);
   rl_range_pop();
-  if (rc) return -1;
+  if (rc < 0) return -1;
   double host_ms = (double)(rl_monotonic_ns() - start) * 1e-6;
   *elapsed = (rl_elapsed){.device_ms = host_ms, .host_ms = host_ms, .launches = launches};
   return 0;
@@ -113,49 +114,54 @@ static int cpu_run(rl_device *device, rl_plan *plan, const rl_observer *observer
 
 /* --- samples ----------------------------------------------------------------------------------------------------------- */
 
-/* Twice the last cache, where the system says how large that is. */
-static size_t flush_bytes(void) {
-  const size_t least = (size_t)64 << 20, most = (size_t)512 << 20;
+/* Twice the L3 cache, from 64 to 512 MiB; 64 MiB where its size is not known. */
+static size_t eviction_bytes(void) {
+  const size_t minimum = (size_t)64 << 20, maximum = (size_t)512 << 20;
   long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  size_t bytes = cache > 0 ? 2 * (size_t)cache : least;
-  return bytes < least ? least : bytes > most ? most : bytes;
+  size_t bytes = cache > 0 ? 2 * (size_t)cache : minimum;
+  return bytes < minimum ? minimum : bytes > maximum ? maximum : bytes;
 }
 
-static void flush(const volatile unsigned char *memory, size_t bytes) {
-  enum { LINE = 64 };
-  for (size_t at = 0; at < bytes; at += LINE) (void)memory[at];
+static void evict_caches(const volatile unsigned char *memory, size_t bytes) {
+  enum { LINE_BYTES = 64 };
+  for (size_t offset = 0; offset < bytes; offset += LINE_BYTES) (void)memory[offset];
 }
 
-/* ns for `times` repeats, of which none but the first may need what has to be restored, or -1. */
-static int64_t time_repeats(const rl_sequence *sequence, int64_t times, rl_error *err) {
+/* Runs `repeats` repeats without restoring in between. Returns their time in nanoseconds, or -1. */
+static int64_t time_repeats_ns(const rl_sequence *sequence, int64_t repeats, rl_error *err) {
   int64_t start = rl_monotonic_ns();
-  for (int64_t time = 0; time < times; time++)
+  for (int64_t repeat = 0; repeat < repeats; repeat++)
     for (size_t l = 0; l < sequence->launch_count; l++)
-      if (rl_launch_enqueue(&sequence->launches[l], NULL, err)) return -1;
+      if (rl_launch_enqueue(&sequence->launches[l], NULL, err) < 0) return -1;
   return rl_monotonic_ns() - start;
+}
+
+/* Repeats in a warm sample that takes at least 0.2 ms; once_ns: time of one. */
+static int64_t warm_repeats(int64_t once_ns) {
+  enum { WARM_NS = 200000, MAX_REPEATS = 1000 };
+  if (once_ns >= WARM_NS) return 1;
+  return once_ns > WARM_NS / MAX_REPEATS ? WARM_NS / once_ns + 1 : MAX_REPEATS;
 }
 
 static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
                       double *device_us, rl_error *err) {
-  enum { WARM_NS = 200000, REPEATS_MOST = 1000 };
   (void)device;
-  rl_auto(free_bytes) unsigned char *other = NULL;
-  const size_t bytes = flush_bytes();
-  int64_t once = rl_sequence_restore(sequence, NULL, err) ? -1 : time_repeats(sequence, 1, err), times = 1;
-  if (once < 0) return -1;
-  if (cache == RL_CACHE_WARM && !sequence->restore_launch && once < WARM_NS)
-    times = once > WARM_NS / REPEATS_MOST ? WARM_NS / once + 1 : REPEATS_MOST;
+  rl_auto(free_bytes) unsigned char *eviction_buffer = NULL;
+  const size_t bytes = eviction_bytes();
+  const int64_t once_ns = rl_sequence_restore(sequence, NULL, err) < 0 ? -1 : time_repeats_ns(sequence, 1, err);
+  if (once_ns < 0) return -1;
+  const int64_t repeats = cache == RL_CACHE_WARM && !sequence->restore_launch ? warm_repeats(once_ns) : 1;
   if (cache == RL_CACHE_COLD) {
-    other = malloc(bytes);
-    if (!other) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for emptying the caches");
-    memset(other, 1, bytes); /* or all pages were one page of zeros */
+    eviction_buffer = malloc(bytes);
+    if (!eviction_buffer) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for emptying the caches");
+    memset(eviction_buffer, 1, bytes); /* untouched pages would all be the one zero page */
   }
   for (uint32_t i = 0; i < count; i++) {
-    if (rl_observer_cancelled(observer, err) || rl_sequence_restore(sequence, NULL, err)) return -1;
-    if (other) flush(other, bytes);
-    int64_t took = time_repeats(sequence, times, err);
-    if (took < 0) return -1;
-    device_us[i] = (double)took * 1e-3 / (double)times;
+    if (rl_observer_cancelled(observer, err) < 0 || rl_sequence_restore(sequence, NULL, err) < 0) return -1;
+    if (eviction_buffer) evict_caches(eviction_buffer, bytes);
+    const int64_t sample_ns = time_repeats_ns(sequence, repeats, err);
+    if (sample_ns < 0) return -1;
+    device_us[i] = (double)sample_ns * 1e-3 / (double)repeats;
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-/* What the CPU's device and its facts both ask of the machine. */
+/* Properties of the host that the CPU device and its facts need. */
 #ifndef RL_DEVICE_CPU_H
 #define RL_DEVICE_CPU_H
 
@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 
-size_t rl_cpu_memory_bytes(void);
-/* Cores that this process may use. */
+size_t rl_cpu_memory_bytes(void); /* physical memory */
+/* Returns the number of cores in this process's affinity mask. */
 int rl_cpu_cores(void);
-/* ROOFLINED_THREADS; 0 or unset: all of them; -1 with err when the variable is no such number. */
+/* Returns ROOFLINED_THREADS; when it is 0 or unset, rl_cpu_cores(). -1 with err when it is not a number from 0 to 1024. */
 int rl_cpu_threads(rl_error *err);
 
 #endif

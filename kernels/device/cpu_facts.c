@@ -1,4 +1,4 @@
-/* What the CPU is, as the system tells. */
+/* Properties of the CPU, as Linux and OpenBLAS report them. */
 #include <cblas.h>
 #include <errno.h>
 #include <math.h>
@@ -38,10 +38,11 @@ int rl_cpu_threads(rl_error *err) {
 
 typedef struct cpu_facts {
   char name[128], isa[256], kernel[128], openblas[160], compiler[64], commit[48];
-  char governor[32];    /* what its clocks follow; "": the system does not say */
-  double clock_max_khz; /* NAN: the same */
+  char governor[32];    /* cpufreq governor; "": not known */
+  double clock_max_khz; /* NAN: not known */
   int64_t cores, threads, memory_bytes;
-  double cache_bytes, private_cache_bytes; /* of all levels together, and of those that a core has for itself; NAN: not known */
+  double cache_bytes;         /* all levels of all cores; NAN: not known */
+  double private_cache_bytes; /* L1 and L2 data caches of all threads in use; NAN: not known */
 } cpu_facts;
 
 static const rl_field cpu_facts_fields[] = {
@@ -53,7 +54,7 @@ static const rl_field cpu_facts_fields[] = {
     RL_FIELD(cpu_facts, openblas, RL_FIELD_TEXT),       RL_FIELD(cpu_facts, compiler, RL_FIELD_TEXT),
     RL_FIELD(cpu_facts, commit, RL_FIELD_TEXT),         {0}};
 
-/* The first line of /proc/cpuinfo that starts with key, from its value on; "" when there is none. */
+/* Copies the value of the first line of /proc/cpuinfo that starts with key; "" when there is none. */
 static void cpuinfo_value(const char *key, char *value, size_t size) {
   value[0] = '\0';
   rl_auto(close_file) FILE *file = fopen("/proc/cpuinfo", "re");
@@ -70,7 +71,7 @@ static void cpuinfo_value(const char *key, char *value, size_t size) {
   }
 }
 
-/* The instruction sets that decide how fast an engine can be, of those that this machine has. */
+/* Lists the instruction set extensions of this CPU that matter for speed. */
 static void list_isa(char *isa, size_t size) {
   static const char *const wanted[] = {"avx2",     "fma",      "f16c",  "avx512f", "avx512_bf16", "avx512_fp16",
                                        "amx_tile", "amx_bf16", "asimd", "asimdhp", "sve"};
@@ -87,7 +88,7 @@ static void list_isa(char *isa, size_t size) {
   }
 }
 
-/* A file of the first core's frequency scaling, which virtual machines do not have. */
+/* Reads a file of core 0's cpufreq folder; "" where there is none, as in virtual machines. */
 static void scaling_value(const char *name, char *value, size_t size) {
   char path[96];
   value[0] = '\0';
@@ -97,18 +98,17 @@ static void scaling_value(const char *name, char *value, size_t size) {
 }
 
 static void fill_clocks(cpu_facts *facts) {
-  char most[32];
+  char maximum[32];
   scaling_value("scaling_governor", facts->governor, sizeof facts->governor);
-  scaling_value("scaling_max_freq", most, sizeof most);
-  facts->clock_max_khz = most[0] != '\0' ? strtod(most, NULL) : NAN;
+  scaling_value("scaling_max_freq", maximum, sizeof maximum);
+  facts->clock_max_khz = maximum[0] != '\0' ? strtod(maximum, NULL) : NAN;
 }
 
 static void fill_caches(cpu_facts *facts) {
-  const long first = sysconf(_SC_LEVEL1_DCACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE),
-             third = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  bool known = first > 0 && second > 0 && third > 0;
-  facts->private_cache_bytes = known ? (double)facts->threads * (double)(first + second) : NAN;
-  facts->cache_bytes = facts->private_cache_bytes + (double)third;
+  const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  bool known = l1 > 0 && l2 > 0 && l3 > 0;
+  facts->private_cache_bytes = known ? (double)facts->threads * (double)(l1 + l2) : NAN;
+  facts->cache_bytes = facts->private_cache_bytes + (double)l3;
 }
 
 char *rl_device_facts(int index, rl_error *err) {

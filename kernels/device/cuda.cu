@@ -1,5 +1,5 @@
-/* A CUDA device: its memory, its opening and closing. The runtime is linked statically and loads the driver itself, so that the
- * program starts, and says what is missing, on a machine that has none. */
+/* Memory, opening and closing of a CUDA device. The CUDA runtime is linked statically and loads the driver itself, so that the
+ * program starts on a machine without a driver and reports that it is missing. */
 #include "device/cuda.h"
 
 #include <errno.h>
@@ -8,41 +8,41 @@
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-struct rl_cuda_block {
-  rl_cuda_block *next;
+struct rl_cuda_allocation {
+  rl_cuda_allocation *next;
   void *memory;
   size_t bytes;
   rl_purpose purpose;
 };
 
-int rl_cuda_wait(rl_device *device, const char *what, rl_error *err) {
-  return rl_cuda_ok(cudaStreamSynchronize(rl_cuda_stream(device)), what, err);
+int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err) {
+  return rl_cuda_ok(cudaStreamSynchronize(rl_cuda_stream(device)), operation, err);
 }
 
 static int cuda_allocate(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
-  rl_cuda_block *made = (rl_cuda_block *)malloc(sizeof *made);
-  if (!made) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a device block");
-  char what[96];
-  snprintf(what, sizeof what, "allocating %zu bytes for %s", bytes, rl_purpose_names[purpose]);
-  if (rl_cuda_ok(cudaMalloc(&made->memory, bytes ? bytes : 1), what, err)) {
-    free(made);
+  rl_cuda_allocation *created = (rl_cuda_allocation *)malloc(sizeof *created);
+  if (!created) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a device allocation");
+  char operation[96];
+  snprintf(operation, sizeof operation, "allocating %zu bytes for %s", bytes, rl_purpose_names[purpose]);
+  if (rl_cuda_ok(cudaMalloc(&created->memory, bytes ? bytes : 1), operation, err) < 0) {
+    free(created);
     (void)cudaGetLastError();
     return -1;
   }
-  made->bytes = bytes;
-  made->purpose = purpose;
-  made->next = rl_cuda_own(device)->blocks;
-  rl_cuda_own(device)->blocks = made;
+  created->bytes = bytes;
+  created->purpose = purpose;
+  created->next = rl_cuda_device_of(device)->allocations;
+  rl_cuda_device_of(device)->allocations = created;
   rl_memory_add(&device->memory, purpose, bytes);
-  *memory = made->memory;
+  *memory = created->memory;
   return 0;
 }
 
 static void cuda_release(rl_device *device, void *memory) {
-  for (rl_cuda_block **at = &rl_cuda_own(device)->blocks; memory && *at; at = &(*at)->next) {
-    rl_cuda_block *found = *at;
+  for (rl_cuda_allocation **link = &rl_cuda_device_of(device)->allocations; memory && *link; link = &(*link)->next) {
+    rl_cuda_allocation *found = *link;
     if (found->memory != memory) continue;
-    *at = found->next;
+    *link = found->next;
     cudaFree(memory);
     rl_memory_remove(&device->memory, found->purpose, found->bytes);
     free(found);
@@ -51,39 +51,47 @@ static void cuda_release(rl_device *device, void *memory) {
 }
 
 static int cuda_upload(rl_device *device, void *to, const void *from_host, size_t bytes, rl_error *err) {
-  if (rl_cuda_ok(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, rl_cuda_stream(device)), "uploading", err))
+  if (rl_cuda_ok(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, rl_cuda_stream(device)), "uploading", err) < 0)
     return -1;
   return rl_cuda_wait(device, "uploading", err);
 }
 
 static int cuda_download(rl_device *device, void *to_host, const void *from, size_t bytes, rl_error *err) {
-  if (rl_cuda_ok(cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, rl_cuda_stream(device)), "downloading", err))
+  if (rl_cuda_ok(cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, rl_cuda_stream(device)), "downloading", err) < 0)
     return -1;
   return rl_cuda_wait(device, "downloading", err);
 }
 
 static int cuda_zero(rl_device *device, void *memory, size_t bytes, rl_error *err) {
-  if (rl_cuda_ok(cudaMemsetAsync(memory, 0, bytes, rl_cuda_stream(device)), "clearing", err)) return -1;
-  return rl_cuda_wait(device, "clearing", err);
+  if (rl_cuda_ok(cudaMemsetAsync(memory, 0, bytes, rl_cuda_stream(device)), "writing zeros", err) < 0) return -1;
+  return rl_cuda_wait(device, "writing zeros", err);
 }
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
 static void cuda_close(rl_device *device) {
   if (!device) return;
-  rl_cuda_device *cuda = rl_cuda_own(device);
-  while (cuda->blocks) cuda_release(device, cuda->blocks->memory);
-  for (int i = 0; i < RL_CUDA_AHEAD; i++)
-    if (cuda->ring[i]) cudaEventDestroy(cuda->ring[i]);
+  rl_cuda_device *cuda = rl_cuda_device_of(device);
+  while (cuda->allocations) cuda_release(device, cuda->allocations->memory);
+  for (int i = 0; i < RL_CUDA_MAX_IN_FLIGHT; i++)
+    if (cuda->progress_events[i]) cudaEventDestroy(cuda->progress_events[i]);
   if (cuda->start) cudaEventDestroy(cuda->start);
   if (cuda->stop) cudaEventDestroy(cuda->stop);
   if (device->stream) cudaStreamDestroy(rl_cuda_stream(device));
   free(cuda);
 }
 
-static const rl_device_ops cuda_ops = {cuda_allocate,     cuda_release, cuda_upload,       cuda_download,
-                                       cuda_zero,         rl_cuda_plan, rl_cuda_plan_free, rl_cuda_run,
-                                       rl_cuda_run_eager, cuda_close,   rl_cuda_sample};
+static const rl_device_ops cuda_ops = {.allocate = cuda_allocate,
+                                       .release = cuda_release,
+                                       .upload = cuda_upload,
+                                       .download = cuda_download,
+                                       .zero = cuda_zero,
+                                       .plan = rl_cuda_plan,
+                                       .plan_free = rl_cuda_plan_free,
+                                       .run = rl_cuda_run,
+                                       .run_eager = rl_cuda_run_eager,
+                                       .close = cuda_close,
+                                       .sample = rl_cuda_sample};
 
 int rl_device_count(rl_error *err) {
   int count = 0;
@@ -107,22 +115,23 @@ int rl_cuda_check_index(int index, rl_error *err) {
   return 0;
 }
 
-static int open_parts(rl_cuda_device *cuda, rl_error *err) {
+static int create_stream_and_events(rl_cuda_device *cuda, rl_error *err) {
   cudaStream_t stream = NULL;
-  if (rl_cuda_ok(cudaSetDevice(cuda->base.index), "choosing the device", err) ||
-      rl_cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating the stream", err))
+  if (rl_cuda_ok(cudaSetDevice(cuda->base.index), "choosing the device", err) < 0 ||
+      rl_cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating the stream", err) < 0)
     return -1;
   cuda->base.stream = stream;
-  if (rl_cuda_ok(cudaEventCreate(&cuda->start), "creating an event", err) ||
-      rl_cuda_ok(cudaEventCreate(&cuda->stop), "creating an event", err))
+  if (rl_cuda_ok(cudaEventCreate(&cuda->start), "creating an event", err) < 0 ||
+      rl_cuda_ok(cudaEventCreate(&cuda->stop), "creating an event", err) < 0)
     return -1;
-  for (int i = 0; i < RL_CUDA_AHEAD; i++)
-    if (rl_cuda_ok(cudaEventCreateWithFlags(&cuda->ring[i], cudaEventDisableTiming), "creating an event", err)) return -1;
+  for (int i = 0; i < RL_CUDA_MAX_IN_FLIGHT; i++)
+    if (rl_cuda_ok(cudaEventCreateWithFlags(&cuda->progress_events[i], cudaEventDisableTiming), "creating an event", err) < 0)
+      return -1;
   return 0;
 }
 
 rl_device *rl_device_open(int index, rl_error *err) {
-  if (rl_cuda_check_index(index, err)) return NULL;
+  if (rl_cuda_check_index(index, err) < 0) return NULL;
   rl_cuda_device *cuda = (rl_cuda_device *)calloc(1, sizeof *cuda);
   if (!cuda) {
     rl_fail(err, RL_SYS, ENOMEM, "out of memory for the device");
@@ -132,7 +141,7 @@ rl_device *rl_device_open(int index, rl_error *err) {
   cuda->base.kind = RL_DEVICE_CUDA;
   cuda->base.index = index;
   snprintf(cuda->base.id, sizeof cuda->base.id, "gpu%d", index);
-  if (open_parts(cuda, err)) {
+  if (create_stream_and_events(cuda, err) < 0) {
     cuda_close(&cuda->base);
     return NULL;
   }

@@ -1,38 +1,43 @@
-/* The CUDA device from inside: one stream, memory by purpose, programs as captured graphs. Included by .cu files only; all of it
- * is of the device's thread. */
+/* Shared by the files of the CUDA device: one stream, allocations by purpose, programs as captured graphs. Included by .cu files
+ * only. All functions run on the device's thread. */
 #ifndef RL_DEVICE_CUDA_H
 #define RL_DEVICE_CUDA_H
 
 #include "cuda_check.h"
 #include "device/device.h"
 
-enum { RL_CUDA_AHEAD = 8 }; /* graph launches queued before the host waits: bounds how late a cancellation is */
+/* Graph launches queued before the host waits for the first of them. Bounds the delay of a cancellation. */
+enum { RL_CUDA_MAX_IN_FLIGHT = 8 };
 
-typedef struct rl_cuda_block rl_cuda_block; /* one allocation */
+typedef struct rl_cuda_allocation rl_cuda_allocation;
 
 typedef struct rl_cuda_device {
   rl_device base;
-  rl_cuda_block *blocks;
-  cudaEvent_t start, stop, ring[RL_CUDA_AHEAD];
+  rl_cuda_allocation *allocations; /* linked list */
+  cudaEvent_t start, stop;
+  cudaEvent_t progress_events[RL_CUDA_MAX_IN_FLIGHT]; /* ring: one after each of the last graph launches */
 } rl_cuda_device;
 
-typedef struct rl_cuda_piece { /* `copies` repeats of a sequence in one graph, launched `times` times */
+/* `copies` repeats of a sequence captured into one graph, which is launched launch_count times. */
+typedef struct rl_cuda_batch {
   cudaGraphExec_t graph;
-  uint64_t copies, times, nodes; /* nodes: kernels, copies and sets */
-} rl_cuda_piece;
+  uint64_t copies, launch_count;
+  uint64_t nodes; /* kernel, memcpy and memset nodes of the graph */
+} rl_cuda_batch;
 
-static inline rl_cuda_device *rl_cuda_own(rl_device *device) { return (rl_cuda_device *)device; }
+static inline rl_cuda_device *rl_cuda_device_of(rl_device *device) { return (rl_cuda_device *)device; }
 static inline cudaStream_t rl_cuda_stream(const rl_device *device) { return (cudaStream_t)device->stream; }
 
-/* Until the device is idle. */
-int rl_cuda_wait(rl_device *device, const char *what, rl_error *err);
-/* -1 where there is no such device. */
+/* Waits until the stream is idle. operation: for the error message. */
+int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err);
+/* -1 when the system has no device `index`. */
 int rl_cuda_check_index(int index, rl_error *err);
-/* A graph, captured and uploaded; none where copies or times are 0. Whoever asked destroys piece->graph, on failure too. */
-int rl_cuda_make_piece(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t times, rl_cuda_piece *piece,
-                       rl_error *err);
-/* Kernels, copies and sets of one repeat, into *work. */
-int rl_cuda_count_work(rl_device *device, const rl_sequence *sequence, uint64_t *work, rl_error *err);
+/* Captures and uploads a graph of `copies` repeats. Does nothing when copies or launch_count is 0. The caller destroys
+ * batch->graph, also after a failure. */
+int rl_cuda_batch_create(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t launch_count,
+                         rl_cuda_batch *batch, rl_error *err);
+/* Counts the kernel, memcpy and memset nodes of one repeat. */
+int rl_cuda_count_nodes(rl_device *device, const rl_sequence *sequence, uint64_t *nodes, rl_error *err);
 
 /* Members of rl_device_ops. */
 int rl_cuda_plan(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err);

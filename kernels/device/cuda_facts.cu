@@ -1,4 +1,4 @@
-/* What a CUDA device and the libraries on it are. */
+/* Properties of a CUDA device, its driver and the CUDA libraries. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static const rl_field cuda_facts_fields[] = {FACT(name, RL_FIELD_TEXT),
                                              FACT(commit, RL_FIELD_TEXT),
                                              {}};
 
-/* 13000 → "13.0": how CUDA writes versions. */
+/* CUDA encodes version 13.0 as 13000. */
 static void write_cuda_version(int version, char text[16]) { snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10); }
 
 static void write_uuid(const cudaUUID_t *uuid, char text[48]) {
@@ -47,7 +47,7 @@ static void write_uuid(const cudaUUID_t *uuid, char text[48]) {
                      (unsigned char)uuid->bytes[i]);
 }
 
-/* The driver's own version, of which CUDA knows nothing; "" where the system does not tell. */
+/* The kernel module's version ("580.159.04"), which the CUDA API does not report; "" where /proc does not have it. */
 static void write_driver_version(char *text, size_t size) {
   char line[256] = "";
   FILE *file = fopen("/proc/driver/nvidia/version", "re");
@@ -62,16 +62,16 @@ static void write_driver_version(char *text, size_t size) {
   fclose(file);
 }
 
-static int64_t attribute(int index, cudaDeviceAttr which) {
+static int64_t device_attribute(int index, cudaDeviceAttr attribute) {
   int value = 0;
-  cudaDeviceGetAttribute(&value, which, index);
+  cudaDeviceGetAttribute(&value, attribute, index);
   return value;
 }
 
 char *rl_device_facts(int index, rl_error *err) {
-  if (rl_cuda_check_index(index, err)) return NULL;
+  if (rl_cuda_check_index(index, err) < 0) return NULL;
   cudaDeviceProp properties;
-  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, index), "reading the device's properties", err)) return NULL;
+  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, index), "reading the device's properties", err) < 0) return NULL;
   cuda_facts facts = {};
   int driver = 0, runtime = 0;
   size_t cudnn = cudnnGetVersion(), cublas = cublasLtGetVersion();
@@ -94,8 +94,8 @@ char *rl_device_facts(int index, rl_error *err) {
   facts.l2_bytes = properties.l2CacheSize;
   facts.shared_memory_per_sm_bytes = (int64_t)properties.sharedMemPerMultiprocessor;
   facts.registers_per_sm = properties.regsPerMultiprocessor;
-  facts.sm_clock_max_khz = attribute(index, cudaDevAttrClockRate);
-  facts.memory_clock_max_khz = attribute(index, cudaDevAttrMemoryClockRate);
+  facts.sm_clock_max_khz = device_attribute(index, cudaDevAttrClockRate);
+  facts.memory_clock_max_khz = device_attribute(index, cudaDevAttrMemoryClockRate);
   facts.memory_bus_bits = properties.memoryBusWidth;
   char *text = rl_fields_print(cuda_facts_fields, &facts);
   if (!text) rl_fail(err, RL_SYS, ENOMEM, "out of memory for the facts of the device");

@@ -1,59 +1,68 @@
-/* Repeats of a sequence, captured into a graph. */
+/* Captures repeats of a sequence into a CUDA graph. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "device/cuda.h"
 #include "device/launches.h"
 
-/* Kernels, copies and sets in a graph. */
-static int count_work(cudaGraph_t graph, uint64_t *work, rl_error *err) {
+static bool is_device_work(cudaGraphNodeType type) {
+  return type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeMemset;
+}
+
+/* Counts the kernel, memcpy and memset nodes of a graph. */
+static int count_nodes(cudaGraph_t graph, uint64_t *result, rl_error *err) {
   size_t count = 0;
-  if (rl_cuda_ok(cudaGraphGetNodes(graph, NULL, &count), "counting nodes", err)) return -1;
+  if (rl_cuda_ok(cudaGraphGetNodes(graph, NULL, &count), "counting nodes", err) < 0) return -1;
   cudaGraphNode_t *nodes = (cudaGraphNode_t *)malloc((count + 1) * sizeof *nodes);
   if (!nodes) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for graph nodes");
   int rc = rl_cuda_ok(cudaGraphGetNodes(graph, nodes, &count), "counting nodes", err);
-  *work = 0;
-  for (size_t i = 0; i < count && !rc; i++) {
+  *result = 0;
+  for (size_t i = 0; i < count && rc == 0; i++) {
     cudaGraphNodeType type;
     rc = rl_cuda_ok(cudaGraphNodeGetType(nodes[i], &type), "counting nodes", err);
-    *work += type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeMemset;
+    *result += is_device_work(type);
   }
   free(nodes);
   return rc;
 }
 
-static int capture(rl_device *device, const rl_sequence *sequence, uint64_t copies, cudaGraph_t *graph, rl_error *err) {
-  if (rl_cuda_ok(cudaStreamBeginCapture(rl_cuda_stream(device), cudaStreamCaptureModeThreadLocal), "capturing", err)) return -1;
-  int rc = 0;
-  for (uint64_t copy = 0; copy < copies && !rc; copy++) {
-    rc = rl_sequence_restore(sequence, device->stream, err);
-    for (size_t i = 0; i < sequence->launch_count && !rc; i++)
-      rc = rl_launch_enqueue(&sequence->launches[i], device->stream, err);
+static int enqueue_repeats(rl_device *device, const rl_sequence *sequence, uint64_t copies, rl_error *err) {
+  for (uint64_t copy = 0; copy < copies; copy++) {
+    if (rl_sequence_restore(sequence, device->stream, err) < 0) return -1;
+    for (size_t i = 0; i < sequence->launch_count; i++)
+      if (rl_launch_enqueue(&sequence->launches[i], device->stream, err) < 0) return -1;
   }
-  cudaError_t ended = cudaStreamEndCapture(rl_cuda_stream(device), graph);
-  if (rc) {
+  return 0;
+}
+
+static int capture(rl_device *device, const rl_sequence *sequence, uint64_t copies, cudaGraph_t *graph, rl_error *err) {
+  if (rl_cuda_ok(cudaStreamBeginCapture(rl_cuda_stream(device), cudaStreamCaptureModeThreadLocal), "capturing", err) < 0)
+    return -1;
+  int rc = enqueue_repeats(device, sequence, copies, err);
+  cudaError_t end_status = cudaStreamEndCapture(rl_cuda_stream(device), graph); /* also after a failure, or capture goes on */
+  if (rc < 0) {
     (void)cudaGetLastError();
     return -1;
   }
-  return rl_cuda_ok(ended, "capturing", err);
+  return rl_cuda_ok(end_status, "capturing", err);
 }
 
-int rl_cuda_make_piece(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t times, rl_cuda_piece *piece,
-                       rl_error *err) {
+int rl_cuda_batch_create(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t launch_count,
+                         rl_cuda_batch *batch, rl_error *err) {
   cudaGraph_t graph = NULL;
-  if (copies == 0 || times == 0) return 0;
-  piece->copies = copies;
-  piece->times = times;
-  int rc = capture(device, sequence, copies, &graph, err) || count_work(graph, &piece->nodes, err) ||
-           rl_cuda_ok(cudaGraphInstantiate(&piece->graph, graph, 0), "instantiating a graph", err) ||
-           rl_cuda_ok(cudaGraphUpload(piece->graph, rl_cuda_stream(device)), "uploading a graph", err);
+  if (copies == 0 || launch_count == 0) return 0;
+  batch->copies = copies;
+  batch->launch_count = launch_count;
+  bool failed = capture(device, sequence, copies, &graph, err) < 0 || count_nodes(graph, &batch->nodes, err) < 0 ||
+                rl_cuda_ok(cudaGraphInstantiate(&batch->graph, graph, 0), "instantiating a graph", err) < 0 ||
+                rl_cuda_ok(cudaGraphUpload(batch->graph, rl_cuda_stream(device)), "uploading a graph", err) < 0;
   if (graph) cudaGraphDestroy(graph);
-  return rc ? rl_wrap(err, "sequence %s", sequence->name) : 0;
+  return failed ? rl_wrap(err, "sequence %s", sequence->name) : 0;
 }
 
-int rl_cuda_count_work(rl_device *device, const rl_sequence *sequence, uint64_t *work, rl_error *err) {
+int rl_cuda_count_nodes(rl_device *device, const rl_sequence *sequence, uint64_t *nodes, rl_error *err) {
   cudaGraph_t graph = NULL;
-  int rc = capture(device, sequence, 1, &graph, err) || count_work(graph, work, err);
+  bool failed = capture(device, sequence, 1, &graph, err) < 0 || count_nodes(graph, nodes, err) < 0;
   if (graph) cudaGraphDestroy(graph);
-  return rc ? -1 : 0;
+  return failed ? -1 : 0;
 }

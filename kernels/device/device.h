@@ -1,6 +1,6 @@
-/* What a workload may ask of the device it runs on, and how a list of named launches is run there. One implementation per
- * kind of device: cpu*.c and cuda*.cu; device.c, launches.c and ranges.c are of both. A device belongs to one thread. Running a
- * list, capturing it into a graph, marking it with NVTX and timing it happen here, once, and never in a workload. */
+/* The device abstraction: memory, and running lists of named launches. cpu*.c and cuda*.cu implement it; device.c, launches.c and
+ * ranges.c serve both. Capturing launches into a graph, NVTX ranges and timing are done here and never in a workload. A device
+ * belongs to one thread. */
 #ifndef RL_DEVICE_DEVICE_H
 #define RL_DEVICE_DEVICE_H
 
@@ -16,40 +16,41 @@ extern "C" {
 
 typedef enum rl_device_kind { RL_DEVICE_CPU, RL_DEVICE_CUDA } rl_device_kind;
 
-/* What memory is for; peak memory is reported by purpose. */
+/* Peak memory is reported for each purpose. */
 typedef enum rl_purpose {
-  RL_MEMORY_DATASET,     /* images and labels, resident */
+  RL_MEMORY_DATASET,     /* images and labels */
   RL_MEMORY_WEIGHTS,     /* parameters, gradients and optimizer state */
-  RL_MEMORY_ACTIVATIONS, /* what forward keeps for backward, and the batch */
-  RL_MEMORY_WORKSPACE,   /* scratch of libraries and kernels */
+  RL_MEMORY_ACTIVATIONS, /* kept from forward to backward, and the batch */
+  RL_MEMORY_WORKSPACE,   /* temporary memory of libraries and kernels */
   RL_MEMORY_PURPOSE_COUNT
 } rl_purpose;
 extern const char *const rl_purpose_names[]; /* "dataset" "weights" "activations" "workspace", NULL */
 
-typedef struct rl_memory { /* bytes asked for through rl_device_ops.allocate */
+typedef struct rl_memory { /* bytes requested from rl_device_ops.allocate */
   uint64_t bytes[RL_MEMORY_PURPOSE_COUNT], peak_bytes[RL_MEMORY_PURPOSE_COUNT];
   uint64_t total_bytes, peak_total_bytes;
 } rl_memory;
 
-/* Where launches go: the cudaStream_t on CUDA, NULL on the CPU (launches run at once). */
+/* CUDA: the cudaStream_t. CPU: NULL, launches run at once on the caller's thread. */
 typedef void *rl_stream;
 
-/* One named launch: a piece of work that the device does in order. It takes no argument that changes between
- * iterations (counters live on the device), so that a captured graph of it can be replayed for ever. */
+/* A named unit of work, executed in stream order. Its arguments do not change between iterations (counters live on the device),
+ * so that a captured graph of it can be replayed any number of times. */
 typedef struct rl_launch {
-  const char *name;  /* "conv2_forward": stable, a key in the store */
+  const char *name;  /* "conv2_forward": a key in the store, so it must not change */
   const char *range; /* NVTX range and phase: "data" "forward" "backward" "optimizer" "kernel" */
   int (*enqueue)(void *arg, rl_stream stream, rl_error *err);
   void *arg;
 } rl_launch;
 
-typedef struct rl_sequence { /* an ordered list of launches, done `repeat` times in a row */
+typedef struct rl_sequence { /* a list of launches, run in order, `repeat` times */
   const char *name;          /* "begin" "step" "tail" "evaluate" */
   const rl_launch *launches;
   size_t launch_count;
   uint64_t repeat;
-  const rl_launch *restore_launch; /* goes before each repeat, so that it finds what the first one found; no part of a sample's
-                               time. NULL: a repeat changes nothing that the next one reads, or is to read what it changed */
+  /* Runs before each repeat and puts back the initial state, so that every repeat reads the same inputs. Its time is not part of
+   * a sample. NULL: repeats are independent, or each continues from the one before (training). */
+  const rl_launch *restore_launch;
 } rl_sequence;
 
 typedef struct rl_program { /* one iteration of a workload: for training, one epoch */
@@ -58,23 +59,24 @@ typedef struct rl_program { /* one iteration of a workload: for training, one ep
   size_t sequence_count;
 } rl_program;
 
-typedef struct rl_span { /* one launch as the host saw it; times from rl_monotonic_ns */
+typedef struct rl_span { /* host times of one launch, from rl_monotonic_ns */
   const rl_launch *launch;
   int64_t start_ns, end_ns;
 } rl_span;
 
-/* Called from rl_device_ops.run. Any member may be NULL. */
+/* Callbacks from rl_device_ops.run, on the device's thread. Any member may be NULL. */
 typedef struct rl_observer {
   void *context;
-  bool (*cancelled)(void *context);                               /* asked at least every 100 ms of host time */
-  void (*progress)(void *context, uint64_t done, uint64_t total); /* repeats done; on CUDA: only where no wait is needed */
-  void (*span)(void *context, const rl_span *span);               /* CPU: every launch */
+  bool (*cancelled)(void *context); /* called at least every 100 ms of host time; true ends the run */
+  /* done: repeats known to be finished. On CUDA only those known without an extra synchronisation. */
+  void (*progress)(void *context, uint64_t done, uint64_t total);
+  void (*span)(void *context, const rl_span *span); /* CPU: called after every launch; CUDA: never */
 } rl_observer;
 
 typedef struct rl_elapsed {
-  double device_ms;  /* between events on the device; on the CPU the same as host_ms */
+  double device_ms;  /* CUDA: between events; CPU: equal to host_ms */
   double host_ms;    /* from before the first launch until the device is idle */
-  uint64_t launches; /* device launches issued: kernels, copies and sets, counted in graph nodes; CPU: without what restores */
+  uint64_t launches; /* CUDA: kernel, memcpy and memset nodes. CPU: launches, without restore_launch */
 } rl_elapsed;
 
 typedef enum rl_cache { RL_CACHE_COLD, RL_CACHE_WARM } rl_cache;
@@ -82,28 +84,30 @@ typedef enum rl_cache { RL_CACHE_COLD, RL_CACHE_WARM } rl_cache;
 typedef struct rl_device rl_device;
 typedef struct rl_plan rl_plan; /* a program made ready to run: captured graphs on CUDA */
 
+/* Fallible members return 0, or -1 with err. */
 typedef struct rl_device_ops {
-  /* bytes of uninitialised device memory, 256-byte aligned; the CPU's is malloc'ed. Counted in device->memory. */
+  /* Allocates uninitialised memory, 256-byte aligned, and counts it in device->memory. CPU: with malloc. */
   int (*allocate)(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err);
   void (*release)(rl_device *device, void *memory); /* NULL is allowed */
-  /* Synchronous copies. */
+  /* Copy or write zeros, and wait until it is done. */
   int (*upload)(rl_device *device, void *to, const void *from_host, size_t bytes, rl_error *err);
   int (*download)(rl_device *device, void *to_host, const void *from, size_t bytes, rl_error *err);
   int (*zero)(rl_device *device, void *memory, size_t bytes, rl_error *err);
-  /* Make a program ready. program and what it points to must outlive the plan. */
+  /* Prepares a program to run; CUDA: captures its graphs. program and what it points to must outlive the plan. */
   int (*plan)(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err);
   void (*plan_free)(rl_device *device, rl_plan *plan);
-  /* Run it once and wait until the device is idle. -1 with domain RL_SYS, code ECANCELED when cancelled() said so. */
+  /* Runs a plan once and waits until the device is idle. -1 with RL_SYS, ECANCELED when cancelled() returned true. */
   int (*run)(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
-  /* Run it once launch by launch on the stream, without a graph, each launch inside the NVTX ranges of its phase and name. */
+  /* Runs a program once without a graph, each launch inside the NVTX ranges of its phase and name. Else as run. */
   int (*run_eager)(rl_device *device, const rl_program *program, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
   void (*close)(rl_device *device);
-  /* Time one repeat of a sequence, `count` times, into device_us[count]. RL_CACHE_COLD: before each, so much other memory is
-   * read that the last cache holds nothing of the sequence's. RL_CACHE_WARM: repeats follow one another closely, and a sample
-   * is the mean of so many that the clock's resolution does not matter; the gaps between them are part of it. Where the state
-   * has to be restored before each, a warm sample too is of one repeat, and finds in the caches what restoring left there. On
-   * CUDA a sample lies between two events, whose own cost is part of it, and several launches are one graph, so that the device
-   * never waits for the host. NULL: this device can't. -1 with ECANCELED as run. */
+  /* Takes `count` samples of the time of one repeat of a sequence, into device_us[count]. ECANCELED as for run.
+   *   RL_CACHE_COLD  evicts the sequence's data from the last-level cache before each sample, by reading other memory.
+   *   RL_CACHE_WARM  a sample is the mean of repeats that follow one another closely, gaps included; enough of them that the
+   *                  clock's resolution does not matter. With a restore_launch a sample is one repeat, and the caches hold
+   *                  whatever the restore left in them.
+   * On CUDA a sample is the time between two events, their own cost included, and several launches are one graph, so that the
+   * device never waits for the host. NULL: the device can't sample. */
   int (*sample)(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
                 double *device_us, rl_error *err);
 } rl_device_ops;
@@ -114,28 +118,32 @@ struct rl_device {
   int index;   /* CUDA ordinal; 0 on the CPU */
   char id[16]; /* "cpu" "gpu0": the name in the API */
   rl_stream stream;
-  int threads; /* CPU: worker threads; 0 on CUDA */
+  int threads; /* CPU: threads of the pool; 0 on CUDA */
   rl_memory memory;
-  const rl_observer *observer; /* of whoever waits for what is done now; NULL: no one. Asked where no run takes one: while an
-                                  instance is opened and checked. */
-  /* Takes what a compiler said of code that is being made ready, at most 64 KiB; NULL: nobody does. */
+  /* Observer of the request being served; NULL: none. For operations without an observer argument: opening and checking an
+   * instance. */
+  const rl_observer *observer;
+  /* Receives a compiler's log of at most 64 KiB while an instance is opened; NULL: logs are dropped. */
   void (*log)(const char *text);
 };
 
-/* -1 with RL_SYS, ECANCELED when the device's observer says so. On the device's thread. */
-int rl_device_cancelled(const rl_device *device, rl_error *err);
+/* -1 with RL_SYS, ECANCELED when the observer (NULL: none) asks to cancel. On the device's thread. */
+int rl_observer_cancelled(const rl_observer *observer, rl_error *err);
+int rl_device_cancelled(const rl_device *device, rl_error *err); /* the same for device->observer */
 
 /* Bookkeeping for implementations of allocate and release. */
 void rl_memory_add(rl_memory *memory, rl_purpose purpose, size_t bytes);
 void rl_memory_remove(rl_memory *memory, rl_purpose purpose, size_t bytes);
 
-/* Open the device; NULL and err when it is not usable. Each worker program links exactly one of these. */
+/* The next three functions exist once for each kind of device; a worker program links one kind. */
+
+/* Opens the device. NULL with err when it is not usable. The caller closes it with ops->close. */
 rl_device *rl_device_open(int index, rl_error *err);
-/* How many devices of this program's kind there are; 0 with err saying why (no driver, no device, library missing). */
+/* Returns the number of devices of this kind; 0 with the reason in err (no driver, no device, library missing). */
 int rl_device_count(rl_error *err);
-/* Facts of device `index` as compact JSON text of one object (name, uuid, driver, library versions, SM count, clocks,
- * memory_bytes, ...; on the CPU: model name, cores, threads, ISA, caches, OpenBLAS build); keys carry units.
- * malloc'ed, the caller frees; NULL and err when it can't be read. Must work before rl_device_open. */
+/* Returns properties of device `index` as a compact JSON object, whose keys end with units. CUDA: name, uuid, driver, library
+ * versions, SM count, clocks, memory_bytes, ...; CPU: model name, cores, threads, ISA, caches, OpenBLAS build. The caller frees
+ * the text. NULL with err when the properties can't be read. Works before rl_device_open. */
 char *rl_device_facts(int index, rl_error *err);
 
 #ifdef __cplusplus

@@ -1,45 +1,39 @@
 #include "device/launches.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "device/ranges.h"
 
 int rl_launch_enqueue(const rl_launch *launch, rl_stream stream, rl_error *err) {
-  return launch->enqueue(launch->arg, stream, err) ? rl_wrap(err, "%s", launch->name) : 0;
+  return launch->enqueue(launch->arg, stream, err) < 0 ? rl_wrap(err, "%s", launch->name) : 0;
 }
 
 int rl_sequence_restore(const rl_sequence *sequence, rl_stream stream, rl_error *err) {
   return sequence->restore_launch ? rl_launch_enqueue(sequence->restore_launch, stream, err) : 0;
 }
 
-int rl_observer_cancelled(const rl_observer *observer, rl_error *err) {
-  bool cancelled = observer && observer->cancelled && observer->cancelled(observer->context);
-  return cancelled ? rl_fail(err, RL_SYS, ECANCELED, "cancelled") : 0;
-}
-
-static int launch_one(const rl_launch *launch, rl_stream stream, const rl_observer *observer, rl_error *err) {
-  if (rl_observer_cancelled(observer, err)) return -1;
+static int run_launch(const rl_launch *launch, rl_stream stream, const rl_observer *observer, rl_error *err) {
+  if (rl_observer_cancelled(observer, err) < 0) return -1;
   rl_span span = {.launch = launch, .start_ns = rl_monotonic_ns()};
   rl_range_push(launch->name);
   int rc = rl_launch_enqueue(launch, stream, err);
   rl_range_pop();
   span.end_ns = rl_monotonic_ns();
-  if (!rc && observer && observer->span) observer->span(observer->context, &span);
+  if (rc == 0 && observer && observer->span) observer->span(observer->context, &span);
   return rc;
 }
 
-int rl_sequence_once(const rl_sequence *sequence, rl_stream stream, const rl_observer *observer, rl_error *err) {
+int rl_sequence_run_once(const rl_sequence *sequence, rl_stream stream, const rl_observer *observer, rl_error *err) {
   const char *phase = NULL;
   int rc = rl_sequence_restore(sequence, stream, err);
-  for (size_t i = 0; i < sequence->launch_count && !rc; i++) {
+  for (size_t i = 0; i < sequence->launch_count && rc == 0; i++) {
     const rl_launch *launch = &sequence->launches[i];
     if (!phase || strcmp(phase, launch->range) != 0) {
       if (phase) rl_range_pop();
       rl_range_push(phase = launch->range);
     }
-    rc = launch_one(launch, stream, observer, err);
+    rc = run_launch(launch, stream, observer, err);
   }
   if (phase) rl_range_pop();
   return rc;

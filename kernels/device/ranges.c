@@ -4,9 +4,9 @@
 #include <nvtx3/nvToolsExt.h>
 
 static nvtxDomainHandle_t domain(void) {
-  static nvtxDomainHandle_t made; /* one device thread */
-  if (!made) made = nvtxDomainCreateA("rooflined");
-  return made;
+  static nvtxDomainHandle_t handle; /* only the device's thread comes here */
+  if (!handle) handle = nvtxDomainCreateA("rooflined");
+  return handle;
 }
 
 void rl_range_push(const char *name) {

@@ -1,5 +1,5 @@
-/* NVTX ranges in the domain "rooflined", seen by nsys and by the activity pass. Without NVTX's header (it comes with CUDA and
- * needs no library) they are nothing; without a tool attached they cost a test of a pointer. Of the device's thread. */
+/* NVTX ranges in the domain "rooflined", which Nsight Systems and the activity pass show. They are empty functions where NVTX's
+ * header, which comes with CUDA and needs no library, was not found at build time. On the device's thread. */
 #ifndef RL_DEVICE_RANGES_H
 #define RL_DEVICE_RANGES_H
 
