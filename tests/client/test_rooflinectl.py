@@ -101,7 +101,7 @@ def test_show_prints_the_comparison_within_80_columns(daemon, finished):
     assert max(len(line) for line in table) <= 80
     ratio = finished["comparison"]["items"][0]["speedup_ratio"]
     assert f"{ratio:.2f}×" in next(line for line in table if "median" in line)
-    assert "synthetic (part of it)" in out
+    assert "synthetic (partial)" in out
 
 
 def test_counters_that_a_cpu_lacks_are_told_with_their_reason(daemon, finished):
@@ -247,7 +247,7 @@ def test_a_report_without_counters(daemon, finished):
     why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
     assert f"— no sections: {why}" in out and "grid" not in out
     bound = json.loads(ctl("report", "--json", str(run["run"]), url=daemon.url)[0])["kernels"][0]["roofline"]["classification"]
-    assert bound["bound"] == "unknown" and f"what bounds it is not known:\n  {bound['why']}\n" in out
+    assert bound["bound"] == "unknown" and f"the limiting resource is unknown:\n  {bound['why']}\n" in out
     _, err = ctl("report", str(run["run"]), "--section", "Occupancy", url=daemon.url, code=2)
     assert f"no section Occupancy: {why}" in err
     out, _ = ctl("compare", str(run["run"]), str(run["run"]), url=daemon.url)
