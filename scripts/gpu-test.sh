@@ -9,4 +9,4 @@ if [ .gpu.tar.gz -nt .gpu ]; then
   tar -xzf .gpu.tar.gz
   touch .gpu
 fi
-PYTHONPATH=scripts/lib PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 exec python3 -m sitting "$@"
+PYTHONPATH=scripts/lib PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 exec python3 -m measure "$@"

@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from sitting.tables import filled, summary  # noqa: E402
+from measure.tables import filled, summary  # noqa: E402
 
 
 def main():

@@ -9,7 +9,7 @@ SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).
 PAGES = [SOURCE / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((SOURCE / "docs").glob("**/*.md"))
 sys.path.insert(0, str(SOURCE / "scripts" / "lib"))
 
-from sitting.steps import STEPS  # noqa: E402
+from measure.steps import STEPS  # noqa: E402
 
 
 def links(page):

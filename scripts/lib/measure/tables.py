@@ -41,11 +41,11 @@ def training(rows):
                        lambda row: row["precision"], lambda row: number(row["median"]))
 
 
-def bars(rows):
-    return table(["batch", "precision", "best engine", "ms an epoch", "bar", "met", "further aim"],
-                 [[row["batch"], row["precision"], row["best_engine"] or MISSING, row["best_ms"], row["bar_ms"],
-                   "yes" if row["met"] else "**no**", row["aim_ms"]]
-                  for row in rows if "bar_ms" in row])
+def targets(rows):
+    return table(["batch", "precision", "best engine", "ms an epoch", "target", "met", "next target"],
+                 [[row["batch"], row["precision"], row["best_engine"] or MISSING, row["best_ms"], row["target_ms"],
+                   "yes" if row["met"] else "**no**", row["next_target_ms"]]
+                  for row in rows if "target_ms" in row])
 
 
 def parts(rows):
@@ -197,7 +197,7 @@ TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": traini
           "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
 
 
-VIEWS = {"shown": ("job", shown), "bars": ("training", bars), "parts": ("training", parts)}  # other tables of a step
+VIEWS = {"shown": ("job", shown), "targets": ("training", targets), "parts": ("training", parts)}  # other tables of a step
 
 
 def table_of(step):

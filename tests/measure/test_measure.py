@@ -16,9 +16,9 @@ SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev"))
 sys.path.insert(0, str(SOURCE / "scripts" / "lib"))
 
-from sitting import comparison, markdown, numbers, runner, steps, tables  # noqa: E402
-from sitting.host import Host, Skip  # noqa: E402
-from sitting.steps import STEPS, checks, kernels, pytorch, reports, training  # noqa: E402
+from measure import comparison, markdown, numbers, runner, steps, tables  # noqa: E402
+from measure.host import Host, Skip  # noqa: E402
+from measure.steps import STEPS, checks, kernels, pytorch, reports, training  # noqa: E402
 
 
 @pytest.mark.parametrize("probability, freedom, t", [(0.975, 1, 12.7062047), (0.975, 2, 4.3026527), (0.975, 9, 2.2621572),
@@ -280,10 +280,10 @@ def test_a_page_is_filled_between_its_marks():
 def test_the_best_engine_is_held_to_the_bars():
     rows = [{"engine": engine, "batch": 64, "precision": "fp16", "epoch_ms_median": ms}
             for engine, ms in (("fused", 35.3), ("persistent", 19.5))]
-    found = list(training.held_to_bars(rows))
+    found = list(training.compare_with_targets(rows))
     assert [row["holds"] for row in found if "check" in row] == [False, False, True, False]
     steps = {"training": {"rows": found, "commit": "abc", "at": "now"}}
-    assert "| 64 | fp16 | persistent | 19.5 | 20 | yes | 11 |" in tables.filled("<!-- bars -->\n<!-- /bars -->\n", steps)
+    assert "| 64 | fp16 | persistent | 19.5 | 20 | yes | 11 |" in tables.filled("<!-- targets -->\n<!-- /targets -->\n", steps)
 
 
 def test_training_times_of_both_ways_are_side_by_side():

@@ -19,7 +19,7 @@ class Daemon:
         self.host, self.log, self.settings = host, log, settings
 
     def __enter__(self):
-        self.state = tempfile.mkdtemp(prefix="sitting-")
+        self.state = tempfile.mkdtemp(prefix="rooflined-measure-")
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([self.host.program("rooflined"), "--state", self.state, "--port", "0",
                                              *self.settings],

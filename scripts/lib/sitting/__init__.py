@@ -1,1 +1,0 @@
-"""A sitting on a device: everything that has to be shown there, one step after the other, kept as one JSON document."""
