@@ -38,7 +38,7 @@ static void count_reasons(rl_conditions *conditions, const char *list) {
 }
 
 void rl_conditions_read(rl_session *session, rl_conditions *conditions) {
-  rl_reading reading;
+  rl_sensor_reading reading;
   rl_sensors_read(session->sensors, &reading);
   conditions->readings++;
   conditions->clock_min_mhz = fmin(conditions->clock_min_mhz, reading.sm_clock_mhz); /* fmin ignores NAN */

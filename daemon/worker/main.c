@@ -262,7 +262,7 @@ static int list_devices(const char *role) {
 static int open_and_serve(inbox *box, int index, const char *role) {
   rl_error err = {0}, profiler_err = {0};
   rl_service *service = NULL;
-  rl_reading before = {.memory_used_bytes = NAN};
+  rl_sensor_reading before = {.memory_used_bytes = NAN};
   rl_profiler *profiler = strcmp(role, "clean") == 0 ? NULL : rl_profiler_open(index, &profiler_err);
   const char *profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the clean role";
   rl_hello hello = make_hello(index, role);

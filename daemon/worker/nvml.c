@@ -1,4 +1,4 @@
-/* The GPU's sensors through NVML. */
+/* A GPU's sensors, by NVML. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "worker/nvml_library.h"
 #include "worker/sensors.h"
 
-enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, TEMPERATURE_GPU = 0 };
+enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, TEMPERATURE_GPU = 0 }; /* nvmlClockType_t, nvmlTemperatureSensors_t */
 
 typedef struct nvml_memory { /* nvmlMemory_t */
   unsigned long long total, free, used;
@@ -36,7 +36,8 @@ static const struct {
                       {0x80, "hw_power_brake_slowdown"},
                       {0x100, "display_clock_setting"}};
 
-static void uuid_of(const char *facts, char *uuid, size_t size) {
+/* Copies the GPU's UUID from the device facts; "" when they have none. */
+static void find_uuid(const char *facts, char *uuid, size_t size) {
   cJSON *object = facts ? rl_json_parse(facts, strlen(facts), NULL) : NULL;
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "uuid"));
   snprintf(uuid, size, "%s", text ? text : "");
@@ -52,21 +53,21 @@ rl_sensors *rl_sensors_open(const char *device_facts) {
                                     {"nvmlDeviceGetPowerUsage", &sensors->power, true},
                                     {"nvmlDeviceGetMemoryInfo", &sensors->memory, true},
                                     {"nvmlDeviceGetCurrentClocksThrottleReasons", &sensors->throttle, false}};
-  uuid_of(device_facts, uuid, sizeof uuid);
+  find_uuid(device_facts, uuid, sizeof uuid);
   rl_nvml_open(&sensors->nvml, uuid, symbols, sizeof symbols / sizeof *symbols);
   return sensors;
 }
 
-/* value, or NAN with the first reason kept. */
-static double kept(rl_sensors *sensors, rl_reading *reading, const char *what, rl_nvml_return rc, double value) {
+/* Returns the value, or NAN after an error; the reading keeps the reason of the first error. */
+static double value_or_nan(rl_sensors *sensors, rl_sensor_reading *reading, const char *what, rl_nvml_return rc, double value) {
   if (!rc) return value;
   if (!reading->reason[0]) snprintf(reading->reason, sizeof reading->reason, "NVML, %s: %s", what, sensors->nvml.error_text(rc));
   return NAN;
 }
 
-void rl_sensors_read(rl_sensors *sensors, rl_reading *reading) {
-  *reading =
-      (rl_reading){.sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN, .memory_used_bytes = NAN};
+void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
+  *reading = (rl_sensor_reading){
+      .sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN, .memory_used_bytes = NAN};
   if (sensors->nvml.reason[0]) {
     snprintf(reading->reason, sizeof reading->reason, "%s", sensors->nvml.reason);
     return;
@@ -75,15 +76,15 @@ void rl_sensors_read(rl_sensors *sensors, rl_reading *reading) {
   nvml_memory memory = {0};
   unsigned long long reasons = 0;
   rl_nvml_return rc = sensors->clock(sensors->nvml.device, CLOCK_SM, &sm);
-  reading->sm_clock_mhz = kept(sensors, reading, "SM clock", rc, sm);
+  reading->sm_clock_mhz = value_or_nan(sensors, reading, "SM clock", rc, sm);
   rc = sensors->clock(sensors->nvml.device, CLOCK_MEMORY, &memory_clock);
-  reading->memory_clock_mhz = kept(sensors, reading, "memory clock", rc, memory_clock);
+  reading->memory_clock_mhz = value_or_nan(sensors, reading, "memory clock", rc, memory_clock);
   rc = sensors->temperature(sensors->nvml.device, TEMPERATURE_GPU, &celsius);
-  reading->temperature_c = kept(sensors, reading, "temperature", rc, celsius);
+  reading->temperature_c = value_or_nan(sensors, reading, "temperature", rc, celsius);
   rc = sensors->power(sensors->nvml.device, &milliwatts);
-  reading->power_w = kept(sensors, reading, "power", rc, milliwatts * 1e-3);
+  reading->power_w = value_or_nan(sensors, reading, "power", rc, milliwatts * 1e-3);
   rc = sensors->memory(sensors->nvml.device, &memory);
-  reading->memory_used_bytes = kept(sensors, reading, "memory", rc, (double)memory.used);
+  reading->memory_used_bytes = value_or_nan(sensors, reading, "memory", rc, (double)memory.used);
   if (!sensors->throttle || sensors->throttle(sensors->nvml.device, &reasons)) return;
   size_t used = 0, size = sizeof reading->throttle_reasons;
   for (size_t i = 0; i < sizeof throttle_names / sizeof *throttle_names && used < size; i++)

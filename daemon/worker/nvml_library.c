@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void refuse(rl_nvml *nvml, const char *what, rl_nvml_return rc) {
+/* Sets the reason to `what` and, unless rc is 0, NVML's text for it. */
+static void set_reason(rl_nvml *nvml, const char *what, rl_nvml_return rc) {
   const char *text = rc && nvml->error_text ? nvml->error_text(rc) : NULL;
   snprintf(nvml->reason, sizeof nvml->reason, "%s%s%s", what, text ? ": " : "", text ? text : "");
 }
@@ -20,16 +21,16 @@ static bool find_symbols(rl_nvml *nvml, const rl_nvml_symbol *symbols, size_t co
   return true;
 }
 
-static void start(rl_nvml *nvml, const char *uuid, rl_nvml_return (*init)(void),
-                  rl_nvml_return (*by_uuid)(const char *, rl_nvml_device *)) {
+static void find_device(rl_nvml *nvml, const char *uuid, rl_nvml_return (*init)(void),
+                        rl_nvml_return (*by_uuid)(const char *, rl_nvml_device *)) {
   rl_nvml_return rc = init();
   if (rc) {
-    nvml->shutdown = NULL; /* nothing was started */
-    refuse(nvml, "NVML does not start", rc);
+    nvml->shutdown = NULL; /* NVML is not initialised */
+    set_reason(nvml, "NVML cannot be initialised", rc);
     return;
   }
   rc = by_uuid(uuid, &nvml->device);
-  if (rc) refuse(nvml, "NVML does not know the device", rc);
+  if (rc) set_reason(nvml, "NVML does not know the device", rc);
 }
 
 void rl_nvml_open(rl_nvml *nvml, const char *uuid, const rl_nvml_symbol *symbols, size_t count) {
@@ -40,13 +41,13 @@ void rl_nvml_open(rl_nvml *nvml, const char *uuid, const rl_nvml_symbol *symbols
                                    {"nvmlDeviceGetHandleByUUID", &by_uuid, true},
                                    {"nvmlErrorString", &nvml->error_text, true}};
   if (!uuid[0]) {
-    refuse(nvml, "the device's UUID is not known", 0);
+    set_reason(nvml, "the device's UUID is not known", 0);
     return;
   }
   nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!nvml->library) refuse(nvml, "libnvidia-ml.so.1 is not installed", 0);
+  if (!nvml->library) set_reason(nvml, "libnvidia-ml.so.1 is not installed", 0);
   else if (find_symbols(nvml, always, sizeof always / sizeof *always) && find_symbols(nvml, symbols, count))
-    start(nvml, uuid, init, by_uuid);
+    find_device(nvml, uuid, init, by_uuid);
   else nvml->shutdown = NULL;
 }
 

@@ -73,7 +73,7 @@ static void update_progress(rl_session *session, const rl_epoch *epoch) {
 
 static int time_epoch(rl_session *session, int64_t index, int64_t count, bool warmup, rl_error *err) {
   rl_epoch epoch = {.epoch = index, .warmup = warmup};
-  rl_reading before, after;
+  rl_sensor_reading before, after;
   rl_elapsed elapsed;
   rl_report report;
   rl_pass_enter(session, warmup ? "warmup" : "epoch", index, count);
@@ -108,7 +108,7 @@ int rl_pass_measure_memory(rl_session *session, rl_error *err) {
   if (rl_pass_measure(session, "peak_memory_bytes", (double)memory.peak_total_bytes, NULL, err)) return -1;
   for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++)
     if (rl_pass_measure(session, names[p], (double)memory.peak_bytes[p], NULL, err)) return -1;
-  rl_reading reading;
+  rl_sensor_reading reading;
   rl_sensors_read(session->sensors, &reading);
   const char *reason = session->device->kind == RL_DEVICE_CPU ? "the CPU has no device memory"
                        : reading.reason[0]                    ? reading.reason

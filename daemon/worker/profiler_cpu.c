@@ -1,4 +1,4 @@
-/* The CPU's profiler: the spans that the device hands to its observer, kept while a trace runs. */
+/* The CPU's profiler. While a trace runs, it keeps the spans of launches that the device reports. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ typedef struct cpu_profiler {
   bool tracing;
   int64_t start_ns;
   rl_span *spans;
-  size_t count, room, dropped;
+  size_t count, capacity, dropped;
 } cpu_profiler;
 
 static int trace_start(rl_profiler *profiler, rl_error *err) {
@@ -28,21 +28,21 @@ static int trace_start(rl_profiler *profiler, rl_error *err) {
 static void keep_span(rl_profiler *profiler, const rl_span *span) {
   cpu_profiler *self = (cpu_profiler *)profiler;
   if (!self->tracing) return;
-  if (self->count == self->room) {
-    size_t room = self->room ? 2 * self->room : 4096;
-    rl_span *grown = realloc(self->spans, room * sizeof *grown);
+  if (self->count == self->capacity) {
+    size_t capacity = self->capacity ? 2 * self->capacity : 4096;
+    rl_span *grown = realloc(self->spans, capacity * sizeof *grown);
     if (!grown) {
       self->dropped++;
       return;
     }
     self->spans = grown;
-    self->room = room;
+    self->capacity = capacity;
   }
   self->spans[self->count++] = *span;
 }
 
-/* Index of the launch's name among those that records got from `base` on; it is added when it is new. */
-static int name_index(rl_records *records, size_t base, const char *name, uint32_t *index, rl_error *err) {
+/* Finds the name among those of records from index `base` on, or adds it. */
+static int find_or_add_name(rl_records *records, size_t base, const char *name, uint32_t *index, rl_error *err) {
   for (size_t i = base; i < records->name_count; i++)
     if (strcmp(records->names[i], name) == 0) {
       *index = (uint32_t)i;
@@ -62,15 +62,15 @@ static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err)
     rl_activity_row row = {
         .kind = RL_ACTIVITY_SPAN, .start_ns = span->start_ns - self->start_ns, .end_ns = span->end_ns - self->start_ns};
     uint32_t name;
-    if (name_index(records, base, span->launch->name, &name, err)) return -1;
+    if (find_or_add_name(records, base, span->launch->name, &name, err) < 0) return -1;
     row.name = name;
     untimed += span->start_ns == 0 || span->end_ns == 0;
     if (rl_records_add(records, RL_RECORD_ROW, &row, 1, err) < 0) return -1;
   }
-  if (rl_records_measure(records, "activity_kernel_records", NAN, "the CPU device runs no GPU kernels", err) ||
-      rl_records_measure(records, "activity_records", (double)self->count, NULL, err) ||
-      rl_records_measure(records, "activity_dropped_records", (double)self->dropped, NULL, err) ||
-      rl_records_measure(records, "activity_zero_time_records", (double)untimed, NULL, err))
+  if (rl_records_measure(records, "activity_kernel_records", NAN, "the CPU device runs no GPU kernels", err) < 0 ||
+      rl_records_measure(records, "activity_records", (double)self->count, NULL, err) < 0 ||
+      rl_records_measure(records, "activity_dropped_records", (double)self->dropped, NULL, err) < 0 ||
+      rl_records_measure(records, "activity_zero_time_records", (double)untimed, NULL, err) < 0)
     return -1;
   return 0;
 }
@@ -78,7 +78,7 @@ static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err)
 static int count(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
                  rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   (void)profiler, (void)instance, (void)profile, (void)observer, (void)records, (void)err;
-  snprintf(reason, RL_REASON_SIZE, "the CPU device has no hardware counters here");
+  snprintf(reason, RL_REASON_SIZE, "no hardware counters are collected on the CPU device");
   return 1;
 }
 

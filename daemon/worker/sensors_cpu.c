@@ -1,4 +1,4 @@
-/* The one sensor that a CPU has for everybody: the clock of its first core. */
+/* Sensors of the CPU device: the clock of its first core, which needs no privilege. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,13 +24,13 @@ static double read_clock_mhz(const char *path) {
   return file && fscanf(file, "%lf", &khz) == 1 ? khz * 1e-3 : NAN;
 }
 
-void rl_sensors_read(rl_sensors *sensors, rl_reading *reading) {
-  *reading = (rl_reading){.sm_clock_mhz = read_clock_mhz(sensors->clock_path),
-                          .memory_clock_mhz = NAN,
-                          .temperature_c = NAN,
-                          .power_w = NAN,
-                          .memory_used_bytes = NAN,
-                          .reason = "the CPU device has no such sensor"};
+void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
+  *reading = (rl_sensor_reading){.sm_clock_mhz = read_clock_mhz(sensors->clock_path),
+                                 .memory_clock_mhz = NAN,
+                                 .temperature_c = NAN,
+                                 .power_w = NAN,
+                                 .memory_used_bytes = NAN,
+                                 .reason = "the CPU device has no such sensor"};
 }
 
 void rl_sensors_close(rl_sensors *sensors) { free(sensors); }

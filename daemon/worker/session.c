@@ -137,7 +137,7 @@ rl_memory rl_session_memory(const rl_session *session) {
 }
 
 static double used_bytes(const rl_service *service) {
-  rl_reading reading;
+  rl_sensor_reading reading;
   rl_sensors_read(service->options.sensors, &reading);
   return reading.memory_used_bytes;
 }

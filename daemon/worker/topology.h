@@ -1,21 +1,21 @@
-/* Where a GPU sits: the processors and memory of the host nearest to it, its links to other GPUs and to a CPU of its own package.
- * Numbers under ncu's names; what is text there is the part of a name here ("numa__cpu_affinity:0-15"). Through NVML and
- * sysfs. */
+/* A GPU's place in the machine: the nearest CPUs and NUMA nodes, NVLinks to other GPUs, C2C links to a CPU. Metrics have ncu's
+ * names; ncu's text values become an instance in the name ("numa__cpu_affinity:0-15"). Read from NVML and sysfs. */
 #ifndef RL_WORKER_TOPOLOGY_H
 #define RL_WORKER_TOPOLOGY_H
 
 #include "model/records.h"
 
-enum { RL_TOPOLOGY_MOST = 64 };
+enum { RL_TOPOLOGY_MAX_METRICS = 64 };
 
-typedef struct rl_topology {                /* does not change while the machine is up */
-  rl_kernel_metric items[RL_TOPOLOGY_MOST]; /* without an ordinal */
+typedef struct rl_topology {
+  rl_kernel_metric items[RL_TOPOLOGY_MAX_METRICS]; /* ordinal is unset */
   size_t count;
 } rl_topology;
 
-/* uuid: "GPU-...". Never fails: what can't be read is NAN with its reason. */
+/* uuid: "GPU-...". Never fails: a metric that cannot be read is NAN with a reason. */
 void rl_topology_read(const char *uuid, rl_topology *topology);
-/* The same with another folder in place of /sys/devices/system/node: for tests. */
-void rl_topology_nodes_of(const char *nodes, const unsigned long *processors, size_t words, rl_topology *topology);
+/* Appends the NUMA nodes that the CPUs belong to (numa__id_cpu). folder: /sys/devices/system/node, or a test's. cpus: a bit set
+ * of `words` words. */
+void rl_topology_append_cpu_nodes(const char *folder, const unsigned long *cpus, size_t words, rl_topology *topology);
 
 #endif

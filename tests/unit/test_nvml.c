@@ -1,4 +1,4 @@
-/* Sensors of a GPU that is not there: every value is NAN and says why; nothing fails. */
+/* Sensors of a GPU that does not exist: every value is NAN with a reason; nothing fails. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,8 +8,8 @@
 
 #include "worker/sensors.h"
 
-static void every_reading_is_absent_with_a_reason(const char *facts, const char *expected) {
-  rl_reading reading;
+static void assert_no_values(const char *facts, const char *expected) {
+  rl_sensor_reading reading;
   memset(&reading, 0x5a, sizeof reading);
   rl_sensors *sensors = rl_sensors_open(facts);
   assert_non_null(sensors);
@@ -24,14 +24,14 @@ static void every_reading_is_absent_with_a_reason(const char *facts, const char 
 
 static void a_device_without_uuid(void **state) {
   (void)state;
-  every_reading_is_absent_with_a_reason("{}", "the device's UUID is not known");
-  every_reading_is_absent_with_a_reason("not JSON", "the device's UUID is not known");
+  assert_no_values("{}", "the device's UUID is not known");
+  assert_no_values("not JSON", "the device's UUID is not known");
 }
 
-/* Either there is no NVML here, or it does not know this GPU. */
+/* NVML is either not installed here or does not know this GPU. */
 static void a_device_that_does_not_exist(void **state) {
   (void)state;
-  every_reading_is_absent_with_a_reason("{\"uuid\":\"GPU-00000000-0000-0000-0000-000000000000\"}", NULL);
+  assert_no_values("{\"uuid\":\"GPU-00000000-0000-0000-0000-000000000000\"}", NULL);
 }
 
 int main(void) {

@@ -15,34 +15,34 @@
 
 /* ---- sensors ------------------------------------------------------------------------------------------------------------- */
 
-static const rl_reading blind = {.sm_clock_mhz = NAN,
-                                 .memory_clock_mhz = NAN,
-                                 .temperature_c = NAN,
-                                 .power_w = NAN,
-                                 .memory_used_bytes = NAN,
-                                 .reason = "there is no such sensor"};
-static const rl_reading cool = {.sm_clock_mhz = 1980,
-                                .memory_clock_mhz = 3201,
-                                .temperature_c = 40,
-                                .power_w = 300,
-                                .memory_used_bytes = NAN,
-                                .throttle_reasons = "gpu_idle",
-                                .reason = "nobody counts memory"};
-static const rl_reading hot = {.sm_clock_mhz = 1500,
-                               .memory_clock_mhz = 3201,
-                               .temperature_c = 85,
-                               .power_w = 700,
-                               .memory_used_bytes = NAN,
-                               .throttle_reasons = "sw_power_cap,hw_thermal_slowdown",
-                               .reason = "nobody counts memory"};
-static const rl_reading *sensed = &blind; /* what they all show */
+static const rl_sensor_reading blind = {.sm_clock_mhz = NAN,
+                                        .memory_clock_mhz = NAN,
+                                        .temperature_c = NAN,
+                                        .power_w = NAN,
+                                        .memory_used_bytes = NAN,
+                                        .reason = "there is no such sensor"};
+static const rl_sensor_reading cool = {.sm_clock_mhz = 1980,
+                                       .memory_clock_mhz = 3201,
+                                       .temperature_c = 40,
+                                       .power_w = 300,
+                                       .memory_used_bytes = NAN,
+                                       .throttle_reasons = "gpu_idle",
+                                       .reason = "nobody counts memory"};
+static const rl_sensor_reading hot = {.sm_clock_mhz = 1500,
+                                      .memory_clock_mhz = 3201,
+                                      .temperature_c = 85,
+                                      .power_w = 700,
+                                      .memory_used_bytes = NAN,
+                                      .throttle_reasons = "sw_power_cap,hw_thermal_slowdown",
+                                      .reason = "nobody counts memory"};
+static const rl_sensor_reading *sensed = &blind; /* what they all show */
 
 rl_sensors *rl_sensors_open(const char *device_facts) {
   static char some;
   (void)device_facts;
   return (rl_sensors *)&some;
 }
-void rl_sensors_read(rl_sensors *sensors, rl_reading *reading) {
+void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
   (void)sensors;
   *reading = *sensed;
 }

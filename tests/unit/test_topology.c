@@ -1,4 +1,4 @@
-/* Topology: NUMA nodes by the processors they have, and a reason for everything where there is no NVML. */
+/* topology: NUMA nodes are found by their CPUs; without NVML every metric has a reason. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,14 +14,14 @@
 
 static char folder[64];
 
-static void write_node(int node, const char *processors) {
+static void write_node(int node, const char *cpus) {
   char path[128];
   snprintf(path, sizeof path, "%s/node%d", folder, node);
   assert_int_equal(mkdir(path, 0700), 0);
   strcat(path, "/cpulist");
   FILE *file = fopen(path, "w");
   assert_non_null(file);
-  fprintf(file, "%s\n", processors);
+  fprintf(file, "%s\n", cpus);
   assert_int_equal(fclose(file), 0);
 }
 
@@ -44,43 +44,43 @@ static int remove_folder(void **state) {
   return system(command);
 }
 
-static void nodes_are_those_of_the_processors(void **state) {
+static void nodes_are_found_by_their_cpus(void **state) {
   (void)state;
   write_node(0, "0-15,64-79");
   write_node(1, "16-31");
   write_node(2, "");
   write_node(7, "32,40");
   static const struct {
-    unsigned processor;
-    const char *part;
+    unsigned cpu;
+    const char *node;
   } cases[] = {{0, "0"}, {15, "0"}, {70, "0"}, {16, "1"}, {40, "7"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     unsigned long set[2] = {0};
     rl_topology topology = {0};
     char name[64];
-    set[cases[i].processor / 64] = 1ul << cases[i].processor % 64;
-    rl_topology_nodes_of(folder, set, 2, &topology);
-    snprintf(name, sizeof name, "numa__id_cpu:%s", cases[i].part);
+    set[cases[i].cpu / 64] = 1ul << cases[i].cpu % 64;
+    rl_topology_append_cpu_nodes(folder, set, 2, &topology);
+    snprintf(name, sizeof name, "numa__id_cpu:%s", cases[i].node);
     assert_int_equal(topology.count, 2);
     assert_true(find(&topology, "numa__id_cpu")->value == 1);
     assert_non_null(find(&topology, name));
   }
   rl_topology topology = {0};
-  rl_topology_nodes_of(folder, (unsigned long[]){1ul << 20 | 1ul << 33 | 1ul << 40}, 1, &topology);
-  assert_true(find(&topology, "numa__id_cpu")->value == 2); /* 20 is of node 1, 40 of node 7, 33 of none */
+  rl_topology_append_cpu_nodes(folder, (unsigned long[]){1ul << 20 | 1ul << 33 | 1ul << 40}, 1, &topology);
+  assert_true(find(&topology, "numa__id_cpu")->value == 2); /* CPU 20 is in node 1, 40 in node 7, 33 in none */
   assert_null(find(&topology, "numa__id_cpu:0"));
 }
 
-static void a_host_without_nodes_says_so(void **state) {
+static void a_host_without_nodes_has_a_reason(void **state) {
   (void)state;
   rl_topology topology = {0};
-  rl_topology_nodes_of("/nowhere", (unsigned long[]){1}, 1, &topology);
+  rl_topology_append_cpu_nodes("/nowhere", (unsigned long[]){1}, 1, &topology);
   assert_int_equal(topology.count, 1);
   assert_true(isnan(topology.items[0].value) && topology.items[0].reason[0] != '\0');
 }
 
-/* Either there is no NVML here, or it does not know this GPU. */
-static void without_the_device_everything_has_a_reason(void **state) {
+/* NVML is either not installed here or does not know this GPU. */
+static void without_the_device_every_metric_has_a_reason(void **state) {
   (void)state;
   static const char *const uuids[] = {"", "GPU-00000000-0000-0000-0000-000000000000"};
   for (size_t u = 0; u < 2; u++) {
@@ -95,8 +95,8 @@ static void without_the_device_everything_has_a_reason(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_are_those_of_the_processors),
-                                     cmocka_unit_test(a_host_without_nodes_says_so),
-                                     cmocka_unit_test(without_the_device_everything_has_a_reason)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_are_found_by_their_cpus),
+                                     cmocka_unit_test(a_host_without_nodes_has_a_reason),
+                                     cmocka_unit_test(without_the_device_every_metric_has_a_reason)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
