@@ -80,12 +80,12 @@ int nvmlDeviceGetFieldValues(void *device, int count, field_value *values) {
 
 int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *active) {
   (void)device;
-  if (link >= FAKE_LINKS_MOST) return INVALID;
+  if (link >= FAKE_MAX_LINKS) return INVALID;
   *active = fake_nvml.links[link].active;
   return OK;
 }
 
-/* Only peers are accessed. */
+/* Only capability 0, peer access, is supported. */
 int nvmlDeviceGetNvLinkCapability(void *device, unsigned link, int capability, unsigned *can) {
   (void)device;
   (void)link;

@@ -1,5 +1,5 @@
-/* The catalogue's chips against CUPTI, which knows each chip's counters without one being there: a row is on a chip exactly when
- * all of its counters are. C++ because CUPTI's header is. */
+/* Checks the catalogue's chips against CUPTI, which knows the counters of every chip without a device: a row of a section is on a
+ * chip if and only if the chip has all of the row's counters. C++ because CUPTI's header is. */
 #include <cupti_profiler_host.h>
 
 #include <cstdio>
@@ -16,38 +16,38 @@ static const struct chip {
 
 static int failures;
 
-static void claim(bool holds, const char *format, const char *a, const char *b, const char *c) {
+static void expect(bool holds, const char *format, const char *a, const char *b, const char *c) {
   if (holds) return;
   printf(format, a, b, c);
   failures++;
 }
 
-/* The counters of one chip; each is asked for once. */
-struct counters {
+/* The counters of one chip; caches CUPTI's answers. */
+struct chip_counters {
   CUpti_Profiler_Host_Object *host;
-  std::map<std::string, bool> known;
+  std::map<std::string, bool> answers;
 
-  explicit counters(const char *chip) {
+  explicit chip_counters(const char *chip) {
     CUpti_Profiler_Host_Initialize_Params open = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
     open.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
     open.pChipName = chip;
-    claim(cuptiProfilerHostInitialize(&open) == CUPTI_SUCCESS, "%s is not known to CUPTI%s%s\n", chip, "", "");
+    expect(cuptiProfilerHostInitialize(&open) == CUPTI_SUCCESS, "%s is not known to CUPTI%s%s\n", chip, "", "");
     host = open.pHostObject;
   }
 
-  ~counters() {
+  ~chip_counters() {
     CUpti_Profiler_Host_Deinitialize_Params close = {CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE};
     close.pHostObject = host;
     cuptiProfilerHostDeinitialize(&close);
   }
 
   bool has(const char *name) {
-    auto found = known.find(name);
-    if (found != known.end()) return found->second;
-    CUpti_Profiler_Host_GetMetricProperties_Params ask = {CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE};
-    ask.pHostObject = host;
-    ask.pMetricName = name;
-    return known[name] = cuptiProfilerHostGetMetricProperties(&ask) == CUPTI_SUCCESS;
+    auto found = answers.find(name);
+    if (found != answers.end()) return found->second;
+    CUpti_Profiler_Host_GetMetricProperties_Params params = {CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE};
+    params.pHostObject = host;
+    params.pMetricName = name;
+    return answers[name] = cuptiProfilerHostGetMetricProperties(&params) == CUPTI_SUCCESS;
   }
 };
 
@@ -57,41 +57,42 @@ static bool is_counter(const char *name) {
   return false;
 }
 
-struct question {
-  counters *of;
-  bool all;
+/* Context of an expression's evaluation: whether the chip has all counters that were looked up. */
+struct counter_check {
+  chip_counters *counters;
+  bool has_all;
 };
 
-static double look_up(void *context, const char *name) {
-  question *asked = static_cast<question *>(context);
-  if (is_counter(name) && !asked->of->has(name)) asked->all = false;
+static double check_counter(void *context, const char *name) {
+  counter_check *check = static_cast<counter_check *>(context);
+  if (is_counter(name) && !check->counters->has(name)) check->has_all = false;
   return 1;
 }
 
-static bool has_counters_of(counters *of, const rl_section_row *row) {
-  question asked = {of, true};
-  rl_scope scope = {look_up, &asked};
+static bool has_counters_of(chip_counters *counters, const rl_section_row *row) {
+  counter_check check = {counters, true};
+  rl_scope scope = {check_counter, &check};
   double value;
-  claim(rl_expression_evaluate(row->expression, strlen(row->expression), &scope, &value, NULL) == 0, "%s can't be read%s%s\n",
-        row->expression, "", "");
-  return asked.all;
+  expect(rl_expression_evaluate(row->expression, strlen(row->expression), &scope, &value, NULL) == 0, "cannot evaluate %s%s%s\n",
+         row->expression, "", "");
+  return check.has_all;
 }
 
 int main(void) {
   std::string capabilities;
-  for (const chip &each : chips) {
-    counters of(each.name);
+  for (const chip &chip : chips) {
+    chip_counters counters(chip.name);
     for (size_t s = 0; s < rl_section_count; s++)
       for (size_t r = 0; r < rl_sections[s].row_count; r++) {
         const rl_section_row *row = &rl_sections[s].rows[r];
-        bool there = has_counters_of(&of, row);
-        claim(there == rl_row_is_on(row, each.capability),
-              there ? "%s has the counters of %s: %s\n" : "%s lacks counters of %s: %s\n", each.capability, rl_sections[s].id,
-              row->name);
+        bool has_counters = has_counters_of(&counters, row);
+        expect(has_counters == rl_row_is_on(row, chip.capability),
+               has_counters ? "%s has the counters of %s: %s\n" : "%s lacks counters of %s: %s\n", chip.capability,
+               rl_sections[s].id, row->name);
       }
-    capabilities += (capabilities.empty() ? "" : " ") + std::string(each.capability);
+    capabilities += (capabilities.empty() ? "" : " ") + std::string(chip.capability);
   }
-  claim(capabilities == rl_catalogue_chips, "the catalogue knows %s, not %s%s\n", rl_catalogue_chips, capabilities.c_str(), "");
+  expect(capabilities == rl_catalogue_chips, "the catalogue knows %s, not %s%s\n", rl_catalogue_chips, capabilities.c_str(), "");
   if (failures == 0) printf("every row is on the chips that have its counters\n");
   return failures > 0;
 }

@@ -1,4 +1,4 @@
-/* code: functions are found in GPU code whatever its bytes say, and nvdisasm is heard within limits. */
+/* code: cubins with any bytes are read safely; nvdisasm's output is read within its limits. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +16,11 @@
 
 static rl_error err;
 
-/* --- cubin ------------------------------------------------------------------------------------------------------------- */
-
-typedef struct image { /* two functions, "first" whose code is "abc" and "second" whose code is "code" */
+typedef struct image { /* two functions: "first" with the code "abc" and "second" with the code "code" */
   Elf64_Ehdr header;
-  Elf64_Shdr sections[5];       /* none, text, symbols, strings, attributes of the text */
+  Elf64_Shdr sections[5];       /* none, code, symbols, strings, attributes of the code */
   Elf64_Sym symbols[4];         /* none, a section, first, second */
-  unsigned char attributes[16]; /* 3 (two bytes), 5 (four bytes that look like another), barriers */
+  unsigned char attributes[16]; /* attribute 3 (two bytes), 5 (four bytes that look like an attribute), barriers */
   char text[8], strings[16];
 } image;
 
@@ -48,7 +46,7 @@ static image make_image(void) {
   return made;
 }
 
-/* On the heap and no byte more, so that a sanitizer sees a read behind its end. */
+/* Copies the image to the heap, so that a sanitizer detects a read past its end. */
 static int find(const void *bytes, size_t size, const char *name, rl_cubin_function *function) {
   unsigned char *copy = malloc(size > 0 ? size : 1);
   memcpy(copy, bytes, size);
@@ -72,25 +70,25 @@ static void a_function_is_found_and_hashed(void **state) {
   assert_int_equal(function.symbol, 3);
 }
 
-static void barriers_are_read_where_they_stand(void **state) {
+static void barriers_are_read_from_attributes_or_flags(void **state) {
   (void)state;
   image made = make_image();
   rl_cubin_function function = {.barriers = 77};
   assert_int_equal(find(&made, sizeof made, "second", &function), 0);
   assert_int_equal(function.barriers, 16);
-  made.attributes[12] = 7; /* no such format: what comes is not known */
+  made.attributes[12] = 7; /* an unknown format ends the attributes */
   assert_int_equal(find(&made, sizeof made, "second", &function), 0);
   assert_int_equal(function.barriers, 0);
-  made.sections[1].sh_flags = 5 << 20 | 6; /* an older compiler's */
+  made.sections[1].sh_flags = 5 << 20 | 6; /* as older toolkits store them */
   assert_int_equal(find(&made, sizeof made, "second", &function), 0);
   assert_int_equal(function.barriers, 5);
   made = make_image();
-  made.sections[4].sh_info = 3; /* of other code */
+  made.sections[4].sh_info = 3; /* attributes of another section */
   assert_int_equal(find(&made, sizeof made, "second", &function), 0);
   assert_int_equal(function.barriers, 0);
 }
 
-static void what_is_not_there_is_said(void **state) {
+static void a_missing_function_is_named(void **state) {
   (void)state;
   image made = make_image();
   rl_cubin_function function = {.symbol = 77};
@@ -102,16 +100,16 @@ static void what_is_not_there_is_said(void **state) {
   assert_non_null(strstr(err.message, "no 64-bit ELF image"));
 }
 
-static void a_cut_image_is_refused(void **state) {
+static void a_truncated_image_is_refused(void **state) {
   (void)state;
   image made = make_image();
   rl_cubin_function function;
-  for (size_t size = 0; size < sizeof made - 3; size++) /* the strings end with three bytes that nothing needs */
+  for (size_t size = 0; size < sizeof made - 3; size++) /* the last three bytes of the strings are unused */
     assert_int_equal(find(&made, size, "second", &function), -1);
 }
 
-/* Each field in turn takes values that point behind the end: found or refused, but read within the image. */
-static void no_byte_leads_out_of_the_image(void **state) {
+/* Sets each field to values that point past the end. The function may be found or not, but reads stay inside the image. */
+static void no_field_leads_out_of_the_image(void **state) {
   (void)state;
   static const unsigned char values[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
   for (size_t at = 0; at < sizeof(image); at++)
@@ -125,9 +123,7 @@ static void no_byte_leads_out_of_the_image(void **state) {
       }
 }
 
-/* --- disassembly ------------------------------------------------------------------------------------------------------- */
-
-static const char listing[] =
+static const char nvdisasm_output[] =
     "\t.headerflags\t@\"EF_CUDA_TEXMODE_UNIFIED\"\n"
     ".text._Z4reluPK6__halfPS_m:\n"
     "        /*0000*/                   LDC R1, c[0x0][0x28] ;\n"
@@ -142,7 +138,7 @@ static const char listing[] =
 static void instructions_are_read(void **state) {
   (void)state;
   rl_disassembly read = {0};
-  assert_int_equal(rl_disassembly_parse(listing, strlen(listing), &read, &err), 0);
+  assert_int_equal(rl_disassembly_parse(nvdisasm_output, strlen(nvdisasm_output), &read, &err), 0);
   assert_int_equal(read.count, 4);
   assert_string_equal(read.items[0].text, "LDC R1, c[0x0][0x28]");
   assert_string_equal(read.items[1].opcode, "LDG.E.U16.CONSTANT");
@@ -157,7 +153,7 @@ static void instructions_are_read(void **state) {
   assert_null(rl_disassembly_find(&read, 0));
 }
 
-static void long_instructions_are_cut(void **state) {
+static void long_instructions_are_truncated(void **state) {
   (void)state;
   char line[600];
   rl_disassembly read = {0};
@@ -169,7 +165,7 @@ static void long_instructions_are_cut(void **state) {
   rl_disassembly_clear(&read);
 }
 
-static void two_functions_are_no_function(void **state) {
+static void output_with_two_functions_is_refused(void **state) {
   (void)state;
   static const char both[] = "/*0000*/ NOP ;\n/*0010*/ EXIT ;\n.text.b:\n/*0000*/ NOP ;\n";
   rl_disassembly read = {0};
@@ -177,9 +173,7 @@ static void two_functions_are_no_function(void **state) {
   assert_int_equal(read.count, 0);
 }
 
-/* --- the program ------------------------------------------------------------------------------------------------------- */
-
-static char program[64];
+static char program[64]; /* a shell script in place of nvdisasm */
 
 static void write_program(const char *body) {
   FILE *file = fopen(program, "w");
@@ -191,12 +185,12 @@ static void write_program(const char *body) {
 
 static int run_program(const char *body, rl_disassembly *into) {
   write_program(body);
-  rl_disassembler started = {0};
-  if (rl_disassembler_start(program, "the code\n", 9, 7, &started, &err) != 0) return -1;
-  return rl_disassembler_finish(&started, into, &err);
+  rl_disassembler disassembler = {0};
+  if (rl_disassembler_start(program, "the code\n", 9, 7, &disassembler, &err) != 0) return -1;
+  return rl_disassembler_finish(&disassembler, into, &err);
 }
 
-static void the_program_reads_the_code(void **state) {
+static void the_program_gets_the_cubin(void **state) {
   (void)state;
   rl_disassembly read = {0};
   if (run_program("[ \"$(cat \"$5\")\" = 'the code' ] && [ \"$3 $4\" = '-fun 7' ] && echo '/*0010*/ RET.REL ;'", &read) != 0)
@@ -207,7 +201,7 @@ static void the_program_reads_the_code(void **state) {
   rl_disassembly_clear(&read);
 }
 
-static void a_program_that_fails_is_named(void **state) {
+static void a_failing_program_is_reported(void **state) {
   (void)state;
   rl_disassembly read = {0};
   assert_int_equal(run_program("echo '/*0000*/ NOP ;'; exit 3", &read), -1);
@@ -215,7 +209,7 @@ static void a_program_that_fails_is_named(void **state) {
   assert_int_equal(read.count, 0);
 }
 
-static void a_program_that_never_ends_is_ended(void **state) {
+static void an_endless_program_is_killed(void **state) {
   (void)state;
   rl_disassembly read = {0};
   assert_int_equal(run_program("sleep 100", &read), -1);
@@ -224,57 +218,57 @@ static void a_program_that_never_ends_is_ended(void **state) {
   assert_int_equal(err.code, EFBIG);
 }
 
-/* Whoever started it may be busy for longer than it may take. */
-static void one_that_ended_in_time_may_be_heard_late(void **state) {
+/* The time limit has passed before the output is read, but the program had ended in time. */
+static void output_can_be_read_after_the_time_limit(void **state) {
   (void)state;
-  rl_disassembler started = {0};
+  rl_disassembler disassembler = {0};
   rl_disassembly read = {0};
   write_program("echo '/*0000*/ NOP ;'");
-  assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &started, &err), 0);
-  while (!rl_process_has_exited(&started.process)) usleep(1000);
-  started.deadline_ns = 0;
-  if (rl_disassembler_finish(&started, &read, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &disassembler, &err), 0);
+  while (!rl_process_has_exited(&disassembler.process)) usleep(1000);
+  disassembler.deadline_ns = 0;
+  if (rl_disassembler_finish(&disassembler, &read, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(read.count, 1);
   rl_disassembly_clear(&read);
 }
 
 static void several_run_at_once(void **state) {
   (void)state;
-  rl_disassembler started[4] = {{{0}}};
+  rl_disassembler disassemblers[4] = {{{0}}};
   write_program("sleep 0.1; printf '/*00%x0*/ NOP ;\\n' \"$4\"");
-  for (uint32_t i = 0; i < 4; i++) assert_int_equal(rl_disassembler_start(program, "x", 1, i, &started[i], &err), 0);
+  for (uint32_t i = 0; i < 4; i++) assert_int_equal(rl_disassembler_start(program, "x", 1, i, &disassemblers[i], &err), 0);
   for (uint32_t i = 4; i-- > 1;) {
     rl_disassembly read = {0};
-    assert_int_equal(rl_disassembler_finish(&started[i], &read, &err), 0);
+    assert_int_equal(rl_disassembler_finish(&disassemblers[i], &read, &err), 0);
     assert_int_equal(read.count, 1);
     assert_int_equal(read.items[0].offset, 16 * i);
     rl_disassembly_clear(&read);
   }
-  rl_disassembler_stop(&started[0]);
-  rl_disassembler_stop(&started[0]);
-  assert_int_equal(started[0].process.pid, 0);
+  rl_disassembler_stop(&disassemblers[0]);
+  rl_disassembler_stop(&disassemblers[0]);
+  assert_int_equal(disassemblers[0].process.pid, 0);
 }
 
-static void whether_one_has_ended_is_known_without_waiting(void **state) {
+static void an_exit_is_detected_without_waiting(void **state) {
   (void)state;
-  rl_disassembler started = {0};
-  assert_false(rl_process_has_exited(&started.process));
+  rl_disassembler disassembler = {0};
+  assert_false(rl_process_has_exited(&disassembler.process));
   write_program("sleep 100");
-  assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &started, &err), 0);
-  assert_false(rl_process_has_exited(&started.process));
-  kill(started.process.pid, SIGKILL);
-  while (!rl_process_has_exited(&started.process)) usleep(1000);
-  rl_disassembler_stop(&started);
+  assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &disassembler, &err), 0);
+  assert_false(rl_process_has_exited(&disassembler.process));
+  kill(disassembler.process.pid, SIGKILL);
+  while (!rl_process_has_exited(&disassembler.process)) usleep(1000);
+  rl_disassembler_stop(&disassembler);
 }
 
 static void without_the_program_there_is_a_reason(void **state) {
   (void)state;
-  rl_disassembler started = {0};
-  assert_int_equal(rl_disassembler_start("/nowhere/nvdisasm", "x", 1, 0, &started, &err), -1);
+  rl_disassembler disassembler = {0};
+  assert_int_equal(rl_disassembler_start("/nowhere/nvdisasm", "x", 1, 0, &disassembler, &err), -1);
   assert_int_equal(err.code, ENOENT);
   if (access("/usr/local/cuda/bin/nvdisasm", X_OK) == 0) return;
   setenv("PATH", "relative:/nowhere", 1);
-  assert_int_equal(rl_disassembler_start(NULL, "x", 1, 0, &started, &err), -1);
+  assert_int_equal(rl_disassembler_start(NULL, "x", 1, 0, &disassembler, &err), -1);
   assert_int_equal(err.code, ENOENT);
   assert_non_null(strstr(err.message, "not installed"));
 }
@@ -296,19 +290,19 @@ static int remove_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_function_is_found_and_hashed),
-                                     cmocka_unit_test(barriers_are_read_where_they_stand),
-                                     cmocka_unit_test(what_is_not_there_is_said),
-                                     cmocka_unit_test(a_cut_image_is_refused),
-                                     cmocka_unit_test(no_byte_leads_out_of_the_image),
+                                     cmocka_unit_test(barriers_are_read_from_attributes_or_flags),
+                                     cmocka_unit_test(a_missing_function_is_named),
+                                     cmocka_unit_test(a_truncated_image_is_refused),
+                                     cmocka_unit_test(no_field_leads_out_of_the_image),
                                      cmocka_unit_test(instructions_are_read),
-                                     cmocka_unit_test(long_instructions_are_cut),
-                                     cmocka_unit_test(two_functions_are_no_function),
-                                     cmocka_unit_test(the_program_reads_the_code),
-                                     cmocka_unit_test(a_program_that_fails_is_named),
-                                     cmocka_unit_test(a_program_that_never_ends_is_ended),
-                                     cmocka_unit_test(one_that_ended_in_time_may_be_heard_late),
+                                     cmocka_unit_test(long_instructions_are_truncated),
+                                     cmocka_unit_test(output_with_two_functions_is_refused),
+                                     cmocka_unit_test(the_program_gets_the_cubin),
+                                     cmocka_unit_test(a_failing_program_is_reported),
+                                     cmocka_unit_test(an_endless_program_is_killed),
+                                     cmocka_unit_test(output_can_be_read_after_the_time_limit),
                                      cmocka_unit_test(several_run_at_once),
-                                     cmocka_unit_test(whether_one_has_ended_is_known_without_waiting),
+                                     cmocka_unit_test(an_exit_is_detected_without_waiting),
                                      cmocka_unit_test(without_the_program_there_is_a_reason)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

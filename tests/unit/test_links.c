@@ -1,4 +1,4 @@
-/* Facts of NVLink, by an NVML of our own: what is known of links, and that nothing is said of links that are not there. */
+/* NVLink metrics from a fake NVML: links are described, and missing links have no properties. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,13 +12,13 @@
 #include "fake_nvml.h"
 #include "worker/topology.h"
 
-static const char *const of_links[] = {"nvlink__bandwidth",    "nvlink__is_direct_link", "nvlink__is_nvswitch_connected",
-                                       "nvlink__peer_access",  "nvlink__peer_atomic",    "nvlink__system_access",
-                                       "nvlink__system_atomic"};
+static const char *const properties[] = {"nvlink__bandwidth",    "nvlink__is_direct_link", "nvlink__is_nvswitch_connected",
+                                         "nvlink__peer_access",  "nvlink__peer_atomic",    "nvlink__system_access",
+                                         "nvlink__system_atomic"};
 
 static rl_topology topology;
 
-static int forget_links(void **state) {
+static int reset_links(void **state) {
   (void)state;
   fake_nvml = (struct fake_nvml){0};
   return 0;
@@ -37,13 +37,13 @@ static double value(const char *name) {
   return found->value;
 }
 
-static void has_reason(const char *name, const char *words) {
+static void assert_reason(const char *name, const char *expected) {
   const rl_kernel_metric *found = find(name);
   assert_true(isnan(found->value));
-  if (strstr(found->reason, words) == NULL) fail_msg("%s: %s", name, found->reason);
+  if (strstr(found->reason, expected) == NULL) fail_msg("%s: %s", name, found->reason);
 }
 
-/* Two links to one GPU, one to a switch, one without an other end. */
+/* Two links to one GPU, one to a switch, one unconnected. */
 static void links_are_counted_and_described(void **state) {
   (void)state;
   fake_nvml.link_count = 4;
@@ -68,40 +68,40 @@ static void links_are_counted_and_described(void **state) {
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) assert_true(value(expected[i].name) == expected[i].value);
 }
 
-/* As in a machine with one GPU: its links lead nowhere. */
-static void links_that_lead_nowhere_are_not_described(void **state) {
+/* As in a machine with one GPU. */
+static void unconnected_links_have_no_properties(void **state) {
   (void)state;
   fake_nvml.link_count = 4;
   rl_topology_read("GPU-1", &topology);
   assert_true(value("nvlink__max_count") == 4 && value("nvlink__count_physical") == 0);
   assert_true(value("nvlink__count_logical") == 0 && value("nvlink__enabled_mask") == 0);
-  for (size_t i = 0; i < sizeof of_links / sizeof *of_links; i++)
-    has_reason(of_links[i], "no NVLink of this device is connected");
+  for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
+    assert_reason(properties[i], "no NVLink of this device is connected");
 }
 
-static void a_device_that_knows_no_links_has_none(void **state) {
+static void a_device_without_link_support_has_no_links(void **state) {
   (void)state;
   fake_nvml.count_result = 3; /* not supported */
   rl_topology_read("GPU-1", &topology);
-  has_reason("nvlink__max_count", "Not Supported");
+  assert_reason("nvlink__max_count", "Not Supported");
   assert_true(value("nvlink__count_physical") == 0 && value("nvlink__enabled_mask") == 0);
-  for (size_t i = 0; i < sizeof of_links / sizeof *of_links; i++) has_reason(of_links[i], "no NVLink");
+  for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) assert_reason(properties[i], "no NVLink");
 }
 
-static void a_failure_is_no_zero(void **state) {
+static void an_nvml_error_is_not_zero(void **state) {
   (void)state;
   fake_nvml.count_result = 999;
   rl_topology_read("GPU-1", &topology);
-  has_reason("nvlink__max_count", "Unknown Error");
-  has_reason("nvlink__count_physical", "Unknown Error");
-  has_reason("nvlink__enabled_mask", "Unknown Error");
-  for (size_t i = 0; i < sizeof of_links / sizeof *of_links; i++) has_reason(of_links[i], "Unknown Error");
+  assert_reason("nvlink__max_count", "Unknown Error");
+  assert_reason("nvlink__count_physical", "Unknown Error");
+  assert_reason("nvlink__enabled_mask", "Unknown Error");
+  for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) assert_reason(properties[i], "Unknown Error");
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_setup(links_are_counted_and_described, forget_links),
-                                     cmocka_unit_test_setup(links_that_lead_nowhere_are_not_described, forget_links),
-                                     cmocka_unit_test_setup(a_device_that_knows_no_links_has_none, forget_links),
-                                     cmocka_unit_test_setup(a_failure_is_no_zero, forget_links)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup(links_are_counted_and_described, reset_links),
+                                     cmocka_unit_test_setup(unconnected_links_have_no_properties, reset_links),
+                                     cmocka_unit_test_setup(a_device_without_link_support_has_no_links, reset_links),
+                                     cmocka_unit_test_setup(an_nvml_error_is_not_zero, reset_links)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
