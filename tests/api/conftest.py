@@ -19,34 +19,34 @@ def contract():
 
 @pytest.fixture(scope="session")
 def start(tmp_path_factory, contract):
-    """start(*options, token=False, env=None): another daemon, stopped at the end of the session unless it was before.
-    start.started: all of them, in order."""
+    """start(*options, token=False, env=None, state=None) starts another daemon, which is stopped at the end of the session at the
+    latest. start.started lists all daemons in order."""
     digits = mnist(tmp_path_factory.mktemp("digits"), test=640)
 
-    def one(*options, token=False, env=None, state=None):
+    def start_daemon(*options, token=False, env=None, state=None):
         state = state or tmp_path_factory.mktemp("daemon") / "state"
         text = make_token(state) if token else None
-        made = Daemon(state, contract, ("--mnist-dir", str(digits), *options), env)
-        made.token = text
-        one.started.append(made)
-        return made
+        started = Daemon(state, contract, ("--mnist-dir", str(digits), *options), env)
+        started.token = text
+        start_daemon.started.append(started)
+        return started
 
-    one.started = []
-    yield one
-    with contextlib.ExitStack() as all_of_them:
-        for made in one.started:
-            all_of_them.callback(made.stop)
+    start_daemon.started = []
+    yield start_daemon
+    with contextlib.ExitStack() as stops:  # stops all, also when one fails
+        for started in start_daemon.started:
+            stops.callback(started.stop)
 
 
 @pytest.fixture(scope="session")
 def daemon(start):
-    """The one that most tests share; they leave its queue empty."""
+    """The daemon that most tests share. Each test leaves its queue empty."""
     return start()
 
 
 @pytest.fixture(scope="session")
 def finished(daemon):
-    """A completed job of two precisions under every pass."""
+    """The id of a completed job with two precisions and every pass."""
     return daemon.run(job(precisions=["fp32", "fp16"], epochs=2, passes=["timing", "activity", "counters"]))
 
 
@@ -57,18 +57,18 @@ def pytest_runtest_makereport(item):
 
 
 @pytest.fixture(autouse=True)
-def tidy(request, start):
-    """A test that fails stays one failure: it says how its daemons are, those of its own end, and the shared ones are put
-    right."""
+def recover_daemons(request, start):
+    """After a failed test: prints the condition of its daemons, kills those that it started, and recovers the shared ones, so
+    that later tests don't fail because of it."""
     before = len(start.started)
     yield
     if not getattr(request.node, "failed", False):
         return
     own = start.started[before:]
-    shared = [made for made in start.started[:before] if made in request.node.funcargs.values()]
-    for made in shared + own:
-        print(made.condition())
-    for made in own:
-        made.kill()
-    for made in shared:
-        made.recover()
+    shared = [daemon for daemon in start.started[:before] if daemon in request.node.funcargs.values()]
+    for daemon in shared + own:
+        print(daemon.condition())
+    for daemon in own:
+        daemon.kill()
+    for daemon in shared:
+        daemon.recover()

@@ -1,4 +1,4 @@
-"""Every request and response of the suite, held against schema/openapi.json as the daemon serves it."""
+"""Checks every request and response of the suite against schema/openapi.json."""
 
 import json
 import re
@@ -20,16 +20,16 @@ class Contract:
         self.document = document
         self.resolver = RefResolver("", document)
         self.seen = set()  # (operation, status)
-        self.codes = set()  # of problems
+        self.problem_codes = set()
         self.operations = []
         for path, methods in document["paths"].items():
-            # {file} may have slashes; every other hole is one segment
-            pattern = re.sub(r"\\{(\w+)\\}", lambda hole: ".*" if hole[1] == "file" else r"\d+", re.escape(path))
+            # {file} may have slashes; every other parameter is a number
+            pattern = re.sub(r"\\{(\w+)\\}", lambda name: ".*" if name[1] == "file" else r"\d+", re.escape(path))
             for method, operation in methods.items():
                 self.operations.append((method.upper(), re.compile(pattern), operation))
 
-    def resolve(self, thing):
-        return self.resolver.resolve(thing["$ref"])[1] if "$ref" in thing else thing
+    def resolve(self, node):
+        return self.resolver.resolve(node["$ref"])[1] if "$ref" in node else node
 
     def errors(self, schema, value):
         validator = Draft202012Validator(schema, resolver=self.resolver, format_checker=FORMATS)
@@ -54,13 +54,13 @@ class Contract:
         name, status = operation["operationId"], str(response.status_code)
         self.seen.add((name, status))
         assert status in operation["responses"] or response.status_code >= 400, f"{where} is not documented"
-        said = self.resolve(operation["responses"].get(status, operation["responses"]["default"]))
+        documented = self.resolve(operation["responses"].get(status, operation["responses"]["default"]))
         if response.status_code < 400:
             self.check_request(where, operation, parts, body)
-            for header in said.get("headers", {}):
+            for header in documented.get("headers", {}):
                 optional = header in ("Idempotent-Replayed", "ETag")
                 assert optional or header in response.headers, f"{where} lacks {header}"
-        self.check_body(where, said, response, method)
+        self.check_body(where, documented, response, method)
 
     def check_problem(self, where, response, method):
         assert response.headers["Content-Type"] == "application/problem+json", where
@@ -71,14 +71,14 @@ class Contract:
         assert not errors, f"{where}: {errors}"
         assert problem["status"] == response.status_code, where
         assert problem["type"] == "urn:rooflined:problem:" + problem["code"], where
-        self.codes.add(problem["code"])
+        self.problem_codes.add(problem["code"])
 
     def check_request(self, where, operation, parts, body):
-        """What was accepted must be what the document allows."""
+        """Checks that the document allows a request that the daemon accepted."""
         parameters = [self.resolve(parameter) for parameter in operation.get("parameters", [])]
         allowed = {parameter["name"]: parameter["schema"] for parameter in parameters if parameter["in"] == "query"}
         for name, text in parse_qsl(parts.query, keep_blank_values=True):
-            if operation["operationId"] == "getFile":  # the query belongs to the page's scripts
+            if operation["operationId"] == "getFile":  # the page's scripts read the query
                 continue
             assert name in allowed, f"{where}: {name} is not documented"
             value = int(text) if allowed[name]["type"] == "integer" else text
@@ -87,30 +87,31 @@ class Contract:
         if "requestBody" in operation:
             schema = operation["requestBody"]["content"]["application/json"]["schema"]
             errors = self.errors(schema, json.loads(body))
-            assert not errors, f"{where}: the daemon took a body that the document forbids: {errors}"
+            assert not errors, f"{where}: the daemon accepted a body that the document forbids: {errors}"
 
-    def check_body(self, where, said, response, method):
-        content = said.get("content", {})
+    def check_body(self, where, documented, response, method):
+        content = documented.get("content", {})
         if not content:
             assert response.content == b"", f"{where} has a body"
             return
-        kind = response.headers["Content-Type"].split(";")[0]
-        assert kind in content, f"{where}: {kind} is not documented"
-        if method == "HEAD" or kind == "text/event-stream" or "schema" not in content[kind]:
+        media_type = response.headers["Content-Type"].split(";")[0]
+        assert media_type in content, f"{where}: {media_type} is not documented"
+        if method == "HEAD" or media_type == "text/event-stream" or "schema" not in content[media_type]:
             return
-        text = response.content.decode()  # strictly: requests would guess
-        value = json.loads(text) if kind.endswith("json") else text
-        errors = self.errors(content[kind]["schema"], value)
+        text = response.content.decode()  # response.text would guess the encoding
+        value = json.loads(text) if media_type.endswith("json") else text
+        errors = self.errors(content[media_type]["schema"], value)
         assert not errors, f"{where}: {errors}"
 
-    def check_event(self, kind, data):
+    def check_event(self, event_type, data):
         operation = self.operation("GET", "/jobs/1/events")
         schemas = operation["responses"]["200"]["content"]["text/event-stream"]["x-events"]
-        assert kind in schemas, f"event {kind} is not documented"
-        errors = self.errors(schemas[kind], data)
-        assert not errors, f"event {kind}: {errors}"
+        assert event_type in schemas, f"event {event_type} is not documented"
+        errors = self.errors(schemas[event_type], data)
+        assert not errors, f"event {event_type}: {errors}"
 
     def never_seen(self):
+        """Documented (operation, status) pairs that no test exercised."""
         documented = {
             (operation["operationId"], status)
             for _, _, operation in self.operations

@@ -1,4 +1,4 @@
-"""The real daemon on a free port, and a client that holds every answer against the contract."""
+"""The real daemon on a free port, and a client that checks every response against the contract."""
 
 import json
 import os
@@ -18,7 +18,7 @@ FINAL = ("completed", "failed", "cancelled")
 
 
 def job(**changes):
-    """A job that takes well under a second, on the few digits that the daemon is given."""
+    """A training job that takes well under a second: 640 images, one epoch."""
     body = {"kind": "train", "device": "cpu", "engine": "blas", "dataset": "files", "max_images": 640, "epochs": 1,
             "warmup_epochs": 0, "precisions": ["fp32"]}
     return {**body, **changes}
@@ -30,7 +30,7 @@ def endless(**changes):
 
 
 class Unanswered(Exception):
-    """A request that came to nothing."""
+    """A request without a response."""
 
 
 class Daemon:
@@ -41,8 +41,8 @@ class Daemon:
         self.token = None
         self.command = [str(BUILD / "bin" / "rooflined"), "--port", "0", "--state", str(state),
                         "--devices", "cpu", "--threads", "1", *options]
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
-        self.env = {**clean, **(env or {})}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
+        self.env = {**inherited, **(env or {})}
         self.session = requests.Session()
         self.session.trust_env = False
         self._start()
@@ -66,7 +66,7 @@ class Daemon:
         return pathlib.Path(self.log.name).read_text(errors="replace")
 
     def stop(self):
-        """SIGTERM; returns the exit status."""
+        """Sends SIGTERM and returns the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -83,17 +83,17 @@ class Daemon:
         self.process.stdout.close()
 
     def condition(self):
-        """For the reader of a failed test: does the daemon live, what do its threads wait for, what did it say last?"""
+        """Text for the output of a failed test: the exit status or what each thread waits for, and the end of the log."""
         if self.process.poll() is not None:
             state = f"ended with status {self.process.returncode}"
         else:
             threads = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
-            state = "lives; its threads wait in " + " ".join((thread / "wchan").read_text() for thread in threads)
+            state = "runs; its threads wait in " + " ".join((thread / "wchan").read_text() for thread in threads)
         return f"--- the daemon at {self.url} {state}\n{self.log_text()[-3000:]}"
 
     def recover(self):
-        """After a test that failed: no job is left, and a daemon that ended or does not answer starts again on what it has
-        stored."""
+        """After a failed test: cancels all jobs, and restarts a daemon that exited or does not answer, on the same state
+        folder."""
         try:
             self.cancel_all(timeout=10)
         except (Unanswered, AssertionError):
@@ -101,8 +101,8 @@ class Daemon:
             self._start()
 
     def call(self, method, path, body=None, headers=None, stream=False, timeout=60, **more):
-        """body: bytes are sent as they are, anything else as JSON. Each call has a connection of its own: one that was idle may
-        be closed by the daemon this very moment."""
+        """Sends a request and checks the response. body: bytes are sent unchanged, anything else as JSON. Each call opens a new
+        connection, because the daemon may close an idle one at any time."""
         headers = dict(headers or {})
         if self.token is not None:
             headers.setdefault("Authorization", f"Bearer {self.token}")
@@ -114,8 +114,8 @@ class Daemon:
         try:
             response = self.session.request(method, self.url + path, data=body, headers=headers, stream=stream, timeout=timeout,
                                             allow_redirects=False, **more)
-        except requests.RequestException as problem:
-            raise Unanswered(f"{method} {path}: {problem!r}") from None
+        except requests.RequestException as error:
+            raise Unanswered(f"{method} {path}: {error!r}") from None
         self.contract.check(method, response.request.url, body, response)
         return response
 
@@ -128,6 +128,7 @@ class Daemon:
         return response.json()["id"]
 
     def wait(self, number, states=FINAL, seconds=240):
+        """Waits until the job is in one of the states; returns it."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             answer = self.get(f"/jobs/{number}").json()
@@ -138,7 +139,7 @@ class Daemon:
         raise AssertionError(f"job {number} is still {answer['state']}: {answer}")
 
     def wait_for_metric(self, name, holds, seconds=60):
-        """Until the value of the metric is such that holds(value)."""
+        """Waits until holds(the metric's value)."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             value = int(self.get("/metrics").text.split(f"\n{name} ")[1].split()[0])
@@ -154,12 +155,12 @@ class Daemon:
         return number
 
     def cancel_all(self, **more):
-        for state in ("queued", "running"):  # in the order of a job's life, so that none slips by
+        for state in ("queued", "running"):  # queued first: a job that starts meanwhile is then found among the running
             for item in self.get(f"/jobs?state={state}&limit=500", **more).json()["items"]:
                 self.call("DELETE", f"/jobs/{item['id']}", **more)
 
     def events(self, number, headers=None, timeout=60):
-        """(id, type, data) until the stream ends; each checked."""
+        """Yields (id, type, data) of each event until the stream ends, and checks each against the contract."""
         with self.get(f"/jobs/{number}/events", headers=headers, stream=True, timeout=timeout) as response:
             if response.status_code == 204:
                 return
@@ -170,6 +171,7 @@ class Daemon:
 
 
 def read_events(lines):
+    """Parses server-sent events; comments are skipped."""
     fields = {}
     for line in lines:
         line = line.decode()
@@ -183,12 +185,12 @@ def read_events(lines):
 
 
 def rooflinectl(*arguments):
-    """What it prints; it must succeed."""
+    """Runs rooflinectl, which must succeed; returns its output."""
     return subprocess.run([str(BUILD / "bin" / "rooflinectl"), *arguments], capture_output=True, text=True, check=True).stdout
 
 
 def make_token(state, *name):
-    """Also creates the state folder."""
+    """Makes a token, and the state folder if there is none."""
     return rooflinectl("token", "--state", str(state), *name).split()[-1]
 
 

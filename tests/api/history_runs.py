@@ -1,5 +1,5 @@
-"""Jobs that did the same at several commits, and one that did not, put into the database of a running daemon:
-history_runs.py STATE_FOLDER prints the numbers of their jobs and of the last's run."""
+"""Inserts kernel jobs with equal parameters at several commits, and one with other parameters, into the database of a running
+daemon. history_runs.py STATE_FOLDER prints their ids as JSON."""
 
 import json
 import pathlib
@@ -10,20 +10,20 @@ from report_fixture import Rows
 
 PARAMS = {"dtype": "fp16", "shape": {"rows": 4096, "columns": 1024}}
 COLD_US = (30.0, 24.0, 24.6, 12.0, 21.0)
-SUSPECT = 3  # the place of the one that is not to be believed
+SUSPECT = 3  # index of the time that is marked suspect
 COMMITS = tuple(f"{digit}a5c0ffee" * 4 for digit in "12345")
 
 
 def insert(state):
-    """{"jobs": those that did the same, oldest first; "run": of the last}"""
+    """Returns {"jobs": ids of the jobs with equal parameters, oldest first; "run": id of the last one's run}."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     jobs = []
 
     def run(us, commit, params):
         job = rows.job()
-        made = rows.run([], workload="softmax", variant="vector", job=job, params=params, commit=commit,
+        run_id = rows.run([], workload="softmax", variant="vector", job=job, params=params, commit=commit,
                         measurements={"time_cold_us_median": us, "relative_error": 0.0001}, samples={"cold": [us]})
-        return job, made
+        return job, run_id
 
     for us, commit in zip(COLD_US, COMMITS):
         job, last = run(us, commit, PARAMS)

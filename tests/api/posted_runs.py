@@ -1,5 +1,5 @@
-"""Jobs of posted code, put into the database of a running daemon: one that did not compile, and a run with its machine code
-counted line by line. posted_runs.py STATE_FOLDER prints their numbers."""
+"""Inserts source jobs into the database of a running daemon: one that did not compile, one with counters for each instruction,
+and one of a posted binary. posted_runs.py STATE_FOLDER prints their ids as JSON."""
 
 import json
 import pathlib
@@ -25,8 +25,8 @@ code.cu(2): warning #177-D: variable "i" was declared but never referenced
 HEADER = "/usr/local/cuda/include/cuda_fp16.hpp"
 
 
-def instruction(index, sass, place, executed, samples):
-    file, line = place
+def instruction(index, sass, location, executed, samples):
+    file, line = location
     counts = {"inst_executed": executed, "smsp__pcsamp_sample_count": samples,
               "smsp__pcsamp_warps_issue_stalled_long_scoreboard": samples,
               "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued": samples - 1,
@@ -48,7 +48,7 @@ def posted(rows, sha, text, **columns):
 
 
 def insert(state):
-    """{"failed", "job", "binary": jobs, "run": of job}"""
+    """Returns {"failed", "job", "binary": job ids, "run": id of job's run}."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     failed = posted(rows, "1" * 64, {"code": CODE}, state="failed", problem_domain="input", problem_code=0,
                     problem_message="/code code.cu(4): error: expected an expression")

@@ -1,5 +1,5 @@
-"""Two profiled runs for the tests of clients, put into the database of a running daemon: profiled_runs.py STATE_FOLDER prints
-their numbers."""
+"""Inserts two profiled runs for the tests of clients into the database of a running daemon. profiled_runs.py STATE_FOLDER
+prints their ids as JSON."""
 
 import json
 import math
@@ -36,7 +36,8 @@ def series():
 
 
 def insert(state):
-    """{"a", "b": runs, "hostile": name of a's second kernel}; both have a kernel relu, of different code."""
+    """Returns {"a", "b": run ids, "hostile": name of a's second kernel, which has HTML in it}. Both runs have a kernel relu, with
+    different code."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     rates = {"dram_read_bytes_per_s": 4.2e12, "l2_read_bytes_per_s": 9e12, "fp32_operations_per_s": 6e13}
     rows.run([], workload="ceilings", measurements=rates)

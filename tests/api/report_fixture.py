@@ -1,4 +1,4 @@
-"""Runs put straight into a daemon's database, as a GPU worker would have left them: there is no GPU where these tests run."""
+"""Inserts runs into a daemon's database as a GPU worker would have stored them. These tests run without a GPU."""
 
 import csv
 import json
@@ -13,7 +13,7 @@ FACTS = {"name": "NVIDIA H200", "uuid": "GPU-0", "compute_capability": "9.0"}
 
 
 def number(text):
-    """Of ncu's text; None when it is none."""
+    """The number that ncu printed as text; None when it printed none."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:
@@ -22,20 +22,21 @@ def number(text):
 
 
 def ncu_raw(kernel="relu"):
-    """{metric: value} of ncu's raw page in base units."""
+    """Returns {metric: value} of ncu's raw page, in base units."""
     with open(REFERENCE / "ncu_2025.3_h200_raw.csv", newline="") as lines:
         return {row["metric"]: number(row[kernel]) for row in csv.DictReader(lines)}
 
 
 def ncu_details(kernel="relu"):
-    """Rows of ncu's details page of the same profile: section, label, row, unit, value; without curves, which are series here."""
+    """Returns the rows of the details page of the same profile (section, label, row, unit, value), without the occupancy curves,
+    which the daemon stores as series."""
     with open(REFERENCE / "ncu_2025.3_h200_details.csv", newline="") as lines:
         return [row for row in csv.DictReader(lines) if row["kernel"] == kernel
                 and not row["label"].startswith("Impact of Varying")]
 
 
 class Rows:
-    """Inserts rows by the names of their columns."""
+    """Inserts rows, whose values are given by the names of their columns."""
 
     def __init__(self, daemon):
         self.db = sqlite3.connect(daemon.state / "rooflined.db", timeout=30)
@@ -46,7 +47,7 @@ class Rows:
         return done.lastrowid
 
     def job(self, **columns):
-        """A completed job without runs; columns: what is otherwise."""
+        """Inserts a completed job without runs and returns its id; columns replace the defaults."""
         now = time.time_ns()
         return self.insert("jobs", **{"kind": "kernel", "device": "gpu0", "state": "completed", "request": "{}", "deadline_s": 60,
                                       "created_ns": now, "started_ns": now, "finished_ns": now, **columns})
@@ -54,11 +55,12 @@ class Rows:
     def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None,
             measurements=None, uuid=FACTS["uuid"], trace=None, job=None, params=None, samples=None, log=None,
             commit="0" * 40):
-        """A completed run whose counters pass saw kernels: dicts of the kernels table's columns with "metrics" {name: value,
-        reason or both}, "series" [(name, x, value)], "instructions" [dict] and "phases" [dict]; profile: what the job asked for;
-        measurements: of the timing pass; trace: of an activity pass, its (kernels, rows), rows with a "name" and the names of
-        their kinds; job: the one that it is a further run of; samples: {mode: [us]}; log: the compiler's. Returns the run's
-        id."""
+        """Inserts a completed run and returns its id.
+        kernels: of the counters pass, dicts of the columns of table kernels, and "metrics" {name: value, reason or
+        (value, reason)}, "series" [(name, x, value)], "instructions" [dict], "phases" [dict]
+        profile: the job's profile request; measurements: {name: value} of the timing pass; samples: {mode: [us]}
+        trace: (kernels, activities) of an activity pass; activities have a "name" and the name of their "kind"
+        job: id of the job that the run belongs to, default a new one; log: the compiler's log"""
         now = time.time_ns()
         facts = {**FACTS, "compute_capability": capability, "uuid": uuid}
         job = job or self.job(profile=profile and json.dumps(profile))

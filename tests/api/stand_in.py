@@ -1,5 +1,5 @@
-"""A worker program for a GPU that is not there, for the daemon's side of posted code. It does as the posted entry says, and notes
-what came as lines of JSON in the file $STAND_IN_NOTES."""
+"""A worker program for a GPU that does not exist, to test what the daemon does with source jobs. The name of the posted entry
+decides what it replies. It writes each request as a line of JSON to the file $STAND_IN_NOTES."""
 
 import json
 import os
@@ -24,7 +24,7 @@ PHASE = {**dict.fromkeys(("steps", "blocks", "mean_us", "min_us", "max_us", "sha
          "name": "adam", "phase": ""}
 PROGRESS = {"pass": "timing", "phase": "epoch", "epoch": 0, "epochs": 1, "step": 0, "steps": 1, "train_loss": None,
             "images_per_s": None, "eta_s": None, "test_accuracy_ratio": None}
-UNTRUE = {  # by the field that is as none can be
+IMPOSSIBLE = {  # entry, the field with an impossible value: the message
     "dataset": ("FACTS", {**FACTS, "dataset": "flowers"}),
     "dataset_sha256": ("FACTS", {**FACTS, "dataset_sha256": "c0ffee"}),
     "images": ("EPOCH", {**EPOCH, "device_ms": 5e-324, "host_ms": 5e-324, "images": 1.7e308}),
@@ -38,9 +38,9 @@ OUT = os.dup(1)
 os.dup2(2, 1)
 
 
-def note(**what):
+def note(**members):
     with open(os.environ["STAND_IN_NOTES"], "a") as file:
-        file.write(json.dumps({"pid": os.getpid(), **what}) + "\n")
+        file.write(json.dumps({"pid": os.getpid(), **members}) + "\n")
 
 
 def send(kind, message=None):
@@ -59,13 +59,13 @@ def read(size):
 
 
 def answer(entry):
-    if UNTRUE.get(entry, ("",))[0] != "FACTS":
+    if IMPOSSIBLE.get(entry, ("",))[0] != "FACTS":
         send("FACTS", FACTS)
     if entry == "endless":
-        os.read(0, 1)  # a cancel, which it ignores
+        os.read(0, 1)  # ignores a cancel message
         read(1 << 30)
-    if entry in UNTRUE:
-        send(*UNTRUE[entry])
+    if entry in IMPOSSIBLE:
+        send(*IMPOSSIBLE[entry])
     if entry == "true":
         send("PROGRESS", PROGRESS)
         send("EPOCH", {**EPOCH, "test_accuracy_ratio": 1})

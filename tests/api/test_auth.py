@@ -1,4 +1,4 @@
-"""Tokens, sessions, and what the daemon refuses to do beyond loopback."""
+"""Tokens, login sessions, TLS, and addresses beyond loopback."""
 
 import contextlib
 import socket
@@ -25,45 +25,45 @@ PROTECTED = [("POST", "/jobs"), ("GET", "/jobs"), ("GET", "/jobs/1"), ("DELETE",
 @pytest.mark.parametrize("method, path", PROTECTED)
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic eDp5", "Bearer " + "A" * 43,
                                     "Bearer " + "A" * 5000])
-def test_no_or_wrong_token(guarded, method, path, header):
+def test_missing_or_wrong_token(guarded, method, path, header):
     response = guarded.call(method, path, body=job() if method == "POST" else None, headers={"Authorization": header})
     assert (response.status_code, response.json()["code"]) == (401, "unauthorized")
     assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_right_token(guarded):
+def test_valid_token(guarded):
     assert guarded.get("/jobs").status_code == 200
     assert guarded.get("/jobs", headers={"Authorization": f"bearer  {guarded.token}"}).status_code == 200
     number = guarded.run(job())
     assert guarded.get(f"/jobs/{number}/results").status_code == 200
 
 
-def test_the_store_has_only_the_hash(guarded):
+def test_the_database_has_only_the_hash(guarded):
     for name in guarded.state.iterdir():
         assert guarded.token.encode() not in name.read_bytes()
 
 
-def test_open_routes(guarded):
+def test_public_routes(guarded):
     for path in ("/healthz", "/readyz", "/", "/index.html"):
         assert guarded.get(path, headers={"Authorization": ""}).status_code == 200
 
 
 def test_session(guarded):
-    nobody = {"Authorization": ""}
-    login = guarded.call("POST", "/login", {"token": guarded.token}, headers=nobody)
+    no_token = {"Authorization": ""}
+    login = guarded.call("POST", "/login", {"token": guarded.token}, headers=no_token)
     assert login.status_code == 204
     cookie = login.headers["Set-Cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Path=/" in cookie and guarded.token not in cookie
-    assert "Secure" not in cookie  # there is no TLS here
-    session = {**nobody, "Cookie": cookie.split(";")[0]}
+    assert "Secure" not in cookie  # without TLS
+    session = {**no_token, "Cookie": cookie.split(";")[0]}
     guarded.session.cookies.clear()
     assert guarded.get("/jobs", headers=session).status_code == 200
-    assert guarded.get("/jobs", headers={**nobody, "Cookie": "rooflined_session=" + "A" * 43}).status_code == 401
-    out = guarded.call("POST", "/logout", headers=session)
-    assert out.status_code == 204 and "Max-Age=0" in out.headers["Set-Cookie"]
+    assert guarded.get("/jobs", headers={**no_token, "Cookie": "rooflined_session=" + "A" * 43}).status_code == 401
+    logout = guarded.call("POST", "/logout", headers=session)
+    assert logout.status_code == 204 and "Max-Age=0" in logout.headers["Set-Cookie"]
     guarded.session.cookies.clear()
     assert guarded.get("/jobs", headers=session).status_code == 401
-    assert guarded.call("POST", "/logout", headers=nobody).status_code == 204
+    assert guarded.call("POST", "/logout", headers=no_token).status_code == 204
 
 
 @pytest.mark.parametrize("body, status", [({"token": "wrong"}, 401), ({"token": ""}, 401), ({}, 400), ({"token": 5}, 400),
@@ -106,7 +106,7 @@ def test_one_address_cannot_take_every_connection(start, certificate):
     other = start("--address", "0.0.0.0", "--connection-limit", "16", "--request-timeout-s", "600",
                   "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]), token=True)
     with contextlib.ExitStack() as clients:
-        crowd = [clients.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=1)) for _ in range(8)]
+        same_address = [clients.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=1)) for _ in range(8)]
 
         def is_cut(raw):
             try:
@@ -116,10 +116,10 @@ def test_one_address_cannot_take_every_connection(start, certificate):
             except ConnectionResetError:
                 return True
 
-        assert [is_cut(raw) for raw in crowd] == [False] * 4 + [True] * 4
-        stranger = clients.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=1,
-                                                                  source_address=("127.0.0.2", 0)))
-        assert not is_cut(stranger)
+        assert [is_cut(raw) for raw in same_address] == [False] * 4 + [True] * 4
+        other_address = clients.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=1,
+                                                                       source_address=("127.0.0.2", 0)))
+        assert not is_cut(other_address)
 
 
 def test_tls(start, certificate):
@@ -141,7 +141,7 @@ def test_tls(start, certificate):
 
 
 def test_behind_a_proxy(start):
-    """Requests come from elsewhere, so a token is needed although the address is loopback."""
+    """A proxy forwards requests of other hosts, so a token is required although the address is loopback."""
     other = start("--behind-proxy", "--allowed-hosts", "gpu.example", token=True)
     assert other.get("/jobs", headers={"Host": "gpu.example"}).status_code == 200
     assert other.get("/jobs", headers={"Authorization": ""}).status_code == 401
@@ -159,13 +159,14 @@ def by_session(daemon, token):
     return {"Cookie": login.headers["Set-Cookie"].split(";")[0]}
 
 
-def test_a_stream_ends_with_what_it_was_opened_by(start, tmp_path):
-    """A revoked token, its sessions and a session that logs out hear nothing more; who came by another token does."""
+def test_a_stream_ends_with_its_credential(start, tmp_path):
+    """Streams end when their token is revoked, their session's token is revoked, or their session logs out. Streams of another
+    token go on."""
     state = tmp_path / "state"
-    going, staying = make_token(state, "going"), make_token(state, "staying")
+    revoked, kept = make_token(state, "revoked"), make_token(state, "kept")
     other = start("--require-token", state=state)
-    first, second, leaving = (by_session(other, token) for token in (going, staying, staying))
-    number = other.submit(endless(), headers=by_token(staying))
+    revoked_session, kept_session, logged_out = (by_session(other, token) for token in (revoked, kept, kept))
+    number = other.submit(endless(), headers=by_token(kept))
     other.session.cookies.clear()
     with contextlib.ExitStack() as streams:
 
@@ -174,17 +175,17 @@ def test_a_stream_ends_with_what_it_was_opened_by(start, tmp_path):
             assert stream.status_code == 200
             return streams.enter_context(stream).iter_lines(chunk_size=1)
 
-        ends = [listen(headers) for headers in (by_token(going), first, leaving)]
-        stays = [listen(headers) for headers in (by_token(staying), second)]
-        revoke_token(state, "going")
-        assert other.call("POST", "/logout", headers=leaving).status_code == 204
-        until = time.monotonic() + 50  # the job goes on, and where it has nothing to tell a comment is due every 15 s
-        for stream in ends:
-            assert all(time.monotonic() < until for _ in stream)
-        for headers in (by_token(going), first, leaving):
+        ending = [listen(headers) for headers in (by_token(revoked), revoked_session, logged_out)]
+        continuing = [listen(headers) for headers in (by_token(kept), kept_session)]
+        revoke_token(state, "revoked")
+        assert other.call("POST", "/logout", headers=logged_out).status_code == 204
+        deadline = time.monotonic() + 50  # a stream ends at its next event, or at its next comment after 15 s
+        for stream in ending:
+            assert all(time.monotonic() < deadline for _ in stream)
+        for headers in (by_token(revoked), revoked_session, logged_out):
             assert other.get(f"/jobs/{number}/events", headers=headers).status_code == 401
-        assert other.call("DELETE", f"/jobs/{number}", headers=by_token(staying)).status_code == 202
-        for stream in stays:
+        assert other.call("DELETE", f"/jobs/{number}", headers=by_token(kept)).status_code == 202
+        for stream in continuing:
             assert any(b'"cancelled"' in line for line in stream)
     assert other.stop() == 0
 

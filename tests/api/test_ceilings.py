@@ -1,4 +1,4 @@
-"""Jobs of the kind ceilings, the list of what they found, and the floors that later jobs are held against."""
+"""Ceilings jobs, GET /ceilings, and the floors that later jobs get from them."""
 
 import re
 import sqlite3
@@ -20,7 +20,7 @@ def timing(run):
 
 @pytest.fixture(scope="module")
 def fresh(start):
-    """A daemon of its own: nobody else's ceilings are there."""
+    """A daemon without the ceilings of other tests."""
     return start()
 
 
@@ -69,8 +69,8 @@ def test_floors_follow_from_the_ceilings(fresh):
         assert (floor["value"] is None) == (floor["reason"] is not None)
 
 
-def test_what_is_too_fast_is_suspect(fresh):
-    """By ceilings that a slower device could have: all times are below their floors."""
+def test_times_below_the_floor_are_suspect(fresh):
+    """The stored ceilings are divided by 1e9, so that all times are below their floors."""
     with sqlite3.connect(fresh.state / "rooflined.db", timeout=60) as database:
         changed = database.execute("UPDATE measurements SET value = value / 1e9 WHERE name LIKE '%per_s'").rowcount
     database.close()
@@ -94,7 +94,7 @@ def test_refusals(fresh, change, pointer):
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)
 
 
-def test_the_list_refuses_what_it_does_not_know(fresh):
+def test_unknown_parameters_are_refused(fresh):
     for query in ("devices=cpu", "device=" + "x" * 40):
         response = fresh.get(f"/ceilings?{query}")
         assert (response.status_code, response.json()["code"]) == (400, "invalid_parameter")

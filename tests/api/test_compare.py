@@ -1,4 +1,4 @@
-"""The numbers of two runs of any jobs; which of their kernels stand beside each other, and which of them an address asks for."""
+"""GET /compare: the measurements of two runs, and how their kernels are paired."""
 
 import math
 
@@ -13,7 +13,7 @@ def rows(daemon):
 
 
 def run_of(rows, *kernels):
-    """A run whose counters pass saw kernels (launch, name) in this order; each has its ordinal as its grid's size."""
+    """Inserts a run whose counters pass has these (launch, name) kernels in order; the grid size of each is its ordinal."""
     return rows.run([{"launch": launch, "name": name, "metrics": {"launch__grid_size": float(ordinal)}}
                      for ordinal, (launch, name) in enumerate(kernels)])
 
@@ -32,8 +32,8 @@ def ordinals(answer):
 
 
 def test_by_launch_and_name_first(daemon, runs):
-    """The pads belong together although they come first here and last there; the convolutions that are left by their launch
-    alone."""
+    """The pads are paired although one is first and the other last; the convolutions that are left over are paired by their
+    launch."""
     a, b = runs
     assert ordinals(daemon.get(f"/compare?a={a}&b={b}")) == [(0, 4), (1, 0), (2, 1), (None, 2), (3, 3), (4, None), (5, None)]
     assert ordinals(daemon.get(f"/compare?a={a}&b={a}")) == [(i, i) for i in range(6)]
@@ -59,7 +59,7 @@ def test_one_pair(daemon, runs, query, wanted):
     assert (grid["a"], grid["b"]) == wanted[0]
 
 
-def test_which_belong_together_alone(daemon, runs):
+def test_detail_names(daemon, runs):
     a, b = runs
     whole = daemon.get(f"/compare?a={a}&b={b}").json()
     names = daemon.get(f"/compare?a={a}&b={b}&detail=names")
@@ -70,7 +70,7 @@ def test_which_belong_together_alone(daemon, runs):
     assert ordinals(daemon.get(f"/compare?a={a}&b={b}&kernel=5&kernel_b=2&detail=names")) == [(5, 2)]
 
 
-def test_kernels_with_many_metrics_come_without_them(daemon, rows):
+def test_most_metrics(daemon, rows):
     run = rows.run([{"metrics": {f"metric_{i}": float(i) for i in range(count)}} for count in (3, 4)])
     path = f"/jobs/{rows.job_of(run)}/kernels"
 
@@ -121,8 +121,6 @@ def test_a_run_without_counters_has_no_kernels(daemon, finished, runs):
     assert ordinals(daemon.get(f"/compare?a={run}&b={runs[0]}")) == [(None, i) for i in range(6)]
 
 
-# --- numbers ---------------------------------------------------------------------------------------------------------
-
 def timed(rows, cold, warm, **columns):
     return rows.run([], measurements={"time_cold_us_median": cold, "time_warm_us_median": warm}, **columns)
 
@@ -143,11 +141,11 @@ def test_times_of_launches_of_two_jobs(daemon, rows):
     assert set(pair["unavailable"]) == {"speedup_ratio", "speedup_min_ratio", "peak_memory_ratio",
                                         "test_accuracy_difference_ratio"}
     assert pair["unavailable"]["speedup_ratio"] == "scalar: the timing pass did not measure it"
-    back, _ = numbers(daemon, b, a)
-    assert math.isclose(back["speedup_cold_ratio"], 1 / 1.5) and math.isclose(back["speedup_warm_ratio"], 1 / 0.75)
+    reverse, _ = numbers(daemon, b, a)
+    assert math.isclose(reverse["speedup_cold_ratio"], 1 / 1.5) and math.isclose(reverse["speedup_warm_ratio"], 1 / 0.75)
 
 
-def test_the_list_says_which_run_was_the_fastest(daemon, rows):
+def test_the_list_of_jobs_has_the_fastest_run(daemon, rows):
     job = rows.job()
     timed(rows, 30.0, 12.0, job=job)
     best = timed(rows, 20.0, 16.0, variant="vector", job=job)
@@ -155,11 +153,11 @@ def test_the_list_says_which_run_was_the_fastest(daemon, rows):
     rows.db.execute("UPDATE samples SET suspect = 1, suspect_reason = 'too fast' "
                     "WHERE pass_id IN (SELECT id FROM passes WHERE run_id = ?)", [suspect])
     rows.db.commit()
-    none = rows.job()
-    rows.run([], job=none, measurements={"peak_memory_bytes": 1.0})
+    untimed = rows.job()
+    rows.run([], job=untimed, measurements={"peak_memory_bytes": 1.0})
     listed = {one["id"]: one["fastest"] for one in daemon.get("/jobs?limit=500").json()["items"]}
     assert listed[job] == {"run": best, "variant": "vector", "epoch_ms_median": None, "time_cold_us_median": 20.0}
-    assert listed[none] is None
+    assert listed[untimed] is None
 
 
 def test_a_suspect_time_gives_no_ratio(daemon, rows):
@@ -178,7 +176,7 @@ def test_runs_of_two_workloads_have_no_ratios(daemon, rows):
     assert numbers(daemon, a, b) == (None, "the runs are of different workloads")
 
 
-def test_training_runs_as_their_job_compares_them(daemon, finished):
+def test_training_runs_compare_as_in_their_job(daemon, finished):
     (pair,) = daemon.get(f"/jobs/{finished}/comparison").json()["items"]
     (fastest,) = [one["fastest"] for one in daemon.get("/jobs?limit=500").json()["items"] if one["id"] == finished]
     sides = [pair[side] for side in ("baseline", "candidate") if not pair[side]["suspect"]]

@@ -1,4 +1,4 @@
-"""Server-sent events: order, resumption, the end of a stream, many listeners, keep-alives."""
+"""Server-sent events: order, resumption, the end of a stream, many streams at once, keep-alives."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ import pytest
 from daemon import endless, job
 
 
-def test_a_whole_life(daemon):
+def test_all_events_of_a_job(daemon):
     number = daemon.submit(job(precisions=["fp32", "fp16"], passes=["timing", "activity", "counters"]))
     events = list(daemon.events(number))
     assert [event[0] for event in events] == list(range(1, len(events) + 1))
@@ -17,9 +17,9 @@ def test_a_whole_life(daemon):
     passes = [(data["variant"], data["pass"]) for _, kind, data in events if kind == "pass"]
     assert sorted(passes) == sorted((variant, name) for variant in ("fp32", "fp16")
                                     for name in ("timing", "activity", "counters"))
-    # the same again, from the store
+    # again, from the store
     assert list(daemon.events(number)) == events
-    # and from the middle
+    # from the middle
     for after in (1, len(events) - 1):
         assert list(daemon.events(number, headers={"Last-Event-ID": str(after)})) == events[after:]
     response = daemon.get(f"/jobs/{number}/events", headers={"Last-Event-ID": str(len(events))})
@@ -39,46 +39,46 @@ def test_headers(daemon, finished):
     assert daemon.call("HEAD", f"/jobs/{finished}/events").status_code == 200
 
 
-def test_events_come_as_they_happen(daemon):
+def test_events_arrive_without_delay(daemon):
     number = daemon.submit(endless())
-    moments = {}
+    seen_at = {}
     for _, kind, data in daemon.events(number):
         if kind == "state":
-            moments[data["state"]] = time.monotonic()
+            seen_at[data["state"]] = time.monotonic()
             if data["state"] == "running":
-                asked = time.monotonic()
+                cancelled_at = time.monotonic()
                 assert daemon.call("DELETE", f"/jobs/{number}").status_code == 202
-    assert moments["cancelled"] - asked < 10  # not when the next comment is due
+    assert seen_at["cancelled"] - cancelled_at < 10  # before the next comment, after 15 s
 
 
 def test_many_listeners(daemon):
     number = daemon.submit(endless())
     daemon.wait(number, states=("running",))
-    heard = []
+    received = []
 
     def listen():
         import requests
         from daemon import read_events
         with requests.get(f"{daemon.url}/jobs/{number}/events", stream=True, timeout=60) as response:
-            heard.append([event[0] for event in read_events(response.iter_lines(chunk_size=1))])
+            received.append([event[0] for event in read_events(response.iter_lines(chunk_size=1))])
 
     listeners = [threading.Thread(target=listen) for _ in range(150)]
     for listener in listeners:
         listener.start()
     daemon.wait_for_metric("rooflined_event_listeners", lambda value: value == 150)
-    assert daemon.get("/healthz").status_code == 200  # listeners don't hold others up
+    assert daemon.get("/healthz").status_code == 200  # event streams occupy no thread
     daemon.call("DELETE", f"/jobs/{number}")
     for listener in listeners:
         listener.join(60)
-    assert len(heard) == 150
-    longest = max(heard, key=len)
-    assert all(ids == longest for ids in heard) and longest == list(range(1, len(longest) + 1))
-    # a client sees the end before the daemon has put the listener away
+    assert len(received) == 150
+    longest = max(received, key=len)
+    assert all(ids == longest for ids in received) and longest == list(range(1, len(longest) + 1))
+    # a client sees the end of its stream before the daemon removes the stream
     daemon.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
 
 
-def test_listeners_are_bounded(start):
-    other = start("--connection-limit", "24")  # half of them may listen
+def test_the_number_of_streams_is_limited(start):
+    other = start("--connection-limit", "24")  # half of the connections may be event streams
     number = other.submit(endless())
     streams = []
     for _ in range(20):
@@ -96,8 +96,8 @@ def test_listeners_are_bounded(start):
     assert other.stop() == 0
 
 
-def test_a_listener_survives_silence_and_the_request_limit(start):
-    """A job that waits says nothing: comments keep the stream open beyond every other limit."""
+def test_comments_keep_a_stream_open(start):
+    """A queued job has no events: comments keep its stream open beyond the request time-out."""
     other = start("--request-timeout-s", "2")
     other.submit(endless())
     waiting = other.submit(endless())

@@ -1,4 +1,4 @@
-"""Who may talk to the daemon: Host, Origin, Sec-Fetch-Site; and the headers that bind a browser."""
+"""The checks of Host, Origin and Sec-Fetch-Site, and the security headers of responses."""
 
 import http.client
 
@@ -17,7 +17,7 @@ def test_foreign_hosts(daemon, host):
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.1.2.3:8080", "[::1]:8731"])
-def test_our_hosts(daemon, host):
+def test_own_hosts(daemon, host):
     assert daemon.get("/healthz", headers={"Host": host}).status_code == 200
 
 
@@ -54,13 +54,13 @@ def test_other_sites(daemon, headers):
     assert daemon.get("/jobs?limit=1").json() == before
 
 
-def test_our_own_page(daemon):
+def test_own_page(daemon):
     headers = {"Origin": f"http://{daemon.host}:{daemon.port}", "Sec-Fetch-Site": "same-origin"}
     assert daemon.get("/jobs", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/jobs", "/nowhere", "/metrics", "/openapi.json"])
-def test_hardening(daemon, path):
+def test_security_headers(daemon, path):
     headers = daemon.get(path).headers
     policy = headers["Content-Security-Policy"]
     assert "default-src 'self'" in policy and "frame-ancestors 'none'" in policy and "object-src 'none'" in policy

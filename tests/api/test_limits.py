@@ -1,4 +1,4 @@
-"""The bad world: bodies without end, senders without haste, connections without number."""
+"""Limits: large bodies, slow clients, many connections, a full disk."""
 
 import socket
 import subprocess
@@ -19,15 +19,16 @@ def connect(daemon):
 def read_all(raw):
     answer = b""
     try:
-        while piece := raw.recv(65536):
-            answer += piece
+        while chunk := raw.recv(65536):
+            answer += chunk
     except ConnectionResetError:
         pass
     return answer
 
 
 @pytest.fixture(scope="module")
-def hasty(start):
+def impatient(start):
+    """A daemon with a request time-out of 2 s."""
     return start("--request-timeout-s", "2", "--connection-limit", "64")
 
 
@@ -38,20 +39,20 @@ def test_large_bodies(daemon, size):
 
 
 def test_large_chunked_body(daemon):
-    def pieces():
+    def chunks():
         for _ in range(160):
             yield b" " * 65536
 
-    response = requests.post(daemon.url + "/jobs", data=pieces(), headers={"Content-Type": "application/json"}, timeout=60)
+    response = requests.post(daemon.url + "/jobs", data=chunks(), headers={"Content-Type": "application/json"}, timeout=60)
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
 
 
-def test_the_largest_body(daemon):
+def test_a_body_at_the_limit(daemon):
     body = b'{"kind":"train","device":"cpu","dataset":"files","max_images":640,"epochs":1,"warmup_epochs":0}'
     daemon.wait(daemon.submit(body + b" " * ((1 << 20) - len(body))))
 
 
-def test_a_body_that_is_announced_and_too_large(daemon):
+def test_a_declared_length_above_the_limit(daemon):
     with connect(daemon) as raw:
         raw.sendall(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                     b"Content-Length: 10000000\r\nExpect: 100-continue\r\n\r\n")
@@ -62,7 +63,7 @@ def test_a_body_that_is_announced_and_too_large(daemon):
         assert raw.recv(4096).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_body_where_none_belongs(daemon):
+def test_a_body_on_a_route_without_one(daemon):
     for method, path in (("GET", "/jobs"), ("DELETE", "/jobs/1"), ("POST", "/logout")):
         response = daemon.call(method, path, b"{}")
         assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
@@ -71,28 +72,28 @@ def test_a_body_where_none_belongs(daemon):
 def test_large_headers(daemon):
     with connect(daemon) as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000 + b"\r\n\r\n")
-        assert read_all(raw).split()[1:2] in ([b"431"], [b"413"], [])  # the library's own answer
+        assert read_all(raw).split()[1:2] in ([b"431"], [b"413"], [])  # sent by libmicrohttpd itself
     with connect(daemon) as raw:
         raw.sendall(b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert read_all(raw).split()[1:2] in ([b"414"], [b"431"], [b"413"], [])
     assert daemon.get("/healthz").status_code == 200
 
 
-@pytest.mark.parametrize("noise", [b"\x00" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+@pytest.mark.parametrize("data", [b"\x00" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
                                    b"\r\n" * 5000, b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
                                    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
                                    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}"],
                          ids=["nul", "tls", "no-target", "version", "blank-lines", "negative-length", "bad-chunk", "two-lengths"])
-def test_noise(hasty, noise):
-    with connect(hasty) as raw:
-        raw.sendall(noise)
+def test_malformed_requests(impatient, data):
+    with connect(impatient) as raw:
+        raw.sendall(data)
         raw.shutdown(socket.SHUT_WR)
         read_all(raw)
-    assert hasty.get("/healthz").status_code == 200
+    assert impatient.get("/healthz").status_code == 200
 
 
-def test_a_client_that_does_not_wait_its_turn_is_no_error_of_the_daemon(start):
-    """It announces that it waits for leave to go on, and does not: the library then takes no answer any more."""
+def test_pipelining_after_expect_is_not_logged_as_an_error(start):
+    """A client that sends "Expect: 100-continue" and does not wait for it makes libmicrohttpd refuse the response."""
     other = start()
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
     with connect(other) as raw:
@@ -104,7 +105,7 @@ def test_a_client_that_does_not_wait_its_turn_is_no_error_of_the_daemon(start):
 
 
 def test_500_idle_connections(start):
-    other = start("--request-timeout-s", "600")  # they stay
+    other = start("--request-timeout-s", "600")  # the idle connections stay open
     idle = [connect(other) for _ in range(500)]
     try:
         other.run(job())
@@ -117,8 +118,8 @@ def test_500_idle_connections(start):
     assert other.stop() == 0
 
 
-def cut_after(raw, send, seconds=60):
-    """Send a byte now and then until the daemon hangs up; how long that took."""
+def seconds_until_cut(raw, send, seconds=60):
+    """Sends data every 0.2 s until the daemon closes the connection; returns how long that took, None after `seconds`."""
     started = time.monotonic()
     raw.settimeout(0.2)
     while time.monotonic() - started < seconds:
@@ -135,48 +136,48 @@ def cut_after(raw, send, seconds=60):
 
 
 SLOW = [
-    (b"", b""),  # says nothing
-    (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X: y\r\n"),  # headers without end
+    (b"", b""),  # sends nothing
+    (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X: y\r\n"),  # headers that never end
     (b"GET /", b"a"),
     (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n", b" "),
     (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
      b"1\r\n \r\n"),
     (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n",
-     b" "),  # refused, and drips on
+     b" "),  # refused, and goes on sending
 ]
 
 
-def test_slow_senders_are_cut(hasty):
-    def drip(opening, drop):
-        with connect(hasty) as raw:
-            raw.sendall(opening)
-            return cut_after(raw, drop)
+def test_slow_senders_are_cut(impatient):
+    def send_slowly(head, data):
+        with connect(impatient) as raw:
+            raw.sendall(head)
+            return seconds_until_cut(raw, data)
 
-    with ThreadPoolExecutor() as crowd:
-        took = list(crowd.map(lambda slow: drip(*slow), SLOW))
+    with ThreadPoolExecutor() as pool:
+        took = list(pool.map(lambda slow: send_slowly(*slow), SLOW))
     assert all(seconds is not None and seconds > 1 for seconds in took), took
 
 
-def test_idle_between_requests_is_cut(hasty):
-    with connect(hasty) as raw:
+def test_idle_between_requests_is_cut(impatient):
+    with connect(impatient) as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
-        took = cut_after(raw, b"")
+        took = seconds_until_cut(raw, b"")
     assert took is not None and took > 1
 
 
-def test_more_connections_than_the_limit(hasty):
-    """The idle ones give way in time, and then everybody is served."""
-    idle = [connect(hasty) for _ in range(100)]
+def test_more_connections_than_the_limit(impatient):
+    """The daemon closes idle connections after the time-out, and then serves the others."""
+    idle = [connect(impatient) for _ in range(100)]
     try:
-        assert requests.get(hasty.url + "/healthz", timeout=60).status_code == 200
+        assert requests.get(impatient.url + "/healthz", timeout=60).status_code == 200
     finally:
         for raw in idle:
             raw.close()
 
 
-def test_a_reader_that_goes_away_leaves_nothing_behind(daemon, finished):
-    """Cursors of readers that hang up in the middle are closed: a reader connection each, of which there are few."""
+def test_disconnecting_readers_release_their_cursor(daemon, finished):
+    """A client that disconnects in the middle of a reply must not keep one of the few database connections."""
     for _ in range(80):
         with connect(daemon) as raw:
             raw.sendall(f"GET /jobs/{finished}/timeline?limit=200000 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -185,9 +186,9 @@ def test_a_reader_that_goes_away_leaves_nothing_behind(daemon, finished):
     daemon.wait_for_metric("rooflined_http_connections", lambda value: value <= 10)
 
 
-def test_slow_readers_leave_room(start):
-    """A large answer holds one of the store's readers while it is read; not all of them go to clients that don't read."""
-    other = start("--request-timeout-s", "600")  # within which a client has to go on reading, too
+def test_slow_readers_leave_database_connections(start):
+    """A large reply holds a database connection until the client has read it; at most 16 replies may."""
+    other = start("--request-timeout-s", "600")  # a client that reads nothing for so long is cut
     spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(5000)]
     rows = Rows(other)
     number = rows.job_of(rows.run([], trace=([], spans)))
@@ -217,23 +218,23 @@ def test_slow_readers_leave_room(start):
 
 
 def test_many_at_once(daemon, finished):
-    wrong = []
+    failures = []
 
     def ask(path):
         session = requests.Session()
         for _ in range(15):
             answer = session.get(daemon.url + path, timeout=60)
             if answer.status_code != 200:
-                wrong.append((path, answer.status_code, answer.text))
+                failures.append((path, answer.status_code, answer.text))
 
     paths = ["/jobs", f"/jobs/{finished}/results", f"/jobs/{finished}/kernels", f"/jobs/{finished}/timeline", "/metrics",
              "/devices", "/", "/history?metric=epoch_ms_min"] * 3
-    crowd = [threading.Thread(target=ask, args=(path,)) for path in paths]
-    for thread in crowd:
+    threads = [threading.Thread(target=ask, args=(path,)) for path in paths]
+    for thread in threads:
         thread.start()
-    for thread in crowd:
+    for thread in threads:
         thread.join()
-    assert wrong == []
+    assert failures == []
 
 
 @pytest.fixture
@@ -246,7 +247,7 @@ def small_disk(tmp_path):
 
 
 def test_a_full_disk(start, small_disk):
-    """The answer is 507, nothing half-accepted is left, and reading goes on; with room again, so does accepting."""
+    """A submission is refused with 507 and leaves no job; reading goes on. With free space submissions work again."""
     state = small_disk / "state"
     other = start(state=state)
     first = other.submit(endless())
@@ -276,6 +277,6 @@ def test_a_stop_while_a_job_runs_is_quick(start):
     idle = [connect(other) for _ in range(20)]
     started = time.monotonic()
     assert other.stop() == 0
-    assert time.monotonic() - started < 10  # less than any of the limits that end a request or a connection
+    assert time.monotonic() - started < 10  # less than every time-out of requests and connections
     for raw in idle:
         raw.close()

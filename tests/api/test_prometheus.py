@@ -1,5 +1,4 @@
-"""/metrics: the text format to the letter, every name as docs/prometheus.md has it, and counters that move with what they
-count."""
+"""GET /metrics: the text format, the names in docs/prometheus.md, and that counters count."""
 
 import re
 
@@ -14,20 +13,20 @@ UNITS = ("_seconds", "_bytes", "_ratio")
 
 
 def parse(text):
-    """{family: (type, {(sample's name, labels): value})} of what keeps to the grammar: HELP, TYPE, then all samples of the
-    family."""
+    """Returns {metric: (type, {(name of the sample, labels): value})}. Checks the grammar: HELP, TYPE, then all samples of the
+    metric."""
     assert text.endswith("\n")
     families, name, kind = {}, None, None
     lines = iter(text[:-1].split("\n"))
     for line in lines:
         if line.startswith("#"):
-            said = re.fullmatch(rf"# HELP ({NAME}) (\S.*\.)", line)
-            assert said, line
-            name = said[1]
-            assert name not in families, f"{name} comes twice"
-            typed = re.fullmatch(rf"# TYPE {name} (counter|gauge|histogram)", next(lines))
-            assert typed, f"{name} has no TYPE behind its HELP"
-            kind = typed[1]
+            help_line = re.fullmatch(rf"# HELP ({NAME}) (\S.*\.)", line)
+            assert help_line, line
+            name = help_line[1]
+            assert name not in families, f"{name} appears twice"
+            type_line = re.fullmatch(rf"# TYPE {name} (counter|gauge|histogram)", next(lines))
+            assert type_line, f"{name} has no TYPE after its HELP"
+            kind = type_line[1]
             families[name] = kind, {}
             continue
         sample = SAMPLE.fullmatch(line)
@@ -37,7 +36,7 @@ def parse(text):
         labels = tuple(sorted(LABEL.findall(sample[2] or "")))
         assert len({label for label, _ in labels}) == len(labels)
         key = sample[1], labels
-        assert key not in families[name][1], f"{line} comes twice"
+        assert key not in families[name][1], f"{line} appears twice"
         families[name][1][key] = float(sample[3])
     return families
 
@@ -59,7 +58,7 @@ class Metrics:
         self.families = parse(answer.text)
 
     def __call__(self, name, **labels):
-        """A sample's value; of a counter that was never counted 0."""
+        """Returns a sample's value; 0 for a reply counter that does not exist yet."""
         key = f"rooflined_{name}", tuple(sorted((label, f'"{value}"') for label, value in labels.items()))
         for _, samples in self.families.values():
             if key in samples:
@@ -88,29 +87,29 @@ def test_every_name_is_documented(daemon):
     assert documented == served and len(rows) == len(documented)
 
 
-def test_a_job_moves_what_counts_it(daemon):
+def test_a_job_increments_its_counters(daemon):
     before = Metrics(daemon)
     daemon.run(job())
     after = Metrics(daemon)
 
-    def moved(name, **labels):
+    def increase(name, **labels):
         return after(name, **labels) - before(name, **labels)
 
-    assert moved("jobs_submitted_total", kind="train") == 1
-    assert moved("jobs_finished_total", kind="train", state="completed") == 1
-    assert moved("jobs_finished_total", kind="train", state="failed") == 0
-    assert moved("jobs_finished_total", kind="kernel", state="completed") == 0
+    assert increase("jobs_submitted_total", kind="train") == 1
+    assert increase("jobs_finished_total", kind="train", state="completed") == 1
+    assert increase("jobs_finished_total", kind="train", state="failed") == 0
+    assert increase("jobs_finished_total", kind="kernel", state="completed") == 0
     for name in ("job_wait_seconds", "job_run_seconds"):
-        assert moved(f"{name}_count", kind="train") == 1 and moved(f"{name}_sum", kind="train") > 0
-        assert moved(f"{name}_bucket", kind="train", le="+Inf") == 1
-    frames = moved("worker_frames_total", device="cpu")
-    assert frames >= 3 and moved("worker_received_bytes_total", device="cpu") >= 12 * frames  # headers alone are so long
-    assert moved("http_requests_total", route="submitJob", status="202") == 1
-    assert moved("http_requests_total", route="getMetrics", status="200") >= 1
-    assert moved("http_request_duration_seconds_count") >= 3
+        assert increase(f"{name}_count", kind="train") == 1 and increase(f"{name}_sum", kind="train") > 0
+        assert increase(f"{name}_bucket", kind="train", le="+Inf") == 1
+    frames = increase("worker_frames_total", device="cpu")
+    assert frames >= 3 and increase("worker_received_bytes_total", device="cpu") >= 12 * frames  # a header has 12 bytes
+    assert increase("http_requests_total", route="submitJob", status="202") == 1
+    assert increase("http_requests_total", route="getMetrics", status="200") >= 1
+    assert increase("http_request_duration_seconds_count") >= 3
 
 
-def test_the_queue_and_those_who_leave_it(daemon):
+def test_queued_and_cancelled_jobs(daemon):
     before = Metrics(daemon)
     running = daemon.submit(endless())
     daemon.wait(running, states=("running",))
@@ -126,7 +125,7 @@ def test_the_queue_and_those_who_leave_it(daemon):
     assert (after("jobs", state="running"), after("jobs", state="queued")) == (0, 0)
     cancelled = dict(kind="train", state="cancelled")
     assert after("jobs_finished_total", **cancelled) - before("jobs_finished_total", **cancelled) == 2
-    for name in ("job_wait_seconds_count", "job_run_seconds_count"):  # the other one never ran
+    for name in ("job_wait_seconds_count", "job_run_seconds_count"):  # the queued one never ran
         assert after(name, kind="train") - before(name, kind="train") == 1
 
 
@@ -135,7 +134,7 @@ def test_the_queue_and_those_who_leave_it(daemon):
     ("/jobs?limit=0", dict(route="listJobs", status="400")),
     ("/nowhere/at/all", dict(route="getFile", status="404")),
 ])
-def test_answers_are_counted_by_route_and_status(daemon, path, labels):
+def test_replies_are_counted_by_route_and_status(daemon, path, labels):
     before = Metrics(daemon)("http_requests_total", **labels)
     daemon.get(path)
     assert Metrics(daemon)("http_requests_total", **labels) == before + 1

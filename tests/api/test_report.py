@@ -1,4 +1,4 @@
-"""Reports of kernels, comparisons of runs, and ncu's CSV. What a GPU would have measured is ncu's own output of one kernel."""
+"""Reports, comparisons of runs, and CSV in ncu's format. The metrics are those that ncu printed for the same kernels."""
 
 import collections
 import csv
@@ -11,13 +11,13 @@ import pytest
 from daemon import endless
 from report_fixture import Rows, ncu_details, ncu_raw, number
 
-# Rows of ncu's details page that the report does not have, or not as a number.
+# Rows of ncu's details page that the report leaves out, and why.
 LEFT_OUT = {
-    "Access Size": "a source-level attribute of one instruction; ncu's sum over all of them is 0",
+    "Access Size": "an attribute of one instruction; ncu's sum over all instructions is 0",
     "Access Operation": "as Access Size",
     "Address Space": "as Access Size",
-    "Enabled TPC IDs": "a text: all",
-    "Tensor Operations Per Cycle": "of every kind of multiplication; the report has them by kind",
+    "Enabled TPC IDs": "a text, not a number",
+    "Tensor Operations Per Cycle": "a sum over all types of operations; the report has one row for each type",
 }
 
 
@@ -27,7 +27,7 @@ def rows(daemon):
 
 
 def collected(kernel="relu"):
-    """Every metric of the reference; what CUPTI counts of it under another name than ncu's page has it, too."""
+    """Returns every metric of the reference, under CUPTI's names too where ncu's page has others."""
     raw = {name: "ncu printed no number" if value is None else value for name, value in ncu_raw(kernel).items()}
     parts = {"numa__cpu_affinity": "0-15", "numa__dev_display_name_all": "NVIDIA H200", "numa__id_cpu": "0",
              "numa__id_memory": "0"}
@@ -53,7 +53,7 @@ def details(daemon, run, which="all"):
 
 
 def ncu_rows(kernel="relu"):
-    """(section, row) -> {(unit, value)}: ncu's tables repeat rows."""
+    """Returns {(section, row): {(unit, value)}}; ncu's tables repeat rows."""
     found = collections.defaultdict(set)
     for line in ncu_details(kernel):
         found[line["section"], line["row"]].add((line["unit"], line["value"]))
@@ -61,10 +61,10 @@ def ncu_rows(kernel="relu"):
 
 
 def same(name, ours, theirs):
-    """To the two decimals that the raw page has, times what a row multiplies them by."""
+    """Compares two (unit, value) pairs to the two decimals that the raw page has."""
     if ours[1] == theirs[1] == "n/a":
         return True
-    if ours[0] != theirs[0] and "membar" not in name:  # ncu gives samples of this stall the unit byte
+    if ours[0] != theirs[0] and "membar" not in name:  # ncu's unit of this stall's samples is byte
         return False
     a, b = number(ours[1]), number(theirs[1])
     if a is None or b is None:
@@ -80,9 +80,9 @@ def test_every_row_of_ncu(daemon, rows, kernel):
         ours[line["Section Name"], line["Metric Name"]].append((line["Metric Unit"], line["Metric Value"]))
     reference = {key: values for key, values in ncu_rows(kernel).items() if key[1] not in LEFT_OUT}
     assert [key for key in reference if key not in ours] == []
-    wrong = [(key, value, reference[key]) for key in reference for value in ours[key]
+    different = [(key, value, reference[key]) for key in reference for value in ours[key]
              if key[1].split(" ")[0] != "Executed" and not any(same(key[1], value, theirs) for theirs in reference[key])]
-    assert wrong == []
+    assert different == []
     assert sum(value in reference[key] for key in reference for value in ours[key]) > 1050
 
 
@@ -94,7 +94,7 @@ EXACT = ["Grid Size", "Block Size", "Registers Per Thread", "Threads", "Waves Pe
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_what_the_program_determines_is_equal(daemon, reference, name):
+def test_deterministic_rows_are_equal(daemon, reference, name):
     theirs = {key: values for key, values in ncu_rows().items() if key[1] == name}
     assert theirs
     lines = details(daemon, reference)
@@ -108,7 +108,7 @@ COLUMNS = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Cont
            "Rule Description", "Estimated Speedup Type", "Estimated Speedup"]
 
 
-def test_which_details(daemon, reference):
+def test_print_details(daemon, reference):
     header, body, whole = (details(daemon, reference, which) for which in ("header", "body", "all"))
     assert list(header[0]) == COLUMNS
     assert list(whole[0]) == list(body[0]) == [*COLUMNS[:12], "Body Item Label", *COLUMNS[12:]]
@@ -195,12 +195,12 @@ def test_values_and_reasons(daemon, rows):
     assert {"metric": textures["metric"], "value": 0, "reason": textures["reason"]} in listed["metrics"]
 
 
-@pytest.mark.parametrize("asked", [["SchedulerStats", "SpeedOfLight"], []])
-def test_sections_that_were_asked_for(daemon, rows, asked):
+@pytest.mark.parametrize("requested", [["SchedulerStats", "SpeedOfLight"], []])
+def test_requested_sections(daemon, rows, requested):
     metrics = {"launch__grid_size": 1.0, "gpu__time_duration.sum": 5.0}
-    run = rows.run([{"metrics": metrics}], profile={"sections": asked, "metrics": list(metrics), "kernels": "", "launch": -1})
+    run = rows.run([{"metrics": metrics}], profile={"sections": requested, "metrics": list(metrics), "kernels": "", "launch": -1})
     (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
-    assert sorted(section["id"] for section in kernel["sections"]) == asked and kernel["reason"] is None
+    assert sorted(section["id"] for section in kernel["sections"]) == requested and kernel["reason"] is None
     assert {line["Section Name"] for line in details(daemon, run)
             if line["Metric Name"]} == {s["name"] for s in kernel["sections"]}
 
@@ -222,7 +222,7 @@ def test_roofline(daemon, rows):
 
 
 def test_measured_ceilings(daemon, rows):
-    """Of the device's newest ceilings, on the same device alone."""
+    """The report uses the latest ceilings of the same device."""
     for rate in (1e12, 4e12):
         rows.run([], workload="ceilings", measurements={"dram_read_bytes_per_s": rate, "fp32_operations_per_s": 6e13})
     rows.run([], workload="ceilings", measurements={"dram_read_bytes_per_s": 9e12}, uuid="GPU-1")
@@ -237,7 +237,7 @@ def test_measured_ceilings(daemon, rows):
 def test_model_of_several_kernels(daemon, rows):
     run = rows.run([{"metrics": {"gpu__time_duration.sum": 1e6}}] * 2)
     for kernel in daemon.get(f"/runs/{run}/report").json()["kernels"]:
-        assert kernel["roofline"]["model"]["bytes"] is None  # the model is of both together
+        assert kernel["roofline"]["model"]["bytes"] is None  # the model covers both kernels together
 
 
 def test_series_and_instructions(daemon, rows):
@@ -252,11 +252,11 @@ def test_series_and_instructions(daemon, rows):
     assert kernel["instructions"][0]["counts"] == {"inst_executed": 4} and kernel["instructions"][0]["line"] == 3
 
 
-@pytest.mark.parametrize("capability, there", [("9.0", True), ("8.0", False), ("99.0", True)])
-def test_rows_of_other_chips_are_left_out(daemon, rows, capability, there):
+@pytest.mark.parametrize("capability, present", [("9.0", True), ("8.0", False), ("99.0", True)])
+def test_rows_of_other_chips_are_left_out(daemon, rows, capability, present):
     run = rows.run([{"metrics": {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 50.0}}], capability=capability)
     (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
-    assert ("SM: Pipe Tma Cycles Active" in rows_of(kernel, "SpeedOfLight")) == there
+    assert ("SM: Pipe Tma Cycles Active" in rows_of(kernel, "SpeedOfLight")) == present
 
 
 def test_one_kernel_of_many(daemon, rows):
@@ -280,7 +280,7 @@ def test_a_run_without_counters(daemon, finished):
         assert (kernel["sections"], kernel["reason"]) == (None, why)
 
 
-def test_a_run_that_no_pass_looked_into(daemon):
+def test_a_run_without_recorded_kernels(daemon):
     number = daemon.run({"kind": "kernel", "kernel": "relu", "dtype": "fp32", "shape": {"n": 100}, "samples": 2, "device": "cpu"})
     run = daemon.get(f"/jobs/{number}/results").json()["runs"][0]["run"]
     (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
@@ -299,7 +299,7 @@ def test_compare(daemon, rows):
     b = rows.run([{"metrics": fast, "code_sha256": "b" * 64, "launch": "another"}])
     document = daemon.get(f"/compare?a={a}&b={b}").json()
     assert (document["a"]["run"], document["b"]["run"]) == (a, b)
-    (pair,) = document["kernels"]  # of one kernel each
+    (pair,) = document["kernels"]  # both runs have one kernel
     assert (pair["a"]["launch"], pair["b"]["launch"], pair["same_code"]) == ("relu", "another", False)
     duration = rows_of(pair, "SpeedOfLight")["Duration"]
     assert (duration["a"], duration["b"], duration["difference"], duration["relative"]) == (200, 150, -50, -0.25)
@@ -314,15 +314,15 @@ def test_compare_pairs_kernels_by_launch(daemon, rows):
     a = rows.run([{"launch": name, "metrics": metrics} for name in ("fill", "step", "step", "end")])
     b = rows.run([{"launch": name, "metrics": metrics} for name in ("step", "new", "end", "step", "step")])
     pairs = daemon.get(f"/compare?a={a}&b={b}").json()["kernels"]
-    together = [tuple(side and side["ordinal"] for side in (pair["a"], pair["b"])) for pair in pairs]
-    assert sorted(together, key=str) == sorted([(0, None), (1, 0), (2, 3), (3, 2), (None, 1), (None, 4)], key=str)
+    paired = [tuple(side and side["ordinal"] for side in (pair["a"], pair["b"])) for pair in pairs]
+    assert sorted(paired, key=str) == sorted([(0, None), (1, 0), (2, 3), (3, 2), (None, 1), (None, 4)], key=str)
     assert all(pair["same_code"] is None for pair in pairs)
     alone = rows.run([{"launch": "step", "metrics": metrics}])
     pairs = daemon.get(f"/compare?a={alone}&b={b}").json()["kernels"]
     assert [(pair["a"] and pair["a"]["ordinal"], pair["b"]["ordinal"]) for pair in pairs if pair["a"]] == [(0, 0)]
 
 
-def test_findings_that_appear_and_go(daemon, rows, reference):
+def test_findings_that_appear_and_disappear(daemon, rows, reference):
     spilling = {**collected(), "sass__inst_executed_register_spilling": 1e6,
                 "sm__warps_active.avg.pct_of_peak_sustained_active": 99.0}
     other = rows.run([{"metrics": spilling}])
@@ -340,7 +340,7 @@ def test_findings_that_appear_and_go(daemon, rows, reference):
         assert (change["a"] is None, change["b"] is None) == (rule not in before, rule not in after)
 
 
-def test_a_run_beside_itself(daemon, reference):
+def test_a_run_compared_with_itself(daemon, reference):
     (pair,) = daemon.get(f"/compare?a={reference}&b={reference}").json()["kernels"]
     for section in pair["sections"]:
         for table in section["tables"]:

@@ -1,4 +1,4 @@
-"""What a finished job gives: results, kernels, timeline, comparison, history, ETags."""
+"""Reading measurements: results, kernels, timeline, comparison, history, ETags."""
 
 import copy
 import math
@@ -76,13 +76,13 @@ def test_kernels(daemon, finished):
     path = f"/jobs/{finished}/kernels"
     whole = daemon.get(path).json()
     assert whole["next_cursor"] is None and whole["items"]
-    walked, cursor = [], ""
+    pages, cursor = [], ""
     while cursor is not None:
         page = daemon.get(f"{path}?limit=3{cursor}").json()
         assert len(page["items"]) <= 3
-        walked += page["items"]
+        pages += page["items"]
         cursor = f"&cursor={page['next_cursor']}" if page["next_cursor"] else None
-    assert walked == whole["items"]
+    assert pages == whole["items"]
     runs = {item["run"] for item in whole["items"]}
     assert len(runs) == 2
     one = daemon.get(f"{path}?run={min(runs)}&pass=activity").json()["items"]
@@ -91,7 +91,7 @@ def test_kernels(daemon, finished):
     assert daemon.get(f"{path}?run=999999").json()["items"] == []
     for item in one:
         assert item["launches"] >= 1 and item["min_us"] <= item["median_us"] <= item["max_us"] <= item["total_us"] * (1 + 1e-9)
-        assert item["grid"] is None  # there is no grid on a CPU
+        assert item["grid"] is None  # the CPU has no grid
     assert sum(item["share_ratio"] for item in one) <= 1 + 1e-9
 
 
@@ -101,12 +101,12 @@ def test_timeline(daemon, finished):
     assert whole["items"] and whole["truncated"] is False
     assert all(item["start_ns"] <= item["end_ns"] for item in whole["items"])
     run = whole["items"][0]["run"]
-    mine = [item for item in whole["items"] if item["run"] == run]
-    assert [item["start_ns"] for item in mine] == sorted(item["start_ns"] for item in mine)
-    start, end = mine[len(mine) // 3]["start_ns"], mine[len(mine) // 2]["start_ns"]
+    of_run = [item for item in whole["items"] if item["run"] == run]
+    assert [item["start_ns"] for item in of_run] == sorted(item["start_ns"] for item in of_run)
+    start, end = of_run[len(of_run) // 3]["start_ns"], of_run[len(of_run) // 2]["start_ns"]
     window = daemon.get(f"{path}?run={run}&from={start}&to={end}").json()["items"]
-    assert window == [item for item in mine if item["start_ns"] < end and (item["end_ns"] > start or item["start_ns"] >= start)]
-    assert 0 < len(window) < len(mine)
+    assert window == [item for item in of_run if item["start_ns"] < end and (item["end_ns"] > start or item["start_ns"] >= start)]
+    assert 0 < len(window) < len(of_run)
     short = daemon.get(f"{path}?limit=5").json()
     assert len(short["items"]) == 5 and short["truncated"] is True
     exact = daemon.get(f"{path}?limit={len(whole['items'])}").json()
@@ -132,7 +132,7 @@ def test_phases_of_a_launch(daemon):
     assert window == [launch, *(item for item in phases if item["step"] == 1)]
 
 
-BESIDE = 500000000  # more than a thread's number is that of the one beside it
+OVERLAP_OFFSET = 500000000  # added to a thread id: the thread of the activities that overlap others
 
 
 def test_trace_events_of_a_launch(daemon):
@@ -144,8 +144,9 @@ def test_trace_events_of_a_launch(daemon):
     names = {(event["name"], event["tid"]): event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"}
     (calls,) = [thread for (_, thread), name in names.items() if name == "calls"]
     assert names.pop(("process_name", 0)) == f"NVIDIA H200, mnist_cnn fp16, run {made['run']}"
-    beside = {("thread_name", BESIDE + thread): f"{name}, overlapping" for thread, name in ((7, "stream 7"), (calls, "calls"))}
-    assert names == {("thread_name", 7): "stream 7", ("thread_name", calls): "calls", **beside}
+    overlapping = {("thread_name", OVERLAP_OFFSET + thread): f"{name}, overlapping"
+                   for thread, name in ((7, "stream 7"), (calls, "calls"))}
+    assert names == {("thread_name", 7): "stream 7", ("thread_name", calls): "calls", **overlapping}
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     assert [(event["cat"], event["name"]) for event in events] == [(item["kind"], item["name"]) for item in items]
     assert trace_rules.spans_of(events) == [(item["start_ns"], item["end_ns"]) for item in items]
@@ -155,8 +156,9 @@ def test_trace_events_of_a_launch(daemon):
     assert len(trace_rules.check(trace)[made["run"], 7]) == len(traced_run.PHASES) * traced_run.STEPS + 3
 
 
-def test_trace_events_of_what_overlaps(daemon):
-    """Kernels of a stream overlap by some ticks, which events of a thread must not; what is inside one stays with it."""
+def test_trace_events_of_overlapping_kernels(daemon):
+    """Kernels of a stream may overlap by some ticks, events of a thread may not: an overlapping kernel goes to a second thread
+    with its phases."""
     spans = {"first": (1000, 2000), "second": (1970, 3000), "inside": (1980, 2500), "third": (2990, 4000), "later": (4000, 5000)}
     rows = [{"kind": "phase" if name == "inside" else "kernel", "name": name, "start_ns": start, "end_ns": end, "stream": 7}
             for name, (start, end) in spans.items()]
@@ -166,23 +168,23 @@ def test_trace_events_of_what_overlaps(daemon):
     trace_rules.check(trace)
     events = trace["traceEvents"]
     threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
-    assert threads == {"stream 7": 7, "stream 7, overlapping": BESIDE + 7}
-    places = {name: [event["name"] for event in events if event["ph"] == "X" and event["tid"] == tid]
+    assert threads == {"stream 7": 7, "stream 7, overlapping": OVERLAP_OFFSET + 7}
+    by_thread = {name: [event["name"] for event in events if event["ph"] == "X" and event["tid"] == tid]
               for name, tid in threads.items()}
-    assert places == {"stream 7": ["first", "third", "later"], "stream 7, overlapping": ["second", "inside"]}
+    assert by_thread == {"stream 7": ["first", "third", "later"], "stream 7, overlapping": ["second", "inside"]}
 
 
 def random_stream(draw, stream):
-    """Kernels of which each may begin before the one in front ends, as dependent launches do, with phases inside."""
-    rows, free, at = [], 0, draw.randrange(1000)
+    """Returns random kernels with phases. Each may begin before the previous one ends, as programmatic dependent launches do."""
+    rows, previous_start, previous_end = [], 0, draw.randrange(1000)
     for number in range(40):
-        start = max(free, at - draw.choice((0, 0, draw.randrange(200))))
-        end = at + draw.randrange(1, 3000)
+        start = max(previous_start, previous_end - draw.choice((0, 0, draw.randrange(200))))
+        end = previous_end + draw.randrange(1, 3000)
         rows.append({"kind": "kernel", "name": f"kernel {number}", "start_ns": start, "end_ns": end, "stream": stream})
         cuts = sorted(draw.sample(range(start, end + 1), min(4, end - start + 1)))
         rows += [{"kind": "phase", "name": "part", "start_ns": low, "end_ns": high, "stream": stream, "step": 1}
-                 for low, high in zip(cuts, cuts[1:]) if low >= at]
-        free, at = at, end
+                 for low, high in zip(cuts, cuts[1:]) if low >= previous_end]
+        previous_start, previous_end = previous_end, end
     return rows
 
 
@@ -193,16 +195,16 @@ def test_trace_events_of_random_streams(daemon):
     fixture = report_fixture.Rows(daemon)
     job = fixture.job_of(fixture.run([], trace=([], rows)))
     by_thread = trace_rules.check(daemon.get(f"/jobs/{job}/timeline?format=chrome&limit=1000").json())
-    shown = sorted((tid % BESIDE, event["name"], *span) for (_, tid), events in by_thread.items()
+    served = sorted((tid % OVERLAP_OFFSET, event["name"], *span) for (_, tid), events in by_thread.items()
                    for event, span in zip(events, trace_rules.spans_of(events)))
-    assert shown == sorted((row["stream"], row["name"], row["start_ns"], row["end_ns"]) for row in rows)
+    assert served == sorted((row["stream"], row["name"], row["start_ns"], row["end_ns"]) for row in rows)
 
 
 def without(name):
     return lambda trace: trace["traceEvents"].pop(next(i for i, one in enumerate(trace["traceEvents"]) if one["name"] == name))
 
 
-SPOILT = [without("process_name"), without("thread_name"), lambda trace: trace["traceEvents"].reverse(),
+BROKEN = [without("process_name"), without("thread_name"), lambda trace: trace["traceEvents"].reverse(),
           lambda trace: trace["traceEvents"][-1].update(ph="B"), lambda trace: trace["traceEvents"][-1].update(dur=-1.0),
           lambda trace: trace["traceEvents"][-1].update(ts=trace["traceEvents"][-2]["ts"] + 0.0001),
           lambda trace: trace["traceEvents"][-1].update(ts=trace["traceEvents"][-2]["ts"] - 0.001),
@@ -210,14 +212,14 @@ SPOILT = [without("process_name"), without("thread_name"), lambda trace: trace["
           lambda trace: trace["traceEvents"][-1]["args"].update(step=None), lambda trace: trace.update(displayTimeUnit="us")]
 
 
-@pytest.mark.parametrize("spoil", SPOILT)
-def test_the_rules_of_traces_notice(daemon, spoil):
+@pytest.mark.parametrize("break_trace", BROKEN)
+def test_trace_rules_detect_broken_traces(daemon, break_trace):
     spans = ((1000, 2000), (2500, 3000), (2600, 2700))
     rows = [{"kind": "kernel", "name": "one", "start_ns": start, "end_ns": end, "stream": 7} for start, end in spans]
     fixture = report_fixture.Rows(daemon)
     trace = daemon.get(f"/jobs/{fixture.job_of(fixture.run([], trace=([], rows)))}/timeline?format=chrome").json()
     trace_rules.check(copy.deepcopy(trace))
-    spoil(trace)
+    break_trace(trace)
     with pytest.raises(AssertionError):
         trace_rules.check(trace)
 
@@ -225,10 +227,10 @@ def test_the_rules_of_traces_notice(daemon, spoil):
 def test_trace_events_keep_to_the_window_and_the_limit(daemon, finished):
     path = f"/jobs/{finished}/timeline"
     whole = daemon.get(path).json()["items"]
-    start, end = whole[len(whole) // 8]["start_ns"], whole[len(whole) // 4]["start_ns"]  # of the first run
+    start, end = whole[len(whole) // 8]["start_ns"], whole[len(whole) // 4]["start_ns"]  # both in the first run
     count = len(daemon.get(f"{path}?from={start}&to={end}").json()["items"])
 
-    def asked(query):
+    def count_events(query):
         trace = daemon.get(f"{path}?format=chrome&{query}").json()
         trace_rules.check(trace)
         events = trace["traceEvents"]
@@ -237,14 +239,14 @@ def test_trace_events_keep_to_the_window_and_the_limit(daemon, finished):
         assert named == {event["pid"] for event in activities}
         return len(activities), trace["otherData"]["truncated"]
 
-    assert asked(f"from={start}&to={end}") == (count, False)
+    assert count_events(f"from={start}&to={end}") == (count, False)
     inner = max(whole[:len(whole) // 4], key=lambda item: item["end_ns"] - item["start_ns"])
     begin, end = inner["start_ns"], inner["end_ns"]
     for window in ((begin, end), (begin - 1, end + 1), (begin + 1, end - 1), (end, end), (begin, begin)):
         window = "from={}&to={}".format(*window)
-        assert asked(window) == (len(daemon.get(f"{path}?{window}").json()["items"]), False)
-    assert asked(f"limit={len(whole)}") == (len(whole), False) and asked("limit=5") == (5, True)
-    assert asked("to=0") == (0, False)
+        assert count_events(window) == (len(daemon.get(f"{path}?{window}").json()["items"]), False)
+    assert count_events(f"limit={len(whole)}") == (len(whole), False) and count_events("limit=5") == (5, True)
+    assert count_events("to=0") == (0, False)
     unknown = daemon.get("/jobs/999999/timeline?format=chrome")
     assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
 
@@ -280,29 +282,30 @@ def test_history(daemon, finished):
     assert one["items"] == points[-1:] and one["truncated"] is (len(points) > 1)
 
 
-def test_a_long_history_is_told_to_its_end(daemon):
-    """It is read while it is sent, long after the request's own text has gone. What is cut is the oldest."""
+def test_a_long_history_is_complete(daemon):
+    """The reply is read from the database while it is sent, so it must not depend on the request's memory. The limit cuts the
+    oldest points."""
     rows = report_fixture.Rows(daemon)
     params = {"shape": {"n": 77}}
-    runs = [rows.run([], params=params, measurements={"time_cold_us_median": 20.0 + place}) for place in range(400)]
-    for asked in ("metric=time_cold_us_median&device=gpu0&workload=relu&limit=10000",
+    runs = [rows.run([], params=params, measurements={"time_cold_us_median": 20.0 + i}) for i in range(400)]
+    for query in ("metric=time_cold_us_median&device=gpu0&workload=relu&limit=10000",
                   f"metric=time_cold_us_median&like={runs[7]}&limit=10000"):
-        answer = daemon.get(f"/history?{asked}")
+        answer = daemon.get(f"/history?{query}")
         assert len(answer.content) > 100000 and answer.json()["truncated"] is False
         points = [point for point in answer.json()["items"] if point["run"] in runs]
         assert [point["run"] for point in points] == runs
-        assert [point["value"] for point in points] == [20.0 + place for place in range(400)]
+        assert [point["value"] for point in points] == [20.0 + i for i in range(400)]
         assert {point["metric"] for point in points} == {"time_cold_us_median"}
-    asked = f"/history?metric=time_cold_us_median&like={runs[7]}&limit=150"
-    newest = daemon.get(asked).json()
+    path = f"/history?metric=time_cold_us_median&like={runs[7]}&limit=150"
+    newest = daemon.get(path).json()
     assert newest["truncated"] is True and [point["run"] for point in newest["items"]] == runs[-150:]
-    older = daemon.get(f"{asked}&to={newest['items'][0]['at']}").json()
+    older = daemon.get(f"{path}&to={newest['items'][0]['at']}").json()
     assert older["truncated"] is True and [point["run"] for point in older["items"]] == runs[-300:-150]
-    oldest = daemon.get(f"{asked}&to={older['items'][0]['at']}").json()
+    oldest = daemon.get(f"{path}&to={older['items'][0]['at']}").json()
     assert oldest["truncated"] is False and [point["run"] for point in oldest["items"]] == runs[:100]
 
 
-def test_history_of_what_did_the_same(daemon):
+def test_history_like(daemon):
     def runs_of(**changes):
         number = daemon.run({"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 1009}, "samples": 2,
                              "device": "cpu", **changes})

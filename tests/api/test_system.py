@@ -1,4 +1,4 @@
-"""Devices, health, metrics, the description, the page's files."""
+"""Devices, health, readiness, openapi.json, and the files of the web page."""
 
 import json
 import os
@@ -14,7 +14,7 @@ def test_health(daemon):
     assert daemon.get("/readyz").json() == {"status": "ready", "devices": 1}
 
 
-def test_ready_while_the_only_worker_starts(start, tmp_path):
+def test_ready_while_the_worker_starts(start, tmp_path):
     worker = tmp_path / "rooflined-worker-cpu"
     worker.write_text(f'#!/bin/sh\n[ "$1" = --list ] && exec {BUILD}/bin/rooflined-worker-cpu --list\nexec sleep 1000\n')
     worker.chmod(0o755)
@@ -31,20 +31,21 @@ def test_devices(daemon):
     assert device["facts"]
     number = daemon.submit(endless())
     daemon.wait(number, states=("running",))
-    (working,) = daemon.get("/devices").json()["items"]
-    assert working["state"] in ("starting", "busy") and working["job"] == number
+    (busy,) = daemon.get("/devices").json()["items"]
+    assert busy["state"] in ("starting", "busy") and busy["job"] == number
     daemon.cancel_all()
 
 
-@pytest.mark.parametrize("said, heard", [(r"no \377 here", "no ? here"), (r"\303\251" * 200, "é?")])  # cut inside a character
-def test_why_a_device_is_unusable_is_utf8_whatever_its_worker_said(start, tmp_path, said, heard):
+@pytest.mark.parametrize("message, reason", [(r"no \377 here", "no ? here"),
+                                             (r"\303\251" * 200, "é?")])  # cut in the middle of a character
+def test_the_reason_of_an_unusable_device_is_utf8(start, tmp_path, message, reason):
     worker = tmp_path / "rooflined-worker-cuda"
-    worker.write_text(f"#!/bin/sh\nprintf '{said}\\n' >&2\nexit 1\n")
+    worker.write_text(f"#!/bin/sh\nprintf '{message}\\n' >&2\nexit 1\n")
     worker.chmod(0o755)
     other = start("--workers", str(tmp_path), "--devices", "all")
     (device,) = other.get("/devices").json()["items"]
     assert device["reason"].startswith("rooflined-worker-cuda lists no device; it exited with 1: ")
-    assert device["reason"].endswith(heard)
+    assert device["reason"].endswith(reason)
     assert other.stop() == 0
 
 
@@ -101,13 +102,13 @@ def test_types_of_files(site):
     "/pipe.js", "/folder.js", "/lib", "/lib/", "/a.js/", "/a.js%00.html/x", "/lib//deep/a.mjs", "/%5c..%5csecret.txt",
     "/" + "a" * 300 + ".js", "/" + "a/" * 400 + "a.js",
 ], ids=lambda path: path[:32])
-def test_no_way_out(site, path):
+def test_paths_stay_inside_the_folder(site, path):
     daemon, _ = site
-    with socket.create_connection((daemon.host, daemon.port), timeout=60) as raw:  # requests would tidy the path
+    with socket.create_connection((daemon.host, daemon.port), timeout=60) as raw:  # the requests library would normalise the path
         raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         answer = b""
-        while piece := raw.recv(65536):
-            answer += piece
+        while chunk := raw.recv(65536):
+            answer += chunk
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b" 404 " in head.splitlines()[0], answer
     assert json.loads(body)["code"] == "not_found"

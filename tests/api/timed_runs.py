@@ -1,5 +1,5 @@
-"""A kernel job of three variants with its times and floors, put into the database of a running daemon:
-timed_runs.py STATE_FOLDER prints its number."""
+"""Inserts a kernel job of three variants with times and floors into the database of a running daemon. timed_runs.py
+STATE_FOLDER prints the job's id."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ def measurements(cold):
 
 
 def insert(state):
-    """Of the last variant every cold sample is suspect."""
+    """Returns the job's id. Every cold sample of the last variant is suspect."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     job = rows.job()
     for variant, cold in COLD_US.items():

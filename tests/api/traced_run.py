@@ -1,5 +1,5 @@
-"""A traced run whose epoch is one launch that stamps its phases, put into the database of a running daemon:
-traced_run.py STATE_FOLDER prints its numbers."""
+"""Inserts a traced run whose epoch is one launch with phase timestamps into the database of a running daemon. traced_run.py
+STATE_FOLDER prints its ids as JSON."""
 
 import json
 import pathlib
@@ -34,17 +34,18 @@ def shape(blocks, threads):
 
 
 def rows():
-    """The launch, what is before it, a call, and the phases of each step, one after another."""
-    made = [{"kind": "runtime", "name": "cudaGraphLaunch", "start_ns": 500, "end_ns": 4_000, "correlation": 41},
+    """The activities: a runtime call, a kernel and a memset before the launch, the launch, and the phases of each step."""
+    activities = [{"kind": "runtime", "name": "cudaGraphLaunch", "start_ns": 500, "end_ns": 4_000, "correlation": 41},
             {"kind": "kernel", "name": SHUFFLE, "start_ns": 6_000, "end_ns": 8_000, "stream": 7, **shape(1, 1024)},
             {"kind": "memset", "name": "memset", "start_ns": 8_500, "end_ns": 9_000, "bytes": 64, **LAUNCH},
             {"kind": "kernel", "name": EPOCH, "start_ns": 10_000, "end_ns": 10_000 + EPOCH_NS, **LAUNCH, **shape(BLOCKS, 384)}]
-    at = FIRST_NS
+    start = FIRST_NS
     for step in range(STEPS):
         for name, _, ns in PHASES:
-            made.append({"kind": "phase", "name": name, "start_ns": at, "end_ns": at + ns, "step": step + 1, **LAUNCH})
-            at += ns
-    return made
+            activities.append({"kind": "phase", "name": name, "start_ns": start, "end_ns": start + ns, "step": step + 1,
+                               **LAUNCH})
+            start += ns
+    return activities
 
 
 def insert(state):

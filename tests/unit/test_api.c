@@ -1,5 +1,5 @@
-/* api: the parts that need no server: guards, cursors, ETags, event framing, problems, sessions, tokens, deadlines, the route
- * table, and that schema/openapi.json says what the tables say. */
+/* api, without a server: Host and Origin checks, page cursors, ETags, the text of events, problem documents, login sessions,
+ * tokens, connection deadlines, the route table, and that schema/openapi.json agrees with the tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,7 +110,7 @@ static void framing(void **state) {
   char *text = rl_event_format(7, "state", "{\"state\":\"queued\"}");
   assert_string_equal(text, "id: 7\nevent: state\ndata: {\"state\":\"queued\"}\n\n");
   free(text);
-  text = rl_event_format(8, "x", "a\nb\r\nc\rd"); /* no line of data may become a field of its own */
+  text = rl_event_format(8, "x", "a\nb\r\nc\rd"); /* a line break in data must not start another field */
   assert_string_equal(text, "id: 8\nevent: x\ndata: a\ndata: b\ndata: c\ndata: d\n\n");
   free(text);
 }
@@ -137,7 +137,7 @@ static void problems(void **state) {
   rl_error secret;
   rl_fail(&secret, RL_SQLITE, 11, "no such table: secrets");
   char *text = rl_problem_print(RL_PROBLEM_INTERNAL, &secret, false);
-  assert_null(strstr(text, "secrets")); /* what went wrong inside is for the log */
+  assert_null(strstr(text, "secrets")); /* the log has the message of an internal error, the client does not */
   free(text);
   rl_fail_at(&secret, "/limit", "limit must be a whole number");
   text = rl_problem_print(rl_problem_of_error(&secret, true), &secret, true);
@@ -159,7 +159,7 @@ static void sessions_end(void **state) {
   assert_false(rl_login_session_find(sessions, now, "x", hash));
   for (int i = 1; i < RL_LOGIN_SESSIONS_MAX; i++) rl_login_session_begin(sessions, now + i, "other", id);
   assert_true(rl_login_session_find(sessions, now, first, hash));
-  rl_login_session_begin(sessions, now + RL_LOGIN_SESSIONS_MAX, "other", id); /* one too many: the oldest goes */
+  rl_login_session_begin(sessions, now + RL_LOGIN_SESSIONS_MAX, "other", id); /* one above the maximum: it replaces the oldest */
   assert_false(rl_login_session_find(sessions, now, first, hash));
   assert_true(rl_login_session_find(sessions, now, id, hash));
   rl_login_session_end(sessions, id);
@@ -179,7 +179,7 @@ static void tokens(void **state) {
   assert_int_equal(rl_token_hash(token, again, &err), 0);
   assert_string_equal(hash, again);
   assert_null(strstr(hash, token));
-  /* BLAKE2b-256 of "abc": a changed function would lock everybody out. */
+  /* BLAKE2b-256 of "abc". With another hash function the stored tokens would not match. */
   rl_token_hash("abc", hash, &err);
   assert_string_equal(hash, "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
 }
@@ -219,7 +219,7 @@ static void late_connections_are_shut(void **state) {
   for (int i = 0; i < 2; i++) close(late[i]), close(early[i]), close(never[i]);
 }
 
-static void what_was_sent_in_time_is_waited_for(void **state) {
+static void unread_input_extends_the_deadline(void **state) {
   (void)state;
   rl_connections *connections = rl_connections_new();
   int pair[2];
@@ -237,14 +237,13 @@ static void what_was_sent_in_time_is_waited_for(void **state) {
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
   rl_connection_add(connections, pair[0], 100);
   assert_int_equal(write(pair[1], &byte, 1), 1);
-  rl_connections_shut_late(connections, 100 + RL_CONNECTION_GRACE_NS); /* but not for ever */
+  rl_connections_shut_late(connections, 100 + RL_CONNECTION_GRACE_NS); /* the grace has ended */
   assert_int_equal(read(pair[1], &byte, 1), 0);
   for (int i = 0; i < 2; i++) close(pair[i]);
   rl_connections_free(connections);
 }
 
-/* Since when threads have been at connections: until they come back. */
-static void connections_are_held(void **state) {
+static void connections_being_served_are_counted(void **state) {
   (void)state;
   rl_connections *connections = rl_connections_new();
   rl_connection *first = rl_connection_add(connections, -1, 0), *second = rl_connection_add(connections, -1, 0);
@@ -281,94 +280,94 @@ static void routes(void **state) {
   assert_string_equal(allow, "");
 }
 
-/* --- the document against the tables ----------------------------------------------------------------------------------- */
-
-static cJSON *document(void) {
+static cJSON *parse_openapi(void) {
   rl_error err;
   cJSON *parsed = rl_json_parse(rl_openapi->text, rl_openapi->size, &err);
   if (parsed == NULL) fail_msg("openapi.json: %s", err.message);
   return parsed;
 }
 
-static const cJSON *at(const cJSON *object, const char *first, const char *second) {
+/* Returns the member `first` of object, or the member `second` of that; second may be NULL. */
+static const cJSON *member(const cJSON *object, const char *first, const char *second) {
   const cJSON *found = cJSON_GetObjectItemCaseSensitive(object, first);
   return second != NULL ? cJSON_GetObjectItemCaseSensitive(found, second) : found;
 }
 
-static void same_query(const rl_route *route, const cJSON *operation) {
+static void check_query(const rl_route *route, const cJSON *operation) {
   static const rl_field none[] = {{0}};
   cJSON *schema = rl_fields_schema(route->query != NULL ? route->query : none);
-  cJSON *left = cJSON_GetObjectItem(schema, "properties");
+  cJSON *undocumented = cJSON_GetObjectItem(schema, "properties");
   const cJSON *parameter, *name;
-  cJSON_ArrayForEach (parameter, at(operation, "parameters", NULL)) {
-    if (cJSON_GetStringValue(at(parameter, "in", NULL)) == NULL ||
-        strcmp(cJSON_GetStringValue(at(parameter, "in", NULL)), "query") != 0)
+  cJSON_ArrayForEach (parameter, member(operation, "parameters", NULL)) {
+    if (cJSON_GetStringValue(member(parameter, "in", NULL)) == NULL ||
+        strcmp(cJSON_GetStringValue(member(parameter, "in", NULL)), "query") != 0)
       continue;
-    const char *key = cJSON_GetStringValue(at(parameter, "name", NULL));
-    cJSON *property = cJSON_DetachItemFromObject(left, key);
+    const char *key = cJSON_GetStringValue(member(parameter, "name", NULL));
+    cJSON *property = cJSON_DetachItemFromObject(undocumented, key);
     if (property == NULL) fail_msg("%s: the table has no %s", route->operation, key);
     cJSON *summary = cJSON_DetachItemFromObject(property, "description");
-    if (!cJSON_Compare(property, at(parameter, "schema", NULL), 1) ||
-        !cJSON_Compare(summary, at(parameter, "description", NULL), 1))
+    if (!cJSON_Compare(property, member(parameter, "schema", NULL), 1) ||
+        !cJSON_Compare(summary, member(parameter, "description", NULL), 1))
       fail_msg("%s: %s differs: %s", route->operation, key, cJSON_PrintUnformatted(property));
     bool required = false;
-    cJSON_ArrayForEach (name, at(schema, "required", NULL)) required |= strcmp(name->valuestring, key) == 0;
-    assert_int_equal(required, cJSON_IsTrue(at(parameter, "required", NULL)));
+    cJSON_ArrayForEach (name, member(schema, "required", NULL)) required |= strcmp(name->valuestring, key) == 0;
+    assert_int_equal(required, cJSON_IsTrue(member(parameter, "required", NULL)));
     cJSON_Delete(property);
     cJSON_Delete(summary);
   }
-  if (left->child != NULL) fail_msg("%s: openapi.json lacks %s", route->operation, left->child->string);
+  if (undocumented->child != NULL) fail_msg("%s: openapi.json lacks %s", route->operation, undocumented->child->string);
   cJSON_Delete(schema);
 }
 
-static void openapi_has_the_table(void **state) {
+static void openapi_has_the_routes(void **state) {
   (void)state;
-  cJSON *openapi = document();
+  cJSON *openapi = parse_openapi();
   const cJSON *path, *operation;
   int documented = 0, routed = 0;
   for (const rl_route *route = rl_routes; route->method != NULL; route++, routed++) {
     char method[16] = "";
     for (size_t i = 0; route->method[i] != '\0'; i++) method[i] = (char)(route->method[i] | 0x20);
-    operation = at(at(openapi, "paths", route->path), method, NULL);
+    operation = member(member(openapi, "paths", route->path), method, NULL);
     if (operation == NULL) fail_msg("openapi.json lacks %s %s", route->method, route->path);
-    assert_string_equal(cJSON_GetStringValue(at(operation, "operationId", NULL)), route->operation);
-    assert_string_equal(cJSON_GetStringValue(at(operation, "summary", NULL)), route->summary);
-    assert_int_equal(at(operation, "requestBody", NULL) != NULL, route->body_limit != RL_BODY_NONE);
-    assert_int_equal(at(operation, "security", NULL) != NULL, route->is_public);
-    same_query(route, operation);
+    assert_string_equal(cJSON_GetStringValue(member(operation, "operationId", NULL)), route->operation);
+    assert_string_equal(cJSON_GetStringValue(member(operation, "summary", NULL)), route->summary);
+    assert_int_equal(member(operation, "requestBody", NULL) != NULL, route->body_limit != RL_BODY_NONE);
+    assert_int_equal(member(operation, "security", NULL) != NULL, route->is_public);
+    check_query(route, operation);
   }
-  cJSON_ArrayForEach (path, at(openapi, "paths", NULL)) documented += cJSON_GetArraySize(path);
+  cJSON_ArrayForEach (path, member(openapi, "paths", NULL)) documented += cJSON_GetArraySize(path);
   assert_int_equal(documented, routed);
   cJSON_Delete(openapi);
 }
 
-static void same_schema(const cJSON *openapi, const char *name, const rl_field *table) {
-  cJSON *said = cJSON_Duplicate(at(at(openapi, "components", "schemas"), name, NULL), 1);
+static void check_schema(const cJSON *openapi, const char *name, const rl_field *table) {
+  cJSON *documented = cJSON_Duplicate(member(member(openapi, "components", "schemas"), name, NULL), 1);
   cJSON *fields = rl_fields_schema(table);
-  cJSON_DeleteItemFromObject(said, "description");
-  if (!cJSON_Compare(said, fields, 1)) fail_msg("%s should be %s", name, cJSON_PrintUnformatted(fields));
+  cJSON_DeleteItemFromObject(documented, "description");
+  if (!cJSON_Compare(documented, fields, 1)) fail_msg("%s should be %s", name, cJSON_PrintUnformatted(fields));
   cJSON_Delete(fields);
-  cJSON_Delete(said);
+  cJSON_Delete(documented);
 }
 
 static void openapi_has_the_job_fields(void **state) {
   (void)state;
   static const char *const schemas[] = {"TrainJob", "KernelJob", "CeilingsJob", "SourceJob"}; /* in the order of the kinds */
-  cJSON *openapi = document();
+  cJSON *openapi = parse_openapi();
   size_t count = 0;
   for (const rl_job_kind *kind = rl_job_kinds; kind->name != NULL; kind++, count++) {
     assert_true(count < sizeof schemas / sizeof *schemas);
-    same_schema(openapi, schemas[count], kind->fields);
+    check_schema(openapi, schemas[count], kind->fields);
   }
   assert_int_equal(count, sizeof schemas / sizeof *schemas);
-  same_schema(openapi, "SequenceJob", rl_spec_sequence_fields); /* the other way to ask for a kernel job */
+  check_schema(openapi, "SequenceJob", rl_spec_sequence_fields); /* the other way to ask for a kernel job */
   cJSON_Delete(openapi);
 }
 
 static void openapi_has_the_problems(void **state) {
   (void)state;
-  cJSON *openapi = document();
-  const cJSON *codes = at(at(at(at(openapi, "components", "schemas"), "Problem", "properties"), "code", NULL), "enum", NULL);
+  cJSON *openapi = parse_openapi();
+  const cJSON *codes =
+      member(member(member(member(openapi, "components", "schemas"), "Problem", "properties"), "code", NULL), "enum", NULL);
   assert_int_equal(cJSON_GetArraySize(codes), RL_PROBLEMS);
   for (int i = 0; i < RL_PROBLEMS; i++) assert_string_equal(cJSON_GetArrayItem(codes, i)->valuestring, rl_problem_kinds[i].code);
   cJSON_Delete(openapi);
@@ -386,10 +385,10 @@ int main(void) {
       cmocka_unit_test(tokens),
       cmocka_unit_test(token_names),
       cmocka_unit_test(late_connections_are_shut),
-      cmocka_unit_test(what_was_sent_in_time_is_waited_for),
-      cmocka_unit_test(connections_are_held),
+      cmocka_unit_test(unread_input_extends_the_deadline),
+      cmocka_unit_test(connections_being_served_are_counted),
       cmocka_unit_test(routes),
-      cmocka_unit_test(openapi_has_the_table),
+      cmocka_unit_test(openapi_has_the_routes),
       cmocka_unit_test(openapi_has_the_job_fields),
       cmocka_unit_test(openapi_has_the_problems),
   };

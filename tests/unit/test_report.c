@@ -1,4 +1,4 @@
-/* Numbers as ncu prints them, and a kernel's numbers from what the store gives. The reports themselves are tested over HTTP. */
+/* Numbers in ncu's format, and the metrics of a kernel from the store's JSON. tests/api/test_report.py tests the reports. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "api/ncu_text.h"
 #include "api/report.h"
 
-static void numbers_are_printed_as_ncu_does(void **state) {
+static void numbers_have_the_format_of_ncu(void **state) {
   (void)state;
   static const struct {
     double value;
@@ -61,36 +61,36 @@ static void any_number_fits(void **state) {
   }
 }
 
-static void numbers_of_kernel_and_run_are_one_list(void **state) {
+static void metrics_of_kernel_and_run_are_one_list(void **state) {
   (void)state;
-  rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics numbers = {0};
+  rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
   rl_error err;
   assert_int_equal(rl_kernel_metrics_read("[[\"b\",2,null],[\"a\",null,\"refused\"],[\"huge\",9e999,null]]",
-                                          "[[\"c\",3,\"not counted\"]]", &numbers, &err),
+                                          "[[\"c\",3,\"not counted\"]]", &metrics, &err),
                    0);
-  assert_int_equal(numbers.values.count, 4);
-  assert_true(rl_metric_get(&numbers.values, "b") == 2 && rl_metric_get(&numbers.values, "c") == 3);
-  assert_null(rl_metric_find(&numbers.values, "b")->reason);
-  assert_string_equal(rl_metric_find(&numbers.values, "c")->reason, "not counted");
-  assert_string_equal(rl_metric_find(&numbers.values, "a")->reason, "refused");
-  assert_true(isnan(rl_metric_get(&numbers.values, "huge")));
-  assert_non_null(rl_metric_find(&numbers.values, "huge")->reason);
+  assert_int_equal(metrics.values.count, 4);
+  assert_true(rl_metric_get(&metrics.values, "b") == 2 && rl_metric_get(&metrics.values, "c") == 3);
+  assert_null(rl_metric_find(&metrics.values, "b")->reason);
+  assert_string_equal(rl_metric_find(&metrics.values, "c")->reason, "not counted");
+  assert_string_equal(rl_metric_find(&metrics.values, "a")->reason, "refused");
+  assert_true(isnan(rl_metric_get(&metrics.values, "huge")));
+  assert_non_null(rl_metric_find(&metrics.values, "huge")->reason);
 }
 
-static void text_that_is_no_list_is_refused(void **state) {
+static void malformed_json_is_refused(void **state) {
   (void)state;
-  rl_kernel_metrics numbers = {0};
+  rl_kernel_metrics metrics = {0};
   rl_error err;
-  assert_int_equal(rl_kernel_metrics_read("[", "[]", &numbers, &err), -1);
-  assert_null(numbers.items);
+  assert_int_equal(rl_kernel_metrics_read("[", "[]", &metrics, &err), -1);
+  assert_null(metrics.items);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_are_printed_as_ncu_does),
+      cmocka_unit_test(numbers_have_the_format_of_ncu),
       cmocka_unit_test(any_number_fits),
-      cmocka_unit_test(numbers_of_kernel_and_run_are_one_list),
-      cmocka_unit_test(text_that_is_no_list_is_refused),
+      cmocka_unit_test(metrics_of_kernel_and_run_are_one_list),
+      cmocka_unit_test(malformed_json_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
