@@ -70,6 +70,7 @@ int rl_call_parse_query(rl_call *call, void *out, size_t size, rl_error *err) {
 }
 
 int rl_call_parse_instant(rl_call *call, const char *name, const char *text, int64_t *ns, rl_error *err) {
-  if (rl_instant_parse(text, ns) == 0) return 0;
-  return rl_call_fail_parameter(call, err, name, "must be an RFC 3339 instant in UTC, as 2026-01-31T12:00:00Z");
+  if (rl_instant_parse(text, ns) < 0)
+    return rl_call_fail_parameter(call, err, name, "must be an RFC 3339 instant in UTC, as 2026-01-31T12:00:00Z");
+  return 0;
 }

@@ -133,7 +133,6 @@ static int run_handler(rl_call *call, rl_error *err) {
 
 enum MHD_Result rl_dispatch_end(rl_call *call) {
   rl_error err = {0};
-  if (run_handler(call, &call->err) == 0) return MHD_YES;
-  if (!call->replied && rl_reply_problem(call, &err) == 0) return MHD_YES;
-  return MHD_NO; /* memory is out, or the connection takes no response */
+  if (run_handler(call, &call->err) < 0 && (call->replied || rl_reply_problem(call, &err) < 0)) return MHD_NO;
+  return MHD_YES;
 }

@@ -9,7 +9,8 @@
 void rl_dispatch_headers(rl_call *call);
 /* Appends data to the body. A body beyond the limit refuses the call. */
 void rl_dispatch_body(rl_call *call, const char *data, size_t size);
-/* Runs the handler, or replies with the problem document of the refusal. MHD_NO closes the connection. */
+/* Runs the handler, or replies with the problem document of the refusal. MHD_NO closes the connection: memory is out, or the
+ * connection takes no response. */
 enum MHD_Result rl_dispatch_end(rl_call *call);
 
 #endif

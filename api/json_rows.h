@@ -7,7 +7,7 @@
 
 /* A page cursor is a letter that stands for the list, and the decimal id of the page's last row: "j17". */
 enum { RL_PAGE_CURSOR_SIZE = 24 };
-void rl_page_cursor_format(char list_letter, int64_t id, char *text); /* text[RL_PAGE_CURSOR_SIZE] */
+void rl_page_cursor_format(char list_letter, int64_t id, char *text); /* writes into text[RL_PAGE_CURSOR_SIZE] */
 bool rl_page_cursor_parse(char list_letter, const char *text, int64_t *id);
 
 /* Replies {"items":[...], ...} and closes the cursor, also on failure. The query must be limited to limit + 1 rows, which shows

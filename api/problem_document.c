@@ -4,23 +4,29 @@
 #include <errno.h>
 #include <stdio.h>
 
-const rl_problem_kind rl_problem_kinds[RL_PROBLEMS] = {
-    [RL_PROBLEM_BAD_JSON] = {"bad_json", "The body is not valid JSON", 400},
-    [RL_PROBLEM_INVALID_FIELD] = {"invalid_field", "A field of the body is not valid", 400},
-    [RL_PROBLEM_INVALID_PARAMETER] = {"invalid_parameter", "A parameter is not valid", 400},
-    [RL_PROBLEM_UNAUTHORIZED] = {"unauthorized", "A token is required", 401},
-    [RL_PROBLEM_FORBIDDEN] = {"forbidden", "The daemon does not allow this", 403},
-    [RL_PROBLEM_NOT_FOUND] = {"not_found", "Not found", 404},
-    [RL_PROBLEM_METHOD_NOT_ALLOWED] = {"method_not_allowed", "This path does not allow the method", 405},
-    [RL_PROBLEM_JOB_FINISHED] = {"job_finished", "The job has already finished", 409},
-    [RL_PROBLEM_BODY_TOO_LARGE] = {"body_too_large", "The body is too large", 413},
-    [RL_PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {"unsupported_media_type", "The body must be application/json", 415},
-    [RL_PROBLEM_FOREIGN_HOST] = {"foreign_host", "The Host header names another host", 421},
-    [RL_PROBLEM_IDEMPOTENCY_MISMATCH] = {"idempotency_mismatch", "The Idempotency-Key was used with another body", 422},
-    [RL_PROBLEM_QUEUE_FULL] = {"queue_full", "The queue is full", 429, 10},
-    [RL_PROBLEM_INTERNAL] = {"internal", "Internal error", 500},
-    [RL_PROBLEM_UNAVAILABLE] = {"unavailable", "Temporarily unavailable", 503, 5},
-    [RL_PROBLEM_STORAGE_FULL] = {"storage_full", "There is no space left in the state folder", 507},
+const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT] = {
+    [RL_PROBLEM_BAD_JSON] = {.code = "bad_json", .title = "The body is not valid JSON", .status = 400},
+    [RL_PROBLEM_INVALID_FIELD] = {.code = "invalid_field", .title = "A field of the body is not valid", .status = 400},
+    [RL_PROBLEM_INVALID_PARAMETER] = {.code = "invalid_parameter", .title = "A parameter is not valid", .status = 400},
+    [RL_PROBLEM_UNAUTHORIZED] = {.code = "unauthorized", .title = "A token is required", .status = 401},
+    [RL_PROBLEM_FORBIDDEN] = {.code = "forbidden", .title = "The daemon does not allow this", .status = 403},
+    [RL_PROBLEM_NOT_FOUND] = {.code = "not_found", .title = "Not found", .status = 404},
+    [RL_PROBLEM_METHOD_NOT_ALLOWED] = {.code = "method_not_allowed",
+                                       .title = "This path does not allow the method",
+                                       .status = 405},
+    [RL_PROBLEM_JOB_FINISHED] = {.code = "job_finished", .title = "The job has already finished", .status = 409},
+    [RL_PROBLEM_BODY_TOO_LARGE] = {.code = "body_too_large", .title = "The body is too large", .status = 413},
+    [RL_PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {.code = "unsupported_media_type",
+                                           .title = "The body must be application/json",
+                                           .status = 415},
+    [RL_PROBLEM_FOREIGN_HOST] = {.code = "foreign_host", .title = "The Host header names another host", .status = 421},
+    [RL_PROBLEM_IDEMPOTENCY_MISMATCH] = {.code = "idempotency_mismatch",
+                                         .title = "The Idempotency-Key was used with another body",
+                                         .status = 422},
+    [RL_PROBLEM_QUEUE_FULL] = {.code = "queue_full", .title = "The queue is full", .status = 429, .retry_after_s = 10},
+    [RL_PROBLEM_INTERNAL] = {.code = "internal", .title = "Internal error", .status = 500},
+    [RL_PROBLEM_UNAVAILABLE] = {.code = "unavailable", .title = "Temporarily unavailable", .status = 503, .retry_after_s = 5},
+    [RL_PROBLEM_STORAGE_FULL] = {.code = "storage_full", .title = "There is no space left in the state folder", .status = 507},
 };
 
 enum { BUSY = 5, LOCKED = 6, FULL = 13 }; /* SQLITE_BUSY, SQLITE_LOCKED, SQLITE_FULL: sqlite3.h is included in the store alone */
@@ -40,7 +46,7 @@ rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {
            : err->pointer[0] != '\0' ? RL_PROBLEM_INVALID_FIELD
                                      : RL_PROBLEM_BAD_JSON;
   if (err->domain == RL_HTTP)
-    for (int i = 0; i < RL_PROBLEMS; i++)
+    for (int i = 0; i < RL_PROBLEM_COUNT; i++)
       if (rl_problem_kinds[i].status == err->code) return (rl_problem)i;
   return is_storage_full(err) ? RL_PROBLEM_STORAGE_FULL : is_locked(err) ? RL_PROBLEM_UNAVAILABLE : RL_PROBLEM_INTERNAL;
 }

@@ -23,7 +23,7 @@ typedef enum rl_problem {
   RL_PROBLEM_INTERNAL,
   RL_PROBLEM_UNAVAILABLE,
   RL_PROBLEM_STORAGE_FULL,
-  RL_PROBLEMS
+  RL_PROBLEM_COUNT
 } rl_problem;
 
 typedef struct rl_problem_kind {
@@ -31,7 +31,7 @@ typedef struct rl_problem_kind {
   int status;
   int retry_after_s; /* 0: no Retry-After */
 } rl_problem_kind;
-extern const rl_problem_kind rl_problem_kinds[RL_PROBLEMS];
+extern const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT];
 
 /* Returns the problem that a client sees for an error. parameter_error: its pointer names a query parameter or a header, not a
  * field of the body. */

@@ -8,16 +8,17 @@
 
 #include "api/call.h"
 
-/* Responses: NULL when memory is out. */
-struct MHD_Response *rl_response_text(char *text, size_t length,
-                                      const char *type); /* frees text (malloc'ed, or NULL: no memory) */
-struct MHD_Response *rl_response_empty(void);
+/* Returns a response with this text, which it frees; NULL when memory is out. text is malloc'ed, or NULL when its allocation
+ * failed. */
+struct MHD_Response *rl_response_text(char *text, size_t length, const char *type);
+struct MHD_Response *rl_response_empty(void); /* NULL when memory is out */
 void rl_response_add_header(struct MHD_Response *response, const char *name, const char *value);
 
-int rl_reply(rl_call *call, int status, struct MHD_Response *response, rl_error *err);     /* takes response */
-int rl_reply_json(rl_call *call, int status, cJSON *document, rl_error *err);              /* takes document */
-int rl_reply_text(rl_call *call, int status, char *text, const char *type, rl_error *err); /* as rl_response_text */
-/* Replies with the problem document of call->err; err: why that failed. */
+/* They take response, document and text, of which each may be NULL when its allocation failed. */
+int rl_reply(rl_call *call, int status, struct MHD_Response *response, rl_error *err);
+int rl_reply_json(rl_call *call, int status, cJSON *document, rl_error *err);
+int rl_reply_text(rl_call *call, int status, char *text, const char *type, rl_error *err);
+/* Replies with the problem document of call->err. */
 int rl_reply_problem(rl_call *call, rl_error *err);
 
 #endif

@@ -22,6 +22,8 @@ typedef struct compare_query {
   int detail;
 } compare_query;
 
+enum { COLUMN_KERNEL, COLUMN_METRICS, COLUMN_SERIES, COLUMN_INSTRUCTIONS }; /* of RL_QUERY_REPORT_KERNELS */
+enum { COLUMN_PAIR, COLUMN_METRICS_A, COLUMN_METRICS_B };                   /* of RL_QUERY_COMPARE_KERNELS */
 enum { FORMAT_JSON, FORMAT_CSV };
 enum { PAGE_DETAILS, PAGE_RAW };
 enum { DETAIL_FULL, DETAIL_NAMES };
@@ -75,24 +77,20 @@ static const char *no_counters_reason(const rl_report_run *run) {
   return reason != NULL ? reason : "the counters pass did not count this kernel";
 }
 
-/* The report as JSON. */
-
 static char *render_json(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err) {
   rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
-  if (rl_kernel_metrics_read(columns[1], stream->a.metrics_json, &metrics, err) < 0) return NULL;
-  cJSON *kernel = cJSON_Parse(columns[0]), *sections = NULL, *reason = NULL;
+  if (rl_kernel_metrics_read(columns[COLUMN_METRICS], stream->a.metrics_json, &metrics, err) < 0) return NULL;
+  cJSON *kernel = cJSON_Parse(columns[COLUMN_KERNEL]), *sections = NULL, *reason = NULL;
   if (cJSON_GetArraySize(metrics.kernel) > 0) sections = rl_report_sections(&stream->a.view, &metrics.values);
   else reason = cJSON_CreateString(no_counters_reason(&stream->a));
   cJSON_AddItemToObject(kernel, "sections", sections != NULL ? sections : cJSON_CreateNull());
   cJSON_AddItemToObject(kernel, "reason", reason != NULL ? reason : cJSON_CreateNull());
   cJSON_AddItemToObject(kernel, "findings", rl_report_findings(&metrics.values));
   cJSON_AddItemToObject(kernel, "roofline", rl_report_roofline(&metrics.values));
-  cJSON_AddRawToObject(kernel, "series", columns[2]);
-  cJSON_AddRawToObject(kernel, "instructions", columns[3]);
+  cJSON_AddRawToObject(kernel, "series", columns[COLUMN_SERIES]);
+  cJSON_AddRawToObject(kernel, "instructions", columns[COLUMN_INSTRUCTIONS]);
   return print_and_delete(kernel, err);
 }
-
-/* The report as CSV. */
 
 /* Closes a memory stream, which may be NULL, and returns its text; NULL when memory is out. */
 static char *close_memstream(FILE *out, char **text, rl_error *err) {
@@ -106,10 +104,10 @@ static char *close_memstream(FILE *out, char **text, rl_error *err) {
 static char *render_csv(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS],
                         void (*write)(FILE *, const rl_report_stream *, const rl_csv_kernel *), rl_error *err) {
   rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
-  rl_auto(rl_json_cleanup) cJSON *kernel = cJSON_Parse(columns[0]);
+  rl_auto(rl_json_cleanup) cJSON *kernel = cJSON_Parse(columns[COLUMN_KERNEL]);
   char *text = NULL;
   size_t size;
-  if (rl_kernel_metrics_read(columns[1], stream->a.metrics_json, &metrics, err) < 0) return NULL;
+  if (rl_kernel_metrics_read(columns[COLUMN_METRICS], stream->a.metrics_json, &metrics, err) < 0) return NULL;
   FILE *out = open_memstream(&text, &size);
   if (out != NULL) write(out, stream, &(rl_csv_kernel){stream->a.facts, kernel, &stream->a.view, &metrics.values});
   return close_memstream(out, &text, err);
@@ -210,13 +208,11 @@ int rl_handle_get_report(rl_call *call, rl_error *err) {
   return rl_report_stream_reply(call, &stream, csv ? "text/csv" : "application/json", err);
 }
 
-/* The comparison of two runs. */
-
 static char *render_pair(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err) {
   rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics a = {0}, b = {0};
-  if (rl_kernel_metrics_read(columns[1], stream->a.metrics_json, &a, err) < 0) return NULL;
-  if (rl_kernel_metrics_read(columns[2], stream->b.metrics_json, &b, err) < 0) return NULL;
-  cJSON *pair = cJSON_Parse(columns[0]);
+  if (rl_kernel_metrics_read(columns[COLUMN_METRICS_A], stream->a.metrics_json, &a, err) < 0) return NULL;
+  if (rl_kernel_metrics_read(columns[COLUMN_METRICS_B], stream->b.metrics_json, &b, err) < 0) return NULL;
+  cJSON *pair = cJSON_Parse(columns[COLUMN_PAIR]);
   cJSON *sections = rl_report_differences(&stream->a.view, &a.values, &stream->b.view, &b.values);
   cJSON_AddItemToObject(pair, "sections", sections);
   cJSON_AddItemToObject(pair, "findings", rl_report_finding_changes(&a.values, &b.values));
@@ -224,7 +220,7 @@ static char *render_pair(rl_report_stream *stream, const char *const columns[RL_
 }
 
 static char *render_pair_names(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err) {
-  cJSON *pair = cJSON_Parse(columns[0]);
+  cJSON *pair = cJSON_Parse(columns[COLUMN_PAIR]);
   (void)stream;
   cJSON_AddNullToObject(pair, "sections");
   cJSON_AddNullToObject(pair, "findings");

@@ -48,8 +48,6 @@ typedef struct server_with_ticker {
   ticker_thread ticker;
 } server_with_ticker;
 
-/* Callbacks of a connection and of a request. */
-
 static void connection_changed(void *context, struct MHD_Connection *connection, void **record,
                                enum MHD_ConnectionNotificationCode change) {
   rl_server *server = context;
@@ -186,8 +184,6 @@ static void stop_ticker(ticker_thread *ticker) {
   pthread_mutex_destroy(&ticker->lock);
 }
 
-/* Opening and closing. */
-
 /* Sets token_required. -1 for an address beyond loopback without a token, or without TLS or a proxy that provides it. */
 static int check_exposure(rl_server *server, rl_error *err) {
   const rl_config *config = server->config;
@@ -245,9 +241,9 @@ static int open_listener(const rl_config *config, int *listen_fd, int *port, rl_
   if (rc != 0) return rl_fail(err, RL_INPUT, 0, "address %s: %s", config->address, gai_strerror(rc));
   rl_auto(rl_close_descriptor) int descriptor =
       socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, found->ai_protocol);
-  bool listening = bind_and_listen(descriptor, found) == 0 && read_port(descriptor, port) == 0;
+  bool failed = bind_and_listen(descriptor, found) < 0 || read_port(descriptor, port) < 0;
   freeaddrinfo(found);
-  if (!listening) return rl_fail_errno(err, "can't listen on %s port %s (--port chooses another)", config->address, service);
+  if (failed) return rl_fail_errno(err, "can't listen on %s port %s (--port chooses another)", config->address, service);
   *listen_fd = descriptor;
   descriptor = -1;
   return 0;

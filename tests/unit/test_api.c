@@ -368,8 +368,9 @@ static void openapi_has_the_problems(void **state) {
   cJSON *openapi = parse_openapi();
   const cJSON *codes =
       member(member(member(member(openapi, "components", "schemas"), "Problem", "properties"), "code", NULL), "enum", NULL);
-  assert_int_equal(cJSON_GetArraySize(codes), RL_PROBLEMS);
-  for (int i = 0; i < RL_PROBLEMS; i++) assert_string_equal(cJSON_GetArrayItem(codes, i)->valuestring, rl_problem_kinds[i].code);
+  assert_int_equal(cJSON_GetArraySize(codes), RL_PROBLEM_COUNT);
+  for (int i = 0; i < RL_PROBLEM_COUNT; i++)
+    assert_string_equal(cJSON_GetArrayItem(codes, i)->valuestring, rl_problem_kinds[i].code);
   cJSON_Delete(openapi);
 }
 
