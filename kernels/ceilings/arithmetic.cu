@@ -1,6 +1,6 @@
-/* Rates of multiply-add outside the tensor cores. Each thread follows independent sequences x ← x² + c, which for these c stay
- * within (−2, 2) and never settle: the data is as random at the end as at the beginning. Two registers an instruction, where x ←
- * a x + b reads three and loses up to 7 % of FP64's rate on an H200. */
+/* Rates of multiply-add outside the tensor cores. Each thread iterates independent sequences x ← x² + c. For these c they stay in
+ * (−2, 2) and are chaotic, so that the data is as random at the end as at the beginning. The instruction reads two registers;
+ * x ← a x + b reads three and loses up to 7 % of the FP64 rate on an H200. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -10,62 +10,64 @@
 
 enum { BLOCK = 256, BLOCKS_PER_SM = 8, CHAINS = 8, UNROLL = 32, ROUNDS = 256 };
 
-template <class T> struct number; /* of one instruction: its lanes and two numbers for them */
-template <> struct number<double> {
-  enum { LANES = 1, ROUNDS_LESS = 4 };
-  __device__ static double of(float x, float) { return x; }
+/* The operand of one instruction. ELEMENTS: numbers in it. ROUND_DIVISOR: slower types run ROUNDS / ROUND_DIVISOR rounds. from(x,
+ * y): an operand of x, or of x and y. */
+template <class T> struct operand;
+template <> struct operand<double> {
+  enum { ELEMENTS = 1, ROUND_DIVISOR = 4 };
+  __device__ static double from(float x, float) { return x; }
   __device__ static double next(double x, double c) { return fma(x, x, c); }
 };
-template <> struct number<float> {
-  enum { LANES = 1, ROUNDS_LESS = 1 };
-  __device__ static float of(float x, float) { return x; }
+template <> struct operand<float> {
+  enum { ELEMENTS = 1, ROUND_DIVISOR = 1 };
+  __device__ static float from(float x, float) { return x; }
   __device__ static float next(float x, float c) { return fmaf(x, x, c); }
 };
-template <> struct number<__half2> {
-  enum { LANES = 2, ROUNDS_LESS = 1 };
-  __device__ static __half2 of(float x, float y) { return __floats2half2_rn(x, y); }
+template <> struct operand<__half2> {
+  enum { ELEMENTS = 2, ROUND_DIVISOR = 1 };
+  __device__ static __half2 from(float x, float y) { return __floats2half2_rn(x, y); }
   __device__ static __half2 next(__half2 x, __half2 c) { return __hfma2(x, x, c); }
 };
-template <> struct number<__nv_bfloat162> {
-  enum { LANES = 2, ROUNDS_LESS = 1 };
-  __device__ static __nv_bfloat162 of(float x, float y) { return __floats2bfloat162_rn(x, y); }
+template <> struct operand<__nv_bfloat162> {
+  enum { ELEMENTS = 2, ROUND_DIVISOR = 1 };
+  __device__ static __nv_bfloat162 from(float x, float y) { return __floats2bfloat162_rn(x, y); }
   __device__ static __nv_bfloat162 next(__nv_bfloat162 x, __nv_bfloat162 c) { return __hfma2(x, x, c); }
 };
 
-__device__ static inline float unit(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-24f; } /* [0, 1) */
+__device__ static inline float random_unit(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-24f; } /* [0, 1) */
 
 template <class T> static __global__ void __launch_bounds__(BLOCK) multiply_add(uint64_t seed, T *results) {
   const uint64_t key = rl_hash64(seed + blockIdx.x) + threadIdx.x * 64;
-  const T c = number<T>::of(-1.9f + 0.4f * unit(key), -1.9f + 0.4f * unit(key + 1));
+  const T c = operand<T>::from(-1.9f + 0.4f * random_unit(key), -1.9f + 0.4f * random_unit(key + 1));
   T x[CHAINS];
 #pragma unroll
-  for (int i = 0; i < CHAINS; i++) x[i] = number<T>::of(unit(key + 2 + 2 * i), unit(key + 3 + 2 * i));
+  for (int i = 0; i < CHAINS; i++) x[i] = operand<T>::from(random_unit(key + 2 + 2 * i), random_unit(key + 3 + 2 * i));
 #pragma unroll 1
-  for (int round = 0; round < ROUNDS / number<T>::ROUNDS_LESS; round++)
+  for (int round = 0; round < ROUNDS / operand<T>::ROUND_DIVISOR; round++)
 #pragma unroll
     for (int step = 0; step < UNROLL; step++)
 #pragma unroll
-      for (int i = 0; i < CHAINS; i++) x[i] = number<T>::next(x[i], c);
+      for (int i = 0; i < CHAINS; i++) x[i] = operand<T>::next(x[i], c);
 #pragma unroll
-  for (int i = 1; i < CHAINS; i++) x[0] = number<T>::next(x[i], x[0]);
+  for (int i = 1; i < CHAINS; i++) x[0] = operand<T>::next(x[i], x[0]);
   results[blockIdx.x * BLOCK + threadIdx.x] = x[0];
 }
 
 template <class T> static int launch(void *arg, rl_stream stream, rl_error *err) {
   static_assert(BLOCK * BLOCKS_PER_SM * sizeof(T) <= RL_CEILINGS_RESULT_BYTES,
-                "a multiprocessor's threads have room for results");
-  const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;
+                "the results of a multiprocessor's threads fit into their buffer");
+  const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;
   const uint64_t seed = (uint64_t)self->instance.params.seed;
-  multiply_add<T><<<self->sms * BLOCKS_PER_SM, BLOCK, 0, (cudaStream_t)stream>>>(seed, (T *)self->results);
+  multiply_add<T><<<self->sm_count * BLOCKS_PER_SM, BLOCK, 0, (cudaStream_t)stream>>>(seed, (T *)self->results);
   return rl_launch_ok("launching", err);
 }
 
-template <class T> static double operations(const rl_ceilings_gpu *self) {
-  const double threads = (double)self->sms * BLOCKS_PER_SM * BLOCK, rounds = ROUNDS / number<T>::ROUNDS_LESS;
-  return threads * (rounds * UNROLL * CHAINS + CHAINS - 1) * number<T>::LANES * 2;
+template <class T> static double operations(const rl_cuda_ceilings *self) {
+  const double threads = (double)self->sm_count * BLOCKS_PER_SM * BLOCK, rounds = ROUNDS / operand<T>::ROUND_DIVISOR;
+  return threads * (rounds * UNROLL * CHAINS + CHAINS - 1) * operand<T>::ELEMENTS * 2;
 }
 
-void rl_ceilings_list_arithmetic(rl_ceilings_gpu *self) {
+void rl_ceilings_add_arithmetic(rl_cuda_ceilings *self) {
   rl_ceilings_add(&self->instance, RL_CEILING_fp64, operations<double>(self), launch<double>, self);
   rl_ceilings_add(&self->instance, RL_CEILING_fp32, operations<float>(self), launch<float>, self);
   rl_ceilings_add(&self->instance, RL_CEILING_fp16, operations<__half2>(self), launch<__half2>, self);

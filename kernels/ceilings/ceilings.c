@@ -15,7 +15,7 @@ const rl_field rl_ceilings_fields[] = {
 
 static void defaults(void *params) { *(rl_ceilings_params *)params = (rl_ceilings_params){.samples = 20, .seed = 1}; }
 
-/* What is measured is the rate itself: there is no least time. */
+/* The workload measures rates; it has no floor. */
 static rl_cost cost(const void *params) {
   (void)params;
   return (rl_cost){.bytes = NAN, .operations = NAN, .written_bytes = NAN};

@@ -1,6 +1,6 @@
-/* What a device can do at best, measured: the workload of the kind "ceilings". Each rate comes from a launch of its own, whose
- * data is random, as zeros switch fewer transistors and so let a device that is bound by its power run faster than any real work
- * would. An engine lists a launch for each rate that its device has (instance.h); what is left is null with a reason. */
+/* The workload "ceilings": the highest rates of memory and arithmetic that a device reaches, measured. Each rate has a launch of
+ * its own. Its data is random: zeros switch fewer transistors, so that a power-limited device would run faster than with real
+ * data. An engine adds a launch for each rate that its device has (instance.h); the others are null with a reason. */
 #ifndef RL_CEILINGS_CEILINGS_H
 #define RL_CEILINGS_CEILINGS_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Name of the launch and unit of its rate. Bytes are counted as STREAM does: read and written once each. */
+/* Name of the launch and unit of its rate. Bytes are counted as STREAM does: each byte read and each byte written counts once. */
 /* clang-format off */
 #define RL_CEILINGS(X)                                                                                                  \
   X(dram_read, bytes) X(dram_write, bytes) X(dram_copy, bytes) X(dram_triad, bytes) X(l3_read, bytes) X(l2_read, bytes) \
@@ -24,7 +24,7 @@ extern "C" {
 typedef enum rl_ceiling { RL_CEILINGS(RL_CEILING_ENUM) RL_CEILINGS_COUNT } rl_ceiling;
 #undef RL_CEILING_ENUM
 extern const char *const rl_ceiling_launches[]; /* "dram_read", ..., NULL */
-extern const char *const rl_ceiling_names[];    /* of the measurements: "dram_read_bytes_per_s", ..., NULL */
+extern const char *const rl_ceiling_names[];    /* names of the rates: "dram_read_bytes_per_s", ..., NULL */
 
 typedef struct rl_ceilings_params {
   int64_t samples, seed;

@@ -1,6 +1,6 @@
-/* The ceilings of the CPU: memory by all threads at once; arithmetic by OpenBLAS on one thread, in products so short that one
- * fits into a time slice, times the threads: a bound that holds on a busy machine too, where all threads are never undisturbed at
- * once. */
+/* The engine "cpu" of the workload "ceilings". Memory: all threads at once. Arithmetic: an OpenBLAS product on one thread, times
+ * the number of threads. The product is short enough for one time slice, so that the bound also holds on a busy machine, where
+ * all threads never run undisturbed at once. */
 #include "ceilings/cpu.h"
 
 #include <cblas.h>
@@ -12,89 +12,92 @@
 #include "threads.h"
 #include "hash.h"
 
-enum { SIDE = 512, SQUARE = SIDE * SIDE, CHUNK = 1 << 20, LINE = 64 };
+enum { SIDE = 512, SQUARE = SIDE * SIDE /* of a matrix, in elements */, CHUNK_BYTES = 1 << 20, LINE_BYTES = 64 };
 
-typedef struct line { /* what a core and memory exchange */
-  uint64_t words[LINE / sizeof(uint64_t)];
-} line;
+typedef struct cache_line {
+  uint64_t words[LINE_BYTES / sizeof(uint64_t)];
+} cache_line;
 
 typedef struct ceilings {
   rl_ceilings_instance instance;
   rl_threads *threads;
-  line *memory; /* far more than the caches hold; copy takes its halves, triad its thirds */
+  cache_line *memory; /* `bytes`, far more than the caches hold; copy uses its halves, triad its thirds */
   size_t bytes, cached_bytes;
-  double *products; /* three squares, as doubles or as floats */
-  uint64_t never;   /* where sums go, so that no read is left out */
+  double *matrices; /* A, B and C as double, then the same as float */
+  uint64_t sink;    /* sums are stored here, so that the compiler removes no read */
 } ceilings;
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-typedef struct stretch { /* one pass over memory, shared out in chunks */
+/* One run of a function over arrays of `bytes` each, in chunks that the threads share. chunk: processes `bytes` bytes from
+ * `offset` on in every array, and xors what it reads into *sum. */
+typedef struct sweep {
   ceilings *self;
-  size_t bytes; /* of each part */
-  void (*chunk)(const struct stretch *stretch, size_t at, size_t bytes, uint64_t *sum);
-} stretch;
+  size_t bytes;
+  void (*chunk)(const struct sweep *sweep, size_t offset, size_t bytes, uint64_t *sum);
+} sweep;
 
-static char *part(const stretch *pass, int which, size_t at) {
-  return (char *)pass->self->memory + (size_t)which * pass->bytes + at;
+static char *array(const sweep *s, int index, size_t offset) {
+  return (char *)s->self->memory + (size_t)index * s->bytes + offset;
 }
 
-static void do_chunk(void *context, uint32_t task, uint32_t thread) {
-  const stretch *pass = context;
-  const size_t at = (size_t)task * CHUNK;
+static void run_chunk(void *context, uint32_t task, uint32_t thread) {
+  const sweep *s = context;
+  const size_t offset = (size_t)task * CHUNK_BYTES;
   uint64_t sum = 0;
   (void)thread;
-  pass->chunk(pass, at, pass->bytes - at < CHUNK ? pass->bytes - at : CHUNK, &sum);
-  if (sum == 1) __atomic_store_n(&pass->self->never, sum, __ATOMIC_RELAXED);
+  s->chunk(s, offset, s->bytes - offset < CHUNK_BYTES ? s->bytes - offset : CHUNK_BYTES, &sum);
+  if (sum == 1) __atomic_store_n(&s->self->sink, sum, __ATOMIC_RELAXED);
 }
 
-static int go_over(ceilings *self, size_t bytes, void (*chunk)(const stretch *, size_t, size_t, uint64_t *)) {
-  stretch pass = {self, bytes, chunk};
-  rl_threads_run(self->threads, (uint32_t)((bytes + CHUNK - 1) / CHUNK), do_chunk, &pass);
-  return 0;
+static void run_sweep(ceilings *self, size_t bytes, void (*chunk)(const sweep *, size_t, size_t, uint64_t *)) {
+  sweep s = {self, bytes, chunk};
+  rl_threads_run(self->threads, (uint32_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), run_chunk, &s);
 }
 
-static void read_chunk(const stretch *pass, size_t at, size_t bytes, uint64_t *sum) {
-  const line *lines = (const line *)part(pass, 0, at);
-  line all = {0};
-  for (size_t i = 0; i < bytes / LINE; i++)
-    for (size_t w = 0; w < LINE / sizeof(uint64_t); w++) all.words[w] ^= lines[i].words[w];
-  for (size_t w = 0; w < LINE / sizeof(uint64_t); w++) *sum ^= all.words[w];
+static void read_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
+  const cache_line *lines = (const cache_line *)array(s, 0, offset);
+  cache_line combined = {0};
+  for (size_t i = 0; i < bytes / LINE_BYTES; i++)
+    for (size_t w = 0; w < LINE_BYTES / sizeof(uint64_t); w++) combined.words[w] ^= lines[i].words[w];
+  for (size_t w = 0; w < LINE_BYTES / sizeof(uint64_t); w++) *sum ^= combined.words[w];
 }
 
-static void write_chunk(const stretch *pass, size_t at, size_t bytes, uint64_t *sum) {
+static void write_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
   (void)sum;
-  memset(part(pass, 0, at), (int)(at / CHUNK * 37 & 0xff), bytes);
+  memset(array(s, 0, offset), (int)(offset / CHUNK_BYTES * 37 & 0xff), bytes);
 }
 
-static void copy_chunk(const stretch *pass, size_t at, size_t bytes, uint64_t *sum) {
+static void copy_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
   (void)sum;
-  memcpy(part(pass, 1, at), part(pass, 0, at), bytes);
+  memcpy(array(s, 1, offset), array(s, 0, offset), bytes);
 }
 
-static void triad_chunk(const stretch *pass, size_t at, size_t bytes, uint64_t *sum) {
-  const double *b = (const double *)part(pass, 1, at), *c = (const double *)part(pass, 2, at);
-  double *a = (double *)part(pass, 0, at);
+static void triad_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
+  const double *b = (const double *)array(s, 1, offset), *c = (const double *)array(s, 2, offset);
+  double *a = (double *)array(s, 0, offset);
   (void)sum;
   for (size_t i = 0; i < bytes / sizeof *a; i++) a[i] = b[i] + 3 * c[i];
 }
 
-#define MEMORY(NAME, BYTES, CHUNK_OF)                           \
+/* Defines NAME, for rl_launch.enqueue: runs CHUNK over arrays of BYTES. */
+#define ENQUEUE_SWEEP(NAME, BYTES, CHUNK)                       \
   static int NAME(void *arg, rl_stream stream, rl_error *err) { \
     ceilings *self = arg;                                       \
     (void)stream, (void)err;                                    \
-    return go_over(self, BYTES, CHUNK_OF);                      \
+    run_sweep(self, BYTES, CHUNK);                              \
+    return 0;                                                   \
   }
-MEMORY(dram_read, self->bytes, read_chunk)
-MEMORY(dram_write, self->bytes, write_chunk)
-MEMORY(dram_copy, self->bytes / 2, copy_chunk)
-MEMORY(dram_triad, self->bytes / 3, triad_chunk)
-MEMORY(l3_read, self->cached_bytes, read_chunk)
+ENQUEUE_SWEEP(dram_read, self->bytes, read_chunk)
+ENQUEUE_SWEEP(dram_write, self->bytes, write_chunk)
+ENQUEUE_SWEEP(dram_copy, self->bytes / 2, copy_chunk)
+ENQUEUE_SWEEP(dram_triad, self->bytes / 3, triad_chunk)
+ENQUEUE_SWEEP(l3_read, self->cached_bytes, read_chunk)
 
 /* --- arithmetic -------------------------------------------------------------------------------------------------------- */
 
 static int fp64(void *arg, rl_stream stream, rl_error *err) {
-  double *a = ((ceilings *)arg)->products, *b = a + SQUARE, *c = b + SQUARE;
+  double *a = ((ceilings *)arg)->matrices, *b = a + SQUARE, *c = b + SQUARE;
   const int before = openblas_get_num_threads();
   (void)stream, (void)err;
   openblas_set_num_threads(1);
@@ -104,7 +107,7 @@ static int fp64(void *arg, rl_stream stream, rl_error *err) {
 }
 
 static int fp32(void *arg, rl_stream stream, rl_error *err) {
-  float *a = (float *)(((ceilings *)arg)->products + 3 * SQUARE), *b = a + SQUARE, *c = b + SQUARE;
+  float *a = (float *)(((ceilings *)arg)->matrices + 3 * SQUARE), *b = a + SQUARE, *c = b + SQUARE;
   const int before = openblas_get_num_threads();
   (void)stream, (void)err;
   openblas_set_num_threads(1);
@@ -115,68 +118,70 @@ static int fp32(void *arg, rl_stream stream, rl_error *err) {
 
 /* --- the engine -------------------------------------------------------------------------------------------------------- */
 
-static double unit(uint64_t random) { return (double)(random >> 11) * 0x1p-52 - 1; } /* [-1, 1) */
+static double random_symmetric(uint64_t random) { return (double)(random >> 11) * 0x1p-52 - 1; } /* [-1, 1) */
 
-static void fill_chunk(const stretch *pass, size_t at, size_t bytes, uint64_t *sum) {
-  double *numbers = (double *)part(pass, 0, at);
-  const uint64_t key = rl_hash64((uint64_t)pass->self->instance.params.seed) + at;
+static void fill_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
+  double *numbers = (double *)array(s, 0, offset);
+  const uint64_t key = rl_hash64((uint64_t)s->self->instance.params.seed) + offset;
   (void)sum;
-  for (size_t i = 0; i < bytes / sizeof *numbers; i++) numbers[i] = unit(rl_hash64(key + i));
+  for (size_t i = 0; i < bytes / sizeof *numbers; i++) numbers[i] = random_symmetric(rl_hash64(key + i));
 }
 
 static void fill(ceilings *self) {
-  float *singles = (float *)(self->products + 3 * SQUARE);
-  go_over(self, self->bytes, fill_chunk);
-  for (int i = 0; i < 2 * SQUARE; i++) self->products[i] = unit(rl_hash64((uint64_t)i)), singles[i] = (float)self->products[i];
+  float *floats = (float *)(self->matrices + 3 * SQUARE);
+  run_sweep(self, self->bytes, fill_chunk);
+  for (int i = 0; i < 2 * SQUARE; i++)
+    self->matrices[i] = random_symmetric(rl_hash64((uint64_t)i)), floats[i] = (float)self->matrices[i];
 }
 
 static void close_ceilings(rl_instance *instance) {
   ceilings *self = (ceilings *)instance;
   instance->device->ops->release(instance->device, self->memory);
-  instance->device->ops->release(instance->device, self->products);
+  instance->device->ops->release(instance->device, self->matrices);
   rl_threads_close(self->threads);
   free(self);
 }
 
-/* Three times the last cache, so that hardly anything of a pass is still there in the next; and a third of it. */
+/* DRAM: three times the last-level cache, so that the next sweep finds hardly anything there; 96 to 768 MiB. L3: a third of the
+ * cache. *cached: whether there is an L3. */
 static void choose_sizes(ceilings *self, bool *cached) {
-  const size_t least = (size_t)96 << 20, most = (size_t)768 << 20, unit_bytes = 6 * LINE;
+  const size_t min_bytes = (size_t)96 << 20, max_bytes = (size_t)768 << 20, unit_bytes = 6 * LINE_BYTES;
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  size_t wanted = cache > 0 ? 3 * (size_t)cache : least;
-  if (wanted < least) wanted = least;
-  if (wanted > most) wanted = most;
+  size_t wanted = cache > 0 ? 3 * (size_t)cache : min_bytes;
+  if (wanted < min_bytes) wanted = min_bytes;
+  if (wanted > max_bytes) wanted = max_bytes;
   self->bytes = wanted / unit_bytes * unit_bytes;
-  self->cached_bytes = cache > 0 ? (size_t)cache / 3 / LINE * LINE : 0;
+  self->cached_bytes = cache > 0 ? (size_t)cache / 3 / LINE_BYTES * LINE_BYTES : 0;
   *cached = self->cached_bytes > 0 && self->cached_bytes < self->bytes;
 }
 
-static void list(ceilings *self, bool cached) {
-  rl_ceilings_instance *to = &self->instance;
+static void add_rates(ceilings *self, bool cached) {
+  rl_ceilings_instance *instance = &self->instance;
   const double bytes = (double)self->bytes, operations = 2.0 * SQUARE * SIDE * rl_threads_count(self->threads);
-  rl_ceilings_add(to, RL_CEILING_dram_read, bytes, dram_read, self);
-  rl_ceilings_add(to, RL_CEILING_dram_write, bytes, dram_write, self);
-  rl_ceilings_add(to, RL_CEILING_dram_copy, bytes, dram_copy, self);
-  rl_ceilings_add(to, RL_CEILING_dram_triad, bytes, dram_triad, self);
-  if (cached) rl_ceilings_add(to, RL_CEILING_l3_read, (double)self->cached_bytes, l3_read, self);
-  rl_ceilings_add(to, RL_CEILING_fp64, operations, fp64, self);
-  rl_ceilings_add(to, RL_CEILING_fp32, operations, fp32, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_read, bytes, dram_read, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_write, bytes, dram_write, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes, dram_copy, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_triad, bytes, dram_triad, self);
+  if (cached) rl_ceilings_add(instance, RL_CEILING_l3_read, (double)self->cached_bytes, l3_read, self);
+  rl_ceilings_add(instance, RL_CEILING_fp64, operations, fp64, self);
+  rl_ceilings_add(instance, RL_CEILING_fp32, operations, fp32, self);
 }
 
 static int open_ceilings(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   ceilings *self = calloc(1, sizeof *self);
   bool cached;
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the ceilings");
-  rl_ceilings_begin(&self->instance, device, params, close_ceilings, "not measured on a CPU");
+  rl_ceilings_init(&self->instance, device, params, close_ceilings, "not measured on a CPU");
   choose_sizes(self, &cached);
   self->threads = rl_threads_open(device->threads, err);
-  const size_t products = 3 * SQUARE * (sizeof(double) + sizeof(float));
-  if (!self->threads || device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) ||
-      device->ops->allocate(device, RL_MEMORY_DATASET, products, (void **)&self->products, err)) {
+  const size_t matrix_bytes = 3 * SQUARE * (sizeof(double) + sizeof(float));
+  if (!self->threads || device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) < 0 ||
+      device->ops->allocate(device, RL_MEMORY_DATASET, matrix_bytes, (void **)&self->matrices, err) < 0) {
     close_ceilings(&self->instance.base);
     return -1;
   }
   fill(self);
-  list(self, cached);
+  add_rates(self, cached);
   *instance = &self->instance.base;
   return 0;
 }

@@ -1,4 +1,4 @@
-/* The engine "cuda" of the ceilings: memory.cu, arithmetic.cu and tensor.cu each list the launches of their rates. */
+/* The engine "cuda" of the workload "ceilings": memory.cu, arithmetic.cu and tensor.cu add the launches of their rates. */
 #include "ceilings/cuda.h"
 
 #include <errno.h>
@@ -7,43 +7,43 @@
 #include "cuda_check.h"
 
 static void close_ceilings(rl_instance *instance) {
-  rl_ceilings_gpu *self = (rl_ceilings_gpu *)instance;
+  rl_cuda_ceilings *self = (rl_cuda_ceilings *)instance;
   instance->device->ops->release(instance->device, self->memory);
   instance->device->ops->release(instance->device, self->results);
   free(self);
 }
 
-/* 3 GiB take less than a millisecond where memory is fastest; a small device gives an eighth of what it has. */
-static int choose_sizes(rl_ceilings_gpu *self, int device, rl_error *err) {
-  const size_t most = (size_t)3 << 30, unit = (size_t)6 << 20;
+/* 3 GiB, which the fastest memory reads in less than 1 ms; at most an eighth of the device's memory. */
+static int choose_sizes(rl_cuda_ceilings *self, int device, rl_error *err) {
+  const size_t max_bytes = (size_t)3 << 30, unit = (size_t)6 << 20;
   cudaDeviceProp properties;
-  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device), "reading the device's properties", err)) return -1;
-  self->sms = properties.multiProcessorCount;
+  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device), "reading the device's properties", err) < 0) return -1;
+  self->sm_count = properties.multiProcessorCount;
   self->l2_bytes = (size_t)properties.l2CacheSize;
-  self->bytes = (properties.totalGlobalMem / 8 < most ? properties.totalGlobalMem / 8 : most) / unit * unit;
+  const size_t eighth = properties.totalGlobalMem / 8;
+  self->bytes = (eighth < max_bytes ? eighth : max_bytes) / unit * unit;
   return 0;
 }
 
-static int make_buffers(rl_ceilings_gpu *self, rl_error *err) {
+static int allocate_buffers(rl_cuda_ceilings *self, rl_error *err) {
   rl_device *device = self->instance.base.device;
-  const size_t results = (size_t)self->sms * RL_CEILINGS_RESULT_BYTES;
-  return device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) ||
-                 device->ops->allocate(device, RL_MEMORY_WORKSPACE, results, &self->results, err) || rl_ceilings_fill(self, err)
-             ? -1
-             : 0;
+  const size_t results = (size_t)self->sm_count * RL_CEILINGS_RESULT_BYTES;
+  if (device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) < 0) return -1;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, results, &self->results, err) < 0) return -1;
+  return rl_ceilings_fill(self, err);
 }
 
 static int open_ceilings(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  rl_ceilings_gpu *self = (rl_ceilings_gpu *)calloc(1, sizeof *self);
+  rl_cuda_ceilings *self = (rl_cuda_ceilings *)calloc(1, sizeof *self);
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the ceilings");
-  rl_ceilings_begin(&self->instance, device, params, close_ceilings, "a GPU has no such level of memory");
-  if (choose_sizes(self, device->index, err) || make_buffers(self, err)) {
+  rl_ceilings_init(&self->instance, device, params, close_ceilings, "a GPU has no such level of memory");
+  if (choose_sizes(self, device->index, err) < 0 || allocate_buffers(self, err) < 0) {
     close_ceilings(&self->instance.base);
     return -1;
   }
-  rl_ceilings_list_memory(self);
-  rl_ceilings_list_arithmetic(self);
-  rl_ceilings_list_tensor(self);
+  rl_ceilings_add_memory(self);
+  rl_ceilings_add_arithmetic(self);
+  rl_ceilings_add_tensor(self);
   *instance = &self->instance.base;
   return 0;
 }

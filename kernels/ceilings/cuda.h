@@ -1,4 +1,4 @@
-/* What the files of the CUDA engine of the ceilings share. Included by .cu files only. */
+/* Shared by the files of the CUDA engine of the workload "ceilings". Included by .cu files only. */
 #ifndef RL_CEILINGS_CUDA_H
 #define RL_CEILINGS_CUDA_H
 
@@ -6,21 +6,23 @@
 
 #include "ceilings/instance.h"
 
-enum { RL_CEILINGS_RESULT_BYTES = 32768 }; /* for what the threads of a multiprocessor find, so that no work is left out */
+/* Per multiprocessor. Threads store their results, so that the compiler removes no computation. */
+enum { RL_CEILINGS_RESULT_BYTES = 32768 };
 
-typedef struct rl_ceilings_gpu {
+typedef struct rl_cuda_ceilings {
   rl_ceilings_instance instance;
-  int sms;
+  int sm_count;
   size_t l2_bytes;
-  uint4 *memory; /* random, far more than L2 holds */
+  uint4 *memory; /* random data, `bytes` of it, far more than L2 holds */
   size_t bytes;
-  void *results; /* sms × RL_CEILINGS_RESULT_BYTES */
-} rl_ceilings_gpu;
+  void *results; /* sm_count × RL_CEILINGS_RESULT_BYTES */
+} rl_cuda_ceilings;
 
-/* Fill the memory / add the launches of a group of rates. */
-int rl_ceilings_fill(const rl_ceilings_gpu *self, rl_error *err);
-void rl_ceilings_list_memory(rl_ceilings_gpu *self);
-void rl_ceilings_list_arithmetic(rl_ceilings_gpu *self);
-void rl_ceilings_list_tensor(rl_ceilings_gpu *self);
+/* Enqueues the kernel that fills self->memory with random data. */
+int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err);
+/* Each adds the launches of a group of rates. */
+void rl_ceilings_add_memory(rl_cuda_ceilings *self);
+void rl_ceilings_add_arithmetic(rl_cuda_ceilings *self);
+void rl_ceilings_add_tensor(rl_cuda_ceilings *self);
 
 #endif

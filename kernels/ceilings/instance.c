@@ -7,7 +7,8 @@ int rl_ceilings_supports(const void *params, rl_error *err) {
   return 0;
 }
 
-static int nothing_changes(rl_instance *instance, rl_error *err) { /* no launch needs what another left */
+/* For reset, save and restore: no launch depends on the results of another. */
+static int do_nothing(rl_instance *instance, rl_error *err) {
   (void)instance, (void)err;
   return 0;
 }
@@ -18,11 +19,10 @@ static int report(rl_instance *instance, rl_report *report, rl_error *err) {
   return 0;
 }
 
-static const rl_instance_ops operations = {
-    .reset = nothing_changes, .report = report, .save = nothing_changes, .restore = nothing_changes};
+static const rl_instance_ops operations = {.reset = do_nothing, .report = report, .save = do_nothing, .restore = do_nothing};
 
-void rl_ceilings_begin(rl_ceilings_instance *instance, rl_device *device, const void *params,
-                       void (*close)(rl_instance *instance), const char *reason) {
+void rl_ceilings_init(rl_ceilings_instance *instance, rl_device *device, const void *params, void (*close)(rl_instance *instance),
+                      const char *reason) {
   instance->params = *(const rl_ceilings_params *)params;
   instance->ops = operations;
   instance->ops.close = close;
@@ -36,9 +36,9 @@ void rl_ceilings_begin(rl_ceilings_instance *instance, rl_device *device, const 
                                  .rate_count = RL_CEILINGS_COUNT};
 }
 
-void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling which, double amount,
+void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling ceiling, double amount,
                      int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg) {
   rl_launch *launch = &instance->launches[instance->sequence.launch_count++];
-  *launch = (rl_launch){.name = rl_ceiling_launches[which], .range = "ceilings", .enqueue = enqueue, .arg = arg};
-  instance->rates[which] = (rl_rate){.name = rl_ceiling_names[which], .launch = launch, .amount = amount};
+  *launch = (rl_launch){.name = rl_ceiling_launches[ceiling], .range = "ceilings", .enqueue = enqueue, .arg = arg};
+  instance->rates[ceiling] = (rl_rate){.name = rl_ceiling_names[ceiling], .launch = launch, .amount = amount};
 }

@@ -1,4 +1,4 @@
-/* What the engines of the ceilings share: the rates that there are, of which each engine adds those that its device has. */
+/* Shared by the engines of the workload "ceilings": an instance with all rates, to which each engine adds launches. */
 #ifndef RL_CEILINGS_INSTANCE_H
 #define RL_CEILINGS_INSTANCE_H
 
@@ -19,11 +19,12 @@ typedef struct rl_ceilings_instance { /* first member of an engine's own struct 
 
 /* For rl_engine.supports. */
 int rl_ceilings_supports(const void *params, rl_error *err);
-/* Make a zeroed instance one without any rate yet, for the reason given; close takes it as a whole. */
-void rl_ceilings_begin(rl_ceilings_instance *instance, rl_device *device, const void *params,
-                       void (*close)(rl_instance *instance), const char *reason);
-/* One launch of enqueue(arg) moves `amount` bytes or does as many operations. */
-void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling which, double amount,
+/* Initialises a zeroed instance. No rate has a launch; each is null with `reason` until rl_ceilings_add. close frees the engine's
+ * whole struct. */
+void rl_ceilings_init(rl_ceilings_instance *instance, rl_device *device, const void *params, void (*close)(rl_instance *instance),
+                      const char *reason);
+/* Adds the launch that measures a rate: enqueue(arg) moves `amount` bytes or does `amount` operations. */
+void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling ceiling, double amount,
                      int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg);
 
 #ifdef __cplusplus

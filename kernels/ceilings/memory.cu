@@ -1,23 +1,26 @@
-/* Rates of the levels of memory, by accesses of 16 bytes. A block moves a slice and ends, which keeps more of memory busy than
- * blocks that go on do. For DRAM there are as many blocks as slices; for L2 there are few slices, and many blocks for each. L1
- * and shared memory belong to a multiprocessor, so there a block goes round its own slice.
+/* Rates of the levels of memory, with accesses of 16 bytes. A block moves one slice and ends, which keeps more of the memory busy
+ * than persistent blocks do. For DRAM there are as many blocks as slices; for L2 there are few slices and many blocks for each.
+ * L1 and shared memory belong to a multiprocessor, so there each block reads its own slice again and again.
  *
- * How many accesses a thread makes decides up to 4 % on an H200, and differently for each: many for reads, whose latency they
- * hide, one where there are writes (docs/measurements/h200-ceilings.md). */
+ * The number of accesses per thread changes the rate by up to 4 % on an H200: several are best for reads, whose latency they
+ * hide, one or two where there are writes (docs/measurements/h200-ceilings.md). */
 #include "ceilings/cuda.h"
 #include "cuda_check.h"
 #include "hash.h"
 
 enum {
   BLOCK = 256,
-  READ = 4,
-  READ_L2 = 8,
-  WRITE = 1,
-  WRITE_L2 = 2, /* accesses of a thread */
-  NEAR_UNROLL = 4,
-  NEAR_ROUNDS = 1024,                   /* of a block that stays with its slice */
-  NEAR_SLICE = 2 * BLOCK * NEAR_UNROLL, /* twice what a round reads, so that rounds differ */
-  NEAR_BLOCKS_PER_SM = 3,               /* 96 KiB in all, which every device has */
+  /* Accesses per thread: DRAM_READS of kernels that only read, DRAM_WRITES of those that write. */
+  DRAM_READS = 4,
+  L2_READS = 8,
+  DRAM_WRITES = 1,
+  L2_WRITES = 2,
+  L2_ROUNDS = 64, /* blocks per slice */
+  /* L1 and shared memory. */
+  ON_CHIP_READS = 4, /* per thread and round */
+  ON_CHIP_ROUNDS = 1024,
+  ON_CHIP_SLICE = 2 * BLOCK * ON_CHIP_READS, /* in uint4: twice what a round reads, so that rounds differ */
+  ON_CHIP_BLOCKS_PER_SM = 3,                 /* 96 KiB of slices, which every device has */
 };
 
 /* --- kernels ----------------------------------------------------------------------------------------------------------- */
@@ -27,31 +30,31 @@ static __global__ void __launch_bounds__(BLOCK) fill_random(uint64_t *words, siz
     words[i] = rl_hash64(key + i);
 }
 
-__device__ static inline void take(uint4 *sum, uint4 value) {
+__device__ static inline void add_to(uint4 *sum, uint4 value) {
   sum->x += value.x, sum->y += value.y, sum->z += value.z, sum->w += value.w;
 }
 
-/* No sum of what is in memory is this by chance, but the compiler can't know. */
-__device__ static inline void keep(uint4 sum, uint4 *never) {
-  if (sum.x == 0x9e3779b9 && sum.y == 0x85ebca6b && sum.z == 0xc2b2ae35 && sum.w == 0x27d4eb2f) *never = sum;
+/* Keeps the compiler from removing the loads: it cannot know that no sum has this value. */
+__device__ static inline void use(uint4 sum, uint4 *sink) {
+  if (sum.x == 0x9e3779b9 && sum.y == 0x85ebca6b && sum.z == 0xc2b2ae35 && sum.w == 0x27d4eb2f) *sink = sum;
 }
 
-/* Where this thread's part of a slice begins; N accesses a thread. */
-template <int N> __device__ static inline size_t begin(uint32_t slices) {
+/* Index of the thread's first uint4; N: accesses per thread. */
+template <int N> __device__ static inline size_t first_index(uint32_t slices) {
   return (size_t)(blockIdx.x % slices) * BLOCK * N + threadIdx.x;
 }
 
-template <int N> static __global__ void __launch_bounds__(BLOCK) read_slices(const uint4 *from, uint32_t slices, uint4 *never) {
+template <int N> static __global__ void __launch_bounds__(BLOCK) read_slices(const uint4 *from, uint32_t slices, uint4 *sink) {
   uint4 sum = {};
-  from += begin<N>(slices);
+  from += first_index<N>(slices);
 #pragma unroll
-  for (int i = 0; i < N; i++) take(&sum, __ldcg(&from[i * BLOCK]));
-  keep(sum, never);
+  for (int i = 0; i < N; i++) add_to(&sum, __ldcg(&from[i * BLOCK]));
+  use(sum, sink);
 }
 
 template <int N> static __global__ void __launch_bounds__(BLOCK) write_slices(uint4 *to, uint32_t slices) {
   uint64_t random = rl_hash64((uint64_t)blockIdx.x * BLOCK + threadIdx.x);
-  to += begin<N>(slices);
+  to += first_index<N>(slices);
 #pragma unroll
   for (int i = 0; i < N; i++, random *= 0x9e3779b97f4a7c15u)
     __stcg(&to[i * BLOCK], uint4{(uint32_t)random, (uint32_t)(random >> 32), (uint32_t)(random >> 16), (uint32_t)(random >> 48)});
@@ -59,7 +62,7 @@ template <int N> static __global__ void __launch_bounds__(BLOCK) write_slices(ui
 
 template <int N> static __global__ void __launch_bounds__(BLOCK) copy_slices(const uint4 *from, uint4 *to, uint32_t slices) {
   uint4 values[N];
-  from += begin<N>(slices), to += begin<N>(slices);
+  from += first_index<N>(slices), to += first_index<N>(slices);
 #pragma unroll
   for (int i = 0; i < N; i++) values[i] = __ldcg(&from[i * BLOCK]);
 #pragma unroll
@@ -73,7 +76,7 @@ __device__ static inline uint32_t triad_word(uint32_t b, uint32_t c) {
 template <int N> static __global__ void __launch_bounds__(BLOCK)
     triad_slices(uint4 *a, const uint4 *b, const uint4 *c, uint32_t slices) {
   uint4 bs[N], cs[N];
-  a += begin<N>(slices), b += begin<N>(slices), c += begin<N>(slices);
+  a += first_index<N>(slices), b += first_index<N>(slices), c += first_index<N>(slices);
 #pragma unroll
   for (int i = 0; i < N; i++) bs[i] = __ldcg(&b[i * BLOCK]), cs[i] = __ldcg(&c[i * BLOCK]);
 #pragma unroll
@@ -82,81 +85,89 @@ template <int N> static __global__ void __launch_bounds__(BLOCK)
                                 triad_word(bs[i].w, cs[i].w)});
 }
 
-/* The start of a round moves on by a warp's worth, so that no load is the same as one before it. */
-template <class LOAD> __device__ static inline uint4 go_round(const uint4 *slice, LOAD load) {
+/* Each round starts 32 elements later, so that the compiler cannot reuse the loads of the last one. */
+template <class LOAD> __device__ static inline uint4 read_repeatedly(const uint4 *slice, LOAD load) {
   uint4 sum = {};
 #pragma unroll 1
-  for (uint32_t round = 0; round < NEAR_ROUNDS; round++) {
-    const uint4 *from = slice + threadIdx.x + round * 32 % (NEAR_SLICE / 2);
+  for (uint32_t round = 0; round < ON_CHIP_ROUNDS; round++) {
+    const uint4 *from = slice + threadIdx.x + round * 32 % (ON_CHIP_SLICE / 2);
 #pragma unroll
-    for (int i = 0; i < NEAR_UNROLL; i++) take(&sum, load(&from[i * BLOCK]));
+    for (int i = 0; i < ON_CHIP_READS; i++) add_to(&sum, load(&from[i * BLOCK]));
   }
   return sum;
 }
 
-static __global__ void __launch_bounds__(BLOCK) read_l1(const uint4 *from, uint4 *never) {
-  keep(go_round(from + (size_t)blockIdx.x * NEAR_SLICE, [](const uint4 *at) { return __ldca(at); }), never);
+static __global__ void __launch_bounds__(BLOCK) read_l1(const uint4 *from, uint4 *sink) {
+  use(read_repeatedly(from + (size_t)blockIdx.x * ON_CHIP_SLICE, [](const uint4 *address) { return __ldca(address); }), sink);
 }
 
-static __global__ void __launch_bounds__(BLOCK) read_shared(const uint4 *from, uint4 *never) {
-  __shared__ uint4 slice[NEAR_SLICE];
-  for (int i = threadIdx.x; i < NEAR_SLICE; i += BLOCK) slice[i] = from[i];
+static __global__ void __launch_bounds__(BLOCK) read_shared(const uint4 *from, uint4 *sink) {
+  __shared__ uint4 slice[ON_CHIP_SLICE];
+  for (int i = threadIdx.x; i < ON_CHIP_SLICE; i += BLOCK) slice[i] = from[i];
   __syncthreads();
-  keep(go_round(slice, [](const uint4 *at) { return *at; }), never);
+  use(read_repeatedly(slice, [](const uint4 *address) { return *address; }), sink);
 }
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
-static size_t l2_bytes(const rl_ceilings_gpu *self) { return self->l2_bytes / 4; } /* fits, with much to spare */
-static uint32_t slices(size_t bytes, int accesses) { return (uint32_t)(bytes / sizeof(uint4) / BLOCK / accesses); }
-/* The memory's second part and third, each of so many slices. */
-static uint4 *part(const rl_ceilings_gpu *self, uint32_t which, uint32_t count, int accesses) {
-  return self->memory + (size_t)which * count * BLOCK * accesses;
+static size_t l2_bytes(const rl_cuda_ceilings *self) { return self->l2_bytes / 4; } /* leaves most of L2 to other data */
+
+/* accesses: per thread. */
+static uint32_t slice_count(size_t bytes, int accesses) { return (uint32_t)(bytes / sizeof(uint4) / BLOCK / accesses); }
+
+/* The memory's second (1) or third (2) array of `slices` slices. */
+static uint4 *array(const rl_cuda_ceilings *self, uint32_t index, uint32_t slices, int accesses) {
+  return self->memory + (size_t)index * slices * BLOCK * accesses;
 }
-enum { L2_ROUNDS = 64 };
 
-#define LAUNCH(NAME, ...)                                       \
-  static int NAME(void *arg, rl_stream stream, rl_error *err) { \
-    const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg; \
-    const cudaStream_t on = (cudaStream_t)stream;               \
-    __VA_ARGS__;                                                \
-    return rl_launch_ok("launching", err);                      \
+/* Defines NAME, for rl_launch.enqueue: runs the statements with `self` and `stream`. */
+#define ENQUEUE(NAME, ...)                                             \
+  static int NAME(void *arg, rl_stream opaque_stream, rl_error *err) { \
+    const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;      \
+    const cudaStream_t stream = (cudaStream_t)opaque_stream;           \
+    __VA_ARGS__;                                                       \
+    return rl_launch_ok("launching", err);                             \
   }
-#define SLICES(BYTES, N) const uint32_t n = slices(BYTES, N)
-LAUNCH(dram_read, SLICES(self->bytes, READ); read_slices<READ><<<n, BLOCK, 0, on>>>(self->memory, n, self->memory))
-LAUNCH(dram_write, SLICES(self->bytes, WRITE); write_slices<WRITE><<<n, BLOCK, 0, on>>>(self->memory, n))
-LAUNCH(dram_copy, SLICES(self->bytes / 2, WRITE);
-       copy_slices<WRITE><<<n, BLOCK, 0, on>>>(self->memory, part(self, 1, n, WRITE), n))
-LAUNCH(dram_triad, SLICES(self->bytes / 3, WRITE);
-       triad_slices<WRITE><<<n, BLOCK, 0, on>>>(self->memory, part(self, 1, n, WRITE), part(self, 2, n, WRITE), n))
-LAUNCH(l2_read, SLICES(l2_bytes(self), READ_L2);
-       read_slices<READ_L2><<<n * L2_ROUNDS, BLOCK, 0, on>>>(self->memory, n, self->memory))
-LAUNCH(l2_write, SLICES(l2_bytes(self), WRITE_L2); write_slices<WRITE_L2><<<n * L2_ROUNDS, BLOCK, 0, on>>>(self->memory, n))
-LAUNCH(l2_copy, SLICES(l2_bytes(self) / 2, WRITE_L2);
-       copy_slices<WRITE_L2><<<n * L2_ROUNDS, BLOCK, 0, on>>>(self->memory, part(self, 1, n, WRITE_L2), n))
-LAUNCH(l1_read, read_l1<<<self->sms * NEAR_BLOCKS_PER_SM, BLOCK, 0, on>>>(self->memory, self->memory))
-LAUNCH(shared_read, read_shared<<<self->sms * NEAR_BLOCKS_PER_SM, BLOCK, 0, on>>>(self->memory, self->memory))
+ENQUEUE(dram_read, const uint32_t slices = slice_count(self->bytes, DRAM_READS);
+        read_slices<DRAM_READS><<<slices, BLOCK, 0, stream>>>(self->memory, slices, self->memory))
+ENQUEUE(dram_write, const uint32_t slices = slice_count(self->bytes, DRAM_WRITES);
+        write_slices<DRAM_WRITES><<<slices, BLOCK, 0, stream>>>(self->memory, slices))
+ENQUEUE(dram_copy, const uint32_t slices = slice_count(self->bytes / 2, DRAM_WRITES);
+        copy_slices<DRAM_WRITES><<<slices, BLOCK, 0, stream>>>(self->memory, array(self, 1, slices, DRAM_WRITES), slices))
+ENQUEUE(dram_triad, const uint32_t slices = slice_count(self->bytes / 3, DRAM_WRITES);
+        triad_slices<DRAM_WRITES><<<slices, BLOCK, 0, stream>>>(self->memory, array(self, 1, slices, DRAM_WRITES),
+                                                                array(self, 2, slices, DRAM_WRITES), slices))
+ENQUEUE(l2_read, const uint32_t slices = slice_count(l2_bytes(self), L2_READS);
+        read_slices<L2_READS><<<slices * L2_ROUNDS, BLOCK, 0, stream>>>(self->memory, slices, self->memory))
+ENQUEUE(l2_write, const uint32_t slices = slice_count(l2_bytes(self), L2_WRITES);
+        write_slices<L2_WRITES><<<slices * L2_ROUNDS, BLOCK, 0, stream>>>(self->memory, slices))
+ENQUEUE(l2_copy, const uint32_t slices = slice_count(l2_bytes(self) / 2, L2_WRITES);
+        copy_slices<L2_WRITES><<<slices * L2_ROUNDS, BLOCK, 0, stream>>>(self->memory, array(self, 1, slices, L2_WRITES), slices))
+ENQUEUE(l1_read, read_l1<<<self->sm_count * ON_CHIP_BLOCKS_PER_SM, BLOCK, 0, stream>>>(self->memory, self->memory))
+ENQUEUE(shared_read, read_shared<<<self->sm_count * ON_CHIP_BLOCKS_PER_SM, BLOCK, 0, stream>>>(self->memory, self->memory))
 
-int rl_ceilings_fill(const rl_ceilings_gpu *self, rl_error *err) {
-  fill_random<<<self->sms * 8, BLOCK, 0, (cudaStream_t)self->instance.base.device->stream>>>(
+int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err) {
+  fill_random<<<self->sm_count * 8, BLOCK, 0, (cudaStream_t)self->instance.base.device->stream>>>(
       (uint64_t *)self->memory, self->bytes / sizeof(uint64_t), rl_hash64((uint64_t)self->instance.params.seed));
   return rl_launch_ok("filling the memory", err);
 }
 
-static double moved(size_t bytes, uint32_t parts, int accesses) {
-  return (double)slices(bytes / parts, accesses) * parts * BLOCK * accesses * sizeof(uint4);
+/* Bytes that a kernel over `arrays` equal parts of `bytes` reads and writes. */
+static double bytes_moved(size_t bytes, uint32_t arrays, int accesses) {
+  return (double)slice_count(bytes / arrays, accesses) * arrays * BLOCK * accesses * sizeof(uint4);
 }
 
-void rl_ceilings_list_memory(rl_ceilings_gpu *self) {
-  rl_ceilings_instance *to = &self->instance;
-  const double near = (double)self->sms * NEAR_BLOCKS_PER_SM * NEAR_ROUNDS * NEAR_UNROLL * BLOCK * sizeof(uint4);
-  rl_ceilings_add(to, RL_CEILING_dram_read, moved(self->bytes, 1, READ), dram_read, self);
-  rl_ceilings_add(to, RL_CEILING_dram_write, moved(self->bytes, 1, WRITE), dram_write, self);
-  rl_ceilings_add(to, RL_CEILING_dram_copy, moved(self->bytes, 2, WRITE), dram_copy, self);
-  rl_ceilings_add(to, RL_CEILING_dram_triad, moved(self->bytes, 3, WRITE), dram_triad, self);
-  rl_ceilings_add(to, RL_CEILING_l2_read, moved(l2_bytes(self), 1, READ_L2) * L2_ROUNDS, l2_read, self);
-  rl_ceilings_add(to, RL_CEILING_l2_write, moved(l2_bytes(self), 1, WRITE_L2) * L2_ROUNDS, l2_write, self);
-  rl_ceilings_add(to, RL_CEILING_l2_copy, moved(l2_bytes(self), 2, WRITE_L2) * L2_ROUNDS, l2_copy, self);
-  rl_ceilings_add(to, RL_CEILING_l1_read, near, l1_read, self);
-  rl_ceilings_add(to, RL_CEILING_shared_read, near, shared_read, self);
+void rl_ceilings_add_memory(rl_cuda_ceilings *self) {
+  rl_ceilings_instance *instance = &self->instance;
+  const double on_chip = (double)self->sm_count * ON_CHIP_BLOCKS_PER_SM * ON_CHIP_ROUNDS * ON_CHIP_READS * BLOCK * sizeof(uint4);
+  const size_t l2 = l2_bytes(self);
+  rl_ceilings_add(instance, RL_CEILING_dram_read, bytes_moved(self->bytes, 1, DRAM_READS), dram_read, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_write, bytes_moved(self->bytes, 1, DRAM_WRITES), dram_write, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes_moved(self->bytes, 2, DRAM_WRITES), dram_copy, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_triad, bytes_moved(self->bytes, 3, DRAM_WRITES), dram_triad, self);
+  rl_ceilings_add(instance, RL_CEILING_l2_read, bytes_moved(l2, 1, L2_READS) * L2_ROUNDS, l2_read, self);
+  rl_ceilings_add(instance, RL_CEILING_l2_write, bytes_moved(l2, 1, L2_WRITES) * L2_ROUNDS, l2_write, self);
+  rl_ceilings_add(instance, RL_CEILING_l2_copy, bytes_moved(l2, 2, L2_WRITES) * L2_ROUNDS, l2_copy, self);
+  rl_ceilings_add(instance, RL_CEILING_l1_read, on_chip, l1_read, self);
+  rl_ceilings_add(instance, RL_CEILING_shared_read, on_chip, shared_read, self);
 }

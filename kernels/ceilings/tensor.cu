@@ -1,6 +1,6 @@
-/* Rates of the tensor cores. On sm_90a by wgmma, which alone reaches Hopper's peak: two groups of four warps on each
- * multiprocessor, each with a tile of 64 × 256 that all its products are added to. Elsewhere, and where a newer device compiles
- * the PTX, by mma.sync, as many operations a warp. FP64 has no wgmma. */
+/* Rates of the tensor cores. On sm_90a by wgmma, the only instruction that reaches Hopper's peak: two warpgroups on each
+ * multiprocessor, each of which accumulates all its products in one tile of 64 × 256. Elsewhere, also where a newer device
+ * compiles the PTX, by mma.sync with the same number of operations per warp. FP64 has no wgmma. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -10,53 +10,56 @@
 #include "hash.h"
 
 enum {
-  GROUPS = 2, /* of four warps */
-  BLOCK = GROUPS * WGMMA_THREADS,
-  STEPS = 4,                            /* in k: tiles that differ, one after the other */
-  ROUNDS = 400,                         /* times through them */
-  A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* of a step */
+  WARPGROUPS = 2,
+  BLOCK = WARPGROUPS * WGMMA_THREADS,
+  K_STEPS = 4,                          /* different operand tiles */
+  ROUNDS = 400,                         /* passes over them */
+  A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* of one step in k */
   B_BYTES = WGMMA_N * WGMMA_STEP_BYTES,
-  CHAINS = 8, /* products of a warp that do not wait for one another */
+  CHAINS = 8, /* independent accumulators of a warp for mma.sync */
   FP64_BLOCK = 256,
   FP64_BLOCKS_PER_SM = 2,
   FP64_ROUNDS = 200,
 };
 
-__device__ static inline float unit(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-23f - 1; } /* [-1, 1) */
-__device__ static inline void put(__half *to, float x) { *to = __float2half_rn(x); }
-__device__ static inline void put(__nv_bfloat16 *to, float x) { *to = __float2bfloat16_rn(x); }
-__device__ static inline void put(tf32 *to, float x) {
+__device__ static inline float random_symmetric(uint64_t key) {
+  return (float)(rl_hash64(key) >> 40) * 0x1p-23f - 1;
+} /* [-1, 1) */
+__device__ static inline void store(__half *to, float x) { *to = __float2half_rn(x); }
+__device__ static inline void store(__nv_bfloat16 *to, float x) { *to = __float2bfloat16_rn(x); }
+__device__ static inline void store(tf32 *to, float x) {
   uint32_t bits;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
   to->value = __uint_as_float(bits);
 }
 
 template <class T> __device__ static inline void fill(T *to, int bytes, uint64_t key) {
-  for (int i = threadIdx.x; i < bytes / (int)sizeof(T); i += BLOCK) put(&to[i], unit(key + (uint64_t)i));
+  for (int i = threadIdx.x; i < bytes / (int)sizeof(T); i += BLOCK) store(&to[i], random_symmetric(key + (uint64_t)i));
 }
 
 /* --- by wgmma ---------------------------------------------------------------------------------------------------------- */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
-  __shared__ alignas(128) unsigned char a[GROUPS][STEPS][A_BYTES], b[STEPS][B_BYTES];
+  __shared__ alignas(128) unsigned char a[WARPGROUPS][K_STEPS][A_BYTES], b[K_STEPS][B_BYTES];
   fill((T *)a, sizeof a, key);
   fill((T *)b, sizeof b, key + sizeof a);
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* what was stored is there for wgmma */
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* makes the stores visible to wgmma */
   __syncthreads();
-  const uint64_t of_a = wgmma_operand(a[threadIdx.x / WGMMA_THREADS]), of_b = wgmma_operand(b);
+  const uint64_t a_descriptor = wgmma_descriptor(a[threadIdx.x / WGMMA_THREADS]), b_descriptor = wgmma_descriptor(b);
   for (int round = 0; round < ROUNDS; round++) {
-    wgmma_begin();
+    wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < STEPS; step++) wgmma(T(), sums, of_a + step * (A_BYTES >> 4), of_b + step * (B_BYTES >> 4));
-    wgmma_commit();
-    wgmma_wait<1>();
+    for (int step = 0; step < K_STEPS; step++)
+      wgmma(T(), sums, a_descriptor + step * (A_BYTES >> 4), b_descriptor + step * (B_BYTES >> 4));
+    wgmma_commit_group();
+    wgmma_wait_group<1>();
   }
-  wgmma_wait<0>();
+  wgmma_wait_group<0>();
 }
 #else
 
-/* --- by mma.sync: tiles of 16 × 8 with steps of 32 bytes in k ---------------------------------------------------------- */
+/* --- by mma.sync: tiles of 16 × 8, steps of 32 bytes in k -------------------------------------------------------------- */
 
 #define MMA(T, SHAPE)                                                                                              \
   __device__ static inline void mma(T, float *sums, const uint32_t *a, const uint32_t *b) {                        \
@@ -70,12 +73,13 @@ MMA(tf32, "k8.row.col.f32.tf32.tf32.f32")
 #undef MMA
 
 template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
-  constexpr int TILES = 16 * WGMMA_N / (16 * 8); /* a warp's share of what one wgmma does */
+  constexpr int TILES = 16 * WGMMA_N / (16 * 8); /* a warp's quarter of one wgmma */
   alignas(16) T a[16 / sizeof(T)], b[CHAINS][8 / sizeof(T)];
-  for (int i = 0; i < (int)(sizeof a / sizeof *a); i++) put(&a[i], unit(key + threadIdx.x * 128 + i));
+  for (int i = 0; i < (int)(sizeof a / sizeof *a); i++) store(&a[i], random_symmetric(key + threadIdx.x * 128 + i));
   for (int c = 0; c < CHAINS; c++)
-    for (int i = 0; i < (int)(sizeof b[0] / sizeof *b[0]); i++) put(&b[c][i], unit(key + threadIdx.x * 128 + 16 + c * 4 + i));
-  for (int round = 0; round < ROUNDS * STEPS; round++)
+    for (int i = 0; i < (int)(sizeof b[0] / sizeof *b[0]); i++)
+      store(&b[c][i], random_symmetric(key + threadIdx.x * 128 + 16 + c * 4 + i));
+  for (int round = 0; round < ROUNDS * K_STEPS; round++)
 #pragma unroll
     for (int tile = 0; tile < TILES; tile++)
       mma(T(), &sums[tile % CHAINS * 4], (const uint32_t *)a, (const uint32_t *)b[tile % CHAINS]);
@@ -92,9 +96,9 @@ template <class T> static __global__ void __launch_bounds__(BLOCK) tensor(uint64
 
 /* --- FP64 -------------------------------------------------------------------------------------------------------------- */
 
-enum { FP64_A = 8, FP64_B = 4 };
+enum { FP64_A = 8, FP64_B = 4 }; /* operand registers of a thread */
 
-/* 16 × 8 × 16 in one instruction since Hopper, in eight before. */
+/* m16n8k16: one instruction from compute capability 9.0 on, eight of m8n8k4 before. */
 __device__ static inline void multiply_fp64(double *sums, const double *a, const double *b) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
@@ -116,9 +120,9 @@ static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, 
   const uint64_t key = rl_hash64(seed + blockIdx.x) + threadIdx.x * 64;
   double sums[CHAINS][4] = {}, a[FP64_A], b[FP64_B], total = 0;
 #pragma unroll
-  for (int i = 0; i < FP64_A; i++) a[i] = unit(key + i);
+  for (int i = 0; i < FP64_A; i++) a[i] = random_symmetric(key + i);
 #pragma unroll
-  for (int i = 0; i < FP64_B; i++) b[i] = unit(key + FP64_A + i);
+  for (int i = 0; i < FP64_B; i++) b[i] = random_symmetric(key + FP64_A + i);
   for (int round = 0; round < FP64_ROUNDS; round++)
 #pragma unroll
     for (int chain = 0; chain < CHAINS; chain++) multiply_fp64(sums[chain], a, b);
@@ -132,28 +136,29 @@ static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
 template <class T> static int launch(void *arg, rl_stream stream, rl_error *err) {
-  const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;
-  tensor<T><<<self->sms, BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed, (float *)self->results);
+  const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;
+  tensor<T><<<self->sm_count, BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed, (float *)self->results);
   return rl_launch_ok("launching", err);
 }
 
 static int launch_fp64(void *arg, rl_stream stream, rl_error *err) {
-  const rl_ceilings_gpu *self = (const rl_ceilings_gpu *)arg;
-  tensor_fp64<<<self->sms * FP64_BLOCKS_PER_SM, FP64_BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed,
-                                                                                       (double *)self->results);
+  const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;
+  tensor_fp64<<<self->sm_count * FP64_BLOCKS_PER_SM, FP64_BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed,
+                                                                                            (double *)self->results);
   return rl_launch_ok("launching", err);
 }
 
-template <class T> static double operations(const rl_ceilings_gpu *self) {
+template <class T> static double operations(const rl_cuda_ceilings *self) {
   const double step = 2.0 * WGMMA_M * WGMMA_N * (WGMMA_STEP_BYTES / sizeof(T));
-  return step * STEPS * ROUNDS * GROUPS * self->sms;
+  return step * K_STEPS * ROUNDS * WARPGROUPS * self->sm_count;
 }
 
-void rl_ceilings_list_tensor(rl_ceilings_gpu *self) {
-  const double warps = (double)self->sms * FP64_BLOCKS_PER_SM * (FP64_BLOCK / 32), product = 2.0 * 16 * 8 * 16;
+void rl_ceilings_add_tensor(rl_cuda_ceilings *self) {
+  const double warps = (double)self->sm_count * FP64_BLOCKS_PER_SM * (FP64_BLOCK / 32), product = 2.0 * 16 * 8 * 16;
   static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES,
-                "FP64's threads have room for results");
-  static_assert(BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES, "a multiprocessor's threads have room for results");
+                "the results of a multiprocessor's FP64 threads fit into their buffer");
+  static_assert(BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES,
+                "the results of a multiprocessor's threads fit into their buffer");
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp64, warps * FP64_ROUNDS * CHAINS * product, launch_fp64, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_tf32, operations<tf32>(self), launch<tf32>, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp16, operations<__half>(self), launch<__half>, self);

@@ -1,8 +1,8 @@
-/* wgmma of Hopper (sm_90a): four warps multiply a tile of 64 × 256 whose operands lie in shared memory, without waiting for it. A
- * step in k is 32 bytes of each row, whatever the type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
+/* wgmma of Hopper (sm_90a): a warpgroup asynchronously multiplies operands in shared memory into a tile of 64 × 256. A step in k
+ * is 32 bytes of each row for every type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
  *
- * An operand lies in core matrices of 8 rows × 16 bytes, each 128 bytes without a gap; the two of a step beside each other in k
- * follow one another, then the next 8 rows. */
+ * Operand layout without swizzling: core matrices of 8 rows × 16 bytes, each contiguous (128 bytes). The two core matrices of a
+ * step in k are adjacent; those of the next 8 rows follow. */
 #ifndef RL_CEILINGS_WGMMA_CUH
 #define RL_CEILINGS_WGMMA_CUH
 
@@ -17,15 +17,15 @@ struct tf32 {
   float value;
 };
 
-/* Descriptor of an operand in shared memory, not swizzled: address, distance of core matrices in k and in rows, in 16 bytes. */
-__device__ static inline uint64_t wgmma_operand(const void *shared) {
+/* The matrix descriptor of an operand: address, and distances of core matrices in k and in rows, in units of 16 bytes. */
+__device__ static inline uint64_t wgmma_descriptor(const void *shared) {
   const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), in_k = 128, in_rows = 256;
   return (address & 0x3ffff) >> 4 | in_k >> 4 << 16 | in_rows >> 4 << 32;
 }
 
-__device__ static inline void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ static inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int PENDING> __device__ static inline void wgmma_wait() {
+__device__ static inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ static inline void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int PENDING> __device__ static inline void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
@@ -42,12 +42,12 @@ template <int PENDING> __device__ static inline void wgmma_wait() {
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-/* sums += A·B; the tail says that nothing is negated and, for types of two bytes, nothing transposed. */
-#define WGMMA(T, SHAPE, TAIL)                                                                                    \
-  __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS], uint64_t a, uint64_t b) {                     \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n256" SHAPE " {" WGMMA_REGISTERS "}, %128, %129, 1, " TAIL ";" \
-                 : WGMMA_64(sums, 0), WGMMA_64(sums, 64)                                                         \
-                 : "l"(a), "l"(b));                                                                              \
+/* sums += A·B. IMMEDIATES: do not negate A and B (imm-scale 1) and, for types of 2 bytes, do not transpose them (imm-trans 0). */
+#define WGMMA(T, SHAPE, IMMEDIATES)                                                                                    \
+  __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS], uint64_t a, uint64_t b) {                           \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n256" SHAPE " {" WGMMA_REGISTERS "}, %128, %129, 1, " IMMEDIATES ";" \
+                 : WGMMA_64(sums, 0), WGMMA_64(sums, 64)                                                               \
+                 : "l"(a), "l"(b));                                                                                    \
   }
 WGMMA(__half, "k16.f32.f16.f16", "1, 1, 0, 0")
 WGMMA(__nv_bfloat16, "k16.f32.bf16.bf16", "1, 1, 0, 0")

@@ -1,4 +1,4 @@
-/* The CUDA engine of a family, made of a launcher. Included by .cu files only. */
+/* Makes the CUDA engine of a kernel family from a launcher. Included by .cu files only. */
 #ifndef RL_KERNELS_KERNEL_CUDA_H
 #define RL_KERNELS_KERNEL_CUDA_H
 
@@ -6,19 +6,20 @@
 
 #include "kernel/instance.h"
 
-/* How a family is done on CUDA. */
+/* What a family implements for CUDA. */
 typedef struct rl_kernel_launcher {
-  /* Queue the instance's variant on the stream; may be captured into a graph. */
+  /* Enqueues the instance's variant on the stream; may be captured into a graph. */
   int (*launch)(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err);
-  /* What it can't do of what the family says; NULL: nothing. */
+  /* -1 with RL_INPUT for parameters that are valid for the family but not supported here. NULL: all are supported. */
   int (*supports)(const rl_kernel_params *params, rl_error *err);
-  /* Make what launches need beside the buffers (descriptors, plans, workspace) and hang it into instance->engine; NULL: nothing.
-   * close gets that, after a failed open too, where it is not NULL. */
+  /* Creates what launches need beside the buffers (descriptors, plans, workspace) and sets instance->engine to it. NULL: they
+   * need nothing. */
   int (*open)(rl_kernel_instance *instance, rl_error *err);
+  /* Releases instance->engine, also after a failed open; not called while it is NULL. */
   void (*close)(void *engine);
 } rl_kernel_launcher;
 
-/* The shared instance with a launcher; enqueue's argument is the instance. */
+/* Opens the instance that all families share, then the launcher's part. enqueue is called with the instance as arg. */
 int rl_kernel_cuda_open(rl_device *device, const void *params, const rl_kernel_launcher *launcher,
                         int (*enqueue)(void *arg, rl_stream stream, rl_error *err), rl_instance **instance, rl_error *err);
 
@@ -42,7 +43,7 @@ static int rl_kernel_open_engine(rl_device *device, const void *params, rl_insta
                                                               rl_kernel_cuda_supports<&LAUNCHER>};    \
   extern "C" const rl_engine rl_kernel_cuda_##NAME;                                                   \
   const rl_engine rl_kernel_cuda_##NAME = {&description_of_##NAME, rl_kernel_open_engine<&LAUNCHER>};
-/* The usual one: LAUNCH runs hand-written kernels that need nothing but the buffers. */
+/* The same for hand-written kernels that need only the buffers; LAUNCH is rl_kernel_launcher.launch. */
 #define RL_KERNEL_CUDA(NAME, LAUNCH)                             \
   static const rl_kernel_launcher launcher_of_##NAME = {LAUNCH}; \
   RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)

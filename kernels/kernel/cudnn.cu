@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+/* rl_kernel_instance.engine. */
 typedef struct engine {
   rl_device *device;
   cudnnHandle_t cudnn;
@@ -10,28 +11,29 @@ typedef struct engine {
   rl_open_measurement rank;
 } engine;
 
-void rl_kernel_cudnn_close(void *closing) {
-  engine *own = (engine *)closing;
-  rl_dnn_close(own->plan);
-  own->device->ops->release(own->device, own->workspace);
-  if (own->cudnn) cudnnDestroy(own->cudnn);
-  free(own);
+void rl_kernel_cudnn_close(void *opaque) {
+  engine *self = (engine *)opaque;
+  rl_dnn_close(self->plan);
+  self->device->ops->release(self->device, self->workspace);
+  if (self->cudnn) cudnnDestroy(self->cudnn);
+  free(self);
 }
 
-int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_planner *plan, rl_error *err) {
+int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_open_plan *open_plan, rl_error *err) {
   rl_device *device = kernel->base.device;
-  engine *own = (engine *)calloc(1, sizeof *own);
-  if (!own) return rl_fail_errno(err, "preparing cuDNN");
-  kernel->engine = own;
-  own->device = device;
-  if (rl_tune_device(device, err) || rl_cudnn_ok(cudnnCreate(&own->cudnn), "starting cuDNN", err)) return -1;
-  if (plan(kernel, own->cudnn, &own->plan, err)) return rl_kernel_refuse(err);
-  const rl_dnn_choice *chosen = rl_dnn_chosen(own->plan);
+  engine *self = (engine *)calloc(1, sizeof *self);
+  if (!self) return rl_fail_errno(err, "preparing cuDNN");
+  kernel->engine = self;
+  self->device = device;
+  if (rl_tune_device(device, err) < 0) return -1;
+  if (rl_cudnn_ok(cudnnCreate(&self->cudnn), "starting cuDNN", err) < 0) return -1;
+  if (open_plan(kernel, self->cudnn, &self->plan, err) < 0) return rl_kernel_refuse_unsupported(err);
+  const rl_dnn_choice *chosen = rl_dnn_chosen(self->plan);
   if (chosen->workspace_bytes > 0 &&
-      device->ops->allocate(device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes, &own->workspace, err))
+      device->ops->allocate(device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes, &self->workspace, err) < 0)
     return -1;
-  rl_kernel_note_choice(kernel, chosen->rank, chosen->deterministic, &own->rank);
-  return rl_dnn_bind(own->plan, own->workspace, err);
+  rl_kernel_note_choice(kernel, chosen->rank, chosen->deterministic, &self->rank);
+  return rl_dnn_bind(self->plan, self->workspace, err);
 }
 
 int rl_kernel_cudnn_launch(const rl_kernel_instance *kernel, cudaStream_t stream, rl_error *err) {

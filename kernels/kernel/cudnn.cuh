@@ -1,14 +1,14 @@
-/* A family that is one plan of cuDNN. */
+/* Launchers of families that are one execution plan of cuDNN. */
 #ifndef RL_KERNELS_KERNEL_CUDNN_CUH
 #define RL_KERNELS_KERNEL_CUDNN_CUH
 
 #include "kernel/library.cuh"
 #include "library/dnn.h"
 
-/* Describes the instance's work and searches a plan for it. */
-typedef int rl_kernel_planner(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_dnn **plan, rl_error *err);
+/* Describes the instance's operation graph to cuDNN and opens a plan for it. */
+typedef int rl_kernel_open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_dnn **plan, rl_error *err);
 
-int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_planner *plan, rl_error *err);
+int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_open_plan *open_plan, rl_error *err);
 int rl_kernel_cudnn_launch(const rl_kernel_instance *kernel, cudaStream_t stream, rl_error *err);
 void rl_kernel_cudnn_close(void *engine);
 
@@ -18,13 +18,14 @@ static inline cudnnDataType_t rl_kernel_cudnn_type(int dtype) {
   return types[dtype];
 }
 
-template <rl_kernel_planner *PLAN> static int rl_kernel_cudnn_open_by(rl_kernel_instance *kernel, rl_error *err) {
-  return rl_kernel_cudnn_open(kernel, PLAN, err);
+template <rl_kernel_open_plan *OPEN_PLAN> static int rl_kernel_cudnn_open_with(rl_kernel_instance *kernel, rl_error *err) {
+  return rl_kernel_cudnn_open(kernel, OPEN_PLAN, err);
 }
 
-#define RL_KERNEL_CUDNN(NAME, PLAN, SUPPORTS)                                                                            \
-  static const rl_kernel_launcher launcher_of_##NAME = {rl_kernel_cudnn_launch, SUPPORTS, rl_kernel_cudnn_open_by<PLAN>, \
-                                                        rl_kernel_cudnn_close};                                          \
+/* Defines rl_kernel_cuda_NAME. SUPPORTS: rl_kernel_launcher.supports. */
+#define RL_KERNEL_CUDNN(NAME, OPEN_PLAN, SUPPORTS)                                                                              \
+  static const rl_kernel_launcher launcher_of_##NAME = {rl_kernel_cudnn_launch, SUPPORTS, rl_kernel_cudnn_open_with<OPEN_PLAN>, \
+                                                        rl_kernel_cudnn_close};                                                 \
   RL_KERNEL_CUDA_ENGINE(NAME, "cudnn", "cuDNN", launcher_of_##NAME)
 
 #endif

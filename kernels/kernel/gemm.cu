@@ -1,13 +1,14 @@
-/* gemm by cuBLASLt: `searched` times up to 32 algorithms of its heuristic with a warm cache. fp32 is IEEE single; parts of a sum
- * over k are added before the result is rounded, so that fp16 and bf16 have FP32 sums whatever the algorithm. */
+/* gemm on CUDA, by cuBLASLt. `searched` times up to 32 algorithms of its heuristic with a warm cache. fp32 is IEEE single. With
+ * split k, partial sums are added in FP32 before the result is rounded to fp16 or bf16. */
 #include <cstdlib>
 
 #include "kernel/library.cuh"
 #include "library/gemm.h"
 
-enum { M, N, K }; /* sizes of the shape */
-enum { WORKSPACE = 64 << 20, MOST = 32 };
+enum { M, N, K }; /* indices of the shape's sizes */
+enum { WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED_ALGORITHMS = 32 };
 
+/* rl_kernel_instance.engine. */
 typedef struct engine {
   rl_device *device;
   cublasLtHandle_t cublas;
@@ -16,16 +17,16 @@ typedef struct engine {
   rl_open_measurement rank;
 } engine;
 
-static void close_engine(void *closing) {
-  engine *own = (engine *)closing;
-  rl_gemm_close(own->product);
-  own->device->ops->release(own->device, own->workspace);
-  if (own->cublas) cublasLtDestroy(own->cublas);
-  free(own);
+static void close_engine(void *opaque) {
+  engine *self = (engine *)opaque;
+  rl_gemm_close(self->product);
+  self->device->ops->release(self->device, self->workspace);
+  if (self->cublas) cublasLtDestroy(self->cublas);
+  free(self);
 }
 
-/* Row after row is column after column transposed: Cᵀ = Bᵀ Aᵀ. */
-static rl_gemm_shape transposed(const rl_kernel_instance *kernel) {
+/* A row-major matrix is its transpose in column-major order, which cuBLASLt expects: Cᵀ = Bᵀ Aᵀ. */
+static rl_gemm_shape column_major_shape(const rl_kernel_instance *kernel) {
   static const cudaDataType_t types[RL_DTYPES] = {CUDA_R_64F, CUDA_R_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF};
   const int64_t m = kernel->shape.size[M], n = kernel->shape.size[N], k = kernel->shape.size[K];
   const cudaDataType_t type = types[kernel->params.dtype];
@@ -37,18 +38,18 @@ static rl_gemm_shape transposed(const rl_kernel_instance *kernel) {
 
 static int open_engine(rl_kernel_instance *kernel, rl_error *err) {
   rl_device *device = kernel->base.device;
-  engine *own = (engine *)calloc(1, sizeof *own);
-  if (!own) return rl_fail_errno(err, "preparing a product");
-  kernel->engine = own;
-  own->device = device;
-  if (rl_tune_device(device, err) || rl_cublas_ok(cublasLtCreate(&own->cublas), "starting cuBLASLt", err) ||
-      device->ops->allocate(device, RL_MEMORY_WORKSPACE, WORKSPACE, &own->workspace, err))
-    return -1;
-  const rl_gemm_shape shape = transposed(kernel);
-  if (rl_gemm_open(own->cublas, &shape, kernel->in[1], kernel->in[0], kernel->out, own->workspace, WORKSPACE,
-                   kernel->variant == RL_SEARCHED ? MOST : 1, device->stream, &own->product, err))
-    return rl_kernel_refuse(err);
-  rl_kernel_note_choice(kernel, rl_gemm_rank(own->product), true, &own->rank);
+  engine *self = (engine *)calloc(1, sizeof *self);
+  if (!self) return rl_fail_errno(err, "preparing a product");
+  kernel->engine = self;
+  self->device = device;
+  if (rl_tune_device(device, err) < 0) return -1;
+  if (rl_cublas_ok(cublasLtCreate(&self->cublas), "starting cuBLASLt", err) < 0) return -1;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, WORKSPACE_BYTES, &self->workspace, err) < 0) return -1;
+  const rl_gemm_shape shape = column_major_shape(kernel);
+  if (rl_gemm_open(self->cublas, &shape, kernel->in[1], kernel->in[0], kernel->out, self->workspace, WORKSPACE_BYTES,
+                   kernel->variant == RL_SEARCHED ? MAX_SEARCHED_ALGORITHMS : 1, device->stream, &self->product, err) < 0)
+    return rl_kernel_refuse_unsupported(err);
+  rl_kernel_note_choice(kernel, rl_gemm_rank(self->product), true, &self->rank);
   return 0;
 }
 

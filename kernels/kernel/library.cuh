@@ -1,4 +1,4 @@
-/* What the families share that libraries do on CUDA. */
+/* Shared by the families that CUDA libraries compute: cuBLASLt and cuDNN. */
 #ifndef RL_KERNELS_KERNEL_LIBRARY_CUH
 #define RL_KERNELS_KERNEL_LIBRARY_CUH
 
@@ -8,24 +8,26 @@
 #include "kernel/cuda.h"
 #include "library/tune.h"
 
-enum { RL_HEURISTIC, RL_SEARCHED }; /* variants */
+enum { RL_HEURISTIC, RL_SEARCHED }; /* indices of the variants */
 
-/* What a library can't do is the request's fault. For use where opening its product failed: -1. */
-static inline int rl_kernel_refuse(rl_error *err) {
-  char why[sizeof err->message];
+/* Always returns -1. Turns an error "not supported" of a library into an RL_INPUT error at /shape: the request asks for what the
+ * library cannot do. */
+static inline int rl_kernel_refuse_unsupported(rl_error *err) {
+  char reason[sizeof err->message];
   if ((err->domain != RL_CUDNN || err->code != CUDNN_STATUS_NOT_SUPPORTED) &&
       (err->domain != RL_CUBLAS || err->code != CUBLAS_STATUS_NOT_SUPPORTED))
     return -1;
-  snprintf(why, sizeof why, "%s", err->message);
-  return rl_fail_at(err, "/shape", "%s", why);
+  snprintf(reason, sizeof reason, "%s", err->message);
+  return rl_fail_at(err, "/shape", "%s", reason);
 }
 
-/* rank: of what was chosen, in the heuristic's order. fixed_order: it adds in the same order each time.
- * fact: the engine's, to be filled. */
-static inline void rl_kernel_note_choice(rl_kernel_instance *kernel, int64_t rank, bool fixed_order, rl_open_measurement *fact) {
+/* Records the chosen algorithm in the instance. rank: its place in the heuristic's order. fixed_order: it adds in the same order
+ * each time. measurement: owned by the engine; filled here. */
+static inline void rl_kernel_note_choice(rl_kernel_instance *kernel, int64_t rank, bool fixed_order,
+                                         rl_open_measurement *measurement) {
   rl_instance *instance = &kernel->base;
-  *fact = {"algorithm_rank", (double)rank, NULL};
-  instance->open_measurements = fact;
+  *measurement = {"algorithm_rank", (double)rank, NULL};
+  instance->open_measurements = measurement;
   instance->open_measurement_count = 1;
   if (!fixed_order) instance->deterministic_note = "the library's engine adds in no fixed order";
   else if (kernel->variant == RL_SEARCHED) instance->deterministic_note = rl_tune_note();

@@ -1,35 +1,35 @@
-/* The Lomb-Scargle periodogram: text that is compiled in several ways, by nvcc into fatbins and by NVRTC when it is asked for, so
- * it includes nothing. Macros say which version it becomes:
- *   REAL           float or double
- *   LITERAL(x)     a constant: x as it stands, a double that drags float arithmetic along, or ((REAL)x)
- *   BOUNDS         __launch_bounds__(BLOCK), or nothing
- *   EXPANSION      with the kernel for frequencies in even steps, to this order
- * The sums of a frequency w over samples (t, y), and the power they make, are those of Press and Rybicki (1989) as
- * scipy.signal.lombscargle (1.10) has them:
+/* The Lomb-Scargle periodogram. This file is compiled in several versions, by nvcc into fatbins and by NVRTC on request; so it
+ * includes no header. Macros select the version:
+ *   REAL               float or double
+ *   LITERAL(x)         a constant: x, a double that promotes float arithmetic to double, or ((REAL)x)
+ *   BOUNDS             __launch_bounds__(BLOCK), or nothing
+ *   EXPANSION_ORDER    if defined, the order of the Taylor expansion of the kernel `uniform`, which is compiled too
+ * For a frequency w and samples (t, y) the power follows from these sums, as in Press and Rybicki (1989) and
+ * scipy.signal.lombscargle (1.10):
  *   xc = Σ y cos wt, xs = Σ y sin wt, cc = Σ cos² wt, ss = Σ sin² wt, cs = Σ cos wt sin wt. */
-enum { BLOCK = 128, WARP = 32 };
+enum { BLOCK = 128, WARP_SIZE = 32 };
 
-template <class T> struct functions;
-template <> struct functions<float> {
+template <class T> struct math_functions;
+template <> struct math_functions<float> {
   __device__ static void sincos_of(float x, float *s, float *c) { sincosf(x, s, c); }
   __device__ static float atan2_of(float y, float x) { return atan2f(y, x); }
   __device__ static float sqrt_of(float x) { return sqrtf(x); }
-  __device__ static float over(float a, float b) { return __fdividef(a, b); }
-  /* Of a large angle that float can't hold. */
+  __device__ static float divide(float a, float b) { return __fdividef(a, b); }
+  /* For angles too large for float precision. */
   __device__ static void sincos_of_double(double x, float *s, float *c) {
     sincosf((float)(x - rint(x * 0.15915494309189535) * 6.283185307179586), s, c);
   }
 };
-template <> struct functions<double> {
+template <> struct math_functions<double> {
   __device__ static void sincos_of(double x, double *s, double *c) { sincos(x, s, c); }
   __device__ static double atan2_of(double y, double x) { return atan2(y, x); }
   __device__ static double sqrt_of(double x) { return sqrt(x); }
-  __device__ static double over(double a, double b) { return a / b; }
+  __device__ static double divide(double a, double b) { return a / b; }
   __device__ static void sincos_of_double(double x, double *s, double *c) { sincos(x, s, c); }
 };
-typedef functions<REAL> of;
+typedef math_functions<REAL> math;
 
-/* Any frequencies: a thread takes one after another, in steps of the grid, over all samples, as the versions of the talk do. */
+/* Arbitrary frequencies: a grid-stride loop over the frequencies, in which each thread sums over all samples. */
 extern "C" __global__ void BOUNDS periodogram(int samples, int frequencies, const REAL *__restrict__ time,
                                               const REAL *__restrict__ value, const REAL *__restrict__ frequency,
                                               REAL *__restrict__ power) {
@@ -38,129 +38,141 @@ extern "C" __global__ void BOUNDS periodogram(int samples, int frequencies, cons
     REAL xc = 0, xs = 0, cc = 0, ss = 0, cs = 0;
     for (int j = 0; j < samples; j++) {
       REAL s, c;
-      of::sincos_of(w * time[j], &s, &c);
+      math::sincos_of(w * time[j], &s, &c);
       xc += value[j] * c;
       xs += value[j] * s;
       cc += c * c;
       ss += s * s;
       cs += c * s;
     }
-    const REAL tau = of::atan2_of(LITERAL(2.0) * cs, cc - ss) / (LITERAL(2.0) * w);
+    const REAL tau = math::atan2_of(LITERAL(2.0) * cs, cc - ss) / (LITERAL(2.0) * w);
     REAL st, ct;
-    of::sincos_of(w * tau, &st, &ct);
+    math::sincos_of(w * tau, &st, &ct);
     const REAL ct2 = ct * ct, st2 = st * st, cst = LITERAL(2.0) * ct * st;
     const REAL a = ct * xc + st * xs, b = ct * xs - st * xc;
     power[i] = LITERAL(0.5) * (a * a / (ct2 * cc + cst * cs + st2 * ss) + b * b / (ct2 * ss - cst * cs + st2 * cc));
   }
 }
 
-#ifdef EXPANSION
-/* Frequencies first + i step. As functions of the frequency the sums are smooth on the scale of one over the span of time, which
- * is many steps. A block takes `per_block` frequencies around w0 and expands the sums by Taylor in w - w0: a thread works out the
- * terms of its samples, the block adds them up, and then a frequency costs four polynomials and no sine. Time is counted from
- * `origin`, the middle of its span: the power does not depend on it, and the powers of time stay small. `reach` = (w - w0) at the
- * block's edge; terms are in units of it, so that x = (w - w0) / reach is at most 1. */
+#ifdef EXPANSION_ORDER
+/* Evenly spaced frequencies first + i step. The sums are smooth functions of the frequency on the scale of 1 / (time span), which
+ * is many steps. A block takes `per_block` frequencies around w0 and expands the sums as Taylor series in w - w0: each thread
+ * computes the terms of its samples, the block adds them, and then a frequency costs four polynomials and no sine. Times are
+ * relative to `origin`, the middle of the time span, which keeps the powers of time small; the power does not depend on the
+ * origin. `half_width` is w - w0 at the block's edge, and x = (w - w0) / half_width, in [-1, 1], is the variable of the series.
+ */
 
-/* cos, -sin, -cos, sin, ...: the derivatives of cos at an angle, of which those of sin are the ones before. */
-template <int P> __device__ static inline REAL derivative(REAL s, REAL c) {
+/* The P-th derivative of cos: cos, -sin, -cos, sin, … That of sin is the (P + 3)-th of cos. */
+template <int P> __device__ static inline REAL cos_derivative(REAL s, REAL c) {
   return P % 4 == 0 ? c : P % 4 == 1 ? -s : P % 4 == 2 ? -c : s;
 }
 
+/* Where the terms of each sum begin. ss has the terms of cc with the opposite sign, except that of order 0. */
 enum {
   XC = 0,
-  XS = EXPANSION + 1,
-  CC = 2 * (EXPANSION + 1),
-  CS = 3 * (EXPANSION + 1),
-  SS0 = 4 * (EXPANSION + 1),
-  TERMS = SS0 + 1,
-  ROOM = (TERMS + WARP - 1) / WARP * WARP
+  XS = EXPANSION_ORDER + 1,
+  CC = 2 * (EXPANSION_ORDER + 1),
+  CS = 3 * (EXPANSION_ORDER + 1),
+  SS_CONSTANT = 4 * (EXPANSION_ORDER + 1),
+  TERMS = SS_CONSTANT + 1,
+  PADDED_TERMS = (TERMS + WARP_SIZE - 1) / WARP_SIZE * WARP_SIZE
 };
 
-/* Terms of order P and up of one sample: power_y = y (t reach)^P / P!, power_2 = (2 t reach)^P / P! / 2. ss is that of cc with
- * the other sign, but for order 0. */
-template <int P> struct orders {
-  __device__ static inline void add(REAL *terms, REAL s, REAL c, REAL s2, REAL c2, REAL power_y, REAL power_2, REAL t) {
-    terms[XC + P] += power_y * derivative<P>(s, c);
-    terms[XS + P] += power_y * derivative<P + 3>(s, c);
+/* A sample: sine and cosine of w0 t and of 2 w0 t, and t in units of 1 / half_width. */
+struct sample_angle {
+  REAL s, c, s2, c2, t;
+};
+
+/* Adds the terms of order P and higher of one sample. y_factor = y t^P / P!, half_factor = (2 t)^P / P! / 2. */
+template <int P> struct terms_from {
+  __device__ static inline void add(REAL *terms, const sample_angle &a, REAL y_factor, REAL half_factor) {
+    terms[XC + P] += y_factor * cos_derivative<P>(a.s, a.c);
+    terms[XS + P] += y_factor * cos_derivative<P + 3>(a.s, a.c);
     if (P > 0) {
-      terms[CC + P] += power_2 * derivative<P>(s2, c2);
-      terms[CS + P] += power_2 * derivative<P + 3>(s2, c2);
+      terms[CC + P] += half_factor * cos_derivative<P>(a.s2, a.c2);
+      terms[CS + P] += half_factor * cos_derivative<P + 3>(a.s2, a.c2);
     }
-    orders<P + 1>::add(terms, s, c, s2, c2, power_y * t / (P + 1), power_2 * (2 * t) / (P + 1), t);
+    terms_from<P + 1>::add(terms, a, y_factor * a.t / (P + 1), half_factor * (2 * a.t) / (P + 1));
   }
 };
-template <> struct orders<EXPANSION + 1> {
-  __device__ static inline void add(REAL *, REAL, REAL, REAL, REAL, REAL, REAL, REAL) {}
+template <> struct terms_from<EXPANSION_ORDER + 1> {
+  __device__ static inline void add(REAL *, const sample_angle &, REAL, REAL) {}
 };
 
-/* 32 numbers of each lane become the sum over the warp of number `lane`, by halves: 31 exchanges instead of 5 for each number. */
-template <int WIDTH> struct halves {
-  __device__ static inline REAL fold(REAL *numbers, int lane) {
-    const bool upper = lane & WIDTH;
+/* Each lane has 32 values; lane i gets the sum of all lanes' values i. Halving the values with every exchange takes 31 shuffles
+ * instead of 5 for each value. DISTANCE: between exchanging lanes; 2 DISTANCE values are left. */
+template <int DISTANCE> struct warp_transpose_sum {
+  __device__ static inline REAL reduce(REAL *values, int lane) {
+    const bool upper = lane & DISTANCE;
 #pragma unroll
-    for (int i = 0; i < WIDTH; i++) {
-      const REAL keep = upper ? numbers[i + WIDTH] : numbers[i], give = upper ? numbers[i] : numbers[i + WIDTH];
-      numbers[i] = keep + __shfl_xor_sync(0xffffffffu, give, WIDTH);
+    for (int i = 0; i < DISTANCE; i++) {
+      const REAL kept = upper ? values[i + DISTANCE] : values[i], sent = upper ? values[i] : values[i + DISTANCE];
+      values[i] = kept + __shfl_xor_sync(0xffffffffu, sent, DISTANCE);
     }
-    return halves<WIDTH / 2>::fold(numbers, lane);
+    return warp_transpose_sum<DISTANCE / 2>::reduce(values, lane);
   }
 };
-template <> struct halves<0> {
-  __device__ static inline REAL fold(REAL *numbers, int) { return numbers[0]; }
+template <> struct warp_transpose_sum<0> {
+  __device__ static inline REAL reduce(REAL *values, int) { return values[0]; }
 };
 
-/* Without its constant, so that sums which nearly vanish keep their digits. */
-__device__ static inline REAL change(const REAL *terms, REAL x) {
-  REAL sum = terms[EXPANSION];
+/* The series at x without its constant term. The caller adds that last, so that sums near zero keep their precision. */
+__device__ static inline REAL series_without_constant(const REAL *terms, REAL x) {
+  REAL value = terms[EXPANSION_ORDER];
 #pragma unroll
-  for (int p = EXPANSION - 1; p > 0; p--) sum = sum * x + terms[p];
-  return sum * x;
+  for (int p = EXPANSION_ORDER - 1; p > 0; p--) value = value * x + terms[p];
+  return value * x;
 }
 
-/* tau's angle without a trigonometric function: its double has the tangent 2 cs / (cc - ss). Which of the angles that differ by a
- * right one is taken does not matter: the two fractions change places. */
+/* The power from the five sums, without trigonometric functions: tan(2 w tau) = 2 cs / (cc - ss) determines w tau up to a right
+ * angle, which only swaps the two fractions. */
 __device__ static inline REAL power_of(REAL xc, REAL xs, REAL cc, REAL ss, REAL cs) {
-  const REAL x = cc - ss, y = 2 * cs, r = of::sqrt_of(x * x + y * y);
-  const REAL c2 = r > 0 ? of::over(x, r) : (REAL)1, s2 = r > 0 ? of::over(y, r) : (REAL)0;
-  const REAL large = of::sqrt_of((REAL)0.5 * (1 + (c2 < 0 ? -c2 : c2))), small = of::over(s2, 2 * large);
-  const REAL c = c2 < 0 ? small : large, s = c2 < 0 ? large : small;
+  const REAL x = cc - ss, y = 2 * cs, r = math::sqrt_of(x * x + y * y);
+  const REAL c2 = r > 0 ? math::divide(x, r) : (REAL)1, s2 = r > 0 ? math::divide(y, r) : (REAL)0;
+  const REAL larger = math::sqrt_of((REAL)0.5 * (1 + (c2 < 0 ? -c2 : c2))), smaller = math::divide(s2, 2 * larger);
+  const REAL c = c2 < 0 ? smaller : larger, s = c2 < 0 ? larger : smaller;
   const REAL a = c * xc + s * xs, b = c * xs - s * xc, cst = 2 * c * s;
-  return (REAL)0.5 * (of::over(a * a, c * c * cc + cst * cs + s * s * ss) + of::over(b * b, c * c * ss - cst * cs + s * s * cc));
+  return (REAL)0.5 *
+         (math::divide(a * a, c * c * cc + cst * cs + s * s * ss) + math::divide(b * b, c * c * ss - cst * cs + s * s * cc));
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     uniform(int samples, int frequencies, int per_block, double first, double step, double origin, const REAL *__restrict__ time,
             const REAL *__restrict__ value, REAL *__restrict__ power) {
-  __shared__ REAL of_warp[BLOCK / WARP][ROOM];
-  __shared__ REAL sums[ROOM];
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, begin = blockIdx.x * per_block;
-  const double reach = 0.5 * per_block * step, w0 = first + begin * step + reach;
-  REAL terms[ROOM];
+  __shared__ REAL warp_terms[BLOCK / WARP_SIZE][PADDED_TERMS];
+  __shared__ REAL block_terms[PADDED_TERMS];
+  const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE, begin = blockIdx.x * per_block;
+  const double half_width = 0.5 * per_block * step, w0 = first + begin * step + half_width;
+  REAL terms[PADDED_TERMS];
 #pragma unroll
-  for (int i = 0; i < ROOM; i++) terms[i] = 0;
+  for (int i = 0; i < PADDED_TERMS; i++) terms[i] = 0;
   for (int j = threadIdx.x; j < samples; j += BLOCK) {
     const double t = time[j] - origin;
     REAL s, c;
-    of::sincos_of_double(w0 * t, &s, &c);
+    math::sincos_of_double(w0 * t, &s, &c);
     terms[CC] += c * c;
-    terms[SS0] += s * s;
+    terms[SS_CONSTANT] += s * s;
     terms[CS] += c * s;
-    orders<0>::add(terms, s, c, 2 * c * s, (c - s) * (c + s), value[j], (REAL)0.5, (REAL)(t * reach));
+    const sample_angle angle = {s, c, 2 * c * s, (c - s) * (c + s), (REAL)(t * half_width)};
+    terms_from<0>::add(terms, angle, value[j], (REAL)0.5);
   }
 #pragma unroll
-  for (int i = 0; i < ROOM; i += WARP) of_warp[warp][i + lane] = halves<WARP / 2>::fold(terms + i, lane);
+  for (int i = 0; i < PADDED_TERMS; i += WARP_SIZE)
+    warp_terms[warp][i + lane] = warp_transpose_sum<WARP_SIZE / 2>::reduce(terms + i, lane);
   __syncthreads();
-  for (int i = threadIdx.x; i < ROOM; i += BLOCK) {
+  for (int i = threadIdx.x; i < PADDED_TERMS; i += BLOCK) {
     REAL sum = 0;
-    for (int k = 0; k < BLOCK / WARP; k++) sum += of_warp[k][i];
-    sums[i] = sum;
+    for (int k = 0; k < BLOCK / WARP_SIZE; k++) sum += warp_terms[k][i];
+    block_terms[i] = sum;
   }
   __syncthreads();
   const REAL scale = (REAL)2 / per_block;
   for (int i = threadIdx.x; i < per_block && begin + i < frequencies; i += BLOCK) {
-    const REAL x = (i - per_block / 2) * scale, changed = change(sums + CC, x);
-    power[begin + i] = power_of(sums[XC] + change(sums + XC, x), sums[XS] + change(sums + XS, x), sums[CC] + changed,
-                                sums[SS0] - changed, sums[CS] + change(sums + CS, x));
+    const REAL x = (i - per_block / 2) * scale, cc_rest = series_without_constant(block_terms + CC, x);
+    power[begin + i] =
+        power_of(block_terms[XC] + series_without_constant(block_terms + XC, x),
+                 block_terms[XS] + series_without_constant(block_terms + XS, x), block_terms[CC] + cc_rest,
+                 block_terms[SS_CONSTANT] - cc_rest, block_terms[CS] + series_without_constant(block_terms + CS, x));
   }
 }
 #endif

@@ -1,9 +1,9 @@
 /* rope on CUDA.
  *   scalar  a thread per pair, which computes the pair's sine and cosine
  *   vector  a block per run of tokens: first the sines and cosines of all their pairs into shared memory, once for all heads;
- * then vectors of 16 bytes from both halves of a head The turn of a pair from one position to the next comes from a table of
- * double-doubles, so that whole turns can be subtracted without loss of precision: the angle's error does not grow with the
- * position. */
+ *           then vectors of 16 bytes from both halves of a head
+ * The turn of a pair from one position to the next comes from a table of double-doubles, so that whole turns can be subtracted
+ * without loss of precision: the angle's error does not grow with the position. */
 #include <cstdlib>
 #include <errno.h>
 

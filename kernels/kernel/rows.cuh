@@ -8,9 +8,10 @@
  *     empty(), add(x)                   the state of no element; adds an element of a stream
  *     reduced(count, group)             combines the states of all threads of the group, which have `count` elements together
  *     output(count)                     the output function of a row with this state
- *     output(part, count)               the same, for elements that from_fragment reduced to the state `part` of a part of the
- * row template <class M> struct output    the output function: of_element(x, w, b)               the output for an element x with
- * the weights w and b of_transformed<X>(x, w, b)        the same from x as from_fragment left it in a variable of type X
+ *     output(part, count)               the same, where from_fragment reduced only a part of the row, to `part`
+ *   template <class M> struct output    the output function:
+ *     of_element(x, w, b)               the output for an element x with the weights w and b
+ *     of_transformed<X>(x, w, b)        the same from x as from_fragment left it in a variable of type X
  *   WEIGHT_VECTORS                      0: neither w nor b; 1: w; 2: both
  *   TRANSFORMS<X>                       whether from_fragment transforms elements of type X
  *   COMPUTE_HEAVY<X>                    whether the arithmetic takes about as long as reading and writing elements of type X

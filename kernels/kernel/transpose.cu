@@ -3,7 +3,7 @@
  *   shared  tiles of 32 × 32 in shared memory, read by columns: whole sectors on both sides of global memory, but the elements of
  *           a column are in one bank
  *   padded  tiles of 256 bytes × 256 bytes with a pitch that avoids bank conflicts both by rows and by columns; vectors of 16
- * bytes in global memory where the rows on both sides are aligned to 16 bytes
+ *           bytes in global memory where the rows on both sides are aligned to 16 bytes
  *
  * Banks of a padded tile. A word holds one element, or of a type of 2 bytes the elements of two rows. A row is written by lanes
  * (j, r): vector j (0 .. 7), row of words r (0 .. 3). A column is read by lanes (j, c): vector j of a column, column c (0 .. 3).

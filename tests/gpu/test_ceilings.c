@@ -1,4 +1,4 @@
-/* The ceilings of the GPU: every rate there is, and none above what the chip could do at its highest clock. */
+/* The workload "ceilings" on a GPU: all rates are measured, and none is above the chip's limit at its maximum clock. */
 #include "fixture.h"
 
 #include "ceilings/instance.h"
@@ -11,37 +11,37 @@ static rl_instance *open_ceilings(void) {
   rl_error err = {0};
   rl_ceilings.defaults(&params);
   const rl_engine *engine = rl_engine_find("ceilings", "auto", &params, &err);
-  if (!engine || engine->open(device, &params, &instance, &err)) fail_msg("%s", err.message);
+  if (!engine || engine->open(device, &params, &instance, &err) < 0) fail_msg("%s", err.message);
   return instance;
 }
 
 static double best_rate(const rl_rate *rate) {
-  const rl_sequence alone = {rate->name, rate->launch, 1, 1};
-  double us[SAMPLES], least = INFINITY;
-  must(device->ops->sample(device, &alone, RL_CACHE_WARM, SAMPLES, NULL, us, e));
-  for (int i = 0; i < SAMPLES; i++) least = fmin(least, us[i]);
-  return rate->amount / (least * 1e-6);
+  const rl_sequence sequence = {rate->name, rate->launch, 1, 1};
+  double us[SAMPLES], fastest_us = INFINITY;
+  must(device->ops->sample(device, &sequence, RL_CACHE_WARM, SAMPLES, NULL, us, e));
+  for (int i = 0; i < SAMPLES; i++) fastest_us = fmin(fastest_us, us[i]);
+  return rate->amount / (fastest_us * 1e-6);
 }
 
 static double fact(const cJSON *facts, const char *name) { return cJSON_GetNumberValue(cJSON_GetObjectItem(facts, name)); }
 
-/* Bytes or multiply-adds (two operations) of a multiprocessor in a cycle: NVIDIA's "H100 Tensor Core GPU Architecture". L2 is
- * bounded by what the multiprocessors can take, 64 bytes a cycle each, in either direction. */
-static const double hopper[RL_CEILINGS_COUNT] = {
+/* Bytes or operations per multiprocessor and cycle; a multiply-add is two operations. Source: NVIDIA, "H100 Tensor Core GPU
+ * Architecture". L2 is limited by the multiprocessors: 64 bytes per cycle each in either direction. */
+static const double hopper_per_cycle[RL_CEILINGS_COUNT] = {
     [RL_CEILING_l2_read] = 64,          [RL_CEILING_l2_write] = 64,          [RL_CEILING_l2_copy] = 128,
     [RL_CEILING_l1_read] = 128,         [RL_CEILING_shared_read] = 128,      [RL_CEILING_fp64] = 2 * 64,
     [RL_CEILING_fp32] = 2 * 128,        [RL_CEILING_fp16] = 2 * 256,         [RL_CEILING_bf16] = 2 * 256,
     [RL_CEILING_tensor_fp64] = 2 * 128, [RL_CEILING_tensor_tf32] = 2 * 1024, [RL_CEILING_tensor_fp16] = 2 * 2048,
     [RL_CEILING_tensor_bf16] = 2 * 2048};
 
-static double limit_of(rl_ceiling which, const cJSON *facts) {
+static double limit_of(rl_ceiling ceiling, const cJSON *facts) {
   const double memory = 2 * fact(facts, "memory_clock_max_khz") * 1e3 * fact(facts, "memory_bus_bits") / 8;
-  if (which <= RL_CEILING_dram_triad) return memory;
+  if (ceiling <= RL_CEILING_dram_triad) return memory;
   if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(facts, "compute_capability")), "9.0") != 0) return INFINITY;
-  return hopper[which] * fact(facts, "sm_count") * fact(facts, "sm_clock_max_khz") * 1e3;
+  return hopper_per_cycle[ceiling] * fact(facts, "sm_count") * fact(facts, "sm_clock_max_khz") * 1e3;
 }
 
-static void rates_are_what_the_chip_allows(void **state) {
+static void rates_are_within_the_limits_of_the_chip(void **state) {
   (void)state;
   uint64_t before = device->memory.total_bytes;
   rl_instance *instance = open_ceilings();
@@ -63,24 +63,26 @@ static void rates_are_what_the_chip_allows(void **state) {
   assert_int_equal(device->memory.total_bytes, before);
 }
 
-/* As each level is nearer, and each type has fewer bits or a unit made for it. */
+/* In each pair the second is faster: a nearer level of memory, a type with fewer bits, or a specialised unit. */
 static void rates_are_in_order(void **state) {
   (void)state;
-  static const rl_ceiling order[][2] = {
+  static const rl_ceiling slower_faster[][2] = {
       {RL_CEILING_dram_read, RL_CEILING_l2_read},      {RL_CEILING_l2_read, RL_CEILING_l1_read},
       {RL_CEILING_l2_read, RL_CEILING_shared_read},    {RL_CEILING_fp64, RL_CEILING_fp32},
       {RL_CEILING_fp32, RL_CEILING_tensor_tf32},       {RL_CEILING_tensor_tf32, RL_CEILING_tensor_fp16},
       {RL_CEILING_tensor_tf32, RL_CEILING_tensor_bf16}};
   rl_instance *instance = open_ceilings();
-  for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-    double less = best_rate(&instance->rates[order[i][0]]), more = best_rate(&instance->rates[order[i][1]]);
-    if (!(less < more)) fail_msg("%s is %g, %s %g", rl_ceiling_names[order[i][0]], less, rl_ceiling_names[order[i][1]], more);
+  for (size_t i = 0; i < sizeof slower_faster / sizeof *slower_faster; i++) {
+    double slower = best_rate(&instance->rates[slower_faster[i][0]]), faster = best_rate(&instance->rates[slower_faster[i][1]]);
+    if (!(slower < faster))
+      fail_msg("%s is %g, %s %g", rl_ceiling_names[slower_faster[i][0]], slower, rl_ceiling_names[slower_faster[i][1]], faster);
   }
   instance->ops->close(instance);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(rates_are_what_the_chip_allows), cmocka_unit_test(rates_are_in_order)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rates_are_within_the_limits_of_the_chip),
+                                     cmocka_unit_test(rates_are_in_order)};
   need_gpu(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);

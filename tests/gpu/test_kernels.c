@@ -1,5 +1,5 @@
-/* Kernel workloads on the GPU: every result against its reference, and samples that make sense.
- * Usage: test_gpu_kernels [bytes that a case may move at most] [family...] (of those the results alone) */
+/* Kernel workloads on the GPU: every result against its reference, and plausible samples.
+ * Usage: test_gpu_kernels [MAX_BYTES_OF_A_CASE] [FAMILY...]; with families, only their results are checked. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,16 +9,16 @@
 #include "kernel/sequence.h"
 #include "tests/unit/kernel_cases.h"
 
-static char **families; /* that were asked for: the program's arguments */
+static char **families; /* names of the program's arguments */
 
-static void every_family_type_and_variant_is_right(void **state) {
+static void results_of_every_family_type_and_variant_match(void **state) {
   (void)state;
   check_everything(device, families);
   assert_int_equal(device->memory.total_bytes, 0);
 }
 
-/* What the libraries are there for must not be refused; and with other shapes in the same process. */
-static void libraries_do_what_they_are_there_for(void **state) {
+/* Common shapes and types of gemm, attention and conv are supported, also one after the other in one process. */
+static void libraries_support_common_shapes_and_types(void **state) {
   (void)state;
   enum { HALVES = 1 << RL_DTYPE_FP16 | 1 << RL_DTYPE_BF16, FLOATS = 1 << RL_DTYPE_FP32 | 1 << RL_DTYPE_TF32 | HALVES };
 #define CONV "{\"images\":4,\"height\":28,\"width\":29,\"channels\":64,\"filters\":32,\"kernel\":3,\"stride\":1,\"padding\":1}"
@@ -50,7 +50,7 @@ static void libraries_do_what_they_are_there_for(void **state) {
   }
 }
 
-static void what_libraries_lack_is_the_request_s_fault(void **state) {
+static void unsupported_requests_are_input_errors(void **state) {
   (void)state;
 #define ATTENTION(D) "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":8,\"head_size\":" #D ",\"causal\":true}"
   static const struct {
@@ -72,39 +72,39 @@ static void what_libraries_lack_is_the_request_s_fault(void **state) {
   }
 }
 
-static int by_size(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
   double left = *(const double *)a, right = *(const double *)b;
   return (left > right) - (left < right);
 }
 
-static double median(rl_kernel_instance *kernel, rl_cache cache) {
+static double median_us(rl_kernel_instance *kernel, rl_cache cache) {
   enum { COUNT = 41 };
   double us[COUNT];
   must(device->ops->sample(device, &kernel->sequence, cache, COUNT, NULL, us, e));
-  qsort(us, COUNT, sizeof *us, by_size);
+  qsort(us, COUNT, sizeof *us, compare_doubles);
   assert_true(us[0] > 0);
   return us[COUNT / 2];
 }
 
-/* What fits L2 is read faster from there; what does not can't go faster than any memory. */
+/* Buffers that fit into L2 are copied faster warm than cold; for larger ones both take the same time. */
 static void warm_samples_are_shorter_where_the_cache_helps(void **state) {
   (void)state;
   rl_kernel_params small = kernel_params(&rl_kernel_copy, RL_DTYPE_FP32, "vector", "{\"n\":1048576}");
   rl_kernel_params large = kernel_params(&rl_kernel_copy, RL_DTYPE_FP32, "vector", "{\"n\":67108864}");
   rl_kernel_instance *kernel = open_kernel(device, &small);
-  double cold = median(kernel, RL_CACHE_COLD), warm = median(kernel, RL_CACHE_WARM);
+  double cold = median_us(kernel, RL_CACHE_COLD), warm = median_us(kernel, RL_CACHE_WARM);
   print_message("copy of 4 MiB: cold %.2f us, warm %.2f us\n", cold, warm);
   assert_true(warm < cold);
   close_kernel(kernel);
   kernel = open_kernel(device, &large);
-  cold = median(kernel, RL_CACHE_COLD), warm = median(kernel, RL_CACHE_WARM);
+  cold = median_us(kernel, RL_CACHE_COLD), warm = median_us(kernel, RL_CACHE_WARM);
   double bytes_per_s = large.family->workload.cost(&large).bytes / (cold * 1e-6);
   print_message("copy of 256 MiB: cold %.2f us, warm %.2f us, %.3g bytes/s\n", cold, warm, bytes_per_s);
   assert_true(bytes_per_s > 1e10 && bytes_per_s < 1e13 && fabs(cold / warm - 1) < 0.25);
   close_kernel(kernel);
 }
 
-/* One graph of kernels that follow one another: each is right, and together they take at least as long as the longest. */
+/* Every kernel of a sequence gives the right result, and the sequence takes at least as long as its longest kernel at 10 TB/s. */
 static void a_sequence_is_one_graph(void **state) {
   (void)state;
   static const char kernels[] =
@@ -115,19 +115,19 @@ static void a_sequence_is_one_graph(void **state) {
   rl_error err = {0};
   rl_instance *instance = NULL;
   rl_plan *plan;
-  rl_elapsed took;
+  rl_elapsed elapsed;
   rl_check check;
   double us[5];
   rl_kernel_sequence.defaults(&params);
   params.samples = 5;
   snprintf(params.kernels, sizeof params.kernels, "%s", kernels);
   const rl_engine *engine = rl_engine_find("sequence", "auto", &params, &err);
-  if (!engine || engine->open(device, &params, &instance, &err)) fail_msg("%s", err.message);
+  if (!engine || engine->open(device, &params, &instance, &err) < 0) fail_msg("%s", err.message);
   must(instance->ops->check(instance, &check, e));
   assert_true(check.relative_error <= check.tolerance);
   must(device->ops->plan(device, &instance->iteration, &plan, e));
-  must(device->ops->run(device, plan, NULL, &took, e));
-  assert_int_equal(took.launches, 3 * 5);
+  must(device->ops->run(device, plan, NULL, &elapsed, e));
+  assert_int_equal(elapsed.launches, 3 * 5);
   must(device->ops->sample(device, &instance->iteration.sequences[0], RL_CACHE_WARM, 5, NULL, us, e));
   assert_true(us[0] > 2.0 * 4 * 33554432 / 1e13 * 1e6);
   device->ops->plan_free(device, plan);
@@ -135,15 +135,15 @@ static void a_sequence_is_one_graph(void **state) {
   assert_int_equal(device->memory.total_bytes, 0);
 }
 
-static bool at_once(void *context) { return ++*(int *)context > 1; }
+static bool cancel_at_second_call(void *context) { return ++*(int *)context > 1; }
 
 static void sampling_can_be_cancelled(void **state) {
   (void)state;
   rl_kernel_params params = kernel_params(&rl_kernel_copy, RL_DTYPE_FP32, "vector", "{\"n\":1048576}");
   rl_kernel_instance *kernel = open_kernel(device, &params);
   static double us[1000];
-  int asked = 0;
-  rl_observer observer = {.context = &asked, .cancelled = at_once};
+  int calls = 0;
+  rl_observer observer = {.context = &calls, .cancelled = cancel_at_second_call};
   rl_error err = {0};
   assert_int_equal(device->ops->sample(device, &kernel->sequence, RL_CACHE_COLD, 1000, &observer, us, &err), -1);
   assert_true(err.domain == RL_SYS && err.code == ECANCELED);
@@ -154,13 +154,13 @@ static void sampling_can_be_cancelled(void **state) {
 int main(int count, char **arguments) {
   families = arguments + 1;
   if (count > 1 && isdigit((unsigned char)**families)) case_bytes_most = atof(*families++);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(libraries_do_what_they_are_there_for),
-                                     cmocka_unit_test(what_libraries_lack_is_the_request_s_fault),
-                                     cmocka_unit_test(every_family_type_and_variant_is_right),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(libraries_support_common_shapes_and_types),
+                                     cmocka_unit_test(unsupported_requests_are_input_errors),
+                                     cmocka_unit_test(results_of_every_family_type_and_variant_match),
                                      cmocka_unit_test(warm_samples_are_shorter_where_the_cache_helps),
                                      cmocka_unit_test(a_sequence_is_one_graph),
                                      cmocka_unit_test(sampling_can_be_cancelled)};
-  if (*families) cmocka_set_test_filter("every_family_*");
+  if (*families) cmocka_set_test_filter("results_of_every_family_*");
   need_gpu(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
