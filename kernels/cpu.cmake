@@ -3,7 +3,8 @@ rl_library(rl_source SOURCES source/source.c source/arguments.c source/variants.
   source/source_cache.c
   source/workload.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium Threads::Threads m)
-rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engines.c ceilings/ceilings.c kernel/kernel.c
+rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engines.c train/mnist_cnn.c ceilings/ceilings.c
+  kernel/kernel.c
   kernel/sequence.c kernel/elementwise.c kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c
   kernel/reduction.c kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c
   LIBS rl_source rl_base m)

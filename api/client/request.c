@@ -44,7 +44,7 @@ static const option_field options[] = {
     {"--precisions", "precisions", LIST, "fp32,fp16", "one run each: fp32, tf32, fp16"},
     {"--epochs", "epochs", NUMBER, "N", "measured epochs"},
     {"--warmup-epochs", "warmup_epochs", NUMBER, "N", "warm-up epochs"},
-    {"--batch-size", "batch_size", NUMBER, "N", "1 to 8192"},
+    {"--batch-size", "batch_size", NUMBER, "N", "images in a step"},
     {"--learning-rate", "learning_rate", NUMBER, "X", "Adam's learning rate"},
     {"--seed", "seed", NUMBER, "N", "seed of weights and shuffles"},
     {"--max-images", "max_images", NUMBER, "N", "train on the first N images only"},

@@ -16,7 +16,10 @@ enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 8192, RL_SPEC_SIZE = 12288 };
 typedef struct rl_run_spec {
   char workload[32];           /* rl_workload.name */
   char variant[32];            /* what sets this run apart in its job: the precision, the kernel's variant */
-  char params[RL_PARAMS_SIZE]; /* canonical JSON of the workload's parameters */
+  char params[RL_PARAMS_SIZE]; /* canonical JSON of the workload's parameters, with all defaults filled in */
+  /* The parameters that differ from their defaults, keys sorted: equal text means alike runs, also when a later version has more
+   * parameters. "": params. */
+  char nondefault_params[RL_PARAMS_SIZE];
 } rl_run_spec;
 
 typedef struct rl_job_spec {

@@ -7,11 +7,14 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "request/spec_kinds.h"
+#include "request/nondefault.h"
+#include "request/spec_internal.h"
 
-/* --- what the kinds share ---------------------------------------------------------------------------------------------- */
+/* --- for the kinds ----------------------------------------------------------------------------------------------------- */
 
-int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err) {
+rl_device_kind rl_spec_device_kind(const char *device) { return strcmp(device, "cpu") == 0 ? RL_DEVICE_CPU : RL_DEVICE_CUDA; }
+
+int rl_spec_move_text(char *text, char *out, size_t size, rl_error *err) {
   rl_auto(rl_free_text) char *owned = text;
   if (owned == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a job");
   if ((size_t)snprintf(out, size, "%s", owned) >= size)
@@ -19,43 +22,68 @@ int rl_spec_keep_text(char *text, char *out, size_t size, rl_error *err) {
   return 0;
 }
 
-int rl_spec_keep_request(const rl_field *fields, const void *request, rl_job_spec *spec, rl_error *err) {
-  return rl_spec_keep_text(rl_fields_print(fields, request), spec->request, sizeof spec->request, err);
+int rl_spec_write_request(const rl_field *fields, const void *request, rl_job_spec *spec, rl_error *err) {
+  return rl_spec_move_text(rl_fields_print(fields, request), spec->request, sizeof spec->request, err);
 }
 
 int rl_spec_add_run(const rl_workload *workload, const char *variant, const void *params, rl_job_spec *spec, rl_error *err) {
+  if (spec->run_count == RL_RUNS_MAX) return rl_fail_at(err, "", "the job has more than %d runs", RL_RUNS_MAX);
   rl_run_spec *run = &spec->runs[spec->run_count++];
   snprintf(run->workload, sizeof run->workload, "%s", workload->name);
   snprintf(run->variant, sizeof run->variant, "%s", variant);
-  return rl_spec_keep_text(rl_fields_print(workload->fields, params), run->params, sizeof run->params, err);
+  char *nondefault = rl_nondefault_params(workload, params);
+  if (rl_spec_move_text(nondefault, run->nondefault_params, sizeof run->nondefault_params, err) < 0) return -1;
+  return rl_spec_move_text(rl_fields_print(workload->fields, params), run->params, sizeof run->params, err);
 }
 
-static bool asks_for_counters(const rl_spec_common *common) {
-  const rl_profile *asked = &common->profile;
-  return common->set != RL_PROFILE_SET_AUTO || asked->sections != 0 || asked->metrics[0] != '\0' || asked->kernels[0] != '\0' ||
-         asked->launch >= 0;
+static bool requests_counters(const rl_spec_common *common) {
+  const rl_profile *profile = &common->profile;
+  return common->set != RL_PROFILE_SET_AUTO || profile->sections != 0 || profile->metrics[0] != '\0' ||
+         profile->kernels[0] != '\0' || profile->launch >= 0;
 }
 
-int rl_spec_take_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err) {
-  if (asks_for_counters(common)) common->passes |= 1u << RL_PASS_COUNTERS;
+int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err) {
+  if (requests_counters(common)) common->passes |= 1u << RL_PASS_COUNTERS;
   snprintf(spec->device, sizeof spec->device, "%s", common->device);
   spec->passes = common->passes;
   spec->deadline_s = common->deadline_s;
   if ((common->passes & 1u << RL_PASS_COUNTERS) == 0) return 0;
   rl_profile profile = rl_profile_resolve(common->set, &common->profile);
-  return rl_spec_keep_text(rl_fields_print(rl_profile_fields, &profile), spec->profile, sizeof spec->profile, err);
+  return rl_spec_move_text(rl_fields_print(rl_profile_fields, &profile), spec->profile, sizeof spec->profile, err);
 }
 
 /* --- all kinds --------------------------------------------------------------------------------------------------------- */
 
-const rl_job_kind rl_job_kinds[] = {
-    {"train", "train the MNIST CNN in one or more precisions and compare them", rl_spec_train_fields, rl_spec_train_expand},
-    {"kernel", "time one kernel in each of its variants and check its result", rl_spec_kernel_fields, rl_spec_kernel_expand},
-    {"ceilings", "measure what the device can do at best: bandwidths and rates of arithmetic", rl_spec_ceilings_fields,
-     rl_spec_ceilings_expand},
-    {"source", "time a kernel that is posted, in each of its variants, and check its result", rl_spec_source_fields,
-     rl_spec_source_expand, .posted = true},
-    {0}};
+const rl_job_kind rl_job_kinds[] = {{.name = "train",
+                                     .summary = "train the MNIST CNN in one or more precisions and compare them",
+                                     .make_fields = rl_spec_train_make_fields,
+                                     .expand = rl_spec_train_expand,
+                                     .fit = rl_spec_train_fit},
+                                    {.name = "kernel",
+                                     .summary = "time one kernel in each of its variants and check its result",
+                                     .fields = rl_spec_kernel_fields,
+                                     .expand = rl_spec_kernel_expand,
+                                     .fit = rl_spec_kernel_fit},
+                                    {.name = "ceilings",
+                                     .summary = "measure the highest bandwidths and arithmetic rates that the device reaches",
+                                     .fields = rl_spec_ceilings_fields,
+                                     .expand = rl_spec_ceilings_expand},
+                                    {.name = "source",
+                                     .summary = "time a posted kernel in each of its variants and check its result",
+                                     .fields = rl_spec_source_fields,
+                                     .expand = rl_spec_source_expand,
+                                     .posted = true},
+                                    {0}};
+
+const rl_field *rl_job_kind_fields(const rl_job_kind *kind, rl_request_fields *storage) {
+  return kind->fields != NULL ? kind->fields : kind->make_fields(storage);
+}
+
+static const rl_job_kind *find_kind(const char *name) {
+  for (const rl_job_kind *kind = rl_job_kinds; kind->name != NULL; kind++)
+    if (strcmp(kind->name, name) == 0) return kind;
+  return NULL;
+}
 
 static int unknown_kind(rl_error *err) {
   rl_fail_at(err, "/kind", "kind must be one of:");
@@ -69,10 +97,10 @@ static int unknown_kind(rl_error *err) {
 static int check_posting(const rl_job_policy *policy, rl_error *err) {
   if (policy->posting == RL_POSTING_OFF)
     return rl_fail(err, RL_HTTP, 403,
-                   "This daemon runs no posted code; its administrator can allow it with allow_source = true.");
+                   "This daemon does not run posted code; its administrator can allow it with allow_source = true.");
   if (policy->posting == RL_POSTING_NEEDS_TOKEN)
     return rl_fail(err, RL_HTTP, 401,
-                   "Posted code is run for a token alone: send one of `rooflinectl token` as `Authorization: Bearer TOKEN`.");
+                   "Posted code needs a token: send one from `rooflinectl token` as `Authorization: Bearer TOKEN`.");
   return 0;
 }
 
@@ -81,8 +109,7 @@ static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_jo
   snprintf(spec->kind, sizeof spec->kind, "%s", kind->name);
   if ((kind->posted && check_posting(policy, err) < 0) || kind->expand(object, spec, err) < 0) return -1;
   if (spec->buffer_bytes > policy->source_buffer_bytes)
-    return rl_fail_at(err, "/arguments",
-                      "the buffers have %lld bytes together, and this daemon allows %lld (source_buffer_bytes)",
+    return rl_fail_at(err, "/arguments", "the buffers take %lld bytes in total; this daemon allows %lld (source_buffer_bytes)",
                       (long long)spec->buffer_bytes, (long long)policy->source_buffer_bytes);
   return 0;
 }
@@ -91,9 +118,8 @@ static int expand(const cJSON *object, const rl_job_policy *policy, rl_job_spec 
   if (!cJSON_IsObject(object)) return rl_fail_at(err, "", "must be a JSON object");
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(object, "kind");
   if (name == NULL) return rl_fail_at(err, "/kind", "kind is required");
-  for (const rl_job_kind *kind = rl_job_kinds; kind->name != NULL; kind++)
-    if (cJSON_IsString(name) && strcmp(name->valuestring, kind->name) == 0) return expand_kind(kind, object, policy, spec, err);
-  return unknown_kind(err);
+  const rl_job_kind *kind = cJSON_IsString(name) ? find_kind(name->valuestring) : NULL;
+  return kind != NULL ? expand_kind(kind, object, policy, spec, err) : unknown_kind(err);
 }
 
 int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
@@ -102,7 +128,12 @@ int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *poli
   rl_job_spec expanded = {0};
   int rc = expand(object, policy, &expanded, err);
   cJSON_Delete(object);
-  if (rc == 0) *spec = expanded;
-  else rl_job_spec_clear(&expanded);
+  if (rc < 0) rl_job_spec_clear(&expanded);
+  else *spec = expanded;
   return rc;
+}
+
+int rl_job_spec_fit(rl_job_spec *spec, rl_error *err) {
+  const rl_job_kind *kind = find_kind(spec->kind);
+  return kind != NULL && kind->fit != NULL ? kind->fit(spec, err) : 0;
 }

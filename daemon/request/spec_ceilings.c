@@ -1,6 +1,6 @@
-/* ceilings: one run that measures what a device can do at best. */
+/* ceilings: one run that measures the highest bandwidths and arithmetic rates of a device. */
 #include "ceilings/ceilings.h"
-#include "request/spec_kinds.h"
+#include "request/spec_internal.h"
 
 typedef struct ceilings_request {
   int kind;
@@ -13,9 +13,9 @@ static const char *const kind_names[] = {"ceilings", NULL};
 const rl_field rl_spec_ceilings_fields[] = {
     RL_FIELD(ceilings_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
     RL_FIELD(ceilings_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "times to take of each bandwidth and rate; the best counts; default 20"),
+             .summary = "times taken for each bandwidth and rate, of which the shortest counts; default 20"),
     RL_FIELD(ceilings_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
-             .summary = "of the data; default 1"),
+             .summary = "seed of the data; default 1"),
     RL_SPEC_COMMON_FIELDS(ceilings_request),
     {0}};
 
@@ -24,10 +24,9 @@ int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *er
   rl_ceilings.defaults(&params);
   ceilings_request request = {.samples = params.samples, .seed = params.seed, .common = RL_SPEC_COMMON_DEFAULTS};
   if (rl_fields_decode(rl_spec_ceilings_fields, object, "", &request, sizeof request, err) < 0 ||
-      rl_spec_take_common(&request.common, spec, err) < 0)
+      rl_spec_apply_common(&request.common, spec, err) < 0)
     return -1;
   params = (rl_ceilings_params){.samples = request.samples, .seed = request.seed};
-  return rl_spec_add_run(&rl_ceilings, "best", &params, spec, err) < 0
-             ? -1
-             : rl_spec_keep_request(rl_spec_ceilings_fields, &request, spec, err);
+  if (rl_spec_add_run(&rl_ceilings, "best", &params, spec, err) < 0) return -1;
+  return rl_spec_write_request(rl_spec_ceilings_fields, &request, spec, err);
 }

@@ -1,10 +1,11 @@
-/* kernel: one run for each variant of a kernel. */
+/* kernel: one run for each variant of a kernel, or one run of several kernels in order (spec_sequence.c). */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "request/spec_kinds.h"
 #include "kernel/sequence.h"
+#include "request/spec.h"
+#include "request/spec_internal.h"
 
 typedef struct kernel_request {
   int kind, kernel, dtype;
@@ -24,23 +25,21 @@ const rl_field rl_spec_kernel_fields[] = {
     RL_FIELD(kernel_request, variant, RL_FIELD_TEXT, .describe = rl_kernel_describe_variants),
     RL_FIELD(kernel_request, build, RL_FIELD_TEXT, .describe = rl_kernel_describe_builds),
     RL_FIELD(kernel_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "times to take with a cold cache, and as many with a warm one; default 20"),
+             .summary = "launches timed with a cold cache, and as many with a warm one; default 20"),
     RL_FIELD(kernel_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
-             .summary = "of the inputs; default 1"),
+             .summary = "seed of the inputs; default 1"),
     RL_SPEC_COMMON_FIELDS(kernel_request),
     RL_SPEC_PROFILE_FIELDS(kernel_request),
     {0}};
 
 static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .common = RL_SPEC_COMMON_DEFAULTS};
 
-/* Check the shape and write it out as its fields say. */
-static int take_shape(const rl_kernel_family *family, const cJSON *object, char *text, size_t size, rl_error *err) {
+/* Checks the shape and prints it with every size, in the order of its fields. */
+static int write_shape(const rl_kernel_family *family, const cJSON *object, char *text, size_t size, rl_error *err) {
   rl_kernel_shape shape;
-  const cJSON *asked = cJSON_GetObjectItemCaseSensitive(object, "shape");
-  return rl_kernel_shape_decode(family, asked, &shape, err) < 0 ||
-                 rl_spec_keep_text(rl_fields_print(family->shape, &shape), text, size, err) < 0
-             ? -1
-             : 0;
+  const cJSON *requested = cJSON_GetObjectItemCaseSensitive(object, "shape");
+  if (rl_kernel_shape_decode(family, requested, &shape, err) < 0) return -1;
+  return rl_spec_move_text(rl_fields_print(family->shape, &shape), text, size, err);
 }
 
 static int add_run(const kernel_request *request, const rl_kernel_family *family, const char *variant, rl_job_spec *spec,
@@ -56,6 +55,16 @@ static int add_run(const kernel_request *request, const rl_kernel_family *family
   return rl_spec_add_run(&family->workload, variant, &params, spec, err);
 }
 
+/* A run for the requested variant, or for every variant. */
+static int add_runs(const kernel_request *request, const rl_kernel_family *family, rl_job_spec *spec, rl_error *err) {
+  bool every_variant = request->variant[0] == '\0';
+  for (int i = 0; family->variants[i] != NULL; i++)
+    if ((every_variant || strcmp(family->variants[i], request->variant) == 0) &&
+        add_run(request, family, family->variants[i], spec, err) < 0)
+      return -1;
+  return 0;
+}
+
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   kernel_request request = defaults;
   if (cJSON_HasObjectItem(object, "kernels") && !cJSON_HasObjectItem(object, "kernel"))
@@ -63,20 +72,15 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
   if (rl_fields_decode(rl_spec_kernel_fields, object, "", &request, sizeof request, err) < 0) return -1;
   const rl_kernel_family *family = rl_kernel_families[request.kernel];
   if (rl_kernel_dtype_check(family, request.dtype, err) < 0 ||
-      take_shape(family, object, request.shape, sizeof request.shape, err) < 0)
+      write_shape(family, object, request.shape, sizeof request.shape, err) < 0)
     return -1;
   if (rl_kernel_build_find(family, request.build, err) < 0) return -1;
-  bool all = request.variant[0] == '\0';
-  if (!all && rl_kernel_variant_find(family, request.variant, err) < 0) return -1;
-  for (int i = 0; family->variants[i] != NULL; i++)
-    if ((all || strcmp(family->variants[i], request.variant) == 0) &&
-        add_run(&request, family, family->variants[i], spec, err) < 0)
-      return -1;
-  return rl_spec_take_common(&request.common, spec, err) < 0 ? -1
-                                                             : rl_spec_keep_request(rl_spec_kernel_fields, &request, spec, err);
+  if (request.variant[0] != '\0' && rl_kernel_variant_find(family, request.variant, err) < 0) return -1;
+  if (add_runs(&request, family, spec, err) < 0 || rl_spec_apply_common(&request.common, spec, err) < 0) return -1;
+  return rl_spec_write_request(rl_spec_kernel_fields, &request, spec, err);
 }
 
-/* --- what there is to ask for ------------------------------------------------------------------------------------------ */
+/* --- GET /workloads ------------------------------------------------------------------------------------------------ */
 
 static cJSON *dtypes_of(const rl_kernel_family *family) {
   cJSON *names = cJSON_CreateArray();
@@ -118,7 +122,7 @@ cJSON *rl_job_kernels(void) {
   return kernels;
 }
 
-/* --- on a CPU ---------------------------------------------------------------------------------------------------------- */
+/* --- check against the device -------------------------------------------------------------------------------------- */
 
 static const rl_kernel_family *family_of(const rl_run_spec *run) {
   for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++)
@@ -132,9 +136,9 @@ static int check_for_cpu(const rl_run_spec *run, rl_error *err) {
   return family == NULL ? 0 : rl_kernel_cpu_variant_check(family, run->variant, err);
 }
 
-int rl_job_spec_fit(rl_job_spec *spec, rl_error *err) {
+int rl_spec_kernel_fit(rl_job_spec *spec, rl_error *err) {
   int kept = 0;
-  if (strcmp(spec->device, "cpu") != 0) return 0;
+  if (rl_spec_device_kind(spec->device) != RL_DEVICE_CPU) return 0;
   for (int i = 0; i < spec->run_count; i++)
     if (check_for_cpu(&spec->runs[i], err) == 0) spec->runs[kept++] = spec->runs[i];
   spec->run_count = kept;

@@ -1,10 +1,10 @@
-/* kernel, of several kernels in order: one run. */
+/* kernel with "kernels": one run of several kernels in order. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "request/spec_kinds.h"
 #include "kernel/sequence.h"
+#include "request/spec_internal.h"
 
 RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
 
@@ -20,11 +20,11 @@ static const char *const kind_names[] = {"kernel", NULL};
 const rl_field rl_spec_sequence_fields[] = {
     RL_FIELD(sequence_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
     RL_FIELD(sequence_request, kernels, RL_FIELD_ARRAY, .required = true, .maximum = RL_SEQUENCE_MEMBERS,
-             .fields = rl_sequence_member_fields, .summary = "launches in order, each on buffers of its own"),
+             .fields = rl_sequence_member_fields, .summary = "launches in order, each with its own buffers"),
     RL_FIELD(sequence_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "times to take of all launches together with a cold cache, and as many with a warm one; default 20"),
+             .summary = "times of all launches together with a cold cache, and as many with a warm one; default 20"),
     RL_FIELD(sequence_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
-             .summary = "of the inputs; default 1"),
+             .summary = "seed of the inputs; default 1"),
     RL_SPEC_COMMON_FIELDS(sequence_request),
     RL_SPEC_PROFILE_FIELDS(sequence_request),
     {0}};
@@ -38,8 +38,8 @@ static int add_run(const sequence_request *request, rl_job_spec *spec, rl_error 
   return rl_spec_add_run(&rl_kernel_sequence, rl_kernel_sequence.name, &params, spec, err);
 }
 
-/* The kernels that were asked for, with every default filled in. */
-static cJSON *take_kernels(const sequence_request *request, rl_error *err) {
+/* The requested kernels with every default filled in; the caller deletes them. */
+static cJSON *complete_kernels(const sequence_request *request, rl_error *err) {
   rl_kernel_params members[RL_SEQUENCE_MEMBERS];
   size_t count;
   if (rl_sequence_decode(request->kernels, request->seed, members, &count, err) < 0) return NULL;
@@ -51,18 +51,16 @@ static cJSON *take_kernels(const sequence_request *request, rl_error *err) {
 int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   sequence_request request = defaults;
   if (rl_fields_decode(rl_spec_sequence_fields, object, "", &request, sizeof request, err) < 0) return -1;
-  rl_auto(delete_json) cJSON *kernels = take_kernels(&request, err);
+  rl_auto(delete_json) cJSON *kernels = complete_kernels(&request, err);
   if (kernels == NULL) return -1;
   request.kernels = kernels;
-  return rl_spec_take_common(&request.common, spec, err) < 0 || add_run(&request, spec, err) < 0
-             ? -1
-             : rl_spec_keep_request(rl_spec_sequence_fields, &request, spec, err);
+  if (rl_spec_apply_common(&request.common, spec, err) < 0 || add_run(&request, spec, err) < 0) return -1;
+  return rl_spec_write_request(rl_spec_sequence_fields, &request, spec, err);
 }
 
 int rl_spec_sequence_check_for_cpu(const rl_run_spec *run, rl_error *err) {
   rl_sequence_params params;
   rl_kernel_sequence.defaults(&params);
-  return rl_fields_parse(rl_sequence_fields, run->params, strlen(run->params), &params, sizeof params, err) < 0
-             ? -1
-             : rl_sequence_cpu_check(&params, err);
+  if (rl_fields_parse(rl_sequence_fields, run->params, strlen(run->params), &params, sizeof params, err) < 0) return -1;
+  return rl_sequence_cpu_check(&params, err);
 }

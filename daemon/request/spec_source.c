@@ -1,14 +1,14 @@
-/* source: one run for each variant of a kernel that was posted. */
+/* source: one run for each variant of a posted kernel. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "request/spec_kinds.h"
+#include "request/spec_internal.h"
 #include "source/source.h"
 
 typedef struct source_request {
-  rl_source_request program; /* first: its rows say where its members lie from its own beginning */
+  rl_source_request program; /* first, as the offsets in RL_SOURCE_FIELDS count from its start */
   int kind;
   char source[RL_SHA256_SIZE];
   int64_t samples;
@@ -21,28 +21,28 @@ static const char *const kind_names[] = {"source", NULL};
 #define KIND RL_FIELD(source_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure")
 #define SAMPLES                                                                  \
   RL_FIELD(source_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000, \
-           .summary = "times to take with a cold cache, and as many with a warm one; default 20")
+           .summary = "launches timed with a cold cache, and as many with a warm one; default 20")
 
 const rl_field rl_spec_source_fields[] = {
     KIND, RL_SOURCE_FIELDS, SAMPLES, RL_SPEC_PROFILE_FIELDS(source_request), RL_SPEC_COMMON_FIELDS(source_request), {0}};
 
-/* What stands with the job; the rest is the text that `source` is the hash of. */
-static const rl_field kept_fields[] = {KIND,
-                                       RL_FIELD(source_request, source, RL_FIELD_TEXT),
-                                       RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT),
-                                       RL_FIELD(rl_source_request, grid, RL_FIELD_INTS),
-                                       RL_FIELD(rl_source_request, block, RL_FIELD_INTS),
-                                       RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT),
-                                       SAMPLES,
-                                       RL_SPEC_PROFILE_FIELDS(source_request),
-                                       RL_SPEC_COMMON_FIELDS(source_request),
-                                       {0}};
+/* Stored with the job. The other fields are in the text whose hash is `source`. */
+static const rl_field stored_fields[] = {KIND,
+                                         RL_FIELD(source_request, source, RL_FIELD_TEXT),
+                                         RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT),
+                                         RL_FIELD(rl_source_request, grid, RL_FIELD_INTS),
+                                         RL_FIELD(rl_source_request, block, RL_FIELD_INTS),
+                                         RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT),
+                                         SAMPLES,
+                                         RL_SPEC_PROFILE_FIELDS(source_request),
+                                         RL_SPEC_COMMON_FIELDS(source_request),
+                                         {0}};
 
-static int keep_text(const rl_source_request *program, rl_job_spec *spec, rl_error *err) {
+static int write_source(const rl_source_request *program, rl_job_spec *spec, rl_error *err) {
   spec->source = rl_fields_print(rl_source_fields, program);
   if (spec->source == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a job");
   if (strlen(spec->source) > RL_SOURCE_TEXT_MAX)
-    return rl_fail_at(err, "", "code, arguments and values take more than %d bytes together", RL_SOURCE_TEXT_MAX);
+    return rl_fail_at(err, "", "code, arguments and values take more than %d bytes in total", RL_SOURCE_TEXT_MAX);
   rl_sha256(spec->source, strlen(spec->source), spec->source_sha256);
   return 0;
 }
@@ -67,13 +67,14 @@ int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
   source_request request = {.program = rl_source_request_defaults, .samples = 20, .common = RL_SPEC_COMMON_DEFAULTS};
   rl_auto(rl_source_clear) rl_source source = {0};
   if (rl_fields_decode(rl_spec_source_fields, object, "", &request, sizeof request, err) < 0 ||
-      rl_source_check(&request.program, &source, err) < 0 || keep_text(&request.program, spec, err) < 0 ||
-      rl_spec_take_common(&request.common, spec, err) < 0)
+      rl_source_check(&request.program, &source, err) < 0 || write_source(&request.program, spec, err) < 0 ||
+      rl_spec_apply_common(&request.common, spec, err) < 0)
     return -1;
-  if (strncmp(request.common.device, "cpu", 3) == 0)
-    return rl_fail_at(err, "/device", "posted code runs on a GPU, and device is %s", request.common.device);
+  if (strcmp(request.common.device, "cpu") == 0)
+    return rl_fail_at(err, "/device", "posted code needs a GPU; the device is %s", request.common.device);
   memcpy(request.source, spec->source_sha256, sizeof request.source);
   spec->needs_gpu = true;
   spec->buffer_bytes = source.buffer_bytes;
-  return add_runs(&request, &source, spec, err) < 0 ? -1 : rl_spec_keep_request(kept_fields, &request, spec, err);
+  if (add_runs(&request, &source, spec, err) < 0) return -1;
+  return rl_spec_write_request(stored_fields, &request, spec, err);
 }

@@ -1,94 +1,141 @@
-/* train: one MNIST run for each precision. */
+/* train: one run for each value of the workload's run_choice, the precision. The fields of the request are those of the
+ * workload's parameters and those that all kinds share. */
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "request/spec_kinds.h"
-#include "train/model.h"
+#include "request/spec_internal.h"
+
+enum { PARAMS_SIZE_MAX = 2048 };
 
 typedef struct train_request {
   int kind;
-  uint32_t precisions; /* bit i: rl_precision i */
-  int64_t epochs, warmup_epochs, batch_size, seed, max_images;
-  double learning_rate;
-  int engine, dataset;
+  uint32_t choices; /* bit i: value i of the run_choice */
   rl_spec_common common;
+  alignas(max_align_t) unsigned char params[PARAMS_SIZE_MAX]; /* the workload's own struct */
 } train_request;
 
-/* Engines, and what the id of their devices begins with. */
-#define ENGINES(EACH)      \
-  EACH("auto", "")         \
-  EACH("reference", "cpu") \
-  EACH("blas", "cpu") EACH("cudnn", "gpu") EACH("fused", "") EACH("persistent", "gpu")
-#define ENGINE_NAME(name, device) name,
-#define ENGINE_DEVICE(name, device) device,
-
 static const char *const kind_names[] = {"train", NULL};
-static const char *const engine_names[] = {ENGINES(ENGINE_NAME) NULL};
-static const char *const engine_devices[] = {ENGINES(ENGINE_DEVICE)};
-static const char *const dataset_names[] = {"auto", "files", "synthetic", NULL};
+static const rl_field kind_row =
+    RL_FIELD(train_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure");
+static const rl_field common_rows[] = {RL_SPEC_COMMON_FIELDS(train_request), RL_SPEC_PROFILE_FIELDS(train_request),
+                                       RL_SPEC_SELECTION_FIELDS(train_request)};
+enum { COMMON_ROWS = sizeof common_rows / sizeof *common_rows };
 
-const rl_field rl_spec_train_fields[] = {
-    RL_FIELD(train_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
-    RL_FIELD(train_request, precisions, RL_FIELD_CHOICES, .names = rl_precision_names,
-             .summary = "one run for each; default fp32 and fp16"),
-    RL_FIELD(train_request, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 1000, .summary = "measured epochs; default 2"),
-    RL_FIELD(train_request, warmup_epochs, RL_FIELD_INT, .minimum = 0, .maximum = 100,
-             .summary = "epochs before them, recorded apart; default 1"),
-    RL_FIELD(train_request, batch_size, RL_FIELD_INT, .minimum = 1, .maximum = 8192, .summary = "default 64"),
-    RL_FIELD(train_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
-             .summary = "of initial weights and shuffles; default 1"),
-    RL_FIELD(train_request, max_images, RL_FIELD_INT, .minimum = 0, .maximum = 10000000,
-             .summary = "train on the first so many images only; default 0: all of them"),
-    RL_FIELD(train_request, learning_rate, RL_FIELD_REAL, .minimum = 1e-12, .maximum = 10, .summary = "of Adam; default 0.001"),
-    RL_FIELD(train_request, engine, RL_FIELD_CHOICE, .names = engine_names,
-             .summary = "default auto: the best that the device has"),
-    RL_FIELD(train_request, dataset, RL_FIELD_CHOICE, .names = dataset_names,
-             .summary = "default auto: the IDX files if they are there, else synthetic digits"),
-    RL_SPEC_COMMON_FIELDS(train_request),
-    RL_SPEC_PROFILE_FIELDS(train_request),
-    RL_SPEC_SELECTION_FIELDS(train_request),
-    {0}};
+/* The registered workload that train jobs measure. */
+static const rl_workload *training_workload(void) {
+  const rl_workload *const *workload = rl_workloads;
+  while (strcmp((*workload)->kind, "train") != 0) workload++;
+  return *workload;
+}
 
-static const train_request defaults = {
-    .precisions = 1u << RL_FP32 | 1u << RL_FP16,
-    .epochs = 2,
-    .warmup_epochs = 1,
-    .batch_size = 64,
-    .seed = 1,
-    .learning_rate = 1e-3,
-    .common = RL_SPEC_COMMON_DEFAULTS,
-};
+static const rl_field *choice_field(const rl_workload *workload) {
+  const rl_field *field = workload->fields;
+  while (strcmp(field->name, workload->run_choice->field) != 0) field++;
+  return field;
+}
 
-/* An engine lives on one kind of device, so it chooses the device or must fit the one that was asked for. */
-static int choose_device(const train_request *request, char *device, size_t size, rl_error *err) {
-  const char *kind = engine_devices[request->engine];
-  if (request->common.device[0] != '\0' && strncmp(request->common.device, kind, strlen(kind)) != 0)
-    return rl_fail_at(err, "/engine", "engine %s runs on a %s, and device is %s", engine_names[request->engine], kind,
-                      request->common.device);
-  bool on_cpu = strcmp(kind, "cpu") == 0;
-  snprintf(device, size, "%s", request->common.device[0] == '\0' && on_cpu ? "cpu" : request->common.device);
+static bool has_name(const char *const *names, const char *name) {
+  while (*names != NULL && strcmp(*names, name) != 0) names++;
+  return *names != NULL;
+}
+
+/* "auto" and the names of the engines; a name that both kinds of devices have stands once. */
+static void list_engines(const rl_workload *workload, const char *names[RL_REQUEST_ENGINES_MAX]) {
+  int count = 0;
+  memset(names, 0, sizeof *names * RL_REQUEST_ENGINES_MAX);
+  names[count++] = "auto";
+  for (const rl_engine_description *const *engine = workload->engines; *engine != NULL && count < RL_REQUEST_ENGINES_MAX - 1;
+       engine++)
+    if (!has_name(names, (*engine)->name)) names[count++] = (*engine)->name;
+}
+
+/* The list of values for the workload's choice, in place of the choice itself. */
+static rl_field choices_row(const rl_workload *workload) {
+  return (rl_field){.name = workload->run_choice->request_key,
+                    .type = RL_FIELD_CHOICES,
+                    .offset = offsetof(train_request, choices),
+                    .size = sizeof(uint32_t),
+                    .names = choice_field(workload)->names,
+                    .summary = workload->run_choice->summary};
+}
+
+static rl_field parameter_row(const rl_field *parameter, const char *const *engines) {
+  rl_field row = *parameter;
+  row.offset += offsetof(train_request, params);
+  if (strcmp(row.name, "engine") == 0) row.names = engines;
+  return row;
+}
+
+const rl_field *rl_spec_train_make_fields(rl_request_fields *storage) {
+  const rl_workload *workload = training_workload();
+  const rl_field *choice = choice_field(workload);
+  rl_field *row = storage->rows, *const end = row + RL_REQUEST_FIELDS_MAX - COMMON_ROWS - 1;
+  list_engines(workload, storage->engines);
+  *row++ = kind_row;
+  *row++ = choices_row(workload);
+  for (const rl_field *field = workload->fields; field->name != NULL && row < end; field++)
+    if (field != choice) *row++ = parameter_row(field, storage->engines);
+  memcpy(row, common_rows, sizeof common_rows);
+  row[COMMON_ROWS] = (rl_field){0};
+  return storage->rows;
+}
+
+/* A job whose engine exists on CPUs alone runs on the CPU, unless the request names a device. */
+static void choose_device(const rl_workload *workload, const train_request *request, rl_job_spec *spec) {
+  const char *name = rl_workload_engine_name(workload, request->params);
+  bool on_cpu = false, on_gpu = false;
+  for (const rl_engine_description *const *engine = workload->engines; *engine != NULL; engine++) {
+    if (strcmp((*engine)->name, name) != 0) continue;
+    on_cpu |= (*engine)->device == RL_DEVICE_CPU;
+    on_gpu |= (*engine)->device == RL_DEVICE_CUDA;
+  }
+  if (spec->device[0] == '\0' && on_cpu && !on_gpu) snprintf(spec->device, sizeof spec->device, "cpu");
+}
+
+static int add_runs(const rl_workload *workload, train_request *request, rl_job_spec *spec, rl_error *err) {
+  const rl_field *choice = choice_field(workload);
+  for (int value = 0; choice->names[value] != NULL; value++) {
+    if ((request->choices & 1u << value) == 0) continue;
+    memcpy(request->params + choice->offset, &value, sizeof value);
+    if (rl_spec_add_run(workload, choice->names[value], request->params, spec, err) < 0) return -1;
+  }
   return 0;
 }
 
-static int add_run(const train_request *request, int precision, rl_job_spec *spec, rl_error *err) {
-  rl_train_params params = {.precision = precision,
-                            .epochs = request->epochs,
-                            .warmup_epochs = request->warmup_epochs,
-                            .batch_size = request->batch_size,
-                            .seed = request->seed,
-                            .max_images = request->max_images,
-                            .learning_rate = request->learning_rate};
-  snprintf(params.engine, sizeof params.engine, "%s", engine_names[request->engine]);
-  snprintf(params.dataset, sizeof params.dataset, "%s", dataset_names[request->dataset]);
-  return rl_spec_add_run(&rl_mnist_cnn, rl_precision_names[precision], &params, spec, err);
+int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
+  const rl_workload *workload = training_workload();
+  train_request request = {.choices = workload->run_choice->default_values, .common = RL_SPEC_COMMON_DEFAULTS};
+  rl_request_fields storage;
+  const rl_field *fields = rl_spec_train_make_fields(&storage);
+  if (workload->params_size > sizeof request.params)
+    return rl_fail(err, RL_SYS, 0, "the parameters of %s take %zu bytes", workload->name, workload->params_size);
+  workload->defaults(request.params);
+  if (rl_fields_decode(fields, object, "", &request, sizeof request, err) < 0 ||
+      rl_spec_apply_common(&request.common, spec, err) < 0 || add_runs(workload, &request, spec, err) < 0)
+    return -1;
+  choose_device(workload, &request, spec);
+  if (spec->device[0] != '\0' && rl_spec_train_fit(spec, err) < 0) return -1;
+  return rl_spec_write_request(fields, &request, spec, err);
 }
 
-int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
-  train_request request = defaults;
-  if (rl_fields_decode(rl_spec_train_fields, object, "", &request, sizeof request, err) < 0 ||
-      rl_spec_take_common(&request.common, spec, err) < 0 || choose_device(&request, spec->device, sizeof spec->device, err) < 0)
-    return -1;
-  for (int precision = 0; rl_precision_names[precision] != NULL; precision++)
-    if (request.precisions & 1u << precision && add_run(&request, precision, spec, err) < 0) return -1;
-  return rl_spec_keep_request(rl_spec_train_fields, &request, spec, err);
+static int check_run(const rl_workload *workload, const rl_run_spec *run, rl_device_kind device, rl_error *err) {
+  alignas(max_align_t) unsigned char params[PARAMS_SIZE_MAX];
+  rl_error unsupported = {0};
+  workload->defaults(params);
+  if (rl_fields_parse(workload->fields, run->params, strlen(run->params), params, workload->params_size, err) < 0) return -1;
+  if (rl_workload_supports(workload, device, params, &unsupported) == 0) return 0;
+  const rl_run_choice *choice = workload->run_choice;
+  if (strcmp(unsupported.pointer + 1, choice->field) == 0)
+    snprintf(unsupported.pointer, sizeof unsupported.pointer, "/%s", choice->request_key);
+  if (err != NULL) *err = unsupported;
+  return -1;
+}
+
+int rl_spec_train_fit(rl_job_spec *spec, rl_error *err) {
+  const rl_workload *workload = training_workload();
+  for (int i = 0; i < spec->run_count; i++)
+    if (check_run(workload, &spec->runs[i], rl_spec_device_kind(spec->device), err) < 0) return -1;
+  return 0;
 }

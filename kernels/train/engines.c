@@ -1,6 +1,8 @@
 /* The engines that train the MNIST CNN, as requests see them. */
 #include "train/engines.h"
 
+#include "train/model.h"
+
 /* The CPU has no TF32 arithmetic. */
 static int cpu_supports(const void *params, rl_error *err) {
   const rl_train_params *train = params;

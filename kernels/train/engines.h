@@ -3,7 +3,7 @@
 #ifndef RL_TRAIN_ENGINES_H
 #define RL_TRAIN_ENGINES_H
 
-#include "train/model.h"
+#include "workload.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -39,6 +39,7 @@ def test_malformed_json(daemon, body):
     ({"epochs": -1}, "/epochs"),
     ({"seed": 1e300}, "/seed"),
     ({"learning_rate": 0}, "/learning_rate"),
+    ({"learning_rate": 1e-10}, "/learning_rate"),
     ({"learning_rate": "fast"}, "/learning_rate"),
     ({"precisions": []}, "/precisions"),
     ({"precisions": "fp32"}, "/precisions"),
@@ -62,16 +63,19 @@ def test_invalid_fields(daemon, change, pointer):
     assert daemon.get("/jobs?limit=1").json()["items"] == before
 
 
-def test_engines_of_a_gpu_are_refused_on_the_cpu(daemon):
-    known = daemon.get("/openapi.json").json()["components"]["schemas"]["TrainJob"]["properties"]["engine"]["enum"]
-    assert {"cudnn", "persistent"} <= set(known)
-    for engine in ("cudnn", "persistent"):
-        refused(daemon.call("POST", JOBS, {"kind": "train", "engine": engine, "device": "cpu"}), 400, "invalid_field",
-                pointer="/engine")
-
-
-def test_engines_that_were_removed_are_unknown(daemon):
-    refused(daemon.call("POST", JOBS, job(engine="merged", device="")), 400, "invalid_field", pointer="/engine")
+@pytest.mark.parametrize("device", [{"device": "cpu"}, {}])
+def test_training_that_no_engine_of_the_cpu_supports(daemon, device):
+    """Refused at submission, also when the request leaves the choice of the device, here the CPU, to the daemon."""
+    properties = daemon.get("/openapi.json").json()["components"]["schemas"]["TrainJob"]["properties"]
+    before = daemon.get("/jobs?limit=1").json()["items"]
+    gpu_engines = set(properties["engine"]["enum"]) - {"auto", "reference", "blas", "fused"}
+    assert {"cudnn", "persistent"} <= gpu_engines
+    for engine in gpu_engines:
+        refused(daemon.call("POST", JOBS, {"kind": "train", "engine": engine, **device}), 400, "invalid_field", pointer="/engine")
+    for engine in ("auto", "fused"):
+        body = {"kind": "train", "engine": engine, "precisions": ["fp32", "tf32", "fp16"], **device}
+        refused(daemon.call("POST", JOBS, body), 400, "invalid_field", pointer="/precisions")
+    assert daemon.get("/jobs?limit=1").json()["items"] == before
 
 
 def test_bodies_that_are_no_objects_and_missing_or_repeated_keys(daemon):

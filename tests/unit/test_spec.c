@@ -8,7 +8,7 @@
 
 #include "model/catalogue.h"
 #include "request/spec.h"
-#include "request/spec_kinds.h"
+#include "request/spec_internal.h"
 #include "train/model.h"
 
 static const rl_job_policy policy = {RL_POSTING_ALLOWED, 1 << 30};
@@ -243,8 +243,8 @@ static void an_engine_of_the_cpu_chooses_the_cpu(void **state) {
   }
 }
 
-static const rl_field *train_field(const char *name) {
-  const rl_field *field = rl_spec_train_fields;
+static const rl_field *train_field(rl_request_fields *storage, const char *name) {
+  const rl_field *field = rl_spec_train_make_fields(storage);
   while (strcmp(field->name, name) != 0) field++;
   return field;
 }
@@ -253,12 +253,14 @@ static void every_engine_has_a_device(void **state) {
   (void)state;
   rl_job_spec spec;
   rl_error err;
-  char text[96];
+  char text[128];
   static const char *const devices[] = {"cpu", "gpu0"};
-  for (const char *const *engine = train_field("engine")->names; *engine != NULL; engine++) {
+  rl_request_fields storage;
+  for (const char *const *engine = train_field(&storage, "engine")->names; *engine != NULL; engine++) {
     int fits = 0;
     for (int i = 0; i < 2; i++) {
-      snprintf(text, sizeof text, "{\"kind\":\"train\",\"engine\":\"%s\",\"device\":\"%s\"}", *engine, devices[i]);
+      snprintf(text, sizeof text, "{\"kind\":\"train\",\"precisions\":[\"fp16\"],\"engine\":\"%s\",\"device\":\"%s\"}", *engine,
+               devices[i]);
       if (parse(text, &spec, &err) == 0) fits++;
       else assert_string_equal(err.pointer, "/engine");
     }

@@ -1,0 +1,66 @@
+#include "request/nondefault.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fields.h"
+
+RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
+
+/* As text, since cJSON_Compare takes numbers that differ in their last bits for equal. */
+static bool same_value(const cJSON *one, const cJSON *other) {
+  rl_auto(rl_free_text) char *first = cJSON_PrintUnformatted(one);
+  rl_auto(rl_free_text) char *second = cJSON_PrintUnformatted(other);
+  return first != NULL && second != NULL && strcmp(first, second) == 0;
+}
+
+/* The member whose key is the first after `key` in byte order; key NULL: the first of all. NULL at the end. */
+static const cJSON *next_member(const cJSON *object, const char *key) {
+  const cJSON *next = NULL;
+  for (const cJSON *member = object->child; member != NULL; member = member->next)
+    if ((key == NULL || strcmp(member->string, key) > 0) && (next == NULL || strcmp(member->string, next->string) < 0))
+      next = member;
+  return next;
+}
+
+static cJSON *changed_members(const cJSON *object, const cJSON *defaults);
+
+/* A copy with sorted keys. An object lacks the members that equal those of `standard`, which may be NULL. */
+static cJSON *canonical(const cJSON *value, const cJSON *standard) {
+  if (cJSON_IsObject(value)) return changed_members(value, standard);
+  if (!cJSON_IsArray(value)) return cJSON_Duplicate(value, true);
+  cJSON *copy = cJSON_CreateArray();
+  for (const cJSON *element = value->child; element != NULL; element = element->next)
+    cJSON_AddItemToArray(copy, canonical(element, NULL));
+  return copy;
+}
+
+static cJSON *changed_members(const cJSON *object, const cJSON *defaults) {
+  cJSON *changed = cJSON_CreateObject();
+  for (const cJSON *member = next_member(object, NULL); member != NULL; member = next_member(object, member->string)) {
+    const cJSON *standard = cJSON_GetObjectItemCaseSensitive(defaults, member->string);
+    if (standard == NULL || !same_value(member, standard))
+      cJSON_AddItemToObject(changed, member->string, canonical(member, standard));
+  }
+  return changed;
+}
+
+static cJSON *encode(const rl_workload *workload, const void *params) {
+  cJSON *object = cJSON_CreateObject();
+  if (object != NULL && rl_fields_encode(workload->fields, params, object) == 0) return object;
+  cJSON_Delete(object);
+  return NULL;
+}
+
+char *rl_nondefault_params(const rl_workload *workload, const void *params) {
+  void *standard = calloc(1, workload->params_size);
+  if (standard == NULL) return NULL;
+  workload->defaults(standard);
+  rl_auto(delete_json) cJSON *values = encode(workload, params);
+  rl_auto(delete_json) cJSON *defaults = encode(workload, standard);
+  free(standard);
+  if (values == NULL || defaults == NULL) return NULL;
+  rl_auto(delete_json) cJSON *changed = changed_members(values, defaults);
+  return changed != NULL ? cJSON_PrintUnformatted(changed) : NULL;
+}

@@ -1,0 +1,157 @@
+/* new_parameter: a training workload with one more parameter and one more engine than mnist_cnn. The request accepts both, the
+ * OpenAPI check notices them, and stored runs stay alike, all without a change outside kernels/. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "request/spec.h"
+#include "train/engines.h"
+#include "train/model.h"
+
+/* In place of kernels/registry.c: mnist_cnn, to which extend() adds. */
+static rl_workload training;
+const rl_workload *const rl_workloads[] = {&training, NULL};
+
+typedef struct extended_params {
+  rl_train_params train; /* first, as the offsets of its fields count from its start */
+  int64_t patience;
+} extended_params;
+
+static rl_field fields[RL_REQUEST_FIELDS_MAX];
+static const rl_engine_description *engines[RL_REQUEST_ENGINES_MAX];
+
+static int only_fp32(const void *params, rl_error *err) {
+  const extended_params *extended = params;
+  return extended->train.precision == RL_FP32 ? 0 : rl_fail_at(err, "/precision", "engine tiled trains in fp32 alone");
+}
+static const rl_engine_description tiled = {
+    .name = "tiled", .workload = "mnist_cnn", .device = RL_DEVICE_CPU, .summary = "a new engine", .supports = only_fp32};
+
+static void extended_defaults(void *params) {
+  rl_mnist_cnn.defaults(params);
+  ((extended_params *)params)->patience = 5;
+}
+
+static void extend(void) {
+  int count = 0;
+  for (; rl_train_fields[count].name != NULL; count++) fields[count] = rl_train_fields[count];
+  memmove(fields + 1, fields, sizeof *fields * (size_t)count); /* in front, so that the order of the others changes */
+  fields[0] = (rl_field)RL_FIELD(extended_params, patience, RL_FIELD_INT, .minimum = 1, .maximum = 9, .summary = "new");
+  for (count = 0; rl_train_engines[count] != NULL; count++) engines[count] = rl_train_engines[count];
+  engines[count] = &tiled;
+  training.fields = fields;
+  training.engines = engines;
+  training.params_size = sizeof(extended_params);
+  training.defaults = extended_defaults;
+}
+
+static int restore(void **state) {
+  (void)state;
+  training = rl_mnist_cnn;
+  return 0;
+}
+
+static int parse(const char *text, rl_job_spec *spec, rl_error *err) {
+  static const rl_job_policy policy = {RL_POSTING_OFF, 0};
+  return rl_job_spec_parse(text, strlen(text), &policy, spec, err);
+}
+
+static void accept(const char *text, rl_job_spec *spec) {
+  rl_error err = {0};
+  if (parse(text, spec, &err) < 0) fail_msg("%s: %s", text, err.message);
+}
+
+static void refuse(const char *text, const char *pointer) {
+  rl_job_spec spec;
+  rl_error err = {0};
+  if (parse(text, &spec, &err) == 0) fail_msg("accepted: %s", text);
+  assert_string_equal(err.pointer, pointer);
+}
+
+static void the_request_accepts_a_new_parameter_within_its_bounds(void **state) {
+  (void)state;
+  rl_job_spec spec;
+  refuse("{\"kind\":\"train\",\"patience\":3}", "/patience");
+  extend();
+  accept("{\"kind\":\"train\",\"patience\":3}", &spec);
+  assert_int_equal(spec.run_count, 2);
+  for (int i = 0; i < spec.run_count; i++) assert_non_null(strstr(spec.runs[i].params, "\"patience\":3,"));
+  assert_non_null(strstr(spec.request, "\"patience\":3,"));
+  accept("{\"kind\":\"train\"}", &spec);
+  assert_non_null(strstr(spec.runs[0].params, "\"patience\":5,"));
+  refuse("{\"kind\":\"train\",\"patience\":10}", "/patience");
+}
+
+static void the_request_accepts_a_new_engine_where_it_runs(void **state) {
+  (void)state;
+  rl_job_spec spec;
+  refuse("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"]}", "/engine");
+  extend();
+  accept("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"]}", &spec);
+  assert_string_equal(spec.device, "cpu");
+  refuse("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\",\"fp16\"]}", "/precisions");
+  refuse("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"],\"device\":\"gpu0\"}", "/engine");
+}
+
+static bool is_documented(void) {
+  char text[1 << 20];
+  FILE *file = fopen(RL_SOURCE_DIR "/schema/openapi.json", "r");
+  rl_error err = {0};
+  assert_non_null(file);
+  size_t size = fread(text, 1, sizeof text, file);
+  fclose(file);
+  cJSON *document = rl_json_parse(text, size, &err);
+  const cJSON *components = cJSON_GetObjectItem(document, "components");
+  cJSON *documented = cJSON_GetObjectItem(cJSON_GetObjectItem(components, "schemas"), "TrainJob");
+  assert_non_null(documented);
+  cJSON_DeleteItemFromObject(documented, "description");
+  rl_request_fields storage;
+  cJSON *schema = rl_fields_schema(rl_job_kind_fields(&rl_job_kinds[0], &storage));
+  bool same = cJSON_Compare(documented, schema, true);
+  cJSON_Delete(schema);
+  cJSON_Delete(document);
+  return same;
+}
+
+static void the_openapi_check_notices(void **state) {
+  (void)state;
+  assert_true(is_documented());
+  extend();
+  assert_false(is_documented());
+  training.fields = rl_train_fields; /* the engine alone */
+  assert_false(is_documented());
+}
+
+static void stored_runs_stay_alike(void **state) {
+  (void)state;
+  static const char *const requests[] = {"{\"kind\":\"train\"}",
+                                         "{\"kind\":\"train\",\"batch_size\":128,\"learning_rate\":0.5,\"engine\":\"blas\"}"};
+  static const char *const expected[] = {"{\"precision\":\"fp16\"}",
+                                         "{\"batch_size\":128,\"engine\":\"blas\",\"learning_rate\":0.5,\"precision\":\"fp16\"}"};
+  rl_job_spec before[2], after;
+  for (int i = 0; i < 2; i++) {
+    accept(requests[i], &before[i]);
+    assert_string_equal(before[i].runs[1].nondefault_params, expected[i]);
+  }
+  extend();
+  for (int i = 0; i < 2; i++) {
+    accept(requests[i], &after);
+    assert_string_not_equal(after.runs[1].params, before[i].runs[1].params);
+    assert_string_equal(after.runs[1].nondefault_params, before[i].runs[1].nondefault_params);
+  }
+  accept("{\"kind\":\"train\",\"patience\":6}", &after);
+  assert_string_not_equal(after.runs[1].nondefault_params, before[0].runs[1].nondefault_params);
+}
+
+int main(void) {
+#define WITH_MNIST(TEST) cmocka_unit_test_setup(TEST, restore)
+  const struct CMUnitTest tests[] = {WITH_MNIST(the_request_accepts_a_new_parameter_within_its_bounds),
+                                     WITH_MNIST(the_request_accepts_a_new_engine_where_it_runs),
+                                     WITH_MNIST(the_openapi_check_notices), WITH_MNIST(stored_runs_stay_alike)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
