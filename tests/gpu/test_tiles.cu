@@ -48,7 +48,7 @@ static void round_to(double value, float *to) { *to = (float)value; }
 static void round_to(double value, tensor_float *to) {
   int exponent;
   const double significand = frexp(value, &exponent);
-  to->exact = (float)ldexp(rint(ldexp(significand, 11)), exponent - 11);
+  to->value = (float)ldexp(rint(ldexp(significand, 11)), exponent - 11);
 }
 
 /* Rows of random values, pitch apart; NaN between and behind them. */

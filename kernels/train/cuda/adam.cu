@@ -3,7 +3,7 @@
  * block to have read the training state moves it on. At least 28 bytes a parameter: 8.8 MB, all of it in L2. Sums go in a fixed
  * order: results are reproducible. */
 #include "train/cuda/adam.cuh"
-#include "train/cuda/chain.cuh"
+#include "train/cuda/pdl.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/mma.cuh"
 #include "train/cuda/vector.cuh"
@@ -146,11 +146,11 @@ static __device__ float column_sum(const sums &of) {
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
   for (uint32_t row = threadIdx.x / QUADS; row < of.rows; row += THREADS / QUADS)
-    sum = added(sum, load4(&of.partial[row * of.stride + column]));
+    sum = add4(sum, load4(&of.partial[row * of.stride + column]));
   for (int offset = QUADS; offset < 32; offset *= 2) {
     const float4 other = make_float4(__shfl_xor_sync(0xffffffffu, sum.x, offset), __shfl_xor_sync(0xffffffffu, sum.y, offset),
                                      __shfl_xor_sync(0xffffffffu, sum.z, offset), __shfl_xor_sync(0xffffffffu, sum.w, offset));
-    sum = added(sum, other);
+    sum = add4(sum, other);
   }
   if (threadIdx.x % 32 < QUADS) store4(&parts[threadIdx.x / 32][quad * 4], sum);
   __syncthreads();
@@ -214,7 +214,7 @@ static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g) {
   float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
   begin_turn(adam, g, &turn);
   const float4 gradient = whole_gradient(g, at, &mine);
-  chain_wait(); /* what came so far was ready before the kernel in front began */
+  pdl_wait(); /* what came so far was ready before the kernel in front began */
   bool last;
   const bool skip = take_turn(adam, &last);
   const adam_rates r = rates_of(turn.state);
@@ -240,7 +240,7 @@ static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g) 
   __shared__ turn turn;
   begin_turn(adam, g, &turn);
   if (!late) gradient = column_sum(from);
-  chain_wait();
+  pdl_wait();
   if (late) gradient = column_sum(from);
   bool last;
   const bool skip = take_turn(adam, &last);
@@ -261,7 +261,7 @@ static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gra
 template <bool PRODUCT> static uint32_t blocks(const rl_gradients &g) { return whole_blocks<PRODUCT>(g) + SMALL_BLOCKS; }
 
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err) {
-  return rl_chain("Adam", adam_step, blocks<false>(*gradients), THREADS, 0, stream, err, *adam, *gradients);
+  return rl_pdl_launch("Adam", adam_step, blocks<false>(*gradients), THREADS, 0, stream, err, *adam, *gradients);
 }
 
 /* The same of floats, for who wants to see it: what trains with floats makes its own. */

@@ -1,88 +1,91 @@
-/* The first layer in FP16, on tensor cores: one kernel each way, in which warps work alone. A warp has a pooled row of one image
- * after another, and asks for the next one's inputs before it works on this one's:
+/* conv1 in FP16 on tensor cores, one kernel each way. A warp processes one pooled row of one image after another and works alone;
+ * it loads the next image's pixels before it multiplies this one's.
  *
- *   forward   [14 pixels × 9 taps] · [9 taps × 32 channels] for each of the pool's four positions, of which the greatest stays
- *   backward  [32 channels × 14 pixels, where this position won] · [14 pixels × 9 taps and a one], added up over positions
+ *   forward   [14 pixels × 9 taps] · [9 taps × 32 channels] for each of a pool's four positions; the greatest is kept
+ *   backward  [32 channels × 14 pixels, zero unless this position won] · [14 pixels × 9 taps and a one], added up over positions
  *
- * All of it is far more exact than the FP16 that is stored: a byte less MIDDLE is exact, a weight is the sum of two values of
- * FP16, to 22 bits or 3e-8. */
-#include "train/cuda/chain.cuh"
+ * Blocks exchange nothing: each stores a row of partial sums of the gradients. The products are more exact than the FP16 that is
+ * stored: byte − PIXEL_MIDDLE is exact, and a weight is the sum of two FP16 values, 22 bits or 3e-8.
+ * Floor at batch 64: 29 MFLOP forward and 8 backward, and 1.2 MB of pooled values and codes each way, which stay in L2: below 1
+ * µs each on an H200. */
+#include "train/cuda/pdl.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/mma.cuh"
 
-/* A normalised pixel is (byte − MIDDLE) · SLOPE + REST, and the zeros around an image are BORDER in the place of byte − MIDDLE,
- * which leaves 2e-7 of them. */
-static const float MIDDLE = 33.375f, SLOPE = 1.0f / (255.0f * 0.3081f), REST = (MIDDLE - 0.1307f * 255.0f) * SLOPE,
-                   BORDER = 0.1307f * 255.0f - MIDDLE;
+/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_REST. BORDER takes the place of byte − PIXEL_MIDDLE in the
+ * zeros around an image, which so become 2e-7. */
+static const float PIXEL_MIDDLE = 33.375f, PIXEL_SLOPE = 1.0f / (255.0f * 0.3081f),
+                   PIXEL_REST = (PIXEL_MIDDLE - 0.1307f * 255.0f) * PIXEL_SLOPE, BORDER = 0.1307f * 255.0f - PIXEL_MIDDLE;
 
 enum {
-  ROWS = 4 /* of an image, around a pooled row */,
-  POSITIONS = 4,
+  ROWS = 4 /* of an image, that a pooled row depends on */,
+  POSITIONS = 4 /* of a pool */,
   TAPS = 9,
-  TILES = RL_C1 / 8,
-  WORDS = RL_IMAGE / 4 /* of an image's row */,
-  /* Image rows as four planes: pixel x of plane c is column 2x + c of the image with its border. So pooled neighbours are
-   * neighbours for each tap, and nine taps of four pairs of them have banks of their own. Behind the rows are ones. */
+  CONV2_WEIGHTS = RL_C2 * RL_C1 * 9 /* weights of conv2 */,
+  TILES = RL_C1 / 8 /* of channels, the columns of a product */,
+  ROW_WORDS = RL_IMAGE / 4 /* 32-bit words of an image row */,
+  /* A warp's window of the image with its border, in four planes: pixel x of plane c is column 2x + c. The pixels that a tap
+   * reads for neighbouring pooled pixels are then neighbours, and nine taps of four pairs of pooled pixels use different banks.
+   * Ones follow the rows in each plane. */
   PLANES = 4,
   PLANE_ROW = 24,
   PLANE = 200,
   WINDOW = PLANES * PLANE,
   FORWARD_WARPS = 7,
-  FORWARD_MOST = 198 /* images side by side */,
+  FORWARD_MAX_IMAGES = 198 /* processed at once; a block loops over the others */,
   BACKWARD_WARPS = 14,
-  BACKWARD_MOST = 132
+  BACKWARD_MAX_IMAGES = 132
 };
-static_assert(RL_P1 % FORWARD_WARPS == 0 && RL_P1 % BACKWARD_WARPS == 0, "an image has whole blocks");
-static_assert((ROWS + 2) * PLANE_ROW <= PLANE, "rows and ones");
+static_assert(RL_P1 % FORWARD_WARPS == 0 && RL_P1 % BACKWARD_WARPS == 0, "blocks of whole images");
+static_assert((ROWS + 2) * PLANE_ROW <= PLANE, "a plane has room for rows and ones");
 
 static __device__ __forceinline__ uint32_t bits(__half2 pair) { return *(uint32_t *)&pair; }
 static __device__ __forceinline__ __half2 pair_of(uint32_t bits) { return *(__half2 *)&bits; }
 
-/* --- a warp's turns ---------------------------------------------------------------------------------------------------- */
+/* The images that a warp processes one after another, and a lane's share of the current one. */
+typedef struct image_loop {
+  int row;              /* pooled row, the same in each image */
+  uint32_t n;           /* current image of the batch */
+  uint32_t stride;      /* from an image to the next */
+  uint32_t next_sample; /* data set index of the next image */
+  uint32_t position;    /* of the batch's first image in the epoch */
+  uint32_t pixels;      /* four bytes of the current image */
+} image_loop;
 
-typedef struct feed {
-  int row;           /* pooled row of each image */
-  uint32_t n;        /* this turn's image of the batch */
-  uint32_t stride;   /* to the next turn's, */
-  uint32_t next;     /* which is this one of the data set */
-  uint32_t position; /* of the batch's first image */
-  uint32_t pixels;   /* four of this turn's */
-} feed;
-
-/* Of the image row that this lane has four pixels of. */
-static __device__ __forceinline__ int image_row(const feed &f) { return f.row * 2 - 1 + (int)(threadIdx.x % 32 / WORDS); }
-
-static __device__ __forceinline__ bool has_pixels(const feed &f) {
-  return threadIdx.x % 32 < ROWS * WORDS && image_row(f) >= 0 && image_row(f) < RL_IMAGE;
+/* The image row of this lane's four pixels. */
+static __device__ __forceinline__ int image_row(const image_loop &loop) {
+  return loop.row * 2 - 1 + (int)(threadIdx.x % 32 / ROW_WORDS);
 }
 
-static __device__ __forceinline__ void load_pixels(const rl_gather &gather, uint32_t image, feed *f) {
-  const size_t at = (size_t)image * RL_PIXELS + image_row(*f) * RL_IMAGE + threadIdx.x % 32 % WORDS * 4;
-  if (has_pixels(*f)) f->pixels = *(const uint32_t *)&gather.images[at];
+static __device__ __forceinline__ bool has_pixels(const image_loop &loop) {
+  return threadIdx.x % 32 < ROWS * ROW_WORDS && image_row(loop) >= 0 && image_row(loop) < RL_IMAGE;
 }
 
-/* The image of the data set that comes `turns` later; the last one of the batch, where there is none. */
-static __device__ __forceinline__ uint32_t image_later(const rl_gather &gather, const feed &f, uint32_t turns) {
-  return index_at(gather, f.position + min(f.n + turns * f.stride, gather.batch - 1));
+static __device__ __forceinline__ void load_pixels(const rl_gather &gather, uint32_t image, image_loop *loop) {
+  const size_t offset = (size_t)image * RL_PIXELS + image_row(*loop) * RL_IMAGE + threadIdx.x % 32 % ROW_WORDS * 4;
+  if (has_pixels(*loop)) loop->pixels = *(const uint32_t *)&gather.images[offset];
 }
 
-static __device__ __forceinline__ feed begin_feed(const rl_gather &gather) {
+/* Data set index of the image `steps` iterations later, or of the batch's last one if there is none. */
+static __device__ __forceinline__ uint32_t sample_after(const rl_gather &gather, const image_loop &loop, uint32_t steps) {
+  return sample_at(gather, loop.position + min(loop.n + steps * loop.stride, gather.batch - 1));
+}
+
+static __device__ __forceinline__ image_loop begin_images(const rl_gather &gather) {
   const uint32_t warps = blockDim.x / 32, parts = RL_P1 / warps;
-  feed f = {(int)(blockIdx.x % parts * warps + threadIdx.x / 32), blockIdx.x / parts, gridDim.x / parts};
-  f.position = position_of(gather, 0);
-  const uint32_t image = image_later(gather, f, 0);
-  f.next = image_later(gather, f, 1);
-  load_pixels(gather, image, &f);
-  return f;
+  image_loop loop = {(int)(blockIdx.x % parts * warps + threadIdx.x / 32), blockIdx.x / parts, gridDim.x / parts};
+  loop.position = position_of(gather, 0);
+  const uint32_t image = sample_after(gather, loop, 0);
+  loop.next_sample = sample_after(gather, loop, 1);
+  load_pixels(gather, image, &loop);
+  return loop;
 }
 
-static __device__ __forceinline__ void advance(const rl_gather &gather, feed *f) {
-  load_pixels(gather, f->next, f);
-  f->next = image_later(gather, *f, 2);
-  f->n += f->stride;
+static __device__ __forceinline__ void next_image(const rl_gather &gather, image_loop *loop) {
+  load_pixels(gather, loop->next_sample, loop);
+  loop->next_sample = sample_after(gather, *loop, 2);
+  loop->n += loop->stride;
 }
-
-/* --- pixels ------------------------------------------------------------------------------------------------------------ */
 
 static __device__ __forceinline__ void clear_window(__half *window) {
   const __half2 border = __float2half2_rn(BORDER), one = __float2half2_rn(1.0f);
@@ -92,18 +95,18 @@ static __device__ __forceinline__ void clear_window(__half *window) {
   __syncwarp();
 }
 
-/* Two bytes of a word as FP16, less MIDDLE: behind a byte of 0x64 they are 1024 more than they are. */
-static __device__ __forceinline__ __half2 less_middle(uint32_t word, uint32_t chosen) {
-  const __half2 more = pair_of(__byte_perm(word, 0x64646464u, chosen));
-  return __hsub2(__hsub2(more, __float2half2_rn(1024.0f)), __float2half2_rn(MIDDLE));
+/* Two bytes of a word as FP16, minus PIXEL_MIDDLE. 0x6400 + byte is 1024 + byte in FP16. */
+static __device__ __forceinline__ __half2 minus_middle(uint32_t word, uint32_t selector) {
+  const __half2 plus_1024 = pair_of(__byte_perm(word, 0x64646464u, selector));
+  return __hsub2(__hsub2(plus_1024, __float2half2_rn(1024.0f)), __float2half2_rn(PIXEL_MIDDLE));
 }
 
-/* The warp's pixels into its window; a lane's lie in columns 4w + 1 to 4w + 4. What is border stays so. */
-static __device__ __forceinline__ void store_pixels(const feed &f, __half *window) {
-  const int lane = threadIdx.x % 32, w = lane % WORDS;
-  const __half2 odd = less_middle(f.pixels, 0x4240), even = less_middle(f.pixels, 0x4341);
-  __half *row = &window[lane / WORDS * PLANE_ROW + 2 * w];
-  if (has_pixels(f)) {
+/* Stores the warp's pixels in its window; a lane's are columns 4w + 1 to 4w + 4. The border keeps its values. */
+static __device__ __forceinline__ void store_pixels(const image_loop &loop, __half *window) {
+  const int lane = threadIdx.x % 32, w = lane % ROW_WORDS;
+  const __half2 odd = minus_middle(loop.pixels, 0x4240), even = minus_middle(loop.pixels, 0x4341);
+  __half *row = &window[lane / ROW_WORDS * PLANE_ROW + 2 * w];
+  if (has_pixels(loop)) {
     *(__half2 *)&row[PLANE] = odd;
     *(__half2 *)&row[2 * PLANE] = even;
     row[1] = __low2half(even);
@@ -114,49 +117,48 @@ static __device__ __forceinline__ void store_pixels(const feed &f, __half *windo
   __syncwarp();
 }
 
-/* --- forward ----------------------------------------------------------------------------------------------------------- */
-
-/* What pixels are multiplied by. A product's 16 rows are three taps and a zero of each of a patch's rows, and a bias; a lane has
- * those of row lane % 4, and of tile t's columns channel lane / 8 · 8 + 2t + lane / 4 % 2. */
-typedef struct fragments {
+/* A lane's fragments of the weights, each weight split into a high and a low FP16 value. The 16 rows of a product's right operand
+ * are four groups: three taps and a zero for each of a patch's three rows, then the bias. A lane has group lane % 4, and of tile
+ * t channel lane / 8 · 8 + 2t + lane / 4 % 2. */
+typedef struct weight_fragments {
   uint32_t high[TILES][2], low[TILES][2];
-} fragments;
+} weight_fragments;
 
-static __device__ __forceinline__ float less_rounded(float v) { return v - __half2float(__float2half_rn(v)); }
+static __device__ __forceinline__ float rounding_error(float v) { return v - __half2float(__float2half_rn(v)); }
 
-/* The bias of channel `lane`, as a pixel's value times a weight: of byte − MIDDLE. */
+/* The bias of channel `lane`, scaled as the products of byte − PIXEL_MIDDLE and the weights are. */
 static __device__ __forceinline__ float load_bias(const float *weights) {
   const int lane = threadIdx.x % 32;
   float sum = 0.0f;
   for (int k = 0; k < TAPS; k++) sum += weights[lane * TAPS + k];
-  return (weights[RL_C1 * TAPS + lane] + REST * sum) * (1.0f / SLOPE);
+  return (weights[RL_C1 * TAPS + lane] + PIXEL_REST * sum) * (1.0f / PIXEL_SLOPE);
 }
 
-static __device__ __forceinline__ fragments load_fragments(const float *weights) {
+static __device__ __forceinline__ weight_fragments load_fragments(const float *weights) {
   const int lane = threadIdx.x % 32, y = lane % 4, channel = lane / 8 * 8 + lane / 4 % 2;
   float taps[TILES][3];
   for (int t = 0; t < TILES; t++)
     for (int x = 0; x < 3; x++) taps[t][x] = weights[(channel + t * 2) * TAPS + min(y, 2) * 3 + x];
   const float biases = load_bias(weights);
-  fragments made;
+  weight_fragments fragments;
   for (int t = 0; t < TILES; t++) {
     const float bias = __shfl_sync(0xffffffffu, biases, channel + t * 2);
-    const float a = y < 3 ? taps[t][0] : bias, b = y < 3 ? taps[t][1] : less_rounded(bias), c = y < 3 ? taps[t][2] : 0.0f;
-    made.high[t][0] = bits(__floats2half2_rn(a, b));
-    made.high[t][1] = bits(__floats2half2_rn(c, 0.0f));
-    made.low[t][0] = y < 3 ? bits(__floats2half2_rn(less_rounded(a), less_rounded(b))) : 0;
-    made.low[t][1] = bits(__floats2half2_rn(less_rounded(c), 0.0f));
+    const float a = y < 3 ? taps[t][0] : bias, b = y < 3 ? taps[t][1] : rounding_error(bias), c = y < 3 ? taps[t][2] : 0.0f;
+    fragments.high[t][0] = bits(__floats2half2_rn(a, b));
+    fragments.high[t][1] = bits(__floats2half2_rn(c, 0.0f));
+    fragments.low[t][0] = y < 3 ? bits(__floats2half2_rn(rounding_error(a), rounding_error(b))) : 0;
+    fragments.low[t][1] = bits(__floats2half2_rn(rounding_error(c), 0.0f));
   }
-  return made;
+  return fragments;
 }
 
-/* Patches of pixels lane / 4 and 8 more, for each position; of them, row lane % 4, or ones. */
+/* Loads the patches of pooled pixels lane / 4 and lane / 4 + 8 for each position: row lane % 4 of them, or ones for the bias. */
 static __device__ __forceinline__ void load_patches(const __half *window, uint32_t patches[POSITIONS][4]) {
   const int lane = threadIdx.x % 32, row = lane % 4 < 3 ? lane % 4 : (int)ROWS;
   for (int down = 0; down < 2; down++)
     for (int pixel = 0; pixel < 2; pixel++) {
-      const __half *at = &window[(row + down) * PLANE_ROW + lane / 4 + pixel * 8];
-      const __half a = at[0], b = at[PLANE], c = at[2 * PLANE], d = at[3 * PLANE];
+      const __half *corner = &window[(row + down) * PLANE_ROW + lane / 4 + pixel * 8];
+      const __half a = corner[0], b = corner[PLANE], c = corner[2 * PLANE], d = corner[3 * PLANE];
       patches[down * 2][pixel] = bits(__halves2half2(a, b));
       patches[down * 2][pixel + 2] = bits(__halves2half2(c, d));
       patches[down * 2 + 1][pixel] = bits(__halves2half2(b, c));
@@ -164,17 +166,17 @@ static __device__ __forceinline__ void load_patches(const __half *window, uint32
     }
 }
 
-/* Of four floats: a byte of ones where the sign is set. */
-static __device__ __forceinline__ uint32_t signs(const float of[4]) {
+/* A byte for each of four floats: 0xff if its sign is set. */
+static __device__ __forceinline__ uint32_t sign_bytes(const float v[4]) {
   uint32_t low, high;
-  asm("prmt.b32 %0, %1, %2, 0xfbfb;" : "=r"(low) : "r"(__float_as_uint(of[0])), "r"(__float_as_uint(of[1])));
-  asm("prmt.b32 %0, %1, %2, 0xfbfb;" : "=r"(high) : "r"(__float_as_uint(of[2])), "r"(__float_as_uint(of[3])));
+  asm("prmt.b32 %0, %1, %2, 0xfbfb;" : "=r"(low) : "r"(__float_as_uint(v[0])), "r"(__float_as_uint(v[1])));
+  asm("prmt.b32 %0, %1, %2, 0xfbfb;" : "=r"(high) : "r"(__float_as_uint(v[2])), "r"(__float_as_uint(v[3])));
   return __byte_perm(low, high, 0x5410);
 }
 
-/* Four pools: the greatest of each one's four positions, the first of equals, and their codes, a byte each. Comparisons are
- * subtractions, which have units of their own, and whose signs are looked at for four pools at once. */
-static __device__ __forceinline__ uint32_t pool(const float from[POSITIONS][4], float greatest[4]) {
+/* Pools four times: greatest[i] is the greatest of four positions, the first of equals. Returns their pool codes, a byte each.
+ * Comparisons are subtractions on the FMA units, whose signs are combined for four pools at once. */
+static __device__ __forceinline__ uint32_t pool_tile(const float from[POSITIONS][4], float greatest[4]) {
   float right[4], lower_right[4], down[4], stopped[4];
   for (int i = 0; i < 4; i++) {
     const float upper = fmaxf(from[0][i], from[1][i]), lower = fmaxf(from[2][i], from[3][i]);
@@ -184,35 +186,36 @@ static __device__ __forceinline__ uint32_t pool(const float from[POSITIONS][4], 
     greatest[i] = fmaxf(upper, lower);
     stopped[i] = 0.0f - greatest[i];
   }
-  const uint32_t is_down = signs(down), passes = signs(stopped);
-  const uint32_t is_right = (signs(lower_right) & is_down) | (signs(right) & ~is_down);
+  const uint32_t is_down = sign_bytes(down), passes = sign_bytes(stopped);
+  const uint32_t is_right = (sign_bytes(lower_right) & is_down) | (sign_bytes(right) & ~is_down);
   return (((is_down & 0x02020202u) | (is_right & 0x01010101u)) & passes) | (RL_POOL_RELU_ZERO * 0x01010101u & ~passes);
 }
 
-/* Pixels lane / 4 and 8 more: channels lane % 4 · 8 and the next seven. */
-typedef struct pieces {
+/* Eight channels, from lane % 4 · 8 on, of pooled pixels lane / 4 and lane / 4 + 8. */
+typedef struct pooled_pixels {
   uint4 values[2];
   uint2 codes[2];
-} pieces;
+} pooled_pixels;
 
-static __device__ __forceinline__ pieces make_pixels(const uint32_t patches[POSITIONS][4], const fragments &weights) {
+static __device__ __forceinline__ pooled_pixels multiply_and_pool(const uint32_t patches[POSITIONS][4],
+                                                                  const weight_fragments &weights) {
   uint32_t values[2][TILES], codes[TILES];
   for (int t = 0; t < TILES; t++) {
     float sum[POSITIONS][4] = {}, greatest[4];
-    for (int at = 0; at < POSITIONS; at++) mma_m16n8k16(sum[at], patches[at], weights.low[t]);
-    for (int at = 0; at < POSITIONS; at++) mma_m16n8k16(sum[at], patches[at], weights.high[t]);
-    codes[t] = pool(sum, greatest);
+    for (int position = 0; position < POSITIONS; position++) mma_m16n8k16(sum[position], patches[position], weights.low[t]);
+    for (int position = 0; position < POSITIONS; position++) mma_m16n8k16(sum[position], patches[position], weights.high[t]);
+    codes[t] = pool_tile(sum, greatest);
     for (int pixel = 0; pixel < 2; pixel++)
-      values[pixel][t] =
-          bits(__hmax2(__floats2half2_rn(greatest[pixel * 2] * SLOPE, greatest[pixel * 2 + 1] * SLOPE), __float2half2_rn(0.0f)));
+      values[pixel][t] = bits(__hmax2(__floats2half2_rn(greatest[pixel * 2] * PIXEL_SLOPE, greatest[pixel * 2 + 1] * PIXEL_SLOPE),
+                                      __float2half2_rn(0.0f)));
   }
-  pieces made;
+  pooled_pixels result;
   for (int pixel = 0; pixel < 2; pixel++) {
-    const uint32_t chosen = pixel ? 0x7632 : 0x5410, *of = values[pixel];
-    made.values[pixel] = make_uint4(of[0], of[1], of[2], of[3]);
-    made.codes[pixel] = make_uint2(__byte_perm(codes[0], codes[1], chosen), __byte_perm(codes[2], codes[3], chosen));
+    const uint32_t selector = pixel ? 0x7632 : 0x5410, *v = values[pixel];
+    result.values[pixel] = make_uint4(v[0], v[1], v[2], v[3]);
+    result.codes[pixel] = make_uint2(__byte_perm(codes[0], codes[1], selector), __byte_perm(codes[2], codes[3], selector));
   }
-  return made;
+  return result;
 }
 
 static __global__ void __launch_bounds__(FORWARD_WARPS * 32)
@@ -221,62 +224,62 @@ static __global__ void __launch_bounds__(FORWARD_WARPS * 32)
   const int lane = threadIdx.x % 32;
   __half *window = windows[threadIdx.x / 32];
   clear_window(window);
-  chain_wait();
-  const fragments by = load_fragments(weights);
-  feed f = begin_feed(gather);
-  while (f.n < gather.batch) {
+  pdl_wait();
+  const weight_fragments fragments = load_fragments(weights);
+  image_loop loop = begin_images(gather);
+  while (loop.n < gather.batch) {
     uint32_t patches[POSITIONS][4];
-    store_pixels(f, window);
+    store_pixels(loop, window);
     load_patches(window, patches);
     __syncwarp();
-    const size_t to = (((size_t)f.n * RL_P1 + f.row) * RL_P1 + lane / 4) * RL_C1 + lane % 4 * 8;
-    advance(gather, &f);
-    const pieces made = make_pixels(patches, by);
+    const size_t to = (((size_t)loop.n * RL_P1 + loop.row) * RL_P1 + lane / 4) * RL_C1 + lane % 4 * 8;
+    next_image(gather, &loop);
+    const pooled_pixels result = multiply_and_pool(patches, fragments);
     for (int i = 0; i < 2; i++) {
       if (lane / 4 + i * 8 >= RL_P1) continue;
-      __stcg((uint4 *)&pooled[to + i * 8 * RL_C1], made.values[i]);
-      __stcg((uint2 *)&codes[to + i * 8 * RL_C1], made.codes[i]);
+      __stcg((uint4 *)&pooled[to + i * 8 * RL_C1], result.values[i]);
+      __stcg((uint2 *)&codes[to + i * 8 * RL_C1], result.codes[i]);
     }
   }
 }
 
-static uint32_t blocks(uint32_t batch, uint32_t warps, uint32_t most) { return (batch < most ? batch : most) * (RL_P1 / warps); }
+static uint32_t blocks(uint32_t batch, uint32_t warps, uint32_t max_images) {
+  return (batch < max_images ? batch : max_images) * (RL_P1 / warps);
+}
 
 int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
                           rl_error *err) {
-  const uint32_t grid = blocks(gather.batch, FORWARD_WARPS, FORWARD_MOST);
-  return rl_chain("conv1 forward", conv1_forward, grid, FORWARD_WARPS * 32, 0, stream, err, gather, weights, (__half *)pooled,
-                  codes);
+  const uint32_t grid = blocks(gather.batch, FORWARD_WARPS, FORWARD_MAX_IMAGES);
+  return rl_pdl_launch("conv1 forward", conv1_forward, grid, FORWARD_WARPS * 32, 0, stream, err, gather, weights,
+                       (__half *)pooled, codes);
 }
 
-/* --- backward ---------------------------------------------------------------------------------------------------------- */
-
-/* Four channels, from lane / 4 · 4 on, of pooled pixels lane % 4 · 2 and the next, and of those eight further on. */
-typedef struct share {
+/* Four channels, from lane / 4 · 4 on, of pooled pixels lane % 4 · 2, the next, and those 8 further. */
+typedef struct lane_gradients {
   uint2 gradient[4];
   uint32_t code[4];
-} share;
+} lane_gradients;
 
-static __device__ __forceinline__ int share_pixel(int i) { return threadIdx.x % 4 * 2 + i % 2 + i / 2 * 8; }
+static __device__ __forceinline__ int lane_pixel(int i) { return threadIdx.x % 4 * 2 + i % 2 + i / 2 * 8; }
 
-/* In pooled row `row` of image n. */
-static __device__ __forceinline__ size_t share_place(uint32_t n, int row, int i) {
-  return (((size_t)n * RL_P1 + row) * RL_P1 + share_pixel(i)) * RL_C1 + threadIdx.x % 32 / 4 * 4;
+/* Offset of pixel i of them in pooled row `row` of image n. */
+static __device__ __forceinline__ size_t lane_offset(uint32_t n, int row, int i) {
+  return (((size_t)n * RL_P1 + row) * RL_P1 + lane_pixel(i)) * RL_C1 + threadIdx.x % 32 / 4 * 4;
 }
 
-static __device__ __forceinline__ void load_codes(const uint8_t *codes, uint32_t n, int row, share *to) {
+static __device__ __forceinline__ void load_codes(const uint8_t *codes, uint32_t n, int row, lane_gradients *to) {
   for (int i = 0; i < 4; i++)
-    to->code[i] = share_pixel(i) < RL_P1 ? *(const uint32_t *)&codes[share_place(n, row, i)] : RL_POOL_RELU_ZERO * 0x01010101u;
+    to->code[i] = lane_pixel(i) < RL_P1 ? *(const uint32_t *)&codes[lane_offset(n, row, i)] : RL_POOL_RELU_ZERO * 0x01010101u;
 }
 
-static __device__ __forceinline__ void load_gradients(const __half *d_pooled, uint32_t n, int row, share *to) {
+static __device__ __forceinline__ void load_gradients(const __half *d_pooled, uint32_t n, int row, lane_gradients *to) {
   for (int i = 0; i < 4; i++)
-    to->gradient[i] = share_pixel(i) < RL_P1 ? *(const uint2 *)&d_pooled[share_place(n, row, i)] : make_uint2(0, 0);
+    to->gradient[i] = lane_pixel(i) < RL_P1 ? *(const uint2 *)&d_pooled[lane_offset(n, row, i)] : make_uint2(0, 0);
 }
 
-/* Fragments of channels × pixels: in tile m, rows lane / 4 are channels lane / 4 · 4 + 2m, and rows 8 further on the next ones.
- * A code is twice in the 16 bits of a gradient. */
-static __device__ __forceinline__ void turn_share(const share &from, uint32_t gradient[2][4], uint32_t code[2][4]) {
+/* Arranges them as fragments of channels × pixels: in tile m, row lane / 4 is channel lane / 4 · 4 + 2m, and row lane / 4 + 8 the
+ * next channel. The 16 bits of a gradient correspond to its code, repeated in both bytes. */
+static __device__ __forceinline__ void to_fragments(const lane_gradients &from, uint32_t gradient[2][4], uint32_t code[2][4]) {
   for (int m = 0; m < 2; m++)
     for (int i = 0; i < 4; i++) {
       const int pixels = i / 2 * 2, odd = i % 2;
@@ -286,14 +289,15 @@ static __device__ __forceinline__ void turn_share(const share &from, uint32_t gr
     }
 }
 
-/* Adds the products of one position's winners with their taps (sum[m][0]: taps 0–7, sum[m][1]: tap 8, a one, and nothing). */
-static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4], const uint32_t code[2][4], int at,
+/* Adds one position's products: gradients that this position won, times the pixels under the taps. Columns of sum[m][0] are taps
+ * 0 to 7; of sum[m][1] tap 8, a one for the bias, and zeros. */
+static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4], const uint32_t code[2][4], int position,
                                                     const __half *window, float sum[2][2][4]) {
   const int lane = threadIdx.x % 32, tap = lane / 4;
   const __half *first = &window[tap % 3 * PLANE + tap / 3 * PLANE_ROW + lane % 4 * 2],
                *last = &window[2 * PLANE + 2 * PLANE_ROW + lane % 4 * 2];
-  const int shift = at % 2 * PLANE + at / 2 * PLANE_ROW;
-  const __half2 wanted = pair_of(at * 0x01010101u), one = __float2half2_rn(1.0f);
+  const int shift = position % 2 * PLANE + position / 2 * PLANE_ROW;
+  const __half2 wanted = pair_of(position * 0x01010101u), one = __float2half2_rn(1.0f);
   uint32_t taps[2][2], won[4];
   for (int i = 0; i < 2; i++) {
     taps[0][i] = *(const uint32_t *)&first[shift + i * 8];
@@ -305,7 +309,7 @@ static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4
   }
 }
 
-/* A warp's sums as a row of gradients; false: some gradient was infinite or NaN, and then its sum is. */
+/* Stores a warp's sums as a row of gradients. Returns whether they are finite, which they are only if every gradient was. */
 static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], float row[CONV1_ROW]) {
   const int lane = threadIdx.x % 32;
   bool finite = true;
@@ -313,9 +317,10 @@ static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], floa
     for (int odd = 0; odd < 2; odd++) {
       const int channel = lane / 4 * 4 + m * 2 + odd;
       const float bias = __shfl_sync(0xffffffffu, sum[m][1][odd * 2 + 1], lane / 4 * 4);
-      for (int i = 0; i < 2; i++) row[channel * TAPS + lane % 4 * 2 + i] = fmaf(sum[m][0][odd * 2 + i], SLOPE, REST * bias);
+      for (int i = 0; i < 2; i++)
+        row[channel * TAPS + lane % 4 * 2 + i] = fmaf(sum[m][0][odd * 2 + i], PIXEL_SLOPE, PIXEL_REST * bias);
       if (lane % 4 == 0) {
-        row[channel * TAPS + 8] = fmaf(sum[m][1][odd * 2], SLOPE, REST * bias);
+        row[channel * TAPS + 8] = fmaf(sum[m][1][odd * 2], PIXEL_SLOPE, PIXEL_REST * bias);
         row[RL_C1 * TAPS + channel] = bias;
       }
       finite &= isfinite(bias);
@@ -323,42 +328,43 @@ static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], floa
   return finite;
 }
 
+/* conv2_gradient: of conv2.weight, whose overflow this kernel notes too; NULL: it does not. */
 static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
     conv1_backward(rl_gather gather, const __half *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
-                   float *__restrict__ partial, const __half *__restrict__ watched, uint32_t watched_count,
-                   rl_train_state *state) {
+                   float *__restrict__ partial, const __half *__restrict__ conv2_gradient, rl_train_state *state) {
   __shared__ __align__(16) __half windows[BACKWARD_WARPS][WINDOW];
   __shared__ float sums[BACKWARD_WARPS][CONV1_ROW];
   __half *window = windows[threadIdx.x / 32];
   float sum[2][2][4] = {};
-  share mine;
+  lane_gradients gradients;
   clear_window(window);
-  feed f = begin_feed(gather); /* neither is made by a kernel that may still run */
-  load_codes(codes, f.n, f.row, &mine);
-  chain_wait();
-  load_gradients(d_pooled, f.n, f.row, &mine);
-  while (f.n < gather.batch) {
+  image_loop loop = begin_images(gather);
+  load_codes(codes, loop.n, loop.row, &gradients);
+  pdl_wait(); /* the loads above do not depend on the previous kernel */
+  load_gradients(d_pooled, loop.n, loop.row, &gradients);
+  while (loop.n < gather.batch) {
     uint32_t gradient[2][4], code[2][4];
-    store_pixels(f, window);
-    turn_share(mine, gradient, code);
-    advance(gather, &f);
-    load_codes(codes, min(f.n, gather.batch - 1), f.row, &mine);
-    load_gradients(d_pooled, min(f.n, gather.batch - 1), f.row, &mine);
-    for (int at = 0; at < POSITIONS; at++) add_position(gradient, code, at, window, sum);
+    store_pixels(loop, window);
+    to_fragments(gradients, gradient, code);
+    next_image(gather, &loop);
+    load_codes(codes, min(loop.n, gather.batch - 1), loop.row, &gradients);
+    load_gradients(d_pooled, min(loop.n, gather.batch - 1), loop.row, &gradients);
+    for (int position = 0; position < POSITIONS; position++) add_position(gradient, code, position, window, sum);
     __syncwarp();
   }
+  const uint32_t conv2_count = conv2_gradient ? CONV2_WEIGHTS : 0;
   bool overflow = !store_sums(sum, sums[threadIdx.x / 32]);
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < watched_count; i += gridDim.x * blockDim.x)
-    overflow |= !isfinite(__half2float(watched[i]));
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < conv2_count; i += gridDim.x * blockDim.x)
+    overflow |= !isfinite(__half2float(conv2_gradient[i]));
   if (overflow) state->overflow = 1;
   __syncthreads();
-  add_rows<BACKWARD_WARPS>(sums, partial, blockIdx.x);
+  reduce_rows<BACKWARD_WARPS>(sums, partial, blockIdx.x);
 }
 
-uint32_t rl_conv1_half_partial_rows(uint32_t batch) { return blocks(batch, BACKWARD_WARPS, BACKWARD_MOST); }
+uint32_t rl_conv1_half_partial_rows(uint32_t batch) { return blocks(batch, BACKWARD_WARPS, BACKWARD_MAX_IMAGES); }
 
-int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial, const void *watched,
-                           uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  return rl_chain("conv1 backward", conv1_backward, rl_conv1_half_partial_rows(gather.batch), BACKWARD_WARPS * 32, 0, stream, err,
-                  gather, (const __half *)d_pooled, codes, partial, (const __half *)watched, watched_count, state);
+int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
+                           const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+  return rl_pdl_launch("conv1 backward", conv1_backward, rl_conv1_half_partial_rows(gather.batch), BACKWARD_WARPS * 32, 0, stream,
+                       err, gather, (const __half *)d_pooled, codes, partial, (const __half *)conv2_gradient, state);
 }

@@ -5,7 +5,7 @@
  * of their own some multiprocessors may be given two that make weights' gradients, which take longest (H200, batch 4096: the
  * kernel 133 or 153 µs by chance, and 136 in pairs). Sums are FP32, in a fixed order. */
 #include "cuda_check.h"
-#include "train/cuda/chain.cuh"
+#include "train/cuda/pdl.cuh"
 #include "train/cuda/conv2.cuh"
 
 enum {
@@ -170,7 +170,7 @@ template <bool FEW> static __device__ void weight_gradient(const conv2_gradients
   float sum[4][S::WARP_COLUMNS][4] = {}, bias[UNIT] = {};
   bool finite = true;
 
-  chain_wait();
+  pdl_wait();
   piece p = load_piece(b.d_pooled, b.codes, index);
   copy_image<THREADS>(&b.in[(size_t)index * MAP1 * RL_C1], in);
   uint32_t buffer = 0;
@@ -282,7 +282,7 @@ static __device__ void input_gradient(const conv2_gradients &b, uint32_t index, 
     cp_async_16(&w[channel * WEIGHT_PITCH + part], &b.weights[channel * DEPTH + part]);
   }
   for (int i = threadIdx.x; i < S::OUT / UNIT; i += THREADS) ((uint4 *)out)[i] = make_uint4(0, 0, 0, 0);
-  chain_wait();
+  pdl_wait();
   piece p = load_piece(b.d_pooled, b.codes, index / S::IN_PARTS);
   team_sync();
   uint32_t a_row[S::WARP_TILES];
@@ -352,7 +352,7 @@ template <bool FEW> static int start_backward(const conv2_gradients &b, cudaStre
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<FEW>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                  "reserving shared memory", err))
     return -1;
-  return rl_chain("conv2 backward", conv2_backward<FEW>, teams / each, dim3(THREADS, each), bytes, stream, err, b, teams);
+  return rl_pdl_launch("conv2 backward", conv2_backward<FEW>, teams / each, dim3(THREADS, each), bytes, stream, err, b, teams);
 }
 
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,

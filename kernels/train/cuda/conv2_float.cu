@@ -4,7 +4,7 @@
  * some of those, so that both gradients together take at most half as many operations as forward. Sums go in a fixed order. */
 #include "cuda_check.h"
 #include "async_copy.cuh"
-#include "train/cuda/chain.cuh"
+#include "train/cuda/pdl.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/pool.cuh"
 
@@ -55,7 +55,7 @@ static __global__ void __launch_bounds__(THREADS)
   load_weights(&weights[blockIdx.y * FORWARD_CHANNELS * DEPTH], FORWARD_CHANNELS, w);
   const float b = bias[channel];
   const float4 *mine = (const float4 *)&w[lane * WEIGHT_PITCH];
-  chain_wait();
+  pdl_wait();
   for (uint32_t n = blockIdx.x; n < batch; n += gridDim.x) {
     __syncthreads();
     load_image(&in[(size_t)n * MAP1 * RL_C1], image);
@@ -98,7 +98,8 @@ int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                  "reserving shared memory", err))
     return -1;
-  return rl_chain("conv2 forward", conv2_forward, grid, THREADS, bytes, stream, err, batch, in, weights, bias, pooled, codes);
+  return rl_pdl_launch("conv2 forward", conv2_forward, grid, THREADS, bytes, stream, err, batch, in, weights, bias, pooled,
+                       codes);
 }
 
 /* --- backward: both gradients from the pooled one
@@ -232,7 +233,7 @@ static __device__ void input_gradient(const backward &b, uint32_t index, uint32_
   uint32_t *words = (uint32_t *)(image + MAP1 * RL_C1);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = warp % 2, row = warp / 2;
   load_weights(b.weights, RL_C2, w);
-  chain_wait();
+  pdl_wait();
   for (uint32_t n = index; n < b.batch; n += blocks) {
     __syncthreads();
     load_rows(b, n, gradients, words);
@@ -281,7 +282,7 @@ static __global__ void __launch_bounds__(THREADS, 1) conv2_backward(backward b) 
   extern __shared__ __align__(16) float shared[];
   const uint32_t weight_blocks = GROUPS * b.rows;
   if (blockIdx.x < weight_blocks) {
-    chain_wait();
+    pdl_wait();
     weight_gradient(b, blockIdx.x / GROUPS, blockIdx.x % GROUPS, shared);
   } else {
     input_gradient(b, blockIdx.x - weight_blocks, gridDim.x - weight_blocks, shared);
@@ -301,5 +302,5 @@ int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weight
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                  "reserving shared memory", err))
     return -1;
-  return rl_chain("conv2 backward", conv2_backward, blocks, THREADS, bytes, stream, err, b);
+  return rl_pdl_launch("conv2 backward", conv2_backward, blocks, THREADS, bytes, stream, err, b);
 }

@@ -2,7 +2,7 @@
  * batch 512, 4 µs at the rate of these instructions; what they are fed with decides. So a warp keeps the weights of 32 channels
  * in registers, where shared memory gives 512 bytes for four products, and images are on their way while others are
  * multiplied. Sums are FP32, in a fixed order. */
-#include "train/cuda/chain.cuh"
+#include "train/cuda/pdl.cuh"
 #include "train/cuda/conv2.cuh"
 #include "train/cuda/pool.cuh"
 #include "train/cuda/vector.cuh"
@@ -82,7 +82,7 @@ static __global__ void __launch_bounds__(THREADS)
   const uint32_t corner = shared_address(&images[tile_pixel(lane % 16) * IN_PITCH + lane / 16 * UNIT]);
   float greatest[4] = {};
 
-  chain_wait();
+  pdl_wait();
   const uint32_t by = gridDim.x;
   for (int i = 0; i < 2; i++) copy_group(in, batch, blockIdx.x + i * group * by, by, group, &images[i * group * IN_IMAGE]);
   uint32_t buffer = 0;
@@ -135,6 +135,7 @@ int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const 
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most_bytes),
                  "reserving shared memory", err))
     return -1;
-  return rl_chain("conv2 forward", conv2_forward, dim3(blocks, RL_C2 / CHANNELS), THREADS, WEIGHT_BYTES + images * IMAGE_BYTES,
-                  stream, err, batch, group, (const __half *)in, (const __half *)weights, bias, (__half *)pooled, codes, state);
+  return rl_pdl_launch("conv2 forward", conv2_forward, dim3(blocks, RL_C2 / CHANNELS), THREADS,
+                       WEIGHT_BYTES + images * IMAGE_BYTES, stream, err, batch, group, (const __half *)in,
+                       (const __half *)weights, bias, (__half *)pooled, codes, state);
 }

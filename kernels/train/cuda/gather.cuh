@@ -1,28 +1,29 @@
-/* Which image of the data set is image n of a batch. */
+/* Where image n of a batch lies in the epoch and in the data set. */
 #ifndef RL_TRAIN_CUDA_GATHER_H
 #define RL_TRAIN_CUDA_GATHER_H
 
 #include "train/cuda/kernels.h"
 
-/* Its place in the epoch, or in the evaluation. */
+/* Position of image n of the batch in the epoch or the evaluation. */
 static __device__ __forceinline__ uint32_t position_of(const rl_gather &gather, uint32_t n) {
   return *gather.step * gather.stride + n;
 }
 
-static __device__ __forceinline__ uint32_t index_at(const rl_gather &gather, uint32_t position) {
+/* Data set index of the image at a position. */
+static __device__ __forceinline__ uint32_t sample_at(const rl_gather &gather, uint32_t position) {
   return gather.order ? gather.order[position] : position;
 }
 
-static __device__ __forceinline__ uint32_t index_of(const rl_gather &gather, uint32_t n) {
-  return index_at(gather, position_of(gather, n));
+static __device__ __forceinline__ uint32_t sample_of(const rl_gather &gather, uint32_t n) {
+  return sample_at(gather, position_of(gather, n));
 }
 
 static __device__ __forceinline__ const uint8_t *image_of(const rl_gather &gather, uint32_t n) {
-  return gather.images + (size_t)index_of(gather, n) * RL_PIXELS;
+  return gather.images + (size_t)sample_of(gather, n) * RL_PIXELS;
 }
 
 static __device__ __forceinline__ uint32_t label_of(const rl_gather &gather, uint32_t n) {
-  return gather.labels[index_of(gather, n)];
+  return gather.labels[sample_of(gather, n)];
 }
 
 #endif

@@ -1,11 +1,16 @@
-/* The end of the network: everything between fc1's product and the gradient of that product, 0.8 MFLOP for a batch of 64, in one
- * kernel. A warp takes an image at a time; a lane holds four of the 128 hidden values, and of fc2's ten rows. */
-#include "train/cuda/chain.cuh"
+/* Everything between fc1's product and its gradient in one kernel: bias, ReLU, fc2, softmax, mean cross-entropy, and back. A warp
+ * processes one image at a time (head.cuh). Blocks exchange nothing: each stores its sums of gradients as a row of partial sums.
+ * Floor: 0.8 MFLOP for a batch of 64, far less than the launch and its loads from L2 take. */
+#include "train/cuda/pdl.cuh"
 #include "train/cuda/head.cuh"
 
-enum { WARPS = 4, MOST_ROWS = 128, MOST_IMAGES = MOST_ROWS * WARPS * 32 /* of a step: a lane has the label of one */ };
+enum {
+  WARPS = 4,
+  MAX_ROWS = 128,                    /* of partial sums, and blocks */
+  MAX_IMAGES = MAX_ROWS * WARPS * 32 /* of a step: a lane loads the label of one */
+};
 
-/* Four hidden values of image n: the parts' sum, bias and ReLU. */
+/* Four hidden values of image n: the sum of the parts of fc1's product, bias and ReLU. */
 static __device__ __forceinline__ float4 hidden(const rl_head &head, uint32_t n, int lane, float4 bias) {
   const float *from = &head.parts[(size_t)n * RL_FC1 + lane * 4];
   size_t stride = (size_t)head.gather.batch * RL_FC1;
@@ -15,7 +20,7 @@ static __device__ __forceinline__ float4 hidden(const rl_head &head, uint32_t n,
     float4 v = load4(&from[part * stride]);
     sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
   }
-  return rectified(sum);
+  return relu4(sum);
 }
 
 template <typename T> static __global__ void __launch_bounds__(WARPS * 32)
@@ -24,25 +29,25 @@ template <typename T> static __global__ void __launch_bounds__(WARPS * 32)
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const head_weights weights = load_head_weights(head.weights, lane);
   head_gradients gradients = {};
-  const uint32_t first = blockIdx.x * WARPS + warp, stride = gridDim.x * WARPS, mine = first + lane * stride;
-  const uint32_t labels = mine < head.gather.batch ? label_of(head.gather, mine) : 0;
-  chain_wait(); /* what came so far was ready before the kernel in front began */
+  const uint32_t first = blockIdx.x * WARPS + warp, stride = gridDim.x * WARPS, labelled = first + lane * stride;
+  const uint32_t labels = labelled < head.gather.batch ? label_of(head.gather, labelled) : 0;
+  pdl_wait(); /* the loads above do not depend on the previous kernel */
   float factor = state->scale.scale / head.gather.batch;
   bool overflow = false;
-  for (uint32_t n = first, turn = 0; n < head.gather.batch; n += stride, turn++) {
-    uint32_t label = __shfl_sync(0xffffffffu, labels, turn);
+  for (uint32_t n = first, i = 0; n < head.gather.batch; n += stride, i++) {
+    uint32_t label = __shfl_sync(0xffffffffu, labels, i);
     float4 h = hidden(head, n, lane, weights.fc1_bias);
     float probability[RL_CLASSES];
     int answer = 0;
-    gradients.loss += classify(h, weights, label, probability, &answer);
+    gradients.loss += head_forward(h, weights, label, probability, &answer);
     T *to = &d_fc1[(size_t)n * RL_FC1 + lane * 4];
-    store4(to, head_back(h, weights, probability, label, factor, &gradients));
-    overflow |= !finite4(load4(to)); /* an infinity may come from rounding to FP16 */
+    store4(to, head_backward(h, weights, probability, label, factor, &gradients));
+    overflow |= !finite4(load4(to)); /* rounding to FP16 may overflow */
   }
   if (sizeof(T) == 2 && (overflow || !isfinite(gradients.loss))) state->overflow = 1;
   store_head_row(gradients, lane, sums[warp]);
   __syncthreads();
-  add_head_rows(sums, WARPS, partial);
+  reduce_head_rows(sums, WARPS, partial);
 }
 
 static __global__ void __launch_bounds__(WARPS * 32)
@@ -54,7 +59,7 @@ static __global__ void __launch_bounds__(WARPS * 32)
     uint32_t label = label_of(head.gather, n), position = position_of(head.gather, n);
     float probability[RL_CLASSES];
     int answer = 0;
-    float loss = classify(hidden(head, n, lane, weights.fc1_bias), weights, label, probability, &answer);
+    float loss = head_forward(hidden(head, n, lane, weights.fc1_bias), weights, label, probability, &answer);
     if (lane == 0) {
       losses[position] = loss;
       correct[position] = answer == (int)label;
@@ -65,17 +70,18 @@ static __global__ void __launch_bounds__(WARPS * 32)
 
 uint32_t rl_head_partial_rows(uint32_t batch) {
   uint32_t rows = (batch + WARPS - 1) / WARPS;
-  return rows < MOST_ROWS ? rows : (uint32_t)MOST_ROWS;
+  return rows < MAX_ROWS ? rows : (uint32_t)MAX_ROWS;
 }
 
 int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state, cudaStream_t stream,
                   rl_error *err) {
   uint32_t rows = rl_head_partial_rows(head->gather.batch);
-  if (head->gather.batch > MOST_IMAGES)
-    return rl_fail(err, RL_INPUT, 0, "the head takes %d images in a step, not %u", MOST_IMAGES, head->gather.batch);
+  if (head->gather.batch > MAX_IMAGES)
+    return rl_fail(err, RL_INPUT, 0, "the head takes at most %d images in a step, not %u", MAX_IMAGES, head->gather.batch);
   if (format.half)
-    return rl_chain("the head", head_train<__half>, rows, WARPS * 32, 0, stream, err, *head, (__half *)d_fc1, partial, state);
-  return rl_chain("the head", head_train<float>, rows, WARPS * 32, 0, stream, err, *head, (float *)d_fc1, partial, state);
+    return rl_pdl_launch("the head", head_train<__half>, rows, WARPS * 32, 0, stream, err, *head, (__half *)d_fc1, partial,
+                         state);
+  return rl_pdl_launch("the head", head_train<float>, rows, WARPS * 32, 0, stream, err, *head, (float *)d_fc1, partial, state);
 }
 
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,

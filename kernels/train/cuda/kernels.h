@@ -54,16 +54,16 @@ int rl_epoch_begin(rl_train_state *state, uint32_t *order, uint32_t count, cudaS
 int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
                      rl_error *err);
 /* d_pooled → partial sums of the 320 gradients (weights, then bias), partial[rows][320]; rows as rl_conv1_partial_rows says.
- * FP16: notes an overflow in state, also of conv2's weight gradient (watched, watched_count halves), which is ready by then. */
+ * FP16: notes an overflow in state, also of conv2.weight's gradient if conv2_gradient, which is in FP16 then, is not NULL. */
 uint32_t rl_conv1_partial_rows(rl_format format, uint32_t batch);
 int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
-                      const void *watched, uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err);
+                      const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* conv1_half.cu: what these do in FP16. */
 int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
                           rl_error *err);
 uint32_t rl_conv1_half_partial_rows(uint32_t batch);
-int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial, const void *watched,
-                           uint32_t watched_count, rl_train_state *state, cudaStream_t stream, rl_error *err);
+int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
+                           const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
 /* pool.cu: conv2's product [n][12][12][64] or [n][64][12][12] + bias, ReLU, pool → [n][6][6][64] or [n][64][6][6], and codes.
  * FP16: notes an overflow of the product in state, unless that is NULL; ReLU and pooling would hide it from what follows. */

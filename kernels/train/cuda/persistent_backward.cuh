@@ -38,7 +38,7 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
     const float4 passed = make_float4(code.x == RL_POOL_RELU_ZERO ? 0 : d.x, code.y == RL_POOL_RELU_ZERO ? 0 : d.y,
                                       code.z == RL_POOL_RELU_ZERO ? 0 : d.z, code.w == RL_POOL_RELU_ZERO ? 0 : d.w);
     sums.overflow |= !finite4(passed);
-    sums.conv2_bias = added(sums.conv2_bias, passed);
+    sums.conv2_bias = add4(sums.conv2_bias, passed);
   }
 }
 
@@ -102,7 +102,7 @@ template <class F> static __device__ __forceinline__ void conv1_backward(const r
     const float gradient = rounded_to<value>(smem.d_pooled1[0][from] + smem.d_pooled1[1][from]);
     if (stored) stored[i] = (value)gradient;
     sums.overflow |= code != RL_POOL_RELU_ZERO && !isfinite(gradient);
-    add_element(gradient, code, pixel, smem.image_rows, sums.conv1);
+    add_pooled_gradient(gradient, code, pixel, smem.image_rows, sums.conv1);
   }
 }
 

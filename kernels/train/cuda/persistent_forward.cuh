@@ -202,7 +202,7 @@ template <class F> static __device__ __forceinline__ float4 hidden_values(const 
   const float4_pair received =
       receive_tagged(&parts[coords.warp][coords.lane * 4], &parts[second < FC1_SLICES ? second : coords.warp][coords.lane * 4],
                      message_phase(mb, coords.pair));
-  store4(&smem.hidden[coords.warp][coords.lane * 4], second < FC1_SLICES ? added(received.a, received.b) : received.a);
+  store4(&smem.hidden[coords.warp][coords.lane * 4], second < FC1_SLICES ? add4(received.a, received.b) : received.a);
   __syncthreads();
   if (threadIdx.x < RL_FC1) {
     float total = smem.head[threadIdx.x];
@@ -225,7 +225,7 @@ template <class F> static __device__ __forceinline__ class_lane classify(const b
                                                                          block_memory<F> &smem) {
   const float *weights = &smem.head[RL_FC1], *biases = &weights[RL_CLASSES * RL_FC1];
   if (coords.warp < RL_CLASSES) {
-    const float logit = warp_sum(dot(h, load4(&weights[coords.warp * RL_FC1 + coords.lane * 4]))) + biases[coords.warp];
+    const float logit = warp_sum(dot4(h, load4(&weights[coords.warp * RL_FC1 + coords.lane * 4]))) + biases[coords.warp];
     if (coords.lane == 0) smem.logits[coords.warp] = logit;
   }
   __syncthreads();
@@ -251,18 +251,18 @@ template <class F> static __device__ __forceinline__ void train_head(const rl_pe
   const float d_logit = (own.probability - (coords.lane == (int)label ? 1.0f : 0.0f)) * (smem.state.scale.scale / mb.step_images);
   if (coords.warp < RL_CLASSES) {
     const float d_class = __shfl_sync(0xffffffffu, d_logit, coords.warp);
-    sums.head_weight = added(sums.head_weight, scaled(h, d_class));
+    sums.head_weight = add4(sums.head_weight, scale4(h, d_class));
     sums.head_bias += d_class;
   } else if (coords.warp == RL_CLASSES) {
     float4 d_h = make_float4(0, 0, 0, 0);
     for (int j = 0; j < RL_CLASSES; j++)
-      d_h = added(d_h, scaled(load4(&weights[j * RL_FC1 + coords.lane * 4]), __shfl_sync(0xffffffffu, d_logit, j)));
-    d_h = make_float4(h.x > 0 ? d_h.x : 0, h.y > 0 ? d_h.y : 0, h.z > 0 ? d_h.z : 0, h.w > 0 ? d_h.w : 0);
+      d_h = add4(d_h, scale4(load4(&weights[j * RL_FC1 + coords.lane * 4]), __shfl_sync(0xffffffffu, d_logit, j)));
+    d_h = relu4_gradient(h, d_h);
     const float4 stored =
         make_float4(rounded_to<value>(d_h.x), rounded_to<value>(d_h.y), rounded_to<value>(d_h.z), rounded_to<value>(d_h.w));
     send_tagged(&args.exchange->d_fc1[coords.pair][coords.lane * 4], message_phase(mb, coords.pair), stored);
     store4((value *)args.d_fc1 + (size_t)step_image(mb, coords.pair) * RL_FC1 + coords.lane * 4, d_h);
-    sums.head_weight = added(sums.head_weight, d_h);
+    sums.head_weight = add4(sums.head_weight, d_h);
     sums.overflow |= !finite4(stored);
   } else {
     sums.head_bias += own.loss;

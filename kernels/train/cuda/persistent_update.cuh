@@ -126,7 +126,7 @@ static __device__ __forceinline__ float owned_gradient(const rl_persistent &args
     const uint32_t row = small_split + i * SMALL_SPLITS;
     small_parts[i] = row < small.rows ? small.first[row * small.stride] : 0.0f;
   }
-  for (int i = 1; i < ROWS; i++) parts[0] = added(parts[0], parts[i]);
+  for (int i = 1; i < ROWS; i++) parts[0] = add4(parts[0], parts[i]);
   for (int i = 1; i < SMALL_ROWS; i++) small_parts[0] += small_parts[i];
   if (split < SPLITS) store4(&smem.conv2_sums[split][quad * 4], parts[0]);
   smem.small_sums[small_split][value] = small_parts[0];

@@ -1,5 +1,5 @@
 /* Bias, ReLU and 2×2 pooling after conv2, and the way back: one kernel each, bound by the bytes of conv2's output. */
-#include "train/cuda/chain.cuh"
+#include "train/cuda/pdl.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 
@@ -21,7 +21,7 @@ static __device__ __forceinline__ int source(int pixel, int at) {
 template <typename T> static __global__ void pool2_forward_last(uint32_t count, const T *__restrict__ y,
                                                                 const float *__restrict__ bias, T *__restrict__ pooled,
                                                                 uint8_t *__restrict__ codes, rl_train_state *state) {
-  chain_wait();
+  pdl_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   uint32_t group = i % GROUPS, pixel = i / GROUPS % MAP, n = i / GROUPS / MAP;
@@ -49,7 +49,7 @@ template <typename T> static __global__ void pool2_forward_last(uint32_t count, 
 /* NCHW: a thread makes one pooled element. */
 static __global__ void pool2_forward_first(uint32_t count, const float *__restrict__ y, const float *__restrict__ bias,
                                            float *__restrict__ pooled, uint8_t *__restrict__ codes) {
-  chain_wait();
+  pdl_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   uint32_t pixel = i % MAP, plane = i / MAP;
@@ -69,13 +69,13 @@ int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const floa
                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t count = batch * MAP * (format.channels_last ? (uint32_t)GROUPS : (uint32_t)RL_C2), blocks = (count + 255) / 256;
   if (format.half)
-    return rl_chain("pool2 forward", pool2_forward_last<__half>, blocks, 256, 0, stream, err, count, (const __half *)y, bias,
-                    (__half *)pooled, codes, state);
+    return rl_pdl_launch("pool2 forward", pool2_forward_last<__half>, blocks, 256, 0, stream, err, count, (const __half *)y, bias,
+                         (__half *)pooled, codes, state);
   if (format.channels_last)
-    return rl_chain("pool2 forward", pool2_forward_last<float>, blocks, 256, 0, stream, err, count, (const float *)y, bias,
-                    (float *)pooled, codes, state);
-  return rl_chain("pool2 forward", pool2_forward_first, blocks, 256, 0, stream, err, count, (const float *)y, bias,
-                  (float *)pooled, codes);
+    return rl_pdl_launch("pool2 forward", pool2_forward_last<float>, blocks, 256, 0, stream, err, count, (const float *)y, bias,
+                         (float *)pooled, codes, state);
+  return rl_pdl_launch("pool2 forward", pool2_forward_first, blocks, 256, 0, stream, err, count, (const float *)y, bias,
+                       (float *)pooled, codes);
 }
 
 /* --- backward ---------------------------------------------------------------------------------------------------------- */
@@ -90,7 +90,7 @@ template <typename T> static __global__ void __launch_bounds__(THREADS)
   uint32_t group = threadIdx.x % GROUPS, lane = threadIdx.x / GROUPS;
   float4 sum = make_float4(0, 0, 0, 0);
   bool overflow = false;
-  chain_wait();
+  pdl_wait();
   for (uint32_t i = blockIdx.x * LANES + lane; i < pixels; i += gridDim.x * LANES) {
     size_t from = ((size_t)i * GROUPS + group) * 4;
     float4 gradient = load4(&d_pooled[from]);
@@ -125,7 +125,7 @@ static __global__ void __launch_bounds__(THREADS)
     pool2_backward_first(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
                          float *__restrict__ d_y, float *__restrict__ partial) {
   uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  chain_wait();
+  pdl_wait();
   for (uint32_t c = 0; c < CHANNELS / WARPS; c++) {
     uint32_t channel = blockIdx.y * CHANNELS + c * WARPS + warp;
     float sum = 0.0f;
@@ -154,11 +154,11 @@ int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, co
                       rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_pool2_partial_rows(format, batch);
   if (format.half)
-    return rl_chain("pool2 backward", pool2_backward_last<__half>, rows, THREADS, 0, stream, err, batch * MAP,
-                    (const __half *)d_pooled, codes, (__half *)d_y, partial, state);
+    return rl_pdl_launch("pool2 backward", pool2_backward_last<__half>, rows, THREADS, 0, stream, err, batch * MAP,
+                         (const __half *)d_pooled, codes, (__half *)d_y, partial, state);
   if (format.channels_last)
-    return rl_chain("pool2 backward", pool2_backward_last<float>, rows, THREADS, 0, stream, err, batch * MAP,
-                    (const float *)d_pooled, codes, (float *)d_y, partial, state);
-  return rl_chain("pool2 backward", pool2_backward_first, dim3(rows, RL_C2 / CHANNELS), THREADS, 0, stream, err, batch,
-                  (const float *)d_pooled, codes, (float *)d_y, partial);
+    return rl_pdl_launch("pool2 backward", pool2_backward_last<float>, rows, THREADS, 0, stream, err, batch * MAP,
+                         (const float *)d_pooled, codes, (float *)d_y, partial, state);
+  return rl_pdl_launch("pool2 backward", pool2_backward_first, dim3(rows, RL_C2 / CHANNELS), THREADS, 0, stream, err, batch,
+                       (const float *)d_pooled, codes, (float *)d_y, partial);
 }

@@ -69,8 +69,8 @@ struct tensor_float_tiles : tile_format {
     const tensor_float x(d.x), y(d.y), z(d.z), w(d.w);
     for (int at = 0; at < 4; at++) {
       value *to = &d_out[out_at(pixel / RL_P2 * 2 + at / 2, pixel % RL_P2 * 2 + at % 2) + channel / 8 * 8 + channel % 8 / 2];
-      *(float2 *)to = make_float2(code.x == at ? x.exact : 0, code.z == at ? z.exact : 0);
-      *(float2 *)(to + 4) = make_float2(code.y == at ? y.exact : 0, code.w == at ? w.exact : 0);
+      *(float2 *)to = make_float2(code.x == at ? x.value : 0, code.z == at ? z.value : 0);
+      *(float2 *)(to + 4) = make_float2(code.y == at ? y.value : 0, code.w == at ? w.value : 0);
     }
   }
 

@@ -50,9 +50,9 @@ int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
   /* Sums of products of finite FP16 values are finite in FP32; in FP16 they may not be. */
-  const void *watched = s->gradients.conv2_rows ? NULL : s->gradients.conv2_weight;
-  return rl_conv1_backward(e->format, s->gather, e->d_pooled1, e->codes1, e->partial_conv1, watched,
-                           watched ? rl_tensor_sizes[RL_CONV2_W] : 0, e->state, (cudaStream_t)stream, err);
+  const void *conv2_gradient = s->gradients.conv2_rows ? NULL : s->gradients.conv2_weight;
+  return rl_conv1_backward(e->format, s->gather, e->d_pooled1, e->codes1, e->partial_conv1, conv2_gradient, e->state,
+                           (cudaStream_t)stream, err);
 }
 
 int rl_adam_launch(void *arg, rl_stream stream, rl_error *err) {

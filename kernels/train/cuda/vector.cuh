@@ -1,4 +1,4 @@
-/* Four neighbouring values at once, as floats, whatever the storage. */
+/* Four neighbouring values of FP32, TF32 or FP16 in memory, as a float4. Addresses are aligned to the four values. */
 #ifndef RL_TRAIN_CUDA_VECTOR_H
 #define RL_TRAIN_CUDA_VECTOR_H
 
@@ -12,8 +12,8 @@ static __device__ __forceinline__ float4 load4(const float *from) { return *(con
 static __device__ __forceinline__ float4 load4(const tensor_float *from) { return *(const float4 *)from; }
 
 static __device__ __forceinline__ float4 load4(const __half *from) {
-  uint2 raw = *(const uint2 *)from;
-  float2 low = __half22float2(*(__half2 *)&raw.x), high = __half22float2(*(__half2 *)&raw.y);
+  const uint2 raw = *(const uint2 *)from;
+  const float2 low = __half22float2(*(const __half2 *)&raw.x), high = __half22float2(*(const __half2 *)&raw.y);
   return make_float4(low.x, low.y, high.x, high.y);
 }
 
@@ -24,15 +24,16 @@ static __device__ __forceinline__ void store4(tensor_float *to, float4 v) {
 }
 
 static __device__ __forceinline__ void store4(__half *to, float4 v) {
-  __half2 low = __floats2half2_rn(v.x, v.y), high = __floats2half2_rn(v.z, v.w);
-  *(uint2 *)to = make_uint2(*(unsigned *)&low, *(unsigned *)&high);
+  const __half2 low = __floats2half2_rn(v.x, v.y), high = __floats2half2_rn(v.z, v.w);
+  *(uint2 *)to = make_uint2(*(const uint32_t *)&low, *(const uint32_t *)&high);
 }
 
-static __device__ __forceinline__ float4 added(float4 a, float4 b) {
+static __device__ __forceinline__ float4 add4(float4 a, float4 b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
-static __device__ __forceinline__ float4 scaled(float4 v, float by) {
-  return make_float4(v.x * by, v.y * by, v.z * by, v.w * by);
+
+static __device__ __forceinline__ float4 scale4(float4 v, float factor) {
+  return make_float4(v.x * factor, v.y * factor, v.z * factor, v.w * factor);
 }
 
 #endif

@@ -1,0 +1,39 @@
+/* Programmatic dependent launch (PDL, compute capability 9.0): the blocks of a kernel start while those of the previous kernel
+ * exit. They do what does not depend on it, then wait for it. A kernel launched by rl_pdl_launch calls pdl_wait before it reads
+ * or writes anything that the previous kernel writes. What the kernel before that wrote is complete even earlier, because the
+ * previous kernel triggers this launch only after its own pdl_wait. Code compiled for an older architecture cannot wait and is
+ * launched in stream order. */
+#ifndef RL_TRAIN_CUDA_PDL_H
+#define RL_TRAIN_CUDA_PDL_H
+
+#include "cuda_check.h"
+
+/* All threads call it. */
+static __device__ __forceinline__ void pdl_wait() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+template <class... Parameters, class... Arguments>
+static inline int rl_pdl_launch(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                                cudaStream_t stream, rl_error *err, Arguments... arguments) {
+  cudaFuncAttributes code = {};
+  if (rl_cuda_ok(cudaFuncGetAttributes(&code, kernel), what, err) < 0) return -1;
+  cudaLaunchAttribute attribute = {};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  if (code.ptxVersion >= 90) {
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.numAttrs = 1;
+  }
+  return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what, err);
+}
+
+#endif
