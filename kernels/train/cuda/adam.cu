@@ -1,66 +1,50 @@
-/* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in torch.optim.Adam's order of operations). It adds up
- * partial gradients, removes the loss scale, skips the step on overflow, updates weights, moments and FP16 copies, and the last
- * block to have read the training state moves it on. At least 28 bytes a parameter: 8.8 MB, all of it in L2. Sums go in a fixed
- * order: results are reproducible. */
+/* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in the order of operations of torch.optim.Adam).
+ *
+ * It adds up partial sums of gradients, removes the loss scale, updates weights, moments and FP16 copies, or skips the step if a
+ * gradient overflowed. The first blocks update the large tensors, conv2.weight and then fc1.weight, four parameters a thread. The
+ * others update the small tensors, conv1, conv2.bias and the head, whose gradients are rows of partial sums. Blocks exchange only
+ * a ticket: the last one to have read the training state advances it. All sums have a fixed order, so results are reproducible.
+ * Floor: 28 bytes a parameter are 8.8 MB, all of it in L2. */
 #include "train/cuda/adam.cuh"
-#include "train/cuda/pdl.cuh"
 #include "train/cuda/kernels.h"
-#include "train/cuda/mma.cuh"
+#include "train/cuda/pdl.cuh"
 #include "train/cuda/vector.cuh"
 
 enum {
   THREADS = 256,
-  LANES = 32,
-  SPLITS = THREADS / LANES,
-  QUADS = LANES / 4,
-  CONV2_AT = RL_C1 * 10,
-  CONV2_COUNT = RL_C2 * RL_C1 * 9,
-  CONV2_BIAS_AT = CONV2_AT + CONV2_COUNT,
-  FC1_AT = CONV2_BIAS_AT + RL_C2,
-  FC1_COUNT = RL_FC1 * RL_FLAT,
-  HEAD_AT = FC1_AT + FC1_COUNT,
+  /* Where gradients are sums over rows: a block has 32 columns, or 32 times four neighbouring ones, and splits the rows. */
+  COLUMNS = 32,
+  SPLITS = THREADS / COLUMNS,
+  QUADS = COLUMNS / 4,
   CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS,
-  CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / LANES,
+  CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / COLUMNS,
   FC1_BLOCKS = FC1_COUNT / 4 / THREADS,
-  CONV1_BLOCKS = CONV2_AT / LANES,
-  BIAS_BLOCKS = RL_C2 / LANES,
-  HEAD_BLOCKS = (RL_HEAD_LOSS + LANES - 1) / LANES,
-  SMALL_BLOCKS = CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS,
-  /* Where fc1's weight gradient is made here (adam_gather): a block has 32 × 64 weights, a warp 16 × 16, and images come by 64.
-   */
-  TILE_ROWS = 32,
-  TILE_COLUMNS = 64,
-  TILE_IMAGES = 64,
-  UNIT = 8 /* halves in 16 bytes */,
-  PIECES = 4 /* pairs of weights a thread has */,
-  ROW_TILES = RL_FC1 / TILE_ROWS,
-  PRODUCT_BLOCKS = ROW_TILES * (RL_FLAT / TILE_COLUMNS)
+  CONV1_BLOCKS = CONV2_OFFSET / COLUMNS,
+  BIAS_BLOCKS = RL_C2 / COLUMNS,
+  HEAD_BLOCKS = (RL_HEAD_LOSS + COLUMNS - 1) / COLUMNS,
+  SMALL_BLOCKS = CONV1_BLOCKS + BIAS_BLOCKS + HEAD_BLOCKS
 };
-static_assert(TILE_ROWS * TILE_COLUMNS == THREADS * PIECES * 2, "every weight has a thread");
-static_assert(CONV2_COUNT % (4 * THREADS) == 0 && FC1_COUNT % (4 * THREADS) == 0, "whole blocks");
-static_assert(CONV2_AT % 4 == 0 && RL_C2 % 4 == 0 && RL_HEAD_ROW % 4 == 0, "rows of partial sums are whole fours");
-static_assert(HEAD_AT + RL_HEAD_LOSS == RL_PARAMETERS, "every parameter has a place");
+static_assert(CONV2_COUNT % (4 * THREADS) == 0 && FC1_COUNT % (4 * THREADS) == 0, "the large tensors are whole blocks");
+static_assert(CONV2_OFFSET % 4 == 0 && RL_C2 % 4 == 0 && RL_HEAD_ROW % 4 == 0, "rows of partial sums are whole float4s");
 
-/* Blocks 0… have conv2.weight and then fc1.weight, four parameters a thread (one row of threads where conv2's is a sum). */
 static __host__ __device__ __forceinline__ uint32_t conv2_blocks(const rl_gradients &g) {
   return g.conv2_rows ? (uint32_t)CONV2_SUM_BLOCKS : (uint32_t)CONV2_BLOCKS;
 }
 
-/* PRODUCT: fc1's weight gradient is made here, for who wants to see it. */
-template <bool PRODUCT> static __host__ __device__ __forceinline__ uint32_t whole_blocks(const rl_gradients &g) {
-  return conv2_blocks(g) + (PRODUCT ? (uint32_t)PRODUCT_BLOCKS : (uint32_t)FC1_BLOCKS);
+static __host__ __device__ __forceinline__ uint32_t large_blocks(const rl_gradients &g) {
+  return conv2_blocks(g) + (uint32_t)FC1_BLOCKS;
 }
 
-/* The first of this thread's parameters. */
-static __device__ __forceinline__ uint32_t whole_place(const rl_gradients &g) {
-  if (blockIdx.x >= conv2_blocks(g)) return FC1_AT + ((blockIdx.x - conv2_blocks(g)) * THREADS + threadIdx.x) * 4;
-  return CONV2_AT + (g.conv2_rows ? blockIdx.x * LANES + threadIdx.x % LANES : blockIdx.x * THREADS + threadIdx.x) * 4;
+/* Offset of this thread's four parameters of the large tensors. Where conv2's gradient is a sum, SPLITS threads have the same. */
+static __device__ __forceinline__ uint32_t large_offset(const rl_gradients &g) {
+  if (blockIdx.x >= conv2_blocks(g)) return FC1_OFFSET + ((blockIdx.x - conv2_blocks(g)) * THREADS + threadIdx.x) * 4;
+  return CONV2_OFFSET + (g.conv2_rows ? blockIdx.x * COLUMNS + threadIdx.x % COLUMNS : blockIdx.x * THREADS + threadIdx.x) * 4;
 }
 
-/* Sum of four columns of partial[rows][CONV2_COUNT], by SPLITS threads. */
+/* Adds up four columns of partial[rows][CONV2_COUNT]; SPLITS threads share the rows. */
 static __device__ float4 conv2_sum(const float *partial, uint32_t rows, uint32_t column) {
-  __shared__ float4 sums[SPLITS][LANES];
-  uint32_t lane = threadIdx.x % LANES, split = threadIdx.x / LANES;
+  __shared__ float4 sums[SPLITS][COLUMNS];
+  uint32_t lane = threadIdx.x % COLUMNS, split = threadIdx.x / COLUMNS;
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
   for (uint32_t row = split; row < rows; row += SPLITS) {
@@ -77,72 +61,53 @@ static __device__ float4 conv2_sum(const float *partial, uint32_t rows, uint32_t
   return sum;
 }
 
-/* Gradients of the four parameters at `at`, still scaled. *mine: they are this thread's to use. */
-static __device__ __forceinline__ float4 whole_gradient(const rl_gradients &g, uint32_t at, bool *mine) {
-  *mine = true;
-  if (blockIdx.x >= conv2_blocks(g)) return load4(&g.fc1_weight[at - FC1_AT]);
-  uint32_t i = at - CONV2_AT;
+/* Gradient of four neighbouring weights of fc1, from `i` on, as a product: d_fc1ᵀ · fc1_in. */
+template <class T> static __device__ float4 fc1_product(const rl_gradients &g, uint32_t i) {
+  const T *d_fc1 = (const T *)g.d_fc1 + i / RL_FLAT, *fc1_in = (const T *)g.fc1_in + i % RL_FLAT;
+  float4 sum = make_float4(0, 0, 0, 0);
+  for (uint32_t n = 0; n < g.batch; n++)
+    sum = add4(sum, scale4(load4(&fc1_in[(size_t)n * RL_FLAT]), (float)d_fc1[(size_t)n * RL_FC1]));
+  return sum;
+}
+
+/* Gradients of the four parameters at `offset`, still multiplied by the loss scale. *owner: this thread is to use them. */
+static __device__ __forceinline__ float4 large_gradient(const rl_gradients &g, uint32_t offset, bool *owner) {
+  *owner = true;
+  if (blockIdx.x >= conv2_blocks(g)) return load4(&g.fc1_weight[offset - FC1_OFFSET]);
+  uint32_t i = offset - CONV2_OFFSET;
   if (g.conv2_rows) {
-    *mine = threadIdx.x < LANES;
+    *owner = threadIdx.x < COLUMNS;
     return conv2_sum((const float *)g.conv2_weight, g.conv2_rows, i);
   }
   return g.half ? load4((const __half *)g.conv2_weight + i) : load4((const float *)g.conv2_weight + i);
 }
 
-/* --- fc1's weight gradient as a product, FP16: d_fc1ᵀ · fc1_in --------------------------------------------------------- */
-
-/* Where pair i of this thread's weights begins: of the 16 × 16 of its warp, rows lane / 4 and lane / 4 + 8 of columns 0–7, then
- * the same of columns 8–15. */
-static __device__ __forceinline__ uint32_t product_place(const rl_gradients &g, int i) {
-  const uint32_t tile = blockIdx.x - conv2_blocks(g), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const uint32_t row = tile % ROW_TILES * TILE_ROWS + warp % 2 * 16 + i % 2 * 8 + lane / 4,
-                 column = tile / ROW_TILES * TILE_COLUMNS + warp / 2 * 16 + i / 2 * 8 + lane % 4 * 2;
-  return FC1_AT + row * RL_FLAT + column;
-}
-
-/* gradient[i]: of the pair at product_place(i), still scaled. */
-static __device__ __forceinline__ void product_gradient(const rl_gradients &g, float2 gradient[PIECES]) {
-  __shared__ __align__(16) __half out[TILE_IMAGES][TILE_ROWS + UNIT], in[TILE_IMAGES][TILE_COLUMNS + UNIT];
-  const uint32_t tile = blockIdx.x - conv2_blocks(g), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const __half *d_fc1 = (const __half *)g.d_fc1 + tile % ROW_TILES * TILE_ROWS,
-               *fc1_in = (const __half *)g.fc1_in + tile / ROW_TILES * TILE_COLUMNS;
-  float sum[2][4] = {};
-  for (uint32_t first = 0; first < g.batch; first += TILE_IMAGES) {
-    __syncthreads();
-    cp_async_rows<THREADS>(d_fc1, RL_FC1, first, g.batch, out);
-    cp_async_rows<THREADS>(fc1_in, RL_FLAT, first, g.batch, in);
-    cp_async_wait_all();
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < TILE_IMAGES; k += 16) {
-      uint32_t a[4], by[4];
-      ldmatrix_x4_trans(a, shared_address(&out[k + lane / 16 * 8 + lane % 8][warp % 2 * 16 + lane / 8 % 2 * UNIT]));
-      ldmatrix_x4_trans(by, shared_address(&in[k + lane % 16][warp / 2 * 16 + lane / 16 * UNIT]));
-      for (int c = 0; c < 2; c++) mma_m16n8k16(sum[c], a, &by[c * 2]);
-    }
-  }
-  for (int i = 0; i < PIECES; i++) gradient[i] = make_float2(sum[i / 2][i % 2 * 2], sum[i / 2][i % 2 * 2 + 1]);
-}
-
-/* Of block `index` behind the whole ones: which partial sums it adds up, and the first parameter they are the gradients of. */
-typedef struct sums {
+/* Partial sums that a block of the small tensors adds up: columns of partial[rows][stride]. */
+typedef struct small_columns {
   const float *partial;
-  uint32_t rows, stride, column /* of this thread */, at, end;
-} sums;
+  uint32_t rows, stride;
+  uint32_t column, end; /* this thread's, and the tensor's count of them */
+  uint32_t offset;      /* of the tensor's first parameter */
+} small_columns;
 
-static __device__ __forceinline__ sums sums_of(const rl_gradients &g, uint32_t index) {
-  const uint32_t lane = threadIdx.x % LANES;
-  if (index < CONV1_BLOCKS) return {g.conv1, g.conv1_rows, CONV2_AT, index * LANES + lane, 0, CONV2_AT};
+/* index: of the block among those of the small tensors. */
+static __device__ __forceinline__ small_columns small_columns_of(const rl_gradients &g, uint32_t index) {
+  const uint32_t lane = threadIdx.x % COLUMNS;
+  if (index < CONV1_BLOCKS) return {g.conv1, g.conv1_rows, CONV2_OFFSET, index * COLUMNS + lane, CONV2_OFFSET, 0};
   index -= CONV1_BLOCKS;
-  if (index < BIAS_BLOCKS) return {g.conv2_bias, g.conv2_bias_rows, RL_C2, index * LANES + lane, CONV2_BIAS_AT, RL_C2};
-  return {g.head, g.head_rows, RL_HEAD_ROW, (index - BIAS_BLOCKS) * LANES + lane, HEAD_AT, RL_HEAD_LOSS};
+  if (index < BIAS_BLOCKS) return {g.conv2_bias, g.conv2_bias_rows, RL_C2, index * COLUMNS + lane, RL_C2, CONV2_BIAS_OFFSET};
+  return {g.head, g.head_rows, RL_HEAD_ROW, (index - BIAS_BLOCKS) * COLUMNS + lane, RL_HEAD_LOSS, HEAD_OFFSET};
 }
 
-/* Of a block's LANES columns, four a thread, each by THREADS / QUADS threads; column threadIdx.x's sum, where is_mine. It is the
- * gradient of parameter of.at + of.column, still scaled. */
-static __device__ float column_sum(const sums &of) {
-  __shared__ __align__(16) float parts[THREADS / 32][LANES];
-  const uint32_t quad = threadIdx.x % QUADS, column = min(of.column / LANES * LANES + quad * 4, of.stride - 4);
+static __device__ __forceinline__ bool owns_column(const small_columns &of) {
+  return threadIdx.x < COLUMNS && of.column < of.end;
+}
+
+/* Adds up a block's columns: a thread loads four neighbouring ones, and THREADS / QUADS threads share their rows. Returns the sum
+ * of this thread's column, which is valid if owns_column. */
+static __device__ float column_sum(const small_columns &of) {
+  __shared__ __align__(16) float parts[THREADS / 32][COLUMNS];
+  const uint32_t quad = threadIdx.x % QUADS, column = min(of.column / COLUMNS * COLUMNS + quad * 4, of.stride - 4);
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
   for (uint32_t row = threadIdx.x / QUADS; row < of.rows; row += THREADS / QUADS)
@@ -155,157 +120,137 @@ static __device__ float column_sum(const sums &of) {
   if (threadIdx.x % 32 < QUADS) store4(&parts[threadIdx.x / 32][quad * 4], sum);
   __syncthreads();
   float total = 0.0f;
-  for (int i = 0; i < THREADS / 32; i++) total += parts[i][threadIdx.x % LANES];
+  for (int i = 0; i < THREADS / 32; i++) total += parts[i][threadIdx.x % COLUMNS];
   return total;
 }
 
-static __device__ __forceinline__ bool is_mine(const sums &of) { return threadIdx.x < LANES && of.column < of.end; }
-
-/* What a block keeps in shared memory while it works. Every block takes a ticket once it has read whether the step is skipped,
- * and the block with the last one may change the state; all that this needs is asked for early, because at the end of the kernel
- * everybody waits for it. */
-typedef struct turn {
-  rl_train_state state; /* of the step in front, as to overflow and ticket */
-  float loss;
-} turn;
+/* What the block with the last ticket needs to advance the state, in shared memory of every block: loaded early, because the end
+ * of the kernel waits for it. */
+typedef struct step_state {
+  rl_train_state state; /* its `overflow` and `blocks_done` are stale */
+  float loss;           /* sum over the batch */
+} step_state;
 enum { STATE_WORDS = sizeof(rl_train_state) / 4 };
+static_assert(sizeof(rl_train_state) % 4 == 0 && STATE_WORDS <= 32, "a warp loads the state at once");
 
-/* What was ready before the kernel in front began; the first warp. */
-static __device__ __forceinline__ void begin_turn(const rl_adam &adam, const rl_gradients &g, turn *mine) {
+/* The first warp loads what the previous kernel does not write. */
+static __device__ __forceinline__ void load_step_state(const rl_adam &adam, const rl_gradients &g, step_state *step) {
   if (threadIdx.x >= 32) return;
   float loss = 0.0f;
   for (uint32_t row = threadIdx.x; row < g.head_rows; row += 32) loss += g.head[row * RL_HEAD_ROW + RL_HEAD_LOSS];
   loss = warp_sum(loss);
-  if (threadIdx.x == 0) mine->loss = loss;
-  if (threadIdx.x < STATE_WORDS) ((uint32_t *)&mine->state)[threadIdx.x] = ((const uint32_t *)adam.state)[threadIdx.x];
+  if (threadIdx.x == 0) step->loss = loss;
+  if (threadIdx.x < STATE_WORDS) ((uint32_t *)&step->state)[threadIdx.x] = ((const uint32_t *)adam.state)[threadIdx.x];
 }
-static_assert(sizeof(rl_train_state) % 4 == 0 && STATE_WORDS <= 32, "a warp reads it at once");
 
-/* How many came before. What this thread has read was read before the next one comes. */
+/* Returns the tickets taken before. Acquire and release: the reads before this ticket precede the writes after the last one. */
 static __device__ __forceinline__ uint32_t take_ticket(uint32_t *counter) {
   uint32_t before;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
   return before;
 }
 
-/* Whether the step is skipped; *last: this is the first thread of the block with the last ticket. All threads. */
-static __device__ __forceinline__ bool take_turn(const rl_adam &adam, bool *last) {
+/* Returns whether the step is skipped, then takes the block's ticket. *last: this is the thread that advances the state. All
+ * threads call it. */
+static __device__ __forceinline__ bool read_overflow(const rl_adam &adam, bool *last) {
   const bool skip = *(volatile uint32_t *)&adam.state->overflow;
   __syncthreads();
   *last = threadIdx.x == 0 && take_ticket(&adam.state->blocks_done) == gridDim.x - 1;
   return skip;
 }
 
-/* Loss, scale, counters; by who has the last ticket. */
-static __device__ __forceinline__ void end_turn(const rl_adam &adam, const rl_gradients &g, const turn &mine, bool skip) {
-  rl_train_state s = mine.state;
-  adam.losses[s.step] = mine.loss / g.batch;
-  s.blocks_done = 0;
-  s.overflow = skip;
-  advance_state(&s, adam.learning_rate, g.batch);
-  *adam.state = s;
+static __device__ __forceinline__ void finish_step(const rl_adam &adam, const rl_gradients &g, const step_state &step,
+                                                   bool skip) {
+  rl_train_state state = step.state;
+  adam.losses[state.step] = step.loss / g.batch;
+  state.blocks_done = 0;
+  state.overflow = skip;
+  advance_state(&state, adam.learning_rate, g.batch);
+  *adam.state = state;
 }
 
-static __device__ void step_whole(const rl_adam &adam, const rl_gradients &g) {
+static __device__ void step_large(const rl_adam &adam, const rl_gradients &g) {
   __half *halves = (__half *)adam.halves;
-  __shared__ turn turn;
-  bool mine;
-  const uint32_t at = whole_place(g);
-  float4 w = load4(&adam.weights[at]), m = load4(&adam.first[at]), v = load4(&adam.second[at]);
-  begin_turn(adam, g, &turn);
-  const float4 gradient = whole_gradient(g, at, &mine);
-  pdl_wait(); /* what came so far was ready before the kernel in front began */
+  __shared__ step_state step;
+  bool owner;
+  const uint32_t offset = large_offset(g);
+  float4 w = load4(&adam.weights[offset]), first = load4(&adam.first[offset]), second = load4(&adam.second[offset]);
+  load_step_state(adam, g, &step);
+  const float4 gradient = large_gradient(g, offset, &owner);
+  pdl_wait(); /* the loads above do not depend on the previous kernel */
   bool last;
-  const bool skip = take_turn(adam, &last);
-  const adam_rates r = rates_of(turn.state);
-  if (mine && !skip) {
-    w.x = adam_updated(w.x, gradient.x, &m.x, &v.x, r);
-    w.y = adam_updated(w.y, gradient.y, &m.y, &v.y, r);
-    w.z = adam_updated(w.z, gradient.z, &m.z, &v.z, r);
-    w.w = adam_updated(w.w, gradient.w, &m.w, &v.w, r);
-    store4(&adam.weights[at], w);
-    store4(&adam.first[at], m);
-    store4(&adam.second[at], v);
-    if (halves) store4(&halves[at], w);
+  const bool skip = read_overflow(adam, &last);
+  const adam_rates rates = rates_of(step.state);
+  if (owner && !skip) {
+    w.x = adam_updated(w.x, gradient.x, &first.x, &second.x, rates);
+    w.y = adam_updated(w.y, gradient.y, &first.y, &second.y, rates);
+    w.z = adam_updated(w.z, gradient.z, &first.z, &second.z, rates);
+    w.w = adam_updated(w.w, gradient.w, &first.w, &second.w, rates);
+    store4(&adam.weights[offset], w);
+    store4(&adam.first[offset], first);
+    store4(&adam.second[offset], second);
+    if (halves) store4(&halves[offset], w);
   }
-  if (last) end_turn(adam, g, turn, skip);
+  if (last) finish_step(adam, g, step, skip);
 }
 
-static __device__ void step_partial(const rl_adam &adam, const rl_gradients &g) {
-  const uint32_t index = blockIdx.x - whole_blocks<false>(g);
-  const bool late = index < CONV1_BLOCKS; /* made by the kernel in front */
-  const sums from = sums_of(g, index);
-  const uint32_t at = from.at + min(from.column, from.end - 1);
-  float gradient, w = adam.weights[at], m = adam.first[at], v = adam.second[at];
-  __shared__ turn turn;
-  begin_turn(adam, g, &turn);
-  if (!late) gradient = column_sum(from);
+static __device__ void step_small(const rl_adam &adam, const rl_gradients &g) {
+  const uint32_t index = blockIdx.x - large_blocks(g);
+  const bool dependent = index < CONV1_BLOCKS; /* the previous kernel stores conv1's partial sums */
+  const small_columns columns = small_columns_of(g, index);
+  const uint32_t offset = columns.offset + min(columns.column, columns.end - 1);
+  float gradient, w = adam.weights[offset], first = adam.first[offset], second = adam.second[offset];
+  __shared__ step_state step;
+  load_step_state(adam, g, &step);
+  if (!dependent) gradient = column_sum(columns);
   pdl_wait();
-  if (late) gradient = column_sum(from);
+  if (dependent) gradient = column_sum(columns);
   bool last;
-  const bool skip = take_turn(adam, &last);
-  const adam_rates r = rates_of(turn.state);
-  if (is_mine(from) && !skip) {
-    adam.weights[at] = adam_updated(w, gradient, &m, &v, r);
-    adam.first[at] = m;
-    adam.second[at] = v;
+  const bool skip = read_overflow(adam, &last);
+  const adam_rates rates = rates_of(step.state);
+  if (owns_column(columns) && !skip) {
+    adam.weights[offset] = adam_updated(w, gradient, &first, &second, rates);
+    adam.first[offset] = first;
+    adam.second[offset] = second;
   }
-  if (last) end_turn(adam, g, turn, skip);
+  if (last) finish_step(adam, g, step, skip);
 }
 
 static __global__ void __launch_bounds__(THREADS) adam_step(rl_adam adam, rl_gradients g) {
-  if (blockIdx.x < whole_blocks<false>(g)) step_whole(adam, g);
-  else step_partial(adam, g);
+  if (blockIdx.x < large_blocks(g)) step_large(adam, g);
+  else step_small(adam, g);
 }
 
-template <bool PRODUCT> static uint32_t blocks(const rl_gradients &g) { return whole_blocks<PRODUCT>(g) + SMALL_BLOCKS; }
+static uint32_t blocks(const rl_gradients &g) { return large_blocks(g) + SMALL_BLOCKS; }
 
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err) {
-  return rl_pdl_launch("Adam", adam_step, blocks<false>(*gradients), THREADS, 0, stream, err, *adam, *gradients);
+  return rl_pdl_launch("Adam", adam_step, blocks(*gradients), THREADS, 0, stream, err, *adam, *gradients);
 }
 
-/* The same of floats, for who wants to see it: what trains with floats makes its own. */
-static __device__ void product_of_floats(const rl_gradients &g, float2 gradient[PIECES]) {
-  for (int i = 0; i < PIECES; i++) {
-    const uint32_t at = product_place(g, i) - FC1_AT;
-    const float *out = (const float *)g.d_fc1 + at / RL_FLAT, *in = (const float *)g.fc1_in + at % RL_FLAT;
-    gradient[i] = make_float2(0, 0);
-    for (uint32_t n = 0; n < g.batch; n++, out += RL_FC1, in += RL_FLAT)
-      gradient[i] = make_float2(fmaf(*out, in[0], gradient[i].x), fmaf(*out, in[1], gradient[i].y));
-  }
+/* The gradient as adam_step uses it; that of fc1.weight is computed here if the engine does not store it. */
+static __device__ __forceinline__ float4 gathered_gradient(const rl_gradients &g, uint32_t offset, bool *owner) {
+  if (offset < FC1_OFFSET || g.fc1_weight) return large_gradient(g, offset, owner);
+  *owner = true;
+  return g.half ? fc1_product<__half>(g, offset - FC1_OFFSET) : fc1_product<float>(g, offset - FC1_OFFSET);
 }
 
-static __device__ void gather_product(const rl_gradients &g, float scale, float *flat) {
-  float2 gradient[PIECES];
-  if (g.half) product_gradient(g, gradient);
-  else product_of_floats(g, gradient);
-  for (int i = 0; i < PIECES; i++)
-    *(float2 *)&flat[product_place(g, i)] = make_float2(gradient[i].x * scale, gradient[i].y * scale);
-}
-
-template <bool PRODUCT> static __global__ void __launch_bounds__(THREADS)
-    adam_gather(rl_gradients g, const rl_train_state *state, float *flat) {
-  float scale = state->last_inverse_scale;
-  uint32_t at;
-  bool mine;
-  if (PRODUCT && blockIdx.x >= conv2_blocks(g) && blockIdx.x < whole_blocks<PRODUCT>(g)) {
-    gather_product(g, scale, flat);
-  } else if (blockIdx.x < whole_blocks<PRODUCT>(g)) {
-    at = whole_place(g);
-    float4 v = whole_gradient(g, at, &mine);
-    if (mine) store4(&flat[at], make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale));
+static __global__ void __launch_bounds__(THREADS) adam_gather(rl_gradients g, const rl_train_state *state, float *flat) {
+  const float scale = state->last_inverse_scale;
+  if (blockIdx.x < large_blocks(g)) {
+    bool owner;
+    const uint32_t offset = large_offset(g);
+    const float4 gradient = gathered_gradient(g, offset, &owner);
+    if (owner) store4(&flat[offset], scale4(gradient, scale));
   } else {
-    const sums from = sums_of(g, blockIdx.x - whole_blocks<PRODUCT>(g));
-    const float v = column_sum(from);
-    if (is_mine(from)) flat[from.at + from.column] = v * scale;
+    const small_columns columns = small_columns_of(g, blockIdx.x - large_blocks(g));
+    const float gradient = column_sum(columns);
+    if (owns_column(columns)) flat[columns.offset + columns.column] = gradient * scale;
   }
 }
 
 int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream, rl_error *err) {
-  const rl_gradients &g = *gradients;
-  if (g.fc1_weight) adam_gather<false><<<blocks<false>(g), THREADS, 0, stream>>>(g, state, flat);
-  else adam_gather<true><<<blocks<true>(g), THREADS, 0, stream>>>(g, state, flat);
-  return rl_launch_ok("collecting gradients", err);
+  adam_gather<<<blocks(*gradients), THREADS, 0, stream>>>(*gradients, state, flat);
+  return rl_launch_ok("gathering the gradients", err);
 }
 
 static __global__ void adam_halves(const float *weights, __half *halves) {

@@ -5,6 +5,17 @@
 
 #include "train/cuda/kernels.h"
 
+/* Offsets and counts of tensors in rl_adam.weights; conv1.weight and conv1.bias come first. */
+enum {
+  CONV2_OFFSET = RL_C1 * 10,
+  CONV2_COUNT = RL_C2 * RL_C1 * 9,
+  CONV2_BIAS_OFFSET = CONV2_OFFSET + CONV2_COUNT,
+  FC1_OFFSET = CONV2_BIAS_OFFSET + RL_C2,
+  FC1_COUNT = RL_FC1 * RL_FLAT,
+  HEAD_OFFSET = FC1_OFFSET + FC1_COUNT
+};
+static_assert(HEAD_OFFSET + RL_HEAD_LOSS == RL_PARAMETERS, "the tensors are all parameters");
+
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-8f;
 
 /* What a step multiplies gradients and moments by (rl_train_state). */

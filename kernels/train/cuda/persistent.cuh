@@ -30,13 +30,7 @@ enum {
   BLOCK_ROWS = RL_P1 / 2, /* of conv1's pooled rows, one half per block of a pair */
   BLOCK_PIXELS = BLOCK_ROWS * RL_P1,
   IMAGE_ROWS = 2 * BLOCK_ROWS + 2, /* rows of the padded image that BLOCK_ROWS pooled rows depend on */
-  /* Offsets into the parameters (rl_adam.weights). */
-  CONV2_OFFSET = RL_C1 * 10,
-  CONV2_COUNT = RL_C2 * TILE_K,
-  CONV2_HALF = CONV2_COUNT / 2,
-  CONV2_BIAS_OFFSET = CONV2_OFFSET + CONV2_COUNT,
-  FC1_OFFSET = CONV2_BIAS_OFFSET + RL_C2,
-  HEAD_OFFSET = FC1_OFFSET + RL_FC1 * RL_FLAT,
+  CONV2_HALF = CONV2_COUNT / 2,    /* weights of a block's channels */
   /* Besides its tile of fc1.weight, a block updates CONV2_PER_BLOCK parameters of conv2.weight and SMALL_PER_BLOCK of the small
    * values, which are numbered in this order: conv1.weight, conv1.bias, conv2.bias, fc1.bias, fc2.weight, fc2.bias, the loss. */
   CONV2_PER_BLOCK = CONV2_COUNT / BLOCKS,
@@ -46,7 +40,6 @@ enum {
   SMALL_PITCH = 16,
   WARP_SUMS = CONV1_ROW + TILE_CHANNELS /* a warp's sums: gradients of conv1, then of conv2.bias */
 };
-static_assert(HEAD_OFFSET + RL_HEAD_LOSS == RL_PARAMETERS, "the tensors are all parameters");
 static_assert(FC1_OFFSET + (RL_PARAMETERS + 1) / 2 <= HEAD_OFFSET, "FP16 copies of all weights fit into fc1.weight");
 static_assert((RL_FC1 / TILE_ROWS) * (RL_FLAT / TILE_COLUMNS) == BLOCKS, "every tile of fc1.weight has a block");
 static_assert(SMALL_PER_BLOCK <= SMALL_PITCH && CONV2_PER_BLOCK + SMALL_PER_BLOCK <= TILE_THREADS,
@@ -90,10 +83,12 @@ typedef struct rl_exchange {
   float fc1_parts[PAIRS][FC1_SLICES][RL_FC1]; /* fc1's product, one part per slice */
   float d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
   float broadcast[PAIRS / GROUP_PAIRS][BROADCAST_VALUES]; /* weights that every block reads at once; a copy per group */
-  /* Counters of the grid barriers, a 128-byte line each: parameters are in shared memory; pooled2 and d_fc1 of the step are in
-   * global memory; partial sums are; the step's weights are. */
-  uint32_t loaded[32], forward[32], backward[32], update[32];
-  uint32_t overflow; /* 1 + the last step with a gradient that is not finite */
+  /* Counters of the grid barriers, each in a 128-byte line of its own. */
+  uint32_t loaded[32];   /* the parameters are in shared memory */
+  uint32_t forward[32];  /* the step's pooled2 and d_fc1 are in global memory */
+  uint32_t backward[32]; /* the step's partial sums are */
+  uint32_t update[32];   /* the next step's weights are */
+  uint32_t overflow;     /* 1 + the last step with a gradient that is not finite */
 } rl_exchange;
 
 /* A parameter with its two moments. */
@@ -122,8 +117,8 @@ template <class F> struct block_memory {
       alignas(16) float hidden[warp_roles<F>::WARPS][RL_FC1];
     };
     alignas(16) float backward_scratch[F::BACKWARD_SCRATCH_FLOATS > 0 ? F::BACKWARD_SCRATCH_FLOATS : 1];
-    alignas(16) float d_pooled1[2][BLOCK_PIXELS *
-                                   RL_C1]; /* of this block's pixels: part of its own and of the peer's channels of conv2 */
+    /* Gradient of this block's pixels of pooled1: the part of its own channels of conv2 and that of the peer's. */
+    alignas(16) float d_pooled1[2][BLOCK_PIXELS * RL_C1];
   };
   alignas(16) float forward_exchange[F::FORWARD_EXCHANGE_FLOATS > 0 ? F::FORWARD_EXCHANGE_FLOATS : 4];
   alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
