@@ -117,7 +117,7 @@ static cJSON *sections_json(uint32_t sections, const row_writer *writer) {
 }
 
 static void add_parts(cJSON *object, const rl_section_row *row, const rl_metric_values *values) {
-  rl_part parts[RL_PARTS_MOST];
+  rl_part parts[RL_PARTS_MAX];
   size_t count = rl_row_parts(row, values, parts);
   if (count == 0) return;
   cJSON *array = cJSON_AddArrayToObject(object, "parts");
@@ -130,7 +130,7 @@ static void add_parts(cJSON *object, const rl_section_row *row, const rl_metric_
 }
 
 static cJSON *value_row(const row_writer *writer, const rl_section_row *row) {
-  if (!rl_row_is_on(row, writer->view_a->capability)) return NULL;
+  if (!rl_row_is_available(row, writer->view_a->capability)) return NULL;
   rl_row_value result = rl_row_evaluate(row, writer->a);
   cJSON *object = row_json(row);
   rl_json_add_number(object, "value", result.value);
@@ -146,7 +146,7 @@ cJSON *rl_report_sections(const rl_report_view *view, const rl_metric_values *va
 }
 
 static cJSON *difference_row(const row_writer *writer, const rl_section_row *row) {
-  if (!rl_row_is_on(row, writer->view_a->capability) && !rl_row_is_on(row, writer->view_b->capability)) return NULL;
+  if (!rl_row_is_available(row, writer->view_a->capability) && !rl_row_is_available(row, writer->view_b->capability)) return NULL;
   rl_row_value a = rl_row_evaluate(row, writer->a), b = rl_row_evaluate(row, writer->b);
   cJSON *object = row_json(row);
   rl_json_add_number(object, "a", a.value);

@@ -114,7 +114,7 @@ static void put_details_line(const details_page *page, const char *const fields[
 
 /* Prints a value followed by its parts, as ncu does: "30 (20; 10)". Longer text is cut at size. */
 static void print_value(const char *value, const rl_section_row *row, const rl_metric_values *values, char *text, size_t size) {
-  rl_part parts[RL_PARTS_MOST];
+  rl_part parts[RL_PARTS_MAX];
   size_t count = rl_row_parts(row, values, parts), used = (size_t)snprintf(text, size, "%s", value);
   for (size_t i = 0; i < count && used < size; i++) {
     rl_ncu_text number = rl_ncu_format(parts[i].value, "");
@@ -151,7 +151,7 @@ static bool has_row(rl_csv_details details, const rl_section_row *row) {
 
 static void put_section(const details_page *page, const rl_section *section, const rl_findings *findings) {
   for (size_t i = 0; i < section->row_count; i++)
-    if (has_row(page->details, &section->rows[i]) && rl_row_is_on(&section->rows[i], page->kernel->view->capability))
+    if (has_row(page->details, &section->rows[i]) && rl_row_is_available(&section->rows[i], page->kernel->view->capability))
       put_row(page, section, &section->rows[i]);
   for (size_t i = 0; i < findings->count; i++)
     if (strcmp(findings->items[i].rule->section, section->id) == 0) put_finding(page, section, &findings->items[i]);

@@ -6,30 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH = 64 }; /* of parentheses and signs: a text can't exhaust the stack */
+enum { MAX_DEPTH = 64 }; /* nesting limit, so that no text exhausts the stack */
 
 typedef struct reader {
-  const char *at, *end;
+  const char *next, *end;
   int depth;
   const rl_scope *scope;
-  const char *failed; /* where reading stopped; NULL while all is well */
+  const char *failed; /* position of the error; NULL: none */
 } reader;
 
 static double fail_here(reader *r) {
-  if (!r->failed) r->failed = r->at;
-  r->at = r->end;
+  if (!r->failed) r->failed = r->next;
+  r->next = r->end;
   return NAN;
 }
 
 static void skip_space(reader *r) {
-  while (r->at < r->end && isspace((unsigned char)*r->at)) r->at++;
+  while (r->next < r->end && isspace((unsigned char)*r->next)) r->next++;
 }
 
 static bool accept(reader *r, const char *token) {
   size_t length = strlen(token);
   skip_space(r);
-  if ((size_t)(r->end - r->at) < length || memcmp(r->at, token, length) != 0) return false;
-  r->at += length;
+  if ((size_t)(r->end - r->next) < length || memcmp(r->next, token, length) != 0) return false;
+  r->next += length;
   return true;
 }
 
@@ -63,7 +63,7 @@ typedef struct binary_operator {
   double (*apply)(double a, double b);
 } binary_operator;
 
-/* From the loosest to the tightest; within a level, what begins another token comes after it. */
+/* From lowest to highest precedence. Within a level a token stands before its prefixes. */
 enum { LEVELS = 5, LEVEL_OPERATORS = 6 };
 static const binary_operator operators[LEVELS][LEVEL_OPERATORS + 1] = {
     {{"||", either}},
@@ -75,16 +75,17 @@ static const binary_operator operators[LEVELS][LEVEL_OPERATORS + 1] = {
 
 /* --- functions --------------------------------------------------------------------------------------------------------- */
 
-static double least(double a, double b) { return known(a, b, true) * fmin(a, b); }
-static double most(double a, double b) { return known(a, b, true) * fmax(a, b); }
+static double minimum(double a, double b) { return known(a, b, true) * fmin(a, b); }
+static double maximum(double a, double b) { return known(a, b, true) * fmax(a, b); }
 
 typedef struct function {
   const char *name;
-  double (*fold)(double a, double b); /* of any number of arguments */
-  double (*map)(double a);            /* or of one */
+  double (*fold)(double a, double b); /* any number of arguments */
+  double (*map)(double a);            /* or one argument */
 } function;
 
-static const function functions[] = {{"min", least, NULL}, {"max", most, NULL}, {"floor", NULL, floor}, {"ceil", NULL, ceil}};
+static const function functions[] = {
+    {"min", minimum, NULL}, {"max", maximum, NULL}, {"floor", NULL, floor}, {"ceil", NULL, ceil}};
 
 static const function *find_function(const char *name) {
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -107,13 +108,13 @@ static double call(reader *r, const function *f) {
   return value;
 }
 
-static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
+static bool is_name_character(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
 
 static double read_name(reader *r) {
   char name[RL_EXPRESSION_NAME];
-  const char *begin = r->at;
-  while (r->at < r->end && in_name(*r->at)) r->at++;
-  size_t length = (size_t)(r->at - begin);
+  const char *begin = r->next;
+  while (r->next < r->end && is_name_character(*r->next)) r->next++;
+  size_t length = (size_t)(r->next - begin);
   if (length >= sizeof name) return fail_here(r);
   memcpy(name, begin, length);
   name[length] = 0;
@@ -125,18 +126,18 @@ static double read_name(reader *r) {
 static double read_number(reader *r) {
   char digits[32], *after;
   size_t length = 0;
-  while (length < sizeof digits - 1 && r->at + length < r->end && in_name(r->at[length])) length++;
-  memcpy(digits, r->at, length);
+  while (length < sizeof digits - 1 && r->next + length < r->end && is_name_character(r->next[length])) length++;
+  memcpy(digits, r->next, length);
   digits[length] = 0;
   double value = strtod(digits, &after);
   if (after != digits + length) return fail_here(r);
-  r->at += length;
+  r->next += length;
   return value;
 }
 
 static double read_operand(reader *r);
 
-static double read_deeper(reader *r) {
+static double read_unary(reader *r) {
   if (accept(r, "-")) return -read_operand(r);
   if (accept(r, "!")) return equal(read_operand(r), 0);
   if (accept(r, "(")) {
@@ -144,15 +145,15 @@ static double read_deeper(reader *r) {
     expect(r, ")");
     return value;
   }
-  if (r->at == r->end) return fail_here(r);
-  if (isdigit((unsigned char)*r->at)) return read_number(r);
-  return isalpha((unsigned char)*r->at) || *r->at == '_' ? read_name(r) : fail_here(r);
+  if (r->next == r->end) return fail_here(r);
+  if (isdigit((unsigned char)*r->next)) return read_number(r);
+  return isalpha((unsigned char)*r->next) || *r->next == '_' ? read_name(r) : fail_here(r);
 }
 
 static double read_operand(reader *r) {
-  if (r->depth == DEPTH) return fail_here(r);
+  if (r->depth == MAX_DEPTH) return fail_here(r);
   r->depth++;
-  double value = read_deeper(r);
+  double value = read_unary(r);
   r->depth--;
   return value;
 }
@@ -171,12 +172,12 @@ static double read_level(reader *r, int level) {
 }
 
 int rl_expression_evaluate(const char *text, size_t length, const rl_scope *scope, double *value, rl_error *err) {
-  reader r = {.at = text, .end = text + length, .scope = scope};
+  reader r = {.next = text, .end = text + length, .scope = scope};
   double result = read_level(&r, 0);
   skip_space(&r);
-  if (r.at != r.end) fail_here(&r);
+  if (r.next != r.end) fail_here(&r);
   if (r.failed)
-    return rl_fail(err, RL_INPUT, 0, "can't read the expression at character %td: %.*s", r.failed - text, (int)length, text);
+    return rl_fail(err, RL_INPUT, 0, "syntax error in the expression at character %td: %.*s", r.failed - text, (int)length, text);
   *value = result;
   return 0;
 }

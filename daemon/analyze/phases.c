@@ -4,30 +4,31 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN_BLOCK = 0 };
+enum { TIMELINE_BLOCK = 0 };
 
-typedef struct span { /* on the stamps' clock */
+typedef struct span { /* on the clock of the timestamps */
   uint64_t begin_ns, end_ns;
 } span;
 
-/* Each span of a step in a block begins where the one before ended. false: the block had no part in this phase. */
-static bool next_span(const uint64_t *stamps, size_t phase, uint64_t *reached, span *found) {
-  if (stamps[1 + phase] < *reached) return false;
-  *found = (span){*reached, stamps[1 + phase]};
-  *reached = found->end_ns;
+/* A phase begins where the previous phase of the same step and block ended. Returns false if the block did not execute this
+ * phase. */
+static bool next_span(const uint64_t *step_ns, size_t phase, uint64_t *previous_end_ns, span *found) {
+  if (step_ns[1 + phase] < *previous_end_ns) return false;
+  *found = (span){*previous_end_ns, step_ns[1 + phase]};
+  *previous_end_ns = found->end_ns;
   return true;
 }
 
-static const uint64_t *timestamps_of(const rl_phase_timestamps *timestamps, size_t block, size_t step) {
+static const uint64_t *step_timestamps(const rl_phase_timestamps *timestamps, size_t block, size_t step) {
   return &timestamps->ns[(block * timestamps->steps + step) * (1 + timestamps->phase_count)];
 }
 
-/* 0 where the block had no part in it. */
-static double duration_us(const uint64_t *stamps, size_t phase) {
-  uint64_t reached = stamps[0];
+/* Returns 0 if the block did not execute the phase. */
+static double duration_us(const uint64_t *step_ns, size_t phase) {
+  uint64_t previous_end_ns = step_ns[0];
   for (size_t p = 0;; p++) {
     span found;
-    bool part = next_span(stamps, p, &reached, &found);
+    bool part = next_span(step_ns, p, &previous_end_ns, &found);
     if (p == phase) return part ? (double)(found.end_ns - found.begin_ns) * 1e-3 : 0;
   }
 }
@@ -36,7 +37,7 @@ rl_phase_times rl_phase_summary(const rl_phase_timestamps *timestamps, size_t ph
   rl_phase_times times = {.min_us = NAN, .max_us = NAN};
   for (size_t block = 0; block < timestamps->blocks; block++)
     for (size_t step = 0; step < timestamps->steps; step++) {
-      double us = duration_us(timestamps_of(timestamps, block, step), phase);
+      double us = duration_us(step_timestamps(timestamps, block, step), phase);
       times.mean_us += us;
       times.min_us = fmin(times.min_us, us);
       times.max_us = fmax(times.max_us, us);
@@ -52,7 +53,7 @@ static int add_times(rl_records *records, const rl_phase_timestamps *timestamps,
   for (size_t p = 0; p < timestamps->phase_count; p++) step_us += rl_phase_summary(timestamps, p).mean_us;
   for (size_t p = 0; p < timestamps->phase_count; p++) {
     rl_phase_times times = rl_phase_summary(timestamps, p);
-    if (times.max_us == 0) continue; /* no block does it apart from another phase */
+    if (times.max_us == 0) continue; /* no block executes it separately */
     rl_phase phase = {.ordinal = ordinal,
                       .position = (int64_t)p,
                       .steps = (int64_t)timestamps->steps,
@@ -76,21 +77,21 @@ static int add_names(rl_records *records, const rl_phase_timestamps *timestamps,
   return 0;
 }
 
-/* in: the launch's row; origin_ns: where the trace's time is 0 on the stamps' clock; names: index of the first phase's. */
-static int add_step(rl_records *records, const rl_phase_timestamps *timestamps, size_t step, const rl_activity_row *in,
+/* in: the launch's row; origin_ns: where the trace's time is 0 on the step_ns' clock; names: index of the first phase's. */
+static int add_step(rl_records *records, const rl_phase_timestamps *timestamps, size_t step, const rl_activity_row *launch_row,
                     int64_t origin_ns, size_t names, rl_error *err) {
-  const uint64_t *stamps = timestamps_of(timestamps, SHOWN_BLOCK, step);
-  uint64_t reached = stamps[0];
+  const uint64_t *step_ns = step_timestamps(timestamps, TIMELINE_BLOCK, step);
+  uint64_t previous_end_ns = step_ns[0];
   for (size_t p = 0; p < timestamps->phase_count; p++) {
     span found;
-    if (!next_span(stamps, p, &reached, &found)) continue;
+    if (!next_span(step_ns, p, &previous_end_ns, &found)) continue;
     rl_activity_row row = {.start_ns = (int64_t)found.begin_ns - origin_ns,
                            .end_ns = (int64_t)found.end_ns - origin_ns,
                            .kind = RL_ACTIVITY_PHASE,
                            .name = (uint32_t)(names + p),
-                           .stream = in->stream,
-                           .correlation = in->correlation,
-                           .graph_node = in->graph_node,
+                           .stream = launch_row->stream,
+                           .correlation = launch_row->correlation,
+                           .graph_node = launch_row->graph_node,
                            .step = (uint32_t)step + 1};
     if (rl_records_add(records, RL_RECORD_ROW, &row, 1, err) < 0) return -1;
   }
@@ -112,26 +113,27 @@ static bool last_row(const rl_records *records, const char *name, rl_activity_ro
   return false;
 }
 
-static int no_spans(rl_records *records, const char *reason, rl_error *err) {
+static int skip_spans(rl_records *records, const char *reason, rl_error *err) {
   return rl_records_measure(records, "phase_clock_error_us", NAN, reason, err);
 }
 
 int rl_phases_add(rl_records *records, const rl_phase_timestamps *timestamps, rl_error *err) {
   const rl_kernel *kernel = kernel_of_launch(records, timestamps->launch);
-  rl_activity_row in;
+  rl_activity_row launch_row;
   if (timestamps->blocks == 0 || timestamps->steps == 0 || timestamps->end_ns <= timestamps->begin_ns)
-    return no_spans(records, "the launch stamped nothing", err);
-  if (!kernel || !last_row(records, kernel->name, &in))
-    return no_spans(records, "the trace does not show the launch that stamped phases", err);
+    return skip_spans(records, "the launch recorded no timestamps", err);
+  if (!kernel || !last_row(records, kernel->name, &launch_row))
+    return skip_spans(records, "the trace does not contain the launch that recorded timestamps", err);
   if (add_times(records, timestamps, kernel->ordinal, err) ||
       rl_records_measure(records, "phase_rounds", (double)timestamps->microbatches, NULL, err))
     return -1;
-  const int64_t left_ns = in.end_ns - in.start_ns - (int64_t)(timestamps->end_ns - timestamps->begin_ns);
-  if (left_ns < 0) return no_spans(records, "between its first and last stamp the launch took longer than in the trace", err);
-  const int64_t origin_ns = (int64_t)timestamps->begin_ns - in.start_ns - left_ns / 2;
+  const int64_t unaccounted_ns = launch_row.end_ns - launch_row.start_ns - (int64_t)(timestamps->end_ns - timestamps->begin_ns);
+  if (unaccounted_ns < 0)
+    return skip_spans(records, "the first and last timestamp are further apart than the launch in the trace is long", err);
+  const int64_t origin_ns = (int64_t)timestamps->begin_ns - launch_row.start_ns - unaccounted_ns / 2;
   const size_t names = records->name_count;
   if (add_names(records, timestamps, err)) return -1;
   for (size_t step = 0; step < timestamps->steps; step++)
-    if (add_step(records, timestamps, step, &in, origin_ns, names, err)) return -1;
-  return rl_records_measure(records, "phase_clock_error_us", (double)left_ns * 0.5e-3, NULL, err);
+    if (add_step(records, timestamps, step, &launch_row, origin_ns, names, err)) return -1;
+  return rl_records_measure(records, "phase_clock_error_us", (double)unaccounted_ns * 0.5e-3, NULL, err);
 }

@@ -1,5 +1,4 @@
-/* Phases inside a launch, from the timestamps that it records: spans on the timeline and times over all blocks. Pure, as
- * timeline.h. */
+/* Pure functions over the phase timestamps of a launch: spans on the timeline, and times over all blocks. */
 #ifndef RL_ANALYZE_PHASES_H
 #define RL_ANALYZE_PHASES_H
 
@@ -8,8 +7,8 @@
 #include "model/records.h"
 #include "phase_timestamps.h"
 
-typedef struct rl_phase_times {   /* of one step in one block; a block that had no part in the phase counts as 0 */
-  double mean_us, min_us, max_us; /* NAN when nothing was stamped */
+typedef struct rl_phase_times {   /* of a step in a block; 0 for a block without the phase */
+  double mean_us, min_us, max_us; /* NAN: no timestamps */
 } rl_phase_times;
 
 rl_phase_times rl_phase_summary(const rl_phase_timestamps *timestamps, size_t phase);

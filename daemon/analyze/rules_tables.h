@@ -1,8 +1,8 @@
-/* The tables of rules by subject, and the metrics that several of them read. */
+/* The tables of rules by subject, and metrics that several tables use. */
 #ifndef RL_ANALYZE_RULES_TABLES_H
 #define RL_ANALYZE_RULES_TABLES_H
 
-#include "analyze/rules.h"
+#include "analyze/rule.h"
 
 extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], rl_rules_scheduling[], rl_rules_instructions[],
     rl_rules_memory[], rl_rules_distribution[];
@@ -11,12 +11,12 @@ extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], 
   { "compute", "sm__throughput.avg.pct_of_peak_sustained_elapsed" }
 #define RL_MEMORY_PCT \
   { "memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed" }
-/* What is left of the time when the busier of the two works at its peak: no estimate of the whole can be more. */
+/* The share of time that remains when the busier of the two is at its peak: an upper bound of every estimate. */
 #define RL_HEADROOM "100 - max(compute, memory)"
 #define RL_DRAM_PCT \
   { "dram", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed" }
 #define RL_ISSUED \
-  { "issued", "smsp__issue_active.avg.per_cycle_active" } /* instructions each cycle, of 1 */
+  { "issued", "smsp__issue_active.avg.per_cycle_active" } /* instructions a cycle, at most 1 */
 #define RL_DURATION \
   { "duration", "gpu__time_duration.sum" } /* ns */
 #define RL_GRID \

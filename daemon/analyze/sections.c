@@ -9,15 +9,15 @@
 
 typedef struct inputs {
   const rl_metric_values *values;
-  char *reason;        /* "" until an input is missing */
-  const char *decided; /* why one that is there was not counted; NULL: they were */
+  char *reason;             /* "": no input is missing */
+  const char *known_reason; /* why an input was not counted; NULL: all were */
 } inputs;
 
 static double input(void *context, const char *name) {
   inputs *all = context;
   const rl_metric_value *found = rl_metric_find(all->values, name);
   if (found && !isnan(found->value)) {
-    if (found->reason && !all->decided) all->decided = found->reason;
+    if (found->reason && !all->known_reason) all->known_reason = found->reason;
     return found->value;
   }
   if (all->reason[0] == '\0') {
@@ -33,7 +33,7 @@ rl_row_value rl_row_evaluate(const rl_section_row *row, const rl_metric_values *
   rl_error err = {0};
   if (rl_expression_evaluate(row->expression, strlen(row->expression), &(rl_scope){input, &all}, &result.value, &err))
     snprintf(result.reason, sizeof result.reason, "%s", err.message);
-  else if (!isnan(result.value)) snprintf(result.reason, sizeof result.reason, "%s", all.decided ? all.decided : "");
+  else if (!isnan(result.value)) snprintf(result.reason, sizeof result.reason, "%s", all.known_reason ? all.known_reason : "");
   else if (result.reason[0] == '\0') snprintf(result.reason, sizeof result.reason, "not defined: a divisor is 0");
   return result;
 }
@@ -52,10 +52,10 @@ static int largest_first(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, rl_part parts[RL_PARTS_MOST]) {
+size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, rl_part parts[RL_PARTS_MAX]) {
   size_t length = strlen(row->key), count = 0;
   if (row->parts == RL_PARTS_NONE) return 0;
-  for (size_t i = 0; i < values->count && count < RL_PARTS_MOST; i++) {
+  for (size_t i = 0; i < values->count && count < RL_PARTS_MAX; i++) {
     const rl_metric_value *item = &values->items[i];
     if (strncmp(item->name, row->key, length) == 0 && item->name[length] == ':')
       parts[count++] = (rl_part){item->name + length + 1, item->value};
@@ -64,15 +64,15 @@ size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, r
   return count;
 }
 
-/* Is the word one of the space-separated words? */
-static bool holds(const char *words, const char *word) {
+/* Whether a space-separated list contains a word. */
+static bool contains_word(const char *words, const char *word) {
   size_t length = strlen(word);
-  for (const char *at = words; (at = strstr(at, word)) != NULL; at += length)
-    if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return true;
+  for (const char *found = words; (found = strstr(found, word)) != NULL; found += length)
+    if ((found == words || found[-1] == ' ') && (found[length] == ' ' || found[length] == '\0')) return true;
   return false;
 }
 
-bool rl_row_is_on(const rl_section_row *row, const char *capability) {
+bool rl_row_is_available(const rl_section_row *row, const char *capability) {
   if (!row->chips || !capability || capability[0] == '\0') return true;
-  return holds(row->chips, capability) || !holds(rl_catalogue_chips, capability);
+  return contains_word(row->chips, capability) || !contains_word(rl_catalogue_chips, capability);
 }

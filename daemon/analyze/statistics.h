@@ -1,4 +1,4 @@
-/* Robust statistics of small sets of measurements. Pure functions; the arrays that are given are put in order. */
+/* Robust statistics of small samples. Pure functions that sort their input. */
 #ifndef RL_ANALYZE_STATISTICS_H
 #define RL_ANALYZE_STATISTICS_H
 
@@ -9,12 +9,12 @@ extern "C" {
 #endif
 
 typedef struct rl_summary {
-  size_t count; /* of the values that are numbers */
+  size_t count; /* of finite values */
   double minimum, median, maximum;
-  double spread_ratio; /* median absolute deviation over the median, scaled (1.4826) to a normal's standard deviation */
-} rl_summary;          /* every number is NAN when count is 0; the spread too when the median is 0 */
+  double spread_ratio; /* 1.4826 × median absolute deviation / median: a normal distribution's standard deviation */
+} rl_summary;          /* all NAN when count is 0; spread_ratio also when the median is 0 */
 
-/* NAN and infinite values are left out. Reorders values. */
+/* Ignores NAN and infinite values. Reorders values. */
 rl_summary rl_summarize(double *values, size_t count);
 
 #ifdef __cplusplus

@@ -21,7 +21,7 @@ static const int64_t WARMUP_NS = 3000000000;
 static const double GAP_ERROR = 0.05;
 
 typedef struct expected_list {
-  rl_expected *items;
+  rl_named_launch *items;
   size_t count;
 } expected_list;
 
@@ -36,10 +36,10 @@ static int list_launches(const rl_program *program, expected_list *list, rl_erro
   for (size_t s = 0; s < program->sequence_count; s++) {
     const rl_sequence *sequence = &program->sequences[s];
     for (size_t l = 0; l < sequence->launch_count && sequence->repeat > 0; l++)
-      list->items[list->count++] = (rl_expected){.launch = sequence->launches[l].name,
-                                                 .phase = sequence->launches[l].range,
-                                                 .sequence = (uint32_t)s,
-                                                 .repeat = sequence->repeat};
+      list->items[list->count++] = (rl_named_launch){.launch = sequence->launches[l].name,
+                                                     .phase = sequence->launches[l].range,
+                                                     .sequence = (uint32_t)s,
+                                                     .repeat = sequence->repeat};
   }
   return 0;
 }
@@ -135,12 +135,12 @@ static int run_each_once(rl_session *session, rl_elapsed *elapsed, rl_error *err
   return rc;
 }
 
-static int learn_launches(rl_session *session, const expected_list *expected, rl_attribution **attribution, rl_error *err) {
+static int learn_launches(rl_session *session, const expected_list *expected, rl_launch_map **attribution, rl_error *err) {
   rl_records eager = {0};
   rl_elapsed elapsed;
   int rc = session->instance->ops->reset(session->instance, err);
   if (!rc) rc = trace(session, &eager, run_each_once, &elapsed, err);
-  if (!rc) rc = rl_attribution_learn(&eager, expected->items, expected->count, attribution, err);
+  if (!rc) rc = rl_launch_map_build(&eager, expected->items, expected->count, attribution, err);
   rl_records_clear(&eager);
   return rc;
 }
@@ -174,7 +174,7 @@ static int measure_trace(rl_session *session, const rl_elapsed *untraced, const 
 
 static int run_activity(rl_session *session, rl_error *err) {
   rl_auto(free_expected) expected_list expected = {0};
-  rl_auto(rl_attribution_cleanup) rl_attribution *attribution = NULL;
+  rl_auto(rl_launch_map_cleanup) rl_launch_map *attribution = NULL;
   rl_elapsed untraced, traced;
   rl_phase_timestamps timestamps;
   bool gpu = session->device->kind == RL_DEVICE_CUDA;

@@ -82,8 +82,8 @@ static double half(void *context, const rl_activity_row *row) {
 }
 
 /* One step is gather, conv (gemm), relu, fc (gemm); it ran three times; then a tail of gather and conv. */
-static const rl_expected launches[] = {{"gather", "data", 0, 3}, {"conv", "forward", 0, 3}, {"relu", "forward", 0, 3},
-                                       {"fc", "forward", 0, 3},  {"gather", "data", 1, 1},  {"conv", "forward", 1, 1}};
+static const rl_named_launch launches[] = {{"gather", "data", 0, 3}, {"conv", "forward", 0, 3}, {"relu", "forward", 0, 3},
+                                           {"fc", "forward", 0, 3},  {"gather", "data", 1, 1},  {"conv", "forward", 1, 1}};
 enum { LAUNCHES = sizeof launches / sizeof *launches };
 
 /* What the step looks like launch by launch: launch i is a range [100i, 100i+90] with its call in it and its kernel much
@@ -123,10 +123,10 @@ static void graph_trace(rl_records *traced, int steps) {
 static void kernels_are_told_apart_by_their_launch(void **state) {
   (void)state;
   rl_records eager = {0}, traced = {0}, out = {0};
-  rl_attribution *attribution;
+  rl_launch_map *attribution;
   eager_trace(&eager);
   graph_trace(&traced, 3);
-  assert_int_equal(rl_attribution_learn(&eager, launches, LAUNCHES, &attribution, NULL), 0);
+  assert_int_equal(rl_launch_map_build(&eager, launches, LAUNCHES, &attribution, NULL), 0);
   rl_aggregate_options options = {
       .attribution = attribution, .expected = launches, .expected_count = LAUNCHES, .epoch_us = 100, .occupancy = half};
   assert_int_equal(rl_timeline_kernels(&traced, &options, &out, NULL), 0);
@@ -144,26 +144,26 @@ static void kernels_are_told_apart_by_their_launch(void **state) {
   assert_string_equal(relu->launch, "relu"), assert_string_equal(relu->reason, "");
   assert_string_equal(fc->launch, "fc"), assert_string_equal(fc->name, "gemm_k");
   assert_int_equal(fc->launches, 3), close_to(fc->median_us, 0.3);
-  rl_attribution_free(attribution);
+  rl_launch_map_free(attribution);
   rl_records_clear(&eager), rl_records_clear(&traced), rl_records_clear(&out);
 }
 
 static void a_count_that_does_not_fit_is_attributed_to_nothing(void **state) {
   (void)state;
   rl_records eager = {0}, traced = {0}, out = {0};
-  rl_attribution *attribution;
+  rl_launch_map *attribution;
   eager_trace(&eager);
   graph_trace(&traced, 3);
   add_row(&traced, work(RL_ACTIVITY_KERNEL, 90000, 90010, 1)); /* one gemm too many; gather and relu still fit */
-  assert_int_equal(rl_attribution_learn(&eager, launches, LAUNCHES, &attribution, NULL), 0);
+  assert_int_equal(rl_launch_map_build(&eager, launches, LAUNCHES, &attribution, NULL), 0);
   rl_aggregate_options options = {.attribution = attribution, .expected = launches, .expected_count = LAUNCHES, .epoch_us = NAN};
   assert_int_equal(rl_timeline_kernels(&traced, &options, &out, NULL), 0);
   assert_int_equal(out.kernel_count, 3);
   assert_string_equal(out.kernels[0].launch, "gather");
   assert_string_equal(out.kernels[1].launch, ""), assert_int_equal(out.kernels[1].launches, 8);
-  assert_non_null(strstr(out.kernels[1].reason, "no launch is known"));
+  assert_non_null(strstr(out.kernels[1].reason, "the launch of this kernel is unknown"));
   assert_true(isnan(out.kernels[1].share_ratio) && isnan(out.kernels[1].theoretical_occupancy_ratio));
-  rl_attribution_free(attribution);
+  rl_launch_map_free(attribution);
   rl_records_clear(&eager), rl_records_clear(&traced), rl_records_clear(&out);
 }
 
@@ -188,12 +188,12 @@ static void spans_are_attributed_by_their_name(void **state) {
 static void an_empty_trace_has_no_kernels(void **state) {
   (void)state;
   rl_records none = {0}, out = {0};
-  rl_attribution *attribution;
-  assert_int_equal(rl_attribution_learn(&none, NULL, 0, &attribution, NULL), 0);
+  rl_launch_map *attribution;
+  assert_int_equal(rl_launch_map_build(&none, NULL, 0, &attribution, NULL), 0);
   rl_aggregate_options options = {.attribution = attribution, .epoch_us = 1};
   assert_int_equal(rl_timeline_kernels(&none, &options, &out, NULL), 0);
   assert_int_equal(out.kernel_count, 0);
-  rl_attribution_free(attribution);
+  rl_launch_map_free(attribution);
 }
 
 int main(void) {

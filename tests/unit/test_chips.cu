@@ -86,7 +86,7 @@ int main(void) {
       for (size_t r = 0; r < rl_sections[s].row_count; r++) {
         const rl_section_row *row = &rl_sections[s].rows[r];
         bool has_counters = has_counters_of(&counters, row);
-        expect(has_counters == rl_row_is_on(row, chip.capability),
+        expect(has_counters == rl_row_is_available(row, chip.capability),
                has_counters ? "%s has the counters of %s: %s\n" : "%s lacks counters of %s: %s\n", chip.capability,
                rl_sections[s].id, row->name);
       }

@@ -1,4 +1,4 @@
-/* Marks of a launch as spans of its row and as times over all blocks; stamps are exact, so every number is known. */
+/* Phase timestamps of a launch as spans and as times over all blocks. The timestamps are exact, so every result is known. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -132,9 +132,9 @@ static void what_can_not_be_placed_says_why(void **state) {
     const rl_phase_timestamps *timestamps;
     const char *reason;
     size_t phases;
-  } cases[] = {{1999, &whole, "longer than in the trace", 3},
-               {2400, &elsewhere, "does not show the launch", 0},
-               {2400, &never, "stamped nothing", 0}};
+  } cases[] = {{1999, &whole, "than the launch in the trace is long", 3},
+               {2400, &elsewhere, "does not contain the launch", 0},
+               {2400, &never, "recorded no timestamps", 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_records records = trace(cases[i].launch_ns);
     assert_int_equal(rl_phases_add(&records, cases[i].timestamps, NULL), 0);

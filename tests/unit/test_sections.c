@@ -83,7 +83,7 @@ static void choices_have_texts(void **state) {
 
 static void parts_are_those_of_the_key_alone(void **state) {
   (void)state;
-  rl_part parts[RL_PARTS_MOST];
+  rl_part parts[RL_PARTS_MAX];
   assert_int_equal(rl_row_parts(&(rl_section_row){.key = "mix", .parts = RL_PARTS_VALUES}, &values, parts), 3);
   assert_string_equal(parts[0].name, "LDG.E"); /* the largest first, what is not known last */
   assert_string_equal(parts[1].name, "FADD");
@@ -94,24 +94,24 @@ static void parts_are_those_of_the_key_alone(void **state) {
 
 static void parts_are_bounded(void **state) {
   (void)state;
-  static char names[RL_PARTS_MOST + 50][16];
-  static rl_metric_value many[RL_PARTS_MOST + 50];
-  rl_part parts[RL_PARTS_MOST];
-  for (size_t i = 0; i < RL_PARTS_MOST + 50; i++) {
+  static char names[RL_PARTS_MAX + 50][16];
+  static rl_metric_value many[RL_PARTS_MAX + 50];
+  rl_part parts[RL_PARTS_MAX];
+  for (size_t i = 0; i < RL_PARTS_MAX + 50; i++) {
     snprintf(names[i], sizeof names[i], "k:%05zu", i);
     many[i] = (rl_metric_value){names[i], (double)i, NULL};
   }
-  rl_metric_values all = {many, RL_PARTS_MOST + 50};
-  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "k", .parts = RL_PARTS_VALUES}, &all, parts), RL_PARTS_MOST);
+  rl_metric_values all = {many, RL_PARTS_MAX + 50};
+  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "k", .parts = RL_PARTS_VALUES}, &all, parts), RL_PARTS_MAX);
 }
 
 static void a_row_is_on_the_chips_that_it_names(void **state) {
   (void)state;
   rl_section_row hopper = {.chips = "9.0 10.0"}, any = {0};
-  assert_true(rl_row_is_on(&hopper, "9.0") && rl_row_is_on(&hopper, "10.0"));
-  assert_false(rl_row_is_on(&hopper, "8.0"));
-  assert_true(rl_row_is_on(&any, "8.0"));
-  assert_true(rl_row_is_on(&hopper, "99.0") && rl_row_is_on(&hopper, "0.0") && rl_row_is_on(&hopper, NULL));
+  assert_true(rl_row_is_available(&hopper, "9.0") && rl_row_is_available(&hopper, "10.0"));
+  assert_false(rl_row_is_available(&hopper, "8.0"));
+  assert_true(rl_row_is_available(&any, "8.0"));
+  assert_true(rl_row_is_available(&hopper, "99.0") && rl_row_is_available(&hopper, "0.0") && rl_row_is_available(&hopper, NULL));
 }
 
 int main(void) {
