@@ -1,7 +1,6 @@
 # Definitions for everyone, the data set, and the engines of the CPU worker.
 rl_library(rl_source SOURCES source/source.c source/arguments.c source/variants.c source/options.c source/types.c
-  source/source_cache.c
-  source/workload.c kernel/dtype.c
+  source/source_cache.c source/workload.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium Threads::Threads m)
 rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engines.c train/mnist_cnn.c ceilings/ceilings.c
   kernel/kernel.c
@@ -47,8 +46,8 @@ rl_library(rl_device_cpu SOURCES device/cpu.c device/cpu_facts.c ${rl_device_par
 rl_library(rl_engines_cpu
   SOURCES engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/layers.c train/blas.c
     train/fused.c train/simd_pick.c
-    ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/pieces.c kernel/check.c kernel/sequence_engine.c kernel/cpu.c
-    kernel/gemm_blas.c ${rl_vectorised}
+    ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/input_stager.c kernel/parallel.c kernel/check.c
+    kernel/sequence_engine.c kernel/cpu.c kernel/gemm_blas.c ${rl_vectorised}
   LIBS rl_workloads rl_oracle rl_data rl_device_cpu rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)

@@ -9,7 +9,8 @@ rl_library(rl_engines_cuda
     train/cuda/persistent_kernels.cu
     library/dnn.cu library/conv.cu library/attention.cu library/gemm.cu library/tune.cu library/choices.c
     ceilings/instance.c ceilings/cuda.cu ceilings/memory.cu ceilings/arithmetic.cu ceilings/tensor.cu
-    kernel/instance.c kernel/pieces.c kernel/check.c kernel/sequence_engine.c kernel/cuda.cu kernel/cudnn.cu kernel/elementwise.cu
+    kernel/instance.c kernel/input_stager.c kernel/parallel.c kernel/check.c kernel/sequence_engine.c
+    kernel/cuda.cu kernel/cudnn.cu kernel/elementwise.cu
     kernel/softmax.cu kernel/norm.cu kernel/rope.cu kernel/transpose.cu kernel/reduction.cu
     kernel/gemm.cu kernel/attention.cu kernel/conv.cu kernel/lombscargle.cu source/source.cu source/fill.cu
   LIBS rl_workloads rl_data rl_nvrtc rl_base CUDA::cudart_static CUDA::cublasLt ${RL_CUDNN_LIBRARY})

@@ -39,7 +39,7 @@ static int write_shape(const rl_kernel_family *family, const cJSON *object, char
   rl_kernel_shape shape;
   const cJSON *requested = cJSON_GetObjectItemCaseSensitive(object, "shape");
   if (rl_kernel_shape_decode(family, requested, &shape, err) < 0) return -1;
-  return rl_spec_move_text(rl_fields_print(family->shape, &shape), text, size, err);
+  return rl_spec_move_text(rl_fields_print(family->shape_fields, &shape), text, size, err);
 }
 
 static int add_run(const kernel_request *request, const rl_kernel_family *family, const char *variant, rl_job_spec *spec,
@@ -94,7 +94,7 @@ static cJSON *variants_of(const rl_kernel_family *family) {
   for (int i = 0; family->variants[i] != NULL; i++) {
     cJSON *variant = cJSON_CreateObject();
     cJSON_AddStringToObject(variant, "name", family->variants[i]);
-    cJSON_AddBoolToObject(variant, "gpu_only", (family->gpu_only & 1u << i) != 0);
+    cJSON_AddBoolToObject(variant, "gpu_only", (family->gpu_only_variants & 1u << i) != 0);
     cJSON_AddItemToArray(variants, variant);
   }
   return variants;
@@ -116,7 +116,7 @@ cJSON *rl_job_kernels(void) {
     cJSON_AddItemToObject(kernel, "dtypes", dtypes_of(*family));
     cJSON_AddItemToObject(kernel, "variants", variants_of(*family));
     cJSON_AddItemToObject(kernel, "builds", builds_of(*family));
-    cJSON_AddItemToObject(kernel, "shape", rl_fields_schema((*family)->shape));
+    cJSON_AddItemToObject(kernel, "shape", rl_fields_schema((*family)->shape_fields));
     cJSON_AddItemToArray(kernels, kernel);
   }
   return kernels;

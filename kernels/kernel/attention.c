@@ -1,6 +1,6 @@
-/* attention: O = softmax(Q Kᵀ / √d) V for each head, by itself or causal: a row of the sequence then looks at itself and at those
- * before it. Q and O are batch×heads×sequence×head_size, K and V batch×kv_heads×sequence×head_size; heads / kv_heads heads in a
- * row share one head of K and V. A piece is a row of one head. Variants as those of gemm. */
+/* attention: O = softmax(Q Kᵀ / √head_size) V for each head. Q and O are batch×heads×sequence×head_size, K and V
+ * batch×kv_heads×sequence×head_size: heads / kv_heads consecutive heads share one head of K and V (grouped-query attention). With
+ * causal, a row attends only to itself and the rows before it. A segment is a row of one head. Variants: see gemm.c. */
 #include <math.h>
 
 #include "kernel/kernel.h"
@@ -16,25 +16,25 @@ static const rl_field sizes[] = {
     RL_KERNEL_SIZE(KV_HEADS, "kv_heads", RL_KERNEL_ELEMENTS_MAX, "heads of K and V: a divisor of heads"),
     RL_KERNEL_SIZE(SEQUENCE, "sequence", RL_SUM_LENGTH_MAX, "rows of a head"),
     RL_KERNEL_SIZE(HEAD_SIZE, "head_size", 4096, "elements of a row"),
-    RL_KERNEL_FLAG(CAUSAL, "causal", "true or false: a row looks at itself and at those before it"),
+    RL_KERNEL_FLAG(CAUSAL, "causal", "true or false: whether a row attends only to itself and to the rows before it"),
     {0}};
 
-static int heads_are_shared_evenly(const rl_kernel_shape *s, rl_error *err) {
+static int check_heads(const rl_kernel_shape *s, rl_error *err) {
   if (s->size[HEADS] % s->size[KV_HEADS] == 0) return 0;
   return rl_fail_at(err, "/shape/kv_heads", "kv_heads must divide heads");
 }
 
-static int64_t head_elements(const rl_kernel_shape *s) { return rl_kernel_times(s->size[SEQUENCE], s->size[HEAD_SIZE]); }
-static int64_t elements_of(const rl_kernel_shape *s, int64_t heads) {
-  return rl_kernel_times(rl_kernel_times(s->size[BATCH], heads), head_elements(s));
+static int64_t head_elements(const rl_kernel_shape *s) { return rl_kernel_saturating_mul(s->size[SEQUENCE], s->size[HEAD_SIZE]); }
+static int64_t tensor_elements(const rl_kernel_shape *s, int64_t heads) {
+  return rl_kernel_saturating_mul(rl_kernel_saturating_mul(s->size[BATCH], heads), head_elements(s));
 }
 static int64_t input_elements(const rl_kernel_shape *s, uint32_t input) {
-  return elements_of(s, s->size[input == QUERIES ? HEADS : KV_HEADS]);
+  return tensor_elements(s, s->size[input == QUERIES ? HEADS : KV_HEADS]);
 }
-static int64_t output_elements(const rl_kernel_shape *s) { return elements_of(s, s->size[HEADS]); }
+static int64_t output_elements(const rl_kernel_shape *s) { return tensor_elements(s, s->size[HEADS]); }
 static int64_t rows(const rl_kernel_shape *s) { return s->size[BATCH] * s->size[HEADS] * s->size[SEQUENCE]; }
 
-/* The head of K and V that a row of Q looks at, counting those of all sequences on. */
+/* Returns the head of K and V that a row of Q attends to. Rows and heads are numbered through the whole batch. */
 static int64_t kv_head(const rl_kernel_shape *s, int64_t row) {
   const int64_t head = row / s->size[SEQUENCE];
   return head / (s->size[HEADS] / s->size[KV_HEADS]);
@@ -43,18 +43,20 @@ static int64_t kv_head(const rl_kernel_shape *s, int64_t row) {
 static void window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
   const int64_t from = input == QUERIES ? first : kv_head(s, first);
   const int64_t to = input == QUERIES ? first + count : kv_head(s, first + count - 1) + 1;
-  const int64_t each = input == QUERIES ? s->size[HEAD_SIZE] : head_elements(s);
-  *start = from * each;
-  *elements = (to - from) * each;
+  const int64_t size = input == QUERIES ? s->size[HEAD_SIZE] : head_elements(s);
+  *start = from * size;
+  *elements = (to - from) * size;
 }
 
-/* Two products of head_size multiply-adds for each pair of rows that look at one another; the softmax is not counted. */
+/* Two dot products of head_size multiply-adds for each pair of a query and a key that it attends to. The softmax is not counted.
+ */
 static double operations(const rl_kernel_shape *s) {
   const double n = (double)s->size[SEQUENCE], pairs = s->size[CAUSAL] ? n * (n + 1) / 2 : n * n;
   return 4.0 * (double)s->size[BATCH] * (double)s->size[HEADS] * pairs * (double)s->size[HEAD_SIZE];
 }
 
-/* A score's error is relative to its size, a few at most, and is the relative error of its weight; exp adds its own. */
+/* The absolute error of a score is the relative error of its weight. Scores are at most a few units large. exp adds its own
+ * error. */
 static double tolerance(const rl_kernel_shape *s) {
   return 16 + 4 * rl_sum_ulps(s->size[HEAD_SIZE]) + rl_sum_ulps(s->size[SEQUENCE]);
 }
@@ -62,29 +64,29 @@ static double truncation(const rl_kernel_shape *s) {
   return 4 * rl_sum_truncation_ulps(s->size[HEAD_SIZE]) + rl_sum_truncation_ulps(s->size[SEQUENCE]);
 }
 
-/* Of an element: values are uniform in [-2, 2), and weights as uneven as scores of variance (4/3)² make them. */
+/* V is uniform in [-2, 2); the weights are as uneven as scores of variance (4/3)² make them. */
 static double scale(const rl_kernel_shape *s) { return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE])); }
 
 #define LOOPS "kernel/loops/attention.h"
-#include "kernel/in_both_types.h"
+#include "kernel/float_and_double.h"
 
 static void attention_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_attention); }
 const rl_kernel_family rl_kernel_attention = {.workload = RL_KERNEL_WORKLOAD(attention, "O = softmax(Q Kᵀ / √d) V for each head"),
-                                              .shape = sizes,
-                                              .shape_check = heads_are_shared_evenly,
+                                              .shape_fields = sizes,
+                                              .shape_check = check_heads,
                                               .dtypes = RL_KERNEL_FLOATS,
                                               .variants = variants,
-                                              .gpu_only = 1u << 1, /* searched */
+                                              .gpu_only_variants = 1u << 1, /* searched */
                                               .input_count = 3,
                                               .input_elements = input_elements,
                                               .output_elements = output_elements,
-                                              .pieces = rows,
-                                              .window = window,
+                                              .segments = rows,
+                                              .input_window = window,
                                               .operations = operations,
-                                              .tolerance = tolerance,
-                                              .truncation = truncation,
-                                              .scale = scale,
-                                              .roundings = 1, /* of the weights, for the second product */
+                                              .tolerance_ulps = tolerance,
+                                              .truncation_ulps = truncation,
+                                              .output_scale = scale,
+                                              .intermediate_roundings = 1, /* of the weights, before the product with V */
                                               .reference = attention_double,
                                               .compute_float = attention_float,
                                               .compute_double = attention_double};

@@ -23,7 +23,7 @@ static int supports(const rl_kernel_params *params, rl_error *err) {
   rl_kernel_shape shape;
   if (params->dtype != RL_DTYPE_FP16 && params->dtype != RL_DTYPE_BF16)
     return rl_fail_at(err, "/dtype", "attention on a GPU is computed by cuDNN's fused kernel: fp16 or bf16");
-  if (rl_kernel_shape_of(params, &shape, err) < 0) return -1;
+  if (rl_kernel_params_shape(params, &shape, err) < 0) return -1;
   if (shape.size[HEAD_SIZE] % HEAD_SIZE_STEP != 0 || shape.size[HEAD_SIZE] > MAX_HEAD_SIZE)
     return rl_fail_at(err, "/shape/head_size",
                       "attention on a GPU is computed by cuDNN's fused kernel: head_size must be a multiple of %d, at most %d",

@@ -1,201 +1,235 @@
-/* The result of a kernel against the reference of its family, in double precision: all of it where that takes a moment, else the
- * first pieces, the last, and some from here and there. The error is the largest of any block of neighbours, so that one wrong
- * element is not lost among millions of right ones. */
+/* Compares the result of a kernel with its family's reference in double precision. Compares the whole output where that takes at
+ * most about OPERATIONS operations; else a sample: the first segments, the last, and some at random between them. The relative
+ * error is the largest of any block of neighbouring elements, so that one wrong element is not averaged away by millions of right
+ * ones. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "kernel/pieces.h"
 #include "hash.h"
+#include "kernel/input_stager.h"
+#include "kernel/parallel.h"
 
 enum {
-  BLOCK = 1 << 14, /* elements whose error is one number */
-  STAGE = 1 << 24, /* elements that come from the device at once, where a block has fewer */
-  STRETCHES = 64   /* that a sample consists of */
+  BLOCK_ELEMENTS = 1 << 14, /* in a block, over which the error is summed; at least one segment */
+  STAGE_ELEMENTS = 1 << 24, /* downloaded at once; at least one block */
+  MAX_RANGES = 64           /* of a sample */
 };
-static const double OPERATIONS = 0x1p31; /* that a check may take, about */
+static const double OPERATIONS = 0x1p31;
 
-/* Which pieces are checked: as many stretches of as many pieces each, one at random in each equal part of the output, but for the
- * first one, which is at the very beginning, and the last, which is at the very end. */
+/* The segments to compare: `ranges` ranges of range_segments segments each, one at a random position in each equal part of the
+ * output, but the first range at its very beginning and the last at its very end. A range is divided into blocks. */
 typedef struct sample {
-  int64_t pieces; /* of the output */
-  int64_t stretches, length;
-  int64_t block, blocks; /* pieces of a block, blocks of a stretch */
-  uint64_t key;
+  int64_t segments; /* of the output */
+  int64_t ranges, range_segments;
+  int64_t range_blocks, block_segments;
+  uint64_t seed;
 } sample;
 
-static sample choose(const rl_kernel_instance *kernel) {
+static sample choose_sample(const rl_kernel_instance *kernel) {
   const rl_kernel_family *family = kernel->params.family;
   double (*operations)(const rl_kernel_shape *) =
       family->reference_operations ? family->reference_operations : family->operations;
   const double work = (double)family->output_elements(&kernel->shape) + operations(&kernel->shape);
-  sample chosen = {.pieces = family->pieces(&kernel->shape), .stretches = 1, .key = rl_hash64((uint64_t)kernel->params.seed)};
-  chosen.length = chosen.pieces;
-  if (work > OPERATIONS && chosen.pieces > 1) {
-    const int64_t afforded = (int64_t)((double)chosen.pieces * OPERATIONS / work);
-    chosen.stretches = afforded < 2 ? 2 : afforded < STRETCHES ? afforded : STRETCHES;
-    chosen.length = afforded < STRETCHES ? 1 : afforded / STRETCHES;
+  sample chosen = {.segments = family->segments(&kernel->shape), .ranges = 1, .seed = rl_hash64((uint64_t)kernel->params.seed)};
+  chosen.range_segments = chosen.segments;
+  if (work > OPERATIONS && chosen.segments > 1) {
+    const int64_t affordable = (int64_t)((double)chosen.segments * OPERATIONS / work);
+    chosen.ranges = affordable < 2 ? 2 : affordable < MAX_RANGES ? affordable : MAX_RANGES;
+    chosen.range_segments = affordable < MAX_RANGES ? 1 : affordable / MAX_RANGES;
   }
-  chosen.block = rl_kernel_pieces_in(kernel, BLOCK);
-  chosen.blocks = (chosen.length + chosen.block - 1) / chosen.block;
+  chosen.block_segments = rl_kernel_segments_in(kernel, BLOCK_ELEMENTS);
+  chosen.range_blocks = (chosen.range_segments + chosen.block_segments - 1) / chosen.block_segments;
   return chosen;
 }
 
-static int64_t stretch_start(const sample *of, int64_t stretch) {
-  if (stretch == 0) return 0;
-  if (stretch == of->stretches - 1) return of->pieces - of->length;
-  const int64_t low = of->pieces * stretch / of->stretches, high = of->pieces * (stretch + 1) / of->stretches;
-  return low + (int64_t)(rl_hash64(of->key + (uint64_t)stretch) % (uint64_t)(high - low - of->length + 1));
+/* Returns the first segment of a range. */
+static int64_t range_start(const sample *s, int64_t range) {
+  if (range == 0) return 0;
+  if (range == s->ranges - 1) return s->segments - s->range_segments;
+  const int64_t low = s->segments * range / s->ranges, high = s->segments * (range + 1) / s->ranges;
+  return low + (int64_t)(rl_hash64(s->seed + (uint64_t)range) % (uint64_t)(high - low - s->range_segments + 1));
 }
 
-/* First piece of a block, counting those of all stretches on. */
-static int64_t block_start(const sample *of, int64_t block) {
-  return stretch_start(of, block / of->blocks) + block % of->blocks * of->block;
+/* Returns the first segment of a block; blocks are numbered through all ranges. */
+static int64_t block_start(const sample *s, int64_t block) {
+  return range_start(s, block / s->range_blocks) + block % s->range_blocks * s->block_segments;
 }
 
-static int64_t block_length(const sample *of, int64_t block) {
-  const int64_t left = of->length - block % of->blocks * of->block;
-  return left < of->block ? left : of->block;
+static int64_t block_length(const sample *s, int64_t block) {
+  const int64_t left = s->range_segments - block % s->range_blocks * s->block_segments;
+  return left < s->block_segments ? left : s->block_segments;
 }
 
 /* --- comparing --------------------------------------------------------------------------------------------------------- */
 
-typedef struct verdict {
-  double error;    /* the largest of any block */
-  int64_t missing; /* elements that are no numbers, and should be */
-} verdict;
+typedef struct thread_result {
+  double max_error;   /* of any block */
+  int64_t non_finite; /* elements that are infinite or NaN */
+} thread_result;
 
-typedef struct checking {
+typedef struct comparison {
   rl_kernel_instance *kernel;
-  rl_kernel_feed feed;
-  sample of;
-  double least; /* what an element counts for at least, where errors are relative to the reference */
-  char *stage;
-  size_t stage_block, piece_bytes; /* bytes of a block in the stage; of a piece */
-  int64_t at;                      /* block that the stage begins with */
-  verdict *verdicts;               /* one a thread */
-} checking;
+  rl_input_stager stager; /* of the reference's inputs */
+  sample sample;
+  double min_magnitude; /* an element of the reference counts for at least this in a block's norm */
+  char *stage;          /* downloaded blocks, first_block first */
+  size_t block_bytes, segment_bytes;
+  int64_t first_block;
+  thread_result *results; /* one a thread */
+} comparison;
 
-typedef struct comparing { /* one block */
-  const checking *all;
-  const char *got;              /* from the device */
-  int64_t first;                /* piece that it begins with */
-  double difference, reference; /* sums of squares */
-  int64_t missing;
-} comparing;
+typedef struct block_comparison {
+  const comparison *whole;
+  const char *result;                 /* elements of the block, downloaded */
+  int64_t first;                      /* segment that the block begins with */
+  double squared_error, squared_norm; /* of the reference */
+  int64_t non_finite;
+} block_comparison;
 
-static void compare(void *context, const void *const *in, int64_t first, int64_t count, void *out) {
-  comparing *block = context;
-  const rl_kernel_instance *kernel = block->all->kernel;
-  const int64_t each = rl_kernel_piece_elements(kernel);
-  const char *got = block->got + (size_t)(first - block->first) * block->all->piece_bytes;
+/* An rl_segment_function: adds segments [first, first + count) to the block's sums. */
+static void compare_segments(void *context, const void *const *in, int64_t first, int64_t count, void *out) {
+  block_comparison *block = context;
+  const rl_kernel_instance *kernel = block->whole->kernel;
+  const int64_t elements = count * rl_kernel_segment_elements(kernel);
+  const char *result = block->result + (size_t)(first - block->first) * block->whole->segment_bytes;
   double *expected = out;
   kernel->params.family->reference(&kernel->shape, (const double *const *)in, first, count, expected);
-  for (int64_t i = 0; i < count * each; i++) {
-    double value = rl_dtype_load(kernel->params.dtype, got, (size_t)i), off = value - expected[i];
-    block->missing += !isfinite(value);
-    block->difference += off * off;
-    block->reference += expected[i] * expected[i];
+  for (int64_t i = 0; i < elements; i++) {
+    double value = rl_dtype_load(kernel->params.dtype, result, (size_t)i), error = value - expected[i];
+    block->non_finite += !isfinite(value);
+    block->squared_error += error * error;
+    block->squared_norm += expected[i] * expected[i];
   }
 }
 
-static int check_block(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  checking *all = context;
-  verdict *said = &all->verdicts[thread];
+/* Compares staged blocks [first, first + count). */
+static int compare_blocks(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
+  comparison *whole = context;
+  thread_result *result = &whole->results[thread];
   for (int64_t i = first; i < first + count; i++) {
-    comparing block = {.all = all, .got = all->stage + (size_t)i * all->stage_block, .first = block_start(&all->of, all->at + i)};
-    const int64_t pieces = block_length(&all->of, all->at + i);
-    if (rl_kernel_feed_work(&all->feed, block.first, pieces, thread, compare, &block, err)) return -1;
-    const double size = fmax(sqrt(block.reference), all->least * sqrt((double)(pieces * rl_kernel_piece_elements(all->kernel))));
-    said->missing += block.missing;
-    said->error = fmax(said->error, size > 0 ? sqrt(block.difference) / size : sqrt(block.difference));
+    const int64_t number = whole->first_block + i, segments = block_length(&whole->sample, number);
+    block_comparison block = {
+        .whole = whole, .result = whole->stage + (size_t)i * whole->block_bytes, .first = block_start(&whole->sample, number)};
+    if (rl_input_stager_process(&whole->stager, block.first, segments, thread, compare_segments, &block, err) < 0) return -1;
+    const double elements = (double)(segments * rl_kernel_segment_elements(whole->kernel));
+    const double norm = fmax(sqrt(block.squared_norm), whole->min_magnitude * sqrt(elements));
+    result->non_finite += block.non_finite;
+    result->max_error = fmax(result->max_error, norm > 0 ? sqrt(block.squared_error) / norm : sqrt(block.squared_error));
   }
   return 0;
 }
 
-/* Blocks [at, at + count) into the stage: what lies together comes together. */
-static int fetch(checking *all, int64_t at, int64_t count, rl_error *err) {
-  rl_device *device = all->kernel->base.device;
-  all->at = at;
-  for (int64_t i = at, end; i < at + count; i = end) {
-    end = (i / all->of.blocks + 1) * all->of.blocks;
-    if (end > at + count) end = at + count;
-    const int64_t first = block_start(&all->of, i), last = block_start(&all->of, end - 1) + block_length(&all->of, end - 1);
-    if (rl_device_cancelled(device, err) || device->ops->download(device, all->stage + (size_t)(i - at) * all->stage_block,
-                                                                  (char *)all->kernel->out + (size_t)first * all->piece_bytes,
-                                                                  (size_t)(last - first) * all->piece_bytes, err))
+/* Downloads blocks [first, first + count) into the stage; neighbouring blocks of a range in one copy. */
+static int download_blocks(comparison *whole, int64_t first, int64_t count, rl_error *err) {
+  rl_device *device = whole->kernel->base.device;
+  const sample *s = &whole->sample;
+  whole->first_block = first;
+  for (int64_t i = first, end; i < first + count; i = end) {
+    end = (i / s->range_blocks + 1) * s->range_blocks;
+    if (end > first + count) end = first + count;
+    const int64_t begin_segment = block_start(s, i), end_segment = block_start(s, end - 1) + block_length(s, end - 1);
+    char *to = whole->stage + (size_t)(i - first) * whole->block_bytes;
+    const char *from = (const char *)whole->kernel->out + (size_t)begin_segment * whole->segment_bytes;
+    if (rl_device_cancelled(device, err) < 0 ||
+        device->ops->download(device, to, from, (size_t)(end_segment - begin_segment) * whole->segment_bytes, err) < 0)
       return -1;
   }
   return 0;
 }
 
-static int compare_all(checking *all, rl_error *err) {
-  const int64_t blocks = all->of.stretches * all->of.blocks, elements = all->of.block * rl_kernel_piece_elements(all->kernel);
-  int64_t at_once = elements < STAGE ? STAGE / elements : 1;
-  if (at_once > blocks) at_once = blocks;
-  all->stage = malloc((size_t)at_once * all->stage_block);
-  all->verdicts = calloc(rl_threads_count(all->kernel->threads), sizeof *all->verdicts);
-  if (all->stage == NULL || all->verdicts == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the check");
-  if (rl_kernel_feed_open(&all->feed, err) || rl_kernel_feed_refresh(&all->feed, err)) return -1;
-  for (int64_t at = 0; at < blocks; at += at_once) {
-    const int64_t some = blocks - at < at_once ? blocks - at : at_once;
-    if (fetch(all, at, some, err) || rl_kernel_share(all->kernel, some, 1, check_block, all, err)) return -1;
+static int compare_sample(comparison *whole, rl_error *err) {
+  const rl_kernel_instance *kernel = whole->kernel;
+  const int64_t blocks = whole->sample.ranges * whole->sample.range_blocks;
+  const int64_t block_elements = whole->sample.block_segments * rl_kernel_segment_elements(kernel);
+  int64_t stage_blocks = block_elements < STAGE_ELEMENTS ? STAGE_ELEMENTS / block_elements : 1;
+  if (stage_blocks > blocks) stage_blocks = blocks;
+  whole->stage = malloc((size_t)stage_blocks * whole->block_bytes);
+  whole->results = calloc(rl_threads_count(kernel->threads), sizeof *whole->results);
+  if (whole->stage == NULL || whole->results == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the check");
+  if (rl_input_stager_open(&whole->stager, err) < 0 || rl_input_stager_refresh(&whole->stager, err) < 0) return -1;
+  for (int64_t first = 0; first < blocks; first += stage_blocks) {
+    const int64_t count = blocks - first < stage_blocks ? blocks - first : stage_blocks;
+    if (download_blocks(whole, first, count, err) < 0 ||
+        rl_parallel_for(kernel->threads, kernel->base.device, count, 1, compare_blocks, whole, err) < 0)
+      return -1;
   }
   return 0;
 }
 
-static int conclude(const checking *all, rl_check *check, rl_error *err) {
-  const rl_kernel_instance *kernel = all->kernel;
-  verdict worst = {0};
+static int conclude(const comparison *whole, rl_check *check, rl_error *err) {
+  const rl_kernel_instance *kernel = whole->kernel;
+  thread_result worst = {0};
   for (uint32_t thread = 0; thread < rl_threads_count(kernel->threads); thread++) {
-    worst.missing += all->verdicts[thread].missing;
-    worst.error = fmax(worst.error, all->verdicts[thread].error);
+    worst.non_finite += whole->results[thread].non_finite;
+    worst.max_error = fmax(worst.max_error, whole->results[thread].max_error);
   }
-  if (worst.missing > 0)
-    return rl_fail(err, RL_SYS, EDOM, "%lld elements of the result are not numbers", (long long)worst.missing);
-  *check = (rl_check){.relative_error = worst.error,
-                      .tolerance = rl_kernel_tolerance(&kernel->params, &kernel->shape),
-                      .checked_ratio = (double)(all->of.stretches * all->of.length) / (double)all->of.pieces};
+  if (worst.non_finite > 0)
+    return rl_fail(err, RL_SYS, EDOM, "%lld elements of the result are not numbers", (long long)worst.non_finite);
+  *check =
+      (rl_check){.relative_error = worst.max_error,
+                 .tolerance = rl_kernel_tolerance(&kernel->params, &kernel->shape),
+                 .checked_ratio = (double)(whole->sample.ranges * whole->sample.range_segments) / (double)whole->sample.segments};
   return 0;
 }
 
-/* --- the whole --------------------------------------------------------------------------------------------------------- */
+/* --- the check --------------------------------------------------------------------------------------------------------- */
+
+int rl_kernel_poison(rl_kernel_instance *kernel, rl_error *err) {
+  enum { STAGE_BYTES = 1 << 26 };
+  rl_device *device = kernel->base.device;
+  const int64_t elements = kernel->params.family->output_elements(&kernel->shape);
+  const int64_t bytes = elements * (int64_t)rl_dtype_size(kernel->params.dtype), step = bytes < STAGE_BYTES ? bytes : STAGE_BYTES;
+  char *stage = malloc((size_t)step);
+  if (stage == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for filling a kernel's buffers");
+  memset(stage, 0xff, (size_t)step);
+  int rc = 0;
+  for (int64_t start = 0; start < bytes && rc == 0; start += step) {
+    rc = rl_device_cancelled(device, err);
+    if (rc == 0)
+      rc = device->ops->upload(device, (char *)kernel->out + start, stage, (size_t)(bytes - start < step ? bytes - start : step),
+                               err);
+  }
+  free(stage);
+  return rc;
+}
 
 static int run_once(rl_kernel_instance *kernel, rl_error *err) {
   rl_device *device = kernel->base.device;
-  rl_sequence one = kernel->sequence;
-  rl_program once = {.name = "check", .sequences = &one, .sequence_count = 1};
+  rl_sequence once = kernel->sequence;
+  rl_program program = {.name = "check", .sequences = &once, .sequence_count = 1};
   rl_elapsed elapsed;
-  one.repeat = 1;
-  return rl_kernel_poison(kernel, err) || device->ops->run_eager(device, &once, NULL, &elapsed, err) ? -1 : 0;
+  once.repeat = 1;
+  return rl_kernel_poison(kernel, err) < 0 || device->ops->run_eager(device, &program, NULL, &elapsed, err) < 0 ? -1 : 0;
 }
 
-/* The inputs once more, from the seed. */
-static const void *generate(const rl_kernel_instance *kernel, uint32_t input, int64_t start, int64_t count, void *room) {
-  enum { SOME = 1024 };
-  const int dtype = kernel->params.dtype;
-  double some[SOME];
-  for (int64_t done = 0; done < count; done += SOME) {
-    const int64_t now = count - done < SOME ? count - done : SOME;
-    rl_kernel_input_fill(&kernel->params, &kernel->shape, input, start + done, now, some);
-    rl_dtype_to_double(dtype, some, now, (double *)room + done);
+/* The stager's read: generates the inputs again from the seed instead of downloading them. */
+static const void *generate_input(const rl_kernel_instance *kernel, uint32_t input, int64_t start, int64_t count, void *buffer) {
+  enum { CHUNK = 1024 };
+  double rounded[CHUNK]; /* in the kernel's type, of at most 8 bytes */
+  for (int64_t done = 0; done < count; done += CHUNK) {
+    const int64_t chunk = count - done < CHUNK ? count - done : CHUNK;
+    rl_kernel_fill_input(&kernel->params, &kernel->shape, input, start + done, chunk, rounded);
+    rl_dtype_to_double(kernel->params.dtype, rounded, chunk, (double *)buffer + done);
   }
-  return room;
+  return buffer;
 }
 
 int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err) {
   rl_kernel_instance *kernel = (rl_kernel_instance *)instance;
   const rl_kernel_family *family = kernel->params.family;
-  const double scale = family->scale ? family->scale(&kernel->shape) : 0;
-  checking all = {.kernel = kernel,
-                  .of = choose(kernel),
-                  .least = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
-                  .feed = {.kernel = kernel, .number = sizeof(double), .most = 4 * BLOCK, .read = generate}};
-  all.piece_bytes = (size_t)rl_kernel_piece_elements(kernel) * rl_dtype_size(kernel->params.dtype);
-  all.stage_block = (size_t)all.of.block * all.piece_bytes;
-  int rc = run_once(kernel, err) || compare_all(&all, err) || conclude(&all, check, err) ? -1 : 0;
-  rl_kernel_feed_close(&all.feed);
-  free(all.stage);
-  free(all.verdicts);
-  return rc;
+  const double scale = family->output_scale ? family->output_scale(&kernel->shape) : 0;
+  comparison whole = {
+      .kernel = kernel,
+      .sample = choose_sample(kernel),
+      .min_magnitude = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
+      .stager = {.kernel = kernel, .number_bytes = sizeof(double), .max_numbers = 4 * BLOCK_ELEMENTS, .read = generate_input}};
+  whole.segment_bytes = (size_t)rl_kernel_segment_elements(kernel) * rl_dtype_size(kernel->params.dtype);
+  whole.block_bytes = (size_t)whole.sample.block_segments * whole.segment_bytes;
+  bool failed = run_once(kernel, err) < 0 || compare_sample(&whole, err) < 0 || conclude(&whole, check, err) < 0;
+  rl_input_stager_close(&whole.stager);
+  free(whole.stage);
+  free(whole.results);
+  return failed ? -1 : 0;
 }

@@ -1,83 +1,89 @@
-/* The engine "cpu" of every family: pieces shared out to threads; types that the CPU does not compute with are converted to float
- * and back. Variant 0 does this a piece at a time; the other one, where the CPU has it, and the only one as many pieces as fit a
- * tile, so that the loops are long enough for the compiler's vectors. */
+/* The engine "cpu" of every family: output segments, distributed over threads. Types that the CPU does not compute with are
+ * converted to float and back. Variant 0 computes one segment at a time; the other variants that the CPU has compute a tile of
+ * segments, so that the loops are long enough for the compiler to vectorise. A family with one CPU variant computes tiles. */
+#include "kernel/cpu.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "kernel/cpu.h"
-#include "kernel/pieces.h"
+#include "kernel/input_stager.h"
+#include "kernel/parallel.h"
 
-enum { TILE = 4096, SHARE = 1 << 16 }; /* elements in a tile, and in what a thread takes at once; at least a piece */
+enum { TILE_ELEMENTS = 4096, CHUNK_ELEMENTS = 1 << 16 }; /* a thread takes a chunk at once; both are at least one segment */
 
-static bool as_it_is(int dtype) { return dtype == RL_DTYPE_FP64 || dtype == RL_DTYPE_FP32 || dtype == RL_DTYPE_TF32; }
+static bool is_computed_in_place(int dtype) { return dtype == RL_DTYPE_FP64 || dtype == RL_DTYPE_FP32 || dtype == RL_DTYPE_TF32; }
 
-static const void *read_input(const rl_kernel_instance *self, uint32_t input, int64_t start, int64_t count, void *room) {
+static const void *read_input(const rl_kernel_instance *self, uint32_t input, int64_t start, int64_t count, void *buffer) {
   const int dtype = self->params.dtype;
   const char *from = (const char *)self->in[input] + (size_t)start * rl_dtype_size(dtype);
-  if (as_it_is(dtype)) return from;
-  rl_dtype_to_float(dtype, from, count, room);
-  return room;
+  if (is_computed_in_place(dtype)) return from;
+  rl_dtype_to_float(dtype, from, count, buffer);
+  return buffer;
 }
 
-static void do_tile(void *context, const void *const *in, int64_t first, int64_t count, void *room) {
+static void compute_tile(void *context, const void *const *in, int64_t first, int64_t count, void *buffer) {
   const rl_kernel_instance *self = context;
   const rl_kernel_family *family = self->params.family;
   const int dtype = self->params.dtype;
-  const int64_t each = rl_kernel_piece_elements(self);
-  char *to = (char *)self->out + (size_t)(first * each) * rl_dtype_size(dtype);
-  void *out = as_it_is(dtype) ? to : room;
+  const int64_t segment_elements = rl_kernel_segment_elements(self);
+  char *to = (char *)self->out + (size_t)(first * segment_elements) * rl_dtype_size(dtype);
+  void *out = is_computed_in_place(dtype) ? to : buffer;
   if (dtype == RL_DTYPE_FP64) family->compute_double(&self->shape, (const double *const *)in, first, count, out);
   else family->compute_float(&self->shape, (const float *const *)in, first, count, out);
-  if (out != to) rl_dtype_from_float(dtype, out, count * each, to);
+  if (out != to) rl_dtype_from_float(dtype, out, count * segment_elements, to);
 }
 
-static bool has_one_way(const rl_kernel_family *family) {
+static bool has_one_cpu_variant(const rl_kernel_family *family) {
   for (int i = 1; family->variants[i] != NULL; i++)
-    if (!(family->gpu_only & 1u << i)) return false;
+    if (!(family->gpu_only_variants & 1u << i)) return false;
   return true;
 }
 
-static int do_share(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
+static int compute_chunk(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   rl_kernel_instance *self = context;
-  const bool alone = self->variant == 0 && !has_one_way(self->params.family);
-  const int64_t step = alone ? 1 : rl_kernel_pieces_in(self, TILE), end = first + count;
-  for (int64_t piece = first; piece < end; piece += step)
-    if (rl_kernel_feed_work(self->engine, piece, piece + step < end ? step : end - piece, thread, do_tile, self, err)) return -1;
+  const bool one_by_one = self->variant == 0 && !has_one_cpu_variant(self->params.family);
+  const int64_t step = one_by_one ? 1 : rl_kernel_segments_in(self, TILE_ELEMENTS), end = first + count;
+  for (int64_t segment = first; segment < end; segment += step) {
+    const int64_t segments = segment + step < end ? step : end - segment;
+    if (rl_input_stager_process(self->engine, segment, segments, thread, compute_tile, self, err) < 0) return -1;
+  }
   return 0;
 }
 
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   rl_kernel_instance *self = arg;
   (void)stream;
-  if (rl_kernel_feed_refresh(self->engine, err)) return -1;
-  return rl_kernel_share(self, self->params.family->pieces(&self->shape), rl_kernel_pieces_in(self, SHARE), do_share, self, err);
+  if (rl_input_stager_refresh(self->engine, err) < 0) return -1;
+  return rl_parallel_for(self->threads, self->base.device, self->params.family->segments(&self->shape),
+                         rl_kernel_segments_in(self, CHUNK_ELEMENTS), compute_chunk, self, err);
 }
 
-static void close_feed(void *engine) {
-  rl_kernel_feed_close(engine);
+static void close_stager(void *engine) {
+  rl_input_stager_close(engine);
   free(engine);
 }
 
 int rl_kernel_cpu_supports(const void *params, rl_error *err) {
-  const rl_kernel_params *asked = params;
-  return rl_kernel_supports(params, err) < 0 ? -1 : rl_kernel_cpu_variant_check(asked->family, asked->variant, err);
+  const rl_kernel_params *request = params;
+  return rl_kernel_supports(params, err) < 0 ? -1 : rl_kernel_cpu_variant_check(request->family, request->variant, err);
+}
+
+static int open_stager(rl_kernel_instance *self, rl_error *err) {
+  rl_input_stager *stager = calloc(1, sizeof *stager);
+  if (stager == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
+  *stager = (rl_input_stager){.kernel = self,
+                              .number_bytes = self->params.dtype == RL_DTYPE_FP64 ? sizeof(double) : sizeof(float),
+                              .max_numbers = 4 * TILE_ELEMENTS,
+                              .read = read_input};
+  self->engine = stager;
+  self->engine_close = close_stager;
+  return rl_input_stager_open(stager, err);
 }
 
 int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_kernel_instance *self;
-  if (rl_kernel_open(device, params, enqueue, &self, err)) return -1;
-  rl_kernel_feed *feed = calloc(1, sizeof *feed);
-  int rc = feed ? 0 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
-  if (feed) {
-    *feed = (rl_kernel_feed){.kernel = self,
-                             .number = self->params.dtype == RL_DTYPE_FP64 ? sizeof(double) : sizeof(float),
-                             .most = 4 * TILE,
-                             .read = read_input};
-    self->engine = feed;
-    self->engine_close = close_feed;
-    rc = rl_kernel_feed_open(feed, err);
-  }
-  if (rc) {
+  if (rl_kernel_open(device, params, enqueue, &self, err) < 0) return -1;
+  if (open_stager(self, err) < 0) {
     self->base.ops->close(&self->base);
     return -1;
   }
@@ -85,11 +91,11 @@ int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **inst
   return 0;
 }
 
-#define ENGINE(NAME)                                                                                     \
-  static const rl_engine_description description_of_##NAME = {.name = "cpu",                             \
-                                                              .workload = #NAME,                         \
-                                                              .device = RL_DEVICE_CPU,                   \
-                                                              .summary = "pieces shared out to threads", \
-                                                              .supports = rl_kernel_cpu_supports};       \
+#define ENGINE(NAME)                                                                                                 \
+  static const rl_engine_description description_of_##NAME = {.name = "cpu",                                         \
+                                                              .workload = #NAME,                                     \
+                                                              .device = RL_DEVICE_CPU,                               \
+                                                              .summary = "output segments distributed over threads", \
+                                                              .supports = rl_kernel_cpu_supports};                   \
   const rl_engine rl_kernel_cpu_##NAME = {.description = &description_of_##NAME, .open = rl_kernel_cpu_open};
 RL_KERNEL_FAMILIES(ENGINE)

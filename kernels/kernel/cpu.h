@@ -1,9 +1,10 @@
-/* The engine of every family on the CPU. */
+/* The CPU engines of the kernel families. */
 #ifndef RL_KERNELS_KERNEL_CPU_H
 #define RL_KERNELS_KERNEL_CPU_H
 
 #include "kernel/kernel.h"
 
+/* Members of the engine "cpu" of every family. */
 int rl_kernel_cpu_supports(const void *params, rl_error *err);
 int rl_kernel_cpu_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err);
 

@@ -32,11 +32,12 @@ static inline uint32_t bits_of_float(float value) {
   return bits;
 }
 
-/* The bits with the lowest `drop` rounded away; those stay in place and mean nothing any more. */
-static inline uint32_t round_bits(float value, int drop) {
+/* Rounds away, to nearest even, the lowest `dropped` bits. They keep arbitrary values, which the caller has to clear or shift
+ * out. */
+static inline uint32_t round_bits(float value, int dropped) {
   uint32_t bits = bits_of_float(value);
   if (isnan(value)) return bits | UINT32_C(1) << 22;
-  return bits + (UINT32_C(1) << (drop - 1)) - 1 + (bits >> drop & 1);
+  return bits + (UINT32_C(1) << (dropped - 1)) - 1 + (bits >> dropped & 1);
 }
 
 static inline float load_tf32(float x) { return x; }
@@ -44,7 +45,7 @@ static inline float store_tf32(float x) { return float_of_bits(round_bits(x, 13)
 static inline float load_bf16(uint16_t x) { return float_of_bits((uint32_t)x << 16); }
 static inline uint16_t store_bf16(float x) { return (uint16_t)(round_bits(x, 16) >> 16); }
 
-/* CASE for every type: its number in memory, and how one is read and written. */
+/* CASE(dtype, type in memory, load, store) for every type. */
 #define EACH_TYPE(CASE)                                               \
   CASE(RL_DTYPE_FP64, double, (double), (double))                     \
   CASE(RL_DTYPE_FP32, float, (float), (float))                        \
@@ -61,8 +62,6 @@ static inline uint16_t store_bf16(float x) { return (uint16_t)(round_bits(x, 16)
     for (int64_t i = 0; i < count; i++) ((T *)memory)[i] = STORE(from[i]); \
     break;
 
-/* A double is rounded to a float first, and that to a shorter type: what is asked for here are inputs, where that does no
- * harm. */
 void rl_dtype_to_double(int dtype, const void *memory, int64_t count, double *to) {
   switch (dtype) { EACH_TYPE(READ) }
 }
@@ -71,6 +70,7 @@ void rl_dtype_to_float(int dtype, const void *memory, int64_t count, float *to) 
   switch (dtype) { EACH_TYPE(READ) }
 }
 
+/* To 16-bit types and tf32 a double is rounded twice, to a float first. Only inputs are made this way, so it does not matter. */
 void rl_dtype_from_double(int dtype, const double *from, int64_t count, void *memory) {
   switch (dtype) { EACH_TYPE(WRITE) }
 }

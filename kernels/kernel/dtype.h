@@ -1,4 +1,4 @@
-/* The types of numbers that kernels work on, as they lie in memory. */
+/* The element types of kernels: their representation in memory, and conversions. */
 #ifndef RL_KERNELS_KERNEL_DTYPE_H
 #define RL_KERNELS_KERNEL_DTYPE_H
 
@@ -9,20 +9,19 @@
 extern "C" {
 #endif
 
-/* In the order of the API's choices. tf32 lies in memory as a float whose mantissa is rounded to 10 bits; what is computed from
- * it is a float. */
+/* The API lists the types in this order. tf32 is stored as a float whose mantissa is rounded to 10 bits; results computed from it
+ * are floats. */
 typedef enum rl_dtype { RL_DTYPE_FP64, RL_DTYPE_FP32, RL_DTYPE_TF32, RL_DTYPE_FP16, RL_DTYPE_BF16, RL_DTYPES } rl_dtype;
 extern const char *const rl_dtype_names[]; /* "fp64" "fp32" "tf32" "fp16" "bf16", NULL */
 
-size_t rl_dtype_size(int dtype);            /* bytes in memory */
-double rl_dtype_epsilon(int dtype);         /* distance from 1 to the next result */
-double rl_dtype_smallest_normal(int dtype); /* below it numbers have fewer digits */
+size_t rl_dtype_size(int dtype);            /* in bytes */
+double rl_dtype_epsilon(int dtype);         /* distance from 1 to the next larger result; tf32: that of float */
+double rl_dtype_smallest_normal(int dtype); /* smaller numbers are subnormal */
 
-/* The number with all bits set (a NaN in every type) is what outputs are poisoned with. */
 double rl_dtype_load(int dtype, const void *memory, size_t index);
 void rl_dtype_store(int dtype, void *memory, size_t index, double value); /* rounds to nearest even */
 
-/* Many at once: `count` numbers from memory on. */
+/* Conversions of `count` elements. */
 void rl_dtype_to_double(int dtype, const void *memory, int64_t count, double *to);
 void rl_dtype_to_float(int dtype, const void *memory, int64_t count, float *to);
 void rl_dtype_from_double(int dtype, const double *from, int64_t count, void *memory);

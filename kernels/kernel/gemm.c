@@ -1,5 +1,6 @@
-/* gemm: C = A B, all row after row; A m×k, B k×n. A piece is a row of C.
- * Variants: the first algorithm that the library's heuristic names, or the fastest of all that it names. */
+/* gemm: C = A B, row-major; A is m×k, B k×n. A segment is a row of C.
+ * Variants: heuristic takes the first algorithm that the library's heuristic proposes; searched times all that it proposes and
+ * takes the fastest. */
 #include "kernel/kernel.h"
 #include "kernel/sums.h"
 
@@ -12,9 +13,9 @@ static const rl_field sizes[] = {RL_KERNEL_SIZE(M, "m", RL_KERNEL_ELEMENTS_MAX, 
                                  {0}};
 
 static int64_t input_elements(const rl_kernel_shape *s, uint32_t input) {
-  return rl_kernel_times(s->size[K], s->size[input == 0 ? M : N]);
+  return rl_kernel_saturating_mul(s->size[K], s->size[input == 0 ? M : N]);
 }
-static int64_t output_elements(const rl_kernel_shape *s) { return rl_kernel_times(s->size[M], s->size[N]); }
+static int64_t output_elements(const rl_kernel_shape *s) { return rl_kernel_saturating_mul(s->size[M], s->size[N]); }
 static int64_t rows(const rl_kernel_shape *s) { return s->size[M]; }
 static void window(const rl_kernel_shape *s, uint32_t input, int64_t first, int64_t count, int64_t *start, int64_t *elements) {
   *start = input == 0 ? first * s->size[K] : 0;
@@ -27,23 +28,23 @@ static double truncation(const rl_kernel_shape *s) { return rl_sum_truncation_ul
 static double scale(const rl_kernel_shape *s) { return rl_sum_scale(s->size[K]); }
 
 #define LOOPS "kernel/loops/gemm.h"
-#include "kernel/in_both_types.h"
+#include "kernel/float_and_double.h"
 
 static void gemm_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_gemm); }
 const rl_kernel_family rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, "C = A B"),
-                                         .shape = sizes,
+                                         .shape_fields = sizes,
                                          .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,
                                          .variants = variants,
-                                         .gpu_only = 1u << 1, /* searched */
+                                         .gpu_only_variants = 1u << 1, /* searched */
                                          .input_count = 2,
                                          .input_elements = input_elements,
                                          .output_elements = output_elements,
-                                         .pieces = rows,
-                                         .window = window,
+                                         .segments = rows,
+                                         .input_window = window,
                                          .operations = operations,
-                                         .tolerance = tolerance,
-                                         .truncation = truncation,
-                                         .scale = scale,
+                                         .tolerance_ulps = tolerance,
+                                         .truncation_ulps = truncation,
+                                         .output_scale = scale,
                                          .reference = product_double,
                                          .compute_float = product_float,
                                          .compute_double = product_double};

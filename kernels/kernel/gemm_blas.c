@@ -1,18 +1,19 @@
-/* The engine "openblas" of gemm: C shared out to threads in panels of columns, or of rows where there are more of those. fp16 and
- * bf16 are converted to float and back, which is part of the time. */
+/* The engine "openblas" of gemm. Each thread computes a panel of C: some of its columns, or of its rows where C has at least as
+ * many rows as columns. fp16 and bf16 are converted to float and back; the measured time includes that. */
 #include <cblas.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "kernel/cpu.h"
-#include "kernel/pieces.h"
+#include "kernel/instance.h"
+#include "kernel/parallel.h"
 
-enum { M, N, K };                        /* sizes of the shape */
-enum { STEP = 1 << 16, PANEL_MIN = 16 }; /* numbers converted at once; rows or columns of a panel */
+enum { M, N, K };                                  /* sizes of the shape */
+enum { CHUNK_ELEMENTS = 1 << 16, MIN_PANEL = 16 }; /* converted by a thread at once; rows or columns of a panel */
 
 typedef struct blas {
-  void *a, *b, *c;    /* what is multiplied; the kernel's own buffers where those hold such numbers */
-  void *converted[3]; /* A, B and C as float, where they do not */
+  void *a, *b, *c;    /* operands of the BLAS call: the kernel's buffers, or converted[] */
+  void *converted[3]; /* A, B and C as float, when the kernel's type is fp16 or bf16 */
 } blas;
 
 static void close_blas(void *engine) {
@@ -27,12 +28,12 @@ static bool converts(const rl_kernel_instance *kernel) {
 
 /* --- a product --------------------------------------------------------------------------------------------------------- */
 
-static bool by_columns(const rl_kernel_instance *kernel) { return kernel->shape.size[N] > kernel->shape.size[M]; }
+static bool splits_columns(const rl_kernel_instance *kernel) { return kernel->shape.size[N] > kernel->shape.size[M]; }
 
-static int multiply(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
+static int multiply_panel(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   const rl_kernel_instance *kernel = context;
   const blas *own = kernel->engine;
-  const bool columns = by_columns(kernel);
+  const bool columns = splits_columns(kernel);
   const int m = (int)(columns ? kernel->shape.size[M] : count), n = (int)(columns ? count : kernel->shape.size[N]);
   const int k = (int)kernel->shape.size[K], ld = (int)kernel->shape.size[N];
   const int64_t a = columns ? 0 : first * k, b = columns ? first : 0, c = columns ? first : first * ld;
@@ -47,36 +48,37 @@ static int multiply(void *context, int64_t first, int64_t count, uint32_t thread
 }
 
 static int multiply_all(rl_kernel_instance *kernel, rl_error *err) {
-  const int64_t panels = rl_threads_count(kernel->threads), side = kernel->shape.size[by_columns(kernel) ? N : M];
-  const int64_t each = (side + panels - 1) / panels;
-  return rl_kernel_share(kernel, side, each < PANEL_MIN ? PANEL_MIN : each, multiply, kernel, err);
+  const int64_t panels = rl_threads_count(kernel->threads), side = kernel->shape.size[splits_columns(kernel) ? N : M];
+  const int64_t share = (side + panels - 1) / panels, panel = share < MIN_PANEL ? MIN_PANEL : share;
+  return rl_parallel_for(kernel->threads, kernel->base.device, side, panel, multiply_panel, kernel, err);
 }
 
 /* --- converting -------------------------------------------------------------------------------------------------------- */
 
 typedef struct conversion {
   int dtype;
-  void *half; /* fp16 or bf16 */
+  void *half; /* elements of type dtype */
   float *single;
 } conversion;
 
 static int widen(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  const conversion *of = context;
+  const conversion *c = context;
   (void)thread, (void)err;
-  rl_dtype_to_float(of->dtype, (uint16_t *)of->half + first, count, of->single + first);
+  rl_dtype_to_float(c->dtype, (uint16_t *)c->half + first, count, c->single + first);
   return 0;
 }
 
 static int narrow(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  const conversion *of = context;
+  const conversion *c = context;
   (void)thread, (void)err;
-  rl_dtype_from_float(of->dtype, of->single + first, count, (uint16_t *)of->half + first);
+  rl_dtype_from_float(c->dtype, c->single + first, count, (uint16_t *)c->half + first);
   return 0;
 }
 
-static int convert(rl_kernel_instance *kernel, rl_part *part, void *half, void *single, int64_t count, rl_error *err) {
-  conversion of = {kernel->params.dtype, half, single};
-  return rl_kernel_share(kernel, count, STEP, part, &of, err);
+static int convert(rl_kernel_instance *kernel, rl_parallel_function *function, void *half, void *single, int64_t count,
+                   rl_error *err) {
+  conversion c = {kernel->params.dtype, half, single};
+  return rl_parallel_for(kernel->threads, kernel->base.device, count, CHUNK_ELEMENTS, function, &c, err);
 }
 
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {
@@ -85,17 +87,17 @@ static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   const blas *own = kernel->engine;
   (void)stream;
   if (!converts(kernel)) return multiply_all(kernel, err);
-  return convert(kernel, widen, kernel->in[0], own->a, family->input_elements(&kernel->shape, 0), err) ||
-                 convert(kernel, widen, kernel->in[1], own->b, family->input_elements(&kernel->shape, 1), err) ||
-                 multiply_all(kernel, err) ||
-                 convert(kernel, narrow, kernel->out, own->c, family->output_elements(&kernel->shape), err)
+  return convert(kernel, widen, kernel->in[0], own->a, family->input_elements(&kernel->shape, 0), err) < 0 ||
+                 convert(kernel, widen, kernel->in[1], own->b, family->input_elements(&kernel->shape, 1), err) < 0 ||
+                 multiply_all(kernel, err) < 0 ||
+                 convert(kernel, narrow, kernel->out, own->c, family->output_elements(&kernel->shape), err) < 0
              ? -1
              : 0;
 }
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
-static int make_blas(rl_kernel_instance *kernel, rl_error *err) {
+static int allocate_blas(rl_kernel_instance *kernel, rl_error *err) {
   const rl_kernel_family *family = kernel->params.family;
   const int64_t counts[] = {family->input_elements(&kernel->shape, 0), family->input_elements(&kernel->shape, 1),
                             family->output_elements(&kernel->shape)};
@@ -110,14 +112,14 @@ static int make_blas(rl_kernel_instance *kernel, rl_error *err) {
   own->a = converts(kernel) ? own->converted[0] : kernel->in[0];
   own->b = converts(kernel) ? own->converted[1] : kernel->in[1];
   own->c = converts(kernel) ? own->converted[2] : kernel->out;
-  openblas_set_num_threads(1); /* the threads are ours */
+  openblas_set_num_threads(1); /* multiply_panel runs on our own threads */
   return 0;
 }
 
 static int open_blas(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_kernel_instance *kernel;
-  if (rl_kernel_open(device, params, enqueue, &kernel, err)) return -1;
-  if (make_blas(kernel, err)) {
+  if (rl_kernel_open(device, params, enqueue, &kernel, err) < 0) return -1;
+  if (allocate_blas(kernel, err) < 0) {
     kernel->base.ops->close(&kernel->base);
     return -1;
   }
@@ -128,6 +130,6 @@ static int open_blas(rl_device *device, const void *params, rl_instance **instan
 static const rl_engine_description description = {.name = "openblas",
                                                   .workload = "gemm",
                                                   .device = RL_DEVICE_CPU,
-                                                  .summary = "OpenBLAS, panels shared out to threads",
+                                                  .summary = "OpenBLAS, panels distributed over threads",
                                                   .supports = rl_kernel_cpu_supports};
 const rl_engine rl_kernel_openblas_gemm = {.description = &description, .open = open_blas};

@@ -1,5 +1,5 @@
-/* One kernel made ready on an open device: what the engines of every device share. Inputs come from the seed, the output is
- * poisoned before it is checked, and the check compares it with the family's reference. */
+/* An instance of a kernel family on an open device: buffers, launch and check, shared by the engines of all devices. Inputs are
+ * generated from the seed. The check compares the output with the family's reference. */
 #ifndef RL_KERNELS_KERNEL_INSTANCE_H
 #define RL_KERNELS_KERNEL_INSTANCE_H
 
@@ -13,23 +13,24 @@ typedef struct rl_kernel_instance {
   rl_instance base;
   rl_kernel_params params;
   rl_kernel_shape shape;
-  int variant; /* index into the family's */
-  void *in[RL_KERNEL_INPUTS], *out;
+  int variant;                          /* index into family->variants */
+  void *in[RL_KERNEL_MAX_INPUTS], *out; /* on the device */
   rl_launch launch;
   rl_sequence sequence;
-  struct rl_threads *threads; /* of the host */
-  void *engine;               /* the engine's own; released by engine_close, which may be NULL */
-  void (*engine_close)(void *engine);
+  struct rl_threads *threads;         /* of the host, to generate inputs and to check */
+  void *engine;                       /* state of the engine; engine_close releases it */
+  void (*engine_close)(void *engine); /* NULL: nothing to release */
 } rl_kernel_instance;
 
-/* For rl_engine.supports. */
+/* Checks what all engines require of rl_kernel_params; for rl_engine.supports. -1 with RL_INPUT. */
 int rl_kernel_supports(const void *params, rl_error *err);
-/* Buffers filled, the iteration one launch of enqueue (its argument: the instance), repeated as often as there are samples. */
+/* Allocates an instance and its buffers and fills the inputs. Its iteration is one launch of enqueue, whose arg is the instance,
+ * repeated params->samples times. */
 int rl_kernel_open(rl_device *device, const void *params, int (*enqueue)(void *arg, rl_stream stream, rl_error *err),
                    rl_kernel_instance **instance, rl_error *err);
-/* Every byte of the output 0xff: a NaN wherever the kernel does not write. */
+/* check.c: sets every byte of the output to 0xff, which is a NaN in every type, so that the check finds elements not written. */
 int rl_kernel_poison(rl_kernel_instance *instance, rl_error *err);
-/* check.c, for rl_instance_ops. */
+/* check.c: for rl_instance_ops.check. */
 int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err);
 
 #ifdef __cplusplus

@@ -9,20 +9,20 @@
 #include "hash.h"
 
 #define FAMILY(NAME) &rl_kernel_##NAME,
-#define NAME_OF(NAME) #NAME,
+#define FAMILY_NAME(NAME) #NAME,
 const rl_kernel_family *const rl_kernel_families[] = {RL_KERNEL_FAMILIES(FAMILY) NULL};
-const char *const rl_kernel_names[] = {RL_KERNEL_FAMILIES(NAME_OF) NULL};
+const char *const rl_kernel_names[] = {RL_KERNEL_FAMILIES(FAMILY_NAME) NULL};
 
 /* --- parameters -------------------------------------------------------------------------------------------------------- */
 
 const rl_field rl_kernel_params_fields[] = {
-    RL_FIELD(rl_kernel_params, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .summary = "of inputs and output"),
-    RL_FIELD(rl_kernel_params, shape, RL_FIELD_JSON, .required = true, .summary = "sizes; which ones depends on the kernel"),
-    RL_FIELD(rl_kernel_params, variant, RL_FIELD_TEXT, .required = true, .summary = "way of doing it"),
-    RL_FIELD(rl_kernel_params, build, RL_FIELD_TEXT, .summary = "how its code comes about"),
+    RL_FIELD(rl_kernel_params, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .summary = "type of the inputs and the output"),
+    RL_FIELD(rl_kernel_params, shape, RL_FIELD_JSON, .required = true, .summary = "sizes; each kernel has its own"),
+    RL_FIELD(rl_kernel_params, variant, RL_FIELD_TEXT, .required = true, .summary = "implementation of the kernel"),
+    RL_FIELD(rl_kernel_params, build, RL_FIELD_TEXT, .summary = "how the code is compiled"),
     RL_FIELD(rl_kernel_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "launches timed with a cold cache, and as many with a warm one"),
-    RL_FIELD(rl_kernel_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the inputs"),
+    RL_FIELD(rl_kernel_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "seed of the inputs"),
     {0}};
 
 void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_family *family) {
@@ -45,14 +45,14 @@ static int sizes_in_bounds(const rl_kernel_family *family, const rl_kernel_shape
 
 int rl_kernel_shape_decode(const rl_kernel_family *family, const cJSON *object, rl_kernel_shape *shape, rl_error *err) {
   rl_kernel_shape decoded = {{1, 1, 1, 1, 1, 1, 1, 1}};
-  if (rl_fields_decode(family->shape, object, "/shape", &decoded, sizeof decoded, err) < 0 ||
+  if (rl_fields_decode(family->shape_fields, object, "/shape", &decoded, sizeof decoded, err) < 0 ||
       (family->shape_check != NULL && family->shape_check(&decoded, err) < 0) || sizes_in_bounds(family, &decoded, err) < 0)
     return -1;
   *shape = decoded;
   return 0;
 }
 
-int rl_kernel_shape_of(const rl_kernel_params *params, rl_kernel_shape *shape, rl_error *err) {
+int rl_kernel_params_shape(const rl_kernel_params *params, rl_kernel_shape *shape, rl_error *err) {
   cJSON *object = rl_json_parse(params->shape, strlen(params->shape), err);
   if (object == NULL) return -1;
   int rc = rl_kernel_shape_decode(params->family, object, shape, err);
@@ -81,7 +81,7 @@ static void list_builds(const rl_kernel_family *family, char *text, size_t size)
 
 static void list_variants(const rl_kernel_family *family, char *text, size_t size) {
   for (int i = 0; family->variants[i] != NULL; i++)
-    append(text, size, "%s%s%s", i > 0 ? ", " : "", family->variants[i], family->gpu_only & 1u << i ? " (GPU)" : "");
+    append(text, size, "%s%s%s", i > 0 ? ", " : "", family->variants[i], family->gpu_only_variants & 1u << i ? " (GPU)" : "");
 }
 
 int rl_kernel_dtype_check(const rl_kernel_family *family, int dtype, rl_error *err) {
@@ -102,9 +102,9 @@ int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_
 int rl_kernel_cpu_variant_check(const rl_kernel_family *family, const char *name, rl_error *err) {
   int variant = rl_kernel_variant_find(family, name, err);
   if (variant < 0) return -1;
-  if (!(family->gpu_only & 1u << variant)) return 0;
-  return rl_fail_at(err, "/variant", "variant %s of %s is a GPU's: on the CPU its code would be that of another", name,
-                    family->workload.name);
+  if (!(family->gpu_only_variants & 1u << variant)) return 0;
+  return rl_fail_at(err, "/variant", "variant %s of %s exists only on GPUs: on the CPU its code would be that of another variant",
+                    name, family->workload.name);
 }
 
 int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_error *err) {
@@ -113,45 +113,45 @@ int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_er
   for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
     if (strcmp(family->builds[i], name) == 0) return i;
   list_builds(family, names, sizeof names);
-  return family->builds != NULL
-             ? rl_fail_at(err, "/build", "build of %s must be one of: %s", family->workload.name, names)
-             : rl_fail_at(err, "/build", "%s is built in one way, there is nothing to choose", family->workload.name);
+  return family->builds != NULL ? rl_fail_at(err, "/build", "build of %s must be one of: %s", family->workload.name, names)
+                                : rl_fail_at(err, "/build", "%s has only one build", family->workload.name);
 }
 
 /* --- descriptions ------------------------------------------------------------------------------------------------------ */
 
-typedef void describer(const rl_kernel_family *family, char *text, size_t size); /* adds to the text */
+typedef void describer(const rl_kernel_family *family, char *text, size_t size); /* appends to the text */
 
-static bool described_before(const rl_kernel_family *const *family, describer *describe, const char *what) {
+/* True when a family earlier in the list has the same description. */
+static bool is_described_before(const rl_kernel_family *const *family, describer *describe, const char *description) {
   bool found = false;
   for (const rl_kernel_family *const *other = rl_kernel_families; other < family && !found; other++) {
     char text[512] = "";
     describe(*other, text, sizeof text);
-    found = strcmp(text, what) == 0;
+    found = strcmp(text, description) == 0;
   }
   return found;
 }
 
-/* "LEAD NAME, NAME: what these have; NAME: what that has". */
+/* Writes "LEAD NAME, NAME: their description; NAME: its description". */
 static void describe_each(const char *lead, describer *describe, char *text, size_t size) {
   snprintf(text, size, "%s", lead);
   for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++) {
-    char what[512] = "", same[512];
-    describe(*family, what, sizeof what);
-    if (what[0] == '\0' || described_before(family, describe, what)) continue;
+    char description[512] = "", other_description[512];
+    describe(*family, description, sizeof description);
+    if (description[0] == '\0' || is_described_before(family, describe, description)) continue;
     append(text, size, "%s%s", text[strlen(lead)] != '\0' ? "; " : "", (*family)->workload.name);
     for (const rl_kernel_family *const *other = family + 1; *other != NULL; other++) {
-      same[0] = '\0';
-      describe(*other, same, sizeof same);
-      if (strcmp(same, what) == 0) append(text, size, ", %s", (*other)->workload.name);
+      other_description[0] = '\0';
+      describe(*other, other_description, sizeof other_description);
+      if (strcmp(other_description, description) == 0) append(text, size, ", %s", (*other)->workload.name);
     }
-    append(text, size, ": %s", what);
+    append(text, size, ": %s", description);
   }
 }
 
 static void list_sizes(const rl_kernel_family *family, char *text, size_t size) {
-  for (const rl_field *field = family->shape; field->name != NULL; field++)
-    append(text, size, "%s%s (%s)", field > family->shape ? ", " : "", field->name, field->summary);
+  for (const rl_field *field = family->shape_fields; field->name != NULL; field++)
+    append(text, size, "%s%s (%s)", field > family->shape_fields ? ", " : "", field->name, field->summary);
 }
 
 static void summarize(const rl_kernel_family *family, char *text, size_t size) {
@@ -161,62 +161,64 @@ static void summarize(const rl_kernel_family *family, char *text, size_t size) {
 void rl_kernel_describe_families(char *text, size_t size) { describe_each("", summarize, text, size); }
 
 void rl_kernel_describe_shapes(char *text, size_t size) {
-  describe_each("whole numbers, no input or output with more than 268435456 elements. ", list_sizes, text, size);
+  describe_each("integers; no input or output may have more than 268435456 elements. ", list_sizes, text, size);
 }
 
 void rl_kernel_describe_dtypes(char *text, size_t size) {
-  describe_each("of inputs and output; default fp32. ", list_dtypes, text, size);
+  describe_each("type of the inputs and the output; default fp32. ", list_dtypes, text, size);
 }
 
 void rl_kernel_describe_variants(char *text, size_t size) {
-  describe_each("way of doing it; default: a run for each that the kernel has on the device. ", list_variants, text, size);
+  describe_each("implementation of the kernel; default: one run for each variant that the kernel has on the device. ",
+                list_variants, text, size);
 }
 
 void rl_kernel_describe_builds(char *text, size_t size) {
-  describe_each("how the code comes about; default: the first. ", list_builds, text, size);
+  describe_each("how the code is compiled; default: the first. ", list_builds, text, size);
 }
 
-/* --- what is known of a shape ------------------------------------------------------------------------------------------ */
+/* --- tolerance, inputs and cost ---------------------------------------------------------------------------------------- */
 
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape) {
   const rl_kernel_family *family = params->family;
-  const bool tensor = params->dtype != RL_DTYPE_FP64 && params->dtype != RL_DTYPE_FP32;
-  const double arithmetic = rl_dtype_epsilon(params->dtype == RL_DTYPE_FP64 ? RL_DTYPE_FP64 : RL_DTYPE_FP32);
-  const double ulps = family->tolerance(shape) + (tensor && family->truncation ? family->truncation(shape) : 0);
-  const double allowed = ulps * arithmetic;
-  return allowed > 0 ? allowed + (1 + family->roundings) * rl_dtype_epsilon(params->dtype) / 2 : 0;
+  const bool uses_tensor_cores = params->dtype != RL_DTYPE_FP64 && params->dtype != RL_DTYPE_FP32;
+  const double epsilon = rl_dtype_epsilon(params->dtype == RL_DTYPE_FP64 ? RL_DTYPE_FP64 : RL_DTYPE_FP32);
+  const double ulps =
+      family->tolerance_ulps(shape) + (uses_tensor_cores && family->truncation_ulps ? family->truncation_ulps(shape) : 0);
+  const double allowed = ulps * epsilon;
+  return allowed > 0 ? allowed + (1 + family->intermediate_roundings) * rl_dtype_epsilon(params->dtype) / 2 : 0;
 }
 
-void rl_kernel_input_fill(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start,
+void rl_kernel_fill_input(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start,
                           int64_t count, void *memory) {
-  enum { SOME = 1024 };
+  enum { CHUNK = 1024 };
   const uint64_t key = rl_hash64(rl_hash64((uint64_t)params->seed) + input);
   const size_t size = rl_dtype_size(params->dtype);
-  double values[SOME];
-  for (int64_t done = 0; done < count; done += SOME) {
-    const int64_t some = count - done < SOME ? count - done : SOME;
-    for (int64_t i = 0; i < some; i++) values[i] = (double)(rl_hash64(key + (uint64_t)(start + done + i)) >> 11) * 0x1p-51 - 2;
-    if (params->family->inputs != NULL) params->family->inputs(shape, input, start + done, some, values);
-    rl_dtype_from_double(params->dtype, values, some, (char *)memory + (size_t)done * size);
+  double values[CHUNK];
+  for (int64_t done = 0; done < count; done += CHUNK) {
+    const int64_t chunk = count - done < CHUNK ? count - done : CHUNK;
+    for (int64_t i = 0; i < chunk; i++) values[i] = (double)(rl_hash64(key + (uint64_t)(start + done + i)) >> 11) * 0x1p-51 - 2;
+    if (params->family->transform_input != NULL) params->family->transform_input(shape, input, start + done, chunk, values);
+    rl_dtype_from_double(params->dtype, values, chunk, (char *)memory + (size_t)done * size);
   }
 }
 
 rl_cost rl_kernel_cost(const void *params) {
-  const rl_kernel_params *asked = params;
-  const rl_kernel_family *family = asked->family;
-  const size_t size = rl_dtype_size(asked->dtype);
+  const rl_kernel_params *kernel = params;
+  const rl_kernel_family *family = kernel->family;
+  const size_t size = rl_dtype_size(kernel->dtype);
   rl_kernel_shape shape;
-  if (rl_kernel_shape_of(asked, &shape, NULL) < 0) return (rl_cost){NAN, NAN};
+  if (rl_kernel_params_shape(kernel, &shape, NULL) < 0) return (rl_cost){.bytes = NAN, .operations = NAN};
   const int64_t written = family->output_elements(&shape);
   int64_t moved = written;
   for (uint32_t i = 0; i < family->input_count; i++) moved += family->input_elements(&shape, i);
-  return (rl_cost){.bytes = family->bytes != NULL ? family->bytes(&shape, size) : (double)moved * (double)size,
+  return (rl_cost){.bytes = (double)moved * (double)size,
                    .operations = family->operations(&shape),
                    .written_bytes = (double)written * (double)size,
-                   .precision = rl_dtype_names[asked->dtype]};
+                   .precision = rl_dtype_names[kernel->dtype]};
 }
 
-void rl_kernel_iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
-  *warmup = 0; /* samples say themselves how warm they are */
-  *iterations = (uint32_t)((const rl_kernel_params *)params)->samples;
+void rl_kernel_iteration_counts(const void *params, uint32_t *warmup, uint32_t *measured) {
+  *warmup = 0; /* each sample sets its cache state itself */
+  *measured = (uint32_t)((const rl_kernel_params *)params)->samples;
 }

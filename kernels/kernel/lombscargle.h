@@ -1,4 +1,4 @@
-/* What the definition of the Lomb-Scargle family and its CUDA engine agree on. */
+/* Shared by the definition of the Lomb-Scargle family (lombscargle.c) and its CUDA engine (lombscargle.cu). */
 #ifndef RL_KERNELS_KERNEL_LOMBSCARGLE_H
 #define RL_KERNELS_KERNEL_LOMBSCARGLE_H
 
@@ -11,7 +11,7 @@ extern "C" {
 enum { RL_LOMBSCARGLE_SAMPLES = 0, RL_LOMBSCARGLE_FREQUENCIES = 1 };                      /* sizes of the shape */
 enum { RL_LOMBSCARGLE_TIME = 0, RL_LOMBSCARGLE_VALUE = 1, RL_LOMBSCARGLE_FREQUENCY = 2 }; /* inputs */
 
-/* Times lie in [0, RL_LOMBSCARGLE_SPAN); frequency i is RL_LOMBSCARGLE_FIRST + i step. */
+/* Times lie in [0, RL_LOMBSCARGLE_SPAN). Frequency i is RL_LOMBSCARGLE_FIRST + i · step. */
 #define RL_LOMBSCARGLE_SPAN 31.415926535897932
 #define RL_LOMBSCARGLE_FIRST 0.01
 #define RL_LOMBSCARGLE_LAST 10.0

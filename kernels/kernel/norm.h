@@ -1,4 +1,4 @@
-/* What the norms' definitions and kernels share. */
+/* Shared by the definitions of the norms (norm.c) and their CUDA kernels (norm.cu). */
 #ifndef RL_KERNELS_KERNEL_NORM_H
 #define RL_KERNELS_KERNEL_NORM_H
 

@@ -1,23 +1,24 @@
-/* reduction: the sum of each row; one row: of all there is.
- * Variants: scalar has one block add up a row, element by element; vector shares long rows among blocks and reads 16 bytes at a
- * time. */
+/* reduction: the sum of each row; with one row, of all elements.
+ * Variants: in scalar one thread block sums a row, one element at a time; vector divides long rows among blocks and reads 16
+ * bytes at a time. */
 #include <math.h>
 
 #include "kernel/rows.h"
 
 static const char *const variants[] = {"scalar", "vector", NULL};
 
-/* A sum in fp16 must not leave its range: five times the deviation of so many inputs is below 65504. */
+/* fp16 sums must stay in range: five standard deviations of the sum of this many inputs are below 65504. */
 enum { COLUMNS_MAX = 1 << 27 };
-static const rl_field shape_fields[] = {RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNEL_ELEMENTS_MAX, "sums"),
-                                        RL_KERNEL_SIZE(RL_COLUMNS, "columns", COLUMNS_MAX, "elements of each, at most 134217728"),
-                                        {0}};
+static const rl_field shape_fields[] = {
+    RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNEL_ELEMENTS_MAX, "sums"),
+    RL_KERNEL_SIZE(RL_COLUMNS, "columns", COLUMNS_MAX, "elements of a row, at most 134217728"),
+    {0}};
 
-/* By halves: the error grows with the logarithm of the count. */
+/* Pairwise summation: the error grows with the logarithm of the count. */
 static double sum_double(const double *x, int64_t count) {
-  enum { FEW = 32 };
+  enum { LEAF = 32 };
   double sum = 0;
-  if (count > FEW) return sum_double(x, count / 2) + sum_double(x + count / 2, count - count / 2);
+  if (count > LEAF) return sum_double(x, count / 2) + sum_double(x + count / 2, count - count / 2);
   for (int64_t i = 0; i < count; i++) sum += x[i];
   return sum;
 }
@@ -29,27 +30,27 @@ static float sum_float(const float *x, int64_t count) {
 }
 
 #define LOOPS "kernel/loops/reduction.h"
-#include "kernel/in_both_types.h"
+#include "kernel/float_and_double.h"
 
-static int64_t output(const rl_kernel_shape *shape) { return shape->size[RL_ROWS]; }
-static double operations(const rl_kernel_shape *shape) { return (double)rl_kernel_rows_output(shape); }
+static int64_t output_elements(const rl_kernel_shape *shape) { return shape->size[RL_ROWS]; }
+static double operations(const rl_kernel_shape *shape) { return (double)rl_kernel_rows_output_elements(shape); }
 static double tolerance(const rl_kernel_shape *shape) { return 8 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
-/* Inputs are uniform in [-2, 2), and cancel. */
+/* Inputs are uniform in [-2, 2), with variance 4/3, and cancel. */
 static double scale(const rl_kernel_shape *shape) { return sqrt(4.0 / 3 * (double)shape->size[RL_COLUMNS]); }
 
 static void reduction_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_reduction); }
 const rl_kernel_family rl_kernel_reduction = {.workload = RL_KERNEL_WORKLOAD(reduction, "y = sum of x over the row"),
-                                              .shape = shape_fields,
+                                              .shape_fields = shape_fields,
                                               .dtypes = RL_KERNEL_FLOATS,
                                               .variants = variants,
                                               .input_count = 1,
-                                              .input_elements = rl_kernel_rows_input,
-                                              .output_elements = output,
-                                              .pieces = output,
-                                              .window = rl_kernel_rows_window,
+                                              .input_elements = rl_kernel_rows_input_elements,
+                                              .output_elements = output_elements,
+                                              .segments = output_elements,
+                                              .input_window = rl_kernel_rows_input_window,
                                               .reference = reduction_double,
                                               .compute_double = reduction_double,
                                               .compute_float = reduction_float,
                                               .operations = operations,
-                                              .tolerance = tolerance,
-                                              .scale = scale};
+                                              .tolerance_ulps = tolerance,
+                                              .output_scale = scale};

@@ -1,7 +1,7 @@
-/* rope: rotary position embedding of tokens × heads × head_size numbers. Pair i of a head consists of its elements i and
- * i + head_size / 2 (the halves of the head); at position p, which is the token's number, it is rotated by p · 10000^(-2i /
- * head_size). Variants: scalar works out the angle of each pair where it stands; vector once for all heads of a token, and moves
- * 16 bytes at a time (rope.cu). A piece is a token. */
+/* rope: rotary position embedding of tokens × heads × head_size numbers. Pair i of a head is its elements i and
+ * i + head_size / 2. At position p (the index of the token) it is rotated by p · 10000^(-2i / head_size). Variants (rope.cu):
+ * scalar computes the angle for each pair; vector computes it once for all heads of a token and moves 16 bytes at a time. A
+ * segment is a token. */
 #include <math.h>
 
 #include "kernel/kernel.h"
@@ -12,7 +12,7 @@ static const char *const variants[] = {"scalar", "vector", NULL};
 enum { TOKENS_MAX = 1 << 20, HEADS_MAX = 1 << 16, HEAD_SIZE_MAX = 1 << 12 };
 static const rl_field shape_fields[] = {
     RL_KERNEL_SIZE(RL_TOKENS, "tokens", TOKENS_MAX, "positions from 0 on, at most 1048576"),
-    RL_KERNEL_SIZE(RL_HEADS, "heads", HEADS_MAX, "of each token, at most 65536"),
+    RL_KERNEL_SIZE(RL_HEADS, "heads", HEADS_MAX, "heads of a token, at most 65536"),
     RL_KERNEL_SIZE(RL_HEAD_SIZE, "head_size", HEAD_SIZE_MAX, "elements of a head, an even number of at most 4096"),
     {0}};
 
@@ -24,50 +24,52 @@ long double rl_rope_turn(int64_t pair, int64_t head_size) {
   return powl(10000, -2 * (long double)pair / (long double)head_size) / (2 * M_PIl);
 }
 
-/* Positions stay below 2^20, so the product of one with the upper 40 bits of a turn is exact, and whole turns leave it without a
- * trace. */
-static double angle_of(int64_t position, long double turn) {
-  const long double upper = ldexpl(rintl(ldexpl(turn, 43)), -43), whole = (long double)position * upper;
-  return (double)((whole - rintl(whole) + (long double)position * (turn - upper)) * (2 * M_PIl));
+/* Returns the angle at a position in radians, reduced to half a turn. Positions are below 2^20, so the product with the upper 43
+ * bits of a turn is exact, and so is the subtraction of full turns. */
+static double angle_at(int64_t position, long double turn) {
+  const long double upper = ldexpl(rintl(ldexpl(turn, 43)), -43), turns = (long double)position * upper;
+  return (double)((turns - rintl(turns) + (long double)position * (turn - upper)) * (2 * M_PIl));
 }
 
 #define LOOPS "kernel/loops/rope.h"
-#include "kernel/in_both_types.h"
+#include "kernel/float_and_double.h"
 
-static int64_t of_token(const rl_kernel_shape *shape) {
-  return rl_kernel_times(shape->size[RL_HEADS], shape->size[RL_HEAD_SIZE]);
+static int64_t token_elements(const rl_kernel_shape *shape) {
+  return rl_kernel_saturating_mul(shape->size[RL_HEADS], shape->size[RL_HEAD_SIZE]);
 }
-static int64_t output(const rl_kernel_shape *shape) { return rl_kernel_times(shape->size[RL_TOKENS], of_token(shape)); }
-static int64_t input_elements(const rl_kernel_shape *shape, uint32_t input) { return (void)input, output(shape); }
-static int64_t pieces(const rl_kernel_shape *shape) { return shape->size[RL_TOKENS]; }
+static int64_t output_elements(const rl_kernel_shape *shape) {
+  return rl_kernel_saturating_mul(shape->size[RL_TOKENS], token_elements(shape));
+}
+static int64_t input_elements(const rl_kernel_shape *shape, uint32_t input) { return (void)input, output_elements(shape); }
+static int64_t segments(const rl_kernel_shape *shape) { return shape->size[RL_TOKENS]; }
 static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
                    int64_t *elements) {
   (void)input;
-  *start = first * of_token(shape);
-  *elements = count * of_token(shape);
+  *start = first * token_elements(shape);
+  *elements = count * token_elements(shape);
 }
-/* Four products, a difference and a sum for a pair. */
-static double operations(const rl_kernel_shape *shape) { return 3 * (double)output(shape); }
-/* A turn is known to 64 bits, and multiplied by the position. */
+/* For each pair four products, a difference and a sum. */
+static double operations(const rl_kernel_shape *shape) { return 3 * (double)output_elements(shape); }
+/* The error of the angle, which has 64 bits for one position, grows with the position. */
 static double tolerance(const rl_kernel_shape *shape) { return 8 + (double)shape->size[RL_TOKENS] / 4096; }
-/* A rotation keeps the length of a pair, but not that of its elements. */
+/* A rotation keeps the length of a pair; its elements can become much smaller. */
 static double scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
 
 static void rope_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_rope); }
 const rl_kernel_family rl_kernel_rope = {
     .workload = RL_KERNEL_WORKLOAD(rope, "rotary position embedding, the halves of a head paired, positions from 0, base 10000"),
-    .shape = shape_fields,
+    .shape_fields = shape_fields,
     .shape_check = shape_check,
     .dtypes = RL_KERNEL_FLOATS,
     .variants = variants,
     .input_count = 1,
     .input_elements = input_elements,
-    .output_elements = output,
-    .pieces = pieces,
-    .window = window,
+    .output_elements = output_elements,
+    .segments = segments,
+    .input_window = window,
     .reference = rope_double,
     .compute_double = rope_double,
     .compute_float = rope_float,
     .operations = operations,
-    .tolerance = tolerance,
-    .scale = scale};
+    .tolerance_ulps = tolerance,
+    .output_scale = scale};

@@ -1,4 +1,4 @@
-/* What rope's definition and kernels share. */
+/* Shared by the definition of rope (rope.c) and its CUDA kernels (rope.cu). */
 #ifndef RL_KERNELS_KERNEL_ROPE_H
 #define RL_KERNELS_KERNEL_ROPE_H
 
@@ -10,7 +10,8 @@ extern "C" {
 
 enum { RL_TOKENS = 0, RL_HEADS = 1, RL_HEAD_SIZE = 2 };
 
-/* By how much of a full turn pair `pair` of a head is rotated from one position to the next: 10000^(-2 pair / head_size) / 2π. */
+/* Returns the angle by which a pair of a head is rotated from one position to the next, in full turns:
+ * 10000^(-2 pair / head_size) / 2π. */
 long double rl_rope_turn(int64_t pair, int64_t head_size);
 
 #ifdef __cplusplus

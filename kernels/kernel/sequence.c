@@ -19,36 +19,36 @@ typedef struct member {
 } member;
 
 const rl_field rl_sequence_member_fields[] = {
-    RL_FIELD(member, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true, .summary = "as for a single one"),
+    RL_FIELD(member, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true, .summary = "as in a kernel job"),
     RL_FIELD(member, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .summary = "default fp32"),
     RL_FIELD(member, shape, RL_FIELD_JSON, .required = true, .summary = "the kernel's sizes"),
     RL_FIELD(member, variant, RL_FIELD_TEXT, .summary = "default: the kernel's first"),
     RL_FIELD(member, build, RL_FIELD_TEXT, .summary = "default: the kernel's first"),
     {0}};
 
-/* A pointer to something of a member into one to something of the sequence. */
-static int in_member(size_t index, rl_error *err) {
-  char below[sizeof err->pointer];
+/* Puts "/kernels/INDEX" before the error's pointer into a member. Returns -1. */
+static int fail_in_member(size_t index, rl_error *err) {
+  char member_pointer[sizeof err->pointer];
   if (err == NULL || err->domain != RL_INPUT) return -1;
-  snprintf(below, sizeof below, "%.80s", err->pointer);
-  snprintf(err->pointer, sizeof err->pointer, "/kernels/%zu%s", index, below);
+  snprintf(member_pointer, sizeof member_pointer, "%.80s", err->pointer);
+  snprintf(err->pointer, sizeof err->pointer, "/kernels/%zu%s", index, member_pointer);
   return -1;
 }
 
 static int decode_member(const cJSON *object, rl_kernel_params *params, rl_error *err) {
-  member asked = {.dtype = RL_DTYPE_FP32};
+  member request = {.dtype = RL_DTYPE_FP32};
   rl_kernel_shape shape;
-  if (rl_fields_decode(rl_sequence_member_fields, object, "", &asked, sizeof asked, err) < 0) return -1;
-  const rl_kernel_family *family = rl_kernel_families[asked.kernel];
+  if (rl_fields_decode(rl_sequence_member_fields, object, "", &request, sizeof request, err) < 0) return -1;
+  const rl_kernel_family *family = rl_kernel_families[request.kernel];
   rl_kernel_defaults(params, family);
-  params->dtype = asked.dtype;
-  if (asked.variant[0] != '\0') snprintf(params->variant, sizeof params->variant, "%s", asked.variant);
-  snprintf(params->build, sizeof params->build, "%s", asked.build);
+  params->dtype = request.dtype;
+  if (request.variant[0] != '\0') snprintf(params->variant, sizeof params->variant, "%s", request.variant);
+  snprintf(params->build, sizeof params->build, "%s", request.build);
   if (rl_kernel_dtype_check(family, params->dtype, err) < 0 || rl_kernel_variant_find(family, params->variant, err) < 0 ||
       rl_kernel_build_find(family, params->build, err) < 0 ||
       rl_kernel_shape_decode(family, cJSON_GetObjectItemCaseSensitive(object, "shape"), &shape, err) < 0)
     return -1;
-  rl_auto(rl_free_text) char *text = rl_fields_print(family->shape, &shape);
+  rl_auto(rl_free_text) char *text = rl_fields_print(family->shape_fields, &shape);
   if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a shape");
   snprintf(params->shape, sizeof params->shape, "%s", text);
   return 0;
@@ -60,7 +60,7 @@ int rl_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *mem
   if (!cJSON_IsArray(kernels) || cJSON_GetArraySize(kernels) < 1 || cJSON_GetArraySize(kernels) > RL_SEQUENCE_MEMBERS)
     return rl_fail_at(err, "/kernels", "kernels must be an array of 1 to %d objects", RL_SEQUENCE_MEMBERS);
   cJSON_ArrayForEach (object, kernels) {
-    if (decode_member(object, &members[index], err) < 0) return in_member(index, err);
+    if (decode_member(object, &members[index], err) < 0) return fail_in_member(index, err);
     members[index].samples = 1;
     members[index].seed = (int64_t)(rl_hash64((uint64_t)seed + index) >> 11);
     index++;
@@ -79,7 +79,7 @@ int rl_sequence_cpu_check(const rl_sequence_params *params, rl_error *err) {
   size_t count;
   if (rl_sequence_members(params, members, &count, err) < 0) return -1;
   for (size_t i = 0; i < count; i++)
-    if (rl_kernel_cpu_variant_check(members[i].family, members[i].variant, err) < 0) return in_member(i, err);
+    if (rl_kernel_cpu_variant_check(members[i].family, members[i].variant, err) < 0) return fail_in_member(i, err);
   return 0;
 }
 
@@ -92,12 +92,12 @@ static int family_index(const rl_kernel_family *family) {
 cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count) {
   cJSON *kernels = cJSON_CreateArray();
   for (size_t i = 0; i < count && kernels != NULL; i++) {
-    member said = {.kernel = family_index(members[i].family), .dtype = members[i].dtype};
-    snprintf(said.shape, sizeof said.shape, "%s", members[i].shape);
-    snprintf(said.variant, sizeof said.variant, "%s", members[i].variant);
-    snprintf(said.build, sizeof said.build, "%s", members[i].build);
+    member encoded = {.kernel = family_index(members[i].family), .dtype = members[i].dtype};
+    snprintf(encoded.shape, sizeof encoded.shape, "%s", members[i].shape);
+    snprintf(encoded.variant, sizeof encoded.variant, "%s", members[i].variant);
+    snprintf(encoded.build, sizeof encoded.build, "%s", members[i].build);
     cJSON *object = cJSON_CreateObject();
-    if (!cJSON_AddItemToArray(kernels, object) || rl_fields_encode(rl_sequence_member_fields, &said, object) < 0) {
+    if (!cJSON_AddItemToArray(kernels, object) || rl_fields_encode(rl_sequence_member_fields, &encoded, object) < 0) {
       cJSON_Delete(kernels);
       return NULL;
     }
@@ -110,41 +110,43 @@ cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count) {
 const rl_field rl_sequence_fields[] = {
     RL_FIELD(rl_sequence_params, kernels, RL_FIELD_JSON, .required = true, .may_be_array = true, .summary = "launches, in order"),
     RL_FIELD(rl_sequence_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "times to take of all of them together, with a cold cache and with a warm one"),
-    RL_FIELD(rl_sequence_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "of the inputs"),
+             .summary = "samples of the whole sequence, taken with a cold cache and as many with a warm one"),
+    RL_FIELD(rl_sequence_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
+             .summary = "seed of the inputs"),
     {0}};
 
 static void defaults(void *params) {
-  memset(params, 0, sizeof(rl_sequence_params)); /* parameters are compared as bytes */
+  memset(params, 0, sizeof(rl_sequence_params)); /* padding too: parameters are compared as bytes */
   ((rl_sequence_params *)params)->samples = 20;
   ((rl_sequence_params *)params)->seed = 1;
 }
 
-/* The sum. Operations of several precisions have no rate in common. */
+/* Returns the sum over the members. No single peak rate applies to operations of several precisions. */
 static rl_cost cost(const void *params) {
   rl_kernel_params members[RL_SEQUENCE_MEMBERS];
   size_t count;
   rl_cost sum = {0};
-  if (rl_sequence_members(params, members, &count, NULL) < 0) return (rl_cost){NAN, NAN, NAN, NULL};
+  if (rl_sequence_members(params, members, &count, NULL) < 0)
+    return (rl_cost){.bytes = NAN, .operations = NAN, .written_bytes = NAN};
   sum.precision = rl_dtype_names[members[0].dtype];
   for (size_t i = 0; i < count; i++) {
-    const rl_cost of_one = rl_kernel_cost(&members[i]);
-    sum.bytes += of_one.bytes;
-    sum.operations += of_one.operations;
-    sum.written_bytes += of_one.written_bytes;
+    const rl_cost single = rl_kernel_cost(&members[i]);
+    sum.bytes += single.bytes;
+    sum.operations += single.operations;
+    sum.written_bytes += single.written_bytes;
     if (members[i].dtype != members[0].dtype) sum.precision = NULL;
   }
   return sum;
 }
 
-static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
+static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *measured) {
   *warmup = 0;
-  *iterations = (uint32_t)((const rl_sequence_params *)params)->samples;
+  *measured = (uint32_t)((const rl_sequence_params *)params)->samples;
 }
 
 const rl_workload rl_kernel_sequence = {.name = "sequence",
                                         .kind = "kernel",
-                                        .summary = "kernels, one after the other",
+                                        .summary = "several kernels, launched one after the other",
                                         .fields = rl_sequence_fields,
                                         .params_size = sizeof(rl_sequence_params),
                                         .defaults = defaults,

@@ -1,5 +1,5 @@
-/* Several kernels as one workload: a step whose launches are instances of their families, each on buffers of its own, in order.
- * They share one graph, one timing and one profiling session; the time is of them all, counters are of each. */
+/* Several kernels as one workload. Its step launches the members in order, each on its own buffers. One graph, one timing and one
+ * profiling session cover all of them: times are of the whole step, counters of each member. */
 #ifndef RL_KERNELS_KERNEL_SEQUENCE_H
 #define RL_KERNELS_KERNEL_SEQUENCE_H
 
@@ -13,22 +13,22 @@ enum { RL_SEQUENCE_MEMBERS = 32, RL_SEQUENCE_TEXT = 7168 };
 
 typedef struct rl_sequence_params {
   char kernels[RL_SEQUENCE_TEXT]; /* JSON array of members, each as rl_sequence_member_fields says */
-  int64_t samples, seed;          /* of the whole; a member's inputs are from the seed and its place */
+  int64_t samples;                /* of the whole step */
+  int64_t seed;                   /* a member's seed is derived from this and its index */
 } rl_sequence_params;
 extern const rl_field rl_sequence_fields[];
 extern const rl_field rl_sequence_member_fields[];
 extern const rl_workload rl_kernel_sequence;
-extern const rl_engine rl_kernel_sequence_cpu, rl_kernel_sequence_cuda; /* sequence_engine.c, for the workers */
+extern const rl_engine rl_kernel_sequence_cpu, rl_kernel_sequence_cuda; /* sequence_engine.c, linked by the workers alone */
 
-/* The parameters of each member; RL_INPUT with a pointer below /kernels. members has room for RL_SEQUENCE_MEMBERS; *count of
- * them. */
+/* Decodes the parameters of the members into members[RL_SEQUENCE_MEMBERS] and their number into *count. -1 with RL_INPUT and a
+ * pointer at or below /kernels. */
 int rl_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *members, size_t *count, rl_error *err);
-/* The same from the parameters of a sequence. */
+/* The same for params->kernels and params->seed. */
 int rl_sequence_members(const rl_sequence_params *params, rl_kernel_params *members, size_t *count, rl_error *err);
-/* Whether a CPU has every member's variant; RL_INPUT at /kernels/N/variant when it is a GPU's. */
+/* -1 with RL_INPUT at /kernels/N/variant when a member's variant exists only on GPUs. */
 int rl_sequence_cpu_check(const rl_sequence_params *params, rl_error *err);
-/* The array that, once printed, decodes to these members, with every default filled in. NULL when memory is out; the caller
- * deletes it. */
+/* Returns a JSON array that decodes to these members, defaults filled in. The caller deletes it. NULL when out of memory. */
 cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The engine of sequences on any device: an instance of each member by the best engine of its family, and their launches in
- * order. */
+/* The engine of sequences on any device. It opens an instance of each member with the best engine of its family, and runs their
+ * launches in order. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ typedef struct sequence {
   rl_sequence step;
 } sequence;
 
-static const rl_engine *engine_of(const rl_kernel_params *params, rl_error *err) {
+static const rl_engine *find_engine(const rl_kernel_params *params, rl_error *err) {
   return rl_engine_find(params->family->workload.name, "auto", params, err);
 }
 
@@ -27,18 +27,18 @@ static int supports(const void *params, rl_error *err) {
   size_t count;
   if (rl_sequence_members(params, members, &count, err) < 0) return -1;
   for (size_t i = 0; i < count; i++)
-    if (engine_of(&members[i], err) == NULL) return rl_wrap(err, "kernel %zu", i);
+    if (find_engine(&members[i], err) == NULL) return rl_wrap(err, "kernel %zu", i);
   return 0;
 }
 
-/* --- an instance is all of its members --------------------------------------------------------------------------------- */
+/* --- operations on all members ----------------------------------------------------------------------------------------- */
 
-#define FOR_EACH(NAME)                                                                                                  \
-  static int NAME(rl_instance *instance, rl_error *err) {                                                               \
-    sequence *self = (sequence *)instance;                                                                              \
-    for (size_t i = 0; i < self->count; i++)                                                                            \
-      if (self->members[i]->ops->NAME(self->members[i], err)) return rl_wrap(err, "kernel %zu, %s", i, self->names[i]); \
-    return 0;                                                                                                           \
+#define FOR_EACH(NAME)                                                                                                      \
+  static int NAME(rl_instance *instance, rl_error *err) {                                                                   \
+    sequence *self = (sequence *)instance;                                                                                  \
+    for (size_t i = 0; i < self->count; i++)                                                                                \
+      if (self->members[i]->ops->NAME(self->members[i], err) < 0) return rl_wrap(err, "kernel %zu, %s", i, self->names[i]); \
+    return 0;                                                                                                               \
   }
 FOR_EACH(reset)
 FOR_EACH(save)
@@ -50,19 +50,20 @@ static int report(rl_instance *instance, rl_report *report, rl_error *err) {
   return 0;
 }
 
-/* The verdict on the member that comes nearest to its limit; a member that is wrong is named. */
+/* Returns the check of the member whose error is the largest share of its tolerance. Fails with the name of a wrong member. */
 static int check(rl_instance *instance, rl_check *check, rl_error *err) {
   sequence *self = (sequence *)instance;
-  double nearest = -1;
+  double worst_share = -1;
   for (size_t i = 0; i < self->count; i++) {
-    rl_check one;
-    if (self->members[i]->ops->check(self->members[i], &one, err)) return rl_wrap(err, "kernel %zu, %s", i, self->names[i]);
-    if (!(one.relative_error <= one.tolerance))
+    rl_check member;
+    if (self->members[i]->ops->check(self->members[i], &member, err) < 0)
+      return rl_wrap(err, "kernel %zu, %s", i, self->names[i]);
+    if (!(member.relative_error <= member.tolerance)) /* NAN fails too */
       return rl_fail(err, RL_SYS, EDOM, "the result of kernel %zu, %s, is wrong: its relative error of %.3g is more than %.3g", i,
-                     self->names[i], one.relative_error, one.tolerance);
-    const double share = one.tolerance > 0 ? one.relative_error / one.tolerance : 0;
-    if (share > nearest) *check = one;
-    nearest = fmax(nearest, share);
+                     self->names[i], member.relative_error, member.tolerance);
+    const double share = member.tolerance > 0 ? member.relative_error / member.tolerance : 0;
+    if (share > worst_share) *check = member;
+    worst_share = fmax(worst_share, share);
   }
   return 0;
 }
@@ -76,7 +77,7 @@ static void close_sequence(rl_instance *instance) {
 static const rl_instance_ops operations = {
     .reset = reset, .report = report, .save = save, .restore = restore, .close = close_sequence, .check = check};
 
-/* "relu", and "relu_2" for the second: launches of a step are told apart by their names. */
+/* Names the first relu "relu" and the second "relu_2": launches of a step must have different names. */
 static void name_launch(sequence *self, size_t index) {
   const char *family = self->params[index].family->workload.name;
   size_t same = 1;
@@ -86,15 +87,15 @@ static void name_launch(sequence *self, size_t index) {
 }
 
 static int open_member(sequence *self, size_t index, rl_error *err) {
-  const rl_engine *engine = engine_of(&self->params[index], err);
-  if (engine == NULL || engine->open(self->base.device, &self->params[index], &self->members[index], err))
+  const rl_engine *engine = find_engine(&self->params[index], err);
+  if (engine == NULL || engine->open(self->base.device, &self->params[index], &self->members[index], err) < 0)
     return rl_wrap(err, "kernel %zu, %s", index, self->names[index]);
-  const rl_instance *made = self->members[index];
+  const rl_instance *member = self->members[index];
   self->count++;
-  self->launches[index] = made->iteration.sequences[made->step_sequence].launches[0]; /* a kernel's step is one launch */
+  self->launches[index] = member->iteration.sequences[member->step_sequence].launches[0]; /* a kernel's step is one launch */
   self->launches[index].name = self->names[index];
-  self->base.deterministic &= made->deterministic;
-  if (!made->deterministic && self->base.deterministic_note == NULL) self->base.deterministic_note = made->deterministic_note;
+  self->base.deterministic &= member->deterministic;
+  if (!member->deterministic && self->base.deterministic_note == NULL) self->base.deterministic_note = member->deterministic_note;
   return 0;
 }
 
@@ -104,14 +105,16 @@ static int open_sequence(rl_device *device, const void *params, rl_instance **in
   if (self == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a sequence");
   self->step = (rl_sequence){
       .name = "launch", .launches = self->launches, .repeat = (uint64_t)((const rl_sequence_params *)params)->samples};
-  self->base =
-      (rl_instance){.ops = &operations, .device = device, .deterministic = true, .iteration = {"kernel", &self->step, 1}};
+  self->base = (rl_instance){.ops = &operations,
+                             .device = device,
+                             .deterministic = true,
+                             .iteration = {.name = "kernel", .sequences = &self->step, .sequence_count = 1}};
   int rc = rl_sequence_members(params, self->params, &count, err);
   for (size_t i = 0; rc == 0 && i < count; i++) {
     name_launch(self, i);
     rc = open_member(self, i, err);
   }
-  if (rc) {
+  if (rc < 0) {
     close_sequence(&self->base);
     return -1;
   }

@@ -1,5 +1,5 @@
 /* softmax: y = exp(x - max) / Σ exp(x - max), row by row.
- * Variants: scalar reads a row twice, element by element; vector reads it once, 16 bytes at a time (softmax.cu). */
+ * Variants (softmax.cu): scalar reads a row twice, one element at a time; vector reads it once, 16 bytes at a time. */
 #include <math.h>
 
 #include "kernel/rows.h"
@@ -7,24 +7,24 @@
 static const char *const variants[] = {"scalar", "vector", NULL};
 
 #define LOOPS "kernel/loops/softmax.h"
-#include "kernel/in_both_types.h"
+#include "kernel/float_and_double.h"
 
-/* Maximum, difference, exponential, sum, quotient. */
-static double operations(const rl_kernel_shape *shape) { return 5 * (double)rl_kernel_rows_output(shape); }
+/* For each element: maximum, difference, exponential, sum, quotient. */
+static double operations(const rl_kernel_shape *shape) { return 5 * (double)rl_kernel_rows_output_elements(shape); }
 static double tolerance(const rl_kernel_shape *shape) { return 16 + sqrt((double)shape->size[RL_COLUMNS]) / 16; }
 
 static void softmax_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_softmax); }
 const rl_kernel_family rl_kernel_softmax = {.workload = RL_KERNEL_WORKLOAD(softmax, "y = exp(x) / sum of exp(x) over the row"),
-                                            .shape = rl_kernel_rows_shape,
+                                            .shape_fields = rl_kernel_rows_shape,
                                             .dtypes = RL_KERNEL_FLOATS,
                                             .variants = variants,
                                             .input_count = 1,
-                                            .input_elements = rl_kernel_rows_input,
-                                            .output_elements = rl_kernel_rows_output,
-                                            .pieces = rl_kernel_rows_pieces,
-                                            .window = rl_kernel_rows_window,
+                                            .input_elements = rl_kernel_rows_input_elements,
+                                            .output_elements = rl_kernel_rows_output_elements,
+                                            .segments = rl_kernel_rows_segments,
+                                            .input_window = rl_kernel_rows_input_window,
                                             .reference = softmax_double,
                                             .compute_double = softmax_double,
                                             .compute_float = softmax_float,
                                             .operations = operations,
-                                            .tolerance = tolerance};
+                                            .tolerance_ulps = tolerance};

@@ -237,7 +237,7 @@ static bool make_pack(rl_dnn *p) {
 }
 
 int rl_dnn_enqueue(rl_dnn *p, rl_stream stream, rl_error *err) {
-  if (rl_cudnn_ok(cudnnSetStream(p->handle, (cudaStream_t)stream), "choosing cuDNN's stream", err)) return -1;
+  if (rl_cudnn_ok(cudnnSetStream(p->handle, (cudaStream_t)stream), "choosing cuDNN's stream", err) < 0) return -1;
   return rl_cudnn_ok(cudnnBackendExecute(p->handle, p->plan, p->pack), p->what, err);
 }
 
@@ -293,7 +293,7 @@ static int search_plan(rl_dnn *p, const configurations *found, const char *key, 
   int64_t best = rl_tune_recall(key);
   if (best < 0 || best >= found->count || !make_allowed(p, found->list[best], search)) {
     /* Scratch of the trials: not part of what a run needs, so not taken through the device. */
-    if (rl_cuda_ok(cudaMalloc(&p->workspace, search->workspace_limit), "allocating scratch for trying engines", err)) return -1;
+    if (rl_cuda_ok(cudaMalloc(&p->workspace, search->workspace_limit), "allocating scratch for trying engines", err) < 0) return -1;
     best = choose(p, found, search, stream);
     cudaFree(p->workspace);
     p->workspace = NULL;
@@ -322,7 +322,7 @@ int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *wha
   made->handle = handle;
   made->what = what;
   made->memory = graph->memory;
-  if (search_plan(made, &found, key, search, stream, err)) {
+  if (search_plan(made, &found, key, search, stream, err) < 0) {
     rl_dnn_close(made);
     return -1;
   }

@@ -47,11 +47,11 @@ static int enqueue_trial(void *arg, rl_stream stream, rl_error *err) { return rl
 static int make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t stride,
                        cublasLtMatrixLayout_t *layout, rl_error *err) {
   int32_t count = (int32_t)batch;
-  if (rl_cublas_ok(cublasLtMatrixLayoutCreate(layout, type, (uint64_t)rows, (uint64_t)columns, ld), "describing a matrix", err))
+  if (rl_cublas_ok(cublasLtMatrixLayoutCreate(layout, type, (uint64_t)rows, (uint64_t)columns, ld), "describing a matrix", err) < 0)
     return -1;
   if (batch == 1) return 0;
   if (rl_cublas_ok(cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
-                   "describing a matrix", err))
+                   "describing a matrix", err) < 0)
     return -1;
   return rl_cublas_ok(
       cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
@@ -64,16 +64,16 @@ static int describe(rl_gemm *g, const rl_gemm_shape *s, rl_error *err) {
                                 : s->tensor_float ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                   : CUBLAS_COMPUTE_32F;
   if (rl_cublas_ok(cublasLtMatmulDescCreate(&g->product, compute, g->wide ? CUDA_R_64F : CUDA_R_32F), "describing a product",
-                   err) ||
+                   err) < 0 ||
       rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a), "describing a product",
-                   err) ||
+                   err) < 0 ||
       rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b), "describing a product",
-                   err) ||
+                   err) < 0 ||
       make_layout(s->input, s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, s->lda, s->batch, s->stride_a,
-                  &g->layout_a, err) ||
+                  &g->layout_a, err) < 0 ||
       make_layout(s->input, s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, s->ldb, s->batch, s->stride_b,
-                  &g->layout_b, err) ||
-      make_layout(s->output, s->m, s->n, s->ldd, s->batch, s->stride_d, &g->layout_d, err))
+                  &g->layout_b, err) < 0 ||
+      make_layout(s->output, s->m, s->n, s->ldd, s->batch, s->stride_d, &g->layout_d, err) < 0)
     return -1;
   return 0;
 }
@@ -83,7 +83,7 @@ static int ask(const rl_gemm *g, bool exact_parts, cublasLtMatmulHeuristicResult
                rl_error *err) {
   cublasLtMatmulPreference_t preference = NULL;
   const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  if (rl_cublas_ok(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms", err)) return -1;
+  if (rl_cublas_ok(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms", err) < 0) return -1;
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &g->workspace_bytes,
                                        sizeof g->workspace_bytes);
   if (exact_parts)
@@ -98,7 +98,7 @@ static int ask(const rl_gemm *g, bool exact_parts, cublasLtMatmulHeuristicResult
 static int choose(rl_gemm *g, const char *key, bool exact_parts, int most, rl_stream stream, rl_error *err) {
   cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS];
   int count = 0, best = -1;
-  if (ask(g, exact_parts, found, &count, err)) return -1;
+  if (ask(g, exact_parts, found, &count, err) < 0) return -1;
   int64_t before = rl_tune_recall(key);
   if (before >= 0 && before < count) {
     g->algorithm = found[before].algo;
@@ -138,7 +138,7 @@ int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void
   snprintf(key, sizeof key, "gemm %lld %lld %lld %d %d %lld %d %d %d %d %d", (long long)shape->m, (long long)shape->n,
            (long long)shape->k, shape->transpose_a, shape->transpose_b, (long long)shape->batch, shape->input, shape->output,
            shape->tensor_float, shape->exact_parts, most);
-  if (describe(g, shape, err) || choose(g, key, shape->exact_parts, most, stream, err)) {
+  if (describe(g, shape, err) < 0 || choose(g, key, shape->exact_parts, most, stream, err) < 0) {
     rl_gemm_close(g);
     return -1;
   }

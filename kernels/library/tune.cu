@@ -25,8 +25,8 @@ __attribute__((unused)) static void timer_close(timer *t) {
 /* From the start event until now, when the stream is idle. */
 static int elapsed(timer *t, cudaStream_t queue, double *us, rl_error *err) {
   float ms = 0;
-  if (rl_cuda_ok(cudaEventRecord(t->stop, queue), "timing", err) || rl_cuda_ok(cudaEventSynchronize(t->stop), "timing", err) ||
-      rl_cuda_ok(cudaEventElapsedTime(&ms, t->start, t->stop), "timing", err))
+  if (rl_cuda_ok(cudaEventRecord(t->stop, queue), "timing", err) < 0 || rl_cuda_ok(cudaEventSynchronize(t->stop), "timing", err) < 0 ||
+      rl_cuda_ok(cudaEventElapsedTime(&ms, t->start, t->stop), "timing", err) < 0)
     return -1;
   *us = ms * 1000.0;
   return 0;
@@ -34,7 +34,7 @@ static int elapsed(timer *t, cudaStream_t queue, double *us, rl_error *err) {
 
 static int capture(timer *t, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t queue,
                    int copies, rl_error *err) {
-  if (rl_cuda_ok(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal), "capturing", err)) return -1;
+  if (rl_cuda_ok(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal), "capturing", err) < 0) return -1;
   int failed = 0;
   for (int i = 0; i < copies && !failed; i++) failed = enqueue(arg, queue, err);
   cudaError_t ended = cudaStreamEndCapture(queue, &t->graph);
@@ -50,21 +50,21 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
   cudaStream_t queue = (cudaStream_t)stream;
   __attribute__((cleanup(timer_close))) timer t = {};
   double once = 0;
-  if (rl_cuda_ok(cudaEventCreate(&t.start), "creating an event", err) ||
-      rl_cuda_ok(cudaEventCreate(&t.stop), "creating an event", err))
+  if (rl_cuda_ok(cudaEventCreate(&t.start), "creating an event", err) < 0 ||
+      rl_cuda_ok(cudaEventCreate(&t.stop), "creating an event", err) < 0)
     return -1;
   /* Once outside of a graph: modules load, and what can't run says so. Then once more for its length. */
-  if (enqueue(arg, stream, err) || rl_cuda_ok(cudaEventRecord(t.start, queue), "timing", err) || enqueue(arg, stream, err) ||
-      elapsed(&t, queue, &once, err))
+  if (enqueue(arg, stream, err) < 0 || rl_cuda_ok(cudaEventRecord(t.start, queue), "timing", err) < 0 || enqueue(arg, stream, err) < 0 ||
+      elapsed(&t, queue, &once, err) < 0)
     return -1;
   const bool is_long = once >= LONG_US;
   const int copies = is_long ? 1 : once * COPIES <= LONG_US ? COPIES : (int)(LONG_US / once);
-  if (capture(&t, enqueue, arg, queue, copies, err)) return -1;
+  if (capture(&t, enqueue, arg, queue, copies, err) < 0) return -1;
   double least = once;
   for (int round = 0; round <= ROUNDS && !is_long; round++) { /* round 0 warms up */
     double took;
-    if (rl_cuda_ok(cudaEventRecord(t.start, queue), "timing", err) ||
-        rl_cuda_ok(cudaGraphLaunch(t.executable, queue), "timing", err) || elapsed(&t, queue, &took, err))
+    if (rl_cuda_ok(cudaEventRecord(t.start, queue), "timing", err) < 0 ||
+        rl_cuda_ok(cudaGraphLaunch(t.executable, queue), "timing", err) < 0 || elapsed(&t, queue, &took, err) < 0)
       return -1;
     if (round == 1 || (round > 1 && took / copies < least)) least = took / copies;
   }
@@ -88,8 +88,8 @@ int rl_tune_device(const rl_device *device, rl_error *err) {
   cudaDeviceProp properties;
   char scope[160];
   int driver = 0;
-  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device->index), "reading the device's properties", err) ||
-      rl_cuda_ok(cudaDriverGetVersion(&driver), "reading the driver's version", err))
+  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device->index), "reading the device's properties", err) < 0 ||
+      rl_cuda_ok(cudaDriverGetVersion(&driver), "reading the driver's version", err) < 0)
     return -1;
   snprintf(scope, sizeof scope, "%.96s/cuda-%d/cudnn-%zu/cublaslt-%zu", properties.name, driver, cudnnGetVersion(),
            cublasLtGetVersion());

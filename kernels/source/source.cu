@@ -55,14 +55,14 @@ static int queue_copies(instance *self, void *const *to, void *const *from, rl_s
   for (int i = 0; i < self->source.argument_count; i++) {
     if (!self->buffers[i]) continue;
     cudaError_t status = cudaMemcpyAsync(to[i], from[i], bytes_of(&self->source.arguments[i]), cudaMemcpyDeviceToDevice, stream);
-    if (rl_cuda_ok(status, "copying the buffers", err)) return -1;
+    if (rl_cuda_ok(status, "copying the buffers", err) < 0) return -1;
   }
   return 0;
 }
 
 static int copy_buffers(instance *self, void *const *to, void *const *from, rl_error *err) {
   rl_stream stream = self->base.device->stream;
-  if (queue_copies(self, to, from, stream, err)) return -1;
+  if (queue_copies(self, to, from, stream, err) < 0) return -1;
   return rl_cuda_ok(cudaStreamSynchronize((cudaStream_t)stream), "copying the buffers", err);
 }
 
@@ -71,7 +71,7 @@ static int save(rl_instance *base, rl_error *err) {
   rl_device *device = base->device;
   for (int i = 0; i < self->source.argument_count; i++)
     if (self->buffers[i] && !self->saved[i] &&
-        device->ops->allocate(device, RL_MEMORY_WORKSPACE, bytes_of(&self->source.arguments[i]), &self->saved[i], err))
+        device->ops->allocate(device, RL_MEMORY_WORKSPACE, bytes_of(&self->source.arguments[i]), &self->saved[i], err) < 0)
       return -1;
   return copy_buffers(self, self->saved, self->buffers, err);
 }
@@ -116,8 +116,8 @@ static int check(rl_instance *base, rl_check *check, rl_error *err) {
   size_t bytes = bytes_of(&source->arguments[source->expected_argument]);
   void *result = malloc(bytes);
   if (!result) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the check");
-  int rc = run_once(self, err) ||
-           base->device->ops->download(base->device, result, self->buffers[source->expected_argument], bytes, err);
+  int rc = run_once(self, err) < 0 ||
+           base->device->ops->download(base->device, result, self->buffers[source->expected_argument], bytes, err) < 0;
   if (!rc) *check = (rl_check){compare(source, result), source->tolerance, 1};
   free(result);
   return rc ? -1 : 0;
@@ -162,9 +162,9 @@ static const rl_instance_ops unchecked = {reset, report, save, restore, close_in
 static int arch_of(const rl_device *device, char arch[16], rl_error *err) {
   int major, minor;
   if (rl_cuda_ok(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index), "asking for the architecture",
-                 err) ||
+                 err) < 0 ||
       rl_cuda_ok(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device->index), "asking for the architecture",
-                 err))
+                 err) < 0)
     return -1;
   snprintf(arch, 16, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
   return 0;
@@ -174,7 +174,7 @@ static int compile(instance *self, rl_error *err) {
   rl_source_options options;
   char arch[16];
   const rl_source_request *said = &self->source.request;
-  if (arch_of(self->base.device, arch, err) || rl_source_compile_options(&self->source, (int)self->params.index, &options, err))
+  if (arch_of(self->base.device, arch, err) < 0 || rl_source_compile_options(&self->source, (int)self->params.index, &options, err) < 0)
     return -1;
   rl_nvrtc_request request = {
       said->code, strlen(said->code), said->entry, arch, options.items, options.count, getenv("ROOFLINED_CACHE_DIR"), NULL};
@@ -206,7 +206,7 @@ static int load(instance *self, rl_error *err) {
     return rl_fail_at(err, "/entry", "there is no kernel %s in it", symbol);
   }
   if (status != cudaSuccess && binary) return refuse_binary(self->base.device, status, log, err);
-  if (rl_cuda_ok(status, "loading the compiled kernel", err)) return -1;
+  if (rl_cuda_ok(status, "loading the compiled kernel", err) < 0) return -1;
   self->kernel = (const void *)kernel;
   return 0;
 }
@@ -214,7 +214,7 @@ static int load(instance *self, rl_error *err) {
 /* What the launch asks for beyond the usual, before it is captured. */
 static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_error *err) {
   const rl_source_request *said = &self->source.request;
-  if (rl_cuda_ok(cudaFuncGetAttributes(attributes, self->kernel), "asking for the kernel's resources", err)) return -1;
+  if (rl_cuda_ok(cudaFuncGetAttributes(attributes, self->kernel), "asking for the kernel's resources", err) < 0) return -1;
   int threads = (int)(said->block[0] * said->block[1] * said->block[2]);
   if (threads > attributes->maxThreadsPerBlock)
     return rl_fail_at(err, "/block", "a block has %d threads, and with %d registers each the kernel can have %d", threads,
@@ -249,18 +249,18 @@ static int make_arguments(instance *self, rl_error *err) {
   rl_device *device = self->base.device;
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
-    if (argument->buffer && device->ops->allocate(device, RL_MEMORY_DATASET, bytes_of(argument), &self->buffers[i], err))
+    if (argument->buffer && device->ops->allocate(device, RL_MEMORY_DATASET, bytes_of(argument), &self->buffers[i], err) < 0)
       return -1;
     if (!argument->buffer) rl_source_store(argument->type, &self->scalars[i], 0, argument->value);
     self->arguments[i] = argument->buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
   }
-  return reset(&self->base, err) || save(&self->base, err) ? -1 : 0;
+  return reset(&self->base, err) < 0 || save(&self->base, err) < 0 ? -1 : 0;
 }
 
 static int make_ready(instance *self, rl_error *err) {
   cudaFuncAttributes attributes;
-  if (rl_source_cache_get(self->params.source, &self->source, err) || (!self->source.binary && compile(self, err)) ||
-      load(self, err) || check_resources(self, &attributes, err) || make_arguments(self, err))
+  if (rl_source_cache_get(self->params.source, &self->source, err) < 0 || (!self->source.binary && compile(self, err) < 0) ||
+      load(self, err) < 0 || check_resources(self, &attributes, err) < 0 || make_arguments(self, err) < 0)
     return -1;
   self->base.ops = self->source.expected ? &checked : &unchecked;
   state_facts(self, &attributes);
@@ -280,7 +280,7 @@ static int open_engine(rl_device *device, const void *params, rl_instance **made
   self->put_back = (rl_launch){"restore", "data", put_back, self};
   self->sequence = (rl_sequence){"launch", &self->launch, 1, (uint64_t)self->params.samples, &self->put_back};
   self->base.iteration = (rl_program){"kernel", &self->sequence, 1};
-  if (make_ready(self, err)) {
+  if (make_ready(self, err) < 0) {
     close_instance(&self->base);
     return -1;
   }

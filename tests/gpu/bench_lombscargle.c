@@ -29,7 +29,7 @@ static void time_cpu(int dtype) {
   rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, dtype, "typed", "{\"samples\":114,\"frequencies\":1048576}");
   fill(dtype, time, data.time, SCIPY_SAMPLES);
   fill(dtype, value, data.value, SCIPY_SAMPLES);
-  rl_kernel_input_fill(&params, &all, RL_LOMBSCARGLE_FREQUENCY, SCIPY_FREQUENCIES / 2, count, frequency);
+  rl_kernel_fill_input(&params, &all, RL_LOMBSCARGLE_FREQUENCY, SCIPY_FREQUENCIES / 2, count, frequency);
   const int64_t begin = rl_monotonic_ns();
   const void *const in[] = {time, value, frequency};
   if (dtype == RL_DTYPE_FP64) rl_kernel_lombscargle.compute_double(&all, (const double *const *)in, 0, count, power);

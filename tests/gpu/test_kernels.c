@@ -13,7 +13,7 @@ static char **families; /* names of the program's arguments */
 
 static void results_of_every_family_type_and_variant_match(void **state) {
   (void)state;
-  check_everything(device, families);
+  check_families(device, families);
   assert_int_equal(device->memory.total_bytes, 0);
 }
 
@@ -45,7 +45,7 @@ static void libraries_support_common_shapes_and_types(void **state) {
     rl_kernel_params params =
         kernel_params(cases[i / 2 / RL_DTYPES].family, dtype, i % 2 ? "searched" : "heuristic", cases[i / 2 / RL_DTYPES].shape);
     rl_kernel_instance *kernel = open_kernel(device, &params);
-    checked(kernel);
+    assert_correct(kernel);
     close_kernel(kernel);
   }
 }
@@ -66,7 +66,7 @@ static void unsupported_requests_are_input_errors(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "heuristic", cases[i].shape);
     rl_error err = {0};
-    assert_null(try_kernel(device, &params, &err));
+    assert_null(try_open_kernel(device, &params, &err));
     assert_int_equal(err.domain, RL_INPUT);
     assert_string_equal(err.pointer, cases[i].pointer);
   }
@@ -147,13 +147,13 @@ static void sampling_can_be_cancelled(void **state) {
   rl_error err = {0};
   assert_int_equal(device->ops->sample(device, &kernel->sequence, RL_CACHE_COLD, 1000, &observer, us, &err), -1);
   assert_true(err.domain == RL_SYS && err.code == ECANCELED);
-  checked(kernel);
+  assert_correct(kernel);
   close_kernel(kernel);
 }
 
 int main(int count, char **arguments) {
   families = arguments + 1;
-  if (count > 1 && isdigit((unsigned char)**families)) case_bytes_most = atof(*families++);
+  if (count > 1 && isdigit((unsigned char)**families)) max_case_bytes = atof(*families++);
   const struct CMUnitTest tests[] = {cmocka_unit_test(libraries_support_common_shapes_and_types),
                                      cmocka_unit_test(unsupported_requests_are_input_errors),
                                      cmocka_unit_test(results_of_every_family_type_and_variant_match),

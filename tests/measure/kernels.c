@@ -38,7 +38,7 @@ static const struct {
              {&rl_kernel_reduction, 0},    {&rl_kernel_reduction, 4096}};
 
 static void write_shape(const rl_kernel_family *family, int64_t columns, int64_t elements, char *text, size_t size) {
-  const char *first = family->shape[0].name;
+  const char *first = family->shape_fields[0].name;
   if (columns == 0 || columns > elements) columns = elements;
   if (strcmp(first, "n") == 0) snprintf(text, size, "{\"n\":%lld}", (long long)elements);
   else if (strcmp(first, "tokens") == 0)

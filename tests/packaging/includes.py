@@ -30,8 +30,6 @@ CIRCLES = {
     "daemon/store/db",
     "daemon/worker/pass",
     "kernels/data/dataset",
-    "kernels/device/device",
-    "kernels/kernel/instance",
     "kernels/source/fill",
     "kernels/train/cuda/training",
 }

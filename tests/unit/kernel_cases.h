@@ -1,4 +1,5 @@
-/* Every family, type and variant over awkward shapes on the engines that the program is linked with. */
+/* Checks every family, type and variant on shapes that are not multiples of vectors, warps and tiles, with the engines that the
+ * test program links. */
 #ifndef RL_TESTS_KERNEL_CASES_H
 #define RL_TESTS_KERNEL_CASES_H
 
@@ -25,36 +26,36 @@ static inline rl_kernel_params kernel_params(const rl_kernel_family *family, int
   return params;
 }
 
-/* NULL and why when the device's engine can't do it. */
-static inline rl_kernel_instance *try_kernel(rl_device *on, const rl_kernel_params *params, rl_error *err) {
+/* Returns NULL with err when no engine of the device supports the parameters. */
+static inline rl_kernel_instance *try_open_kernel(rl_device *device, const rl_kernel_params *params, rl_error *err) {
   rl_instance *instance = NULL;
   const rl_engine *engine = rl_engine_find(params->family->workload.name, "auto", params, err);
-  if (!engine || engine->open(on, params, &instance, err)) return NULL;
+  if (!engine || engine->open(device, params, &instance, err) < 0) return NULL;
   return (rl_kernel_instance *)instance;
 }
 
-static inline rl_kernel_instance *open_kernel(rl_device *on, const rl_kernel_params *params) {
+static inline rl_kernel_instance *open_kernel(rl_device *device, const rl_kernel_params *params) {
   rl_error err = {0};
-  rl_kernel_instance *kernel = try_kernel(on, params, &err);
+  rl_kernel_instance *kernel = try_open_kernel(device, params, &err);
   if (!kernel) fail_msg("%s %s %s: %s", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
   return kernel;
 }
 
 static inline void close_kernel(rl_kernel_instance *kernel) { kernel->base.ops->close(&kernel->base); }
 
-/* The relative error of a result that must be right. */
-static inline double checked(rl_kernel_instance *kernel) {
+/* Runs the check, fails the test when the result is wrong, and returns its relative error. */
+static inline double assert_correct(rl_kernel_instance *kernel) {
   rl_error err = {0};
   rl_check check = {NAN, NAN, NAN};
   const rl_kernel_params *params = &kernel->params;
   int rc = kernel->base.ops->check(&kernel->base, &check, &err);
-  if (rc || !(check.relative_error <= check.tolerance))
+  if (rc < 0 || !(check.relative_error <= check.tolerance))
     fail_msg("%s %s %s %s seed %lld: error %g, limit %g %s", params->family->workload.name, rl_dtype_names[params->dtype],
              params->variant, params->shape, (long long)params->seed, check.relative_error, check.tolerance, err.message);
   return check.relative_error;
 }
 
-/* Awkward ones, NULL-terminated, for families whose first sizes have these names. */
+/* Shapes by the names of a family's first sizes, NULL-terminated. */
 #define LINE(N) "{\"n\":" #N "}"
 #define TABLE(R, C) "{\"rows\":" #R ",\"columns\":" #C "}"
 #define ROPE(T, H, S) "{\"tokens\":" #T ",\"heads\":" #H ",\"head_size\":" #S "}"
@@ -68,7 +69,7 @@ static const char *const *awkward_shapes(const rl_kernel_family *family) {
   static const struct {
     const char *first, *second;
     const char *shapes[26];
-  } known[] = {
+  } cases[] = {
       {"n", NULL, {LINE(1), LINE(17), LINE(31), LINE(33), LINE(255), LINE(4096), LINE(70001), LINE(1048583)}},
       {"rows", "columns", {TABLE(1, 1),       TABLE(17, 1),     TABLE(3, 2),      TABLE(31, 33),   TABLE(33, 31),
                            TABLE(3, 85),      TABLE(64, 64),    TABLE(72, 136),   TABLE(5, 1000),  TABLE(1, 4099),
@@ -92,11 +93,11 @@ static const char *const *awkward_shapes(const rl_kernel_family *family) {
        "frequencies",
        {"{\"samples\":8,\"frequencies\":1}", "{\"samples\":9,\"frequencies\":70001}", "{\"samples\":114,\"frequencies\":4099}",
         "{\"samples\":131,\"frequencies\":2}", "{\"samples\":1000,\"frequencies\":1003}"}}};
-  const rl_field *fields = family->shape;
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (strcmp(known[i].first, fields[0].name) == 0 && (!known[i].second || strcmp(known[i].second, fields[1].name) == 0))
-      return known[i].shapes;
-  fail_msg("no shapes are known for %s", family->workload.name);
+  const rl_field *fields = family->shape_fields;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (strcmp(cases[i].first, fields[0].name) == 0 && (!cases[i].second || strcmp(cases[i].second, fields[1].name) == 0))
+      return cases[i].shapes;
+  fail_msg("there are no test shapes for %s", family->workload.name);
   return NULL;
 }
 #undef LINE
@@ -106,46 +107,46 @@ static const char *const *awkward_shapes(const rl_kernel_family *family) {
 #undef ATTENTION
 #undef CONV
 
-/* Libraries on a GPU can't do everything; they say so as the request's fault. */
-static inline void check_or_refuse(rl_device *on, const rl_kernel_params *params) {
+/* Libraries on a GPU do not support every case; they then fail with RL_INPUT and a pointer. */
+static inline void check_unless_unsupported(rl_device *device, const rl_kernel_params *params) {
   rl_error err = {0};
-  rl_kernel_instance *kernel = try_kernel(on, params, &err);
-  if (!kernel && (on->kind == RL_DEVICE_CPU || err.domain != RL_INPUT || !err.pointer[0]))
+  rl_kernel_instance *kernel = try_open_kernel(device, params, &err);
+  if (!kernel && (device->kind == RL_DEVICE_CPU || err.domain != RL_INPUT || !err.pointer[0]))
     fail_msg("%s %s %s: %s", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
   if (!kernel) {
     print_message("refused: %s %s %s: %s %s\n", params->family->workload.name, rl_dtype_names[params->dtype], params->shape,
                   err.pointer, err.message);
     return;
   }
-  checked(kernel);
+  assert_correct(kernel);
   close_kernel(kernel);
 }
 
-static double case_bytes_most = INFINITY; /* a case that moves more is left out */
+static double max_case_bytes = INFINITY; /* cases that move more bytes are skipped */
 
-static inline void check_family(rl_device *on, const rl_kernel_family *family, int64_t seed) {
+static inline void check_family(rl_device *device, const rl_kernel_family *family, int64_t seed) {
   for (int dtype = 0; dtype < RL_DTYPES; dtype++)
     for (const char *const *variant = family->variants; *variant && family->dtypes & 1u << dtype; variant++) {
-      if (on->kind == RL_DEVICE_CPU && rl_kernel_cpu_variant_check(family, *variant, NULL) < 0) continue;
+      if (device->kind == RL_DEVICE_CPU && rl_kernel_cpu_variant_check(family, *variant, NULL) < 0) continue;
       for (const char *const *shape = awkward_shapes(family); *shape; shape++) {
         rl_kernel_params params = kernel_params(family, dtype, *variant, *shape);
         params.seed = seed;
-        if (family->workload.cost(&params).bytes > case_bytes_most) continue;
-        check_or_refuse(on, &params);
-        if (on->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
+        if (family->workload.cost(&params).bytes > max_case_bytes) continue;
+        check_unless_unsupported(device, &params);
+        if (device->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
       }
     }
 }
 
-/* With inputs that no run had before; the seed is in the message of what fails. only: names of families, NULL-terminated; none:
- * all. */
-static inline void check_everything(rl_device *on, char **only) {
+/* Checks the families named in `names` (NULL-terminated; empty: all). Inputs have a new seed in each run, which failure messages
+ * show. */
+static inline void check_families(rl_device *device, char **names) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++) {
-    bool wanted = *only == NULL;
-    for (char **name = only; *name; name++) wanted |= strcmp(*name, (*family)->workload.name) == 0;
-    if (wanted) check_family(on, *family, now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    bool wanted = *names == NULL;
+    for (char **name = names; *name; name++) wanted |= strcmp(*name, (*family)->workload.name) == 0;
+    if (wanted) check_family(device, *family, now.tv_sec * 1000 + now.tv_nsec / 1000000);
   }
 }
 

@@ -1,5 +1,5 @@
-/* Kernel workloads on the CPU: every result against its reference, the reference against numbers worked out by hand, and a check
- * that notices what is wrong. */
+/* Kernel workloads on the CPU: results are compared with references, references with values computed by hand, and the check must
+ * find wrong results. */
 #include "kernel_cases.h"
 
 #include <errno.h>
@@ -9,23 +9,23 @@
 
 static rl_device *device;
 
-static char **families; /* that were asked for: the program's arguments */
+static char **families; /* names from the command line; none: all */
 
-/* Under a sanitizer, which everything takes many times as long with, what is large is left out. */
+/* Sanitizers make the kernels many times slower, so large cases are skipped. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const double MOST_BYTES = 5e5;
+static const double MAX_BYTES = 5e5;
 #else
-static const double MOST_BYTES = INFINITY;
+static const double MAX_BYTES = INFINITY;
 #endif
 
-static void every_family_type_and_variant_is_right(void **state) {
+static void every_family_type_and_variant_is_correct(void **state) {
   (void)state;
-  case_bytes_most = MOST_BYTES;
-  check_everything(device, families);
+  max_case_bytes = MAX_BYTES;
+  check_families(device, families);
   assert_int_equal(device->memory.total_bytes, 0);
 }
 
-static void references_are_what_the_books_say(void **state) {
+static void references_match_known_values(void **state) {
   (void)state;
   /* Φ(1) = 0.841344746068543, 1 / (1 + 1/e) = 0.731058578630005 */
   static const struct {
@@ -61,7 +61,7 @@ static void a_shared_row_is_read_by_every_row(void **state) {
   assert_true(y[0] == first && y[5] == last && y[1] == 0 && y[3] == 0);
 }
 
-static void references_of_rows_are_what_the_books_say(void **state) {
+static void references_of_rows_match_known_values(void **state) {
   (void)state;
   static const struct {
     const rl_kernel_family *family;
@@ -76,44 +76,45 @@ static void references_of_rows_are_what_the_books_say(void **state) {
                {&rl_kernel_layernorm, {{1, 2}}, {{1, 3}, {1, 2}, {0.5, 10}}, {-0.499995000037499, 11.999990000074999}, 2},
                {&rl_kernel_reduction, {{2, 3}}, {{1, 2, 4, -1, 1, 0.5}}, {7, 0.5}, 2},
                {&rl_kernel_transpose, {{2, 3}}, {{1, 2, 3, 4, 5, 6}}, {1, 4, 2, 5, 3, 6}, 6},
-               /* Token 1 turns by 1 and by 10000^-½ = 0.01. */
+               /* Token 0 is not rotated; token 1 (below) by 1 and by 10000^-½ = 0.01. */
                {&rl_kernel_rope, {{1, 1, 4}}, {{1, 2, 3, 4}}, {1, 2, 3, 4}, 4}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double out[6] = {NAN, NAN, NAN, NAN, NAN, NAN};
     const double *const in[] = {cases[i].in[0], cases[i].in[1], cases[i].in[2]};
-    cases[i].family->reference(&cases[i].shape, in, 0, cases[i].family->pieces(&cases[i].shape), out);
+    cases[i].family->reference(&cases[i].shape, in, 0, cases[i].family->segments(&cases[i].shape), out);
     for (int k = 0; k < cases[i].count; k++)
       if (!(fabs(out[k] - cases[i].out[k]) <= 1e-14)) fail_msg("%s, %d: %.17g", cases[i].family->workload.name, k, out[k]);
   }
   const rl_kernel_shape second = {{2, 1, 4}};
-  double turned[4];
-  rl_kernel_rope.reference(&second, (const double *const[]){(const double[]){1, 0, 0, 1}}, 1, 1, turned);
+  double rotated[4];
+  rl_kernel_rope.reference(&second, (const double *const[]){(const double[]){1, 0, 0, 1}}, 1, 1, rotated);
   const double expected[4] = {0.540302305868139717, -0.00999983333416666468, 0.841470984807896507, 0.999950000416665278};
-  for (int k = 0; k < 4; k++) assert_true(fabs(turned[k] - expected[k]) < 1e-15);
+  for (int k = 0; k < 4; k++) assert_true(fabs(rotated[k] - expected[k]) < 1e-15);
 }
 
-/* Pieces one by one, each from its own windows and nothing else, are the same as all at once. */
-static void compare_pieces(const rl_kernel_params *params, const rl_kernel_shape *shape) {
+/* Computes every segment from its own windows alone and compares it with the same segment of the whole output. */
+static void compare_segments(const rl_kernel_params *params, const rl_kernel_shape *shape) {
   const rl_kernel_family *family = params->family;
-  const int64_t pieces = family->pieces(shape), elements = family->output_elements(shape), length = elements / pieces;
-  double *in[RL_KERNEL_INPUTS] = {NULL}, *windows[RL_KERNEL_INPUTS] = {NULL};
+  const int64_t segments = family->segments(shape), elements = family->output_elements(shape), length = elements / segments;
+  double *in[RL_KERNEL_MAX_INPUTS] = {NULL}, *windows[RL_KERNEL_MAX_INPUTS] = {NULL};
   double *all = malloc((size_t)elements * sizeof *all), *one = malloc((size_t)length * sizeof *one);
   for (uint32_t i = 0; i < family->input_count; i++) {
     in[i] = malloc((size_t)family->input_elements(shape, i) * sizeof *in[i]);
-    rl_kernel_input_fill(params, shape, i, 0, family->input_elements(shape, i), in[i]);
+    rl_kernel_fill_input(params, shape, i, 0, family->input_elements(shape, i), in[i]);
   }
-  family->reference(shape, (const double *const *)in, 0, pieces, all);
-  for (int64_t piece = 0; piece < pieces; piece++) {
+  family->reference(shape, (const double *const *)in, 0, segments, all);
+  for (int64_t segment = 0; segment < segments; segment++) {
     for (uint32_t i = 0; i < family->input_count; i++) {
       int64_t start, count;
-      family->window(shape, i, piece, 1, &start, &count);
+      family->input_window(shape, i, segment, 1, &start, &count);
       assert_true(start >= 0 && count >= 1 && start + count <= family->input_elements(shape, i));
-      windows[i] = malloc((size_t)count * sizeof *windows[i]); /* so that an address sanitizer sees what goes beyond */
+      windows[i] =
+          malloc((size_t)count * sizeof *windows[i]); /* so that an address sanitizer finds accesses outside the window */
       memcpy(windows[i], in[i] + start, (size_t)count * sizeof *windows[i]);
     }
-    family->reference(shape, (const double *const *)windows, piece, 1, one);
-    if (memcmp(one, all + piece * length, (size_t)length * sizeof *one) != 0)
-      fail_msg("%s %s: piece %lld", family->workload.name, params->shape, (long long)piece);
+    family->reference(shape, (const double *const *)windows, segment, 1, one);
+    if (memcmp(one, all + segment * length, (size_t)length * sizeof *one) != 0)
+      fail_msg("%s %s: segment %lld", family->workload.name, params->shape, (long long)segment);
     for (uint32_t i = 0; i < family->input_count; i++) free(windows[i]);
   }
   for (uint32_t i = 0; i < family->input_count; i++) free(in[i]);
@@ -121,56 +122,56 @@ static void compare_pieces(const rl_kernel_params *params, const rl_kernel_shape
   free(one);
 }
 
-static void a_piece_needs_no_more_than_its_window(void **state) {
+static void a_segment_needs_only_its_window(void **state) {
   (void)state;
-  enum { FEW = 3000 };
+  enum { MAX_ELEMENTS = 3000 };
   for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++)
     for (const char *const *text = awkward_shapes(*family); *text; text++) {
       rl_kernel_params params = kernel_params(*family, RL_DTYPE_FP64, (*family)->variants[0], *text);
       rl_kernel_shape shape;
-      assert_int_equal(rl_kernel_shape_of(&params, &shape, NULL), 0);
-      if ((*family)->output_elements(&shape) <= FEW && (*family)->input_elements(&shape, 0) <= FEW)
-        compare_pieces(&params, &shape);
+      assert_int_equal(rl_kernel_params_shape(&params, &shape, NULL), 0);
+      if ((*family)->output_elements(&shape) <= MAX_ELEMENTS && (*family)->input_elements(&shape, 0) <= MAX_ELEMENTS)
+        compare_segments(&params, &shape);
     }
 }
 
-/* --- the check notices ------------------------------------------------------------------------------------------------- */
+/* --- the check --------------------------------------------------------------------------------------------------------- */
 
 static int do_nothing(void *arg, rl_stream stream, rl_error *err) {
   (void)arg, (void)stream, (void)err;
   return 0;
 }
 
-static int (*honest)(void *arg, rl_stream stream, rl_error *err);
-static int spoil_last(void *arg, rl_stream stream, rl_error *err) {
+static int (*original_enqueue)(void *arg, rl_stream stream, rl_error *err);
+static int corrupt_last_element(void *arg, rl_stream stream, rl_error *err) {
   rl_kernel_instance *kernel = arg;
-  int rc = honest(arg, stream, err);
+  int rc = original_enqueue(arg, stream, err);
   ((float *)kernel->out)[kernel->shape.size[0] - 1] += 1;
   return rc;
 }
 
-static void what_is_not_written_or_wrong_is_noticed(void **state) {
+static void unwritten_and_wrong_elements_are_found(void **state) {
   (void)state;
   rl_kernel_params params = kernel_params(&rl_kernel_relu, RL_DTYPE_FP32, "vector", "{\"n\":70001}");
   rl_kernel_instance *kernel = open_kernel(device, &params);
   rl_check check = {NAN, NAN, NAN};
   rl_error err = {0};
-  assert_true(checked(kernel) == 0);
-  honest = kernel->launch.enqueue;
+  assert_true(assert_correct(kernel) == 0);
+  original_enqueue = kernel->launch.enqueue;
   kernel->launch.enqueue = do_nothing;
   assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &err), -1);
   assert_non_null(strstr(err.message, "70001 elements of the result are not numbers"));
-  kernel->launch.enqueue = spoil_last;
+  kernel->launch.enqueue = corrupt_last_element;
   assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &err), 0);
   assert_true(check.relative_error > check.tolerance && check.relative_error < 0.1 && check.checked_ratio == 1);
   close_kernel(kernel);
 }
 
-static bool when_asked_often_enough(void *context) { return --*(int *)context < 0; }
+static bool cancel_when_count_is_zero(void *context) { return --*(int *)context < 0; }
 
-/* Opening and checking look at the device's observer, and so does a launch on the CPU. With one thread, which asks before every
- * part: of several, the one that asks may come to few parts. */
-static void all_of_it_can_be_cancelled(void **state) {
+/* Opening, checking and CPU launches ask the device's observer. One thread, because only thread 0 asks before each chunk, and
+ * with several threads it may get few chunks. */
+static void opening_checking_and_launching_can_be_cancelled(void **state) {
   (void)state;
   setenv("ROOFLINED_THREADS", "1", 1);
   rl_device *alone = rl_device_open(0, NULL);
@@ -180,27 +181,27 @@ static void all_of_it_can_be_cancelled(void **state) {
   rl_kernel_instance *kernel = open_kernel(alone, &params);
   rl_instance *never = NULL;
   rl_check check;
-  int patience = 0;
-  const rl_observer observer = {.context = &patience, .cancelled = when_asked_often_enough};
+  int calls_before_cancel = 0;
+  const rl_observer observer = {.context = &calls_before_cancel, .cancelled = cancel_when_count_is_zero};
   alone->observer = &observer;
   for (int asked = 0; asked < 6; asked++) {
     rl_error opening = {0}, checking = {0}, launching = {0};
-    patience = asked;
+    calls_before_cancel = asked;
     assert_int_equal(rl_engine_find("silu_mul", "auto", &params, NULL)->open(alone, &params, &never, &opening), -1);
-    patience = asked;
+    calls_before_cancel = asked;
     assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &checking), -1);
-    patience = asked;
+    calls_before_cancel = asked;
     assert_int_equal(kernel->launch.enqueue(kernel, NULL, &launching), -1);
     assert_true(opening.code == ECANCELED && checking.code == ECANCELED && launching.code == ECANCELED);
   }
   alone->observer = NULL;
-  checked(kernel);
+  assert_correct(kernel);
   close_kernel(kernel);
   assert_int_equal(alone->memory.total_bytes, 0);
   alone->ops->close(alone);
 }
 
-/* A family that claims so much work that only a part of it is checked: y = x w, w one number. */
+/* A family with so many operations that only a sample of its output is checked: y = x w, with one number w. */
 static const rl_field rows_and_columns[] = {RL_KERNEL_SIZE(0, "rows", 1e9, ""), RL_KERNEL_SIZE(1, "columns", 1e9, ""), {0}};
 static int64_t costly_output(const rl_kernel_shape *shape) { return shape->size[0] * shape->size[1]; }
 static int64_t costly_input(const rl_kernel_shape *shape, uint32_t input) { return input == 0 ? costly_output(shape) : 1; }
@@ -223,29 +224,29 @@ static const rl_kernel_family costly;
 static void costly_defaults(void *params) { rl_kernel_defaults(params, &costly); }
 static const char *const costly_variants[] = {"only", NULL};
 static const rl_kernel_family costly = {.workload = RL_KERNEL_WORKLOAD(costly, "much work"),
-                                        .shape = rows_and_columns,
+                                        .shape_fields = rows_and_columns,
                                         .dtypes = 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_TF32,
                                         .variants = costly_variants,
                                         .input_count = 2,
                                         .input_elements = costly_input,
                                         .output_elements = costly_output,
-                                        .pieces = costly_rows,
-                                        .window = costly_window,
+                                        .segments = costly_rows,
+                                        .input_window = costly_window,
                                         .reference = costly_double,
                                         .compute_double = costly_double,
                                         .compute_float = costly_float,
                                         .operations = costly_operations,
-                                        .tolerance = costly_tolerance};
+                                        .tolerance_ulps = costly_tolerance};
 
-static int64_t spoiled_row;
-static int spoil_row(void *arg, rl_stream stream, rl_error *err) {
+static int64_t corrupt_row_index;
+static int corrupt_row(void *arg, rl_stream stream, rl_error *err) {
   rl_kernel_instance *kernel = arg;
-  int rc = honest(arg, stream, err);
-  ((float *)kernel->out)[spoiled_row * kernel->shape.size[1]] += 10;
+  int rc = original_enqueue(arg, stream, err);
+  ((float *)kernel->out)[corrupt_row_index * kernel->shape.size[1]] += 10;
   return rc;
 }
 
-/* Of 1000 rows the 100 that can be afforded are checked, among them the first and the last; wrong rows are found as often. */
+/* At most 100 of 1000 rows are checked, the first and the last among them. A wrong row is found exactly when it is checked. */
 static void a_large_result_is_sampled(void **state) {
   (void)state;
   rl_kernel_params params = kernel_params(&costly, RL_DTYPE_TF32, "only", "{\"rows\":1000,\"columns\":70}");
@@ -257,13 +258,13 @@ static void a_large_result_is_sampled(void **state) {
   rl_kernel_instance *kernel = (rl_kernel_instance *)instance;
   assert_int_equal(instance->ops->check(instance, &check, &err), 0);
   assert_true(check.relative_error <= check.tolerance && check.checked_ratio > 0.05 && check.checked_ratio <= 0.1);
-  honest = kernel->launch.enqueue;
-  kernel->launch.enqueue = spoil_row;
-  for (spoiled_row = 0; spoiled_row < 1000; spoiled_row++) {
+  original_enqueue = kernel->launch.enqueue;
+  kernel->launch.enqueue = corrupt_row;
+  for (corrupt_row_index = 0; corrupt_row_index < 1000; corrupt_row_index++) {
     assert_int_equal(instance->ops->check(instance, &check, &err), 0);
     bool seen = check.relative_error > check.tolerance;
     found += seen;
-    assert_true(seen || (spoiled_row > 0 && spoiled_row < 999));
+    assert_true(seen || (corrupt_row_index > 0 && corrupt_row_index < 999));
   }
   assert_int_equal(found, (int)(check.checked_ratio * 1000 + 0.5));
   close_kernel(kernel);
@@ -272,11 +273,11 @@ static void a_large_result_is_sampled(void **state) {
 static double input_value(const rl_kernel_params *params, uint32_t input, int64_t index) {
   const rl_kernel_shape shape = {{1000, 1, 1, 1, 1, 1, 1, 1}};
   double rounded;
-  rl_kernel_input_fill(params, &shape, input, index, 1, &rounded);
+  rl_kernel_fill_input(params, &shape, input, index, 1, &rounded);
   return rl_dtype_load(params->dtype, &rounded, 0);
 }
 
-static void inputs_are_the_seed_s(void **state) {
+static void inputs_follow_from_the_seed(void **state) {
   (void)state;
   rl_kernel_params a = kernel_params(&rl_kernel_residual_add, RL_DTYPE_FP64, "scalar", "{\"n\":1000}"), b = a;
   double sum = 0, squares = 0;
@@ -337,7 +338,7 @@ static void bfloat_rounds_to_even(void **state) {
   assert_true(isnan(rl_dtype_load(RL_DTYPE_BF16, &bits, 0)));
 }
 
-static void cost_is_what_must_be_moved(void **state) {
+static void cost_counts_compulsory_bytes_and_operations(void **state) {
   (void)state;
   rl_kernel_params relu = kernel_params(&rl_kernel_relu, RL_DTYPE_FP16, "scalar", "{\"n\":4194304}");
   rl_kernel_params gelu = kernel_params(&rl_kernel_bias_gelu, RL_DTYPE_FP64, "scalar", "{\"rows\":10,\"columns\":7}");
@@ -362,7 +363,7 @@ static void cost_is_what_must_be_moved(void **state) {
   }
 }
 
-static void tolerance_is_of_rounding(void **state) {
+static void tolerance_follows_from_rounding(void **state) {
   (void)state;
   static const struct {
     const rl_kernel_family *family;
@@ -379,7 +380,7 @@ static void tolerance_is_of_rounding(void **state) {
   }
 }
 
-static void what_a_family_can_not_do_is_refused(void **state) {
+static void unsupported_parameters_are_refused(void **state) {
   (void)state;
   static const struct {
     const char *shape, *variant, *pointer;
@@ -414,20 +415,20 @@ static void what_a_family_can_not_do_is_refused(void **state) {
 int main(int count, char **arguments) {
   (void)count;
   families = arguments + 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_family_type_and_variant_is_right),
-                                     cmocka_unit_test(references_are_what_the_books_say),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_family_type_and_variant_is_correct),
+                                     cmocka_unit_test(references_match_known_values),
                                      cmocka_unit_test(a_shared_row_is_read_by_every_row),
-                                     cmocka_unit_test(references_of_rows_are_what_the_books_say),
-                                     cmocka_unit_test(a_piece_needs_no_more_than_its_window),
-                                     cmocka_unit_test(what_is_not_written_or_wrong_is_noticed),
-                                     cmocka_unit_test(all_of_it_can_be_cancelled),
+                                     cmocka_unit_test(references_of_rows_match_known_values),
+                                     cmocka_unit_test(a_segment_needs_only_its_window),
+                                     cmocka_unit_test(unwritten_and_wrong_elements_are_found),
+                                     cmocka_unit_test(opening_checking_and_launching_can_be_cancelled),
                                      cmocka_unit_test(a_large_result_is_sampled),
-                                     cmocka_unit_test(inputs_are_the_seed_s),
+                                     cmocka_unit_test(inputs_follow_from_the_seed),
                                      cmocka_unit_test(tf32_keeps_ten_bits),
                                      cmocka_unit_test(bfloat_rounds_to_even),
-                                     cmocka_unit_test(cost_is_what_must_be_moved),
-                                     cmocka_unit_test(tolerance_is_of_rounding),
-                                     cmocka_unit_test(what_a_family_can_not_do_is_refused)};
+                                     cmocka_unit_test(cost_counts_compulsory_bytes_and_operations),
+                                     cmocka_unit_test(tolerance_follows_from_rounding),
+                                     cmocka_unit_test(unsupported_parameters_are_refused)};
   setenv("ROOFLINED_THREADS", "2", 1);
   device = rl_device_open(0, NULL);
   if (!device) return 1;

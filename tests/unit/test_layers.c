@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "drawn.h"
+#include "random_numbers.h"
 #include "engines.h"
 #include "half.h"
 #include "train/cpu.h"
@@ -104,7 +104,7 @@ static void forget_step(seen_step *s) {
 }
 
 static void check_gradient(const seen_step *s, rl_tensor tensor, const double *wanted) {
-  close_to(rl_tensor_names[tensor], apart(rl_tensor_sizes[tensor], s->gradients + at[tensor], wanted), exact);
+  assert_below(rl_tensor_names[tensor], relative_distance(rl_tensor_sizes[tensor], s->gradients + at[tensor], wanted), exact);
 }
 
 static void check_forward(const seen_step *s) {
@@ -112,20 +112,20 @@ static void check_forward(const seen_step *s) {
   const int n = (int)s->n;
   rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + at[RL_CONV1_W], s->w + at[RL_CONV1_B], conv);
   pool_as_chosen(s->n * RL_C1, RL_H1, conv, s->choice1, out, &worst);
-  close_to("conv1 forward", apart(s->n * A1, s->p1, out), s->limit);
+  assert_below("conv1 forward", relative_distance(s->n * A1, s->p1, out), s->limit);
   rl_oracle_conv_forward(&rl_oracle_conv2, n, s->p1, s->w + at[RL_CONV2_W], s->w + at[RL_CONV2_B], conv);
   pool_as_chosen(s->n * RL_C2, RL_H2, conv, s->choice2, out, &worst);
-  close_to("conv2 forward", apart(s->n * RL_FLAT, s->p2, out), s->limit);
-  close_to("pool decisions", worst, 1e-5);
+  assert_below("conv2 forward", relative_distance(s->n * RL_FLAT, s->p2, out), s->limit);
+  assert_below("pool decisions", worst, 1e-5);
   rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, s->p2, s->w + at[RL_FC1_W], s->w + at[RL_FC1_B], out);
   for (size_t i = 0; i < s->n * RL_FC1; i++)
     if (s->f1[i] <= 0 && out[i] < 1e-5) out[i] = 0;
-  close_to("fc1 forward", apart(s->n * RL_FC1, s->f1, out), s->limit);
+  assert_below("fc1 forward", relative_distance(s->n * RL_FC1, s->f1, out), s->limit);
   rl_oracle_linear_forward(n, RL_FC1, RL_CLASSES, s->f1, s->w + at[RL_FC2_W], s->w + at[RL_FC2_B], out);
-  close_to("fc2 forward", apart(s->n * RL_CLASSES, s->logits, out), s->limit);
+  assert_below("fc2 forward", relative_distance(s->n * RL_CLASSES, s->logits, out), s->limit);
   double loss = rl_oracle_loss(n, s->logits, s->train->labels, s->train->state.gradient_scale, out, NULL);
-  close_to("loss", fabs(loss - s->train->step_losses[0]), 1e-6 * loss);
-  close_to("loss gradient", apart(s->n * RL_CLASSES, s->dlogits, out), s->limit);
+  assert_below("loss", fabs(loss - s->train->step_losses[0]), 1e-6 * loss);
+  assert_below("loss gradient", relative_distance(s->n * RL_CLASSES, s->dlogits, out), s->limit);
   free(conv), free(out);
 }
 
@@ -138,12 +138,12 @@ static void check_classifier_backward(const seen_step *s) {
   check_gradient(s, RL_FC2_B, db);
   rl_oracle_linear_input_gradient(n, RL_FC1, RL_CLASSES, s->dlogits, s->w + at[RL_FC2_W], out);
   rl_oracle_relu_gradient(s->n * RL_FC1, s->f1, out);
-  close_to("fc2 input gradient", apart(s->n * RL_FC1, s->df1, out), s->limit);
+  assert_below("fc2 input gradient", relative_distance(s->n * RL_FC1, s->df1, out), s->limit);
   rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, s->p2, s->df1, dw, db);
   check_gradient(s, RL_FC1_W, dw);
   check_gradient(s, RL_FC1_B, db);
   rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, s->df1, s->w + at[RL_FC1_W], out);
-  close_to("fc1 input gradient", apart(s->n * RL_FLAT, s->dp2, out), s->limit);
+  assert_below("fc1 input gradient", relative_distance(s->n * RL_FLAT, s->dp2, out), s->limit);
   free(out);
 }
 
@@ -166,7 +166,7 @@ static void check_convolutions_backward(const seen_step *s) {
   check_gradient(s, RL_CONV2_W, dw);
   check_gradient(s, RL_CONV2_B, db);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + at[RL_CONV2_W], dp1);
-  if (s->dp1 != NULL) close_to("conv2 input gradient", apart(s->n * A1, s->dp1, dp1), s->limit);
+  if (s->dp1 != NULL) assert_below("conv2 input gradient", relative_distance(s->n * A1, s->dp1, dp1), s->limit);
   free(planes);
   planes = unpooled(s->n * RL_C1, RL_H1, s->dp1 != NULL ? s->dp1 : dp1, s->choice1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, s->x, planes, dw, db);
@@ -219,7 +219,7 @@ static void whole_network_gradients(void **state) {
       run_epoch(instance);
       must(instance->gradients(instance, found, &err), &err);
       for (int t = 0; t < RL_TENSORS; t++)
-        close_to(rl_tensor_names[t], distance(rl_tensor_sizes[t], found + at[t], expected + at[t]), 1e-4);
+        assert_below(rl_tensor_names[t], distance(rl_tensor_sizes[t], found + at[t], expected + at[t]), 1e-4);
       close_train(instance);
     }
   }
@@ -248,13 +248,13 @@ static void loss_curves_agree(void **state) {
     assert_true(expected[STEPS - 1] < 0.9 * expected[0]); /* it learns */
     for (const char **engine = engines; *engine != NULL; engine++) {
       loss_curve(*engine, &params, found);
-      close_to("loss curve", distance(STEPS, found, expected), cases[k].limit);
+      assert_below("loss curve", distance(STEPS, found, expected), cases[k].limit);
     }
   }
 }
 
 int main(void) {
-  choose_seed();
+  choose_test_seed();
   rl_error err = {0};
   device = rl_device_open(0, &err);
   if (device == NULL) return 1;

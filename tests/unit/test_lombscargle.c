@@ -38,9 +38,9 @@ static void a_grid_may_be_turned(void **state) {
       kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "uniform", "{\"samples\":131,\"frequencies\":1003}");
   static double time[SAMPLES], value[SAMPLES], frequency[FREQUENCIES], turned[FREQUENCIES], alone[FREQUENCIES],
       expected[FREQUENCIES];
-  rl_kernel_input_fill(&params, &grid, RL_LOMBSCARGLE_TIME, 0, SAMPLES, time);
-  rl_kernel_input_fill(&params, &grid, RL_LOMBSCARGLE_VALUE, 0, SAMPLES, value);
-  rl_kernel_input_fill(&params, &grid, RL_LOMBSCARGLE_FREQUENCY, 0, FREQUENCIES, frequency);
+  rl_kernel_fill_input(&params, &grid, RL_LOMBSCARGLE_TIME, 0, SAMPLES, time);
+  rl_kernel_fill_input(&params, &grid, RL_LOMBSCARGLE_VALUE, 0, SAMPLES, value);
+  rl_kernel_fill_input(&params, &grid, RL_LOMBSCARGLE_FREQUENCY, 0, FREQUENCIES, frequency);
   const double *const in[] = {time, value, frequency};
   rl_kernel_lombscargle.reference(&grid, in, 0, FREQUENCIES, expected);
   rl_kernel_lombscargle.compute_double(&grid, in, 0, FREQUENCIES, turned);
@@ -71,10 +71,10 @@ static void inputs_are_times_and_a_grid(void **state) {
   const rl_kernel_params params =
       kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "typed", "{\"samples\":114,\"frequencies\":530}");
   double time[SCIPY_SAMPLES], frequency[SCIPY_POINTS], least = INFINITY, most = -INFINITY;
-  rl_kernel_input_fill(&params, &shape, RL_LOMBSCARGLE_TIME, 0, SCIPY_SAMPLES, time);
+  rl_kernel_fill_input(&params, &shape, RL_LOMBSCARGLE_TIME, 0, SCIPY_SAMPLES, time);
   for (int i = 0; i < SCIPY_SAMPLES; i++) least = fmin(least, time[i]), most = fmax(most, time[i]);
   assert_true(least >= 0 && least < 2 && most > RL_LOMBSCARGLE_SPAN - 2 && most < RL_LOMBSCARGLE_SPAN);
-  rl_kernel_input_fill(&params, &shape, RL_LOMBSCARGLE_FREQUENCY, 0, SCIPY_POINTS, frequency);
+  rl_kernel_fill_input(&params, &shape, RL_LOMBSCARGLE_FREQUENCY, 0, SCIPY_POINTS, frequency);
   assert_true(frequency[0] == RL_LOMBSCARGLE_FIRST && fabs(frequency[SCIPY_POINTS - 1] - RL_LOMBSCARGLE_LAST) < 1e-12);
   for (int i = 2; i < SCIPY_POINTS; i++) assert_true(fabs(frequency[i] - 2 * frequency[i - 1] + frequency[i - 2]) < 1e-12);
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "drawn.h"
+#include "random_numbers.h"
 #include "engines.h"
 #include "half.h"
 #include "train/cpu.h"
@@ -21,9 +21,9 @@ static void oracle_convolutions(void **state) {
     const rl_oracle_conv *s = &shapes[k];
     int n = 2, side = s->size + 2 * s->padding - 2;
     size_t nx = (size_t)n * s->in * s->size * s->size, nw = (size_t)s->out * s->in * 9, ny = (size_t)n * s->out * side * side;
-    double *x = numbers(nx, true), *w = numbers(nw, true), *b = numbers(s->out, true), *dy = numbers(ny, true);
-    double *y = numbers(ny, false), *y2 = numbers(ny, false), *step = numbers(nx + nw, true), *g = numbers(nx + nw, false),
-           *db = numbers(s->out, false);
+    double *x = new_numbers(nx, true), *w = new_numbers(nw, true), *b = new_numbers(s->out, true), *dy = new_numbers(ny, true);
+    double *y = new_numbers(ny, false), *y2 = new_numbers(ny, false), *step = new_numbers(nx + nw, true),
+           *g = new_numbers(nx + nw, false), *db = new_numbers(s->out, false);
     rl_oracle_conv_forward(s, n, x, w, b, y);
     /* One output by the definition. */
     int image = 1, o = s->out - 1, row = 0, column = side - 1;
@@ -39,13 +39,13 @@ static void oracle_convolutions(void **state) {
     rl_oracle_conv_input_gradient(s, n, dy, w, g);
     for (size_t i = 0; i < nx; i++) x[i] += step[i];
     rl_oracle_conv_forward(s, n, x, w, b, y2);
-    close_to("input gradient", fabs(dot(ny, y2, dy) - before - dot(nx, g, step)), 1e-9);
+    assert_below("input gradient", fabs(dot(ny, y2, dy) - before - dot(nx, g, step)), 1e-9);
     before = dot(ny, y2, dy);
     rl_oracle_conv_weight_gradient(s, n, x, dy, g, db);
     for (size_t i = 0; i < nw; i++) w[i] += step[i];
     b[0] += 1;
     rl_oracle_conv_forward(s, n, x, w, b, y2);
-    close_to("weight gradient", fabs(dot(ny, y2, dy) - before - dot(nw, g, step) - db[0]), 1e-9);
+    assert_below("weight gradient", fabs(dot(ny, y2, dy) - before - dot(nw, g, step) - db[0]), 1e-9);
     free(x), free(w), free(b), free(dy), free(y), free(y2), free(step), free(g), free(db);
   }
 }
@@ -55,9 +55,9 @@ static void oracle_linear_loss_and_pool(void **state) {
   enum { N = 3, IN = 11, OUT = RL_CLASSES };
   double x[N * IN], w[OUT * IN], b[OUT], y[N * OUT], dy[N * OUT], dx[N * IN], dw[OUT * IN], db[OUT];
   uint8_t labels[N] = {3, 0, 9};
-  for (int i = 0; i < N * IN; i++) x[i] = draw();
-  for (int i = 0; i < OUT * IN; i++) w[i] = draw();
-  for (int i = 0; i < OUT; i++) b[i] = draw();
+  for (int i = 0; i < N * IN; i++) x[i] = random_value();
+  for (int i = 0; i < OUT * IN; i++) w[i] = random_value();
+  for (int i = 0; i < OUT; i++) b[i] = random_value();
   rl_oracle_linear_forward(N, IN, OUT, x, w, b, y);
   double loss = rl_oracle_loss(N, y, labels, 2, dy, NULL);
   rl_oracle_linear_input_gradient(N, IN, OUT, dy, w, dx);
@@ -75,7 +75,7 @@ static void oracle_linear_loss_and_pool(void **state) {
         two[side] = rl_oracle_loss(N, y, labels, 1, NULL, NULL);
       }
       parts[p].values[i] = kept;
-      close_to("loss gradient", fabs((two[1] - two[0]) / (2 * h) * 2 - parts[p].gradient[i]), 1e-8);
+      assert_below("loss gradient", fabs((two[1] - two[0]) / (2 * h) * 2 - parts[p].gradient[i]), 1e-8);
     }
   assert_true(loss > 0);
   /* Ties go to the first; nothing positive: dead. */
@@ -109,7 +109,7 @@ static void every_instruction_set(void **state) {
   static float values[COUNT], back[COUNT], w[COUNT], m[COUNT], v[COUNT];
   static uint16_t halves[COUNT];
   for (int t = 0; t < usable; t++) {
-    for (int i = 0; i < COUNT; i++) values[i] = (float)(draw() * exp2(40 * draw()));
+    for (int i = 0; i < COUNT; i++) values[i] = (float)(random_value() * exp2(40 * random_value()));
     tables[t]->to_half(COUNT, values, halves);
     tables[t]->from_half(COUNT, halves, back);
     for (int i = 0; i < COUNT; i++) {
@@ -125,21 +125,21 @@ static void every_instruction_set(void **state) {
     }
     double dw[COUNT], dm[COUNT], dv[COUNT], dg[COUNT], result[COUNT];
     for (int i = 0; i < COUNT; i++) {
-      dw[i] = w[i] = (float)draw();
-      dm[i] = m[i] = (float)draw();
-      dv[i] = v[i] = (float)fabs(draw());
-      values[i] = (float)draw();
+      dw[i] = w[i] = (float)random_value();
+      dm[i] = m[i] = (float)random_value();
+      dv[i] = v[i] = (float)fabs(random_value());
+      values[i] = (float)random_value();
       dg[i] = values[i] / 1024.0;
     }
     tables[t]->adam(COUNT, values, 1024, 1e-3f, (float)(1 - pow(0.9, 5)), (float)(1 - pow(0.999, 5)), w, m, v);
     rl_oracle_adam(COUNT, 5, 1e-3, dg, dw, dm, dv);
     for (int i = 0; i < COUNT; i++) result[i] = w[i];
-    close_to("adam", apart(COUNT, result, dw), 1e-6);
+    assert_below("adam", relative_distance(COUNT, result, dw), 1e-6);
   }
 }
 
 static void fill_floats(size_t count, float *values) {
-  for (size_t i = 0; i < count; i++) values[i] = (float)draw();
+  for (size_t i = 0; i < count; i++) values[i] = (float)random_value();
 }
 
 /* The loops that check_layers sees only with the best table agree between all tables. */
@@ -166,7 +166,7 @@ static void instruction_sets_agree(void **state) {
     tables[t]->columns_to_image(o->columns, o->image);
     memcpy(o->relu, relu, sizeof relu);
     tables[t]->bias_relu(10, RL_C2, b, o->relu);
-    close_to(tables[t]->name, distance(sizeof *o / sizeof(float), (const float *)o, (const float *)&out[0]), 1e-6);
+    assert_below(tables[t]->name, distance(sizeof *o / sizeof(float), (const float *)o, (const float *)&out[0]), 1e-6);
     assert_memory_equal(choice2[t], choice2[0], sizeof choice2[0]); /* a sum of two rounds the same everywhere */
   }
 }
@@ -204,7 +204,7 @@ static void direct_convolution(void **state) {
   static double ox[A1], ow[W], ob[RL_C2], ody[RL_FLAT], oc[B2], oy[RL_FLAT], odx[A1], odw[W], odb[RL_C2], found[W];
   static uint8_t choice[RL_FLAT], winners[RL_FLAT], planes[RL_FLAT];
   fill_floats(A1, x), fill_floats(W, w), fill_floats(RL_C2, b), fill_floats(RL_FLAT, dy);
-  for (int i = 0; i < RL_FLAT; i++) winners[i] = (uint8_t)(draw_bits() % (RL_ORACLE_DEAD + 1));
+  for (int i = 0; i < RL_FLAT; i++) winners[i] = (uint8_t)(random_bits() % (RL_ORACLE_DEAD + 1));
   planes_of(RL_P1 * RL_P1, RL_C1, x, ox);
   planes_of(P2, RL_C2, dy, ody);
   for (int o = 0; o < RL_C2; o++) planes_of(9, RL_C1, w + o * DEPTH, ow + o * DEPTH), ob[o] = b[o];
@@ -220,21 +220,21 @@ static void direct_convolution(void **state) {
     tables[t]->arrange(w, taps);
     tables[t]->forward(x, taps, b, y, choice);
     planes_of(P2, RL_C2, y, found);
-    close_to("direct forward", apart(RL_FLAT, found, oy), 1e-6);
+    assert_below("direct forward", relative_distance(RL_FLAT, found, oy), 1e-6);
     tables[t]->input_gradient(dy, winners, w, dx);
     planes_of(RL_P1 * RL_P1, RL_C1, dx, found);
-    close_to("direct input gradient", apart(A1, found, odx), 1e-6);
+    assert_below("direct input gradient", relative_distance(A1, found, odx), 1e-6);
     memset(dw, 0, sizeof dw), memset(db, 0, sizeof db);
     for (int twice = 0; twice < 2; twice++) tables[t]->weight_gradient(x, dy, winners, dw, db);
     for (int i = 0; i < W; i++) odw[i] *= t == 0 ? 2 : 1; /* it adds */
     for (int o = 0; o < RL_C2; o++) planes_of(9, RL_C1, dw + o * DEPTH, found + o * DEPTH);
-    close_to("direct weight gradient", apart(W, found, odw), 1e-6);
-    for (int o = 0; o < RL_C2; o++) close_to("direct bias gradient", fabs(db[o] - 2 * odb[o]), 1e-4);
+    assert_below("direct weight gradient", relative_distance(W, found, odw), 1e-6);
+    for (int o = 0; o < RL_C2; o++) assert_below("direct bias gradient", fabs(db[o] - 2 * odb[o]), 1e-4);
   }
 }
 
 int main(void) {
-  choose_seed();
+  choose_test_seed();
   const struct CMUnitTest tests[] = {cmocka_unit_test(oracle_convolutions),
                                      cmocka_unit_test(oracle_linear_loss_and_pool),
                                      cmocka_unit_test(oracle_adam),

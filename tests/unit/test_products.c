@@ -97,7 +97,7 @@ enum { DEFINITIONS = sizeof definitions / sizeof *definitions };
 typedef struct problem {
   const rl_kernel_family *family;
   rl_kernel_shape shape;
-  double *in[RL_KERNEL_INPUTS], *expected, *got;
+  double *in[RL_KERNEL_MAX_INPUTS], *expected, *got;
   int64_t elements; /* of the output */
 } problem;
 
@@ -116,13 +116,13 @@ static problem pose(const struct definition *of) {
 }
 
 static void forget(problem *p) {
-  for (uint32_t input = 0; input < RL_KERNEL_INPUTS; input++) free(p->in[input]);
+  for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(p->in[input]);
   free(p->expected);
   free(p->got);
 }
 
 static void must_agree(const problem *p, double limit, const char *what) {
-  double scale = p->family->scale(&p->shape);
+  double scale = p->family->output_scale(&p->shape);
   for (int64_t i = 0; i < p->elements; i++)
     if (!(fabs(p->got[i] - p->expected[i]) <= limit * fmax(scale, fabs(p->expected[i])))) {
       const int64_t *s = p->shape.size;
@@ -137,9 +137,9 @@ static void references_are_the_sums_that_define_them(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
     problem p = pose(&definitions[i % DEFINITIONS]);
-    p.family->reference(&p.shape, (const double *const *)p.in, 0, p.family->pieces(&p.shape), p.got);
+    p.family->reference(&p.shape, (const double *const *)p.in, 0, p.family->segments(&p.shape), p.got);
     must_agree(&p, 1e-13, "reference");
-    p.family->compute_double(&p.shape, (const double *const *)p.in, 0, p.family->pieces(&p.shape), p.got);
+    p.family->compute_double(&p.shape, (const double *const *)p.in, 0, p.family->segments(&p.shape), p.got);
     must_agree(&p, 1e-13, "compute_double");
     forget(&p);
   }
@@ -149,7 +149,7 @@ static void in_float_they_are_as_close_as_the_tolerance_says(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
     problem p = pose(&definitions[i % DEFINITIONS]);
-    float *in[RL_KERNEL_INPUTS] = {NULL}, *out = malloc((size_t)p.elements * sizeof(float));
+    float *in[RL_KERNEL_MAX_INPUTS] = {NULL}, *out = malloc((size_t)p.elements * sizeof(float));
     for (uint32_t input = 0; input < p.family->input_count; input++) {
       const int64_t count = p.family->input_elements(&p.shape, input);
       in[input] = malloc((size_t)count * sizeof(float));
@@ -157,10 +157,11 @@ static void in_float_they_are_as_close_as_the_tolerance_says(void **state) {
     }
     memset(p.expected, 0, (size_t)p.elements * sizeof(double));
     definitions[i % DEFINITIONS].define(p.shape.size, (const double *const *)p.in, p.expected);
-    p.family->compute_float(&p.shape, (const float *const *)in, 0, p.family->pieces(&p.shape), out);
+    p.family->compute_float(&p.shape, (const float *const *)in, 0, p.family->segments(&p.shape), out);
     for (int64_t k = 0; k < p.elements; k++) p.got[k] = (double)out[k];
-    must_agree(&p, 4 * p.family->tolerance(&p.shape) * 0x1p-23, "compute_float"); /* of the norm, so some elements are worse */
-    for (uint32_t input = 0; input < RL_KERNEL_INPUTS; input++) free(in[input]);
+    must_agree(&p, 4 * p.family->tolerance_ulps(&p.shape) * 0x1p-23,
+               "compute_float"); /* of the norm, so some elements are worse */
+    for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(in[input]);
     free(out);
     forget(&p);
   }
@@ -168,24 +169,24 @@ static void in_float_they_are_as_close_as_the_tolerance_says(void **state) {
 
 /* A stretch of pieces from copies of its windows, which end where they end. */
 static void compute_stretch(const problem *p, int64_t first, int64_t count) {
-  const int64_t each = p->elements / p->family->pieces(&p->shape);
-  double *window[RL_KERNEL_INPUTS] = {NULL};
+  const int64_t each = p->elements / p->family->segments(&p->shape);
+  double *window[RL_KERNEL_MAX_INPUTS] = {NULL};
   for (uint32_t input = 0; input < p->family->input_count; input++) {
     int64_t start, elements;
-    p->family->window(&p->shape, input, first, count, &start, &elements);
+    p->family->input_window(&p->shape, input, first, count, &start, &elements);
     assert_true(start >= 0 && elements > 0 && start + elements <= p->family->input_elements(&p->shape, input));
     window[input] = malloc((size_t)elements * sizeof(double));
     memcpy(window[input], p->in[input] + start, (size_t)elements * sizeof(double));
   }
   p->family->reference(&p->shape, (const double *const *)window, first, count, p->got + first * each);
-  for (uint32_t input = 0; input < RL_KERNEL_INPUTS; input++) free(window[input]);
+  for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(window[input]);
 }
 
 static void pieces_need_their_windows_alone(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
     problem p = pose(&definitions[i % DEFINITIONS]);
-    const int64_t pieces = p.family->pieces(&p.shape);
+    const int64_t pieces = p.family->segments(&p.shape);
     for (int64_t first = 0, count; first < pieces; first += count) {
       count = any(1, pieces - first);
       compute_stretch(&p, first, count);
@@ -208,7 +209,7 @@ static void both_engines_of_gemm_are_right(void **state) {
     rl_kernel_params params = kernel_params(&rl_kernel_gemm, i % RL_DTYPES, "heuristic", shapes[i / RL_DTYPES % 3]);
     params.seed = any(1, 1 << 30);
     if (engines[i / RL_DTYPES / 3]->open(device, &params, &instance, &err)) fail_msg("%s", err.message);
-    checked((rl_kernel_instance *)instance);
+    assert_correct((rl_kernel_instance *)instance);
     instance->ops->close(instance);
   }
   rl_kernel_params params = kernel_params(&rl_kernel_gemm, RL_DTYPE_FP32, "heuristic", shapes[0]);
@@ -223,7 +224,7 @@ static void the_check_notices_fewer_digits(void **state) {
   rl_kernel_instance *kernel = open_kernel(device, &params);
   rl_check check = {NAN, NAN, NAN};
   rl_error err = {0};
-  assert_true(checked(kernel) > 0);
+  assert_true(assert_correct(kernel) > 0);
   float *a = kernel->in[0];
   for (int64_t i = 0; i < 64 * 4096; i++) rl_dtype_store(RL_DTYPE_TF32, a, (size_t)i, (double)a[i]);
   assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &err), 0);
@@ -261,7 +262,7 @@ static void tolerances_grow_with_sums(void **state) {
   (void)state;
   rl_kernel_params gemm = kernel_params(&rl_kernel_gemm, RL_DTYPE_TF32, "heuristic", "{\"m\":1,\"n\":1,\"k\":4096}");
   rl_kernel_shape shape;
-  assert_int_equal(rl_kernel_shape_of(&gemm, &shape, NULL), 0);
+  assert_int_equal(rl_kernel_params_shape(&gemm, &shape, NULL), 0);
   assert_true(rl_kernel_tolerance(&gemm, &shape) == (1 + 32 + 128 + 0.5) * 0x1p-23);
   gemm.dtype = RL_DTYPE_FP32; /* no tensor cores, which cut off */
   assert_true(rl_kernel_tolerance(&gemm, &shape) == (1 + 32 + 0.5) * 0x1p-23);
@@ -271,7 +272,7 @@ static void tolerances_grow_with_sums(void **state) {
   rl_kernel_params attention =
       kernel_params(&rl_kernel_attention, RL_DTYPE_BF16, "heuristic",
                     "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":1,\"head_size\":64,\"causal\":true}");
-  assert_int_equal(rl_kernel_shape_of(&attention, &shape, NULL), 0);
+  assert_int_equal(rl_kernel_params_shape(&attention, &shape, NULL), 0);
   assert_true(rl_kernel_tolerance(&attention, &shape) > 2 * 0x1p-8 && rl_kernel_tolerance(&attention, &shape) < 2.1 * 0x1p-8);
 }
 

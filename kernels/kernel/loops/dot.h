@@ -1,5 +1,5 @@
-/* Σ a[i] b[i], in eight sums side by side, which the compiler makes a vector of. In T (in_both_types.h). */
-static inline T IN_T(rl_dot)(const T *a, const T *b, int64_t count) {
+/* Σ a[i] b[i] (float_and_double.h) in eight partial sums, which the compiler vectorises. */
+static inline T TYPED(rl_dot)(const T *a, const T *b, int64_t count) {
   T lanes[8] = {0};
   int64_t i = 0;
   for (; i + 8 <= count; i += 8)

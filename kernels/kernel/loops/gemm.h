@@ -1,5 +1,5 @@
-/* Along rows of B, so that the loop inside has no sum. In T (in_both_types.h). */
-static void IN_T(product)(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {
+/* gemm (float_and_double.h). The inner loop runs along a row of B and is no reduction, so that the compiler vectorises it. */
+static void TYPED(product)(const rl_kernel_shape *s, const T *const *in, int64_t first, int64_t count, T *out) {
   const int64_t n = s->size[N], k = s->size[K];
   (void)first;
   for (int64_t row = 0; row < count; row++) {

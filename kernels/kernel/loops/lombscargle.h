@@ -1,44 +1,47 @@
-/* The periodogram in T (in_both_types.h). Of RUN frequencies in even steps the first one's angle is taken by sine and cosine and
- * turned by each step from there; a sample's turns serve RUNS such runs. A frequency alone is not turned: that is the variant
- * template. */
-typedef struct IN_T(sums) {
+/* The Lomb-Scargle periodogram (float_and_double.h). Frequencies are processed in runs of RUN equally spaced ones. The sine and
+ * cosine of a sample's angle are computed for the first frequency of a run; those of the others follow by rotation. The rotations
+ * of a sample are computed once for RUNS runs. A call for one frequency does not rotate: that is the variant template. */
+typedef struct TYPED(sums) {
   T xc[SPAN], xs[SPAN], cc[SPAN], ss[SPAN], cs[SPAN];
-} IN_T(sums);
+} TYPED(sums);
 
-static void IN_T(add_run)(T y, T c0, T s0, const T *turn_c, const T *turn_s, int64_t at, int64_t count, IN_T(sums) * sums) {
+static void TYPED(add_run)(T y, T c0, T s0, const T *rotation_c, const T *rotation_s, int64_t offset, int64_t count,
+                           TYPED(sums) * sums) {
   for (int64_t k = 0; k < count; k++) {
-    const T c = c0 * turn_c[k] - s0 * turn_s[k], s = s0 * turn_c[k] + c0 * turn_s[k];
-    sums->xc[at + k] += y * c;
-    sums->xs[at + k] += y * s;
-    sums->cc[at + k] += c * c;
-    sums->ss[at + k] += s * s;
-    sums->cs[at + k] += c * s;
+    const T c = c0 * rotation_c[k] - s0 * rotation_s[k], s = s0 * rotation_c[k] + c0 * rotation_s[k];
+    sums->xc[offset + k] += y * c;
+    sums->xs[offset + k] += y * s;
+    sums->cc[offset + k] += c * c;
+    sums->ss[offset + k] += s * s;
+    sums->cs[offset + k] += c * s;
   }
 }
 
-static void IN_T(add_sample)(T t, T y, const T *w, T step, int64_t count, IN_T(sums) * sums) {
-  T turn_c[RUN] = {1}, turn_s[RUN] = {0};
-  for (int64_t k = 1; k < RUN && k < count; k++) turn_c[k] = cos(k * (step * t)), turn_s[k] = sin(k * (step * t));
-  for (int64_t at = 0; at < count; at += RUN)
-    IN_T(add_run)(y, cos(w[at] * t), sin(w[at] * t), turn_c, turn_s, at, count - at < RUN ? count - at : RUN, sums);
+static void TYPED(add_sample)(T t, T y, const T *w, T step, int64_t count, TYPED(sums) * sums) {
+  T rotation_c[RUN] = {1}, rotation_s[RUN] = {0};
+  for (int64_t k = 1; k < RUN && k < count; k++) rotation_c[k] = cos(k * (step * t)), rotation_s[k] = sin(k * (step * t));
+  for (int64_t offset = 0; offset < count; offset += RUN)
+    TYPED(add_run)
+    (y, cos(w[offset] * t), sin(w[offset] * t), rotation_c, rotation_s, offset, count - offset < RUN ? count - offset : RUN,
+     sums);
 }
 
-static T IN_T(power)(const IN_T(sums) * of, int64_t i) {
-  const T xc = of->xc[i], xs = of->xs[i], cc = of->cc[i], ss = of->ss[i], cs = of->cs[i];
+static T TYPED(power)(const TYPED(sums) * sums, int64_t i) {
+  const T xc = sums->xc[i], xs = sums->xs[i], cc = sums->cc[i], ss = sums->ss[i], cs = sums->cs[i];
   const T angle = atan2(2 * cs, cc - ss) / 2, c = cos(angle), s = sin(angle);
   const T a = c * xc + s * xs, b = c * xs - s * xc;
   return (a * a / (c * c * cc + 2 * c * s * cs + s * s * ss) + b * b / (c * c * ss - 2 * c * s * cs + s * s * cc)) / 2;
 }
 
-static void IN_T(in)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
+static void TYPED(in)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
   const T step = (T)rl_lombscargle_step(shape->size[FREQUENCIES]);
   (void)first;
-  for (int64_t at = 0; at < count; at += SPAN) {
-    const int64_t some = count - at < SPAN ? count - at : SPAN;
-    IN_T(sums) sums;
-    for (int64_t i = 0; i < some; i++) sums.xc[i] = sums.xs[i] = sums.cc[i] = sums.ss[i] = sums.cs[i] = 0;
+  for (int64_t offset = 0; offset < count; offset += SPAN) {
+    const int64_t span = count - offset < SPAN ? count - offset : SPAN;
+    TYPED(sums) sums;
+    for (int64_t i = 0; i < span; i++) sums.xc[i] = sums.xs[i] = sums.cc[i] = sums.ss[i] = sums.cs[i] = 0;
     for (int64_t j = 0; j < shape->size[SAMPLES]; j++)
-      IN_T(add_sample)(in[TIME][j], in[VALUE][j], in[FREQUENCY] + at, step, some, &sums);
-    for (int64_t i = 0; i < some; i++) out[at + i] = IN_T(power)(&sums, i);
+      TYPED(add_sample)(in[TIME][j], in[VALUE][j], in[FREQUENCY] + offset, step, span, &sums);
+    for (int64_t i = 0; i < span; i++) out[offset + i] = TYPED(power)(&sums, i);
   }
 }

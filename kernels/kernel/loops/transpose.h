@@ -1,5 +1,5 @@
-/* transpose in T (in_both_types.h). */
-static void IN_T(transpose)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
+/* transpose (float_and_double.h). */
+static void TYPED(transpose)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
   const int64_t rows = shape->size[RL_ROWS], columns = shape->size[RL_COLUMNS];
   for (int64_t row = 0; row < rows; row++)
     for (int64_t i = 0; i < count; i++) out[i * rows + row] = in[0][row * columns + first + i];

@@ -1,0 +1,31 @@
+#include "kernel/parallel.h"
+
+#include <stdatomic.h>
+
+typedef struct parallel_loop {
+  const rl_device *device;
+  int64_t count, chunk_size;
+  rl_parallel_function *function;
+  void *context;
+  atomic_bool failed;
+  rl_error err; /* of the first failure */
+} parallel_loop;
+
+static void run_chunk(void *context, uint32_t chunk, uint32_t thread) {
+  parallel_loop *loop = context;
+  rl_error err = {0};
+  if (atomic_load(&loop->failed)) return;
+  const int64_t first = loop->chunk_size * chunk, left = loop->count - first;
+  int rc = thread == 0 ? rl_device_cancelled(loop->device, &err) : 0; /* only the device's thread may call the observer */
+  if (rc == 0) rc = loop->function(loop->context, first, left < loop->chunk_size ? left : loop->chunk_size, thread, &err);
+  if (rc < 0 && !atomic_exchange(&loop->failed, true)) loop->err = err;
+}
+
+int rl_parallel_for(rl_threads *threads, const rl_device *device, int64_t count, int64_t chunk_size,
+                    rl_parallel_function *function, void *context, rl_error *err) {
+  parallel_loop loop = {.device = device, .count = count, .chunk_size = chunk_size, .function = function, .context = context};
+  rl_threads_run(threads, (uint32_t)((count + chunk_size - 1) / chunk_size), run_chunk, &loop);
+  if (!atomic_load(&loop.failed)) return 0;
+  if (err) *err = loop.err;
+  return -1;
+}

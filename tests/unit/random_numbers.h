@@ -1,0 +1,49 @@
+/* Random numbers for tests, new in each run, and distances between vectors. ROOFLINED_TEST_SEED repeats a run. */
+#ifndef RL_TESTS_RANDOM_NUMBERS_H
+#define RL_TESTS_RANDOM_NUMBERS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "hash.h"
+
+static uint64_t test_seed, random_count;
+
+static inline void choose_test_seed(void) {
+  const char *text = getenv("ROOFLINED_TEST_SEED");
+  test_seed = text != NULL ? strtoull(text, NULL, 10) : (uint64_t)time(NULL);
+}
+
+static inline uint64_t random_bits(void) { return rl_hash64(test_seed + random_count++); }
+
+/* Uniform in [-1, 1). */
+static inline double random_value(void) { return (double)(random_bits() >> 11) * 0x1p-52 - 1; }
+
+/* Allocates an array of random values, or of zeros. */
+static inline double *new_numbers(size_t count, bool random) {
+  double *values = calloc(count, sizeof *values);
+  for (size_t i = 0; random && i < count; i++) values[i] = random_value();
+  return values;
+}
+
+static inline double dot(size_t count, const double *a, const double *b) {
+  double sum = 0;
+  for (size_t i = 0; i < count; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+/* Returns ‖a - b‖ / ‖b‖. */
+static inline double relative_distance(size_t count, const double *a, const double *b) {
+  double difference = 0;
+  for (size_t i = 0; i < count; i++) difference += (a[i] - b[i]) * (a[i] - b[i]);
+  return sqrt(difference / dot(count, b, b));
+}
+
+static inline void assert_below(const char *name, double value, double limit) {
+  if (!(value < limit)) fail_msg("%s: %g is not below %g (seed %llu)", name, value, limit, (unsigned long long)test_seed);
+}
+
+#endif
