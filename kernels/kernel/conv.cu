@@ -18,7 +18,7 @@ static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_d
                                size[FILTERS], size[KERNEL], size[STRIDE],          size[PADDING], true,
                                type,          type,         dtype == RL_DTYPE_TF32};
   rl_dnn_search search = {MAX_WORKSPACE_BYTES, kernel->variant == RL_SEARCHED ? (fp32 ? MAX_FP32_PLANS : MAX_PLANS) : 1, fp32};
-  search.direct = true;
+  search.no_winograd = true;
   void *const *in = kernel->in, *out = kernel->out;
   switch (PASS) { /* in: in the family's order */
     case RL_CONV_FORWARD: return rl_conv_open(cudnn, &shape, in[0], in[1], out, search, kernel->base.device->stream, plan, err);

@@ -32,7 +32,7 @@ static rl_gemm_shape column_major_shape(const rl_kernel_instance *kernel) {
   const cudaDataType_t type = types[kernel->params.dtype];
   rl_gemm_shape shape = {n, m, k, false, false, n, k, n, 1, 0, 0, 0, type, type};
   shape.tensor_float = kernel->params.dtype == RL_DTYPE_TF32;
-  shape.exact_parts = true;
+  shape.exact_split_k = true;
   return shape;
 }
 
@@ -42,7 +42,7 @@ static int open_engine(rl_kernel_instance *kernel, rl_error *err) {
   if (!self) return rl_fail_errno(err, "preparing a product");
   kernel->engine = self;
   self->device = device;
-  if (rl_tune_device(device, err) < 0) return -1;
+  if (rl_tune_set_scope(device, err) < 0) return -1;
   if (rl_cublas_ok(cublasLtCreate(&self->cublas), "starting cuBLASLt", err) < 0) return -1;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, WORKSPACE_BYTES, &self->workspace, err) < 0) return -1;
   const rl_gemm_shape shape = column_major_shape(kernel);

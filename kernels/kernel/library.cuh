@@ -30,7 +30,7 @@ static inline void rl_kernel_note_choice(rl_kernel_instance *kernel, int64_t ran
   instance->open_measurements = measurement;
   instance->open_measurement_count = 1;
   if (!fixed_order) instance->deterministic_note = "the library's engine adds in no fixed order";
-  else if (kernel->variant == RL_SEARCHED) instance->deterministic_note = rl_tune_note();
+  else if (kernel->variant == RL_SEARCHED) instance->deterministic_note = rl_choices_note();
   instance->deterministic = !instance->deterministic_note;
 }
 

@@ -1,10 +1,9 @@
 /* The graph that cuDNN recognises as attention and fuses ("Fused flash attention fprop" in its Graph API documentation):
  *   scores = Q Kᵀ · 1/√d, masked to the lowest float above the diagonal;
  *   softmax over the last axis as max, subtract, exp, sum, divide;
- *   the statistics max + log sum, which training would keep: nobody reads them here, but cuDNN 9.14 knows no attention without
- *   them;
+ *   the statistics max + log sum, which only training needs, but without which cuDNN 9.14 does not recognise the graph;
  *   O = softmax · V.
- * Everything between the two products is FP32 and virtual; the weights of V are rounded to its type, as tensor cores need it. */
+ * The tensors between the two products are FP32 and virtual. The softmax is rounded to the type of V for the tensor cores. */
 #include "library/attention.h"
 
 #include <float.h>
@@ -20,16 +19,16 @@ typedef struct builder {
   const rl_attention_shape *shape;
 } builder;
 
-/* batch×heads×sequence×columns, in no memory. */
-static descriptor between(const builder *b, cudnnDataType_t type, int64_t columns) {
+/* Adds a virtual tensor, batch×heads×sequence×columns. */
+static descriptor virtual_tensor(const builder *b, cudnnDataType_t type, int64_t columns) {
   const rl_attention_shape *s = b->shape;
   const int64_t sizes[RL_DNN_RANK] = {s->batch, s->heads, s->sequence, columns};
   const int64_t strides[RL_DNN_RANK] = {s->heads * s->sequence * columns, s->sequence * columns, columns, 1};
   return rl_dnn_tensor(b->graph, type, sizes, strides, NULL);
 }
 
-/* batch×heads×sequence×head_size; transposed: the last two swapped, over the same memory. */
-static descriptor in_memory(const builder *b, int64_t heads, bool transposed, void *memory) {
+/* Adds a tensor in memory, batch×heads×sequence×head_size; transposed: with the last two dimensions swapped. */
+static descriptor stored_tensor(const builder *b, int64_t heads, bool transposed, void *memory) {
   const rl_attention_shape *s = b->shape;
   const int64_t rows = s->sequence, columns = s->head_size;
   const int64_t sizes[RL_DNN_RANK] = {s->batch, heads, transposed ? columns : rows, transposed ? rows : columns};
@@ -38,11 +37,11 @@ static descriptor in_memory(const builder *b, int64_t heads, bool transposed, vo
   return rl_dnn_tensor(b->graph, s->type, sizes, strides, memory);
 }
 
-/* y = a · b; returns y. */
+/* Adds y = left · right and returns y. */
 static descriptor multiply(const builder *b, descriptor left, descriptor right, descriptor y) {
   const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
-  rl_dnn_owned product = rl_dnn_make(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-  rl_dnn_owned operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  rl_dnn_owned product = rl_dnn_create(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  rl_dnn_owned operation = rl_dnn_create(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
   if (!rl_dnn_set(product, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
       cudnnBackendFinalize(product) != CUDNN_STATUS_SUCCESS ||
       !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_DESC, product) ||
@@ -57,22 +56,23 @@ static descriptor multiply(const builder *b, descriptor left, descriptor right, 
 
 typedef struct pointwise {
   cudnnPointwiseMode_t mode;
-  descriptor x, second, choice; /* NULL: the mode has no such operand */
+  descriptor x, second, condition; /* NULL: the mode has no such operand */
   cudnnDataType_t compute;
   int64_t axis; /* of GEN_INDEX */
 } pointwise;
 
-static descriptor apply(const builder *b, pointwise p, descriptor y) {
-  rl_dnn_owned how = rl_dnn_make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  rl_dnn_owned operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  if (!rl_dnn_set(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &p.mode) ||
-      !rl_dnn_set(how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &p.compute) ||
-      (p.mode == CUDNN_POINTWISE_GEN_INDEX && !rl_dnn_set(how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &p.axis)) ||
-      cudnnBackendFinalize(how) != CUDNN_STATUS_SUCCESS ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how) ||
+static descriptor add_pointwise(const builder *b, pointwise p, descriptor y) {
+  rl_dnn_owned description = rl_dnn_create(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  rl_dnn_owned operation = rl_dnn_create(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  if (!rl_dnn_set(description, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &p.mode) ||
+      !rl_dnn_set(description, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &p.compute) ||
+      (p.mode == CUDNN_POINTWISE_GEN_INDEX &&
+       !rl_dnn_set(description, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &p.axis)) ||
+      cudnnBackendFinalize(description) != CUDNN_STATUS_SUCCESS ||
+      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, description) ||
       !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, p.x) ||
       (p.second && !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, p.second)) ||
-      (p.choice && !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, p.choice)) ||
+      (p.condition && !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, p.condition)) ||
       !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y))
     rl_dnn_release(&operation);
   rl_dnn_add(b->graph, operation);
@@ -81,20 +81,20 @@ static descriptor apply(const builder *b, pointwise p, descriptor y) {
 }
 
 static descriptor unary(const builder *b, cudnnPointwiseMode_t mode, descriptor x, int64_t columns) {
-  return apply(b, {mode, x, NULL, NULL, CUDNN_DATA_FLOAT, 0}, between(b, CUDNN_DATA_FLOAT, columns));
+  return add_pointwise(b, {mode, x, NULL, NULL, CUDNN_DATA_FLOAT, 0}, virtual_tensor(b, CUDNN_DATA_FLOAT, columns));
 }
 
 static descriptor binary(const builder *b, cudnnPointwiseMode_t mode, descriptor x, descriptor second, descriptor y) {
-  return apply(b, {mode, x, second, NULL, CUDNN_DATA_FLOAT, 0}, y);
+  return add_pointwise(b, {mode, x, second, NULL, CUDNN_DATA_FLOAT, 0}, y);
 }
 
-/* Along a row. */
-static descriptor reduce(const builder *b, cudnnReduceTensorOp_t how, descriptor x) {
+/* Reduces each row to one number. */
+static descriptor reduce(const builder *b, cudnnReduceTensorOp_t operator_type, descriptor x) {
   const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
-  descriptor y = between(b, CUDNN_DATA_FLOAT, 1);
-  rl_dnn_owned reduction = rl_dnn_make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-  rl_dnn_owned operation = rl_dnn_make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  if (!rl_dnn_set(reduction, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how) ||
+  descriptor y = virtual_tensor(b, CUDNN_DATA_FLOAT, 1);
+  rl_dnn_owned reduction = rl_dnn_create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  rl_dnn_owned operation = rl_dnn_create(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  if (!rl_dnn_set(reduction, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &operator_type) ||
       !rl_dnn_set(reduction, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
       cudnnBackendFinalize(reduction) != CUDNN_STATUS_SUCCESS ||
       !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_DESC, reduction) ||
@@ -106,34 +106,35 @@ static descriptor reduce(const builder *b, cudnnReduceTensorOp_t how, descriptor
   return y;
 }
 
-/* Scores above the diagonal become the lowest float. */
+/* Replaces scores above the diagonal by the lowest float. */
 static descriptor mask(const builder *b, descriptor scores) {
   const int64_t n = b->shape->sequence;
-  descriptor row =
-      apply(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 2}, between(b, CUDNN_DATA_INT32, n));
-  descriptor column =
-      apply(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 3}, between(b, CUDNN_DATA_INT32, n));
-  descriptor seen =
-      apply(b, {CUDNN_POINTWISE_CMP_GE, row, column, NULL, CUDNN_DATA_BOOLEAN, 0}, between(b, CUDNN_DATA_BOOLEAN, n));
-  return apply(b, {CUDNN_POINTWISE_BINARY_SELECT, scores, rl_dnn_scalar(b->graph, -FLT_MAX), seen, CUDNN_DATA_FLOAT, 0},
-               between(b, CUDNN_DATA_FLOAT, n));
+  descriptor row = add_pointwise(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 2},
+                                 virtual_tensor(b, CUDNN_DATA_INT32, n));
+  descriptor column = add_pointwise(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 3},
+                                    virtual_tensor(b, CUDNN_DATA_INT32, n));
+  descriptor is_attended = add_pointwise(b, {CUDNN_POINTWISE_CMP_GE, row, column, NULL, CUDNN_DATA_BOOLEAN, 0},
+                                         virtual_tensor(b, CUDNN_DATA_BOOLEAN, n));
+  return add_pointwise(
+      b, {CUDNN_POINTWISE_BINARY_SELECT, scores, rl_dnn_scalar(b->graph, -FLT_MAX), is_attended, CUDNN_DATA_FLOAT, 0},
+      virtual_tensor(b, CUDNN_DATA_FLOAT, n));
 }
 
 static void add_attention(const builder *b, void *q, void *k, void *v, void *o) {
   const rl_attention_shape *s = b->shape;
   const int64_t n = s->sequence;
-  descriptor queries = in_memory(b, s->heads, false, q), keys = in_memory(b, s->kv_heads, true, k);
-  descriptor scores = multiply(b, queries, keys, between(b, CUDNN_DATA_FLOAT, n));
-  descriptor factor = rl_dnn_scalar(b->graph, 1.0f / sqrtf((float)s->head_size));
-  scores = binary(b, CUDNN_POINTWISE_MUL, scores, factor, between(b, CUDNN_DATA_FLOAT, n));
+  descriptor queries = stored_tensor(b, s->heads, false, q), keys = stored_tensor(b, s->kv_heads, true, k);
+  descriptor scores = multiply(b, queries, keys, virtual_tensor(b, CUDNN_DATA_FLOAT, n));
+  descriptor scale = rl_dnn_scalar(b->graph, 1.0f / sqrtf((float)s->head_size));
+  scores = binary(b, CUDNN_POINTWISE_MUL, scores, scale, virtual_tensor(b, CUDNN_DATA_FLOAT, n));
   if (s->causal) scores = mask(b, scores);
-  descriptor greatest = reduce(b, CUDNN_REDUCE_TENSOR_MAX, scores);
-  descriptor powers = binary(b, CUDNN_POINTWISE_SUB, scores, greatest, between(b, CUDNN_DATA_FLOAT, n));
-  powers = unary(b, CUDNN_POINTWISE_EXP, powers, n);
-  descriptor sum = reduce(b, CUDNN_REDUCE_TENSOR_ADD, powers);
-  binary(b, CUDNN_POINTWISE_ADD, greatest, unary(b, CUDNN_POINTWISE_LOG, sum, 1), between(b, CUDNN_DATA_FLOAT, 1));
-  descriptor weights = binary(b, CUDNN_POINTWISE_DIV, powers, sum, between(b, s->type, n));
-  multiply(b, weights, in_memory(b, s->kv_heads, false, v), in_memory(b, s->heads, false, o));
+  descriptor maximum = reduce(b, CUDNN_REDUCE_TENSOR_MAX, scores);
+  descriptor exponentials = binary(b, CUDNN_POINTWISE_SUB, scores, maximum, virtual_tensor(b, CUDNN_DATA_FLOAT, n));
+  exponentials = unary(b, CUDNN_POINTWISE_EXP, exponentials, n);
+  descriptor sum = reduce(b, CUDNN_REDUCE_TENSOR_ADD, exponentials);
+  binary(b, CUDNN_POINTWISE_ADD, maximum, unary(b, CUDNN_POINTWISE_LOG, sum, 1), virtual_tensor(b, CUDNN_DATA_FLOAT, 1));
+  descriptor weights = binary(b, CUDNN_POINTWISE_DIV, exponentials, sum, virtual_tensor(b, s->type, n));
+  multiply(b, weights, stored_tensor(b, s->kv_heads, false, v), stored_tensor(b, s->heads, false, o));
 }
 
 int rl_attention_open(cudnnHandle_t handle, const rl_attention_shape *s, void *q, void *k, void *v, void *o,
@@ -143,6 +144,6 @@ int rl_attention_open(cudnnHandle_t handle, const rl_attention_shape *s, void *q
   char key[128];
   add_attention(&b, q, k, v, o);
   snprintf(key, sizeof key, "attention %lld %lld %lld %lld %lld %d %d %d", (long long)s->batch, (long long)s->heads,
-           (long long)s->kv_heads, (long long)s->sequence, (long long)s->head_size, s->causal, s->type, search->most);
+           (long long)s->kv_heads, (long long)s->sequence, (long long)s->head_size, s->causal, s->type, search->max_trials);
   return rl_dnn_open(handle, &graph, "attention", key, search, stream, plan, err);
 }

@@ -1,4 +1,5 @@
-/* Choices that were timed, kept on disk from process to process (tune.h). */
+#include "library/choices.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,32 +9,32 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "library/tune.h"
 
-enum { MOST_CHOICES = 4096, SCOPE_SIZE = 160, KEY_SIZE = 320 };
+enum { MAX_CHOICES = 4096, SCOPE_SIZE = 160, KEY_SIZE = 320 };
 
 static struct choice {
-  char key[KEY_SIZE]; /* scope, space, key */
-  int64_t what;
-} choices[MOST_CHOICES];
+  char key[KEY_SIZE]; /* "SCOPE KEY" */
+  int64_t value;
+} choices[MAX_CHOICES];
 static int choice_count;
-static char current[SCOPE_SIZE];
-static long read_to;             /* in the file */
-static bool readable, unwritten; /* the file; a choice that should be in it */
+static char current_scope[SCOPE_SIZE];
+static long read_offset; /* bytes of the file that were read */
+static bool file_is_readable;
+static bool write_failed; /* the file lacks a choice of this process */
 
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
 static int64_t find(const char *key) {
   for (int i = 0; i < choice_count; i++)
-    if (strcmp(choices[i].key, key) == 0) return choices[i].what;
+    if (strcmp(choices[i].key, key) == 0) return choices[i].value;
   return -1;
 }
 
-/* Whether it is new, and there was room. */
-static bool add(const char *key, int64_t what) {
-  if (choice_count == MOST_CHOICES || find(key) >= 0) return false; /* the first one holds */
+/* Returns false when the key has a choice already, or the table is full. */
+static bool add(const char *key, int64_t value) {
+  if (choice_count == MAX_CHOICES || find(key) >= 0) return false;
   snprintf(choices[choice_count].key, KEY_SIZE, "%s", key);
-  choices[choice_count++].what = what;
+  choices[choice_count++].value = value;
   return true;
 }
 
@@ -44,50 +45,56 @@ static bool choices_path(char *path, size_t size) {
   return (size_t)snprintf(path, size, "%s/choices.tsv", folder) < size;
 }
 
-/* What the file has got since the last time, from this process or another. Lines are "choice TAB scope SPACE key"; what is not
- * such a line is passed over, and one that is not yet complete is left for later. */
-static void load(void) {
+/* Reads what was added to the file since the last call, by any process. Lines are "CHOICE<tab>SCOPE KEY"; other lines are
+ * skipped. A last line without a newline is being written and is read by a later call. */
+static void read_new_lines(void) {
   char path[4096], line[KEY_SIZE + 32];
-  readable = false;
+  file_is_readable = false;
   if (!choices_path(path, sizeof path)) return;
   rl_auto(close_file) FILE *file = fopen(path, "ae+");
-  if (!file || fseek(file, read_to, SEEK_SET) != 0) return;
-  readable = true;
+  if (!file || fseek(file, read_offset, SEEK_SET) != 0) return;
+  file_is_readable = true;
   while (fgets(line, sizeof line, file)) {
     char *end, *newline = strchr(line, '\n');
     if (!newline && feof(file)) return;
-    read_to = ftell(file);
-    long long what = strtoll(line, &end, 10);
-    if (!newline || end == line || *end != '\t' || what < 0 || newline - end > KEY_SIZE) continue;
+    read_offset = ftell(file);
+    long long value = strtoll(line, &end, 10);
+    if (!newline || end == line || *end != '\t' || value < 0 || newline - end > KEY_SIZE) continue;
     *newline = '\0';
-    add(end + 1, what);
+    add(end + 1, value);
   }
 }
 
-static bool full_key(const char *key, char *full) { return snprintf(full, KEY_SIZE, "%s %s", current, key) < KEY_SIZE; }
+/* Writes "SCOPE KEY"; false when that is too long. */
+static bool write_full_key(const char *key, char full[KEY_SIZE]) {
+  return snprintf(full, KEY_SIZE, "%s %s", current_scope, key) < KEY_SIZE;
+}
 
-void rl_tune_scope(const char *scope) { snprintf(current, sizeof current, "%s", scope); }
+void rl_choices_set_scope(const char *scope) { snprintf(current_scope, sizeof current_scope, "%s", scope); }
 
-int64_t rl_tune_recall(const char *key) {
+int64_t rl_choices_find(const char *key) {
   char full[KEY_SIZE];
-  if (!full_key(key, full)) return -1;
-  if (find(full) < 0) load();
+  if (!write_full_key(key, full)) return -1;
+  if (find(full) < 0) read_new_lines();
   return find(full);
 }
 
-void rl_tune_remember(const char *key, int64_t what) {
+void rl_choices_add(const char *key, int64_t choice) {
   char full[KEY_SIZE], path[4096], line[KEY_SIZE + 32];
-  if (!full_key(key, full) || !add(full, what) || !choices_path(path, sizeof path)) return;
+  if (!write_full_key(key, full) || !add(full, choice) || !choices_path(path, sizeof path)) return;
   rl_auto(rl_close_descriptor) int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  int length = snprintf(line, sizeof line, "%" PRId64 "\t%s\n", what, full);
-  if (file < 0 || write(file, line, (size_t)length) != length) unwritten = true; /* one write, so lines don't mix */
+  int length = snprintf(line, sizeof line, "%" PRId64 "\t%s\n", choice, full);
+  if (file < 0 || write(file, line, (size_t)length) != length)
+    write_failed = true; /* one write, so that lines of processes do not mix */
 }
 
-bool rl_tune_lasts(void) {
-  load();
-  return readable && !unwritten;
+bool rl_choices_are_persistent(void) {
+  read_new_lines();
+  return file_is_readable && !write_failed;
 }
 
-const char *rl_tune_note(void) {
-  return rl_tune_lasts() ? NULL : "algorithms are chosen by timing and, without ROOFLINED_CACHE_DIR, kept for this process alone";
+const char *rl_choices_note(void) {
+  return rl_choices_are_persistent()
+             ? NULL
+             : "algorithms are chosen by timing and, without ROOFLINED_CACHE_DIR, kept for this process only";
 }

@@ -6,32 +6,32 @@
 
 typedef rl_dnn_descriptor descriptor;
 
-static descriptor make_tensor(rl_dnn_graph *graph, cudnnDataType_t type, bool channels_last, int64_t n, int64_t c, int64_t h,
-                              int64_t w, void *memory) {
+static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, bool channels_last, int64_t n, int64_t c, int64_t h,
+                             int64_t w, void *memory) {
   const int64_t sizes[RL_DNN_RANK] = {n, c, h, w};
   const int64_t strides[RL_DNN_RANK] = {c * h * w, channels_last ? 1 : h * w, channels_last ? c * w : w, channels_last ? c : 1};
   return rl_dnn_tensor(graph, type, sizes, strides, memory);
 }
 
-/* NULL when cuDNN refuses. */
-static descriptor make_convolution(const rl_conv_shape *s) {
+/* Returns NULL when cuDNN refuses. */
+static descriptor create_convolution(const rl_conv_shape *s) {
   const int64_t rank = 2, pads[2] = {s->pad, s->pad}, strides[2] = {s->stride, s->stride}, ones[2] = {1, 1};
   const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-  descriptor made = rl_dnn_make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  if (!rl_dnn_set(made, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &rank) ||
-      !rl_dnn_set(made, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
-      !rl_dnn_set(made, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode) ||
-      !rl_dnn_set(made, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, pads) ||
-      !rl_dnn_set(made, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, pads) ||
-      !rl_dnn_set(made, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, strides) ||
-      !rl_dnn_set(made, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, ones) ||
-      cudnnBackendFinalize(made) != CUDNN_STATUS_SUCCESS)
-    rl_dnn_release(&made);
-  return made;
+  descriptor convolution = rl_dnn_create(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  if (!rl_dnn_set(convolution, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &rank) ||
+      !rl_dnn_set(convolution, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
+      !rl_dnn_set(convolution, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode) ||
+      !rl_dnn_set(convolution, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, pads) ||
+      !rl_dnn_set(convolution, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, pads) ||
+      !rl_dnn_set(convolution, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, strides) ||
+      !rl_dnn_set(convolution, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, ones) ||
+      cudnnBackendFinalize(convolution) != CUDNN_STATUS_SUCCESS)
+    rl_dnn_release(&convolution);
+  return convolution;
 }
 
-/* What cuDNN calls the parts of each pass. */
+/* The attributes of each pass. */
 static const struct pass_names {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -56,12 +56,12 @@ static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *s, void *x
   const struct pass_names *names = &passes[s->pass];
   const float one = 1.0f, zero = 0.0f;
   const bool last = s->channels_last;
-  rl_dnn_owned convolution = make_convolution(s), operation = rl_dnn_make(names->operation);
+  rl_dnn_owned convolution = create_convolution(s), operation = rl_dnn_create(names->operation);
   if (!rl_dnn_link(operation, names->convolution, convolution) ||
-      !rl_dnn_link(operation, names->x, make_tensor(graph, s->type, last, s->n, s->c, s->h, s->w, x)) ||
-      !rl_dnn_link(operation, names->w, make_tensor(graph, s->weight_type, last, s->k, s->c, s->kernel, s->kernel, weights)) ||
+      !rl_dnn_link(operation, names->x, add_tensor(graph, s->type, last, s->n, s->c, s->h, s->w, x)) ||
+      !rl_dnn_link(operation, names->w, add_tensor(graph, s->weight_type, last, s->k, s->c, s->kernel, s->kernel, weights)) ||
       !rl_dnn_link(operation, names->y,
-                   make_tensor(graph, s->type, last, s->n, s->k, positions(s, s->h), positions(s, s->w), y)) ||
+                   add_tensor(graph, s->type, last, s->n, s->k, positions(s, s->h), positions(s, s->w), y)) ||
       !rl_dnn_set(operation, names->alpha, CUDNN_TYPE_FLOAT, 1, &one) ||
       !rl_dnn_set(operation, names->beta, CUDNN_TYPE_FLOAT, 1, &zero))
     rl_dnn_release(&operation);
@@ -76,7 +76,7 @@ int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *s, void *x, void *we
   add_convolution(&graph, s, x, weights, y);
   snprintf(key, sizeof key, "conv %d %lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %d %d %d", s->pass, (long long)s->n,
            (long long)s->c, (long long)s->h, (long long)s->w, (long long)s->k, (long long)s->kernel, (long long)s->stride,
-           (long long)s->pad, s->channels_last, s->type, s->weight_type, s->tensor_float, search.direct, search.most);
-  search.single = s->type == CUDNN_DATA_FLOAT && !s->tensor_float;
+           (long long)s->pad, s->channels_last, s->type, s->weight_type, s->tensor_float, search.no_winograd, search.max_trials);
+  search.strict_fp32 = s->type == CUDNN_DATA_FLOAT && !s->tensor_float;
   return rl_dnn_open(handle, &graph, "a convolution", key, &search, stream, plan, err);
 }

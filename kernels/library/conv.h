@@ -13,10 +13,10 @@ typedef struct rl_conv_shape {
   bool channels_last;          /* x and y NHWC, weights k×kernel×kernel×c; else NCHW, k×c×kernel×kernel */
   cudnnDataType_t type;        /* of x, weights and y: FLOAT, HALF or BFLOAT16; products are summed in FP32 */
   cudnnDataType_t weight_type; /* of the weights (their gradient in BACKWARD_FILTER) */
-  bool tensor_float;           /* FLOAT: TF32 tensor cores are allowed */
+  bool tensor_float;           /* type FLOAT: allow TF32 tensor cores */
 } rl_conv_shape;
 
-/* The pass's output is x, weights or y. search->single follows from the shape. Else as rl_dnn_open. */
+/* Builds the graph and calls rl_dnn_open. The pass writes y, x or weights. search.strict_fp32 is set from the shape. */
 int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *shape, void *x, void *weights, void *y, rl_dnn_search search,
                  rl_stream stream, rl_dnn **plan, rl_error *err);
 

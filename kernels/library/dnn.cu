@@ -9,7 +9,7 @@
 typedef rl_dnn_descriptor descriptor;
 #define owned rl_dnn_owned
 
-enum { MOST_CONFIGURATIONS = 192 };
+enum { MAX_CONFIGURATIONS = 192 };
 static const double DETERMINISTIC_MARGIN = 1.05;
 
 /* --- descriptors ------------------------------------------------------------------------------------------------------- */
@@ -19,9 +19,9 @@ void rl_dnn_release(descriptor *d) {
   *d = NULL;
 }
 
-descriptor rl_dnn_make(cudnnBackendDescriptorType_t type) {
-  descriptor made = NULL;
-  return cudnnBackendCreateDescriptor(type, &made) == CUDNN_STATUS_SUCCESS ? made : NULL;
+descriptor rl_dnn_create(cudnnBackendDescriptorType_t type) {
+  descriptor created = NULL;
+  return cudnnBackendCreateDescriptor(type, &created) == CUDNN_STATUS_SUCCESS ? created : NULL;
 }
 
 bool rl_dnn_set(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
@@ -33,33 +33,33 @@ bool rl_dnn_link(descriptor d, cudnnBackendAttributeName_t name, descriptor to) 
   return to && rl_dnn_set(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &to);
 }
 
-static bool get(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t room, int64_t *got,
+static bool get(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t capacity, int64_t *got,
                 void *values) {
-  return d && cudnnBackendGetAttribute(d, name, type, room, got, values) == CUDNN_STATUS_SUCCESS;
+  return d && cudnnBackendGetAttribute(d, name, type, capacity, got, values) == CUDNN_STATUS_SUCCESS;
 }
 
-static bool finish(descriptor d) { return d && cudnnBackendFinalize(d) == CUDNN_STATUS_SUCCESS; }
+static bool finalize(descriptor d) { return d && cudnnBackendFinalize(d) == CUDNN_STATUS_SUCCESS; }
 
-static int refused(const char *what, rl_error *err) {
+static int refused(const char *name, rl_error *err) {
   char reason[256] = "";
   cudnnGetLastErrorString(reason, sizeof reason);
-  return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN refused %s: %s", what, reason);
+  return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN refused %s: %s", name, reason);
 }
 
 /* --- the graph --------------------------------------------------------------------------------------------------------- */
 
-/* Owned by the graph, or NULL. */
+/* Returns a tensor owned by the graph; NULL when cuDNN refuses. */
 static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t *sizes, const int64_t *strides,
                              bool is_virtual, bool by_value) {
   int64_t uid = graph->tensor_count + 1, alignment = 16;
-  owned tensor = graph->tensor_count < RL_DNN_TENSORS ? rl_dnn_make(CUDNN_BACKEND_TENSOR_DESCRIPTOR) : NULL;
+  owned tensor = graph->tensor_count < RL_DNN_TENSORS ? rl_dnn_create(CUDNN_BACKEND_TENSOR_DESCRIPTOR) : NULL;
   if (!rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type) ||
       !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, RL_DNN_RANK, sizes) ||
       !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, RL_DNN_RANK, strides) ||
       !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid) ||
       !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment) ||
       (is_virtual && !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual)) ||
-      (by_value && !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value)) || !finish(tensor)) {
+      (by_value && !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value)) || !finalize(tensor)) {
     graph->refused = true;
     return NULL;
   }
@@ -72,19 +72,19 @@ static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const in
 descriptor rl_dnn_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t sizes[RL_DNN_RANK],
                          const int64_t strides[RL_DNN_RANK], void *memory) {
   descriptor made = add_tensor(graph, type, sizes, strides, !memory, false);
-  if (made && memory) graph->memory.at[graph->memory.count - 1] = memory;
+  if (made && memory) graph->memory.addresses[graph->memory.count - 1] = memory;
   return made;
 }
 
 descriptor rl_dnn_scalar(rl_dnn_graph *graph, float value) {
   const int64_t ones[RL_DNN_RANK] = {1, 1, 1, 1};
   descriptor made = add_tensor(graph, CUDNN_DATA_FLOAT, ones, ones, false, true);
-  if (made) graph->memory.numbers[graph->memory.count - 1] = value;
+  if (made) graph->memory.scalars[graph->memory.count - 1] = value;
   return made;
 }
 
 void rl_dnn_add(rl_dnn_graph *graph, descriptor operation) {
-  if (finish(operation) && graph->operation_count < RL_DNN_OPERATIONS) {
+  if (finalize(operation) && graph->operation_count < RL_DNN_OPERATIONS) {
     graph->operations[graph->operation_count++] = operation;
   } else {
     graph->refused = true;
@@ -97,23 +97,23 @@ void rl_dnn_graph_close(rl_dnn_graph *graph) {
   for (int64_t i = 0; i < graph->tensor_count; i++) rl_dnn_release(&graph->tensors[i]);
 }
 
-/* As cuDNN takes it. */
-static descriptor assemble(cudnnHandle_t handle, const rl_dnn_graph *graph) {
-  owned whole = graph->refused ? NULL : rl_dnn_make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  if (!rl_dnn_set(whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) ||
-      !rl_dnn_set(whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count,
+/* Creates cuDNN's operation graph; NULL when cuDNN refuses. */
+static descriptor create_operation_graph(cudnnHandle_t handle, const rl_dnn_graph *graph) {
+  owned operation_graph = graph->refused ? NULL : rl_dnn_create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  if (!rl_dnn_set(operation_graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) ||
+      !rl_dnn_set(operation_graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count,
                   graph->operations) ||
-      !finish(whole))
+      !finalize(operation_graph))
     return NULL;
-  descriptor made = whole;
-  whole = NULL;
+  descriptor made = operation_graph;
+  operation_graph = NULL;
   return made;
 }
 
 /* --- configurations ---------------------------------------------------------------------------------------------------- */
 
 typedef struct configurations {
-  descriptor list[MOST_CONFIGURATIONS];
+  descriptor list[MAX_CONFIGURATIONS];
   int64_t count;
 } configurations;
 
@@ -122,46 +122,46 @@ __attribute__((unused)) static void configurations_close(configurations *c) {
   c->count = 0;
 }
 
-/* What cuDNN's heuristic `mode` recommends, best first. */
+/* Appends the configurations that cuDNN's heuristic proposes, best first. */
 static void add_recommended(descriptor graph, cudnnBackendHeurMode_t mode, configurations *c) {
-  owned heuristic = rl_dnn_make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  owned heuristic = rl_dnn_create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   if (!rl_dnn_link(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph) ||
-      !rl_dnn_set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) || !finish(heuristic))
+      !rl_dnn_set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) || !finalize(heuristic))
     return;
-  int64_t room = MOST_CONFIGURATIONS - c->count, made = 0, got = 0;
+  int64_t room = MAX_CONFIGURATIONS - c->count, made = 0, got = 0;
   for (; made < room; made++)
-    if (!(c->list[c->count + made] = rl_dnn_make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))) break;
+    if (!(c->list[c->count + made] = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))) break;
   if (!get(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &got, &c->list[c->count])) got = 0;
   for (int64_t i = got; i < made; i++) rl_dnn_release(&c->list[c->count + i]);
   c->count += got;
 }
 
-/* Every engine with its default knobs: the heuristics leave some out that win on small shapes. */
+/* Appends every engine with its default knobs: the heuristics do not propose some that are the fastest for small shapes. */
 static void add_engines(descriptor graph, configurations *c) {
   int64_t engines = 0, got = 0;
   get(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1, &got, &engines);
-  for (int64_t i = 0; i < engines && c->count < MOST_CONFIGURATIONS; i++) {
-    owned engine = rl_dnn_make(CUDNN_BACKEND_ENGINE_DESCRIPTOR), configuration = NULL;
+  for (int64_t i = 0; i < engines && c->count < MAX_CONFIGURATIONS; i++) {
+    owned engine = rl_dnn_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR), configuration = NULL;
     if (rl_dnn_link(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph) &&
-        rl_dnn_set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &i) && finish(engine) &&
-        (configuration = rl_dnn_make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)) &&
-        rl_dnn_link(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine) && finish(configuration)) {
+        rl_dnn_set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &i) && finalize(engine) &&
+        (configuration = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)) &&
+        rl_dnn_link(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine) && finalize(configuration)) {
       c->list[c->count++] = configuration;
       configuration = NULL;
     }
   }
 }
 
-static descriptor engine_of(descriptor configuration) {
+static descriptor create_engine_of(descriptor configuration) {
   int64_t got = 0;
-  descriptor engine = rl_dnn_make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  descriptor engine = rl_dnn_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   if (!get(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &got, &engine)) rl_dnn_release(&engine);
   return engine;
 }
 
-/* What the configuration's engine says of itself; false when the search forbids it. */
-static bool allowed(const rl_dnn_search *search, descriptor configuration, rl_dnn_choice *choice) {
-  owned engine = engine_of(configuration);
+/* Returns false when a numerical note of the configuration's engine is not allowed. Sets choice->deterministic. */
+static bool is_allowed(const rl_dnn_search *search, descriptor configuration, rl_dnn_choice *choice) {
+  owned engine = create_engine_of(configuration);
   cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
   int64_t got = 0;
   if (!get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &got, notes))
@@ -170,13 +170,13 @@ static bool allowed(const rl_dnn_search *search, descriptor configuration, rl_dn
   for (int64_t i = 0; i < got; i++) switch (notes[i]) {
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
-        if (search->single) return false;
+        if (search->strict_fp32) return false;
         break;
-      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false; /* sums in FP16 */
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false; /* FP16 accumulation */
       case CUDNN_NUMERICAL_NOTE_FFT:
-      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return false; /* lose digits */
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return false; /* inaccurate */
       case CUDNN_NUMERICAL_NOTE_WINOGRAD:
-        if (search->direct) return false;
+        if (search->no_winograd) return false;
         break;
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: choice->deterministic = false; break;
       default: break;
@@ -185,13 +185,13 @@ static bool allowed(const rl_dnn_search *search, descriptor configuration, rl_dn
 }
 
 static void name_choice(descriptor configuration, rl_dnn_choice *choice) {
-  owned engine = engine_of(configuration);
+  owned engine = create_engine_of(configuration);
   int64_t index = -1, got = 0;
   get(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &got, &index);
   int used = snprintf(choice->name, sizeof choice->name, "engine %lld", (long long)index);
   descriptor knobs[CUDNN_KNOB_TYPE_COUNTS] = {};
   int64_t made = 0, knob_count = 0;
-  while (made < CUDNN_KNOB_TYPE_COUNTS && (knobs[made] = rl_dnn_make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR))) made++;
+  while (made < CUDNN_KNOB_TYPE_COUNTS && (knobs[made] = rl_dnn_create(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR))) made++;
   get(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &knob_count, knobs);
   for (int64_t i = 0; i < made; i++) {
     cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
@@ -208,18 +208,18 @@ static void name_choice(descriptor configuration, rl_dnn_choice *choice) {
 
 struct rl_dnn {
   cudnnHandle_t handle;
-  descriptor plan, pack;
+  descriptor plan, variant_pack;
   rl_dnn_memory memory;
   void *workspace;
-  const char *what;
+  const char *name;
   rl_dnn_choice choice;
 };
 
-static bool make_plan(rl_dnn *p, descriptor configuration, size_t workspace_limit) {
+static bool create_plan(rl_dnn *p, descriptor configuration, size_t workspace_limit) {
   int64_t bytes = 0, got = 0;
-  p->plan = rl_dnn_make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  p->plan = rl_dnn_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   if (!rl_dnn_set(p->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle) ||
-      !rl_dnn_link(p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration) || !finish(p->plan) ||
+      !rl_dnn_link(p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration) || !finalize(p->plan) ||
       !get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got, &bytes) || bytes < 0 ||
       (size_t)bytes > workspace_limit)
     return false;
@@ -227,26 +227,28 @@ static bool make_plan(rl_dnn *p, descriptor configuration, size_t workspace_limi
   return true;
 }
 
-static bool make_pack(rl_dnn *p) {
+static bool create_variant_pack(rl_dnn *p) {
   void *pointers[RL_DNN_TENSORS];
-  for (int64_t i = 0; i < p->memory.count; i++) pointers[i] = p->memory.at[i] ? p->memory.at[i] : &p->memory.numbers[i];
-  p->pack = rl_dnn_make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  return rl_dnn_set(p->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, p->memory.count, p->memory.uids) &&
-         rl_dnn_set(p->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, p->memory.count, pointers) &&
-         rl_dnn_set(p->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &p->workspace) && finish(p->pack);
+  for (int64_t i = 0; i < p->memory.count; i++)
+    pointers[i] = p->memory.addresses[i] ? p->memory.addresses[i] : &p->memory.scalars[i];
+  p->variant_pack = rl_dnn_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  return rl_dnn_set(p->variant_pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, p->memory.count, p->memory.uids) &&
+         rl_dnn_set(p->variant_pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, p->memory.count, pointers) &&
+         rl_dnn_set(p->variant_pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &p->workspace) &&
+         finalize(p->variant_pack);
 }
 
 int rl_dnn_enqueue(rl_dnn *p, rl_stream stream, rl_error *err) {
   if (rl_cudnn_ok(cudnnSetStream(p->handle, (cudaStream_t)stream), "choosing cuDNN's stream", err) < 0) return -1;
-  return rl_cudnn_ok(cudnnBackendExecute(p->handle, p->plan, p->pack), p->what, err);
+  return rl_cudnn_ok(cudnnBackendExecute(p->handle, p->plan, p->variant_pack), p->name, err);
 }
 
 static int enqueue_trial(void *arg, rl_stream stream, rl_error *err) { return rl_dnn_enqueue((rl_dnn *)arg, stream, err); }
 
-/* A plan of the configuration, where the search allows it. */
-static bool make_allowed(rl_dnn *p, descriptor configuration, const rl_dnn_search *search) {
+/* Creates a plan of the configuration. False when the search does not allow it. */
+static bool create_allowed_plan(rl_dnn *p, descriptor configuration, const rl_dnn_search *search) {
   p->choice = (rl_dnn_choice){};
-  if (allowed(search, configuration, &p->choice) && make_plan(p, configuration, search->workspace_limit)) return true;
+  if (is_allowed(search, configuration, &p->choice) && create_plan(p, configuration, search->workspace_limit)) return true;
   rl_dnn_release(&p->plan);
   return false;
 }
@@ -257,8 +259,8 @@ typedef struct candidate {
   int64_t index;
 } candidate;
 
-/* What p is now, where it is faster. Plans are kept, not made again: that can cost a compilation, and for attention it makes
- * cuDNN 9.14 fail. */
+/* Moves the plan of p to best when it is faster. The plan is kept because creating it again can take a compilation and fails for
+ * attention in cuDNN 9.14. */
 static void keep_faster(rl_dnn *p, int64_t index, candidate *best) {
   if (best->plan && best->choice.us <= p->choice.us) return;
   rl_dnn_release(&best->plan);
@@ -266,61 +268,63 @@ static void keep_faster(rl_dnn *p, int64_t index, candidate *best) {
   p->plan = NULL;
 }
 
-/* Times the configurations and leaves the plan to use in p; its index, -1 when none ran. */
+/* Times the configurations, moves the plan to use into p and returns its index; -1 when none ran. */
 static int64_t choose(rl_dnn *p, const configurations *c, const rl_dnn_search *search, rl_stream stream) {
   candidate best = {}, best_deterministic = {};
   int tried = 0;
-  for (int64_t i = 0; i < c->count && tried < search->most; i++) {
-    if (make_allowed(p, c->list[i], search) && make_pack(p) && !rl_tune_time(enqueue_trial, p, stream, &p->choice.us, NULL)) {
+  for (int64_t i = 0; i < c->count && tried < search->max_trials; i++) {
+    if (create_allowed_plan(p, c->list[i], search) && create_variant_pack(p) &&
+        rl_tune_time(enqueue_trial, p, stream, &p->choice.us, NULL) == 0) {
       tried++;
       keep_faster(p, i, p->choice.deterministic ? &best_deterministic : &best);
     }
     rl_dnn_release(&p->plan);
-    rl_dnn_release(&p->pack);
+    rl_dnn_release(&p->variant_pack);
   }
   if (tried == 0) return -1;
-  bool keep = !best.plan || (best_deterministic.plan && best_deterministic.choice.us <= best.choice.us * DETERMINISTIC_MARGIN);
-  candidate *chosen = keep ? &best_deterministic : &best;
-  rl_dnn_release(keep ? &best.plan : &best_deterministic.plan);
+  bool prefers_deterministic =
+      !best.plan || (best_deterministic.plan && best_deterministic.choice.us <= best.choice.us * DETERMINISTIC_MARGIN);
+  candidate *chosen = prefers_deterministic ? &best_deterministic : &best;
+  rl_dnn_release(prefers_deterministic ? &best.plan : &best_deterministic.plan);
   p->plan = chosen->plan;
   p->choice = chosen->choice;
   return chosen->index;
 }
 
-/* Leaves the plan to use in p: the one chosen before, or the one that is chosen now. */
+/* Creates the plan of the known choice, or of the fastest configuration. */
 static int search_plan(rl_dnn *p, const configurations *found, const char *key, const rl_dnn_search *search, rl_stream stream,
                        rl_error *err) {
-  int64_t best = rl_tune_recall(key);
-  if (best < 0 || best >= found->count || !make_allowed(p, found->list[best], search)) {
-    /* Scratch of the trials: not part of what a run needs, so not taken through the device. */
-    if (rl_cuda_ok(cudaMalloc(&p->workspace, search->workspace_limit), "allocating scratch for trying engines", err) < 0) return -1;
+  int64_t best = rl_choices_find(key);
+  if (best < 0 || best >= found->count || !create_allowed_plan(p, found->list[best], search)) {
+    /* Only the trials need this memory, so it is not counted as the instance's. */
+    if (rl_cuda_ok(cudaMalloc(&p->workspace, search->workspace_limit), "allocating workspace to try engines", err) < 0) return -1;
     best = choose(p, found, search, stream);
     cudaFree(p->workspace);
     p->workspace = NULL;
     if (best < 0)
       return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN has no engine for %s of this shape and type (%lld tried)",
-                     p->what, (long long)found->count);
-    rl_tune_remember(key, best);
+                     p->name, (long long)found->count);
+    rl_choices_add(key, best);
   }
   p->choice.rank = best;
   name_choice(found->list[best], &p->choice);
   return 0;
 }
 
-int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *what, const char *key, const rl_dnn_search *search,
+int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *name, const char *key, const rl_dnn_search *search,
                 rl_stream stream, rl_dnn **plan, rl_error *err) {
-  owned whole = assemble(handle, graph);
-  if (!whole) return refused(what, err);
+  owned operation_graph = create_operation_graph(handle, graph);
+  if (!operation_graph) return refused(name, err);
   __attribute__((cleanup(configurations_close))) configurations found = {};
-  add_recommended(whole, CUDNN_HEUR_MODE_A, &found);
-  if (search->thorough || found.count == 0) {
-    add_recommended(whole, CUDNN_HEUR_MODE_FALLBACK, &found);
-    add_engines(whole, &found);
+  add_recommended(operation_graph, CUDNN_HEUR_MODE_A, &found);
+  if (search->all_engines || found.count == 0) {
+    add_recommended(operation_graph, CUDNN_HEUR_MODE_FALLBACK, &found);
+    add_engines(operation_graph, &found);
   }
   rl_dnn *made = (rl_dnn *)calloc(1, sizeof *made);
-  if (!made) return rl_fail_errno(err, "%s", what);
+  if (!made) return rl_fail_errno(err, "%s", name);
   made->handle = handle;
-  made->what = what;
+  made->name = name;
   made->memory = graph->memory;
   if (search_plan(made, &found, key, search, stream, err) < 0) {
     rl_dnn_close(made);
@@ -332,14 +336,14 @@ int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *wha
 
 int rl_dnn_bind(rl_dnn *p, void *workspace, rl_error *err) {
   p->workspace = workspace;
-  rl_dnn_release(&p->pack);
-  return make_pack(p) ? 0 : refused(p->what, err);
+  rl_dnn_release(&p->variant_pack);
+  return create_variant_pack(p) ? 0 : refused(p->name, err);
 }
 
 void rl_dnn_close(rl_dnn *p) {
   if (!p) return;
   rl_dnn_release(&p->plan);
-  rl_dnn_release(&p->pack);
+  rl_dnn_release(&p->variant_pack);
   free(p);
 }
 

@@ -6,7 +6,7 @@
 #include "cuda_check.h"
 #include "library/tune.h"
 
-enum { MOST_ALGORITHMS = 32 };
+enum { MAX_ALGORITHMS = 32 };
 
 struct rl_gemm {
   cublasLtHandle_t handle;
@@ -16,7 +16,7 @@ struct rl_gemm {
   const void *a, *b;
   void *d, *workspace;
   size_t workspace_bytes;
-  bool wide; /* sums, and so the factors, are FP64 */
+  bool is_fp64; /* sums and factors are FP64 */
   double us;
   int rank;
 };
@@ -32,8 +32,8 @@ void rl_gemm_close(rl_gemm *g) {
 
 int rl_gemm_enqueue(rl_gemm *g, rl_stream stream, rl_error *err) {
   static const float one = 1.0f, zero = 0.0f;
-  static const double wide_one = 1.0, wide_zero = 0.0;
-  const void *alpha = g->wide ? (const void *)&wide_one : &one, *beta = g->wide ? (const void *)&wide_zero : &zero;
+  static const double fp64_one = 1.0, fp64_zero = 0.0;
+  const void *alpha = g->is_fp64 ? (const void *)&fp64_one : &one, *beta = g->is_fp64 ? (const void *)&fp64_zero : &zero;
   return rl_cublas_ok(cublasLtMatmul(g->handle, g->product, alpha, g->a, g->layout_a, g->b, g->layout_b, beta, g->d, g->layout_d,
                                      g->d, g->layout_d, &g->algorithm, g->workspace, g->workspace_bytes, (cudaStream_t)stream),
                       "running a matrix product", err);
@@ -44,10 +44,11 @@ int rl_gemm_rank(const rl_gemm *g) { return g->rank; }
 
 static int enqueue_trial(void *arg, rl_stream stream, rl_error *err) { return rl_gemm_enqueue((rl_gemm *)arg, stream, err); }
 
-static int make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t stride,
-                       cublasLtMatrixLayout_t *layout, rl_error *err) {
+static int create_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t stride,
+                         cublasLtMatrixLayout_t *layout, rl_error *err) {
   int32_t count = (int32_t)batch;
-  if (rl_cublas_ok(cublasLtMatrixLayoutCreate(layout, type, (uint64_t)rows, (uint64_t)columns, ld), "describing a matrix", err) < 0)
+  if (rl_cublas_ok(cublasLtMatrixLayoutCreate(layout, type, (uint64_t)rows, (uint64_t)columns, ld), "describing a matrix", err) <
+      0)
     return -1;
   if (batch == 1) return 0;
   if (rl_cublas_ok(cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
@@ -60,52 +61,52 @@ static int make_layout(cudaDataType_t type, int64_t rows, int64_t columns, int64
 
 static int describe(rl_gemm *g, const rl_gemm_shape *s, rl_error *err) {
   cublasOperation_t a = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  cublasComputeType_t compute = g->wide           ? CUBLAS_COMPUTE_64F
+  cublasComputeType_t compute = g->is_fp64        ? CUBLAS_COMPUTE_64F
                                 : s->tensor_float ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                   : CUBLAS_COMPUTE_32F;
-  if (rl_cublas_ok(cublasLtMatmulDescCreate(&g->product, compute, g->wide ? CUDA_R_64F : CUDA_R_32F), "describing a product",
+  if (rl_cublas_ok(cublasLtMatmulDescCreate(&g->product, compute, g->is_fp64 ? CUDA_R_64F : CUDA_R_32F), "describing a product",
                    err) < 0 ||
       rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a), "describing a product",
                    err) < 0 ||
       rl_cublas_ok(cublasLtMatmulDescSetAttribute(g->product, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b), "describing a product",
                    err) < 0 ||
-      make_layout(s->input, s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, s->lda, s->batch, s->stride_a,
-                  &g->layout_a, err) < 0 ||
-      make_layout(s->input, s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, s->ldb, s->batch, s->stride_b,
-                  &g->layout_b, err) < 0 ||
-      make_layout(s->output, s->m, s->n, s->ldd, s->batch, s->stride_d, &g->layout_d, err) < 0)
+      create_layout(s->input, s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, s->lda, s->batch, s->stride_a,
+                    &g->layout_a, err) < 0 ||
+      create_layout(s->input, s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, s->ldb, s->batch, s->stride_b,
+                    &g->layout_b, err) < 0 ||
+      create_layout(s->output, s->m, s->n, s->ldd, s->batch, s->stride_d, &g->layout_d, err) < 0)
     return -1;
   return 0;
 }
 
-/* The algorithms that the heuristic offers, best first. */
-static int ask(const rl_gemm *g, bool exact_parts, cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS], int *count,
-               rl_error *err) {
+/* Returns the algorithms that the heuristic proposes, best first. */
+static int find_algorithms(const rl_gemm *g, bool exact_split_k, cublasLtMatmulHeuristicResult_t found[MAX_ALGORITHMS],
+                           int *count, rl_error *err) {
   cublasLtMatmulPreference_t preference = NULL;
   const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   if (rl_cublas_ok(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms", err) < 0) return -1;
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &g->workspace_bytes,
                                        sizeof g->workspace_bytes);
-  if (exact_parts)
+  if (exact_split_k)
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
   cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(g->handle, g->product, g->layout_a, g->layout_b, g->layout_d,
-                                                         g->layout_d, preference, MOST_ALGORITHMS, found, count);
+                                                         g->layout_d, preference, MAX_ALGORITHMS, found, count);
   cublasLtMatmulPreferenceDestroy(preference);
   return rl_cublas_ok(status, "asking for algorithms", err);
 }
 
-/* Leaves the fastest algorithm in g. */
-static int choose(rl_gemm *g, const char *key, bool exact_parts, int most, rl_stream stream, rl_error *err) {
-  cublasLtMatmulHeuristicResult_t found[MOST_ALGORITHMS];
+/* Sets g->algorithm to the known choice, or to the fastest algorithm. */
+static int choose(rl_gemm *g, const char *key, bool exact_split_k, int max_trials, rl_stream stream, rl_error *err) {
+  cublasLtMatmulHeuristicResult_t found[MAX_ALGORITHMS];
   int count = 0, best = -1;
-  if (ask(g, exact_parts, found, &count, err) < 0) return -1;
-  int64_t before = rl_tune_recall(key);
-  if (before >= 0 && before < count) {
-    g->algorithm = found[before].algo;
-    g->rank = (int)before;
+  if (find_algorithms(g, exact_split_k, found, &count, err) < 0) return -1;
+  int64_t known = rl_choices_find(key);
+  if (known >= 0 && known < count) {
+    g->algorithm = found[known].algo;
+    g->rank = (int)known;
     return 0;
   }
-  for (int i = 0, tried = 0; i < count && tried < most; i++) {
+  for (int i = 0, tried = 0; i < count && tried < max_trials; i++) {
     double us;
     g->algorithm = found[i].algo;
     if (rl_tune_time(enqueue_trial, g, stream, &us, NULL)) continue;
@@ -119,12 +120,12 @@ static int choose(rl_gemm *g, const char *key, bool exact_parts, int most, rl_st
     return rl_fail(err, RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED, "cuBLASLt has no algorithm for this product (%d tried)", count);
   g->algorithm = found[best].algo;
   g->rank = best;
-  rl_tune_remember(key, best);
+  rl_choices_add(key, best);
   return 0;
 }
 
 int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void *a, const void *b, void *d, void *workspace,
-                 size_t workspace_bytes, int most, rl_stream stream, rl_gemm **gemm, rl_error *err) {
+                 size_t workspace_bytes, int max_trials, rl_stream stream, rl_gemm **gemm, rl_error *err) {
   rl_gemm *g = (rl_gemm *)calloc(1, sizeof *g);
   if (!g) return rl_fail_errno(err, "describing a product");
   g->handle = handle;
@@ -133,12 +134,12 @@ int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void
   g->d = d;
   g->workspace = workspace;
   g->workspace_bytes = workspace_bytes;
-  g->wide = shape->input == CUDA_R_64F;
+  g->is_fp64 = shape->input == CUDA_R_64F;
   char key[128];
   snprintf(key, sizeof key, "gemm %lld %lld %lld %d %d %lld %d %d %d %d %d", (long long)shape->m, (long long)shape->n,
            (long long)shape->k, shape->transpose_a, shape->transpose_b, (long long)shape->batch, shape->input, shape->output,
-           shape->tensor_float, shape->exact_parts, most);
-  if (describe(g, shape, err) < 0 || choose(g, key, shape->exact_parts, most, stream, err) < 0) {
+           shape->tensor_float, shape->exact_split_k, max_trials);
+  if (describe(g, shape, err) < 0 || choose(g, key, shape->exact_split_k, max_trials, stream, err) < 0) {
     rl_gemm_close(g);
     return -1;
   }

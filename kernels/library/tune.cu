@@ -7,7 +7,8 @@
 #include "hash.h"
 
 enum { COPIES = 12, ROUNDS = 3 };
-static const double LONG_US = 20000; /* so much work at once needs no graph of copies, and no second look */
+static const double LONG_US =
+    20000; /* from this duration one timed run is accurate enough: no graph of copies, no further rounds */
 
 typedef struct timer {
   cudaGraph_t graph;
@@ -22,53 +23,55 @@ __attribute__((unused)) static void timer_close(timer *t) {
   if (t->stop) cudaEventDestroy(t->stop);
 }
 
-/* From the start event until now, when the stream is idle. */
-static int elapsed(timer *t, cudaStream_t queue, double *us, rl_error *err) {
+/* Records the stop event, waits for it, and returns the time since the start event in *us. */
+static int stop_timer(timer *t, cudaStream_t stream, double *us, rl_error *err) {
   float ms = 0;
-  if (rl_cuda_ok(cudaEventRecord(t->stop, queue), "timing", err) < 0 || rl_cuda_ok(cudaEventSynchronize(t->stop), "timing", err) < 0 ||
+  if (rl_cuda_ok(cudaEventRecord(t->stop, stream), "timing", err) < 0 ||
+      rl_cuda_ok(cudaEventSynchronize(t->stop), "timing", err) < 0 ||
       rl_cuda_ok(cudaEventElapsedTime(&ms, t->start, t->stop), "timing", err) < 0)
     return -1;
   *us = ms * 1000.0;
   return 0;
 }
 
-static int capture(timer *t, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t queue,
+static int capture(timer *t, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t stream,
                    int copies, rl_error *err) {
-  if (rl_cuda_ok(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal), "capturing", err) < 0) return -1;
+  if (rl_cuda_ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing", err) < 0) return -1;
   int failed = 0;
-  for (int i = 0; i < copies && !failed; i++) failed = enqueue(arg, queue, err);
-  cudaError_t ended = cudaStreamEndCapture(queue, &t->graph);
-  if (failed || ended != cudaSuccess) {
+  for (int i = 0; i < copies && !failed; i++) failed = enqueue(arg, stream, err);
+  cudaError_t status = cudaStreamEndCapture(stream, &t->graph);
+  if (failed || status != cudaSuccess) {
     (void)cudaGetLastError();
-    return failed ? -1 : rl_cuda_ok(ended, "capturing", err);
+    return failed ? -1 : rl_cuda_ok(status, "capturing", err);
   }
   return rl_cuda_ok(cudaGraphInstantiate(&t->executable, t->graph, 0), "instantiating", err);
 }
 
 int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
                  rl_error *err) {
-  cudaStream_t queue = (cudaStream_t)stream;
+  cudaStream_t cuda_stream = (cudaStream_t)stream;
   __attribute__((cleanup(timer_close))) timer t = {};
-  double once = 0;
+  double single_run_us = 0;
   if (rl_cuda_ok(cudaEventCreate(&t.start), "creating an event", err) < 0 ||
       rl_cuda_ok(cudaEventCreate(&t.stop), "creating an event", err) < 0)
     return -1;
-  /* Once outside of a graph: modules load, and what can't run says so. Then once more for its length. */
-  if (enqueue(arg, stream, err) < 0 || rl_cuda_ok(cudaEventRecord(t.start, queue), "timing", err) < 0 || enqueue(arg, stream, err) < 0 ||
-      elapsed(&t, queue, &once, err) < 0)
+  /* Run once untimed, to load modules and to see that the work runs at all; then once timed. */
+  if (enqueue(arg, stream, err) < 0 || rl_cuda_ok(cudaEventRecord(t.start, cuda_stream), "timing", err) < 0 ||
+      enqueue(arg, stream, err) < 0 || stop_timer(&t, cuda_stream, &single_run_us, err) < 0)
     return -1;
-  const bool is_long = once >= LONG_US;
-  const int copies = is_long ? 1 : once * COPIES <= LONG_US ? COPIES : (int)(LONG_US / once);
-  if (capture(&t, enqueue, arg, queue, copies, err) < 0) return -1;
-  double least = once;
+  const bool is_long = single_run_us >= LONG_US;
+  const int copies = is_long ? 1 : single_run_us * COPIES <= LONG_US ? COPIES : (int)(LONG_US / single_run_us);
+  if (capture(&t, enqueue, arg, cuda_stream, copies, err) < 0) return -1;
+  double shortest_us = single_run_us;
   for (int round = 0; round <= ROUNDS && !is_long; round++) { /* round 0 warms up */
-    double took;
-    if (rl_cuda_ok(cudaEventRecord(t.start, queue), "timing", err) < 0 ||
-        rl_cuda_ok(cudaGraphLaunch(t.executable, queue), "timing", err) < 0 || elapsed(&t, queue, &took, err) < 0)
+    double round_us;
+    if (rl_cuda_ok(cudaEventRecord(t.start, cuda_stream), "timing", err) < 0 ||
+        rl_cuda_ok(cudaGraphLaunch(t.executable, cuda_stream), "timing", err) < 0 ||
+        stop_timer(&t, cuda_stream, &round_us, err) < 0)
       return -1;
-    if (round == 1 || (round > 1 && took / copies < least)) least = took / copies;
+    if (round == 1 || (round > 1 && round_us / copies < shortest_us)) shortest_us = round_us / copies;
   }
-  *us = least;
+  *us = shortest_us;
   return 0;
 }
 
@@ -78,13 +81,13 @@ template <typename T> static __global__ void noise(T *memory, size_t count) {
     memory[i] = (T)((float)(rl_hash64(i) >> 40) * 0x1p-23f - 1.0f);
 }
 
-int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream stream, rl_error *err) {
+int rl_tune_fill_noise(void *memory, size_t count, size_t value_bytes, rl_stream stream, rl_error *err) {
   if (value_bytes == sizeof(float)) noise<<<256, 256, 0, (cudaStream_t)stream>>>((float *)memory, count);
   else noise<<<256, 256, 0, (cudaStream_t)stream>>>((__half *)memory, count);
-  return rl_launch_ok("filling with noise", err);
+  return rl_launch_ok("filling memory with noise", err);
 }
 
-int rl_tune_device(const rl_device *device, rl_error *err) {
+int rl_tune_set_scope(const rl_device *device, rl_error *err) {
   cudaDeviceProp properties;
   char scope[160];
   int driver = 0;
@@ -93,6 +96,6 @@ int rl_tune_device(const rl_device *device, rl_error *err) {
     return -1;
   snprintf(scope, sizeof scope, "%.96s/cuda-%d/cudnn-%zu/cublaslt-%zu", properties.name, driver, cudnnGetVersion(),
            cublasLtGetVersion());
-  rl_tune_scope(scope);
+  rl_choices_set_scope(scope);
   return 0;
 }

@@ -174,7 +174,8 @@ static int compile(instance *self, rl_error *err) {
   rl_source_options options;
   char arch[16];
   const rl_source_request *said = &self->source.request;
-  if (arch_of(self->base.device, arch, err) < 0 || rl_source_compile_options(&self->source, (int)self->params.index, &options, err) < 0)
+  if (arch_of(self->base.device, arch, err) < 0 ||
+      rl_source_compile_options(&self->source, (int)self->params.index, &options, err) < 0)
     return -1;
   rl_nvrtc_request request = {
       said->code, strlen(said->code), said->entry, arch, options.items, options.count, getenv("ROOFLINED_CACHE_DIR"), NULL};

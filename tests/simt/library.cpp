@@ -159,13 +159,13 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
   return enqueue(arg, stream, err);
 }
 
-int rl_tune_noise(void *memory, size_t count, size_t value_bytes, rl_stream, rl_error *) {
+int rl_tune_fill_noise(void *memory, size_t count, size_t value_bytes, rl_stream, rl_error *) {
   for (size_t i = 0; i < count; i++)
     store(memory, (int64_t)i, value_bytes == 2 ? CUDA_R_16F : CUDA_R_32F, (double)(rl_hash64(i) >> 40) * 0x1p-23 - 1);
   return 0;
 }
 
-int rl_tune_device(const rl_device *, rl_error *) {
-  rl_tune_scope("simt");
+int rl_tune_set_scope(const rl_device *, rl_error *) {
+  rl_choices_set_scope("simt");
   return 0;
 }

@@ -52,7 +52,7 @@ static int open_forward(rl_stage *s, bool tune, rl_error *err) {
   double least = 0;
   char key[64];
   snprintf(key, sizeof key, "fc1 parts %d %u %d", s->owner->base.params.precision, s->gather.batch, tune);
-  int64_t before_now = rl_tune_recall(key);
+  int64_t before_now = rl_choices_find(key);
   for (int i = 7; i >= 0; i--) {
     rl_gemm *gemm = NULL, *before = s->fc1;
     uint32_t parts_before = s->head.part_count;
@@ -74,7 +74,7 @@ static int open_forward(rl_stage *s, bool tune, rl_error *err) {
     }
     rl_gemm_close(better ? before : gemm);
   }
-  rl_tune_remember(key, s->head.part_count);
+  rl_choices_add(key, s->head.part_count);
   return 0;
 }
 

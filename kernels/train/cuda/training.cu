@@ -314,7 +314,7 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   void *const noisy[] = {e->pooled1, e->product2, e->pooled2, e->d_fc1, e->d_pooled2};
   const size_t counts[] = {kept * map1, product2, most * RL_FLAT, batch * RL_FC1, sent_back * RL_FLAT};
   for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
-    if (counts[i] && rl_tune_noise(noisy[i], counts[i], v, device->stream, err)) return -1;
+    if (counts[i] && rl_tune_fill_noise(noisy[i], counts[i], v, device->stream, err)) return -1;
   return 0;
 }
 
@@ -353,13 +353,13 @@ static void describe_programs(rl_training *e) {
 /* Unless the engine found a reason of its own, or takes no choices. */
 static void note_determinism(rl_instance *instance) {
   if (!instance->deterministic || rl_training_of(instance)->recipe->multiplies_fc1) return;
-  instance->deterministic_note = rl_tune_note();
+  instance->deterministic_note = rl_choices_note();
   instance->deterministic = !instance->deterministic_note;
 }
 
 static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
   rl_dataset data = {};
-  if (rl_tune_device(e->base.base.device, err)) return -1;
+  if (rl_tune_set_scope(e->base.base.device, err)) return -1;
   if (rl_train_setup(&e->base, params, &data, err)) return -1;
   int rc = upload_dataset(e, &data, err);
   rl_dataset_free(&data);
