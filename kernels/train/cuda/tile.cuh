@@ -1,62 +1,60 @@
-/* What one block of the engine "persistent" multiplies, as a contract between its kernel (persistent_kernels.cu) and the formats:
- * half_tiles (tile_half.cuh), float_tiles (tile_float.cuh), tensor_float_tiles (tile_tensor_float.cuh). A format is a struct of
- * constants and static functions; the kernel is a template over it.
+/* The matrix products of one block of the engine "persistent", as an interface between its kernels (persistent_kernels.cu) and
+ * the formats half_tiles (tile_half.cuh), float_tiles (tile_float.cuh) and tensor_float_tiles (tile_tensor_float.cuh). A format
+ * is a struct of constants and static functions; the kernels are templates over it.
  *
- * A block has one image and TILE_CHANNELS of conv2's 64 output channels; of fc1, up to TILE_IMAGES images, all 128 outputs and a
- * slice of SLICE inputs; of fc1's weight gradient, TILE_ROWS × TILE_COLUMNS over TILE_BATCH images at a time.
+ * Partition: a block computes one image and TILE_CHANNELS of conv2's 64 output channels; for fc1, up to TILE_IMAGES images, all
+ * 128 outputs and a slice of SLICE inputs; for fc1's weight gradient, a tile of TILE_ROWS × TILE_COLUMNS weights, TILE_BATCH
+ * images at a time.
  *
- *   typedef … value;               of activations, multiplied weights and stored gradients: made of a float, and a float again
+ *   typedef … value;            type of activations, multiplied weights and stored gradients; converts from and to float
  *   enum {
- *     THREADS,                     of a block
- *     IN_PITCH,                    values between rows in shared memory, multiples of 16 bytes: in[P1²][IN_PITCH] of 32
- *                                  channels, 14×14 pixels
- *     RAW_WEIGHT_PITCH, WEIGHT_VALUES,    conv2's weights as they come, raw[TILE_CHANNELS][RAW_WEIGHT_PITCH] of 9 taps × 32 input
- *                                  channels, and as they are multiplied
- *     D_OUT_VALUES,                  d_out, the gradient of conv2's product, in whatever order
- *     FORWARD_SCRATCH_FLOATS,             floats that conv2's functions want for themselves;
- *     BACKWARD_SCRATCH_FLOATS,            0: raw weights are multiplied as they are
- *     FORWARD_EXCHANGE_FLOATS,                floats of its own that conv2_forward gets as scratch where there is no other
- *     FORWARD_WARPS,               that conv2_forward uses, the first: where others are left, those ask for weights while these
- *                                  multiply, and two while the others are at conv1; else all ask for all of them in between
- *     SEPARATE_MASTER_WEIGHTS,               0: weights that are multiplied are as exact as those that are updated
- *     SLICE_PADDING,                   rows of SLICE inputs are SLICE + SLICE_PADDING apart: fc1's weights [128], its inputs and
- *                                  their gradients [TILE_IMAGES]
- *     D_FC1_PITCH,                d_fc1[TILE_IMAGES][D_FC1_PITCH] of 128
- *     D_FC1_TILE_PITCH, FC1_IN_TILE_PITCH,     d_fc1[TILE_BATCH][D_FC1_TILE_PITCH] of TILE_ROWS,
- * in[TILE_BATCH][FC1_IN_TILE_PITCH] of TILE_COLUMNS FC1_GRADIENT_WARPS, PAIRS_PER_THREAD  so many warps, the first, have so many
- * pairs of fc1's weights a thread
+ *     THREADS,                  threads of a block
+ *     IN_PITCH,                 in[14 · 14 pixels][IN_PITCH], 32 input channels. A pitch is the distance between rows in shared
+ *                               memory in values, a multiple of 16 bytes
+ *     RAW_WEIGHT_PITCH,         conv2's weights as loaded: raw[TILE_CHANNELS][RAW_WEIGHT_PITCH], 9 taps × 32 input channels
+ *     WEIGHT_VALUES,            size of conv2's weights as multiplied
+ *     D_OUT_VALUES,             size of d_out, the gradient of conv2's product; its layout is the format's
+ *     FORWARD_SCRATCH_FLOATS,   scratch of conv2_forward, and of conv2_weight_gradient; 0: conv2 multiplies raw weights
+ *     BACKWARD_SCRATCH_FLOATS,
+ *     FORWARD_EXCHANGE_FLOATS,  scratch of conv2_forward if FORWARD_SCRATCH_FLOATS is 0
+ *     FORWARD_WARPS,            warps 0 … FORWARD_WARPS - 1 compute conv2_forward. If warps remain, they load weights meanwhile
+ *     SEPARATE_MASTER_WEIGHTS,  1: value is rounded, so that FP32 master weights of fc1 are kept beside the multiplied ones
+ *     SLICE_PADDING,            rows of a slice are SLICE + SLICE_PADDING apart: fc1's weights [128], its inputs and their
+ *                               gradients [TILE_IMAGES]
+ *     D_FC1_PITCH,              d_fc1[TILE_IMAGES][D_FC1_PITCH], 128 outputs
+ *     D_FC1_TILE_PITCH,         for fc1's weight gradient: d_fc1[TILE_BATCH][D_FC1_TILE_PITCH], TILE_ROWS outputs, and
+ *     FC1_IN_TILE_PITCH,        in[TILE_BATCH][FC1_IN_TILE_PITCH], TILE_COLUMNS inputs
+ *     FC1_GRADIENT_WARPS,       warps 0 … FC1_GRADIENT_WARPS - 1 compute fc1's weight gradient,
+ *     PAIRS_PER_THREAD          that many pairs of adjacent weights in each thread
  *   };
+ *   typedef … weight_sums;      a thread's state of conv2's weight gradient over the images of a step
  *
- *   typedef … weight_sums;         what a thread keeps of conv2's weight gradient over the images of a step: sums, or where
- *                                  they are added to
+ * All threads call a function with the same pointers, aligned to 16 bytes. The caller synchronises the block between writing an
+ * operand and the call, and between the call and overwriting the operand; conv2's functions may also call __syncthreads. Rows
+ * beyond the valid images may hold anything, NaN included, and must not affect valid ones. Sums are FP32, in an order that
+ * depends on the position alone. A sink is called exactly once for each element, by any thread; its pairs a, b belong to the
+ * given even index and the next one.
  *
- * Functions are called by all threads with the same pointers, all 16-byte aligned; what they read was written before a barrier of
- * the block, and nothing that they read is written before the next. Those of conv2 may take barriers themselves. Rows behind the
- * images that there are hold anything, NaN too, and must not touch those that there are. Sums are FP32, in an order that depends
- * on nothing but the position.
- *
- *   prepare_weights(const value *raw, value *weights);                            where there is scratch: raw lies elsewhere
+ *   prepare_weights(const value *raw, value *weights);        computes multiplied weights from raw ones, if there is scratch
  *   template <class Sink> conv2_forward(const value *in, const value *weights, float *scratch, Sink sink);
- *       sink(pixel of 6×6, channel, const float a[4], const float b[4]): the four products of a pool, row-major, of channel
- *       (even) and the next
- *   unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out);          the gradient behind a pool, four channels,
- *                                                                                 as their codes say
- *   weight_sums init_weight_sums(float *row);                                           row[TILE_CHANNELS][9 · 32] of memory
- *   conv2_weight_gradient(value *in, const value *d_out, float *scratch, weight_sums &sums);    an image more; in is lost where
- *                                                                                               there is scratch
- *   store_weight_gradient(const weight_sums &sums, float *row);                   unless they are there
+ *       sink(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 window, row-major
+ *   unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out);      writes d_out of a window for four channels: d at
+ *       the position that the code names (kernels.h), else 0
+ *   weight_sums init_weight_sums(float *row);                 row[TILE_CHANNELS][9 · 32] in global memory
+ *   conv2_weight_gradient(value *in, const value *d_out, float *scratch, weight_sums &sums);   adds an image. Overwrites `in` if
+ *       there is scratch
+ *   store_weight_gradient(const weight_sums &sums, float *row);               unless the sums are in `row` already
  *   template <class Ready, class Sink> conv2_input_gradient(const value *weights, value *d_out, Ready ready, Sink sink);
- *       sink(pixel of 14×14, channel, a, b): of input channel (even) and the next, from this block's output channels alone. May
- *       write over d_out. Behind the weight gradient, whose scratch the sink may use once all threads have called ready()
+ *       sink(pixel of 14×14, input channel, a, b): the part from this block's output channels. May overwrite d_out. All threads
+ *       call ready() before the set_row sink. If there is scratch, it must follow the weight gradient, whose scratch the sink may
+ *       then overwrite
  *   template <int SLICE, class Sink> fc1_forward(const value *in, const value *weights, Sink sink);
- *       sink(image, output, a, b): the product over the slice for output (even) and the next
+ *       sink(image, output, a, b): the product over the slice
  *   template <int SLICE, class Sink> fc1_backward(const value *d_fc1, const value *weights, Sink sink);
- *       sink(image, k, a, b): d_fc1 · weights for inputs k (even, in the slice) and the next
- *   fc1_weight_gradient(const value *d_fc1, const value *in, float sums[PAIRS_PER_THREAD][2]);       adds TILE_BATCH images; the
- *                                                                                              warps in use alone
- *   tile_row(i), tile_column(i)                                                   of pair i of this thread in the tile
- *
- * Each product goes to its sink exactly once, whichever thread has it. */
+ *       sink(image, input of the slice, a, b): d_fc1 · weights
+ *   fc1_weight_gradient(const value *d_fc1, const value *in, float sums[PAIRS_PER_THREAD][2]);   adds TILE_BATCH images; called
+ *       by the set_row FC1_GRADIENT_WARPS warps
+ *   tile_row(i), tile_column(i)                               position of this thread's pair i in the tile */
 #ifndef RL_TRAIN_CUDA_TILE_H
 #define RL_TRAIN_CUDA_TILE_H
 
@@ -68,49 +66,50 @@ enum {
   TILE_WARPS = TILE_THREADS / 32,
   TILE_CHANNELS = RL_C2 / 2,
   TILE_TAPS = 9,
-  TILE_K = TILE_TAPS * RL_C1, /* 288: what a product of conv2 sums up */
+  TILE_K = TILE_TAPS * RL_C1, /* 288 products in each sum of conv2 */
   TILE_IMAGES = 8,
   TILE_ROWS = 16,
-  TILE_COLUMNS = 144, /* 8 × 16 such tiles are fc1.weight */
+  TILE_COLUMNS = 144, /* fc1.weight is 8 × 16 tiles of TILE_ROWS × TILE_COLUMNS */
   TILE_BATCH = 64
 };
 
-/* What formats have that have no reason for something else. */
+/* Defaults that formats share. */
 struct tile_format {
   enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, PAIRS_PER_THREAD = 4 };
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
-  /* The same number, though the compiler can't know: addresses made of it are made where they are wanted, instead of in front of
-   * all steps, where they do not fit into registers. */
-  static __device__ __forceinline__ int optimization_barrier(int of) {
-    asm volatile("" : "+r"(of));
-    return of;
+  /* Returns x. The compiler does not see that, so that it computes addresses from the result where they are used instead of
+   * hoisting them out of a loop, which costs registers. */
+  static __device__ __forceinline__ int optimization_barrier(int x) {
+    asm volatile("" : "+r"(x));
+    return x;
   }
 };
 
-template <int COUNT> struct tile_sums { float of[COUNT]; };
+template <int COUNT> struct register_sums { float values[COUNT]; };
 
-/* conv2's input gradient by products of 16×8: d_out · weights, without the border. Each row of d_out goes into three rows of
- * the result, each column into three columns. Rows r, r + 3, r + 6, r + 9 and columns likewise make a set of 16 pixels, the sums'
- * sets begin at rows and columns 0 to 4. A warp has eight input channels, and of the nine pairs (row of d_out's set, row of taps)
- * those three that end in rows 2, or 0 and 3, or 4 and 1: the first into sums[0], the others into sums[1]. What two sets have of
- * one pixel is added at the end.
+/* conv2's input gradient as mma products with N = 8: d_out · weights, without the border of zeros. Row y of d_out contributes to
+ * rows y, y + 1, y + 2 of the result, by the row of taps; columns likewise. A set is 16 pixels: rows r, r + 3, r + 6, r + 9 and
+ * columns c, c + 3, c + 6, c + 9. Set r of d_out with row of taps t contributes to set r + t of the result (0 to 4).
  *
- * F::add_row(weights, d_out, row, tap_row, channel, sums[5]) adds a set of d_out's rows through a row of taps. Of a product's
- * rows the first four are the rows of a set's column; columns go on F::LANE_COLUMN of them further right in lanes 16 and up, and
- * F::HALF_COLUMN further in the lower half of the product: 1 and 2, or 2 and 1. */
-enum { TILE_EVERY = 3, TILE_SUM_COLUMNS = 5 };
-typedef float tile_set_sums[TILE_SUM_COLUMNS][4];
+ * A warp computes eight input channels and three of the nine pairs (r, t): one that it adds to sum[0], two that it adds to
+ * sum[1]. These hold sets 2 and 2, 0 and 3, or 4 and 1 of the result; sets that share pixels are added at the end.
+ *
+ * F::accumulate_tap_row(weights, d_out, row, tap_row, channel, sum) adds set `row` of d_out with one row of taps; sum[x] is the
+ * set of columns x, x + 3, …. The A fragment's rows 0-3 are a column's four pixels; rows 4-7 are LANE_COLUMN_STEP columns of the
+ * set further right, rows 8-15 HALF_COLUMN_STEP columns: (1, 2) or (2, 1). */
+enum { TILE_COLUMN_STRIDE = 3, TILE_SET_COLUMNS = 5 };
+typedef float tile_accumulators[TILE_SET_COLUMNS][4];
 
-/* Column x + 3 of the sums is the next one of column x: of the lower half of the product, or of the lane that has the columns
- * behind. */
-template <class F> static __device__ __forceinline__ void tile_add_columns(tile_set_sums sum) {
+/* sum[x + 3] holds the pixels of sum[x] one column of the set further right: adds them to the lower half of the fragment or to
+ * the lane 16 further on, whichever holds that column. */
+template <class F> static __device__ __forceinline__ void tile_merge_columns(tile_accumulators sum) {
   const bool right = F::lane() >= 16;
-  for (int x = 0; x < TILE_SUM_COLUMNS - TILE_EVERY; x++)
+  for (int x = 0; x < TILE_SET_COLUMNS - TILE_COLUMN_STRIDE; x++)
     for (int c = 0; c < 2; c++) {
-      const float *upper = &sum[x + TILE_EVERY][c], *lower = upper + 2;
+      const float *upper = &sum[x + TILE_COLUMN_STRIDE][c], *lower = upper + 2;
       const float below = __shfl_xor_sync(0xffffffffu, *lower, 16);
-      if (F::HALF_COLUMN == 1) {
+      if (F::HALF_COLUMN_STEP == 1) {
         sum[x][2 + c] += *upper;
         if (right) sum[x][c] += below;
       } else {
@@ -122,41 +121,47 @@ template <class F> static __device__ __forceinline__ void tile_add_columns(tile_
 }
 
 template <class F, class Sink>
-static __device__ __forceinline__ void tile_sink_rows(const tile_set_sums sum, int y, int lane, int channel, Sink sink) {
-  for (int x = 0; x < TILE_SUM_COLUMNS; x++)
+static __device__ __forceinline__ void tile_sink_rows(const tile_accumulators sum, int y, int lane, int channel, Sink sink) {
+  for (int x = 0; x < TILE_SET_COLUMNS; x++)
     for (int i = 0; i < 2; i++) {
-      const int column = lane / 16 * F::LANE_COLUMN + i * F::HALF_COLUMN;
-      if (x < TILE_EVERY || column == 3) sink(y * RL_P1 + x + column * TILE_EVERY, channel, sum[x][i * 2], sum[x][i * 2 + 1]);
+      const int column = lane / 16 * F::LANE_COLUMN_STEP + i * F::HALF_COLUMN_STEP;
+      if (x < TILE_COLUMN_STRIDE || column == 3)
+        sink(y * RL_P1 + x + column * TILE_COLUMN_STRIDE, channel, sum[x][i * 2], sum[x][i * 2 + 1]);
     }
 }
 
 template <class F, class Ready, class Sink>
 static __device__ __forceinline__ void tile_input_gradient(const typename F::value *weights, const typename F::value *d_out,
                                                            Ready ready, Sink sink) {
-  const int group = F::warp() % 3, channel = F::warp() / 3 * 8;
-  const int first[2] = {group == 0 ? 2 : group == 1 ? 0 : 4, group == 0 ? 2 : group == 1 ? 3 : 1}; /* rows of the sums' sets */
-  const int down = F::lane() / 4 % 4;                                                              /* this lane's row in a set */
-  tile_set_sums sum[2] = {};
-  const int alone = group == 2 ? 2 : 0; /* of d_out's */
-  F::add_row(weights, d_out, alone, first[0] - alone, channel, sum[0]);
+  const int pairs = F::warp() % 3, channel = F::warp() / 3 * 8;
+  const int set_row[2] = {pairs == 0   ? 2
+                          : pairs == 1 ? 0
+                                       : 4,
+                          pairs == 0   ? 2
+                          : pairs == 1 ? 3
+                                       : 1}; /* r + t of sum[0] and sum[1] */
+  const int lane_row = F::lane() / 4 % 4;    /* this lane's row of a set */
+  tile_accumulators sum[2] = {};
+  const int single = pairs == 2 ? 2 : 0; /* r of the pair in sum[0] */
+  F::accumulate_tap_row(weights, d_out, single, set_row[0] - single, channel, sum[0]);
 #pragma unroll 1
-  for (int row = group == 2 ? 0 : 1; row != (group == 2 ? 2 : 3); row++)
-    F::add_row(weights, d_out, row, first[1] - row, channel, sum[1]);
-  for (int i = 0; i < 2; i++) tile_add_columns<F>(sum[i]);
-  /* sums[0] of a row += sums[1] of the same row: of this lane's, of the one above or of the one below. */
-  const int other = group == 0 ? 0 : group == 1 ? -1 : 1;
-  const bool both = down + other >= 0 && down + other < 4;
-  for (int x = 0; x < TILE_SUM_COLUMNS; x++)
+  for (int row = pairs == 2 ? 0 : 1; row != (pairs == 2 ? 2 : 3); row++)
+    F::accumulate_tap_row(weights, d_out, row, set_row[1] - row, channel, sum[1]);
+  for (int i = 0; i < 2; i++) tile_merge_columns<F>(sum[i]);
+  /* Adds rows of sum[1] to the same rows of sum[0], which lie in this lane's row of the set, the one above or the one below. */
+  const int row_shift = pairs == 0 ? 0 : pairs == 1 ? -1 : 1;
+  const bool in_both = lane_row + row_shift >= 0 && lane_row + row_shift < 4;
+  for (int x = 0; x < TILE_SET_COLUMNS; x++)
     for (int i = 0; i < 4; i++) {
-      if (x >= TILE_EVERY && i < 2) continue; /* no pixel's */
-      const float v = __shfl_sync(0xffffffffu, sum[1][x][i], F::lane() + other * 4);
-      if (both) sum[0][x][i] += v;
+      if (x >= TILE_COLUMN_STRIDE && i < 2) continue; /* merged already */
+      const float v = __shfl_sync(0xffffffffu, sum[1][x][i], F::lane() + row_shift * 4);
+      if (in_both) sum[0][x][i] += v;
     }
   ready();
-  const int fresh = F::optimization_barrier(F::lane()), pair = channel + fresh % 4 * 2;
-  tile_sink_rows<F>(sum[0], F::optimization_barrier(first[0]) + down * TILE_EVERY, fresh, pair, sink);
-  if (down - other < 0 || down - other > 3)
-    tile_sink_rows<F>(sum[1], F::optimization_barrier(first[1]) + down * TILE_EVERY, fresh, pair, sink);
+  const int lane = F::optimization_barrier(F::lane()), pair = channel + lane % 4 * 2;
+  tile_sink_rows<F>(sum[0], F::optimization_barrier(set_row[0]) + lane_row * TILE_COLUMN_STRIDE, lane, pair, sink);
+  if (lane_row - row_shift < 0 || lane_row - row_shift > 3)
+    tile_sink_rows<F>(sum[1], F::optimization_barrier(set_row[1]) + lane_row * TILE_COLUMN_STRIDE, lane, pair, sink);
 }
 
 #endif

@@ -1,15 +1,17 @@
-/* tile.cuh in FP32 on FMA units. conv2 goes by Winograd's F(2×2, 3×3): its 36 pools are the tiles, each below a window of 4×4
- * inputs. With
+/* The tile functions (tile.cuh) in FP32 on FMA units. conv2 uses Winograd's F(2×2, 3×3): its 36 pooling windows are the tiles,
+ * each computed from 4×4 inputs. With
  *
- *   V = Bᵀ·window·B    U = G·filter·Gᵀ    M = Σ over input channels of V∘U    four products = Aᵀ·M·A
+ *   V = Bᵀ·input·B    U = G·filter·Gᵀ    M = Σ over input channels of V∘U    four outputs = Aᵀ·M·A
  *
- * every one of M's 16 elements (`terms`) is a product [36 tiles]·[32 inputs]·[32 outputs]: 0.59 million FMA together instead
- * of 1.33 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). The gradients are the same steps turned round:
- * dM = A·four gradients·Aᵀ, dU = Σ over tiles of dM∘V, dV = Σ over outputs of dM∘U, d filter = Gᵀ·dU·G, d window = B·dV·Bᵀ.
- * Max-pooling leaves one of four gradients, for which nine FMA would do instead of these 16; but no lane has to ask which.
+ * each of M's 16 elements (terms) is a matrix product [36 tiles][32 inputs] · [32 inputs][32 outputs]: 0.59 million FMA in all
+ * instead of 1.33 million (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). The gradients transpose these
+ * steps: dM = A·four gradients·Aᵀ, dU = Σ over tiles of dM∘V, dV = Σ over outputs of dM∘U, d filter = Gᵀ·dU·G,
+ * d input = B·dV·Bᵀ. Max-pooling leaves one of four gradients, for which 9 FMA would suffice instead of 16, but each lane would
+ * have to branch on the pool code.
  *
- * A warp has a term in all three products, and what its term alone reads it may write over. Operands are rows of 32 floats, whose
- * 16-byte units are permuted: what a warp reads at once, four neighbouring tiles or every fourth output, is in no bank twice. */
+ * Partition: half a warp computes a term in each of the three products, and only it reads that term, so that results overwrite
+ * operands in place. Data movement: operands are rows of 32 floats in shared memory whose 16-byte vectors are permuted (XOR), so
+ * that a warp's accesses, four adjacent tiles or every fourth output, are free of bank conflicts. */
 #ifndef RL_TRAIN_CUDA_TILE_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_FLOAT_H
 
@@ -18,21 +20,20 @@
 
 struct float_tiles : tile_format {
   typedef float value;
-  /* The row that images are added to one after the other; whether one is there. */
   typedef struct weight_sums {
-    float *row;
-    bool begun;
+    float *row; /* global memory; each image is added to it */
+    bool begun; /* it holds at least one image */
   } weight_sums;
   enum {
-    UNIT = 4, /* floats in 16 bytes */
+    VECTOR = 4, /* floats in 16 bytes */
     WARPS = THREADS / 32,
     TERMS = 16,
-    MULTIPLIERS = TERMS / 2, /* warps that multiply */
+    PRODUCT_WARPS = TERMS / 2, /* warps that compute products */
     TILES = RL_P2 * RL_P2,
-    ROW = TILE_CHANNELS,    /* floats */
+    ROW = TILE_CHANNELS,    /* floats in a row */
     WEIGHT_TERM = 32 * ROW, /* U [output][input] */
     TERM = TILES * ROW,     /* V, M, dM, dV [tile][channel] */
-    CHUNK = 12,             /* tiles whose V the weight gradient has at once */
+    CHUNK = 12,             /* tiles whose V the weight gradient keeps at a time */
     CHUNK_TERM = CHUNK * ROW,
     IN_PITCH = RL_C1,
     RAW_WEIGHT_PITCH = TILE_K,
@@ -43,60 +44,61 @@ struct float_tiles : tile_format {
     FORWARD_EXCHANGE_FLOATS = 0,
     FORWARD_WARPS = TILE_WARPS,
     SEPARATE_MASTER_WEIGHTS = 0,
-    SLICE_PADDING = UNIT,
-    D_FC1_PITCH = RL_FC1 + UNIT,
-    D_FC1_TILE_PITCH = TILE_ROWS + UNIT,
-    FC1_IN_TILE_PITCH = TILE_COLUMNS + UNIT,
-    OUTER_SUMS = 64 /* of a lane: 8 × 8 */
+    SLICE_PADDING = VECTOR,
+    D_FC1_PITCH = RL_FC1 + VECTOR,
+    D_FC1_TILE_PITCH = TILE_ROWS + VECTOR,
+    FC1_IN_TILE_PITCH = TILE_COLUMNS + VECTOR,
+    OUTER_SUMS = 64 /* per lane: 8 × 8 */
   };
   static_assert(TILES % WARPS == 0 && RL_P2 % (TILES / WARPS) == 0 && CHUNK == WARPS,
-                "a warp transforms a part of a row, or a tile of a chunk");
-  static_assert((int)RL_C1 == (int)ROW, "as many inputs as outputs: rows are alike");
+                "a warp transforms part of a row of tiles, or one tile of a chunk");
+  static_assert((int)RL_C1 == (int)ROW, "rows of inputs and of outputs have the same length");
 
-  static __device__ __forceinline__ bool multiplies() { return warp() < MULTIPLIERS; }
+  static __device__ __forceinline__ bool computes_products() { return warp() < PRODUCT_WARPS; }
   static __device__ __forceinline__ int term() { return threadIdx.x / 16; }
-  /* Sixteen lanes as 4 × 4, in an order in which neighbours one or two apart read the same 16 bytes, and are served together. */
-  static __device__ __forceinline__ int upper() { return (lane() >> 1 & 1) | (lane() >> 2 & 2); }
-  static __device__ __forceinline__ int lower() { return (lane() & 1) | (lane() >> 1 & 2); }
+  /* The 16 lanes of a term as 4 × 4: (major, minor). Lanes one or two apart read the same 16 bytes, which one access serves. */
+  static __device__ __forceinline__ int lane_major() { return (lane() >> 1 & 1) | (lane() >> 2 & 2); }
+  static __device__ __forceinline__ int lane_minor() { return (lane() & 1) | (lane() >> 1 & 2); }
 
-  static __device__ __forceinline__ int tile_unit(int tile, int unit) {
-    return tile * ROW + (unit ^ (tile << 2 & 4 | tile >> 1 & 1)) * UNIT;
+  static __device__ __forceinline__ int tile_vector(int tile, int vector) {
+    return tile * ROW + (vector ^ (tile << 2 & 4 | tile >> 1 & 1)) * VECTOR;
   }
-  static __device__ __forceinline__ int weight_unit(int output, int unit) {
-    return output * ROW + (unit ^ (output / 4 & 7)) * UNIT;
+  static __device__ __forceinline__ int weight_vector(int output, int vector) {
+    return output * ROW + (vector ^ (output / 4 & 7)) * VECTOR;
   }
   static __device__ __forceinline__ int tile_element(int tile, int channel) {
-    return tile_unit(tile, channel / UNIT) + channel % UNIT;
+    return tile_vector(tile, channel / VECTOR) + channel % VECTOR;
   }
   static __device__ __forceinline__ int weight_element(int output, int input) {
-    return weight_unit(output, input / UNIT) + input % UNIT;
+    return weight_vector(output, input / VECTOR) + input % VECTOR;
   }
 
   static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
     return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
   }
-  /* sum[row][4] += a's element `row` × b */
-  static __device__ __forceinline__ void add_row(float sum[4], float a, float4 b) {
+  /* sum[4] += a · b */
+  static __device__ __forceinline__ void fma_row(float sum[4], float a, float4 b) {
     sum[0] = fmaf(a, b.x, sum[0]), sum[1] = fmaf(a, b.y, sum[1]), sum[2] = fmaf(a, b.z, sum[2]), sum[3] = fmaf(a, b.w, sum[3]);
   }
-  static __device__ __forceinline__ void add_outer(float sum[16], float4 a, float4 b) {
-    add_row(&sum[0], a.x, b);
-    add_row(&sum[4], a.y, b);
-    add_row(&sum[8], a.z, b);
-    add_row(&sum[12], a.w, b);
+  /* sum[4 rows][4] += a · bᵀ */
+  static __device__ __forceinline__ void fma_outer(float sum[16], float4 a, float4 b) {
+    fma_row(&sum[0], a.x, b);
+    fma_row(&sum[4], a.y, b);
+    fma_row(&sum[8], a.z, b);
+    fma_row(&sum[12], a.w, b);
   }
   /* sum[4] += a · b[4 rows] */
-  static __device__ __forceinline__ void add_product(float sum[4], float4 a, const float4 b[4]) {
-    add_row(sum, a.x, b[0]);
-    add_row(sum, a.y, b[1]);
-    add_row(sum, a.z, b[2]);
-    add_row(sum, a.w, b[3]);
+  static __device__ __forceinline__ void fma_product(float sum[4], float4 a, const float4 b[4]) {
+    fma_row(sum, a.x, b[0]);
+    fma_row(sum, a.y, b[1]);
+    fma_row(sum, a.z, b[2]);
+    fma_row(sum, a.w, b[3]);
   }
-  static __device__ __forceinline__ float4 four(const float of[4]) { return make_float4(of[0], of[1], of[2], of[3]); }
+  static __device__ __forceinline__ float4 make_four(const float v[4]) { return make_float4(v[0], v[1], v[2], v[3]); }
 
-  /* --- transforms into terms: a lane has a channel ---------------------------------------------------------------------- */
+  /* Transforms into terms: a lane computes a channel. */
 
-  /* weights: U of raw[32 outputs][9 taps][32 inputs]. */
+  /* Computes U into weights from raw[32 outputs][9 taps][32 inputs]. */
   static __device__ __forceinline__ void prepare_weights(const float *raw, float *weights) {
     for (int output = warp(); output < TILE_CHANNELS; output += WARPS) {
       const float *from = &raw[output * TILE_K + lane()];
@@ -117,8 +119,9 @@ struct float_tiles : tile_format {
     }
   }
 
-  /* V of COUNT tiles side by side, `term` floats from one term's to the next. */
-  template <int COUNT> static __device__ __forceinline__ void transform_windows(const float *in, int tile, int term, float *v) {
+  /* Computes V of COUNT adjacent tiles; terms are term_pitch floats apart. */
+  template <int COUNT>
+  static __device__ __forceinline__ void transform_windows(const float *in, int tile, int term_pitch, float *v) {
     const float *from = &in[(tile / RL_P2 * 2 * RL_P1 + tile % RL_P2 * 2) * IN_PITCH + lane()];
     float half[4][2 * COUNT + 2];
 #pragma unroll
@@ -135,17 +138,17 @@ struct float_tiles : tile_format {
       for (int y = 0; y < 4; y++) {
         const float *d = &half[y][2 * i], made[4] = {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]};
 #pragma unroll
-        for (int x = 0; x < 4; x++) to[(4 * y + x) * term] = made[x];
+        for (int x = 0; x < 4; x++) to[(4 * y + x) * term_pitch] = made[x];
       }
     }
   }
 
-  /* d · (1, 1, 1, 0) for the first of two products, d · (0, 1, −1, −1) for the second: A. */
+  /* Element i of d · (1, 1, 1, 0) for the first of two outputs, of d · (0, 1, −1, −1) for the second: a column of A. */
   static __device__ __forceinline__ float factor(float d, bool second, int i) {
     return i == 0 ? (second ? 0.0f : d) : i == 1 ? d : i == 2 ? (second ? -d : d) : second ? -d : 0.0f;
   }
 
-  /* d_out is dM. */
+  /* Stores dM as d_out. */
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, float *d_out) {
     const bool low[4] = {code.x == 2 || code.x == 3, code.y == 2 || code.y == 3, code.z == 2 || code.z == 3,
                          code.w == 2 || code.w == 3};
@@ -158,23 +161,21 @@ struct float_tiles : tile_format {
       float made[4];
 #pragma unroll
       for (int c = 0; c < 4; c++) made[c] = factor(factor(g[c], low[c], term / 4), right[c], term % 4);
-      store4(&d_out[term * TERM + tile_unit(pixel, channel / UNIT)], four(made));
+      store4(&d_out[term * TERM + tile_vector(pixel, channel / VECTOR)], make_four(made));
     }
   }
 
-  /* --- forward ---------------------------------------------------------------------------------------------------------- */
-
-  /* m[36][32] = v[36][32]·uᵀ of a term, m in the place of v: a lane has every fourth tile × four outputs, and 16 further on. */
+  /* v[36][32] = v[36][32]·uᵀ for one term, in place: a lane computes every fourth tile × two groups of four outputs 16 apart. */
   static __device__ __forceinline__ void multiply_forward(float *v, const float *u) {
     float sum[TILES / 4][8] = {};
 #pragma unroll 1
-    for (int unit = 0; unit < ROW / UNIT; unit++) {
+    for (int vector = 0; vector < ROW / VECTOR; vector++) {
       float4 b[8];
 #pragma unroll
-      for (int o = 0; o < 8; o++) b[o] = load4(&u[weight_unit(4 * lower() + o / 4 * 16, unit) + o % 4 * ROW]);
+      for (int o = 0; o < 8; o++) b[o] = load4(&u[weight_vector(4 * lane_minor() + o / 4 * 16, vector) + o % 4 * ROW]);
 #pragma unroll
       for (int i = 0; i < TILES / 4; i++) {
-        const float4 a = load4(&v[tile_unit(upper(), unit) + 4 * i * ROW]);
+        const float4 a = load4(&v[tile_vector(lane_major(), vector) + 4 * i * ROW]);
 #pragma unroll
         for (int o = 0; o < 8; o++) sum[i][o] = dot(a, b[o], sum[i][o]);
       }
@@ -186,20 +187,20 @@ struct float_tiles : tile_format {
   static __device__ __forceinline__ void store_rows(const float sum[TILES / 4][8], float *to) {
 #pragma unroll
     for (int i = 0; i < TILES / 4 * 2; i++)
-      store4(&to[tile_unit(upper(), lower() + i % 2 * 4) + i / 2 * 4 * ROW], four(&sum[i / 2][i % 2 * 4]));
+      store4(&to[tile_vector(lane_major(), lane_minor() + i % 2 * 4) + i / 2 * 4 * ROW], make_four(&sum[i / 2][i % 2 * 4]));
   }
 
-  /* A lane has a pool of four channels. */
+  /* Computes the outputs from M: a lane does a window of four channels. */
   template <class Sink> static __device__ __forceinline__ void transform_products(const float *m, Sink sink) {
     const int tile = threadIdx.x / 8, channel = threadIdx.x % 8 * 4;
     if (tile >= TILES) return;
-    float left[4][4], right[4][4], product[4][4]; /* product: [channel][of the pool] */
+    float left[4][4], right[4][4], product[4][4]; /* product: [channel][position in the window] */
 #pragma unroll
     for (int y = 0; y < 4; y++) {
       float x[4][4];
 #pragma unroll
       for (int i = 0; i < 4; i++) {
-        const float4 v = load4(&m[(4 * y + i) * TERM + tile_unit(tile, channel / UNIT)]);
+        const float4 v = load4(&m[(4 * y + i) * TERM + tile_vector(tile, channel / VECTOR)]);
         x[i][0] = v.x, x[i][1] = v.y, x[i][2] = v.z, x[i][3] = v.w;
       }
 #pragma unroll
@@ -218,13 +219,13 @@ struct float_tiles : tile_format {
   static __device__ __forceinline__ void conv2_forward(const float *in, const float *weights, float *scratch, Sink sink) {
     transform_windows<TILES / WARPS>(in, warp() * (TILES / WARPS), TERM, scratch);
     __syncthreads();
-    if (multiplies()) multiply_forward(&scratch[term() * TERM], &weights[term() * WEIGHT_TERM]);
+    if (computes_products()) multiply_forward(&scratch[term() * TERM], &weights[term() * WEIGHT_TERM]);
     __syncthreads();
     transform_products(scratch, sink);
   }
 
-  /* --- weight gradient: of its term's dU a lane has 4 outputs and the 4 from 16 on × as many inputs ---------------------- */
-
+  /* dU += dmᵀ·v of one term over a chunk of tiles: a lane computes outputs 4 · lane_major … + 3 and the four 16 further on ×
+   * inputs likewise. */
   static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first, float sums[OUTER_SUMS]) {
 #pragma unroll 1
     for (int row = first; row < first + CHUNK; row += 4)
@@ -234,26 +235,27 @@ struct float_tiles : tile_format {
         float4 a[2], b[2];
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-          a[half] = load4(&dm_row[tile_unit(tile, upper() + half * 4)]);
-          b[half] = load4(&v_row[tile_unit(tile, lower() + half * 4)]);
+          a[half] = load4(&dm_row[tile_vector(tile, lane_major() + half * 4)]);
+          b[half] = load4(&v_row[tile_vector(tile, lane_minor() + half * 4)]);
         }
 #pragma unroll
-        for (int i = 0; i < 4; i++) add_outer(&sums[i * 16], a[i / 2], b[i % 2]);
+        for (int i = 0; i < 4; i++) fma_outer(&sums[i * 16], a[i / 2], b[i % 2]);
       }
   }
 
-  /* Of 16 outputs, dU lies in two places of eight terms each. */
-  enum { OUTPUTS = 16, PLACE_TERMS = TERMS / 2, PLACE_TERM = OUTPUTS * ROW, PLACE = PLACE_TERMS * PLACE_TERM };
-  static_assert(PLACE <= (int)BACKWARD_SCRATCH_FLOATS && PLACE <= RL_P1 * RL_P1 * (int)IN_PITCH,
-                "the scratch is one, the image's place the other");
+  /* dU of 16 outputs: the first eight terms in the scratch, the last eight over the image. */
+  enum { OUTPUTS = 16, BUFFER_TERMS = TERMS / 2, BUFFER_TERM = OUTPUTS * ROW, BUFFER = BUFFER_TERMS * BUFFER_TERM };
+  static_assert(BUFFER <= (int)BACKWARD_SCRATCH_FLOATS && BUFFER <= RL_P1 * RL_P1 * (int)IN_PITCH,
+                "half of dU fits into the scratch and into the image");
 
   static __device__ __forceinline__ void store_outer(const float sums[OUTER_SUMS / 2], float *to) {
 #pragma unroll
     for (int i = 0; i < 8; i++)
-      store4(&to[term() % PLACE_TERMS * PLACE_TERM + weight_unit(4 * upper() + i % 4, lower() + i / 4 * 4)], four(&sums[i * 4]));
+      store4(&to[term() % BUFFER_TERMS * BUFFER_TERM + weight_vector(4 * lane_major() + i % 4, lane_minor() + i / 4 * 4)],
+             make_four(&sums[i * 4]));
   }
 
-  /* to[outputs][9 taps][32 inputs], += where there is something. */
+  /* Stores Gᵀ·dU·G in to[outputs][9 taps][32 inputs], or adds it. */
   static __device__ __forceinline__ void transform_weights(const float *first_terms, const float *last_terms, bool add,
                                                            float *to) {
     for (int output = warp(); output < OUTPUTS; output += WARPS) {
@@ -261,8 +263,8 @@ struct float_tiles : tile_format {
 #pragma unroll
       for (int y = 0; y < 4; y++) {
         const float *terms = y / 2 ? last_terms : first_terms;
-        const float *from = &terms[y % 2 * 4 * PLACE_TERM + weight_element(output, lane())];
-        const float first = from[0], second = from[PLACE_TERM], third = from[2 * PLACE_TERM], last = from[3 * PLACE_TERM],
+        const float *from = &terms[y % 2 * 4 * BUFFER_TERM + weight_element(output, lane())];
+        const float first = from[0], second = from[BUFFER_TERM], third = from[2 * BUFFER_TERM], last = from[3 * BUFFER_TERM],
                     middle = 0.5f * (second + third);
         half[y][0] = first + middle, half[y][1] = 0.5f * (second - third), half[y][2] = middle + last;
       }
@@ -272,8 +274,8 @@ struct float_tiles : tile_format {
         const float made[3] = {half[0][x] + middle, 0.5f * (half[1][x] - half[2][x]), middle + half[3][x]};
 #pragma unroll
         for (int y = 0; y < 3; y++) {
-          float *at = &to[output * TILE_K + (3 * y + x) * RL_C1 + lane()];
-          *at = add ? *at + made[y] : made[y];
+          float *weight = &to[output * TILE_K + (3 * y + x) * RL_C1 + lane()];
+          *weight = add ? *weight + made[y] : made[y];
         }
       }
     }
@@ -288,43 +290,41 @@ struct float_tiles : tile_format {
     for (int first = 0; first < TILES; first += CHUNK) {
       transform_windows<1>(in, first + warp(), CHUNK_TERM, scratch - first * ROW);
       __syncthreads();
-      if (multiplies()) multiply_outer(&d_out[term() * TERM], &scratch[term() * CHUNK_TERM], first, sums);
+      if (computes_products()) multiply_outer(&d_out[term() * TERM], &scratch[term() * CHUNK_TERM], first, sums);
       __syncthreads();
     }
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       if (half) __syncthreads();
-      if (multiplies()) store_outer(&sums[half * (OUTER_SUMS / 2)], term() / PLACE_TERMS ? in : scratch);
+      if (computes_products()) store_outer(&sums[half * (OUTER_SUMS / 2)], term() / BUFFER_TERMS ? in : scratch);
       __syncthreads();
       transform_weights(scratch, in, to.begun, &to.row[half * OUTPUTS * TILE_K]);
     }
     to.begun = true;
   }
 
-  /* --- input gradient --------------------------------------------------------------------------------------------------- */
-
-  /* dv[36][32] = dm[36][32]·u of a term, dv in the place of dm: a lane has every fourth tile × four inputs, and 16 further on. */
+  /* dm[36][32] = dm[36][32]·u for one term, in place: a lane computes every fourth tile × two groups of four inputs 16 apart. */
   static __device__ __forceinline__ void multiply_back(float *dm, const float *u) {
     float sum[TILES / 4][8] = {};
 #pragma unroll 1
-    for (int unit = 0; unit < ROW / UNIT; unit++) {
-      float4 b[2][UNIT];
+    for (int vector = 0; vector < ROW / VECTOR; vector++) {
+      float4 b[2][VECTOR];
 #pragma unroll
-      for (int k = 0; k < 2 * UNIT; k++)
-        b[k / UNIT][k % UNIT] = load4(&u[weight_unit(4 * unit, lower() + k / UNIT * 4) + k % UNIT * ROW]);
+      for (int k = 0; k < 2 * VECTOR; k++)
+        b[k / VECTOR][k % VECTOR] = load4(&u[weight_vector(4 * vector, lane_minor() + k / VECTOR * 4) + k % VECTOR * ROW]);
 #pragma unroll
       for (int i = 0; i < TILES / 4; i++) {
-        const float4 a = load4(&dm[tile_unit(upper(), unit) + 4 * i * ROW]);
-        add_product(&sum[i][0], a, b[0]);
-        add_product(&sum[i][4], a, b[1]);
+        const float4 a = load4(&dm[tile_vector(lane_major(), vector) + 4 * i * ROW]);
+        fma_product(&sum[i][0], a, b[0]);
+        fma_product(&sum[i][4], a, b[1]);
       }
     }
     __syncwarp();
     store_rows(sum, dm);
   }
 
-  /* What six windows of four, two apart, add up to in a line of 14. */
-  static __device__ __forceinline__ void add_windows(const float x[4][RL_P2], float line[RL_P1]) {
+  /* B in one dimension: six overlapping windows of four terms, two pixels apart, become a line of 14 pixels. */
+  static __device__ __forceinline__ void transform_line(const float x[4][RL_P2], float line[RL_P1]) {
 #pragma unroll
     for (int i = 0; i <= RL_P2; i++) {
       float even = 0.0f, odd = 0.0f;
@@ -334,20 +334,20 @@ struct float_tiles : tile_format {
     }
   }
 
-  /* Adds up lines of windows first, from a row of terms and tiles each, in their place; then columns, of which two lanes change
-   * halves, so that each has every second pixel of two channels. */
-  template <class Sink> static __device__ __forceinline__ void add_up_windows(float *dv, Sink sink) {
+  /* B·dV·Bᵀ: first the lines of each row of terms and tiles, in place, then the columns. Two lanes swap halves of a column, so
+   * that each stores every second pixel of two channels. */
+  template <class Sink> static __device__ __forceinline__ void transform_d_windows(float *dv, Sink sink) {
     float x[4][RL_P2], line[RL_P1];
     for (int task = warp(); task < 4 * RL_P2; task += WARPS) {
-      float *at[4];
+      float *term_row[4];
 #pragma unroll
-      for (int i = 0; i < 4; i++) at[i] = &dv[(task / RL_P2 * 4 + i) * TERM];
+      for (int i = 0; i < 4; i++) term_row[i] = &dv[(task / RL_P2 * 4 + i) * TERM];
       const int first = task % RL_P2 * RL_P2;
 #pragma unroll
-      for (int i = 0; i < 4 * RL_P2; i++) x[i / RL_P2][i % RL_P2] = at[i / RL_P2][tile_element(first + i % RL_P2, lane())];
-      add_windows(x, line);
+      for (int i = 0; i < 4 * RL_P2; i++) x[i / RL_P2][i % RL_P2] = term_row[i / RL_P2][tile_element(first + i % RL_P2, lane())];
+      transform_line(x, line);
 #pragma unroll
-      for (int i = 0; i < RL_P1; i++) at[i / RL_P2][tile_element(first + i % RL_P2, lane())] = line[i];
+      for (int i = 0; i < RL_P1; i++) term_row[i / RL_P2][tile_element(first + i % RL_P2, lane())] = line[i];
     }
     __syncthreads();
     for (int column = warp(); column < RL_P1; column += WARPS) {
@@ -355,7 +355,7 @@ struct float_tiles : tile_format {
       for (int i = 0; i < 4 * RL_P2; i++)
         x[i / RL_P2][i % RL_P2] =
             dv[(i / RL_P2 * 4 + column / RL_P2) * TERM + tile_element(i % RL_P2 * RL_P2 + column % RL_P2, lane())];
-      add_windows(x, line);
+      transform_line(x, line);
       const int odd = lane() % 2;
 #pragma unroll
       for (int i = 0; i < RL_P1; i += 2) {
@@ -367,54 +367,55 @@ struct float_tiles : tile_format {
 
   template <class Ready, class Sink>
   static __device__ __forceinline__ void conv2_input_gradient(const float *weights, float *d_out, Ready ready, Sink sink) {
-    if (multiplies()) multiply_back(&d_out[term() * TERM], &weights[term() * WEIGHT_TERM]);
+    if (computes_products()) multiply_back(&d_out[term() * TERM], &weights[term() * WEIGHT_TERM]);
     __syncthreads();
     ready();
-    add_up_windows(d_out, sink);
+    transform_d_windows(d_out, sink);
   }
 
-  /* --- fc1: a lane has sums over a part of the depth, and in the end those of one row of its quartet's or octet's ------- */
-
-  static __device__ __forceinline__ float4 chosen(bool second, float4 a, float4 b) {
+  /* fc1: a lane sums over part of the depth. At the end four (or eight) lanes exchange their sums, so that each has one row of
+   * the total. */
+  static __device__ __forceinline__ float4 select4(bool second, float4 a, float4 b) {
     return make_float4(second ? b.x : a.x, second ? b.y : a.y, second ? b.z : a.z, second ? b.w : a.w);
   }
-  /* What two lanes `distance` apart have together: the lower one gets a, the upper one b. */
+  /* Adds the values of two lanes `distance` apart: the lower lane returns the sum of a, the upper one that of b. */
   static __device__ __forceinline__ float4 shared_sum(float4 a, float4 b, int distance) {
     const bool upper = lane() & distance;
-    const float4 kept = chosen(upper, a, b), given = chosen(upper, b, a);
+    const float4 kept = select4(upper, a, b), given = select4(upper, b, a);
     return make_float4(
         kept.x + __shfl_xor_sync(0xffffffffu, given.x, distance), kept.y + __shfl_xor_sync(0xffffffffu, given.y, distance),
         kept.z + __shfl_xor_sync(0xffffffffu, given.z, distance), kept.w + __shfl_xor_sync(0xffffffffu, given.w, distance));
   }
-  /* Lanes as 4 × 4 × 2: a quartet has four parts of the depth, and is four lanes apart. */
-  static __device__ __forceinline__ int part() { return lane() >> 2 & 3; }
-  static __device__ __forceinline__ int of_four() { return (lane() >> 1 & 1) | (lane() >> 3 & 2); }
-  static __device__ __forceinline__ int of_two() { return lane() & 1; }
+  /* The lanes as 4 depth parts × 4 × 2; the four lanes of a quartet, which share all but the depth part, are four apart. */
+  static __device__ __forceinline__ int depth_part() { return lane() >> 2 & 3; }
+  static __device__ __forceinline__ int lane_of_4() { return (lane() >> 1 & 1) | (lane() >> 3 & 2); }
+  static __device__ __forceinline__ int lane_of_2() { return lane() & 1; }
 
   static __device__ __forceinline__ float4 quartet_sum(const float rows[4][4]) {
-    return shared_sum(shared_sum(four(rows[0]), four(rows[2]), 8), shared_sum(four(rows[1]), four(rows[3]), 8), 4);
+    return shared_sum(shared_sum(make_four(rows[0]), make_four(rows[2]), 8),
+                      shared_sum(make_four(rows[1]), make_four(rows[3]), 8), 4);
   }
-  /* Of eight lanes four apart. */
+  /* The same for eight lanes that are four apart. */
   static __device__ __forceinline__ float4 octet_sum(const float rows[8][4]) {
     float half[4][4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      const float4 sum = shared_sum(four(rows[i]), four(rows[4 + i]), 16);
+      const float4 sum = shared_sum(make_four(rows[i]), make_four(rows[4 + i]), 16);
       half[i][0] = sum.x, half[i][1] = sum.y, half[i][2] = sum.z, half[i][3] = sum.w;
     }
     return quartet_sum(half);
   }
 
-  /* A warp has 16 outputs; a lane four of them of four images over a quarter of the depth. */
+  /* A warp computes 16 outputs; a lane four of them for four images over a quarter of the depth. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PADDING };
     if (warp() >= RL_FC1 / 16) return;
-    const int image = of_two() * 4, output = warp() * 16 + of_four() * 4;
-    const float *a_row = &in[image * PITCH + part() * UNIT], *b_row = &weights[output * PITCH + part() * UNIT];
+    const int image = lane_of_2() * 4, output = warp() * 16 + lane_of_4() * 4;
+    const float *a_row = &in[image * PITCH + depth_part() * VECTOR], *b_row = &weights[output * PITCH + depth_part() * VECTOR];
     float sum[4][4] = {};
 #pragma unroll 3
-    for (int k = 0; k < SLICE; k += 4 * UNIT) {
+    for (int k = 0; k < SLICE; k += 4 * VECTOR) {
       float4 b[4];
 #pragma unroll
       for (int o = 0; o < 4; o++) b[o] = load4(&b_row[o * PITCH + k]);
@@ -426,25 +427,25 @@ struct float_tiles : tile_format {
       }
     }
     const float4 made = quartet_sum(sum);
-    sink(image + part(), output, made.x, made.y);
-    sink(image + part(), output + 2, made.z, made.w);
+    sink(image + depth_part(), output, made.x, made.y);
+    sink(image + depth_part(), output + 2, made.z, made.w);
   }
 
-  /* A warp has 16 inputs at a time, a lane four of them of all images over an eighth of the depth. */
+  /* A warp computes tiles of 16 inputs, WARPS tiles apart; a lane four of them for all images over an eighth of the depth. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PADDING };
     const int eighth = lane() / 4;
     for (int tile = warp(); tile < SLICE / 16; tile += WARPS) {
-      const int column = tile * 16 + lane() % 4 * UNIT;
+      const int column = tile * 16 + lane() % 4 * VECTOR;
       float rows[TILE_IMAGES][4] = {};
 #pragma unroll 1
-      for (int k = eighth * UNIT; k < RL_FC1; k += 8 * UNIT) {
-        float4 b[UNIT];
+      for (int k = eighth * VECTOR; k < RL_FC1; k += 8 * VECTOR) {
+        float4 b[VECTOR];
 #pragma unroll
-        for (int i = 0; i < UNIT; i++) b[i] = load4(&weights[(k + i) * PITCH + column]);
+        for (int i = 0; i < VECTOR; i++) b[i] = load4(&weights[(k + i) * PITCH + column]);
 #pragma unroll
-        for (int i = 0; i < TILE_IMAGES; i++) add_product(rows[i], load4(&d_fc1[i * D_FC1_PITCH + k]), b);
+        for (int i = 0; i < TILE_IMAGES; i++) fma_product(rows[i], load4(&d_fc1[i * D_FC1_PITCH + k]), b);
       }
       const float4 made = octet_sum(rows);
       sink(eighth, column, made.x, made.y);
@@ -452,11 +453,12 @@ struct float_tiles : tile_format {
     }
   }
 
-  /* A warp has 16 inputs, a lane 8 × 4 weights over a quarter of the images, then two rows of these. */
+  /* A warp computes 16 outputs × 16 inputs; a lane 8 × 4 of these weights over a quarter of the images, of which it keeps two
+   * rows. */
   static __device__ __forceinline__ void fc1_weight_gradient(const float *d_fc1, const float *in,
                                                              float sums[PAIRS_PER_THREAD][2]) {
-    const float *a_row = &d_fc1[part() * 2 * D_FC1_TILE_PITCH + of_two() * 8],
-                *b_row = &in[part() * 2 * FC1_IN_TILE_PITCH + tile_column(0)];
+    const float *a_row = &d_fc1[depth_part() * 2 * D_FC1_TILE_PITCH + lane_of_2() * 8],
+                *b_row = &in[depth_part() * 2 * FC1_IN_TILE_PITCH + tile_column(0)];
     float rows[2][4][4] = {};
 #pragma unroll 2
     for (int n = 0; n < TILE_BATCH; n += 8)
@@ -464,7 +466,7 @@ struct float_tiles : tile_format {
       for (int i = 0; i < 2; i++) {
         const float4 b = load4(&b_row[(n + i) * FC1_IN_TILE_PITCH]);
 #pragma unroll
-        for (int half = 0; half < 2; half++) add_outer(rows[half][0], load4(&a_row[(n + i) * D_FC1_TILE_PITCH + half * 4]), b);
+        for (int half = 0; half < 2; half++) fma_outer(rows[half][0], load4(&a_row[(n + i) * D_FC1_TILE_PITCH + half * 4]), b);
       }
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -473,8 +475,8 @@ struct float_tiles : tile_format {
     }
   }
 
-  static __device__ __forceinline__ int tile_row(int i) { return of_two() * 8 + i / 2 * 4 + part(); }
-  static __device__ __forceinline__ int tile_column(int i) { return warp() * 16 + of_four() * UNIT + i % 2 * 2; }
+  static __device__ __forceinline__ int tile_row(int i) { return lane_of_2() * 8 + i / 2 * 4 + depth_part(); }
+  static __device__ __forceinline__ int tile_column(int i) { return warp() * 16 + lane_of_4() * VECTOR + i % 2 * 2; }
 };
 
 #endif

@@ -1,7 +1,9 @@
-/* tile.cuh in FP16: m16n8k16 products, operands through ldmatrix. Rows of 14 pixels an odd number of 16-byte units each put any
- * eight pixels that are read at once into different banks: the upper or lower halves of four neighbouring pools, and two columns
- * three apart of four rows, neighbours or every third. Both gradients of conv2 read each operand once for the three taps of a
- * row: pixels are taken every third column, so that the next tap's are those of the next set. */
+/* The tile functions (tile.cuh) in FP16: m16n8k16 products, operands loaded by ldmatrix.
+ *
+ * A pixel takes an odd number of 16-byte vectors and an image row has 14 pixels, so that both patterns that ldmatrix reads in one
+ * 8-address phase are free of bank conflicts: the upper or the lower pixels of four adjacent pooling windows, and four rows
+ * (adjacent or every third) × two columns three apart. In both gradients of conv2 a fragment holds every third column and is
+ * loaded once for the three taps of a row: tap x + 1 of one fragment is tap x of the next. */
 #ifndef RL_TRAIN_CUDA_TILE_HALF_H
 #define RL_TRAIN_CUDA_TILE_HALF_H
 
@@ -11,204 +13,211 @@
 struct half_tiles : tile_format {
   typedef __half value;
   enum {
-    UNIT = 8, /* halves in 16 bytes */
-    IN_PITCH = RL_C1 + UNIT,
-    WEIGHT_PITCH = TILE_K + UNIT,
-    OUT_PITCH = TILE_CHANNELS + UNIT,
+    VECTOR = 8, /* halves in 16 bytes */
+    IN_PITCH = RL_C1 + VECTOR,
+    WEIGHT_PITCH = TILE_K + VECTOR,
+    OUT_PITCH = TILE_CHANNELS + VECTOR,
     RAW_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
-    OUT_ROW = RL_P1 * OUT_PITCH, /* of the gradient of conv2's product; two pixels of it mean nothing */
-    D_OUT_VALUES = RL_H2 * OUT_ROW,
+    OUT_ROW_PITCH = RL_P1 * OUT_PITCH, /* d_out: 12 pixels in a row and two unused ones */
+    D_OUT_VALUES = RL_H2 * OUT_ROW_PITCH,
     FORWARD_SCRATCH_FLOATS = 0,
     FORWARD_EXCHANGE_FLOATS = 0,
     BACKWARD_SCRATCH_FLOATS = 0,
-    POOL_TILES = RL_H2 * RL_H2 / 16, /* of four pools */
-    FORWARD_WARPS = POOL_TILES,
+    WINDOW_TILES = RL_H2 * RL_H2 / 16, /* each four 2×2 pooling windows, the M = 16 of a product */
+    FORWARD_WARPS = WINDOW_TILES,
     SEPARATE_MASTER_WEIGHTS = 1,
-    SLICE_PADDING = UNIT,
-    D_FC1_PITCH = RL_FC1 + UNIT,
-    D_FC1_TILE_PITCH = TILE_ROWS + UNIT,
-    FC1_IN_TILE_PITCH = TILE_COLUMNS + UNIT,
-    ROW_STEPS = 3 * RL_C1 / 16 /* of a row of taps; rows stay a loop: code that is run once a step has to come from afar */
+    SLICE_PADDING = VECTOR,
+    D_FC1_PITCH = RL_FC1 + VECTOR,
+    D_FC1_TILE_PITCH = TILE_ROWS + VECTOR,
+    FC1_IN_TILE_PITCH = TILE_COLUMNS + VECTOR,
+    TAP_ROW_STEPS = 3 * RL_C1 / 16 /* k-steps of a row of taps. The loop over rows is not unrolled: its code runs once per step
+                                    * and would miss the instruction cache */
   };
 
-  typedef tile_sums<TILE_CHANNELS * TILE_K / THREADS> weight_sums;
+  typedef register_sums<TILE_CHANNELS * TILE_K / THREADS> weight_sums;
 
-  static __device__ __forceinline__ int out_at(int y, int x) { return y * OUT_ROW + x * OUT_PITCH; }
+  static __device__ __forceinline__ int d_out_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
 
   static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out) {
-    for (int at = 0; at < 4; at++)
-      store4(&d_out[out_at(pixel / RL_P2 * 2 + at / 2, pixel % RL_P2 * 2 + at % 2) + channel],
-             make_float4(code.x == at ? d.x : 0, code.y == at ? d.y : 0, code.z == at ? d.z : 0, code.w == at ? d.w : 0));
+    for (int position = 0; position < 4; position++)
+      store4(&d_out[d_out_offset(pixel / RL_P2 * 2 + position / 2, pixel % RL_P2 * 2 + position % 2) + channel],
+             make_float4(code.x == position ? d.x : 0, code.y == position ? d.y : 0, code.z == position ? d.z : 0,
+                         code.w == position ? d.w : 0));
   }
 
-  /* Pixel i of 16 of the pools 4 · tile …, as they stand in a product: upper ones before lower ones, left before right there. */
-  static __device__ __forceinline__ int pool_y(int tile, int i) { return (tile * 4 + i % 4) / RL_P2 * 2 + i / 8; }
-  static __device__ __forceinline__ int pool_x(int tile, int i) { return (tile * 4 + i % 4) % RL_P2 * 2 + i / 4 % 2; }
+  /* Row i of the A fragment for windows 4 · tile … 4 · tile + 3: upper pixels before lower ones, then left before right ones. */
+  static __device__ __forceinline__ int window_y(int tile, int i) { return (tile * 4 + i % 4) / RL_P2 * 2 + i / 8; }
+  static __device__ __forceinline__ int window_x(int tile, int i) { return (tile * 4 + i % 4) % RL_P2 * 2 + i / 4 % 2; }
 
-  /* A warp has four pools × 32 channels. */
+  /* A warp computes four windows × 32 channels. */
   template <class Sink>
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
     if (warp() >= FORWARD_WARPS) return;
     const int row = lane() % 16;
-    const uint32_t a_row =
-                       shared_address(&in[(pool_y(warp(), row) * RL_P1 + pool_x(warp(), row)) * IN_PITCH + lane() / 16 * UNIT]),
-                   b_row = shared_address(&weights[(lane() / 16 * 8 + lane() % 8) * WEIGHT_PITCH + lane() / 8 % 2 * UNIT]);
+    const uint32_t a_row = shared_address(
+                       &in[(window_y(warp(), row) * RL_P1 + window_x(warp(), row)) * IN_PITCH + lane() / 16 * VECTOR]),
+                   b_row = shared_address(&weights[(lane() / 16 * 8 + lane() % 8) * WEIGHT_PITCH + lane() / 8 % 2 * VECTOR]);
     float sum[4][4] = {};
 #pragma unroll 1
     for (int dy = 0; dy < 3; dy++)
 #pragma unroll
-      for (int k = 0; k < ROW_STEPS; k++) {
-        uint32_t a[4], by[2][4];
+      for (int k = 0; k < TAP_ROW_STEPS; k++) {
+        uint32_t a[4], b[2][4];
         ldmatrix_x4(a, a_row + ((dy * RL_P1 + k / 2) * IN_PITCH + k % 2 * 16) * 2);
-        for (int i = 0; i < 2; i++) ldmatrix_x4(by[i], b_row + (i * 16 * WEIGHT_PITCH + (dy * ROW_STEPS + k) * 16) * 2);
-        for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &by[i / 2][i % 2 * 2]);
+        for (int i = 0; i < 2; i++) ldmatrix_x4(b[i], b_row + (i * 16 * WEIGHT_PITCH + (dy * TAP_ROW_STEPS + k) * 16) * 2);
+        for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &b[i / 2][i % 2 * 2]);
       }
-    /* Lanes below 16 have the left pixels of a pool, those above the right ones: they swap, and each goes on with half
-     * of the channels. */
+    /* Lanes below 16 hold the left pixels of a window, the others the right ones. They swap halves of the channels, so that each
+     * lane holds whole windows. */
     const bool right = lane() >= 16;
     for (int i = 0; i < 2; i++) {
       float other[4];
       for (int c = 0; c < 4; c++) other[c] = __shfl_xor_sync(0xffffffffu, right ? sum[i][c] : sum[i + 2][c], 16);
-      float pools[2][4];
+      float windows[2][4];
       for (int c = 0; c < 2; c++)
         for (int lower = 0; lower < 2; lower++) {
           const float own = right ? sum[i + 2][lower * 2 + c] : sum[i][lower * 2 + c];
-          pools[c][lower * 2] = right ? other[lower * 2 + c] : own;
-          pools[c][lower * 2 + 1] = right ? own : other[lower * 2 + c];
+          windows[c][lower * 2] = right ? other[lower * 2 + c] : own;
+          windows[c][lower * 2 + 1] = right ? own : other[lower * 2 + c];
         }
-      sink(warp() * 4 + lane() / 4 % 4, (right * 2 + i) * 8 + lane() % 4 * 2, pools[0], pools[1]);
+      sink(warp() * 4 + lane() / 4 % 4, (right * 2 + i) * 8 + lane() % 4 * 2, windows[0], windows[1]);
     }
   }
 
-  /* A warp has 16 output channels × a row of taps of 16 input channels, in three units of 16 of the 288 columns. What is summed
-   * at once are 16 pixels: four rows of every third column. */
-  enum { UNITS = 3 };
+  /* A warp computes 16 output channels × 48 of the 288 columns: 16 input channels at the three taps of a row. A k-step is 16
+   * pixels: four rows × every third column. */
+  enum { TAPS = 3 };
   static __device__ __forceinline__ int first_channel() { return warp() / 6 * 16; }
-  static __device__ __forceinline__ int unit(int tap) { return (warp() % 3 * 3 + tap) * 2 + warp() / 3 % 2; }
+  static __device__ __forceinline__ int column_tile(int tap) { return (warp() % 3 * 3 + tap) * 2 + warp() / 3 % 2; }
 
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
-    const int a = lane() / 16 * 8 + lane() % 8, b = lane() % 16; /* of the pixels */
-    const uint32_t a_row = shared_address(&d_out[out_at(a % 4, a / 4 * 3) + first_channel() + lane() / 8 % 2 * UNIT]),
-                   b_row = shared_address(
-                       &in[((warp() % 3 + b % 4) * RL_P1 + b / 4 * 3) * IN_PITCH + warp() / 3 % 2 * 16 + lane() / 16 * UNIT]);
+    const int a_pixel = lane() / 16 * 8 + lane() % 8, b_pixel = lane() % 16; /* whose addresses this lane gives to ldmatrix */
+    const uint32_t
+        a_row = shared_address(&d_out[d_out_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() + lane() / 8 % 2 * VECTOR]),
+        b_row = shared_address(
+            &in[((warp() % 3 + b_pixel % 4) * RL_P1 + b_pixel / 4 * 3) * IN_PITCH + warp() / 3 % 2 * 16 + lane() / 16 * VECTOR]);
 #pragma unroll 1
     for (int top = 0; top < RL_H2; top += 4) {
-      uint32_t by[3][4];
+      uint32_t b[3][4];
 #pragma unroll
       for (int x = 0; x < 3 + 2; x++) {
-        ldmatrix_x4_trans(by[x % 3], b_row + (top * RL_P1 + x) * IN_PITCH * 2);
+        ldmatrix_x4_trans(b[x % 3], b_row + (top * RL_P1 + x) * IN_PITCH * 2);
         if (x < 2) continue;
         uint32_t gradient[4];
-        ldmatrix_x4_trans(gradient, a_row + out_at(top, x - 2) * 2);
-        for (int tap = 0; tap < UNITS; tap++)
-          for (int c = 0; c < 2; c++) mma_m16n8k16(&sums.of[(tap * 2 + c) * 4], gradient, &by[(x - 2 + tap) % 3][c * 2]);
+        ldmatrix_x4_trans(gradient, a_row + d_out_offset(top, x - 2) * 2);
+        for (int tap = 0; tap < TAPS; tap++)
+          for (int c = 0; c < 2; c++) mma_m16n8k16(&sums.values[(tap * 2 + c) * 4], gradient, &b[(x - 2 + tap) % 3][c * 2]);
       }
     }
   }
 
-  /* Neighbouring lanes swap pairs of columns, so that each has four in a row: of the first eight of a unit where it is even, else
-   * of the others. */
+  /* Adjacent lanes swap pairs of columns, so that each stores four adjacent ones: even lanes in the first eight columns of a
+   * tile, odd lanes in the second eight. */
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *to) {
     const bool odd = lane() % 2;
-    for (int i = 0; i < UNITS; i++)
+    for (int i = 0; i < TAPS; i++)
       for (int half = 0; half < 2; half++) {
-        const float *first = &sums.of[i * 8 + half * 2], *second = first + 4;
+        const float *first = &sums.values[i * 8 + half * 2], *second = first + 4;
         float own[2], other[2];
         for (int c = 0; c < 2; c++) {
           own[c] = odd ? second[c] : first[c];
           other[c] = __shfl_xor_sync(0xffffffffu, odd ? first[c] : second[c], 1);
         }
-        store4(&to[(first_channel() + half * 8 + lane() / 4) * TILE_K + unit(i) * 16 + odd * 8 + lane() / 2 % 2 * 4],
+        store4(&to[(first_channel() + half * 8 + lane() / 4) * TILE_K + column_tile(i) * 16 + odd * 8 + lane() / 2 % 2 * 4],
                odd ? make_float4(other[0], other[1], own[0], own[1]) : make_float4(own[0], own[1], other[0], other[1]));
       }
   }
 
-  enum { LANE_COLUMN = 1, HALF_COLUMN = 2 };
+  enum { LANE_COLUMN_STEP = 1, HALF_COLUMN_STEP = 2 };
 
   template <class Ready, class Sink>
   static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Ready ready, Sink sink) {
     tile_input_gradient<half_tiles>(weights, d_out, ready, sink);
   }
 
-  static __device__ __forceinline__ void add_row(const value *weights, const value *d_out, int row, int tap_row, int channel,
-                                                 tile_set_sums sum) {
-    const int read = lane() % 8, part = lane() / 8;
-    const uint32_t a_row = shared_address(&d_out[out_at(row + read % 4 * TILE_EVERY,
-                                                        (read / 4 * LANE_COLUMN + part % 2 * HALF_COLUMN) * TILE_EVERY) +
-                                                 part / 2 * UNIT]),
-                   b_row = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
-    uint32_t by[3][4]; /* all output channels */
-    for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(by[dx], b_row + dx * RL_C1 * 2);
-    for (int x = 0; x < TILE_EVERY; x++)
+  static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row, int tap_row,
+                                                            int channel, tile_accumulators sum) {
+    const int matrix_row = lane() % 8, matrix = lane() / 8;
+    const uint32_t
+        a_row = shared_address(
+            &d_out[d_out_offset(row + matrix_row % 4 * TILE_COLUMN_STRIDE,
+                                (matrix_row / 4 * LANE_COLUMN_STEP + matrix % 2 * HALF_COLUMN_STEP) * TILE_COLUMN_STRIDE) +
+                   matrix / 2 * VECTOR]),
+        b_row = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
+    uint32_t b[3][4]; /* [tap], all output channels */
+    for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(b[dx], b_row + dx * RL_C1 * 2);
+    for (int x = 0; x < TILE_COLUMN_STRIDE; x++)
       for (int k = 0; k < 2; k++) {
         uint32_t a[4];
-        ldmatrix_x4(a, a_row + (out_at(0, x) + k * 16) * 2);
-        for (int dx = 0; dx < 3; dx++) mma_m16n8k16(sum[x + dx], a, &by[dx][k * 2]);
+        ldmatrix_x4(a, a_row + (d_out_offset(0, x) + k * 16) * 2);
+        for (int dx = 0; dx < 3; dx++) mma_m16n8k16(sum[x + dx], a, &b[dx][k * 2]);
       }
   }
 
-  /* Eight images are the upper half of a product's 16 rows; the lower half repeats them. */
-  static __device__ __forceinline__ void multiply_upper(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
+  /* A product of M = 8: the eight images in a are the upper and the lower half of m16. */
+  static __device__ __forceinline__ void mma_m8(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
     const uint32_t twice[4] = {a[0], a[0], a[1], a[1]};
     mma_m16n8k16(sum, twice, b);
   }
 
-  /* A warp has 16 outputs. */
+  /* A warp computes 16 outputs. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PADDING, STEPS = SLICE / 16, CHAINS = 2 /* of sums, so that they wait for each other less */ };
+    enum { PITCH = SLICE + SLICE_PADDING, STEPS = SLICE / 16, CHAINS = 2 /* independent accumulators, to hide mma latency */ };
     if (warp() >= RL_FC1 / 16) return;
-    const uint32_t a_row = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * UNIT]),
-                   b_row = shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * UNIT]);
+    const uint32_t a_row = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * VECTOR]),
+                   b_row =
+                       shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * VECTOR]);
     float sum[CHAINS][2][4] = {};
-    uint32_t a[STEPS + 1][2], by[STEPS][4]; /* all at once: nothing else hides their latency */
+    uint32_t a[STEPS + 1][2], b[STEPS][4]; /* loaded at once, to hide latency */
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
-      if (k % 2 == 0) ldmatrix_x4(a[k], a_row + k * 16 * 2); /* of this step and the next */
-      ldmatrix_x4(by[k], b_row + k * 16 * 2);
+      if (k % 2 == 0) ldmatrix_x4(a[k], a_row + k * 16 * 2); /* this step and the next */
+      ldmatrix_x4(b[k], b_row + k * 16 * 2);
     }
 #pragma unroll
     for (int k = 0; k < STEPS; k++)
-      for (int c = 0; c < 2; c++) multiply_upper(sum[k % CHAINS][c], a[k], &by[k][c * 2]);
+      for (int c = 0; c < 2; c++) mma_m8(sum[k % CHAINS][c], a[k], &b[k][c * 2]);
     for (int c = 0; c < 2; c++)
       sink(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
   }
 
-  /* A warp has 16 inputs, and 16 more. */
+  /* A warp computes tiles of 16 inputs, TILE_WARPS tiles apart. */
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PADDING, STEPS = RL_FC1 / 16, CHAINS = 2 };
-    const uint32_t a_row = shared_address(&d_fc1[lane() % 8 * D_FC1_PITCH + lane() / 8 * UNIT]),
-                   b_row = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * UNIT]);
+    const uint32_t a_row = shared_address(&d_fc1[lane() % 8 * D_FC1_PITCH + lane() / 8 * VECTOR]),
+                   b_row = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * VECTOR]);
     for (int tile = warp(); tile < SLICE / 16; tile += TILE_WARPS) {
       float sum[CHAINS][2][4] = {};
-      uint32_t a[STEPS][2], by[STEPS][4];
+      uint32_t a[STEPS][2], b[STEPS][4];
 #pragma unroll
       for (int k = 0; k < STEPS; k++) {
         if (k % 2 == 0) ldmatrix_x4(a[k], a_row + k * 16 * 2);
-        ldmatrix_x4_trans(by[k], b_row + (k * 16 * PITCH + tile * 16) * 2);
+        ldmatrix_x4_trans(b[k], b_row + (k * 16 * PITCH + tile * 16) * 2);
       }
 #pragma unroll
       for (int k = 0; k < STEPS; k++)
-        for (int c = 0; c < 2; c++) multiply_upper(sum[k % CHAINS][c], a[k], &by[k][c * 2]);
+        for (int c = 0; c < 2; c++) mma_m8(sum[k % CHAINS][c], a[k], &b[k][c * 2]);
       for (int c = 0; c < 2; c++)
         sink(lane() / 4, tile * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
     }
   }
 
-  /* A warp has 16 outputs × 16 inputs. */
+  /* A warp computes 16 outputs × 16 inputs. */
   static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in,
                                                              float sums[PAIRS_PER_THREAD][2]) {
 #pragma unroll
     for (int k = 0; k < TILE_BATCH; k += 16) {
-      uint32_t a[4], by[4];
-      ldmatrix_x4_trans(a, shared_address(&d_fc1[(k + lane() / 16 * 8 + lane() % 8) * D_FC1_TILE_PITCH + lane() / 8 % 2 * UNIT]));
-      ldmatrix_x4_trans(by, shared_address(&in[(k + lane() % 16) * FC1_IN_TILE_PITCH + warp() * 16 + lane() / 16 * UNIT]));
-      for (int c = 0; c < 2; c++) mma_m16n8k16(sums[c * 2], a, &by[c * 2]); /* four sums: two pairs */
+      uint32_t a[4], b[4];
+      ldmatrix_x4_trans(a,
+                        shared_address(&d_fc1[(k + lane() / 16 * 8 + lane() % 8) * D_FC1_TILE_PITCH + lane() / 8 % 2 * VECTOR]));
+      ldmatrix_x4_trans(b, shared_address(&in[(k + lane() % 16) * FC1_IN_TILE_PITCH + warp() * 16 + lane() / 16 * VECTOR]));
+      for (int c = 0; c < 2; c++) mma_m16n8k16(sums[c * 2], a, &b[c * 2]); /* an accumulator is two pairs */
     }
   }
 
