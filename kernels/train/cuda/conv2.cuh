@@ -1,7 +1,7 @@
-/* The second layer, 32→64 channels on 14×14, in FP16 on tensor cores (conv2_forward.cu, conv2_backward.cu): its sizes, and how
- * its tensors lie in shared memory. Weights are [64][9 taps][32], activations NHWC. Rows are an odd number of 16-byte units long,
- * and pixels lie as in memory, 14 in a row: what ldmatrix reads at once are four neighbours of a row and those two rows below,
- * or eight neighbours, and both are apart modulo 8. */
+/* conv2, 32→64 channels on 14×14 pixels, in FP16 on tensor cores (conv2_forward.cu, conv2_backward.cu): its sizes and layouts in
+ * shared memory. Weights are [64][9 taps][32], activations NHWC. A pixel takes an odd number of 16-byte vectors and an image row
+ * has 14 pixels, so that the eight rows of an ldmatrix phase are free of bank conflicts: four adjacent pixels and the four two
+ * rows below, or eight adjacent pixels. */
 #ifndef RL_TRAIN_CUDA_CONV2_H
 #define RL_TRAIN_CUDA_CONV2_H
 
@@ -10,36 +10,38 @@
 
 enum {
   TAPS = 9,
-  DEPTH = TAPS * RL_C1,
-  MAP1 = RL_P1 * RL_P1,
-  MAP2 = RL_P2 * RL_P2,
-  UNIT = 8, /* halves in 16 bytes */
-  WEIGHT_PITCH = DEPTH + UNIT,
-  IN_PITCH = RL_C1 + UNIT,
-  OUT_PITCH = RL_C2 + UNIT,
-  IN_IMAGE = MAP1 * IN_PITCH, /* halves */
-  /* The product's 12×12 pixels are 3×3 tiles of 4×4, which are what a warp multiplies at once. */
+  K = TAPS * RL_C1, /* products in each sum of the forward product */
+  P1_PIXELS = RL_P1 * RL_P1,
+  P2_PIXELS = RL_P2 * RL_P2,
+  VECTOR = 8, /* halves in 16 bytes */
+  WEIGHT_PITCH = K + VECTOR,
+  IN_PITCH = RL_C1 + VECTOR,
+  OUT_PITCH = RL_C2 + VECTOR,
+  IN_IMAGE_HALVES = P1_PIXELS * IN_PITCH,
+  /* The 12×12 output pixels are 3×3 tiles of 4×4 pixels; a tile is the M = 16 of a warp's product. */
   TILE_SIDE = 4,
   TILES_IN_ROW = RL_H2 / TILE_SIDE,
   TILES = TILES_IN_ROW * TILES_IN_ROW
 };
 
-/* Row i of a tile's 16 pixels: two rows of the image, then the two below each of them. Pixels from the tile's corner. */
+/* Offset of a tile's pixel i in pixels of the image, from the tile's first one: rows 0 and 2 of the tile, then rows 1 and 3, so
+ * that the upper and lower pixels of a pooling window are rows i and i + 8 of the product. */
 static __device__ __forceinline__ int tile_pixel(int i) { return (i / 4 % 2 * 2 + i / 8) * RL_P1 + i % 4; }
 
-static __device__ __forceinline__ int tile_corner(int tile) {
+static __device__ __forceinline__ int tile_origin(int tile) {
   return (tile / TILES_IN_ROW * RL_P1 + tile % TILES_IN_ROW) * TILE_SIDE;
 }
 
-template <int THREADS> static __device__ __forceinline__ void copy_image(const __half *image, __half *to) {
-  const int parts = RL_C1 / UNIT, count = MAP1 * parts, turns = (count + THREADS - 1) / THREADS;
-  static_assert(THREADS % parts == 0, "a thread has the same part of each of its pixels");
-  image += threadIdx.x * UNIT;
-  to += threadIdx.x / parts * IN_PITCH + threadIdx.x % parts * UNIT;
+/* Begins to copy an image [196][32] into to[196][IN_PITCH]. Called by THREADS threads with x = 0 … THREADS - 1. */
+template <int THREADS> static __device__ __forceinline__ void load_image_async(const __half *image, __half *to) {
+  const int pixel_vectors = RL_C1 / VECTOR, count = P1_PIXELS * pixel_vectors, passes = (count + THREADS - 1) / THREADS;
+  static_assert(THREADS % pixel_vectors == 0, "a thread copies the same vector of each of its pixels");
+  image += threadIdx.x * VECTOR;
+  to += threadIdx.x / pixel_vectors * IN_PITCH + threadIdx.x % pixel_vectors * VECTOR;
 #pragma unroll
-  for (int turn = 0; turn < turns; turn++)
-    if ((turn + 1) * THREADS <= count || threadIdx.x < count - turn * THREADS)
-      cp_async_16(&to[turn * THREADS / parts * IN_PITCH], &image[turn * THREADS * UNIT]);
+  for (int i = 0; i < passes; i++)
+    if ((i + 1) * THREADS <= count || threadIdx.x < count - i * THREADS)
+      cp_async_16(&to[i * THREADS / pixel_vectors * IN_PITCH], &image[i * THREADS * VECTOR]);
 }
 
 #endif

@@ -1,7 +1,15 @@
-/* The second layer, 32→64 channels on 14×14, in FP32 on FMA units: one kernel each way, activations NHWC, weights [64][9
- * taps][32]. Its product is never written to memory. Forward is dense: 170 million FMA at batch 64, 5.1 µs at an H200's rate.
- * Backward is sparse: max-pooling lets at most one gradient in four of the product be something else than zero, and ReLU stops
- * some of those, so that both gradients together take at most half as many operations as forward. Sums go in a fixed order. */
+/* conv2, 32→64 channels on 14×14 pixels, in FP32 on FMA units: one kernel for each direction, activations NHWC, weights [64][9
+ * taps][32]. The output before pooling is never stored. Sums are in a fixed order.
+ *
+ * Forward, partition: a block computes 32 channels of an image, a warp 2 × 6 output pixels (half a row of pooled ones), a lane a
+ * channel; image values are the same for all lanes (broadcast). Floor: 170 million FMA at batch 64, 5.1 µs on an H200.
+ *
+ * Backward, partition: some blocks compute the weight gradient, the others the input gradient; lanes are input channels. It is
+ * sparse: max-pooling lets one gradient in four through at most and ReLU fewer, so that both gradients together need at most half
+ * of forward's FMA. The pool code, which position of a window gets the gradient, is the same for all lanes, so that a warp
+ * branches without divergence to one of four sequences of nine FMA with fixed registers.
+ *
+ * Data movement: weights and images are copied to shared memory by cp.async, without overlap between images. */
 #include "cuda_check.h"
 #include "async_copy.cuh"
 #include "train/cuda/pdl.cuh"
@@ -10,36 +18,33 @@
 
 enum {
   TAPS = 9,
-  DEPTH = TAPS * RL_C1,
-  MAP1 = RL_P1 * RL_P1,
-  MAP2 = RL_P2 * RL_P2,
-  UNIT = 4, /* floats in 16 bytes */
+  K = TAPS * RL_C1,
+  P1_PIXELS = RL_P1 * RL_P1,
+  P2_PIXELS = RL_P2 * RL_P2,
+  VECTOR = 4, /* floats in 16 bytes */
   WARPS = 12,
   THREADS = WARPS * 32,
-  WEIGHT_PITCH = DEPTH + UNIT /* 16-byte reads of eight rows meet no bank twice */
+  WEIGHT_PITCH = K + VECTOR /* 16-byte reads of eight rows are free of bank conflicts */
 };
 
-static __device__ __forceinline__ void load_weights(const float *from, int channels, float *to) {
-  for (int i = threadIdx.x; i < channels * DEPTH / UNIT; i += THREADS) {
-    int channel = i / (DEPTH / UNIT), part = i % (DEPTH / UNIT) * UNIT;
-    cp_async_16(&to[channel * WEIGHT_PITCH + part], &from[channel * DEPTH + part]);
+/* Begins to copy `channels` rows of weights. */
+static __device__ __forceinline__ void load_weights_async(const float *from, int channels, float *to) {
+  for (int i = threadIdx.x; i < channels * K / VECTOR; i += THREADS) {
+    int channel = i / (K / VECTOR), column = i % (K / VECTOR) * VECTOR;
+    cp_async_16(&to[channel * WEIGHT_PITCH + column], &from[channel * K + column]);
   }
 }
 
-static __device__ __forceinline__ void load_image(const float *from, float *to) {
-  for (int i = threadIdx.x; i < MAP1 * RL_C1 / UNIT; i += THREADS) cp_async_16(&to[i * UNIT], &from[i * UNIT]);
+static __device__ __forceinline__ void load_image_async(const float *from, float *to) {
+  for (int i = threadIdx.x; i < P1_PIXELS * RL_C1 / VECTOR; i += THREADS) cp_async_16(&to[i * VECTOR], &from[i * VECTOR]);
 }
-
-/* --- forward: a block makes 32 channels of an image
- * ------------------------------------------------------------------------------ A warp has half a row of pooled pixels, 2 × 6 of
- * the product, and a lane a channel: what it reads of the image is the same for all lanes. */
 
 enum {
   FORWARD_CHANNELS = 32,
   HALF = RL_H2 / 2,
-  FORWARD_MOST = 66 /* blocks for each half of the channels; more images take turns */
+  MAX_FORWARD_BLOCKS = 66 /* for each half of the channels; blocks loop over more images */
 };
-static_assert(WARPS == 2 * RL_P2, "a warp for each half row of pooled pixels");
+static_assert(WARPS == 2 * RL_P2, "one warp for each half row of pooled pixels");
 
 static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
@@ -52,31 +57,31 @@ static __global__ void __launch_bounds__(THREADS)
   float *w = shared, *image = shared + FORWARD_CHANNELS * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp / 2, left = warp % 2 * HALF;
   const int channel = blockIdx.y * FORWARD_CHANNELS + lane;
-  load_weights(&weights[blockIdx.y * FORWARD_CHANNELS * DEPTH], FORWARD_CHANNELS, w);
+  load_weights_async(&weights[blockIdx.y * FORWARD_CHANNELS * K], FORWARD_CHANNELS, w);
   const float b = bias[channel];
-  const float4 *mine = (const float4 *)&w[lane * WEIGHT_PITCH];
+  const float4 *lane_weights = (const float4 *)&w[lane * WEIGHT_PITCH];
   pdl_wait();
   for (uint32_t n = blockIdx.x; n < batch; n += gridDim.x) {
     __syncthreads();
-    load_image(&in[(size_t)n * MAP1 * RL_C1], image);
+    load_image_async(&in[(size_t)n * P1_PIXELS * RL_C1], image);
     cp_async_wait_all();
     __syncthreads();
     float sum[2][HALF] = {};
-    for (int part = 0; part < RL_C1 / UNIT; part++) {
+    for (int vector = 0; vector < RL_C1 / VECTOR; vector++) {
       float4 tap[TAPS];
 #pragma unroll
-      for (int t = 0; t < TAPS; t++) tap[t] = mine[t * (RL_C1 / UNIT) + part];
+      for (int t = 0; t < TAPS; t++) tap[t] = lane_weights[t * (RL_C1 / VECTOR) + vector];
 #pragma unroll
       for (int y = 0; y < 4; y++) {
         float4 x[HALF + 2];
 #pragma unroll
         for (int i = 0; i < HALF + 2; i++)
-          x[i] = *(const float4 *)&image[((2 * row + y) * RL_P1 + left + i) * RL_C1 + part * UNIT];
+          x[i] = *(const float4 *)&image[((2 * row + y) * RL_P1 + left + i) * RL_C1 + vector * VECTOR];
 #pragma unroll
-        for (int to = 0; to < 2; to++)
+        for (int out_row = 0; out_row < 2; out_row++)
 #pragma unroll
-          for (int i = 0; i < HALF * 3 && y - to >= 0 && y - to < 3; i++)
-            sum[to][i / 3] = dot(x[i / 3 + i % 3], tap[(y - to) * 3 + i % 3], sum[to][i / 3]);
+          for (int i = 0; i < HALF * 3 && y - out_row >= 0 && y - out_row < 3; i++)
+            sum[out_row][i / 3] = dot(x[i / 3 + i % 3], tap[(y - out_row) * 3 + i % 3], sum[out_row][i / 3]);
       }
     }
 #pragma unroll
@@ -84,165 +89,168 @@ static __global__ void __launch_bounds__(THREADS)
       float best;
       uint8_t code;
       pool_four(sum[0][2 * i], sum[0][2 * i + 1], sum[1][2 * i], sum[1][2 * i + 1], b, &best, &code);
-      size_t to = ((size_t)n * MAP2 + row * RL_P2 + left / 2 + i) * RL_C2 + channel;
-      pooled[to] = best;
-      codes[to] = code;
+      size_t offset = ((size_t)n * P2_PIXELS + row * RL_P2 + left / 2 + i) * RL_C2 + channel;
+      pooled[offset] = best;
+      codes[offset] = code;
     }
   }
 }
 
 int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled,
                            uint8_t *codes, cudaStream_t stream, rl_error *err) {
-  const int bytes = (FORWARD_CHANNELS * WEIGHT_PITCH + MAP1 * RL_C1) * (int)sizeof(float);
-  dim3 grid(batch < FORWARD_MOST ? batch : (uint32_t)FORWARD_MOST, RL_C2 / FORWARD_CHANNELS);
+  const int bytes = (FORWARD_CHANNELS * WEIGHT_PITCH + P1_PIXELS * RL_C1) * (int)sizeof(float);
+  dim3 grid(batch < MAX_FORWARD_BLOCKS ? batch : (uint32_t)MAX_FORWARD_BLOCKS, RL_C2 / FORWARD_CHANNELS);
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                 "reserving shared memory", err))
+                 "reserving shared memory", err) < 0)
     return -1;
   return rl_pdl_launch("conv2 forward", conv2_forward, grid, THREADS, bytes, stream, err, batch, in, weights, bias, pooled,
                        codes);
 }
 
-/* --- backward: both gradients from the pooled one
- * ------------------------------------------------------------------------------------ Lanes are input channels. Which of the
- * four inputs of a pool gets the gradient is the same for all lanes, so that a warp branches to one of four stretches of nine FMA
- * with fixed registers. Codes of neighbours lie in one word, CODE_BITS each. */
-
 enum {
-  CODE_BITS = 4,
+  CODE_BITS = 4, /* codes of several channels or pixels are packed into a word */
   CODE_MASK = (1 << CODE_BITS) - 1,
-  /* Weight gradient: a block has GROUP output channels and some of the images; a warp half the channels and a row of pooled
-   * pixels of them. */
-  GROUP = 16,
-  GROUPS = RL_C2 / GROUP,
-  EACH = GROUP / 2,
-  MOST_ROWS = 16,
-  IMAGES = 4 /* of a block, where there are so many */,
-  WEIGHT_SUMS = GROUP * DEPTH,
-  PIECE = MAP2 * GROUP,
-  WEIGHT_SHARED = MAP1 * RL_C1 + PIECE + MAP2 * 2,
-  /* Input gradient: a block has an image; a warp half of the output channels and a row of pooled pixels. */
-  PITCH = 8 /* of a row of pooled gradients */,
-  MOST_IMAGES = 64,
-  DATA_SHARED = RL_C2 * WEIGHT_PITCH + RL_C2 * RL_P2 * (PITCH + 1) + MAP1 * RL_C1
+  /* Weight gradient: a block computes GROUP_CHANNELS output channels over a set of images; a warp half of these channels, from
+   * one row of pooled pixels. */
+  GROUP_CHANNELS = 16,
+  GROUPS = RL_C2 / GROUP_CHANNELS,
+  WARP_CHANNELS = GROUP_CHANNELS / 2,
+  MAX_PARTIAL_ROWS = 16,
+  IMAGES_PER_BLOCK = 4 /* up to MAX_PARTIAL_ROWS rows; then more */,
+  WEIGHT_SUMS = GROUP_CHANNELS * K,
+  GROUP_VALUES = P2_PIXELS * GROUP_CHANNELS,
+  WEIGHT_SHARED_FLOATS = P1_PIXELS * RL_C1 + GROUP_VALUES + P2_PIXELS * 2,
+  /* Input gradient: a block computes an image; a warp sums over half of the output channels, from one row of pooled pixels. */
+  ROW_PITCH = 8 /* of a row of six pooled gradients */,
+  MAX_INPUT_BLOCKS = 64,
+  INPUT_SHARED_FLOATS = RL_C2 * WEIGHT_PITCH + RL_C2 * RL_P2 * (ROW_PITCH + 1) + P1_PIXELS * RL_C1
 };
-static_assert(WEIGHT_SUMS <= MAP1 * RL_C1 && WEIGHT_SHARED <= DATA_SHARED, "both kinds of block have room");
-static_assert(THREADS == RL_C2 * RL_P2, "a thread for each output channel's row of pooled pixels");
+static_assert(WEIGHT_SUMS <= P1_PIXELS * RL_C1 && WEIGHT_SHARED_FLOATS <= INPUT_SHARED_FLOATS,
+              "both kinds of block fit into the shared memory of the launch");
+static_assert(THREADS == RL_C2 * RL_P2, "one thread for each row of pooled pixels of an output channel");
 
-typedef struct backward {
-  uint32_t batch, rows; /* images; rows of partial sums */
+typedef struct conv2_backward_args {
+  uint32_t batch, partial_rows; /* images; rows of partial sums */
   const float *in, *weights, *d_pooled;
   const uint8_t *codes;
   float *d_in, *partial, *partial_bias;
-} backward;
+} conv2_backward_args;
 
-/* The pooled gradients of 16 channels, [36][16] with zeros where ReLU stopped them, and their codes, a word for eight. */
-static __device__ __forceinline__ void load_group(const backward &b, uint32_t n, int first, float *gradients, uint32_t *codes) {
-  for (int i = threadIdx.x; i < MAP2 * 2; i += THREADS) {
-    size_t from = ((size_t)n * MAP2 + i / 2) * RL_C2 + first + i % 2 * EACH;
-    uint2 raw = *(const uint2 *)&b.codes[from];
-    float4 g[2] = {*(const float4 *)&b.d_pooled[from], *(const float4 *)&b.d_pooled[from + 4]};
+/* Loads the pooled gradients of 16 channels into gradients[36][16], 0 where ReLU gave zero, and their codes into codes[36][2], a
+ * word for eight channels. */
+static __device__ __forceinline__ void load_group(const conv2_backward_args &args, uint32_t n, int first, float *gradients,
+                                                  uint32_t *codes) {
+  for (int i = threadIdx.x; i < P2_PIXELS * 2; i += THREADS) {
+    size_t offset = ((size_t)n * P2_PIXELS + i / 2) * RL_C2 + first + i % 2 * WARP_CHANNELS;
+    uint2 raw = *(const uint2 *)&args.codes[offset];
+    float4 g[2] = {*(const float4 *)&args.d_pooled[offset], *(const float4 *)&args.d_pooled[offset + 4]};
     uint32_t word = 0;
 #pragma unroll
-    for (int c = 0; c < EACH; c++) {
+    for (int c = 0; c < WARP_CHANNELS; c++) {
       uint32_t code = (c < 4 ? raw.x : raw.y) >> c % 4 * 8 & 0xff;
       word |= code << c * CODE_BITS;
       if (code == RL_POOL_RELU_ZERO) (&g[c / 4].x)[c % 4] = 0.0f;
     }
     codes[i] = word;
-    *(float4 *)&gradients[i * EACH] = g[0];
-    *(float4 *)&gradients[i * EACH + 4] = g[1];
+    *(float4 *)&gradients[i * WARP_CHANNELS] = g[0];
+    *(float4 *)&gradients[i * WARP_CHANNELS + 4] = g[1];
   }
 }
 
-/* sums[tap] += g × the nine inputs below input `AT` of a pool; x: the 4 × 4 inputs of the pool's four. */
-template <int AT> static __device__ __forceinline__ void add_taps(float *sums, float g, const float *x) {
+/* sums[tap] += g × input, for the output at POSITION of a window. x: the window's 4 × 4 inputs. */
+template <int POSITION> static __device__ __forceinline__ void accumulate_weight_taps(float *sums, float g, const float *x) {
 #pragma unroll
-  for (int t = 0; t < TAPS; t++) sums[t] = fmaf(g, x[(AT / 2 + t / 3) * 4 + AT % 2 + t % 3], sums[t]);
+  for (int t = 0; t < TAPS; t++) sums[t] = fmaf(g, x[(POSITION / 2 + t / 3) * 4 + POSITION % 2 + t % 3], sums[t]);
 }
 
-static __device__ void weight_gradient(const backward &b, uint32_t index, int group, float *shared) {
-  float *image = shared, *gradients = shared + MAP1 * RL_C1, *sums = shared;
-  uint32_t *words = (uint32_t *)(gradients + PIECE);
+/* Computes row `index` of the partial sums for a group of GROUP_CHANNELS channels, over images index, index + partial_rows, …. */
+static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t index, int group, float *shared) {
+  float *image = shared, *gradients = shared + P1_PIXELS * RL_C1, *sums = shared;
+  uint32_t *words = (uint32_t *)(gradients + GROUP_VALUES);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = warp % 2, row = warp / 2;
-  float sum[EACH][TAPS] = {}, bias = 0.0f;
-  for (uint32_t n = index; n < b.batch; n += b.rows) {
+  float sum[WARP_CHANNELS][TAPS] = {}, bias = 0.0f;
+  for (uint32_t n = index; n < args.batch; n += args.partial_rows) {
     __syncthreads();
-    load_image(&b.in[(size_t)n * MAP1 * RL_C1], image);
-    load_group(b, n, group * GROUP, gradients, words);
+    load_image_async(&args.in[(size_t)n * P1_PIXELS * RL_C1], image);
+    load_group(args, n, group * GROUP_CHANNELS, gradients, words);
     cp_async_wait_all();
     __syncthreads();
-    if (threadIdx.x < GROUP)
-      for (int i = 0; i < MAP2; i++) bias += gradients[i * GROUP + threadIdx.x];
+    if (threadIdx.x < GROUP_CHANNELS)
+      for (int i = 0; i < P2_PIXELS; i++) bias += gradients[i * GROUP_CHANNELS + threadIdx.x];
     for (int i = 0; i < RL_P2; i++) {
       const int pixel = row * RL_P2 + i;
       const uint32_t word = words[pixel * 2 + half];
-      const float4 *from = (const float4 *)&gradients[pixel * GROUP + half * EACH], low = from[0], high = from[1];
-      const float g[EACH] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      const float4 *pair = (const float4 *)&gradients[pixel * GROUP_CHANNELS + half * WARP_CHANNELS], low = pair[0],
+                   high = pair[1];
+      const float g[WARP_CHANNELS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
       float x[16];
 #pragma unroll
       for (int k = 0; k < 16; k++) x[k] = image[((2 * row + k / 4) * RL_P1 + 2 * i + k % 4) * RL_C1 + lane];
 #pragma unroll
-      for (int c = 0; c < EACH; c++) switch (word >> c * CODE_BITS & CODE_MASK) {
-          case 0: add_taps<0>(sum[c], g[c], x); break;
-          case 1: add_taps<1>(sum[c], g[c], x); break;
-          case 2: add_taps<2>(sum[c], g[c], x); break;
-          case 3: add_taps<3>(sum[c], g[c], x); break;
+      for (int c = 0; c < WARP_CHANNELS; c++) switch (word >> c * CODE_BITS & CODE_MASK) {
+          case 0: accumulate_weight_taps<0>(sum[c], g[c], x); break;
+          case 1: accumulate_weight_taps<1>(sum[c], g[c], x); break;
+          case 2: accumulate_weight_taps<2>(sum[c], g[c], x); break;
+          case 3: accumulate_weight_taps<3>(sum[c], g[c], x); break;
           default: break;
         }
     }
   }
-  if (threadIdx.x < GROUP) b.partial_bias[index * RL_C2 + group * GROUP + threadIdx.x] = bias;
-  for (int turn = 0; turn < RL_P2; turn++) { /* the rows' sums one after another */
+  if (threadIdx.x < GROUP_CHANNELS) args.partial_bias[index * RL_C2 + group * GROUP_CHANNELS + threadIdx.x] = bias;
+  for (int sum_row = 0; sum_row < RL_P2; sum_row++) { /* adds up the sums of the six rows of windows, a row at a time */
     __syncthreads();
-    if (row != turn) continue;
+    if (row != sum_row) continue;
 #pragma unroll
-    for (int c = 0; c < EACH; c++)
+    for (int c = 0; c < WARP_CHANNELS; c++)
 #pragma unroll
       for (int t = 0; t < TAPS; t++) {
-        float *to = &sums[(half * EACH + c) * DEPTH + t * RL_C1 + lane];
-        *to = turn == 0 ? sum[c][t] : *to + sum[c][t];
+        float *to = &sums[(half * WARP_CHANNELS + c) * K + t * RL_C1 + lane];
+        *to = sum_row == 0 ? sum[c][t] : *to + sum[c][t];
       }
   }
   __syncthreads();
-  float4 *to = (float4 *)&b.partial[((size_t)index * RL_C2 + group * GROUP) * DEPTH];
-  for (int i = threadIdx.x; i < WEIGHT_SUMS / UNIT; i += THREADS) to[i] = ((const float4 *)sums)[i];
+  float4 *to = (float4 *)&args.partial[((size_t)index * RL_C2 + group * GROUP_CHANNELS) * K];
+  for (int i = threadIdx.x; i < WEIGHT_SUMS / VECTOR; i += THREADS) to[i] = ((const float4 *)sums)[i];
 }
 
-/* to[4][14] += g × the weights of the nine outputs that input `AT` of pool i is under. */
-template <int AT> static __device__ __forceinline__ void spread_taps(float to[4][RL_P1], int i, float g, const float *w) {
+/* d_in[4][14] += g × the nine weights, for the output at POSITION of window i of a row. */
+template <int POSITION>
+static __device__ __forceinline__ void accumulate_input_taps(float d_in[4][RL_P1], int i, float g, const float *w) {
 #pragma unroll
   for (int t = 0; t < TAPS; t++)
-    to[AT / 2 + t / 3][2 * i + AT % 2 + t % 3] = fmaf(g, w[t], to[AT / 2 + t / 3][2 * i + AT % 2 + t % 3]);
+    d_in[POSITION / 2 + t / 3][2 * i + POSITION % 2 + t % 3] =
+        fmaf(g, w[t], d_in[POSITION / 2 + t / 3][2 * i + POSITION % 2 + t % 3]);
 }
 
-/* A thread's row of pooled gradients, with zeros where ReLU stopped them, and its codes in a word. */
-static __device__ __forceinline__ void load_rows(const backward &b, uint32_t n, float *gradients, uint32_t *words) {
+/* Loads this thread's row of pooled gradients, 0 where ReLU gave zero, and its codes into a word. */
+static __device__ __forceinline__ void load_rows(const conv2_backward_args &args, uint32_t n, float *gradients, uint32_t *words) {
   const int channel = threadIdx.x % RL_C2, row = threadIdx.x / RL_C2;
   uint32_t word = 0;
   for (int i = 0; i < RL_P2; i++) {
-    size_t from = ((size_t)n * MAP2 + row * RL_P2 + i) * RL_C2 + channel;
-    uint32_t code = b.codes[from];
+    size_t offset = ((size_t)n * P2_PIXELS + row * RL_P2 + i) * RL_C2 + channel;
+    uint32_t code = args.codes[offset];
     word |= code << i * CODE_BITS;
-    gradients[(row * RL_C2 + channel) * PITCH + i] = code == RL_POOL_RELU_ZERO ? 0.0f : b.d_pooled[from];
+    gradients[(row * RL_C2 + channel) * ROW_PITCH + i] = code == RL_POOL_RELU_ZERO ? 0.0f : args.d_pooled[offset];
   }
   words[row * RL_C2 + channel] = word;
 }
 
-static __device__ void input_gradient(const backward &b, uint32_t index, uint32_t blocks, float *shared) {
-  float *w = shared, *gradients = w + RL_C2 * WEIGHT_PITCH, *image = gradients + RL_C2 * RL_P2 * PITCH;
-  uint32_t *words = (uint32_t *)(image + MAP1 * RL_C1);
+/* Computes d_in of images index, index + blocks, …. */
+static __device__ void input_gradient(const conv2_backward_args &args, uint32_t index, uint32_t blocks, float *shared) {
+  float *w = shared, *gradients = w + RL_C2 * WEIGHT_PITCH, *image = gradients + RL_C2 * RL_P2 * ROW_PITCH;
+  uint32_t *words = (uint32_t *)(image + P1_PIXELS * RL_C1);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = warp % 2, row = warp / 2;
-  load_weights(b.weights, RL_C2, w);
+  load_weights_async(args.weights, RL_C2, w);
   pdl_wait();
-  for (uint32_t n = index; n < b.batch; n += blocks) {
+  for (uint32_t n = index; n < args.batch; n += blocks) {
     __syncthreads();
-    load_rows(b, n, gradients, words);
+    load_rows(args, n, gradients, words);
     cp_async_wait_all();
     __syncthreads();
-    float to[4][RL_P1] = {};
+    float d_in[4][RL_P1] = {};
     for (int c = half * (RL_C2 / 2); c < (half + 1) * (RL_C2 / 2); c++) {
-      const float4 low = *(const float4 *)&gradients[(row * RL_C2 + c) * PITCH];
-      const float2 high = *(const float2 *)&gradients[(row * RL_C2 + c) * PITCH + 4];
+      const float4 low = *(const float4 *)&gradients[(row * RL_C2 + c) * ROW_PITCH];
+      const float2 high = *(const float2 *)&gradients[(row * RL_C2 + c) * ROW_PITCH + 4];
       const float g[RL_P2] = {low.x, low.y, low.z, low.w, high.x, high.y};
       const uint32_t word = words[row * RL_C2 + c];
       float tap[TAPS];
@@ -250,57 +258,59 @@ static __device__ void input_gradient(const backward &b, uint32_t index, uint32_
       for (int t = 0; t < TAPS; t++) tap[t] = w[c * WEIGHT_PITCH + t * RL_C1 + lane];
 #pragma unroll
       for (int i = 0; i < RL_P2; i++) switch (word >> i * CODE_BITS & CODE_MASK) {
-          case 0: spread_taps<0>(to, i, g[i], tap); break;
-          case 1: spread_taps<1>(to, i, g[i], tap); break;
-          case 2: spread_taps<2>(to, i, g[i], tap); break;
-          case 3: spread_taps<3>(to, i, g[i], tap); break;
+          case 0: accumulate_input_taps<0>(d_in, i, g[i], tap); break;
+          case 1: accumulate_input_taps<1>(d_in, i, g[i], tap); break;
+          case 2: accumulate_input_taps<2>(d_in, i, g[i], tap); break;
+          case 3: accumulate_input_taps<3>(d_in, i, g[i], tap); break;
           default: break;
         }
     }
-    /* A row of pools reaches four rows of the image. Even rows reach all but the last two, each of them others. */
+    /* A row of windows covers four image rows, two of which the next row covers, too, and two warps have a row. So warps add
+     * their sums to the image in four turns: the even rows' first warps, their second ones, then the odd rows' likewise. */
     for (int turn = 0; turn < 4; turn++) {
       __syncthreads();
       if (row % 2 != turn / 2 || half != turn % 2) continue;
 #pragma unroll
       for (int y = 0; y < 4; y++) {
-        const bool first = turn == 0 || (turn == 2 && row == RL_P2 - 1 && y >= 2);
+        const bool is_first = turn == 0 || (turn == 2 && row == RL_P2 - 1 && y >= 2);
 #pragma unroll
         for (int x = 0; x < RL_P1; x++) {
-          float *at = &image[((2 * row + y) * RL_P1 + x) * RL_C1 + lane];
-          *at = first ? to[y][x] : *at + to[y][x];
+          float *sum = &image[((2 * row + y) * RL_P1 + x) * RL_C1 + lane];
+          *sum = is_first ? d_in[y][x] : *sum + d_in[y][x];
         }
       }
     }
     __syncthreads();
-    float4 *out = (float4 *)&b.d_in[(size_t)n * MAP1 * RL_C1];
-    for (int i = threadIdx.x; i < MAP1 * RL_C1 / UNIT; i += THREADS) out[i] = ((const float4 *)image)[i];
+    float4 *out = (float4 *)&args.d_in[(size_t)n * P1_PIXELS * RL_C1];
+    for (int i = threadIdx.x; i < P1_PIXELS * RL_C1 / VECTOR; i += THREADS) out[i] = ((const float4 *)image)[i];
   }
 }
 
-/* Both gradients side by side, one block a multiprocessor at batch 64. */
-static __global__ void __launch_bounds__(THREADS, 1) conv2_backward(backward b) {
+/* Both gradients at once; one block per multiprocessor at batch 64. */
+static __global__ void __launch_bounds__(THREADS, 1) conv2_backward(conv2_backward_args args) {
   extern __shared__ __align__(16) float shared[];
-  const uint32_t weight_blocks = GROUPS * b.rows;
+  const uint32_t weight_blocks = GROUPS * args.partial_rows;
   if (blockIdx.x < weight_blocks) {
     pdl_wait();
-    weight_gradient(b, blockIdx.x / GROUPS, blockIdx.x % GROUPS, shared);
+    weight_gradient(args, blockIdx.x / GROUPS, blockIdx.x % GROUPS, shared);
   } else {
-    input_gradient(b, blockIdx.x - weight_blocks, gridDim.x - weight_blocks, shared);
+    input_gradient(args, blockIdx.x - weight_blocks, gridDim.x - weight_blocks, shared);
   }
 }
 
 uint32_t rl_conv2_float_partial_rows(uint32_t batch) {
-  uint32_t rows = (batch + IMAGES - 1) / IMAGES;
-  return rows < MOST_ROWS ? rows : (uint32_t)MOST_ROWS;
+  uint32_t rows = (batch + IMAGES_PER_BLOCK - 1) / IMAGES_PER_BLOCK;
+  return rows < MAX_PARTIAL_ROWS ? rows : (uint32_t)MAX_PARTIAL_ROWS;
 }
 
 int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes,
                             float *d_in, float *partial, float *partial_bias, cudaStream_t stream, rl_error *err) {
-  const int bytes = DATA_SHARED * (int)sizeof(float);
-  backward b = {batch, rl_conv2_float_partial_rows(batch), in, weights, d_pooled, codes, d_in, partial, partial_bias};
-  uint32_t blocks = GROUPS * b.rows + (batch < MOST_IMAGES ? batch : (uint32_t)MOST_IMAGES);
+  const int bytes = INPUT_SHARED_FLOATS * (int)sizeof(float);
+  const conv2_backward_args args = {batch,       rl_conv2_float_partial_rows(batch), in, weights, d_pooled, codes, d_in, partial,
+                                    partial_bias};
+  uint32_t blocks = GROUPS * args.partial_rows + (batch < MAX_INPUT_BLOCKS ? batch : (uint32_t)MAX_INPUT_BLOCKS);
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                 "reserving shared memory", err))
+                 "reserving shared memory", err) < 0)
     return -1;
-  return rl_pdl_launch("conv2 backward", conv2_backward, blocks, THREADS, bytes, stream, err, b);
+  return rl_pdl_launch("conv2 backward", conv2_backward, blocks, THREADS, bytes, stream, err, args);
 }

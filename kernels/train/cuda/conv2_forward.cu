@@ -1,7 +1,11 @@
-/* conv2 forward in one kernel: its product (12×12×64 an image) is pooled in registers and never written to memory. 2.7 GFLOP at
- * batch 512, 4 µs at the rate of these instructions; what they are fed with decides. So a warp keeps the weights of 32 channels
- * in registers, where shared memory gives 512 bytes for four products, and images are on their way while others are
- * multiplied. Sums are FP32, in a fixed order. */
+/* conv2, bias, ReLU and pooling in one kernel (FP16): the 12×12×64 outputs of an image are pooled in registers and never stored.
+ *
+ * Partition: a block computes 32 channels of a set of images, a warp tiles of 16 pixels × these 32 channels.
+ *
+ * Data movement: each warp keeps the weights of its 32 channels in registers, because operands are the bottleneck: shared memory
+ * then delivers 512 bytes for every four products. Groups of images are loaded by cp.async into two buffers, one group ahead.
+ *
+ * Floor: 2.7 GFLOP at batch 512, 4 µs at the rate of mma.sync on an H200. Sums are FP32, in a fixed order. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/conv2.cuh"
 #include "train/cuda/pool.cuh"
@@ -11,131 +15,147 @@ enum {
   CHANNELS = 32 /* of a block */,
   WARPS = 8,
   THREADS = WARPS * 32,
-  STEPS = DEPTH / 16,
-  MOST_BLOCKS = 66 /* for each half of the channels: one a multiprocessor, as registers have it; more images take turns */,
-  MOST_GROUP = 4 /* images that are waited for together: 36 tiles, nine for each scheduler */,
+  STEPS = K / 16,
+  MAX_BLOCKS = 66 /* for each half of the channels: registers allow one block per multiprocessor. Blocks loop over more images */,
+  MAX_GROUP_IMAGES = 4 /* images loaded and waited for together: 36 tiles, nine for each warp scheduler */,
   WEIGHT_BYTES = 2 * CHANNELS * WEIGHT_PITCH,
-  IMAGE_BYTES = 2 * IN_IMAGE
+  IMAGE_BYTES = 2 * IN_IMAGE_HALVES
 };
 
-/* Images first, first + by, …: a group of them, as far as there are any. */
-static __device__ __forceinline__ void copy_group(const __half *in, uint32_t batch, uint32_t first, uint32_t by, uint32_t group,
-                                                  __half *to) {
-  for (uint32_t i = 0; i < group && first + i * by < batch; i++)
-    copy_image<THREADS>(&in[(size_t)(first + i * by) * MAP1 * RL_C1], &to[i * IN_IMAGE]);
+/* Begins to copy images first, first + stride, …, at most group_images of them, and commits the copies as one group. */
+static __device__ __forceinline__ void load_group_async(const __half *in, uint32_t batch, uint32_t first, uint32_t stride,
+                                                        uint32_t group_images, __half *to) {
+  for (uint32_t i = 0; i < group_images && first + i * stride < batch; i++)
+    load_image_async<THREADS>(&in[(size_t)(first + i * stride) * P1_PIXELS * RL_C1], &to[i * IN_IMAGE_HALVES]);
   cp_async_commit_group();
 }
 
-/* In rows that make neighbours of the eight channels that a lane has of four products. */
-static __device__ __forceinline__ void copy_weights(const __half *weights, __half *to) {
-  for (int i = threadIdx.x; i < CHANNELS * DEPTH / UNIT; i += THREADS) {
-    const int channel = i / (DEPTH / UNIT), part = i % (DEPTH / UNIT) * UNIT;
+/* Begins to copy the weights of 32 channels, with rows permuted so that the eight channels of a lane's four accumulators are
+ * adjacent. */
+static __device__ __forceinline__ void load_weights_async(const __half *weights, __half *to) {
+  for (int i = threadIdx.x; i < CHANNELS * K / VECTOR; i += THREADS) {
+    const int channel = i / (K / VECTOR), column = i % (K / VECTOR) * VECTOR;
     const int row = channel % 8 / 2 * 8 + channel / 8 * 2 + channel % 2;
-    cp_async_16(&to[row * WEIGHT_PITCH + part], &weights[channel * DEPTH + part]);
+    cp_async_16(&to[row * WEIGHT_PITCH + column], &weights[channel * K + column]);
   }
 }
 
-/* The greater one, or NaN where either is (PTX ISA 9.0, "max"). */
-static __device__ __forceinline__ float greater_or_nan(float a, float b) {
+/* Returns the greater value, or NaN if either is NaN (PTX ISA 9.0, "max"). */
+static __device__ __forceinline__ float max_or_nan(float a, float b) {
   float made;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(made) : "f"(a), "f"(b));
   return made;
 }
 
-/* Bias, pool and ReLU of a tile's product. A lane has two pixels of eight channels, one below the other, and its neighbour the
- * two beside them: each gives the other four channels. */
+/* Applies bias, pooling and ReLU to a tile and stores it. A lane holds the upper and the lower pixel of a window for eight
+ * channels, the lane four further on the two pixels beside them; each gives the other half of its channels. `right`: this lane
+ * holds the right pixels. */
 static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool right, float4 bias, __half *pooled, uint8_t *codes) {
-  float kept[4][2], got[4][2], best[4];
+  float own[4][2], received[4][2], best[4];
   uint8_t code[4];
   for (int c = 0; c < 4; c++)
-    for (int below = 0; below < 2; below++) {
-      const float low = sum[c / 2][below * 2 + c % 2], high = sum[2 + c / 2][below * 2 + c % 2];
-      kept[c][below] = right ? high : low;
-      got[c][below] = __shfl_xor_sync(0xffffffffu, right ? low : high, 4);
+    for (int row = 0; row < 2; row++) {
+      const float low = sum[c / 2][row * 2 + c % 2], high = sum[2 + c / 2][row * 2 + c % 2];
+      own[c][row] = right ? high : low;
+      received[c][row] = __shfl_xor_sync(0xffffffffu, right ? low : high, 4);
     }
   for (int c = 0; c < 4; c++)
-    pool_four(right ? got[c][0] : kept[c][0], right ? kept[c][0] : got[c][0], right ? got[c][1] : kept[c][1],
-              right ? kept[c][1] : got[c][1], (&bias.x)[c], &best[c], &code[c]);
+    pool_four(right ? received[c][0] : own[c][0], right ? own[c][0] : received[c][0], right ? received[c][1] : own[c][1],
+              right ? own[c][1] : received[c][1], (&bias.x)[c], &best[c], &code[c]);
   store4(pooled, make_float4(best[0], best[1], best[2], best[3]));
   *(uchar4 *)codes = make_uchar4(code[0], code[1], code[2], code[3]);
 }
 
-static __global__ void __launch_bounds__(THREADS)
-    conv2_forward(uint32_t batch, uint32_t group, const __half *__restrict__ in, const __half *__restrict__ weights,
-                  const float *__restrict__ bias, __half *__restrict__ pooled, uint8_t *__restrict__ codes,
-                  rl_train_state *state) {
+typedef struct conv2_forward_args {
+  uint32_t batch, group_images;
+  const __half *in, *weights;
+  const float *bias;
+  __half *pooled;
+  uint8_t *codes;
+  rl_train_state *state; /* NULL: overflow is not recorded */
+} conv2_forward_args;
+
+static __global__ void __launch_bounds__(THREADS) conv2_forward(conv2_forward_args args) {
+  const uint32_t batch = args.batch, group_images = args.group_images;
+  const __half *__restrict__ in = args.in, *__restrict__ weights = args.weights;
   extern __shared__ __align__(16) __half shared[];
   __half *images = shared + CHANNELS * WEIGHT_PITCH;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.y * CHANNELS;
-  const uint32_t row = shared_address(&shared[(lane / 16 * 8 + lane % 8) * WEIGHT_PITCH + lane / 8 % 2 * UNIT]);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first_channel = blockIdx.y * CHANNELS;
+  const uint32_t b_row = shared_address(&shared[(lane / 16 * 8 + lane % 8) * WEIGHT_PITCH + lane / 8 % 2 * VECTOR]);
   uint32_t w[STEPS][2][4];
-  copy_weights(&weights[first * DEPTH], shared);
+  load_weights_async(&weights[first_channel * K], shared);
   cp_async_wait_all();
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < STEPS; k++)
-    for (int i = 0; i < 2; i++) ldmatrix_x4(w[k][i], row + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
-  /* What this lane stores: four channels of a pool. */
+    for (int i = 0; i < 2; i++) ldmatrix_x4(w[k][i], b_row + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
+  /* A lane stores four channels of a window. */
   const bool right = lane / 4 % 2;
-  const int channel = first + lane % 4 * 8 + right * 4, place = lane / 16 * RL_P2 + lane / 8 % 2;
-  const float4 b = load4(&bias[channel]);
-  const uint32_t corner = shared_address(&images[tile_pixel(lane % 16) * IN_PITCH + lane / 16 * UNIT]);
+  const int channel = first_channel + lane % 4 * 8 + right * 4, window = lane / 16 * RL_P2 + lane / 8 % 2;
+  const float4 bias = load4(&args.bias[channel]);
+  const uint32_t a_row = shared_address(&images[tile_pixel(lane % 16) * IN_PITCH + lane / 16 * VECTOR]);
   float greatest[4] = {};
 
   pdl_wait();
-  const uint32_t by = gridDim.x;
-  for (int i = 0; i < 2; i++) copy_group(in, batch, blockIdx.x + i * group * by, by, group, &images[i * group * IN_IMAGE]);
+  const uint32_t stride = gridDim.x;
+  for (int i = 0; i < 2; i++)
+    load_group_async(in, batch, blockIdx.x + i * group_images * stride, stride, group_images,
+                     &images[i * group_images * IN_IMAGE_HALVES]);
   uint32_t buffer = 0;
-  for (uint32_t from = blockIdx.x; from < batch; from += group * by, buffer = group * IN_IMAGE - buffer) {
+  for (uint32_t first_image = blockIdx.x; first_image < batch;
+       first_image += group_images * stride, buffer = group_images * IN_IMAGE_HALVES - buffer) {
     cp_async_wait_group<1>();
     __syncthreads();
-    const uint32_t count = min((batch - from + by - 1) / by, group);
+    const uint32_t count = min((batch - first_image + stride - 1) / stride, group_images);
 #pragma unroll 1
     for (uint32_t t = warp; t < count * TILES; t += WARPS) {
       const int image = t / TILES, tile = t % TILES;
-      const uint32_t at = corner + (buffer + image * IN_IMAGE + tile_corner(tile) * IN_PITCH) * 2;
+      const uint32_t origin = a_row + (buffer + image * IN_IMAGE_HALVES + tile_origin(tile) * IN_PITCH) * 2;
       float sum[4][4] = {};
 #pragma unroll
       for (int k = 0; k < STEPS; k++) {
         uint32_t a[4];
-        ldmatrix_x4(a, at + ((k / 2 / 3 * RL_P1 + k / 2 % 3) * IN_PITCH + k % 2 * 16) * 2);
+        ldmatrix_x4(a, origin + ((k / 2 / 3 * RL_P1 + k / 2 % 3) * IN_PITCH + k % 2 * 16) * 2);
         for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &w[k][i / 2][i % 2 * 2]);
       }
-      const int pixel = tile / TILES_IN_ROW * 2 * RL_P2 + tile % TILES_IN_ROW * 2 + place;
-      const size_t to = ((size_t)(from + image * by) * MAP2 + pixel) * RL_C2 + channel;
+      const int pixel = tile / TILES_IN_ROW * 2 * RL_P2 + tile % TILES_IN_ROW * 2 + window;
+      const size_t to = ((size_t)(first_image + image * stride) * P2_PIXELS + pixel) * RL_C2 + channel;
       for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) greatest[i] = greater_or_nan(greatest[i], fabsf(sum[i][j]));
-      pool_tile(sum, right, b, &pooled[to], &codes[to]);
+        for (int j = 0; j < 4; j++) greatest[i] = max_or_nan(greatest[i], fabsf(sum[i][j]));
+      pool_tile(sum, right, bias, &args.pooled[to], &args.codes[to]);
     }
     __syncthreads();
-    copy_group(in, batch, from + 2 * group * by, by, group, &images[buffer]);
+    load_group_async(in, batch, first_image + 2 * group_images * stride, stride, group_images, &images[buffer]);
   }
-  const float most = 65520.0f; /* rounds to infinity */
+  const float rounds_to_infinity = 65520.0f; /* in FP16 */
   for (int i = 0; i < 4; i++)
-    if (!(greatest[i] < most) && state) state->overflow = 1;
+    if (!(greatest[i] < rounds_to_infinity) && args.state) args.state->overflow = 1;
 }
 
-/* The images of a group: as many as there is room for twice. */
+/* Returns in *images how many images fit twice into shared memory beside the weights, at most MAX_GROUP_IMAGES. */
 static int group_size(uint32_t *images, rl_error *err) {
-  int device = 0, most = 0;
-  if (rl_cuda_ok(cudaGetDevice(&device), "finding the device", err) ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory", err))
+  int device = 0, max_bytes = 0;
+  if (rl_cuda_ok(cudaGetDevice(&device), "finding the device", err) < 0 ||
+      rl_cuda_ok(cudaDeviceGetAttribute(&max_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                 "querying the device's shared memory per block", err) < 0)
     return -1;
-  const int room = (most - WEIGHT_BYTES) / (2 * IMAGE_BYTES);
-  *images = room < MOST_GROUP ? (uint32_t)room : (uint32_t)MOST_GROUP;
+  const int fit = (max_bytes - WEIGHT_BYTES) / (2 * IMAGE_BYTES);
+  *images = fit < MAX_GROUP_IMAGES ? (uint32_t)fit : (uint32_t)MAX_GROUP_IMAGES;
   return 0;
 }
 
 int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *codes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  const uint32_t blocks = batch < MOST_BLOCKS ? batch : (uint32_t)MOST_BLOCKS, each = (batch + blocks - 1) / blocks;
-  uint32_t group;
-  if (group_size(&group, err)) return -1;
-  const uint32_t most_bytes = WEIGHT_BYTES + 2 * group * IMAGE_BYTES, images = each < 2 * group ? each : 2 * group;
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most_bytes),
-                 "reserving shared memory", err))
+  const uint32_t blocks = batch < MAX_BLOCKS ? batch : (uint32_t)MAX_BLOCKS, images_per_block = (batch + blocks - 1) / blocks;
+  uint32_t group_images;
+  if (group_size(&group_images, err) < 0) return -1;
+  const uint32_t max_bytes = WEIGHT_BYTES + 2 * group_images * IMAGE_BYTES,
+                 images = images_per_block < 2 * group_images ? images_per_block : 2 * group_images;
+  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)max_bytes),
+                 "reserving shared memory", err) < 0)
     return -1;
+  const conv2_forward_args args = {batch, group_images, (const __half *)in, (const __half *)weights, bias, (__half *)pooled,
+                                   codes, state};
   return rl_pdl_launch("conv2 forward", conv2_forward, dim3(blocks, RL_C2 / CHANNELS), THREADS,
-                       WEIGHT_BYTES + images * IMAGE_BYTES, stream, err, batch, group, (const __half *)in,
-                       (const __half *)weights, bias, (__half *)pooled, codes, state);
+                       WEIGHT_BYTES + images * IMAGE_BYTES, stream, err, args);
 }

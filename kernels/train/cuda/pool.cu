@@ -1,43 +1,46 @@
-/* Bias, ReLU and 2×2 pooling after conv2, and the way back: one kernel each, bound by the bytes of conv2's output. */
+/* conv2's bias, ReLU and 2×2 max-pooling after a library's product, and their gradient: one kernel for each direction.
+ *
+ * Partition: NHWC, a thread computes a pooled pixel of four channels; NCHW, a pooled element. Data movement: each element is read
+ * and written once. Floor: the bytes of conv2's output at the bandwidth of memory, or of L2 if they fit. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 
-enum { MAP = RL_P2 * RL_P2, FULL = RL_H2 * RL_H2, GROUPS = RL_C2 / 4 };
+enum { P2_PIXELS = RL_P2 * RL_P2, H2_PIXELS = RL_H2 * RL_H2, QUADS = RL_C2 / 4 };
 
-static __device__ __forceinline__ void take(float value, int at, float *best, int *code) {
-  if (at == 0 || value > *best) {
+static __device__ __forceinline__ void update_best(float value, int position, float *best, int *code) {
+  if (position == 0 || value > *best) {
     *best = value;
-    *code = at;
+    *code = position;
   }
 }
 
-/* Where the four inputs of a pooled pixel lie in conv2's output. */
-static __device__ __forceinline__ int source(int pixel, int at) {
-  return (2 * (pixel / RL_P2) + at / 2) * RL_H2 + 2 * (pixel % RL_P2) + at % 2;
+/* Returns the pixel of conv2's output at `position` of the window of a pooled pixel. */
+static __device__ __forceinline__ int product_pixel(int pixel, int position) {
+  return (2 * (pixel / RL_P2) + position / 2) * RL_H2 + 2 * (pixel % RL_P2) + position % 2;
 }
 
-/* NHWC: a thread makes one pooled pixel of four channels. */
-template <typename T> static __global__ void pool2_forward_last(uint32_t count, const T *__restrict__ y,
+template <typename T> static __global__ void pool2_forward_nhwc(uint32_t count, const T *__restrict__ y,
                                                                 const float *__restrict__ bias, T *__restrict__ pooled,
                                                                 uint8_t *__restrict__ codes, rl_train_state *state) {
   pdl_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  uint32_t group = i % GROUPS, pixel = i / GROUPS % MAP, n = i / GROUPS / MAP;
+  uint32_t quad = i % QUADS, pixel = i / QUADS % P2_PIXELS, n = i / QUADS / P2_PIXELS;
   float best[4];
   int code[4];
-  float4 in[4], b = load4(&bias[group * 4]);
-  for (int at = 0; at < 4; at++) in[at] = load4(&y[((size_t)n * FULL + source(pixel, at)) * RL_C2 + group * 4]);
-  float all = 0.0f; /* of FP16 values: finite unless one of them is not */
-  for (int at = 0; at < 4; at++) {
-    all += in[at].x + in[at].y + in[at].z + in[at].w;
-    take(in[at].x + b.x, at, &best[0], &code[0]);
-    take(in[at].y + b.y, at, &best[1], &code[1]);
-    take(in[at].z + b.z, at, &best[2], &code[2]);
-    take(in[at].w + b.w, at, &best[3], &code[3]);
+  float4 in[4], b = load4(&bias[quad * 4]);
+  for (int position = 0; position < 4; position++)
+    in[position] = load4(&y[((size_t)n * H2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4]);
+  float sum = 0.0f; /* of FP16 values in FP32: finite if all are */
+  for (int position = 0; position < 4; position++) {
+    sum += in[position].x + in[position].y + in[position].z + in[position].w;
+    update_best(in[position].x + b.x, position, &best[0], &code[0]);
+    update_best(in[position].y + b.y, position, &best[1], &code[1]);
+    update_best(in[position].z + b.z, position, &best[2], &code[2]);
+    update_best(in[position].w + b.w, position, &best[3], &code[3]);
   }
-  if (sizeof(T) == 2 && state && !isfinite(all)) state->overflow = 1;
+  if (sizeof(T) == 2 && state && !isfinite(sum)) state->overflow = 1;
   for (int c = 0; c < 4; c++) {
     if (!(best[c] > 0.0f)) code[c] = RL_POOL_RELU_ZERO;
     best[c] = fmaxf(best[c], 0.0f);
@@ -46,53 +49,50 @@ template <typename T> static __global__ void pool2_forward_last(uint32_t count, 
   *(uchar4 *)&codes[(size_t)i * 4] = make_uchar4(code[0], code[1], code[2], code[3]);
 }
 
-/* NCHW: a thread makes one pooled element. */
-static __global__ void pool2_forward_first(uint32_t count, const float *__restrict__ y, const float *__restrict__ bias,
-                                           float *__restrict__ pooled, uint8_t *__restrict__ codes) {
+static __global__ void pool2_forward_nchw(uint32_t count, const float *__restrict__ y, const float *__restrict__ bias,
+                                          float *__restrict__ pooled, uint8_t *__restrict__ codes) {
   pdl_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  uint32_t pixel = i % MAP, plane = i / MAP;
-  const float *from = &y[(size_t)plane * FULL + source(pixel, 0)];
+  uint32_t pixel = i % P2_PIXELS, plane = i / P2_PIXELS;
+  const float *from = &y[(size_t)plane * H2_PIXELS + product_pixel(pixel, 0)];
   float2 top = *(const float2 *)from, bottom = *(const float2 *)(from + RL_H2);
   float b = bias[plane % RL_C2], best;
   int code;
-  take(top.x + b, 0, &best, &code);
-  take(top.y + b, 1, &best, &code);
-  take(bottom.x + b, 2, &best, &code);
-  take(bottom.y + b, 3, &best, &code);
+  update_best(top.x + b, 0, &best, &code);
+  update_best(top.y + b, 1, &best, &code);
+  update_best(bottom.x + b, 2, &best, &code);
+  update_best(bottom.y + b, 3, &best, &code);
   pooled[i] = fmaxf(best, 0.0f);
   codes[i] = best > 0.0f ? code : RL_POOL_RELU_ZERO;
 }
 
 int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *codes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  uint32_t count = batch * MAP * (format.channels_last ? (uint32_t)GROUPS : (uint32_t)RL_C2), blocks = (count + 255) / 256;
+  uint32_t count = batch * P2_PIXELS * (format.channels_last ? (uint32_t)QUADS : (uint32_t)RL_C2), blocks = (count + 255) / 256;
   if (format.half)
-    return rl_pdl_launch("pool2 forward", pool2_forward_last<__half>, blocks, 256, 0, stream, err, count, (const __half *)y, bias,
+    return rl_pdl_launch("pool2 forward", pool2_forward_nhwc<__half>, blocks, 256, 0, stream, err, count, (const __half *)y, bias,
                          (__half *)pooled, codes, state);
   if (format.channels_last)
-    return rl_pdl_launch("pool2 forward", pool2_forward_last<float>, blocks, 256, 0, stream, err, count, (const float *)y, bias,
+    return rl_pdl_launch("pool2 forward", pool2_forward_nhwc<float>, blocks, 256, 0, stream, err, count, (const float *)y, bias,
                          (float *)pooled, codes, state);
-  return rl_pdl_launch("pool2 forward", pool2_forward_first, blocks, 256, 0, stream, err, count, (const float *)y, bias,
+  return rl_pdl_launch("pool2 forward", pool2_forward_nchw, blocks, 256, 0, stream, err, count, (const float *)y, bias,
                        (float *)pooled, codes);
 }
 
-/* --- backward ---------------------------------------------------------------------------------------------------------- */
+enum { THREADS = 256, BLOCK_PIXELS = THREADS / QUADS, MAX_PARTIAL_ROWS = 128, WARPS = THREADS / 32, BLOCK_CHANNELS = 16 };
 
-enum { THREADS = 256, LANES = THREADS / GROUPS, MOST_ROWS = 128, WARPS = THREADS / 32, CHANNELS = 16 };
-
-/* NHWC: a thread takes four channels and every so many pixels. */
+/* NHWC: a thread computes four channels of every (gridDim.x · BLOCK_PIXELS)-th pixel. */
 template <typename T> static __global__ void __launch_bounds__(THREADS)
-    pool2_backward_last(uint32_t pixels, const T *__restrict__ d_pooled, const uint8_t *__restrict__ codes, T *__restrict__ d_y,
+    pool2_backward_nhwc(uint32_t pixels, const T *__restrict__ d_pooled, const uint8_t *__restrict__ codes, T *__restrict__ d_y,
                         float *__restrict__ partial, rl_train_state *state) {
-  __shared__ float4 sums[LANES][GROUPS];
-  uint32_t group = threadIdx.x % GROUPS, lane = threadIdx.x / GROUPS;
+  __shared__ float4 sums[BLOCK_PIXELS][QUADS];
+  uint32_t quad = threadIdx.x % QUADS, lane = threadIdx.x / QUADS;
   float4 sum = make_float4(0, 0, 0, 0);
   bool overflow = false;
   pdl_wait();
-  for (uint32_t i = blockIdx.x * LANES + lane; i < pixels; i += gridDim.x * LANES) {
-    size_t from = ((size_t)i * GROUPS + group) * 4;
+  for (uint32_t i = blockIdx.x * BLOCK_PIXELS + lane; i < pixels; i += gridDim.x * BLOCK_PIXELS) {
+    size_t from = ((size_t)i * QUADS + quad) * 4;
     float4 gradient = load4(&d_pooled[from]);
     uchar4 code = *(const uchar4 *)&codes[from];
     if (code.x == RL_POOL_RELU_ZERO) gradient.x = 0.0f;
@@ -100,41 +100,42 @@ template <typename T> static __global__ void __launch_bounds__(THREADS)
     if (code.z == RL_POOL_RELU_ZERO) gradient.z = 0.0f;
     if (code.w == RL_POOL_RELU_ZERO) gradient.w = 0.0f;
     overflow |= !(isfinite(gradient.x) && isfinite(gradient.y) && isfinite(gradient.z) && isfinite(gradient.w));
-    uint32_t pixel = i % MAP, n = i / MAP;
-    for (int at = 0; at < 4; at++)
-      store4(&d_y[((size_t)n * FULL + source(pixel, at)) * RL_C2 + group * 4],
-             make_float4(code.x == at ? gradient.x : 0.0f, code.y == at ? gradient.y : 0.0f, code.z == at ? gradient.z : 0.0f,
-                         code.w == at ? gradient.w : 0.0f));
+    uint32_t pixel = i % P2_PIXELS, n = i / P2_PIXELS;
+    for (int position = 0; position < 4; position++)
+      store4(&d_y[((size_t)n * H2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4],
+             make_float4(code.x == position ? gradient.x : 0.0f, code.y == position ? gradient.y : 0.0f,
+                         code.z == position ? gradient.z : 0.0f, code.w == position ? gradient.w : 0.0f));
     sum.x += gradient.x;
     sum.y += gradient.y;
     sum.z += gradient.z;
     sum.w += gradient.w;
   }
   if (sizeof(T) == 2 && overflow) state->overflow = 1;
-  sums[lane][group] = sum;
+  sums[lane][quad] = sum;
   __syncthreads();
   if (threadIdx.x < RL_C2) {
     float total = 0.0f;
-    for (int from = 0; from < LANES; from++) total += ((const float *)sums[from])[threadIdx.x];
+    for (int from = 0; from < BLOCK_PIXELS; from++) total += ((const float *)sums[from])[threadIdx.x];
     partial[blockIdx.x * RL_C2 + threadIdx.x] = total;
   }
 }
 
-/* NCHW: blocks of CHANNELS channels of an image (in turns when there are many); a warp takes a channel after the other. */
+/* NCHW: a block computes BLOCK_CHANNELS channels of images blockIdx.x, blockIdx.x + gridDim.x, …; a warp one channel at a time.
+ */
 static __global__ void __launch_bounds__(THREADS)
-    pool2_backward_first(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
-                         float *__restrict__ d_y, float *__restrict__ partial) {
+    pool2_backward_nchw(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+                        float *__restrict__ d_y, float *__restrict__ partial) {
   uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   pdl_wait();
-  for (uint32_t c = 0; c < CHANNELS / WARPS; c++) {
-    uint32_t channel = blockIdx.y * CHANNELS + c * WARPS + warp;
+  for (uint32_t c = 0; c < BLOCK_CHANNELS / WARPS; c++) {
+    uint32_t channel = blockIdx.y * BLOCK_CHANNELS + c * WARPS + warp;
     float sum = 0.0f;
     for (uint32_t n = blockIdx.x; n < batch; n += gridDim.x) {
       size_t plane = (size_t)n * RL_C2 + channel;
-      for (uint32_t pixel = lane; pixel < MAP; pixel += 32) {
-        int code = codes[plane * MAP + pixel];
-        float gradient = code == RL_POOL_RELU_ZERO ? 0.0f : d_pooled[plane * MAP + pixel];
-        float *to = &d_y[plane * FULL + source(pixel, 0)];
+      for (uint32_t pixel = lane; pixel < P2_PIXELS; pixel += 32) {
+        int code = codes[plane * P2_PIXELS + pixel];
+        float gradient = code == RL_POOL_RELU_ZERO ? 0.0f : d_pooled[plane * P2_PIXELS + pixel];
+        float *to = &d_y[plane * H2_PIXELS + product_pixel(pixel, 0)];
         *(float2 *)to = make_float2(code == 0 ? gradient : 0.0f, code == 1 ? gradient : 0.0f);
         *(float2 *)(to + RL_H2) = make_float2(code == 2 ? gradient : 0.0f, code == 3 ? gradient : 0.0f);
         sum += gradient;
@@ -146,19 +147,19 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 uint32_t rl_pool2_partial_rows(rl_format format, uint32_t batch) {
-  uint32_t rows = format.channels_last ? (batch * MAP + LANES - 1) / LANES : batch;
-  return rows < MOST_ROWS ? rows : (uint32_t)MOST_ROWS;
+  uint32_t rows = format.channels_last ? (batch * P2_PIXELS + BLOCK_PIXELS - 1) / BLOCK_PIXELS : batch;
+  return rows < MAX_PARTIAL_ROWS ? rows : (uint32_t)MAX_PARTIAL_ROWS;
 }
 
 int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y, float *partial,
                       rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_pool2_partial_rows(format, batch);
   if (format.half)
-    return rl_pdl_launch("pool2 backward", pool2_backward_last<__half>, rows, THREADS, 0, stream, err, batch * MAP,
+    return rl_pdl_launch("pool2 backward", pool2_backward_nhwc<__half>, rows, THREADS, 0, stream, err, batch * P2_PIXELS,
                          (const __half *)d_pooled, codes, (__half *)d_y, partial, state);
   if (format.channels_last)
-    return rl_pdl_launch("pool2 backward", pool2_backward_last<float>, rows, THREADS, 0, stream, err, batch * MAP,
+    return rl_pdl_launch("pool2 backward", pool2_backward_nhwc<float>, rows, THREADS, 0, stream, err, batch * P2_PIXELS,
                          (const float *)d_pooled, codes, (float *)d_y, partial, state);
-  return rl_pdl_launch("pool2 backward", pool2_backward_first, dim3(rows, RL_C2 / CHANNELS), THREADS, 0, stream, err, batch,
+  return rl_pdl_launch("pool2 backward", pool2_backward_nchw, dim3(rows, RL_C2 / BLOCK_CHANNELS), THREADS, 0, stream, err, batch,
                        (const float *)d_pooled, codes, (float *)d_y, partial);
 }

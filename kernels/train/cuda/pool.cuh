@@ -1,9 +1,10 @@
-/* What goes through bias, max-pooling and ReLU of the four values of a pool, and its code (kernels.h). Ties go to the first. */
+/* Bias, max-pooling and ReLU of one window. */
 #ifndef RL_TRAIN_CUDA_POOL_H
 #define RL_TRAIN_CUDA_POOL_H
 
 #include "train/cuda/kernels.h"
 
+/* Computes the pooled value and the pool code (kernels.h) of a window a b / c d. Of equal values the first one wins. */
 static __device__ __forceinline__ void pool_four(float a, float b, float c, float d, float bias, float *best, uint8_t *code) {
   *best = a;
   *code = 0;
