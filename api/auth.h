@@ -6,7 +6,7 @@
 
 /* -1 (RL_HTTP 401) when the route requires a token and the call has no valid one. */
 int rl_call_authorize(rl_call *call, rl_error *err);
-/* Sets *found: whether the call has a valid credential, which call->credential then holds. -1 when the store can't be read. */
+/* Sets *found: whether the call has a valid credential; if so, call->credential holds it. -1 when the store can't be read. */
 int rl_call_find_credential(rl_call *call, bool *found, rl_error *err);
 /* Sets *valid: whether the credential is still valid (not revoked, logged out or expired). -1 when the store can't be read. */
 int rl_credential_check(rl_server *server, const rl_credential *credential, bool *valid, rl_error *err);

@@ -31,8 +31,8 @@ typedef struct query_object {
   bool failed; /* a value has a NUL, or memory was out */
 } query_object;
 
-/* A number where the field is numeric and text is a decimal number; else a string, which rl_fields_decode refuses for such a
- * field. */
+/* Returns a number when the field is numeric and text is a decimal number, else a string. rl_fields_decode refuses a string for a
+ * numeric field. */
 static cJSON *parameter_json(const rl_field *table, const char *name, const char *text) {
   for (const rl_field *field = table; field->name != NULL; field++)
     if (strcmp(field->name, name) == 0 && (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL)) {

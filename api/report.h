@@ -31,7 +31,7 @@ typedef struct rl_report_view {
 
 /* Makes a view of the columns of the run's row; each may be NULL. requested: a JSON list of section ids. */
 rl_report_view rl_report_view_make(const char *capability, const char *requested);
-/* Returns the bits of the sections to show: those requested, or those that have values when the request is unknown. 0: the
+/* Returns the bits of the sections to show: the requested ones, or, when the request is unknown, those that have values. 0: the
  * counters pass did not profile the kernel. */
 uint32_t rl_report_view_sections(const rl_report_view *view, const rl_metric_values *values);
 

@@ -9,7 +9,7 @@
 #include "api/report_stream.h"
 #include "api/server_internal.h"
 
-#define MAX_ID 9007199254740992.0 /* 2^53: the largest whole number of which all smaller ones are exact in JSON */
+#define MAX_ID 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
 
 typedef struct report_query {
   int64_t kernel; /* -1: all */
@@ -114,7 +114,7 @@ static char *render_csv(rl_report_stream *stream, const char *const columns[RL_R
 }
 
 static void write_details(FILE *out, const rl_report_stream *stream, const rl_csv_kernel *kernel) {
-  rl_csv_print_details(out, kernel, (rl_csv_details)stream->details);
+  rl_csv_print_details(out, kernel, stream->details);
 }
 
 static void write_raw(FILE *out, const rl_report_stream *stream, const rl_csv_kernel *kernel) {
@@ -159,11 +159,11 @@ static char *render_csv_head(const rl_report_stream *stream, int page, rl_error 
   FILE *out = open_memstream(&text, &size);
   if (out != NULL && page == PAGE_RAW)
     rl_csv_print_raw_head(out, (const char *const *)stream->metric_names, stream->metric_count);
-  else if (out != NULL) rl_csv_print_details_head(out, (rl_csv_details)stream->details);
+  else if (out != NULL) rl_csv_print_details_head(out, stream->details);
   return close_memstream(out, &text, err);
 }
 
-/* Returns the row of a kernel that stands for a run of which no pass recorded kernels: it has the workload's name. */
+/* Returns a kernel row with the workload's name, for a run without recorded kernels. */
 static char *make_substitute(const rl_report_run *run, rl_error *err) {
   static const char *const unknown[] = {"launch", "phase", "pass", "grid", "block", "code_sha256"};
   const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->facts, "workload"));
@@ -187,7 +187,7 @@ static int prepare_csv(rl_store *store, const rl_binding bindings[2], rl_report_
                        rl_error *err) {
   stream->separator = stream->tail = "";
   stream->render = query->page == PAGE_RAW ? render_raw : render_details;
-  stream->details = query->print_details;
+  stream->details = (rl_csv_details)query->print_details;
   if (query->page == PAGE_RAW && read_metric_names(store, bindings, stream, err) < 0) return -1;
   stream->head = render_csv_head(stream, query->page, err);
   return stream->head != NULL ? 0 : -1;

@@ -6,12 +6,12 @@
 #include <cjson/cJSON.h>
 
 #include "api/call.h"
-#include "api/report.h"
+#include "api/report_csv.h"
 #include "store/store.h"
 
 typedef struct rl_report_run {
   cJSON *facts;       /* the run's row, as the store's query gives it */
-  char *metrics_json; /* of the run, for rl_kernel_metrics_read */
+  char *metrics_json; /* the run's metrics, for rl_kernel_metrics_read */
   rl_report_view view;
 } rl_report_run;
 
@@ -22,14 +22,14 @@ void rl_report_run_clear(rl_report_run *run);
 enum { RL_REPORT_COLUMNS = 4 };
 
 typedef struct rl_report_stream {
-  rl_report_run a, b; /* b: of a comparison */
+  rl_report_run a, b; /* b: comparisons only */
   rl_cursor *cursor;
   char *head;                   /* malloc'ed */
   const char *separator, *tail; /* between the rows' texts, and after them */
-  char *substitute;             /* first column of a row that stands in for an empty query; NULL: no row */
+  char *substitute;             /* first column of the row to render when the query has none; NULL: no row */
   /* Returns the text of a row, malloc'ed; NULL with err on failure. Columns other than the first may be NULL. */
   char *(*render)(struct rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err);
-  int details;         /* CSV: an rl_csv_details */
+  rl_csv_details details;
   char **metric_names; /* CSV: the columns of the raw page */
   size_t metric_count;
   size_t row_count; /* rendered so far */

@@ -16,7 +16,7 @@ enum {
   DEFAULT_HISTORY = 1000,
   MAX_HISTORY = 10000
 };
-#define MAX_NUMBER 9007199254740992.0 /* 2^53: the largest whole number of which all smaller ones are exact in JSON */
+#define MAX_NUMBER 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
 
 typedef struct kernels_query {
   int64_t limit, run, most_metrics; /* run 0: all; most_metrics -1: any */

@@ -25,7 +25,7 @@ enum {
   CLIENT_THREADS = 4,
   MAX_PROBES = 4,                     /* open connections of rl_server_probe */
   MIN_ADDRESSES = 4,                  /* no address of a client gets more than 1 / MIN_ADDRESSES of the connections */
-  CONNECTION_MEMORY_BYTES = 32 << 10, /* request line, headers, and those of the reply */
+  CONNECTION_MEMORY_BYTES = 32 << 10, /* for the headers of the request and of the reply */
   MAX_DROPPED_BODY_BYTES = 64 << 20,  /* a refused body up to this size is read, so that the client then reads the reply */
   REPLY_TIMEOUT_S = 120,              /* for a client to read a reply; event streams have none */
   CLOSE_WAIT_MS = 700,                /* for replies in progress when the server closes */
@@ -249,7 +249,7 @@ static int open_listener(const rl_config *config, int *listen_fd, int *port, rl_
   return 0;
 }
 
-/* Raises the soft limit of open files, usually 1024, to what so many connections need. */
+/* Raises the soft limit of open files, usually 1024, so that it allows this many connections. */
 static int raise_descriptor_limit(int64_t connections, rl_error *err) {
   struct rlimit limit;
   rlim_t needed = (rlim_t)connections + OTHER_DESCRIPTORS;

@@ -27,7 +27,7 @@ int rl_token_hash(const char *token, char *hash, rl_error *err) {
   return 0;
 }
 
-/* C0, DEL, and C1 (U+0080 to U+009F, of which some terminals take U+009B for an escape sequence). */
+/* C0, DEL, and C1 (U+0080 to U+009F); some terminals start an escape sequence at U+009B. */
 static bool is_control(const unsigned char *text) {
   return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
 }
