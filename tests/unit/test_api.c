@@ -344,7 +344,10 @@ static void check_schema(const cJSON *openapi, const char *name, const rl_field 
   cJSON *documented = cJSON_Duplicate(member(member(openapi, "components", "schemas"), name, NULL), 1);
   cJSON *fields = rl_fields_schema(table);
   cJSON_DeleteItemFromObject(documented, "description");
-  if (!cJSON_Compare(documented, fields, 1)) fail_msg("%s should be %s", name, cJSON_PrintUnformatted(fields));
+  if (!cJSON_Compare(documented, fields, 1)) {
+    fprintf(stderr, "%s should be %s\n", name, cJSON_PrintUnformatted(fields)); /* fail_msg would cut it at 1024 bytes */
+    fail_msg("openapi.json: schema %s differs from its field table", name);
+  }
   cJSON_Delete(fields);
   cJSON_Delete(documented);
 }
