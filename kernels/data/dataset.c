@@ -8,17 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "data/idx.h"
+#include "data/synthetic.h"
 
-enum { PATH = 1024, PIXELS = 784, SYNTHETIC_TRAIN = 60000, SYNTHETIC_TEST = 10000, SYNTHETIC_SEED = 1 };
+enum { FILES = 4, PATH_SIZE = 1024, PIXELS = 784, SYNTHETIC_TRAIN = 60000, SYNTHETIC_TEST = 10000, SYNTHETIC_SEED = 1 };
 
-/* LeCun, Cortes, Burges: the four files of http://yann.lecun.com/exdb/mnist, decoded. */
+/* Of the four files at http://yann.lecun.com/exdb/mnist (LeCun, Cortes, Burges), decoded. */
 static const char mnist_sha256[] = "06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16";
 
 static const struct {
   const char *name;
   int dimensions;
-} files[4] = {{"train-images", 3}, {"train-labels", 1}, {"t10k-images", 3}, {"t10k-labels", 1}};
+} files[FILES] = {{"train-images", 3}, {"train-labels", 1}, {"t10k-images", 3}, {"t10k-labels", 1}};
+
+RL_DEFINE_CLEANUP(free_bytes, uint8_t *, free, NULL)
 
 static void hash(rl_dataset *dataset) {
   crypto_hash_sha256_state state;
@@ -32,25 +36,40 @@ static void hash(rl_dataset *dataset) {
   sodium_bin2hex(dataset->sha256, sizeof dataset->sha256, digest, sizeof digest);
 }
 
-/* "train-images-idx3-ubyte", the dotted spelling of some mirrors, either gzipped. 1: found, 0: not there. */
-static int locate(const char *folder, int file, char path[PATH], rl_error *err) {
-  static const char *const spellings[] = {"%s/%s-idx%d-ubyte", "%s/%s-idx%d-ubyte.gz", "%s/%s.idx%d-ubyte",
-                                          "%s/%s.idx%d-ubyte.gz"};
-  for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
-    if (snprintf(path, PATH, spellings[i], folder, files[file].name, files[file].dimensions) >= PATH)
-      return rl_fail_at(err, "/dataset", "the MNIST folder's path is longer than %d bytes", PATH);
+/* Finds a file as train-images-idx3-ubyte or train-images.idx3-ubyte, each also with .gz. 1: found; 0: not there; -1: error. */
+static int find_file(const char *folder, int file, char path[PATH_SIZE], rl_error *err) {
+  static const char *const patterns[] = {"%s/%s-idx%d-ubyte", "%s/%s-idx%d-ubyte.gz", "%s/%s.idx%d-ubyte",
+                                         "%s/%s.idx%d-ubyte.gz"};
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+    if (snprintf(path, PATH_SIZE, patterns[i], folder, files[file].name, files[file].dimensions) >= PATH_SIZE)
+      return rl_fail_at(err, "/dataset", "the path of the MNIST folder is longer than %d bytes", PATH_SIZE);
     if (access(path, R_OK) == 0) return 1;
     if (errno != ENOENT && errno != ENOTDIR) return rl_fail_errno(err, "%s", path);
   }
   return 0;
 }
 
-static int load_files(const char *folder, char paths[4][PATH], rl_dataset *dataset, rl_error *err) {
-  uint32_t counts[4];
-  uint8_t **arrays[4] = {&dataset->train_images, &dataset->train_labels, &dataset->test_images, &dataset->test_labels};
-  for (int i = 0; i < 4; i++)
-    if (rl_idx_read(paths[i], files[i].dimensions, &counts[i], arrays[i], err) != 0) return -1;
-  for (int i = 0; i < 4; i += 2)
+/* 1: all files are there; 0: none is, or there is no folder; -1: some are missing, or another error. */
+static int find_files(const char *folder, char paths[FILES][PATH_SIZE], rl_error *err) {
+  int found = 0, missing = 0;
+  if (folder == NULL || *folder == '\0') return 0;
+  for (int i = FILES - 1; i >= 0; i--) {
+    int exists = find_file(folder, i, paths[i], err);
+    if (exists < 0) return -1;
+    found += exists;
+    if (exists == 0) missing = i;
+  }
+  if (found == 0 || found == FILES) return found == FILES;
+  return rl_fail_at(err, "/dataset", "%s-idx%d-ubyte (or .gz) is missing in %s, which has other MNIST files", files[missing].name,
+                    files[missing].dimensions, folder);
+}
+
+static int read_files(const char *folder, char paths[FILES][PATH_SIZE], rl_dataset *dataset, rl_error *err) {
+  uint32_t counts[FILES];
+  uint8_t **arrays[FILES] = {&dataset->train_images, &dataset->train_labels, &dataset->test_images, &dataset->test_labels};
+  for (int i = 0; i < FILES; i++)
+    if (rl_idx_read(paths[i], files[i].dimensions, &counts[i], arrays[i], err) < 0) return -1;
+  for (int i = 0; i < FILES; i += 2)
     if (counts[i] != counts[i + 1])
       return rl_fail_at(err, "/dataset", "%s: %u images in %s, but %u labels in %s", folder, counts[i], files[i].name,
                         counts[i + 1], files[i + 1].name);
@@ -61,37 +80,50 @@ static int load_files(const char *folder, char paths[4][PATH], rl_dataset *datas
   return 0;
 }
 
-int rl_dataset_load(const char *which, const char *folder, rl_dataset *dataset, rl_error *err) {
-  bool automatic = strcmp(which, "auto") == 0;
-  bool synthetic = strcmp(which, "synthetic") == 0;
-  if (!automatic && !synthetic && strcmp(which, "files") != 0)
-    return rl_fail_at(err, "/dataset", "dataset must be auto, files or synthetic, not %s", which);
-  char paths[4][PATH];
-  int found = 0, missing = 0;
-  for (int i = 3; i >= 0 && !synthetic && folder != NULL && *folder != '\0'; i--) {
-    int there = locate(folder, i, paths[i], err);
-    if (there < 0) return -1;
-    found += there;
-    if (there == 0) missing = i;
-  }
+static int load_files(const char *folder, char paths[FILES][PATH_SIZE], rl_dataset *dataset, rl_error *err) {
   rl_dataset loaded = {0};
-  if (found == 4) {
-    if (load_files(folder, paths, &loaded, err) != 0) {
-      rl_dataset_free(&loaded);
-      return -1;
-    }
-  } else if (found > 0) {
-    return rl_fail_at(err, "/dataset", "%s-idx%d-ubyte (or .gz) is missing in %s, where other MNIST files are",
-                      files[missing].name, files[missing].dimensions, folder);
-  } else if (!automatic && !synthetic) {
-    return rl_fail_at(err, "/dataset", "no MNIST files%s%s: run scripts/fetch-mnist.sh and set mnist_dir",
-                      folder != NULL && *folder != '\0' ? " in " : ": no folder is configured", folder != NULL ? folder : "");
-  } else {
-    if (rl_synthetic_render(SYNTHETIC_SEED, SYNTHETIC_TRAIN, SYNTHETIC_TEST, &loaded, err) != 0) return -1;
-    hash(&loaded);
+  if (read_files(folder, paths, &loaded, err) < 0) {
+    rl_dataset_free(&loaded);
+    return -1;
   }
   *dataset = loaded;
   return 0;
+}
+
+static int render(uint64_t seed, uint32_t count, uint8_t **images, uint8_t **labels, rl_error *err) {
+  rl_auto(free_bytes) uint8_t *rendered = malloc((size_t)count * PIXELS + 1);
+  rl_auto(free_bytes) uint8_t *digits = malloc((size_t)count + 1);
+  if (rendered == NULL || digits == NULL) return rl_fail_errno(err, "memory for %u synthetic digits", count);
+  if (rl_synthetic_render(seed, count, rendered, digits, err) < 0) return -1;
+  *images = rl_steal(&rendered);
+  *labels = rl_steal(&digits);
+  return 0;
+}
+
+int rl_dataset_render(uint64_t seed, uint32_t train_count, uint32_t test_count, rl_dataset *dataset, rl_error *err) {
+  rl_dataset rendered = {.train_count = train_count, .test_count = test_count, .name = "synthetic"};
+  if (render(seed, train_count, &rendered.train_images, &rendered.train_labels, err) < 0 ||
+      render(~seed, test_count, &rendered.test_images, &rendered.test_labels, err) < 0) {
+    rl_dataset_free(&rendered);
+    return -1;
+  }
+  hash(&rendered);
+  *dataset = rendered;
+  return 0;
+}
+
+int rl_dataset_load(const char *choice, const char *folder, rl_dataset *dataset, rl_error *err) {
+  bool automatic = strcmp(choice, "auto") == 0, synthetic = strcmp(choice, "synthetic") == 0;
+  char paths[FILES][PATH_SIZE];
+  if (!automatic && !synthetic && strcmp(choice, "files") != 0)
+    return rl_fail_at(err, "/dataset", "dataset must be auto, files or synthetic, not %s", choice);
+  int found = synthetic ? 0 : find_files(folder, paths, err);
+  if (found < 0) return -1;
+  if (found > 0) return load_files(folder, paths, dataset, err);
+  if (automatic || synthetic) return rl_dataset_render(SYNTHETIC_SEED, SYNTHETIC_TRAIN, SYNTHETIC_TEST, dataset, err);
+  if (folder == NULL || *folder == '\0')
+    return rl_fail_at(err, "/dataset", "no MNIST files: no folder is configured: run scripts/fetch-mnist.sh and set mnist_dir");
+  return rl_fail_at(err, "/dataset", "no MNIST files in %s: run scripts/fetch-mnist.sh and set mnist_dir", folder);
 }
 
 void rl_dataset_free(rl_dataset *dataset) {

@@ -1,9 +1,8 @@
-/* The data set: 28×28 byte images with labels 0–9, on the host. Loaded from IDX files (plain or gzip, LeCun's format:
- * big-endian magic 0x00000803/0x00000801, counts, then bytes) or rendered. Owned by the caller; not changed after loading. */
+/* The data set: 28×28 byte images with labels 0–9, in host memory. Loaded from IDX files (data/idx.h) or rendered
+ * (data/synthetic.h). The caller owns it; it does not change after loading. */
 #ifndef RL_DATA_DATASET_H
 #define RL_DATA_DATASET_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -16,22 +15,18 @@ typedef struct rl_dataset {
   uint32_t train_count, test_count;
   uint8_t *train_images, *train_labels; /* [train_count][28][28], [train_count] */
   uint8_t *test_images, *test_labels;
-  char name[16];   /* "mnist": the four known SHA-256; "custom": other valid files; "synthetic" */
-  char sha256[65]; /* over the four decoded arrays in the order above, hex */
+  char name[16];   /* "mnist": the published files, by their SHA-256; "custom": other valid files; "synthetic" */
+  char sha256[65]; /* of the four decoded arrays in the order above, hexadecimal */
 } rl_dataset;
 
-/* which: "auto" (files when the folder has them, else synthetic), "files" (missing files are an error), "synthetic".
- * folder: NULL or "" means there are no files. Corrupt files are an error, never a fall-back. */
-int rl_dataset_load(const char *which, const char *folder, rl_dataset *dataset, rl_error *err);
-void rl_dataset_free(rl_dataset *dataset); /* leaves it zeroed; a zeroed one is allowed */
-
-/* Decode one IDX file already in memory (after inflating): count items of rows×columns bytes (labels: rows = columns = 1)
- * point into data. Never reads beyond size. The fuzz target's entry. */
-int rl_idx_decode(const uint8_t *data, size_t size, int dimensions, uint32_t *count, uint32_t *rows, uint32_t *columns,
-                  const uint8_t **items, rl_error *err);
-
-/* Deterministic digits: strokes, affine and elastic distortion, noise. */
-int rl_synthetic_render(uint64_t seed, uint32_t train_count, uint32_t test_count, rl_dataset *dataset, rl_error *err);
+/* choice: "auto" (files if the folder has them, else synthetic digits), "files" or "synthetic". folder: NULL or "" means that
+ * there are no files. -1 with RL_INPUT at /dataset where the choice is unknown or files are missing; corrupt files are an error
+ * under "auto" too. *dataset is untouched on failure. */
+int rl_dataset_load(const char *choice, const char *folder, rl_dataset *dataset, rl_error *err);
+/* Renders synthetic digits. The images depend on the seed and on their index alone. */
+int rl_dataset_render(uint64_t seed, uint32_t train_count, uint32_t test_count, rl_dataset *dataset, rl_error *err);
+/* Frees the arrays and zeroes the data set; a zeroed one is allowed. */
+void rl_dataset_free(rl_dataset *dataset);
 
 #ifdef __cplusplus
 }

@@ -1,28 +1,27 @@
-/* Digits drawn from strokes: a glyph of cubic Béziers, bent by a smooth random field (elastic), placed by a random affine map,
- * inked with a round pen, and covered with noise. Each image has its own random stream, so an image does not depend on how many
- * there are or on threads. Only + - * / and sqrt are used, which IEEE 754 rounds exactly: every machine draws the same bytes. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+/* Digits rendered from strokes: cubic Béziers, bent by a smooth random field, placed by a random affine map, drawn with a round
+ * pen and covered with noise. Each image has its own random stream, so it depends neither on the number of images nor on threads.
+ * The arithmetic is + - * / and sqrt, which IEEE 754 rounds correctly, so every machine renders the same bytes. */
+#include "data/synthetic.h"
 
-#include "data/dataset.h"
-#include "threads.h"
+#include <math.h>
+
 #include "hash.h"
+#include "threads.h"
 #include "train/model.h"
 
-enum { MOST_STROKES = 5, PIECES = 10, LATTICE = 4, CHUNK = 256 };
+enum { MAX_STROKES = 5, SEGMENTS_PER_STROKE = 10, LATTICE_SIDE = 4, CHUNK_IMAGES = 256 };
 
 typedef struct point {
   double x, y;
 } point;
 
-typedef struct stroke { /* cubic Bézier in the unit square, y down */
-  point p[4];
+typedef struct stroke { /* cubic Bézier in the unit square, y axis downwards */
+  point control[4];
 } stroke;
 
-typedef struct glyph {
-  uint8_t digit, strokes;
-  stroke s[MOST_STROKES];
+typedef struct glyph { /* one way to write a digit */
+  uint8_t digit, stroke_count;
+  stroke strokes[MAX_STROKES];
 } glyph;
 
 /* clang-format off */
@@ -71,147 +70,152 @@ static const glyph glyphs[] = {
 /* clang-format on */
 enum { GLYPHS = sizeof glyphs / sizeof *glyphs };
 
-typedef struct chance {
-  uint64_t key, count;
-} chance;
+typedef struct random_stream {
+  uint64_t key, position;
+} random_stream;
 
-static double uniform(chance *r, double low, double high) {
-  return low + (high - low) * ((double)(rl_hash64(r->key + r->count++) >> 11) * 0x1p-53);
+static double uniform(random_stream *random, double low, double high) {
+  return low + (high - low) * ((double)(rl_hash64(random->key + random->position++) >> 11) * 0x1p-53);
 }
 
 /* Irwin–Hall: the sum of four uniforms, scaled to unit variance. */
-static double normal(chance *r) {
+static double normal(random_stream *random) {
   double sum = 0;
-  for (int i = 0; i < 4; i++) sum += uniform(r, -0.5, 0.5);
+  for (int i = 0; i < 4; i++) sum += uniform(random, -0.5, 0.5);
   return sum * 1.7320508075688772;
-}
-
-static point cubic(const stroke *s, double t) {
-  double u = 1 - t, a = u * u * u, b = 3 * u * u * t, c = 3 * u * t * t, d = t * t * t;
-  return (point){a * s->p[0].x + b * s->p[1].x + c * s->p[2].x + d * s->p[3].x,
-                 a * s->p[0].y + b * s->p[1].y + c * s->p[2].y + d * s->p[3].y};
 }
 
 static double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
-/* The elastic field: uniform cubic B-spline over a lattice of random displacements, which lies over the unit square. */
-static point bend(const point lattice[LATTICE][LATTICE], point at) {
-  double weight[2][4];
-  for (int axis = 0; axis < 2; axis++) {
-    double t = clamp(axis ? at.y : at.x, 0, 1), u = 1 - t;
-    weight[axis][0] = u * u * u / 6;
-    weight[axis][1] = (3 * t * t * t - 6 * t * t + 4) / 6;
-    weight[axis][2] = (3 * u * u * u - 6 * u * u + 4) / 6;
-    weight[axis][3] = t * t * t / 6;
+static point bezier_point(const stroke *s, double t) {
+  double u = 1 - t, a = u * u * u, b = 3 * u * u * t, c = 3 * u * t * t, d = t * t * t;
+  const point *p = s->control;
+  return (point){a * p[0].x + b * p[1].x + c * p[2].x + d * p[3].x, a * p[0].y + b * p[1].y + c * p[2].y + d * p[3].y};
+}
+
+/* Random displacements on a lattice over the unit square; a uniform cubic B-spline interpolates them. */
+typedef struct elastic_field {
+  point displacement[LATTICE_SIDE][LATTICE_SIDE];
+} elastic_field;
+
+static elastic_field random_field(random_stream *random) {
+  elastic_field field;
+  for (int i = 0; i < LATTICE_SIDE * LATTICE_SIDE; i++) {
+    field.displacement[i / LATTICE_SIDE][i % LATTICE_SIDE].x = 0.11 * normal(random);
+    field.displacement[i / LATTICE_SIDE][i % LATTICE_SIDE].y = 0.11 * normal(random);
   }
-  for (int i = 0; i < LATTICE; i++)
-    for (int j = 0; j < LATTICE; j++) {
-      at.x += weight[1][i] * weight[0][j] * lattice[i][j].x;
-      at.y += weight[1][i] * weight[0][j] * lattice[i][j].y;
+  return field;
+}
+
+static void spline_weights(double position, double weights[4]) {
+  double t = clamp(position, 0, 1), u = 1 - t;
+  weights[0] = u * u * u / 6;
+  weights[1] = (3 * t * t * t - 6 * t * t + 4) / 6;
+  weights[2] = (3 * u * u * u - 6 * u * u + 4) / 6;
+  weights[3] = t * t * t / 6;
+}
+
+static point displace(const elastic_field *field, point p) {
+  double across[4], down[4];
+  spline_weights(p.x, across);
+  spline_weights(p.y, down);
+  for (int i = 0; i < LATTICE_SIDE; i++)
+    for (int j = 0; j < LATTICE_SIDE; j++) {
+      p.x += down[i] * across[j] * field->displacement[i][j].x;
+      p.y += down[i] * across[j] * field->displacement[i][j].y;
     }
-  return at;
+  return p;
 }
 
-typedef struct placement { /* pixel = m · (p - centre) + t */
-  double m[4];
-  point t;
-} placement;
+typedef struct affine_map { /* pixel = matrix · (p − (0.5, 0.5)) + offset */
+  double matrix[4];
+  point offset;
+} affine_map;
 
-static placement place(chance *r) {
-  /* A rotation by the angle whose half has the tangent t: up to about 20 degrees. */
-  double t = uniform(r, -0.18, 0.18), cosine = (1 - t * t) / (1 + t * t), sine = 2 * t / (1 + t * t);
-  double width = uniform(r, 15, 24), height = uniform(r, 17, 25), shear = uniform(r, -0.35, 0.35);
-  double x = 14 + uniform(r, -2.5, 2.5), y = 14 + uniform(r, -2.5, 2.5);
-  return (placement){.m = {cosine * width, (cosine * -shear - sine) * height, sine * width, (sine * -shear + cosine) * height},
-                     .t = {x, y}};
+static affine_map random_map(random_stream *random) {
+  /* t: tangent of half the rotation angle, which is at most 20 degrees. */
+  double t = uniform(random, -0.18, 0.18), cosine = (1 - t * t) / (1 + t * t), sine = 2 * t / (1 + t * t);
+  double width = uniform(random, 15, 24), height = uniform(random, 17, 25), shear = uniform(random, -0.35, 0.35);
+  double x = 14 + uniform(random, -2.5, 2.5), y = 14 + uniform(random, -2.5, 2.5);
+  return (affine_map){
+      .matrix = {cosine * width, (cosine * -shear - sine) * height, sine * width, (sine * -shear + cosine) * height},
+      .offset = {x, y}};
 }
 
-static point put(const placement *place, point p) {
+static point apply_map(const affine_map *map, point p) {
+  const double *m = map->matrix;
   p.x -= 0.5;
   p.y -= 0.5;
-  return (point){place->m[0] * p.x + place->m[1] * p.y + place->t.x, place->m[2] * p.x + place->m[3] * p.y + place->t.y};
+  return (point){m[0] * p.x + m[1] * p.y + map->offset.x, m[2] * p.x + m[3] * p.y + map->offset.y};
 }
 
-/* Ink the segment with a round pen: coverage falls from 1 to 0 within a pixel of the pen's edge; strokes don't add up. */
-static void ink(float canvas[RL_IMAGE][RL_IMAGE], point a, point b, double radius) {
-  double reach = radius + 0.5, dx = b.x - a.x, dy = b.y - a.y, squared = dx * dx + dy * dy;
+/* Draws a line segment with a round pen. Coverage falls from 1 to 0 within a pixel at the pen's edge; a pixel keeps the highest
+ * coverage of all segments. */
+static void draw_segment(float canvas[RL_IMAGE][RL_IMAGE], point a, point b, double radius) {
+  double reach = radius + 0.5, dx = b.x - a.x, dy = b.y - a.y, squared_length = dx * dx + dy * dy;
   int left = (int)clamp(fmin(a.x, b.x) - reach, 0, RL_IMAGE), right = (int)clamp(fmax(a.x, b.x) + reach + 1, 0, RL_IMAGE);
   int top = (int)clamp(fmin(a.y, b.y) - reach, 0, RL_IMAGE), bottom = (int)clamp(fmax(a.y, b.y) + reach + 1, 0, RL_IMAGE);
   for (int y = top; y < bottom; y++)
     for (int x = left; x < right; x++) {
       double px = x + 0.5 - a.x, py = y + 0.5 - a.y;
-      double along = squared > 0 ? clamp((px * dx + py * dy) / squared, 0, 1) : 0;
+      double along = squared_length > 0 ? clamp((px * dx + py * dy) / squared_length, 0, 1) : 0;
       double ex = px - along * dx, ey = py - along * dy;
-      float cover = (float)clamp(reach - sqrt(ex * ex + ey * ey), 0, 1);
-      if (cover > canvas[y][x]) canvas[y][x] = cover;
+      float coverage = (float)clamp(reach - sqrt(ex * ex + ey * ey), 0, 1);
+      if (coverage > canvas[y][x]) canvas[y][x] = coverage;
     }
 }
 
-static const glyph *choose(chance *r, uint8_t digit) {
-  const glyph *styles[GLYPHS];
+static const glyph *random_glyph(random_stream *random, uint8_t digit) {
+  const glyph *variants[GLYPHS];
   int count = 0;
   for (int i = 0; i < GLYPHS; i++)
-    if (glyphs[i].digit == digit) styles[count++] = &glyphs[i];
-  return styles[(int)uniform(r, 0, count)];
+    if (glyphs[i].digit == digit) variants[count++] = &glyphs[i];
+  return variants[(int)uniform(random, 0, count)];
 }
 
-static void draw(chance *r, uint8_t digit, uint8_t *pixels) {
+/* The order of the random numbers is part of the contract: the bytes of the data set depend on it. */
+static void draw_digit(random_stream *random, uint8_t digit, uint8_t *pixels) {
   float canvas[RL_IMAGE][RL_IMAGE] = {{0}};
-  point lattice[LATTICE][LATTICE];
-  for (int i = 0; i < LATTICE * LATTICE; i++) {
-    lattice[i / LATTICE][i % LATTICE].x = 0.11 * normal(r);
-    lattice[i / LATTICE][i % LATTICE].y = 0.11 * normal(r);
-  }
-  const glyph *shape = choose(r, digit);
-  placement where = place(r);
-  double radius = uniform(r, 0.6, 1.9);
-  for (int i = 0; i < shape->strokes; i++) {
-    stroke s = shape->s[i];
-    point before = put(&where, bend(lattice, s.p[0]));
-    for (int piece = 1; piece <= PIECES; piece++) {
-      point now = put(&where, bend(lattice, cubic(&s, piece / (double)PIECES)));
-      ink(canvas, before, now, radius);
-      before = now;
+  elastic_field field = random_field(random);
+  const glyph *shape = random_glyph(random, digit);
+  affine_map map = random_map(random);
+  double radius = uniform(random, 0.6, 1.9);
+  for (int i = 0; i < shape->stroke_count; i++) {
+    stroke curve = shape->strokes[i];
+    point start = apply_map(&map, displace(&field, curve.control[0]));
+    for (int segment = 1; segment <= SEGMENTS_PER_STROKE; segment++) {
+      point end = apply_map(&map, displace(&field, bezier_point(&curve, segment / (double)SEGMENTS_PER_STROKE)));
+      draw_segment(canvas, start, end, radius);
+      start = end;
     }
   }
-  double contrast = uniform(r, 0.55, 1), grain = uniform(r, 0, 0.12);
+  double contrast = uniform(random, 0.55, 1), noise = uniform(random, 0, 0.12);
   for (int i = 0; i < RL_PIXELS; i++) {
-    double value = contrast * canvas[i / RL_IMAGE][i % RL_IMAGE] + grain * normal(r);
+    double value = contrast * canvas[i / RL_IMAGE][i % RL_IMAGE] + noise * normal(random);
     pixels[i] = (uint8_t)(clamp(value, 0, 1) * 255 + 0.5);
   }
 }
 
-typedef struct sheet { /* one of the two sets */
+typedef struct rendering {
   uint64_t key;
   uint32_t count;
   uint8_t *images, *labels;
-} sheet;
+} rendering;
 
-static void draw_chunk(void *context, uint32_t chunk, uint32_t thread) {
+static void render_chunk(void *context, uint32_t chunk, uint32_t thread) {
   (void)thread;
-  const sheet *set = context;
-  for (uint32_t i = chunk * CHUNK; i < set->count && i < (chunk + 1) * CHUNK; i++) {
-    chance r = {.key = rl_hash64(set->key + i)};
-    set->labels[i] = (uint8_t)uniform(&r, 0, RL_CLASSES);
-    draw(&r, set->labels[i], set->images + (size_t)i * RL_PIXELS);
+  const rendering *r = context;
+  for (uint32_t i = chunk * CHUNK_IMAGES; i < r->count && i < (chunk + 1) * CHUNK_IMAGES; i++) {
+    random_stream random = {.key = rl_hash64(r->key + i)};
+    r->labels[i] = (uint8_t)uniform(&random, 0, RL_CLASSES);
+    draw_digit(&random, r->labels[i], r->images + (size_t)i * RL_PIXELS);
   }
 }
 
-int rl_synthetic_render(uint64_t seed, uint32_t train_count, uint32_t test_count, rl_dataset *dataset, rl_error *err) {
+int rl_synthetic_render(uint64_t seed, uint32_t count, uint8_t *images, uint8_t *labels, rl_error *err) {
   rl_auto(rl_threads_auto) rl_threads *threads = rl_threads_open(0, err);
   if (threads == NULL) return -1;
-  rl_dataset made = {.train_count = train_count, .test_count = test_count, .name = "synthetic"};
-  made.train_images = malloc((size_t)train_count * RL_PIXELS + 1);
-  made.train_labels = malloc((size_t)train_count + 1);
-  made.test_images = malloc((size_t)test_count * RL_PIXELS + 1);
-  made.test_labels = malloc((size_t)test_count + 1);
-  if (made.train_images == NULL || made.train_labels == NULL || made.test_images == NULL || made.test_labels == NULL) {
-    rl_dataset_free(&made);
-    return rl_fail_errno(err, "memory for %u synthetic digits", train_count + test_count);
-  }
-  sheet sheets[2] = {{rl_hash64(seed), train_count, made.train_images, made.train_labels},
-                     {rl_hash64(~seed), test_count, made.test_images, made.test_labels}};
-  for (int i = 0; i < 2; i++) rl_threads_run(threads, (sheets[i].count + CHUNK - 1) / CHUNK, draw_chunk, &sheets[i]);
-  *dataset = made;
+  rendering r = {rl_hash64(seed), count, images, labels};
+  rl_threads_run(threads, (count + CHUNK_IMAGES - 1) / CHUNK_IMAGES, render_chunk, &r);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* An IDX file of any content: the decoder on the bytes, and the reader on a file of them (plain or gzip). */
+/* Fuzzes the decoder of IDX files with bytes in memory, and the reader with the same bytes as a file, plain or gzip. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (int dimensions = 0; dimensions < 5; dimensions++) {
-    uint32_t count, rows, columns;
-    const uint8_t *items;
+    rl_idx idx;
     rl_error err;
-    if (rl_idx_decode(data, size, dimensions, &count, &rows, &columns, &items, &err) != 0) continue;
-    if (items < data || (size_t)(data + size - items) != (size_t)count * rows * columns) abort();
+    if (rl_idx_decode(data, size, dimensions, &idx, &err) < 0) continue;
+    if (idx.items < data || (size_t)(data + size - idx.items) != (size_t)idx.count * idx.rows * idx.columns) abort();
   }
   int file = memfd_create("idx", 0);
   if (file < 0 || write(file, data, size) != (ssize_t)size) abort();
@@ -25,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint32_t count = 0;
     uint8_t *items = NULL, sum = 0;
     rl_error err;
-    if (rl_idx_read(path, dimensions, &count, &items, &err) != 0) continue;
+    if (rl_idx_read(path, dimensions, &count, &items, &err) < 0) continue;
     size_t bytes = (size_t)count * (dimensions == 3 ? 784 : 1);
     for (size_t i = 0; i < bytes; i++) sum |= items[i];
     if (dimensions == 1 && sum > 15) abort();

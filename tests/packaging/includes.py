@@ -29,7 +29,6 @@ LAYERS = {
 CIRCLES = {
     "daemon/store/db",
     "daemon/worker/pass",
-    "kernels/data/dataset",
     "kernels/source/fill",
     "kernels/train/cuda/training",
 }

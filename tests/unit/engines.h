@@ -30,7 +30,7 @@ static inline void put_idx(const char *folder, const char *name, uint32_t count,
 static inline void use_few_digits(char folder[64], uint32_t train, uint32_t test) {
   rl_dataset data;
   rl_error err = {0};
-  must(rl_synthetic_render(1, train, test, &data, &err), &err);
+  must(rl_dataset_render(1, train, test, &data, &err), &err);
   strcpy(folder, "/tmp/rl_digits_XXXXXX");
   assert_non_null(mkdtemp(folder));
   put_idx(folder, "train-images", train, data.train_images, 3);

@@ -1,4 +1,4 @@
-/* data: IDX files good and bad, the choice of a data set, the synthetic digits. */
+/* data: valid and invalid IDX files, the choice of a data set, synthetic digits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,20 +29,20 @@ static int remove_folder(void **state) {
   return system(command);
 }
 
-static const char *inside(const char *name) {
+static const char *path_of(const char *name) {
   static char path[256];
   snprintf(path, sizeof path, "%s/%s", folder, name);
   return path;
 }
 
-static void put_file(const char *name, const uint8_t *data, size_t size, bool gzip) {
+static void write_file(const char *name, const uint8_t *data, size_t size, bool gzip) {
   if (gzip) {
-    gzFile file = gzopen(inside(name), "wb");
+    gzFile file = gzopen(path_of(name), "wb");
     assert_int_equal(gzwrite(file, data, (unsigned)size), (int)size);
     gzclose(file);
     return;
   }
-  FILE *file = fopen(inside(name), "wb");
+  FILE *file = fopen(path_of(name), "wb");
   assert_int_equal(fwrite(data, 1, size, file), size);
   fclose(file);
 }
@@ -61,27 +61,28 @@ static uint8_t *make_idx(int dimensions, uint32_t count, size_t *size) {
   return data;
 }
 
-static void put_idx(const char *name, int dimensions, uint32_t count, bool gzip) {
+static void write_idx(const char *name, int dimensions, uint32_t count, bool gzip) {
   size_t size;
   uint8_t *data = make_idx(dimensions, count, &size);
-  put_file(name, data, size, gzip);
+  write_file(name, data, size, gzip);
   free(data);
 }
 
-static void expect_error(const char *which, const char *part) {
+/* Loading fails with a message that contains part, and leaves the data set untouched. */
+static void expect_error(const char *choice, const char *part) {
   rl_dataset dataset = {.train_count = 77};
   rl_error err = {0};
-  if (rl_dataset_load(which, folder, &dataset, &err) != -1) fail_msg("accepted; expected: %s", part);
-  if (strstr(err.message, part) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, part);
+  if (rl_dataset_load(choice, folder, &dataset, &err) != -1) fail_msg("accepted; expected: %s", part);
+  if (strstr(err.message, part) == NULL) fail_msg("\"%s\" does not contain \"%s\"", err.message, part);
   assert_int_equal(dataset.train_count, 77);
 }
 
 static void reads_plain_gzip_and_dotted(void **state) {
   (void)state;
-  put_idx("train-images-idx3-ubyte", 3, 300, false);
-  put_idx("train-labels.idx1-ubyte", 1, 300, false);
-  put_idx("t10k-images.idx3-ubyte.gz", 3, 20, true);
-  put_idx("t10k-labels-idx1-ubyte.gz", 1, 20, true);
+  write_idx("train-images-idx3-ubyte", 3, 300, false);
+  write_idx("train-labels.idx1-ubyte", 1, 300, false);
+  write_idx("t10k-images.idx3-ubyte.gz", 3, 20, true);
+  write_idx("t10k-labels-idx1-ubyte.gz", 1, 20, true);
   rl_dataset dataset;
   rl_error err = {0};
   if (rl_dataset_load("auto", folder, &dataset, &err) != 0) fail_msg("%s", err.message);
@@ -97,7 +98,7 @@ static void reads_plain_gzip_and_dotted(void **state) {
   size_t size;
   uint8_t *data = make_idx(3, 20, &size);
   data[size - 1] ^= 1;
-  put_file("t10k-images.idx3-ubyte.gz", data, size, true);
+  write_file("t10k-images.idx3-ubyte.gz", data, size, true);
   free(data);
   assert_int_equal(rl_dataset_load("files", folder, &dataset, &err), 0);
   assert_string_not_equal(dataset.sha256, first);
@@ -106,70 +107,70 @@ static void reads_plain_gzip_and_dotted(void **state) {
 
 static void broken_files_are_errors(void **state) {
   (void)state;
-  put_idx("train-images-idx3-ubyte", 3, 30, false);
-  put_idx("train-labels-idx1-ubyte", 1, 30, false);
-  put_idx("t10k-images-idx3-ubyte", 3, 20, false);
+  write_idx("train-images-idx3-ubyte", 3, 30, false);
+  write_idx("train-labels-idx1-ubyte", 1, 30, false);
+  write_idx("t10k-images-idx3-ubyte", 3, 20, false);
   expect_error("auto", "t10k-labels-idx1-ubyte");
   expect_error("files", "t10k-labels-idx1-ubyte");
-  put_idx("t10k-labels-idx1-ubyte", 1, 21, false);
+  write_idx("t10k-labels-idx1-ubyte", 1, 21, false);
   expect_error("auto", "20 images");
-  put_idx("t10k-labels-idx1-ubyte", 1, 20, false);
+  write_idx("t10k-labels-idx1-ubyte", 1, 20, false);
 
   static const struct {
-    int at;
+    int offset;
     uint8_t value;
-    const char *says;
+    const char *message;
   } edits[] = {{0, 1, "magic"},      {2, 9, "magic"}, {3, 1, "magic"}, {4, 255, "items"}, {7, 29, "trailing"},
                {7, 31, "truncated"}, {11, 27, "28"},  {15, 29, "28"},  {11, 0, "sides"},  {12, 128, "sides"}};
   for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
     size_t size;
     uint8_t *data = make_idx(3, 30, &size);
-    data[edits[i].at] = edits[i].value;
+    data[edits[i].offset] = edits[i].value;
     for (int gzip = 0; gzip < 2; gzip++) {
-      put_file("train-images-idx3-ubyte", data, size, gzip);
-      expect_error("auto", edits[i].says);
+      write_file("train-images-idx3-ubyte", data, size, gzip);
+      expect_error("auto", edits[i].message);
     }
     free(data);
   }
-  put_file("train-images-idx3-ubyte", (const uint8_t *)"", 0, false);
+  write_file("train-images-idx3-ubyte", (const uint8_t *)"", 0, false);
   expect_error("auto", "header");
-  put_idx("train-images-idx3-ubyte", 3, 30, false);
+  write_idx("train-images-idx3-ubyte", 3, 30, false);
 
   size_t size;
   uint8_t *labels = make_idx(1, 30, &size);
   labels[8 + 17] = 10;
-  put_file("train-labels-idx1-ubyte", labels, size, false);
+  write_file("train-labels-idx1-ubyte", labels, size, false);
   expect_error("auto", "label 10 of item 17");
   free(labels);
 }
 
 static void broken_gzip_is_an_error(void **state) {
   (void)state;
-  put_idx("train-images-idx3-ubyte.gz", 3, 300, true);
-  put_idx("train-labels-idx1-ubyte", 1, 300, false);
-  put_idx("t10k-images-idx3-ubyte", 3, 20, false);
-  put_idx("t10k-labels-idx1-ubyte", 1, 20, false);
+  write_idx("train-images-idx3-ubyte.gz", 3, 300, true);
+  write_idx("train-labels-idx1-ubyte", 1, 300, false);
+  write_idx("t10k-images-idx3-ubyte", 3, 20, false);
+  write_idx("t10k-labels-idx1-ubyte", 1, 20, false);
   struct stat about;
-  const char *path = inside("train-images-idx3-ubyte.gz");
+  const char *path = path_of("train-images-idx3-ubyte.gz");
   assert_int_equal(stat(path, &about), 0);
   uint8_t *whole = malloc((size_t)about.st_size);
   FILE *file = fopen(path, "rb");
   assert_int_equal(fread(whole, 1, (size_t)about.st_size, file), about.st_size);
   fclose(file);
-  put_file("train-images-idx3-ubyte.gz", whole, (size_t)about.st_size - 6, false); /* the checksum is cut */
+  write_file("train-images-idx3-ubyte.gz", whole, (size_t)about.st_size - 6, false); /* the checksum is cut off */
   expect_error("auto", "gzip");
-  put_file("train-images-idx3-ubyte.gz", whole, (size_t)about.st_size / 2, false);
+  write_file("train-images-idx3-ubyte.gz", whole, (size_t)about.st_size / 2, false);
   expect_error("auto", "gzip");
   whole[about.st_size - 8] ^= 1; /* a wrong checksum */
-  put_file("train-images-idx3-ubyte.gz", whole, (size_t)about.st_size, false);
+  write_file("train-images-idx3-ubyte.gz", whole, (size_t)about.st_size, false);
   expect_error("auto", "gzip");
   free(whole);
 }
 
-/* A bomb: a small file that inflates to much more than its header says. It must end early. */
+/* A small file that inflates to far more than its header announces is rejected early. */
 static void bomb_is_bounded(void **state) {
   (void)state;
-  gzFile file = gzopen(inside("train-images-idx3-ubyte.gz"), "wb9");
+  gzFile file = gzopen(path_of("train-images-idx3-ubyte.gz"), "wb9");
   size_t size;
   uint8_t *head = make_idx(3, 2, &size);
   gzwrite(file, head, (unsigned)size);
@@ -181,7 +182,7 @@ static void bomb_is_bounded(void **state) {
   uint32_t count;
   uint8_t *items;
   rl_error err = {0};
-  assert_int_equal(rl_idx_read(inside("train-images-idx3-ubyte.gz"), 3, &count, &items, &err), -1);
+  assert_int_equal(rl_idx_read(path_of("train-images-idx3-ubyte.gz"), 3, &count, &items, &err), -1);
   assert_non_null(strstr(err.message, "trailing bytes: 1569 bytes"));
 }
 
@@ -197,7 +198,7 @@ static void missing_files(void **state) {
   assert_string_equal(dataset.name, "synthetic");
   assert_int_equal(dataset.train_count, 60000);
   assert_int_equal(dataset.test_count, 10000);
-  /* The bytes are part of the contract: a number measured on them is comparable only with numbers on the same. */
+  /* The bytes are part of the contract: results are comparable only on the same data. */
   assert_string_equal(dataset.sha256, "22fdb36cb924800654e39ea2faaa191323fcff9a7bad7bc5544ea0f2d47ce827");
   rl_dataset_free(&dataset);
 }
@@ -206,9 +207,9 @@ static void synthetic_is_deterministic(void **state) {
   (void)state;
   rl_dataset few, more, other;
   rl_error err = {0};
-  assert_int_equal(rl_synthetic_render(5, 300, 40, &few, &err), 0);
-  assert_int_equal(rl_synthetic_render(5, 1000, 100, &more, &err), 0);
-  assert_int_equal(rl_synthetic_render(6, 300, 40, &other, &err), 0);
+  assert_int_equal(rl_dataset_render(5, 300, 40, &few, &err), 0);
+  assert_int_equal(rl_dataset_render(5, 1000, 100, &more, &err), 0);
+  assert_int_equal(rl_dataset_render(6, 300, 40, &other, &err), 0);
   assert_memory_equal(few.train_images, more.train_images, 300 * 784);
   assert_memory_equal(few.test_images, more.test_images, 40 * 784);
   assert_memory_equal(few.train_labels, more.train_labels, 300);
@@ -217,7 +218,7 @@ static void synthetic_is_deterministic(void **state) {
   int seen[10] = {0};
   for (int i = 0; i < 1000; i++) seen[more.train_labels[i]]++;
   for (int digit = 0; digit < 10; digit++) assert_in_range(seen[digit], 60, 140);
-  for (int i = 0; i < 1000; i++) { /* every image shows something, and is not all ink */
+  for (int i = 0; i < 1000; i++) { /* no image is blank or solid */
     int bright = 0;
     for (int p = 0; p < 784; p++) bright += more.train_images[i * 784 + p] > 100;
     assert_in_range(bright, 10, 400);
@@ -227,7 +228,7 @@ static void synthetic_is_deterministic(void **state) {
   rl_dataset_free(&other);
 }
 
-/* The real files, when they are there. */
+/* Needs the MNIST files. */
 static void knows_mnist(void **state) {
   (void)state;
   const char *mnist = getenv("ROOFLINED_MNIST_DIR");
@@ -244,12 +245,12 @@ static void knows_mnist(void **state) {
 }
 
 int main(void) {
-#define IN_FOLDER(TEST) cmocka_unit_test_setup_teardown(TEST, make_folder, remove_folder)
-  const struct CMUnitTest tests[] = {IN_FOLDER(reads_plain_gzip_and_dotted),
-                                     IN_FOLDER(broken_files_are_errors),
-                                     IN_FOLDER(broken_gzip_is_an_error),
-                                     IN_FOLDER(bomb_is_bounded),
-                                     IN_FOLDER(missing_files),
+#define WITH_FOLDER(TEST) cmocka_unit_test_setup_teardown(TEST, make_folder, remove_folder)
+  const struct CMUnitTest tests[] = {WITH_FOLDER(reads_plain_gzip_and_dotted),
+                                     WITH_FOLDER(broken_files_are_errors),
+                                     WITH_FOLDER(broken_gzip_is_an_error),
+                                     WITH_FOLDER(bomb_is_bounded),
+                                     WITH_FOLDER(missing_files),
                                      cmocka_unit_test(synthetic_is_deterministic),
                                      cmocka_unit_test(knows_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
