@@ -10,24 +10,25 @@
 
 int rl_cpu_allocate(rl_cpu_train *train, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   rl_device *device = train->instance.base.device;
-  if (train->block_count == RL_CPU_BLOCKS) return rl_fail(err, RL_SYS, 0, "an engine asks for too many blocks of memory");
-  if (device->ops->allocate(device, purpose, bytes, memory, err) != 0) return -1;
+  if (train->block_count == RL_CPU_MAX_BLOCKS)
+    return rl_fail(err, RL_SYS, 0, "an engine allocates more than %d blocks of memory", RL_CPU_MAX_BLOCKS);
+  if (device->ops->allocate(device, purpose, bytes, memory, err) < 0) return -1;
   train->blocks[train->block_count++] = *memory;
   return device->ops->zero(device, *memory, bytes, err);
 }
 
-/* --- the launches that all engines share ------------------------------------------------------------------------------- */
+/* --- launches of every engine ------------------------------------------------------------------------------------------ */
 
 static void begin_epoch(rl_cpu_train *train, uint32_t n) {
   (void)n;
-  if (train->math->begin != NULL) train->math->begin(train);
+  if (train->math->on_start != NULL) train->math->on_start(train);
   if (train->state.step != 0) train->state.epoch++;
   train->state.step = 0;
 }
 
 static void begin_evaluation(rl_cpu_train *train, uint32_t n) {
   (void)n;
-  if (train->math->begin != NULL) train->math->begin(train);
+  if (train->math->on_start != NULL) train->math->on_start(train);
   train->state.test_position = train->state.test_correct = 0;
   train->state.test_loss = 0;
 }
@@ -44,22 +45,22 @@ static void gather(rl_cpu_train *train, uint32_t n) {
   uint64_t key = rl_shuffle_key((uint64_t)params->seed, train->state.epoch);
   for (uint32_t i = 0; i < n; i++) {
     uint32_t position = train->state.step * (uint32_t)params->batch_size + i;
-    uint32_t from = rl_permute(position, train->instance.images, key);
-    normalise(train, train->train_images + (size_t)from * RL_PIXELS, train->x + (size_t)i * RL_PIXELS);
-    train->labels[i] = train->train_labels[from];
+    uint32_t image = rl_permute(position, train->instance.images, key);
+    normalise(train, train->train_images + (size_t)image * RL_PIXELS, train->x + (size_t)i * RL_PIXELS);
+    train->labels[i] = train->train_labels[image];
   }
 }
 
 static void gather_test(rl_cpu_train *train, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
-    uint32_t from = train->state.test_position + i;
-    normalise(train, train->test_images + (size_t)from * RL_PIXELS, train->x + (size_t)i * RL_PIXELS);
-    train->labels[i] = train->test_labels[from];
+    uint32_t image = train->state.test_position + i;
+    normalise(train, train->test_images + (size_t)image * RL_PIXELS, train->x + (size_t)i * RL_PIXELS);
+    train->labels[i] = train->test_labels[image];
   }
   train->state.test_position += n;
 }
 
-/* The loss is FP32 in every precision; here each image's in double. Summed over the batch in its order. */
+/* Returns the sum of the losses, each computed in double, over the images in order. scale: factor in dlogits. */
 static double batch_loss(rl_cpu_train *train, uint32_t n, double scale, uint32_t *correct) {
   double sum = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -87,7 +88,7 @@ static void adam(rl_cpu_train *train, uint32_t n) {
   (void)n;
   bool apply = true;
   if (train->half) {
-    apply = train->math->finite(train);
+    apply = train->math->all_finite(train);
     rl_loss_scale_update(&train->state.scale, apply);
   }
   if (apply) train->math->adam(train, ++train->state.applied, train->instance.params.learning_rate, train->state.gradient_scale);
@@ -105,87 +106,93 @@ static int enqueue(void *argument, rl_stream stream, rl_error *err) {
   (void)stream;
   (void)err;
   const rl_cpu_batch *batch = argument;
-  batch->layer->work(batch->train, batch->n);
+  batch->layer->run(batch->train, batch->n);
   return 0;
 }
 
-typedef struct writer { /* appends launches and sequences */
+typedef struct program_writer {
   rl_cpu_train *train;
-  size_t launches, sequences, first;
-} writer;
+  size_t launches, sequences; /* written so far */
+  size_t first_launch;        /* of the current sequence */
+} program_writer;
 
-static void add(writer *to, const char *range, const rl_cpu_layer *layer, uint32_t n) {
-  rl_cpu_batch *batch = &to->train->batches[to->launches];
-  *batch = (rl_cpu_batch){to->train, layer, n};
-  to->train->launches[to->launches++] = (rl_launch){layer->name, range, enqueue, batch};
+static void add_launch(program_writer *writer, const char *range, const rl_cpu_layer *layer, uint32_t n) {
+  rl_cpu_batch *batch = &writer->train->batches[writer->launches];
+  *batch = (rl_cpu_batch){writer->train, layer, n};
+  writer->train->launches[writer->launches++] = (rl_launch){layer->name, range, enqueue, batch};
 }
 
-static void end_sequence(writer *to, const char *name, uint64_t repeat) {
-  to->train->sequences[to->sequences++] = (rl_sequence){name, &to->train->launches[to->first], to->launches - to->first, repeat};
-  to->first = to->launches;
+static void end_sequence(program_writer *writer, const char *name, uint64_t repeat) {
+  writer->train->sequences[writer->sequences++] =
+      (rl_sequence){name, &writer->train->launches[writer->first_launch], writer->launches - writer->first_launch, repeat};
+  writer->first_launch = writer->launches;
 }
 
-static void add_step(writer *to, const char *name, uint32_t n, uint64_t repeat) {
+static void add_step(program_writer *writer, const char *name, uint32_t n, uint64_t repeat) {
   if (n == 0 || repeat == 0) return;
-  add(to, "data", &gather_layer, n);
-  for (const rl_cpu_layer *layer = to->train->math->forward; layer->name != NULL; layer++) add(to, "forward", layer, n);
-  add(to, "forward", &loss_layer, n);
-  for (const rl_cpu_layer *layer = to->train->math->backward; layer->name != NULL; layer++) add(to, "backward", layer, n);
-  add(to, "optimizer", &adam_layer, n);
-  end_sequence(to, name, repeat);
+  add_launch(writer, "data", &gather_layer, n);
+  for (const rl_cpu_layer *layer = writer->train->math->forward; layer->name != NULL; layer++)
+    add_launch(writer, "forward", layer, n);
+  add_launch(writer, "forward", &loss_layer, n);
+  for (const rl_cpu_layer *layer = writer->train->math->backward; layer->name != NULL; layer++)
+    add_launch(writer, "backward", layer, n);
+  add_launch(writer, "optimizer", &adam_layer, n);
+  end_sequence(writer, name, repeat);
 }
 
-static void add_evaluation(writer *to, const char *name, uint32_t n, uint64_t repeat) {
+static void add_evaluation(program_writer *writer, const char *name, uint32_t n, uint64_t repeat) {
   if (n == 0 || repeat == 0) return;
-  add(to, "data", &gather_test_layer, n);
-  for (const rl_cpu_layer *layer = to->train->math->forward; layer->name != NULL; layer++) add(to, "forward", layer, n);
-  add(to, "forward", &loss_test_layer, n);
-  end_sequence(to, name, repeat);
+  add_launch(writer, "data", &gather_test_layer, n);
+  for (const rl_cpu_layer *layer = writer->train->math->forward; layer->name != NULL; layer++)
+    add_launch(writer, "forward", layer, n);
+  add_launch(writer, "forward", &loss_test_layer, n);
+  end_sequence(writer, name, repeat);
 }
 
 static void write_programs(rl_cpu_train *train) {
   const rl_train_instance *instance = &train->instance;
   uint32_t batch = (uint32_t)instance->params.batch_size;
-  writer to = {.train = train};
-  add(&to, "data", &begin_epoch_layer, 0);
-  end_sequence(&to, "begin", 1);
-  add_step(&to, "step", batch, instance->images / batch);
-  add_step(&to, "tail", instance->tail, 1);
-  train->instance.base.iteration = (rl_program){"epoch", train->sequences, to.sequences};
+  program_writer writer = {.train = train};
+  add_launch(&writer, "data", &begin_epoch_layer, 0);
+  end_sequence(&writer, "begin", 1);
+  add_step(&writer, "step", batch, instance->images / batch);
+  add_step(&writer, "tail", instance->tail, 1);
+  train->instance.base.iteration = (rl_program){"epoch", train->sequences, writer.sequences};
   train->instance.base.step_sequence = 1;
-  size_t first = to.sequences;
-  add(&to, "data", &begin_evaluation_layer, 0);
-  end_sequence(&to, "begin", 1);
-  add_evaluation(&to, "evaluate", batch, instance->test_images / batch);
-  add_evaluation(&to, "evaluate_tail", instance->test_images % batch, 1);
-  train->instance.base.evaluation = (rl_program){"evaluation", train->sequences + first, to.sequences - first};
+  size_t first = writer.sequences;
+  add_launch(&writer, "data", &begin_evaluation_layer, 0);
+  end_sequence(&writer, "begin", 1);
+  add_evaluation(&writer, "evaluate", batch, instance->test_images / batch);
+  add_evaluation(&writer, "evaluate_tail", instance->test_images % batch, 1);
+  train->instance.base.evaluation = (rl_program){"evaluation", train->sequences + first, writer.sequences - first};
 }
 
 /* --- the instance ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t place(const rl_cpu_train *train, uint32_t parameter) {
-  return train->math->place != NULL ? train->math->place(parameter) : parameter;
+static uint32_t parameter_index(const rl_cpu_train *train, uint32_t parameter) {
+  return train->math->parameter_index != NULL ? train->math->parameter_index(parameter) : parameter;
 }
 
 static int set_parameters(rl_train_instance *instance, const float *weights, rl_error *err) {
   (void)err;
   rl_cpu_train *train = (rl_cpu_train *)instance;
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->weights[place(train, i)] = weights[i];
-  if (train->math->weights_changed != NULL) train->math->weights_changed(train);
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->weights[parameter_index(train, i)] = weights[i];
+  if (train->math->on_weights_changed != NULL) train->math->on_weights_changed(train);
   return 0;
 }
 
 static int get_parameters(rl_train_instance *instance, float *weights, rl_error *err) {
   (void)err;
   const rl_cpu_train *train = (const rl_cpu_train *)instance;
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) weights[i] = train->weights[place(train, i)];
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) weights[i] = train->weights[parameter_index(train, i)];
   return 0;
 }
 
 static int get_gradients(rl_train_instance *instance, float *gradients, rl_error *err) {
   (void)err;
   const rl_cpu_train *train = (const rl_cpu_train *)instance;
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) gradients[i] = train->gradients[place(train, i)] / train->state.gradient_scale;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++)
+    gradients[i] = train->gradients[parameter_index(train, i)] / train->state.gradient_scale;
   return 0;
 }
 
@@ -198,7 +205,7 @@ static int get_losses(rl_train_instance *instance, float *losses, rl_error *err)
 static int reset(rl_instance *instance, rl_error *err) {
   rl_cpu_train *train = (rl_cpu_train *)instance;
   float *initial = malloc(sizeof *initial * RL_PARAMETERS);
-  if (initial == NULL) return rl_fail_errno(err, "initial weights");
+  if (initial == NULL) return rl_fail_errno(err, "memory for the initial weights");
   rl_model_initialise((uint64_t)train->instance.params.seed, initial);
   memset(train->m, 0, sizeof *train->m * RL_PARAMETERS);
   memset(train->v, 0, sizeof *train->v * RL_PARAMETERS);
@@ -239,7 +246,7 @@ static int restore(rl_instance *instance, rl_error *err) {
   float *const arrays[3] = {train->weights, train->m, train->v};
   for (int i = 0; i < 3; i++) memcpy(arrays[i], train->saved_numbers + i * RL_PARAMETERS, sizeof(float) * RL_PARAMETERS);
   train->state = train->saved;
-  if (train->math->weights_changed != NULL) train->math->weights_changed(train);
+  if (train->math->on_weights_changed != NULL) train->math->on_weights_changed(train);
   return 0;
 }
 
@@ -252,13 +259,14 @@ static void close_train(rl_instance *instance) {
   free(train);
 }
 
-static const rl_instance_ops operations = {reset, report, save, restore, close_train};
+static const rl_instance_ops operations = {
+    .reset = reset, .report = report, .save = save, .restore = restore, .close = close_train};
 
-static int take_data(rl_cpu_train *train, rl_dataset *data, rl_error *err) {
+static int copy_data(rl_cpu_train *train, rl_dataset *data, rl_error *err) {
   rl_train_instance *instance = &train->instance;
   const struct {
-    uint8_t **to;
-    const uint8_t *from;
+    uint8_t **copy;
+    const uint8_t *source;
     size_t bytes;
   } copies[] = {{&train->train_images, data->train_images, (size_t)instance->images * RL_PIXELS},
                 {&train->train_labels, data->train_labels, instance->images},
@@ -266,8 +274,8 @@ static int take_data(rl_cpu_train *train, rl_dataset *data, rl_error *err) {
                 {&train->test_labels, data->test_labels, instance->test_images}};
   rl_device *device = instance->base.device;
   for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
-    if (rl_cpu_allocate(train, RL_MEMORY_DATASET, copies[i].bytes, (void **)copies[i].to, err) != 0 ||
-        device->ops->upload(device, *copies[i].to, copies[i].from, copies[i].bytes, err) != 0)
+    if (rl_cpu_allocate(train, RL_MEMORY_DATASET, copies[i].bytes, (void **)copies[i].copy, err) < 0 ||
+        device->ops->upload(device, *copies[i].copy, copies[i].source, copies[i].bytes, err) < 0)
       return -1;
   return 0;
 }
@@ -275,7 +283,7 @@ static int take_data(rl_cpu_train *train, rl_dataset *data, rl_error *err) {
 static int allocate_shared(rl_cpu_train *train, rl_error *err) {
   size_t batch = (size_t)train->instance.params.batch_size;
   const struct {
-    void *to;
+    void *pointer; /* address of the pointer to set */
     rl_purpose purpose;
     size_t bytes;
   } blocks[] = {{&train->weights, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
@@ -288,26 +296,26 @@ static int allocate_shared(rl_cpu_train *train, rl_error *err) {
                 {&train->labels, RL_MEMORY_ACTIVATIONS, batch},
                 {&train->step_losses, RL_MEMORY_WORKSPACE, sizeof(float) * train->instance.steps}};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-    if (rl_cpu_allocate(train, blocks[i].purpose, blocks[i].bytes, blocks[i].to, err) != 0) return -1;
+    if (rl_cpu_allocate(train, blocks[i].purpose, blocks[i].bytes, blocks[i].pointer, err) < 0) return -1;
   return 0;
 }
 
-static int fill(rl_cpu_train *train, rl_error *err) {
+static int initialise(rl_cpu_train *train, rl_error *err) {
   rl_dataset data = {0};
   rl_train_params params = train->instance.params;
-  if (rl_train_setup(&train->instance, &params, &data, err) != 0) return -1;
-  int rc = take_data(train, &data, err);
+  if (rl_train_setup(&train->instance, &params, &data, err) < 0) return -1;
+  int rc = copy_data(train, &data, err);
   rl_dataset_free(&data);
-  if (rc != 0 || allocate_shared(train, err) != 0) return -1;
+  if (rc < 0 || allocate_shared(train, err) < 0) return -1;
   train->threads = rl_threads_open(train->math->threaded ? train->instance.base.device->threads : 1, err);
-  if (train->threads == NULL || train->math->prepare(train, err) != 0) return -1;
+  if (train->threads == NULL || train->math->prepare(train, err) < 0) return -1;
   write_programs(train);
   return reset(&train->instance.base, err);
 }
 
 int rl_cpu_open(const rl_cpu_math *math, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_cpu_train *train = calloc(1, math->size);
-  if (train == NULL) return rl_fail_errno(err, "an engine's instance");
+  if (train == NULL) return rl_fail_errno(err, "memory for an engine's instance");
   train->math = math;
   train->instance = (rl_train_instance){.base = {.ops = &operations, .device = device, .deterministic = true},
                                         .params = *(const rl_train_params *)params,
@@ -316,7 +324,7 @@ int rl_cpu_open(const rl_cpu_math *math, rl_device *device, const void *params, 
                                         .gradients = get_gradients,
                                         .set_parameters = set_parameters};
   train->half = train->instance.params.precision == RL_FP16;
-  if (fill(train, err) != 0) {
+  if (initialise(train, err) < 0) {
     close_train(&train->instance.base);
     return -1;
   }

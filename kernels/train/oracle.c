@@ -33,7 +33,8 @@ void rl_oracle_conv_forward(const rl_oracle_conv *shape, int n, const double *x,
         const double *taps = w + ((size_t)o * shape->in + c) * 9;
         FOR_EACH_TAP_ROW(shape, side, {
           double weight = taps[3 * ky + kx];
-          for (int at = from; at < to; at++) plane[y * side + at] += weight * in[(y + down) * size + at + right];
+          for (int column = from; column < to; column++)
+            plane[y * side + column] += weight * in[(y + down) * size + column + right];
         })
       }
     }
@@ -50,7 +51,8 @@ void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const dou
         const double *taps = w + ((size_t)o * shape->in + c) * 9;
         FOR_EACH_TAP_ROW(shape, side, {
           double weight = taps[3 * ky + kx];
-          for (int at = from; at < to; at++) in[(y + down) * size + at + right] += weight * plane[y * side + at];
+          for (int column = from; column < to; column++)
+            in[(y + down) * size + column + right] += weight * plane[y * side + column];
         })
       }
     }
@@ -70,20 +72,20 @@ void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const do
         double *taps = dw + ((size_t)o * shape->in + c) * 9;
         FOR_EACH_TAP_ROW(shape, side, {
           double sum = 0;
-          for (int at = from; at < to; at++) sum += plane[y * side + at] * in[(y + down) * size + at + right];
+          for (int column = from; column < to; column++) sum += plane[y * side + column] * in[(y + down) * size + column + right];
           taps[3 * ky + kx] += sum;
         })
       }
     }
 }
 
-void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *choice) {
+void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *argmax) {
   int half = size / 2;
   for (size_t plane = 0; plane < planes; plane++, x += size * size)
     for (int row = 0; row < half; row++)
       for (int column = 0; column < half; column++) {
         double best = 0;
-        uint8_t chosen = RL_ORACLE_DEAD;
+        uint8_t chosen = RL_ORACLE_RELU_ZERO;
         for (uint8_t i = 0; i < 4; i++) {
           double value = x[(2 * row + i / 2) * size + 2 * column + i % 2];
           if (!(value <= best)) { /* NaN passes, as in PyTorch */
@@ -92,17 +94,17 @@ void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y,
           }
         }
         *y++ = best;
-        *choice++ = chosen;
+        *argmax++ = chosen;
       }
 }
 
-void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *choice, double *dx) {
+void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *argmax, double *dx) {
   int half = size / 2;
   memset(dx, 0, sizeof *dx * planes * (size_t)(size * size));
   for (size_t plane = 0; plane < planes; plane++, dx += size * size)
     for (int row = 0; row < half; row++)
-      for (int column = 0; column < half; column++, choice++, dy++)
-        if (*choice != RL_ORACLE_DEAD) dx[(2 * row + *choice / 2) * size + 2 * column + *choice % 2] = *dy;
+      for (int column = 0; column < half; column++, argmax++, dy++)
+        if (*argmax != RL_ORACLE_RELU_ZERO) dx[(2 * row + *argmax / 2) * size + 2 * column + *argmax % 2] = *dy;
 }
 
 void rl_oracle_linear_forward(int n, int in, int out, const double *x, const double *w, const double *b, double *y) {

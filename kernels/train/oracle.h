@@ -1,6 +1,5 @@
-/* The mathematics of each layer in plain double precision: what every engine is compared with, and what the reference engine is
- * made of. PyTorch's layouts, images first (NCHW, OIHW, [out][in]). Outputs are overwritten. Sources: the definitions in
- * model.h. */
+/* Each layer in plain double precision: the standard that every engine is compared with, and the layers of the engine reference.
+ * PyTorch's layouts, images first (NCHW, OIHW, [out][in]). Outputs are overwritten. Definitions: model.h. */
 #ifndef RL_TRAIN_ORACLE_H
 #define RL_TRAIN_ORACLE_H
 
@@ -14,7 +13,7 @@ extern "C" {
 typedef struct rl_oracle_conv { /* 3×3, stride 1; output side = size + 2·padding - 2 */
   int in, size, out, padding;
 } rl_oracle_conv;
-extern const rl_oracle_conv rl_oracle_conv1, rl_oracle_conv2; /* the model's two */
+extern const rl_oracle_conv rl_oracle_conv1, rl_oracle_conv2; /* of the model */
 
 /* x[n][in][size][size], w[out][in][3][3], b[out], y[n][out][side][side] */
 void rl_oracle_conv_forward(const rl_oracle_conv *shape, int n, const double *x, const double *w, const double *b, double *y);
@@ -22,11 +21,11 @@ void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const dou
 void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const double *x, const double *dy, double *dw,
                                     double *db);
 
-/* ReLU, then 2×2 max-pooling of `planes` planes of size×size (size even). choice[plane][size/2][size/2]: which of the four in
- * row-major order passed, or RL_ORACLE_DEAD when ReLU let none through. */
-enum { RL_ORACLE_DEAD = 4 };
-void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *choice);
-void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *choice, double *dx);
+/* ReLU, then 2×2 max-pooling of `planes` planes of size×size (size even). argmax[plane][size/2][size/2]: index, 0–3 in row-major
+ * order, of the input that the pool passed on, or RL_ORACLE_RELU_ZERO where no input is above 0. */
+enum { RL_ORACLE_RELU_ZERO = 4 };
+void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *argmax);
+void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *argmax, double *dx);
 
 /* y[n][out] = x[n][in] w[out][in]ᵀ + b[out] */
 void rl_oracle_linear_forward(int n, int in, int out, const double *x, const double *w, const double *b, double *y);
@@ -34,10 +33,10 @@ void rl_oracle_linear_input_gradient(int n, int in, int out, const double *dy, c
 void rl_oracle_linear_weight_gradient(int n, int in, int out, const double *x, const double *dy, double *dw, double *db);
 
 void rl_oracle_relu(size_t count, double *x);                            /* in place */
-void rl_oracle_relu_gradient(size_t count, const double *y, double *dy); /* in place; y: what relu left */
+void rl_oracle_relu_gradient(size_t count, const double *y, double *dy); /* in place; y: output of ReLU */
 
-/* logits[n][10]; dlogits = scale · d(mean loss)/dlogits, or NULL. Returns the mean loss; *correct, if not NULL, is raised by the
- * images whose first largest logit is the label's. */
+/* logits[n][10]; dlogits = scale · d(mean loss)/dlogits, or NULL. Returns the mean loss. Adds to *correct, if not
+ * NULL, the number of images whose first largest logit is at the label. */
 double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double scale, double *dlogits, uint32_t *correct);
 
 /* One step, number `step` (1 for the first): moments m and v and weights w in place. */

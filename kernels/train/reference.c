@@ -1,32 +1,32 @@
-/* The reference engine: the oracle's layers one after the other on one thread, in double, each result rounded to what the
- * precision stores. Slow and plain; other engines are held against it. */
+/* The engine reference: the layers of oracle.h on one thread, in double, each result rounded to the precision's storage type. The
+ * other engines are compared with it. */
 #include <math.h>
 
-#include "train/cpu.h"
 #include "half.h"
+#include "train/cpu.h"
 #include "train/oracle.h"
 
 typedef struct reference {
   rl_cpu_train train;
-  double *w, *gradients; /* the rounded copy of the weights that layers see; gradients, still scaled */
+  double *w, *gradients; /* weights rounded for the layers; gradients times the loss scale */
   double *x, *c1, *p1, *c2, *p2, *f1, *logits;
   double *dlogits, *df1, *dp2, *dc2, *dp1, *dc1;
-  uint8_t *choice1, *choice2;
+  uint8_t *argmax1, *argmax2;
 } reference;
 
 enum { N_C1 = RL_C1 * RL_H1 * RL_H1, N_P1 = RL_C1 * RL_P1 * RL_P1, N_C2 = RL_C2 * RL_H2 * RL_H2 };
 
-static double rounded(const reference *r, double value) {
+static double round_value(const reference *r, double value) {
   return r->train.half ? rl_half_to_float(rl_half_from_float((float)value)) : (float)value;
 }
 
 static void round_all(const reference *r, size_t count, double *values) {
-  for (size_t i = 0; i < count; i++) values[i] = rounded(r, values[i]);
+  for (size_t i = 0; i < count; i++) values[i] = round_value(r, values[i]);
 }
 
-static const double *tensor(const double *parameters, rl_tensor which) { return parameters + rl_tensor_offsets[which]; }
-#define W(WHICH) tensor(r->w, WHICH)
-#define G(WHICH) (r->gradients + rl_tensor_offsets[WHICH])
+/* The tensor of the weights and of the gradients. */
+#define W(TENSOR) ((const double *)r->w + rl_tensor_offsets[TENSOR])
+#define G(TENSOR) (r->gradients + rl_tensor_offsets[TENSOR])
 
 static void conv1_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
@@ -37,7 +37,7 @@ static void conv1_forward(rl_cpu_train *train, uint32_t n) {
 
 static void pool1_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_pool_forward((size_t)n * RL_C1, RL_H1, r->c1, r->p1, r->choice1);
+  rl_oracle_pool_forward((size_t)n * RL_C1, RL_H1, r->c1, r->p1, r->argmax1);
 }
 
 static void conv2_forward(rl_cpu_train *train, uint32_t n) {
@@ -48,7 +48,7 @@ static void conv2_forward(rl_cpu_train *train, uint32_t n) {
 
 static void pool2_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_pool_forward((size_t)n * RL_C2, RL_H2, r->c2, r->p2, r->choice2);
+  rl_oracle_pool_forward((size_t)n * RL_C2, RL_H2, r->c2, r->p2, r->argmax2);
 }
 
 static void fc1_forward(rl_cpu_train *train, uint32_t n) {
@@ -61,7 +61,7 @@ static void fc1_forward(rl_cpu_train *train, uint32_t n) {
 static void fc2_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
   rl_oracle_linear_forward((int)n, RL_FC1, RL_CLASSES, r->f1, W(RL_FC2_W), W(RL_FC2_B), r->logits);
-  for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) train->logits[i] = (float)rounded(r, r->logits[i]);
+  for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) train->logits[i] = (float)round_value(r, r->logits[i]);
 }
 
 static void fc2_backward(rl_cpu_train *train, uint32_t n) {
@@ -82,7 +82,7 @@ static void fc1_backward(rl_cpu_train *train, uint32_t n) {
 
 static void conv2_backward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, r->dp2, r->choice2, r->dc2);
+  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, r->dp2, r->argmax2, r->dc2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, (int)n, r->p1, r->dc2, G(RL_CONV2_W), G(RL_CONV2_B));
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, (int)n, r->dc2, W(RL_CONV2_W), r->dp1);
   round_all(r, (size_t)n * N_P1, r->dp1);
@@ -90,7 +90,7 @@ static void conv2_backward(rl_cpu_train *train, uint32_t n) {
 
 static void conv1_backward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, r->dp1, r->choice1, r->dc1);
+  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, r->dp1, r->argmax1, r->dc1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, (int)n, r->x, r->dc1, G(RL_CONV1_W), G(RL_CONV1_B));
   for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->gradients[i] = (float)r->gradients[i];
 }
@@ -108,9 +108,9 @@ static const rl_cpu_layer backward[] = {{"fc2_backward", fc2_backward},
                                         {"conv1_backward", conv1_backward},
                                         {0}};
 
-static void weights_changed(rl_cpu_train *train) {
+static void on_weights_changed(rl_cpu_train *train) {
   reference *r = (reference *)train;
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) r->w[i] = rounded(r, train->weights[i]);
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) r->w[i] = round_value(r, train->weights[i]);
 }
 
 static bool all_finite(rl_cpu_train *train) {
@@ -128,35 +128,35 @@ static void adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
     train->m[i] = (float)m;
     train->v[i] = (float)v;
   }
-  weights_changed(train);
+  on_weights_changed(train);
 }
 
 static int prepare(rl_cpu_train *train, rl_error *err) {
   reference *r = (reference *)train;
   size_t n = (size_t)train->instance.params.batch_size;
   const struct {
-    double **to;
+    double **pointer;
     size_t count;
   } arrays[] = {{&r->x, n * RL_PIXELS}, {&r->c1, n * N_C1},     {&r->p1, n * N_P1},           {&r->c2, n * N_C2},
                 {&r->p2, n * RL_FLAT},  {&r->f1, n * RL_FC1},   {&r->logits, n * RL_CLASSES}, {&r->dlogits, n * RL_CLASSES},
                 {&r->df1, n * RL_FC1},  {&r->dp2, n * RL_FLAT}, {&r->dc2, n * N_C2},          {&r->dp1, n * N_P1},
                 {&r->dc1, n * N_C1}};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-    if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, sizeof(double) * arrays[i].count, (void **)arrays[i].to, err) != 0)
+    if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, sizeof(double) * arrays[i].count, (void **)arrays[i].pointer, err) < 0)
       return -1;
-  if (rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&r->w, err) != 0 ||
-      rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&r->gradients, err) != 0)
+  if (rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&r->w, err) < 0 ||
+      rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&r->gradients, err) < 0)
     return -1;
-  if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * N_P1, (void **)&r->choice1, err) != 0) return -1;
-  return rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * RL_FLAT, (void **)&r->choice2, err);
+  if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * N_P1, (void **)&r->argmax1, err) < 0) return -1;
+  return rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * RL_FLAT, (void **)&r->argmax2, err);
 }
 
 static const rl_cpu_math math = {.size = sizeof(reference),
                                  .forward = forward,
                                  .backward = backward,
                                  .prepare = prepare,
-                                 .weights_changed = weights_changed,
-                                 .finite = all_finite,
+                                 .on_weights_changed = on_weights_changed,
+                                 .all_finite = all_finite,
                                  .adam = adam};
 
 static int open_reference(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {

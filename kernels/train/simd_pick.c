@@ -1,9 +1,9 @@
-/* Which of the vectorised loops this CPU can run, the fastest first (simd.h, direct.h). */
+/* Lists the tables of vectorised loops (simd.h, direct.h) that this CPU can run, the fastest first. */
 #include "train/direct.h"
 #include "train/simd.h"
 
 #if defined(__x86_64__)
-/* F16C, which older clangs can't ask for, came before AVX2 in every CPU. */
+/* Every CPU with AVX2 has F16C, which older versions of clang cannot test for. */
 static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 static bool has_avx512(void) {

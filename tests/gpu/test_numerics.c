@@ -84,7 +84,7 @@ static double *pooled_as_decided(size_t planes, int size, const double *x, const
     const double *corner = &x[i / (half * half) * size * size + i % (half * half) / half * 2 * size + i % half * 2];
     double greatest = 0;
     for (int at = 0; at < 4; at++) greatest = fmax(greatest, corner[at / 2 * size + at % 2]);
-    y[i] = code[i] == RL_ORACLE_DEAD ? 0 : corner[code[i] / 2 * size + code[i] % 2];
+    y[i] = code[i] == RL_ORACLE_RELU_ZERO ? 0 : corner[code[i] / 2 * size + code[i] % 2];
     if (fabs(greatest - y[i]) > slack) fail_msg("a pool let %g through of at most %g", y[i], greatest);
   }
   return y;

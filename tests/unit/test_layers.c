@@ -23,7 +23,7 @@ typedef struct peeked {
 
 static double *peek(const peeked *from, rl_cpu_value value, size_t each) {
   double *out = malloc(sizeof *out * each * from->n);
-  if (from->train->math->peek(from->train, value, from->n, out)) return out;
+  if (from->train->math->read_value(from->train, value, from->n, out)) return out;
   free(out);
   return NULL;
 }
@@ -35,14 +35,14 @@ static double *widen(size_t count, const float *from) {
 }
 
 /* Forward through a pool with the engine's decisions: the chosen one of four, 0 where dead. */
-static void pool_as_chosen(size_t planes, int size, const double *x, const double *choice, double *y, double *worst) {
+static void pool_as_chosen(size_t planes, int size, const double *x, const double *argmax, double *y, double *worst) {
   int half = size / 2;
   for (size_t i = 0; i < planes * half * half; i++) {
     size_t plane = i / (half * half), row = i / half % half, column = i % half;
     const double *corner = x + plane * size * size + 2 * row * size + 2 * column;
     double best = fmax(fmax(corner[0], corner[1]), fmax(corner[size], corner[size + 1]));
-    int k = (int)choice[i];
-    y[i] = k == RL_ORACLE_DEAD ? 0 : corner[k / 2 * size + k % 2];
+    int k = (int)argmax[i];
+    y[i] = k == RL_ORACLE_RELU_ZERO ? 0 : corner[k / 2 * size + k % 2];
     *worst = fmax(*worst, fmax(best, 0) - y[i]); /* a decision may differ only where it hardly matters */
   }
 }
@@ -53,7 +53,7 @@ typedef struct seen_step {
   rl_train_instance *instance;
   rl_cpu_train *train; /* the same */
   double *w, *gradients;
-  double *x, *p1, *choice1, *p2, *choice2, *f1, *logits; /* choices: 0 to 3, or RL_ORACLE_DEAD */
+  double *x, *p1, *argmax1, *p2, *argmax2, *f1, *logits; /* choices: 0 to 3, or RL_ORACLE_RELU_ZERO */
   double *dlogits, *df1, *dp2, *dp1;                     /* dp1: NULL where the engine does not keep it */
   double limit;                                          /* of what is in the precision; what is summed in FP32 has to be exact */
 } seen_step;
@@ -84,9 +84,9 @@ static seen_step see_step(const char *engine, int precision, uint32_t n) {
                      .gradients = gradients,
                      .x = widen((size_t)n * RL_PIXELS, train->x),
                      .p1 = peek(&from, RL_VALUE_P1, A1),
-                     .choice1 = peek(&from, RL_VALUE_CHOICE1, A1),
+                     .argmax1 = peek(&from, RL_VALUE_ARGMAX1, A1),
                      .p2 = peek(&from, RL_VALUE_P2, RL_FLAT),
-                     .choice2 = peek(&from, RL_VALUE_CHOICE2, RL_FLAT),
+                     .argmax2 = peek(&from, RL_VALUE_ARGMAX2, RL_FLAT),
                      .f1 = peek(&from, RL_VALUE_F1, RL_FC1),
                      .logits = widen((size_t)n * RL_CLASSES, train->logits),
                      .dlogits = widen((size_t)n * RL_CLASSES, train->dlogits),
@@ -97,7 +97,7 @@ static seen_step see_step(const char *engine, int precision, uint32_t n) {
 }
 
 static void forget_step(seen_step *s) {
-  double *const all[] = {s->w,  s->gradients, s->x,       s->p1,  s->choice1, s->p2, s->choice2,
+  double *const all[] = {s->w,  s->gradients, s->x,       s->p1,  s->argmax1, s->p2, s->argmax2,
                          s->f1, s->logits,    s->dlogits, s->df1, s->dp2,     s->dp1};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   close_train(s->instance);
@@ -111,10 +111,10 @@ static void check_forward(const seen_step *s) {
   double *conv = malloc(sizeof *conv * s->n * B1), *out = malloc(sizeof *out * s->n * A1), worst = 0;
   const int n = (int)s->n;
   rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + at[RL_CONV1_W], s->w + at[RL_CONV1_B], conv);
-  pool_as_chosen(s->n * RL_C1, RL_H1, conv, s->choice1, out, &worst);
+  pool_as_chosen(s->n * RL_C1, RL_H1, conv, s->argmax1, out, &worst);
   assert_below("conv1 forward", relative_distance(s->n * A1, s->p1, out), s->limit);
   rl_oracle_conv_forward(&rl_oracle_conv2, n, s->p1, s->w + at[RL_CONV2_W], s->w + at[RL_CONV2_B], conv);
-  pool_as_chosen(s->n * RL_C2, RL_H2, conv, s->choice2, out, &worst);
+  pool_as_chosen(s->n * RL_C2, RL_H2, conv, s->argmax2, out, &worst);
   assert_below("conv2 forward", relative_distance(s->n * RL_FLAT, s->p2, out), s->limit);
   assert_below("pool decisions", worst, 1e-5);
   rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, s->p2, s->w + at[RL_FC1_W], s->w + at[RL_FC1_B], out);
@@ -150,25 +150,25 @@ static void check_classifier_backward(const seen_step *s) {
 /* The gradient of a pooled tensor, spread to the inputs that were chosen. */
 static double *unpooled(size_t planes, int size, const double *pooled, const double *chosen) {
   size_t count = planes * (size_t)(size / 2) * (size_t)(size / 2);
-  uint8_t *choice = malloc(count);
+  uint8_t *argmax = malloc(count);
   double *made = malloc(sizeof *made * planes * (size_t)size * (size_t)size);
-  for (size_t i = 0; i < count; i++) choice[i] = (uint8_t)chosen[i];
-  rl_oracle_pool_gradient(planes, size, pooled, choice, made);
-  free(choice);
+  for (size_t i = 0; i < count; i++) argmax[i] = (uint8_t)chosen[i];
+  rl_oracle_pool_gradient(planes, size, pooled, argmax, made);
+  free(argmax);
   return made;
 }
 
 static void check_convolutions_backward(const seen_step *s) {
   static double dw[RL_PARAMETERS], db[RL_FC1];
   const int n = (int)s->n;
-  double *dp1 = malloc(sizeof *dp1 * s->n * A1), *planes = unpooled(s->n * RL_C2, RL_H2, s->dp2, s->choice2);
+  double *dp1 = malloc(sizeof *dp1 * s->n * A1), *planes = unpooled(s->n * RL_C2, RL_H2, s->dp2, s->argmax2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, s->p1, planes, dw, db);
   check_gradient(s, RL_CONV2_W, dw);
   check_gradient(s, RL_CONV2_B, db);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + at[RL_CONV2_W], dp1);
   if (s->dp1 != NULL) assert_below("conv2 input gradient", relative_distance(s->n * A1, s->dp1, dp1), s->limit);
   free(planes);
-  planes = unpooled(s->n * RL_C1, RL_H1, s->dp1 != NULL ? s->dp1 : dp1, s->choice1);
+  planes = unpooled(s->n * RL_C1, RL_H1, s->dp1 != NULL ? s->dp1 : dp1, s->argmax1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, s->x, planes, dw, db);
   check_gradient(s, RL_CONV1_W, dw);
   check_gradient(s, RL_CONV1_B, db);

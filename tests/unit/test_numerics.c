@@ -80,11 +80,11 @@ static void oracle_linear_loss_and_pool(void **state) {
   assert_true(loss > 0);
   /* Ties go to the first; nothing positive: dead. */
   double plane[16] = {1, 1, -1, -2, 1, 1, -3, -4, 0, 0, 5, 6, 0, 0, 7, 7}, pooled[4], back[16];
-  uint8_t choice[4];
-  rl_oracle_pool_forward(1, 4, plane, pooled, choice);
-  const uint8_t chosen[4] = {0, RL_ORACLE_DEAD, RL_ORACLE_DEAD, 2};
-  assert_memory_equal(choice, chosen, 4);
-  rl_oracle_pool_gradient(1, 4, (double[]){1, 2, 3, 4}, choice, back);
+  uint8_t argmax[4];
+  rl_oracle_pool_forward(1, 4, plane, pooled, argmax);
+  const uint8_t chosen[4] = {0, RL_ORACLE_RELU_ZERO, RL_ORACLE_RELU_ZERO, 2};
+  assert_memory_equal(argmax, chosen, 4);
+  rl_oracle_pool_gradient(1, 4, (double[]){1, 2, 3, 4}, argmax, back);
   assert_true(back[0] == 1 && back[14] == 4 && back[1] == 0 && back[2] == 0 && back[8] == 0);
 }
 
@@ -116,11 +116,11 @@ static void every_instruction_set(void **state) {
       assert_int_equal(halves[i], rl_half_from_float(values[i]));
       assert_true(back[i] == rl_half_to_float(halves[i]));
     }
-    assert_true(tables[t]->finite(COUNT, values));
+    assert_true(tables[t]->all_finite(COUNT, values));
     for (int i = 0; i < 3; i++) {
       float kept = values[COUNT - 1 - i];
       values[COUNT - 1 - i] = (float[]){NAN, INFINITY, -INFINITY}[i];
-      assert_false(tables[t]->finite(COUNT, values));
+      assert_false(tables[t]->all_finite(COUNT, values));
       values[COUNT - 1 - i] = kept;
     }
     double dw[COUNT], dm[COUNT], dv[COUNT], dg[COUNT], result[COUNT];
@@ -151,23 +151,23 @@ static void instruction_sets_agree(void **state) {
     float y1[A1], dw[9 * RL_C1], db1[RL_C1], y2[RL_FLAT], dc[B2], db2[RL_C2], columns[COLUMNS], image[A1], relu[10 * RL_C2];
   } outputs;
   static outputs out[RL_SIMD_TABLES];
-  static uint8_t choice1[RL_SIMD_TABLES][A1], choice2[RL_SIMD_TABLES][RL_FLAT];
+  static uint8_t argmax1[RL_SIMD_TABLES][A1], argmax2[RL_SIMD_TABLES][RL_FLAT];
   fill_floats(RL_PIXELS, x), fill_floats(9 * RL_C1, w), fill_floats(RL_C2, b), fill_floats(B2, c2), fill_floats(A1, dy);
   fill_floats(A1, a1), fill_floats(10 * RL_C2, relu);
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_usable(tables);
   for (int t = 0; t < usable; t++) {
     outputs *o = &out[t];
-    tables[t]->conv1_forward(x, w, b, o->y1, choice1[t]);
-    tables[t]->conv1_gradient(x, dy, choice1[0], o->dw, o->db1);
-    tables[t]->pool2_forward(c2, b, o->y2, choice2[t]);
-    tables[t]->pool2_gradient(dy, choice2[0], o->dc, o->db2);
+    tables[t]->conv1_forward(x, w, b, o->y1, argmax1[t]);
+    tables[t]->conv1_gradient(x, dy, argmax1[0], o->dw, o->db1);
+    tables[t]->pool2_forward(c2, b, o->y2, argmax2[t]);
+    tables[t]->pool2_gradient(dy, argmax2[0], o->dc, o->db2);
     tables[t]->image_to_columns(a1, o->columns);
     tables[t]->columns_to_image(o->columns, o->image);
     memcpy(o->relu, relu, sizeof relu);
     tables[t]->bias_relu(10, RL_C2, b, o->relu);
     assert_below(tables[t]->name, distance(sizeof *o / sizeof(float), (const float *)o, (const float *)&out[0]), 1e-6);
-    assert_memory_equal(choice2[t], choice2[0], sizeof choice2[0]); /* a sum of two rounds the same everywhere */
+    assert_memory_equal(argmax2[t], argmax2[0], sizeof argmax2[0]); /* a sum of two rounds the same everywhere */
   }
 }
 
@@ -177,16 +177,16 @@ static void ties_go_to_the_first(void **state) {
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_usable(tables);
   static float x[RL_PIXELS], w[9 * RL_C1], b[RL_C2], c2[RL_H2 * RL_H2 * RL_C2], y[RL_P1 * RL_P1 * RL_C1];
-  static uint8_t choice[RL_P1 * RL_P1 * RL_C1];
+  static uint8_t argmax[RL_P1 * RL_P1 * RL_C1];
   for (int c = 0; c < RL_C2; c++) b[c] = c % 3 - 1;
   for (int t = 0; t < usable; t++) {
-    tables[t]->conv1_forward(x, w, b, y, choice);
+    tables[t]->conv1_forward(x, w, b, y, argmax);
     for (int i = 0; i < RL_P1 * RL_P1 * RL_C1; i++) {
-      assert_int_equal(choice[i], b[i % RL_C1] > 0 ? 0 : RL_ORACLE_DEAD);
+      assert_int_equal(argmax[i], b[i % RL_C1] > 0 ? 0 : RL_ORACLE_RELU_ZERO);
       assert_true(y[i] == fmaxf(b[i % RL_C1], 0));
     }
-    tables[t]->pool2_forward(c2, b, y, choice);
-    for (int i = 0; i < RL_FLAT; i++) assert_int_equal(choice[i], b[i % RL_C2] > 0 ? 0 : RL_ORACLE_DEAD);
+    tables[t]->pool2_forward(c2, b, y, argmax);
+    for (int i = 0; i < RL_FLAT; i++) assert_int_equal(argmax[i], b[i % RL_C2] > 0 ? 0 : RL_ORACLE_RELU_ZERO);
   }
 }
 
@@ -195,22 +195,23 @@ static void planes_of(size_t pixels, size_t channels, const float *x, double *ou
   for (size_t i = 0; i < pixels * channels; i++) out[i % channels * pixels + i / channels] = x[i];
 }
 
-/* conv2 of one image in each instruction set against the oracle: forward, and backward where pools have every winner or none. */
+/* conv2 of one image in each instruction set against the oracle: forward, and backward where pools have every running_max or
+ * none. */
 static void direct_convolution(void **state) {
   (void)state;
   enum { A1 = RL_P1 * RL_P1 * RL_C1, DEPTH = 9 * RL_C1, W = DEPTH * RL_C2, B2 = RL_C2 * RL_H2 * RL_H2, P2 = RL_P2 * RL_P2 };
   static float x[A1], w[W], b[RL_C2], dy[RL_FLAT], y[RL_FLAT], dx[A1], dw[W], db[RL_C2];
   static _Alignas(64) float taps[W];
   static double ox[A1], ow[W], ob[RL_C2], ody[RL_FLAT], oc[B2], oy[RL_FLAT], odx[A1], odw[W], odb[RL_C2], found[W];
-  static uint8_t choice[RL_FLAT], winners[RL_FLAT], planes[RL_FLAT];
+  static uint8_t argmax[RL_FLAT], winners[RL_FLAT], planes[RL_FLAT];
   fill_floats(A1, x), fill_floats(W, w), fill_floats(RL_C2, b), fill_floats(RL_FLAT, dy);
-  for (int i = 0; i < RL_FLAT; i++) winners[i] = (uint8_t)(random_bits() % (RL_ORACLE_DEAD + 1));
+  for (int i = 0; i < RL_FLAT; i++) winners[i] = (uint8_t)(random_bits() % (RL_ORACLE_RELU_ZERO + 1));
   planes_of(RL_P1 * RL_P1, RL_C1, x, ox);
   planes_of(P2, RL_C2, dy, ody);
   for (int o = 0; o < RL_C2; o++) planes_of(9, RL_C1, w + o * DEPTH, ow + o * DEPTH), ob[o] = b[o];
   for (int i = 0; i < RL_FLAT; i++) planes[i % RL_C2 * P2 + i / RL_C2] = winners[i];
   rl_oracle_conv_forward(&rl_oracle_conv2, 1, ox, ow, ob, oc);
-  rl_oracle_pool_forward(RL_C2, RL_H2, oc, oy, choice);
+  rl_oracle_pool_forward(RL_C2, RL_H2, oc, oy, argmax);
   rl_oracle_pool_gradient(RL_C2, RL_H2, ody, planes, oc);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, 1, oc, ow, odx);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, 1, ox, oc, odw, odb);
@@ -218,7 +219,7 @@ static void direct_convolution(void **state) {
   int usable = rl_direct_usable(tables);
   for (int t = 0; t < usable; t++) {
     tables[t]->arrange(w, taps);
-    tables[t]->forward(x, taps, b, y, choice);
+    tables[t]->forward(x, taps, b, y, argmax);
     planes_of(P2, RL_C2, y, found);
     assert_below("direct forward", relative_distance(RL_FLAT, found, oy), 1e-6);
     tables[t]->input_gradient(dy, winners, w, dx);
