@@ -29,16 +29,13 @@ const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT] = {
     [RL_PROBLEM_STORAGE_FULL] = {.code = "storage_full", .title = "There is no space left in the state folder", .status = 507},
 };
 
-enum { BUSY = 5, LOCKED = 6, FULL = 13 }; /* SQLITE_BUSY, SQLITE_LOCKED, SQLITE_FULL: sqlite3.h is included in the store alone */
-
-static bool is_sqlite(const rl_error *err, int code) { return err->domain == RL_SQLITE && (err->code & 0xff) == code; }
-
 static bool is_storage_full(const rl_error *err) {
-  return is_sqlite(err, FULL) || (err->domain == RL_SYS && (err->code == ENOSPC || err->code == EDQUOT));
+  return (err->domain == RL_STORAGE && err->code == RL_STORAGE_FULL) ||
+         (err->domain == RL_SYS && (err->code == ENOSPC || err->code == EDQUOT));
 }
 
 /* Another program holds a lock on the database. */
-static bool is_locked(const rl_error *err) { return is_sqlite(err, BUSY) || is_sqlite(err, LOCKED); }
+static bool is_storage_locked(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_LOCKED; }
 
 rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {
   if (err->domain == RL_INPUT)
@@ -48,7 +45,7 @@ rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {
   if (err->domain == RL_HTTP)
     for (int i = 0; i < RL_PROBLEM_COUNT; i++)
       if (rl_problem_kinds[i].status == err->code) return (rl_problem)i;
-  return is_storage_full(err) ? RL_PROBLEM_STORAGE_FULL : is_locked(err) ? RL_PROBLEM_UNAVAILABLE : RL_PROBLEM_INTERNAL;
+  return is_storage_full(err) ? RL_PROBLEM_STORAGE_FULL : is_storage_locked(err) ? RL_PROBLEM_UNAVAILABLE : RL_PROBLEM_INTERNAL;
 }
 
 char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_error) {

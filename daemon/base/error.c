@@ -74,7 +74,7 @@ const char *rl_domain_name(rl_domain domain) {
     case RL_CUPTI: return "cupti";
     case RL_CUDNN: return "cudnn";
     case RL_CUBLAS: return "cublas";
-    case RL_SQLITE: return "sqlite";
+    case RL_STORAGE: return "storage";
     case RL_HTTP: return "http";
     case RL_WIRE: return "wire";
   }

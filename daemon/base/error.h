@@ -9,15 +9,15 @@ extern "C" {
 
 typedef enum rl_domain {
   RL_OK = 0,
-  RL_SYS,    /* code: errno */
-  RL_INPUT,  /* what a client or a file said; code: of JSON that can't be read the byte, else 0 */
-  RL_CUDA,   /* code: cudaError_t or CUresult */
-  RL_CUPTI,  /* code: CUptiResult */
-  RL_CUDNN,  /* code: cudnnStatus_t */
-  RL_CUBLAS, /* code: cublasStatus_t */
-  RL_SQLITE, /* code: extended result code */
-  RL_HTTP,   /* code: status */
-  RL_WIRE    /* a broken frame or a worker that went away; code: rl_wire_code */
+  RL_SYS,     /* code: errno */
+  RL_INPUT,   /* what a client or a file said; code: of JSON that can't be read the byte, else 0 */
+  RL_CUDA,    /* code: cudaError_t or CUresult */
+  RL_CUPTI,   /* code: CUptiResult */
+  RL_CUDNN,   /* code: cudnnStatus_t */
+  RL_CUBLAS,  /* code: cublasStatus_t */
+  RL_STORAGE, /* the database; code: rl_storage_code */
+  RL_HTTP,    /* code: status */
+  RL_WIRE     /* a broken frame or a worker that went away; code: rl_wire_code */
 } rl_domain;
 
 typedef enum rl_wire_code {
@@ -31,6 +31,17 @@ typedef enum rl_wire_code {
   RL_WIRE_TIMEOUT,
   RL_WIRE_LIMIT
 } rl_wire_code;
+
+typedef enum rl_storage_code {
+  RL_STORAGE_FULL = 1,   /* no space left on the disk: HTTP 507 */
+  RL_STORAGE_LOCKED,     /* another program holds the database: HTTP 503 */
+  RL_STORAGE_CONSTRAINT, /* a value violates a constraint of its table */
+  RL_STORAGE_DENIED,     /* no permission for the file */
+  RL_STORAGE_DAMAGED,    /* the file is not an intact database */
+  RL_STORAGE_IO,         /* the disk reports an error */
+  RL_STORAGE_MEMORY,     /* out of memory */
+  RL_STORAGE_INTERNAL    /* an error of the program */
+} rl_storage_code;
 
 typedef struct rl_error {
   rl_domain domain;

@@ -18,7 +18,7 @@ extern "C" {
 
 typedef enum rl_field_type {
   RL_FIELD_BOOL,    /* bool, or an int64_t that is 0 or 1: by its size */
-  RL_FIELD_INT,     /* int64_t; a whole number within [minimum, maximum], |value| <= 2^53 */
+  RL_FIELD_INT,     /* int64_t, or uint32_t: by its size; a whole number within [minimum, maximum], |value| <= 2^53 */
   RL_FIELD_REAL,    /* double, finite, within [minimum, maximum] */
   RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable, and that can be measured (rl_sanitize_measure),
                        within [minimum, maximum] */
@@ -52,12 +52,16 @@ struct rl_field {
   rl_field_type type;
   size_t offset, size;                       /* in the struct; size of the text buffer for TEXT, NAMES and JSON */
   bool required, may_be_empty, may_be_array; /* may_be_empty: CHOICES; may_be_array: JSON */
+  bool zero_is_null;                         /* the store keeps 0 or "" as NULL: not known */
   double minimum, maximum;                   /* of numbers; both 0: no bounds. STRING and ARRAY: maximum */
   const char *const *names;                  /* CHOICE, CHOICES and TEXT, NULL-terminated */
   const char *summary;                       /* for OpenAPI and the documents */
   const rl_field *fields;                    /* OBJECT and ARRAY; whoever asked for the pointer decodes what it points to */
   void (*describe)(char *text, size_t size); /* writes the summary, where that is made from other tables */
 };                                           /* a table ends with {0} */
+
+/* The value of a BOOL or an INT at `member`, which need not be aligned. */
+int64_t rl_field_integer(const rl_field *field, const void *member);
 
 /* Decode object into out, which holds the defaults on entry. Unknown and repeated keys, wrong types and values out of
  * bounds are errors (RL_INPUT with a JSON pointer below `at`, e.g. at = "" gives "/epochs"). out is untouched on failure.

@@ -51,6 +51,12 @@ static void pointer_to(char *pointer, size_t size, const char *at, const char *n
   pointer[used < size ? used : size - 1] = '\0';
 }
 
+static int decode_uint32(const rl_field *field, double value, const char *at, void *out, rl_error *err) {
+  if (value < 0 || value > UINT32_MAX) return rl_fail_at(err, at, "%s must be between 0 and %u", field->name, UINT32_MAX);
+  memcpy(out, &(uint32_t){(uint32_t)value}, sizeof(uint32_t));
+  return 0;
+}
+
 static int decode_number(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
   bool whole = field->type == RL_FIELD_INT || field->type == RL_FIELD_INTS, bounded = field->minimum != 0 || field->maximum != 0;
   double value = item->valuedouble;
@@ -58,8 +64,9 @@ static int decode_number(const rl_field *field, const cJSON *item, const char *a
     return rl_fail_at(err, at, "%s must be a %s", field->name, whole ? "whole number" : "number");
   if (bounded && (value < field->minimum || value > field->maximum))
     return rl_fail_at(err, at, "%s must be between %.10g and %.10g", field->name, field->minimum, field->maximum);
-  if (whole) memcpy(out, &(int64_t){(int64_t)value}, sizeof(int64_t));
-  else memcpy(out, &value, sizeof value);
+  if (!whole) memcpy(out, &value, sizeof value);
+  else if (field->size == sizeof(uint32_t)) return decode_uint32(field, value, at, out, err);
+  else memcpy(out, &(int64_t){(int64_t)value}, sizeof(int64_t));
   return 0;
 }
 

@@ -15,6 +15,17 @@ static cJSON *encode_number(double value) {
   return cJSON_CreateRaw(text);
 }
 
+int64_t rl_field_integer(const rl_field *field, const void *member) {
+  int64_t wide;
+  uint32_t narrow;
+  bool truth;
+  switch (field->size) {
+    case sizeof wide: memcpy(&wide, member, sizeof wide); return wide;
+    case sizeof narrow: memcpy(&narrow, member, sizeof narrow); return narrow;
+    default: memcpy(&truth, member, sizeof truth); return truth;
+  }
+}
+
 static const void *pointed_at(const void *in) {
   const void *pointer;
   memcpy(&pointer, in, sizeof pointer);
@@ -35,18 +46,8 @@ static cJSON *encode_name_list(const char *text) {
 
 static cJSON *encode_one(const rl_field *field, const void *in) {
   switch (field->type) {
-    case RL_FIELD_BOOL: {
-      bool value;
-      int64_t whole;
-      memcpy(&value, in, sizeof value);
-      if (field->size == sizeof whole) memcpy(&whole, in, sizeof whole);
-      return cJSON_CreateBool(field->size == sizeof whole ? whole != 0 : value);
-    }
-    case RL_FIELD_INT: {
-      int64_t value;
-      memcpy(&value, in, sizeof value);
-      return encode_number((double)value);
-    }
+    case RL_FIELD_BOOL: return cJSON_CreateBool(rl_field_integer(field, in) != 0);
+    case RL_FIELD_INT: return encode_number((double)rl_field_integer(field, in));
     case RL_FIELD_REAL:
     case RL_FIELD_MEASURE: {
       double value;

@@ -20,18 +20,18 @@ static const char *const dataset_names[] = {"mnist", "custom", "synthetic", "", 
 
 const rl_field rl_run_facts_fields[] = {
     WIRE(rl_run_facts, engine, RL_FIELD_TEXT, .summary = "engine that ran"),
-    WIRE(rl_run_facts, dataset, RL_FIELD_TEXT, .names = dataset_names),
-    WIRE(rl_run_facts, dataset_sha256, RL_FIELD_SHA256, .summary = "over the decoded images and labels"),
+    WIRE(rl_run_facts, dataset, RL_FIELD_TEXT, .names = dataset_names, .zero_is_null = true),
+    WIRE(rl_run_facts, dataset_sha256, RL_FIELD_SHA256, .summary = "over the decoded images and labels", .zero_is_null = true),
     WIRE(rl_run_facts, deterministic, RL_FIELD_BOOL, .summary = "same seed, device and engine: the same bits"),
-    WIRE(rl_run_facts, deterministic_note, RL_FIELD_TEXT, .summary = "why not"),
+    WIRE(rl_run_facts, deterministic_note, RL_FIELD_TEXT, .summary = "why not", .zero_is_null = true),
     WIRE(rl_run_facts, partial, RL_FIELD_BOOL, .summary = "fewer images than the data set has"),
-    WIRE(rl_run_facts, images_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_run_facts, steps_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_run_facts, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_run_facts, images_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    WIRE(rl_run_facts, steps_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    WIRE(rl_run_facts, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     WIRE(rl_run_facts, floor_operations, RL_FIELD_MEASURE, .summary = "least operations of one iteration"),
     WIRE(rl_run_facts, floor_bytes, RL_FIELD_MEASURE, .summary = "least bytes that one iteration must move"),
     WIRE(rl_run_facts, floor_written_bytes, RL_FIELD_MEASURE, .summary = "what of them is written"),
-    WIRE(rl_run_facts, floor_precision, RL_FIELD_TEXT, .summary = "of the operations"),
+    WIRE(rl_run_facts, floor_precision, RL_FIELD_TEXT, .summary = "of the operations", .zero_is_null = true),
     RL_FIELD(rl_run_facts, device_facts, RL_FIELD_JSON),
     WIRE(rl_run_facts, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
     {0}};
@@ -53,7 +53,7 @@ const rl_field rl_epoch_fields[] = {WIRE(rl_epoch, epoch, RL_FIELD_INT, .minimum
                                     WIRE(rl_epoch, temperature_c, RL_FIELD_MEASURE),
                                     WIRE(rl_epoch, power_w, RL_FIELD_MEASURE),
                                     WIRE(rl_epoch, throttle_reasons, RL_FIELD_TEXT),
-                                    RL_FIELD(rl_epoch, unavailable, RL_FIELD_JSON),
+                                    RL_FIELD(rl_epoch, unavailable, RL_FIELD_JSON, .zero_is_null = true),
                                     {0}};
 
 const char *const rl_sample_mode_names[] = {"cold", "warm", NULL};
@@ -65,12 +65,12 @@ const rl_field rl_sample_fields[] = {WIRE(rl_sample, mode, RL_FIELD_CHOICE, .nam
 
 const rl_field rl_measurement_fields[] = {WIRE(rl_measurement, name, RL_FIELD_TEXT),
                                           WIRE(rl_measurement, value, RL_FIELD_MEASURE),
-                                          WIRE(rl_measurement, reason, RL_FIELD_TEXT),
+                                          WIRE(rl_measurement, reason, RL_FIELD_TEXT, .zero_is_null = true),
                                           {0}};
 
 const rl_field rl_kernel_fields[] = {WIRE(rl_kernel, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     WIRE(rl_kernel, launch, RL_FIELD_TEXT),
-                                     WIRE(rl_kernel, phase, RL_FIELD_TEXT),
+                                     WIRE(rl_kernel, launch, RL_FIELD_TEXT, .zero_is_null = true),
+                                     WIRE(rl_kernel, phase, RL_FIELD_TEXT, .zero_is_null = true),
                                      WIRE(rl_kernel, name, RL_FIELD_TEXT),
                                      WIRE(rl_kernel, launches, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                      WIRE(rl_kernel, total_us, RL_FIELD_MEASURE),
@@ -81,21 +81,21 @@ const rl_field rl_kernel_fields[] = {WIRE(rl_kernel, ordinal, RL_FIELD_INT, .min
                                      WIRE(rl_kernel, registers_per_thread, RL_FIELD_MEASURE),
                                      WIRE(rl_kernel, static_shared_bytes, RL_FIELD_MEASURE),
                                      WIRE(rl_kernel, dynamic_shared_bytes, RL_FIELD_MEASURE),
-                                     WIRE(rl_kernel, grid_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     WIRE(rl_kernel, grid_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     WIRE(rl_kernel, grid_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     WIRE(rl_kernel, block_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     WIRE(rl_kernel, block_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     WIRE(rl_kernel, block_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     WIRE(rl_kernel, grid_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+                                     WIRE(rl_kernel, grid_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+                                     WIRE(rl_kernel, grid_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+                                     WIRE(rl_kernel, block_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+                                     WIRE(rl_kernel, block_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+                                     WIRE(rl_kernel, block_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
                                      FRACTION(rl_kernel, theoretical_occupancy_ratio),
-                                     WIRE(rl_kernel, code_sha256, RL_FIELD_SHA256),
-                                     WIRE(rl_kernel, reason, RL_FIELD_TEXT),
+                                     WIRE(rl_kernel, code_sha256, RL_FIELD_SHA256, .zero_is_null = true),
+                                     WIRE(rl_kernel, reason, RL_FIELD_TEXT, .zero_is_null = true),
                                      {0}};
 
 const rl_field rl_phase_fields[] = {WIRE(rl_phase, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                     WIRE(rl_phase, position, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                     WIRE(rl_phase, name, RL_FIELD_TEXT),
-                                    WIRE(rl_phase, phase, RL_FIELD_TEXT),
+                                    WIRE(rl_phase, phase, RL_FIELD_TEXT, .zero_is_null = true),
                                     WIRE(rl_phase, steps, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                     WIRE(rl_phase, blocks, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                     WIRE(rl_phase, mean_us, RL_FIELD_MEASURE),
@@ -104,21 +104,54 @@ const rl_field rl_phase_fields[] = {WIRE(rl_phase, ordinal, RL_FIELD_INT, .minim
                                     FRACTION(rl_phase, share_ratio),
                                     {0}};
 
-const rl_field rl_instruction_fields[] = {WIRE(rl_instruction, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                          WIRE(rl_instruction, offset, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                          WIRE(rl_instruction, opcode, RL_FIELD_TEXT),
-                                          WIRE(rl_instruction, sass, RL_FIELD_TEXT),
-                                          WIRE(rl_instruction, file, RL_FIELD_TEXT),
-                                          WIRE(rl_instruction, line, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                          WIRE(rl_instruction, counts, RL_FIELD_JSON),
-                                          WIRE(rl_instruction, reason, RL_FIELD_TEXT),
-                                          {0}};
+const rl_field rl_instruction_fields[] = {
+    WIRE(rl_instruction, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_instruction, offset, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    WIRE(rl_instruction, opcode, RL_FIELD_TEXT, .zero_is_null = true),
+    WIRE(rl_instruction, sass, RL_FIELD_TEXT, .zero_is_null = true),
+    WIRE(rl_instruction, file, RL_FIELD_TEXT, .zero_is_null = true),
+    WIRE(rl_instruction, line, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    WIRE(rl_instruction, counts, RL_FIELD_JSON),
+    WIRE(rl_instruction, reason, RL_FIELD_TEXT, .zero_is_null = true),
+    {0}};
 
 const rl_field rl_series_point_fields[] = {WIRE(rl_series_point, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
                                            WIRE(rl_series_point, name, RL_FIELD_TEXT),
                                            WIRE(rl_series_point, x, RL_FIELD_REAL, .minimum = -9e15, .maximum = 9e15),
                                            WIRE(rl_series_point, value, RL_FIELD_MEASURE),
                                            {0}};
+
+const rl_field rl_kernel_metric_fields[] = {WIRE(rl_kernel_metric, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                            WIRE(rl_kernel_metric, metric, RL_FIELD_TEXT),
+                                            WIRE(rl_kernel_metric, value, RL_FIELD_MEASURE),
+                                            WIRE(rl_kernel_metric, reason, RL_FIELD_TEXT, .zero_is_null = true),
+                                            {0}};
+
+#define AXIS(NAME, MEMBER) \
+  { .name = NAME, .type = RL_FIELD_INT, .offset = offsetof(rl_activity_row, MEMBER), .size = sizeof(uint32_t) }
+const rl_field rl_activity_row_fields[] = {WIRE(rl_activity_row, kind, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, start_ns, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, end_ns, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, name, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, stream, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, correlation, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, graph_node, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, step, RL_FIELD_INT),
+                                           AXIS("grid_x", grid[0]),
+                                           AXIS("grid_y", grid[1]),
+                                           AXIS("grid_z", grid[2]),
+                                           AXIS("block_x", block[0]),
+                                           AXIS("block_y", block[1]),
+                                           AXIS("block_z", block[2]),
+                                           WIRE(rl_activity_row, registers, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, static_shared_bytes, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, dynamic_shared_bytes, RL_FIELD_INT),
+                                           WIRE(rl_activity_row, bytes, RL_FIELD_INT),
+                                           {0}};
+#undef AXIS
+
+/* An element of rl_records.names. */
+static const rl_field name_fields[] = {{.name = "name", .type = RL_FIELD_STRING, .size = sizeof(char *)}, {0}};
 
 const rl_field rl_progress_fields[] = {
     WIRE(rl_progress, pass, RL_FIELD_TEXT, .names = rl_pass_names),
@@ -150,20 +183,28 @@ static int take_bytes(rl_records *records, size_t bytes, rl_error *err) {
   return 0;
 }
 
-#define KIND(FIELDS, ITEMS, COUNT) \
-  { FIELDS, sizeof *((rl_records *)0)->ITEMS, offsetof(rl_records, ITEMS), offsetof(rl_records, COUNT) }
+#define KIND(ENCODING, FIELDS, ITEMS, COUNT) \
+  { RL_ENCODE_##ENCODING, FIELDS, sizeof *((rl_records *)0)->ITEMS, offsetof(rl_records, ITEMS), offsetof(rl_records, COUNT) }
 const rl_record_kind rl_record_kinds[RL_RECORD_KINDS] = {
-    [RL_RECORD_EPOCH] = KIND(rl_epoch_fields, epochs, epoch_count),
-    [RL_RECORD_SAMPLE] = KIND(rl_sample_fields, samples, sample_count),
-    [RL_RECORD_MEASUREMENT] = KIND(rl_measurement_fields, measurements, measurement_count),
-    [RL_RECORD_KERNEL] = KIND(rl_kernel_fields, kernels, kernel_count),
-    [RL_RECORD_PHASE] = KIND(rl_phase_fields, phases, phase_count),
-    [RL_RECORD_INSTRUCTION] = KIND(rl_instruction_fields, instructions, instruction_count),
-    [RL_RECORD_POINT] = KIND(rl_series_point_fields, points, point_count),
-    [RL_RECORD_NAME] = KIND(NULL, names, name_count),
-    [RL_RECORD_METRIC] = KIND(NULL, metrics, metric_count),
-    [RL_RECORD_ROW] = KIND(NULL, rows, row_count)};
+    [RL_RECORD_EPOCH] = KIND(JSON, rl_epoch_fields, epochs, epoch_count),
+    [RL_RECORD_SAMPLE] = KIND(JSON, rl_sample_fields, samples, sample_count),
+    [RL_RECORD_MEASUREMENT] = KIND(JSON, rl_measurement_fields, measurements, measurement_count),
+    [RL_RECORD_KERNEL] = KIND(JSON, rl_kernel_fields, kernels, kernel_count),
+    [RL_RECORD_PHASE] = KIND(JSON, rl_phase_fields, phases, phase_count),
+    [RL_RECORD_INSTRUCTION] = KIND(JSON, rl_instruction_fields, instructions, instruction_count),
+    [RL_RECORD_POINT] = KIND(JSON, rl_series_point_fields, points, point_count),
+    [RL_RECORD_NAME] = KIND(TEXT, name_fields, names, name_count),
+    [RL_RECORD_METRIC] = KIND(STRUCTS, rl_kernel_metric_fields, metrics, metric_count),
+    [RL_RECORD_ROW] = KIND(STRUCTS, rl_activity_row_fields, rows, row_count)};
 #undef KIND
+
+size_t rl_records_count(const rl_records *records, rl_record kind) {
+  return *(const size_t *)((const char *)records + rl_record_kinds[kind].count);
+}
+
+const void *rl_records_items(const rl_records *records, rl_record kind) {
+  return *(const void *const *)((const char *)records + rl_record_kinds[kind].items);
+}
 
 static void **items_of(rl_records *records, const rl_record_kind *kind) { return (void **)((char *)records + kind->items); }
 static size_t *count_of(rl_records *records, const rl_record_kind *kind) { return (size_t *)((char *)records + kind->count); }

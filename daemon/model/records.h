@@ -111,7 +111,8 @@ typedef struct rl_progress {          /* not stored as a result: an event */
 } rl_progress;
 
 extern const rl_field rl_run_facts_fields[], rl_epoch_fields[], rl_sample_fields[], rl_measurement_fields[], rl_kernel_fields[],
-    rl_phase_fields[], rl_instruction_fields[], rl_series_point_fields[], rl_progress_fields[];
+    rl_phase_fields[], rl_instruction_fields[], rl_series_point_fields[], rl_kernel_metric_fields[], rl_activity_row_fields[],
+    rl_progress_fields[];
 
 /* One activity record, packed little-endian, as it travels in ROWS frames. Times are ns since the start of the trace. */
 typedef enum rl_activity_kind {
@@ -185,11 +186,22 @@ typedef enum rl_record {
   RL_RECORD_KINDS
 } rl_record;
 
+typedef enum rl_record_encoding {
+  RL_ENCODE_JSON,     /* a JSON object a frame */
+  RL_ENCODE_TEXT,     /* the bytes of one name a frame */
+  RL_ENCODE_STRUCTS   /* an array of structs, as in memory */
+} rl_record_encoding; /* in frames */
+
 typedef struct rl_record_kind {
-  const rl_field *fields;    /* of a message on the wire; NULL: it travels in bulk, or as text */
-  size_t size, items, count; /* of one; where in rl_records the array and its length lie */
+  rl_record_encoding encoding;
+  const rl_field *fields; /* of one item; the store's columns */
+  size_t size;            /* of one item */
+  size_t items, count;    /* offsets in rl_records of the array's pointer and its length */
 } rl_record_kind;
 extern const rl_record_kind rl_record_kinds[RL_RECORD_KINDS];
+
+size_t rl_records_count(const rl_records *records, rl_record kind);
+const void *rl_records_items(const rl_records *records, rl_record kind); /* NULL when there are none */
 
 /* Appends copies of `count` items of the kind's struct; items need not be aligned. -1 with RL_WIRE_LIMIT when limit_bytes would
  * be exceeded or memory is exhausted. */

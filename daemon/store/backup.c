@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 static const rl_embedded no_statements[] = {{0}};
 

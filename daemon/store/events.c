@@ -1,6 +1,6 @@
 /* Events. What tells of a change is written in the transaction of the change itself: both are on disk or neither. */
 #include "base/clock.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 static int next_number(rl_db *db, int64_t job_id, int64_t *seq, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
@@ -11,7 +11,7 @@ static int next_number(rl_db *db, int64_t job_id, int64_t *seq, rl_error *err) {
   return 0;
 }
 
-int rl_store_tell_state(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
+int rl_store_add_state_event(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
   static const rl_error none;
   int64_t seq;
   if (next_number(db, job_id, &seq, err) < 0) return -1;
@@ -22,7 +22,7 @@ int rl_store_tell_state(rl_db *db, int64_t job_id, rl_job_state state, const rl_
                    RL_TEXT(":pointer", problem->pointer), RL_TEXT(":message", problem->message));
 }
 
-int rl_store_tell_pass(rl_db *db, const rl_claim *claim, const char *state, const char *reason, rl_error *err) {
+int rl_store_add_pass_event(rl_db *db, const rl_claim *claim, const char *state, const char *reason, rl_error *err) {
   int64_t seq;
   if (next_number(db, claim->job_id, &seq, err) < 0) return -1;
   return rl_db_run(db, err, "event_pass", RL_INT(":job", claim->job_id), RL_INT(":seq", seq), RL_INT(":now", rl_now_ns()),

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 int rl_store_read_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
@@ -37,7 +37,8 @@ static int insert_run(rl_db *db, const rl_job_spec *spec, int64_t job, int ordin
   int64_t id = 0;
   if (insert(db, "run_insert",
              RL_BINDINGS(RL_INT(":job", job), RL_INT(":ordinal", ordinal), RL_TEXT(":workload", run->workload),
-                         RL_TEXT(":variant", run->variant), RL_TEXT(":params", run->params)),
+                         RL_TEXT(":variant", run->variant), RL_TEXT(":params", run->params),
+                         RL_TEXT_OR_NULL(":nondefault_params", run->nondefault_params)),
              &id, err) < 0)
     return -1;
   for (int pass = 0; pass < RL_PASSES; pass++)
@@ -68,7 +69,7 @@ static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const
     return -1;
   for (int i = 0; i < spec->run_count; i++)
     if (insert_run(db, spec, *id, i, err) < 0) return -1;
-  return rl_store_tell_state(db, *id, RL_JOB_QUEUED, NULL, err);
+  return rl_store_add_state_event(db, *id, RL_JOB_QUEUED, NULL, err);
 }
 
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
@@ -92,7 +93,7 @@ int rl_store_jobs_requeue(rl_store *store, int64_t most, int64_t *count, rl_erro
   rl_db *db = &store->writer;
   int64_t moved = 0;
   if (rl_store_begin(store, err) < 0) return -1;
-  int rc = rl_store_note_crashes(db, most, err);
+  int rc = rl_store_count_crashes(db, most, err);
   if (rc == 0) rc = rl_db_run(db, err, "events_requeue", RL_INT(":now", rl_now_ns()));
   if (rc == 0) rc = rl_db_run(db, err, "jobs_requeue");
   if (rc == 0) moved = sqlite3_changes64(db->handle);
@@ -134,7 +135,7 @@ int rl_store_finish(rl_db *db, int64_t job_id, rl_job_state state, const rl_erro
                 RL_INT(":code", problem != NULL ? problem->code : 0),
                 RL_TEXT(":message", problem != NULL ? problem->message : NULL)) < 0)
     return -1;
-  return rl_store_tell_state(db, job_id, state, problem, err);
+  return rl_store_add_state_event(db, job_id, state, problem, err);
 }
 
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 enum { READERS_MAX = 32, WAIT_S = 2 };
 
@@ -58,15 +58,15 @@ static rl_cursor *take_reader(rl_store *store, rl_error *err) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += WAIT_S;
-  pthread_mutex_lock(&store->reading);
+  pthread_mutex_lock(&store->readers_mutex);
   int waited = 0;
   while (store->idle == NULL && store->readers >= READERS_MAX && waited != ETIMEDOUT)
-    waited = pthread_cond_timedwait(&store->returned, &store->reading, &until);
+    waited = pthread_cond_timedwait(&store->reader_returned, &store->readers_mutex, &until);
   rl_cursor *cursor = store->idle;
   bool may_open = cursor == NULL && store->readers < READERS_MAX;
   if (cursor != NULL) store->idle = cursor->next;
   if (may_open) store->readers++;
-  pthread_mutex_unlock(&store->reading);
+  pthread_mutex_unlock(&store->readers_mutex);
   if (cursor != NULL) return cursor;
   if (!may_open) {
     rl_fail(err, RL_HTTP, 503, "%d readers use the database already: try again later", READERS_MAX);
@@ -74,10 +74,10 @@ static rl_cursor *take_reader(rl_store *store, rl_error *err) {
   }
   cursor = open_reader(store, err);
   if (cursor == NULL) {
-    pthread_mutex_lock(&store->reading);
+    pthread_mutex_lock(&store->readers_mutex);
     store->readers--;
-    pthread_cond_signal(&store->returned);
-    pthread_mutex_unlock(&store->reading);
+    pthread_cond_signal(&store->reader_returned);
+    pthread_mutex_unlock(&store->readers_mutex);
   }
   return cursor;
 }
@@ -115,11 +115,11 @@ void rl_cursor_close(rl_cursor *cursor) {
   rl_store *store = cursor->store;
   sqlite3_reset(cursor->row);
   cursor->row = NULL;
-  pthread_mutex_lock(&store->reading);
+  pthread_mutex_lock(&store->readers_mutex);
   cursor->next = store->idle;
   store->idle = cursor;
-  pthread_cond_signal(&store->returned);
-  pthread_mutex_unlock(&store->reading);
+  pthread_cond_signal(&store->reader_returned);
+  pthread_mutex_unlock(&store->readers_mutex);
 }
 
 int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {

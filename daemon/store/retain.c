@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "store/internal.h"
+#include "store/store_internal.h"
 
 enum { BATCH = 5000, KERNELS_BATCH = 5 /* each with its metrics, instructions and series */ };
 static const int64_t DAY_NS = INT64_C(86400000000000);
@@ -113,28 +113,28 @@ static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes,
     if (more < 0) return -1;
     for (int i = 0; i < RL_REMOVED_KINDS; i++) {
       *removed += gone[i];
-      atomic_fetch_add(&store->retained[i], gone[i]);
+      atomic_fetch_add(&store->removed_rows[i], gone[i]);
     }
   }
   return 0;
 }
 
-int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind what) { return atomic_load(&store->retained[what]); }
+int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind what) { return atomic_load(&store->removed_rows[what]); }
 
 /* Give free pages back to the file system, some at a time, and empty the log. */
 static int shrink(rl_store *store, const atomic_bool *stop, rl_error *err) {
   for (int64_t pages = 1, before = 0; pages > 0 && pages != before;) {
     if (atomic_load(stop)) return 0;
     before = pages;
-    pthread_mutex_lock(&store->writing);
+    pthread_mutex_lock(&store->writer_mutex);
     int rc = rl_db_run(&store->writer, err, "vacuum");
     if (rc == 0) rc = first_id(&store->writer, "free_pages", NULL, 0, &pages, err);
-    pthread_mutex_unlock(&store->writing);
+    pthread_mutex_unlock(&store->writer_mutex);
     if (rc < 0) return -1;
   }
-  pthread_mutex_lock(&store->writing);
+  pthread_mutex_lock(&store->writer_mutex);
   int rc = rl_db_run(&store->writer, err, "checkpoint");
-  pthread_mutex_unlock(&store->writing);
+  pthread_mutex_unlock(&store->writer_mutex);
   return rc;
 }
 

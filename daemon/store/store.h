@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "model/job.h"
+#include "store/binding.h"
 
 typedef struct rl_store rl_store;
 
@@ -100,14 +101,6 @@ typedef enum rl_query {
   RL_QUERY_TOKENS,          /*                                              their names, oldest first */
   RL_QUERIES
 } rl_query;
-
-typedef struct rl_binding {
-  const char *name;
-  enum { RL_BIND_NULL, RL_BIND_INT, RL_BIND_REAL, RL_BIND_TEXT } type;
-  int64_t integer;
-  double real;
-  const char *text;
-} rl_binding;
 
 typedef struct rl_cursor rl_cursor;
 /* Text in bindings must outlive the cursor. A binding that is absent is NULL, which means "no filter". */

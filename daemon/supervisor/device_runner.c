@@ -143,10 +143,7 @@ static int persist_once(const rl_attempt *attempt, rl_attempt_result result, rl_
 }
 
 /* Whether two records of the worker contradict each other, so that a retry cannot succeed. */
-static bool contradictory(const rl_error *err) {
-  enum { CONSTRAINT = 19 };
-  return err->domain == RL_SQLITE && (err->code & 0xff) == CONSTRAINT;
-}
+static bool contradictory(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT; }
 
 /* Stores the outcome. While the disk is full it retries results COMMIT_ATTEMPTS times and then fails the job, which needs less
  * space. An outcome that cannot be stored at all is lost; the next start of the daemon queues the pass again. */

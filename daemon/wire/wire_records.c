@@ -94,8 +94,8 @@ static int collect_message(const rl_frame *frame, rl_record kind, rl_records *re
 }
 
 static int collect_as(const rl_frame *frame, rl_record kind, rl_records *records, rl_error *err) {
-  if (kind == RL_RECORD_NAME) return collect_name(frame, records, err);
-  if (rl_record_kinds[kind].fields != NULL) return collect_message(frame, kind, records, err);
+  if (rl_record_kinds[kind].encoding == RL_ENCODE_TEXT) return collect_name(frame, records, err);
+  if (rl_record_kinds[kind].encoding == RL_ENCODE_JSON) return collect_message(frame, kind, records, err);
   if ((kind == RL_RECORD_METRIC ? check_metrics(frame, err) : check_rows(frame, records, err)) < 0) return -1;
   return rl_records_add(records, kind, frame->payload, frame->length / rl_record_kinds[kind].size, err);
 }
@@ -108,7 +108,7 @@ int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err
 }
 
 /* What comes in thousands, as it lies in memory. */
-static int send_bulk(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
+static int send_structs(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
   const size_t size = rl_record_kinds[kind].size, most = RL_WIRE_BULK_MAX / size;
   for (size_t at = 0; at < count; at += most) {
     size_t some = count - at < most ? count - at : most;
@@ -130,18 +130,22 @@ static int send_messages(int descriptor, rl_record kind, const char *items, size
   return 0;
 }
 
+static int send_kind(int descriptor, rl_record kind, const rl_records *records, rl_error *err) {
+  const size_t count = rl_records_count(records, kind);
+  const void *items = rl_records_items(records, kind);
+  switch (rl_record_kinds[kind].encoding) {
+    case RL_ENCODE_TEXT: return send_names(descriptor, records->names, count, err);
+    case RL_ENCODE_JSON: return send_messages(descriptor, kind, items, count, err);
+    case RL_ENCODE_STRUCTS: break;
+  }
+  return send_structs(descriptor, kind, items, count, err);
+}
+
 /* Kinds go in their order: names come before the rows that name them. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
   if (records->has_facts && rl_message_write(descriptor, RL_FRAME_FACTS, rl_run_facts_fields, &records->facts, err) < 0)
     return -1;
-  for (int kind = 0; kind < RL_RECORD_KINDS; kind++) {
-    const rl_record_kind *as = &rl_record_kinds[kind];
-    const char *const *items = (const char *const *)((const char *)records + as->items);
-    const size_t *count = (const size_t *)((const char *)records + as->count);
-    int rc = kind == RL_RECORD_NAME ? send_names(descriptor, records->names, *count, err)
-             : as->fields != NULL   ? send_messages(descriptor, (rl_record)kind, *items, *count, err)
-                                    : send_bulk(descriptor, (rl_record)kind, *items, *count, err);
-    if (rc < 0) return -1;
-  }
+  for (int kind = 0; kind < RL_RECORD_KINDS; kind++)
+    if (send_kind(descriptor, (rl_record)kind, records, err) < 0) return -1;
   return 0;
 }

@@ -53,7 +53,8 @@ def insert(state):
     failed = posted(rows, "1" * 64, {"code": CODE}, state="failed", problem_domain="input", problem_code=0,
                     problem_message="/code code.cu(4): error: expected an expression")
     for ordinal, variant in enumerate(("default", "fast_math")):
-        rows.insert("runs", job_id=failed, ordinal=ordinal, workload="source", variant=variant, params="{}", log=LOG)
+        rows.insert("runs", job_id=failed, ordinal=ordinal, workload="source", variant=variant, params="{}",
+                    nondefault_params="{}", log=LOG)
     job = posted(rows, "2" * 64, {"code": CODE})
     kernel = {"launch": "add", "name": "add", "instructions": INSTRUCTIONS}
     run = rows.run([kernel], workload="source", variant="default", job=job)

@@ -66,8 +66,8 @@ class Rows:
         job = job or self.job(profile=profile and json.dumps(profile))
         ordinal = self.db.execute("SELECT count(*) FROM runs WHERE job_id = ?", [job]).fetchone()[0]
         run = self.insert("runs", job_id=job, ordinal=ordinal, workload=workload, variant=variant,
-                          params=json.dumps(params or {}), engine="cuda", floor_bytes=floor[0], floor_operations=floor[1],
-                          log=log)
+                          params=json.dumps(params or {}), nondefault_params=json.dumps(params or {}), engine="cuda",
+                          floor_bytes=floor[0], floor_operations=floor[1], log=log)
         self.db.execute("INSERT OR IGNORE INTO devices (facts) VALUES (?)", [json.dumps(facts)])
         device = self.db.execute("SELECT id FROM devices WHERE facts = ?", [json.dumps(facts)]).fetchone()[0]
         passes = {name: self.insert("passes", job_id=job, run_id=run, ordinal=ordinal, name=name, state="completed",

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
-#include "store/internal.h"
+#include "store/store_internal.h"
 #include "store/store.h"
 
 #define GOOD(CALL)                                          \
@@ -30,6 +30,15 @@
     assert_int_equal(err.domain, (DOMAIN)); \
     assert_int_equal(err.code, (CODE));     \
     assert_true(strlen(err.message) > 10);  \
+  } while (0)
+
+/* A refusal by SQLite: the cause, and the extended result code in the message. */
+#define REFUSED_BY_SQLITE(CALL, CAUSE, SQLITE_CODE)                    \
+  do {                                                                 \
+    char expected_[32];                                                \
+    REFUSED(CALL, RL_STORAGE, CAUSE);                                  \
+    snprintf(expected_, sizeof expected_, "(SQLite %d:", SQLITE_CODE); \
+    assert_non_null(strstr(err.message, expected_));                   \
   } while (0)
 
 static rl_error err;

@@ -127,15 +127,14 @@ static void problems(void **state) {
   assert_int_equal(problem_of(RL_INPUT, 0, "/epochs"), RL_PROBLEM_INVALID_FIELD);
   assert_int_equal(problem_of(RL_HTTP, 404, ""), RL_PROBLEM_NOT_FOUND);
   assert_int_equal(problem_of(RL_HTTP, 418, ""), RL_PROBLEM_INTERNAL);
-  assert_int_equal(problem_of(RL_SQLITE, 13, ""), RL_PROBLEM_STORAGE_FULL);
-  assert_int_equal(problem_of(RL_SQLITE, 13 | 2 << 8, ""), RL_PROBLEM_STORAGE_FULL);
-  assert_int_equal(problem_of(RL_SQLITE, 5 | 1 << 8, ""), RL_PROBLEM_UNAVAILABLE);
-  assert_int_equal(problem_of(RL_SQLITE, 6, ""), RL_PROBLEM_UNAVAILABLE);
-  assert_int_equal(problem_of(RL_SQLITE, 11, ""), RL_PROBLEM_INTERNAL);
+  assert_int_equal(problem_of(RL_STORAGE, RL_STORAGE_FULL, ""), RL_PROBLEM_STORAGE_FULL);
+  assert_int_equal(problem_of(RL_STORAGE, RL_STORAGE_LOCKED, ""), RL_PROBLEM_UNAVAILABLE);
+  for (int code = RL_STORAGE_CONSTRAINT; code <= RL_STORAGE_INTERNAL; code++)
+    assert_int_equal(problem_of(RL_STORAGE, code, ""), RL_PROBLEM_INTERNAL);
   assert_int_equal(problem_of(RL_SYS, ENOSPC, ""), RL_PROBLEM_STORAGE_FULL);
   assert_int_equal(problem_of(RL_CUDA, 700, ""), RL_PROBLEM_INTERNAL);
   rl_error secret;
-  rl_fail(&secret, RL_SQLITE, 11, "no such table: secrets");
+  rl_fail(&secret, RL_STORAGE, RL_STORAGE_DAMAGED, "no such table: secrets");
   char *text = rl_problem_print(RL_PROBLEM_INTERNAL, &secret, false);
   assert_null(strstr(text, "secrets")); /* the log has the message of an internal error, the client does not */
   free(text);

@@ -1,6 +1,7 @@
 /* store: jobs, passes, the rest of the writing, and the state folder. */
 #include <errno.h>
 
+#include "store/schema.h"
 #include "store_fixture.h"
 
 enum { TIMING = 1u << RL_PASS_TIMING, ALL = (1u << RL_PASSES) - 1 };
@@ -108,52 +109,191 @@ static void damaged_file_is_refused(void **state) {
       "now either",
       file);
   fclose(file);
-  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_SQLITE, SQLITE_NOTADB);
+  REFUSED_BY_SQLITE(rl_store_open(f->folder, &f->store, &err), RL_STORAGE_DAMAGED, SQLITE_NOTADB);
   assert_non_null(strstr(err.message, "restore a backup"));
 }
 
-static void older_schema_is_brought_up(void **state) {
-  (void)state;
-  char folder[] = "/tmp/rooflined-store-XXXXXX", path[96];
-  assert_non_null(mkdtemp(folder));
-  snprintf(path, sizeof path, "%s/rooflined.db", folder);
-  rl_db db = {0};
-  const rl_embedded first[] = {rl_migrations[0], {0}};
-  GOOD(rl_db_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, &db, &err));
-  GOOD(rl_db_migrate(&db, first, true, &err));
-  GOOD(rl_db_run(&db, &err, "token_insert", RL_TEXT(":hash", "ab"), RL_TEXT(":name", "old"), RL_INT(":now", 1)));
-  rl_db_close(&db);
-  fixture f = {0};
-  strcpy(f.folder, folder);
-  assert_int_equal(ask(&f, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'"), 0);
-  GOOD(rl_store_open(folder, &f.store, &err));
-  bool known = false;
-  GOOD(rl_store_token_known(f.store, "ab", &known, &err));
-  assert_true(known);
-  assert_true(ask(&f, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'") > 4);
-  rl_store_close(f.store);
-  remove_folder(folder);
+/* Closes the store and executes sql on its database. */
+static void change_file(fixture *f, const char *sql) {
+  rl_store_close(f->store);
+  f->store = NULL;
+  ask(f, sql);
 }
 
-static void migrations_are_numbered_and_set_their_version(void **state) {
-  (void)state;
-  rl_db db = {0};
-  int64_t expected = 0;
-  GOOD(rl_db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, &db, &err));
-  for (const rl_embedded *migration = rl_migrations; migration->name != NULL; migration++) {
-    const rl_embedded one[] = {*migration, {0}};
-    sqlite3_stmt *row = NULL;
-    assert_int_equal(strtol(migration->name, NULL, 10), ++expected);
-    GOOD(rl_db_migrate(&db, one, true, &err));
-    GOOD(rl_db_row(&db, &err, "schema_version", &row));
-    assert_int_equal(sqlite3_column_int64(row, 0), expected);
-    sqlite3_reset(row);
+static void development_database_is_refused(void **state) {
+  fixture *f = *state;
+  change_file(f, "PRAGMA application_id = 0");
+  ask(f, "PRAGMA user_version = 11");
+  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
+  assert_non_null(strstr(err.message, "development version"));
+  assert_non_null(strstr(err.message, "(schema 11)"));
+  assert_non_null(strstr(err.message, "move the file away"));
+  assert_int_equal(ask(f, "PRAGMA user_version"), 11);
+}
+
+static void database_of_another_program_is_refused(void **state) {
+  fixture *f = *state;
+  change_file(f, "PRAGMA application_id = 1684300133");
+  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
+  assert_non_null(strstr(err.message, "application_id 1684300133"));
+}
+
+/* Another program's tables, in a folder where no daemon ran: the file stays as it is, its journal mode included. */
+static void tables_of_another_program_are_refused(void **state) {
+  fixture *f = *state;
+  char path[96];
+  static const char *const files[] = {"rooflined.db", "rooflined.db-wal", "rooflined.db-shm"};
+  rl_store_close(f->store);
+  f->store = NULL;
+  for (int i = 0; i < 3; i++) {
+    snprintf(path, sizeof path, "%s/%s", f->folder, files[i]);
+    remove(path);
   }
-  const rl_embedded broken[] = {{"9999_broken", "CREATE TABLE half (a); CREATE TABEL", 35}, {0}};
-  REFUSED(rl_db_migrate(&db, broken, true, &err), RL_SQLITE, SQLITE_ERROR);
-  assert_non_null(strstr(err.message, "9999_broken"));
-  assert_int_not_equal(sqlite3_exec(db.handle, "SELECT * FROM half", NULL, NULL, NULL), SQLITE_OK); /* rolled back as a whole */
+  sqlite3 *db = NULL;
+  snprintf(path, sizeof path, "%s/%s", f->folder, files[0]);
+  assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+  assert_int_equal(sqlite3_exec(db, "CREATE TABLE birds (name TEXT); PRAGMA user_version = 12", NULL, NULL, NULL), SQLITE_OK);
+  sqlite3_close(db);
+  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
+  assert_non_null(strstr(err.message, "another program"));
+  assert_int_equal(ask(f, "SELECT journal_mode = 'delete' FROM pragma_journal_mode"), 1);
+  assert_int_equal(ask(f, "SELECT count(*) FROM sqlite_schema"), 1);
+}
+
+/* --- the schema -------------------------------------------------------------------------------------------------------- */
+
+static void open_in_memory(rl_db *db) {
+  GOOD(rl_db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, db, &err));
+  GOOD(rl_db_script(db, "open_writer", &err));
+}
+
+/* Creates or upgrades the database as a store does. */
+static int apply(rl_db *db, const rl_schema *schema) {
+  int must_change = rl_schema_check(db, schema, true, &err);
+  return must_change > 0 ? rl_schema_apply(db, schema, &err) : must_change;
+}
+
+static void schema_is_created_once(void **state) {
+  (void)state;
+  rl_db db;
+  open_in_memory(&db);
+  assert_int_equal(rl_schema_check(&db, rl_current_schema(), true, &err), 1);
+  REFUSED(rl_schema_check(&db, rl_current_schema(), false, &err), RL_INPUT, 0);
+  GOOD(rl_schema_apply(&db, rl_current_schema(), &err));
+  assert_int_equal(rl_schema_check(&db, rl_current_schema(), false, &err), 0);
+  assert_int_equal(ask_over(db.handle, "PRAGMA application_id"), RL_APPLICATION_ID);
+  assert_true(ask_over(db.handle, "PRAGMA user_version") >= RL_SCHEMA_FIRST_VERSION);
+  assert_int_equal(ask_over(db.handle, "PRAGMA foreign_keys"), 1);
   rl_db_close(&db);
+}
+
+/* Each migration is numbered one after the one before, from 13, and sets its version. */
+static void migrations_are_numbered(void **state) {
+  (void)state;
+  int64_t expected = RL_SCHEMA_FIRST_VERSION;
+  char pragma[48];
+  for (const rl_embedded *migration = rl_current_schema()->migrations; migration->name != NULL; migration++) {
+    assert_int_equal(strtol(migration->name, NULL, 10), ++expected);
+    snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d;", (int)expected);
+    assert_non_null(strstr(migration->text, pragma));
+  }
+  snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d;", (int)expected);
+  assert_non_null(strstr(rl_current_schema()->tables->text, pragma));
+}
+
+/* A schema of the version 12 and the next one: a table is rebuilt while others refer to it, one view changes, one goes. */
+static const rl_embedded no_migrations[] = {{0}};
+#define IDENTITY(VERSION) "PRAGMA application_id = 1919905638; PRAGMA user_version = " VERSION ";"
+#define TABLES "CREATE TABLE jobs (id INTEGER PRIMARY KEY); CREATE TABLE passes (id INTEGER PRIMARY KEY);"
+#define RUNS(NAME, COLUMN)                                           \
+  "CREATE TABLE " NAME " (id INTEGER PRIMARY KEY, " COLUMN           \
+  " TEXT NOT NULL); CREATE TABLE IF NOT EXISTS epochs (run INTEGER " \
+  "REFERENCES runs ON DELETE CASCADE, ms REAL);"
+static const rl_embedded old_tables = {.text = TABLES RUNS("runs", "label") IDENTITY("12")};
+static const rl_embedded old_views = {.text = "CREATE VIEW v_runs AS SELECT label FROM runs; CREATE VIEW v_gone AS SELECT 1;"};
+static const rl_embedded new_tables = {
+    .text = TABLES RUNS("runs", "variant") "CREATE INDEX runs_by_variant ON runs (variant);" IDENTITY("13")};
+static const rl_embedded new_views = {.text = "CREATE VIEW v_runs AS SELECT variant FROM runs;"};
+#define RENAME_LABEL                                                                                                         \
+  {                                                                                                                          \
+    .name = "0013_rename_label",                                                                                           \
+    .text = RUNS("runs_13", "variant") "INSERT INTO runs_13 SELECT id, label FROM runs; DROP TABLE runs;"                  \
+                                       "ALTER TABLE runs_13 RENAME TO runs; CREATE INDEX runs_by_variant ON runs (variant);" \
+                                       "PRAGMA user_version = 13;" \
+  }
+static const rl_embedded rename_label[] = {RENAME_LABEL, {0}};
+static const rl_schema version_12 = {&old_tables, &old_views, no_migrations};
+static const rl_schema version_13 = {&new_tables, &new_views, rename_label};
+
+static void make_version_12(rl_db *db) {
+  open_in_memory(db);
+  GOOD(apply(db, &version_12));
+  GOOD(rl_db_execute(db, "INSERT INTO runs VALUES (7, 'fp32'); INSERT INTO epochs VALUES (7, 1.5)", "insert", &err));
+}
+
+/* One text that describes all tables with their columns and keys, indices and views. */
+static char *describe(rl_db *db) {
+  static const char sql[] =
+      "SELECT group_concat(line, char(10)) FROM ("
+      "SELECT s.type || ' ' || s.name || ' ' || coalesce(c.name || ' ' || c.type || c.[notnull] || c.pk || c.hidden || "
+      "coalesce(c.dflt_value, ''), '') AS line FROM sqlite_schema s LEFT JOIN pragma_table_xinfo(s.name) c "
+      "UNION ALL SELECT 'key ' || s.name || ' ' || f.[from] || ' ' || f.[table] || ' ' || f.on_delete FROM sqlite_schema s "
+      "JOIN pragma_foreign_key_list(s.name) f "
+      "UNION ALL SELECT 'view ' || sql FROM sqlite_schema WHERE type = 'view' "
+      "UNION ALL SELECT 'index ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema WHERE type = 'index' ORDER BY line)";
+  sqlite3_stmt *row = NULL;
+  assert_int_equal(sqlite3_prepare_v2(db->handle, sql, -1, &row, NULL), SQLITE_OK);
+  assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+  char *text = strdup((const char *)sqlite3_column_text(row, 0));
+  sqlite3_finalize(row);
+  return text;
+}
+
+static void upgraded_database_is_like_a_new_one(void **state) {
+  (void)state;
+  rl_db old, fresh;
+  make_version_12(&old);
+  GOOD(apply(&old, &version_13));
+  open_in_memory(&fresh);
+  GOOD(apply(&fresh, &version_13));
+  char *upgraded = describe(&old), *made = describe(&fresh);
+  assert_string_equal(upgraded, made);
+  assert_non_null(strstr(made, "runs_by_variant"));
+  assert_null(strstr(made, "v_gone"));
+  assert_int_equal(ask_over(old.handle, "PRAGMA user_version"), 13);
+  assert_int_equal(ask_over(old.handle, "SELECT count(*) FROM v_runs JOIN epochs WHERE variant = 'fp32' AND ms = 1.5"), 1);
+  assert_int_equal(ask_over(old.handle, "PRAGMA foreign_keys"), 1);
+  free(upgraded);
+  free(made);
+  rl_db_close(&old);
+  rl_db_close(&fresh);
+}
+
+/* A failed upgrade changes nothing: not the views that it dropped first either. */
+static void failed_upgrade_changes_nothing(void **state) {
+  (void)state;
+  static const rl_embedded broken[] = {RENAME_LABEL, {.name = "0014_broken", .text = "CREATE TABLE half (a); CREATE TABEL"}, {0}};
+  static const rl_embedded dangling[] = {{.name = "0013_dangling", .text = "DELETE FROM runs; PRAGMA user_version = 13;"}, {0}};
+  static const rl_embedded unnumbered[] = {{.name = "0013_unnumbered", .text = "CREATE TABLE half (a)"}, {0}};
+  const struct {
+    const rl_embedded *migrations;
+    const char *message;
+  } cases[] = {{broken, "0014_broken"}, {dangling, "refer to nothing"}, {unnumbered, "version 12 after"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const rl_schema schema = {&new_tables, &new_views, cases[i].migrations};
+    rl_db db;
+    make_version_12(&db);
+    char *before = describe(&db);
+    REFUSED(apply(&db, &schema), RL_STORAGE, RL_STORAGE_INTERNAL);
+    if (strstr(err.message, cases[i].message) == NULL) fail_msg("%s", err.message);
+    char *after = describe(&db);
+    assert_string_equal(before, after);
+    assert_int_equal(ask_over(db.handle, "PRAGMA user_version"), 12);
+    assert_int_equal(ask_over(db.handle, "PRAGMA foreign_keys"), 1);
+    free(before);
+    free(after);
+    rl_db_close(&db);
+  }
 }
 
 static void writer_is_durable(void **state) {
@@ -225,7 +365,8 @@ static void refused_job_leaves_nothing(void **state) {
   strcpy(spec.runs[1].params, "{not json");
   int64_t id = 0;
   bool existing;
-  REFUSED(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err), RL_SQLITE, SQLITE_ERROR);
+  REFUSED_BY_SQLITE(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err), RL_STORAGE_INTERNAL,
+                    SQLITE_ERROR);
   assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM runs) + (SELECT count(*) FROM events)"), 0);
   submit(f->store, "cpu", TIMING); /* and the writer still works */
 }
@@ -347,12 +488,14 @@ static void a_change_and_its_event_are_one(void **state) {
   bool failed;
   rl_claim taken = claim(f->store, "cpu");
   ask(f, "CREATE TRIGGER silence BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'silenced'); END");
-  REFUSED(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_SQLITE, SQLITE_CONSTRAINT_TRIGGER);
-  REFUSED(rl_store_pass_died(f->store, &taken, "gone", 1, &failed, &err), RL_SQLITE, SQLITE_CONSTRAINT_TRIGGER);
+  REFUSED_BY_SQLITE(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_TRIGGER);
+  REFUSED_BY_SQLITE(rl_store_pass_died(f->store, &taken, "gone", 1, &failed, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_TRIGGER);
   assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
   assert_int_equal(ask(f, "SELECT worker_deaths FROM jobs"), 0);
   int64_t count = 0;
-  REFUSED(rl_store_jobs_requeue(f->store, 2, &count, &err), RL_SQLITE, SQLITE_CONSTRAINT_TRIGGER);
+  REFUSED_BY_SQLITE(rl_store_jobs_requeue(f->store, 2, &count, &err), RL_STORAGE_CONSTRAINT, SQLITE_CONSTRAINT_TRIGGER);
   assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
   ask(f, "DROP TRIGGER silence");
   GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
@@ -405,13 +548,16 @@ static void pass_is_stored_whole_or_not(void **state) {
   bool done = true;
   fill_sample(&made, taken.pass, 1);
   made.rows[3].name = 9; /* there is no such name */
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_FOREIGNKEY);
+  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_FOREIGNKEY);
   assert_true(done);
   assert_int_equal(ask(f, everything), 0);
   made.rows[3].name = 0, made.rows[3].kind = 99;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_FOREIGNKEY);
+  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_FOREIGNKEY);
   made.rows[3].kind = RL_ACTIVITY_KERNEL, made.records.kernels[1].ordinal = 0; /* twice the same */
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_UNIQUE);
+  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_UNIQUE);
   made.records.kernels[1].ordinal = 1;
   GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
   assert_false(done);
@@ -431,7 +577,8 @@ static void metric_needs_its_kernel(void **state) {
   rl_claim taken = begin_filled(f, RL_PASS_COUNTERS, &made);
   bool done;
   made.metrics[1].ordinal = 5;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_NOTNULL);
 }
 
 static void what_is_inside_needs_its_kernel(void **state) {
@@ -440,11 +587,14 @@ static void what_is_inside_needs_its_kernel(void **state) {
   rl_claim taken = begin_filled(f, RL_PASS_COUNTERS, &made);
   bool done;
   made.instructions[1].ordinal = 5;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_NOTNULL);
   made.instructions[1].ordinal = 0, made.instructions[1].offset = 0; /* twice the same */
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_PRIMARYKEY);
+  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_PRIMARYKEY);
   made.instructions[1].offset = 16, made.points[1].ordinal = 5;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_NOTNULL);
   assert_int_equal(ask(f, everything), 0);
 }
 
@@ -454,9 +604,11 @@ static void phase_needs_its_kernel(void **state) {
   rl_claim taken = begin_filled(f, RL_PASS_ACTIVITY, &made);
   bool done;
   made.phases[1].ordinal = 5;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_NOTNULL);
+  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_NOTNULL);
   made.phases[1].ordinal = 0, made.phases[1].position = 0; /* twice the same */
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_SQLITE, SQLITE_CONSTRAINT_PRIMARYKEY);
+  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_PRIMARYKEY);
   assert_int_equal(ask(f, everything), 0);
 }
 
@@ -503,7 +655,8 @@ static void events_count_from_one(void **state) {
   GOOD(rl_store_event_append(f->store, other, "progress", "{}", &seq, &err));
   assert_int_equal(seq, 2);
   REFUSED(rl_store_event_append(f->store, 99, "progress", "{}", &seq, &err), RL_HTTP, 404);
-  REFUSED(rl_store_event_append(f->store, id, "progress", "{", &seq, &err), RL_SQLITE, SQLITE_CONSTRAINT_CHECK);
+  REFUSED_BY_SQLITE(rl_store_event_append(f->store, id, "progress", "{", &seq, &err), RL_STORAGE_CONSTRAINT,
+                    SQLITE_CONSTRAINT_CHECK);
   GOOD(rl_store_event_append(f->store, id, "progress", "{}", &seq, &err));
   assert_int_equal(seq, 5); /* a refused one leaves no gap */
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
@@ -526,7 +679,7 @@ static void tokens(void **state) {
   GOOD(rl_store_token_known(f->store, "abc", &known, &err));
   assert_false(known);
   GOOD(rl_store_token_add(f->store, "laptop", "abc", &err));
-  REFUSED(rl_store_token_add(f->store, "again", "abc", &err), RL_SQLITE, SQLITE_CONSTRAINT_PRIMARYKEY);
+  REFUSED_BY_SQLITE(rl_store_token_add(f->store, "again", "abc", &err), RL_STORAGE_CONSTRAINT, SQLITE_CONSTRAINT_PRIMARYKEY);
   GOOD(rl_store_token_known(f->store, "abc", &known, &err));
   assert_true(known);
   GOOD(rl_store_token_count(f->store, &count, &err));
@@ -565,8 +718,13 @@ int main(void) {
                                      WITH_STORE(unwritable_folder),
                                      WITH_STORE(newer_schema_is_refused),
                                      WITH_STORE(damaged_file_is_refused),
-                                     cmocka_unit_test(older_schema_is_brought_up),
-                                     cmocka_unit_test(migrations_are_numbered_and_set_their_version),
+                                     WITH_STORE(development_database_is_refused),
+                                     WITH_STORE(database_of_another_program_is_refused),
+                                     WITH_STORE(tables_of_another_program_are_refused),
+                                     cmocka_unit_test(schema_is_created_once),
+                                     cmocka_unit_test(migrations_are_numbered),
+                                     cmocka_unit_test(upgraded_database_is_like_a_new_one),
+                                     cmocka_unit_test(failed_upgrade_changes_nothing),
                                      WITH_STORE(writer_is_durable),
                                      WITH_STORE(job_is_on_disk_when_accepted),
                                      WITH_STORE(same_key_is_the_same_job),

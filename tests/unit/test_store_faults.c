@@ -17,10 +17,6 @@ typedef struct fault {
   int64_t at, seen;
 } fault;
 static fault disk, memory;
-typedef struct counts {
-  int64_t operations, allocations;
-} counts; /* that were seen */
-
 /* Is this operation the one? */
 static int strikes(fault *of) {
   of->seen++;
@@ -139,10 +135,11 @@ static int do_one(rl_store *store, rl_error *why) {
 
 /* A refusal says what is the matter. */
 static void check_error(const rl_error *why) {
-  assert_int_equal(why->domain, RL_SQLITE);
+  assert_int_equal(why->domain, RL_STORAGE);
+  assert_in_range(why->code, RL_STORAGE_FULL, RL_STORAGE_INTERNAL);
   assert_true(strlen(why->message) > 10);
-  if ((why->code & 0xff) == SQLITE_FULL) assert_non_null(strstr(why->message, "the disk is full"));
-  if ((why->code & 0xff) == SQLITE_NOMEM) assert_non_null(strstr(why->message, "memory is out"));
+  if (why->code == RL_STORAGE_FULL) assert_non_null(strstr(why->message, "the disk is full"));
+  if (why->code == RL_STORAGE_MEMORY) assert_non_null(strstr(why->message, "out of memory"));
 }
 
 static void work(rl_store *store, volatile progress *seen) {
@@ -236,63 +233,23 @@ static void put(const char *folder, int part, const content *from) {
   assert_int_equal(fclose(stream), 0);
 }
 
-/* A database without jobs while it is made: nothing, then after each migration, last closed. Faults start from the last of these
- * before them, as migrating anew for each would take most of the time. */
-enum { MOST_MOMENTS = 64 };
-typedef struct moment {
-  content parts[PARTS];
-  counts before;
-  counts spared; /* by starting here: a few less, as opening one that is there takes some too */
-} moment;
-static moment *moments;
-static moment *last_moment;
+/* Where a scene starts: an empty folder, or a database without jobs. */
+static content starts[SCENES][PARTS];
 
-static void keep_moment(const char *folder) {
-  last_moment++;
-  last_moment->before = (counts){disk.seen, memory.seen};
-  for (int part = 0; part < PARTS; part++) get(folder, part, &last_moment->parts[part]);
-}
-
-static void fresh_folder(char folder[64], const moment *from) {
+static void fresh_folder(char folder[64], scene where) {
   make_folder(folder);
-  for (int part = 0; part < PARTS; part++) put(folder, part, &from->parts[part]);
+  for (int part = 0; part < PARTS; part++) put(folder, part, &starts[where][part]);
 }
 
-static int keep_moments(void **state) {
+static int make_starts(void **state) {
   (void)state;
-  char folder[64], path[96];
-  rl_db db;
-  rl_embedded known[MOST_MOMENTS] = {0};
-  last_moment = moments = calloc(MOST_MOMENTS, sizeof *moments);
-  make_folder(folder);
+  char folder[64];
+  progress nothing = {0};
   disk = memory = (fault){.mode = OFF};
-  snprintf(path, sizeof path, "%s/%s", folder, parts[0]); /* as a store does it: */
-  GOOD(rl_db_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, &db, &err));
-  GOOD(rl_db_script(&db, "open_writer", &err));
-  for (int i = 0; rl_migrations[i].name != NULL; i++) {
-    assert_true(i < MOST_MOMENTS - 2);
-    known[i] = rl_migrations[i];
-    GOOD(rl_db_migrate(&db, known, true, &err));
-    keep_moment(folder);
-  }
-  rl_db_close(&db);
-  keep_moment(folder);
+  make_folder(folder);
+  act(folder, MAKING, &nothing);
+  for (int part = 0; part < PARTS; part++) get(folder, part, &starts[WORKING][part]);
   remove_folder(folder);
-  for (moment *at = moments; at < last_moment; at++) {
-    progress nothing = {0};
-    fresh_folder(folder, at);
-    disk.seen = memory.seen = 0;
-    act(folder, MAKING, &nothing);
-    at->spared = (counts){last_moment->before.operations - disk.seen, last_moment->before.allocations - memory.seen};
-    assert_in_range(at->before.operations - at->spared.operations, 0, 3);
-    remove_folder(folder);
-  }
-  return 0;
-}
-
-static int drop_moments(void **state) {
-  (void)state;
-  free(moments);
   return 0;
 }
 
@@ -343,12 +300,10 @@ enum { STRIDE = 1 };
 #endif
 static int64_t first_fault(void) { return 1 + time(NULL) % STRIDE; }
 
-static const moment *start_of(scene where) { return where == MAKING ? moments : last_moment; }
-
 static void without_a_fault(scene where) {
   char folder[64];
   progress seen = {0};
-  fresh_folder(folder, start_of(where));
+  fresh_folder(folder, where);
   disk = memory = (fault){.mode = OFF};
   act(folder, where, &seen);
   assert_int_equal(seen.submitted, where == WORKING ? 1 : 0);
@@ -359,16 +314,6 @@ static void without_a_fault(scene where) {
   remove_folder(folder);
 }
 
-/* A folder where this fault of the scene is the next. */
-static fault prepare(char folder[64], scene where, const fault *of, mode how, int64_t at) {
-#define COUNT(OF) (of == &disk ? (OF).operations : (OF).allocations)
-  const moment *from = start_of(where);
-  while (from < last_moment && COUNT(from[1].before) < at) from++;
-  fresh_folder(folder, from);
-  return (fault){.mode = how, .at = at - COUNT(from->spared)};
-#undef COUNT
-}
-
 static void faults(scene where, fault *of, mode how, int64_t most) {
   without_a_fault(where);
   int64_t count = of->seen;
@@ -376,7 +321,8 @@ static void faults(scene where, fault *of, mode how, int64_t most) {
   for (int64_t at = first_fault(); at <= count; at += STRIDE * (1 + count / most)) {
     char folder[64];
     progress seen = {0};
-    *of = prepare(folder, where, of, how, at);
+    fresh_folder(folder, where);
+    *of = (fault){.mode = how, .at = at};
     act(folder, where, &seen);
     of->mode = OFF;
     check(folder, where, &seen, at);
@@ -401,10 +347,10 @@ static void process_ends_in(scene where, volatile progress *seen) {
     char folder[64];
     int status;
     seen->submitted = seen->committed = 0;
-    fault end = prepare(folder, where, &disk, DIE, at);
+    fresh_folder(folder, where);
     pid_t child = fork();
     if (child == 0) {
-      disk = end;
+      disk = (fault){.mode = DIE, .at = at};
       act(folder, where, seen);
       _exit(0);
     }
@@ -434,5 +380,5 @@ int main(void) {
   install();
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_operation_fails), cmocka_unit_test(disk_stays_broken),
                                      cmocka_unit_test(process_ends), cmocka_unit_test(memory_runs_out)};
-  return cmocka_run_group_tests(tests, keep_moments, drop_moments);
+  return cmocka_run_group_tests(tests, make_starts, NULL);
 }

@@ -15,7 +15,7 @@ FROM (SELECT * FROM (
   WHERE p.finished_ns >= coalesce(:from, 0) AND p.finished_ns < coalesce(:to, 9223372036854775807) AND p.state = 'completed'
     AND (:like IS NULL OR p.run_id IN (
       SELECT r.id FROM runs a JOIN jobs b ON b.id = a.job_id
-        JOIN runs r ON r.workload = a.workload AND r.variant = a.variant AND r.params = a.params JOIN jobs j ON j.id = r.job_id AND j.device = b.device
+        JOIN runs r ON r.workload = a.workload AND r.variant = a.variant AND r.nondefault_params = a.nondefault_params JOIN jobs j ON j.id = r.job_id AND j.device = b.device
       WHERE a.id = :like))
     AND (:workload IS NULL OR v.workload = :workload) AND (:device IS NULL OR v.device = :device))
 WHERE value IS NOT NULL ORDER BY finished_ns DESC, run DESC LIMIT coalesce(:limit, 1000))

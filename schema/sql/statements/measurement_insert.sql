@@ -1,1 +1,0 @@
-INSERT INTO measurements (pass_id, name, value, reason) VALUES (:pass, :name, :value, :reason)

@@ -1,1 +1,0 @@
-INSERT INTO names (pass_id, ordinal, name) VALUES (:pass, :ordinal, :name)

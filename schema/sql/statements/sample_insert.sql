@@ -1,1 +1,0 @@
-INSERT INTO samples (pass_id, mode, ordinal, device_us) VALUES (:pass, :mode, :ordinal, :device_us)

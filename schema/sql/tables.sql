@@ -1,0 +1,298 @@
+-- The tables of a new database. A later version changes them here and in schema/sql/migrations/NNNN_*.sql, which upgrades a database
+-- of the version before.
+-- Times are integers, UTC nanoseconds since 1970; beside each *_ns column stands *_at, the same as RFC 3339 text.
+-- A REAL that is NULL was not measured; the reason stands in the row or in its pass.
+
+CREATE TABLE sources ( -- posted kernels, each text once; deleted with the last job that refers to it
+  sha256 TEXT PRIMARY KEY,
+  text TEXT NOT NULL CHECK (json_valid(text)) -- code or binary, arguments, options, variants
+) STRICT;
+
+CREATE TABLE jobs (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, -- an id is not reused after retention deleted its job
+  kind TEXT NOT NULL,
+  device TEXT NOT NULL,
+  origin TEXT NOT NULL DEFAULT 'client' CHECK (origin IN ('client', 'daemon')), -- daemon: it measures stale ceilings again
+  state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted')),
+  request TEXT NOT NULL CHECK (json_valid(request)), -- with all defaults filled in
+  profile TEXT CHECK (profile IS NULL OR json_valid(profile)), -- what the counters pass collects; NULL: the job has no such pass
+  source TEXT REFERENCES sources (sha256),
+  deadline_s INTEGER NOT NULL,
+  created_ns INTEGER NOT NULL,
+  started_ns INTEGER,
+  finished_ns INTEGER,
+  problem_domain TEXT,
+  problem_code INTEGER,
+  problem_message TEXT,
+  worker_deaths INTEGER NOT NULL DEFAULT 0, -- the worker died during one of the job's passes
+  daemon_deaths INTEGER NOT NULL DEFAULT 0, -- the daemon or the host went down during one of the job's passes
+  events INTEGER NOT NULL DEFAULT 0, -- number of events so far, and the seq of the last one
+  events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: deleted by retention
+  idempotency_key TEXT UNIQUE,
+  body_sha256 TEXT,
+  created_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', created_ns / 1000000000, 'unixepoch') || printf('.%09dZ', created_ns % 1000000000)),
+  started_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', started_ns / 1000000000, 'unixepoch') || printf('.%09dZ', started_ns % 1000000000)),
+  finished_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', finished_ns / 1000000000, 'unixepoch') || printf('.%09dZ', finished_ns % 1000000000))
+) STRICT;
+CREATE INDEX jobs_by_state ON jobs (state, device, id);
+CREATE INDEX jobs_by_end ON jobs (finished_ns) WHERE finished_ns IS NOT NULL;
+CREATE INDEX jobs_with_events ON jobs (finished_ns) WHERE events_kept = 1;
+CREATE INDEX jobs_by_source ON jobs (source) WHERE source IS NOT NULL;
+
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY,
+  job_id INTEGER NOT NULL REFERENCES jobs ON DELETE CASCADE,
+  ordinal INTEGER NOT NULL,
+  workload TEXT NOT NULL,
+  variant TEXT NOT NULL,
+  params TEXT NOT NULL CHECK (json_valid(params)), -- with all defaults filled in
+  -- The parameters that differ from their defaults, keys sorted. Runs with equal text are alike, also when a later version of the
+  -- workload has more parameters.
+  nondefault_params TEXT NOT NULL CHECK (json_valid(nondefault_params)),
+  log TEXT, -- of the compiler, for posted code
+  -- The worker reports the columns below with the first pass that it commits.
+  engine TEXT,
+  dataset TEXT,
+  dataset_sha256 TEXT,
+  deterministic INTEGER CHECK (deterministic IN (0, 1)),
+  deterministic_note TEXT,
+  partial INTEGER CHECK (partial IN (0, 1)), -- 1: trained on fewer images than the data set has
+  images_per_epoch INTEGER,
+  steps_per_epoch INTEGER,
+  parameters INTEGER,
+  floor_operations REAL, -- minimum work of one iteration: an epoch, or the launches of a kernel job
+  floor_bytes REAL,
+  floor_written_bytes REAL, -- the part of floor_bytes that is written
+  floor_precision TEXT, -- of floor_operations
+  "precision" TEXT AS (params ->> '$.precision'),
+  batch_size INTEGER AS (params ->> '$.batch_size'),
+  seed INTEGER AS (params ->> '$.seed'),
+  UNIQUE (job_id, ordinal)
+) STRICT;
+CREATE INDEX runs_by_workload ON runs (workload);
+
+CREATE TABLE devices ( -- provenance: one row for each distinct set of facts
+  id INTEGER PRIMARY KEY,
+  facts TEXT NOT NULL UNIQUE CHECK (json_valid(facts)),
+  last_ns INTEGER NOT NULL DEFAULT 0, -- when a worker last reported these facts
+  name TEXT AS (facts ->> '$.name'),
+  uuid TEXT AS (facts ->> '$.uuid'),
+  -- Which device it is, and what its ceilings depend on. A CPU has no UUID and no driver.
+  identity TEXT AS (coalesce(facts ->> '$.uuid', (facts ->> '$.name') || ', ' || (facts ->> '$.threads') || ' threads')),
+  driver TEXT AS (coalesce(nullif(facts ->> '$.driver', ''), facts ->> '$.driver_cuda')),
+  sm_clock_max_mhz REAL AS ((facts ->> '$.sm_clock_max_khz') / 1000.0),
+  memory_clock_max_mhz REAL AS ((facts ->> '$.memory_clock_max_khz') / 1000.0),
+  clock_setting TEXT AS ( -- of a CPU; NULL where the system does not report it
+    nullif(facts ->> '$.governor', '') || ', at most ' || round((facts ->> '$.clock_max_khz') / 1000.0) || ' MHz'),
+  cache_bytes REAL AS (coalesce(facts ->> '$.l2_bytes', facts ->> '$.cache_bytes')), -- of all cache levels that keep data between launches
+  private_cache_bytes REAL AS (coalesce(facts ->> '$.private_cache_bytes', 0)) -- of those levels without the last
+) STRICT;
+CREATE INDEX devices_by_identity ON devices (identity, last_ns);
+
+CREATE TABLE passes (
+  id INTEGER PRIMARY KEY,
+  job_id INTEGER NOT NULL REFERENCES jobs ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+  ordinal INTEGER NOT NULL, -- 0 timing, 1 activity, 2 counters
+  name TEXT NOT NULL,
+  state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'running', 'completed', 'unavailable')),
+  reason TEXT, -- why it is unavailable; when pending again: how its worker died
+  started_ns INTEGER,
+  finished_ns INTEGER,
+  device_id INTEGER REFERENCES devices,
+  ceilings_id INTEGER REFERENCES passes ON DELETE SET NULL, -- the ceilings pass from which this pass's floors are computed
+  git_commit TEXT, -- of the worker
+  activity_rows INTEGER NOT NULL DEFAULT 0, -- number of raw rows recorded
+  activity_kept INTEGER NOT NULL DEFAULT 0 CHECK (activity_kept IN (0, 1)), -- 0: none recorded, or deleted by retention
+  started_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', started_ns / 1000000000, 'unixepoch') || printf('.%09dZ', started_ns % 1000000000)),
+  finished_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', finished_ns / 1000000000, 'unixepoch') || printf('.%09dZ', finished_ns % 1000000000)),
+  UNIQUE (run_id, ordinal)
+) STRICT;
+CREATE INDEX passes_by_job ON passes (job_id, ordinal, run_id);
+CREATE INDEX passes_by_end ON passes (finished_ns) WHERE finished_ns IS NOT NULL;
+CREATE INDEX passes_with_activity ON passes (finished_ns) WHERE activity_kept = 1;
+CREATE INDEX passes_by_ceilings ON passes (ceilings_id) WHERE ceilings_id IS NOT NULL;
+
+CREATE TABLE epochs (
+  pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  epoch INTEGER NOT NULL, -- from 0 over warm-up and measured epochs
+  warmup INTEGER NOT NULL CHECK (warmup IN (0, 1)),
+  device_ms REAL,
+  host_ms REAL,
+  evaluation_ms REAL,
+  images REAL,
+  train_loss REAL,
+  test_loss REAL,
+  test_accuracy_ratio REAL,
+  loss_scale REAL,
+  skipped_steps REAL,
+  sm_clock_before_mhz REAL,
+  sm_clock_after_mhz REAL,
+  memory_clock_mhz REAL,
+  temperature_c REAL,
+  power_w REAL,
+  throttle_reasons TEXT NOT NULL,
+  unavailable TEXT CHECK (json_valid(unavailable)), -- {field: reason}
+  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: faster than its floor, so the number is wrong
+  suspect_reason TEXT,
+  epoch_ms REAL AS (coalesce(device_ms, host_ms)), -- by the device's clock where it has one
+  PRIMARY KEY (pass_id, epoch)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE samples ( -- times of a kernel job's launches
+  pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  mode TEXT NOT NULL CHECK (mode IN ('cold', 'warm')), -- cold: other data fills the caches when the launch begins
+  ordinal INTEGER NOT NULL, -- from 0 within the mode, in time order
+  device_us REAL, -- warm: the mean of back-to-back launches
+  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: faster than its floor, or the device was throttled
+  suspect_reason TEXT,
+  PRIMARY KEY (pass_id, mode, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX samples_suspect ON samples (pass_id) WHERE suspect = 1;
+
+CREATE TABLE measurements (
+  pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  name TEXT NOT NULL, -- ends with its unit
+  value REAL,
+  reason TEXT,
+  PRIMARY KEY (pass_id, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE kernels ( -- activity pass: all launches of a kernel in an epoch; counters pass: one launch of one step
+  id INTEGER PRIMARY KEY,
+  pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  ordinal INTEGER NOT NULL,
+  launch TEXT,
+  phase TEXT,
+  name TEXT NOT NULL,
+  launches INTEGER NOT NULL,
+  total_us REAL,
+  min_us REAL,
+  median_us REAL,
+  max_us REAL,
+  share_ratio REAL,
+  registers_per_thread REAL,
+  static_shared_bytes REAL,
+  dynamic_shared_bytes REAL,
+  grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, -- NULL on a CPU
+  block_x INTEGER, block_y INTEGER, block_z INTEGER,
+  theoretical_occupancy_ratio REAL,
+  code_sha256 TEXT, -- of the machine code: equal for the same program
+  reason TEXT,
+  UNIQUE (pass_id, ordinal)
+) STRICT;
+
+CREATE TABLE phases ( -- of a step inside one launch, for kernels that record the times themselves
+  kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
+  position INTEGER NOT NULL, -- in a step
+  name TEXT NOT NULL,
+  phase TEXT, -- as in kernels
+  steps INTEGER NOT NULL, -- number of steps that were timed
+  blocks INTEGER NOT NULL, -- number of blocks that were timed
+  mean_us REAL, -- of one step in one block; a block that takes no part in the phase counts as 0
+  min_us REAL,
+  max_us REAL,
+  share_ratio REAL, -- of a step
+  PRIMARY KEY (kernel_id, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE kernel_metrics (
+  kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
+  metric TEXT NOT NULL,
+  value REAL,
+  reason TEXT,
+  PRIMARY KEY (kernel_id, metric)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE instructions (
+  kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
+  "offset" INTEGER NOT NULL, -- bytes from the start of its function
+  opcode TEXT, -- with its modifiers; NULL, as sass, when the code could not be disassembled
+  sass TEXT,
+  file TEXT, -- source file, when the code was compiled with line numbers
+  line INTEGER,
+  counts TEXT NOT NULL CHECK (json_valid(counts)), -- {metric: number}
+  reason TEXT,
+  PRIMARY KEY (kernel_id, "offset")
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE series ( -- points of curves of a kernel
+  kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  x REAL NOT NULL, -- of a timeline: ns since the kernel began
+  value REAL,
+  PRIMARY KEY (kernel_id, name, x)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE names ( -- names that the activity rows of a pass refer to
+  pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  ordinal INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  PRIMARY KEY (pass_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE activity_kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+INSERT INTO activity_kinds (kind, name) VALUES (0, 'kernel'), (1, 'memcpy'), (2, 'memset'), (3, 'memory'), (4, 'runtime'),
+  (5, 'driver'), (6, 'range'), (7, 'overhead'), (8, 'span'), (9, 'phase');
+
+CREATE TABLE activity ( -- raw rows, in ns since the start of the trace; retention deletes them first
+  pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  kind INTEGER NOT NULL REFERENCES activity_kinds,
+  start_ns INTEGER NOT NULL,
+  ordinal INTEGER NOT NULL,
+  end_ns INTEGER NOT NULL,
+  name INTEGER NOT NULL,
+  stream INTEGER NOT NULL, -- 0 where there is none, as in correlation, graph_node and step
+  correlation INTEGER NOT NULL,
+  graph_node INTEGER NOT NULL,
+  step INTEGER NOT NULL DEFAULT 0, -- of a phase, from 1
+  grid_x INTEGER NOT NULL, grid_y INTEGER NOT NULL, grid_z INTEGER NOT NULL,
+  block_x INTEGER NOT NULL, block_y INTEGER NOT NULL, block_z INTEGER NOT NULL,
+  registers INTEGER NOT NULL,
+  static_shared_bytes INTEGER NOT NULL,
+  dynamic_shared_bytes INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  PRIMARY KEY (pass_id, kind, start_ns, ordinal),
+  FOREIGN KEY (pass_id, name) REFERENCES names
+) STRICT, WITHOUT ROWID;
+
+-- The duration of the longest row of each kind. A row that overlaps a time window starts at most that long before the window, so a
+-- range of the primary key of activity contains all of them.
+CREATE TABLE activity_spans (
+  pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  kind INTEGER NOT NULL REFERENCES activity_kinds,
+  activity_rows INTEGER NOT NULL,
+  longest_ns INTEGER NOT NULL,
+  PRIMARY KEY (pass_id, kind)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE precision_rates ( -- the rates that may execute operations of a precision: the fastest one bounds them
+  precision TEXT NOT NULL,
+  name TEXT NOT NULL,
+  PRIMARY KEY (precision, name)
+) STRICT, WITHOUT ROWID;
+INSERT INTO precision_rates (precision, name) VALUES
+  ('fp64', 'fp64_operations_per_s'), ('fp64', 'tensor_fp64_operations_per_s'),
+  ('fp32', 'fp32_operations_per_s'),
+  ('tf32', 'fp32_operations_per_s'), ('tf32', 'tensor_tf32_operations_per_s'),
+  ('fp16', 'fp32_operations_per_s'), ('fp16', 'fp16_operations_per_s'), ('fp16', 'tensor_fp16_operations_per_s'),
+  ('bf16', 'fp32_operations_per_s'), ('bf16', 'bf16_operations_per_s'), ('bf16', 'tensor_bf16_operations_per_s');
+
+CREATE TABLE events (
+  job_id INTEGER NOT NULL REFERENCES jobs ON DELETE CASCADE,
+  seq INTEGER NOT NULL, -- from 1 within the job
+  at_ns INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  data TEXT NOT NULL CHECK (json_valid(data)),
+  at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', at_ns / 1000000000, 'unixepoch') || printf('.%09dZ', at_ns % 1000000000)),
+  PRIMARY KEY (job_id, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tokens (
+  hash TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  created_ns INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+PRAGMA application_id = 1919905638; -- "roof"
+PRAGMA user_version = 12; -- the number of the last migration; 12 without any
