@@ -1,4 +1,4 @@
-"""The CUDA worker on a GPU: what each role loads, measures and hands over. Skipped, with the reason, where there is no GPU."""
+"""The CUDA worker on a GPU: what each role loads and measures. Skipped with the reason where there is no GPU."""
 import pathlib
 import shutil
 import subprocess
@@ -10,11 +10,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from frames import BUILD, Worker, measurements, of, unpack  # noqa: E402
 
 CUDA = BUILD / "bin" / "rooflined-worker-cuda"
-SMALL = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7,
+SMALL_JOB = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7,
          "engine": "fused"}
 
 
-def why_not():
+def skip_reason():
     if not CUDA.exists():
         return "the CUDA worker is not built here"
     done = subprocess.run([str(CUDA), "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
@@ -22,7 +22,7 @@ def why_not():
     return None if hello["usable"] else hello["reason"]
 
 
-REASON = why_not()
+REASON = skip_reason()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 
@@ -31,26 +31,26 @@ def maps(worker):
 
 
 @pytest.fixture(scope="module")
-def choices(tmp_path_factory):
-    """Where the workers keep what they chose by timing, as under one daemon."""
+def shared_cache(tmp_path_factory):
+    """The environment of workers that share their autotuning shared_cache, as under one daemon."""
     return {"ROOFLINED_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
 
 
 @pytest.fixture(scope="module")
-def clean(choices):
-    with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env=choices) as worker:
+def clean(shared_cache):
+    with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env=shared_cache) as worker:
         yield worker
 
 
 @pytest.fixture(scope="module")
-def profiled(choices):
-    with Worker(str(CUDA), "--device", "gpu0", "--role", "profiled", env=choices) as worker:
+def profiled(shared_cache):
+    with Worker(str(CUDA), "--device", "gpu0", "--role", "profiled", env=shared_cache) as worker:
         yield worker
 
 
 @pytest.mark.parametrize("precision", ("fp32", "tf32", "fp16"))
 def test_timing_without_cupti(clean, precision):
-    frames = clean.ask("mnist_cnn", {**SMALL, "precision": precision})
+    frames = clean.ask("mnist_cnn", {**SMALL_JOB, "precision": precision})
     assert frames[-1].type == "DONE", frames[-1].payload
     assert "cupti" not in maps(clean).lower()
     epochs = of(frames, "EPOCH")
@@ -73,7 +73,7 @@ def test_timing_without_cupti(clean, precision):
 
 
 def test_two_requests_with_one_seed_give_the_same_bits(clean):
-    frames = [clean.ask("mnist_cnn", SMALL) for _ in range(2)]
+    frames = [clean.ask("mnist_cnn", SMALL_JOB) for _ in range(2)]
     (facts,) = of(frames[0], "FACTS")
     if not facts["deterministic"]:
         pytest.skip(facts["deterministic_note"])
@@ -81,16 +81,16 @@ def test_two_requests_with_one_seed_give_the_same_bits(clean):
     assert first == second and first[0] == first[1]
 
 
-def test_another_process_gives_the_same_bits_or_says_that_it_may_not(clean, choices):
+def test_another_process_gives_the_same_bits_or_is_not_deterministic(clean, shared_cache):
     for precision in ("fp32", "fp16"):
-        params = {**SMALL, "precision": precision}
+        params = {**SMALL_JOB, "precision": precision}
         here = clean.ask("mnist_cnn", params)
-        with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env=choices) as other:
+        with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env=shared_cache) as other:
             there = other.ask("mnist_cnn", params)
         if of(here, "FACTS")[0]["deterministic"]:
             assert [e["train_loss"] for e in of(here, "EPOCH")] == [e["train_loss"] for e in of(there, "EPOCH")]
     with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env={"ROOFLINED_CACHE_DIR": ""}) as alone:
-        (facts,) = of(alone.ask("mnist_cnn", SMALL), "FACTS")
+        (facts,) = of(alone.ask("mnist_cnn", SMALL_JOB), "FACTS")
     assert not facts["deterministic"] and "ROOFLINED_CACHE_DIR" in facts["deterministic_note"]
 
 
@@ -98,7 +98,7 @@ def test_another_process_gives_the_same_bits_or_says_that_it_may_not(clean, choi
                                                        ("fused", "fp16", {"forward", "backward", "optimizer"}),
                                                        ("persistent", "fp16", {"data", "kernel"})))
 def test_activity_is_complete_and_attributed(profiled, engine, precision, phases):
-    frames = profiled.ask("mnist_cnn", {**SMALL, "engine": engine, "precision": precision}, "activity")
+    frames = profiled.ask("mnist_cnn", {**SMALL_JOB, "engine": engine, "precision": precision}, "activity")
     assert frames[-1].type == "DONE", frames[-1].payload
     assert "cupti" in maps(profiled).lower()
     values = measurements(frames)
@@ -121,7 +121,7 @@ def test_activity_is_complete_and_attributed(profiled, engine, precision, phases
 
 @pytest.mark.parametrize("precision", ("fp32", "tf32", "fp16"))
 def test_an_epoch_in_one_launch_shows_its_phases(profiled, precision):
-    frames = profiled.ask("mnist_cnn", {**SMALL, "engine": "persistent", "precision": precision}, "activity")
+    frames = profiled.ask("mnist_cnn", {**SMALL_JOB, "engine": "persistent", "precision": precision}, "activity")
     assert frames[-1].type == "DONE", frames[-1].payload
     (epoch,) = [kernel for kernel in of(frames, "KERNEL") if kernel["launch"] == "persistent_epoch"]
     phases, names = of(frames, "PHASE"), of(frames, "NAME")
@@ -129,7 +129,7 @@ def test_an_epoch_in_one_launch_shows_its_phases(profiled, precision):
     assert all((phase["ordinal"], phase["steps"], phase["blocks"]) == (epoch["ordinal"], 32, 128) for phase in phases)
     assert all(0 <= phase["min_us"] <= phase["mean_us"] <= phase["max_us"] for phase in phases)
     (facts,) = of(frames, "FACTS")
-    step_us = sum(phase["mean_us"] for phase in phases)  # of the first steps; the rest are like them, but for the short last one
+    step_us = sum(phase["mean_us"] for phase in phases)  # of the first steps; the others are alike, except the short last one
     assert 0.8 < step_us * facts["steps_per_epoch"] / epoch["total_us"] < 1.1
     rows = [row for frame in of(frames, "ROWS") for row in frame]
     (launch,) = [row for row in rows if row[2] == 0 and names[row[3]] == epoch["name"]]
@@ -142,8 +142,8 @@ def test_an_epoch_in_one_launch_shows_its_phases(profiled, precision):
 
 
 @pytest.mark.parametrize("engine", ("fused", "persistent"))
-def test_counters_come_or_say_why_not(profiled, engine):
-    frames = profiled.ask("mnist_cnn", {**SMALL, "engine": engine, "precision": "fp16"}, "counters", timeout=200)
+def test_counters_are_collected_or_have_a_reason(profiled, engine):
+    frames = profiled.ask("mnist_cnn", {**SMALL_JOB, "engine": engine, "precision": "fp16"}, "counters", timeout=200)
     assert frames[-1].type in ("DONE", "UNAVAILABLE"), frames[-1].payload
     if frames[-1].type == "UNAVAILABLE":
         assert frames[-1].payload["message"]
@@ -153,10 +153,10 @@ def test_counters_come_or_say_why_not(profiled, engine):
     assert {m["ordinal"] for m in metrics} <= {k["ordinal"] for k in of(frames, "KERNEL")}
 
 
-def test_the_profiled_role_serves_without_its_module(tmp_path):
+def test_the_profiled_role_works_without_rooflined_cupti(tmp_path):
     alone = tmp_path / CUDA.name
     shutil.copy(CUDA, alone)
     with Worker(str(alone), "--device", "gpu0", "--role", "profiled") as worker:
         assert worker.hello.payload["usable"]
-        last = worker.ask("mnist_cnn", SMALL, "counters")[-1]
+        last = worker.ask("mnist_cnn", SMALL_JOB, "counters")[-1]
         assert last.type == "UNAVAILABLE" and "rooflined-cupti.so" in last.payload["message"]

@@ -1,5 +1,5 @@
-"""What a worker keeps reserved of a GPU after it has counted: it is gone when it was asked for, and whenever the worker does
-anything else or nothing any more. Whether it is gone another worker tells, which counts."""
+"""A worker keeps the range profiler enabled after a counters pass. It disables it on request, before it does anything else, and
+when it ends. A second worker checks this: it can collect counters only when the first has disabled its own."""
 import pathlib
 import sys
 
@@ -17,10 +17,11 @@ def profiler():
 
 
 def count(worker):
-    """How many instructions the kernel executes."""
+    """Collects counters; returns how many instructions the kernel executes."""
     frames = worker.ask("relu", RELU, "counters")
     assert frames[-1].type == "DONE", frames[-1].payload
-    return next(one["value"] for frame in of(frames, "METRIC") for one in frame if one["metric"] == "smsp__inst_executed.sum")
+    return next(metric["value"] for frame in of(frames, "METRIC") for metric in frame
+                if metric["metric"] == "smsp__inst_executed.sum")
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +40,20 @@ def other():
 
 @pytest.fixture
 def holder(other):
-    """A worker that has just counted twice, the second time with what it kept of the first."""
+    """A worker with the range profiler enabled: it has collected twice, the second time with the kept profiler."""
     with profiler() as worker:
         assert count(worker) == count(worker)
         yield worker
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(other):
+def counters_are_free_afterwards(other):
     yield
     count(other)
     other.release()
 
 
-def test_it_is_let_go_when_asked_for(holder, other):
+def test_released_on_request(holder, other):
     holder.release()
     instructions = count(other)
     other.release()
@@ -60,16 +61,16 @@ def test_it_is_let_go_when_asked_for(holder, other):
     holder.release()
 
 
-def test_it_is_let_go_for_what_has_no_counters(holder):
+def test_released_for_a_pass_without_counters(holder):
     assert holder.ask("relu", RELU, "activity")[-1].type == "DONE"
 
 
-def test_it_is_let_go_when_cancelled(holder):
+def test_released_when_cancelled(holder):
     holder.request("relu", RELU, "counters")
     holder.cancel()
     assert holder.until(*LAST)[-1].type == "CANCELLED"
 
 
-def test_it_is_gone_with_its_worker(holder):
+def test_released_when_the_worker_is_killed(holder):
     holder.process.kill()
     holder.process.wait()

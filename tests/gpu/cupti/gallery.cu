@@ -1,5 +1,4 @@
-/* Kernels that stress one thing each, for two profilers to agree on; some of them of known answers. One step launches each of
- * them once. */
+/* Kernels that stress one hardware unit each, to compare two profilers. A step launches each of them once. */
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>
@@ -8,14 +7,14 @@
 
 namespace {
 
-const size_t BYTES = 128 << 20; /* of either buffer */
+const size_t BYTES = 128 << 20; /* of each buffer */
 const int SIDE = GALLERY_SIDE;
-struct memory {
+struct gallery_buffers {
   char *from, *to;
   cudaArray_t array; /* of SIDE x SIDE floats */
   cudaTextureObject_t texture;
   cudaSurfaceObject_t surface;
-} held;
+} buffers;
 
 }  // namespace
 
@@ -48,24 +47,24 @@ __global__ void gallery_transpose(const float *from, float *to) {
   to[(size_t)x * SIDE + y] = from[(size_t)y * SIDE + x];
 }
 
-/* A row a block: the largest, the sum of exponentials, the quotient. */
+/* One row per block: maximum, sum of exponentials, quotient. */
 __global__ void gallery_softmax(const float *from, float *to) {
   __shared__ float part[8];
   const float *row = from + (size_t)blockIdx.x * SIDE;
-  float most = -1e30f, sum = 0;
-  for (int i = threadIdx.x; i < SIDE; i += blockDim.x) most = fmaxf(most, row[i]);
-  for (int d = 16; d > 0; d /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
-  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = most;
+  float maximum = -1e30f, sum = 0;
+  for (int i = threadIdx.x; i < SIDE; i += blockDim.x) maximum = fmaxf(maximum, row[i]);
+  for (int d = 16; d > 0; d /= 2) maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, d));
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = maximum;
   __syncthreads();
-  for (int i = 0; i < 8; i++) most = fmaxf(most, part[i]);
+  for (int i = 0; i < 8; i++) maximum = fmaxf(maximum, part[i]);
   __syncthreads();
-  for (int i = threadIdx.x; i < SIDE; i += blockDim.x) sum += __expf(row[i] - most);
+  for (int i = threadIdx.x; i < SIDE; i += blockDim.x) sum += __expf(row[i] - maximum);
   for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
   __syncthreads();
   sum = 0;
   for (int i = 0; i < 8; i++) sum += part[i];
-  for (int i = threadIdx.x; i < SIDE; i += blockDim.x) to[(size_t)blockIdx.x * SIDE + i] = __expf(row[i] - most) / sum;
+  for (int i = threadIdx.x; i < SIDE; i += blockDim.x) to[(size_t)blockIdx.x * SIDE + i] = __expf(row[i] - maximum) / sum;
 }
 
 __global__ void gallery_layernorm(const __half2 *from, __half2 *to) {
@@ -81,7 +80,7 @@ __global__ void gallery_layernorm(const __half2 *from, __half2 *to) {
   to[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = __floats2half2_rn((v.x - mean) * scale, (v.y - mean) * scale);
 }
 
-/* A frequency a thread: sums of sines and cosines over all samples, as a periodogram does. */
+/* One frequency per thread: sums of sines and cosines over all samples. */
 __global__ void gallery_periodogram(const float *samples, float *power, int count) {
   float frequency = 0.01f + 1e-5f * (blockIdx.x * blockDim.x + threadIdx.x), s = 0, c = 0, ss = 0, cc = 0;
   for (int i = 0; i < count; i++) {
@@ -97,25 +96,25 @@ __global__ void gallery_periodogram(const float *samples, float *power, int coun
 
 __global__ void gallery_divergent(const int *from, int *to) {
   int i = blockIdx.x * blockDim.x + threadIdx.x, value = from[i];
-  for (int turn = 0; turn < threadIdx.x % 32; turn++) value = value * 3 + turn;
+  for (int round = 0; round < threadIdx.x % 32; round++) value = value * 3 + round;
   if (threadIdx.x % 2 == 0) value ^= value >> 3;
   else value += 77;
   to[i] = value;
 }
 
-/* More live values than the registers that it is given. */
-__global__ void __launch_bounds__(1024) gallery_spilling(const float *from, float *to, int turns) {
+/* Has more live values than registers. */
+__global__ void __launch_bounds__(1024) gallery_spilling(const float *from, float *to, int rounds) {
   float value[96];
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   for (int k = 0; k < 96; k++) value[k] = from[i + k];
-  for (int turn = 0; turn < turns; turn++)
-    for (int k = 0; k < 96; k++) value[k] = value[k] * 1.25f + value[(k + turn) % 96];
+  for (int round = 0; round < rounds; round++)
+    for (int k = 0; k < 96; k++) value[k] = value[k] * 1.25f + value[(k + round) % 96];
   float sum = 0;
   for (int k = 0; k < 96; k++) sum += value[k];
   to[i] = sum;
 }
 
-/* STRIDE 32: all lanes of a warp in one bank; 1: in one each. */
+/* STRIDE 32: all lanes of a warp access one bank; 1: each lane its own bank. */
 template <int STRIDE> __global__ void gallery_banks(float *sink) {
   __shared__ volatile float cells[32 * 32];
   float sum = 0;
@@ -126,14 +125,14 @@ template <int STRIDE> __global__ void gallery_banks(float *sink) {
 }
 
 __global__ void gallery_reduction(const float4 *from, float *sum) {
-  float mine = 0;
+  float partial = 0;
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < BYTES / 2 / sizeof(float4);
        i += (size_t)gridDim.x * blockDim.x) {
     float4 v = from[i];
-    mine += v.x + v.y + v.z + v.w;
+    partial += v.x + v.y + v.z + v.w;
   }
-  for (int d = 16; d > 0; d /= 2) mine += __shfl_xor_sync(~0u, mine, d);
-  if (threadIdx.x % 32 == 0) atomicAdd(sum, mine);
+  for (int d = 16; d > 0; d /= 2) partial += __shfl_xor_sync(~0u, partial, d);
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, partial);
 }
 
 __global__ void gallery_atomics(unsigned *bins) {
@@ -141,7 +140,7 @@ __global__ void gallery_atomics(unsigned *bins) {
   atomicAdd(&bins[(i * 2654435761u) >> 20], 1u);
 }
 
-/* C = A B of halves by the tensor cores, a tile of 16 a warp. */
+/* C = A B in FP16 on the tensor cores; a tile of 16 x 16 per warp. */
 __global__ void gallery_matrix(const __half *a, const __half *b, float *c, int n) {
   using namespace nvcuda::wmma;
   int warp = threadIdx.x / 32, row = 16 * (blockIdx.y * 4 + warp), column = 16 * blockIdx.x;
@@ -181,11 +180,11 @@ __global__ void gallery_sleep(unsigned long long ns) {
 
 namespace {
 
-template <typename T> T *from() { return (T *)held.from; }
-template <typename T> T *to() { return (T *)held.to; }
-float *sink() { return (float *)held.to; }
+template <typename T> T *from() { return (T *)buffers.from; }
+template <typename T> T *to() { return (T *)buffers.to; }
+float *sink() { return (float *)buffers.to; }
 
-/* Blocks in fours, where the device has clusters. */
+/* Clusters of four blocks, if the device supports clusters. */
 void launch_in_clusters(cudaStream_t stream) {
   int device = 0, clusters = 0;
   cudaGetDevice(&device);
@@ -202,7 +201,7 @@ void launch_in_clusters(cudaStream_t stream) {
   cudaLaunchKernelEx(&config, gallery_cluster, (const float *)from<float>(), to<float>());
 }
 
-/* One line a kernel: its name, then the launch. */
+/* Defines the enqueue function of a launch. */
 #define KERNEL(NAME, ...)                                                                                          \
   int NAME(void *, rl_stream stream_of_step, rl_error *err) {                                                      \
     cudaStream_t stream = (cudaStream_t)stream_of_step;                                                            \
@@ -226,8 +225,8 @@ KERNEL(reduction, gallery_reduction<<<132 * 8, 256, 0, stream>>>(from<float4>(),
 KERNEL(atomics, gallery_atomics<<<8192, 256, 0, stream>>>((unsigned *)sink()))
 KERNEL(matrix, gallery_matrix<<<dim3(SIDE / 16, SIDE / 64), 128, 0, stream>>>(from<__half>(), from<__half>(), to<float>(), SIDE))
 KERNEL(cluster, launch_in_clusters(stream))
-KERNEL(texture, gallery_texture<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(held.texture, to<float>()))
-KERNEL(surface, gallery_surface<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(from<float>(), held.surface))
+KERNEL(texture, gallery_texture<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(buffers.texture, to<float>()))
+KERNEL(surface, gallery_surface<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(from<float>(), buffers.surface))
 KERNEL(sleep, gallery_sleep<<<1, 1, 0, stream>>>(GALLERY_SLEEP_US * 1000ull))
 #undef KERNEL
 
@@ -243,26 +242,26 @@ const rl_launch launches[] = {{"copy", "kernel", copy, NULL},           {"relu",
                               {"sleep", "kernel", sleep, NULL}};
 const rl_sequence sequences[] = {{"step", launches, sizeof launches / sizeof *launches, 1}};
 
-int nothing(rl_instance *, rl_error *) { return 0; }
+int do_nothing(rl_instance *, rl_error *) { return 0; }
 int report(rl_instance *, rl_report *, rl_error *) { return 0; }
 void close_gallery(rl_instance *) {
-  cudaDestroyTextureObject(held.texture);
-  cudaDestroySurfaceObject(held.surface);
-  cudaFreeArray(held.array);
-  cudaFree(held.from);
-  cudaFree(held.to);
+  cudaDestroyTextureObject(buffers.texture);
+  cudaDestroySurfaceObject(buffers.surface);
+  cudaFreeArray(buffers.array);
+  cudaFree(buffers.from);
+  cudaFree(buffers.to);
 }
-const rl_instance_ops ops = {nothing, report, nothing, nothing, close_gallery};
+const rl_instance_ops ops = {do_nothing, report, do_nothing, do_nothing, close_gallery};
 
 cudaError_t make_images() {
   const cudaChannelFormatDesc floats = cudaCreateChannelDesc<float>();
-  cudaError_t result = cudaMallocArray(&held.array, &floats, SIDE, SIDE, cudaArraySurfaceLoadStore);
-  cudaResourceDesc what = {};
-  what.resType = cudaResourceTypeArray;
-  what.res.array.array = held.array;
-  const cudaTextureDesc how = {};
-  if (result == cudaSuccess) result = cudaCreateTextureObject(&held.texture, &what, &how, NULL);
-  return result == cudaSuccess ? cudaCreateSurfaceObject(&held.surface, &what) : result;
+  cudaError_t result = cudaMallocArray(&buffers.array, &floats, SIDE, SIDE, cudaArraySurfaceLoadStore);
+  cudaResourceDesc resource = {};
+  resource.resType = cudaResourceTypeArray;
+  resource.res.array.array = buffers.array;
+  const cudaTextureDesc sampling = {};
+  if (result == cudaSuccess) result = cudaCreateTextureObject(&buffers.texture, &resource, &sampling, NULL);
+  return result == cudaSuccess ? cudaCreateSurfaceObject(&buffers.surface, &resource) : result;
 }
 
 }  // namespace
@@ -276,8 +275,8 @@ extern "C" int gallery_open(rl_instance *instance, rl_device *device, rl_error *
   }
   cudaStream_t stream = NULL;
   if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
-      cudaMalloc((void **)&held.from, BYTES) != cudaSuccess || cudaMalloc((void **)&held.to, BYTES) != cudaSuccess ||
-      cudaMemset(held.from, 0x3c, BYTES) != cudaSuccess || cudaMemset(held.to, 0, BYTES) != cudaSuccess ||
+      cudaMalloc((void **)&buffers.from, BYTES) != cudaSuccess || cudaMalloc((void **)&buffers.to, BYTES) != cudaSuccess ||
+      cudaMemset(buffers.from, 0x3c, BYTES) != cudaSuccess || cudaMemset(buffers.to, 0, BYTES) != cudaSuccess ||
       make_images() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
     return rl_fail(err, RL_CUDA, 0, "memory for the gallery: %s", cudaGetErrorString(cudaGetLastError()));
   device->kind = RL_DEVICE_CUDA;

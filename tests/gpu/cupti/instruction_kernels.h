@@ -1,5 +1,4 @@
-/* Kernels of which is known what happens inside: how often instructions run, how accesses conflict, what warps wait for, how the
- * load changes. */
+/* Kernels with known instruction counts, bank conflicts, stall reasons and phases, for tests of the instruction view. */
 #ifndef RL_TESTS_CUPTI_INSTRUCTION_KERNELS_H
 #define RL_TESTS_CUPTI_INSTRUCTION_KERNELS_H
 
@@ -10,40 +9,40 @@ extern "C" {
 #endif
 
 enum {
-  INSIDE_BLOCKS = 132,
-  INSIDE_THREADS = 256,
-  INSIDE_WARPS = INSIDE_BLOCKS * INSIDE_THREADS / 32,
-  INSIDE_FMAS = 1000,     /* by each thread */
-  INSIDE_ACCESSES = 64,   /* to shared or global memory, by each thread */
-  INSIDE_CONFLICTS = 8,   /* ways */
-  INSIDE_STRIDE = 32,     /* floats: each thread's in a sector of its own */
-  INSIDE_BRANCHES = 64,   /* that divide each warp */
-  INSIDE_PHASE_US = 1000, /* arithmetic, then as long reading of memory */
+  BLOCKS = 132,
+  THREADS_PER_BLOCK = 256,
+  WARPS = BLOCKS * THREADS_PER_BLOCK / 32,
+  FMAS_PER_THREAD = 1000,   /* FFMA instructions */
+  ACCESSES_PER_THREAD = 64, /* to shared or global memory */
+  CONFLICT_WAYS = 8,
+  STRIDE_FLOATS = 32,      /* each thread accesses a sector of its own */
+  DIVERGENT_BRANCHES = 64, /* by each warp */
+  PHASE_US = 1000,         /* arithmetic for this time, then memory reads for this time */
 };
 
-/* Launches, each of one kernel named as inside_names says, but for the last, which launches inside_multiplies twice. */
-enum inside_launch {
-  INSIDE_MULTIPLIES,
-  INSIDE_COLLIDES,
-  INSIDE_STRIDES,
-  INSIDE_DIVERGES,
-  INSIDE_CHASES,
-  INSIDE_WAITS,
-  INSIDE_PHASES,
-  INSIDE_SHORT,
-  INSIDE_TWICE,
-  INSIDE_LAUNCHES
+/* Launches of the step. Each launches one kernel, except the last, which launches fma_kernel twice. */
+enum launch_index {
+  LAUNCH_FMA,
+  LAUNCH_BANK_CONFLICT,
+  LAUNCH_STRIDED,
+  LAUNCH_DIVERGENT,
+  LAUNCH_POINTER_CHASE,
+  LAUNCH_BARRIER,
+  LAUNCH_TWO_PHASE,
+  LAUNCH_SHORT,
+  LAUNCH_FMA_TWICE,
+  LAUNCHES
 };
-enum { INSIDE_KERNELS = INSIDE_LAUNCHES + 1 };
-extern const char *const inside_names[INSIDE_KERNELS]; /* symbols, in the order of issue */
+enum { KERNELS = LAUNCHES + 1 };
+extern const char *const kernel_symbols[KERNELS]; /* in order of issue */
 
-typedef struct inside_rig {
+typedef struct instruction_fixture {
   rl_instance base;
   rl_device device;
-} inside_rig;
+} instruction_fixture;
 
-/* 0; 1 when there is no GPU, with the reason in err; -1. */
-int inside_open(inside_rig *rig, rl_error *err);
+/* 0; 1 when there is no GPU, with the reason in err; -1 on error. */
+int instruction_fixture_open(instruction_fixture *rig, rl_error *err);
 
 #ifdef __cplusplus
 }

@@ -9,16 +9,16 @@
 
 rl_profiler *load_profiler(rl_error *err) {
   char self[4096] = "", path[4200];
-  const char *named = getenv("ROOFLINED_CUPTI");
-  if (named == NULL) {
+  const char *module_path = getenv("ROOFLINED_CUPTI");
+  if (module_path == NULL) {
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) {
       rl_fail_errno(err, "the folder of this program");
       return NULL;
     }
     snprintf(path, sizeof path, "%s/../bin/rooflined-cupti.so", dirname(self));
-    named = path;
+    module_path = path;
   }
-  void *module = dlopen(named, RTLD_NOW | RTLD_LOCAL);
+  void *module = dlopen(module_path, RTLD_NOW | RTLD_LOCAL);
   rl_profiler_open_function open = NULL;
   if (module != NULL) *(void **)&open = dlsym(module, "rl_profiler_open");
   if (open != NULL) return open(0, err);
@@ -26,7 +26,7 @@ rl_profiler *load_profiler(rl_error *err) {
   return NULL;
 }
 
-rl_profiler *open_profiler(tiny_rig *tiny) {
+rl_profiler *open_profiler(tiny_fixture *tiny) {
   rl_error err = {0}, no_device = {0};
   rl_profiler *profiler = load_profiler(&err);
   int found = tiny_open(tiny, &no_device);
@@ -34,13 +34,13 @@ rl_profiler *open_profiler(tiny_rig *tiny) {
     printf("skipped: %s\n", no_device.message);
     exit(SKIP);
   }
-  must(found, "device", &no_device);
-  must(profiler == NULL ? -1 : 0, "profiler", &err);
+  check(found, "device", &no_device);
+  check(profiler == NULL ? -1 : 0, "profiler", &err);
   profiler->device = &tiny->device;
   return profiler;
 }
 
-void must(int result, const char *what, const rl_error *err) {
+void check(int result, const char *what, const rl_error *err) {
   if (result == 0) return;
   fprintf(stderr, "%s: %s\n", what, err->message);
   exit(EXIT_FAILURE);

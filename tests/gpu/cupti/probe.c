@@ -1,8 +1,11 @@
-/* An instance for profilers to look at. `run` launches one step between cudaProfilerStart and -Stop, for another profiler; `cold`
- * empties the caches in front of each launch, as our module does. `count WHAT` looks at a step with our module and prints
- * ordinal, launch, kernel, grid, block, metric, reason, value as CSV, WHAT being a set or metrics with commas; `recount WHAT`
- * prints what a second look says, when the code is known; `bench WHAT TIMES` says how long looking takes, and what of it; `trace`
- * runs an iteration as a worker does, records it with our module and fails unless every launch is in the records. */
+/* Profiles a subject, or runs it for another profiler.
+ *   run SUBJECT...                  runs one step between cudaProfilerStart and cudaProfilerStop
+ *   cold SUBJECT...                 the same with L2 flushed before each launch, as our module does
+ *   count METRICS SUBJECT...        profiles a step with our module and prints CSV: ordinal, launch, kernel, grid, block, metric,
+ *                                   reason, value. METRICS: a set of the catalogue, or metrics separated by commas
+ *   recount METRICS SUBJECT...      prints the second of two profiles, for which the kernels' SASS is known
+ *   bench METRICS TIMES SUBJECT...  prints how long a profile takes, and each stage of it
+ *   trace SUBJECT...                traces an iteration as a worker does; exits with 1 unless every launch is recorded */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -23,39 +26,39 @@ static rl_instance *open_subject(int argc, char **argv) {
     printf("skipped: %s\n", err.message);
     exit(SKIP);
   }
-  must(opened, "subject", &err);
+  check(opened, "subject", &err);
   return instance;
 }
 
-/* Leaves in L2 what daemon/worker/cupti/flush.c leaves there. */
-static void empty_caches(cudaStream_t stream) {
-  enum { BYTES = 128 << 20, PIECE = 4 << 20 };
+/* Flushes L2 with the same copies as daemon/worker/cupti/cache_flush.c. */
+static void flush_l2(cudaStream_t stream) {
+  enum { BYTES = 128 << 20, CHUNK = 4 << 20 };
   static char *memory;
-  rl_error err = {.message = "memory to empty the caches with"};
-  if (memory == NULL && cudaMalloc((void **)&memory, BYTES + PIECE) != cudaSuccess) must(-1, "cold", &err);
-  for (size_t at = 0; at < BYTES; at += PIECE)
-    cudaMemcpyAsync(memory + BYTES, memory + at, PIECE, cudaMemcpyDeviceToDevice, stream);
+  rl_error err = {.message = "memory for the cache flush"};
+  if (memory == NULL && cudaMalloc((void **)&memory, BYTES + CHUNK) != cudaSuccess) check(-1, "cold", &err);
+  for (size_t offset = 0; offset < BYTES; offset += CHUNK)
+    cudaMemcpyAsync(memory + BYTES, memory + offset, CHUNK, cudaMemcpyDeviceToDevice, stream);
 }
 
 static void run_sequence(const rl_instance *instance, const rl_sequence *sequence, bool cold) {
   rl_error err = {0};
   for (size_t i = 0; i < sequence->launch_count && sequence->repeat > 0; i++) {
-    if (cold) empty_caches(instance->device->stream);
-    must(sequence->launches[i].enqueue(sequence->launches[i].arg, instance->device->stream, &err), sequence->name, &err);
+    if (cold) flush_l2(instance->device->stream);
+    check(sequence->launches[i].enqueue(sequence->launches[i].arg, instance->device->stream, &err), sequence->name, &err);
   }
-  if (cudaStreamSynchronize(instance->device->stream) != cudaSuccess) must(-1, sequence->name, &err);
+  if (cudaStreamSynchronize(instance->device->stream) != cudaSuccess) check(-1, sequence->name, &err);
 }
 
-/* The step for the second time, as our module looks at it: kernels are loaded by then, and what they need of the context is
- * there. */
+/* Profiles the step's second run, as our module does: the kernels are loaded then. */
 static int run(int argc, char **argv, bool cold) {
   rl_error err = {0};
   rl_instance *instance = open_subject(argc, argv);
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
-  for (const rl_sequence *before = instance->iteration.sequences; before < step; before++) run_sequence(instance, before, false);
-  must(instance->ops->save(instance, &err), "save", &err);
+  for (const rl_sequence *sequence = instance->iteration.sequences; sequence < step; sequence++)
+    run_sequence(instance, sequence, false);
+  check(instance->ops->save(instance, &err), "save", &err);
   run_sequence(instance, step, false);
-  must(instance->ops->restore(instance, &err), "restore", &err);
+  check(instance->ops->restore(instance, &err), "restore", &err);
   cudaProfilerStart();
   run_sequence(instance, step, cold);
   cudaProfilerStop();
@@ -63,13 +66,12 @@ static int run(int argc, char **argv, bool cold) {
   return 0;
 }
 
-/* The sections of a set of the catalogue, none where the word is "auto", which is what a job collects that names nothing; else
- * the metrics. */
-static rl_profile profile_of(const char *what) {
+/* Returns the profile of a set of the catalogue ("auto" is the default of a job), else of the named metrics. */
+static rl_profile parse_profile(const char *metrics) {
   rl_profile asked = {.launch = -1};
   for (int i = 0; rl_profile_set_names[i] != NULL; i++)
-    if (strcmp(rl_profile_set_names[i], what) == 0) return rl_profile_resolve(i, &asked);
-  snprintf(asked.metrics, sizeof asked.metrics, "%s", what);
+    if (strcmp(rl_profile_set_names[i], metrics) == 0) return rl_profile_resolve(i, &asked);
+  snprintf(asked.metrics, sizeof asked.metrics, "%s", metrics);
   for (char *comma = asked.metrics; (comma = strchr(comma, ',')) != NULL;) *comma = '\n';
   return asked;
 }
@@ -77,16 +79,17 @@ static rl_profile profile_of(const char *what) {
 static int count(int argc, char **argv, int times) {
   if (argc < 1) return 2;
   rl_error err = {0};
-  const rl_profile profile = profile_of(argv[0]);
+  const rl_profile profile = parse_profile(argv[0]);
   rl_records records = {0};
   char reason[RL_REASON_SIZE] = "";
   rl_profiler *profiler = load_profiler(&err);
   rl_instance *instance = open_subject(argc - 1, argv + 1);
-  must(profiler == NULL ? -1 : 0, "profiler", &err);
+  check(profiler == NULL ? -1 : 0, "profiler", &err);
   profiler->device = instance->device;
   int result = 0;
   for (int i = 0; i < times && result == 0; i++) {
-    must(instance->ops->reset(instance, &err), "reset", &err); /* what leads up to the step would go on, to other images */
+    check(instance->ops->reset(instance, &err), "reset",
+          &err); /* otherwise the sequences before the step would advance to other images */
     rl_records_clear(&records);
     result = profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err);
   }
@@ -94,7 +97,7 @@ static int count(int argc, char **argv, int times) {
     printf("skipped: %s\n", reason);
     return SKIP;
   }
-  must(result, "counters", &err);
+  check(result, "counters", &err);
   for (size_t i = 0; i < records.metric_count; i++) {
     const rl_kernel_metric *metric = &records.metrics[i];
     const rl_kernel *kernel = &records.kernels[metric->ordinal];
@@ -110,21 +113,20 @@ static int count(int argc, char **argv, int times) {
   return 0;
 }
 
-/* How long counting takes, again and again in one process. */
 static int bench(int argc, char **argv) {
   if (argc < 2) return 2;
   rl_error err = {0};
-  const rl_profile profile = profile_of(argv[0]);
+  const rl_profile profile = parse_profile(argv[0]);
   rl_profiler *profiler = load_profiler(&err);
   rl_instance *instance = open_subject(argc - 2, argv + 2);
-  must(profiler == NULL ? -1 : 0, "profiler", &err);
+  check(profiler == NULL ? -1 : 0, "profiler", &err);
   profiler->device = instance->device;
   for (int i = 0; i < atoi(argv[1]); i++) {
     rl_records records = {0};
     char reason[RL_REASON_SIZE] = "";
     int64_t begin = rl_monotonic_ns();
-    must(profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err), "counters", &err);
-    printf("%s: %zu kernels, %zu numbers, %.3f s\n", argv[0], records.kernel_count, records.metric_count,
+    check(profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err), "counters", &err);
+    printf("%s: %zu kernels, %zu metrics, %.3f s\n", argv[0], records.kernel_count, records.metric_count,
            (double)(rl_monotonic_ns() - begin) * 1e-9);
     for (size_t m = 0; m < records.measurement_count; m++)
       printf("  %s %.1f\n", records.measurements[m].name, records.measurements[m].value);
@@ -150,12 +152,12 @@ static int trace(int argc, char **argv) {
   rl_profiler *profiler = load_profiler(&err);
   rl_instance *instance = open_subject(argc, argv);
   rl_device *device = instance->device;
-  must(profiler == NULL ? -1 : 0, "profiler", &err);
-  must(device->ops->plan(device, &instance->iteration, &plan, &err), "plan", &err);
-  for (int i = 0; i < 3; i++) must(device->ops->run(device, plan, NULL, &plain, &err), "run", &err);
-  must(profiler->ops->trace_start(profiler, &err), "trace", &err);
-  must(device->ops->run(device, plan, NULL, &traced, &err), "run", &err);
-  must(profiler->ops->trace_stop(profiler, &records, &err), "trace", &err);
+  check(profiler == NULL ? -1 : 0, "profiler", &err);
+  check(device->ops->plan(device, &instance->iteration, &plan, &err), "plan", &err);
+  for (int i = 0; i < 3; i++) check(device->ops->run(device, plan, NULL, &plain, &err), "run", &err);
+  check(profiler->ops->trace_start(profiler, &err), "trace", &err);
+  check(device->ops->run(device, plan, NULL, &traced, &err), "run", &err);
+  check(profiler->ops->trace_stop(profiler, &records, &err), "trace", &err);
   uint64_t kinds[RL_ACTIVITY_KINDS] = {0};
   for (size_t i = 0; i < records.row_count; i++) kinds[records.rows[i].kind]++;
   uint64_t work = kinds[RL_ACTIVITY_KERNEL] + kinds[RL_ACTIVITY_MEMCPY] + kinds[RL_ACTIVITY_MEMSET];
@@ -183,6 +185,6 @@ int main(int argc, char **argv) {
   if (argc >= 2 && strcmp(argv[1], "recount") == 0) return count(argc - 2, argv + 2, 2);
   if (argc >= 2 && strcmp(argv[1], "trace") == 0) return trace(argc - 2, argv + 2);
   if (argc >= 2 && strcmp(argv[1], "bench") == 0) return bench(argc - 2, argv + 2);
-  fprintf(stderr, "usage: %s run|cold|count WHAT|recount WHAT|bench WHAT TIMES|trace SUBJECT...\n", argv[0]);
+  fprintf(stderr, "usage: %s run|cold|count METRICS|recount METRICS|bench METRICS TIMES|trace SUBJECT...\n", argv[0]);
   return 2;
 }

@@ -1,22 +1,22 @@
-/* subject: names of the gallery's kernels, a number behind one saying how often; nothing: each of them once. */
+/* Subject: names of the gallery's launches, each with an optional count; without arguments: each launch once. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gallery.h"
 #include "subject.h"
 
-enum { MOST_LAUNCHES = 64 };
+enum { MAX_LAUNCHES = 64 };
 
-static const rl_launch *find(const rl_sequence *all, const char *name) {
-  for (size_t i = 0; i < all->launch_count; i++)
-    if (strcmp(all->launches[i].name, name) == 0) return &all->launches[i];
+static const rl_launch *find(const rl_sequence *gallery, const char *name) {
+  for (size_t i = 0; i < gallery->launch_count; i++)
+    if (strcmp(gallery->launches[i].name, name) == 0) return &gallery->launches[i];
   return NULL;
 }
 
 int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
   static rl_instance base;
   static rl_device device;
-  static rl_launch launches[MOST_LAUNCHES];
+  static rl_launch launches[MAX_LAUNCHES];
   static rl_sequence sequence = {.name = "step", .launches = launches, .repeat = 1};
   int opened = gallery_open(&base, &device, err);
   *instance = &base;
@@ -24,9 +24,9 @@ int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
   for (int i = 0; i < argc; i++) {
     const rl_launch *launch = find(&base.iteration.sequences[0], argv[i]);
     size_t times = i + 1 < argc ? strtoul(argv[i + 1], NULL, 10) : 0;
-    if (launch == NULL || times > MOST_LAUNCHES) return rl_fail(err, RL_INPUT, 0, "expected: LAUNCH [TIMES]..., not %s", argv[i]);
+    if (launch == NULL || times > MAX_LAUNCHES) return rl_fail(err, RL_INPUT, 0, "expected: LAUNCH [TIMES]..., not %s", argv[i]);
     i += times > 0;
-    for (times += times == 0; times > 0 && sequence.launch_count < MOST_LAUNCHES; times--)
+    for (times += times == 0; times > 0 && sequence.launch_count < MAX_LAUNCHES; times--)
       launches[sequence.launch_count++] = *launch;
   }
   base.iteration.sequences = &sequence;

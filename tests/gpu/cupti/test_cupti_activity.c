@@ -1,4 +1,4 @@
-/* What the activity pass records, against what is known to have been launched. */
+/* Activity records against the known launches of the tiny device. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "load_profiler.h"
 
 static rl_profiler *profiler;
-static tiny_rig device;
+static tiny_fixture device;
 static rl_records records;
 static rl_error err;
 
@@ -66,7 +66,7 @@ static void assert_complete(double kernels) {
 
 static void test_a_kernel_lasts_as_long_as_it_sleeps(void **state) {
   (void)state;
-  OK(tiny_sleep(&device, &err)); /* loads it */
+  OK(tiny_sleep(&device, &err)); /* loads the kernel */
   start();
   for (int i = 0; i < 5; i++) OK(tiny_sleep(&device, &err));
   stop();
@@ -86,7 +86,7 @@ static void test_every_stream_launch_is_recorded(void **state) {
   OK(tiny_launch_empty(&device, 20000, &err));
   int64_t lasted = rl_monotonic_ns() - before;
   stop();
-  print_message("%.2f us a launch, traced\n", (double)lasted / 20000e3);
+  print_message("%.2f us per launch, traced\n", (double)lasted / 20000e3);
   assert_complete(20000);
   assert_int_equal(count(RL_ACTIVITY_KERNEL, "tiny_empty()"), 20000);
   assert_int_equal(count(RL_ACTIVITY_RUNTIME, NULL) >= 20000, 1);
@@ -110,23 +110,23 @@ static void assert_replays(void *graph, int nodes, int replays) {
   start();
   OK(tiny_graph_run(&device, graph, replays, &traced, &err));
   stop();
-  print_message("%d nodes x %d: %.3f us a node, traced %.3f us\n", nodes, replays, plain / nodes, traced / nodes);
+  print_message("%d nodes x %d: %.3f us per node, traced %.3f us\n", nodes, replays, plain / nodes, traced / nodes);
   assert_complete((double)nodes * replays);
-  enum { MOST = 4096 };
-  uint32_t seen[MOST];
+  enum { MAX_NODES = 4096 };
+  uint32_t seen[MAX_NODES];
   size_t distinct = 0;
   for (size_t i = 0; i < records.row_count; i++) {
     if (records.rows[i].kind != RL_ACTIVITY_KERNEL) continue;
-    size_t at = 0;
+    size_t index = 0;
     assert_int_not_equal(records.rows[i].graph_node, 0);
-    while (at < distinct && seen[at] != records.rows[i].graph_node) at++;
-    if (at == distinct && distinct < MOST) seen[distinct++] = records.rows[i].graph_node;
+    while (index < distinct && seen[index] != records.rows[i].graph_node) index++;
+    if (index == distinct && distinct < MAX_NODES) seen[distinct++] = records.rows[i].graph_node;
   }
   assert_int_equal(distinct, nodes);
 }
 
-/* A resident worker's graphs are older than its traces. */
-static void test_every_node_of_a_graph_made_before_is_recorded(void **state) {
+/* A resident worker instantiates graphs before it starts a trace. */
+static void test_every_node_of_an_older_graph_is_recorded(void **state) {
   (void)state;
   void *graph = NULL;
   OK(tiny_graph_open(&device, TINY_NODES, &graph, &err));
@@ -142,7 +142,7 @@ static void test_every_node_of_a_large_graph_is_recorded(void **state) {
   tiny_graph_close(graph);
 }
 
-static void test_copies_sets_and_allocations_carry_their_bytes(void **state) {
+static void test_copies_memsets_and_allocations_have_their_bytes(void **state) {
   (void)state;
   const size_t bytes = 3 << 20;
   start();
@@ -156,7 +156,7 @@ static void test_copies_sets_and_allocations_carry_their_bytes(void **state) {
   assert_int_equal(find(RL_ACTIVITY_MEMORY, "free device")->bytes, bytes);
 }
 
-static void test_a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
+static void test_a_kernel_has_the_correlation_of_its_launch_call(void **state) {
   (void)state;
   start();
   OK(tiny_launch_empty(&device, 1, &err));
@@ -171,7 +171,7 @@ static void test_a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
   assert_int_equal(calls, 1);
 }
 
-static void test_ranges_of_our_domain_nest_and_others_are_left_out(void **state) {
+static void test_ranges_of_our_domain_nest_and_others_are_ignored(void **state) {
   (void)state;
   nvtxDomainHandle_t other = nvtxDomainCreateA("other");
   nvtxEventAttributes_t event = {.version = NVTX_VERSION,
@@ -194,7 +194,7 @@ static void test_ranges_of_our_domain_nest_and_others_are_left_out(void **state)
   assert_int_equal(count(RL_ACTIVITY_RANGE, NULL), 4);
   const rl_activity_row *outer = find(RL_ACTIVITY_RANGE, "epoch"), *inner = find(RL_ACTIVITY_RANGE, "forward");
   assert_true(outer->start_ns <= inner->start_ns && inner->end_ns <= outer->end_ns && inner->start_ns < inner->end_ns);
-  size_t inside = 0; /* the launch calls, which are host times as ranges are */
+  size_t inside = 0; /* launch calls within the outer range; both have host times */
   for (size_t i = 0; i < records.row_count; i++)
     inside += records.rows[i].kind == RL_ACTIVITY_RUNTIME && strstr(name_of(&records.rows[i]), "cudaLaunchKernel") != NULL &&
               records.rows[i].start_ns >= outer->start_ns && records.rows[i].end_ns <= outer->end_ns;
@@ -212,11 +212,11 @@ static void test_nothing_is_recorded_between_traces(void **state) {
   assert_complete(7);
 }
 
-static void test_occupancy_is_what_the_calculator_says(void **state) {
+static void test_occupancy_is_the_calculators(void **state) {
   (void)state;
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {132, 1, 1}, .block = {256, 1, 1}, .registers = 32};
   assert_true(profiler->ops->occupancy(profiler, &row) == 1.0);
-  row.registers = 255; /* 65536 registers hold one block of 256 threads with 256 each */
+  row.registers = 255; /* one block of 256 threads uses all 65536 registers */
   assert_true(profiler->ops->occupancy(profiler, &row) < 0.26);
   row.kind = RL_ACTIVITY_MEMCPY;
   assert_true(isnan(profiler->ops->occupancy(profiler, &row)));
@@ -227,13 +227,13 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_kernel_lasts_as_long_as_it_sleeps),
       cmocka_unit_test(test_every_stream_launch_is_recorded),
-      cmocka_unit_test(test_every_node_of_a_graph_made_before_is_recorded),
+      cmocka_unit_test(test_every_node_of_an_older_graph_is_recorded),
       cmocka_unit_test(test_every_node_of_a_large_graph_is_recorded),
-      cmocka_unit_test(test_copies_sets_and_allocations_carry_their_bytes),
-      cmocka_unit_test(test_a_kernel_is_tied_to_the_call_that_launched_it),
-      cmocka_unit_test(test_ranges_of_our_domain_nest_and_others_are_left_out),
+      cmocka_unit_test(test_copies_memsets_and_allocations_have_their_bytes),
+      cmocka_unit_test(test_a_kernel_has_the_correlation_of_its_launch_call),
+      cmocka_unit_test(test_ranges_of_our_domain_nest_and_others_are_ignored),
       cmocka_unit_test(test_nothing_is_recorded_between_traces),
-      cmocka_unit_test(test_occupancy_is_what_the_calculator_says),
+      cmocka_unit_test(test_occupancy_is_the_calculators),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   rl_records_clear(&records);

@@ -1,4 +1,4 @@
-/* A range of addresses that is one piece of memory: what is written anywhere is found everywhere, and nothing stays behind. */
+/* aliased_mapping: a write to any alias is visible in all of them, and closing frees the memory. */
 #include <cuda_runtime_api.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,70 +13,71 @@
 #include "worker/cupti/check.h"
 
 enum { SKIP = 77 };
-static const size_t BYTES = 128 << 20, PIECE = 4 << 20;
+static const size_t BYTES = 128 << 20, CHUNK = 4 << 20;
 
 static rl_error err;
 
-static void must(int result, const char *what) {
+static void check(int result, const char *what) {
   if (result != 0) fail_msg("%s: %s", what, err.message);
 }
 
-static void cuda(cudaError_t result, const char *what) { must(rl_cuda_check(result, what, &err), what); }
+static void check_cuda(cudaError_t result, const char *what) { check(rl_cuda_check(result, what, &err), what); }
 
-static size_t unused(void) {
-  size_t available = 0, all = 0;
-  cuda(cudaDeviceSynchronize(), "device");
-  cuda(cudaMemGetInfo(&available, &all), "memory");
+static size_t free_device_bytes(void) {
+  size_t available = 0, total = 0;
+  check_cuda(cudaDeviceSynchronize(), "device");
+  check_cuda(cudaMemGetInfo(&available, &total), "memory");
   return available;
 }
 
-/* 6 MiB do not divide the range. */
-static void what_is_written_is_found_in_every_piece(void **state) {
+/* 6 MiB does not divide the range. */
+static void a_write_is_visible_in_every_chunk(void **state) {
   (void)state;
-  const size_t pieces[] = {PIECE, 6 << 20};
-  for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
-    rl_aliased_mapping fold;
-    must(rl_aliased_mapping_open(&fold, 0, BYTES, pieces[i], &err), "fold");
-    if (!fold.mapped) print_message("the device does not map memory\n");
-    assert_true(!fold.mapped || fold.bytes >= BYTES);
-    const size_t piece = pieces[i], at = (size_t)rand() % (piece / 4) * 4;
+  const size_t chunk_bytes[] = {CHUNK, 6 << 20};
+  for (size_t i = 0; i < sizeof chunk_bytes / sizeof *chunk_bytes; i++) {
+    rl_aliased_mapping mapping;
+    check(rl_aliased_mapping_open(&mapping, 0, BYTES, chunk_bytes[i], &err), "mapping");
+    if (!mapping.mapped) print_message("the device does not map memory\n");
+    assert_true(!mapping.mapped || mapping.bytes >= BYTES);
+    const size_t chunk = chunk_bytes[i], offset = (size_t)rand() % (chunk / 4) * 4;
     const uint32_t written = (uint32_t)rand() | 1;
     uint32_t found = 0;
-    cuda(cudaMemset(fold.address, 0, piece), "zeros");
-    cuda(cudaMemcpy((char *)fold.address + fold.bytes - piece + at, &written, sizeof written, cudaMemcpyDefault), "write");
-    for (size_t from = 0; from < fold.bytes; from += piece, found = 0) {
-      cuda(cudaMemcpy(&found, (char *)fold.address + from + at, sizeof found, cudaMemcpyDefault), "read");
+    check_cuda(cudaMemset(mapping.address, 0, chunk), "zeros");
+    check_cuda(cudaMemcpy((char *)mapping.address + mapping.bytes - chunk + offset, &written, sizeof written, cudaMemcpyDefault),
+               "write");
+    for (size_t from = 0; from < mapping.bytes; from += chunk, found = 0) {
+      check_cuda(cudaMemcpy(&found, (char *)mapping.address + from + offset, sizeof found, cudaMemcpyDefault), "read");
       assert_int_equal(found, written);
     }
-    rl_aliased_mapping_close(&fold);
+    rl_aliased_mapping_close(&mapping);
   }
 }
 
-static void it_takes_one_piece_and_gives_it_back(void **state) {
+static void it_takes_one_chunk_and_frees_it(void **state) {
   (void)state;
   size_t steady = 0;
-  for (int turn = 0; turn < 50; turn++) {
-    rl_aliased_mapping fold;
-    const size_t before = unused();
-    must(rl_aliased_mapping_open(&fold, 0, BYTES, PIECE, &err), "fold");
-    assert_true(before - unused() <= 2 * PIECE);
-    rl_aliased_mapping_close(&fold);
-    if (turn == 5) steady = unused();
+  for (int round = 0; round < 50; round++) {
+    rl_aliased_mapping mapping;
+    const size_t before = free_device_bytes();
+    check(rl_aliased_mapping_open(&mapping, 0, BYTES, CHUNK, &err), "mapping");
+    assert_true(before - free_device_bytes() <= 2 * CHUNK);
+    rl_aliased_mapping_close(&mapping);
+    if (round == 5) steady = free_device_bytes();
   }
-  assert_int_equal(unused(), steady);
+  assert_int_equal(free_device_bytes(), steady);
 }
 
-static void none_is_closed_as_well(void **state) {
+static void a_zeroed_mapping_can_be_closed(void **state) {
   (void)state;
-  rl_aliased_mapping fold = {0};
-  rl_aliased_mapping_close(&fold);
+  rl_aliased_mapping mapping = {0};
+  rl_aliased_mapping_close(&mapping);
   assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_written_is_found_in_every_piece),
-                                     cmocka_unit_test(it_takes_one_piece_and_gives_it_back),
-                                     cmocka_unit_test(none_is_closed_as_well)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_write_is_visible_in_every_chunk),
+                                     cmocka_unit_test(it_takes_one_chunk_and_frees_it),
+                                     cmocka_unit_test(a_zeroed_mapping_can_be_closed)};
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     printf("skipped: no CUDA device\n");

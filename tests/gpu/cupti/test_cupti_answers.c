@@ -1,5 +1,4 @@
-/* Kernels that move, compute, execute, conflict and sleep so much: the counters must say so, to the last where the program
- * determines it. */
+/* Counters of the gallery's kernels against values that the source determines, exactly where the hardware counts exactly. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +12,7 @@
 #include "gallery.h"
 #include "load_profiler.h"
 
-static const double RATIO = 0.005;
+static const double TOLERANCE_RATIO = 0.005;
 
 static const struct {
   const char *launch, *metric;
@@ -28,7 +27,7 @@ static const struct {
     {"flops", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", 0, true},
     {"fp64", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", 32.0 * GALLERY_WARPS *GALLERY_FMAS, true},
     {"transpose", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", GALLERY_SIDE *(double)GALLERY_SIDE * 4 / 32, true},
-    /* a sector each float */
+    /* one sector per float */
     {"transpose", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", GALLERY_SIDE *(double)GALLERY_SIDE, false},
     {"banks_1", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", (double)GALLERY_BANK_LOADS *GALLERY_BANK_WARPS, true},
     {"banks_1", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 0, true},
@@ -46,21 +45,21 @@ enum { ANSWERS = sizeof answers / sizeof *answers };
 
 static rl_records records;
 
-static double found(const char *launch, const char *metric) {
+static double metric(const char *launch, const char *name) {
   for (size_t k = 0; k < records.kernel_count; k++)
     for (size_t m = 0; m < records.metric_count && strcmp(records.kernels[k].launch, launch) == 0; m++)
-      if (records.metrics[m].ordinal == records.kernels[k].ordinal && strcmp(records.metrics[m].metric, metric) == 0)
+      if (records.metrics[m].ordinal == records.kernels[k].ordinal && strcmp(records.metrics[m].metric, name) == 0)
         return records.metrics[m].value;
-  fail_msg("%s has no %s", launch, metric);
+  fail_msg("%s has no %s", launch, name);
   return NAN;
 }
 
-static void test_counters_say_what_the_kernels_do(void **state) {
+static void test_counters_have_the_known_values(void **state) {
   (void)state;
   int wrong = 0;
   for (size_t i = 0; i < ANSWERS; i++) {
-    double value = found(answers[i].launch, answers[i].metric), expected = answers[i].value;
-    bool right = answers[i].exact ? value == expected : fabs(value - expected) <= RATIO * expected;
+    double value = metric(answers[i].launch, answers[i].metric), expected = answers[i].value;
+    bool right = answers[i].exact ? value == expected : fabs(value - expected) <= TOLERANCE_RATIO * expected;
     print_message("%s %-9s %s: %.10g, expected %.10g%s\n", right ? "  " : "! ", answers[i].launch, answers[i].metric, value,
                   expected, answers[i].exact ? " exactly" : "");
     wrong += !right;
@@ -85,16 +84,16 @@ int main(void) {
     print_message("skipped: %s\n", err.message);
     return SKIP;
   }
-  must(opened, "gallery", &err);
-  must(profiler == NULL ? -1 : 0, "profiler", &err);
+  check(opened, "gallery", &err);
+  check(profiler == NULL ? -1 : 0, "profiler", &err);
   profiler->device = &device;
   int result = profiler->ops->count(profiler, &gallery, &profile, NULL, &records, reason, &err);
   if (result == 1) {
     print_message("skipped: %s\n", reason);
     return SKIP;
   }
-  must(result, "counters", &err);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_counters_say_what_the_kernels_do)};
+  check(result, "counters", &err);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_counters_have_the_known_values)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   rl_records_clear(&records);
   profiler->ops->close(profiler);

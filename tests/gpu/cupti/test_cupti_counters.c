@@ -1,4 +1,4 @@
-/* What the counters pass says of kernels whose traffic and instructions are known. */
+/* The counters pass on the tiny step, whose kernels have known traffic and instruction counts. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,13 +14,13 @@
 #include "load_profiler.h"
 
 static rl_profiler *profiler;
-static tiny_rig device;
+static tiny_fixture device;
 static rl_records records;
 static rl_error err;
 static char reason[RL_REASON_SIZE];
-static rl_profile profile; /* the usual one; a test that wants another puts it back */
+static rl_profile profile; /* the default set; a test that changes it restores it */
 
-enum { SLEEP, COPY, FMA, FMA_TWICE, PAIR_FIRST, PAIR_SECOND, UPDATE, KERNELS }; /* of the step */
+enum { SLEEP, COPY, FMA, FMA_TWICE, PAIR_FIRST, PAIR_SECOND, UPDATE, KERNELS }; /* ordinals in the step */
 
 static double metric(int64_t kernel, const char *name) {
   for (size_t i = 0; i < records.metric_count; i++)
@@ -54,7 +54,7 @@ static void test_every_kernel_of_the_step_is_listed(void **state) {
   assert_int_equal(records.kernels[FMA].grid_x * records.kernels[FMA].block_x, TINY_FMA_WARPS * 32);
 }
 
-static void test_every_number_is_there_or_says_why_not(void **state) {
+static void test_every_metric_has_a_value_or_a_reason(void **state) {
   (void)state;
   assert_true(records.metric_count > 0);
   for (size_t i = 0; i < records.metric_count; i++)
@@ -63,7 +63,7 @@ static void test_every_number_is_there_or_says_why_not(void **state) {
 
 static void test_a_cold_copy_reads_its_bytes(void **state) {
   (void)state;
-  const double bytes = TINY_COPY_BYTES, l2 = 64 << 20; /* at most that much is still dirty in L2 when it ends */
+  const double bytes = TINY_COPY_BYTES, l2 = 64 << 20; /* up to this much is still dirty in L2 when the kernel ends */
   assert_near(metric(COPY, "dram__bytes_read.sum"), bytes, 0.01, "bytes read by the copy");
   double written = metric(COPY, "dram__bytes_write.sum");
   print_message("bytes written by the copy: %.6g of %.6g\n", written, bytes);
@@ -92,8 +92,8 @@ static void test_a_sleeping_kernel_lasts_as_long_as_it_sleeps(void **state) {
   assert_true(metric(SLEEP, "dram__bytes.sum") < 1e6);
 }
 
-/* Not of the update: there the compiler loads a constant by HFMA2.MMA, which runs on the tensor pipe. */
-static void test_tensor_cores_are_idle_where_nothing_multiplies_matrices(void **state) {
+/* Except UPDATE: the compiler loads a constant by HFMA2.MMA there, which runs on the tensor pipe. */
+static void test_tensor_pipe_is_idle_without_matrix_instructions(void **state) {
   (void)state;
   for (int i = SLEEP; i < UPDATE; i++)
     assert_true(metric(i, "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active") == 0);
@@ -108,7 +108,7 @@ static void count_once(void) {
   print_message("counted %zu kernels in %.2f s\n", records.kernel_count, (double)(rl_monotonic_ns() - before) / 1e9);
 }
 
-static void test_counting_leaves_no_trace_and_repeats(void **state) {
+static void test_counting_restores_the_state_and_repeats(void **state) {
   (void)state;
   float *before = malloc(TINY_STATE * sizeof *before), *after = malloc(TINY_STATE * sizeof *after);
   double instructions = metric(UPDATE, "smsp__inst_executed.sum");
@@ -133,29 +133,29 @@ static void test_tracing_works_after_counting(void **state) {
   assert_int_equal(kernels, 50);
 }
 
-static void count_as(const char *kernels, int64_t launch, const char *metrics) {
-  const rl_profile usual = profile;
+static void count_with(const char *kernels, int64_t launch, const char *metrics) {
+  const rl_profile previous = profile;
   profile = (rl_profile){.launch = launch};
   snprintf(profile.kernels, sizeof profile.kernels, "%s", kernels);
   snprintf(profile.metrics, sizeof profile.metrics, "%s", metrics);
   count_once();
-  profile = usual;
+  profile = previous;
 }
 
-static void test_kernels_are_chosen_by_name_and_launch(void **state) {
+static void test_kernels_are_selected_by_name_and_launch(void **state) {
   (void)state;
-  count_as("*multiplies*", -1, "smsp__inst_executed.sum");
+  count_with("*multiplies*", -1, "smsp__inst_executed.sum");
   assert_int_equal(records.kernel_count, 2);
   assert_true(records.kernels[0].ordinal == FMA && records.kernels[1].ordinal == FMA_TWICE);
   assert_true(metric(FMA_TWICE, "smsp__inst_executed.sum") - metric(FMA, "smsp__inst_executed.sum") ==
               (double)TINY_FMAS * TINY_FMA_WARPS);
-  count_as("pair", 1, "dram__bytes_read.sum"); /* the launch's name; the second of its kernels, cold all the same */
+  count_with("pair", 1, "dram__bytes_read.sum"); /* "pair" is the launch's name; its second kernel starts cold too */
   assert_int_equal(records.kernel_count, 1);
   assert_int_equal(records.kernels[0].ordinal, PAIR_SECOND);
   assert_near(metric(PAIR_SECOND, "dram__bytes_read.sum"), TINY_PAIR_BYTES, 0.02, "bytes read by the chosen kernel");
 }
 
-static void test_no_such_kernel_is_a_mistake_in_the_request(void **state) {
+static void test_no_matching_kernel_is_an_input_error(void **state) {
   (void)state;
   rl_profile none = {.launch = 2, .kernels = "*multiplies*", .metrics = "smsp__inst_executed.sum"};
   rl_records_clear(&records);
@@ -164,65 +164,65 @@ static void test_no_such_kernel_is_a_mistake_in_the_request(void **state) {
   assert_int_equal(records.kernel_count, 0);
 }
 
-static void test_facts_of_launch_and_device_need_no_counters(void **state) {
+static void test_launch_and_device_metrics_need_no_counters(void **state) {
   (void)state;
-  count_as("copy", -1,
-           "launch__block_size\nlaunch__waves_per_multiprocessor\ndevice__attribute_warp_size\ndevice__attribute_nothing\nsm__"
-           "nothing.sum");
+  count_with("copy", -1,
+             "launch__block_size\nlaunch__waves_per_multiprocessor\ndevice__attribute_warp_size\ndevice__attribute_nothing\nsm__"
+             "nothing.sum");
   assert_true(metric(COPY, "launch__block_size") == 256 && metric(COPY, "device__attribute_warp_size") == 32);
   assert_true(metric(COPY, "launch__waves_per_multiprocessor") > 0);
   assert_true(isnan(metric(COPY, "device__attribute_nothing")) && isnan(metric(COPY, "sm__nothing.sum")));
-  test_every_number_is_there_or_says_why_not(NULL);
+  test_every_metric_has_a_value_or_a_reason(NULL);
 }
 
-/* The first time the listings are not at hand, so that everything is counted; the second time the code decides some. */
-static void test_what_the_code_decides_is_what_was_counted(void **state) {
+/* The first collection has no SASS yet and collects all counters; the second derives zeros from the SASS. */
+static void test_derived_zeros_equal_the_collected_values(void **state) {
   (void)state;
   enum { FULL = 3 };
   assert_string_equal(rl_profile_set_names[FULL], "full");
   const rl_profile full = rl_profile_resolve(FULL, &(rl_profile){.launch = -1});
   rl_records counted = {0};
-  size_t decided = 0;
+  size_t derived = 0;
   rl_records_clear(&records);
   assert_int_equal(profiler->ops->count(profiler, &device.base, &full, NULL, &counted, reason, &err), 0);
   assert_int_equal(profiler->ops->count(profiler, &device.base, &full, NULL, &records, reason, &err), 0);
   for (size_t i = 0; i < records.metric_count; i++) {
-    const rl_kernel_metric *now = &records.metrics[i];
-    if (isnan(now->value) || now->reason[0] == '\0') continue;
-    decided++;
+    const rl_kernel_metric *metric_now = &records.metrics[i];
+    if (isnan(metric_now->value) || metric_now->reason[0] == '\0') continue;
+    derived++;
     for (size_t j = 0; j < counted.metric_count; j++)
-      if (counted.metrics[j].ordinal == now->ordinal && strcmp(counted.metrics[j].metric, now->metric) == 0 &&
-          counted.metrics[j].value != now->value)
-        fail_msg("%s of kernel %d was counted: %g", now->metric, (int)now->ordinal, counted.metrics[j].value);
+      if (counted.metrics[j].ordinal == metric_now->ordinal && strcmp(counted.metrics[j].metric, metric_now->metric) == 0 &&
+          counted.metrics[j].value != metric_now->value)
+        fail_msg("%s of kernel %d was collected as %g", metric_now->metric, (int)metric_now->ordinal, counted.metrics[j].value);
   }
-  print_message("%zu numbers of %zu were decided by the code\n", decided, records.metric_count);
+  print_message("%zu of %zu values were derived from the code\n", derived, records.metric_count);
   rl_records_clear(&counted);
 }
 
 static bool cancel(void *context) { return ++*(int *)context == 2; }
 
 static double count_of_fma(const char *name) {
-  count_as("*multiplies*", -1, name);
+  count_with("*multiplies*", -1, name);
   return metric(FMA, name);
 }
 
-/* Whatever comes between: what is kept is used, let go, or of no use. */
-static void test_what_is_kept_counts_the_same(void **state) {
+/* Between the collections the range profiler is kept, replaced by another configuration, or released. */
+static void test_a_kept_profiler_counts_the_same(void **state) {
   (void)state;
   const char counters[] = "smsp__inst_executed.sum\nlts__t_sectors_op_read.sum";
-  count_as("*multiplies*", -1, counters);
+  count_with("*multiplies*", -1, counters);
   double once = metric(FMA, "smsp__inst_executed.sum"), twice = metric(FMA_TWICE, "smsp__inst_executed.sum");
   for (int i = 0; i < 6; i++) {
-    if (i == 2) count_as("copy", -1, "dram__bytes_read.sum");
+    if (i == 2) count_with("copy", -1, "dram__bytes_read.sum");
     if (i == 4) profiler->ops->release(profiler);
-    count_as("*multiplies*", -1, counters);
+    count_with("*multiplies*", -1, counters);
     assert_true(metric(FMA, "smsp__inst_executed.sum") == once && metric(FMA_TWICE, "smsp__inst_executed.sum") == twice);
     assert_true(metric(FMA, "lts__t_sectors_op_read.sum") > 0);
   }
 }
 
-/* The same counters under other names: what is reserved fits. */
-static void test_what_is_kept_serves_other_metrics(void **state) {
+/* Both metrics need the same counters, so the kept configuration matches. */
+static void test_a_kept_profiler_serves_other_metrics(void **state) {
   (void)state;
   double sum = count_of_fma("smsp__inst_executed.sum"), kept = count_of_fma("smsp__inst_executed.avg");
   profiler->ops->release(profiler);
@@ -230,7 +230,7 @@ static void test_what_is_kept_serves_other_metrics(void **state) {
   assert_true(count_of_fma("smsp__inst_executed.sum") == sum);
 }
 
-static void test_it_can_be_cancelled(void **state) {
+static void test_counting_can_be_cancelled(void **state) {
   (void)state;
   int asked = 0;
   rl_observer observer = {.context = &asked, .cancelled = cancel};
@@ -251,21 +251,21 @@ int main(void) {
   profile = rl_profile_resolve(RL_PROFILE_SET_AUTO, &(rl_profile){.launch = -1});
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_kernel_of_the_step_is_listed),
-      cmocka_unit_test(test_every_number_is_there_or_says_why_not),
+      cmocka_unit_test(test_every_metric_has_a_value_or_a_reason),
       cmocka_unit_test(test_a_cold_copy_reads_its_bytes),
       cmocka_unit_test(test_caches_are_cold_for_every_kernel_of_a_launch),
       cmocka_unit_test(test_instructions_are_exact),
       cmocka_unit_test(test_a_sleeping_kernel_lasts_as_long_as_it_sleeps),
-      cmocka_unit_test(test_tensor_cores_are_idle_where_nothing_multiplies_matrices),
-      cmocka_unit_test(test_counting_leaves_no_trace_and_repeats),
-      cmocka_unit_test(test_kernels_are_chosen_by_name_and_launch),
-      cmocka_unit_test(test_no_such_kernel_is_a_mistake_in_the_request),
-      cmocka_unit_test(test_facts_of_launch_and_device_need_no_counters),
+      cmocka_unit_test(test_tensor_pipe_is_idle_without_matrix_instructions),
+      cmocka_unit_test(test_counting_restores_the_state_and_repeats),
+      cmocka_unit_test(test_kernels_are_selected_by_name_and_launch),
+      cmocka_unit_test(test_no_matching_kernel_is_an_input_error),
+      cmocka_unit_test(test_launch_and_device_metrics_need_no_counters),
       cmocka_unit_test(test_tracing_works_after_counting),
-      cmocka_unit_test(test_it_can_be_cancelled),
-      cmocka_unit_test(test_what_is_kept_counts_the_same),
-      cmocka_unit_test(test_what_is_kept_serves_other_metrics),
-      cmocka_unit_test(test_what_the_code_decides_is_what_was_counted),
+      cmocka_unit_test(test_counting_can_be_cancelled),
+      cmocka_unit_test(test_a_kept_profiler_counts_the_same),
+      cmocka_unit_test(test_a_kept_profiler_serves_other_metrics),
+      cmocka_unit_test(test_derived_zeros_equal_the_collected_values),
   };
   int failed = cmocka_run_group_tests(tests, first_count, NULL);
   rl_records_clear(&records);

@@ -1,4 +1,4 @@
-/* What of the module needs no device: which metrics a chip has and which can share a configuration, names, occupancy. */
+/* Parts of the profiler that need no GPU: counter plans, metric selection, names, launch metrics, occupancy. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,14 +19,14 @@
 #include "worker/cupti/check.h"
 #include "worker/cupti/metric_selection.h"
 
-static rl_counter_plan *plan_of(const char *chip, const char *const *names, size_t count) {
+static rl_counter_plan *make_plan(const char *chip, const char *const *names, size_t count) {
   rl_error err = {0};
   rl_counter_plan *plan = NULL;
   if (rl_counter_plan_open(chip, names, count, &plan, &err) != 0) fail_msg("%s", err.message);
   return plan;
 }
 
-static rl_metric_selection select_without(rl_instruction_classes absent, const char *set, const char *metrics) {
+static rl_metric_selection select_without(rl_instruction_classes absent_classes, const char *set, const char *metrics) {
   rl_profile asked = {.launch = -1};
   rl_metric_selection selection;
   rl_error err = {0};
@@ -34,7 +34,7 @@ static rl_metric_selection select_without(rl_instruction_classes absent, const c
   while (strcmp(rl_profile_set_names[which], set) != 0) which++;
   snprintf(asked.metrics, sizeof asked.metrics, "%s", metrics);
   const rl_profile profile = rl_profile_resolve(which, &asked);
-  if (rl_metric_selection_make(&profile, absent, &selection, &err) != 0) fail_msg("%s", err.message);
+  if (rl_metric_selection_make(&profile, absent_classes, &selection, &err) != 0) fail_msg("%s", err.message);
   return selection;
 }
 
@@ -45,79 +45,81 @@ static size_t counters_of(const rl_metric_selection *selection, const char **nam
   return selection->counter_count;
 }
 
-static const char *listed[2000];
+static const char *counter_names[2000];
 
-/* As of code that has no texture, surface or tensor instruction and does not reach local memory. */
-static const rl_instruction_classes everything = ~(rl_instruction_classes)0;
+/* Of code without any special instruction. */
+static const rl_instruction_classes all_classes = ~(rl_instruction_classes)0;
 
+/* Returns the index of the group's first metric of the unit. */
 static size_t first_of(const char *unit, const rl_counter_group *group) {
-  size_t at = 0;
-  while (at < group->count && strncmp(group->names[at], unit, strlen(unit)) != 0) at++;
-  return at;
+  size_t index = 0;
+  while (index < group->count && strncmp(group->names[index], unit, strlen(unit)) != 0) index++;
+  return index;
 }
 
-/* Metrics that no chip could have would go unnoticed among those that a chip lacks. The passes are what CUPTI 13.0 needs: a
- * change may only make them fewer. */
-static void test_hopper_has_what_the_sets_count(void **state) {
+/* The minimum of metrics detects misspelt names, which look like metrics that the chip does not have. The passes are
+ * those of CUPTI 13.0; a change may only lower them. */
+static void test_hopper_has_the_metrics_of_the_sets(void **state) {
   (void)state;
   static const struct {
     const char *set;
-    rl_instruction_classes absent;
-    size_t least, passes;
-  } cases[] = {{"auto", 0, 94, 9},   {"basic", 0, 82, 9},          {"detailed", 0, 374, 17}, {"detailed", everything, 259, 15},
-               {"full", 0, 762, 32}, {"full", everything, 471, 21}};
+    rl_instruction_classes absent_classes;
+    size_t min_metrics, max_passes;
+  } cases[] = {{"auto", 0, 94, 9},   {"basic", 0, 82, 9},           {"detailed", 0, 374, 17}, {"detailed", all_classes, 259, 15},
+               {"full", 0, 762, 32}, {"full", all_classes, 471, 21}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_metric_selection selection = select_without(cases[i].absent, cases[i].set, "");
-    rl_counter_plan *plan = plan_of("GH100", listed, counters_of(&selection, listed));
+    rl_metric_selection selection = select_without(cases[i].absent_classes, cases[i].set, "");
+    rl_counter_plan *plan = make_plan("GH100", counter_names, counters_of(&selection, counter_names));
     size_t placed = 0;
     for (size_t g = 0; g < plan->group_count; g++) placed += plan->groups[g].count;
     for (size_t m = 0; m < plan->metric_count; m++)
-      if (plan->reasons[m].text[0] != '\0') print_message("%s: %s\n", listed[m], plan->reasons[m].text);
-    print_message("%s without %x: %zu counters, %zu collected in %zu groups and %zu passes\n", cases[i].set, cases[i].absent,
-                  selection.counter_count, placed, plan->group_count, plan->passes);
+      if (plan->reasons[m].text[0] != '\0') print_message("%s: %s\n", counter_names[m], plan->reasons[m].text);
+    print_message("%s without %x: %zu counters, %zu collected in %zu groups and %zu passes\n", cases[i].set,
+                  cases[i].absent_classes, selection.counter_count, placed, plan->group_count, plan->passes);
     assert_int_equal(plan->group_count, 1);
-    assert_true(placed >= cases[i].least && plan->passes <= cases[i].passes);
-    assert_true(first_of("gpu__", &plan->groups[0]) < first_of("lts__", &plan->groups[0])); /* or L2 is in more of the passes */
+    assert_true(placed >= cases[i].min_metrics && plan->passes <= cases[i].max_passes);
+    assert_true(first_of("gpu__", &plan->groups[0]) <
+                first_of("lts__", &plan->groups[0])); /* otherwise more passes count in L2 */
     rl_counter_plan_close(plan);
     rl_metric_selection_clear(&selection);
   }
 }
 
-/* Each counter of the catalogue is in the plan or decided by the code, never both and never neither. */
-static void test_what_the_code_decides_is_not_counted(void **state) {
+/* Each counter of the catalogue is either collected or skipped with value 0. */
+static void test_static_zeros_are_not_collected(void **state) {
   (void)state;
-  rl_metric_selection all = select_metrics("full", ""), some = select_without(everything, "full", "");
+  rl_metric_selection all = select_metrics("full", ""), some = select_without(all_classes, "full", "");
   assert_int_equal(some.count, all.count);
-  size_t decided = 0;
+  size_t known_zeros = 0;
   for (size_t i = 0; i < some.count; i++) {
     const rl_selected_metric *metric = &some.items[i];
     if (isnan(metric->known_value)) continue;
-    decided++;
+    known_zeros++;
     assert_true(i >= some.counter_count && metric->known_value == 0 && rl_classes_counted_by(metric->name) != 0);
     assert_non_null(strstr(metric->skip_reason, "not counted: the code has no "));
   }
-  assert_int_equal(all.counter_count, some.counter_count + decided);
-  /* Of these two GH100 has none. */
+  assert_int_equal(all.counter_count, some.counter_count + known_zeros);
+  /* GH100 does not have two of these counters. */
   rl_error err = {0};
-  size_t without = 0;
+  size_t not_on_chip = 0;
   assert_int_equal(rl_metric_selection_limit_to_chip(&some, "GH100", &err), 0);
   for (size_t i = some.counter_count; i < some.count; i++) {
-    without +=
+    not_on_chip +=
         some.items[i].skip_reason != NULL && strcmp(some.items[i].skip_reason, "CUPTI has no such metric for this chip") == 0;
     if (strncmp(some.items[i].name, "sm__ops_path_tensor_src_fp16_dst_", 33) == 0 &&
         strstr(some.items[i].name, "per_cycle") != NULL)
       assert_true(isnan(some.items[i].known_value));
     if (strcmp(some.items[i].name, "smsp__inst_executed_op_texture.sum") == 0) assert_true(some.items[i].known_value == 0);
   }
-  assert_int_equal(without, 2);
-  rl_metric_selection named = select_without(everything, "full", "smsp__inst_executed_op_texture.sum");
+  assert_int_equal(not_on_chip, 2);
+  rl_metric_selection named = select_without(all_classes, "full", "smsp__inst_executed_op_texture.sum");
   assert_int_equal(named.counter_count, some.counter_count + 1);
   rl_metric_selection_clear(&named);
   rl_metric_selection_clear(&some);
   rl_metric_selection_clear(&all);
 }
 
-static void test_what_is_wanted_is_there_once_and_has_its_origin(void **state) {
+static void test_a_metric_is_selected_once_with_its_origin(void **state) {
   (void)state;
   rl_metric_selection selection = select_metrics(
       "basic", "gpu__time_duration.sum\nlaunch__grid_dim_x\ndevice__attribute_warp_size\nsm__nothing.sum\nderived__x");
@@ -137,20 +139,20 @@ static void test_what_is_wanted_is_there_once_and_has_its_origin(void **state) {
   rl_metric_selection_clear(&selection);
 }
 
-static void test_metrics_that_exclude_each_other_are_parted(void **state) {
+static void test_metrics_that_exclude_each_other_get_separate_groups(void **state) {
   (void)state;
   static const char *const list[] = {"dram__bytes.sum", "pcie__read_bytes.sum", "smsp__inst_executed.sum"};
-  rl_counter_plan *plan = plan_of("GH100", list, 3);
+  rl_counter_plan *plan = make_plan("GH100", list, 3);
   assert_int_equal(plan->group_count, 2);
   assert_int_equal(plan->groups[0].count, 2);
-  assert_int_equal(plan->groups[0].metrics[0], 2); /* what is hard to place goes first */
+  assert_int_equal(plan->groups[0].metrics[0], 2); /* the metric that is hardest to place goes first */
   assert_int_equal(plan->groups[0].metrics[1], 0);
   assert_int_equal(plan->groups[1].count, 1);
   assert_string_equal(plan->groups[1].names[0], "pcie__read_bytes.sum");
   rl_counter_plan_close(plan);
 }
 
-static void test_links_are_counted_where_they_are_named(void **state) {
+static void test_links_are_collected_when_they_are_named(void **state) {
   (void)state;
   rl_metric_selection plain = select_metrics("full", ""), named = select_metrics("full", "pcie__read_bytes.sum.per_second");
   assert_int_equal(named.counter_count, plain.counter_count + 1);
@@ -168,7 +170,7 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
   static const char *const list[] = {"dram__bytes.sum", "pcie__read_bytes.sum", "sm__nothing.sum", "smsp__inst_executed.sum"};
   char path[] = "/tmp/rooflined-plan-XXXXXX";
   rl_error err = {0};
-  rl_counter_plan *made = plan_of("GH100", list, 4), *read = NULL;
+  rl_counter_plan *made = make_plan("GH100", list, 4), *read = NULL;
   close(mkstemp(path));
   assert_int_equal(rl_counter_plan_save(made, list, "one driver", path, &err), 0);
   if (rl_counter_plan_load("GH100", list, 4, "one driver", path, &read, &err) != 0) fail_msg("%s", err.message);
@@ -183,7 +185,7 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
     for (size_t i = 0; i < read->groups[g].count; i++) assert_string_equal(read->groups[g].names[i], made->groups[g].names[i]);
   }
   rl_counter_plan_close(read);
-  /* Of another driver, another list, or cut short it is no plan. */
+  /* A file of another driver, of another list or a truncated file is refused. */
   assert_int_equal(rl_counter_plan_load("GH100", list, 4, "another driver", path, &read, &err), -1);
   assert_int_equal(rl_counter_plan_load("GH100", list, 3, "one driver", path, &read, &err), -1);
   struct stat file;
@@ -197,8 +199,8 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
   rl_counter_plan_close(made);
 }
 
-/* One group of one pass: what needs another pass, what other lists would have room for, and what no chip has are left out. */
-static void test_samples_take_one_pass(void **state) {
+/* One group of one pass, without metrics that need another pass and metrics that the chip does not have. */
+static void test_a_plan_for_sampling_has_one_pass(void **state) {
   (void)state;
   static const char *const list[] = {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
                                      "sm__throughput.avg.pct_of_peak_sustained_elapsed", "sm__nothing.sum",
@@ -217,10 +219,10 @@ static void test_samples_take_one_pass(void **state) {
   rl_counter_plan_close(plan);
 }
 
-static void test_a_metric_that_is_not_there_says_so(void **state) {
+static void test_an_unknown_metric_has_a_reason(void **state) {
   (void)state;
   static const char *const list[] = {"launch__registers_per_thread", "dram__bytes.sum"};
-  rl_counter_plan *plan = plan_of("GH100", list, 2);
+  rl_counter_plan *plan = make_plan("GH100", list, 2);
   assert_non_null(strstr(plan->reasons[0].text, "GH100"));
   assert_string_equal(plan->reasons[1].text, "");
   assert_int_equal(plan->group_count, 1);
@@ -237,7 +239,7 @@ static void test_an_unknown_chip_is_an_error(void **state) {
   assert_null(plan);
 }
 
-static void test_refusals_are_told_from_mistakes(void **state) {
+static void test_refusals_are_distinguished_from_errors(void **state) {
   (void)state;
   rl_error err = {0};
   assert_int_equal(rl_cupti_check(CUPTI_SUCCESS, "x", &err), 0);
@@ -260,7 +262,7 @@ static void test_names_are_demangled_and_kept_once(void **state) {
   assert_string_equal(names.items[index].text, "add(float*, int)");
   assert_int_equal(index, same);
   assert_string_equal(names.items[plain].text, "memset");
-  strcpy(moved, "_Z3subPfi"); /* the pointer is used again for another name */
+  strcpy(moved, "_Z3subPfi"); /* the same pointer, another name */
   assert_int_equal(rl_name_table_find(&names, moved, &same, &err), 0);
   assert_string_equal(names.items[same].text, "sub(float*, int)");
   for (int i = 0; i < 5000; i++) { /* the table grows */
@@ -273,7 +275,7 @@ static void test_names_are_demangled_and_kept_once(void **state) {
   rl_name_table_clear(&names);
 }
 
-/* A multiprocessor of an H100 or H200: 2048 threads, 65536 registers, 228 KiB of shared memory, 1 KiB of it reserved a block. */
+/* H100 and H200: an SM has 2048 threads, 65536 registers and 228 KiB of shared memory, of which 1 KiB per block is reserved. */
 static const rl_device_limits hopper = {.major = 9,
                                         .minor = 0,
                                         .sm_count = 132,
@@ -287,7 +289,7 @@ static const rl_device_limits hopper = {.major = 9,
                                         .reserved_block_shared_bytes = 1 << 10,
                                         .max_sm_shared_bytes = 228 << 10};
 
-static void test_occupancy_is_limited_by_what_runs_out_first(void **state) {
+static void test_occupancy_is_limited_by_the_scarcest_resource(void **state) {
   (void)state;
   static const struct {
     uint32_t threads, registers, shared, dynamic;
@@ -296,10 +298,10 @@ static void test_occupancy_is_limited_by_what_runs_out_first(void **state) {
       {256, 32, 0, 0, 1.0},           /* threads: 8 blocks */
       {256, 64, 0, 0, 0.5},           /* registers: 4 blocks */
       {1024, 64, 0, 0, 0.5},          /* registers: 1 block */
-      {32, 16, 0, 0, 0.5},            /* 32 blocks a multiprocessor */
+      {32, 16, 0, 0, 0.5},            /* blocks: 32 per SM */
       {256, 32, 0, 75 << 10, 0.375},  /* shared memory: 3 blocks of 76 KiB */
-      {256, 32, 48 << 10, 0, 0.5},    /* 4 blocks of 49 KiB */
-      {128, 33, 0, 0, 12 * 4 / 64.0}, /* 40 registers a thread in granules of 256 a warp: 12 blocks */
+      {256, 32, 48 << 10, 0, 0.5},    /* shared memory: 4 blocks of 49 KiB */
+      {128, 33, 0, 0, 12 * 4 / 64.0}, /* 40 registers per thread, allocated by 256 per warp: 12 blocks */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL,
@@ -313,13 +315,12 @@ static void test_occupancy_is_limited_by_what_runs_out_first(void **state) {
   }
 }
 
-/* The fused ReLU of docs/measurements: 128 threads, 16 registers, 32768 blocks; what ncu says of its launch. */
-static void test_barriers_limit_what_takes_many(void **state) {
+static void test_barriers_limit_occupancy(void **state) {
   (void)state;
   static const struct {
     int barriers;
     double limit, occupancy_pct;
-  } cases[] = {{-1, 32, 100},   {0, 32, 100}, {1, 32, 100}, {2, 32, 100}, /* of 64 on a multiprocessor */
+  } cases[] = {{-1, 32, 100},   {0, 32, 100}, {1, 32, 100}, {2, 32, 100}, /* of 64 per SM */
                {3, 21, 65.625}, {16, 4, 12.5}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {4224, 1, 1}, .block = {64, 1, 1}, .registers = 16};
   const rl_launch_detail detail = {0};
@@ -332,7 +333,8 @@ static void test_barriers_limit_what_takes_many(void **state) {
   }
 }
 
-static void test_a_launch_tells_what_ncu_says_of_it(void **state) {
+/* ncu's values for the fused ReLU of docs/measurements: 128 threads, 16 registers, 32768 blocks. */
+static void test_launch_metrics_are_as_in_ncu(void **state) {
   (void)state;
   static const struct {
     const char *metric;
@@ -372,7 +374,7 @@ static void test_a_launch_tells_what_ncu_says_of_it(void **state) {
   assert_true(isnan(rl_launch_metric(&launch, "launch__no_such_thing", &reason)) && reason[0] != '\0');
 }
 
-static void test_curves_show_what_limits(void **state) {
+static void test_occupancy_curves_have_known_points(void **state) {
   (void)state;
   rl_records records = {0};
   rl_error err = {0};
@@ -395,7 +397,7 @@ static void test_curves_show_what_limits(void **state) {
   rl_records_clear(&records);
 }
 
-static void test_what_cannot_run_has_no_occupancy(void **state) {
+static void test_a_launch_that_does_not_fit_has_no_occupancy(void **state) {
   (void)state;
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .block = {256, 1, 1}, .registers = 32, .dynamic_shared_bytes = 300 << 10};
   assert_true(isnan(rl_occupancy_ratio(&hopper, &row, -1)));
@@ -406,22 +408,22 @@ static void test_what_cannot_run_has_no_occupancy(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_hopper_has_what_the_sets_count),
-      cmocka_unit_test(test_what_the_code_decides_is_not_counted),
-      cmocka_unit_test(test_what_is_wanted_is_there_once_and_has_its_origin),
-      cmocka_unit_test(test_links_are_counted_where_they_are_named),
+      cmocka_unit_test(test_hopper_has_the_metrics_of_the_sets),
+      cmocka_unit_test(test_static_zeros_are_not_collected),
+      cmocka_unit_test(test_a_metric_is_selected_once_with_its_origin),
+      cmocka_unit_test(test_links_are_collected_when_they_are_named),
       cmocka_unit_test(test_a_plan_is_the_same_from_a_file),
-      cmocka_unit_test(test_metrics_that_exclude_each_other_are_parted),
-      cmocka_unit_test(test_samples_take_one_pass),
-      cmocka_unit_test(test_a_metric_that_is_not_there_says_so),
+      cmocka_unit_test(test_metrics_that_exclude_each_other_get_separate_groups),
+      cmocka_unit_test(test_a_plan_for_sampling_has_one_pass),
+      cmocka_unit_test(test_an_unknown_metric_has_a_reason),
       cmocka_unit_test(test_an_unknown_chip_is_an_error),
-      cmocka_unit_test(test_refusals_are_told_from_mistakes),
+      cmocka_unit_test(test_refusals_are_distinguished_from_errors),
       cmocka_unit_test(test_names_are_demangled_and_kept_once),
-      cmocka_unit_test(test_occupancy_is_limited_by_what_runs_out_first),
-      cmocka_unit_test(test_what_cannot_run_has_no_occupancy),
-      cmocka_unit_test(test_barriers_limit_what_takes_many),
-      cmocka_unit_test(test_a_launch_tells_what_ncu_says_of_it),
-      cmocka_unit_test(test_curves_show_what_limits),
+      cmocka_unit_test(test_occupancy_is_limited_by_the_scarcest_resource),
+      cmocka_unit_test(test_a_launch_that_does_not_fit_has_no_occupancy),
+      cmocka_unit_test(test_barriers_limit_occupancy),
+      cmocka_unit_test(test_launch_metrics_are_as_in_ncu),
+      cmocka_unit_test(test_occupancy_curves_have_known_points),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,21 +6,21 @@
 
 namespace {
 
-struct memory { /* of the one tiny there is */
+struct tiny_buffers {
   uint4 *from, *to;
   float *state, *saved, *sink;
   cudaEvent_t before, after;
 };
-memory held;
+tiny_buffers buffers;
 
 int check(cudaError_t result, const char *what, rl_error *err) {
   return result == cudaSuccess ? 0 : rl_fail(err, RL_CUDA, result, "%s: %s", what, cudaGetErrorString(result));
 }
-int launched(const char *what, rl_error *err) { return check(cudaGetLastError(), what, err); }
+int check_launch(const char *what, rl_error *err) { return check(cudaGetLastError(), what, err); }
 
 }  // namespace
 
-/* Kernels have C++ names outside a namespace, so that demangling shows. */
+/* C++ names outside a namespace, so that the tests see demangled names. */
 __global__ void tiny_sleeps(uint64_t ns) {
   uint64_t start, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -57,31 +57,31 @@ namespace {
 
 int sleep_us(void *, rl_stream stream, rl_error *err) {
   tiny_sleeps<<<1, 1, 0, (cudaStream_t)stream>>>(TINY_SLEEP_US * 1000ull);
-  return launched("sleep", err);
+  return check_launch("sleep", err);
 }
 int copy(void *, rl_stream stream, rl_error *err) {
-  tiny_copies<<<132 * 16, 256, 0, (cudaStream_t)stream>>>(held.from, held.to, TINY_COPY_BYTES / sizeof(uint4));
-  return launched("copy", err);
+  tiny_copies<<<132 * 16, 256, 0, (cudaStream_t)stream>>>(buffers.from, buffers.to, TINY_COPY_BYTES / sizeof(uint4));
+  return check_launch("copy", err);
 }
 int fma(void *, rl_stream stream, rl_error *err) {
-  tiny_multiplies<TINY_FMAS><<<TINY_FMA_WARPS / 8, 256, 0, (cudaStream_t)stream>>>(held.sink, 0.5f);
-  return launched("fma", err);
+  tiny_multiplies<TINY_FMAS><<<TINY_FMA_WARPS / 8, 256, 0, (cudaStream_t)stream>>>(buffers.sink, 0.5f);
+  return check_launch("fma", err);
 }
 int fma_twice(void *, rl_stream stream, rl_error *err) {
-  tiny_multiplies<2 * TINY_FMAS><<<TINY_FMA_WARPS / 8, 256, 0, (cudaStream_t)stream>>>(held.sink, 0.5f);
-  return launched("fma_twice", err);
+  tiny_multiplies<2 * TINY_FMAS><<<TINY_FMA_WARPS / 8, 256, 0, (cudaStream_t)stream>>>(buffers.sink, 0.5f);
+  return check_launch("fma_twice", err);
 }
-/* Two kernels over the same bytes: the second finds them in L2 unless the caches are made cold in front of it too. */
+/* Two kernels read the same bytes: the second hits L2 unless the caches are flushed before it too. */
 int pair(void *, rl_stream stream, rl_error *err) {
   for (int i = 0; i < 2; i++)
-    tiny_reads<<<132 * 4, 256, 0, (cudaStream_t)stream>>>(held.from, TINY_PAIR_BYTES / sizeof(uint4), held.sink);
-  return launched("pair", err);
+    tiny_reads<<<132 * 4, 256, 0, (cudaStream_t)stream>>>(buffers.from, TINY_PAIR_BYTES / sizeof(uint4), buffers.sink);
+  return check_launch("pair", err);
 }
-/* With a set in front, which is a launch but no kernel. */
+/* Starts with a memset, which is an operation but not a kernel. */
 int update(void *, rl_stream stream, rl_error *err) {
-  if (check(cudaMemsetAsync(held.sink, 0, 4096, (cudaStream_t)stream), "memset", err) != 0) return -1;
-  tiny_updates<<<TINY_STATE / 256, 256, 0, (cudaStream_t)stream>>>(held.state);
-  return launched("update", err);
+  if (check(cudaMemsetAsync(buffers.sink, 0, 4096, (cudaStream_t)stream), "memset", err) < 0) return -1;
+  tiny_updates<<<TINY_STATE / 256, 256, 0, (cudaStream_t)stream>>>(buffers.state);
+  return check_launch("update", err);
 }
 
 const rl_launch launches[TINY_LAUNCHES] = {{"sleep", "data", sleep_us, NULL}, {"copy", "data", copy, NULL},
@@ -92,23 +92,23 @@ const rl_sequence sequences[] = {{"step", launches, TINY_LAUNCHES, 1}};
 int reset(rl_instance *, rl_error *err) {
   float *state = (float *)malloc(TINY_STATE * sizeof *state);
   for (int i = 0; i < TINY_STATE; i++) state[i] = (float)(i % 1000) / 7;
-  int result = check(cudaMemcpy(held.state, state, TINY_STATE * sizeof *state, cudaMemcpyHostToDevice), "state", err);
+  int result = check(cudaMemcpy(buffers.state, state, TINY_STATE * sizeof *state, cudaMemcpyHostToDevice), "state", err);
   free(state);
   return result;
 }
 int report(rl_instance *, rl_report *, rl_error *) { return 0; }
 int save(rl_instance *, rl_error *err) {
-  return check(cudaMemcpy(held.saved, held.state, TINY_STATE * sizeof(float), cudaMemcpyDeviceToDevice), "save", err);
+  return check(cudaMemcpy(buffers.saved, buffers.state, TINY_STATE * sizeof(float), cudaMemcpyDeviceToDevice), "save", err);
 }
 int restore(rl_instance *, rl_error *err) {
-  return check(cudaMemcpy(held.state, held.saved, TINY_STATE * sizeof(float), cudaMemcpyDeviceToDevice), "restore", err);
+  return check(cudaMemcpy(buffers.state, buffers.saved, TINY_STATE * sizeof(float), cudaMemcpyDeviceToDevice), "restore", err);
 }
 void close_instance(rl_instance *) {}
 const rl_instance_ops ops = {reset, report, save, restore, close_instance};
 
 }  // namespace
 
-int tiny_open(tiny_rig *tiny, rl_error *err) {
+int tiny_open(tiny_fixture *tiny, rl_error *err) {
   int count = 0;
   cudaError_t found = cudaGetDeviceCount(&count);
   if (found != cudaSuccess || count == 0) {
@@ -117,16 +117,16 @@ int tiny_open(tiny_rig *tiny, rl_error *err) {
   }
   memset(tiny, 0, sizeof *tiny);
   cudaStream_t stream = NULL;
-  if (check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream", err) != 0 ||
-      check(cudaMalloc((void **)&held.from, TINY_COPY_BYTES), "memory", err) != 0 ||
-      check(cudaMalloc((void **)&held.to, TINY_COPY_BYTES), "memory", err) != 0 ||
-      check(cudaMalloc((void **)&held.state, TINY_STATE * sizeof(float)), "memory", err) != 0 ||
-      check(cudaMalloc((void **)&held.saved, TINY_STATE * sizeof(float)), "memory", err) != 0 ||
-      check(cudaMalloc((void **)&held.sink, 4096), "memory", err) != 0 ||
-      check(cudaEventCreate(&held.before), "event", err) != 0 || check(cudaEventCreate(&held.after), "event", err) != 0 ||
-      check(cudaMemset(held.from, 0x5a, TINY_COPY_BYTES), "memory", err) != 0)
+  if (check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream", err) < 0 ||
+      check(cudaMalloc((void **)&buffers.from, TINY_COPY_BYTES), "memory", err) < 0 ||
+      check(cudaMalloc((void **)&buffers.to, TINY_COPY_BYTES), "memory", err) < 0 ||
+      check(cudaMalloc((void **)&buffers.state, TINY_STATE * sizeof(float)), "memory", err) < 0 ||
+      check(cudaMalloc((void **)&buffers.saved, TINY_STATE * sizeof(float)), "memory", err) < 0 ||
+      check(cudaMalloc((void **)&buffers.sink, 4096), "memory", err) < 0 ||
+      check(cudaEventCreate(&buffers.before), "event", err) < 0 || check(cudaEventCreate(&buffers.after), "event", err) < 0 ||
+      check(cudaMemset(buffers.from, 0x5a, TINY_COPY_BYTES), "memory", err) < 0)
     return -1;
-  tiny->state = held.state;
+  tiny->state = buffers.state;
   tiny->device.kind = RL_DEVICE_CUDA;
   tiny->device.stream = stream;
   tiny->base.ops = &ops;
@@ -135,72 +135,72 @@ int tiny_open(tiny_rig *tiny, rl_error *err) {
   return reset(&tiny->base, err);
 }
 
-void tiny_close(tiny_rig *tiny) {
+void tiny_close(tiny_fixture *tiny) {
   cudaStreamDestroy((cudaStream_t)tiny->device.stream);
-  cudaFree(held.from);
-  cudaFree(held.to);
-  cudaFree(held.state);
-  cudaFree(held.saved);
-  cudaFree(held.sink);
+  cudaFree(buffers.from);
+  cudaFree(buffers.to);
+  cudaFree(buffers.state);
+  cudaFree(buffers.saved);
+  cudaFree(buffers.sink);
 }
 
-int tiny_state(tiny_rig *tiny, float *state, rl_error *err) {
+int tiny_state(tiny_fixture *tiny, float *state, rl_error *err) {
   return check(cudaMemcpy(state, tiny->state, TINY_STATE * sizeof *state, cudaMemcpyDeviceToHost), "state", err);
 }
 
-static int wait(tiny_rig *tiny, rl_error *err) {
+static int wait(tiny_fixture *tiny, rl_error *err) {
   return check(cudaStreamSynchronize((cudaStream_t)tiny->device.stream), "wait", err);
 }
 
-int tiny_step(tiny_rig *tiny, rl_error *err) {
+int tiny_step(tiny_fixture *tiny, rl_error *err) {
   for (const rl_launch &launch : launches)
-    if (launch.enqueue(launch.arg, tiny->device.stream, err) != 0) return -1;
+    if (launch.enqueue(launch.arg, tiny->device.stream, err) < 0) return -1;
   return wait(tiny, err);
 }
 
-int tiny_sleep(tiny_rig *tiny, rl_error *err) { return sleep_us(NULL, tiny->device.stream, err) != 0 ? -1 : wait(tiny, err); }
+int tiny_sleep(tiny_fixture *tiny, rl_error *err) { return sleep_us(NULL, tiny->device.stream, err) < 0 ? -1 : wait(tiny, err); }
 
-int tiny_launch_empty(tiny_rig *tiny, int count, rl_error *err) {
+int tiny_launch_empty(tiny_fixture *tiny, int count, rl_error *err) {
   for (int i = 0; i < count; i++) tiny_empty<<<3, 64, 0, (cudaStream_t)tiny->device.stream>>>();
-  return launched("empty", err) != 0 ? -1 : wait(tiny, err);
+  return check_launch("empty", err) < 0 ? -1 : wait(tiny, err);
 }
 
-int tiny_graph_open(tiny_rig *tiny, int nodes, void **graph, rl_error *err) {
+int tiny_graph_open(tiny_fixture *tiny, int nodes, void **graph, rl_error *err) {
   cudaStream_t stream = (cudaStream_t)tiny->device.stream;
   cudaGraph_t captured = NULL;
   cudaGraphExec_t made = NULL;
-  if (check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture", err) != 0) return -1;
+  if (check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture", err) < 0) return -1;
   for (int i = 0; i < nodes; i++) tiny_empty<<<3, 64, 0, stream>>>();
-  if (check(cudaStreamEndCapture(stream, &captured), "capture", err) != 0 ||
-      check(cudaGraphInstantiate(&made, captured, 0), "instantiate", err) != 0)
+  if (check(cudaStreamEndCapture(stream, &captured), "capture", err) < 0 ||
+      check(cudaGraphInstantiate(&made, captured, 0), "instantiate", err) < 0)
     return -1;
   cudaGraphDestroy(captured);
   *graph = made;
-  return check(cudaGraphUpload(made, stream), "upload", err) != 0 ? -1 : wait(tiny, err);
+  return check(cudaGraphUpload(made, stream), "upload", err) < 0 ? -1 : wait(tiny, err);
 }
 
-int tiny_graph_run(tiny_rig *tiny, void *graph, int replays, double *node_us, rl_error *err) {
+int tiny_graph_run(tiny_fixture *tiny, void *graph, int replays, double *replay_us, rl_error *err) {
   cudaStream_t stream = (cudaStream_t)tiny->device.stream;
   float ms = 0;
-  cudaEventRecord(held.before, stream);
+  cudaEventRecord(buffers.before, stream);
   for (int i = 0; i < replays; i++)
-    if (check(cudaGraphLaunch((cudaGraphExec_t)graph, stream), "replay", err) != 0) return -1;
-  cudaEventRecord(held.after, stream);
-  if (wait(tiny, err) != 0 || check(cudaEventElapsedTime(&ms, held.before, held.after), "time", err) != 0) return -1;
-  if (node_us != NULL) *node_us = ms * 1e3 / replays;
+    if (check(cudaGraphLaunch((cudaGraphExec_t)graph, stream), "replay", err) < 0) return -1;
+  cudaEventRecord(buffers.after, stream);
+  if (wait(tiny, err) < 0 || check(cudaEventElapsedTime(&ms, buffers.before, buffers.after), "time", err) < 0) return -1;
+  if (replay_us != NULL) *replay_us = ms * 1e3 / replays;
   return 0;
 }
 
 void tiny_graph_close(void *graph) { cudaGraphExecDestroy((cudaGraphExec_t)graph); }
 
-int tiny_move(tiny_rig *tiny, size_t bytes, rl_error *err) {
+int tiny_move(tiny_fixture *tiny, size_t bytes, rl_error *err) {
   cudaStream_t stream = (cudaStream_t)tiny->device.stream;
   void *memory = NULL, *host = malloc(bytes);
-  int result = check(cudaMalloc(&memory, bytes), "memory", err) != 0 ||
-               check(cudaMemsetAsync(memory, 1, bytes, stream), "memset", err) != 0 ||
-               check(cudaMemcpyAsync(held.to, memory, bytes, cudaMemcpyDeviceToDevice, stream), "memcpy", err) != 0 ||
-               check(cudaMemcpyAsync(host, memory, bytes, cudaMemcpyDeviceToHost, stream), "memcpy", err) != 0 ||
-               wait(tiny, err) != 0 || check(cudaFree(memory), "free", err) != 0;
+  int result = check(cudaMalloc(&memory, bytes), "memory", err) < 0 ||
+               check(cudaMemsetAsync(memory, 1, bytes, stream), "memset", err) < 0 ||
+               check(cudaMemcpyAsync(buffers.to, memory, bytes, cudaMemcpyDeviceToDevice, stream), "memcpy", err) < 0 ||
+               check(cudaMemcpyAsync(host, memory, bytes, cudaMemcpyDeviceToHost, stream), "memcpy", err) < 0 ||
+               wait(tiny, err) < 0 || check(cudaFree(memory), "free", err) < 0;
   free(host);
   return result ? -1 : 0;
 }

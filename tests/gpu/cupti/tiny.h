@@ -1,4 +1,4 @@
-/* A device and an instance of known answers for the profiler's tests: what each launch must show can be told beforehand. */
+/* A device and an instance with known launches, for tests of the profiler. */
 #ifndef RL_TESTS_CUPTI_TINY_H
 #define RL_TESTS_CUPTI_TINY_H
 
@@ -21,29 +21,30 @@ enum {
 /* Launches of the step, in this order. */
 enum tiny_launch { TINY_SLEEP, TINY_COPY, TINY_FMA, TINY_FMA_TWICE, TINY_PAIR, TINY_UPDATE, TINY_LAUNCHES };
 
-typedef struct tiny_rig {
+typedef struct tiny_fixture {
   rl_instance base;
   rl_device device;
-  float *state; /* what TINY_UPDATE changes */
-} tiny_rig;
+  float *state; /* changed by TINY_UPDATE */
+} tiny_fixture;
 
-/* 0; 1 when there is no GPU, with the reason in err; -1. */
-int tiny_open(tiny_rig *tiny, rl_error *err);
-void tiny_close(tiny_rig *tiny);
-/* The state, on the host: TINY_STATE floats. */
-int tiny_state(tiny_rig *tiny, float *state, rl_error *err);
+/* 0; 1 when there is no GPU, with the reason in err; -1 on error. One at a time. */
+int tiny_open(tiny_fixture *tiny, rl_error *err);
+void tiny_close(tiny_fixture *tiny);
+/* Copies the state, TINY_STATE floats, to the host. */
+int tiny_state(tiny_fixture *tiny, float *state, rl_error *err);
 
-/* Every launch of the step once; tiny_sleep: only that one. They wait. */
-int tiny_step(tiny_rig *tiny, rl_error *err);
-int tiny_sleep(tiny_rig *tiny, rl_error *err);
-/* `count` launches of an empty kernel of 3 blocks of 64. */
-int tiny_launch_empty(tiny_rig *tiny, int count, rl_error *err);
-/* A graph of `nodes` empty kernels; then replay it, wait, and say how long a node took. */
-int tiny_graph_open(tiny_rig *tiny, int nodes, void **graph, rl_error *err);
-int tiny_graph_run(tiny_rig *tiny, void *graph, int replays, double *node_us, rl_error *err);
+/* Runs every launch of the step, or only TINY_SLEEP, and waits. */
+int tiny_step(tiny_fixture *tiny, rl_error *err);
+int tiny_sleep(tiny_fixture *tiny, rl_error *err);
+/* Launches an empty kernel of 3 blocks of 64 threads `count` times and waits. */
+int tiny_launch_empty(tiny_fixture *tiny, int count, rl_error *err);
+/* Captures a graph of `nodes` empty kernels. tiny_graph_run replays it, waits, and sets *replay_us to the mean time of a replay
+ * in us. */
+int tiny_graph_open(tiny_fixture *tiny, int nodes, void **graph, rl_error *err);
+int tiny_graph_run(tiny_fixture *tiny, void *graph, int replays, double *replay_us, rl_error *err);
 void tiny_graph_close(void *graph);
-/* Allocates bytes, sets them, copies them in place and to the host, frees them. */
-int tiny_move(tiny_rig *tiny, size_t bytes, rl_error *err);
+/* Allocates bytes, sets them, copies them on the device and to the host, and frees them. */
+int tiny_move(tiny_fixture *tiny, size_t bytes, rl_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* What is executed: one kind of instruction each, on one pipeline. */
+/* Kernels bound by arithmetic: one kind of instruction on one pipe each, divergence, predication. */
 #include "kernels.h"
 
 namespace {
@@ -7,7 +7,7 @@ enum { CHAINS = 4, UNROLL = 16 };
 
 }
 
-/* CHAINS independent chains of one instruction of one operand; `rounds` times UNROLL of each. */
+/* Defines a kernel with CHAINS independent dependency chains of one instruction per thread, each rounds * UNROLL long. */
 #define CHAIN(NAME, TYPE, REGISTER, INSTRUCTION)                                                                 \
   __global__ void NAME(uint32_t *sink, int rounds) {                                                             \
     TYPE value[CHAINS];                                                                                          \
@@ -28,7 +28,7 @@ CHAIN(does_hadd_hmul, uint32_t, "r", "{ add.rn.f16x2 %0, %0, %0; mul.rn.f16x2 %0
 CHAIN(does_logic, uint32_t, "r", "{ lop3.b32 %0, %0, 0x5a5a5a5a, %0, 0x96; }")
 CHAIN(does_ex2, float, "f", "ex2.approx.ftz.f32 %0, %0;")
 
-/* D = A B + D on the tensor cores, by warps; registers hold any numbers. */
+/* D = A B + D on the tensor cores by mma.sync, followed by `pause` FFMAs; the operands are arbitrary. */
 __global__ void does_mma(uint32_t *sink, int rounds, int pause) {
   float d[4] = {};
   uint32_t a = threadIdx.x;
@@ -41,15 +41,15 @@ __global__ void does_mma(uint32_t *sink, int rounds, int pause) {
   if (d[0] + d[1] + d[2] + d[3] == 12345) *sink = 1;
 }
 
-/* The same by warp groups, FLIGHT at a time, from zeros in shared memory. LATE: the first warp of a group keeps the others
- * waiting. Hopper alone has it. */
+/* The same by wgmma (sm_90a only) from zeros in shared memory, FLIGHT instructions per commit group. LATE: the first warp of a
+ * warpgroup computes first while the others wait. */
 template <int FLIGHT, bool LATE> __global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
 #if __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char tile[];
   for (int i = threadIdx.x; i < 32768 / 4; i += blockDim.x) ((uint32_t *)tile)[i] = 0;
   __syncthreads();
-  uint64_t base = ((uint64_t)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4; /* a matrix descriptor: address, */
-  base |= uint64_t{1} << 16 | uint64_t{64} << 32 | uint64_t{1} << 62;        /* strides, swizzled by 128 bytes */
+  uint64_t base = ((uint64_t)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4; /* matrix descriptor: address, */
+  base |= uint64_t{1} << 16 | uint64_t{64} << 32 | uint64_t{1} << 62;        /* strides, 128-byte swizzle */
   float d[32] = {}, value = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
     for (int i = 0; LATE && threadIdx.x < 32 && i < 500; i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
@@ -74,7 +74,7 @@ template <int FLIGHT, bool LATE> __global__ void __launch_bounds__(128) does_wgm
 #endif
 }
 
-/* Results of two registers, whose writing holds the dispatcher up. */
+/* 64-bit results take two register writes, which stall the dispatcher. */
 __global__ void does_wide_products(uint32_t *sink, int rounds) {
   uint64_t sums[16];
   for (int i = 0; i < 16; i++) sums[i] = threadIdx.x + i;
@@ -89,7 +89,7 @@ __global__ void does_wide_products(uint32_t *sink, int rounds) {
   if (sum == 12345) *sink = 1;
 }
 
-/* Every second thread takes a way of its own, in loops that no predicate can replace. */
+/* Odd and even threads take different branches; the loops prevent predication. */
 __global__ void does_diverge(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
@@ -102,7 +102,7 @@ __global__ void does_diverge(uint32_t *sink, int rounds) {
   if (value == 12345) *sink = 1;
 }
 
-/* Half of the threads are switched off for most instructions. */
+/* Half of the threads are predicated off in most instructions. */
 __global__ void does_predicate(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
   for (int round = 0; round < rounds; round++)
@@ -119,21 +119,21 @@ __global__ void does_predicate(uint32_t *sink, int rounds) {
 namespace {
 
 const rl_launch launches[] = {
-    RULES_LAUNCH("fma", does_fma, held.processors * 8, 256, 0, held.to, 400),
-    RULES_LAUNCH("add_mul", does_add_mul, held.processors * 8, 256, 0, held.to, 200),
-    RULES_LAUNCH("dfma", does_dfma, held.processors * 8, 256, 0, held.to, 200),
-    RULES_LAUNCH("dadd_dmul", does_dadd_dmul, held.processors * 8, 256, 0, held.to, 100),
-    RULES_LAUNCH("hfma", does_hfma, held.processors * 8, 256, 0, held.to, 400),
-    RULES_LAUNCH("hadd_hmul", does_hadd_hmul, held.processors * 8, 256, 0, held.to, 200),
-    RULES_LAUNCH("logic", does_logic, held.processors * 8, 256, 0, held.to, 200),
-    RULES_LAUNCH("ex2", does_ex2, held.processors * 8, 256, 0, held.to, 100),
-    RULES_LAUNCH("mma_starved", does_mma, held.processors, 256, 0, held.to, 2000, 8),
-    RULES_LAUNCH("wgmma", (does_wgmma<8, false>), held.processors * 4, 128, 32768, held.to, 400),
-    RULES_LAUNCH("wgmma_one", (does_wgmma<1, false>), held.processors, 128, 32768, held.to, 2000),
-    RULES_LAUNCH("wgmma_late", (does_wgmma<1, true>), held.processors, 128, 32768, held.to, 400),
-    RULES_LAUNCH("wide_products", does_wide_products, held.processors * 8, 256, 0, held.to, 200),
-    RULES_LAUNCH("diverge", does_diverge, held.processors * 8, 256, 0, held.to, 100),
-    RULES_LAUNCH("predicate", does_predicate, held.processors * 8, 256, 0, held.to, 100),
+    RULES_LAUNCH("fma", does_fma, buffers.sm_count * 8, 256, 0, buffers.to, 400),
+    RULES_LAUNCH("add_mul", does_add_mul, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("dfma", does_dfma, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("dadd_dmul", does_dadd_dmul, buffers.sm_count * 8, 256, 0, buffers.to, 100),
+    RULES_LAUNCH("hfma", does_hfma, buffers.sm_count * 8, 256, 0, buffers.to, 400),
+    RULES_LAUNCH("hadd_hmul", does_hadd_hmul, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("logic", does_logic, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("ex2", does_ex2, buffers.sm_count * 8, 256, 0, buffers.to, 100),
+    RULES_LAUNCH("mma_starved", does_mma, buffers.sm_count, 256, 0, buffers.to, 2000, 8),
+    RULES_LAUNCH("wgmma", (does_wgmma<8, false>), buffers.sm_count * 4, 128, 32768, buffers.to, 400),
+    RULES_LAUNCH("wgmma_one", (does_wgmma<1, false>), buffers.sm_count, 128, 32768, buffers.to, 2000),
+    RULES_LAUNCH("wgmma_late", (does_wgmma<1, true>), buffers.sm_count, 128, 32768, buffers.to, 400),
+    RULES_LAUNCH("wide_products", does_wide_products, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("diverge", does_diverge, buffers.sm_count * 8, 256, 0, buffers.to, 100),
+    RULES_LAUNCH("predicate", does_predicate, buffers.sm_count * 8, 256, 0, buffers.to, 100),
 };
 
 }

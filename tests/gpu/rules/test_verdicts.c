@@ -1,5 +1,5 @@
-/* Every rule on a kernel that it must speak of and on one that it must not, and the roofline of kernels whose bytes and
- * operations are known, with the numbers that the counters pass collects. */
+/* Every rule on a kernel that triggers it and on one that does not, and the roofline of kernels with known bytes and operations;
+ * all with metrics that the counters pass collects. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,18 +16,19 @@
 #include "analyze/rules.h"
 #include "cupti/load_profiler.h"
 #include "cupti/subject.h"
-#include "processors.h"
+#include "sm_count.h"
 
-/* A number of the run, or one that the counters pass does not know or would need another device for; name NULL: none. */
-typedef struct given {
+/* A metric that the test supplies, because the counters pass does not collect it or another device would be needed. name NULL:
+ * none. */
+typedef struct given_metric {
   const char *name;
   double value;
-} given;
-enum { GIVEN = 2 };
+} given_metric;
+enum { MAX_GIVEN = 2 };
 
 typedef struct verdict {
-  const char *rule, *loud, *quiet; /* launches */
-  given with[GIVEN];
+  const char *rule, *triggering, *silent; /* triggering, silent: launches */
+  given_metric given[MAX_GIVEN];          /* for the triggering launch */
 } verdict;
 
 static const verdict verdicts[] = {
@@ -109,8 +110,6 @@ static rl_profiler *profiler;
 static rl_instance *instance;
 static rl_records records;
 
-/* --- numbers of a launch ----------------------------------------------------------------------------------------------- */
-
 static int64_t kernel_of(const char *launch) {
   for (size_t i = 0; i < records.kernel_count; i++)
     if (strcmp(records.kernels[i].launch, launch) == 0) return records.kernels[i].ordinal;
@@ -118,33 +117,34 @@ static int64_t kernel_of(const char *launch) {
   return -1;
 }
 
-static bool is_given(const given *with, const char *metric) {
-  for (size_t i = 0; i < GIVEN; i++)
-    if (with[i].name && strcmp(with[i].name, metric) == 0) return true;
+static bool is_given(const given_metric *given, const char *metric) {
+  for (size_t i = 0; i < MAX_GIVEN; i++)
+    if (given[i].name && strcmp(given[i].name, metric) == 0) return true;
   return false;
 }
 
-/* To be freed: values->items. */
-static rl_metric_values values_of(const char *launch, const given *with) {
+/* Returns the metrics of a launch's kernel. The caller frees the items. */
+static rl_metric_values values_of(const char *launch, const given_metric *given) {
   int64_t kernel = kernel_of(launch);
-  rl_metric_value *items = malloc((records.metric_count + GIVEN) * sizeof *items);
+  rl_metric_value *items = malloc((records.metric_count + MAX_GIVEN) * sizeof *items);
   size_t count = 0;
   for (size_t i = 0; i < records.metric_count; i++) {
     const rl_kernel_metric *metric = &records.metrics[i];
-    if (metric->ordinal == kernel && !is_given(with, metric->metric))
+    if (metric->ordinal == kernel && !is_given(given, metric->metric))
       items[count++] = (rl_metric_value){metric->metric, metric->value, metric->reason};
   }
-  for (size_t i = 0; i < GIVEN; i++)
-    if (with[i].name) items[count++] = (rl_metric_value){with[i].name, with[i].value, NULL};
+  for (size_t i = 0; i < MAX_GIVEN; i++)
+    if (given[i].name) items[count++] = (rl_metric_value){given[i].name, given[i].value, NULL};
   rl_metric_values_sort(items, count);
   return (rl_metric_values){items, count};
 }
 
-static bool speaks(const verdict *v, const char *launch, rl_finding *finding) {
-  rl_metric_values values = values_of(launch, v->with);
-  bool spoke = rl_rule_apply(rl_rule_find(v->rule), &values, finding);
+/* Whether the rule has a finding on the launch; false when it only reports missing metrics. */
+static bool triggers(const verdict *v, const char *launch, rl_finding *finding) {
+  rl_metric_values values = values_of(launch, v->given);
+  bool has_finding = rl_rule_apply(rl_rule_find(v->rule), &values, finding);
   free((void *)(uintptr_t)values.items);
-  return spoke && finding->kind == finding->rule->kind; /* and not only that something is missing */
+  return has_finding && finding->kind == finding->rule->kind;
 }
 
 static void print_inputs(const char *launch, const rl_finding *finding) {
@@ -154,80 +154,76 @@ static void print_inputs(const char *launch, const rl_finding *finding) {
                   isnan(finding->inputs[i].value) && finding->inputs[i].reason ? finding->inputs[i].reason : "");
 }
 
-/* Counts by instruction are not to be had everywhere; what they lack is printed. */
-static bool needs_instructions(const char *rule) {
+/* Whether the rule needs SASS metrics, which are not available everywhere. */
+static bool needs_sass_metrics(const char *rule) {
   for (const rl_rule_input *input = rl_rule_find(rule)->inputs; input->name; input++)
     for (size_t i = 0; i < rl_raw_metric_count; i++)
       if (rl_raw_metrics[i].origin == RL_ORIGIN_SASS && strcmp(rl_raw_metrics[i].name, input->metric) == 0) return true;
   return false;
 }
 
-/* --- the verdicts ------------------------------------------------------------------------------------------------------ */
-
-static void each_rule_speaks_of_the_kernel_that_does_it(void **state) {
+static void each_rule_is_triggered_by_its_kernel(void **state) {
   (void)state;
   int silent = 0;
   for (const verdict *v = verdicts; v < verdicts + VERDICTS; v++) {
     rl_finding finding;
-    if (speaks(v, v->loud, &finding)) {
-      print_message("%s: %s: %s\n", v->rule, v->loud, finding.message);
+    if (triggers(v, v->triggering, &finding)) {
+      print_message("%s: %s: %s\n", v->rule, v->triggering, finding.message);
       continue;
     }
-    print_message("%s is silent on %s\n", v->rule, v->loud);
-    print_inputs(v->loud, &finding);
-    silent += !needs_instructions(v->rule);
+    print_message("%s is not triggered by %s\n", v->rule, v->triggering);
+    print_inputs(v->triggering, &finding);
+    silent += !needs_sass_metrics(v->rule);
   }
   assert_int_equal(silent, 0);
 }
 
-static void each_rule_is_silent_on_the_kernel_that_does_not(void **state) {
+static void each_rule_is_silent_on_the_other_kernel(void **state) {
   (void)state;
   int wrong = 0;
   for (const verdict *v = verdicts; v < verdicts + VERDICTS; v++) {
-    verdict without = {.rule = v->rule};
+    verdict without_given = {.rule = v->rule};
     rl_finding finding;
-    if (!speaks(&without, v->quiet, &finding)) continue;
-    print_message("%s speaks of %s: %s\n", v->rule, v->quiet, finding.message);
+    if (!triggers(&without_given, v->silent, &finding)) continue;
+    print_message("%s is triggered by %s: %s\n", v->rule, v->silent, finding.message);
     wrong++;
   }
   assert_int_equal(wrong, 0);
 }
 
-static void every_rule_is_tried(void **state) {
+static void every_rule_is_tested(void **state) {
   (void)state;
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++) {
       const verdict *v = verdicts;
       while (v < verdicts + VERDICTS && strcmp(v->rule, rule->id) != 0) v++;
-      if (v == verdicts + VERDICTS) fail_msg("%s is not tried", rule->id);
+      if (v == verdicts + VERDICTS) fail_msg("%s is not tested", rule->id);
     }
 }
 
-/* --- the roofline ------------------------------------------------------------------------------------------------------ */
-
 static rl_roofline roofline_of(const char *launch) {
-  static const given nothing[GIVEN];
-  rl_metric_values values = values_of(launch, nothing);
+  static const given_metric none[MAX_GIVEN];
+  rl_metric_values values = values_of(launch, none);
   rl_roofline made = rl_roofline_of(&values);
   free((void *)(uintptr_t)values.items);
   return made;
 }
 
-/* Rates are taken in other passes than the duration: their product is the amount but for how those passes differ. */
-static void amounts_to(const char *what, const rl_roof *roof, double duration_s, double expected) {
+/* Checks rate * duration against the expected amount. Rate and duration come from different passes, hence the tolerance. */
+static void assert_amount(const char *what, const rl_roof *roof, double duration_s, double expected) {
   double amount = roof->achieved_per_s * duration_s;
-  print_message("%s: %s: %.6g of what is known, %.4g of the peak\n", what, roof->name, amount / expected,
+  print_message("%s: %s: %.6g of the expected amount, %.4g of the peak\n", what, roof->name, amount / expected,
                 roof->achieved_per_s / roof->theoretical_per_s);
   assert_true(fabs(amount / expected - 1) < 0.05);
   assert_true(roof->achieved_per_s <= 1.02 * roof->theoretical_per_s);
 }
 
-static void operations_are_those_that_were_done(void **state) {
+static void operations_are_as_expected(void **state) {
   (void)state;
   static const struct {
     const char *launch;
     rl_roof_unit unit;
-    double operations; /* of each multiprocessor */
+    double operations; /* per SM */
   } known[] = {
       {"fma", RL_UNIT_FP32, 8. * 256 * 400 * 64 * 2},
       {"add_mul", RL_UNIT_FP32, 8. * 256 * 200 * 64 * 2},
@@ -239,19 +235,19 @@ static void operations_are_those_that_were_done(void **state) {
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     rl_roofline r = roofline_of(known[i].launch);
-    amounts_to(known[i].launch, &r.units[known[i].unit], r.duration_s, known[i].operations * rules_processors());
+    assert_amount(known[i].launch, &r.units[known[i].unit], r.duration_s, known[i].operations * rules_sm_count());
   }
 }
 
-static void bytes_are_those_that_were_moved(void **state) {
+static void bytes_are_as_expected(void **state) {
   (void)state;
   const double bytes = 256 << 20;
   rl_roofline read = roofline_of("read"), copy = roofline_of("copy");
-  amounts_to("read", &read.levels[RL_LEVEL_DRAM], read.duration_s, bytes);
-  amounts_to("read", &read.levels[RL_LEVEL_L2], read.duration_s, bytes);
-  amounts_to("read", &read.levels[RL_LEVEL_L1], read.duration_s, bytes);
-  amounts_to("copy", &copy.levels[RL_LEVEL_L2], copy.duration_s, 2 * bytes);
-  amounts_to("copy", &copy.levels[RL_LEVEL_L1], copy.duration_s, bytes);
+  assert_amount("read", &read.levels[RL_LEVEL_DRAM], read.duration_s, bytes);
+  assert_amount("read", &read.levels[RL_LEVEL_L2], read.duration_s, bytes);
+  assert_amount("read", &read.levels[RL_LEVEL_L1], read.duration_s, bytes);
+  assert_amount("copy", &copy.levels[RL_LEVEL_L2], copy.duration_s, 2 * bytes);
+  assert_amount("copy", &copy.levels[RL_LEVEL_L1], copy.duration_s, bytes);
 }
 
 static void kernels_are_on_their_side_of_the_ridge(void **state) {
@@ -269,9 +265,8 @@ static void kernels_are_on_their_side_of_the_ridge(void **state) {
   }
 }
 
-/* --- counting them all ------------------------------------------------------------------------------------------------- */
-
-static rl_profile what_is_read(void) {
+/* Returns the sections that the rooflines and rules read. */
+static rl_profile profile_of_rules(void) {
   rl_profile profile = {.launch = -1};
   for (size_t i = 0; i < rl_section_count; i++)
     if (strstr(rl_sections[i].id, "Roofline")) profile.sections |= UINT32_C(1) << i;
@@ -282,11 +277,11 @@ static rl_profile what_is_read(void) {
   return profile;
 }
 
-static int count(void **state) {
+static int collect(void **state) {
   (void)state;
   rl_error err = {0};
   char reason[RL_REASON_SIZE] = "";
-  rl_profile profile = what_is_read();
+  rl_profile profile = profile_of_rules();
   int result = profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err);
   if (result != 0) print_message("%s\n", result == 1 ? reason : err.message);
   return result;
@@ -300,15 +295,15 @@ int main(void) {
     printf("skipped: %s\n", err.message);
     return SKIP;
   }
-  must(profiler == NULL || opened != 0 ? -1 : 0, "profiler and device", &err);
+  check(profiler == NULL || opened != 0 ? -1 : 0, "profiler and device", &err);
   profiler->device = instance->device;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_is_tried),
-                                     cmocka_unit_test(each_rule_speaks_of_the_kernel_that_does_it),
-                                     cmocka_unit_test(each_rule_is_silent_on_the_kernel_that_does_not),
-                                     cmocka_unit_test(operations_are_those_that_were_done),
-                                     cmocka_unit_test(bytes_are_those_that_were_moved),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_rule_is_tested),
+                                     cmocka_unit_test(each_rule_is_triggered_by_its_kernel),
+                                     cmocka_unit_test(each_rule_is_silent_on_the_other_kernel),
+                                     cmocka_unit_test(operations_are_as_expected),
+                                     cmocka_unit_test(bytes_are_as_expected),
                                      cmocka_unit_test(kernels_are_on_their_side_of_the_ridge)};
-  int failed = cmocka_run_group_tests(tests, count, NULL);
+  int failed = cmocka_run_group_tests(tests, collect, NULL);
   rl_records_clear(&records);
   profiler->ops->close(profiler);
   instance->ops->close(instance);

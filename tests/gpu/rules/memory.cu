@@ -1,9 +1,9 @@
-/* How memory is used, level by level. */
+/* Kernels bound by memory: DRAM, L2, L1, shared and local memory, compression. */
 #include <cuda_fp16.h>
 
 #include "kernels.h"
 
-/* Several loads of a thread on their way at once, or DRAM is not saturated. */
+/* Unrolled, because DRAM is saturated only with several loads in flight per thread. */
 __global__ void moves_all(const uint4 *__restrict__ from, uint4 *__restrict__ to, size_t count) {
 #pragma unroll 4
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) to[i] = from[i];
@@ -16,13 +16,13 @@ __global__ void reads_all(const uint4 *from, uint32_t *sink, size_t count) {
   if (sum == 12345) *sink = sum;
 }
 
-/* y = max(x, 0), a half a thread: 2048 x 2048 of them are the kernel of tests/unit/data/ncu_relu_fp16_h200.csv. */
+/* y = max(x, 0), one FP16 element per thread; with 2048 x 2048 elements the kernel of tests/unit/data/ncu_relu_fp16_h200.csv. */
 __global__ void takes_positive(const __half *x, __half *y, size_t count) {
   size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
   if (i < count) y[i] = __hmax(x[i], __float2half(0));
 }
 
-/* Neighbouring threads touch words that are STRIDE words apart. */
+/* Neighbouring threads access words that are STRIDE words apart. */
 template <int STRIDE> __global__ void reads_apart(const uint32_t *from, uint32_t *sink, size_t count) {
   uint32_t sum = 0;
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count / STRIDE; i += (size_t)gridDim.x * blockDim.x)
@@ -35,7 +35,7 @@ template <int STRIDE> __global__ void writes_apart(uint32_t *to, size_t count) {
     to[i * STRIDE] = 1;
 }
 
-/* Every block reads the same bytes, more than L1 holds and less than L2. */
+/* Every block reads the same bytes: more than L1 holds, less than L2 holds. */
 __global__ void reads_again(const uint4 *from, uint32_t *sink, size_t count, int rounds) {
   uint32_t sum = 0;
   for (int round = 0; round < rounds; round++)
@@ -46,7 +46,7 @@ __global__ void reads_again(const uint4 *from, uint32_t *sink, size_t count, int
   if (sum == 12345) *sink = sum;
 }
 
-/* WAYS threads of a warp want different words of one bank. */
+/* WAYS threads of a warp access different words of one bank. */
 template <int WAYS> __global__ void reads_banks(uint32_t *sink, int rounds) {
   __shared__ uint32_t words[32 * 33];
   for (int i = threadIdx.x; i < 32 * 33; i += blockDim.x) words[i] = i;
@@ -72,7 +72,7 @@ template <int WAYS> __global__ void writes_banks(uint32_t *sink, int rounds) {
   if (words[threadIdx.x] == 12345) *sink = 1;
 }
 
-/* An array whose index is not known when compiling lies in local memory. */
+/* The index is not known at compile time, so the array is in local memory. */
 __global__ void keeps_an_array(uint32_t *sink, int rounds, int step) {
   uint32_t kept[64];
   for (int i = 0; i < 64; i++) kept[i] = i * threadIdx.x;
@@ -84,7 +84,7 @@ __global__ void keeps_an_array(uint32_t *sink, int rounds, int step) {
   if (at == 12345) *sink = at;
 }
 
-/* Numbers of which some compress: zeros among noise, one sector in `every`. */
+/* Writes pseudo-random values, and zeros in one block of 256 vectors of every `every`: only the zeros compress. */
 __global__ void writes_noise(uint4 *to, size_t count, uint32_t every) {
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) {
     uint32_t x = (uint32_t)i * 2654435761u;
@@ -96,26 +96,26 @@ __global__ void writes_noise(uint4 *to, size_t count, uint32_t every) {
 
 namespace {
 
-constexpr size_t words = rules_memory::bytes / 4, quads = words / 4;
+constexpr size_t words = rules_buffers::bytes / 4, quads = words / 4;
 
 const rl_launch launches[] = {
-    RULES_LAUNCH("copy", moves_all, held.processors * 16, 256, 0, (uint4 *)held.from, (uint4 *)held.to, quads),
-    RULES_LAUNCH("read", reads_all, held.processors * 16, 256, 0, (uint4 *)held.from, held.to, quads),
-    RULES_LAUNCH("relu", takes_positive, 32768, 128, 0, (__half *)held.from, (__half *)held.to, (size_t)2048 * 2048),
-    RULES_LAUNCH("read_apart", reads_apart<32>, held.processors * 16, 256, 0, held.from, held.to, words),
-    RULES_LAUNCH("write_apart", writes_apart<32>, held.processors * 16, 256, 0, held.to, words),
-    RULES_LAUNCH("write", writes_apart<1>, held.processors * 16, 256, 0, held.to, words / 4),
-    RULES_LAUNCH("read_again", reads_again, held.processors * 2, 1024, 0, (uint4 *)held.from, held.to, (size_t)65536, 4),
-    RULES_LAUNCH("read_banks", reads_banks<32>, held.processors * 4, 256, 0, held.to, 100),
-    RULES_LAUNCH("read_no_banks", reads_banks<1>, held.processors * 8, 256, 0, held.to, 400),
-    RULES_LAUNCH("write_banks", writes_banks<32>, held.processors * 4, 256, 0, held.to, 100),
-    RULES_LAUNCH("write_no_banks", writes_banks<1>, held.processors * 8, 256, 0, held.to, 400),
-    RULES_LAUNCH("local", keeps_an_array, held.processors * 4, 256, 0, held.to, 500, 7),
-    RULES_LAUNCH("noise", writes_noise, held.processors * 16, 256, 0, (uint4 *)held.compressible, quads, 4u),
-    RULES_LAUNCH("only_noise", writes_noise, held.processors * 16, 256, 0, (uint4 *)held.compressible, quads, 0xffffffffu),
-    RULES_LAUNCH("no_noise", writes_noise, held.processors * 16, 256, 0, (uint4 *)held.compressible, quads, 1u),
+    RULES_LAUNCH("copy", moves_all, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.from, (uint4 *)buffers.to, quads),
+    RULES_LAUNCH("read", reads_all, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.from, buffers.to, quads),
+    RULES_LAUNCH("relu", takes_positive, 32768, 128, 0, (__half *)buffers.from, (__half *)buffers.to, (size_t)2048 * 2048),
+    RULES_LAUNCH("read_apart", reads_apart<32>, buffers.sm_count * 16, 256, 0, buffers.from, buffers.to, words),
+    RULES_LAUNCH("write_apart", writes_apart<32>, buffers.sm_count * 16, 256, 0, buffers.to, words),
+    RULES_LAUNCH("write", writes_apart<1>, buffers.sm_count * 16, 256, 0, buffers.to, words / 4),
+    RULES_LAUNCH("read_again", reads_again, buffers.sm_count * 2, 1024, 0, (uint4 *)buffers.from, buffers.to, (size_t)65536, 4),
+    RULES_LAUNCH("read_banks", reads_banks<32>, buffers.sm_count * 4, 256, 0, buffers.to, 100),
+    RULES_LAUNCH("read_no_banks", reads_banks<1>, buffers.sm_count * 8, 256, 0, buffers.to, 400),
+    RULES_LAUNCH("write_banks", writes_banks<32>, buffers.sm_count * 4, 256, 0, buffers.to, 100),
+    RULES_LAUNCH("write_no_banks", writes_banks<1>, buffers.sm_count * 8, 256, 0, buffers.to, 400),
+    RULES_LAUNCH("local", keeps_an_array, buffers.sm_count * 4, 256, 0, buffers.to, 500, 7),
+    RULES_LAUNCH("noise", writes_noise, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.compressible, quads, 4u),
+    RULES_LAUNCH("only_noise", writes_noise, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.compressible, quads, 0xffffffffu),
+    RULES_LAUNCH("no_noise", writes_noise, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.compressible, quads, 1u),
 };
 
 }  // namespace
 
-const rules_launches moving_launches = {launches, sizeof launches / sizeof *launches};
+const rules_launches memory_launches = {launches, sizeof launches / sizeof *launches};

@@ -1,0 +1,94 @@
+/* Kernels with a problem of scheduling: grid and block sizes, occupancy limits, imbalance between SMs, L2 slices and DRAM
+ * channels. */
+#include "kernels.h"
+
+__device__ float work(int rounds) {
+  float value = threadIdx.x;
+  for (int round = 0; round < rounds; round++)
+#pragma unroll
+    for (int i = 0; i < 16; i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
+  return value;
+}
+
+__global__ void run_work(uint32_t *sink, int rounds) {
+  if (work(rounds) == 12345) *sink = 1;
+}
+
+/* Two blocks of 256 threads need more registers than an SM has. */
+__global__ void __maxnreg__(168) limited_by_registers(uint32_t *sink, const uint32_t *from, int rounds) {
+  float value[128];
+#pragma unroll
+  for (int i = 0; i < 128; i++) value[i] = from[i + threadIdx.x];
+  for (int round = 0; round < rounds; round++)
+#pragma unroll
+    for (int i = 0; i < 128; i++) asm volatile("fma.rn.f32 %0, %0, %1, %0;" : "+f"(value[i]) : "f"(value[(i + 1) % 128]));
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 128; i++) sum += value[i];
+  if (sum == 12345) *sink = 1;
+}
+
+__global__ void limited_by_shared(uint32_t *sink, int rounds) {
+  extern __shared__ float scratch[];
+  scratch[threadIdx.x] = work(rounds);
+  if (scratch[threadIdx.x] == 12345) *sink = 1;
+}
+
+__global__ void limited_by_barriers(uint32_t *sink, int rounds) {
+  asm volatile(
+      "bar.sync 0; bar.sync 1; bar.sync 2; bar.sync 3; bar.sync 4; bar.sync 5; bar.sync 6; bar.sync 7; bar.sync 8; "
+      "bar.sync 9; bar.sync 10; bar.sync 11; bar.sync 12; bar.sync 13; bar.sync 14; bar.sync 15;");
+  if (work(rounds) == 12345) *sink = 1;
+}
+
+/* One warp of a block runs on after the others have ended. */
+__global__ void one_warp_ends_late(uint32_t *sink, int rounds) {
+  if (work(threadIdx.x < 32 ? rounds : 1) == 12345) *sink = 1;
+}
+
+/* One block in `every` has ten times the work. */
+__global__ void uneven_blocks(uint32_t *sink, int rounds, int every) {
+  if (work(blockIdx.x % every == 0 ? 10 * rounds : rounds) == 12345) *sink = 1;
+}
+
+/* All blocks add to the same 32 words, which are in one slice of L2. */
+__global__ void one_l2_slice(uint32_t *to, int rounds) {
+  for (int round = 0; round < rounds; round++) atomicAdd(&to[threadIdx.x % 32 * 1], 1);
+}
+
+/* Reads the first `chunk` of every `stride` vectors. Addresses are hashed to the channels of DRAM, but with few chunks a stride
+ * of a power of two still uses few channels. */
+__global__ void few_dram_channels(const uint4 *from, uint32_t *sink, uint32_t chunk, uint32_t stride, uint32_t count) {
+  uint32_t sum = 0;
+#pragma unroll 4
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    const uint4 value = from[i / chunk * stride + i % chunk];
+    sum += value.x ^ value.y ^ value.z ^ value.w;
+  }
+  if (sum == 12345) *sink = sum;
+}
+
+namespace {
+
+const rl_launch launches[] = {
+    RULES_LAUNCH("few_blocks", run_work, buffers.sm_count / 4, 256, 0, buffers.to, 2000),
+    RULES_LAUNCH("one_each", run_work, buffers.sm_count, 256, 0, buffers.to, 2000),
+    RULES_LAUNCH("one_and_a_half_waves", run_work, buffers.sm_count * 3, 1024, 0, buffers.to, 500),
+    RULES_LAUNCH("whole_waves", run_work, buffers.sm_count * 4, 1024, 0, buffers.to, 500),
+    RULES_LAUNCH("odd_block", run_work, buffers.sm_count * 16, 48, 0, buffers.to, 500),
+    RULES_LAUNCH("tiny", run_work, buffers.sm_count, 128, 0, buffers.to, 1),
+    RULES_LAUNCH("registers", limited_by_registers, buffers.sm_count * 4, 256, 0, buffers.to, buffers.from, 200),
+    RULES_LAUNCH("shared", limited_by_shared, buffers.sm_count * 8, 128, 100000, buffers.to, 500),
+    RULES_LAUNCH("small_blocks", run_work, buffers.sm_count * 64, 32, 0, buffers.to, 500),
+    RULES_LAUNCH("barriers", limited_by_barriers, buffers.sm_count * 32, 64, 0, buffers.to, 500),
+    RULES_LAUNCH("large_blocks", run_work, buffers.sm_count * 4, 768, 0, buffers.to, 500),
+    RULES_LAUNCH("early_ends", one_warp_ends_late, buffers.sm_count * 2, 1024, 0, buffers.to, 4000),
+    RULES_LAUNCH("uneven_blocks", uneven_blocks, buffers.sm_count, 1024, 0, buffers.to, 500, 1000),
+    RULES_LAUNCH("one_word", one_l2_slice, buffers.sm_count * 2, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("few_channels", few_dram_channels, buffers.sm_count * 8, 256, 0, (uint4 *)buffers.from, buffers.to, 512, 8192,
+                 2048 * 512),
+};
+
+}
+
+const rules_launches scheduling_launches = {launches, sizeof launches / sizeof *launches};
