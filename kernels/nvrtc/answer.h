@@ -1,5 +1,5 @@
-/* What rooflined-nvrtc writes to its standard output, and what the cache keeps: this header, then the texts (without a NUL)
- * and the image. */
+/* The output of rooflined-nvrtc, which the cache keeps too: this header, then the symbol and the log (without NULs), then the
+ * image. */
 #ifndef RL_KERNELS_NVRTC_ANSWER_H
 #define RL_KERNELS_NVRTC_ANSWER_H
 
@@ -9,8 +9,8 @@
 
 typedef enum rl_nvrtc_status {
   RL_NVRTC_COMPILED,
-  RL_NVRTC_REFUSED,   /* the text is wrong: the log says where */
-  RL_NVRTC_IMPOSSIBLE /* nothing can be compiled here: the log says why */
+  RL_NVRTC_REFUSED,    /* the code has errors, which the log lists */
+  RL_NVRTC_UNAVAILABLE /* this host can't compile; the log has the reason */
 } rl_nvrtc_status;
 
 typedef struct rl_nvrtc_answer {

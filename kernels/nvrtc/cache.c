@@ -15,61 +15,59 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-static const char ending[] = ".rln"; /* as base/cache.c knows it */
-enum { LARGEST = 512 << 20 };
+static const char extension[] = ".rln"; /* one that base/cache.c prunes */
+enum { MAX_FILE_BYTES = 512 << 20 };
 
-/* The parts with their NULs, one after the other, so that no two lists of them look the same. */
+/* Hashes the parts with their NULs, so that different lists of parts never give the same bytes. */
 int rl_nvrtc_cache_key(const char *version, char *const *words, const char *code, size_t length, char key[RL_SHA256_SIZE],
                        rl_error *err) {
   size_t size = strlen(version) + 1 + length, used = 0;
   for (char *const *word = words; *word != NULL; word++) size += strlen(*word) + 1;
-  rl_auto(rl_free_text) char *all = malloc(size);
-  if (all == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the name of compiled code");
-  used += (size_t)snprintf(all, size, "%s", version) + 1;
-  for (char *const *word = words; *word != NULL; word++) used += (size_t)snprintf(all + used, size - used, "%s", *word) + 1;
-  memcpy(all + used, code, length);
-  rl_sha256(all, size, key);
+  rl_auto(rl_free_text) char *text = malloc(size);
+  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the key of compiled code");
+  used += (size_t)snprintf(text, size, "%s", version) + 1;
+  for (char *const *word = words; *word != NULL; word++) used += (size_t)snprintf(text + used, size - used, "%s", *word) + 1;
+  memcpy(text + used, code, length);
+  rl_sha256(text, size, key);
   return 0;
 }
 
-static int open_folder(const char *folder, bool make) {
-  if (make) (void)mkdir(folder, 0700);
+static int open_folder(const char *folder, bool create) {
+  if (create) (void)mkdir(folder, 0700);
   return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static void file_name(const char *key, char name[RL_SHA256_SIZE + sizeof ending]) {
-  snprintf(name, RL_SHA256_SIZE + sizeof ending, "%s%s", key, ending);
+static void file_name(const char *key, char name[RL_SHA256_SIZE + sizeof extension]) {
+  snprintf(name, RL_SHA256_SIZE + sizeof extension, "%s%s", key, extension);
 }
 
 int rl_nvrtc_cache_get(const char *folder, const char *key, unsigned char **bytes, size_t *size) {
-  char name[RL_SHA256_SIZE + sizeof ending];
-  struct stat facts;
+  char name[RL_SHA256_SIZE + sizeof extension];
+  struct stat status;
   file_name(key, name);
-  rl_auto(rl_close_descriptor) int within = open_folder(folder, false);
-  rl_auto(rl_close_descriptor) int file = within >= 0 ? openat(within, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-  if (file < 0 || fstat(file, &facts) < 0 || !S_ISREG(facts.st_mode) || facts.st_size > LARGEST) return -1;
-  unsigned char *read = malloc((size_t)facts.st_size + 1);
-  if (read == NULL || pread(file, read, (size_t)facts.st_size, 0) != facts.st_size) {
-    free(read);
+  rl_auto(rl_close_descriptor) int directory = open_folder(folder, false);
+  rl_auto(rl_close_descriptor) int file = directory >= 0 ? openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+  if (file < 0 || fstat(file, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > MAX_FILE_BYTES) return -1;
+  unsigned char *contents = malloc((size_t)status.st_size + 1);
+  if (contents == NULL || pread(file, contents, (size_t)status.st_size, 0) != status.st_size) {
+    free(contents);
     return -1;
   }
-  (void)futimens(file, NULL); /* used now */
-  *bytes = read;
-  *size = (size_t)facts.st_size;
+  (void)futimens(file, NULL); /* base/cache.c prunes the least recently used files */
+  *bytes = contents;
+  *size = (size_t)status.st_size;
   return 0;
 }
 
-/* --- writing ----------------------------------------------------------------------------------------------------------- */
-
 void rl_nvrtc_cache_put(const char *folder, const char *key, const void *bytes, size_t size) {
-  char name[RL_SHA256_SIZE + sizeof ending], early[48];
+  char name[RL_SHA256_SIZE + sizeof extension], temporary_name[48];
   file_name(key, name);
-  snprintf(early, sizeof early, ".%.16s.%d", key, (int)getpid());
-  rl_auto(rl_close_descriptor) int within = open_folder(folder, true);
+  snprintf(temporary_name, sizeof temporary_name, ".%.16s.%d", key, (int)getpid());
+  rl_auto(rl_close_descriptor) int directory = open_folder(folder, true);
   rl_auto(rl_close_descriptor) int file =
-      within >= 0 ? openat(within, early, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+      directory >= 0 ? openat(directory, temporary_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
   if (file < 0) return;
-  if (write(file, bytes, size) == (ssize_t)size && fsync(file) == 0 && renameat(within, early, within, name) == 0)
+  if (write(file, bytes, size) == (ssize_t)size && fsync(file) == 0 && renameat(directory, temporary_name, directory, name) == 0)
     rl_cache_prune(folder, rl_now_ns());
-  else (void)unlinkat(within, early, 0);
+  else (void)unlinkat(directory, temporary_name, 0);
 }

@@ -1,6 +1,5 @@
-/* Compiled code on disk: one file for each version of NVRTC, device, entry, options and text, named by their hash, written
- * under another name first. Their number and size are bounded (base/cache.h). Other files may lie beside them. A cache that can't
- * be written is no error. */
+/* Compiled code on disk: one file for each combination of NVRTC version, target, entry, options and code, named by their hash.
+ * base/cache.h bounds the number and size of the files. The folder may hold other files. An unwritable cache is no error. */
 #ifndef RL_KERNELS_NVRTC_CACHE_H
 #define RL_KERNELS_NVRTC_CACHE_H
 
@@ -9,11 +8,12 @@
 #include "base/error.h"
 #include "base/sha256.h"
 
-/* words: NULL-terminated. */
+/* Hashes the version, the NULL-terminated words (target, entry, options) and the code. */
 int rl_nvrtc_cache_key(const char *version, char *const *words, const char *code, size_t length, char key[RL_SHA256_SIZE],
                        rl_error *err);
-/* 0 and malloc'ed bytes; -1 when there is none. */
+/* Returns the bytes, which the caller frees; -1 when the key is not cached. */
 int rl_nvrtc_cache_get(const char *folder, const char *key, unsigned char **bytes, size_t *size);
+/* Writes a temporary file and renames it, so that readers never see part of it. */
 void rl_nvrtc_cache_put(const char *folder, const char *key, const void *bytes, size_t size);
 
 #endif

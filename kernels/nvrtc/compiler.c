@@ -1,7 +1,7 @@
-/* rooflined-nvrtc: CUDA C++ on standard input, an rl_nvrtc_answer on standard output. It loads NVRTC, shuts itself in, and
- * compiles once.
+/* rooflined-nvrtc reads CUDA C++ from standard input and writes an rl_nvrtc_answer to standard output. It loads NVRTC, enters the
+ * sandbox and compiles once.
  *
- *   rooflined-nvrtc --version               which NVRTC would compile: "13.0"
+ *   rooflined-nvrtc --version               prints the version of NVRTC: "13.0"
  *   rooflined-nvrtc ARCH ENTRY [OPTION]...  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,11 +18,11 @@
 #include "nvrtc/sandbox.h"
 #include "nvrtc/nvrtc.h"
 
-enum { CODE_MAX = 1 << 20, OURS_MAX = 8 };
+enum { CODE_MAX = 1 << 20, OWN_OPTIONS_MAX = 8 };
 
-/* --- NVRTC's interface, as it has been since CUDA 8 -------------------------------------------------------------------- */
+/* --- NVRTC, loaded at run time ----------------------------------------------------------------------------------------- */
 
-typedef struct program_of_nvrtc *program;
+typedef struct nvrtc_program *program; /* nvrtcProgram */
 typedef struct nvrtc {
   int (*version)(int *major, int *minor);
   int (*create)(program *, const char *code, const char *name, int headers, const char *const *texts, const char *const *names);
@@ -52,52 +52,51 @@ static const struct {
                  {"nvrtcGetErrorString", offsetof(nvrtc, error)}};
 
 static void *find_library(void) {
-  static const char *const places[] = {"libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.13",
-                                       "/usr/local/cuda/lib/libnvrtc.so.13"};
+  static const char *const paths[] = {"libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.13",
+                                      "/usr/local/cuda/lib/libnvrtc.so.13"};
   void *library = NULL;
-  for (size_t i = 0; i < sizeof places / sizeof *places && library == NULL; i++)
-    library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+  for (size_t i = 0; i < sizeof paths / sizeof *paths && library == NULL; i++) library = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
   return library;
 }
 
-/* The library's folder, with links followed: the headers lie near it. */
-static int find_folder(nvrtc *made, rl_error *err) {
+/* Sets the library's folder, symbolic links resolved. The CUDA headers are looked for relative to it. */
+static int find_folder(nvrtc *api, rl_error *err) {
   Dl_info info;
-  if (dladdr((void *)(uintptr_t)made->version, &info) == 0 || realpath(info.dli_fname, made->folder) == NULL)
-    return rl_fail(err, RL_SYS, ENOENT, "can't tell where libnvrtc was loaded from");
-  *strrchr(made->folder, '/') = '\0';
+  if (dladdr((void *)(uintptr_t)api->version, &info) == 0 || realpath(info.dli_fname, api->folder) == NULL)
+    return rl_fail(err, RL_SYS, ENOENT, "can't find out where libnvrtc was loaded from");
+  *strrchr(api->folder, '/') = '\0';
   return 0;
 }
 
-/* Its other half, which it would load when it compiles, inside the jail. */
-static int load_builtins(const nvrtc *loaded, rl_error *err) {
+/* Loads libnvrtc-builtins, which NVRTC would load while compiling, when the sandbox no longer allows it. */
+static int load_builtins(const nvrtc *api, rl_error *err) {
   char path[PATH_MAX + 64];
   int major = 0, minor = 0;
-  loaded->version(&major, &minor);
-  snprintf(path, sizeof path, "%s/libnvrtc-builtins.so.%d.%d", loaded->folder, major, minor);
+  api->version(&major, &minor);
+  snprintf(path, sizeof path, "%s/libnvrtc-builtins.so.%d.%d", api->folder, major, minor);
   return dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL ? 0 : rl_fail(err, RL_SYS, ENOENT, "%s", dlerror());
 }
 
-static int load(nvrtc *made, rl_error *err) {
+static int load_nvrtc(nvrtc *api, rl_error *err) {
   void *library = find_library();
   if (library == NULL)
     return rl_fail(err, RL_SYS, ENOENT, "libnvrtc.so.13 of CUDA 13 is not installed: code can't be compiled here");
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    void *found = dlsym(library, functions[i].name);
-    if (found == NULL) return rl_fail(err, RL_SYS, ENOENT, "libnvrtc has no %s", functions[i].name);
-    memcpy((char *)made + functions[i].offset, &found, sizeof found);
+    void *function = dlsym(library, functions[i].name);
+    if (function == NULL) return rl_fail(err, RL_SYS, ENOENT, "libnvrtc has no %s", functions[i].name);
+    memcpy((char *)api + functions[i].offset, &function, sizeof function);
   }
-  return find_folder(made, err);
+  return find_folder(api, err);
 }
 
 /* --- the headers ------------------------------------------------------------------------------------------------------- */
 
-/* The folder of CUDA's headers; NULL when there is none: code that includes nothing compiles all the same. */
-static const char *find_headers(const nvrtc *loaded, char include[PATH_MAX]) {
-  static const char *const places[] = {"%s/../include", "%s/../../../include", "/usr/local/cuda/include"};
+/* Returns the folder of the CUDA headers; NULL when there is none, and code that includes headers does not compile. */
+static const char *find_headers(const nvrtc *api, char include[PATH_MAX]) {
+  static const char *const patterns[] = {"%s/../include", "%s/../../../include", "/usr/local/cuda/include"};
   char path[PATH_MAX + 64];
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    snprintf(path, sizeof path, places[i], loaded->folder);
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+    snprintf(path, sizeof path, patterns[i], api->folder);
     if (realpath(path, include) == NULL) continue;
     snprintf(path, sizeof path, "%s/cuda_fp16.h", include);
     if (access(path, R_OK) == 0) return include;
@@ -109,28 +108,29 @@ static const char *find_headers(const nvrtc *loaded, char include[PATH_MAX]) {
 
 static int write_all(const void *data, size_t size) {
   while (size > 0) {
-    ssize_t wrote = write(STDOUT_FILENO, data, size);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return -1;
-    data = (const char *)data + wrote;
-    size -= (size_t)wrote;
+    ssize_t written = write(STDOUT_FILENO, data, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return -1;
+    data = (const char *)data + written;
+    size -= (size_t)written;
   }
   return 0;
 }
 
-static int answer(rl_nvrtc_status status, const char *symbol, const char *log, const void *image, size_t image_bytes) {
+/* Returns the program's exit status. */
+static int write_answer(rl_nvrtc_status status, const char *symbol, const char *log, const void *image, size_t image_bytes) {
   size_t symbol_bytes = strlen(symbol), log_bytes = strnlen(log, RL_NVRTC_LOG_MAX);
-  rl_nvrtc_answer head = {.magic = RL_NVRTC_MAGIC,
-                          .status = status,
-                          .symbol_bytes = (uint32_t)symbol_bytes,
-                          .log_bytes = (uint32_t)log_bytes,
-                          .image_bytes = (uint32_t)image_bytes};
-  int rc = write_all(&head, sizeof head) < 0 || write_all(symbol, symbol_bytes) < 0 || write_all(log, log_bytes) < 0 ||
-           write_all(image, image_bytes) < 0;
-  return rc ? EXIT_FAILURE : EXIT_SUCCESS;
+  rl_nvrtc_answer header = {.magic = RL_NVRTC_MAGIC,
+                            .status = status,
+                            .symbol_bytes = (uint32_t)symbol_bytes,
+                            .log_bytes = (uint32_t)log_bytes,
+                            .image_bytes = (uint32_t)image_bytes};
+  bool failed = write_all(&header, sizeof header) < 0 || write_all(symbol, symbol_bytes) < 0 || write_all(log, log_bytes) < 0 ||
+                write_all(image, image_bytes) < 0;
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int impossible(const char *why) { return answer(RL_NVRTC_IMPOSSIBLE, "", why, NULL, 0); }
+static int write_unavailable(const char *reason) { return write_answer(RL_NVRTC_UNAVAILABLE, "", reason, NULL, 0); }
 
 /* --- compiling --------------------------------------------------------------------------------------------------------- */
 
@@ -146,53 +146,53 @@ static char *read_code(void) {
   return code;
 }
 
-static char *read_log(const nvrtc *api, program made) {
+static char *read_log(const nvrtc *api, program compiled) {
   size_t size = 0;
-  api->log_size(made, &size);
+  api->log_size(compiled, &size);
   char *log = calloc(1, size + 1);
-  if (log != NULL && size > 0) api->log(made, log);
+  if (log != NULL && size > 0) api->log(compiled, log);
   return log;
 }
 
 static int compile(const nvrtc *api, const char *entry, int count, const char *const *options) {
   rl_auto(rl_free_text) char *code = read_code();
-  program made = NULL;
-  if (code == NULL) return impossible("no memory for the code");
-  int rc = api->create(&made, code, "code.cu", 0, NULL, NULL);
-  if (rc == 0) rc = api->name_expression(made, entry);
-  if (rc != 0) return impossible(api->error(rc));
-  rc = api->compile(made, count, options);
-  rl_auto(rl_free_text) char *log = read_log(api, made);
-  if (log == NULL) return impossible("no memory for the log");
-  if (rc != 0) return answer(RL_NVRTC_REFUSED, "", log[0] != '\0' ? log : api->error(rc), NULL, 0);
+  program created = NULL;
+  if (code == NULL) return write_unavailable("no memory for the code");
+  int rc = api->create(&created, code, "code.cu", 0, NULL, NULL);
+  if (rc == 0) rc = api->name_expression(created, entry);
+  if (rc != 0) return write_unavailable(api->error(rc));
+  rc = api->compile(created, count, options);
+  rl_auto(rl_free_text) char *log = read_log(api, created);
+  if (log == NULL) return write_unavailable("no memory for the log");
+  if (rc != 0) return write_answer(RL_NVRTC_REFUSED, "", log[0] != '\0' ? log : api->error(rc), NULL, 0);
   const char *symbol = "";
   size_t size = 0;
-  rc = api->lowered_name(made, entry, &symbol);
-  if (rc == 0) rc = api->image_size(made, &size);
+  rc = api->lowered_name(created, entry, &symbol);
+  if (rc == 0) rc = api->image_size(created, &size);
   rl_auto(rl_free_text) char *image = malloc(size + 1);
-  if (rc == 0 && image != NULL) rc = api->image(made, image);
-  if (rc != 0 || image == NULL) return impossible(rc != 0 ? api->error(rc) : "no memory for the image");
-  return answer(RL_NVRTC_COMPILED, symbol, log, image, size);
+  if (rc == 0 && image != NULL) rc = api->image(created, image);
+  if (rc != 0 || image == NULL) return write_unavailable(rc != 0 ? api->error(rc) : "no memory for the image");
+  return write_answer(RL_NVRTC_COMPILED, symbol, log, image, size);
 }
 
-/* Ours come last: they are what NVRTC reads files by, and nothing before may undo them. */
+/* Our own options come last, so that none of the given options can override which files NVRTC reads. */
 static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
-  const char *options[RL_NVRTC_OPTIONS_MAX + OURS_MAX];
-  char include[PATH_MAX], arch[64], below[PATH_MAX + 16], beside[PATH_MAX + 16];
+  const char *options[RL_NVRTC_OPTIONS_MAX + OWN_OPTIONS_MAX];
+  char include[PATH_MAX], arch[64], include_option[PATH_MAX + 16], cccl_option[PATH_MAX + 16];
   int count = 0;
-  if (argc - 3 > RL_NVRTC_OPTIONS_MAX) return impossible("too many options");
+  if (argc - 3 > RL_NVRTC_OPTIONS_MAX) return write_unavailable("too many options");
   for (int i = 3; i < argc; i++) options[count++] = argv[i];
   const char *headers = find_headers(api, include);
-  if (load_builtins(api, err) < 0 || rl_sandbox_enter(headers, err) < 0) return impossible(err->message);
+  if (load_builtins(api, err) < 0 || rl_sandbox_enter(headers, err) < 0) return write_unavailable(err->message);
   snprintf(arch, sizeof arch, "-arch=%s", argv[1]);
   options[count++] = arch;
   options[count++] = "--no-source-include";
   options[count++] = "--ptxas-options=-v";
   if (headers != NULL) {
-    snprintf(below, sizeof below, "-I%s", headers);
-    snprintf(beside, sizeof beside, "-I%s/cccl", headers);
-    options[count++] = below;
-    options[count++] = beside;
+    snprintf(include_option, sizeof include_option, "-I%s", headers);
+    snprintf(cccl_option, sizeof cccl_option, "-I%s/cccl", headers);
+    options[count++] = include_option;
+    options[count++] = cccl_option;
   }
   return compile(api, argv[2], count, options);
 }
@@ -208,8 +208,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: rooflined-nvrtc --version | ARCH ENTRY [OPTION]...\nCompiles CUDA C++ for rooflined's workers.\n");
     return 2;
   }
-  if (load(&api, &err) < 0) return version ? EXIT_FAILURE : impossible(err.message);
-  if (!version) _exit(run(&api, argc, argv, &err)); /* nothing is left to tidy up, and little could be from inside the jail */
+  if (load_nvrtc(&api, &err) < 0) return version ? EXIT_FAILURE : write_unavailable(err.message);
+  if (!version) _exit(run(&api, argc, argv, &err)); /* the sandbox does not allow atexit handlers to do much */
   int major = 0, minor = 0;
   api.version(&major, &minor);
   return printf("%d.%d\n", major, minor) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

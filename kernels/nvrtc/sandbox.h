@@ -1,12 +1,12 @@
-/* From here on this process reads the files of one folder and no others, writes none, executes none, and has little memory and
- * time left: what it works on comes from somebody that is not to be trusted. Landlock holds it (Linux 5.13), whatever the text
- * makes a library try. That a path exists can still be told, but not what is in it. */
-#ifndef RL_KERNELS_NVRTC_JAIL_H
-#define RL_KERNELS_NVRTC_JAIL_H
+/* A sandbox for the compiler, whose input is not trusted. Landlock (Linux 5.13) restricts the process. */
+#ifndef RL_KERNELS_NVRTC_SANDBOX_H
+#define RL_KERNELS_NVRTC_SANDBOX_H
 
 #include "base/error.h"
 
-/* readable: the folder; NULL: none at all. For the calling thread and those that it starts. RL_SYS when the kernel can't. */
-int rl_sandbox_enter(const char *readable, rl_error *err);
+/* From this call on, the calling thread and those that it starts can read files below one folder (NULL: no files), and cannot
+ * write or execute any. Limits memory, CPU time and file size. That a path exists can still be found out. -1 with RL_SYS when the
+ * kernel has no Landlock. */
+int rl_sandbox_enter(const char *readable_folder, rl_error *err);
 
 #endif

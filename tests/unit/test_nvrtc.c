@@ -1,5 +1,5 @@
-/* nvrtc: compiling without a GPU, the log of what does not compile, the cache, and that no text makes the compiler read a file of
- * the host. Skipped where there is no libnvrtc. */
+/* Compiling without a GPU, logs of compile errors, the cache, and the sandbox: no code makes the compiler read a file of the
+ * host. Skipped where there is no libnvrtc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,31 +17,31 @@
 static char folder[] = "/tmp/rooflined-nvrtc-XXXXXX", cache[64], secret_path[64];
 static const char secret[] = "the secret of the host";
 
-static int compile_in(const char *in, const char *code, const char *entry, const char *const *options, rl_nvrtc_result *result,
-                      rl_error *err) {
+static int compile_with_cache(const char *cache_folder, const char *code, const char *entry, const char *const *options,
+                              rl_nvrtc_result *result, rl_error *err) {
   rl_nvrtc_request request = {.code = code,
                               .length = strlen(code),
                               .entry = entry,
                               .arch = "sm_90a",
                               .options = options,
-                              .cache = in,
+                              .cache = cache_folder,
                               .compiler = RL_COMPILER};
   while (options != NULL && options[request.option_count] != NULL) request.option_count++;
   return rl_nvrtc_compile(&request, result, err);
 }
 
 static int compile(const char *code, const char *entry, rl_nvrtc_result *result, rl_error *err) {
-  return compile_in(NULL, code, entry, NULL, result, err);
+  return compile_with_cache(NULL, code, entry, NULL, result, err);
 }
 
-static const char good[] = "extern \"C\" __global__ void add(float *x) { x[threadIdx.x] += 1; }\n";
+static const char valid_code[] = "extern \"C\" __global__ void add(float *x) { x[threadIdx.x] += 1; }\n";
 
-static void names(void **state) {
+static void entries_have_symbols(void **state) {
   (void)state;
   static const struct {
     const char *code, *entry, *symbol;
   } cases[] = {
-      {good, "add", "add"},
+      {valid_code, "add", "add"},
       {"__global__ void add(float *x) { *x += 1; }", "add", "_Z3addPf"},
       {"template <class T, int N> __global__ void add(T *x) { *x += N; }", "add<double, 4>", "_Z3addIdLi4EEvPT_"},
       {"namespace a { __global__ void add(float *x) { *x += 1; } }", "a::add", "_ZN1a3addEPf"},
@@ -68,12 +68,12 @@ static void spills_are_counted(void **state) {
   static const char *const options[] = {"--maxrregcount=32", NULL};
   rl_nvrtc_result result;
   rl_error err = {0};
-  assert_int_equal(compile_in(NULL, code, "spill", options, &result, &err), 0);
+  assert_int_equal(compile_with_cache(NULL, code, "spill", options, &result, &err), 0);
   assert_true(result.spill_store_bytes > 0 && result.spill_load_bytes > 0);
   rl_nvrtc_clear(&result);
 }
 
-static void mistakes_have_their_line(void **state) {
+static void errors_have_their_line(void **state) {
   (void)state;
   rl_nvrtc_result result;
   rl_error err = {0};
@@ -83,7 +83,7 @@ static void mistakes_have_their_line(void **state) {
   assert_string_equal(err.message, "code.cu(3): error: identifier \"three\" is undefined");
   assert_non_null(strstr(result.log, "1 error detected"));
   rl_nvrtc_clear(&result);
-  assert_int_equal(compile(good, "subtract", &result, &err), -1);
+  assert_int_equal(compile(valid_code, "subtract", &result, &err), -1);
   assert_non_null(strstr(err.message, "subtract"));
   rl_nvrtc_clear(&result);
 }
@@ -102,7 +102,7 @@ static void logs_are_bounded(void **state) {
 
 /* --- the cache --------------------------------------------------------------------------------------------------------- */
 
-static int files_of(const char *path, char *last, size_t size) {
+static int count_files(const char *path, char *last, size_t size) {
   int count = 0;
   DIR *entries = opendir(path);
   assert_non_null(entries);
@@ -115,80 +115,80 @@ static int files_of(const char *path, char *last, size_t size) {
   return count;
 }
 
-static void the_cache_answers(void **state) {
+static void a_second_compilation_is_cached(void **state) {
   (void)state;
   static const char *const fast[] = {"-use_fast_math", NULL};
   char file[512];
   rl_nvrtc_result first, second, third;
   rl_error err = {0};
-  assert_int_equal(compile_in(cache, good, "add", NULL, &first, &err), 0);
-  assert_int_equal(compile_in(cache, good, "add", NULL, &second, &err), 0);
+  assert_int_equal(compile_with_cache(cache, valid_code, "add", NULL, &first, &err), 0);
+  assert_int_equal(compile_with_cache(cache, valid_code, "add", NULL, &second, &err), 0);
   assert_true(!first.cached && second.cached);
   assert_int_equal(first.size, second.size);
   assert_memory_equal(first.image, second.image, first.size);
   assert_string_equal(first.symbol, second.symbol);
   assert_string_equal(first.log, second.log);
-  assert_int_equal(files_of(cache, file, sizeof file), 1);
-  assert_int_equal(compile_in(cache, good, "add", fast, &third, &err), 0);
+  assert_int_equal(count_files(cache, file, sizeof file), 1);
+  assert_int_equal(compile_with_cache(cache, valid_code, "add", fast, &third, &err), 0);
   assert_false(third.cached);
-  assert_int_equal(files_of(cache, file, sizeof file), 2);
+  assert_int_equal(count_files(cache, file, sizeof file), 2);
   rl_nvrtc_clear(&first);
   rl_nvrtc_clear(&second);
   rl_nvrtc_clear(&third);
 }
 
-static void broken_files_do_not_count(void **state) {
+static void truncated_files_are_ignored(void **state) {
   (void)state;
   static const char code[] = "extern \"C\" __global__ void once(int *x) { *x = 1; }";
-  char own[80], file[512];
+  char own_cache[80], file[512];
   rl_nvrtc_result result;
   rl_error err = {0};
-  snprintf(own, sizeof own, "%s/own", folder);
+  snprintf(own_cache, sizeof own_cache, "%s/own", folder);
   for (off_t keep = 0; keep < 200; keep += 50) {
-    assert_int_equal(compile_in(own, code, "once", NULL, &result, &err), 0);
+    assert_int_equal(compile_with_cache(own_cache, code, "once", NULL, &result, &err), 0);
     assert_false(result.cached);
     rl_nvrtc_clear(&result);
-    assert_int_equal(files_of(own, file, sizeof file), 1);
+    assert_int_equal(count_files(own_cache, file, sizeof file), 1);
     assert_int_equal(truncate(file, keep), 0);
   }
 }
 
-static void what_does_not_compile_is_not_kept(void **state) {
+static void errors_are_not_cached(void **state) {
   (void)state;
-  char before[512], after[512];
+  char last[512];
   rl_nvrtc_result result;
   rl_error err = {0};
-  int count = files_of(cache, before, sizeof before);
-  assert_int_equal(compile_in(cache, "nonsense", "k", NULL, &result, &err), -1);
+  int count = count_files(cache, last, sizeof last);
+  assert_int_equal(compile_with_cache(cache, "nonsense", "k", NULL, &result, &err), -1);
   rl_nvrtc_clear(&result);
-  assert_int_equal(files_of(cache, after, sizeof after), count);
+  assert_int_equal(count_files(cache, last, sizeof last), count);
 }
 
-/* More than the cache keeps, of no age to speak of; what is not of the cache stays. */
+/* The cache keeps 512 of its files and does not touch others. */
 static void the_cache_is_bounded(void **state) {
   (void)state;
-  char own[80], name[256], last[512];
+  char own_cache[80], name[256], last[512];
   rl_nvrtc_result result;
   rl_error err = {0};
-  snprintf(own, sizeof own, "%s/full", folder);
-  assert_int_equal(mkdir(own, 0700), 0);
+  snprintf(own_cache, sizeof own_cache, "%s/full", folder);
+  assert_int_equal(mkdir(own_cache, 0700), 0);
   for (int i = 0; i < 600; i++) {
-    snprintf(name, sizeof name, i < 590 ? "%s/%064d.rln" : "%s/other-%d", own, i);
+    snprintf(name, sizeof name, i < 590 ? "%s/%064d.rln" : "%s/other-%d", own_cache, i);
     fclose(fopen(name, "w"));
   }
-  assert_int_equal(compile_in(own, good, "add", NULL, &result, &err), 0);
+  assert_int_equal(compile_with_cache(own_cache, valid_code, "add", NULL, &result, &err), 0);
   rl_nvrtc_clear(&result);
-  assert_int_equal(files_of(own, last, sizeof last), 512 + 10);
-  assert_int_equal(compile_in(own, good, "add", NULL, &result, &err), 0);
+  assert_int_equal(count_files(own_cache, last, sizeof last), 512 + 10);
+  assert_int_equal(compile_with_cache(own_cache, valid_code, "add", NULL, &result, &err), 0);
   assert_true(result.cached);
   rl_nvrtc_clear(&result);
 }
 
-/* --- the jail ---------------------------------------------------------------------------------------------------------- */
+/* --- the sandbox ------------------------------------------------------------------------------------------------------- */
 
-static void no_text_reads_a_file(void **state) {
+static void no_code_reads_a_host_file(void **state) {
   (void)state;
-  static const char *const tricks[] = {
+  static const char *const attempts[] = {
       "#include \"%s\"\n",
       "#include <%s>\n",
       "#include \"../../../../../../../..%s\"\n",
@@ -214,27 +214,28 @@ static void no_text_reads_a_file(void **state) {
       "#error \"%s\"\n",
   };
   const char *paths[] = {secret_path, "/etc/passwd", "/proc/self/environ", "/proc/self/maps"};
-  const char *told[] = {secret, "root:", "ROOFLINED_TEST_SECRET", "libc.so"}; /* what the log would hold, had it been read */
+  const char *leaked[] = {secret, "root:", "ROOFLINED_TEST_SECRET",
+                          "libc.so"}; /* text of each file that the log must not contain */
   setenv("ROOFLINED_TEST_SECRET", "1", 1);
-  for (size_t t = 0; t < sizeof tricks / sizeof *tricks; t++)
+  for (size_t t = 0; t < sizeof attempts / sizeof *attempts; t++)
     for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) {
       char code[1024];
       rl_nvrtc_result result;
       rl_error err = {0};
-      int used = snprintf(code, sizeof code, tricks[t], paths[p], paths[p]);
+      int used = snprintf(code, sizeof code, attempts[t], paths[p], paths[p]);
       snprintf(code + used, sizeof code - (size_t)used, "extern \"C\" __global__ void k() {}\n");
       int rc = compile(code, "k", &result, &err);
       if (err.domain == RL_SYS) fail_msg("%s", err.message);
-      if (result.log != NULL && strstr(result.log, told[p]) != NULL) fail_msg("%s\ntold %s", code, result.log);
-      for (size_t i = 0; rc == 0 && i + strlen(told[p]) <= result.size; i++)
-        if (memcmp(result.image + i, told[p], strlen(told[p])) == 0 && strcmp(told[p], "root:") != 0)
-          fail_msg("%s\nis in the image", code);
+      if (result.log != NULL && strstr(result.log, leaked[p]) != NULL) fail_msg("%s\ntold %s", code, result.log);
+      for (size_t i = 0; rc == 0 && i + strlen(leaked[p]) <= result.size; i++)
+        if (memcmp(result.image + i, leaked[p], strlen(leaked[p])) == 0 && strcmp(leaked[p], "root:") != 0)
+          fail_msg("%s\nleaked into the image", code);
       rl_nvrtc_clear(&result);
     }
 }
 
-/* The trick that must work where there is no jail: the test above can fail. */
-static void headers_are_read(void **state) {
+/* The CUDA headers can be included, so includes work and the test above can fail. */
+static void cuda_headers_are_readable(void **state) {
   (void)state;
   rl_nvrtc_result result;
   rl_error err = {0};
@@ -244,7 +245,7 @@ static void headers_are_read(void **state) {
   rl_nvrtc_clear(&result);
 }
 
-static void endless_code_ends(void **state) {
+static void endless_compilations_are_killed(void **state) {
   (void)state;
   static const char code[] =
       "template <int N> struct deep { static constexpr int of = deep<N - 1>::of + deep<N - 2>::of; };\n"
@@ -256,7 +257,7 @@ static void endless_code_ends(void **state) {
   rl_nvrtc_clear(&result);
 }
 
-static int prepare(void **state) {
+static int create_folder(void **state) {
   (void)state;
   if (mkdtemp(folder) == NULL) return -1;
   snprintf(cache, sizeof cache, "%s/cache", folder);
@@ -267,7 +268,7 @@ static int prepare(void **state) {
   return fclose(file);
 }
 
-static int tidy(void **state) {
+static int remove_folder(void **state) {
   (void)state;
   char command[128];
   snprintf(command, sizeof command, "rm -rf %s", folder);
@@ -276,25 +277,25 @@ static int tidy(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names),
+      cmocka_unit_test(entries_have_symbols),
       cmocka_unit_test(spills_are_counted),
-      cmocka_unit_test(mistakes_have_their_line),
+      cmocka_unit_test(errors_have_their_line),
       cmocka_unit_test(logs_are_bounded),
-      cmocka_unit_test(the_cache_answers),
-      cmocka_unit_test(broken_files_do_not_count),
-      cmocka_unit_test(what_does_not_compile_is_not_kept),
+      cmocka_unit_test(a_second_compilation_is_cached),
+      cmocka_unit_test(truncated_files_are_ignored),
+      cmocka_unit_test(errors_are_not_cached),
       cmocka_unit_test(the_cache_is_bounded),
-      cmocka_unit_test(no_text_reads_a_file),
-      cmocka_unit_test(headers_are_read),
-      cmocka_unit_test(endless_code_ends),
+      cmocka_unit_test(no_code_reads_a_host_file),
+      cmocka_unit_test(cuda_headers_are_readable),
+      cmocka_unit_test(endless_compilations_are_killed),
   };
   rl_nvrtc_result result;
   rl_error err = {0};
-  int rc = compile(good, "add", &result, &err);
+  int rc = compile(valid_code, "add", &result, &err);
   rl_nvrtc_clear(&result);
   if (rc != 0 && err.domain == RL_SYS) {
     printf("skipped: %s\n", err.message);
     return 77;
   }
-  return cmocka_run_group_tests(tests, prepare, tidy);
+  return cmocka_run_group_tests(tests, create_folder, remove_folder);
 }
