@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFINE_LONGEST = 512 };
+enum { MAX_MACRO_LENGTH = 512 };
 
 static const char *const booleans[] = {"true", "false", NULL};
 static const char *const standards[] = {"c++11", "c++14", "c++17", "c++20", NULL};
 
-static const struct option {
-  const char *name;          /* after one dash or two */
-  const char *meaning;       /* to NVRTC; the value follows */
-  const char *const *values; /* NULL: none, or a number */
-  int least, most;           /* of the number; both 0: it takes no value */
-} options_allowed[] = {
+static const struct allowed_option {
+  const char *name;          /* without dashes */
+  const char *nvrtc_option;  /* the value is appended */
+  const char *const *values; /* allowed values; NULL: an integer or none */
+  int minimum, maximum;      /* of the integer; both 0: the option takes no value */
+} allowed_options[] = {
     {"use_fast_math", "--use_fast_math"},
-    {"maxrregcount", "--maxrregcount=", .least = 16, .most = 255},
+    {"maxrregcount", "--maxrregcount=", .minimum = 16, .maximum = 255},
     {"std", "--std=", standards},
     {"lineinfo", "--generate-line-info"},
     {"generate-line-info", "--generate-line-info"},
@@ -34,61 +34,63 @@ static const struct option {
     {"O3", "--ptxas-options=-O3"},
 };
 
-int rl_source_option_put(rl_source_options *options, const char *at, rl_error *err, const char *format, ...) {
-  size_t room = sizeof options->text - options->used;
+int rl_source_options_append(rl_source_options *options, const char *pointer, rl_error *err, const char *format, ...) {
+  size_t capacity = sizeof options->text - options->used;
   va_list arguments;
   va_start(arguments, format);
-  size_t length = (size_t)vsnprintf(options->text + options->used, room, format, arguments);
+  size_t length = (size_t)vsnprintf(options->text + options->used, capacity, format, arguments);
   va_end(arguments);
-  if (length >= room || options->count == RL_SOURCE_OPTION_ROOM)
-    return rl_fail_at(err, at, "there are too many options, or they are too long");
+  if (length >= capacity || options->count == RL_SOURCE_NVRTC_OPTIONS_MAX)
+    return rl_fail_at(err, pointer, "there are too many options, or they are too long");
   options->items[options->count++] = options->text + options->used;
   options->used += length + 1;
   return 0;
 }
 
-int rl_source_define_add(rl_source_options *options, const char *define, const char *at, rl_error *err) {
-  size_t name = 0, length = strlen(define);
-  while (isalnum((unsigned char)define[name]) || define[name] == '_') name++;
-  bool plain = length <= DEFINE_LONGEST;
-  for (size_t i = 0; i < length; i++) plain = plain && define[i] >= ' ' && define[i] <= '~';
-  if (name == 0 || isdigit((unsigned char)define[0]) || (define[name] != '=' && define[name] != '\0') || !plain)
-    return rl_fail_at(err, at, "a macro is NAME or NAME=VALUE on one line, at most %d bytes", DEFINE_LONGEST);
-  return rl_source_option_put(options, at, err, "--define-macro=%s", define);
+int rl_source_options_add_macro(rl_source_options *options, const char *macro, const char *pointer, rl_error *err) {
+  size_t name_length = 0, length = strlen(macro);
+  while (isalnum((unsigned char)macro[name_length]) || macro[name_length] == '_') name_length++;
+  bool is_printable = length <= MAX_MACRO_LENGTH;
+  for (size_t i = 0; i < length; i++) is_printable = is_printable && macro[i] >= ' ' && macro[i] <= '~';
+  if (name_length == 0 || isdigit((unsigned char)macro[0]) || (macro[name_length] != '=' && macro[name_length] != '\0') ||
+      !is_printable)
+    return rl_fail_at(err, pointer, "a macro is NAME or NAME=VALUE on one line, pointer most %d bytes", MAX_MACRO_LENGTH);
+  return rl_source_options_append(options, pointer, err, "--define-macro=%s", macro);
 }
 
-static bool listed(const char *const *values, const char *value) {
+static bool is_listed(const char *const *values, const char *value) {
   for (; *values != NULL; values++)
     if (strcmp(*values, value) == 0) return true;
   return false;
 }
 
-static int add_known(rl_source_options *options, const struct option *known, const char *value, const char *at, rl_error *err) {
-  if (known->values == NULL && known->most == 0) {
-    if (value != NULL) return rl_fail_at(err, at, "%s takes no value", known->name);
-    return rl_source_option_put(options, at, err, "%s", known->meaning);
+static int add_allowed(rl_source_options *options, const struct allowed_option *allowed, const char *value, const char *pointer,
+                       rl_error *err) {
+  if (allowed->values == NULL && allowed->maximum == 0) {
+    if (value != NULL) return rl_fail_at(err, pointer, "%s takes no value", allowed->name);
+    return rl_source_options_append(options, pointer, err, "%s", allowed->nvrtc_option);
   }
-  if (known->values != NULL) {
-    if (value == NULL || !listed(known->values, value))
-      return rl_fail_at(err, at, "%s must be one of: %s, %s%s", known->name, known->values[0], known->values[1],
-                        known->values[2] != NULL ? ", ..." : "");
-    return rl_source_option_put(options, at, err, "%s%s", known->meaning, value);
+  if (allowed->values != NULL) {
+    if (value == NULL || !is_listed(allowed->values, value))
+      return rl_fail_at(err, pointer, "%s must be one of: %s, %s%s", allowed->name, allowed->values[0], allowed->values[1],
+                        allowed->values[2] != NULL ? ", ..." : "");
+    return rl_source_options_append(options, pointer, err, "%s%s", allowed->nvrtc_option, value);
   }
   char *end = NULL;
   long number = value != NULL ? strtol(value, &end, 10) : 0;
-  if (value == NULL || !isdigit((unsigned char)*value) || *end != '\0' || number < known->least || number > known->most)
-    return rl_fail_at(err, at, "%s must be a whole number from %d to %d", known->name, known->least, known->most);
-  return rl_source_option_put(options, at, err, "%s%ld", known->meaning, number);
+  if (value == NULL || !isdigit((unsigned char)*value) || *end != '\0' || number < allowed->minimum || number > allowed->maximum)
+    return rl_fail_at(err, pointer, "%s must be an integer from %d to %d", allowed->name, allowed->minimum, allowed->maximum);
+  return rl_source_options_append(options, pointer, err, "%s%ld", allowed->nvrtc_option, number);
 }
 
-int rl_source_option_add(rl_source_options *options, const char *asked, const char *at, rl_error *err) {
-  if (strncmp(asked, "-D", 2) == 0) return rl_source_define_add(options, asked + 2, at, err);
-  if (strncmp(asked, "--define-macro=", 15) == 0) return rl_source_define_add(options, asked + 15, at, err);
-  const char *name = asked + (asked[0] == '-') + (asked[0] == '-' && asked[1] == '-');
+int rl_source_options_add(rl_source_options *options, const char *option, const char *pointer, rl_error *err) {
+  if (strncmp(option, "-D", 2) == 0) return rl_source_options_add_macro(options, option + 2, pointer, err);
+  if (strncmp(option, "--define-macro=", 15) == 0) return rl_source_options_add_macro(options, option + 15, pointer, err);
+  const char *name = option + (option[0] == '-') + (option[0] == '-' && option[1] == '-');
   size_t length = strcspn(name, "=");
   const char *value = name[length] == '=' ? name + length + 1 : NULL;
-  for (size_t i = 0; asked[0] == '-' && i < sizeof options_allowed / sizeof *options_allowed; i++)
-    if (strlen(options_allowed[i].name) == length && strncmp(options_allowed[i].name, name, length) == 0)
-      return add_known(options, &options_allowed[i], value, at, err);
-  return rl_fail_at(err, at, "%.40s is not an option that may be asked for; they are " RL_SOURCE_OPTIONS_SUMMARY, asked);
+  for (size_t i = 0; option[0] == '-' && i < sizeof allowed_options / sizeof *allowed_options; i++)
+    if (strlen(allowed_options[i].name) == length && strncmp(allowed_options[i].name, name, length) == 0)
+      return add_allowed(options, &allowed_options[i], value, pointer, err);
+  return rl_fail_at(err, pointer, "option %.40s is not allowed; allowed are " RL_SOURCE_OPTIONS_SUMMARY, option);
 }

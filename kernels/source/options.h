@@ -1,4 +1,4 @@
-/* Options of the compiler that a client may ask for: those that change what code comes out, and none that names a file. */
+/* Compiler options that a client may request: options that change the generated code, and none that names a file. */
 #ifndef RL_KERNELS_SOURCE_OPTIONS_H
 #define RL_KERNELS_SOURCE_OPTIONS_H
 
@@ -10,25 +10,28 @@
 extern "C" {
 #endif
 
-enum { RL_SOURCE_OPTIONS_MAX = 24, RL_SOURCE_OPTION_ROOM = 40 };
+enum {
+  RL_SOURCE_OPTIONS_MAX = 24,      /* in a request */
+  RL_SOURCE_NVRTC_OPTIONS_MAX = 40 /* in all, with those of a variant */
+};
 
-#define RL_SOURCE_OPTIONS_SUMMARY                                                                                      \
-  "of the compiler: -use_fast_math, -maxrregcount=N, -DNAME=VALUE, -std=c++17, -lineinfo, -fmad=, -ftz=, -prec-div=, " \
+#define RL_SOURCE_OPTIONS_SUMMARY                                                                                       \
+  "compiler options: -use_fast_math, -maxrregcount=N, -DNAME=VALUE, -std=c++17, -lineinfo, -fmad=, -ftz=, -prec-div=, " \
   "-prec-sqrt=, -extra-device-vectorization, -O0 to -O3"
 
-typedef struct rl_source_options { /* as NVRTC takes them; items point into text */
-  const char *items[RL_SOURCE_OPTION_ROOM];
+typedef struct rl_source_options { /* for NVRTC; items point into text */
+  const char *items[RL_SOURCE_NVRTC_OPTIONS_MAX];
   int count;
   char text[8192];
   size_t used;
 } rl_source_options;
 
-/* Append what the option `asked` means to NVRTC; RL_INPUT at `at` when it is not one that may be asked for. */
-int rl_source_option_add(rl_source_options *options, const char *asked, const char *at, rl_error *err);
-/* NAME or NAME=VALUE as a macro. */
-int rl_source_define_add(rl_source_options *options, const char *define, const char *at, rl_error *err);
-/* An option of our own. */
-int rl_source_option_put(rl_source_options *options, const char *at, rl_error *err, const char *format, ...)
+/* Translates a client's option to NVRTC's and appends it. -1 with RL_INPUT at pointer when the option is not allowed. */
+int rl_source_options_add(rl_source_options *options, const char *option, const char *pointer, rl_error *err);
+/* Appends a macro, NAME or NAME=VALUE. -1 with RL_INPUT at pointer. */
+int rl_source_options_add_macro(rl_source_options *options, const char *macro, const char *pointer, rl_error *err);
+/* Appends an NVRTC option without checking it. */
+int rl_source_options_append(rl_source_options *options, const char *pointer, rl_error *err, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT = 2 };
+enum { CAPACITY = 2 };
 
 static struct {
   pthread_mutex_t lock;
@@ -13,13 +13,14 @@ static struct {
     char sha256[RL_SHA256_SIZE];
     char *text;
     size_t length;
-  } kept[KEPT];
-  unsigned next; /* where the next one goes */
-} shelf = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  } entries[CAPACITY];
+  unsigned next_entry; /* overwritten next, modulo CAPACITY */
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int place_of(const char *sha256) {
-  for (int i = 0; i < KEPT; i++)
-    if (strcmp(shelf.kept[i].sha256, sha256) == 0) return i;
+/* Returns -1 when the cache has no such source. Under the lock. */
+static int find_entry(const char *sha256) {
+  for (int i = 0; i < CAPACITY; i++)
+    if (strcmp(cache.entries[i].sha256, sha256) == 0) return i;
   return -1;
 }
 
@@ -29,22 +30,22 @@ int rl_source_cache_put(const char *text, size_t length, rl_error *err) {
   memcpy(copy, text, length);
   copy[length] = '\0';
   rl_sha256(text, length, sha256);
-  pthread_mutex_lock(&shelf.lock);
-  int place = place_of(sha256);
-  if (place < 0) place = (int)(shelf.next++ % KEPT);
-  free(shelf.kept[place].text);
-  shelf.kept[place].text = copy;
-  shelf.kept[place].length = length;
-  memcpy(shelf.kept[place].sha256, sha256, sizeof sha256);
-  pthread_mutex_unlock(&shelf.lock);
+  pthread_mutex_lock(&cache.lock);
+  int entry = find_entry(sha256);
+  if (entry < 0) entry = (int)(cache.next_entry++ % CAPACITY);
+  free(cache.entries[entry].text);
+  cache.entries[entry].text = copy;
+  cache.entries[entry].length = length;
+  memcpy(cache.entries[entry].sha256, sha256, sizeof sha256);
+  pthread_mutex_unlock(&cache.lock);
   return 0;
 }
 
 int rl_source_cache_get(const char *sha256, rl_source *source, rl_error *err) {
-  pthread_mutex_lock(&shelf.lock);
-  int place = place_of(sha256);
-  int rc = place >= 0 ? rl_source_read(shelf.kept[place].text, shelf.kept[place].length, source, err)
-                      : rl_fail_at(err, "/source", "the source of this hash did not come");
-  pthread_mutex_unlock(&shelf.lock);
+  pthread_mutex_lock(&cache.lock);
+  int entry = find_entry(sha256);
+  int rc = entry >= 0 ? rl_source_read(cache.entries[entry].text, cache.entries[entry].length, source, err)
+                      : rl_fail_at(err, "/source", "the worker has no source with this hash");
+  pthread_mutex_unlock(&cache.lock);
   return rc;
 }

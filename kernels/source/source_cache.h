@@ -1,7 +1,7 @@
-/* Sources that came to this worker, by their hash. The daemon sends a source ahead of the request that names it; the last few
- * are kept. */
-#ifndef RL_KERNELS_SOURCE_SHELF_H
-#define RL_KERNELS_SOURCE_SHELF_H
+/* The last few sources that this worker received, by their hash. The daemon sends a source before the request that names it. Any
+ * thread may call these functions. */
+#ifndef RL_KERNELS_SOURCE_SOURCE_CACHE_H
+#define RL_KERNELS_SOURCE_SOURCE_CACHE_H
 
 #include "source/source.h"
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* Keep a copy. Any thread. */
+/* Stores a copy of the text under its SHA-256. */
 int rl_source_cache_put(const char *text, size_t length, rl_error *err);
-/* Read the source of this hash; the caller clears it. RL_INPUT when it did not come. Any thread. */
+/* Reads the source of this hash; the caller clears it. -1 with RL_INPUT at /source when it is not in the cache. */
 int rl_source_cache_get(const char *sha256, rl_source *source, rl_error *err);
 
 #ifdef __cplusplus

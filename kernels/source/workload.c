@@ -1,4 +1,4 @@
-/* A posted kernel as a workload: its parameters name the text and the variant. */
+/* Posted kernels as a workload. The parameters name the source and the variant. */
 #include <math.h>
 #include <string.h>
 
@@ -15,26 +15,26 @@ static const rl_field params_fields[] = {
     {0}};
 
 static void defaults(void *params) {
-  rl_source_params *made = params;
-  memset(made, 0, sizeof *made); /* padding too: parameters are compared as bytes */
-  made->samples = 20;
-  made->model = (rl_source_model){NAN, NAN};
+  rl_source_params *created = params;
+  memset(created, 0, sizeof *created); /* padding too: parameters are compared as bytes */
+  created->samples = 20;
+  created->model = (rl_source_model){NAN, NAN};
 }
 
 static rl_cost cost(const void *params) {
   const rl_source_model *model = &((const rl_source_params *)params)->model;
-  /* Any of the bytes may be written ones. */
+  /* The model does not say which bytes are written, so all may be. */
   return (rl_cost){.bytes = model->bytes, .operations = model->operations, .written_bytes = model->bytes};
 }
 
-static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *iterations) {
-  *warmup = 0; /* samples say themselves how warm they are */
-  *iterations = (uint32_t)((const rl_source_params *)params)->samples;
+static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *measured) {
+  *warmup = 0; /* each sample sets its cache state itself */
+  *measured = (uint32_t)((const rl_source_params *)params)->samples;
 }
 
 const rl_workload rl_source_workload = {.name = "source",
                                         .kind = "source",
-                                        .summary = "a kernel that was posted",
+                                        .summary = "a posted kernel",
                                         .fields = params_fields,
                                         .params_size = sizeof(rl_source_params),
                                         .defaults = defaults,

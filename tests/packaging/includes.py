@@ -29,7 +29,6 @@ LAYERS = {
 CIRCLES = {
     "daemon/store/db",
     "daemon/worker/pass",
-    "kernels/source/fill",
     "kernels/train/cuda/training",
 }
 INCLUDE_ROOTS = ("daemon", "kernels", "")

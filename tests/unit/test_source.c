@@ -1,4 +1,4 @@
-/* source: what may be said about a posted kernel, mistake by mistake; what the compiler is told; types; who may post. */
+/* Requests of kind source: invalid ones are refused with a pointer; compiler options; element types; who may post. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static int parse(const char *text, const rl_job_policy *policy, rl_job_spec *spe
   return rl_job_spec_parse(text, strlen(text), policy, spec, err);
 }
 
-/* A request with one thing changed: `more` stands last, and `without` is left out. */
+/* Returns a valid request without the member `without` and with `more` appended. */
 static char *request(const char *without, const char *more) {
   static const struct {
     const char *name, *value;
@@ -38,7 +38,7 @@ static char *request(const char *without, const char *more) {
   return text;
 }
 
-static void a_bare_request_is_one_run(void **state) {
+static void a_minimal_request_is_one_run(void **state) {
   (void)state;
   rl_job_spec spec;
   rl_error err;
@@ -62,26 +62,26 @@ static void a_bare_request_is_one_run(void **state) {
   rl_job_spec_clear(&spec);
 }
 
-typedef struct mistake {
+typedef struct invalid_request {
   const char *without, *more, *pointer;
-} mistake;
+} invalid_request;
 
-/* Up to one without a pointer: each is refused, and the place that it is blamed on is right. */
-static void each_has_its_place(const mistake *cases) {
+/* Each request must be refused with its pointer. The last case has none. */
+static void expect_pointers(const invalid_request *cases) {
   for (; cases->pointer != NULL; cases++) {
     rl_job_spec spec;
     rl_error err;
     char *text = request(cases->without, cases->more);
     if (parse(text, &allowed, &spec, &err) == 0) fail_msg("accepted: %s", text);
     if (err.domain != RL_INPUT || strcmp(err.pointer, cases->pointer) != 0)
-      fail_msg("%s is blamed for %s: %s", err.pointer, text, err.message);
+      fail_msg("pointer %s instead of %s for %s: %s", err.pointer, cases->pointer, text, err.message);
     assert_true(err.message[0] != '\0' && spec.source == NULL);
   }
 }
 
-static void mistakes_in_the_code(void **state) {
+static void errors_in_the_code(void **state) {
   (void)state;
-  static const mistake cases[] = {
+  static const invalid_request cases[] = {
       {"code", "", "/code"},
       {"code", "\"code\":\"\"", "/code"},
       {"code", "\"code\":7", "/code"},
@@ -99,34 +99,34 @@ static void mistakes_in_the_code(void **state) {
       {"entry", "\"entry\":\"add; int x\"", "/entry"},
       {"entry", "\"entry\":\"a\\\"b\"", "/entry"},
       {0}};
-  each_has_its_place(cases);
+  expect_pointers(cases);
 }
 
-static void mistakes_in_the_launch(void **state) {
+static void errors_in_the_launch(void **state) {
   (void)state;
-  static const mistake cases[] = {{"grid", "", "/grid"},
-                                  {"grid", "\"grid\":[]", "/grid"},
-                                  {"grid", "\"grid\":[1,1,1,1]", "/grid"},
-                                  {"grid", "\"grid\":[1,0]", "/grid/1"},
-                                  {"grid", "\"grid\":[1.5]", "/grid/0"},
-                                  {"grid", "\"grid\":[1,65536]", "/grid/1"},
-                                  {"grid", "\"grid\":[1,1,65536]", "/grid/2"},
-                                  {"grid", "\"grid\":[2147483648]", "/grid/0"},
-                                  {"block", "\"block\":[1025]", "/block/0"},
-                                  {"block", "\"block\":[1,1,65]", "/block/2"},
-                                  {"block", "\"block\":[64,32]", "/block"},
-                                  {"", "\"dynamic_shared_bytes\":-1", "/dynamic_shared_bytes"},
-                                  {"", "\"samples\":0", "/samples"},
-                                  {"", "\"device\":\"cpu\"", "/device"},
-                                  {"", "\"source\":\"0123\"", "/source"},
-                                  {"", "\"epochs\":1", "/epochs"},
-                                  {0}};
-  each_has_its_place(cases);
+  static const invalid_request cases[] = {{"grid", "", "/grid"},
+                                          {"grid", "\"grid\":[]", "/grid"},
+                                          {"grid", "\"grid\":[1,1,1,1]", "/grid"},
+                                          {"grid", "\"grid\":[1,0]", "/grid/1"},
+                                          {"grid", "\"grid\":[1.5]", "/grid/0"},
+                                          {"grid", "\"grid\":[1,65536]", "/grid/1"},
+                                          {"grid", "\"grid\":[1,1,65536]", "/grid/2"},
+                                          {"grid", "\"grid\":[2147483648]", "/grid/0"},
+                                          {"block", "\"block\":[1025]", "/block/0"},
+                                          {"block", "\"block\":[1,1,65]", "/block/2"},
+                                          {"block", "\"block\":[64,32]", "/block"},
+                                          {"", "\"dynamic_shared_bytes\":-1", "/dynamic_shared_bytes"},
+                                          {"", "\"samples\":0", "/samples"},
+                                          {"", "\"device\":\"cpu\"", "/device"},
+                                          {"", "\"source\":\"0123\"", "/source"},
+                                          {"", "\"epochs\":1", "/epochs"},
+                                          {0}};
+  expect_pointers(cases);
 }
 
-static void mistakes_in_the_arguments(void **state) {
+static void errors_in_the_arguments(void **state) {
   (void)state;
-  static const mistake cases[] = {
+  static const invalid_request cases[] = {
       {"arguments", "\"arguments\":{}", "/arguments"},
       {"arguments", "\"arguments\":[7]", "/arguments/0"},
       {"arguments", "\"arguments\":[{}]", "/arguments/0"},
@@ -158,46 +158,46 @@ static void mistakes_in_the_arguments(void **state) {
        "\"arguments\":[{\"buffer\":{\"dtype\":\"fp64\",\"count\":131072}},{\"buffer\":{\"dtype\":\"uint8\",\"count\":1}}]",
        "/arguments"},
       {0}};
-  each_has_its_place(cases);
+  expect_pointers(cases);
 }
 
-static void mistakes_in_options_and_variants(void **state) {
+static void errors_in_options_and_variants(void **state) {
   (void)state;
-  static const mistake cases[] = {{"", "\"options\":\"-lineinfo\"", "/options"},
-                                  {"", "\"options\":[7]", "/options/0"},
-                                  {"", "\"options\":[\"-lineinfo\",\"-I/etc\"]", "/options/1"},
-                                  {"", "\"options\":[\"-include=/etc/passwd\"]", "/options/0"},
-                                  {"", "\"options\":[\"--pre-include=/etc/passwd\"]", "/options/0"},
-                                  {"", "\"options\":[\"-arch=sm_80\"]", "/options/0"},
-                                  {"", "\"options\":[\"lineinfo\"]", "/options/0"},
-                                  {"", "\"options\":[\"-lineinfo=1\"]", "/options/0"},
-                                  {"", "\"options\":[\"-maxrregcount=8\"]", "/options/0"},
-                                  {"", "\"options\":[\"-maxrregcount=32x\"]", "/options/0"},
-                                  {"", "\"options\":[\"-maxrregcount\"]", "/options/0"},
-                                  {"", "\"options\":[\"-std=c++98\"]", "/options/0"},
-                                  {"", "\"options\":[\"--fmad=maybe\"]", "/options/0"},
-                                  {"", "\"options\":[\"--ptxas-options=-v\"]", "/options/0"},
-                                  {"", "\"options\":[\"-D1X=2\"]", "/options/0"},
-                                  {"", "\"options\":[\"-DX(a)=a\"]", "/options/0"},
-                                  {"", "\"options\":[\"-DX=1\\n-I/etc\"]", "/options/0"},
-                                  {"", "\"options\":[\"-O4\"]", "/options/0"},
-                                  {"", "\"variants\":[{\"fast_math\":1}]", "/variants/0/fast_math"},
-                                  {"", "\"variants\":[{},{\"max_registers\":8}]", "/variants/1/max_registers"},
-                                  {"", "\"variants\":[{\"max_registers\":256}]", "/variants/0/max_registers"},
-                                  {"", "\"variants\":[{\"launch_bounds\":[1,2,3]}]", "/variants/0/launch_bounds"},
-                                  {"", "\"variants\":[{\"defines\":[\"A=1\",\"=2\"]}]", "/variants/0/defines/1"},
-                                  {"", "\"variants\":[{\"defines\":[7]}]", "/variants/0/defines/0"},
-                                  {"", "\"variants\":[{\"name\":\"a\"},{\"name\":\"a\"}]", "/variants/1/name"},
-                                  {"", "\"variants\":[{},{}]", "/variants/1/name"},
-                                  {"", "\"variants\":[{\"registers\":8}]", "/variants/0/registers"},
-                                  {"", "\"variants\":[{},{},{},{},{},{},{},{},{}]", "/variants"},
-                                  {0}};
-  each_has_its_place(cases);
+  static const invalid_request cases[] = {{"", "\"options\":\"-lineinfo\"", "/options"},
+                                          {"", "\"options\":[7]", "/options/0"},
+                                          {"", "\"options\":[\"-lineinfo\",\"-I/etc\"]", "/options/1"},
+                                          {"", "\"options\":[\"-include=/etc/passwd\"]", "/options/0"},
+                                          {"", "\"options\":[\"--pre-include=/etc/passwd\"]", "/options/0"},
+                                          {"", "\"options\":[\"-arch=sm_80\"]", "/options/0"},
+                                          {"", "\"options\":[\"lineinfo\"]", "/options/0"},
+                                          {"", "\"options\":[\"-lineinfo=1\"]", "/options/0"},
+                                          {"", "\"options\":[\"-maxrregcount=8\"]", "/options/0"},
+                                          {"", "\"options\":[\"-maxrregcount=32x\"]", "/options/0"},
+                                          {"", "\"options\":[\"-maxrregcount\"]", "/options/0"},
+                                          {"", "\"options\":[\"-std=c++98\"]", "/options/0"},
+                                          {"", "\"options\":[\"--fmad=maybe\"]", "/options/0"},
+                                          {"", "\"options\":[\"--ptxas-options=-v\"]", "/options/0"},
+                                          {"", "\"options\":[\"-D1X=2\"]", "/options/0"},
+                                          {"", "\"options\":[\"-DX(a)=a\"]", "/options/0"},
+                                          {"", "\"options\":[\"-DX=1\\n-I/etc\"]", "/options/0"},
+                                          {"", "\"options\":[\"-O4\"]", "/options/0"},
+                                          {"", "\"variants\":[{\"fast_math\":1}]", "/variants/0/fast_math"},
+                                          {"", "\"variants\":[{},{\"max_registers\":8}]", "/variants/1/max_registers"},
+                                          {"", "\"variants\":[{\"max_registers\":256}]", "/variants/0/max_registers"},
+                                          {"", "\"variants\":[{\"launch_bounds\":[1,2,3]}]", "/variants/0/launch_bounds"},
+                                          {"", "\"variants\":[{\"defines\":[\"A=1\",\"=2\"]}]", "/variants/0/defines/1"},
+                                          {"", "\"variants\":[{\"defines\":[7]}]", "/variants/0/defines/0"},
+                                          {"", "\"variants\":[{\"name\":\"a\"},{\"name\":\"a\"}]", "/variants/1/name"},
+                                          {"", "\"variants\":[{},{}]", "/variants/1/name"},
+                                          {"", "\"variants\":[{\"registers\":8}]", "/variants/0/registers"},
+                                          {"", "\"variants\":[{},{},{},{},{},{},{},{},{}]", "/variants"},
+                                          {0}};
+  expect_pointers(cases);
 }
 
-static void mistakes_in_model_and_expected(void **state) {
+static void errors_in_model_and_expected(void **state) {
   (void)state;
-  static const mistake cases[] = {
+  static const invalid_request cases[] = {
       {"", "\"model\":{\"bytes\":-1}", "/model/bytes"},
       {"", "\"model\":{\"flops\":1}", "/model/flops"},
       {"", "\"model\":[]", "/model"},
@@ -208,22 +208,22 @@ static void mistakes_in_model_and_expected(void **state) {
       {"", "\"expected\":{\"argument\":0,\"values\":\"AAAAAA==\"}", "/expected/values"},
       {"", "\"expected\":{\"argument\":0,\"values\":\"AAAAAAAAAAAAAAAAAAAAAA==\",\"tolerance\":-1}", "/expected/tolerance"},
       {0}};
-  each_has_its_place(cases);
+  expect_pointers(cases);
 }
 
 static void sizes_are_bounded(void **state) {
   (void)state;
-  enum { ROOM = 6 << 20 };
+  enum { CAPACITY = 6 << 20 };
   static const struct {
     const char *without, *member;
-    size_t most;
+    size_t max_size;
   } cases[] = {{"code", "code", RL_SOURCE_CODE_MAX}, {"code", "binary", RL_SOURCE_BINARY_MAX / 3 * 4}};
-  char *text = malloc(ROOM);
+  char *text = malloc(CAPACITY);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (size_t over = 0; over <= 4; over += 4) {
       rl_job_spec spec;
       rl_error err;
-      size_t size = cases[i].most + over, used = (size_t)sprintf(text, "%s", request(cases[i].without, ""));
+      size_t size = cases[i].max_size + over, used = (size_t)sprintf(text, "%s", request(cases[i].without, ""));
       used += (size_t)sprintf(text + used - 1, ",\"%s\":\"", cases[i].member) - 1;
       memset(text + used, 'A', size);
       strcpy(text + used + size, "\"}");
@@ -231,7 +231,7 @@ static void sizes_are_bounded(void **state) {
       if (over > 0 && (rc == 0 || strstr(err.message, "at most") == NULL))
         fail_msg("%s of %zu bytes: %s", cases[i].member, size, err.message);
       if (over == 0 && i == 0) assert_int_equal(rc, 0);
-      if (over == 0 && i == 1) assert_non_null(strstr(err.message, "whole cubin")); /* looked at, and no code */
+      if (over == 0 && i == 1) assert_non_null(strstr(err.message, "complete cubin")); /* decoded, but not a binary */
       rl_job_spec_clear(&spec);
     }
   free(text);
@@ -240,12 +240,12 @@ static void sizes_are_bounded(void **state) {
 static void variants_are_runs(void **state) {
   (void)state;
   static const char *const names[] = {"default", "fast_math", "few", "max_registers=32,launch_bounds=", "N=4,M"};
-  static const char *const told[] = {"--generate-line-info --define-macro=A=b c",
-                                     "--generate-line-info --define-macro=A=b c --use_fast_math",
-                                     "--generate-line-info --define-macro=A=b c --maxrregcount=24",
-                                     "--generate-line-info --define-macro=A=b c --maxrregcount=32 --ptxas-options=--maxntid=256 "
-                                     "--ptxas-options=--minnctapersm=4",
-                                     "--generate-line-info --define-macro=A=b c --define-macro=N=4 --define-macro=M"};
+  static const char *const expected_options[] = {
+      "--generate-line-info --define-macro=A=b c", "--generate-line-info --define-macro=A=b c --use_fast_math",
+      "--generate-line-info --define-macro=A=b c --maxrregcount=24",
+      "--generate-line-info --define-macro=A=b c --maxrregcount=32 --ptxas-options=--maxntid=256 "
+      "--ptxas-options=--minnctapersm=4",
+      "--generate-line-info --define-macro=A=b c --define-macro=N=4 --define-macro=M"};
   rl_job_spec spec;
   rl_source source;
   rl_error err;
@@ -271,7 +271,7 @@ static void variants_are_runs(void **state) {
     assert_int_equal(strncmp(spec.runs[i].variant, names[i], strlen(names[i])), 0);
     assert_int_equal(rl_source_compile_options(&source, i, &options, &err), 0);
     for (int o = 0; o < options.count; o++) strcat(strcat(text, o > 0 ? " " : ""), options.items[o]);
-    assert_string_equal(text, told[i]);
+    assert_string_equal(text, expected_options[i]);
   }
   rl_source_clear(&source);
   rl_job_spec_clear(&spec);
@@ -291,7 +291,7 @@ static void the_same_text_has_the_same_hash(void **state) {
   rl_job_spec_clear(&third);
 }
 
-static void only_who_may_posts(void **state) {
+static void posting_follows_the_policy(void **state) {
   (void)state;
   static const struct {
     rl_posting posting;
@@ -302,14 +302,14 @@ static void only_who_may_posts(void **state) {
     rl_job_policy policy = {cases[i].posting, 1 << 20};
     rl_job_spec spec;
     rl_error err;
-    assert_int_equal(parse(request("code", ""), &policy, &spec, &err), -1); /* before anything is looked at */
+    assert_int_equal(parse(request("code", ""), &policy, &spec, &err), -1); /* before the request is checked */
     assert_true(err.domain == RL_HTTP && err.code == cases[i].status);
     assert_non_null(strstr(err.message, cases[i].hint));
     assert_int_equal(parse("{\"kind\":\"train\"}", &policy, &spec, &err), 0);
   }
 }
 
-static void types_keep_their_numbers(void **state) {
+static void stored_numbers_load_unchanged(void **state) {
   (void)state;
   static const double cases[RL_SOURCE_TYPES][3] = {{0.1, -1e300, 0},
                                                    {0.5, -3e38, 1},
@@ -340,7 +340,7 @@ static void the_cache_keeps_the_last_sources(void **state) {
   for (int i = 0; i < 4; i++) {
     int length = snprintf(text, sizeof text, "{\"code\":\"%d\",\"entry\":\"k\",\"grid\":[1],\"block\":[1]}", i);
     assert_int_equal(rl_source_cache_put(text, (size_t)length, &err), 0);
-    assert_int_equal(rl_source_cache_put(text, (size_t)length, &err), 0); /* takes no second place */
+    assert_int_equal(rl_source_cache_put(text, (size_t)length, &err), 0); /* takes no second entry */
     rl_sha256(text, (size_t)length, sha256[i]);
   }
   for (int i = 2; i < 4; i++) {
@@ -353,17 +353,17 @@ static void the_cache_keeps_the_last_sources(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_bare_request_is_one_run),
-                                     cmocka_unit_test(mistakes_in_the_code),
-                                     cmocka_unit_test(mistakes_in_the_launch),
-                                     cmocka_unit_test(mistakes_in_the_arguments),
-                                     cmocka_unit_test(mistakes_in_options_and_variants),
-                                     cmocka_unit_test(mistakes_in_model_and_expected),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_minimal_request_is_one_run),
+                                     cmocka_unit_test(errors_in_the_code),
+                                     cmocka_unit_test(errors_in_the_launch),
+                                     cmocka_unit_test(errors_in_the_arguments),
+                                     cmocka_unit_test(errors_in_options_and_variants),
+                                     cmocka_unit_test(errors_in_model_and_expected),
                                      cmocka_unit_test(sizes_are_bounded),
                                      cmocka_unit_test(variants_are_runs),
                                      cmocka_unit_test(the_same_text_has_the_same_hash),
-                                     cmocka_unit_test(only_who_may_posts),
-                                     cmocka_unit_test(types_keep_their_numbers),
+                                     cmocka_unit_test(posting_follows_the_policy),
+                                     cmocka_unit_test(stored_numbers_load_unchanged),
                                      cmocka_unit_test(the_cache_keeps_the_last_sources)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,18 @@
-/* Elements of buffers and scalars: their names, sizes, and how a number becomes one. */
-#include "kernel/kernel.h"
-#include "source/source.h"
+#include "source/elements.h"
+
+#include "kernel/dtype.h"
 
 const char *const rl_source_type_names[] = {"fp64",   "fp32",  "fp16",   "bf16",  "int8",   "uint8", "int16",
                                             "uint16", "int32", "uint32", "int64", "uint64", NULL};
 
-static const int as_dtype[] = {[RL_SOURCE_FP64] = RL_DTYPE_FP64,
+static const int dtype_of[] = {[RL_SOURCE_FP64] = RL_DTYPE_FP64,
                                [RL_SOURCE_FP32] = RL_DTYPE_FP32,
                                [RL_SOURCE_FP16] = RL_DTYPE_FP16,
                                [RL_SOURCE_BF16] = RL_DTYPE_BF16};
 
-/* Whole numbers: member of the type, C type. */
+/* Integers: enumerator, C type. */
 /* clang-format off */
-#define WHOLE_TYPES(X)                                                                                        \
+#define INTEGER_TYPES(X)                                                                                        \
   X(RL_SOURCE_INT8, int8_t) X(RL_SOURCE_UINT8, uint8_t) X(RL_SOURCE_INT16, int16_t) X(RL_SOURCE_UINT16, uint16_t) \
   X(RL_SOURCE_INT32, int32_t) X(RL_SOURCE_UINT32, uint32_t) X(RL_SOURCE_INT64, int64_t) X(RL_SOURCE_UINT64, uint64_t)
 /* clang-format on */
@@ -21,9 +21,9 @@ size_t rl_source_type_size(int type) {
   switch (type) {
 #define SIZE(TYPE, C) \
   case TYPE: return sizeof(C);
-    WHOLE_TYPES(SIZE)
+    INTEGER_TYPES(SIZE)
 #undef SIZE
-    default: return rl_dtype_size(as_dtype[type]);
+    default: return rl_dtype_size(dtype_of[type]);
   }
 }
 
@@ -31,9 +31,9 @@ double rl_source_load(int type, const void *memory, size_t index) {
   switch (type) {
 #define LOAD(TYPE, C) \
   case TYPE: return (double)((const C *)memory)[index];
-    WHOLE_TYPES(LOAD)
+    INTEGER_TYPES(LOAD)
 #undef LOAD
-    default: return rl_dtype_load(as_dtype[type], memory, index);
+    default: return rl_dtype_load(dtype_of[type], memory, index);
   }
 }
 
@@ -41,8 +41,8 @@ void rl_source_store(int type, void *memory, size_t index, double value) {
   switch (type) {
 #define STORE(TYPE, C) \
   case TYPE: ((C *)memory)[index] = (C)value; break;
-    WHOLE_TYPES(STORE)
+    INTEGER_TYPES(STORE)
 #undef STORE
-    default: rl_dtype_store(as_dtype[type], memory, index, value);
+    default: rl_dtype_store(dtype_of[type], memory, index, value);
   }
 }

@@ -1,0 +1,35 @@
+/* The element types of a posted kernel's buffers and scalars. */
+#ifndef RL_KERNELS_SOURCE_ELEMENTS_H
+#define RL_KERNELS_SOURCE_ELEMENTS_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rl_source_type {
+  RL_SOURCE_FP64,
+  RL_SOURCE_FP32,
+  RL_SOURCE_FP16,
+  RL_SOURCE_BF16,
+  RL_SOURCE_INT8,
+  RL_SOURCE_UINT8,
+  RL_SOURCE_INT16,
+  RL_SOURCE_UINT16,
+  RL_SOURCE_INT32,
+  RL_SOURCE_UINT32,
+  RL_SOURCE_INT64,
+  RL_SOURCE_UINT64,
+  RL_SOURCE_TYPES
+} rl_source_type;
+extern const char *const rl_source_type_names[]; /* "fp64" "fp32" ..., NULL */
+size_t rl_source_type_size(int type);            /* in bytes */
+double rl_source_load(int type, const void *memory, size_t index);
+/* Converts value, which must be within the type's range, and stores it. */
+void rl_source_store(int type, void *memory, size_t index, double value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,310 @@
+/* The engine of posted kernels: compiles or loads the kernel, fills the buffers, launches. When the kernel faults, the context
+ * has a sticky error: the pass fails and the worker exits. When the kernel does not end, the daemon kills the worker. */
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "cuda_check.h"
+#include "nvrtc/nvrtc.h"
+#include "source/fill.h"
+#include "source/source_cache.h"
+
+enum { OPEN_MEASUREMENTS = 7, PRINTF_BYTES = 64 << 10, JIT_LOG_BYTES = 4 << 10 };
+
+typedef struct instance {
+  rl_instance base;
+  rl_source source;
+  rl_source_params params;
+  rl_nvrtc_result compiled;
+  cudaLibrary_t library;
+  const void *kernel; /* a cudaKernel_t, for cudaLaunchKernel */
+  void *buffers[RL_SOURCE_ARGUMENTS];
+  void *saved[RL_SOURCE_ARGUMENTS]; /* contents of the buffers at the last save; opening saves once */
+  uint64_t scalars[RL_SOURCE_ARGUMENTS];
+  void *arguments[RL_SOURCE_ARGUMENTS]; /* address of each argument's value, for cudaLaunchKernel */
+  rl_launch launch, restore_launch;
+  rl_sequence sequence;
+  rl_open_measurement open_measurements[OPEN_MEASUREMENTS];
+} instance;
+
+/* --- buffers ----------------------------------------------------------------------------------------------------------- */
+
+static size_t buffer_bytes(const rl_source_argument *argument) {
+  return (size_t)argument->count * rl_source_type_size(argument->type);
+}
+
+static int reset(rl_instance *base, rl_error *err) {
+  instance *self = (instance *)base;
+  rl_device *device = base->device;
+  for (int i = 0; i < self->source.argument_count; i++) {
+    const rl_source_argument *argument = &self->source.arguments[i];
+    if (!argument->buffer) continue;
+    int rc = argument->bytes ? device->ops->upload(device, self->buffers[i], argument->bytes, buffer_bytes(argument), err)
+                             : rl_source_fill(argument, i, self->buffers[i], device->stream, err);
+    if (rc < 0) return -1;
+  }
+  return rl_cuda_ok(cudaStreamSynchronize((cudaStream_t)device->stream), "filling the buffers", err);
+}
+
+/* Enqueues copies of all buffers. Only copies: a kernel would show up as another launch when the profiler replays the step. */
+static int enqueue_copies(instance *self, void *const *to, void *const *from, rl_stream stream, rl_error *err) {
+  for (int i = 0; i < self->source.argument_count; i++) {
+    if (!self->buffers[i]) continue;
+    cudaError_t status =
+        cudaMemcpyAsync(to[i], from[i], buffer_bytes(&self->source.arguments[i]), cudaMemcpyDeviceToDevice, (cudaStream_t)stream);
+    if (rl_cuda_ok(status, "copying the buffers", err) < 0) return -1;
+  }
+  return 0;
+}
+
+static int copy_buffers(instance *self, void *const *to, void *const *from, rl_error *err) {
+  rl_stream stream = self->base.device->stream;
+  if (enqueue_copies(self, to, from, stream, err) < 0) return -1;
+  return rl_cuda_ok(cudaStreamSynchronize((cudaStream_t)stream), "copying the buffers", err);
+}
+
+static int save(rl_instance *base, rl_error *err) {
+  instance *self = (instance *)base;
+  rl_device *device = base->device;
+  for (int i = 0; i < self->source.argument_count; i++)
+    if (self->buffers[i] && !self->saved[i] &&
+        device->ops->allocate(device, RL_MEMORY_WORKSPACE, buffer_bytes(&self->source.arguments[i]), &self->saved[i], err) < 0)
+      return -1;
+  return copy_buffers(self, self->saved, self->buffers, err);
+}
+
+static int restore(rl_instance *base, rl_error *err) {
+  instance *self = (instance *)base;
+  return copy_buffers(self, self->buffers, self->saved, err);
+}
+
+static int enqueue_restore(void *arg, rl_stream stream, rl_error *err) {
+  instance *self = (instance *)arg;
+  return enqueue_copies(self, self->buffers, self->saved, stream, err);
+}
+
+/* --- the check --------------------------------------------------------------------------------------------------------- */
+
+static int run_once(instance *self, rl_error *err) {
+  rl_device *device = self->base.device;
+  rl_sequence once = self->sequence;
+  rl_program program = {.name = "check", .sequences = &once, .sequence_count = 1};
+  rl_elapsed elapsed;
+  once.repeat = 1;
+  return device->ops->run_eager(device, &program, NULL, &elapsed, err);
+}
+
+/* Returns ‖result − expected‖ / ‖expected‖; ‖result‖ when expected is zero. */
+static double relative_error(const rl_source *source, const void *result) {
+  const rl_source_argument *argument = &source->arguments[source->expected_argument];
+  double squared_error = 0, squared_norm = 0;
+  for (int64_t i = 0; i < argument->count; i++) {
+    double expected = rl_source_load(argument->type, source->expected, (size_t)i);
+    double difference = rl_source_load(argument->type, result, (size_t)i) - expected;
+    squared_error += difference * difference;
+    squared_norm += expected * expected;
+  }
+  return squared_norm > 0 ? sqrt(squared_error / squared_norm) : sqrt(squared_error);
+}
+
+static int check(rl_instance *base, rl_check *check, rl_error *err) {
+  instance *self = (instance *)base;
+  const rl_source *source = &self->source;
+  size_t bytes = buffer_bytes(&source->arguments[source->expected_argument]);
+  void *result = malloc(bytes);
+  if (!result) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the check");
+  bool failed = run_once(self, err) < 0 ||
+                base->device->ops->download(base->device, result, self->buffers[source->expected_argument], bytes, err) < 0;
+  if (!failed)
+    *check = (rl_check){.relative_error = relative_error(source, result), .tolerance = source->tolerance, .checked_ratio = 1};
+  free(result);
+  return failed ? -1 : 0;
+}
+
+/* --- launching --------------------------------------------------------------------------------------------------------- */
+
+static int enqueue(void *arg, rl_stream stream, rl_error *err) {
+  instance *self = (instance *)arg;
+  const rl_source_request *request = &self->source.request;
+  dim3 grid((unsigned)request->grid[0], (unsigned)request->grid[1], (unsigned)request->grid[2]);
+  dim3 block((unsigned)request->block[0], (unsigned)request->block[1], (unsigned)request->block[2]);
+  return rl_cuda_ok(
+      cudaLaunchKernel(self->kernel, grid, block, self->arguments, (size_t)request->dynamic_shared_bytes, (cudaStream_t)stream),
+      "launching the posted kernel", err);
+}
+
+static int report(rl_instance *base, rl_report *report, rl_error *err) {
+  (void)base, (void)err;
+  *report = (rl_report){NAN, NAN, NAN, NAN, NAN, NAN};
+  return 0;
+}
+
+static void close_instance(rl_instance *base) {
+  instance *self = (instance *)base;
+  for (int i = 0; i < RL_SOURCE_ARGUMENTS; i++) {
+    base->device->ops->release(base->device, self->buffers[i]);
+    base->device->ops->release(base->device, self->saved[i]);
+  }
+  if (self->library) cudaLibraryUnload(self->library);
+  rl_nvrtc_clear(&self->compiled);
+  rl_source_clear(&self->source);
+  free(self);
+}
+
+#define OPERATIONS .reset = reset, .report = report, .save = save, .restore = restore, .close = close_instance
+static const rl_instance_ops with_check = {OPERATIONS, .check = check};
+static const rl_instance_ops without_check = {OPERATIONS};
+
+/* --- opening ----------------------------------------------------------------------------------------------------------- */
+
+/* Returns the architecture-specific target (suffix "a", from sm_90): the code runs on this device only, so it need not be
+ * portable. */
+static int compile_target(const rl_device *device, char arch[16], rl_error *err) {
+  int major, minor;
+  if (rl_cuda_ok(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index), "asking for the architecture",
+                 err) < 0 ||
+      rl_cuda_ok(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device->index), "asking for the architecture",
+                 err) < 0)
+    return -1;
+  snprintf(arch, 16, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
+  return 0;
+}
+
+static int compile(instance *self, rl_error *err) {
+  rl_source_options options;
+  char arch[16];
+  const rl_source_request *request = &self->source.request;
+  if (compile_target(self->base.device, arch, err) < 0 ||
+      rl_source_compile_options(&self->source, (int)self->params.index, &options, err) < 0)
+    return -1;
+  const rl_nvrtc_request compilation = {.code = request->code,
+                                        .length = strlen(request->code),
+                                        .entry = request->entry,
+                                        .arch = arch,
+                                        .options = options.items,
+                                        .option_count = options.count,
+                                        .cache = getenv("ROOFLINED_CACHE_DIR")};
+  int rc = rl_nvrtc_compile(&compilation, &self->compiled, err);
+  if (self->base.device->log && self->compiled.log) self->base.device->log(self->compiled.log);
+  return rc;
+}
+
+static int fail_with_jit_log(const rl_device *device, cudaError_t status, const char *log, rl_error *err) {
+  if (device->log && log[0]) device->log(log);
+  (void)cudaGetLastError();
+  return rl_fail_at(err, "/binary", "the driver can't load it: %s", cudaGetErrorString(status));
+}
+
+static int load(instance *self, rl_error *err) {
+  char log[JIT_LOG_BYTES] = "";
+  cudaJitOption names[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
+  void *values[] = {log, (void *)(uintptr_t)sizeof log};
+  const bool binary = self->source.binary != NULL;
+  const char *symbol = binary ? self->source.request.entry : self->compiled.symbol;
+  cudaKernel_t kernel;
+  cudaError_t status =
+      cudaLibraryLoadData(&self->library, binary ? self->source.binary : self->compiled.image, names, values, 2, NULL, NULL, 0);
+  if (status != cudaSuccess) self->library = NULL;
+  if (status == cudaSuccess)
+    status = cudaLibraryGetKernel(&kernel, self->library, symbol); /* compiles PTX, so this may fail too */
+  if (status == cudaErrorSymbolNotFound) {
+    (void)cudaGetLastError();
+    return rl_fail_at(err, "/entry", "it has no kernel %s", symbol);
+  }
+  if (status != cudaSuccess && binary) return fail_with_jit_log(self->base.device, status, log, err);
+  if (rl_cuda_ok(status, "loading the compiled kernel", err) < 0) return -1;
+  self->kernel = (const void *)kernel;
+  return 0;
+}
+
+/* Checks the block size against the kernel's limit, and opts in to dynamic shared memory above 48 KiB, which has to happen before
+ * graph capture. */
+static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_error *err) {
+  const rl_source_request *request = &self->source.request;
+  if (rl_cuda_ok(cudaFuncGetAttributes(attributes, self->kernel), "asking for the kernel's resources", err) < 0) return -1;
+  int threads = (int)(request->block[0] * request->block[1] * request->block[2]);
+  if (threads > attributes->maxThreadsPerBlock)
+    return rl_fail_at(err, "/block", "a block has %d threads, but with %d registers for each the kernel's limit is %d", threads,
+                      attributes->numRegs, attributes->maxThreadsPerBlock);
+  if (request->dynamic_shared_bytes == 0) return 0;
+  cudaError_t status =
+      cudaFuncSetAttribute(self->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)request->dynamic_shared_bytes);
+  if (status == cudaSuccess) return 0;
+  (void)cudaGetLastError();
+  return rl_fail_at(err, "/dynamic_shared_bytes", "a block can't have this much besides the %zu bytes that the code declares",
+                    attributes->sharedSizeBytes);
+}
+
+static void set_open_measurements(instance *self, const cudaFuncAttributes *attributes) {
+  const bool binary = self->source.binary != NULL;
+  const char *no_compiler = "a binary was posted", *no_spills = binary ? no_compiler : "the compiler did not report it";
+  const rl_nvrtc_result *compiled = &self->compiled;
+  const rl_open_measurement measured[OPEN_MEASUREMENTS] = {
+      {"registers_per_thread", (double)attributes->numRegs, NULL},
+      {"static_shared_bytes", (double)attributes->sharedSizeBytes, NULL},
+      {"local_bytes_per_thread", (double)attributes->localSizeBytes, NULL},
+      {"spill_store_bytes", binary ? NAN : compiled->spill_store_bytes, no_spills},
+      {"spill_load_bytes", binary ? NAN : compiled->spill_load_bytes, no_spills},
+      {"compile_ms", binary ? NAN : compiled->compile_ms, no_compiler},
+      {"compile_cached", binary ? NAN : compiled->cached, no_compiler}};
+  memcpy(self->open_measurements, measured, sizeof measured);
+  self->base.open_measurements = self->open_measurements;
+  self->base.open_measurement_count = OPEN_MEASUREMENTS;
+}
+
+static int allocate_arguments(instance *self, rl_error *err) {
+  rl_device *device = self->base.device;
+  for (int i = 0; i < self->source.argument_count; i++) {
+    const rl_source_argument *argument = &self->source.arguments[i];
+    if (argument->buffer && device->ops->allocate(device, RL_MEMORY_DATASET, buffer_bytes(argument), &self->buffers[i], err) < 0)
+      return -1;
+    if (!argument->buffer) rl_source_store(argument->type, &self->scalars[i], 0, argument->value);
+    self->arguments[i] = argument->buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
+  }
+  return reset(&self->base, err) < 0 || save(&self->base, err) < 0 ? -1 : 0;
+}
+
+static int prepare(instance *self, rl_error *err) {
+  cudaFuncAttributes attributes;
+  if (rl_source_cache_get(self->params.source, &self->source, err) < 0 || (!self->source.binary && compile(self, err) < 0) ||
+      load(self, err) < 0 || check_resources(self, &attributes, err) < 0 || allocate_arguments(self, err) < 0)
+    return -1;
+  self->base.ops = self->source.expected ? &with_check : &without_check;
+  set_open_measurements(self, &attributes);
+  return 0;
+}
+
+static int open_engine(rl_device *device, const void *params, rl_instance **opened, rl_error *err) {
+  instance *self = (instance *)calloc(1, sizeof *self);
+  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
+  cudaDeviceSetLimit(cudaLimitPrintfFifoSize, PRINTF_BYTES); /* printf output between two synchronisations */
+  (void)cudaGetLastError();
+  self->params = *(const rl_source_params *)params;
+  self->base.ops = &without_check;
+  self->base.device = device;
+  self->base.deterministic_note = "posted code may be nondeterministic";
+  self->launch = (rl_launch){.name = self->source.request.entry, .range = "kernel", .enqueue = enqueue, .arg = self};
+  self->restore_launch = (rl_launch){.name = "restore", .range = "data", .enqueue = enqueue_restore, .arg = self};
+  self->sequence = (rl_sequence){.name = "launch",
+                                 .launches = &self->launch,
+                                 .launch_count = 1,
+                                 .repeat = (uint64_t)self->params.samples,
+                                 .restore_launch = &self->restore_launch};
+  self->base.iteration = (rl_program){.name = "kernel", .sequences = &self->sequence, .sequence_count = 1};
+  if (prepare(self, err) < 0) {
+    close_instance(&self->base);
+    return -1;
+  }
+  *opened = &self->base;
+  return 0;
+}
+
+static const rl_engine_description description = {
+    .name = "nvrtc", .workload = "source", .device = RL_DEVICE_CUDA, .summary = "a posted kernel"};
+
+extern "C" {
+extern const rl_engine rl_engine_source;
+const rl_engine rl_engine_source = {.description = &description, .open = open_engine};
+}

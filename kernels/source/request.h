@@ -1,0 +1,76 @@
+/* The data of a posted kernel: the request as decoded from JSON, and what its parts mean once they are checked. */
+#ifndef RL_KERNELS_SOURCE_REQUEST_H
+#define RL_KERNELS_SOURCE_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fields.h"
+#include "source/elements.h"
+
+enum {
+  RL_SOURCE_CODE_MAX = 256 << 10, /* bytes of CUDA C++ */
+  RL_SOURCE_BINARY_MAX = 2 << 20, /* bytes of a cubin, fatbin or PTX */
+  RL_SOURCE_TEXT_MAX = 4 << 20,   /* bytes of the whole request */
+  RL_SOURCE_ENTRY_SIZE = 256,     /* bytes of the kernel's name */
+  RL_SOURCE_ARGUMENTS = 32,       /* arguments of the kernel */
+  RL_SOURCE_VARIANTS = 8,
+  RL_SOURCE_POINTER_SIZE = 96 /* bytes of a JSON pointer */
+};
+
+/* Pointers point into the JSON document that the request was decoded from. */
+typedef struct rl_source_request {
+  const char *code, *binary; /* exactly one is not NULL; binary is base64 */
+  char entry[RL_SOURCE_ENTRY_SIZE];
+  int64_t grid[3], block[3], dynamic_shared_bytes;
+  const cJSON *arguments, *options, *variants, *model, *expected;
+} rl_source_request;
+
+/* Contents of a buffer that was posted without bytes. */
+typedef enum rl_source_init {
+  RL_SOURCE_ZEROS,
+  RL_SOURCE_ONES,
+  RL_SOURCE_RANGE,
+  RL_SOURCE_UNIFORM,
+  RL_SOURCE_NORMAL
+} rl_source_init;
+
+typedef struct rl_source_argument {
+  bool buffer;   /* false: a scalar */
+  int type;      /* rl_source_type */
+  int64_t count; /* elements of the buffer */
+  int init;      /* rl_source_init, used when bytes is NULL */
+  int64_t seed;
+  unsigned char *bytes; /* contents of the buffer; owned; NULL: by init and seed */
+  double value;         /* of the scalar */
+} rl_source_argument;
+
+typedef struct rl_source_variant {
+  char name[32];
+  bool fast_math;
+  int64_t max_registers;    /* per thread; 0: no limit */
+  int64_t launch_bounds[2]; /* maximum threads of a block, minimum blocks of an SM; 0: not set */
+  const cJSON *defines;
+} rl_source_variant;
+
+typedef struct rl_source_model {
+  double bytes, operations; /* compulsory, of one launch; NAN: not given */
+} rl_source_model;
+
+typedef struct rl_source {
+  rl_source_request request;
+  cJSON *document;       /* owned; NULL: the caller of rl_source_check owns it */
+  unsigned char *binary; /* owned; NULL: the request has code. A NUL follows it. */
+  size_t binary_size;
+  rl_source_argument arguments[RL_SOURCE_ARGUMENTS];
+  int argument_count;
+  int64_t buffer_bytes; /* of all buffers together */
+  rl_source_variant variants[RL_SOURCE_VARIANTS];
+  int variant_count; /* at least 1 */
+  rl_source_model model;
+  int64_t expected_argument; /* index of the buffer to compare; -1: none */
+  unsigned char *expected;   /* expected contents of that buffer; owned */
+  double tolerance;          /* largest ‖result − expected‖ / ‖expected‖ of a correct result */
+} rl_source;
+
+#endif
