@@ -1,8 +1,9 @@
-/* bench_lombscargle: the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU, and one version
- * beyond it: SciPy's samples, 2^20 frequencies, every version, type and build. first: compiling or loading, the launch and its
- * result; median: of launches that follow one another; speed-up: over one thread of this host by the best loops that it has,
- * timed on a sixteenth of the frequencies; error: relative, over SciPy's 530 points. A line of JSON each. Exit code 77 where
- * there is no GPU; 1 on failure, also when a result is far off. */
+/* bench_lombscargle: the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU, for every version of
+ * the talk and the variant uniform, every type and every build, with SciPy's samples and 2^20 frequencies. Prints a line of JSON
+ * for each: first_ms   compiling or loading, one launch and the download of its result median_ms  median of consecutive launches
+ *   speed_up   over the fastest loops on one thread of this host, timed on 1/16 of the frequencies
+ *   error      relative, over SciPy's 530 points
+ * Exits with 77 when there is no GPU, with 1 on failure or when a result is wrong. */
 #include <stdlib.h>
 
 #include "analyze/statistics.h"
@@ -12,33 +13,35 @@
 #include "unit/kernel_cases.h"
 #include "unit/lombscargle_data.h"
 
-enum { COUNT = 50, SHARE = 16 };
+enum { SAMPLE_COUNT = 50, CPU_SHARE = 16 /* the CPU computes 1/16 of the frequencies */ };
 
 static scipy_data data;
 static double cpu_ms[2]; /* fp64 fp32 */
 
-static const rl_kernel_shape all = {{SCIPY_SAMPLES, SCIPY_FREQUENCIES, 1, 1, 1, 1, 1, 1}};
+static const rl_kernel_shape full_shape = {{SCIPY_SAMPLES, SCIPY_FREQUENCIES, 1, 1, 1, 1, 1, 1}};
 
-static void fill(int dtype, void *memory, const double *from, int64_t count) { rl_dtype_from_double(dtype, from, count, memory); }
+static void convert(int dtype, void *memory, const double *from, int64_t count) {
+  rl_dtype_from_double(dtype, from, count, memory);
+}
 
 static void time_cpu(int dtype) {
-  const int64_t count = SCIPY_FREQUENCIES / SHARE;
+  const int64_t count = SCIPY_FREQUENCIES / CPU_SHARE;
   const size_t size = rl_dtype_size(dtype);
   void *time = malloc(SCIPY_SAMPLES * size), *value = malloc(SCIPY_SAMPLES * size), *frequency = malloc(count * size),
        *power = malloc(count * size);
   rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, dtype, "typed", "{\"samples\":114,\"frequencies\":1048576}");
-  fill(dtype, time, data.time, SCIPY_SAMPLES);
-  fill(dtype, value, data.value, SCIPY_SAMPLES);
-  rl_kernel_fill_input(&params, &all, RL_LOMBSCARGLE_FREQUENCY, SCIPY_FREQUENCIES / 2, count, frequency);
+  convert(dtype, time, data.time, SCIPY_SAMPLES);
+  convert(dtype, value, data.value, SCIPY_SAMPLES);
+  rl_kernel_fill_input(&params, &full_shape, RL_LOMBSCARGLE_FREQUENCY, SCIPY_FREQUENCIES / 2, count, frequency);
   const int64_t begin = rl_monotonic_ns();
   const void *const in[] = {time, value, frequency};
-  if (dtype == RL_DTYPE_FP64) rl_kernel_lombscargle.compute_double(&all, (const double *const *)in, 0, count, power);
-  else rl_kernel_lombscargle.compute_float(&all, (const float *const *)in, 0, count, power);
-  cpu_ms[dtype == RL_DTYPE_FP32] = (double)(rl_monotonic_ns() - begin) * 1e-6 * SHARE;
+  if (dtype == RL_DTYPE_FP64) rl_kernel_lombscargle.compute_double(&full_shape, (const double *const *)in, 0, count, power);
+  else rl_kernel_lombscargle.compute_float(&full_shape, (const float *const *)in, 0, count, power);
+  cpu_ms[dtype == RL_DTYPE_FP32] = (double)(rl_monotonic_ns() - begin) * 1e-6 * CPU_SHARE;
   free(time), free(value), free(frequency), free(power);
 }
 
-static double fact(const rl_instance *instance, const char *name) {
+static double open_measurement(const rl_instance *instance, const char *name) {
   for (size_t i = 0; i < instance->open_measurement_count; i++)
     if (strcmp(instance->open_measurements[i].name, name) == 0) return instance->open_measurements[i].value;
   return NAN;
@@ -48,42 +51,43 @@ static int measure_error(rl_kernel_instance *kernel, double *error, rl_error *er
   rl_device *device = kernel->base.device;
   const int dtype = kernel->params.dtype;
   const size_t size = rl_dtype_size(dtype);
-  double narrowed[SCIPY_SAMPLES], power[SCIPY_POINTS];
-  fill(dtype, narrowed, data.time, SCIPY_SAMPLES);
-  if (device->ops->upload(device, kernel->in[RL_LOMBSCARGLE_TIME], narrowed, SCIPY_SAMPLES * size, err)) return -1;
-  fill(dtype, narrowed, data.value, SCIPY_SAMPLES);
-  if (device->ops->upload(device, kernel->in[RL_LOMBSCARGLE_VALUE], narrowed, SCIPY_SAMPLES * size, err)) return -1;
+  double converted[SCIPY_SAMPLES], power[SCIPY_POINTS];
+  convert(dtype, converted, data.time, SCIPY_SAMPLES);
+  if (device->ops->upload(device, kernel->in[RL_LOMBSCARGLE_TIME], converted, SCIPY_SAMPLES * size, err) < 0) return -1;
+  convert(dtype, converted, data.value, SCIPY_SAMPLES);
+  if (device->ops->upload(device, kernel->in[RL_LOMBSCARGLE_VALUE], converted, SCIPY_SAMPLES * size, err) < 0) return -1;
   rl_sequence one = kernel->sequence;
   one.repeat = 1;
   const rl_program once = {.name = "once", .sequences = &one, .sequence_count = 1};
   rl_elapsed elapsed;
   void *out = malloc(SCIPY_FREQUENCIES * size);
-  int rc = !out || device->ops->run_eager(device, &once, NULL, &elapsed, err) ||
-           device->ops->download(device, out, kernel->out, SCIPY_FREQUENCIES * size, err);
-  for (int i = 0; i < SCIPY_POINTS && !rc; i++) power[i] = rl_dtype_load(dtype, out, (size_t)data.index[i]);
+  bool failed = !out || device->ops->run_eager(device, &once, NULL, &elapsed, err) < 0 ||
+                device->ops->download(device, out, kernel->out, SCIPY_FREQUENCIES * size, err) < 0;
+  for (int i = 0; i < SCIPY_POINTS && !failed; i++) power[i] = rl_dtype_load(dtype, out, (size_t)data.index[i]);
   free(out);
-  if (!rc) *error = scipy_error(&data, power);
-  return rc ? -1 : 0;
+  if (!failed) *error = scipy_error(&data, power);
+  return failed ? -1 : 0;
 }
 
-typedef struct way_to_build {
-  const char *name, *said;
-} way_to_build;
-static const way_to_build builds[] = {
+typedef struct build_case {
+  const char *name, *label;
+} build_case;
+static const build_case builds[] = {
     {"fatbin", "fatbin"}, {"nvrtc", "nvrtc"}, {"nvrtc_cached", "nvrtc_cached"}, {"nvrtc_cached", "nvrtc_cached, again"}};
 
-static int row(rl_device *device, int dtype, const char *variant, const way_to_build *build, rl_error *err) {
+static int print_row(rl_device *device, int dtype, const char *variant, const build_case *build, rl_error *err) {
   rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, dtype, variant, "{\"samples\":114,\"frequencies\":1048576}");
   snprintf(params.build, sizeof params.build, "%s", build->name);
   rl_kernel_instance *kernel = open_kernel(device, &params);
-  double us[COUNT], error = NAN;
-  int rc =
-      measure_error(kernel, &error, err) || device->ops->sample(device, &kernel->sequence, RL_CACHE_WARM, COUNT, NULL, us, err);
-  if (!rc) {
-    const double ms = rl_summarize(us, COUNT).median * 1e-3;
+  double us[SAMPLE_COUNT], error = NAN;
+  int rc = measure_error(kernel, &error, err);
+  if (rc == 0) rc = device->ops->sample(device, &kernel->sequence, RL_CACHE_WARM, SAMPLE_COUNT, NULL, us, err);
+  if (rc == 0) {
+    const double ms = rl_summarize(us, SAMPLE_COUNT).median * 1e-3;
     printf("{\"version\":\"%s\",\"dtype\":\"%s\",\"build\":\"%s\",\"registers\":%.0f,\"first_ms\":%.4f,", variant,
-           rl_dtype_names[dtype], build->said, fact(&kernel->base, "registers_per_thread"), fact(&kernel->base, "first_pass_ms"));
-    const double compile_ms = fact(&kernel->base, "compile_ms");
+           rl_dtype_names[dtype], build->label, open_measurement(&kernel->base, "registers_per_thread"),
+           open_measurement(&kernel->base, "first_pass_ms"));
+    const double compile_ms = open_measurement(&kernel->base, "compile_ms");
     if (isfinite(compile_ms)) printf("\"compile_ms\":%.4f,", compile_ms);
     printf("\"median_ms\":%.5f,\"speed_up\":%.0f,\"error\":%.3e,\"commit\":\"%s\"}\n", ms, cpu_ms[dtype == RL_DTYPE_FP32] / ms,
            error, RL_COMMIT);
@@ -91,14 +95,14 @@ static int row(rl_device *device, int dtype, const char *variant, const way_to_b
     if (!(error < (dtype == RL_DTYPE_FP64 ? 1e-12 : 1e-5))) rc = rl_fail(err, RL_SYS, 0, "%s is wrong: error %g", variant, error);
   }
   close_kernel(kernel);
-  return rc ? -1 : 0;
+  return rc;
 }
 
 int main(void) {
-  char cache[] = "/tmp/rooflined-lombscargle-XXXXXX"; /* a new one, so that nvrtc_cached compiles the first time */
+  char cache[] = "/tmp/rooflined-lombscargle-XXXXXX"; /* a new folder, so that nvrtc_cached compiles the first time */
   rl_error err = {0};
   if (mkdtemp(cache)) setenv("ROOFLINED_CACHE_DIR", cache, 1);
-  if (!scipy_read("tests/data", &data)) return fprintf(stderr, "no tests/data here: run it in the source folder\n"), 1;
+  if (!scipy_read("tests/data", &data)) return fprintf(stderr, "tests/data not found: run it in the source folder\n"), 1;
   if (rl_device_count(&err) == 0) return fprintf(stderr, "skipped: %s\n", err.message), 77;
   rl_device *device = rl_device_open(0, &err);
   if (!device) return fprintf(stderr, "%s\n", err.message), 1;
@@ -108,8 +112,9 @@ int main(void) {
   int rc = 0;
   for (int dtype = RL_DTYPE_FP64; dtype <= RL_DTYPE_FP32; dtype++)
     for (const char *const *variant = rl_kernel_lombscargle.variants; *variant; variant++)
-      for (size_t i = 0; i < sizeof builds / sizeof *builds && !rc; i++) rc = row(device, dtype, *variant, &builds[i], &err);
-  if (rc) fprintf(stderr, "%s\n", err.message);
+      for (size_t i = 0; i < sizeof builds / sizeof *builds && rc == 0; i++)
+        rc = print_row(device, dtype, *variant, &builds[i], &err);
+  if (rc < 0) fprintf(stderr, "%s\n", err.message);
   device->ops->close(device);
-  return rc ? 1 : 0;
+  return rc < 0 ? 1 : 0;
 }

@@ -1,5 +1,5 @@
-/* What the GPU tests share: a device, an engine opened on it with a plan of its epoch, and the exit code of a machine without a
- * GPU. */
+/* Shared by the tests of training on a GPU: the device, an open engine with plans of its epoch and evaluation, and the skip on
+ * machines without a GPU. */
 #ifndef RL_TESTS_GPU_FIXTURE_H
 #define RL_TESTS_GPU_FIXTURE_H
 
@@ -15,43 +15,43 @@
 
 #include "train/view.h"
 
-static rl_device *device; /* one for the whole program */
+static rl_device *device; /* opened by need_gpu */
 
 typedef struct training {
   rl_instance *instance;
-  rl_train_instance *train; /* the same */
+  rl_train_instance *train; /* the same object */
   rl_plan *epoch, *test;
-  uint64_t bytes_before;
+  uint64_t bytes_before; /* device memory in use before opening */
 } training;
 
-/* The call's last argument is e. */
-#define must(CALL)                                                  \
-  do {                                                              \
-    rl_error must_error = {0}, *e = &must_error;                    \
-    if ((CALL) != 0) fail_msg("%s: %s", #CALL, must_error.message); \
-    (void)e;                                                        \
+/* Fails the test when a call, whose last argument is e, fails. */
+#define must(CALL)                                                 \
+  do {                                                             \
+    rl_error must_error = {0}, *e = &must_error;                   \
+    if ((CALL) < 0) fail_msg("%s: %s", #CALL, must_error.message); \
+    (void)e;                                                       \
   } while (0)
 
 typedef struct engine_case {
   const char *engine;
   int precision;
 } engine_case;
-/* Every training engine of this program, or the one that need_gpu was told, with every precision that it has here. */
-enum { MOST_ENGINE_CASES = 24 };
-static engine_case engine_cases[MOST_ENGINE_CASES];
+/* The training engines to test, with every precision that they support on this device. need_gpu fills the table. */
+enum { MAX_ENGINE_CASES = 24 };
+static engine_case engine_cases[MAX_ENGINE_CASES];
 static int engine_case_count;
 
-static inline rl_train_params small_training(engine_case which, int64_t batch, int64_t images) {
+static inline rl_train_params small_training(engine_case tested, int64_t batch, int64_t images) {
   rl_train_params params;
   rl_mnist_cnn.defaults(&params);
-  params.precision = which.precision;
-  snprintf(params.engine, sizeof params.engine, "%s", which.engine);
+  params.precision = tested.precision;
+  snprintf(params.engine, sizeof params.engine, "%s", tested.engine);
   params.batch_size = batch;
   params.max_images = images;
   return params;
 }
 
-/* watched: rl_training_view shows everything. */
+/* watched: the engine keeps what rl_training_view shows. */
 static inline training open_training_as(rl_train_params params, bool watched) {
   training t = {.bytes_before = device->memory.total_bytes};
   rl_error err = {0};
@@ -75,9 +75,9 @@ static inline void close_training(training *t) {
 }
 
 static inline void run_epoch(training *t) {
-  rl_elapsed took = {0};
-  must(device->ops->run(device, t->epoch, NULL, &took, e));
-  assert_true(took.device_ms > 0 && took.host_ms > 0 && took.launches > 0);
+  rl_elapsed elapsed = {0};
+  must(device->ops->run(device, t->epoch, NULL, &elapsed, e));
+  assert_true(elapsed.device_ms > 0 && elapsed.host_ms > 0 && elapsed.launches > 0);
 }
 
 static inline void list_engine_cases(const char *only) {
@@ -85,15 +85,16 @@ static inline void list_engine_cases(const char *only) {
     const bool wanted =
         strcmp((*each)->description->workload, "mnist_cnn") == 0 && (!only || strcmp((*each)->description->name, only) == 0);
     for (int precision = RL_FP32; precision <= RL_FP16 && wanted; precision++) {
-      const engine_case one = {(*each)->description->name, precision};
-      const rl_train_params params = small_training(one, 64, 0);
-      if (rl_engine_supports(*each, &params, NULL) == 0 && engine_case_count < MOST_ENGINE_CASES)
-        engine_cases[engine_case_count++] = one;
+      const engine_case candidate = {(*each)->description->name, precision};
+      const rl_train_params params = small_training(candidate, 64, 0);
+      if (rl_engine_supports(*each, &params, NULL) == 0 && engine_case_count < MAX_ENGINE_CASES)
+        engine_cases[engine_case_count++] = candidate;
     }
   }
 }
 
-/* The process ends here, with 77 and the reason, where there is no GPU. engine: looked at alone; NULL: every one is. */
+/* Opens the GPU and lists the engine cases: of one engine, or of all (NULL). Exits with 77 and the reason when there is no GPU or
+ * no such engine. */
 static inline void need_gpu(const char *engine) {
   rl_error err = {0};
   if (rl_device_count(&err) == 0) {
@@ -107,7 +108,7 @@ static inline void need_gpu(const char *engine) {
   }
   list_engine_cases(engine);
   if (engine_case_count == 0) {
-    printf("skipped: there is no engine %s here\n", engine ? engine : "for training");
+    printf("skipped: this device has no engine %s\n", engine ? engine : "for training");
     exit(77);
   }
 }

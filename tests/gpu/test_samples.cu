@@ -1,4 +1,4 @@
-/* Samples of launches whose times and effects are known: kernels that wait, and one that uses its buffer up. */
+/* rl_device_ops.sample on launches with known times and effects: kernels that wait, and one that exhausts its buffer. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,20 +6,20 @@
 #include "cuda_check.h"
 #include "device/device.h"
 
-enum { WAITS = 32, SHORT = 200, WAIT_NS = 5000, LONG_NS = 3000000, SAMPLES = 41, ROOM = 1024, REPEATS = 70 };
+enum { WAITS = 32, SHORT_WAITS = 200, WAIT_NS = 5000, LONG_NS = 3000000, SAMPLES = 41, SLOTS = 1024, REPEATS = 70 };
 static const double EXPECTED_US = WAITS * WAIT_NS * 1e-3;
 
 static rl_device *device;
 static int failures;
 
-static void claim(bool holds, const char *what) {
-  if (holds) return;
-  printf("failed: %s\n", what);
+static void expect(bool condition, const char *expectation) {
+  if (condition) return;
+  printf("failed: %s\n", expectation);
   failures++;
 }
 
 static void must(int rc, const rl_error *err) {
-  if (rc == 0) return;
+  if (rc >= 0) return;
   fprintf(stderr, "test_samples: %s\n", err->message);
   exit(1);
 }
@@ -43,41 +43,41 @@ static double median_us(const rl_sequence *sequence, rl_cache cache) {
   return rl_summarize(us, SAMPLES).median;
 }
 
-/* The time of many launches is theirs and not that of the host, which queues them: with a cold cache as with a warm one. */
+/* A sample of many launches is the sum of their device times, without host time, for a cold and a warm cache. */
 static void launches_add_up(void) {
   static uint64_t ns[] = {WAIT_NS, 1};
-  rl_launch long_ones[WAITS], short_ones[SHORT];
+  rl_launch long_ones[WAITS], short_ones[SHORT_WAITS];
   for (rl_launch &each : long_ones) each = {"wait", "kernel", wait_on_device, &ns[0]};
   for (rl_launch &each : short_ones) each = {"wait", "kernel", wait_on_device, &ns[1]};
-  const rl_sequence few = {"waits", long_ones, WAITS, 1, NULL}, many = {"blinks", short_ones, SHORT, 1, NULL};
+  const rl_sequence few = {"waits", long_ones, WAITS, 1, NULL}, many = {"blinks", short_ones, SHORT_WAITS, 1, NULL};
   double cold = median_us(&few, RL_CACHE_COLD), warm = median_us(&few, RL_CACHE_WARM);
   printf("%d launches of %.0f us: cold %.1f us, warm %.1f us\n", WAITS, WAIT_NS * 1e-3, cold, warm);
-  claim(cold >= EXPECTED_US && cold < 1.6 * EXPECTED_US, "launches add up where the cache is cold");
-  claim(warm >= EXPECTED_US && warm < 1.6 * EXPECTED_US, "launches add up where the cache is warm");
+  expect(cold >= EXPECTED_US && cold < 1.6 * EXPECTED_US, "cold samples add up the launches");
+  expect(warm >= EXPECTED_US && warm < 1.6 * EXPECTED_US, "warm samples add up the launches");
   cold = median_us(&many, RL_CACHE_COLD), warm = median_us(&many, RL_CACHE_WARM);
-  printf("%d short launches: cold %.1f us, warm %.1f us\n", SHORT, cold, warm);
-  claim(cold < 1.25 * warm, "the device does not wait for the host where the cache is cold");
+  printf("%d short launches: cold %.1f us, warm %.1f us\n", SHORT_WAITS, cold, warm);
+  expect(cold < 1.25 * warm, "in cold samples the device does not wait for the host");
 }
 
 typedef struct buffer {
-  int *next, *overruns; /* on the device: the place that is free, and how often there was none */
+  int *next, *overruns; /* device counters: the next free slot, and requests when none was free */
 } buffer;
 
-__global__ static void take_room(int *next, int *overruns) {
-  if (atomicAdd(next, 1) >= ROOM) atomicAdd(overruns, 1);
+__global__ static void take_slot(int *next, int *overruns) {
+  if (atomicAdd(next, 1) >= SLOTS) atomicAdd(overruns, 1);
 }
 
-static int fill_up(void *arg, rl_stream stream, rl_error *err) {
+static int take_all_slots(void *arg, rl_stream stream, rl_error *err) {
   const buffer *b = (const buffer *)arg;
-  take_room<<<ROOM / 128, 128, 0, (cudaStream_t)stream>>>(b->next, b->overruns);
+  take_slot<<<SLOTS / 128, 128, 0, (cudaStream_t)stream>>>(b->next, b->overruns);
   return rl_launch_ok("filling", err);
 }
 
-static int empty(void *arg, rl_stream stream, rl_error *err) {
+static int empty_buffer(void *arg, rl_stream stream, rl_error *err) {
   return rl_cuda_ok(cudaMemsetAsync(((const buffer *)arg)->next, 0, sizeof(int), (cudaStream_t)stream), "emptying", err);
 }
 
-static int overruns_of(const buffer *b) {
+static int read_overruns(const buffer *b) {
   int count = 0;
   rl_error err;
   must(device->ops->download(device, &count, b->overruns, sizeof count, &err), &err);
@@ -85,7 +85,7 @@ static int overruns_of(const buffer *b) {
   return count;
 }
 
-static uint64_t launches_of(const rl_sequence *sequence) {
+static uint64_t count_launches(const rl_sequence *sequence) {
   const rl_program program = {"whole", sequence, 1};
   rl_plan *plan;
   rl_elapsed elapsed;
@@ -96,7 +96,7 @@ static uint64_t launches_of(const rl_sequence *sequence) {
   return elapsed.launches;
 }
 
-static void what_a_repeat_uses_up_is_restored(void) {
+static void each_repeat_is_restored(void) {
   buffer b;
   rl_error err;
   rl_elapsed elapsed;
@@ -104,17 +104,19 @@ static void what_a_repeat_uses_up_is_restored(void) {
   must(device->ops->allocate(device, RL_MEMORY_DATASET, sizeof(int), (void **)&b.overruns, &err), &err);
   must(device->ops->zero(device, b.next, sizeof(int), &err), &err);
   must(device->ops->zero(device, b.overruns, sizeof(int), &err), &err);
-  const rl_launch launch = {"fill", "kernel", fill_up, &b}, restore = {"empty", "data", empty, &b};
+  const rl_launch launch = {"fill", "kernel", take_all_slots, &b}, restore = {"empty", "data", empty_buffer, &b};
   const rl_sequence bare = {"bare", &launch, 1, REPEATS, NULL}, restored = {"restored", &launch, 1, REPEATS, &restore};
   const rl_program program = {"whole", &restored, 1};
-  claim(launches_of(&bare) == REPEATS && overruns_of(&b) == (REPEATS - 1) * ROOM, "a buffer that nobody empties is overrun");
-  claim(launches_of(&restored) == 2 * REPEATS && overruns_of(&b) == 0, "in a graph each repeat finds an empty buffer");
+  expect(count_launches(&bare) == REPEATS && read_overruns(&b) == (REPEATS - 1) * SLOTS,
+         "without a restore launch the buffer overruns");
+  expect(count_launches(&restored) == 2 * REPEATS && read_overruns(&b) == 0,
+         "in a graph each repeat starts with an empty buffer");
   must(device->ops->run_eager(device, &program, NULL, &elapsed, &err), &err);
-  claim(elapsed.launches == 2 * REPEATS && overruns_of(&b) == 0, "launch by launch too");
+  expect(elapsed.launches == 2 * REPEATS && read_overruns(&b) == 0, "without a graph too");
   const double cold = median_us(&restored, RL_CACHE_COLD);
-  claim(overruns_of(&b) == 0, "each sample with a cold cache finds an empty buffer");
+  expect(read_overruns(&b) == 0, "each cold sample starts with an empty buffer");
   const double warm = median_us(&restored, RL_CACHE_WARM);
-  claim(overruns_of(&b) == 0, "each sample with a warm cache finds an empty buffer");
+  expect(read_overruns(&b) == 0, "each warm sample starts with an empty buffer");
   printf("a restored launch: cold %.2f us, warm %.2f us; unrestored, warm: %.2f us\n", cold, warm,
          median_us(&bare, RL_CACHE_WARM));
   device->ops->release(device, b.next);
@@ -130,8 +132,8 @@ static void restoring_is_not_timed(void) {
     const double single = median_us(&alone, (rl_cache)cache), both = median_us(&pair, (rl_cache)cache);
     printf("%s: a wait of %.0f us after restoring: %.2f us, two: %.2f us\n", cache == RL_CACHE_COLD ? "cold" : "warm",
            WAIT_NS * 1e-3, single, both);
-    claim(single >= WAIT_NS * 1e-3 && single < 4 * WAIT_NS * 1e-3, "the time of a launch is without what restores");
-    claim(both >= 2 * WAIT_NS * 1e-3 && both < 5 * WAIT_NS * 1e-3, "the time of two is too");
+    expect(single >= WAIT_NS * 1e-3 && single < 4 * WAIT_NS * 1e-3, "a sample of one launch excludes the restore");
+    expect(both >= 2 * WAIT_NS * 1e-3 && both < 5 * WAIT_NS * 1e-3, "a sample of two launches does too");
   }
 }
 
@@ -144,7 +146,7 @@ int main(void) {
   device = rl_device_open(0, &err);
   must(device ? 0 : -1, &err);
   launches_add_up();
-  what_a_repeat_uses_up_is_restored();
+  each_repeat_is_restored();
   restoring_is_not_timed();
   device->ops->close(device);
   printf(failures ? "%d failed\n" : "all passed\n", failures);

@@ -1,5 +1,4 @@
-"""Posted kernels on a real GPU, over HTTP: results, variants, binaries, and that whatever a kernel does stays its own job's
-trouble."""
+"""Posted kernels on a GPU, over HTTP: results, variants, binaries, and that a kernel's faults affect only its own job."""
 
 import base64
 import json
@@ -24,7 +23,7 @@ ADD = """extern "C" __global__ void add(const float *a, const float *b, float *c
 N = 100_003
 
 
-def packed(form, values):
+def pack_base64(form, values):
     return base64.b64encode(struct.pack(f"<{len(values)}{form}", *values)).decode()
 
 
@@ -42,16 +41,16 @@ def add(**changes):
             "model": {"bytes": 12 * N}, **changes}
 
 
-def small(code, arguments, **changes):
+def one_block(code, arguments, **changes):
     return add(code=code, entry="k", grid=[1], block=[32], arguments=arguments, model=None, **changes)
 
 
 class Daemon:
     def __init__(self, folder):
         state = folder / "state"
-        made = subprocess.run([BUILD / "bin" / "rooflinectl", "token", "--state", state], capture_output=True, text=True,
+        created = subprocess.run([BUILD / "bin" / "rooflinectl", "token", "--state", state], capture_output=True, text=True,
                               check=True)
-        self.token = made.stdout.split()[-1]
+        self.token = created.stdout.split()[-1]
         self.log = folder / "log"
         command = [BUILD / "bin" / "rooflined", "--port", "0", "--state", state, "--allow-source", "--source-buffer-bytes",
                    str(1 << 42)]
@@ -63,12 +62,12 @@ class Daemon:
 
     def call(self, method, path, body=None):
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        asked = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None, headers, method=method)
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None, headers, method=method)
         try:
-            with urllib.request.urlopen(asked, timeout=30) as response:
+            with urllib.request.urlopen(request, timeout=30) as response:
                 return response.status, json.load(response)
-        except urllib.error.HTTPError as refused:
-            return refused.code, json.load(refused)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
 
     def finish(self, body, seconds=90):
         status, answer = self.call("POST", "/jobs", {key: value for key, value in body.items() if value is not None})
@@ -79,10 +78,10 @@ class Daemon:
             if job["state"] in FINAL:
                 return job
             time.sleep(0.02)
-        raise AssertionError(f"job {answer['id']} does not end: {job}")
+        raise AssertionError(f"job {answer['id']} does not finish: {job}")
 
     def run(self, body):
-        """The runs of a job that completes; each with its measurements by name as `values`."""
+        """Returns the runs of a job that must complete, each with its timing measurements by name as `values`."""
         job = self.finish(body)
         assert job["state"] == "completed", job
         runs = self.call("GET", f"/jobs/{job['id']}/results")[1]["runs"]
@@ -92,8 +91,8 @@ class Daemon:
             run["log"], run["passes"] = state["log"], {p["pass"]: p["state"] for p in state["passes"]}
         return runs
 
-    def refuse(self, body, *words):
-        """A job that fails without a death, and says so."""
+    def expect_failure(self, body, *words):
+        """Runs a job that must fail without a worker's death, with these words in its message."""
         job = self.finish(body)
         assert (job["state"], job["worker_deaths"]) == ("failed", 0), job
         for word in words:
@@ -106,24 +105,24 @@ class Daemon:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
-    made = Daemon(tmp_path_factory.mktemp("daemon"))
-    if made.devices().get("gpu0", {}).get("state") not in ("idle", "busy", "starting"):
-        made.process.terminate()
+    started = Daemon(tmp_path_factory.mktemp("daemon"))
+    if started.devices().get("gpu0", {}).get("state") not in ("idle", "busy", "starting"):
+        started.process.terminate()
         pytest.skip("no GPU")
-    yield made
-    made.process.terminate()
-    made.process.wait(15)
+    yield started
+    started.process.terminate()
+    started.process.wait(15)
 
 
-def works(daemon, **changes):
-    (run,) = daemon.run(add(expected={"argument": 2, "values": packed("f", [i + 1 for i in range(N)]), "tolerance": 0},
+def run_add(daemon, **changes):
+    (run,) = daemon.run(add(expected={"argument": 2, "values": pack_base64("f", [i + 1 for i in range(N)]), "tolerance": 0},
                             **changes))
     assert run["values"]["relative_error"] == 0
     return run
 
 
 def test_sum_of_vectors(daemon):
-    first, second = works(daemon), works(daemon, samples=6)
+    first, second = run_add(daemon), run_add(daemon, samples=6)
     values = first["values"]
     assert first["engine"] == "nvrtc" and len(first["samples"]) == 10
     assert values["registers_per_thread"] > 0 and values["spill_store_bytes"] == 0 and values["compile_ms"] > 0
@@ -134,7 +133,7 @@ def test_sum_of_vectors(daemon):
 
 
 def test_a_wrong_result_fails(daemon):
-    daemon.refuse(add(expected={"argument": 2, "values": packed("f", [i + 2 for i in range(N)])}), "result is wrong")
+    daemon.expect_failure(add(expected={"argument": 2, "values": pack_base64("f", [i + 2 for i in range(N)])}), "result is wrong")
 
 
 def test_variants(daemon):
@@ -146,7 +145,7 @@ def test_variants(daemon):
 #pragma unroll
   for (int i = 0; i < COUNT; i++) x[i * 5 + threadIdx.x] = v[COUNT - 1 - i] * v[i];
 }"""
-    runs = daemon.run(small(code, [buffer(count=4096)], options=["-DSCALE=1", "-lineinfo", "-DCOUNT=(64/LESS)"], variants=[
+    runs = daemon.run(one_block(code, [buffer(count=4096)], options=["-DSCALE=1", "-lineinfo", "-DCOUNT=(64/LESS)"], variants=[
         {"defines": ["LESS=1"]}, {"name": "fast", "fast_math": True, "defines": ["LESS=1"]},
         {"name": "few", "max_registers": 32, "defines": ["LESS=1"]},
         {"name": "bounds", "launch_bounds": [1024, 2], "defines": ["LESS=1"]}, {"name": "small", "defines": ["LESS=16"]}]))
@@ -158,8 +157,8 @@ def test_variants(daemon):
     assert len({run["params"]["code_sha256"] for run in runs}) == 1
 
 
-def test_every_type_and_start(daemon):
-    """A kernel counts the elements that are not as they should be."""
+def test_every_type_and_init(daemon):
+    """The kernel counts the elements with a wrong value."""
     types = {"fp64": "double", "fp32": "float", "fp16": "__half", "bf16": "__nv_bfloat16", "int8": "signed char",
              "uint8": "unsigned char", "int16": "short", "uint16": "unsigned short", "int32": "int", "uint32": "unsigned",
              "int64": "long long", "uint64": "unsigned long long"}
@@ -170,12 +169,12 @@ __global__ void k(const T *zeros, const T *ones, const T *range, T value, int *w
   for (int i = threadIdx.x; i < 100; i += 32)
     if ((double)zeros[i] != 0 || (double)ones[i] != 1 || (double)range[i] != i || (double)value != 77) atomicAdd(wrong, 1);
 }}"""
-        daemon.run(small(code, [buffer(dtype, 100), buffer(dtype, 100, init="ones"), buffer(dtype, 100, init="range"),
+        daemon.run(one_block(code, [buffer(dtype, 100), buffer(dtype, 100, init="ones"), buffer(dtype, 100, init="range"),
                                 scalar(dtype, 77), buffer("int32", 1)], samples=1,
-                         expected={"argument": 4, "values": packed("i", [0])}) | {"entry": f"k<{name}>"})
+                         expected={"argument": 4, "values": pack_base64("i", [0])}) | {"entry": f"k<{name}>"})
 
 
-def test_random_starts(daemon):
+def test_random_inits(daemon):
     code = """extern "C" __global__ void k(const double *u, const double *n, const double *other, double *moments, int count) {
   double sums[5] = {};
   for (int i = threadIdx.x; i < count; i += 32) {
@@ -186,8 +185,8 @@ def test_random_starts(daemon):
 }"""
     count = 1 << 18
     uniform = buffer("fp64", count, init="uniform", seed=int(time.time()))
-    expected = {"argument": 3, "values": packed("d", [1 / 2, 1 / 3, 0, 1, 0]), "tolerance": 0.01}
-    (run,) = daemon.run(small(code, [uniform, buffer("fp64", count, init="normal"), uniform, buffer("fp64", 5),
+    expected = {"argument": 3, "values": pack_base64("d", [1 / 2, 1 / 3, 0, 1, 0]), "tolerance": 0.01}
+    (run,) = daemon.run(one_block(code, [uniform, buffer("fp64", count, init="normal"), uniform, buffer("fp64", 5),
                                      scalar("int32", count)],
                               expected=expected))
     assert run["values"]["relative_error"] > 0
@@ -208,26 +207,26 @@ def test_binaries(daemon):
 }
 """
     binary = add(binary=base64.b64encode(cubin).decode(), code=None,
-                 expected={"argument": 2, "values": packed("f", [i + 1 for i in range(N)])})
+                 expected={"argument": 2, "values": pack_base64("f", [i + 1 for i in range(N)])})
     (run,) = daemon.run(binary)
     assert run["values"]["compile_ms"] is None and run["values"]["registers_per_thread"] > 0
     daemon.run(add(binary=base64.b64encode(ptx).decode(), code=None, grid=[1], block=[1],
-                   expected={"argument": 2, "values": packed("f", [7.0] + [0.0] * (N - 1))}))
-    daemon.refuse(add(binary=base64.b64encode(ptx.replace(b"mov.f32", b"muv.f32")).decode(), code=None), "/binary")
-    daemon.refuse(add(binary=base64.b64encode(cubin).decode(), code=None, entry="subtract"), "/entry")
+                   expected={"argument": 2, "values": pack_base64("f", [7.0] + [0.0] * (N - 1))}))
+    daemon.expect_failure(add(binary=base64.b64encode(ptx.replace(b"mov.f32", b"muv.f32")).decode(), code=None), "/binary")
+    daemon.expect_failure(add(binary=base64.b64encode(cubin).decode(), code=None, entry="subtract"), "/entry")
 
 
 def test_every_pass_sees_the_posted_buffers(daemon):
-    """The kernel works hard only on what no launch before it touched: a replay on what another left would count next to
-    nothing."""
+    """The kernel does its work only on unmodified buffers: a replay on modified ones would count almost no instructions."""
     code = """extern "C" __global__ void k(int *x) {
   int i = blockIdx.x * 32 + threadIdx.x;
   if (x[i] != i) return;
-  volatile int *mine = x + i;
-  for (int n = 0; n < 1000; n++) *mine = *mine + 1;
-  *mine = -1;
+  volatile int *element = x + i;
+  for (int n = 0; n < 1000; n++) *element = *element + 1;
+  *element = -1;
 }"""
-    body = small(code, [buffer("int32", 32 * 1024, init="range")], passes=["timing", "activity", "counters"]) | {"grid": [1024]}
+    body = one_block(code, [buffer("int32", 32 * 1024, init="range")],
+                     passes=["timing", "activity", "counters"]) | {"grid": [1024]}
     (run,) = daemon.run(body)
     assert run["passes"]["timing"] == "completed" and run["passes"]["activity"] in ("completed", "unavailable"), run["passes"]
     assert run["passes"]["counters"] in ("completed", "unavailable")
@@ -237,39 +236,39 @@ def test_every_pass_sees_the_posted_buffers(daemon):
         assert 1024 * 2000 < counted < 1024 * 20000, counted
 
 
-def test_a_launch_finds_what_was_posted(daemon):
-    """The second launch on what the first one left would run out of its buffer, and scale beyond the largest number."""
+def test_each_launch_starts_from_the_posted_buffers(daemon):
+    """A second launch on the buffers that the first one changed would exceed its slots, and scale beyond the largest number."""
     code = """extern "C" __global__ void k(float *x, int *next) {
-  int place = atomicAdd(next, 1);
-  if (place >= 32) asm volatile("trap;");
-  x[place] *= 1e30f;
-  if (x[place] > 1e35f) asm volatile("trap;");
+  int slot = atomicAdd(next, 1);
+  if (slot >= 32) asm volatile("trap;");
+  x[slot] *= 1e30f;
+  if (x[slot] > 1e35f) asm volatile("trap;");
 }"""
-    (run,) = daemon.run(small(code, [buffer(count=32, init="ones"), buffer("int32", 1)], samples=70,
+    (run,) = daemon.run(one_block(code, [buffer(count=32, init="ones"), buffer("int32", 1)], samples=70,
                               passes=["timing", "activity", "counters"],
-                              expected={"argument": 1, "values": packed("i", [32]), "tolerance": 0}))
+                              expected={"argument": 1, "values": pack_base64("i", [32]), "tolerance": 0}))
     assert run["passes"]["timing"] == "completed" and run["values"]["launches_per_step"] == 1
     assert all(state in ("completed", "unavailable") for state in run["passes"].values()), run["passes"]
 
 
-def test_what_does_not_compile(daemon):
-    job = daemon.refuse(add(code=ADD.replace("c[i] =", "d[i] =")), "/code", "code.cu(3): error", '"d" is undefined')
+def test_compile_errors(daemon):
+    job = daemon.expect_failure(add(code=ADD.replace("c[i] =", "d[i] =")), "/code", "code.cu(3): error", '"d" is undefined')
     assert 'identifier "d" is undefined' in job["runs"][0]["log"]
-    works(daemon)
+    run_add(daemon)
 
 
-def test_resources_that_are_not_there(daemon):
+def test_exceeded_resources(daemon):
     shared = 'extern "C" __global__ void k(float *x) { extern __shared__ float s[]; s[threadIdx.x] = 1; *x = s[0]; }'
-    daemon.run(small(shared, [buffer(count=1)], dynamic_shared_bytes=200 << 10))
-    daemon.refuse(small(shared, [buffer(count=1)], dynamic_shared_bytes=300 << 10), "/dynamic_shared_bytes")
+    daemon.run(one_block(shared, [buffer(count=1)], dynamic_shared_bytes=200 << 10))
+    daemon.expect_failure(one_block(shared, [buffer(count=1)], dynamic_shared_bytes=300 << 10), "/dynamic_shared_bytes")
     many = 'extern "C" __global__ __launch_bounds__(64) void k(float *x) { *x = 1; }'
-    daemon.refuse(small(many, [buffer(count=1)]) | {"block": [128]}, "/block")
-    works(daemon)
+    daemon.expect_failure(one_block(many, [buffer(count=1)]) | {"block": [128]}, "/block")
+    run_add(daemon)
 
 
 def test_exhausted_memory(daemon):
-    daemon.refuse(add(arguments=[buffer(count=1 << 39), buffer(), buffer(), scalar("int32", N)]), "allocating")
-    works(daemon)
+    daemon.expect_failure(add(arguments=[buffer(count=1 << 39), buffer(), buffer(), scalar("int32", N)]), "allocating")
+    run_add(daemon)
 
 
 @pytest.mark.parametrize("body, word", [
@@ -281,28 +280,28 @@ def test_exhausted_memory(daemon):
 def test_faults(daemon, body, word):
     code = f'typedef unsigned long long uintptr_t;\nextern "C" __global__ void k(int *x) {{ {body} }}'
     begin = time.monotonic()
-    job = daemon.refuse(small(code, [buffer("int32", 32)]), word)
+    job = daemon.expect_failure(one_block(code, [buffer("int32", 32)]), word)
     assert job["problem"]["domain"] == "cuda" and time.monotonic() - begin < 20
-    works(daemon)
+    run_add(daemon)
 
 
 def test_endless_kernels(daemon):
     code = 'extern "C" __global__ void k(volatile int *x) { while (*x == 0) {} }'
     begin = time.monotonic()
-    job = daemon.refuse(small(code, [buffer("int32", 1)], deadline_s=3), "deadline")
+    job = daemon.expect_failure(one_block(code, [buffer("int32", 1)], deadline_s=3), "deadline")
     assert job["problem"]["domain"] == "wire" and time.monotonic() - begin < 20
-    works(daemon)
+    run_add(daemon)
 
 
-def test_what_a_kernel_prints_is_not_a_frame(daemon):
+def test_printf_does_not_disturb_the_wire(daemon):
     code = 'extern "C" __device__ int printf(const char *, ...);\n' \
            'extern "C" __global__ void k(int *x) { for (int i = 0; i < 100; i++) printf("RLFW\\1\\14 %d\\n", i); *x = 1; }'
-    daemon.run(small(code, [buffer("int32", 1)], samples=2))
+    daemon.run(one_block(code, [buffer("int32", 1)], samples=2))
     assert "RLFW" in daemon.log.read_text(errors="replace")
 
 
-def test_other_jobs_go_on(daemon):
+def test_other_jobs_still_run(daemon):
     job = daemon.finish({"kind": "kernel", "kernel": "relu", "dtype": "fp16", "shape": {"n": 1 << 20}, "device": "gpu0",
                          "samples": 5})
     assert job["state"] == "completed"
-    works(daemon)
+    run_add(daemon)

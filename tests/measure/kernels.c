@@ -1,6 +1,6 @@
-/* How near each kernel comes to the best copy, in one sitting: for docs/measurements/h200-kernels.md. All families in all types;
- * every variant at one large size, next to the best copy of that run, and the best variants at small sizes with a cold and a warm
- * cache. A line of JSON each. */
+/* Bandwidth of every kernel family next to that of the best copy, measured in one run, for docs/measurements/h200-kernels.md: all
+ * types and variants at one large size, and the last variant at small sizes with a cold and a warm cache. Prints a line of JSON
+ * for each. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,13 +11,13 @@
 #include "base/commit.h"
 #include "kernel/instance.h"
 
-enum { MEBIBYTES_MOST = 512, SAMPLES_MOST = 1000 };
+enum { MAX_MEBIBYTES = 512, MAX_SAMPLES = 1000 };
 
-static int refuse(void) {
+static int print_usage(void) {
   fprintf(stderr,
           "usage: measure_kernels [-m MiB of the larger buffer, 1 to %d] [-n samples, 1 to %d] [-f family]\n"
           "                       [-c (check results)] [-b (best variants only)] [-s (small sizes too)]\n",
-          MEBIBYTES_MOST, SAMPLES_MOST);
+          MAX_MEBIBYTES, MAX_SAMPLES);
   return 2;
 }
 
@@ -25,11 +25,11 @@ static struct {
   int mebibytes, samples;
   const char *family;
   bool check, best, small;
-} asked = {.mebibytes = 256, .samples = 20};
+} options = {.mebibytes = 256, .samples = 20};
 
 static const struct {
   const rl_kernel_family *family;
-  int64_t columns; /* of families with rows; 0: all in one row */
+  int64_t columns; /* of a row, for families with rows; 0: one row */
 } cases[] = {{&rl_kernel_copy, 0},         {&rl_kernel_relu, 0},          {&rl_kernel_residual_add, 0},
              {&rl_kernel_silu_mul, 0},     {&rl_kernel_bias_gelu, 4096},  {&rl_kernel_rope, 0},
              {&rl_kernel_softmax, 512},    {&rl_kernel_softmax, 4096},    {&rl_kernel_softmax, 65536},
@@ -47,46 +47,47 @@ static void write_shape(const rl_kernel_family *family, int64_t columns, int64_t
   else snprintf(text, size, "{\"rows\":%lld,\"columns\":%lld}", (long long)(elements / columns), (long long)columns);
 }
 
-static int by_size(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
   double left = *(const double *)a, right = *(const double *)b;
   return (left > right) - (left < right);
 }
 
 typedef struct outcome {
-  double cold_us, warm_us, bytes_per_s; /* medians; of the cold one */
+  double cold_us, warm_us, bytes_per_s; /* cold_us, warm_us: medians; bytes_per_s: from cold_us */
   double open_ms, check_ms, relative_error;
   bool wrong;
 } outcome;
 
-static void fail(const rl_kernel_params *params, const rl_error *err) {
+static void exit_with_error(const rl_kernel_params *params, const rl_error *err) {
   fprintf(stderr, "%s %s %s: %s\n", params->family->workload.name, params->variant, params->shape, err->message);
   exit(1);
 }
 
-static double median(rl_device *device, rl_kernel_instance *kernel, rl_cache cache) {
-  static double us[SAMPLES_MOST];
+static double median_us(rl_device *device, rl_kernel_instance *kernel, rl_cache cache) {
+  static double us[MAX_SAMPLES];
   rl_error err = {0};
-  if (device->ops->sample(device, &kernel->sequence, cache, (uint32_t)asked.samples, NULL, us, &err)) fail(&kernel->params, &err);
-  qsort(us, (size_t)asked.samples, sizeof *us, by_size);
-  return us[asked.samples / 2];
+  if (device->ops->sample(device, &kernel->sequence, cache, (uint32_t)options.samples, NULL, us, &err) < 0)
+    exit_with_error(&kernel->params, &err);
+  qsort(us, (size_t)options.samples, sizeof *us, compare_doubles);
+  return us[options.samples / 2];
 }
 
 static outcome measure(rl_device *device, const rl_kernel_params *params, bool warm, bool check) {
   rl_instance *instance = NULL;
   rl_error err = {0};
-  rl_check checked = {NAN, NAN, NAN};
+  rl_check result = {NAN, NAN, NAN};
   int64_t begin = rl_monotonic_ns();
   const rl_engine *engine = rl_engine_find(params->family->workload.name, "auto", params, &err);
-  if (!engine || engine->open(device, params, &instance, &err)) fail(params, &err);
+  if (!engine || engine->open(device, params, &instance, &err) < 0) exit_with_error(params, &err);
   rl_kernel_instance *kernel = (rl_kernel_instance *)instance;
   outcome out = {.open_ms = (double)(rl_monotonic_ns() - begin) * 1e-6, .warm_us = NAN};
-  out.cold_us = median(device, kernel, RL_CACHE_COLD);
-  if (warm) out.warm_us = median(device, kernel, RL_CACHE_WARM);
+  out.cold_us = median_us(device, kernel, RL_CACHE_COLD);
+  if (warm) out.warm_us = median_us(device, kernel, RL_CACHE_WARM);
   begin = rl_monotonic_ns();
-  if (check && instance->ops->check(instance, &checked, &err)) fail(params, &err);
+  if (check && instance->ops->check(instance, &result, &err) < 0) exit_with_error(params, &err);
   out.check_ms = (double)(rl_monotonic_ns() - begin) * 1e-6;
-  out.relative_error = checked.relative_error;
-  out.wrong = checked.relative_error > checked.tolerance;
+  out.relative_error = result.relative_error;
+  out.wrong = result.relative_error > result.tolerance;
   out.bytes_per_s = params->family->workload.cost(params).bytes / out.cold_us * 1e6;
   instance->ops->close(instance);
   return out;
@@ -101,18 +102,19 @@ static rl_kernel_params params_of(size_t i, int dtype, const char *variant, int6
   return params;
 }
 
-/* The better variant of copy, of all types. */
+/* Returns the bandwidth of the vector copy, the best over all types. */
 static double best_copy(rl_device *device) {
   double best = 0;
   for (int dtype = 0; dtype < RL_DTYPES; dtype++) {
-    rl_kernel_params params = params_of(0, dtype, "vector", (int64_t)asked.mebibytes << 20);
+    rl_kernel_params params = params_of(0, dtype, "vector", (int64_t)options.mebibytes << 20);
     if (rl_kernel_copy.dtypes & 1u << dtype) best = fmax(best, measure(device, &params, false, false).bytes_per_s);
   }
   return best;
 }
 
-static bool wanted(size_t i, int dtype) {
-  return (cases[i].family->dtypes & 1u << dtype) && (!asked.family || strcmp(asked.family, cases[i].family->workload.name) == 0);
+static bool is_selected(size_t i, int dtype) {
+  return (cases[i].family->dtypes & 1u << dtype) &&
+         (!options.family || strcmp(options.family, cases[i].family->workload.name) == 0);
 }
 
 static void print(const rl_kernel_params *params, const char *size, int64_t bytes, const outcome *out) {
@@ -129,24 +131,24 @@ static void print(const rl_kernel_params *params, const char *size, int64_t byte
 
 static void print_copy(rl_device *device) {
   printf("{\"best_copy_bytes_per_s\":%.0f,\"mebibytes\":%d,\"samples\":%d,\"commit\":\"%s\"}\n", best_copy(device),
-         asked.mebibytes, asked.samples, RL_COMMIT);
+         options.mebibytes, options.samples, RL_COMMIT);
 }
 
-static void large(rl_device *device) {
-  const int64_t bytes = (int64_t)asked.mebibytes << 20;
+static void measure_large(rl_device *device) {
+  const int64_t bytes = (int64_t)options.mebibytes << 20;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int dtype = 0; dtype < RL_DTYPES; dtype++)
-      for (const char *const *variant = cases[i].family->variants; *variant && wanted(i, dtype); variant++) {
-        if (asked.best && variant[1]) continue; /* the last one is the best */
+      for (const char *const *variant = cases[i].family->variants; *variant && is_selected(i, dtype); variant++) {
+        if (options.best && variant[1]) continue; /* the last variant is the fastest */
         rl_kernel_params params = params_of(i, dtype, *variant, bytes);
-        outcome out = measure(device, &params, false, asked.check);
+        outcome out = measure(device, &params, false, options.check);
         print(&params, "large", bytes, &out);
       }
 }
 
-static void small(rl_device *device) {
+static void measure_small(rl_device *device) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (int64_t bytes = 4 << 10; bytes <= 4 << 20 && wanted(i, RL_DTYPE_FP16); bytes *= 32) {
+    for (int64_t bytes = 4 << 10; bytes <= 4 << 20 && is_selected(i, RL_DTYPE_FP16); bytes *= 32) {
       if (cases[i].columns * 2 > bytes) continue;
       const char *const *last = cases[i].family->variants;
       while (last[1]) last++;
@@ -158,16 +160,16 @@ static void small(rl_device *device) {
 
 int main(int count, char **arguments) {
   for (int option; (option = getopt(count, arguments, "m:n:f:cbs")) != -1;) switch (option) {
-      case 'm': asked.mebibytes = atoi(optarg); break;
-      case 'n': asked.samples = atoi(optarg); break;
-      case 'f': asked.family = optarg; break;
-      case 'c': asked.check = true; break;
-      case 'b': asked.best = true; break;
-      case 's': asked.small = true; break;
-      default: return refuse();
+      case 'm': options.mebibytes = atoi(optarg); break;
+      case 'n': options.samples = atoi(optarg); break;
+      case 'f': options.family = optarg; break;
+      case 'c': options.check = true; break;
+      case 'b': options.best = true; break;
+      case 's': options.small = true; break;
+      default: return print_usage();
     }
-  if (asked.mebibytes < 1 || asked.mebibytes > MEBIBYTES_MOST) return refuse();
-  if (asked.samples < 1 || asked.samples > SAMPLES_MOST) return refuse();
+  if (options.mebibytes < 1 || options.mebibytes > MAX_MEBIBYTES) return print_usage();
+  if (options.samples < 1 || options.samples > MAX_SAMPLES) return print_usage();
   rl_error err = {0};
   rl_device *device = rl_device_open(0, &err);
   if (!device) {
@@ -175,8 +177,8 @@ int main(int count, char **arguments) {
     return 77;
   }
   print_copy(device);
-  large(device);
-  if (asked.small) small(device);
+  measure_large(device);
+  if (options.small) measure_small(device);
   print_copy(device);
   device->ops->close(device);
   return 0;

@@ -27,16 +27,16 @@ static inline rl_kernel_params kernel_params(const rl_kernel_family *family, int
 }
 
 /* Returns NULL with err when no engine of the device supports the parameters. */
-static inline rl_kernel_instance *try_open_kernel(rl_device *device, const rl_kernel_params *params, rl_error *err) {
+static inline rl_kernel_instance *try_open_kernel(rl_device *target, const rl_kernel_params *params, rl_error *err) {
   rl_instance *instance = NULL;
   const rl_engine *engine = rl_engine_find(params->family->workload.name, "auto", params, err);
-  if (!engine || engine->open(device, params, &instance, err) < 0) return NULL;
+  if (!engine || engine->open(target, params, &instance, err) < 0) return NULL;
   return (rl_kernel_instance *)instance;
 }
 
-static inline rl_kernel_instance *open_kernel(rl_device *device, const rl_kernel_params *params) {
+static inline rl_kernel_instance *open_kernel(rl_device *target, const rl_kernel_params *params) {
   rl_error err = {0};
-  rl_kernel_instance *kernel = try_open_kernel(device, params, &err);
+  rl_kernel_instance *kernel = try_open_kernel(target, params, &err);
   if (!kernel) fail_msg("%s %s %s: %s", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
   return kernel;
 }
@@ -108,10 +108,10 @@ static const char *const *awkward_shapes(const rl_kernel_family *family) {
 #undef CONV
 
 /* Libraries on a GPU do not support every case; they then fail with RL_INPUT and a pointer. */
-static inline void check_unless_unsupported(rl_device *device, const rl_kernel_params *params) {
+static inline void check_unless_unsupported(rl_device *target, const rl_kernel_params *params) {
   rl_error err = {0};
-  rl_kernel_instance *kernel = try_open_kernel(device, params, &err);
-  if (!kernel && (device->kind == RL_DEVICE_CPU || err.domain != RL_INPUT || !err.pointer[0]))
+  rl_kernel_instance *kernel = try_open_kernel(target, params, &err);
+  if (!kernel && (target->kind == RL_DEVICE_CPU || err.domain != RL_INPUT || !err.pointer[0]))
     fail_msg("%s %s %s: %s", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
   if (!kernel) {
     print_message("refused: %s %s %s: %s %s\n", params->family->workload.name, rl_dtype_names[params->dtype], params->shape,
@@ -124,29 +124,29 @@ static inline void check_unless_unsupported(rl_device *device, const rl_kernel_p
 
 static double max_case_bytes = INFINITY; /* cases that move more bytes are skipped */
 
-static inline void check_family(rl_device *device, const rl_kernel_family *family, int64_t seed) {
+static inline void check_family(rl_device *target, const rl_kernel_family *family, int64_t seed) {
   for (int dtype = 0; dtype < RL_DTYPES; dtype++)
     for (const char *const *variant = family->variants; *variant && family->dtypes & 1u << dtype; variant++) {
-      if (device->kind == RL_DEVICE_CPU && rl_kernel_cpu_variant_check(family, *variant, NULL) < 0) continue;
+      if (target->kind == RL_DEVICE_CPU && rl_kernel_cpu_variant_check(family, *variant, NULL) < 0) continue;
       for (const char *const *shape = awkward_shapes(family); *shape; shape++) {
         rl_kernel_params params = kernel_params(family, dtype, *variant, *shape);
         params.seed = seed;
         if (family->workload.cost(&params).bytes > max_case_bytes) continue;
-        check_unless_unsupported(device, &params);
-        if (device->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
+        check_unless_unsupported(target, &params);
+        if (target->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
       }
     }
 }
 
 /* Checks the families named in `names` (NULL-terminated; empty: all). Inputs have a new seed in each run, which failure messages
  * show. */
-static inline void check_families(rl_device *device, char **names) {
+static inline void check_families(rl_device *target, char **names) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++) {
     bool wanted = *names == NULL;
     for (char **name = names; *name; name++) wanted |= strcmp(*name, (*family)->workload.name) == 0;
-    if (wanted) check_family(device, *family, now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    if (wanted) check_family(target, *family, now.tv_sec * 1000 + now.tv_nsec / 1000000);
   }
 }
 

@@ -1,5 +1,5 @@
-/* The samples of SciPy's example (114 kept of 1024, tests/data) and what scipy.signal.lombscargle 1.18 makes of them at 530 of
- * 2^20 frequencies. */
+/* The samples of SciPy's example (tests/data; 114 of 1024 are kept) and the power that scipy.signal.lombscargle 1.18 computes for
+ * them at 530 of 2^20 frequencies. */
 #ifndef RL_TESTS_LOMBSCARGLE_DATA_H
 #define RL_TESTS_LOMBSCARGLE_DATA_H
 
@@ -10,11 +10,11 @@ enum { SCIPY_SAMPLES = 114, SCIPY_POINTS = 530, SCIPY_FREQUENCIES = 1 << 20 };
 
 typedef struct scipy_data {
   double time[SCIPY_SAMPLES], value[SCIPY_SAMPLES];
-  int index[SCIPY_POINTS]; /* among the frequencies */
+  int index[SCIPY_POINTS]; /* of the point among the frequencies */
   double frequency[SCIPY_POINTS], power[SCIPY_POINTS];
 } scipy_data;
 
-/* Whether all of it was there. */
+/* Reads the files of a folder. Returns 0 when a file or a line is missing. */
 static inline int scipy_read(const char *folder, scipy_data *data) {
   char path[512];
   int samples = 0, points = 0;
@@ -35,14 +35,14 @@ static inline int scipy_read(const char *folder, scipy_data *data) {
   return samples == SCIPY_SAMPLES && points == SCIPY_POINTS;
 }
 
-/* ‖power - SciPy's‖ / ‖SciPy's‖ over its points. */
+/* Returns ‖power - SciPy's power‖ / ‖SciPy's power‖ over its points. */
 static inline double scipy_error(const scipy_data *data, const double *power) {
-  double difference = 0, size = 0;
+  double squared_error = 0, squared_norm = 0;
   for (int i = 0; i < SCIPY_POINTS; i++) {
-    difference += (power[i] - data->power[i]) * (power[i] - data->power[i]);
-    size += data->power[i] * data->power[i];
+    squared_error += (power[i] - data->power[i]) * (power[i] - data->power[i]);
+    squared_norm += data->power[i] * data->power[i];
   }
-  return sqrt(difference / size);
+  return sqrt(squared_error / squared_norm);
 }
 
 #endif

@@ -24,7 +24,7 @@ static int run_in_process(int (*step)(void)) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static int choose_three(void) {
+static int add_choices(void) {
   rl_choices_set_scope("card/1");
   if (rl_choices_find("conv a") != -1 || !rl_choices_are_persistent()) return 1;
   rl_choices_add("conv a", 7);
@@ -33,17 +33,17 @@ static int choose_three(void) {
   return rl_choices_find("conv a") == 7 && rl_choices_find("conv b") == 0 && rl_choices_find("conv") == -1 ? 0 : 2;
 }
 
-static int recall_them(void) {
+static int find_choices(void) {
   rl_choices_set_scope("card/1");
   return rl_choices_find("conv a") == 7 && rl_choices_find("conv b") == 0 && rl_choices_are_persistent() ? 0 : 1;
 }
 
-static int recall_on_another_card(void) {
+static int find_on_another_card(void) {
   rl_choices_set_scope("card/2");
   return rl_choices_find("conv a") == -1 ? 0 : 1;
 }
 
-static int see_what_another_process_adds(void) {
+static int find_choices_of_another_process(void) {
   char path[128];
   rl_choices_set_scope("card/3");
   if (rl_choices_find("conv a") != -1) return 1;
@@ -51,13 +51,13 @@ static int see_what_another_process_adds(void) {
   FILE *file = fopen(path, "a");
   fputs("4\tcard/3 conv a\n5\tcard/3 con", file);
   fflush(file);
-  bool whole = rl_choices_find("conv a") == 4 && rl_choices_find("conv b") == -1;
+  bool complete_lines_only = rl_choices_find("conv a") == 4 && rl_choices_find("conv b") == -1;
   fputs("v b\n", file);
   fclose(file);
-  return whole && rl_choices_find("conv b") == 5 ? 0 : 2;
+  return complete_lines_only && rl_choices_find("conv b") == 5 ? 0 : 2;
 }
 
-static int choose_too_much(void) {
+static int add_6000_choices(void) {
   char key[32], path[128];
   rl_choices_set_scope("card/4");
   for (int i = 0; i < 6000; i++) {
@@ -72,7 +72,7 @@ static int choose_too_much(void) {
   return lines < 4200 && rl_choices_find("gemm 0") == 0 && rl_choices_find("gemm 5999") == -1 ? 0 : 1;
 }
 
-static int choose_without_a_folder(void) {
+static int add_without_a_folder(void) {
   unsetenv("ROOFLINED_CACHE_DIR");
   rl_choices_set_scope("card/1");
   if (rl_choices_find("conv a") != -1) return 1;
@@ -80,7 +80,7 @@ static int choose_without_a_folder(void) {
   return rl_choices_find("conv a") == 3 && !rl_choices_are_persistent() ? 0 : 2;
 }
 
-static int choose_in_a_folder_that_can_not_be(void) {
+static int add_in_an_impossible_folder(void) {
   setenv("ROOFLINED_CACHE_DIR", "/proc/no/such", 1);
   rl_choices_set_scope("card/1");
   rl_choices_add("conv a", 3);
@@ -89,28 +89,28 @@ static int choose_in_a_folder_that_can_not_be(void) {
 
 static void choices_outlive_the_process(void **state) {
   (void)state;
-  assert_int_equal(run_in_process(choose_three), 0);
-  assert_int_equal(run_in_process(recall_them), 0);
-  assert_int_equal(run_in_process(recall_on_another_card), 0);
+  assert_int_equal(run_in_process(add_choices), 0);
+  assert_int_equal(run_in_process(find_choices), 0);
+  assert_int_equal(run_in_process(find_on_another_card), 0);
 }
 
-static void processes_see_each_other_s(void **state) {
+static void processes_see_one_another_s_choices(void **state) {
   (void)state;
-  assert_int_equal(run_in_process(see_what_another_process_adds), 0);
+  assert_int_equal(run_in_process(find_choices_of_another_process), 0);
 }
 
-static void there_is_an_end_to_them(void **state) {
+static void the_number_of_choices_is_bounded(void **state) {
   (void)state;
-  assert_int_equal(run_in_process(choose_too_much), 0);
+  assert_int_equal(run_in_process(add_6000_choices), 0);
 }
 
-static void without_a_folder_they_do_not(void **state) {
+static void without_a_folder_choices_end_with_the_process(void **state) {
   (void)state;
-  assert_int_equal(run_in_process(choose_without_a_folder), 0);
-  assert_int_equal(run_in_process(choose_in_a_folder_that_can_not_be), 0);
+  assert_int_equal(run_in_process(add_without_a_folder), 0);
+  assert_int_equal(run_in_process(add_in_an_impossible_folder), 0);
 }
 
-static void a_damaged_file_is_passed_over(void **state) {
+static void damaged_lines_are_skipped(void **state) {
   (void)state;
   char path[128];
   snprintf(path, sizeof path, "%s/choices.tsv", folder);
@@ -119,16 +119,17 @@ static void a_damaged_file_is_passed_over(void **state) {
   for (int i = 0; i < 5000; i++) fputc('x', file); /* longer than any line */
   fputs("\n7\tcard/1 conv a\n0\tcard/1 conv b\n8\tcard/1 conv a", file);
   fclose(file);
-  assert_int_equal(run_in_process(recall_them), 0);
+  assert_int_equal(run_in_process(find_choices), 0);
 }
 
 int main(void) {
   snprintf(folder, sizeof folder, "/tmp/rooflined-choices-XXXXXX");
   if (!mkdtemp(folder)) return 1;
-  strcat(folder, "/cache"); /* made when it is first needed */
+  strcat(folder, "/cache"); /* created by the first choice */
   setenv("ROOFLINED_CACHE_DIR", folder, 1);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(choices_outlive_the_process),
-                                     cmocka_unit_test(without_a_folder_they_do_not), cmocka_unit_test(processes_see_each_other_s),
-                                     cmocka_unit_test(a_damaged_file_is_passed_over), cmocka_unit_test(there_is_an_end_to_them)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(choices_outlive_the_process), cmocka_unit_test(without_a_folder_choices_end_with_the_process),
+      cmocka_unit_test(processes_see_one_another_s_choices), cmocka_unit_test(damaged_lines_are_skipped),
+      cmocka_unit_test(the_number_of_choices_is_bounded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The CPU as a device: memory by purpose, order and number of launches, cancelling, facts. */
+/* The CPU device: memory by purpose, order and number of launches, cancellation, samples, facts. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -16,15 +16,15 @@ const rl_engine *const rl_engines[] = {NULL};
 
 static char order[64];
 
-static int write_letter(void *arg, rl_stream stream, rl_error *err) {
+static int append_letter(void *arg, rl_stream stream, rl_error *err) {
   assert_null(stream);
   if (*(const char *)arg == '!') return rl_fail(err, RL_SYS, EIO, "broke");
   strncat(order, arg, 1);
   return 0;
 }
 
-static const rl_launch step[] = {{"first", "data", write_letter, "a"}, {"second", "forward", write_letter, "b"}};
-static const rl_launch tail[] = {{"last", "data", write_letter, "z"}};
+static const rl_launch step[] = {{"first", "data", append_letter, "a"}, {"second", "forward", append_letter, "b"}};
+static const rl_launch tail[] = {{"last", "data", append_letter, "z"}};
 static const rl_sequence sequences[] = {{"step", step, 2, 3}, {"never", tail, 1, 0}, {"tail", tail, 1, 1}};
 static const rl_program program = {"epoch", sequences, 3};
 
@@ -62,39 +62,39 @@ static void memory_is_aligned_and_counted(void **state) {
 }
 
 typedef struct watcher {
-  int spans, advances, asked, cancel_at;
-  uint64_t done, of;
+  int spans, cancel_calls, cancel_at; /* cancel_at: cancels in this call; 0: never */
+  uint64_t done, total;
 } watcher;
 
 static bool cancelled(void *context) {
   watcher *w = context;
-  return ++w->asked == w->cancel_at;
+  return ++w->cancel_calls == w->cancel_at;
 }
-static void advanced(void *context, uint64_t done, uint64_t of) {
+static void on_progress(void *context, uint64_t done, uint64_t total) {
   watcher *w = context;
   assert_int_equal(done, w->done + 1);
-  w->done = done, w->of = of;
+  w->done = done, w->total = total;
 }
-static void spanned(void *context, const rl_span *span) {
+static void on_span(void *context, const rl_span *span) {
   watcher *w = context;
   assert_true(span->end_ns >= span->start_ns && span->launch->name);
   w->spans++;
 }
 
-static void launches_run_in_order_as_often_as_they_should(void **state) {
+static void launches_run_in_order_and_repeat(void **state) {
   rl_device *device = *state;
   rl_plan *plan;
   rl_elapsed elapsed;
   watcher w = {0};
-  rl_observer observer = {&w, cancelled, advanced, spanned};
+  rl_observer observer = {&w, cancelled, on_progress, on_span};
   assert_int_equal(device->ops->plan(device, &program, &plan, NULL), 0);
   assert_int_equal(device->ops->run(device, plan, &observer, &elapsed, NULL), 0);
   assert_string_equal(order, "abababz");
   assert_int_equal(elapsed.launches, 7);
   assert_true(elapsed.host_ms >= 0 && elapsed.device_ms == elapsed.host_ms);
   assert_int_equal(w.spans, 7);
-  assert_int_equal(w.done, 4), assert_int_equal(w.of, 4);
-  assert_int_equal(device->ops->run(device, plan, NULL, &elapsed, NULL), 0); /* nobody needs to watch */
+  assert_int_equal(w.done, 4), assert_int_equal(w.total, 4);
+  assert_int_equal(device->ops->run(device, plan, NULL, &elapsed, NULL), 0); /* an observer is optional */
   device->ops->plan_free(device, plan);
 }
 
@@ -112,7 +112,7 @@ static void cancelling_stops_before_the_next_launch(void **state) {
 
 static void a_failing_launch_is_named(void **state) {
   rl_device *device = *state;
-  const rl_launch broken[] = {{"conv", "forward", write_letter, "!"}};
+  const rl_launch broken[] = {{"conv", "forward", append_letter, "!"}};
   const rl_sequence once[] = {{"step", broken, 1, 1}};
   const rl_program bad = {"epoch", once, 1};
   rl_elapsed elapsed;
@@ -121,7 +121,7 @@ static void a_failing_launch_is_named(void **state) {
   assert_string_equal(err.message, "conv: broke");
 }
 
-static void facts_say_what_the_machine_is(void **state) {
+static void facts_describe_the_host(void **state) {
   (void)state;
   char *text = rl_device_facts(0, NULL);
   cJSON *facts = rl_json_parse(text, strlen(text), NULL);
@@ -139,7 +139,7 @@ static void facts_say_what_the_machine_is(void **state) {
   assert_null(rl_device_open(1, &err));
 }
 
-static void no_thread_count_means_every_core(void **state) {
+static void without_a_thread_count_all_cores_are_used(void **state) {
   (void)state;
   setenv("ROOFLINED_THREADS", "0", 1);
   rl_device *all = rl_device_open(0, NULL);
@@ -152,7 +152,7 @@ static void no_thread_count_means_every_core(void **state) {
   setenv("ROOFLINED_THREADS", "1", 1);
 }
 
-static void a_bad_thread_count_is_refused(void **state) {
+static void an_invalid_thread_count_is_refused(void **state) {
   (void)state;
   static const char *const bad[] = {"-3", "two", "2x", "99999"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -164,7 +164,7 @@ static void a_bad_thread_count_is_refused(void **state) {
   setenv("ROOFLINED_THREADS", "1", 1);
 }
 
-static int wait_a_while(void *arg, rl_stream stream, rl_error *err) {
+static int wait_ns(void *arg, rl_stream stream, rl_error *err) {
   (void)stream, (void)err;
   for (int64_t until = rl_monotonic_ns() + *(const int64_t *)arg; rl_monotonic_ns() < until;) continue;
   return 0;
@@ -172,35 +172,35 @@ static int wait_a_while(void *arg, rl_stream stream, rl_error *err) {
 
 static void a_sample_is_the_time_of_one_repeat(void **state) {
   rl_device *device = *state;
-  int64_t part_ns = 40000;
-  const rl_launch launches[] = {{"one", "kernel", wait_a_while, &part_ns}, {"two", "kernel", wait_a_while, &part_ns}};
+  int64_t launch_ns = 40000;
+  const rl_launch launches[] = {{"one", "kernel", wait_ns, &launch_ns}, {"two", "kernel", wait_ns, &launch_ns}};
   const rl_sequence sequence = {"launch", launches, 2, 7};
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
-    double us[5] = {0}, least = INFINITY;
+    double us[5] = {0}, shortest = INFINITY;
     assert_int_equal(device->ops->sample(device, &sequence, (rl_cache)cache, 5, NULL, us, NULL), 0);
-    for (int i = 0; i < 5; i++) least = us[i] < least ? us[i] : least;
-    assert_true(least >= 80 && least < 800);
+    for (int i = 0; i < 5; i++) shortest = us[i] < shortest ? us[i] : shortest;
+    assert_true(shortest >= 80 && shortest < 800);
   }
 }
 
-static void each_repeat_begins_with_what_was_restored(void **state) {
+static void each_repeat_is_restored_first(void **state) {
   rl_device *device = *state;
-  const rl_launch restore = {"restore", "data", write_letter, "r"};
+  const rl_launch restore = {"restore", "data", append_letter, "r"};
   const rl_sequence restored = {"step", step, 2, 3, &restore};
   const rl_program whole = {"epoch", &restored, 1};
   double us[2];
   rl_elapsed elapsed;
   watcher w = {0};
-  rl_observer observer = {&w, cancelled, NULL, spanned};
+  rl_observer observer = {&w, cancelled, NULL, on_span};
   assert_int_equal(device->ops->run_eager(device, &whole, &observer, &elapsed, NULL), 0);
   assert_string_equal(order, "rabrabrab");
   assert_true(elapsed.launches == 6 && w.spans == 6);
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
     order[0] = '\0';
     assert_int_equal(device->ops->sample(device, &restored, (rl_cache)cache, 2, NULL, us, NULL), 0);
-    assert_string_equal(order, "rabrabrab"); /* the unmeasured one and two samples */
+    assert_string_equal(order, "rabrabrab"); /* one unmeasured run and two samples */
   }
-  const rl_launch broken = {"restore", "data", write_letter, "!"};
+  const rl_launch broken = {"restore", "data", append_letter, "!"};
   const rl_sequence breaks = {"step", step, 2, 3, &broken};
   rl_error err = {0};
   assert_int_equal(device->ops->sample(device, &breaks, RL_CACHE_WARM, 2, NULL, us, &err), -1);
@@ -210,45 +210,45 @@ static void each_repeat_begins_with_what_was_restored(void **state) {
 static void restoring_is_not_timed(void **state) {
   rl_device *device = *state;
   int64_t long_ns = 5000000, short_ns = 40000;
-  const rl_launch restore = {"restore", "data", wait_a_while, &long_ns}, one = {"one", "kernel", wait_a_while, &short_ns};
+  const rl_launch restore = {"restore", "data", wait_ns, &long_ns}, one = {"one", "kernel", wait_ns, &short_ns};
   const rl_sequence sequence = {"launch", &one, 1, 7, &restore};
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
-    double us[5], least = INFINITY;
+    double us[5], shortest = INFINITY;
     assert_int_equal(device->ops->sample(device, &sequence, (rl_cache)cache, 5, NULL, us, NULL), 0);
-    for (int i = 0; i < 5; i++) least = us[i] < least ? us[i] : least;
-    assert_true(least >= 40 && least < 2000);
+    for (int i = 0; i < 5; i++) shortest = us[i] < shortest ? us[i] : shortest;
+    assert_true(shortest >= 40 && shortest < 2000);
   }
 }
 
-static bool soon(void *context) { return ++*(int *)context == 3; }
+static bool cancel_third_call(void *context) { return ++*(int *)context == 3; }
 
 static void sampling_can_fail_and_be_cancelled(void **state) {
   rl_device *device = *state;
-  const rl_launch broken = {"third", "kernel", write_letter, "!"};
+  const rl_launch broken = {"third", "kernel", append_letter, "!"};
   const rl_sequence breaks = {"launch", &broken, 1, 1}, works = {"launch", tail, 1, 1};
-  int asked = 0;
-  rl_observer observer = {.context = &asked, .cancelled = soon};
+  int calls = 0;
+  rl_observer observer = {.context = &calls, .cancelled = cancel_third_call};
   double us[9];
   rl_error err = {0};
   assert_int_equal(device->ops->sample(device, &breaks, RL_CACHE_COLD, 9, NULL, us, &err), -1);
   assert_string_equal(err.message, "third: broke");
   assert_int_equal(device->ops->sample(device, &works, RL_CACHE_COLD, 9, &observer, us, &err), -1);
   assert_true(err.domain == RL_SYS && err.code == ECANCELED);
-  assert_int_equal(strlen(order), 3); /* the unmeasured one and two samples */
+  assert_int_equal(strlen(order), 3); /* one unmeasured run and two samples */
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(memory_is_aligned_and_counted, open_device, close_device),
-      cmocka_unit_test_setup_teardown(launches_run_in_order_as_often_as_they_should, open_device, close_device),
+      cmocka_unit_test_setup_teardown(launches_run_in_order_and_repeat, open_device, close_device),
       cmocka_unit_test_setup_teardown(cancelling_stops_before_the_next_launch, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_failing_launch_is_named, open_device, close_device),
-      cmocka_unit_test_setup_teardown(facts_say_what_the_machine_is, open_device, close_device),
+      cmocka_unit_test_setup_teardown(facts_describe_the_host, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_sample_is_the_time_of_one_repeat, open_device, close_device),
-      cmocka_unit_test_setup_teardown(each_repeat_begins_with_what_was_restored, open_device, close_device),
+      cmocka_unit_test_setup_teardown(each_repeat_is_restored_first, open_device, close_device),
       cmocka_unit_test_setup_teardown(restoring_is_not_timed, open_device, close_device),
       cmocka_unit_test_setup_teardown(sampling_can_fail_and_be_cancelled, open_device, close_device),
-      cmocka_unit_test(no_thread_count_means_every_core),
-      cmocka_unit_test(a_bad_thread_count_is_refused)};
+      cmocka_unit_test(without_a_thread_count_all_cores_are_used),
+      cmocka_unit_test(an_invalid_thread_count_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

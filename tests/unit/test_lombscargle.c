@@ -1,11 +1,11 @@
-/* The Lomb-Scargle family against SciPy's own results. */
+/* The Lomb-Scargle family against results of SciPy. */
 #include "kernel/lombscargle.h"
 #include "kernel_cases.h"
 #include "lombscargle_data.h"
 
 static const rl_kernel_shape shape = {{SCIPY_SAMPLES, SCIPY_POINTS, 1, 1, 1, 1, 1, 1}};
 
-static void reference_is_scipy_s(void **state) {
+static void reference_matches_scipy(void **state) {
   (void)state;
   scipy_data data;
   double power[SCIPY_POINTS];
@@ -15,7 +15,7 @@ static void reference_is_scipy_s(void **state) {
   assert_true(scipy_error(&data, power) < 1e-14);
 }
 
-static void float_is_as_good_as_its_angles(void **state) {
+static void float_error_is_that_of_its_angles(void **state) {
   (void)state;
   scipy_data data;
   float time[SCIPY_SAMPLES], value[SCIPY_SAMPLES], frequency[SCIPY_POINTS], power[SCIPY_POINTS];
@@ -23,42 +23,42 @@ static void float_is_as_good_as_its_angles(void **state) {
   assert_true(scipy_read(RL_DATA, &data));
   for (int i = 0; i < SCIPY_SAMPLES; i++) time[i] = (float)data.time[i], value[i] = (float)data.value[i];
   for (int i = 0; i < SCIPY_POINTS; i++) frequency[i] = (float)data.frequency[i];
-  for (int i = 0; i < SCIPY_POINTS; i++) /* each alone: SciPy's points are no grid */
+  for (int i = 0; i < SCIPY_POINTS; i++) /* one by one, because SciPy's points are not equally spaced */
     rl_kernel_lombscargle.compute_float(&shape, (const float *const[]){time, value, frequency + i}, i, 1, power + i);
   for (int i = 0; i < SCIPY_POINTS; i++) widened[i] = power[i];
   assert_true(scipy_error(&data, widened) < 1e-6);
 }
 
-/* Many frequencies of a grid at once, whose angles are turned from step to step, and each alone, against the definition. */
-static void a_grid_may_be_turned(void **state) {
+/* Compares with the definition: all frequencies of a grid in one call, which rotates angles from step to step, and one by one. */
+static void grids_are_computed_by_rotation(void **state) {
   (void)state;
   enum { SAMPLES = 131, FREQUENCIES = 1003 };
   static const rl_kernel_shape grid = {{SAMPLES, FREQUENCIES, 1, 1, 1, 1, 1, 1}};
   const rl_kernel_params params =
       kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "uniform", "{\"samples\":131,\"frequencies\":1003}");
-  static double time[SAMPLES], value[SAMPLES], frequency[FREQUENCIES], turned[FREQUENCIES], alone[FREQUENCIES],
+  static double time[SAMPLES], value[SAMPLES], frequency[FREQUENCIES], rotated[FREQUENCIES], one_by_one[FREQUENCIES],
       expected[FREQUENCIES];
   rl_kernel_fill_input(&params, &grid, RL_LOMBSCARGLE_TIME, 0, SAMPLES, time);
   rl_kernel_fill_input(&params, &grid, RL_LOMBSCARGLE_VALUE, 0, SAMPLES, value);
   rl_kernel_fill_input(&params, &grid, RL_LOMBSCARGLE_FREQUENCY, 0, FREQUENCIES, frequency);
   const double *const in[] = {time, value, frequency};
   rl_kernel_lombscargle.reference(&grid, in, 0, FREQUENCIES, expected);
-  rl_kernel_lombscargle.compute_double(&grid, in, 0, FREQUENCIES, turned);
+  rl_kernel_lombscargle.compute_double(&grid, in, 0, FREQUENCIES, rotated);
   for (int i = 0; i < FREQUENCIES; i++)
-    rl_kernel_lombscargle.compute_double(&grid, (const double *const[]){time, value, frequency + i}, i, 1, alone + i);
+    rl_kernel_lombscargle.compute_double(&grid, (const double *const[]){time, value, frequency + i}, i, 1, one_by_one + i);
   for (int i = 0; i < FREQUENCIES; i++)
-    assert_true(fabs(turned[i] / expected[i] - 1) < 1e-10 && fabs(alone[i] / expected[i] - 1) < 1e-10);
-  assert_memory_not_equal(turned, alone, sizeof turned);
+    assert_true(fabs(rotated[i] / expected[i] - 1) < 1e-10 && fabs(one_by_one[i] / expected[i] - 1) < 1e-10);
+  assert_memory_not_equal(rotated, one_by_one, sizeof rotated);
 }
 
-/* The CPU refuses what would be the same code under another name. */
+/* The CPU refuses the variants whose code would be that of another variant. */
 static void the_cpu_has_two_variants(void **state) {
   (void)state;
   rl_error err = {0};
-  static const char *const here[] = {"template", "uniform"};
-  static const char *const elsewhere[] = {"typed", "fast_math", "launch_bounds", "capped_registers"};
+  static const char *const on_cpu[] = {"template", "uniform"};
+  static const char *const gpu_only[] = {"typed", "fast_math", "launch_bounds", "capped_registers"};
   for (int i = 0; i < 6; i++) {
-    const char *variant = i < 2 ? here[i] : elsewhere[i - 2];
+    const char *variant = i < 2 ? on_cpu[i] : gpu_only[i - 2];
     rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP32, variant, "{\"samples\":8,\"frequencies\":9}");
     bool found = rl_engine_find("lombscargle", "auto", &params, &err) != NULL;
     assert_int_equal(found, i < 2);
@@ -70,16 +70,16 @@ static void inputs_are_times_and_a_grid(void **state) {
   (void)state;
   const rl_kernel_params params =
       kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP64, "typed", "{\"samples\":114,\"frequencies\":530}");
-  double time[SCIPY_SAMPLES], frequency[SCIPY_POINTS], least = INFINITY, most = -INFINITY;
+  double time[SCIPY_SAMPLES], frequency[SCIPY_POINTS], first_time = INFINITY, last_time = -INFINITY;
   rl_kernel_fill_input(&params, &shape, RL_LOMBSCARGLE_TIME, 0, SCIPY_SAMPLES, time);
-  for (int i = 0; i < SCIPY_SAMPLES; i++) least = fmin(least, time[i]), most = fmax(most, time[i]);
-  assert_true(least >= 0 && least < 2 && most > RL_LOMBSCARGLE_SPAN - 2 && most < RL_LOMBSCARGLE_SPAN);
+  for (int i = 0; i < SCIPY_SAMPLES; i++) first_time = fmin(first_time, time[i]), last_time = fmax(last_time, time[i]);
+  assert_true(first_time >= 0 && first_time < 2 && last_time > RL_LOMBSCARGLE_SPAN - 2 && last_time < RL_LOMBSCARGLE_SPAN);
   rl_kernel_fill_input(&params, &shape, RL_LOMBSCARGLE_FREQUENCY, 0, SCIPY_POINTS, frequency);
   assert_true(frequency[0] == RL_LOMBSCARGLE_FIRST && fabs(frequency[SCIPY_POINTS - 1] - RL_LOMBSCARGLE_LAST) < 1e-12);
   for (int i = 2; i < SCIPY_POINTS; i++) assert_true(fabs(frequency[i] - 2 * frequency[i - 1] + frequency[i - 2]) < 1e-12);
 }
 
-static void what_makes_no_spectrum_is_refused(void **state) {
+static void unsupported_parameters_are_refused(void **state) {
   (void)state;
   rl_error err = {0};
   rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP32, "typed", "{\"samples\":7,\"frequencies\":530}");
@@ -102,8 +102,8 @@ static void what_makes_no_spectrum_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reference_is_scipy_s),        cmocka_unit_test(float_is_as_good_as_its_angles),
-      cmocka_unit_test(a_grid_may_be_turned),        cmocka_unit_test(the_cpu_has_two_variants),
-      cmocka_unit_test(inputs_are_times_and_a_grid), cmocka_unit_test(what_makes_no_spectrum_is_refused)};
+      cmocka_unit_test(reference_matches_scipy),        cmocka_unit_test(float_error_is_that_of_its_angles),
+      cmocka_unit_test(grids_are_computed_by_rotation), cmocka_unit_test(the_cpu_has_two_variants),
+      cmocka_unit_test(inputs_are_times_and_a_grid),    cmocka_unit_test(unsupported_parameters_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Several kernels as one workload: what is asked for, what it costs, the order of the launches, and whose result is wrong. */
+/* Several kernels as one workload: decoding, cost, order of the launches, the check, and errors with their member. */
 #include "kernel_cases.h"
 
 #include <errno.h>
@@ -24,11 +24,11 @@ static rl_instance *open_sequence(const rl_sequence_params *params) {
   rl_error err = {0};
   rl_instance *instance = NULL;
   const rl_engine *engine = rl_engine_find("sequence", "auto", params, &err);
-  if (!engine || engine->open(device, params, &instance, &err)) fail_msg("%s: %s", err.pointer, err.message);
+  if (!engine || engine->open(device, params, &instance, &err) < 0) fail_msg("%s: %s", err.pointer, err.message);
   return instance;
 }
 
-static void members_have_defaults_and_seeds_of_their_own(void **state) {
+static void members_have_defaults_and_their_own_seeds(void **state) {
   (void)state;
   rl_sequence_params params = params_of(three);
   rl_kernel_params members[RL_SEQUENCE_MEMBERS];
@@ -40,14 +40,14 @@ static void members_have_defaults_and_seeds_of_their_own(void **state) {
   assert_string_equal(members[2].variant, "scalar");
   assert_string_equal(members[2].shape, "{\"n\":70001}");
   assert_true(members[1].seed != members[2].seed && members[2].seed >= 0);
-  /* what is written out decodes to the same */
-  rl_kernel_params again[RL_SEQUENCE_MEMBERS];
-  cJSON *written = rl_sequence_encode(members, count);
-  assert_true(cJSON_PrintPreallocated(written, params.kernels, sizeof params.kernels, false));
-  assert_int_equal(rl_sequence_members(&params, again, &count, NULL), 0);
+  /* the encoded members decode to the same parameters */
+  rl_kernel_params decoded[RL_SEQUENCE_MEMBERS];
+  cJSON *encoded = rl_sequence_encode(members, count);
+  assert_true(cJSON_PrintPreallocated(encoded, params.kernels, sizeof params.kernels, false));
+  assert_int_equal(rl_sequence_members(&params, decoded, &count, NULL), 0);
   assert_int_equal(count, 3);
-  assert_memory_equal(again, members, 3 * sizeof *again);
-  cJSON_Delete(written);
+  assert_memory_equal(decoded, members, 3 * sizeof *decoded);
+  cJSON_Delete(encoded);
 }
 
 static void costs_add_up(void **state) {
@@ -60,7 +60,7 @@ static void costs_add_up(void **state) {
   assert_true(cost.bytes == 3 * 2 * 1001 + 2 * 2 * 300 + 2 * 4 * 70001.0);
   assert_true(cost.written_bytes == 2 * 1001 + 2 * 300 + 4 * 70001.0);
   assert_true(cost.operations == 1001 + 300 + 70001.0);
-  assert_null(cost.precision); /* no one rate is theirs */
+  assert_null(cost.precision); /* several precisions */
   cost = rl_kernel_sequence.cost(&same);
   assert_true(cost.bytes == 2 * 2 * 15 && cost.operations == 5);
   assert_string_equal(cost.precision, "bf16");
@@ -70,26 +70,26 @@ typedef struct watcher {
   char seen[256];
 } watcher;
 
-static void note(void *context, const rl_span *span) {
+static void append_name(void *context, const rl_span *span) {
   watcher *w = context;
   size_t used = strlen(w->seen);
   snprintf(w->seen + used, sizeof w->seen - used, "%s ", span->launch->name);
 }
 
-static void launches_come_in_order_under_names_of_their_own(void **state) {
+static void launches_are_in_order_and_have_different_names(void **state) {
   (void)state;
   rl_sequence_params params = params_of(three);
   params.samples = 2;
   rl_instance *instance = open_sequence(&params);
   watcher w = {""};
-  rl_observer observer = {.context = &w, .span = note};
+  rl_observer observer = {.context = &w, .span = append_name};
   rl_elapsed elapsed;
   rl_check check = {NAN, NAN, NAN};
   rl_error err = {0};
   assert_int_equal(device->ops->run_eager(device, &instance->iteration, &observer, &elapsed, NULL), 0);
   assert_string_equal(w.seen, "residual_add relu relu_2 residual_add relu relu_2 ");
   assert_int_equal(elapsed.launches, 6);
-  if (instance->ops->check(instance, &check, &err)) fail_msg("%s", err.message);
+  if (instance->ops->check(instance, &check, &err) < 0) fail_msg("%s", err.message);
   assert_true(check.relative_error > 0 && check.relative_error <= check.tolerance); /* residual_add rounds, relu does not */
   assert_true(instance->deterministic && !instance->ops->save(instance, NULL) && !instance->ops->restore(instance, NULL));
   assert_int_equal(device->memory.bytes[RL_MEMORY_DATASET], 2 * 2 * 1001 + 2 * 300 + 4 * 70001);
@@ -109,7 +109,7 @@ static void a_sequence_is_sampled_as_a_whole(void **state) {
   instance->ops->close(instance);
 }
 
-static void mistakes_say_which_kernel(void **state) {
+static void errors_name_the_kernel(void **state) {
   (void)state;
   static const struct {
     const char *kernels, *pointer;
@@ -133,7 +133,7 @@ static void mistakes_say_which_kernel(void **state) {
   }
 }
 
-static void there_may_be_thirty_two(void **state) {
+static void a_sequence_has_at_most_32_members(void **state) {
   (void)state;
   for (int count = RL_SEQUENCE_MEMBERS; count <= RL_SEQUENCE_MEMBERS + 1; count++) {
     char kernels[RL_SEQUENCE_TEXT] = "[";
@@ -149,12 +149,12 @@ static void there_may_be_thirty_two(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(members_have_defaults_and_seeds_of_their_own),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(members_have_defaults_and_their_own_seeds),
                                      cmocka_unit_test(costs_add_up),
-                                     cmocka_unit_test(launches_come_in_order_under_names_of_their_own),
+                                     cmocka_unit_test(launches_are_in_order_and_have_different_names),
                                      cmocka_unit_test(a_sequence_is_sampled_as_a_whole),
-                                     cmocka_unit_test(mistakes_say_which_kernel),
-                                     cmocka_unit_test(there_may_be_thirty_two)};
+                                     cmocka_unit_test(errors_name_the_kernel),
+                                     cmocka_unit_test(a_sequence_has_at_most_32_members)};
   setenv("ROOFLINED_THREADS", "2", 1);
   device = rl_device_open(0, NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
