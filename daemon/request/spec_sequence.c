@@ -19,8 +19,8 @@ static const char *const kind_names[] = {"kernel", NULL};
 
 const rl_field rl_spec_sequence_fields[] = {
     RL_FIELD(sequence_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
-    RL_FIELD(sequence_request, kernels, RL_FIELD_ARRAY, .required = true, .maximum = RL_SEQUENCE_MEMBERS,
-             .fields = rl_sequence_member_fields, .summary = "launches in order, each with its own buffers"),
+    RL_FIELD(sequence_request, kernels, RL_FIELD_ARRAY, .required = true, .maximum = RL_KERNEL_SEQUENCE_MAX_MEMBERS,
+             .fields = rl_kernel_sequence_member_fields, .summary = "launches in order, each with its own buffers"),
     RL_FIELD(sequence_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "times of all launches together with a cold cache, and as many with a warm one; default 20"),
     RL_FIELD(sequence_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
@@ -32,18 +32,19 @@ const rl_field rl_spec_sequence_fields[] = {
 static const sequence_request defaults = {.samples = 20, .seed = 1, .common = RL_SPEC_COMMON_DEFAULTS};
 
 static int add_run(const sequence_request *request, rl_job_spec *spec, rl_error *err) {
-  rl_sequence_params params = {.samples = request->samples, .seed = request->seed};
+  rl_kernel_sequence_params params = {.samples = request->samples, .seed = request->seed};
   if (!cJSON_PrintPreallocated((cJSON *)request->kernels, params.kernels, sizeof params.kernels, false))
-    return rl_fail_at(err, "/kernels", "the kernels must be shorter than %d bytes when written out", RL_SEQUENCE_TEXT - 5);
+    return rl_fail_at(err, "/kernels", "the kernels must be shorter than %d bytes when written out",
+                      RL_KERNEL_SEQUENCE_TEXT_SIZE - 5);
   return rl_spec_add_run(&rl_kernel_sequence, rl_kernel_sequence.name, &params, spec, err);
 }
 
 /* The requested kernels with every default filled in; the caller deletes them. */
 static cJSON *complete_kernels(const sequence_request *request, rl_error *err) {
-  rl_kernel_params members[RL_SEQUENCE_MEMBERS];
+  rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;
-  if (rl_sequence_decode(request->kernels, request->seed, members, &count, err) < 0) return NULL;
-  cJSON *kernels = rl_sequence_encode(members, count);
+  if (rl_kernel_sequence_decode(request->kernels, request->seed, members, &count, err) < 0) return NULL;
+  cJSON *kernels = rl_kernel_sequence_encode(members, count);
   if (kernels == NULL) rl_fail(err, RL_SYS, ENOMEM, "no memory for a job");
   return kernels;
 }
@@ -59,8 +60,8 @@ int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *er
 }
 
 int rl_spec_sequence_check_for_cpu(const rl_run_spec *run, rl_error *err) {
-  rl_sequence_params params;
+  rl_kernel_sequence_params params;
   rl_kernel_sequence.defaults(&params);
-  if (rl_fields_parse(rl_sequence_fields, run->params, strlen(run->params), &params, sizeof params, err) < 0) return -1;
-  return rl_sequence_cpu_check(&params, err);
+  if (rl_fields_parse(rl_kernel_sequence_fields, run->params, strlen(run->params), &params, sizeof params, err) < 0) return -1;
+  return rl_kernel_sequence_cpu_check(&params, err);
 }

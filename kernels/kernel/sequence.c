@@ -18,7 +18,7 @@ typedef struct member {
   char shape[RL_KERNEL_SHAPE_TEXT], variant[32], build[16];
 } member;
 
-const rl_field rl_sequence_member_fields[] = {
+const rl_field rl_kernel_sequence_member_fields[] = {
     RL_FIELD(member, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true, .summary = "as in a kernel job"),
     RL_FIELD(member, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .summary = "default fp32"),
     RL_FIELD(member, shape, RL_FIELD_JSON, .required = true, .summary = "the kernel's sizes"),
@@ -38,7 +38,7 @@ static int fail_in_member(size_t index, rl_error *err) {
 static int decode_member(const cJSON *object, rl_kernel_params *params, rl_error *err) {
   member request = {.dtype = RL_DTYPE_FP32};
   rl_kernel_shape shape;
-  if (rl_fields_decode(rl_sequence_member_fields, object, "", &request, sizeof request, err) < 0) return -1;
+  if (rl_fields_decode(rl_kernel_sequence_member_fields, object, "", &request, sizeof request, err) < 0) return -1;
   const rl_kernel_family *family = rl_kernel_families[request.kernel];
   rl_kernel_defaults(params, family);
   params->dtype = request.dtype;
@@ -54,11 +54,11 @@ static int decode_member(const cJSON *object, rl_kernel_params *params, rl_error
   return 0;
 }
 
-int rl_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *members, size_t *count, rl_error *err) {
+int rl_kernel_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *members, size_t *count, rl_error *err) {
   const cJSON *object;
   size_t index = 0;
-  if (!cJSON_IsArray(kernels) || cJSON_GetArraySize(kernels) < 1 || cJSON_GetArraySize(kernels) > RL_SEQUENCE_MEMBERS)
-    return rl_fail_at(err, "/kernels", "kernels must be an array of 1 to %d objects", RL_SEQUENCE_MEMBERS);
+  if (!cJSON_IsArray(kernels) || cJSON_GetArraySize(kernels) < 1 || cJSON_GetArraySize(kernels) > RL_KERNEL_SEQUENCE_MAX_MEMBERS)
+    return rl_fail_at(err, "/kernels", "kernels must be an array of 1 to %d objects", RL_KERNEL_SEQUENCE_MAX_MEMBERS);
   cJSON_ArrayForEach (object, kernels) {
     if (decode_member(object, &members[index], err) < 0) return fail_in_member(index, err);
     members[index].samples = 1;
@@ -69,15 +69,16 @@ int rl_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *mem
   return 0;
 }
 
-int rl_sequence_members(const rl_sequence_params *params, rl_kernel_params *members, size_t *count, rl_error *err) {
+int rl_kernel_sequence_decode_params(const rl_kernel_sequence_params *params, rl_kernel_params *members, size_t *count,
+                                     rl_error *err) {
   rl_auto(delete_json) cJSON *kernels = rl_json_parse(params->kernels, strlen(params->kernels), err);
-  return kernels == NULL ? -1 : rl_sequence_decode(kernels, params->seed, members, count, err);
+  return kernels == NULL ? -1 : rl_kernel_sequence_decode(kernels, params->seed, members, count, err);
 }
 
-int rl_sequence_cpu_check(const rl_sequence_params *params, rl_error *err) {
-  rl_kernel_params members[RL_SEQUENCE_MEMBERS];
+int rl_kernel_sequence_cpu_check(const rl_kernel_sequence_params *params, rl_error *err) {
+  rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;
-  if (rl_sequence_members(params, members, &count, err) < 0) return -1;
+  if (rl_kernel_sequence_decode_params(params, members, &count, err) < 0) return -1;
   for (size_t i = 0; i < count; i++)
     if (rl_kernel_cpu_variant_check(members[i].family, members[i].variant, err) < 0) return fail_in_member(i, err);
   return 0;
@@ -89,7 +90,7 @@ static int family_index(const rl_kernel_family *family) {
   return index;
 }
 
-cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count) {
+cJSON *rl_kernel_sequence_encode(const rl_kernel_params *members, size_t count) {
   cJSON *kernels = cJSON_CreateArray();
   for (size_t i = 0; i < count && kernels != NULL; i++) {
     member encoded = {.kernel = family_index(members[i].family), .dtype = members[i].dtype};
@@ -97,7 +98,7 @@ cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count) {
     snprintf(encoded.variant, sizeof encoded.variant, "%s", members[i].variant);
     snprintf(encoded.build, sizeof encoded.build, "%s", members[i].build);
     cJSON *object = cJSON_CreateObject();
-    if (!cJSON_AddItemToArray(kernels, object) || rl_fields_encode(rl_sequence_member_fields, &encoded, object) < 0) {
+    if (!cJSON_AddItemToArray(kernels, object) || rl_fields_encode(rl_kernel_sequence_member_fields, &encoded, object) < 0) {
       cJSON_Delete(kernels);
       return NULL;
     }
@@ -107,26 +108,27 @@ cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count) {
 
 /* --- the workload ------------------------------------------------------------------------------------------------------ */
 
-const rl_field rl_sequence_fields[] = {
-    RL_FIELD(rl_sequence_params, kernels, RL_FIELD_JSON, .required = true, .may_be_array = true, .summary = "launches, in order"),
-    RL_FIELD(rl_sequence_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
+const rl_field rl_kernel_sequence_fields[] = {
+    RL_FIELD(rl_kernel_sequence_params, kernels, RL_FIELD_JSON, .required = true, .may_be_array = true,
+             .summary = "launches, in order"),
+    RL_FIELD(rl_kernel_sequence_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
              .summary = "samples of the whole sequence, taken with a cold cache and as many with a warm one"),
-    RL_FIELD(rl_sequence_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
+    RL_FIELD(rl_kernel_sequence_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of the inputs"),
     {0}};
 
 static void defaults(void *params) {
-  memset(params, 0, sizeof(rl_sequence_params)); /* padding too: parameters are compared as bytes */
-  ((rl_sequence_params *)params)->samples = 20;
-  ((rl_sequence_params *)params)->seed = 1;
+  memset(params, 0, sizeof(rl_kernel_sequence_params)); /* padding too: parameters are compared as bytes */
+  ((rl_kernel_sequence_params *)params)->samples = 20;
+  ((rl_kernel_sequence_params *)params)->seed = 1;
 }
 
 /* Returns the sum over the members. No single peak rate applies to operations of several precisions. */
 static rl_cost cost(const void *params) {
-  rl_kernel_params members[RL_SEQUENCE_MEMBERS];
+  rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;
   rl_cost sum = {0};
-  if (rl_sequence_members(params, members, &count, NULL) < 0)
+  if (rl_kernel_sequence_decode_params(params, members, &count, NULL) < 0)
     return (rl_cost){.bytes = NAN, .operations = NAN, .written_bytes = NAN};
   sum.precision = rl_dtype_names[members[0].dtype];
   for (size_t i = 0; i < count; i++) {
@@ -141,14 +143,14 @@ static rl_cost cost(const void *params) {
 
 static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *measured) {
   *warmup = 0;
-  *measured = (uint32_t)((const rl_sequence_params *)params)->samples;
+  *measured = (uint32_t)((const rl_kernel_sequence_params *)params)->samples;
 }
 
 const rl_workload rl_kernel_sequence = {.name = "sequence",
                                         .kind = "kernel",
                                         .summary = "several kernels, launched one after the other",
-                                        .fields = rl_sequence_fields,
-                                        .params_size = sizeof(rl_sequence_params),
+                                        .fields = rl_kernel_sequence_fields,
+                                        .params_size = sizeof(rl_kernel_sequence_params),
                                         .defaults = defaults,
                                         .cost = cost,
                                         .iteration_counts = iteration_counts,

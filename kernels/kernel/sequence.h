@@ -9,27 +9,28 @@
 extern "C" {
 #endif
 
-enum { RL_SEQUENCE_MEMBERS = 32, RL_SEQUENCE_TEXT = 7168 };
+enum { RL_KERNEL_SEQUENCE_MAX_MEMBERS = 32, RL_KERNEL_SEQUENCE_TEXT_SIZE = 7168 };
 
-typedef struct rl_sequence_params {
-  char kernels[RL_SEQUENCE_TEXT]; /* JSON array of members, each as rl_sequence_member_fields says */
-  int64_t samples;                /* of the whole step */
-  int64_t seed;                   /* a member's seed is derived from this and its index */
-} rl_sequence_params;
-extern const rl_field rl_sequence_fields[];
-extern const rl_field rl_sequence_member_fields[];
+typedef struct rl_kernel_sequence_params {
+  char kernels[RL_KERNEL_SEQUENCE_TEXT_SIZE]; /* JSON array of members, each as rl_kernel_sequence_member_fields says */
+  int64_t samples;                            /* of the whole step */
+  int64_t seed;                               /* a member's seed is derived from this and its index */
+} rl_kernel_sequence_params;
+extern const rl_field rl_kernel_sequence_fields[];
+extern const rl_field rl_kernel_sequence_member_fields[];
 extern const rl_workload rl_kernel_sequence;
 extern const rl_engine rl_kernel_sequence_cpu, rl_kernel_sequence_cuda; /* sequence_engine.c, linked by the workers alone */
 
-/* Decodes the parameters of the members into members[RL_SEQUENCE_MEMBERS] and their number into *count. -1 with RL_INPUT and a
- * pointer at or below /kernels. */
-int rl_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *members, size_t *count, rl_error *err);
+/* Decodes the parameters of the members into members[RL_KERNEL_SEQUENCE_MAX_MEMBERS] and their number into *count. -1 with
+ * RL_INPUT and a pointer at or below /kernels. */
+int rl_kernel_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_params *members, size_t *count, rl_error *err);
 /* The same for params->kernels and params->seed. */
-int rl_sequence_members(const rl_sequence_params *params, rl_kernel_params *members, size_t *count, rl_error *err);
+int rl_kernel_sequence_decode_params(const rl_kernel_sequence_params *params, rl_kernel_params *members, size_t *count,
+                                     rl_error *err);
 /* -1 with RL_INPUT at /kernels/N/variant when a member's variant exists only on GPUs. */
-int rl_sequence_cpu_check(const rl_sequence_params *params, rl_error *err);
+int rl_kernel_sequence_cpu_check(const rl_kernel_sequence_params *params, rl_error *err);
 /* Returns a JSON array that decodes to these members, defaults filled in. The caller deletes it. NULL when out of memory. */
-cJSON *rl_sequence_encode(const rl_kernel_params *members, size_t count);
+cJSON *rl_kernel_sequence_encode(const rl_kernel_params *members, size_t count);
 
 #ifdef __cplusplus
 }

@@ -10,11 +10,11 @@
 
 typedef struct sequence {
   rl_instance base;
-  rl_kernel_params params[RL_SEQUENCE_MEMBERS];
-  rl_instance *members[RL_SEQUENCE_MEMBERS];
+  rl_kernel_params params[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
+  rl_instance *members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;
-  rl_launch launches[RL_SEQUENCE_MEMBERS];
-  char names[RL_SEQUENCE_MEMBERS][48];
+  rl_launch launches[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
+  char names[RL_KERNEL_SEQUENCE_MAX_MEMBERS][48];
   rl_sequence step;
 } sequence;
 
@@ -23,9 +23,9 @@ static const rl_engine *find_engine(const rl_kernel_params *params, rl_error *er
 }
 
 static int supports(const void *params, rl_error *err) {
-  rl_kernel_params members[RL_SEQUENCE_MEMBERS];
+  rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;
-  if (rl_sequence_members(params, members, &count, err) < 0) return -1;
+  if (rl_kernel_sequence_decode_params(params, members, &count, err) < 0) return -1;
   for (size_t i = 0; i < count; i++)
     if (find_engine(&members[i], err) == NULL) return rl_wrap(err, "kernel %zu", i);
   return 0;
@@ -104,12 +104,12 @@ static int open_sequence(rl_device *device, const void *params, rl_instance **in
   size_t count;
   if (self == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a sequence");
   self->step = (rl_sequence){
-      .name = "launch", .launches = self->launches, .repeat = (uint64_t)((const rl_sequence_params *)params)->samples};
+      .name = "launch", .launches = self->launches, .repeat = (uint64_t)((const rl_kernel_sequence_params *)params)->samples};
   self->base = (rl_instance){.ops = &operations,
                              .device = device,
                              .deterministic = true,
                              .iteration = {.name = "kernel", .sequences = &self->step, .sequence_count = 1}};
-  int rc = rl_sequence_members(params, self->params, &count, err);
+  int rc = rl_kernel_sequence_decode_params(params, self->params, &count, err);
   for (size_t i = 0; rc == 0 && i < count; i++) {
     name_launch(self, i);
     rc = open_member(self, i, err);

@@ -111,7 +111,7 @@ static void a_sequence_is_one_graph(void **state) {
       "[{\"kernel\":\"rmsnorm\",\"dtype\":\"fp16\",\"shape\":{\"rows\":257,\"columns\":1025}},"
       "{\"kernel\":\"copy\",\"shape\":{\"n\":33554432},\"variant\":\"vector\"},"
       "{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":17}}]";
-  rl_sequence_params params;
+  rl_kernel_sequence_params params;
   rl_error err = {0};
   rl_instance *instance = NULL;
   rl_plan *plan;

@@ -13,14 +13,14 @@ static const char three[] =
     "{\"kernel\":\"relu\",\"dtype\":\"fp16\",\"shape\":{\"n\":300},\"variant\":\"vector\"},"
     "{\"kernel\":\"relu\",\"shape\":{\"n\":70001}}]";
 
-static rl_sequence_params params_of(const char *kernels) {
-  rl_sequence_params params;
+static rl_kernel_sequence_params params_of(const char *kernels) {
+  rl_kernel_sequence_params params;
   rl_kernel_sequence.defaults(&params);
   snprintf(params.kernels, sizeof params.kernels, "%s", kernels);
   return params;
 }
 
-static rl_instance *open_sequence(const rl_sequence_params *params) {
+static rl_instance *open_sequence(const rl_kernel_sequence_params *params) {
   rl_error err = {0};
   rl_instance *instance = NULL;
   const rl_engine *engine = rl_engine_find("sequence", "auto", params, &err);
@@ -30,10 +30,10 @@ static rl_instance *open_sequence(const rl_sequence_params *params) {
 
 static void members_have_defaults_and_their_own_seeds(void **state) {
   (void)state;
-  rl_sequence_params params = params_of(three);
-  rl_kernel_params members[RL_SEQUENCE_MEMBERS];
+  rl_kernel_sequence_params params = params_of(three);
+  rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count = 0;
-  assert_int_equal(rl_sequence_members(&params, members, &count, NULL), 0);
+  assert_int_equal(rl_kernel_sequence_decode_params(&params, members, &count, NULL), 0);
   assert_int_equal(count, 3);
   assert_true(members[1].family == &rl_kernel_relu && members[1].dtype == RL_DTYPE_FP16 && members[2].dtype == RL_DTYPE_FP32);
   assert_string_equal(members[1].variant, "vector");
@@ -41,10 +41,10 @@ static void members_have_defaults_and_their_own_seeds(void **state) {
   assert_string_equal(members[2].shape, "{\"n\":70001}");
   assert_true(members[1].seed != members[2].seed && members[2].seed >= 0);
   /* the encoded members decode to the same parameters */
-  rl_kernel_params decoded[RL_SEQUENCE_MEMBERS];
-  cJSON *encoded = rl_sequence_encode(members, count);
+  rl_kernel_params decoded[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
+  cJSON *encoded = rl_kernel_sequence_encode(members, count);
   assert_true(cJSON_PrintPreallocated(encoded, params.kernels, sizeof params.kernels, false));
-  assert_int_equal(rl_sequence_members(&params, decoded, &count, NULL), 0);
+  assert_int_equal(rl_kernel_sequence_decode_params(&params, decoded, &count, NULL), 0);
   assert_int_equal(count, 3);
   assert_memory_equal(decoded, members, 3 * sizeof *decoded);
   cJSON_Delete(encoded);
@@ -52,8 +52,8 @@ static void members_have_defaults_and_their_own_seeds(void **state) {
 
 static void costs_add_up(void **state) {
   (void)state;
-  rl_sequence_params mixed = params_of(three);
-  rl_sequence_params same = params_of(
+  rl_kernel_sequence_params mixed = params_of(three);
+  rl_kernel_sequence_params same = params_of(
       "[{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":10}},"
       "{\"kernel\":\"relu\",\"dtype\":\"bf16\",\"shape\":{\"n\":5}}]");
   rl_cost cost = rl_kernel_sequence.cost(&mixed);
@@ -78,7 +78,7 @@ static void append_name(void *context, const rl_span *span) {
 
 static void launches_are_in_order_and_have_different_names(void **state) {
   (void)state;
-  rl_sequence_params params = params_of(three);
+  rl_kernel_sequence_params params = params_of(three);
   params.samples = 2;
   rl_instance *instance = open_sequence(&params);
   watcher w = {""};
@@ -99,7 +99,7 @@ static void launches_are_in_order_and_have_different_names(void **state) {
 
 static void a_sequence_is_sampled_as_a_whole(void **state) {
   (void)state;
-  rl_sequence_params params = params_of(three);
+  rl_kernel_sequence_params params = params_of(three);
   rl_instance *instance = open_sequence(&params);
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
   double us[3];
@@ -124,7 +124,7 @@ static void errors_name_the_kernel(void **state) {
                {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"variant\":\"best\"}]", "/kernels/0/variant"},
                {"[{\"kernel\":\"relu\",\"shape\":{\"n\":1},\"samples\":3}]", "/kernels/0/samples"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_sequence_params params = params_of(cases[i].kernels);
+    rl_kernel_sequence_params params = params_of(cases[i].kernels);
     rl_error err = {0};
     assert_null(rl_engine_find("sequence", "auto", &params, &err));
     assert_int_equal(err.domain, RL_INPUT);
@@ -135,15 +135,15 @@ static void errors_name_the_kernel(void **state) {
 
 static void a_sequence_has_at_most_32_members(void **state) {
   (void)state;
-  for (int count = RL_SEQUENCE_MEMBERS; count <= RL_SEQUENCE_MEMBERS + 1; count++) {
-    char kernels[RL_SEQUENCE_TEXT] = "[";
+  for (int count = RL_KERNEL_SEQUENCE_MAX_MEMBERS; count <= RL_KERNEL_SEQUENCE_MAX_MEMBERS + 1; count++) {
+    char kernels[RL_KERNEL_SEQUENCE_TEXT_SIZE] = "[";
     for (int i = 0; i < count; i++)
       strcat(kernels, i ? ",{\"kernel\":\"copy\",\"shape\":{\"n\":7}}" : "{\"kernel\":\"copy\",\"shape\":{\"n\":7}}");
     strcat(kernels, "]");
-    rl_sequence_params params = params_of(kernels);
+    rl_kernel_sequence_params params = params_of(kernels);
     rl_error err = {0};
     bool fits = rl_engine_find("sequence", "auto", &params, &err) != NULL;
-    assert_int_equal(fits, count == RL_SEQUENCE_MEMBERS);
+    assert_int_equal(fits, count == RL_KERNEL_SEQUENCE_MAX_MEMBERS);
     if (!fits) assert_string_equal(err.pointer, "/kernels");
   }
 }
