@@ -11,23 +11,25 @@
 static const char *const variants[] = {"heuristic", "searched", NULL};
 
 enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING };
-enum { SIDE = 1 << 20, KERNEL_MAX = 1 << 10 };
+enum { MAX_SIDE = 1 << 20, MAX_KERNEL = 1 << 10 };
 static const rl_field sizes[] = {
     RL_KERNEL_SIZE(IMAGES, "images", RL_KERNEL_ELEMENTS_MAX, "images"),
-    RL_KERNEL_SIZE(HEIGHT, "height", SIDE, "rows of an image"),
-    RL_KERNEL_SIZE(WIDTH, "width", SIDE, "columns of an image"),
+    RL_KERNEL_SIZE(HEIGHT, "height", MAX_SIDE, "rows of an image"),
+    RL_KERNEL_SIZE(WIDTH, "width", MAX_SIDE, "columns of an image"),
     RL_KERNEL_SIZE(CHANNELS, "channels", RL_KERNEL_ELEMENTS_MAX, "values of a pixel of x"),
     RL_KERNEL_SIZE(FILTERS, "filters", RL_KERNEL_ELEMENTS_MAX, "values of a pixel of y"),
-    RL_KERNEL_SIZE(KERNEL, "kernel", KERNEL_MAX, "rows and columns of a filter"),
-    RL_KERNEL_SIZE(STRIDE, "stride", KERNEL_MAX, "pixels of x from one of y to the next"),
-    RL_KERNEL_COUNT(PADDING, "padding", KERNEL_MAX - 1, "zeros around an image on each side; fewer than kernel"),
+    RL_KERNEL_SIZE(KERNEL, "kernel", MAX_KERNEL, "rows and columns of a filter"),
+    RL_KERNEL_SIZE(STRIDE, "stride", MAX_KERNEL, "pixels of x from one of y to the next"),
+    RL_KERNEL_COUNT(PADDING, "padding", MAX_KERNEL - 1, "zeros around an image on each side; fewer than kernel"),
     {0}};
 
 /* --- sizes and windows ------------------------------------------------------------------------------------------------- */
 
+/* Returns the number of positions of a filter along an axis. */
 static int64_t positions(const rl_kernel_shape *s, int64_t side) {
   return (side + 2 * s->size[PADDING] - s->size[KERNEL]) / s->size[STRIDE] + 1;
 }
+/* Rows and columns of y. */
 static int64_t p_of(const rl_kernel_shape *s) { return positions(s, s->size[HEIGHT]); }
 static int64_t q_of(const rl_kernel_shape *s) { return positions(s, s->size[WIDTH]); }
 

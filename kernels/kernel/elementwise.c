@@ -18,8 +18,8 @@ static const rl_field matrix[] = {RL_KERNEL_SIZE(ROWS, "rows", RL_KERNEL_ELEMENT
 
 /* --- layouts ----------------------------------------------------------------------------------------------------------- */
 
-/* vector: n elements, all inputs of the output's size. matrix: rows × columns, input 0 of the output's size, input 1 one row. */
-
+/* vector: n elements; all inputs have the size of the output. matrix: rows × columns; input 0 has the size of the output, input 1
+ * is one row. */
 static int64_t vector_output(const rl_kernel_shape *shape) { return shape->size[N]; }
 static int64_t vector_input(const rl_kernel_shape *shape, uint32_t input) {
   (void)input;

@@ -146,31 +146,31 @@ static char *read_code(void) {
   return code;
 }
 
-static char *read_log(const nvrtc *api, program compiled) {
+static char *read_log(const nvrtc *api, program source) {
   size_t size = 0;
-  api->log_size(compiled, &size);
+  api->log_size(source, &size);
   char *log = calloc(1, size + 1);
-  if (log != NULL && size > 0) api->log(compiled, log);
+  if (log != NULL && size > 0) api->log(source, log);
   return log;
 }
 
 static int compile(const nvrtc *api, const char *entry, int count, const char *const *options) {
   rl_auto(rl_free_text) char *code = read_code();
-  program created = NULL;
+  program source = NULL;
   if (code == NULL) return write_unavailable("no memory for the code");
-  int rc = api->create(&created, code, "code.cu", 0, NULL, NULL);
-  if (rc == 0) rc = api->name_expression(created, entry);
+  int rc = api->create(&source, code, "code.cu", 0, NULL, NULL);
+  if (rc == 0) rc = api->name_expression(source, entry);
   if (rc != 0) return write_unavailable(api->error(rc));
-  rc = api->compile(created, count, options);
-  rl_auto(rl_free_text) char *log = read_log(api, created);
+  rc = api->compile(source, count, options);
+  rl_auto(rl_free_text) char *log = read_log(api, source);
   if (log == NULL) return write_unavailable("no memory for the log");
   if (rc != 0) return write_answer(RL_NVRTC_REFUSED, "", log[0] != '\0' ? log : api->error(rc), NULL, 0);
   const char *symbol = "";
   size_t size = 0;
-  rc = api->lowered_name(created, entry, &symbol);
-  if (rc == 0) rc = api->image_size(created, &size);
+  rc = api->lowered_name(source, entry, &symbol);
+  if (rc == 0) rc = api->image_size(source, &size);
   rl_auto(rl_free_text) char *image = malloc(size + 1);
-  if (rc == 0 && image != NULL) rc = api->image(created, image);
+  if (rc == 0 && image != NULL) rc = api->image(source, image);
   if (rc != 0 || image == NULL) return write_unavailable(rc != 0 ? api->error(rc) : "no memory for the image");
   return write_answer(RL_NVRTC_COMPILED, symbol, log, image, size);
 }
@@ -209,7 +209,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (load_nvrtc(&api, &err) < 0) return version ? EXIT_FAILURE : write_unavailable(err.message);
-  if (!version) _exit(run(&api, argc, argv, &err)); /* the sandbox does not allow atexit handlers to do much */
+  if (!version) _exit(run(&api, argc, argv, &err)); /* without exit handlers: the sandbox restricts them */
   int major = 0, minor = 0;
   api.version(&major, &minor);
   return printf("%d.%d\n", major, minor) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -54,7 +54,7 @@ int rl_source_options_add_macro(rl_source_options *options, const char *macro, c
   for (size_t i = 0; i < length; i++) is_printable = is_printable && macro[i] >= ' ' && macro[i] <= '~';
   if (name_length == 0 || isdigit((unsigned char)macro[0]) || (macro[name_length] != '=' && macro[name_length] != '\0') ||
       !is_printable)
-    return rl_fail_at(err, pointer, "a macro is NAME or NAME=VALUE on one line, pointer most %d bytes", MAX_MACRO_LENGTH);
+    return rl_fail_at(err, pointer, "a macro is NAME or NAME=VALUE on one line, at most %d bytes", MAX_MACRO_LENGTH);
   return rl_source_options_append(options, pointer, err, "--define-macro=%s", macro);
 }
 

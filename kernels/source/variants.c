@@ -8,7 +8,7 @@ const rl_field rl_source_variant_fields[] = {
     RL_FIELD(rl_source_variant, name, RL_FIELD_TEXT, .summary = "default: made from the changes"),
     RL_FIELD(rl_source_variant, fast_math, RL_FIELD_BOOL, .summary = "-use_fast_math"),
     RL_FIELD(rl_source_variant, max_registers, RL_FIELD_INT, .minimum = 0, .maximum = 255,
-             .summary = "registers of a thread, pointer least 16; default 0: no limit"),
+             .summary = "registers of a thread, at least 16; default 0: no limit"),
     RL_FIELD(rl_source_variant, launch_bounds, RL_FIELD_INTS, .minimum = 0, .maximum = 1024,
              .summary = "maximum threads of a block, minimum blocks of an SM; __launch_bounds__ in the code takes precedence"),
     RL_FIELD(rl_source_variant, defines, RL_FIELD_ARRAY, .maximum = 16, .summary = "macros: NAME or NAME=VALUE"),

@@ -20,8 +20,10 @@ static void TYPED(add_run)(T y, T c0, T s0, const T *rotation_c, const T *rotati
 static void TYPED(add_sample)(T t, T y, const T *w, T step, int64_t count, TYPED(sums) * sums) {
   T rotation_c[RUN] = {1}, rotation_s[RUN] = {0};
   for (int64_t k = 1; k < RUN && k < count; k++) rotation_c[k] = cos(k * (step * t)), rotation_s[k] = sin(k * (step * t));
-  for (int64_t offset = 0; offset < count; offset += RUN) TYPED(add_run)
-  (y, cos(w[offset] * t), sin(w[offset] * t), rotation_c, rotation_s, offset, count - offset < RUN ? count - offset : RUN, sums);
+  for (int64_t offset = 0; offset < count; offset += RUN) {
+    const int64_t run = count - offset < RUN ? count - offset : RUN;
+    TYPED(add_run)(y, cos(w[offset] * t), sin(w[offset] * t), rotation_c, rotation_s, offset, run, sums);
+  }
 }
 
 static T TYPED(power)(const TYPED(sums) * sums, int64_t i) {
