@@ -60,8 +60,8 @@ static void cpuinfo_value(const char *key, char *value, size_t size) {
   rl_auto(close_file) FILE *file = fopen("/proc/cpuinfo", "re");
   if (!file) return;
   rl_auto(rl_free_text) char *line = NULL;
-  size_t room = 0;
-  while (getline(&line, &room, file) > 0) {
+  size_t capacity = 0;
+  while (getline(&line, &capacity, file) > 0) {
     char *colon = strchr(line, ':');
     if (!colon || strncmp(line, key, strlen(key)) != 0) continue;
     colon += strspn(colon, ": \t");

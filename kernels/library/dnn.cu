@@ -64,23 +64,23 @@ static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const in
     return NULL;
   }
   if (!is_virtual) graph->memory.uids[graph->memory.count++] = uid;
-  descriptor made = graph->tensors[graph->tensor_count++] = tensor;
+  descriptor created = graph->tensors[graph->tensor_count++] = tensor;
   tensor = NULL;
-  return made;
+  return created;
 }
 
 descriptor rl_dnn_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t sizes[RL_DNN_RANK],
                          const int64_t strides[RL_DNN_RANK], void *memory) {
-  descriptor made = add_tensor(graph, type, sizes, strides, !memory, false);
-  if (made && memory) graph->memory.addresses[graph->memory.count - 1] = memory;
-  return made;
+  descriptor created = add_tensor(graph, type, sizes, strides, !memory, false);
+  if (created && memory) graph->memory.addresses[graph->memory.count - 1] = memory;
+  return created;
 }
 
 descriptor rl_dnn_scalar(rl_dnn_graph *graph, float value) {
   const int64_t ones[RL_DNN_RANK] = {1, 1, 1, 1};
-  descriptor made = add_tensor(graph, CUDNN_DATA_FLOAT, ones, ones, false, true);
-  if (made) graph->memory.scalars[graph->memory.count - 1] = value;
-  return made;
+  descriptor created = add_tensor(graph, CUDNN_DATA_FLOAT, ones, ones, false, true);
+  if (created) graph->memory.scalars[graph->memory.count - 1] = value;
+  return created;
 }
 
 void rl_dnn_add(rl_dnn_graph *graph, descriptor operation) {
@@ -105,9 +105,9 @@ static descriptor create_operation_graph(cudnnHandle_t handle, const rl_dnn_grap
                   graph->operations) ||
       !finalize(operation_graph))
     return NULL;
-  descriptor made = operation_graph;
+  descriptor created = operation_graph;
   operation_graph = NULL;
-  return made;
+  return created;
 }
 
 /* --- configurations ---------------------------------------------------------------------------------------------------- */
@@ -128,11 +128,11 @@ static void add_recommended(descriptor graph, cudnnBackendHeurMode_t mode, confi
   if (!rl_dnn_link(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph) ||
       !rl_dnn_set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) || !finalize(heuristic))
     return;
-  int64_t room = MAX_CONFIGURATIONS - c->count, made = 0, got = 0;
-  for (; made < room; made++)
-    if (!(c->list[c->count + made] = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))) break;
-  if (!get(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &got, &c->list[c->count])) got = 0;
-  for (int64_t i = got; i < made; i++) rl_dnn_release(&c->list[c->count + i]);
+  int64_t capacity = MAX_CONFIGURATIONS - c->count, allocated = 0, got = 0;
+  for (; allocated < capacity; allocated++)
+    if (!(c->list[c->count + allocated] = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))) break;
+  if (!get(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, allocated, &got, &c->list[c->count])) got = 0;
+  for (int64_t i = got; i < allocated; i++) rl_dnn_release(&c->list[c->count + i]);
   c->count += got;
 }
 
@@ -190,10 +190,11 @@ static void name_choice(descriptor configuration, rl_dnn_choice *choice) {
   get(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &got, &index);
   int used = snprintf(choice->name, sizeof choice->name, "engine %lld", (long long)index);
   descriptor knobs[CUDNN_KNOB_TYPE_COUNTS] = {};
-  int64_t made = 0, knob_count = 0;
-  while (made < CUDNN_KNOB_TYPE_COUNTS && (knobs[made] = rl_dnn_create(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR))) made++;
-  get(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &knob_count, knobs);
-  for (int64_t i = 0; i < made; i++) {
+  int64_t allocated = 0, knob_count = 0;
+  while (allocated < CUDNN_KNOB_TYPE_COUNTS && (knobs[allocated] = rl_dnn_create(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)))
+    allocated++;
+  get(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, allocated, &knob_count, knobs);
+  for (int64_t i = 0; i < allocated; i++) {
     cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
     int64_t value = 0;
     if (i < knob_count && used < (int)sizeof choice->name - 16 &&
@@ -321,16 +322,16 @@ int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *nam
     add_recommended(operation_graph, CUDNN_HEUR_MODE_FALLBACK, &found);
     add_engines(operation_graph, &found);
   }
-  rl_dnn *made = (rl_dnn *)calloc(1, sizeof *made);
-  if (!made) return rl_fail_errno(err, "%s", name);
-  made->handle = handle;
-  made->name = name;
-  made->memory = graph->memory;
-  if (search_plan(made, &found, key, search, stream, err) < 0) {
-    rl_dnn_close(made);
+  rl_dnn *created = (rl_dnn *)calloc(1, sizeof *created);
+  if (!created) return rl_fail_errno(err, "%s", name);
+  created->handle = handle;
+  created->name = name;
+  created->memory = graph->memory;
+  if (search_plan(created, &found, key, search, stream, err) < 0) {
+    rl_dnn_close(created);
     return -1;
   }
-  *plan = made;
+  *plan = created;
   return 0;
 }
 

@@ -109,7 +109,7 @@ static int choose(rl_gemm *g, const char *key, bool exact_split_k, int max_trial
   for (int i = 0, tried = 0; i < count && tried < max_trials; i++) {
     double us;
     g->algorithm = found[i].algo;
-    if (rl_tune_time(enqueue_trial, g, stream, &us, NULL)) continue;
+    if (rl_tune_time(enqueue_trial, g, stream, &us, NULL) < 0) continue;
     tried++;
     if (best < 0 || us < g->us) {
       best = i;
