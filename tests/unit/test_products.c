@@ -1,6 +1,5 @@
-/* gemm, attention and convolutions: their references against the sums that define them, written down once more without any care
- * for speed, on shapes and numbers that are others each time; pieces computed from their windows alone; costs, tolerances,
- * refusals. */
+/* gemm, attention and convolutions. Compares references and CPU engines with plain loops of the definitions, on random shapes and
+ * values; computes segments from their windows alone; checks costs, tolerances and refused parameters. */
 #include "kernel_cases.h"
 
 #include <stdlib.h>
@@ -12,8 +11,10 @@
 static rl_device *device;
 static uint64_t seed;
 
-static int64_t any(int64_t least, int64_t most) { return least + (int64_t)(rl_hash64(seed++) % (uint64_t)(most - least + 1)); }
-static double noise(void) { return (double)(rl_hash64(seed++) >> 11) * 0x1p-51 - 2; }
+static int64_t random_int(int64_t minimum, int64_t maximum) {
+  return minimum + (int64_t)(rl_hash64(seed++) % (uint64_t)(maximum - minimum + 1));
+}
+static double random_value(void) { return (double)(rl_hash64(seed++) >> 11) * 0x1p-51 - 2; }
 
 enum { SHAPES = 40 };
 
@@ -50,9 +51,9 @@ static void define_attention(const int64_t *s, const double *const *in, double *
 }
 
 enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING };
-/* Calls with every triple (x, w, y) of elements that meet: y += x w, dx += w dy, dw += x dy. */
-static void each_product(const int64_t *s, void (*meet)(int64_t x, int64_t w, int64_t y, const double *const *in, double *out),
-                         const double *const *in, double *out) {
+/* Calls add for every triple (x, w, y) of element indexes that are multiplied: y += x w, dx += w dy, dw += x dy. */
+static void for_each_product(const int64_t *s, void (*add)(int64_t x, int64_t w, int64_t y, const double *const *in, double *out),
+                             const double *const *in, double *out) {
   const int64_t p = (s[HEIGHT] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1,
                 q = (s[WIDTH] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1;
   for (int64_t y = 0; y < s[IMAGES] * p * q * s[FILTERS]; y++)
@@ -61,35 +62,40 @@ static void each_product(const int64_t *s, void (*meet)(int64_t x, int64_t w, in
       const int64_t c = tap % s[CHANNELS], t = tap / s[CHANNELS] % s[KERNEL], r = tap / s[CHANNELS] / s[KERNEL];
       const int64_t h = row * s[STRIDE] - s[PADDING] + r, w = column * s[STRIDE] - s[PADDING] + t;
       if (h < 0 || h >= s[HEIGHT] || w < 0 || w >= s[WIDTH]) continue;
-      meet(((n * s[HEIGHT] + h) * s[WIDTH] + w) * s[CHANNELS] + c, k * s[KERNEL] * s[KERNEL] * s[CHANNELS] + tap, y, in, out);
+      add(((n * s[HEIGHT] + h) * s[WIDTH] + w) * s[CHANNELS] + c, k * s[KERNEL] * s[KERNEL] * s[CHANNELS] + tap, y, in, out);
     }
 }
-static void meet_forward(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[y] += in[0][x] * in[1][w]; }
-static void meet_dgrad(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[x] += in[0][y] * in[1][w]; }
-static void meet_wgrad(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[w] += in[0][x] * in[1][y]; }
-static void define_conv(const int64_t *s, const double *const *in, double *out) { each_product(s, meet_forward, in, out); }
-static void define_dgrad(const int64_t *s, const double *const *in, double *out) { each_product(s, meet_dgrad, in, out); }
-static void define_wgrad(const int64_t *s, const double *const *in, double *out) { each_product(s, meet_wgrad, in, out); }
+static void add_forward(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[y] += in[0][x] * in[1][w]; }
+static void add_dgrad(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[x] += in[0][y] * in[1][w]; }
+static void add_wgrad(int64_t x, int64_t w, int64_t y, const double *const *in, double *out) { out[w] += in[0][x] * in[1][y]; }
+static void define_conv(const int64_t *s, const double *const *in, double *out) { for_each_product(s, add_forward, in, out); }
+static void define_dgrad(const int64_t *s, const double *const *in, double *out) { for_each_product(s, add_dgrad, in, out); }
+static void define_wgrad(const int64_t *s, const double *const *in, double *out) { for_each_product(s, add_wgrad, in, out); }
 
-static rl_kernel_shape any_gemm(void) { return (rl_kernel_shape){{any(1, 40), any(1, 40), any(1, 90)}}; }
-static rl_kernel_shape any_attention(void) {
-  const int64_t kv_heads = any(1, 3);
-  return (rl_kernel_shape){{any(1, 2), kv_heads * any(1, 3), kv_heads, any(1, 150), any(1, 20), any(0, 1)}};
+static rl_kernel_shape random_gemm_shape(void) {
+  return (rl_kernel_shape){{random_int(1, 40), random_int(1, 40), random_int(1, 90)}};
 }
-static rl_kernel_shape any_conv(void) {
-  const int64_t kernel = any(1, 5), padding = any(0, kernel - 1), least = kernel > 2 * padding ? kernel - 2 * padding : 1;
-  return (rl_kernel_shape){{any(1, 3), any(least, 9), any(least, 9), any(1, 9), any(1, 9), kernel, any(1, 7), padding}};
+static rl_kernel_shape random_attention_shape(void) {
+  const int64_t kv_heads = random_int(1, 3);
+  return (rl_kernel_shape){
+      {random_int(1, 2), kv_heads * random_int(1, 3), kv_heads, random_int(1, 150), random_int(1, 20), random_int(0, 1)}};
+}
+static rl_kernel_shape random_conv_shape(void) {
+  const int64_t kernel = random_int(1, 5), padding = random_int(0, kernel - 1),
+                min_side = kernel > 2 * padding ? kernel - 2 * padding : 1;
+  return (rl_kernel_shape){{random_int(1, 3), random_int(min_side, 9), random_int(min_side, 9), random_int(1, 9),
+                            random_int(1, 9), kernel, random_int(1, 7), padding}};
 }
 
 static const struct definition {
   const rl_kernel_family *family;
-  rl_kernel_shape (*any_shape)(void);
+  rl_kernel_shape (*random_shape)(void);
   void (*define)(const int64_t *sizes, const double *const *in, double *out);
-} definitions[] = {{&rl_kernel_gemm, any_gemm, define_gemm},
-                   {&rl_kernel_attention, any_attention, define_attention},
-                   {&rl_kernel_conv, any_conv, define_conv},
-                   {&rl_kernel_conv_dgrad, any_conv, define_dgrad},
-                   {&rl_kernel_conv_wgrad, any_conv, define_wgrad}};
+} definitions[] = {{&rl_kernel_gemm, random_gemm_shape, define_gemm},
+                   {&rl_kernel_attention, random_attention_shape, define_attention},
+                   {&rl_kernel_conv, random_conv_shape, define_conv},
+                   {&rl_kernel_conv_dgrad, random_conv_shape, define_dgrad},
+                   {&rl_kernel_conv_wgrad, random_conv_shape, define_wgrad}};
 enum { DEFINITIONS = sizeof definitions / sizeof *definitions };
 
 /* --- the references ---------------------------------------------------------------------------------------------------- */
@@ -97,58 +103,58 @@ enum { DEFINITIONS = sizeof definitions / sizeof *definitions };
 typedef struct problem {
   const rl_kernel_family *family;
   rl_kernel_shape shape;
-  double *in[RL_KERNEL_MAX_INPUTS], *expected, *got;
+  double *in[RL_KERNEL_MAX_INPUTS], *expected, *result;
   int64_t elements; /* of the output */
 } problem;
 
-static problem pose(const struct definition *of) {
-  problem p = {.family = of->family, .shape = of->any_shape()};
+static problem new_problem(const struct definition *definition) {
+  problem p = {.family = definition->family, .shape = definition->random_shape()};
   p.elements = p.family->output_elements(&p.shape);
   for (uint32_t input = 0; input < p.family->input_count; input++) {
     const int64_t count = p.family->input_elements(&p.shape, input);
     p.in[input] = malloc((size_t)count * sizeof(double));
-    for (int64_t i = 0; i < count; i++) p.in[input][i] = noise();
+    for (int64_t i = 0; i < count; i++) p.in[input][i] = random_value();
   }
   p.expected = calloc((size_t)p.elements, sizeof(double));
-  p.got = malloc((size_t)p.elements * sizeof(double));
-  of->define(p.shape.size, (const double *const *)p.in, p.expected);
+  p.result = malloc((size_t)p.elements * sizeof(double));
+  definition->define(p.shape.size, (const double *const *)p.in, p.expected);
   return p;
 }
 
-static void forget(problem *p) {
+static void free_problem(problem *p) {
   for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(p->in[input]);
   free(p->expected);
-  free(p->got);
+  free(p->result);
 }
 
-static void must_agree(const problem *p, double limit, const char *what) {
+static void assert_agreement(const problem *p, double limit, const char *function) {
   double scale = p->family->output_scale(&p->shape);
   for (int64_t i = 0; i < p->elements; i++)
-    if (!(fabs(p->got[i] - p->expected[i]) <= limit * fmax(scale, fabs(p->expected[i])))) {
+    if (!(fabs(p->result[i] - p->expected[i]) <= limit * fmax(scale, fabs(p->expected[i])))) {
       const int64_t *s = p->shape.size;
       fail_msg("%s, %s: element %lld is %.17g, not %.17g; sizes %lld %lld %lld %lld %lld %lld %lld %lld, seed %llu",
-               p->family->workload.name, what, (long long)i, p->got[i], p->expected[i], (long long)s[0], (long long)s[1],
+               p->family->workload.name, function, (long long)i, p->result[i], p->expected[i], (long long)s[0], (long long)s[1],
                (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5], (long long)s[6], (long long)s[7],
                (unsigned long long)seed);
     }
 }
 
-static void references_are_the_sums_that_define_them(void **state) {
+static void references_match_the_definitions(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
-    problem p = pose(&definitions[i % DEFINITIONS]);
-    p.family->reference(&p.shape, (const double *const *)p.in, 0, p.family->segments(&p.shape), p.got);
-    must_agree(&p, 1e-13, "reference");
-    p.family->compute_double(&p.shape, (const double *const *)p.in, 0, p.family->segments(&p.shape), p.got);
-    must_agree(&p, 1e-13, "compute_double");
-    forget(&p);
+    problem p = new_problem(&definitions[i % DEFINITIONS]);
+    p.family->reference(&p.shape, (const double *const *)p.in, 0, p.family->segments(&p.shape), p.result);
+    assert_agreement(&p, 1e-13, "reference");
+    p.family->compute_double(&p.shape, (const double *const *)p.in, 0, p.family->segments(&p.shape), p.result);
+    assert_agreement(&p, 1e-13, "compute_double");
+    free_problem(&p);
   }
 }
 
-static void in_float_they_are_as_close_as_the_tolerance_says(void **state) {
+static void float_results_are_within_the_tolerance(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
-    problem p = pose(&definitions[i % DEFINITIONS]);
+    problem p = new_problem(&definitions[i % DEFINITIONS]);
     float *in[RL_KERNEL_MAX_INPUTS] = {NULL}, *out = malloc((size_t)p.elements * sizeof(float));
     for (uint32_t input = 0; input < p.family->input_count; input++) {
       const int64_t count = p.family->input_elements(&p.shape, input);
@@ -158,18 +164,18 @@ static void in_float_they_are_as_close_as_the_tolerance_says(void **state) {
     memset(p.expected, 0, (size_t)p.elements * sizeof(double));
     definitions[i % DEFINITIONS].define(p.shape.size, (const double *const *)p.in, p.expected);
     p.family->compute_float(&p.shape, (const float *const *)in, 0, p.family->segments(&p.shape), out);
-    for (int64_t k = 0; k < p.elements; k++) p.got[k] = (double)out[k];
-    must_agree(&p, 4 * p.family->tolerance_ulps(&p.shape) * 0x1p-23,
-               "compute_float"); /* of the norm, so some elements are worse */
+    for (int64_t k = 0; k < p.elements; k++) p.result[k] = (double)out[k];
+    assert_agreement(&p, 4 * p.family->tolerance_ulps(&p.shape) * 0x1p-23,
+                     "compute_float"); /* the tolerance bounds the norm; single elements may be worse */
     for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(in[input]);
     free(out);
-    forget(&p);
+    free_problem(&p);
   }
 }
 
-/* A stretch of pieces from copies of its windows, which end where they end. */
-static void compute_stretch(const problem *p, int64_t first, int64_t count) {
-  const int64_t each = p->elements / p->family->segments(&p->shape);
+/* Computes segments [first, first + count) from exact copies of their windows, so that a sanitizer finds accesses outside. */
+static void compute_segments(const problem *p, int64_t first, int64_t count) {
+  const int64_t segment_elements = p->elements / p->family->segments(&p->shape);
   double *window[RL_KERNEL_MAX_INPUTS] = {NULL};
   for (uint32_t input = 0; input < p->family->input_count; input++) {
     int64_t start, elements;
@@ -178,27 +184,27 @@ static void compute_stretch(const problem *p, int64_t first, int64_t count) {
     window[input] = malloc((size_t)elements * sizeof(double));
     memcpy(window[input], p->in[input] + start, (size_t)elements * sizeof(double));
   }
-  p->family->reference(&p->shape, (const double *const *)window, first, count, p->got + first * each);
+  p->family->reference(&p->shape, (const double *const *)window, first, count, p->result + first * segment_elements);
   for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(window[input]);
 }
 
-static void pieces_need_their_windows_alone(void **state) {
+static void segments_need_only_their_windows(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
-    problem p = pose(&definitions[i % DEFINITIONS]);
-    const int64_t pieces = p.family->segments(&p.shape);
-    for (int64_t first = 0, count; first < pieces; first += count) {
-      count = any(1, pieces - first);
-      compute_stretch(&p, first, count);
+    problem p = new_problem(&definitions[i % DEFINITIONS]);
+    const int64_t segments = p.family->segments(&p.shape);
+    for (int64_t first = 0, count; first < segments; first += count) {
+      count = random_int(1, segments - first);
+      compute_segments(&p, first, count);
     }
-    must_agree(&p, 1e-13, "pieces");
-    forget(&p);
+    assert_agreement(&p, 1e-13, "segments");
+    free_problem(&p);
   }
 }
 
 /* --- the engines on the CPU -------------------------------------------------------------------------------------------- */
 
-static void both_engines_of_gemm_are_right(void **state) {
+static void both_engines_of_gemm_are_correct(void **state) {
   (void)state;
   static const rl_engine *const engines[] = {&rl_kernel_openblas_gemm, &rl_kernel_cpu_gemm};
   static const char *const shapes[] = {"{\"m\":1,\"n\":1,\"k\":1}", "{\"m\":1,\"n\":1023,\"k\":300}",
@@ -207,8 +213,8 @@ static void both_engines_of_gemm_are_right(void **state) {
     rl_error err = {0};
     rl_instance *instance = NULL;
     rl_kernel_params params = kernel_params(&rl_kernel_gemm, i % RL_DTYPES, "heuristic", shapes[i / RL_DTYPES % 3]);
-    params.seed = any(1, 1 << 30);
-    if (engines[i / RL_DTYPES / 3]->open(device, &params, &instance, &err)) fail_msg("%s", err.message);
+    params.seed = random_int(1, 1 << 30);
+    if (engines[i / RL_DTYPES / 3]->open(device, &params, &instance, &err) < 0) fail_msg("%s", err.message);
     assert_correct((rl_kernel_instance *)instance);
     instance->ops->close(instance);
   }
@@ -217,8 +223,8 @@ static void both_engines_of_gemm_are_right(void **state) {
   assert_int_equal(device->memory.total_bytes, 0);
 }
 
-/* What the tolerance must tell apart: numbers that TF32 rounds, and sums that were cut short. */
-static void the_check_notices_fewer_digits(void **state) {
+/* The fp32 tolerance must be too small for inputs rounded to TF32. */
+static void the_check_finds_inputs_rounded_to_tf32(void **state) {
   (void)state;
   rl_kernel_params params = kernel_params(&rl_kernel_gemm, RL_DTYPE_FP32, "heuristic", "{\"m\":64,\"n\":64,\"k\":4096}");
   rl_kernel_instance *kernel = open_kernel(device, &params);
@@ -239,7 +245,7 @@ static rl_cost cost_of(const rl_kernel_family *family, int dtype, const char *sh
   return family->workload.cost(&params);
 }
 
-static void costs_are_what_must_be_moved_and_done(void **state) {
+static void costs_count_compulsory_bytes_and_operations(void **state) {
   (void)state;
   rl_cost cost = cost_of(&rl_kernel_gemm, RL_DTYPE_FP16, "{\"m\":2048,\"n\":4096,\"k\":4096}");
   assert_true(cost.operations == 2.0 * 2048 * 4096 * 4096 && cost.bytes == 2.0 * (2048 * 4096 + 4096 * 4096 + 2048 * 4096));
@@ -249,7 +255,7 @@ static void costs_are_what_must_be_moved_and_done(void **state) {
   assert_true(cost.operations == 4.0 * 2 * 8 * 100 * 100 * 64 && cost.bytes == 2.0 * 2 * 100 * 64 * (8 + 2 + 2 + 8));
   cost = cost_of(&rl_kernel_attention, RL_DTYPE_BF16, causal);
   assert_true(cost.operations == 4.0 * 2 * 8 * (100 * 101 / 2) * 64);
-  /* 3×3 over 5×7 with a border of zeros: 13 of 15 taps down, 19 of 21 across. */
+  /* 3×3 over 5×7 with padding 1: 13 of 15 taps lie inside vertically, 19 of 21 horizontally. */
   const char *conv =
       "{\"images\":2,\"height\":5,\"width\":7,\"channels\":3,\"filters\":4,\"kernel\":3,\"stride\":1,\"padding\":1}";
   for (int i = 2; i < DEFINITIONS; i++) {
@@ -264,7 +270,7 @@ static void tolerances_grow_with_sums(void **state) {
   rl_kernel_shape shape;
   assert_int_equal(rl_kernel_params_shape(&gemm, &shape, NULL), 0);
   assert_true(rl_kernel_tolerance(&gemm, &shape) == (1 + 32 + 128 + 0.5) * 0x1p-23);
-  gemm.dtype = RL_DTYPE_FP32; /* no tensor cores, which cut off */
+  gemm.dtype = RL_DTYPE_FP32; /* no tensor cores, so no truncation */
   assert_true(rl_kernel_tolerance(&gemm, &shape) == (1 + 32 + 0.5) * 0x1p-23);
   gemm.dtype = RL_DTYPE_FP16;
   assert_true(rl_kernel_tolerance(&gemm, &shape) == 161 * 0x1p-23 + 0x1p-11);
@@ -276,7 +282,7 @@ static void tolerances_grow_with_sums(void **state) {
   assert_true(rl_kernel_tolerance(&attention, &shape) > 2 * 0x1p-8 && rl_kernel_tolerance(&attention, &shape) < 2.1 * 0x1p-8);
 }
 
-static void what_can_not_be_is_refused(void **state) {
+static void unsupported_parameters_are_refused(void **state) {
   (void)state;
 #define CONV(N, H, W, C, K, R, S, P)                                                                            \
   "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R \
@@ -314,14 +320,14 @@ static void what_can_not_be_is_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(references_are_the_sums_that_define_them),
-                                     cmocka_unit_test(in_float_they_are_as_close_as_the_tolerance_says),
-                                     cmocka_unit_test(pieces_need_their_windows_alone),
-                                     cmocka_unit_test(both_engines_of_gemm_are_right),
-                                     cmocka_unit_test(the_check_notices_fewer_digits),
-                                     cmocka_unit_test(costs_are_what_must_be_moved_and_done),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(references_match_the_definitions),
+                                     cmocka_unit_test(float_results_are_within_the_tolerance),
+                                     cmocka_unit_test(segments_need_only_their_windows),
+                                     cmocka_unit_test(both_engines_of_gemm_are_correct),
+                                     cmocka_unit_test(the_check_finds_inputs_rounded_to_tf32),
+                                     cmocka_unit_test(costs_count_compulsory_bytes_and_operations),
                                      cmocka_unit_test(tolerances_grow_with_sums),
-                                     cmocka_unit_test(what_can_not_be_is_refused)};
+                                     cmocka_unit_test(unsupported_parameters_are_refused)};
   setenv("ROOFLINED_THREADS", "3", 1);
   seed = (uint64_t)time(NULL) << 20;
   device = rl_device_open(0, NULL);
