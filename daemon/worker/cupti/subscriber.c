@@ -159,10 +159,10 @@ static const CUpti_CallbackId launch_calls[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunch
                                                 CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz};
 
 /* The parameter structs of these calls have the same member names. */
-#define DRIVER_LAUNCH(PARAMS)                                                                     \
-  (rl_driver_launch) {                                                                            \
-    (PARAMS)->f, (PARAMS)->hStream, {(PARAMS)->gridDimX, (PARAMS)->gridDimY, (PARAMS)->gridDimZ}, \
-        {(PARAMS)->blockDimX, (PARAMS)->blockDimY, (PARAMS)->blockDimZ}, (PARAMS)->sharedMemBytes \
+#define DRIVER_LAUNCH(PARAMS)                                                                                                   \
+  (rl_driver_launch) {                                                                                                          \
+    .function = (PARAMS)->f, .stream = (PARAMS)->hStream, .grid = {(PARAMS)->gridDimX, (PARAMS)->gridDimY, (PARAMS)->gridDimZ}, \
+    .block = {(PARAMS)->blockDimX, (PARAMS)->blockDimY, (PARAMS)->blockDimZ}, .shared_bytes = (PARAMS)->sharedMemBytes          \
   }
 
 static rl_driver_launch driver_launch_of(CUpti_CallbackId id, const void *params) {
@@ -171,11 +171,11 @@ static rl_driver_launch driver_launch_of(CUpti_CallbackId id, const void *params
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
       const cuLaunchKernelEx_params *call = params;
       const CUlaunchConfig *config = call->config;
-      return (rl_driver_launch){call->f,
-                                config->hStream,
-                                {config->gridDimX, config->gridDimY, config->gridDimZ},
-                                {config->blockDimX, config->blockDimY, config->blockDimZ},
-                                config->sharedMemBytes};
+      return (rl_driver_launch){.function = call->f,
+                                .stream = config->hStream,
+                                .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                                .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                                .shared_bytes = config->sharedMemBytes};
     }
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:

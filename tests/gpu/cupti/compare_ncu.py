@@ -1,39 +1,38 @@
 #!/usr/bin/env python3
-"""Compares our numbers with Nsight Compute's for the same kernels, in one sitting.
+"""Compares our metrics with Nsight Compute's for the same kernels, collected one after the other.
 
   compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] [--apart-mib 0] PROBE [PROBE-ARGUMENT...]
 
-For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same metrics. Metrics of which a number differs are
-taken again with each later set, whether it has them or not, so that every such number has its spread. --apart-mib 0,6,14,18: in
-the environment of both, as $PROBE_APART_MIB, one after the other and from the first again, so that buffers lie elsewhere with
-each set. Kernels are matched by function, grid and block; where a library chooses its kernels by timing, those that did not
-appear in at least two runs of both are left out, and said to be. A metric of a kernel
-  is equal       what the program determines, a count or a fact of the launch: the same in every run of both, to the decimals that
-                 ncu prints;
-  decided        not counted by us, since the code has no instruction for it, and 0 where ncu counts it;
-  agrees         the medians lie within RATIO of each other, or would if ncu did not print two decimals alone;
-  within spread  the ranges over the runs overlap, or the medians are as near as ncu's own runs are to each other;
-  short          a time, or what is taken over it, of a kernel so short that START_NS, the difference of the tools' fixed costs,
-                 is more than RATIO of it, and apart by no more than that;
-  small          percentages less than SMALL_POINTS apart; ratios, traffic, or a hit rate, of less than SMALL_BYTES, where code
-                 and constants are most of it; counts of less than SMALL_COUNT, also by time;
-  known          bytes written, up to KNOWN_WRITE_BYTES apart: what either flush leaves dirty in L2 is written back while a kernel
-                 runs, and what is still dirty at its end is written later; and what counts bytes read and written, where it
-                 agrees without those written;
-  full L2        requests inside L2, and L2's throughput, for which they are counted: ncu leaves L2 empty and we leave it full of
-                 clean lines, which makes more of them, up to FULL_L2_RATIO; behind our flush ncu counts what we count;
-  divided        the shared memory that L1 is divided to give, and the blocks that fit: the driver leaves that as the kernel
-                 before wanted it, and what lies between two kernels is the tools' own;
-  code           instruction and constant caches and the waits for them: what blocks that start side by side find there is a
-                 matter of moments;
-  sampled        samples of stalls: a stall's share of them is less than SAMPLED_POINTS percentage points apart, or no further
-                 than chance moves the shares of so many samples, SAMPLED_DEVIATIONS standard deviations;
-  varies         anything of a kernel whose number of instructions differs from run to run, as when blocks wait for each other;
-  no value       neither tool has one;
-  only ours, only ncu   one of them has none;
-  DIFFERS        otherwise; --allow is the part of all numbers that may.
-Writes comparison.md, comparison.csv (every metric of every kernel) and the first run's values to DIR. Exit code: 0 nothing
-differs, 1 more differs, 77 can't be run here."""
+For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same metrics. A metric that differs is collected again
+with each later set, also when the set does not contain it, so that its spread over the runs is known. --apart-mib 0,6,14,18 sets
+$PROBE_APART_MIB of both programs to these values in turn, so that the buffers have other addresses with each set. Kernels are
+matched by function, grid and block. Where a library chooses kernels by timing, kernels that did not appear in at least two runs
+of both tools are left out and listed. The verdict on a metric of a kernel:
+  equal          the program determines the value (a count or a launch attribute), and it is the same in every run of both tools,
+                 to the decimals that ncu prints
+  decided        we derived 0 from the code, and ncu collects 0
+  agrees         the medians differ by at most RATIO, or would if ncu printed more than two decimals
+  within spread  the ranges over the runs overlap, or the medians differ no more than ncu's own runs
+  short          a time, or a rate over it, of a kernel so short that START_NS, the difference between the tools' fixed costs, is
+                 more than RATIO of its duration; the values differ by no more than that
+  small          percentages that differ by less than SMALL_POINTS; ratios, traffic or hit rates of kernels that move less than
+                 SMALL_BYTES, most of which is code and constants; counts below SMALL_COUNT, also as rates
+  known          bytes written that differ by up to KNOWN_WRITE_BYTES: dirty lines that the flush leaves in L2 are written back
+                 during the kernel, and lines that are dirty at its end are written later. Also metrics of bytes read and
+                 written that agree without the bytes written
+  full L2        requests inside L2 and L2's throughput, up to FULL_L2_RATIO: ncu leaves L2 empty, we leave it full of clean
+                 lines, which causes more requests. After our flush ncu counts what we count
+  divided        the shared-memory carveout and the blocks that fit: the driver keeps the carveout of the previous kernel, and
+                 each tool launches different work between two kernels
+  code           instruction and constant caches and the stalls on them, which depend on the timing of blocks that start together
+  sampled        PC samples: a stall reason's share differs by less than SAMPLED_POINTS percentage points, or by less than
+                 SAMPLED_DEVIATIONS standard deviations of so many samples
+  varies         any metric of a kernel whose number of instructions differs between runs, as when blocks wait for each other
+  no value       neither tool has a value
+  only ours, only ncu   one tool has no value
+  DIFFERS        everything else; --allow is the fraction of all metrics that may differ
+Writes comparison.md, comparison.csv (every metric of every kernel) and the first run's values to DIR. Exit codes: 0: no more than
+--allow differ, 1: more differ, 77: cannot run here."""
 import argparse
 import collections
 import csv
@@ -49,33 +48,33 @@ import sys
 import tempfile
 
 COUNTED = "smsp__inst_executed.sum"
-SECTORS = "l1tex__t_sectors_pipe_lsu_mem_"  # which neither tool counts to the last
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_"  # neither tool counts these exactly
 EXACT = re.compile(r"launch__|device__|sm__maximum_warps|smsp__maximum_warps|smsp__inst_executed(_op_\w+|_pipe_\w+)?\.sum$|"
                    r"smsp__thread_inst_executed\w*\.sum$|smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|"
                    r"l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
 WORDS = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0,
          "PolicySpread": 1, "PolicyLoadBalancing": 2}
-# Not of a kernel, or what ncu computes in a section and takes no name of.
-ELSEWHERE = re.compile(r"^(numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__|derived__(avg|derivative|memory)_)|:")
+# Metrics that do not belong to a kernel, or that ncu computes in a section and does not accept by name.
+NOT_IN_NCU = re.compile(r"^(numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__|derived__(avg|derivative|memory)_)|:")
 TIME = "gpu__time_duration.sum"
 TRAFFIC, WRITTEN = "dram__bytes.sum", "dram__bytes_write.sum"
 SAMPLES, SAMPLED = "smsp__pcsamp_sample_count", re.compile("smsp__pcsamp_(warps|sample|aggregated|interval|buffer)")
 START_NS = 400
-ROUNDED = 0.00501
-CODE = re.compile(r"icc_|gcc|imc_|idc__|no_instruction")
+ROUNDING_ERROR = 0.00501
+CODE_CACHES = re.compile(r"icc_|gcc|imc_|idc__|no_instruction")
 SAMPLED_POINTS, SAMPLED_DEVIATIONS = 3, 3
-MOST_NAMES_BYTES = 2000  # of a profile
+MAX_NAMES_BYTES = 2000  # in a profile
 SMALL_POINTS, SMALL_BYTES, SMALL_COUNT = 0.5, 65536, 4096
 KNOWN_WRITE_BYTES = 4 << 20
 READ_AND_WRITTEN = re.compile(r"(dram__bytes\.sum|dram__cycles_active|gpu__dram_throughput|fbpa__dram_sectors)\b")
 FULL_L2 = re.compile(r"lts__(t_requests|t_requests_srcunit_ltcfabric|t_tag_requests|throughput)\.|"
                      r"gpu__compute_memory_access_throughput(_internal_activity)?\.")
 FULL_L2_RATIO = 0.4
-DIVIDED, FITTING = "launch__shared_mem_config_size", "launch__occupancy_limit_shared_mem"
+CARVEOUT, BLOCKS_BY_SHARED = "launch__shared_mem_config_size", "launch__occupancy_limit_shared_mem"
 
 
 def function(name):
-    """Without namespaces, template and call arguments, which the tools write differently."""
+    """Returns the name without namespaces, template arguments and parameters, which the tools print differently."""
     name = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", name)
     return name.removeprefix("void ").split("<")[0].split("(")[0].split("::")[-1]
 
@@ -92,8 +91,8 @@ def number(text):
 
 
 class Run:
-    """kernels: (function, grid, block, how often that was seen before in the step) -> (launch, {metric: value}); decided: the
-    metrics of a kernel that were not counted"""
+    """Metrics of one run. kernels: (function, grid, block, occurrence in the step) -> (launch, {metric: value}). decided: by
+    kernel, the metrics that we derived from the code."""
 
     def __init__(self, text):
         self.text, self.kernels, self.decided, self.seen = text, {}, {}, collections.Counter()
@@ -105,15 +104,15 @@ class Run:
         self.seen[key[:3]] += 1
 
     def extend(self, other):
-        """Takes over what other says of the same kernels and this does not."""
+        """Adds the other run's metrics of the same kernels that this run does not have."""
         for key, (_, values) in other.kernels.items():
             if key in self.kernels:
                 self.kernels[key] = (self.kernels[key][0], {**values, **self.kernels[key][1]})
 
     def metrics(self):
-        """Those of kernels that have a value somewhere; ncu refuses names that the chip does not have."""
+        """Returns the metrics with a value for any kernel; ncu refuses names that the chip does not have."""
         return list(dict.fromkeys(metric for _, values in self.kernels.values() for metric, value in values.items()
-                                  if not math.isnan(value) and not ELSEWHERE.search(metric)))
+                                  if not math.isnan(value) and not NOT_IN_NCU.search(metric)))
 
 
 def count(probe, which, arguments):
@@ -136,17 +135,17 @@ def count(probe, which, arguments):
 
 
 def in_profiles(names):
-    """The names by as many as a profile holds."""
+    """Splits the names into lists that fit into a profile."""
     parts = []
     for name in names:
-        if not parts or len(",".join([*parts[-1], name])) > MOST_NAMES_BYTES:
+        if not parts or len(",".join([*parts[-1], name])) > MAX_NAMES_BYTES:
             parts.append([])
         parts[-1].append(name)
     return [",".join(part) for part in parts]
 
 
 def count_again(probe, which, arguments, again):
-    """The set, and the metrics of `again` that it does not have."""
+    """Collects the set and the metrics of `again` that it does not have."""
     run = count(probe, which, arguments)
     has = set(run.metrics())
     for names in in_profiles(name for name in again if name not in has):
@@ -155,7 +154,7 @@ def count_again(probe, which, arguments, again):
 
 
 def count_with_ncu(ncu, probe, arguments, wanted, refused):
-    """refused: metrics that ncu does not know, which it names; it is not asked for them from then on."""
+    """refused: metrics that ncu does not know; extended by those that ncu names in its errors."""
     while True:
         metrics = [metric for metric in wanted if metric not in refused]
         done = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none",
@@ -171,53 +170,56 @@ def count_with_ncu(ncu, probe, arguments, wanted, refused):
         print(f"ncu refuses {', '.join(sorted(named))}")
         refused |= named
     run = Run("\n".join(lines) + "\n")
-    for row in list(csv.DictReader(lines))[1:]:  # the first holds the units
+    for row in list(csv.DictReader(lines))[1:]:  # the first row has the units
         run.add(row["Kernel Name"], numbers(row["Grid Size"]), numbers(row["Block Size"]), "",
                 {metric: number(row.get(metric, "")) for metric in wanted})
     return run
 
 
-def apart(a, b):
+def relative_difference(a, b):
     return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
 
 
 def same_share(part, whole, other_part, other_whole):
-    """Of samples; both as of one population as to how far chance moves them."""
+    """Whether two shares of PC samples differ by no more than chance explains, as samples of one population."""
     both = (part + other_part) / (whole + other_whole)
     deviation = math.sqrt(max(0, both * (1 - both)) * (1 / whole + 1 / other_whole))
     return abs(part / whole - other_part / other_whole) < max(SAMPLED_POINTS / 100, SAMPLED_DEVIATIONS * deviation)
 
 
-def by_what_was_written(metric, mine, other, ratio, typical):
-    """Whether that explains why the medians are apart."""
+def explained_by_writes(metric, mine, other, ratio, typical):
+    """Whether the difference in bytes written explains the difference of the medians."""
     traffic, written = ([typical(which, name) for which in ("ours", "ncu")] for name in (TRAFFIC, WRITTEN))
     if not abs(written[0] - written[1]) < KNOWN_WRITE_BYTES:
         return False
     read = [value * (1 - by_writing / max(1, all_bytes)) for value, all_bytes, by_writing in zip((mine, other), traffic, written)]
-    return metric.startswith((WRITTEN, "dram__sectors_write")) or (READ_AND_WRITTEN.match(metric) and apart(*read) <= ratio)
+    if metric.startswith((WRITTEN, "dram__sectors_write")):
+        return True
+    return bool(READ_AND_WRITTEN.match(metric)) and relative_difference(*read) <= ratio
 
 
 def verdict(metric, ours, theirs, ratio, typical):
-    """The word above, and how far the medians are apart. typical(which, metric): the median of another metric of the kernel."""
+    """Returns the verdict and the relative difference of the medians. typical(which, metric): the median of another metric of the
+    kernel."""
     missing = [all(math.isnan(v) for v in values) for values in (ours, theirs)]
     if any(missing):
         return "no value" if all(missing) else "only ncu" if missing[0] else "only ours", math.nan
-    mine, other = middle(ours), middle(theirs)
-    distance = apart(mine, other)
+    mine, other = median(ours), median(theirs)
+    distance = relative_difference(mine, other)
     if SAMPLED.match(metric):
         alike = "_warps_" not in metric or same_share(mine, typical("ours", SAMPLES), other, typical("ncu", SAMPLES))
         return "sampled" if alike else "DIFFERS", distance
-    if metric in (DIVIDED, FITTING) and typical("ours", DIVIDED) != typical("ncu", DIVIDED):
+    if metric in (CARVEOUT, BLOCKS_BY_SHARED) and typical("ours", CARVEOUT) != typical("ncu", CARVEOUT):
         return "divided", distance
     if EXACT.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
-        if apart(ours[0], theirs[0]) < 1e-9 or (not mine.is_integer() and abs(mine - other) <= ROUNDED):
+        if relative_difference(ours[0], theirs[0]) < 1e-9 or (not mine.is_integer() and abs(mine - other) <= ROUNDING_ERROR):
             return "equal", distance
         if not metric.startswith(SECTORS) or distance > ratio:
             return "DIFFERS", distance
-    if abs(mine - other) <= ratio * max(abs(mine), abs(other)) + ROUNDED:
+    if abs(mine - other) <= ratio * max(abs(mine), abs(other)) + ROUNDING_ERROR:
         return "agrees", distance
     overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
-    if overlap or distance <= apart(min(theirs), max(theirs)):
+    if overlap or distance <= relative_difference(min(theirs), max(theirs)):
         return "within spread", distance
     duration = max(typical("ours", TIME), typical("ncu", TIME))
     counted = (metric.startswith("dram__bytes") and metric.endswith(".sum")) or EXACT.match(metric) or "hit_rate" in metric
@@ -229,33 +231,33 @@ def verdict(metric, ours, theirs, ratio, typical):
     little = metric.endswith((".sum", ".sum.per_second")) and max(abs(mine), abs(other)) * seconds < SMALL_COUNT
     if few or little or ("pct" in metric and abs(mine - other) < SMALL_POINTS):
         return "small", distance
-    if CODE.search(metric):
+    if CODE_CACHES.search(metric):
         return "code", distance
     if FULL_L2.match(metric) and mine > other and distance <= FULL_L2_RATIO:
         return "full L2", distance
-    if by_what_was_written(metric, mine, other, ratio, typical):
+    if explained_by_writes(metric, mine, other, ratio, typical):
         return "known", distance
     return "DIFFERS", distance
 
 
-def waits(values):
+def instructions_vary(values):
     return any(len({found[COUNTED] for found in runs if COUNTED in found}) > 1 for runs in values.values())
 
 
-def middle(values):
+def median(values):
     known = [v for v in values if not math.isnan(v)]
     return statistics.median(known) if known else math.nan
 
 
 def compare(key, ours, theirs, metrics, ratio):
-    """Rows for one kernel: (metric, our values, ncu's values, distance, word)."""
+    """Returns rows for one kernel: (metric, our values, ncu's values, difference, verdict)."""
     values = {"ours": [run.kernels[key][1] for run in ours if key in run.kernels],
               "ncu": [run.kernels[key][1] for run in theirs if key in run.kernels]}
     if min(len(found) for found in values.values()) < min(2, len(ours)):
         return None
 
     def typical(which, metric):
-        return middle([found[metric] for found in values[which] if metric in found])
+        return median([found[metric] for found in values[which] if metric in found])
 
     rows = []
     decided = set().union(*(run.decided[key] for run in ours if key in run.kernels))
@@ -266,7 +268,7 @@ def compare(key, ours, theirs, metrics, ratio):
         word, distance = verdict(metric, mine, other, ratio, typical)
         if metric in decided:
             word = "decided" if set(mine) | set(other) == {0.0} else "DIFFERS"
-        elif word == "DIFFERS" and waits(values):
+        elif word == "DIFFERS" and instructions_vary(values):
             word = "varies"
         rows.append((metric, mine, other, distance, word))
     return rows
@@ -289,7 +291,7 @@ def cell_of(value, form):
 
 
 def launches(kernels):
-    """Their names, with a number where one launches several."""
+    """Returns the kernels' launch names, with a number where a launch has several kernels."""
     seen, names = collections.Counter(), []
     for name in (kernel.split(":")[0] for kernel in kernels):
         seen[name] += 1
@@ -298,12 +300,12 @@ def launches(kernels):
 
 
 def write_csv(path, table):
-    """A metric a row; for each kernel the medians, how far they are apart, and the word."""
+    """Writes one row per metric: for each kernel the medians, their relative difference and the verdict."""
     kernels = list(dict.fromkeys(row[0] for row in table))
     rows = {}
     for kernel, metric, mine, other, distance, word in table:
         line = rows.setdefault(metric, {"runs": min(len(mine), len(other))})
-        line[kernel] = [cell_of(middle(mine), ".6g"), cell_of(middle(other), ".6g"), cell_of(distance, ".4f"), word]
+        line[kernel] = [cell_of(median(mine), ".6g"), cell_of(median(other), ".6g"), cell_of(distance, ".4f"), word]
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         columns = [f"{name}_{what}" for name in launches(kernels) for what in ("ours", "ncu", "apart_ratio", "verdict")]
@@ -313,27 +315,27 @@ def write_csv(path, table):
 
 
 def summary(table, skip_reason):
-    """How many agree, by kernel; then what does not, one by one."""
+    """Formats the number of metrics by kernel and verdict, then each metric that does not agree."""
     words = sorted({row[-1] for row in table})
     kernels = dict.fromkeys(row[0] for row in table)
     lines = ["| kernel | metrics | " + " | ".join(words) + " |", "| --- | --- |" + " --- |" * len(words)]
     for kernel in kernels:
-        tally = collections.Counter(row[-1] for row in table if row[0] == kernel)
-        lines.append(f"| {kernel} | {sum(tally.values())} | " + " | ".join(str(tally[w]) for w in words) + " |")
-    tally = collections.Counter(row[-1] for row in table)
-    lines.append(f"| all {len(kernels)} | {len(table)} | " + " | ".join(str(tally[w]) for w in words) + " |")
+        counts = collections.Counter(row[-1] for row in table if row[0] == kernel)
+        lines.append(f"| {kernel} | {sum(counts.values())} | " + " | ".join(str(counts[w]) for w in words) + " |")
+    counts = collections.Counter(row[-1] for row in table)
+    lines.append(f"| all {len(kernels)} | {len(table)} | " + " | ".join(str(counts[w]) for w in words) + " |")
     lines += [""] + [f"left out, not in two runs of both: {name}" for name in skip_reason]
     lines += ["", "| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
     for kernel, metric, mine, other, distance, word in table:
         if word not in ("equal", "decided", "agrees", "no value"):
             lines.append(f"| {kernel} | {metric} | {show(mine)} | {show(other)} | {percent(distance)} | {word} |")
     lines += ["", f"{len(kernels)} kernels compared, {len(skip_reason)} left out",
-              "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(tally.items()))]
+              "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(counts.items()))]
     return "\n".join(lines) + "\n"
 
 
 def judge(ours, theirs, metrics, ratio):
-    """(kernel, metric, our values, ncu's values, distance, word) of all, and the kernels that were left out."""
+    """Returns (kernel, metric, our values, ncu's values, difference, verdict) of all metrics, and the kernels left out."""
     table, skip_reason, seen = [], [], collections.Counter()
     for key in dict.fromkeys(key for run in ours for key in run.kernels):
         launch = next(run.kernels[key][0] for run in ours if key in run.kernels)
@@ -348,7 +350,7 @@ def judge(ours, theirs, metrics, ratio):
     return table, skip_reason
 
 
-def keep(folder, ours, theirs, table, skip_reason):
+def write_results(folder, ours, theirs, table, skip_reason):
     os.makedirs(folder, exist_ok=True)
     write_csv(os.path.join(folder, "comparison.csv"), table)
     for name, content in [("comparison.md", summary(table, skip_reason)), ("ours.csv", ours.text), ("ncu.csv", theirs.text)]:
@@ -371,7 +373,7 @@ def main():
         print("skipped: ncu is not installed")
         sys.exit(77)
 
-    os.environ.setdefault("ROOFLINED_CACHE_DIR", tempfile.mkdtemp(prefix="plans-"))  # else each run makes its plan of passes anew
+    os.environ.setdefault("ROOFLINED_CACHE_DIR", tempfile.mkdtemp(prefix="plans-"))  # otherwise each run plans again
     ours, theirs, metrics, refused, again = [], [], {}, set(), {}
     for which, apart_mib in zip(options.sets.split(","), itertools.cycle(options.apart_mib.split(","))):
         os.environ["PROBE_APART_MIB"] = apart_mib
@@ -381,8 +383,8 @@ def main():
         theirs.append(count_with_ncu(ncu, options.probe, options.arguments, found, refused))
         table, skip_reason = judge(ours, theirs, list(metrics), options.ratio)
         again.update(dict.fromkeys(row[1] for row in table if row[-1] == "DIFFERS" and not SAMPLED.match(row[1])))
-        if options.out:  # after every set, so that a sitting that is cut short leaves something
-            keep(options.out, ours[0], theirs[0], table, skip_reason)
+        if options.out:  # after every set, in case the session ends early
+            write_results(options.out, ours[0], theirs[0], table, skip_reason)
     print(summary(table, skip_reason))
     sys.exit(1 if not table or sum(row[-1] == "DIFFERS" for row in table) > options.allow * len(table) else 0)
 
