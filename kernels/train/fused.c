@@ -1,54 +1,57 @@
-/* The fused engine of the CPU: both convolutions of an image one after the other while it lies in the caches, in both directions.
+/* The CPU's engine fused: both convolutions of an image back to back while it is in cache, in both directions.
  *
- * Forward keeps what backward needs and nothing else: no im2col, no outputs before pooling. Backward multiplies for the winners
- * of the pools alone (direct.c), and the gradient of conv1's output lives only as long as its image. The linear layers,
- * chunk_sums and Adam are layers.c's. conv2 lies as [out][tap][in], with a copy in the order that forward reads. */
+ * Forward stores only what backward needs: no im2col, no outputs before pooling. Backward computes gradients at the pool's argmax
+ * positions only (direct.c) and keeps conv1's output gradient for one image at a time. layers.c has the linear layers, the
+ * partition of the batch among threads and Adam. conv2's weights are [out][tap][in], with a copy in the order in which forward
+ * reads them. */
 #include <string.h>
 
 #include "train/direct.h"
 #include "train/layers.h"
 
 typedef struct scratch { /* of one thread */
-  float p1[RL_P1_FLOATS], dp1[RL_P1_FLOATS], p2[RL_FLAT], dp2[RL_FLAT];
+  float pooled1[RL_P1_FLOATS], d_pooled1[RL_P1_FLOATS], pooled2[RL_FLAT], d_pooled2[RL_FLAT];
 } scratch;
 
 typedef struct fused {
   rl_layers layers;
   const rl_direct *direct;
-  const float *conv2;    /* the weights that layers see, as floats */
-  float *rounded, *taps; /* fp16: room for these; and in the order in which forward reads them */
-  scratch *scratch;      /* [threads] */
+  const float *conv2;     /* [64][9][32], rounded in fp16: in the parameters, or conv2_rounded */
+  float *conv2_rounded;   /* fp16 only */
+  float *conv2_reordered; /* as rl_direct.forward reads it */
+  scratch *scratch;       /* [threads] */
 } fused;
 
 static void forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
   fused *f = (fused *)l;
-  scratch *own = &f->scratch[thread];
-  float spare[9 * RL_C1 + RL_C1], spare2[RL_C2];
-  const float *conv1 = rl_weights(l, rl_offset(RL_CONV1_W), 9 * RL_C1 + RL_C1, spare);
-  const float *bias2 = rl_weights(l, rl_offset(RL_CONV2_B), RL_C2, spare2);
+  scratch *thread_scratch = &f->scratch[thread];
+  float conv1_buffer[9 * RL_C1 + RL_C1], conv2_bias_buffer[RL_C2];
+  const float *conv1 = rl_weights(l, rl_offset(RL_CONV1_W), 9 * RL_C1 + RL_C1, conv1_buffer);
+  const float *conv2_bias = rl_weights(l, rl_offset(RL_CONV2_B), RL_C2, conv2_bias_buffer);
   for (size_t i = chunk.first; i < chunk.end; i++) {
-    float *p1 = rl_compute_buffer(l, l->p1, i * RL_P1_FLOATS, own->p1), *p2 = rl_compute_buffer(l, l->p2, i * RL_FLAT, own->p2);
-    l->simd->conv1_forward(l->train.x + i * RL_PIXELS, conv1, conv1 + 9 * RL_C1, p1, l->argmax1 + i * RL_P1_FLOATS);
-    rl_pack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, p1);
-    f->direct->forward(rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, own->p1), f->taps, bias2, p2,
-                       l->argmax2 + i * RL_FLAT);
-    rl_pack(l, l->p2, i * RL_FLAT, RL_FLAT, p2);
+    float *pooled1 = rl_compute_buffer(l, l->p1, i * RL_P1_FLOATS, thread_scratch->pooled1),
+          *pooled2 = rl_compute_buffer(l, l->p2, i * RL_FLAT, thread_scratch->pooled2);
+    l->simd->conv1_forward(l->train.x + i * RL_PIXELS, conv1, conv1 + 9 * RL_C1, pooled1, l->argmax1 + i * RL_P1_FLOATS);
+    rl_pack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, pooled1);
+    f->direct->forward(rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->pooled1), f->conv2_reordered,
+                       conv2_bias, pooled2, l->argmax2 + i * RL_FLAT);
+    rl_pack(l, l->p2, i * RL_FLAT, RL_FLAT, pooled2);
   }
 }
 
 static void backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
   fused *f = (fused *)l;
-  scratch *own = &f->scratch[thread];
+  scratch *thread_scratch = &f->scratch[thread];
   float *sums = chunk.sums;
   memset(sums, 0, sizeof(float) * RL_CONV_GRADIENTS);
   for (size_t i = chunk.first; i < chunk.end; i++) {
-    const float *p1 = rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, own->p1),
-                *dp2 = rl_unpack(l, l->dp2, i * RL_FLAT, RL_FLAT, own->dp2);
+    const float *pooled1 = rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->pooled1),
+                *d_pooled2 = rl_unpack(l, l->dp2, i * RL_FLAT, RL_FLAT, thread_scratch->d_pooled2);
     const uint8_t *argmax2 = l->argmax2 + i * RL_FLAT;
-    f->direct->weight_gradient(p1, dp2, argmax2, sums + rl_offset(RL_CONV2_W), sums + rl_offset(RL_CONV2_B));
-    f->direct->input_gradient(dp2, argmax2, f->conv2, own->dp1);
-    l->simd->conv1_gradient(l->train.x + i * RL_PIXELS, own->dp1, l->argmax1 + i * RL_P1_FLOATS, sums + rl_offset(RL_CONV1_W),
-                            sums + rl_offset(RL_CONV1_B));
+    f->direct->weight_gradient(pooled1, d_pooled2, argmax2, sums + rl_offset(RL_CONV2_W), sums + rl_offset(RL_CONV2_B));
+    f->direct->input_gradient(d_pooled2, argmax2, f->conv2, thread_scratch->d_pooled1);
+    l->simd->conv1_gradient(l->train.x + i * RL_PIXELS, thread_scratch->d_pooled1, l->argmax1 + i * RL_P1_FLOATS,
+                            sums + rl_offset(RL_CONV1_W), sums + rl_offset(RL_CONV1_B));
   }
 }
 
@@ -64,45 +67,48 @@ static const rl_cpu_layer forward[] = {
 static const rl_cpu_layer backward[] = {
     {"fc2_backward", rl_fc2_backward}, {"fc1_backward", rl_fc1_backward}, {"convolutions_backward", convolutions_backward}, {0}};
 
-static uint32_t place(uint32_t parameter) {
+static uint32_t parameter_index(uint32_t parameter) {
   if (parameter < rl_offset(RL_CONV2_W) || parameter >= rl_offset(RL_CONV2_B)) return rl_layers_parameter_index(parameter);
   uint32_t i = parameter - rl_offset(RL_CONV2_W);
   return rl_offset(RL_CONV2_W) + i / RL_CONV2_K * RL_CONV2_K + i % 9 * RL_C1 + i / 9 % RL_C1;
 }
 
-static void arrange(fused *f) {
+/* After a change of the weights. */
+static void update_conv2(fused *f) {
   rl_layers *l = &f->layers;
-  f->conv2 = rl_weights(l, rl_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, f->rounded);
-  f->direct->arrange(f->conv2, f->taps);
+  f->conv2 = rl_weights(l, rl_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, f->conv2_rounded);
+  f->direct->reorder_weights(f->conv2, f->conv2_reordered);
 }
 
 static void on_weights_changed(rl_cpu_train *train) {
   rl_layers_on_weights_changed(train);
-  arrange((fused *)train);
+  update_conv2((fused *)train);
 }
 
 static void adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
   rl_layers_adam(train, step, rate, scale);
-  arrange((fused *)train);
+  update_conv2((fused *)train);
 }
 
 static int prepare(rl_cpu_train *train, rl_error *err) {
   fused *f = (fused *)train;
-  const size_t weights = sizeof(float) * RL_CONV2_K * RL_C2, own = sizeof(scratch) * rl_threads_count(train->threads);
+  const size_t weight_bytes = sizeof(float) * RL_CONV2_K * RL_C2,
+               scratch_bytes = sizeof(scratch) * rl_threads_count(train->threads);
   const rl_direct *usable[RL_DIRECT_TABLES] = {NULL};
   rl_direct_usable(usable);
   f->direct = usable[0];
-  if (rl_layers_prepare(train, err) != 0 || rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weights, (void **)&f->taps, err) != 0 ||
-      rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, own, (void **)&f->scratch, err) != 0)
+  if (rl_layers_prepare(train, err) < 0 ||
+      rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_reordered, err) < 0 ||
+      rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, scratch_bytes, (void **)&f->scratch, err) < 0)
     return -1;
-  return train->half ? rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weights, (void **)&f->rounded, err) : 0;
+  return train->half ? rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_rounded, err) : 0;
 }
 
 static const rl_cpu_math math = {.threaded = true,
                                  .size = sizeof(fused),
                                  .forward = forward,
                                  .backward = backward,
-                                 .parameter_index = place,
+                                 .parameter_index = parameter_index,
                                  .prepare = prepare,
                                  .on_start = rl_layers_on_start,
                                  .on_weights_changed = on_weights_changed,

@@ -1,15 +1,15 @@
-/* Engine "fused": conv2 by two kernels of our own that keep its product on chip (train/cuda/conv2_forward.cu and
- * conv2_backward.cu in FP16, conv2_float.cu in FP32, which is what TF32 gets, too), the rest by the shell
- * (train/cuda/training.h). A step of eight launches:
+/* Engine "fused" of the GPU: conv2 in two kernels that keep its product on chip (train/cuda/conv2_forward.cu and
+ * conv2_backward.cu in FP16; conv2_float.cu in FP32 and, on FMA units as well, in TF32); everything else is in
+ * train/cuda/training.h. A step is eight launches:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward    conv2 + bias + ReLU + pool                          own
- *   fc1_forward      split along K into parts that `head` adds up        cuBLASLt
- *   head             bias + ReLU + fc2 + softmax + loss, and back        own
+ *   fc1_forward      split along K into parts, added up by `head`        cuBLASLt
+ *   head             bias + ReLU + fc2 + softmax + loss, and backward    own
  *   fc1_backward     weight and input gradient                           cuBLASLt
- *   conv2_backward   unpooling, weight, bias and input gradient          own
- *   conv1_backward   from the pooled gradient to 320 gradients           own
- *   adam             adds up conv2's weight gradient, too                own */
+ *   conv2_backward   unpooling; weight, bias and input gradient          own
+ *   conv1_backward   weight and bias gradient                            own
+ *   adam             sums of partial gradients, update                   own */
 #include "train/cuda/training.h"
 #include "train/engines.h"
 
@@ -26,7 +26,10 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
 
 static rl_partial_rows rows(rl_format format, uint32_t batch) {
   const uint32_t conv2 = format.half ? rl_conv2_partial_rows(batch) : rl_conv2_float_partial_rows(batch);
-  return {rl_conv1_partial_rows(format, batch), conv2, conv2, rl_head_partial_rows(batch)};
+  return {.conv1 = rl_conv1_partial_rows(format, batch),
+          .conv2_weight = conv2,
+          .conv2_bias = conv2,
+          .head = rl_head_partial_rows(batch)};
 }
 
 static const rl_launch launches[] = {
@@ -36,8 +39,12 @@ static const rl_launch launches[] = {
     {"conv1_backward", "backward", rl_conv1_backward_launch, NULL}, {"adam", "optimizer", rl_adam_launch, NULL},
 };
 
-static const rl_recipe recipe = {
-    launches, sizeof launches / sizeof *launches, 4, true, false, false, 500, rows, NULL, NULL, NULL, NULL, false};
+static const rl_recipe recipe = {.launches = launches,
+                                 .launch_count = sizeof launches / sizeof *launches,
+                                 .forward_count = 4,
+                                 .channels_last = true,
+                                 .test_batch = 500,
+                                 .rows = rows};
 
 static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   return rl_training_open(&recipe, device, params, instance, err);

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""The MNIST CNN that rooflined trains, in PyTorch: what its engines are compared with, to be run in the same sitting.
+"""Trains rooflined's MNIST CNN in PyTorch, as the baseline of its engines; run it in the same measurement session.
 
-An epoch is timed as rooflined times its own: the shuffle, gathering and normalising, every step of every image including the last
-short batch, until the device is idle; evaluation apart. The data set is resident on the GPU in every variant.
+An epoch is timed as in rooflined: shuffle, gathering and normalising, every step of every image including the last short
+batch, until the device is idle. Evaluation is not included. The data set is resident on the GPU in every variant.
 
-  eager    one kernel launch after the other from Python
-  graph    the whole step (gather to optimizer) captured into a CUDA graph and replayed; the cursor lives on the device
-  compile  the same with forward and backward from torch.compile(max-autotune); the one short batch runs uncompiled, in a graph
-           too
+  eager    each kernel is launched from Python
+  graph    the whole step (gather to optimizer) is a CUDA graph; the cursor lives on the device
+  compile  the same with forward and backward from torch.compile(max-autotune); the short batch runs uncompiled, also in a graph
 
-fp32 is IEEE single (TF32 off), tf32 allows it, fp16 is autocast + GradScaler with a dynamic scale. Prints one JSON object a line.
+fp32 is IEEE single (TF32 off), tf32 allows TF32, fp16 is autocast + GradScaler with a dynamic scale. Prints one JSON object per
+line.
 
-With --accuracy-of-seeds 1,2,3 it trains from each of these seeds instead and prints the accuracy on the test set after each
-epoch. All of them run side by side, as a step leaves most of the GPU idle: nothing is timed then.
+With --accuracy-of-seeds 1,2,3 it trains from each of these seeds instead and prints the test accuracy after each epoch. The
+trainings run concurrently, because a step leaves most of the GPU idle; nothing is timed.
 """
 import argparse
 import gzip
@@ -50,8 +50,7 @@ def read_idx(folder, name):
 
 
 class Training:
-    """Model, optimizer and data; step() trains one batch of `size` images from the cursor on, without asking the host
-    anything."""
+    """Model, optimizer and data. step() trains `size` images from the cursor on without synchronising with the host."""
 
     def __init__(self, arguments, precision, seed):
         torch.manual_seed(seed)
@@ -67,23 +66,23 @@ class Training:
         self.compiled = self.model
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True, capturable=True)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.half)
-        self.first_scale = self.scaler.state_dict()
+        self.initial_scale = self.scaler.state_dict()
         self.order = torch.arange(self.count, device="cuda")
         self.cursor = torch.zeros((), dtype=torch.long, device="cuda")
         self.losses = torch.zeros((), device="cuda")
 
     @torch.no_grad()
     def restart(self, seed):
-        """From the beginning with another seed, everything in place: captured graphs stay good."""
+        """Starts again from another seed. All tensors stay in place, so that captured graphs remain valid."""
         torch.manual_seed(seed)
         self.generator.manual_seed(seed)
-        for mine, fresh in zip(self.model.parameters(), Net().parameters()):
-            mine.copy_(fresh)
+        for parameter, initial in zip(self.model.parameters(), Net().parameters()):
+            parameter.copy_(initial)
         for moments in self.optimizer.state.values():
             for tensor in moments.values():
                 tensor.zero_()
         if self.half:
-            self.scaler.load_state_dict(self.first_scale)
+            self.scaler.load_state_dict(self.initial_scale)
 
     def shuffle(self):
         self.order.copy_(torch.randperm(self.count, device="cuda", generator=self.generator))
@@ -105,7 +104,8 @@ class Training:
         self.cursor += size
 
     def capture(self, model, size):
-        """On a stream of its own: libraries keep a workspace for each, which graphs that run side by side must not share."""
+        """Captures a step on a stream of its own, because libraries keep a workspace per stream that concurrent graphs must not
+        share. Returns the function that replays it."""
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
             for _ in range(3):
@@ -120,15 +120,15 @@ class Training:
 
     @torch.no_grad()
     def accuracy(self, images, labels):
-        right = 0
-        for at in range(0, len(images), 1000):
-            x = images[at:at + 1000].float().div_(255).sub_(0.1307).div_(0.3081)
-            right += (self.model(x).argmax(1) == labels[at:at + 1000]).sum().item()
-        return right / len(images)
+        correct = 0
+        for first in range(0, len(images), 1000):
+            x = images[first:first + 1000].float().div_(255).sub_(0.1307).div_(0.3081)
+            correct += (self.model(x).argmax(1) == labels[first:first + 1000]).sum().item()
+        return correct / len(images)
 
 
 def prepare(arguments, precision, variant, seed):
-    """(training, what trains a whole batch, what trains the short last one), as from the seed."""
+    """Returns (training, function that trains a whole batch, function that trains the short last batch)."""
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.cuda.reset_peak_memory_stats()
@@ -146,7 +146,7 @@ def prepare(arguments, precision, variant, seed):
 
 
 def steps_of_epoch(arguments, training, step, last):
-    """What an epoch consists of, in order."""
+    """Yields the functions of an epoch in order."""
     yield training.shuffle
     yield from [step] * (training.count // arguments.batch)
     if training.count % arguments.batch:
@@ -158,10 +158,10 @@ def run_epoch(arguments, *prepared):
         step()
 
 
-def run_epochs_side_by_side(arguments, several):
-    """Each training on its stream."""
-    for steps in zip(*(steps_of_epoch(arguments, *prepared) for prepared in several)):
-        for (training, *_), step in zip(several, steps):
+def run_epochs_concurrently(arguments, trainings):
+    """Runs an epoch of each training on its own stream."""
+    for steps in zip(*(steps_of_epoch(arguments, *prepared) for prepared in trainings)):
+        for (training, *_), step in zip(trainings, steps):
             with torch.cuda.stream(training.stream):
                 step()
     torch.cuda.synchronize()
@@ -172,37 +172,37 @@ def read_test(arguments):
             read_idx(arguments.mnist, "t10k-labels-idx1-ubyte").long())
 
 
-def learn(arguments, precision, variant):
-    """How well it learns from each seed."""
+def run_accuracy(arguments, precision, variant):
+    """Prints the test accuracy after each epoch for each seed."""
     seeds = [int(seed) for seed in arguments.accuracy_of_seeds.split(",")]
-    several, test = [prepare(arguments, precision, variant, seed) for seed in seeds], read_test(arguments)
+    trainings, test = [prepare(arguments, precision, variant, seed) for seed in seeds], read_test(arguments)
     accuracy = {seed: [] for seed in seeds}
     torch.cuda.synchronize()
     for _ in range(arguments.epochs):
-        run_epochs_side_by_side(arguments, several)
-        for seed, (training, *_) in zip(seeds, several):
+        run_epochs_concurrently(arguments, trainings)
+        for seed, (training, *_) in zip(seeds, trainings):
             accuracy[seed].append(training.accuracy(*test))
     for seed in seeds:
         print(json.dumps({"framework": "pytorch", "variant": variant, "precision": precision, "batch": arguments.batch,
                           "seed": seed, "accuracy": accuracy[seed]}), flush=True)
 
 
-def run(arguments, precision, variant):
-    begun = time.perf_counter()
+def run_timing(arguments, precision, variant):
+    begin = time.perf_counter()
     training, step, last = prepare(arguments, precision, variant, arguments.seed)
-    prepared = time.perf_counter() - begun
+    prepare_s = time.perf_counter() - begin
     test = read_test(arguments)
     start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     device_ms, host_ms, accuracy = [], [], 0.0
     for epoch in range(-arguments.warmup, arguments.epochs):
         torch.cuda.synchronize()
-        host = time.perf_counter()
+        host_begin = time.perf_counter()
         start.record()
         run_epoch(arguments, training, step, last)
         stop.record()
         torch.cuda.synchronize()
         if epoch >= 0:
-            host_ms.append((time.perf_counter() - host) * 1e3)
+            host_ms.append((time.perf_counter() - host_begin) * 1e3)
             device_ms.append(start.elapsed_time(stop))
         accuracy = training.accuracy(*test)
     steps = -(-training.count // arguments.batch)
@@ -214,7 +214,7 @@ def run(arguments, precision, variant):
         "epoch_host_ms_median": round(statistics.median(host_ms), 3), "epoch_device_ms": [round(ms, 3) for ms in device_ms],
         "train_loss": round(training.losses.item() / steps, 6), "test_accuracy_ratio": accuracy,
         "loss_scale": training.scaler.get_scale() if training.half else None, "dynamic_scale": training.half,
-        "peak_allocated_bytes": torch.cuda.max_memory_allocated(), "prepare_ms": round(prepared * 1e3, 1)}), flush=True)
+        "peak_allocated_bytes": torch.cuda.max_memory_allocated(), "prepare_ms": round(prepare_s * 1e3, 1)}), flush=True)
 
 
 def main():
@@ -235,7 +235,7 @@ def main():
         for variant in arguments.variants.split(","):
             if variant == "compile":
                 torch._dynamo.reset()
-            (learn if arguments.accuracy_of_seeds else run)(arguments, precision, variant)
+            (run_accuracy if arguments.accuracy_of_seeds else run_timing)(arguments, precision, variant)
 
 
 if __name__ == "__main__":

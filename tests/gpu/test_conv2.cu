@@ -1,7 +1,6 @@
-/* The kernels of train/cuda/conv2_*.cu alone, against the double-precision oracle on random values of their types, with every
- * output poisoned first and a margin behind it that must stay as it was. No library runs here, so that compute-sanitizer's
- * racecheck can look at them, and so that the machine of tests/simt can run them. Arguments: batches instead of those in
- * main. */
+/* The kernels of train/cuda/conv2_*.cu against the double-precision oracle on random values of their types. Every output is
+ * filled with 0xff first and followed by a margin that must not change. No library runs here, so that compute-sanitizer's
+ * racecheck and the emulator of tests/simt can run the program. Arguments: batches, instead of those in main. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,73 +12,73 @@
 #include "train/cuda/kernels.h"
 #include "train/oracle.h"
 
-enum { MAP1 = RL_P1 * RL_P1, MAP2 = RL_P2 * RL_P2, FULL2 = RL_H2 * RL_H2, TAPS = 9, POISON = 0xff };
+enum { P1_PIXELS = RL_P1 * RL_P1, P2_PIXELS = RL_P2 * RL_P2, H2_PIXELS = RL_H2 * RL_H2, TAPS = 9, POISON = 0xff };
 #ifdef __SANITIZE_ADDRESS__
-enum { MARGIN = 0 }; /* it has one of its own */
+enum { MARGIN = 0 }; /* AddressSanitizer checks bounds itself */
 #else
 enum { MARGIN = 4096 };
 #endif
 
 static int failures;
 
-static void must(cudaError_t status) {
+static void check_cuda(cudaError_t status) {
   if (status == cudaSuccess) return;
   fprintf(stderr, "test_conv2: %s\n", cudaGetErrorString(status));
   exit(1);
 }
 
-static void claim(bool holds, const char *what, uint32_t batch) {
+static void expect(bool holds, const char *what, uint32_t batch) {
   if (holds) return;
   printf("batch %u: failed: %s\n", batch, what);
   failures++;
 }
 
-template <typename T> struct on_device {
-  T *at;
+template <typename T> struct device_array {
+  T *data;
   size_t count;
-  explicit on_device(size_t n) : count(n) {
-    must(cudaMalloc(&at, n * sizeof(T) + MARGIN));
-    must(cudaMemset(at, POISON, n * sizeof(T) + MARGIN));
+  explicit device_array(size_t n) : count(n) {
+    check_cuda(cudaMalloc(&data, n * sizeof(T) + MARGIN));
+    check_cuda(cudaMemset(data, POISON, n * sizeof(T) + MARGIN));
   }
-  explicit on_device(const std::vector<T> &from) : on_device(from.size()) {
-    must(cudaMemcpy(at, from.data(), count * sizeof(T), cudaMemcpyHostToDevice));
+  explicit device_array(const std::vector<T> &from) : device_array(from.size()) {
+    check_cuda(cudaMemcpy(data, from.data(), count * sizeof(T), cudaMemcpyHostToDevice));
   }
-  ~on_device() { cudaFree(at); }
+  ~device_array() { cudaFree(data); }
   std::vector<T> host(uint32_t batch) const {
     const size_t bytes = count * sizeof(T);
     std::vector<unsigned char> raw(bytes + MARGIN);
-    must(cudaMemcpy(raw.data(), at, raw.size(), cudaMemcpyDeviceToHost));
+    check_cuda(cudaMemcpy(raw.data(), data, raw.size(), cudaMemcpyDeviceToHost));
     bool untouched = true;
     for (size_t i = bytes; i < raw.size(); i++) untouched &= raw[i] == POISON;
-    claim(untouched, "nothing is written behind an output", batch);
-    std::vector<T> made(count);
-    memcpy((void *)made.data(), raw.data(), bytes);
-    return made;
+    expect(untouched, "nothing is written beyond an output", batch);
+    std::vector<T> values(count);
+    memcpy((void *)values.data(), raw.data(), bytes);
+    return values;
   }
 };
 
 static uint64_t seed = 1;
 static double noise(void) { return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0; } /* [-1, 1) */
 
-static void round_to(double value, __half *to) { *to = __float2half_rn((float)value); }
-static void round_to(double value, float *to) { *to = (float)value; }
+static void store_rounded(double value, __half *to) { *to = __float2half_rn((float)value); }
+static void store_rounded(double value, float *to) { *to = (float)value; }
 
 template <typename T> static std::vector<T> random_values(size_t count, double size) {
   std::vector<T> made(count);
-  for (T &value : made) round_to(size * noise(), &value);
+  for (T &value : made) store_rounded(size * noise(), &value);
   return made;
 }
 
-/* ‖got − wanted‖ / ‖wanted‖ is small; NaN never passes. */
-static void close_to(const std::vector<double> &got, const std::vector<double> &wanted, double most, const char *what,
-                     uint32_t batch) {
+/* Expects ‖actual − expected‖ / ‖expected‖ < tolerance; NaN fails. */
+static void expect_close(const std::vector<double> &actual, const std::vector<double> &expected, double tolerance,
+                         const char *what, uint32_t batch) {
   double difference = 0, norm = 0;
-  for (size_t i = 0; i < wanted.size(); i++) {
-    difference += (got[i] - wanted[i]) * (got[i] - wanted[i]);
-    norm += wanted[i] * wanted[i];
+  for (size_t i = 0; i < expected.size(); i++) {
+    difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+    norm += expected[i] * expected[i];
   }
-  printf("  batch %3u: %-20s %.2e (at most %.0e)\n", batch, what, sqrt(difference / norm), most);
-  claim(norm > 0 && sqrt(difference / norm) < most, what, batch);
+  printf("  batch %3u: %-20s %.2e (at most %.0e)\n", batch, what, sqrt(difference / norm), tolerance);
+  expect(norm > 0 && sqrt(difference / norm) < tolerance, what, batch);
 }
 
 /* [n][map][planes] → [n][planes][map] */
@@ -92,11 +91,11 @@ template <typename T> static std::vector<double> planar(const std::vector<T> &fr
   return made;
 }
 
-/* What the two types have of their own: the kernels, and how exact their results are. */
-static uint32_t rows_of(const __half *, uint32_t batch) { return rl_conv2_partial_rows(batch); }
-static uint32_t rows_of(const float *, uint32_t batch) { return rl_conv2_float_partial_rows(batch); }
-static double exactness(const __half *) { return 5e-4; }
-static double exactness(const float *) { return 1e-6; }
+/* Overloads for the two types: partial rows, tolerance and kernels. */
+static uint32_t partial_rows_of(const __half *, uint32_t batch) { return rl_conv2_partial_rows(batch); }
+static uint32_t partial_rows_of(const float *, uint32_t batch) { return rl_conv2_float_partial_rows(batch); }
+static double tolerance_of(const __half *) { return 5e-4; }
+static double tolerance_of(const float *) { return 1e-6; }
 
 static int forward(uint32_t batch, const __half *in, const __half *w, const float *bias, __half *pooled, uint8_t *codes,
                    rl_train_state *state, rl_error *err) {
@@ -119,47 +118,48 @@ template <typename T> static void check_batch(uint32_t batch) {
   rl_error err = {};
   const int n = (int)batch;
   const T *type = NULL;
-  const uint32_t row_count = rows_of(type, batch);
-  std::vector<T> x = random_values<T>((size_t)n * MAP1 * RL_C1, 1), weights = random_values<T>(RL_C2 * TAPS * RL_C1, 0.06),
+  const uint32_t row_count = partial_rows_of(type, batch);
+  std::vector<T> x = random_values<T>((size_t)n * P1_PIXELS * RL_C1, 1), weights = random_values<T>(RL_C2 * TAPS * RL_C1, 0.06),
                  d_pooled = random_values<T>((size_t)n * RL_FLAT, 1);
   std::vector<float> bias(RL_C2);
   for (float &b : bias) b = (float)(0.1 * noise());
-  on_device<T> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FLAT), d_x((size_t)n * MAP1 * RL_C1);
-  on_device<float> dev_bias(bias), partial((size_t)row_count * RL_C2 * TAPS * RL_C1), partial_bias(row_count * RL_C2);
-  on_device<uint8_t> codes((size_t)n * RL_FLAT);
-  on_device<rl_train_state> state{std::vector<rl_train_state>(1)};
-  if (forward(batch, dev_x.at, dev_w.at, dev_bias.at, pooled.at, codes.at, state.at, &err) ||
-      backward(batch, dev_x.at, dev_w.at, dev_d.at, codes.at, d_x.at, partial.at, partial_bias.at, state.at, &err)) {
+  device_array<T> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FLAT), d_x((size_t)n * P1_PIXELS * RL_C1);
+  device_array<float> dev_bias(bias), partial((size_t)row_count * RL_C2 * TAPS * RL_C1), partial_bias(row_count * RL_C2);
+  device_array<uint8_t> codes((size_t)n * RL_FLAT);
+  device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
+  if (forward(batch, dev_x.data, dev_w.data, dev_bias.data, pooled.data, codes.data, state.data, &err) < 0 ||
+      backward(batch, dev_x.data, dev_w.data, dev_d.data, codes.data, d_x.data, partial.data, partial_bias.data, state.data,
+               &err) < 0) {
     fprintf(stderr, "test_conv2: %s\n", err.message);
     exit(1);
   }
-  must(cudaDeviceSynchronize());
-  claim(state.host(batch)[0].overflow == 0, "finite values raise no overflow", batch);
+  check_cuda(cudaDeviceSynchronize());
+  expect(state.host(batch)[0].overflow == 0, "finite values raise no overflow", batch);
 
   std::vector<double> w(RL_C2 * RL_C1 * TAPS), b(bias.begin(), bias.end());
   for (size_t i = 0; i < w.size(); i++)
     w[(i / (TAPS * RL_C1) * RL_C1 + i % RL_C1) * TAPS + i / RL_C1 % TAPS] = (double)(float)weights[i];
-  std::vector<double> in = planar(x, RL_C1, MAP1), y((size_t)n * RL_C2 * FULL2), best((size_t)n * RL_FLAT), d_y(y.size()),
-                      d_in(in.size()), d_w(w.size()), d_b(RL_C2);
+  std::vector<double> in = planar(x, RL_C1, P1_PIXELS), y((size_t)n * RL_C2 * H2_PIXELS), best((size_t)n * RL_FLAT),
+                      d_y(y.size()), d_in(in.size()), d_w(w.size()), d_b(RL_C2);
   std::vector<uint8_t> raw_codes = codes.host(batch), decided(raw_codes.size());
-  std::vector<double> planes = planar(raw_codes, RL_C2, MAP2);
+  std::vector<double> planes = planar(raw_codes, RL_C2, P2_PIXELS);
   for (size_t i = 0; i < decided.size(); i++) decided[i] = (uint8_t)planes[i];
   rl_oracle_conv_forward(&rl_oracle_conv2, n, in.data(), w.data(), b.data(), y.data());
   bool right = true;
   for (size_t i = 0; i < best.size(); i++) {
-    const double *corner = &y[i / MAP2 * FULL2 + i % MAP2 / RL_P2 * 2 * RL_H2 + i % RL_P2 * 2];
+    const double *corner = &y[i / P2_PIXELS * H2_PIXELS + i % P2_PIXELS / RL_P2 * 2 * RL_H2 + i % RL_P2 * 2];
     double greatest = 0;
     for (int at = 0; at < 4; at++) greatest = fmax(greatest, corner[at / 2 * RL_H2 + at % 2]);
     best[i] = decided[i] < 4 ? corner[decided[i] / 2 * RL_H2 + decided[i] % 2] : 0;
-    right &= decided[i] <= RL_POOL_RELU_ZERO && fabs(best[i] - greatest) < 1e-4; /* a decision may differ by rounding alone */
+    right &= decided[i] <= RL_POOL_RELU_ZERO && fabs(best[i] - greatest) < 1e-4; /* rounding may change a decision */
   }
-  claim(right, "the greatest of four goes through", batch);
-  close_to(planar(pooled.host(batch), RL_C2, MAP2), best, exactness(type), "pooled", batch);
+  expect(right, "the greatest of four values is pooled", batch);
+  expect_close(planar(pooled.host(batch), RL_C2, P2_PIXELS), best, tolerance_of(type), "pooled", batch);
 
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, planar(d_pooled, RL_C2, MAP2).data(), decided.data(), d_y.data());
+  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, planar(d_pooled, RL_C2, P2_PIXELS).data(), decided.data(), d_y.data());
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y.data(), w.data(), d_in.data());
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, in.data(), d_y.data(), d_w.data(), d_b.data());
-  close_to(planar(d_x.host(batch), RL_C1, MAP1), d_in, exactness(type), "input gradient", batch);
+  expect_close(planar(d_x.host(batch), RL_C1, P1_PIXELS), d_in, tolerance_of(type), "input gradient", batch);
   std::vector<float> rows = partial.host(batch), bias_rows = partial_bias.host(batch);
   std::vector<double> sum(w.size()), bias_sum(RL_C2);
   for (size_t i = 0; i < rows.size(); i++) {
@@ -167,27 +167,27 @@ template <typename T> static void check_batch(uint32_t batch) {
     sum[(at / (TAPS * RL_C1) * RL_C1 + at % RL_C1) * TAPS + at / RL_C1 % TAPS] += rows[i];
   }
   for (size_t i = 0; i < bias_rows.size(); i++) bias_sum[i % RL_C2] += bias_rows[i];
-  close_to(sum, d_w, 1e-5, "weight gradient", batch);
-  close_to(bias_sum, d_b, 1e-5, "bias gradient", batch);
+  expect_close(sum, d_w, 1e-5, "weight gradient", batch);
+  expect_close(bias_sum, d_b, 1e-5, "bias gradient", batch);
 }
 
-/* What FP16 can't hold must be noticed even where the pool hides it. */
+/* An overflow of FP16 must be recorded even if pooling hides it. */
 static void check_overflow(void) {
   rl_error err = {};
   for (int backward = 0; backward < 2; backward++) {
-    std::vector<__half> x(MAP1 * RL_C1, __float2half(100.0f)), d(RL_FLAT, __float2half(1.0f)),
+    std::vector<__half> x(P1_PIXELS * RL_C1, __float2half(100.0f)), d(RL_FLAT, __float2half(1.0f)),
         w(RL_C2 * TAPS * RL_C1, __float2half(-6.0f));
     d[777] = __float2half(INFINITY);
     std::vector<uint8_t> let_through(RL_FLAT, 0);
-    on_device<__half> dev_x(x), dev_w(w), dev_d(d), pooled(RL_FLAT), d_x(MAP1 * RL_C1);
-    on_device<float> bias{std::vector<float>(RL_C2)}, partial(RL_C2 * TAPS * RL_C1), partial_bias(RL_C2);
-    on_device<uint8_t> codes(let_through);
-    on_device<rl_train_state> state{std::vector<rl_train_state>(1)};
-    if (backward ? rl_conv2_backward(1, dev_x.at, dev_w.at, dev_d.at, codes.at, d_x.at, partial.at, partial_bias.at, state.at,
-                                     NULL, &err)
-                 : rl_conv2_forward(1, dev_x.at, dev_w.at, bias.at, pooled.at, codes.at, state.at, NULL, &err))
+    device_array<__half> dev_x(x), dev_w(w), dev_d(d), pooled(RL_FLAT), d_x(P1_PIXELS * RL_C1);
+    device_array<float> bias{std::vector<float>(RL_C2)}, partial(RL_C2 * TAPS * RL_C1), partial_bias(RL_C2);
+    device_array<uint8_t> codes(let_through);
+    device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
+    if (backward ? rl_conv2_backward(1, dev_x.data, dev_w.data, dev_d.data, codes.data, d_x.data, partial.data, partial_bias.data,
+                                     state.data, NULL, &err)
+                 : rl_conv2_forward(1, dev_x.data, dev_w.data, bias.data, pooled.data, codes.data, state.data, NULL, &err))
       exit(1);
-    claim(state.host(1)[0].overflow == 1, backward ? "an infinite gradient is noticed" : "an overflow below zero is noticed", 1);
+    expect(state.host(1)[0].overflow == 1, backward ? "an infinite gradient is recorded" : "a negative overflow is recorded", 1);
   }
 }
 
@@ -197,8 +197,8 @@ int main(int count, char **arguments) {
     printf("skipped: no NVIDIA GPU\n");
     return 77;
   }
-  /* Below and beyond what the kernels take side by side (66 images forward and 88 backward; 528 and 176 before room is used
-   * again; in FP32 66 and 64). */
+  /* Fewer and more images than the kernels run concurrently (66 forward and 88 backward; in FP32 66 and 64) and than fill their
+   * buffers once (528 and 176). */
   std::vector<uint32_t> batches = {1, 2, 3, 64, 133, 593};
   if (count > 1) batches.clear();
   for (int i = 1; i < count; i++) batches.push_back((uint32_t)atoi(arguments[i]));

@@ -1,34 +1,39 @@
-/* Every layer of every engine, forward and backward, against the double-precision oracle on the inputs and the pooling and ReLU
- * decisions that the engine itself had; the whole network in FP32; and 50 losses in a row. Arguments: one engine instead of all
- * of them; then the steps whose losses are followed, their images, and batches, instead of those below, all of which are too many
- * for the machine of tests/simt. */
+/* Every layer of every engine, forward and backward, against the double-precision oracle, which gets the engine's own inputs and
+ * its pooling and ReLU decisions; the whole network in FP32; and 50 losses in a row. Arguments, for tests/simt, where the
+ * defaults take too long: an engine (default: all), the steps whose losses are compared, the images per step, and batches. */
 #include "data/dataset.h"
 #include "fixture.h"
 #include "train/oracle.h"
 
-enum { MAP1 = RL_P1 * RL_P1, SIZE1 = RL_C1 * MAP1, MAP2 = RL_P2 * RL_P2, FULL1 = RL_H1 * RL_H1, FULL2 = RL_H2 * RL_H2 };
+enum {
+  P1_PIXELS = RL_P1 * RL_P1,
+  P1_VALUES = RL_C1 * P1_PIXELS,
+  P2_PIXELS = RL_P2 * RL_P2,
+  H1_PIXELS = RL_H1 * RL_H1,
+  H2_PIXELS = RL_H2 * RL_H2
+};
 
-enum { MOST_STEPS = 50, MOST_BATCHES = 16 };
+enum { MAX_STEPS = 50, MAX_BATCHES = 16 };
 static rl_dataset dataset;
-static uint32_t steps = MOST_STEPS, step_images = 16,
-                batches[MOST_BATCHES] = {1, 3, 32, 64, 129, 269 /* in turns, whatever the kernel */};
+static uint32_t steps = MAX_STEPS, step_images = 16,
+                batches[MAX_BATCHES] = {1, 3, 32, 64, 129, 269 /* more than any kernel runs concurrently */};
 
-static double *doubles(size_t count) {
+static double *new_doubles(size_t count) {
   double *made = calloc(count, sizeof *made);
   assert_non_null(made);
   return made;
 }
 
-/* ‖got − wanted‖ / ‖wanted‖; NaN and an empty reference fail. */
-static void check(const char *what, const double *got, const double *wanted, size_t count, double most) {
+/* Checks ‖actual − expected‖ / ‖expected‖ < tolerance; NaN and an all-zero reference fail. */
+static void check(const char *what, const double *actual, const double *expected, size_t count, double tolerance) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < count; i++) {
-    difference += (got[i] - wanted[i]) * (got[i] - wanted[i]);
-    norm += wanted[i] * wanted[i];
+    difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+    norm += expected[i] * expected[i];
   }
   double ratio = sqrt(difference / norm);
-  printf("    %-22s %.2e (at most %.0e)\n", what, ratio, most);
-  if (!(norm > 0) || !(ratio < most)) fail_msg("%s is off by %g", what, ratio);
+  printf("    %-22s %.2e (at most %.0e)\n", what, ratio, tolerance);
+  if (!(norm > 0) || !(ratio < tolerance)) fail_msg("%s is off by %g", what, ratio);
 }
 
 static double from_half(uint16_t h) {
@@ -39,8 +44,8 @@ static double from_half(uint16_t h) {
   return h >> 15 ? -value : value;
 }
 
-/* To the nearest FP16 number, ties to even. */
-static double rounded_to_half(double value) {
+/* Rounds to the nearest FP16 number, ties to even. */
+static double round_to_half(double value) {
   if (value == 0) return 0;
   int exponent;
   frexp(value, &exponent);
@@ -48,11 +53,11 @@ static double rounded_to_half(double value) {
   return ldexp(nearbyint(ldexp(value, -last)), last);
 }
 
-/* A device tensor of planes×map values an image as doubles in NCHW. */
+/* Returns a device tensor of planes × map values per image as doubles in NCHW. */
 static double *fetch(const rl_training_tensors *t, const void *from, size_t planes, size_t map, double factor) {
   size_t count = t->batch * planes * map, bytes = t->half ? 2 : 4;
   unsigned char *raw = malloc(count * bytes);
-  double *made = doubles(count);
+  double *made = new_doubles(count);
   must(device->ops->download(device, raw, from, count * bytes, e));
   for (size_t i = 0; i < count; i++) {
     double value = t->half ? from_half(((uint16_t *)raw)[i]) : (double)((float *)raw)[i];
@@ -76,27 +81,27 @@ static uint8_t *fetch_codes(const rl_training_tensors *t, const uint8_t *from, s
   return made;
 }
 
-/* What the decisions `code` let through of x[planes][size][size]. A decision may differ from the exact one by rounding alone. */
-static double *pooled_as_decided(size_t planes, int size, const double *x, const uint8_t *code, double slack) {
+/* Pools x[planes][size][size] by the decisions in `code`. Fails if one is off by more than `slack`, which covers rounding. */
+static double *pool_as_decided(size_t planes, int size, const double *x, const uint8_t *code, double slack) {
   int half = size / 2;
-  double *y = doubles(planes * half * half);
+  double *y = new_doubles(planes * half * half);
   for (size_t i = 0; i < planes * half * half; i++) {
     const double *corner = &x[i / (half * half) * size * size + i % (half * half) / half * 2 * size + i % half * 2];
     double greatest = 0;
     for (int at = 0; at < 4; at++) greatest = fmax(greatest, corner[at / 2 * size + at % 2]);
     y[i] = code[i] == RL_ORACLE_RELU_ZERO ? 0 : corner[code[i] / 2 * size + code[i] % 2];
-    if (fabs(greatest - y[i]) > slack) fail_msg("a pool let %g through of at most %g", y[i], greatest);
+    if (fabs(greatest - y[i]) > slack) fail_msg("a window was pooled to %g; its maximum is %g", y[i], greatest);
   }
   return y;
 }
 
-typedef struct batch { /* a step's images and labels in the order of the shuffle */
+typedef struct batch { /* a step's images and labels, shuffled */
   double *x;
   uint8_t *labels;
 } batch;
 
 static batch gather(uint32_t from, uint32_t count, uint32_t images, int64_t seed, uint64_t epoch) {
-  batch b = {doubles((size_t)count * RL_PIXELS), malloc(count)};
+  batch b = {new_doubles((size_t)count * RL_PIXELS), malloc(count)};
   for (uint32_t i = 0; i < count; i++) {
     uint32_t image = rl_permute(from + i, images, rl_shuffle_key((uint64_t)seed, epoch));
     b.labels[i] = dataset.train_labels[image];
@@ -106,13 +111,13 @@ static batch gather(uint32_t from, uint32_t count, uint32_t images, int64_t seed
   return b;
 }
 
-/* fc1's bias and ReLU, fc2 and the loss, forward and back. dead (may be NULL) says where d_hidden is 0 whatever ReLU makes of it
- * here. */
+/* Computes fc1's bias and ReLU, fc2 and the loss, and their gradients; returns the loss. `decided` (may be NULL): the engine's
+ * d_fc1, whose zeros decide about ReLU where the hidden value is within rounding of 0. */
 static double run_head(int n, const double *product, const double *w, const uint8_t *labels, const double *decided,
                        double *d_hidden, double *gradients) {
   const double *b1 = &w[rl_tensor_offsets[RL_FC1_B]], *w2 = &w[rl_tensor_offsets[RL_FC2_W]],
                *b2 = &w[rl_tensor_offsets[RL_FC2_B]];
-  double *hidden = doubles(n * RL_FC1), *logits = doubles(n * RL_CLASSES), *d_logits = doubles(n * RL_CLASSES);
+  double *hidden = new_doubles(n * RL_FC1), *logits = new_doubles(n * RL_CLASSES), *d_logits = new_doubles(n * RL_CLASSES);
   for (int i = 0; i < n * RL_FC1; i++) hidden[i] = fmax(0, product[i] + b1[i % RL_FC1]);
   rl_oracle_linear_forward(n, RL_FC1, RL_CLASSES, hidden, w2, b2, logits);
   double loss = rl_oracle_loss(n, logits, labels, 1, d_logits, NULL);
@@ -129,26 +134,28 @@ static double run_head(int n, const double *product, const double *w, const uint
   return loss;
 }
 
-/* One step of the whole network in double. codes: pooling decisions to follow, or NULL: its own. Returns the loss. */
+/* Computes one step of the whole network in double and returns the loss. codes1, codes2: pooling decisions to follow; NULL: the
+ * exact ones. */
 static double run_network(int n, const batch *b, const double *w, const uint8_t *codes1, const uint8_t *codes2,
                           const double *decided, double *gradients) {
   static const double none[RL_FC1];
   const uint32_t *at = rl_tensor_offsets;
-  double *y1 = doubles((size_t)n * RL_C1 * FULL1), *p1, *y2 = doubles((size_t)n * RL_C2 * FULL2), *p2, *unused = doubles(RL_FC1);
-  uint8_t *own1 = malloc((size_t)n * SIZE1), *own2 = malloc((size_t)n * RL_FLAT);
+  double *y1 = new_doubles((size_t)n * RL_C1 * H1_PIXELS), *p1, *y2 = new_doubles((size_t)n * RL_C2 * H2_PIXELS), *p2,
+         *unused = new_doubles(RL_FC1);
+  uint8_t *own1 = malloc((size_t)n * P1_VALUES), *own2 = malloc((size_t)n * RL_FLAT);
   rl_oracle_conv_forward(&rl_oracle_conv1, n, b->x, &w[at[RL_CONV1_W]], &w[at[RL_CONV1_B]], y1);
-  if (codes1) p1 = pooled_as_decided((size_t)n * RL_C1, RL_H1, y1, codes1, 1e-3);
-  else rl_oracle_pool_forward((size_t)n * RL_C1, RL_H1, y1, p1 = doubles((size_t)n * SIZE1), own1);
+  if (codes1) p1 = pool_as_decided((size_t)n * RL_C1, RL_H1, y1, codes1, 1e-3);
+  else rl_oracle_pool_forward((size_t)n * RL_C1, RL_H1, y1, p1 = new_doubles((size_t)n * P1_VALUES), own1);
   rl_oracle_conv_forward(&rl_oracle_conv2, n, p1, &w[at[RL_CONV2_W]], &w[at[RL_CONV2_B]], y2);
-  if (codes2) p2 = pooled_as_decided((size_t)n * RL_C2, RL_H2, y2, codes2, 1e-3);
-  else rl_oracle_pool_forward((size_t)n * RL_C2, RL_H2, y2, p2 = doubles((size_t)n * RL_FLAT), own2);
-  double *product = doubles(n * RL_FC1), *d_hidden = doubles(n * RL_FC1), *d_p2 = doubles((size_t)n * RL_FLAT);
+  if (codes2) p2 = pool_as_decided((size_t)n * RL_C2, RL_H2, y2, codes2, 1e-3);
+  else rl_oracle_pool_forward((size_t)n * RL_C2, RL_H2, y2, p2 = new_doubles((size_t)n * RL_FLAT), own2);
+  double *product = new_doubles(n * RL_FC1), *d_hidden = new_doubles(n * RL_FC1), *d_p2 = new_doubles((size_t)n * RL_FLAT);
   rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, p2, &w[at[RL_FC1_W]], none, product);
   double loss = run_head(n, product, w, b->labels, decided, d_hidden, gradients);
   rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, p2, d_hidden, &gradients[at[RL_FC1_W]], unused);
   rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, d_hidden, &w[at[RL_FC1_W]], d_p2);
-  double *d_y2 = doubles((size_t)n * RL_C2 * FULL2), *d_p1 = doubles((size_t)n * SIZE1),
-         *d_y1 = doubles((size_t)n * RL_C1 * FULL1);
+  double *d_y2 = new_doubles((size_t)n * RL_C2 * H2_PIXELS), *d_p1 = new_doubles((size_t)n * P1_VALUES),
+         *d_y1 = new_doubles((size_t)n * RL_C1 * H1_PIXELS);
   rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, d_p2, codes2 ? codes2 : own2, d_y2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2, &gradients[at[RL_CONV2_W]], &gradients[at[RL_CONV2_B]]);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2, &w[at[RL_CONV2_W]], d_p1);
@@ -159,68 +166,68 @@ static double run_network(int n, const batch *b, const double *w, const uint8_t 
   return loss;
 }
 
-static void check_tensor(const double *got, const double *wanted, rl_tensor tensor, double most) {
+static void check_tensor(const double *actual, const double *expected, rl_tensor tensor, double tolerance) {
   uint32_t at = rl_tensor_offsets[tensor];
   char what[48];
   snprintf(what, sizeof what, "d %s", rl_tensor_names[tensor]);
-  check(what, &got[at], &wanted[at], rl_tensor_sizes[tensor], most);
+  check(what, &actual[at], &expected[at], rl_tensor_sizes[tensor], tolerance);
 }
 
-/* One step of an engine: what it began with, had between its layers, and left. */
-typedef struct seen_step {
+/* One step of an engine: its inputs, the tensors between its layers, and its results. */
+typedef struct step_record {
   int n, precision;
   double learning_rate;
   batch images;
-  double *w, *multiplied;                       /* parameters in front of it; as they are multiplied */
-  double *after, *gradients, loss;              /* parameters behind it */
+  double *w, *multiplied;                       /* parameters before the step; rounded as multiplied */
+  double *after, *gradients, loss;              /* parameters after the step */
   double *p1, *p2, *d_fc1, *d_p2, *d_y2, *d_p1; /* d_y2: NULL where it is not in memory */
   uint8_t *codes1, *codes2;
-} seen_step;
+} step_record;
 
-typedef struct bounds { /* of what our FP32 kernels compute; of what runs in the precision; of what is stored in it */
-  double own, library, stored;
-} bounds;
+typedef struct tolerances {
+  double exact, computed, stored; /* of FP32 results; of results computed in the precision; of values stored in it */
+} tolerances;
 
-static bounds bounds_of(int precision) {
-  const double exact = 1e-5;
-  if (precision == RL_FP32) return (bounds){exact, exact, exact};
-  return (bounds){exact, 5e-3, precision == RL_TF32 ? 1e-3 : 5e-3};
+static tolerances tolerances_of(int precision) {
+  const double fp32 = 1e-5;
+  if (precision == RL_FP32) return (tolerances){fp32, fp32, fp32};
+  return (tolerances){fp32, 5e-3, precision == RL_TF32 ? 1e-3 : 5e-3};
 }
 
 static double *parameters_of(const float *from) {
-  double *made = doubles(RL_PARAMETERS);
+  double *made = new_doubles(RL_PARAMETERS);
   for (int i = 0; i < RL_PARAMETERS; i++) made[i] = from[i];
   return made;
 }
 
-static void fetch_layers(seen_step *s, const training *t) {
+static void fetch_layers(step_record *s, const training *t) {
   rl_training_tensors v;
   must(rl_training_view(t->train, &v, e));
   assert_int_equal(v.batch, s->n);
   const double unscale = 1.0 / v.loss_scale;
-  s->p1 = fetch(&v, v.pooled1, RL_C1, MAP1, 1);
-  s->p2 = fetch(&v, v.pooled2, RL_C2, MAP2, 1);
-  s->d_p1 = fetch(&v, v.d_pooled1, RL_C1, MAP1, unscale);
-  s->d_p2 = fetch(&v, v.d_pooled2, RL_C2, MAP2, unscale);
-  s->d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_C2, FULL2, unscale) : NULL;
+  s->p1 = fetch(&v, v.pooled1, RL_C1, P1_PIXELS, 1);
+  s->p2 = fetch(&v, v.pooled2, RL_C2, P2_PIXELS, 1);
+  s->d_p1 = fetch(&v, v.d_pooled1, RL_C1, P1_PIXELS, unscale);
+  s->d_p2 = fetch(&v, v.d_pooled2, RL_C2, P2_PIXELS, unscale);
+  s->d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_C2, H2_PIXELS, unscale) : NULL;
   s->d_fc1 = fetch(&v, v.d_fc1, RL_FC1, 1, unscale);
-  s->codes1 = fetch_codes(&v, v.codes1, RL_C1, MAP1);
-  s->codes2 = fetch_codes(&v, v.codes2, RL_C2, MAP2);
+  s->codes1 = fetch_codes(&v, v.codes1, RL_C1, P1_PIXELS);
+  s->codes2 = fetch_codes(&v, v.codes2, RL_C2, P2_PIXELS);
 }
 
-static seen_step see_step(engine_case which, uint32_t count) {
+static step_record record_step(engine_case which, uint32_t count) {
   static float raw[RL_PARAMETERS];
   float loss;
   rl_train_params params = small_training(which, count, count);
   training t = open_training_as(params, true);
-  seen_step s = {.n = (int)count,
-                 .precision = which.precision,
-                 .learning_rate = params.learning_rate,
-                 .images = gather(0, count, count, params.seed, 0),
-                 .multiplied = doubles(RL_PARAMETERS)};
+  step_record s = {.n = (int)count,
+                   .precision = which.precision,
+                   .learning_rate = params.learning_rate,
+                   .images = gather(0, count, count, params.seed, 0),
+                   .multiplied = new_doubles(RL_PARAMETERS)};
   rl_model_initialise((uint64_t)params.seed, raw);
   s.w = parameters_of(raw);
-  for (int i = 0; i < RL_PARAMETERS; i++) s.multiplied[i] = which.precision == RL_FP16 ? rounded_to_half(s.w[i]) : s.w[i];
+  for (int i = 0; i < RL_PARAMETERS; i++) s.multiplied[i] = which.precision == RL_FP16 ? round_to_half(s.w[i]) : s.w[i];
   run_epoch(&t);
   must(t.train->gradients(t.train, raw, e));
   s.gradients = parameters_of(raw);
@@ -233,66 +240,67 @@ static seen_step see_step(engine_case which, uint32_t count) {
   return s;
 }
 
-static void forget_step(seen_step *s) {
+static void free_step_record(step_record *s) {
   void *const all[] = {s->images.x, s->images.labels, s->w,    s->multiplied, s->after, s->gradients, s->p1,
                        s->p2,       s->d_fc1,         s->d_p2, s->d_y2,       s->d_p1,  s->codes1,    s->codes2};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
-static void check_convolutions_forward(const seen_step *s, bounds most) {
+static void check_convolutions_forward(const step_record *s, tolerances tolerance) {
   const uint32_t *at = rl_tensor_offsets;
   const size_t n = (size_t)s->n;
-  double *y1 = doubles(n * RL_C1 * FULL1), *y2 = doubles(n * RL_C2 * FULL2);
+  double *y1 = new_doubles(n * RL_C1 * H1_PIXELS), *y2 = new_doubles(n * RL_C2 * H2_PIXELS);
   rl_oracle_conv_forward(&rl_oracle_conv1, s->n, s->images.x, &s->w[at[RL_CONV1_W]], &s->w[at[RL_CONV1_B]], y1);
-  double *p1 = pooled_as_decided(n * RL_C1, RL_H1, y1, s->codes1, 1e-5);
-  check("conv1 + pool", s->p1, p1, n * SIZE1, most.stored);
+  double *p1 = pool_as_decided(n * RL_C1, RL_H1, y1, s->codes1, 1e-5);
+  check("conv1 + pool", s->p1, p1, n * P1_VALUES, tolerance.stored);
   rl_oracle_conv_forward(&rl_oracle_conv2, s->n, s->p1, &s->multiplied[at[RL_CONV2_W]], &s->w[at[RL_CONV2_B]], y2);
-  double *p2 = pooled_as_decided(n * RL_C2, RL_H2, y2, s->codes2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
-  check("conv2 + pool", s->p2, p2, n * RL_FLAT, most.library);
+  double *p2 = pool_as_decided(n * RL_C2, RL_H2, y2, s->codes2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
+  check("conv2 + pool", s->p2, p2, n * RL_FLAT, tolerance.computed);
   free(y1), free(y2), free(p1), free(p2);
 }
 
-/* fc1 and what follows it, forward and back. */
-static void check_classifier(const seen_step *s, bounds most) {
+/* fc1, the head and their gradients. */
+static void check_classifier(const step_record *s, tolerances tolerance) {
   static const double none[RL_FC1];
   const uint32_t *at = rl_tensor_offsets;
   const size_t n = (size_t)s->n;
-  double *product = doubles(n * RL_FC1), *d_hidden = doubles(n * RL_FC1), *d_p2 = doubles(n * RL_FLAT), *unused = doubles(RL_FC1),
-         *wanted = doubles(RL_PARAMETERS);
+  double *product = new_doubles(n * RL_FC1), *d_hidden = new_doubles(n * RL_FC1), *d_p2 = new_doubles(n * RL_FLAT),
+         *unused = new_doubles(RL_FC1), *expected = new_doubles(RL_PARAMETERS);
   rl_oracle_linear_forward(s->n, RL_FLAT, RL_FC1, s->p2, &s->multiplied[at[RL_FC1_W]], none, product);
-  double loss = run_head(s->n, product, s->w, s->images.labels, s->d_fc1, d_hidden, wanted);
-  check("loss", &s->loss, &loss, 1, s->precision == RL_FP32 ? most.own : 1e-3);
-  check("d fc1's product", s->d_fc1, d_hidden, n * RL_FC1, most.library);
-  for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++) check_tensor(s->gradients, wanted, (rl_tensor)tensor, most.library);
+  double loss = run_head(s->n, product, s->w, s->images.labels, s->d_fc1, d_hidden, expected);
+  check("loss", &s->loss, &loss, 1, s->precision == RL_FP32 ? tolerance.exact : 1e-3);
+  check("d fc1's product", s->d_fc1, d_hidden, n * RL_FC1, tolerance.computed);
+  for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++)
+    check_tensor(s->gradients, expected, (rl_tensor)tensor, tolerance.computed);
   rl_oracle_linear_input_gradient(s->n, RL_FLAT, RL_FC1, s->d_fc1, &s->multiplied[at[RL_FC1_W]], d_p2);
-  check("d pool2", s->d_p2, d_p2, n * RL_FLAT, most.library);
-  rl_oracle_linear_weight_gradient(s->n, RL_FLAT, RL_FC1, s->p2, s->d_fc1, &wanted[at[RL_FC1_W]], unused);
-  check_tensor(s->gradients, wanted, RL_FC1_W, most.library);
-  free(product), free(d_hidden), free(d_p2), free(unused), free(wanted);
+  check("d pool2", s->d_p2, d_p2, n * RL_FLAT, tolerance.computed);
+  rl_oracle_linear_weight_gradient(s->n, RL_FLAT, RL_FC1, s->p2, s->d_fc1, &expected[at[RL_FC1_W]], unused);
+  check_tensor(s->gradients, expected, RL_FC1_W, tolerance.computed);
+  free(product), free(d_hidden), free(d_p2), free(unused), free(expected);
 }
 
-static void check_convolutions_backward(const seen_step *s, bounds most) {
+static void check_convolutions_backward(const step_record *s, tolerances tolerance) {
   const uint32_t *at = rl_tensor_offsets;
   const size_t n = (size_t)s->n;
-  double *d_y2 = doubles(n * RL_C2 * FULL2), *d_p1 = doubles(n * SIZE1), *d_y1 = doubles(n * RL_C1 * FULL1),
-         *wanted = doubles(RL_PARAMETERS);
+  double *d_y2 = new_doubles(n * RL_C2 * H2_PIXELS), *d_p1 = new_doubles(n * P1_VALUES),
+         *d_y1 = new_doubles(n * RL_C1 * H1_PIXELS), *expected = new_doubles(RL_PARAMETERS);
   rl_oracle_pool_gradient(n * RL_C2, RL_H2, s->d_p2, s->codes2, d_y2);
-  if (s->d_y2) assert_memory_equal(s->d_y2, d_y2, n * RL_C2 * FULL2 * sizeof *d_y2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, s->n, s->p1, d_y2, &wanted[at[RL_CONV2_W]], &wanted[at[RL_CONV2_B]]);
-  check_tensor(s->gradients, wanted, RL_CONV2_W, most.library);
-  check_tensor(s->gradients, wanted, RL_CONV2_B, most.own);
+  if (s->d_y2) assert_memory_equal(s->d_y2, d_y2, n * RL_C2 * H2_PIXELS * sizeof *d_y2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, s->n, s->p1, d_y2, &expected[at[RL_CONV2_W]], &expected[at[RL_CONV2_B]]);
+  check_tensor(s->gradients, expected, RL_CONV2_W, tolerance.computed);
+  check_tensor(s->gradients, expected, RL_CONV2_B, tolerance.exact);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, s->n, d_y2, &s->multiplied[at[RL_CONV2_W]], d_p1);
-  check("d pool1", s->d_p1, d_p1, n * SIZE1, most.library);
+  check("d pool1", s->d_p1, d_p1, n * P1_VALUES, tolerance.computed);
   rl_oracle_pool_gradient(n * RL_C1, RL_H1, s->d_p1, s->codes1, d_y1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, s->n, s->images.x, d_y1, &wanted[at[RL_CONV1_W]], &wanted[at[RL_CONV1_B]]);
-  check_tensor(s->gradients, wanted, RL_CONV1_W, most.own);
-  check_tensor(s->gradients, wanted, RL_CONV1_B, most.own);
-  free(d_y2), free(d_p1), free(d_y1), free(wanted);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, s->n, s->images.x, d_y1, &expected[at[RL_CONV1_W]], &expected[at[RL_CONV1_B]]);
+  check_tensor(s->gradients, expected, RL_CONV1_W, tolerance.exact);
+  check_tensor(s->gradients, expected, RL_CONV1_B, tolerance.exact);
+  free(d_y2), free(d_p1), free(d_y1), free(expected);
 }
 
-/* Adam's first step from these gradients: what it changed, so that the weights themselves hide nothing. */
-static void check_update(const seen_step *s) {
-  double *adam = doubles(3 * RL_PARAMETERS), *changed = doubles(RL_PARAMETERS);
+/* Compares the change of the weights by Adam's first step, not the weights, which would hide errors. */
+static void check_update(const step_record *s) {
+  double *adam = new_doubles(3 * RL_PARAMETERS), *changed = new_doubles(RL_PARAMETERS);
   memcpy(adam, s->w, RL_PARAMETERS * sizeof *adam);
   rl_oracle_adam(RL_PARAMETERS, 1, s->learning_rate, s->gradients, adam, adam + RL_PARAMETERS, adam + 2 * RL_PARAMETERS);
   for (int i = 0; i < RL_PARAMETERS; i++) {
@@ -303,35 +311,35 @@ static void check_update(const seen_step *s) {
   free(adam), free(changed);
 }
 
-static void check_network(const seen_step *s) {
-  double *wanted = doubles(RL_PARAMETERS);
-  double loss = run_network(s->n, &s->images, s->w, s->codes1, s->codes2, s->d_fc1, wanted);
+static void check_network(const step_record *s) {
+  double *expected = new_doubles(RL_PARAMETERS);
+  double loss = run_network(s->n, &s->images, s->w, s->codes1, s->codes2, s->d_fc1, expected);
   check("whole network: loss", &s->loss, &loss, 1, 1e-5);
-  check("whole network: d", s->gradients, wanted, RL_PARAMETERS, 1e-5);
-  free(wanted);
+  check("whole network: d", s->gradients, expected, RL_PARAMETERS, 1e-5);
+  free(expected);
 }
 
-/* Each layer on the inputs that it had. */
+/* Checks each layer on the engine's own inputs. */
 static void check_step(engine_case which, uint32_t count) {
   printf("  %s, %s, batch %u\n", which.engine, rl_precision_names[which.precision], count);
-  const bounds most = bounds_of(which.precision);
-  seen_step s = see_step(which, count);
-  check_convolutions_forward(&s, most);
-  check_classifier(&s, most);
-  check_convolutions_backward(&s, most);
+  const tolerances tolerance = tolerances_of(which.precision);
+  step_record s = record_step(which, count);
+  check_convolutions_forward(&s, tolerance);
+  check_classifier(&s, tolerance);
+  check_convolutions_backward(&s, tolerance);
   check_update(&s);
   if (which.precision == RL_FP32) check_network(&s);
-  forget_step(&s);
+  free_step_record(&s);
 }
 
 static void test_layers(void **state) {
   (void)state;
   for (int which = 0; which < engine_case_count; which++)
-    for (int i = 0; i < MOST_BATCHES; i++)
+    for (int i = 0; i < MAX_BATCHES; i++)
       if (batches[i]) check_step(engine_cases[which], batches[i]);
 }
 
-/* What an engine has on chip goes to memory for those who watch alone, and that changes no bit of what it learns. */
+/* Storing tensors that an engine keeps on chip, for tests, changes no bit of the weights. */
 static void test_watching_changes_nothing(void **state) {
   (void)state;
   float *weights[2] = {malloc(RL_PARAMETERS * sizeof(float)), malloc(RL_PARAMETERS * sizeof(float))};
@@ -353,28 +361,28 @@ static void test_watching_changes_nothing(void **state) {
   free(weights[1]);
 }
 
-/* Steps in double, with the engine's order of images. */
+/* Compares losses with those of steps in double, with the engine's order of images. */
 static void test_losses_follow_the_oracle(void **state) {
   (void)state;
   enum { EARLY = 10 };
   const uint32_t images = steps * step_images;
-  double *w = doubles(RL_PARAMETERS), *m = doubles(RL_PARAMETERS), *v = doubles(RL_PARAMETERS), *g = doubles(RL_PARAMETERS),
-         wanted[MOST_STEPS];
-  float *initial = malloc(RL_PARAMETERS * sizeof *initial), losses[MOST_STEPS];
+  double *w = new_doubles(RL_PARAMETERS), *m = new_doubles(RL_PARAMETERS), *v = new_doubles(RL_PARAMETERS),
+         *g = new_doubles(RL_PARAMETERS), expected[MAX_STEPS];
+  float *initial = malloc(RL_PARAMETERS * sizeof *initial), losses[MAX_STEPS];
   rl_train_params params = small_training(engine_cases[0], step_images, images);
   rl_model_initialise((uint64_t)params.seed, initial);
   for (int i = 0; i < RL_PARAMETERS; i++) w[i] = initial[i];
   for (uint32_t step = 0; step < steps; step++) {
     batch b = gather(step * step_images, step_images, images, params.seed, 0);
-    wanted[step] = run_network(step_images, &b, w, NULL, NULL, NULL, g);
+    expected[step] = run_network(step_images, &b, w, NULL, NULL, NULL, g);
     rl_oracle_adam(RL_PARAMETERS, step + 1, params.learning_rate, g, w, m, v);
     free(b.x);
     free(b.labels);
   }
-  /* Rounding differences grow from step to step (Adam divides by the size of the gradient): tight at first, wider at the end,
-   * where a hundredfold of the first ten steps' is common. */
-  static const double most_early[] = {[RL_FP32] = 1e-4, [RL_TF32] = 1e-2, [RL_FP16] = 1e-2},
-                      most[] = {[RL_FP32] = 1e-2, [RL_TF32] = 1e-1, [RL_FP16] = 1e-1}; /* both have 11 bits of significand */
+  /* Rounding differences grow from step to step, because Adam divides by the size of the gradient: a hundredfold from the first
+   * ten steps to the last is common. TF32 and FP16 both have 11 bits of significand. */
+  static const double early_tolerance[] = {[RL_FP32] = 1e-4, [RL_TF32] = 1e-2, [RL_FP16] = 1e-2},
+                      tolerance[] = {[RL_FP32] = 1e-2, [RL_TF32] = 1e-1, [RL_FP16] = 1e-1};
   for (int which = 0; which < engine_case_count; which++) {
     const int precision = engine_cases[which].precision;
     params = small_training(engine_cases[which], step_images, images);
@@ -383,13 +391,13 @@ static void test_losses_follow_the_oracle(void **state) {
     must(t.train->losses(t.train, losses, e));
     double early = 0, worst = 0;
     for (uint32_t i = 0; i < steps; i++) {
-      worst = fmax(worst, fabs(losses[i] - wanted[i]));
+      worst = fmax(worst, fabs(losses[i] - expected[i]));
       if (i < EARLY) early = worst;
     }
     printf("  %s, %s: %u losses from %.4f to %.4f, worst difference %.2e in the first %d (at most %.0e), %.2e (at most %.0e)\n",
-           params.engine, rl_precision_names[precision], steps, wanted[0], wanted[steps - 1], early, EARLY, most_early[precision],
-           worst, most[precision]);
-    assert_true(early < most_early[precision] && worst < most[precision]);
+           params.engine, rl_precision_names[precision], steps, expected[0], expected[steps - 1], early, EARLY,
+           early_tolerance[precision], worst, tolerance[precision]);
+    assert_true(early < early_tolerance[precision] && worst < tolerance[precision]);
     close_training(&t);
   }
   free(w);
@@ -404,14 +412,14 @@ static void read_arguments(int count, char **arguments) {
   steps = (uint32_t)atoi(arguments[2]);
   memset(batches, 0, sizeof batches);
   step_images = (uint32_t)atoi(arguments[3]);
-  for (int i = 4; i < count && i - 4 < MOST_BATCHES; i++) batches[i - 4] = (uint32_t)atoi(arguments[i]);
+  for (int i = 4; i < count && i - 4 < MAX_BATCHES; i++) batches[i - 4] = (uint32_t)atoi(arguments[i]);
 }
 
 int main(int count, char **arguments) {
   need_gpu(count > 1 ? arguments[1] : NULL);
   read_arguments(count, arguments);
   rl_error err = {0};
-  if (rl_dataset_load("auto", getenv("ROOFLINED_MNIST_DIR"), &dataset, &err)) {
+  if (rl_dataset_load("auto", getenv("ROOFLINED_MNIST_DIR"), &dataset, &err) < 0) {
     fprintf(stderr, "%s\n", err.message);
     return 1;
   }

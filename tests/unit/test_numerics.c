@@ -218,7 +218,7 @@ static void direct_convolution(void **state) {
   const rl_direct *tables[RL_DIRECT_TABLES];
   int usable = rl_direct_usable(tables);
   for (int t = 0; t < usable; t++) {
-    tables[t]->arrange(w, taps);
+    tables[t]->reorder_weights(w, taps);
     tables[t]->forward(x, taps, b, y, argmax);
     planes_of(P2, RL_C2, y, found);
     assert_below("direct forward", relative_distance(RL_FLAT, found, oy), 1e-6);

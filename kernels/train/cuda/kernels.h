@@ -1,11 +1,13 @@
-/* The training kernels that no library has, one subject a file: gather.cu, conv1.cu and conv1_half.cu (first layer), pool.cu
- * (second layer's bias, ReLU and pooling), conv2_forward.cu, conv2_backward.cu and conv2_float.cu (all of the second layer),
- * head.cu (what follows fc1's product), adam.cu (optimizer). They are queued on a stream and read everything that changes between
- * steps from rl_train_state on the device, so a captured graph of them can be replayed for ever.
+/* The training kernels that no library has, by file: gather.cu (batches), conv1.cu and conv1_half.cu (conv1), conv2_forward.cu
+ * and conv2_backward.cu (conv2 in FP16), conv2_float.cu (conv2 in FP32), pool.cu (pooling after a library's conv2), head.cu (from
+ * fc1's product to its gradient), adam.cu (optimizer). Functions enqueue on a stream and return 0, or -1 with the error in err.
+ * Kernels read everything that changes between steps from rl_train_state on the device, so that a captured graph can be replayed.
  *
- * Layout: activations and convolution weights are NHWC (channels_last) or NCHW; `half` says that activations are FP16.
- * A pool code is one byte an element of the pooled tensor: which of the four inputs was the greatest (0–3 in row-major order), or
- * 4 where ReLU stopped it; it is all that backward needs of the layer below. */
+ * Layout: activations and convolution weights are NHWC (channels_last) or NCHW. Activations and their gradients are FP16 if
+ * `half`, else FP32. Pool code: one byte per pooled element, the position 0-3 (row-major) of the greatest input of its 2×2
+ * window, or RL_POOL_RELU_ZERO. Backward needs nothing else of the layer below. Partial sums: each block or warp writes one row
+ * of sums of a gradient; adam.cu adds up the rows in a fixed order. rl_*_partial_rows returns the number of rows of a batch.
+ * Overflow (FP16): a kernel that finds an infinite or NaN gradient sets rl_train_state.overflow; Adam then skips the step. */
 #ifndef RL_TRAIN_CUDA_KERNELS_H
 #define RL_TRAIN_CUDA_KERNELS_H
 
@@ -14,73 +16,73 @@
 #include "train/loss_scale.h"
 #include "train/model.h"
 
-enum { RL_POOL_RELU_ZERO = 4 };
+enum { RL_POOL_RELU_ZERO = 4 /* the greatest input is not positive */ };
 
-/* What changes from step to step. One on the device; the host writes it at reset and reads it between epochs. */
+/* What changes from step to step. There is one on the device; the host writes it at reset and reads it between epochs. */
 typedef struct rl_train_state {
   uint64_t seed;
   uint32_t epoch;                  /* epochs begun */
-  uint32_t step;                   /* of the epoch, counts skipped ones too */
-  uint32_t test_step;              /* of the evaluation */
-  uint32_t blocks_done;            /* blocks done in a kernel that needs to know its last one */
-  double beta1_power, beta2_power; /* of the step to come */
-  float step_size, inverse_root;   /* lr/(1-beta1^t), 1/sqrt(1-beta2^t) of the step to come */
+  uint32_t step;                   /* within the epoch, skipped steps included */
+  uint32_t test_step;              /* within the evaluation */
+  uint32_t blocks_done;            /* blocks that have finished a kernel, in kernels where the last one does more */
+  double beta1_power, beta2_power; /* beta1^t, beta2^t of the next step */
+  float step_size, inverse_root;   /* lr/(1-beta1^t), 1/sqrt(1-beta2^t) of the next step */
   rl_loss_scale scale;
-  float inverse_scale;      /* of scale.scale */
-  float last_inverse_scale; /* of the step done last */
-  uint32_t last_batch;      /* its images */
+  float inverse_scale;      /* 1 / scale.scale */
+  float last_inverse_scale; /* of the last step */
+  uint32_t last_batch;      /* images of the last step */
   uint32_t overflow;        /* a gradient of this step is infinite or NaN */
   uint32_t dynamic_scale;   /* 0: the scale stays 1 */
 } rl_train_state;
 
-/* Which images a batch consists of: position i of it is images[order[*step * stride + i]]. */
+/* The images of a batch: image i of it is images[order[*step * stride + i]]. */
 typedef struct rl_gather {
   const uint8_t *images, *labels; /* [count][28][28], [count] */
-  const uint32_t *order;          /* NULL: in their own order */
+  const uint32_t *order;          /* NULL: stored order */
   const uint32_t *step;           /* on the device */
   uint32_t stride, batch;
 } rl_gather;
 
 typedef struct rl_format {
   bool channels_last, half; /* half implies channels_last */
-  bool tensor_float;        /* multiplied in TF32 */
+  bool tensor_float;        /* products in TF32 */
 } rl_format;
 
-/* gather.cu: start an epoch: a fresh order of `count` images, step 0. */
+/* gather.cu: begins an epoch: a new order of `count` images, step 0. */
 int rl_epoch_begin(rl_train_state *state, uint32_t *order, uint32_t count, cudaStream_t stream, rl_error *err);
 
-/* conv1.cu: gather, normalise, convolve (1→32), add bias, ReLU and pool in one: pooled [n][14][14][32] or [n][32][14][14], and
- * codes. weights: [32][9] then the bias [32], float. */
+/* conv1.cu: gathers and normalises images, then conv1 (1→32 channels), bias, ReLU and pooling in one kernel. Outputs: pooled
+ * [n][14][14][32] or [n][32][14][14], codes likewise. weights: [32][9], then the bias [32]. */
 int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
                      rl_error *err);
-/* d_pooled → partial sums of the 320 gradients (weights, then bias), partial[rows][320]; rows as rl_conv1_partial_rows says.
- * FP16: notes an overflow in state, also of conv2.weight's gradient if conv2_gradient, which is in FP16 then, is not NULL. */
+/* Computes the 320 gradients (weights, then bias) from d_pooled as partial[rows][320]. FP16: also checks conv2.weight's gradient
+ * (conv2_gradient, FP16; NULL: no check) for overflow. */
 uint32_t rl_conv1_partial_rows(rl_format format, uint32_t batch);
 int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
                       const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err);
-/* conv1_half.cu: what these do in FP16. */
+/* conv1_half.cu: the same in FP16; conv1.cu calls these. */
 int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
                           rl_error *err);
 uint32_t rl_conv1_half_partial_rows(uint32_t batch);
 int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
                            const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
-/* pool.cu: conv2's product [n][12][12][64] or [n][64][12][12] + bias, ReLU, pool → [n][6][6][64] or [n][64][6][6], and codes.
- * FP16: notes an overflow of the product in state, unless that is NULL; ReLU and pooling would hide it from what follows. */
+/* pool.cu: adds the bias to conv2's product y [n][12][12][64] or [n][64][12][12], then ReLU and pooling: pooled [n][6][6][64] or
+ * [n][64][6][6], codes likewise. FP16: checks y for overflow unless state is NULL, because ReLU and pooling hide it from later
+ * kernels. */
 int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *codes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
-/* d_pooled → gradient of conv2's product into d_y, and partial sums of the bias gradient, partial[rows][64]. */
+/* Computes d_y, the gradient of conv2's product, and the bias gradient as partial[rows][64] from d_pooled. */
 uint32_t rl_pool2_partial_rows(rl_format format, uint32_t batch);
 int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y, float *partial,
                       rl_train_state *state, cudaStream_t stream, rl_error *err);
 
-/* conv2_forward.cu, FP16 alone: conv2, bias, ReLU and pooling in one: in [n][14][14][32], weights [64][9][32] → pooled
- * [n][6][6][64] and codes. Notes an overflow of the product in state, unless that is NULL. */
+/* conv2_forward.cu, FP16: conv2, bias, ReLU and pooling in one kernel. in [n][14][14][32], weights [64][9][32], pooled and codes
+ * [n][6][6][64]. Checks the product for overflow unless state is NULL. */
 int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *codes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
-/* conv2_backward.cu: d_pooled → d_in [n][14][14][32] and partial sums of the gradients of weights and bias,
- * partial[rows][64][9][32] and partial_bias[rows][64], rows as rl_conv2_partial_rows says. Notes an overflow of d_pooled in
- * state. */
+/* conv2_backward.cu, FP16: computes d_in [n][14][14][32] and the gradients of weights and bias as partial[rows][64][9][32] and
+ * partial_bias[rows][64]. Checks d_pooled for overflow. */
 uint32_t rl_conv2_partial_rows(uint32_t batch);
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
                       float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
@@ -92,49 +94,47 @@ uint32_t rl_conv2_float_partial_rows(uint32_t batch);
 int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes,
                             float *d_in, float *partial, float *partial_bias, cudaStream_t stream, rl_error *err);
 
-/* head.cu: from fc1's product, split along K into parts[count][batch][128] floats, to the gradient of that product: sums the
- * parts, adds fc1's bias, ReLU, fc2, softmax, mean cross-entropy, and back. All of it is FP32, but d_fc1 [batch][128] is stored
- * in the format. */
+/* head.cu: adds up fc1's product, split along K into parts[part_count][batch][128] floats, then bias, ReLU, fc2, softmax, mean
+ * cross-entropy, and their gradients back to fc1's product. Computed in FP32; d_fc1 [batch][128] is stored in the format. */
 enum { RL_HEAD_LOSS = RL_FC1 + RL_CLASSES * RL_FC1 + RL_CLASSES, RL_HEAD_ROW = RL_HEAD_LOSS + 2 };
 typedef struct rl_head {
   rl_gather gather;
   const float *parts;
   uint32_t part_count;
-  const float *weights; /* fc1.bias, fc2.weight, fc2.bias, one after the other */
+  const float *weights; /* fc1.bias, fc2.weight, fc2.bias, contiguous */
 } rl_head;
-/* partial[rows][RL_HEAD_ROW]: gradients of fc1.bias, fc2.weight, fc2.bias, then the sum of the losses. */
+/* partial[rows][RL_HEAD_ROW]: gradients of fc1.bias, fc2.weight and fc2.bias, then the sum of the losses. */
 uint32_t rl_head_partial_rows(uint32_t batch);
 int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state, cudaStream_t stream,
                   rl_error *err);
-/* Evaluation: each image's loss and whether it was recognised, at its position; then counts state->test_step up. */
+/* Evaluation: stores each image's loss and whether it was recognised at its position in the test set, then increments
+ * state->test_step. */
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,
                      rl_error *err);
 
-/* adam.cu: gradients where they lie: fc1.weight whole or still to be multiplied, conv2.weight whole or not, the rest as rows of
- * partial sums. */
+/* adam.cu: where the gradients of a step are. */
 typedef struct rl_gradients {
   const void *conv2_weight;
-  uint32_t conv2_rows;                    /* of partial sums, float; 0: whole, */
-  bool half;                              /* its type then, and that of d_fc1 and fc1_in */
-  const float *fc1_weight;                /* NULL: still to be multiplied, */
+  uint32_t conv2_rows;                    /* of partial sums in FP32; 0: conv2_weight is the whole gradient */
+  bool half;                              /* type of a whole conv2_weight, of d_fc1 and of fc1_in */
+  const float *fc1_weight;                /* NULL: not stored; the product of d_fc1 and fc1_in */
   const float *conv1, *conv2_bias, *head; /* partial sums */
   uint32_t conv1_rows, conv2_bias_rows, head_rows;
   uint32_t batch;
-  /* From these, FP16 [batch][128] and [batch][2304]; then the kernel in front may have made conv2's. */
-  const void *d_fc1, *fc1_in;
+  const void *d_fc1, *fc1_in; /* [batch][128], [batch][2304]; used if fc1_weight is NULL */
 } rl_gradients;
 
 typedef struct rl_adam {
   float *weights, *first, *second; /* [RL_PARAMETERS] each: parameters and the two moments */
-  void *halves;                    /* FP16 copies of the weights at their offsets; NULL in FP32 */
+  void *halves;                    /* FP16 copies of the weights at the same offsets; NULL in FP32 */
   float *losses;                   /* one per step of the epoch */
   float learning_rate;
   rl_train_state *state;
 } rl_adam;
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err);
-/* The gradients that the last step used, unscaled, all in one place. */
+/* Copies the gradients of the last step, without the loss scale, to flat[RL_PARAMETERS]. fc1_weight may be NULL here only. */
 int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream, rl_error *err);
-/* Halves from the weights, after the host changed them. */
+/* Computes the FP16 copies after the host changed the weights. */
 int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
 
 #endif
