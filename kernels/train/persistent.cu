@@ -1,22 +1,252 @@
-/* Engine "persistent": all steps of an epoch in one launch (train/cuda/persistent.h), on devices with clusters of blocks and
- * room for 128 of them. */
-#include "train/cuda/training.h"
+/* Engine "persistent": all steps of an epoch in one launch, the evaluation in another (train/cuda/persistent.h). Activations stay
+ * on chip; what tests look at is stored only while the instance is watched. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/cuda/persistent.h"
+#include "train/cuda/training_state.h"
 #include "train/engines.h"
 
-static rl_partial_rows rows(rl_format, uint32_t batch) {
-  const uint32_t pairs = rl_persistent_rows(batch);
-  return {2 * pairs, pairs, pairs, pairs};
-}
-
-static const rl_launch launches[] = {
-    {"persistent_epoch", "kernel", rl_persistent_launch, NULL},
-    {"persistent_evaluate", "kernel", rl_persistent_test_launch, NULL},
+struct engine : rl_training_base {
+  void *pooled2, *d_fc1; /* operands of fc1's weight gradient */
+  float *partial_conv1, *partial_conv2_bias, *partial_head;
+  struct rl_exchange *exchange;
+  /* Stored while watched, else NULL. conv2_rows: partial sums, which overlap the moments otherwise. */
+  void *pooled1, *d_pooled1, *d_pooled2;
+  uint8_t *codes1, *codes2;
+  float *conv2_rows;
+  rl_persistent_timestamps *timestamps, *host_timestamps; /* NULL: not recorded */
+  rl_launch launches[4];
+  rl_sequence sequences[2], test_sequences[2];
 };
 
-static const rl_recipe recipe = {launches, 2, 0, true, false, true, 0, rows, NULL, NULL, NULL, NULL, true};
+static engine *engine_of(void *instance) { return (engine *)rl_training_base_of(instance); }
 
-static int open_engine(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  return rl_training_open(&recipe, device, params, instance, err);
+static size_t conv2_rows_bytes(uint32_t batch) { return rl_persistent_rows(batch) * rl_tensor_sizes[RL_CONV2_W] * sizeof(float); }
+
+static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
+  engine *e = engine_of(arg);
+  rl_persistent args = {};
+  args.images = e->train_images;
+  args.labels = e->train_labels;
+  args.order = e->order;
+  args.count = e->base.images;
+  args.batch = (uint32_t)e->base.params.batch_size;
+  args.adam = rl_training_adam(e);
+  args.pooled2 = e->pooled2;
+  args.d_fc1 = e->d_fc1;
+  args.partial_conv1 = e->partial_conv1;
+  args.partial_conv2 = e->conv2_rows ? e->conv2_rows : e->first;
+  args.partial_conv2_bias = e->partial_conv2_bias;
+  args.partial_head = e->partial_head;
+  args.exchange = e->exchange;
+  args.pooled1 = e->pooled1;
+  args.d_pooled1 = e->d_pooled1;
+  args.d_pooled2 = e->d_pooled2;
+  args.codes1 = e->codes1;
+  args.codes2 = e->codes2;
+  args.timestamps = e->timestamps;
+  return rl_persistent_epoch(e->format, &args, (cudaStream_t)stream, err);
+}
+
+static int launch_evaluation(void *arg, rl_stream stream, rl_error *err) {
+  engine *e = engine_of(arg);
+  rl_persistent args = {};
+  args.images = e->test_images;
+  args.labels = e->test_labels;
+  args.count = args.batch = e->base.test_images;
+  args.adam = rl_training_adam(e);
+  args.exchange = e->exchange;
+  return rl_persistent_evaluate(e->format, &args, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
+}
+
+/* --- views -------------------------------------------------------------------------------------------------------------- */
+
+static int watch(rl_training_base *training, rl_error *err) {
+  engine *e = engine_of(training);
+  const uint32_t batch = rl_training_step_images(e);
+  const size_t pooled1 = (size_t)batch * RL_C1 * RL_P1 * RL_P1, pooled2 = (size_t)batch * RL_FLAT;
+  const rl_training_buffer buffers[] = {
+      {&e->pooled1, RL_MEMORY_WORKSPACE, pooled1 * e->value_bytes},
+      {&e->d_pooled1, RL_MEMORY_WORKSPACE, pooled1 * e->value_bytes},
+      {&e->d_pooled2, RL_MEMORY_WORKSPACE, pooled2 * e->value_bytes},
+      {&e->codes1, RL_MEMORY_WORKSPACE, pooled1},
+      {&e->codes2, RL_MEMORY_WORKSPACE, pooled2},
+      {&e->conv2_rows, RL_MEMORY_WORKSPACE, conv2_rows_bytes(batch)},
+  };
+  return rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err);
+}
+
+static void view(const rl_training_base *training, rl_training_tensors *tensors) {
+  const engine *e = (const engine *)training;
+  tensors->pooled1 = e->pooled1;
+  tensors->pooled2 = e->pooled2;
+  tensors->codes1 = e->codes1;
+  tensors->codes2 = e->codes2;
+  tensors->d_pooled1 = e->d_pooled1;
+  tensors->d_pooled2 = e->d_pooled2;
+  tensors->d_fc1 = e->d_fc1;
+}
+
+static int last_gradients(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err) {
+  const engine *e = (const engine *)training;
+  const uint32_t rows = rl_persistent_rows(batch);
+  if (!e->conv2_rows) return rl_fail(err, RL_INPUT, 0, "the gradients were not stored: the engine was not watched");
+  rl_gradients last = {};
+  last.conv2_weight = e->conv2_rows;
+  last.half = e->format.half;
+  last.conv1 = e->partial_conv1;
+  last.conv2_bias = e->partial_conv2_bias;
+  last.head = e->partial_head;
+  last.conv1_rows = 2 * rows;
+  last.conv2_rows = last.conv2_bias_rows = last.head_rows = rows;
+  last.batch = batch;
+  last.d_fc1 = e->d_fc1;
+  last.fc1_in = e->pooled2;
+  *gradients = last;
+  return 0;
+}
+
+static const rl_training_ops training_ops = {watch, view, last_gradients, NULL};
+
+/* --- phase timestamps --------------------------------------------------------------------------------------------------- */
+
+static int allocate_timestamps(engine *e, rl_error *err) {
+  const rl_training_buffer buffer = {&e->timestamps, RL_MEMORY_WORKSPACE, sizeof *e->timestamps};
+  if (!e->host_timestamps) e->host_timestamps = (rl_persistent_timestamps *)malloc(sizeof *e->host_timestamps);
+  if (!e->host_timestamps) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the phase timestamps");
+  if (rl_training_allocate(e, &buffer, 1, err) < 0) return -1;
+  rl_device *device = e->base.base.device;
+  return device->ops->zero(device, e->timestamps, sizeof *e->timestamps, err);
+}
+
+static void free_timestamps(engine *e) {
+  rl_device *device = e->base.base.device;
+  device->ops->release(device, e->timestamps);
+  free(e->host_timestamps);
+  e->timestamps = e->host_timestamps = NULL;
+}
+
+static int set_phase_timestamps(rl_instance *instance, bool on, rl_error *err) {
+  if (on) return allocate_timestamps(engine_of(instance), err);
+  free_timestamps(engine_of(instance));
+  return 0;
+}
+
+static void find_ends(const rl_persistent_timestamps *timestamps, rl_phase_timestamps *to) {
+  to->begin_ns = timestamps->launch[0][0];
+  for (size_t block = 0; block < to->blocks; block++) {
+    if (timestamps->launch[block][0] < to->begin_ns) to->begin_ns = timestamps->launch[block][0];
+    if (timestamps->launch[block][1] > to->end_ns) to->end_ns = timestamps->launch[block][1];
+  }
+}
+
+static double mean_sm_mhz(const rl_persistent_timestamps *timestamps) {
+  double sum = 0;
+  for (size_t block = 0; block < RL_PERSISTENT_BLOCKS; block++)
+    sum += (double)(timestamps->cycles[block][1] - timestamps->cycles[block][0]) /
+           (double)(timestamps->launch[block][1] - timestamps->launch[block][0]);
+  return sum / RL_PERSISTENT_BLOCKS * 1e3;
+}
+
+/* Moves the recorded steps of all blocks together: [block][step][1 + RL_PHASES]. */
+static const uint64_t *packed_phases(rl_persistent_timestamps *timestamps, size_t steps) {
+  uint64_t *packed = timestamps->phases[0][0];
+  for (size_t block = 0; block < RL_PERSISTENT_BLOCKS; block++)
+    memmove(&packed[block * steps * (1 + RL_PHASES)], timestamps->phases[block], steps * sizeof timestamps->phases[0][0]);
+  return packed;
+}
+
+static int read_phase_timestamps(rl_instance *instance, rl_phase_timestamps *to, rl_error *err) {
+#define PHASE(NAME, RANGE) {#NAME, #RANGE},
+  static const rl_timed_phase phases[] = {RL_PHASE_NAMES(PHASE)};
+#undef PHASE
+  engine *e = engine_of(instance);
+  rl_device *device = instance->device;
+  if (!e->timestamps) return rl_fail(err, RL_INPUT, 0, "phase timestamps are not on");
+  if (device->ops->download(device, e->host_timestamps, e->timestamps, sizeof *e->timestamps, err) < 0) return -1;
+  *to = {};
+  to->launch = e->launches[1].name;
+  to->phases = phases;
+  to->phase_count = RL_PHASES;
+  to->steps = instance->steps < RL_TIMESTAMPED_STEPS ? instance->steps : (size_t)RL_TIMESTAMPED_STEPS;
+  to->blocks = RL_PERSISTENT_BLOCKS;
+  to->microbatches = (rl_training_step_images(e) + RL_PERSISTENT_PAIRS - 1) / RL_PERSISTENT_PAIRS;
+  to->sm_mhz = mean_sm_mhz(e->host_timestamps);
+  find_ends(e->host_timestamps, to);
+  to->ns = packed_phases(e->host_timestamps, to->steps);
+  return 0;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------------------------------ */
+
+static void close_instance(rl_instance *instance) {
+  if (!instance) return;
+  engine *e = engine_of(instance);
+  rl_device *device = instance->device;
+  void *const memory[] = {e->pooled2,      e->d_fc1,    e->partial_conv1, e->partial_conv2_bias,
+                          e->partial_head, e->exchange, e->pooled1,       e->d_pooled1,
+                          e->d_pooled2,    e->codes1,   e->codes2,        e->conv2_rows};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
+  free_timestamps(e);
+  rl_training_base_close(e);
+  free(e);
+}
+
+static int allocate_buffers(engine *e, rl_error *err) {
+  const uint32_t batch = rl_training_step_images(e);
+  const size_t rows = rl_persistent_rows(batch);
+  const rl_training_buffer buffers[] = {
+      {&e->pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FLAT * e->value_bytes},
+      {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * e->value_bytes},
+      {&e->partial_conv1, RL_MEMORY_WEIGHTS, 2 * rows * RL_C1 * 10 * sizeof(float)},
+      {&e->partial_conv2_bias, RL_MEMORY_WEIGHTS, rows * RL_C2 * sizeof(float)},
+      {&e->partial_head, RL_MEMORY_WEIGHTS, rows * RL_HEAD_ROW * sizeof(float)},
+      {&e->exchange, RL_MEMORY_ACTIVATIONS, rl_persistent_exchange_bytes()},
+  };
+  return rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err);
+}
+
+static void describe_launches(engine *e) {
+  rl_instance *instance = &e->base.base;
+  e->launches[0] = {"shuffle", "data", rl_training_begin_epoch, e};
+  e->launches[1] = {"persistent_epoch", "kernel", launch_epoch, e};
+  e->launches[2] = {"begin", "data", rl_training_begin_test, e};
+  e->launches[3] = {"persistent_evaluate", "kernel", launch_evaluation, e};
+  e->sequences[0] = {"begin", &e->launches[0], 1, 1};
+  e->sequences[1] = {"step", &e->launches[1], 1, 1};
+  e->test_sequences[0] = {"begin", &e->launches[2], 1, 1};
+  e->test_sequences[1] = {"evaluate", &e->launches[3], 1, 1};
+  instance->iteration = {"epoch", e->sequences, 2};
+  instance->evaluation = {"evaluation", e->test_sequences, e->base.test_images ? 2u : 0u};
+  instance->step_sequence = 1;
+  instance->steps_per_repeat = e->base.steps;
+}
+
+static int build(engine *e, const rl_train_params *params, rl_error *err) {
+  const rl_training_layout layout = {true, false, conv2_rows_bytes((uint32_t)params->batch_size)};
+  if (rl_training_base_open(e, params, &layout, err) < 0 || allocate_buffers(e, err) < 0) return -1;
+  describe_launches(e);
+  return rl_training_reset(&e->base.base, err);
+}
+
+static const rl_instance_ops operations = {rl_training_reset,    rl_training_report,   rl_training_save,
+                                           rl_training_restore,  close_instance,       NULL,
+                                           set_phase_timestamps, read_phase_timestamps};
+
+static int open_instance(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
+  engine *e = (engine *)calloc(1, sizeof *e);
+  if (!e) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the engine");
+  e->ops = &training_ops;
+  e->base.base.ops = &operations;
+  e->base.base.device = device;
+  if (build(e, (const rl_train_params *)params, err) < 0) {
+    close_instance(&e->base.base);
+    return -1;
+  }
+  *instance = &e->base.base;
+  return 0;
 }
 
 static int device_supports(const void *params, rl_error *err) {
@@ -26,5 +256,5 @@ static int device_supports(const void *params, rl_error *err) {
 
 extern "C" {
 extern const rl_engine rl_engine_persistent;
-const rl_engine rl_engine_persistent = {&rl_train_persistent, open_engine, device_supports};
+const rl_engine rl_engine_persistent = {&rl_train_persistent, open_instance, device_supports};
 }

@@ -29,7 +29,6 @@ LAYERS = {
 CIRCLES = {
     "daemon/store/db",
     "daemon/worker/pass",
-    "kernels/train/cuda/training",
 }
 INCLUDE_ROOTS = ("daemon", "kernels", "")
 GENERATED = {"base/commit.h", "embedded.h"}

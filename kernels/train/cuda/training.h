@@ -5,8 +5,7 @@
 #define RL_TRAIN_CUDA_TRAINING_H
 
 #include "library/gemm.h"
-#include "train/cuda/persistent.h"
-#include "train/view.h"
+#include "train/cuda/training_state.h"
 
 enum { RL_MOST_LAUNCHES = 10, RL_LANES = 2 /* branches side by side, each with a workspace */ };
 enum { RL_STEP, RL_TAIL, RL_TEST, RL_TEST_TAIL, RL_STAGES };
@@ -35,7 +34,6 @@ typedef struct rl_recipe {
   size_t launch_count, forward_count;
   bool channels_last;  /* in every precision, not just where tensor cores want it */
   bool keeps_product;  /* conv2's product, then its gradient, lies in product2 */
-  bool multiplies_fc1; /* by launches of its own, its weight gradient in Adam's; else fc1.cu does */
   uint32_t test_batch; /* images evaluated at once */
   rl_partial_rows (*rows)(rl_format format, uint32_t batch);
   /* The engine's own part, each NULL where there is none. open: when stages and activations are there; may raise workspace_bytes.
@@ -44,48 +42,24 @@ typedef struct rl_recipe {
   int (*bind)(rl_training *training, rl_error *err);
   void (*close)(rl_training *training);
   int (*choices)(const rl_training *training, const rl_stage *stage, rl_training_choice *choices); /* returns how many */
-  /* The first launch is all steps of an epoch, the second the evaluation, arg: the rl_training; there are no launches of a step.
-   * What a step has between its layers, and what lies where moments do (allocate_kept), is there afterwards where somebody
-   * watches (rl_training.shown, d_pooled1, d_pooled2, d_conv2_weight). */
-  bool whole_epoch;
 } rl_recipe;
 
-struct rl_training {
-  rl_train_instance base;
+struct rl_training : rl_training_base {
   const rl_recipe *recipe;
   void *own; /* the engine's */
-  rl_format format;
-  size_t value_bytes; /* of an activation */
   cublasLtHandle_t cublas;
   cudaStream_t side;
   cudaEvent_t fork, join;
 
-  uint8_t *train_images, *train_labels, *test_images, *test_labels;
-  uint32_t *order;
-  /* One allocation, all that a step changes for good: weights, FP16 copies, state, moments. */
-  unsigned char *kept, *saved;
-  size_t kept_bytes;
-  float *weights, *first, *second;
-  void *halves; /* NULL unless FP16 in launches of a step */
-  rl_train_state *state;
   /* Activations and gradients. */
   void *pooled1, *pooled2, *product2, *d_pooled1, *d_pooled2, *d_fc1, *d_conv2_weight; /* product2: NULL unless kept */
   uint8_t *codes1, *codes2;
-  struct { /* of an epoch in one launch, where it is watched: what the others have in memory anyway */
-    void *pooled1;
-    uint8_t *codes1, *codes2;
-    rl_persistent_timestamps *timestamps;
-  } shown;
-  rl_persistent_timestamps *host_timestamps; /* as they were read last, on the host */
   float *parts, *d_fc1_weight, *partial_conv1, *partial_conv2, *partial_head;
-  struct rl_exchange *exchange; /* of an epoch in one launch */
-  float *losses, *test_losses;
-  uint8_t *test_correct;
   void *workspace[RL_LANES];
   size_t workspace_bytes[RL_LANES];
 
   rl_stage stages[RL_STAGES];
-  rl_launch begin, test_begin, whole[2];
+  rl_launch begin, test_begin;
   rl_sequence sequences[3], test_sequences[3];
 };
 
@@ -99,11 +73,6 @@ int rl_head_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_adam_launch(void *arg, rl_stream stream, rl_error *err);
-/* arg: rl_training. */
-int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err);
-int rl_persistent_test_launch(void *arg, rl_stream stream, rl_error *err);
-
-cudaStream_t rl_training_stream(const rl_training *training);
 /* The weights as they are multiplied: FP16 copies where there are any. */
 void *rl_training_multiplied(const rl_training *training, rl_tensor tensor);
 /* Work queued on training->side between these two runs beside the main stream's. */

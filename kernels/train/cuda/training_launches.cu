@@ -1,6 +1,6 @@
 /* The launches that engines share: each takes what its kernels need from the stage, or from the whole engine. */
 #include "cuda_check.h"
-#include "train/cuda/training_parts.h"
+#include "train/cuda/training.h"
 
 int rl_training_fork(rl_training *e, rl_stream stream, rl_error *err) {
   if (rl_cuda_ok(cudaEventRecord(e->fork, (cudaStream_t)stream), "forking", err)) return -1;
@@ -10,16 +10,6 @@ int rl_training_fork(rl_training *e, rl_stream stream, rl_error *err) {
 int rl_training_join(rl_training *e, rl_stream stream, rl_error *err) {
   if (rl_cuda_ok(cudaEventRecord(e->join, e->side), "joining", err)) return -1;
   return rl_cuda_ok(cudaStreamWaitEvent((cudaStream_t)stream, e->join, 0), "joining", err);
-}
-
-int rl_training_begin_epoch(void *arg, rl_stream stream, rl_error *err) {
-  rl_training *e = rl_training_of(arg);
-  return rl_epoch_begin(e->state, e->order, e->base.images, (cudaStream_t)stream, err);
-}
-
-int rl_training_begin_test(void *arg, rl_stream stream, rl_error *err) {
-  uint32_t *step = &rl_training_of(arg)->state->test_step;
-  return rl_cuda_ok(cudaMemsetAsync(step, 0, sizeof *step, (cudaStream_t)stream), "starting the evaluation", err);
 }
 
 int rl_conv1_forward_launch(void *arg, rl_stream stream, rl_error *err) {
@@ -59,23 +49,4 @@ int rl_adam_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_adam update = rl_training_adam(s->owner);
   return rl_adam_step(&update, &s->gradients, (cudaStream_t)stream, err);
-}
-
-int rl_persistent_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_training *e = rl_training_of(arg);
-  float *rows = e->d_conv2_weight ? (float *)e->d_conv2_weight : e->first; /* watched, or where they are lost at the end */
-  const rl_persistent epoch = {
-      e->train_images,     e->train_labels, e->order,        e->base.images,     (uint32_t)e->base.params.batch_size,
-      rl_training_adam(e), e->pooled2,      e->d_fc1,        e->partial_conv1,   rows,
-      e->partial_conv2,    e->partial_head, e->exchange,     e->shown.pooled1,   e->d_pooled1,
-      e->d_pooled2,        e->shown.codes1, e->shown.codes2, e->shown.timestamps};
-  return rl_persistent_epoch(e->format, &epoch, (cudaStream_t)stream, err);
-}
-
-int rl_persistent_test_launch(void *arg, rl_stream stream, rl_error *err) {
-  rl_training *e = rl_training_of(arg);
-  const uint32_t count = e->base.test_images;
-  const rl_persistent test = {e->test_images, e->test_labels, NULL, count, count, rl_training_adam(e), NULL,
-                              NULL,           NULL,           NULL, NULL,  NULL,  e->exchange};
-  return rl_persistent_evaluate(e->format, &test, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
 }

@@ -1,16 +1,22 @@
-/* What of a training engine lasts from step to step: parameters in PyTorch's order, moments, the training state; what is reported
- * of them. */
+/* See training_state.h. */
+#include "train/cuda/training_state.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "cuda_check.h"
-#include "train/cuda/training_parts.h"
+#include "train/setup.h"
+
+enum { STATE_BYTES = 256 }; /* of rl_train_state, with padding that aligns what follows */
+static_assert(sizeof(rl_train_state) <= STATE_BYTES, "the training state fits");
+
+cudaStream_t rl_training_stream(const rl_training_base *e) { return (cudaStream_t)e->base.base.device->stream; }
 
 /* --- parameters -------------------------------------------------------------------------------------------------------- */
 
 /* Where parameter i of PyTorch's flat order lies in ours. */
-static uint32_t place(const rl_training *e, uint32_t i) {
+static uint32_t place(const rl_training_base *e, uint32_t i) {
   if (!e->format.channels_last) return i;
   if (i >= rl_tensor_offsets[RL_CONV2_W] && i < rl_tensor_offsets[RL_CONV2_B]) {
     uint32_t at = rl_tensor_offsets[RL_CONV2_W], tap = (i - at) % 9, c = (i - at) / 9 % RL_C1, k = (i - at) / 9 / RL_C1;
@@ -30,7 +36,7 @@ static float *make_floats(rl_error *err) {
   return made;
 }
 
-static int download_parameters(rl_training *e, const float *from, float *out, rl_error *err) {
+static int download_parameters(rl_training_base *e, const float *from, float *out, rl_error *err) {
   rl_device *device = e->base.base.device;
   float *ours = make_floats(err);
   if (!ours || device->ops->download(device, ours, from, RL_PARAMETERS * sizeof *ours, err)) {
@@ -42,7 +48,7 @@ static int download_parameters(rl_training *e, const float *from, float *out, rl
   return 0;
 }
 
-static int upload_parameters(rl_training *e, const float *weights, rl_error *err) {
+static int upload_parameters(rl_training_base *e, const float *weights, rl_error *err) {
   rl_device *device = e->base.base.device;
   float *ours = make_floats(err);
   if (!ours) return -1;
@@ -56,7 +62,7 @@ static int upload_parameters(rl_training *e, const float *weights, rl_error *err
 
 /* --- state ------------------------------------------------------------------------------------------------------------- */
 
-static int write_state(rl_training *e, rl_error *err) {
+static int write_state(rl_training_base *e, rl_error *err) {
   const double beta1 = 0.9f, beta2 = 0.999f;
   rl_device *device = e->base.base.device;
   rl_train_state state = {};
@@ -72,7 +78,7 @@ static int write_state(rl_training *e, rl_error *err) {
 }
 
 int rl_training_reset(rl_instance *instance, rl_error *err) {
-  rl_training *e = rl_training_of(instance);
+  rl_training_base *e = rl_training_base_of(instance);
   rl_device *device = instance->device;
   float *weights = make_floats(err);
   if (!weights) return -1;
@@ -83,22 +89,22 @@ int rl_training_reset(rl_instance *instance, rl_error *err) {
   return rc ? -1 : 0;
 }
 
-static int read_state(rl_training *e, rl_train_state *state, rl_error *err) {
+static int read_state(rl_training_base *e, rl_train_state *state, rl_error *err) {
   rl_device *device = e->base.base.device;
   return device->ops->download(device, state, e->state, sizeof *state, err);
 }
 
-int rl_training_losses(rl_train_instance *instance, float *out, rl_error *err) {
-  rl_training *e = rl_training_of(instance);
+static int read_losses(rl_train_instance *instance, float *out, rl_error *err) {
+  rl_training_base *e = rl_training_base_of(instance);
   rl_device *device = instance->base.device;
   return device->ops->download(device, out, e->losses, instance->steps * sizeof *out, err);
 }
 
-static int report_training(rl_training *e, const rl_train_state *state, rl_report *out, rl_error *err) {
+static int report_training(rl_training_base *e, const rl_train_state *state, rl_report *out, rl_error *err) {
   if (state->step == 0) return 0;
   float *each = (float *)malloc(e->base.steps * sizeof *each);
   if (!each) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the losses");
-  int rc = rl_training_losses(&e->base, each, err);
+  int rc = read_losses(&e->base, each, err);
   double sum = 0;
   for (uint32_t i = 0; i < state->step && !rc; i++) sum += each[i];
   free(each);
@@ -106,7 +112,7 @@ static int report_training(rl_training *e, const rl_train_state *state, rl_repor
   return rc;
 }
 
-static int report_test(rl_training *e, const rl_train_state *state, rl_report *out, rl_error *err) {
+static int report_test(rl_training_base *e, const rl_train_state *state, rl_report *out, rl_error *err) {
   if (state->test_step == 0) return 0;
   rl_device *device = e->base.base.device;
   uint32_t count = e->base.test_images, right = 0;
@@ -127,7 +133,7 @@ static int report_test(rl_training *e, const rl_train_state *state, rl_report *o
 }
 
 int rl_training_report(rl_instance *instance, rl_report *out, rl_error *err) {
-  rl_training *e = rl_training_of(instance);
+  rl_training_base *e = rl_training_base_of(instance);
   rl_train_state state;
   rl_report made = {(double)e->base.images, NAN, NAN, NAN, NAN, NAN};
   if (read_state(e, &state, err) || report_training(e, &state, &made, err) || report_test(e, &state, &made, err)) return -1;
@@ -139,7 +145,7 @@ int rl_training_report(rl_instance *instance, rl_report *out, rl_error *err) {
   return 0;
 }
 
-static int copy_kept(rl_training *e, void *to, const void *from, rl_error *err) {
+static int copy_kept(rl_training_base *e, void *to, const void *from, rl_error *err) {
   if (rl_cuda_ok(cudaMemcpyAsync(to, from, e->kept_bytes, cudaMemcpyDeviceToDevice, rl_training_stream(e)), "copying the state",
                  err))
     return -1;
@@ -147,64 +153,156 @@ static int copy_kept(rl_training *e, void *to, const void *from, rl_error *err) 
 }
 
 int rl_training_save(rl_instance *instance, rl_error *err) {
-  rl_training *e = rl_training_of(instance);
+  rl_training_base *e = rl_training_base_of(instance);
   rl_device *device = instance->device;
   if (!e->saved && device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->kept_bytes, (void **)&e->saved, err)) return -1;
   return copy_kept(e, e->saved, e->kept, err);
 }
 
 int rl_training_restore(rl_instance *instance, rl_error *err) {
-  rl_training *e = rl_training_of(instance);
+  rl_training_base *e = rl_training_base_of(instance);
   if (!e->saved) return rl_fail(err, RL_INPUT, 0, "nothing was saved");
   return copy_kept(e, e->kept, e->saved, err);
 }
 
-int rl_training_parameters(rl_train_instance *instance, float *weights, rl_error *err) {
-  return download_parameters(rl_training_of(instance), rl_training_of(instance)->weights, weights, err);
+static int read_parameters(rl_train_instance *instance, float *weights, rl_error *err) {
+  return download_parameters(rl_training_base_of(instance), rl_training_base_of(instance)->weights, weights, err);
 }
 
-int rl_training_set_parameters(rl_train_instance *instance, const float *weights, rl_error *err) {
-  return upload_parameters(rl_training_of(instance), weights, err);
+static int write_parameters(rl_train_instance *instance, const float *weights, rl_error *err) {
+  return upload_parameters(rl_training_base_of(instance), weights, err);
 }
 
-/* The stage of the last step. */
-static const rl_stage *last_stage(const rl_training *e, const rl_train_state *state) {
-  return &e->stages[state->last_batch == e->stages[RL_STEP].gather.batch ? RL_STEP : RL_TAIL];
-}
-
-int rl_training_gradients(rl_train_instance *instance, float *out, rl_error *err) {
-  rl_training *e = rl_training_of(instance);
-  rl_device *device = instance->base.device;
+static int read_gradients(rl_train_instance *instance, float *out, rl_error *err) {
+  rl_training_base *e = rl_training_base_of(instance);
+  rl_device *device = e->base.base.device;
   rl_train_state state;
+  rl_gradients gradients;
   void *flat = NULL;
-  if (read_state(e, &state, err)) return -1;
-  if (state.last_batch == 0) return rl_fail(err, RL_INPUT, 0, "no step was done yet");
-  if (!e->d_conv2_weight) return rl_fail(err, RL_INPUT, 0, "nobody watched the gradients");
-  rl_gradients last = last_stage(e, &state)->gradients;
-  last.conv2_weight = e->d_conv2_weight;
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, RL_PARAMETERS * sizeof(float), &flat, err)) return -1;
-  int rc = rl_adam_gather(&last, e->state, (float *)flat, rl_training_stream(e), err) ||
-           download_parameters(e, (const float *)flat, out, err);
+  if (read_state(e, &state, err) < 0) return -1;
+  if (state.last_batch == 0) return rl_fail(err, RL_INPUT, 0, "no step has run");
+  if (e->ops->gradients(e, state.last_batch, &gradients, err) < 0) return -1;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, RL_PARAMETERS * sizeof(float), &flat, err) < 0) return -1;
+  int rc = 0;
+  if (rl_adam_gather(&gradients, e->state, (float *)flat, rl_training_stream(e), err) < 0 ||
+      download_parameters(e, (const float *)flat, out, err) < 0)
+    rc = -1;
   device->ops->release(device, flat);
-  return rc ? -1 : 0;
+  return rc;
+}
+
+/* --- views -------------------------------------------------------------------------------------------------------------- */
+
+int rl_training_watch(rl_train_instance *instance, rl_error *err) {
+  rl_training_base *e = rl_training_base_of(instance);
+  return e->ops->watch ? e->ops->watch(e, err) : 0;
 }
 
 int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err) {
-  rl_training *e = rl_training_of(instance);
+  rl_training_base *e = rl_training_base_of(instance);
   rl_train_state state;
-  if (read_state(e, &state, err)) return -1;
-  const bool whole = e->recipe->whole_epoch;
-  *tensors = {e->format.channels_last,
-              e->format.half,
-              state.last_batch,
-              whole ? e->shown.pooled1 : e->pooled1,
-              e->pooled2,
-              whole ? e->shown.codes1 : e->codes1,
-              whole ? e->shown.codes2 : e->codes2,
-              e->product2,
-              e->d_pooled1,
-              e->d_pooled2,
-              e->d_fc1,
-              1.0f / state.last_inverse_scale};
+  if (read_state(e, &state, err) < 0) return -1;
+  *tensors = {e->format.channels_last, e->format.half, state.last_batch};
+  tensors->loss_scale = 1.0f / state.last_inverse_scale;
+  e->ops->view(e, tensors);
   return 0;
+}
+
+int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[RL_TRAINING_CHOICES]) {
+  rl_training_base *e = rl_training_base_of(instance);
+  return e->ops->choices ? e->ops->choices(e, choices) : 0;
+}
+
+/* --- launches ----------------------------------------------------------------------------------------------------------- */
+
+int rl_training_begin_epoch(void *arg, rl_stream stream, rl_error *err) {
+  rl_training_base *e = rl_training_base_of(arg);
+  return rl_epoch_begin(e->state, e->order, e->base.images, (cudaStream_t)stream, err);
+}
+
+int rl_training_begin_test(void *arg, rl_stream stream, rl_error *err) {
+  uint32_t *step = &rl_training_base_of(arg)->state->test_step;
+  return rl_cuda_ok(cudaMemsetAsync(step, 0, sizeof *step, (cudaStream_t)stream), "starting the evaluation", err);
+}
+
+/* --- opening and closing ------------------------------------------------------------------------------------------------ */
+
+int rl_training_allocate(rl_training_base *e, const rl_training_buffer *buffers, size_t count, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  for (size_t i = 0; i < count; i++) {
+    void **to = (void **)buffers[i].to;
+    if (*to || buffers[i].bytes == 0) continue;
+    if (device->ops->allocate(device, buffers[i].purpose, buffers[i].bytes, to, err) < 0) return -1;
+  }
+  return 0;
+}
+
+static int upload_new(rl_device *device, const void *from, size_t bytes, uint8_t **to, rl_error *err) {
+  if (device->ops->allocate(device, RL_MEMORY_DATASET, bytes, (void **)to, err) < 0) return -1;
+  return device->ops->upload(device, *to, from, bytes, err);
+}
+
+static int upload_dataset(rl_training_base *e, const rl_dataset *data, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  size_t images = e->base.images, test_images = e->base.test_images;
+  if (upload_new(device, data->train_images, images * RL_PIXELS, &e->train_images, err) < 0 ||
+      upload_new(device, data->train_labels, images, &e->train_labels, err) < 0 ||
+      upload_new(device, data->test_images, test_images * RL_PIXELS, &e->test_images, err) < 0 ||
+      upload_new(device, data->test_labels, test_images, &e->test_labels, err) < 0 ||
+      device->ops->allocate(device, RL_MEMORY_DATASET, images * sizeof *e->order, (void **)&e->order, err) < 0)
+    return -1;
+  return device->ops->zero(device, e->order, images * sizeof *e->order, err);
+}
+
+static int load_dataset(rl_training_base *e, const rl_train_params *params, rl_error *err) {
+  rl_dataset data = {};
+  if (rl_train_setup(&e->base, params, &data, err) < 0) return -1;
+  int rc = upload_dataset(e, &data, err);
+  rl_dataset_free(&data);
+  return rc;
+}
+
+/* Weights, FP16 copies, state, moments, one after the other. */
+static int allocate_kept(rl_training_base *e, const rl_training_layout *layout, rl_error *err) {
+  rl_device *device = e->base.base.device;
+  const size_t floats = RL_PADDED * sizeof(float), moments = 2 * floats;
+  const size_t halves = layout->halves && e->format.half ? RL_PADDED * sizeof(uint16_t) : 0;
+  const size_t front = floats + halves + STATE_BYTES;
+  const size_t bytes = front + (layout->min_moment_bytes > moments ? layout->min_moment_bytes : moments);
+  e->kept_bytes = front + moments;
+  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, bytes, (void **)&e->kept, err) < 0) return -1;
+  e->weights = (float *)e->kept;
+  e->halves = halves ? e->kept + floats : NULL;
+  e->state = (rl_train_state *)(e->kept + floats + halves);
+  e->first = (float *)(e->kept + front);
+  e->second = e->first + RL_PADDED;
+  return device->ops->zero(device, e->kept, e->kept_bytes, err);
+}
+
+static int allocate_results(rl_training_base *e, rl_error *err) {
+  const rl_training_buffer buffers[] = {
+      {&e->losses, RL_MEMORY_ACTIVATIONS, e->base.steps * sizeof(float)},
+      {&e->test_losses, RL_MEMORY_ACTIVATIONS, e->base.test_images * sizeof(float)},
+      {&e->test_correct, RL_MEMORY_ACTIVATIONS, e->base.test_images},
+  };
+  return rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err);
+}
+
+int rl_training_base_open(rl_training_base *e, const rl_train_params *params, const rl_training_layout *layout, rl_error *err) {
+  e->base.losses = read_losses;
+  e->base.parameters = read_parameters;
+  e->base.gradients = read_gradients;
+  e->base.set_parameters = write_parameters;
+  e->base.base.deterministic = true;
+  e->format = {layout->channels_last || params->precision != RL_FP32, params->precision == RL_FP16, params->precision == RL_TF32};
+  e->value_bytes = e->format.half ? 2 : 4;
+  if (load_dataset(e, params, err) < 0 || allocate_kept(e, layout, err) < 0) return -1;
+  return allocate_results(e, err);
+}
+
+void rl_training_base_close(rl_training_base *e) {
+  rl_device *device = e->base.base.device;
+  void *const memory[] = {e->train_images, e->train_labels, e->test_images, e->test_labels, e->order,
+                          e->kept,         e->saved,        e->losses,      e->test_losses, e->test_correct};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
 }

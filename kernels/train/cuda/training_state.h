@@ -1,0 +1,90 @@
+/* What all training engines on the GPU share: the data set, parameters, moments, training state and results on the device, and
+ * the functions that read and write them. The launch-graph engines (training.h) and engine persistent (train/persistent.cu)
+ * derive from rl_training_base. */
+#ifndef RL_TRAIN_CUDA_TRAINING_STATE_H
+#define RL_TRAIN_CUDA_TRAINING_STATE_H
+
+#include "train/cuda/kernels.h"
+#include "train/view.h"
+
+typedef struct rl_training_base rl_training_base;
+
+/* What tests and benchmarks ask of an engine (train/view.h). */
+typedef struct rl_training_ops {
+  /* Stores from now on everything that `view` and `gradients` give. NULL: the engine always does. */
+  int (*watch)(rl_training_base *training, rl_error *err);
+  /* Fills in the pointers of `tensors`; the other members are set. */
+  void (*view)(const rl_training_base *training, rl_training_tensors *tensors);
+  /* Where the last step's gradients lie; it had `batch` images. */
+  int (*gradients)(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err);
+  /* Returns how many choices there are. NULL: none. */
+  int (*choices)(const rl_training_base *training, rl_training_choice choices[RL_TRAINING_CHOICES]);
+} rl_training_ops;
+
+struct rl_training_base {
+  rl_train_instance base;
+  const rl_training_ops *ops;
+  rl_format format;
+  size_t value_bytes; /* of an activation */
+
+  uint8_t *train_images, *train_labels, *test_images, *test_labels;
+  uint32_t *order;
+  /* One allocation, all that a step changes for good: weights, FP16 copies, state, moments. */
+  unsigned char *kept, *saved;
+  size_t kept_bytes;
+  float *weights, *first, *second;
+  void *halves; /* NULL: the engine keeps no FP16 copies */
+  rl_train_state *state;
+  float *losses, *test_losses; /* of each step; of each test image */
+  uint8_t *test_correct;
+};
+
+typedef struct rl_training_layout {
+  bool channels_last;      /* in every precision; else in FP16 and TF32 only */
+  bool halves;             /* FP16 copies of the weights, in FP16 */
+  size_t min_moment_bytes; /* least size of the moments' memory, which partial sums may overlap; 0: just the moments */
+} rl_training_layout;
+
+/* A buffer that an engine allocates; 0 bytes: it does not. */
+typedef struct rl_training_buffer {
+  void *to; /* address of the pointer to it, which is NULL until then */
+  rl_purpose purpose;
+  size_t bytes;
+} rl_training_buffer;
+
+enum { RL_PADDED = (RL_PARAMETERS + 63) / 64 * 64 }; /* floats that weights, or a moment, take */
+
+/* From an rl_instance, an rl_train_instance or a launch's argument. */
+static inline rl_training_base *rl_training_base_of(void *instance) { return (rl_training_base *)instance; }
+
+static inline rl_adam rl_training_adam(const rl_training_base *e) {
+  return {e->weights, e->first, e->second, e->halves, e->losses, (float)e->base.params.learning_rate, e->state};
+}
+
+/* Images of a step: the batch, or all images if they are fewer. */
+static inline uint32_t rl_training_step_images(const rl_training_base *e) {
+  return e->base.params.batch_size < e->base.images ? (uint32_t)e->base.params.batch_size : e->base.images;
+}
+
+/* Loads the data set and allocates the members of rl_training_base, whose base.base.device, base.base.ops and ops the caller has
+ * set. Parameters are undefined until rl_training_reset. rl_training_base_close releases them, after a failure too. */
+int rl_training_base_open(rl_training_base *training, const rl_train_params *params, const rl_training_layout *layout,
+                          rl_error *err);
+void rl_training_base_close(rl_training_base *training);
+
+/* Allocates those of the buffers that are not allocated yet. */
+int rl_training_allocate(rl_training_base *training, const rl_training_buffer *buffers, size_t count, rl_error *err);
+
+cudaStream_t rl_training_stream(const rl_training_base *training);
+
+/* Launches that begin an epoch and an evaluation; arg: rl_training_base. */
+int rl_training_begin_epoch(void *arg, rl_stream stream, rl_error *err);
+int rl_training_begin_test(void *arg, rl_stream stream, rl_error *err);
+
+/* Members of rl_instance_ops. */
+int rl_training_reset(rl_instance *instance, rl_error *err);
+int rl_training_report(rl_instance *instance, rl_report *out, rl_error *err);
+int rl_training_save(rl_instance *instance, rl_error *err);
+int rl_training_restore(rl_instance *instance, rl_error *err);
+
+#endif
