@@ -2,10 +2,10 @@
  * line of JSON.
  *   engine=auto|cudnn|fused|persistent  precision=fp32|tf32|fp16  epochs=10  warmup=1  batch=64  seed=1
  *   images=0 (all)  dataset=auto|files|synthetic  eager=0
- *   launches=1: also what each launch of a step costs when repeated in a graph
- *   phases=1: how long those of an epoch that is one launch take
- * Exit code 77 and the reason where there is no GPU or no engine does that; 1 on failure. An epoch is what docs call one:
- * shuffle, every step, the short last batch. */
+ *   launches=1: also the time of each launch of a step, repeated in a graph
+ *   phases=1: also the phases of a step, if the engine records their timestamps
+ * Exits with 77 and the reason if there is no GPU or no engine supports the parameters, with 1 on failure. An epoch includes the
+ * shuffle, every step and the short last batch. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static double median(double *values, size_t count) {
   return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-static int choice_of(const char *value) {
+static int precision_of(const char *value) {
   for (int i = 0; rl_precision_names[i]; i++)
     if (strcmp(value, rl_precision_names[i]) == 0) return i;
   fprintf(stderr, "bench_train: precision is fp32, tf32 or fp16\n");
@@ -44,7 +44,7 @@ static void read_arguments(int argc, char **argv, rl_train_params *params) {
       exit(1);
     }
     *value++ = '\0';
-    if (strcmp(argv[i], "precision") == 0) params->precision = choice_of(value);
+    if (strcmp(argv[i], "precision") == 0) params->precision = precision_of(value);
     else if (strcmp(argv[i], "engine") == 0) snprintf(params->engine, sizeof params->engine, "%s", value);
     else if (strcmp(argv[i], "epochs") == 0) params->epochs = atoll(value);
     else if (strcmp(argv[i], "warmup") == 0) params->warmup_epochs = atoll(value);
@@ -56,7 +56,7 @@ static void read_arguments(int argc, char **argv, rl_train_params *params) {
     else if (strcmp(argv[i], "launches") == 0) launches = atoi(value);
     else if (strcmp(argv[i], "phases") == 0) phases = atoi(value);
     else {
-      fprintf(stderr, "bench_train: no argument is called %s\n", argv[i]);
+      fprintf(stderr, "bench_train: unknown argument %s\n", argv[i]);
       exit(1);
     }
   }
@@ -68,7 +68,7 @@ static void print_choices(rl_train_instance *train) {
   for (int i = 0; i < count; i++) printf("  %-14s %7.2f us  %s\n", choices[i].what, choices[i].us, choices[i].how);
 }
 
-/* After training: trains on from a fresh shuffle, so that counters stay within an epoch. */
+/* Shuffles before each launch, so that the step counter stays within the epoch. The weights change: call it after training. */
 static int print_launches(rl_device *device, const rl_instance *instance, rl_error *err) {
   const rl_sequence *begin = &instance->iteration.sequences[0], *step = &instance->iteration.sequences[instance->step_sequence];
   double sum = 0;
@@ -80,7 +80,7 @@ static int print_launches(rl_device *device, const rl_instance *instance, rl_err
     printf("  %-16s %7.2f us\n", step->launches[i].name, us);
     sum += us;
   }
-  printf("  %-16s %7.2f us\n", "together", sum);
+  printf("  %-16s %7.2f us\n", "sum", sum);
   return 0;
 }
 
@@ -91,11 +91,11 @@ static int print_phases(rl_instance *instance, rl_error *err) {
   for (size_t i = 0; i < timestamps.phase_count; i++) {
     const rl_phase_times times = rl_phase_summary(&timestamps, i);
     if (times.max_us > 0)
-      printf("  %-22s %7.2f us\n", timestamps.phases[i].name, times.mean_us); /* else no block does it apart */
+      printf("  %-22s %7.2f us\n", timestamps.phases[i].name, times.mean_us); /* 0: the engine does not separate this phase */
     sum += times.mean_us;
   }
   printf("  %-22s %7.2f us\n", "step", sum);
-  printf("%.3f ms between the first and the last stamp, multiprocessors at %.0f MHz\n",
+  printf("%.3f ms between the first and the last timestamp, SM clock %.0f MHz\n",
          (double)(timestamps.end_ns - timestamps.begin_ns) * 1e-6, timestamps.sm_mhz);
   return 0;
 }

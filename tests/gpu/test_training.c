@@ -1,6 +1,6 @@
-/* How every engine behaves as a whole on the GPU: reproducible, the same with and without a graph, skipping on overflow, giving
- * everything back, and learning MNIST. Arguments: one engine instead of all of them; then a batch of which the skipped steps
- * alone are looked at, as the machine of tests/simt is too slow for the rest. */
+/* Every training engine on the GPU: results repeat bit for bit, with and without a graph; an overflow skips the step;
+ * cancellation and progress work; the network learns MNIST. Arguments: [ENGINE [BATCH]]. With BATCH only the overflow test runs,
+ * at that batch size, because the emulator of tests/simt is too slow for the others. */
 #include <errno.h>
 
 #include "fixture.h"
@@ -40,7 +40,7 @@ static void test_same_seed_same_bits(void **state) {
     must(device->ops->run(device, t.epoch, NULL, &graph, e));
     assert_int_equal(eager.launches, graph.launches);
     close_training(&t);
-    t = open_training(params); /* choices made by timing must not differ the second time */
+    t = open_training(params); /* reads back the choices that the first instance made by timing */
     run_epoch(&t);
     run_epoch(&t);
     if (t.instance->deterministic) assert_int_equal(hash_parameters(&t), first);
@@ -56,8 +56,8 @@ static void test_same_seed_same_bits(void **state) {
 
 static int64_t batch = 64;
 
-/* Weights that put activations (conv2's) or gradients alone (fc2's, where classes differ) beyond FP16: no weight may move, and
- * the scale halves at each step. */
+/* Sets one tensor's weights so large that FP16 overflows: conv2.weight in the activations, fc2.weight, alternating by class, in
+ * the gradients only. Both steps must be skipped: weights stay the same and the loss scale halves twice. */
 static void check_overflow(engine_case which, rl_tensor tensor) {
   const bool alternating = tensor == RL_FC2_W;
   training t = open_training(small_training(which, batch, 2 * batch));
@@ -90,7 +90,7 @@ static void test_overflow_skips_the_step(void **state) {
     }
 }
 
-static void test_auto_takes_the_fastest(void **state) {
+static void test_auto_chooses_the_fastest_engine(void **state) {
   (void)state;
   static const struct {
     int precision;
@@ -106,7 +106,7 @@ static void test_auto_takes_the_fastest(void **state) {
   }
 }
 
-static bool always(void *context) {
+static bool cancel(void *context) {
   (*(int *)context)++;
   return true;
 }
@@ -114,38 +114,38 @@ static bool always(void *context) {
 static void test_cancellation(void **state) {
   (void)state;
   training t = open_training(small_training(engine_cases[0], 64, 1000));
-  int asked = 0;
-  rl_observer observer = {.context = &asked, .cancelled = always};
+  int polls = 0;
+  rl_observer observer = {.context = &polls, .cancelled = cancel};
   rl_elapsed took = {0};
   rl_error err = {0};
   assert_int_equal(device->ops->run(device, t.epoch, &observer, &took, &err), -1);
   assert_int_equal(err.domain, RL_SYS);
   assert_int_equal(err.code, ECANCELED);
-  assert_int_equal(asked, 1);
-  run_epoch(&t); /* the device is as usable as before */
+  assert_int_equal(polls, 1);
+  run_epoch(&t); /* the device still works */
   close_training(&t);
 }
 
-typedef struct counted {
-  uint64_t last, of, calls;
-} counted;
+typedef struct progress {
+  uint64_t done, total, calls;
+} progress;
 
-static void count_up(void *context, uint64_t done, uint64_t of) {
-  counted *c = context;
-  assert_true(done >= c->last && done <= of);
-  *c = (counted){done, of, c->calls + 1};
+static void record_progress(void *context, uint64_t done, uint64_t total) {
+  progress *last = context;
+  assert_true(done >= last->done && done <= total);
+  *last = (progress){done, total, last->calls + 1};
 }
 
 static void test_progress_ends_at_the_end(void **state) {
   (void)state;
   training t = open_training(small_training((engine_case){"fused", RL_FP16}, 1, 1500));
-  counted seen = {0};
-  rl_observer observer = {.context = &seen, .progress = count_up};
+  progress last = {0};
+  rl_observer observer = {.context = &last, .progress = record_progress};
   rl_elapsed took = {0};
   must(device->ops->run(device, t.epoch, &observer, &took, e));
-  assert_int_equal(seen.last, 1501); /* the shuffle and 1500 steps of one image */
-  assert_int_equal(seen.of, 1501);
-  assert_true(seen.calls > 2);
+  assert_int_equal(last.done, 1501); /* the shuffle and 1500 steps of one image */
+  assert_int_equal(last.total, 1501);
+  assert_true(last.calls > 2);
   close_training(&t);
 }
 
@@ -180,16 +180,18 @@ static void test_learns_mnist(void **state) {
 }
 
 int main(int count, char **arguments) {
-  char cache[] = "/tmp/rooflined-choices-XXXXXX"; /* kept choices are what makes the engine deterministic */
+  char cache[] = "/tmp/rooflined-choices-XXXXXX"; /* cached choices make the engines deterministic */
   if (mkdtemp(cache)) setenv("ROOFLINED_CACHE_DIR", cache, 1);
   need_gpu(count > 1 ? arguments[1] : NULL);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_seed_same_bits),      cmocka_unit_test(test_overflow_skips_the_step),
-      cmocka_unit_test(test_auto_takes_the_fastest),   cmocka_unit_test(test_cancellation),
-      cmocka_unit_test(test_progress_ends_at_the_end), cmocka_unit_test(test_learns_mnist)};
-  const struct CMUnitTest some[] = {cmocka_unit_test(test_overflow_skips_the_step)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_seed_same_bits),
+                                     cmocka_unit_test(test_overflow_skips_the_step),
+                                     cmocka_unit_test(test_auto_chooses_the_fastest_engine),
+                                     cmocka_unit_test(test_cancellation),
+                                     cmocka_unit_test(test_progress_ends_at_the_end),
+                                     cmocka_unit_test(test_learns_mnist)};
+  const struct CMUnitTest overflow_only[] = {cmocka_unit_test(test_overflow_skips_the_step)};
   if (count > 2) batch = atoi(arguments[2]);
-  int failed = count > 2 ? cmocka_run_group_tests(some, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = count > 2 ? cmocka_run_group_tests(overflow_only, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
   return failed;
 }

@@ -1,5 +1,5 @@
-/* fc1 by cuBLASLt: forward split along K into parts that `head` adds up, one strided-batch product; backward two products, side
- * by side where that is faster. */
+/* fc1 by cuBLASLt. Forward: one strided-batch product, split along K into parts that the head adds up. Backward: two products, on
+ * two streams where that is faster. */
 #include <stdio.h>
 
 #include "cuda_check.h"
@@ -25,12 +25,12 @@ static rl_gemm_shape product(const rl_training *e, int64_t m, int64_t n, int64_t
   return {m, n, k, false, false, m, k, m, 1, 0, 0, 0, type, type, e->format.tensor_float};
 }
 
-static int try_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {
+static int enqueue_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {
   return rl_fc1_forward_launch(arg, stream, err) || rl_head_launch(arg, stream, err) ? -1 : 0;
 }
 
 /* parts[p][batch][128] = input[batch][K range p] · weights[128][K range p]ᵀ; row-major is column-major transposed. */
-static int open_fc1_split(rl_stage *s, uint32_t parts, int most, rl_gemm **gemm, rl_error *err) {
+static int open_fc1_split(rl_stage *s, uint32_t parts, int max_algorithms, rl_gemm **gemm, rl_error *err) {
   rl_training *e = s->owner;
   rl_gemm_shape shape = product(e, RL_FC1, s->gather.batch, RL_FLAT / parts);
   shape.transpose_a = true;
@@ -40,45 +40,45 @@ static int open_fc1_split(rl_stage *s, uint32_t parts, int most, rl_gemm **gemm,
   shape.stride_d = (int64_t)s->gather.batch * RL_FC1;
   shape.output = CUDA_R_32F;
   return rl_gemm_open(e->cublas, &shape, rl_training_multiplied(e, RL_FC1_W), e->pooled2, e->parts, e->workspace[0],
-                      e->workspace_bytes[0], most, rl_training_stream(e), gemm, err);
+                      e->workspace_bytes[0], max_algorithms, rl_training_stream(e), gemm, err);
 }
 
-static uint32_t most_parts(uint32_t batch) { return batch >= RL_PART_ROWS ? 1 : RL_PART_ROWS / batch; }
+static uint32_t max_parts(uint32_t batch) { return batch >= RL_PART_ROWS ? 1 : RL_PART_ROWS / batch; }
 
-/* How many parts fc1's product is best split into is a matter of both it and the head that adds them up. */
+/* Chooses how many parts fc1's product is split into, by the time of the product and the head, which adds the parts up. */
 static int open_forward(rl_stage *s, bool tune, rl_error *err) {
   static const uint32_t splits[] = {1, 2, 3, 4, 6, 9, 12, 18};
-  uint32_t most = most_parts(s->gather.batch);
-  double least = 0;
+  uint32_t parts_limit = max_parts(s->gather.batch);
+  double best_us = 0;
   char key[64];
   snprintf(key, sizeof key, "fc1 parts %d %u %d", s->owner->base.params.precision, s->gather.batch, tune);
-  int64_t before_now = rl_choices_find(key);
+  int64_t recalled = rl_choices_find(key);
   for (int i = 7; i >= 0; i--) {
-    rl_gemm *gemm = NULL, *before = s->fc1;
-    uint32_t parts_before = s->head.part_count;
+    rl_gemm *gemm = NULL, *previous = s->fc1;
+    uint32_t previous_parts = s->head.part_count;
     double us = 0;
-    if (splits[i] > most || (before_now > 0 && splits[i] != (uint32_t)before_now)) continue;
+    if (splits[i] > parts_limit || (recalled > 0 && splits[i] != (uint32_t)recalled)) continue;
     if (open_fc1_split(s, splits[i], tune ? 8 : 1, &gemm, err)) return -1;
     s->fc1 = gemm;
     s->head.part_count = splits[i];
     if (!tune) return 0;
-    if (rl_tune_time(try_fc1_and_head, s, rl_training_stream(s->owner), &us, err)) {
-      rl_gemm_close(before);
+    if (rl_tune_time(enqueue_fc1_and_head, s, rl_training_stream(s->owner), &us, err)) {
+      rl_gemm_close(previous);
       return -1;
     }
-    bool better = !before || us < least;
-    if (better) least = us;
+    bool better = !previous || us < best_us;
+    if (better) best_us = us;
     else {
-      s->fc1 = before;
-      s->head.part_count = parts_before;
+      s->fc1 = previous;
+      s->head.part_count = previous_parts;
     }
-    rl_gemm_close(better ? before : gemm);
+    rl_gemm_close(better ? previous : gemm);
   }
   rl_choices_add(key, s->head.part_count);
   return 0;
 }
 
-static int open_backward(rl_stage *s, int most, rl_error *err) {
+static int open_backward(rl_stage *s, int max_algorithms, rl_error *err) {
   rl_training *e = s->owner;
   uint32_t batch = s->gather.batch;
   rl_gemm_shape data = product(e, RL_FLAT, batch, RL_FC1), weight = product(e, RL_FLAT, RL_FC1, batch);
@@ -86,13 +86,11 @@ static int open_backward(rl_stage *s, int most, rl_error *err) {
   weight.ldb = RL_FC1;
   weight.output = CUDA_R_32F;
   if (rl_gemm_open(e->cublas, &data, rl_training_multiplied(e, RL_FC1_W), e->d_fc1, e->d_pooled2, e->workspace[0],
-                   e->workspace_bytes[0], most, rl_training_stream(e), &s->fc1_data, err))
+                   e->workspace_bytes[0], max_algorithms, rl_training_stream(e), &s->fc1_data, err))
     return -1;
-  return rl_gemm_open(e->cublas, &weight, e->pooled2, e->d_fc1, e->d_fc1_weight, e->workspace[1], e->workspace_bytes[1], most,
-                      rl_training_stream(e), &s->fc1_weight, err);
+  return rl_gemm_open(e->cublas, &weight, e->pooled2, e->d_fc1, e->d_fc1_weight, e->workspace[1], e->workspace_bytes[1],
+                      max_algorithms, rl_training_stream(e), &s->fc1_weight, err);
 }
-
-/* Whether a launch's two parts are faster side by side. */
 
 int rl_fc1_open(rl_stage *s, bool tune, rl_error *err) {
   if (open_forward(s, tune, err) || (s->train && open_backward(s, tune ? 16 : 1, err))) return -1;
