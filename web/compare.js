@@ -1,40 +1,53 @@
-// Two runs side by side, of whichever jobs: their numbers, as a job's page shows those of its runs, so that engines can be held
-// against each other; then their reports, one pair of kernels at a time: as they belong together, or any two that are chosen.
+// Two runs of any jobs side by side: their numbers, then their reports for one pair of kernels at a time.
 import { get } from '/lib/api.js';
 import { drawComparison } from '/lib/comparison.js';
-import { find, make, numberCell } from '/lib/dom.js';
+import { byId, createElement, numberCell } from '/lib/dom.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks } from '/lib/sections.js';
-import * as show from '/lib/format.js';
+import * as format from '/lib/format.js';
 
 const asked = new URLSearchParams(location.search);
 const [a, b] = ['a', 'b'].map((side) => Number(asked.get(side)));
-let pairs = []; // as the kernels belong together
-let shown;      // the pair that is seen: one of these, or of two that were chosen
+let pairs = []; // kernels that the API pairs
+let shown;      // the selected pair
 
 function drawProblem(title, message) {
-  find('problem').hidden = false;
-  find('problem').replaceChildren(make('strong', {}, title), make('p', {}, message));
+  byId('problem').hidden = false;
+  byId('problem').replaceChildren(createElement('strong', {}, title), createElement('p', {}, message));
 }
 
 /* --- head ----------------------------------------------------------------------------------------------------------- */
 
-const sideFact = (name, side) => make('div', { class: 'panel' }, make('dt', {}, name), make('dd', {},
-  make('a', { href: `/report.html?run=${side.run}` }, `${side.workload} ${side.variant}`),
-  make('span', { class: 'quiet' }, ` run ${side.run} of `, make('a', { href: `/job.html?id=${side.job}` }, `job ${side.job}`),
-    ` · ${side.device_facts?.name ?? side.device}${side.commit ? ` · commit ${side.commit.slice(0, 12)}` : ''}`)));
+const sideFact = (name, side) =>
+  createElement(
+    'div',
+    { class: 'panel' },
+    createElement('dt', {}, name),
+    createElement(
+      'dd',
+      {},
+      createElement('a', { href: `/report.html?run=${side.run}` }, `${side.workload} ${side.variant}`),
+      createElement(
+        'span',
+        { class: 'quiet' },
+        ` run ${side.run} of `,
+        createElement('a', { href: `/job.html?id=${side.job}` }, `job ${side.job}`),
+        ` · ${side.device_facts?.name ?? side.device}${side.commit ? ` · commit ${side.commit.slice(0, 12)}` : ''}`,
+      ),
+    ),
+  );
 
-/** The runs of both jobs to choose from. */
+/** Lists the runs of both jobs. */
 function drawRuns(runs) {
-  const options = runs.map((one) => make('option', { value: one.run }, `${one.run} ${one.workload} ${one.variant}`));
+  const options = runs.map((one) => createElement('option', { value: one.run }, `${one.run} ${one.workload} ${one.variant}`));
   for (const [name, chosen] of [['run-a', a], ['run-b', b]]) {
-    find(name).replaceChildren(...options.map((option) => option.cloneNode(true)));
-    find(name).value = String(chosen);
+    byId(name).replaceChildren(...options.map((option) => option.cloneNode(true)));
+    byId(name).value = String(chosen);
   }
 }
 
 /* --- numbers -------------------------------------------------------------------------------------------------------- */
 
-/** Under names that tell them apart. */
+/** Gives both runs different names. */
 function named(runs) {
   const [one, other] = runs;
   const name = one.engine !== other.engine ? (run) => `${run.variant} by ${run.engine}`
@@ -57,13 +70,13 @@ const groups = [
 ];
 
 function drawChoices() {
-  const optionOf = (pair) => make('option', { value: pairs.indexOf(pair) }, nameOf(pair.a ?? pair.b));
-  find('pair').replaceChildren(...groups.map(([label, belongs]) => [label, pairs.filter(belongs)]).filter(([, members]) =>
+  const optionOf = (pair) => createElement('option', { value: pairs.indexOf(pair) }, nameOf(pair.a ?? pair.b));
+  byId('pair').replaceChildren(...groups.map(([label, belongs]) => [label, pairs.filter(belongs)]).filter(([, members]) =>
     members.length > 0)
-    .map(([label, members]) => make('optgroup', { label }, ...members.map(optionOf))));
+    .map(([label, members]) => createElement('optgroup', { label }, ...members.map(optionOf))));
   const ofB = pairs.map((pair) => pair.b).filter(Boolean).sort((one, other) => one.ordinal - other.ordinal);
-  find('kernel-b').replaceChildren(make('option', { value: '' }, 'none'),
-    ...ofB.map((kernel) => make('option', { value: kernel.ordinal }, nameOf(kernel))));
+  byId('kernel-b').replaceChildren(createElement('option', { value: '' }, 'none'),
+    ...ofB.map((kernel) => createElement('option', { value: kernel.ordinal }, nameOf(kernel))));
 }
 
 const ordinalOf = (kernel) => (kernel ? String(kernel.ordinal) : null);
@@ -72,7 +85,7 @@ const sameSide = (kernel, ordinal) => ordinal === null || String(kernel?.ordinal
 const queryOf = (one, other) => [['kernel', one], ['kernel_b', other]].filter(([, ordinal]) => ordinal !== null)
   .map(([name, ordinal]) => `&${name}=${encodeURIComponent(ordinal)}`).join('');
 
-/** The pair that the address asks for, with all that the API has of it. Without an ordinal: the first. */
+/** Gets the pair of kernels with these ordinals; without ordinals, the first pair. */
 async function pairAsked(one, other) {
   const known = pairs.find((pair) => sameSide(pair.a, one) && sameSide(pair.b, other));
   const query = known ? queryOf(ordinalOf(known.a), ordinalOf(known.b)) : queryOf(one, other);
@@ -84,17 +97,17 @@ let choices = 0;
 async function choosePair(one, other) {
   const choice = ++choices;
   const pair = await pairAsked(one, other);
-  if (choice !== choices) return; // another was chosen meanwhile
+  if (choice !== choices) return; // another pair was selected
   shown = pair;
   const [kernel, beside] = [shown.a?.ordinal, shown.b?.ordinal];
-  find('pair').value = String(pairs.findIndex((pair) => (shown.a ? pair.a?.ordinal === kernel : pair.b?.ordinal === beside)));
-  find('kernel-b').value = beside ?? '';
-  find('kernel-b').disabled = shown.a === null;
-  find('kernel-b').options[0].disabled = shown.b !== null;
+  byId('pair').value = String(pairs.findIndex((pair) => (shown.a ? pair.a?.ordinal === kernel : pair.b?.ordinal === beside)));
+  byId('kernel-b').value = beside ?? '';
+  byId('kernel-b').disabled = shown.a === null;
+  byId('kernel-b').options[0].disabled = shown.b !== null;
   drawPair();
 }
 
-/** After a choice: the address names it, so that it can be kept or passed on. */
+/** Selects a pair and stores it in the address. */
 async function chosen(one, other) {
   await choosePair(one, other);
   history.replaceState(null, '', `?a=${a}&b=${b}${queryOf(ordinalOf(shown.a), ordinalOf(shown.b))}`);
@@ -103,26 +116,26 @@ async function chosen(one, other) {
 /* --- one pair ------------------------------------------------------------------------------------------------------- */
 
 const codeOf = (pair) => (pair.a === null || pair.b === null ? `Only ${pair.a ? 'A' : 'B'} has this kernel.`
-  : pair.same_code === null ? 'Whether both are the same machine code is not known.'
-    : pair.same_code ? 'Both are the same machine code.' : 'The machine code differs.');
+  : pair.same_code === null ? 'It is unknown whether the machine code is equal.'
+    : pair.same_code ? 'The machine code is equal.' : 'The machine code differs.');
 
 function signed({ difference, unit }) {
   if (difference === null) return null;
-  if (unit === '%') return show.points(difference / 100);
-  return `${difference > 0 ? '+' : ''}${show.quantity(difference, unit)}`.replace(/^-/, '−');
+  if (unit === '%') return format.points(difference / 100);
+  return `${difference > 0 ? '+' : ''}${format.quantity(difference, unit)}`.replace(/^-/, '−');
 }
 const column = (label, text) => ({ label, number: true, cell: (row) => numberCell(text(row), row.reason ?? 'A is 0') });
 const columns = [
-  nameColumn, column('A', (row) => show.quantity(row.a, row.unit)), column('B', (row) => show.quantity(row.b, row.unit)),
-  column('Change', signed), column('Relative', (row) => show.change(row.relative)),
+  nameColumn, column('A', (row) => format.quantity(row.a, row.unit)), column('B', (row) => format.quantity(row.b, row.unit)),
+  column('Change', signed), column('Relative', (row) => format.change(row.relative)),
 ];
 
 const differs = (row) => (row.relative === null
   ? row.difference !== null && row.difference !== 0 : Math.abs(row.relative) >= 0.01);
 
-/** Sections with their rows that are wanted; what has none is left out. */
+/** Returns the sections with rows that pass the filter, without empty ones. */
 function wanted(sections) {
-  if (!find('changed').checked) return sections;
+  if (!byId('changed').checked) return sections;
   return sections.map((section) =>
     ({ ...section, tables: section.tables.map((table) => ({ ...table, rows: table.rows.filter(differs) }))
     .filter((table) => table.rows.length > 0) })).filter((section) => section.tables.length > 0);
@@ -130,25 +143,25 @@ function wanted(sections) {
 
 function badge(section) {
   const count = section.tables.flatMap((table) => table.rows).filter(differs).length;
-  return count > 0 ? make('span', { class: 'quiet' }, `${count} differ`) : null;
+  return count > 0 ? createElement('span', { class: 'quiet' }, `${count} differ`) : null;
 }
 
 const changes = ['appeared', 'went', 'stayed'];
 
-/** What changed first; of a kernel that stands alone nothing did. */
+/** Lists findings, changed ones first. */
 function drawFindings({ a: kernel, b: beside, findings }) {
   const sorted = [...findings].sort((one, other) => changes.indexOf(one.change) - changes.indexOf(other.change));
-  find('findings').hidden = findings.length === 0;
-  find('finding-list').replaceChildren(...sorted.map(({ a: one, b: other, change }) =>
+  byId('findings').hidden = findings.length === 0;
+  byId('finding-list').replaceChildren(...sorted.map(({ a: one, b: other, change }) =>
     findingItem(other ?? one, kernel && beside ? change : null)));
 }
 
 function drawPair() {
   const pair = shown;
-  find('same-code').textContent = codeOf(pair);
+  byId('same-code').textContent = codeOf(pair);
   drawFindings(pair);
-  find('sections').replaceChildren(...sectionBlocks(wanted(pair.sections), () => columns, badge));
-  const first = find('sections').firstElementChild;
+  byId('sections').replaceChildren(...sectionBlocks(wanted(pair.sections), () => columns, badge));
+  const first = byId('sections').firstElementChild;
   if (first) first.open = true;
   openTarget();
 }
@@ -161,16 +174,16 @@ async function load() {
   const jobs = [...new Set(sides.map((side) => side.job))];
   const runs = (await Promise.all(jobs.map((job) => get(`/jobs/${job}/results`)))).flatMap((results) => results.runs);
   drawRuns(runs);
-  find('no-numbers').hidden = comparison.comparison !== null;
-  find('no-numbers').textContent = comparison.comparison_reason ? `No numbers: ${comparison.comparison_reason}.` : '';
+  byId('no-numbers').hidden = comparison.comparison !== null;
+  byId('no-numbers').textContent = comparison.comparison_reason ? `No numbers: ${comparison.comparison_reason}.` : '';
   drawNumbers(sides.map((side) => runs.find((run) => run.run === side.run)), comparison.comparison);
   pairs = comparison.kernels;
-  find('sides').replaceChildren(sideFact('A', sides[0]), sideFact('B', sides[1]));
+  byId('sides').replaceChildren(sideFact('A', sides[0]), sideFact('B', sides[1]));
   drawChoices();
-  find('choice').hidden = false;
+  byId('choice').hidden = false;
   for (const label of document.querySelectorAll('.kernel-choice')) label.hidden = pairs.length === 0;
-  find('reports').hidden = pairs.length === 0;
-  find('nothing').hidden = pairs.length > 0;
+  byId('reports').hidden = pairs.length === 0;
+  byId('nothing').hidden = pairs.length > 0;
   if (pairs.length > 0 || asked.has('kernel') || asked.has('kernel_b')) {
     await choosePair(asked.get('kernel'), asked.get('kernel_b'));
   }
@@ -178,18 +191,18 @@ async function load() {
   document.body.dataset.loaded = 'true';
 }
 
-const choose = () => location.assign(`/compare.html?a=${find('run-a').value}&b=${find('run-b').value}`);
-for (const name of ['run-a', 'run-b']) find(name).addEventListener('change', choose);
+const choose = () => location.assign(`/compare.html?a=${byId('run-a').value}&b=${byId('run-b').value}`);
+for (const name of ['run-a', 'run-b']) byId(name).addEventListener('change', choose);
 const guarded = (work) => work.catch((problem) => {
   drawProblem(problem.title || 'The page failed', problem.message);
   if (problem.status === undefined) throw problem;
 });
-find('pair').addEventListener('change', () => {
-  const pair = pairs[Number(find('pair').value)];
+byId('pair').addEventListener('change', () => {
+  const pair = pairs[Number(byId('pair').value)];
   guarded(chosen(ordinalOf(pair.a), ordinalOf(pair.b)));
 });
-find('kernel-b').addEventListener('change', () => guarded(chosen(ordinalOf(shown.a), find('kernel-b').value)));
-find('changed').addEventListener('change', drawPair);
+byId('kernel-b').addEventListener('change', () => guarded(chosen(ordinalOf(shown.a), byId('kernel-b').value)));
+byId('changed').addEventListener('change', drawPair);
 
 if ([a, b].every((run) => Number.isSafeInteger(run) && run > 0)) guarded(load());
 else drawProblem('Which runs?', 'The address needs two runs, like compare.html?a=1&b=2.');

@@ -1,42 +1,42 @@
-// One number of a run over all runs that did the same, oldest first: of the same workload, variant, parameters and device.
+// One number over all runs with the same workload, variant, parameters and device, oldest first.
 import { get } from '/lib/api.js';
 import { keepDrawn } from '/lib/chart.js';
-import { find, make, numberCell } from '/lib/dom.js';
-import * as show from '/lib/format.js';
+import { byId, createElement, numberCell } from '/lib/dom.js';
+import * as format from '/lib/format.js';
 import { drawPoints } from '/lib/points.js';
 import { tableOf } from '/lib/sections.js';
 
-const MOST = 10000; // that the API gives at once
-const ROWS = 100;   // of the table at once
+const POINTS_LIMIT = 10000; // of the API
+const ROWS_PER_PAGE = 100;
 const asked = new URLSearchParams(location.search);
 const job = Number(asked.get('job'));
-const summaries = ['epoch_ms_median', 'epoch_ms_min', 'images_per_s', 'test_accuracy_ratio']; // that are no measurements
-const first = ['epoch_ms_median', 'time_cold_us_median']; // that is shown unless another is asked for
+const summaries = ['epoch_ms_median', 'epoch_ms_min', 'images_per_s', 'test_accuracy_ratio']; // not stored as measurements
+const first = ['epoch_ms_median', 'time_cold_us_median']; // shown by default
 let runs = [];
 let points = [];
-let listed = ROWS;
+let listed = ROWS_PER_PAGE;
 
 function drawProblem(title, message) {
-  find('problem').hidden = false;
-  find('problem').replaceChildren(make('strong', {}, title), make('p', {}, message));
+  byId('problem').hidden = false;
+  byId('problem').replaceChildren(createElement('strong', {}, title), createElement('p', {}, message));
 }
 
 const options = (select, entries) =>
-  select.replaceChildren(...entries.map(([value, label]) => make('option', { value }, label)));
-const chosenRun = () => runs.find((run) => run.run === Number(find('run').value)) ?? runs[0];
+  select.replaceChildren(...entries.map(([value, label]) => createElement('option', { value }, label)));
+const chosenRun = () => runs.find((run) => run.run === Number(byId('run').value)) ?? runs[0];
 const commitOf = ({ commit }) => (commit ? commit.slice(0, 12) : null);
 
-/** What is known of the run, by name. */
+/** Names of the run's numbers. */
 const metricsOf = (run) => [...summaries.filter((name) => run.summary[name] !== null),
   ...new Set(run.measurements.filter((one) => one.value !== null).map((one) => one.name))];
 
 function drawMetrics(wanted) {
   const metrics = metricsOf(chosenRun());
-  options(find('metric'), metrics.map((name) => [name, name]));
-  find('metric').value = metrics.find((name) => name === wanted) ?? metrics.find((name) => first.includes(name)) ?? metrics[0];
+  options(byId('metric'), metrics.map((name) => [name, name]));
+  byId('metric').value = metrics.find((name) => name === wanted) ?? metrics.find((name) => first.includes(name)) ?? metrics[0];
 }
 
-/** Each with its change since the last one before that is to be believed. */
+/** Adds the change since the last point that is not suspect. */
 function withChanges(items) {
   let before = null;
   return items.map((item) => {
@@ -46,48 +46,59 @@ function withChanges(items) {
   });
 }
 
-/** Beside the run that is followed. */
-const compareCell = ({ run }) => make('td', {}, run === chosenRun().run ? 'this run'
-  : make('a', { href: `/compare.html?a=${run}&b=${chosenRun().run}`,
+/** A link to the comparison with the selected run. */
+const compareCell = ({ run }) => createElement('td', {}, run === chosenRun().run ? 'this run'
+  : createElement('a', { href: `/compare.html?a=${run}&b=${chosenRun().run}`,
     'aria-label': `Compare run ${run} with run ${chosenRun().run}` }, `with run ${chosenRun().run}`));
 
 const columns = [
-  { label: 'Job', number: true, cell: (point) => make('th', { scope: 'row', class: 'n' },
-    make('a', { href: `/job.html?id=${point.job}` }, String(point.job))) },
-  { label: 'When', cell: (point) => make('td', {}, show.instant(point.at)) },
-  { label: 'Value', number: true, cell: (point) => numberCell(show.byName(point.metric, point.value)) },
-  { label: 'Change', number: true, cell: (point) => numberCell(show.change(point.change), 'there is none before it') },
-  { label: 'Commit', cell: (point) => make('td', { class: 'mono', title: point.commit }, commitOf(point) ?? '') },
-  { label: 'Note', cell: (point) => make('td', {}, point.suspect ? make('span', { class: 'tag' }, 'suspect') : null) },
+  {
+    label: 'Job',
+    number: true,
+    cell: (point) =>
+      createElement(
+        'th',
+        { scope: 'row', class: 'n' },
+        createElement('a', { href: `/job.html?id=${point.job}` }, String(point.job)),
+      ),
+  },
+  { label: 'When', cell: (point) => createElement('td', {}, format.instant(point.at)) },
+  { label: 'Value', number: true, cell: (point) => numberCell(format.byName(point.metric, point.value)) },
+  { label: 'Change', number: true, cell: (point) => numberCell(format.change(point.change), 'there is no earlier run') },
+  { label: 'Commit', cell: (point) => createElement('td', { class: 'mono', title: point.commit }, commitOf(point) ?? '') },
+  {
+    label: 'Note',
+    cell: (point) => createElement('td', {}, point.suspect ? createElement('span', { class: 'tag' }, 'suspect') : null),
+  },
   { label: 'Compare', cell: compareCell },
 ];
 
-const wordsOf = (point) => [show.byName(point.metric, point.value) + (point.suspect ? ', suspect' : ''),
-  `commit ${commitOf(point) ?? 'not known'}`, `job ${point.job}`, show.instant(point.at)].join('\n');
+const wordsOf = (point) => [format.byName(point.metric, point.value) + (point.suspect ? ', suspect' : ''),
+  `commit ${commitOf(point) ?? 'unknown'}`, `job ${point.job}`, format.instant(point.at)].join('\n');
 
-const drawChart = () => drawPoints(find('chart'), points.map((point) => ({ value: point.value, suspect: point.suspect,
+const drawChart = () => drawPoints(byId('chart'), points.map((point) => ({ value: point.value, suspect: point.suspect,
   name: commitOf(point)?.slice(0, 7) ?? '', words: wordsOf(point), href: `/job.html?id=${point.job}` })),
-(value) => show.byName(find('metric').value, value));
+(value) => format.byName(byId('metric').value, value));
 
 function drawTable() {
-  find('points').replaceChildren(tableOf('Runs', columns, points.slice(-listed).reverse()));
-  find('older').hidden = listed >= points.length;
+  byId('points').replaceChildren(tableOf('Runs', columns, points.slice(-listed).reverse()));
+  byId('older').hidden = listed >= points.length;
 }
 
 async function load() {
-  const [run, metric] = [chosenRun(), find('metric').value];
-  const found = await get(`/history?metric=${encodeURIComponent(metric)}&like=${run.run}&limit=${MOST}`);
-  if (run !== chosenRun() || metric !== find('metric').value) return;
+  const [run, metric] = [chosenRun(), byId('metric').value];
+  const found = await get(`/history?metric=${encodeURIComponent(metric)}&like=${run.run}&limit=${POINTS_LIMIT}`);
+  if (run !== chosenRun() || metric !== byId('metric').value) return;
   points = withChanges(found.items);
-  listed = ROWS;
+  listed = ROWS_PER_PAGE;
   history.replaceState(null, '', `?job=${job}&run=${run.run}&metric=${encodeURIComponent(metric)}`);
   document.title = `${metric} of ${run.workload} ${run.variant} · rooflined`;
-  find('what').textContent = [run.workload, run.variant, show.parameters(run.params),
+  byId('what').textContent = [run.workload, run.variant, format.parameters(run.params),
     `on ${run.device?.name ?? 'an unknown device'}`,
-    `${show.count(points.length)} ${points.length === 1 ? 'run' : 'runs'} of the same parameters`].join(' · ');
-  find('caption').textContent = metric;
-  find('some').hidden = !found.truncated;
-  find('some').textContent = `The last ${show.count(MOST)}: the API has the older ones.`;
+    `${format.count(points.length)} ${points.length === 1 ? 'run' : 'runs'} of the same parameters`].join(' · ');
+  byId('caption').textContent = metric;
+  byId('some').hidden = !found.truncated;
+  byId('some').textContent = `Only the newest ${format.count(POINTS_LIMIT)} runs are shown.`;
   drawTable();
   drawChart();
   document.body.dataset.loaded = metric;
@@ -96,17 +107,17 @@ async function load() {
 async function begin() {
   ({ runs } = await get(`/jobs/${job}/results`));
   runs = runs.filter((run) => metricsOf(run).length > 0);
-  find('job-link').href = `/job.html?id=${job}`;
-  find('job-link').textContent = `Job ${job}`;
-  find('job-link').hidden = false;
+  byId('job-link').href = `/job.html?id=${job}`;
+  byId('job-link').textContent = `Job ${job}`;
+  byId('job-link').hidden = false;
   if (runs.length === 0) {
     drawProblem('Nothing to follow', `Job ${job} has measured nothing.`);
     return;
   }
-  find('history').hidden = false;
-  options(find('run'), runs.map((run) => [run.run, `run ${run.run} ${run.workload} ${run.variant}`]));
+  byId('history').hidden = false;
+  options(byId('run'), runs.map((run) => [run.run, `run ${run.run} ${run.workload} ${run.variant}`]));
   const wanted = runs.find((run) => run.run === Number(asked.get('run'))) ?? runs[0];
-  find('run').value = String(wanted.run);
+  byId('run').value = String(wanted.run);
   drawMetrics(asked.get('metric'));
   await load();
 }
@@ -116,16 +127,17 @@ const guarded = (what) => what().catch((problem) => {
   if (problem.status === undefined) throw problem;
 });
 
-find('run').addEventListener('change', () => {
-  drawMetrics(find('metric').value);
+byId('run').addEventListener('change', () => {
+  drawMetrics(byId('metric').value);
   guarded(load);
 });
-find('metric').addEventListener('change', () => guarded(load));
-find('older').addEventListener('click', () => {
-  listed += ROWS;
+byId('metric').addEventListener('change', () => guarded(load));
+byId('older').addEventListener('click', () => {
+  listed += ROWS_PER_PAGE;
   drawTable();
 });
-keepDrawn(find('chart'), drawChart);
+keepDrawn(byId('chart'), drawChart);
 
 if (Number.isSafeInteger(job) && job > 0) guarded(begin);
-else drawProblem('Which job?', 'The address needs a job’s number, like history.html?job=1, and may have a run’s and a metric.');
+else
+  drawProblem('Which job?', 'The address needs the number of a job, like history.html?job=1, and may name a run and a metric.');

@@ -1,9 +1,9 @@
-// The list of jobs with live state, the devices, and the forms that start a comparison and a profile.
-import { finalStates, get, listen, shareDone } from '/lib/api.js';
-import { find, make, numberCell, stateBadge } from '/lib/dom.js';
-import * as show from '/lib/format.js';
+// The list of jobs with live state, the devices, and the forms that submit jobs.
+import { finalStates, get, listenToJob, doneShare } from '/lib/api.js';
+import { byId, createElement, numberCell, stateBadge } from '/lib/dom.js';
+import * as format from '/lib/format.js';
 import '/lib/profile.js';
-import { submitting } from '/lib/submit.js';
+import { submitOnPost } from '/lib/submit.js';
 
 const PAGE = 50;
 const LISTENERS = 3; // browsers allow six connections to a host
@@ -12,43 +12,43 @@ let older = [];
 const listening = new Map(); // job id -> function that stops
 const progress = new Map();  // job id -> text
 
-/** The filters that are set, as the API takes them. */
-const filters = [...find('filters').querySelectorAll('select')];
+/** The selected filters as query parameters of the API. */
+const filters = [...byId('filters').querySelectorAll('select')];
 const asked = () => new URLSearchParams(filters.filter(({ value }) => value !== '').map(({ name, value }) => [name, value]));
 const pageOf = (cursor) => get(`/jobs?${new URLSearchParams([...asked(), ['limit', PAGE],
   ...(cursor === null ? [] : [['cursor', cursor]])])}`);
 
 const jobState = (job) => {
   const text = job.state === 'running' ? progress.get(job.id) : undefined;
-  return make('td', {}, stateBadge(job.state), text ? make('span', { class: 'quiet' }, ` ${text}`) : null);
+  return createElement('td', {}, stateBadge(job.state), text ? createElement('span', { class: 'quiet' }, ` ${text}`) : null);
 };
 
-/** Its variants, and how fast the fastest of them was. */
+/** The job's variants, with the time of the fastest. */
 function runsOf({ variants, fastest }) {
-  const time = fastest && (show.ms(fastest.epoch_ms_median) ?? show.us(fastest.time_cold_us_median));
+  const time = fastest && (format.ms(fastest.epoch_ms_median) ?? format.us(fastest.time_cold_us_median));
   const title = fastest?.epoch_ms_median === null ? 'The fastest: median with a cold cache' : 'The fastest: median epoch';
-  const nameOf = (variant) => (fastest?.variant === variant ? make('strong', { title }, `${variant} ${time}`) : variant);
+  const nameOf = (variant) => (fastest?.variant === variant ? createElement('strong', { title }, `${variant} ${time}`) : variant);
   return variants.flatMap((variant, place) => (place === 0 ? [nameOf(variant)] : [' · ', nameOf(variant)]));
 }
 
 function jobRow(job) {
   const done = job.passes.completed + job.passes.unavailable;
   const until = job.finished_at || (finalStates.includes(job.state) ? null : new Date().toISOString());
-  const took = show.duration(show.between(job.started_at, until));
-  return make('tr', {},
-    make('th', { scope: 'row', class: 'n' }, make('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
+  const took = format.duration(format.between(job.started_at, until));
+  return createElement('tr', {},
+    createElement('th', { scope: 'row', class: 'n' }, createElement('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
     jobState(job),
-    make('td', { class: 'words' }, job.workload, ' ', make('span', { class: 'quiet' }, show.parameters(job))),
-    make('td', { class: 'words' }, ...runsOf(job),
-      job.origin === 'daemon' ? make('span', { class: 'tag', title: `${job.kind}, asked for by the daemon itself` },
+    createElement('td', { class: 'words' }, job.workload, ' ', createElement('span', { class: 'quiet' }, format.parameters(job))),
+    createElement('td', { class: 'words' }, ...runsOf(job),
+      job.origin === 'daemon' ? createElement('span', { class: 'tag', title: `${job.kind}, submitted by the daemon` },
         'by the daemon') : null),
-    make('td', { class: 'mono' }, job.device),
-    make('td', { class: 'n' }, `${done}/${job.passes.total}`),
-    make('td', {}, make('time', { datetime: job.created_at }, show.instant(job.created_at))),
-    numberCell(took, 'it has not started'));
+    createElement('td', { class: 'mono' }, job.device),
+    createElement('td', { class: 'n' }, `${done}/${job.passes.total}`),
+    createElement('td', {}, createElement('time', { datetime: job.created_at }, format.instant(job.created_at))),
+    numberCell(took, 'the job has not started'));
 }
 
-/** Drawn again only where something changed, and whose link had the focus keeps it. */
+/** Draws the list if it changed, and keeps the focus on the same link. */
 let drawn = '';
 function drawJobs(jobs) {
   const body = document.querySelector('#jobs tbody');
@@ -70,10 +70,10 @@ function follow(jobs) {
   }
   for (const id of running) {
     if (listening.has(id)) continue;
-    listening.set(id, listen(id, (type, data) => {
+    listening.set(id, listenToJob(id, (type, data) => {
       if (type === 'state') refreshSoon();
       if (type !== 'progress') return;
-      const share = shareDone(data);
+      const share = doneShare(data);
       progress.set(id, `${data.pass}${share === null ? '' : ` ${Math.round(share * 100)} %`}`);
     }));
   }
@@ -83,18 +83,18 @@ function drawChoice(select, ids) {
   if (ids.join() === select.dataset.ids) return;
   select.dataset.ids = ids.join();
   const chosen = select.value;
-  select.replaceChildren(select.options[0], ...ids.map((id) => make('option', { value: id }, id)));
+  select.replaceChildren(select.options[0], ...ids.map((id) => createElement('option', { value: id }, id)));
   select.value = ids.includes(chosen) ? chosen : '';
 }
 
 function drawDevices(devices) {
-  find('devices').replaceChildren(...devices.map((device) => make('li', {},
-    make('div', { class: 'row' }, make('span', {}, device.id), stateBadge(device.state)),
-    device.facts?.name ? make('p', {}, device.facts.name) : null,
-    device.reason ? make('p', { class: 'quiet' }, device.reason) : null)));
+  byId('devices').replaceChildren(...devices.map((device) => createElement('li', {},
+    createElement('div', { class: 'row' }, createElement('span', {}, device.id), stateBadge(device.state)),
+    device.facts?.name ? createElement('p', {}, device.facts.name) : null,
+    device.reason ? createElement('p', { class: 'quiet' }, device.reason) : null)));
   const usable = devices.filter((device) => device.state !== 'unusable').map((device) => device.id);
   for (const select of document.querySelectorAll('form [name="device"]')) drawChoice(select, usable);
-  const filter = find('filters').querySelector('[name="device"]'); // what is asked for may have been removed
+  const filter = byId('filters').querySelector('[name="device"]'); // the selected device may have been removed
   drawChoice(filter, [...new Set([...devices.map(({ id }) => id), filter.value].filter(Boolean))]);
 }
 
@@ -114,25 +114,25 @@ async function refresh() {
     active = jobs.some((job) => !finalStates.includes(job.state));
     follow(jobs);
     drawJobs(jobs);
-    find('empty').hidden = jobs.length > 0 || asked().size > 0;
-    find('none').hidden = jobs.length > 0 || asked().size === 0;
-    find('older').hidden = olderCursor === null;
+    byId('empty').hidden = jobs.length > 0 || asked().size > 0;
+    byId('none').hidden = jobs.length > 0 || asked().size === 0;
+    byId('older').hidden = olderCursor === null;
     drawDevices(devices.items);
-    find('daemon').textContent = '';
+    byId('daemon').textContent = '';
   } catch (problem) {
-    find('daemon').textContent = problem.message;
+    byId('daemon').textContent = problem.message;
   }
   refreshSoon(document.hidden ? 30000 : active ? 1500 : 6000);
 }
 
-find('older').addEventListener('click', async () => {
+byId('older').addEventListener('click', async () => {
   const page = await pageOf(olderCursor);
   older.push(...page.items);
   olderCursor = page.next_cursor;
   refreshSoon();
 });
 
-/** The address keeps what is listed. */
+/** Stores the filters in the address. */
 function choose() {
   older = [];
   history.replaceState(null, '', asked().size > 0 ? `?${asked()}` : location.pathname);
@@ -140,12 +140,12 @@ function choose() {
 }
 for (const select of filters) {
   const wanted = new URLSearchParams(location.search).get(select.name);
-  if (wanted && ![...select.options].some(({ value }) => value === wanted)) select.append(make('option', {}, wanted));
+  if (wanted && ![...select.options].some(({ value }) => value === wanted)) select.append(createElement('option', {}, wanted));
   select.value = wanted ?? '';
   select.addEventListener('change', choose);
 }
 
-submitting(find('submit'), (form) => {
+submitOnPost(byId('submit'), (form) => {
   const fields = new FormData(form);
   const numbers = ['epochs', 'batch_size', 'max_images'].map((name) => [name, Number(fields.get(name))]);
   return { kind: 'train', precisions: fields.getAll('precisions'), passes: fields.getAll('passes'),

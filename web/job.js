@@ -1,117 +1,146 @@
-// One job: live progress while it runs, then the comparison, its epochs, kernels, measurements and where every number is from.
-import { all, finalStates, get, listen, post, remove, shareDone } from '/lib/api.js';
+// One job: live progress while it runs, then comparison, epochs, kernels, measurements and provenance.
+import { getAllPages, finalStates, get, listenToJob, post, httpDelete, doneShare } from '/lib/api.js';
 import { drawComparison } from '/lib/comparison.js';
 import { drawEpochs } from '/lib/epochs.js';
-import { find, make, numberCell, stateBadge, unmeasured } from '/lib/dom.js';
-import { drawKernels, MOST_METRICS } from '/lib/kernels.js';
+import { byId, createElement, numberCell, stateBadge, missingAttributes } from '/lib/dom.js';
+import { drawKernels, METRICS_LIMIT } from '/lib/kernels.js';
 import { drawSource } from '/lib/source.js';
 import { drawTimeline } from '/lib/timeline.js';
-import * as show from '/lib/format.js';
+import * as format from '/lib/format.js';
 
 const id = Number(new URLSearchParams(location.search).get('id'));
 let stopListening = null;
 let variants = new Map(); // run id -> variant
-let request = null;       // that asks for the same once more
+let request = null;       // repeats the job
 
-const key = (index) => make('span', { class: `key run-${index % 4}`, 'aria-hidden': 'true' });
+const legendKey = (index) => createElement('span', { class: `key run-${index % 4}`, 'aria-hidden': 'true' });
 
 /* --- head and progress -------------------------------------------------------------------------------------------- */
 
 function drawHead(job) {
   document.title = `Job ${job.id} ${job.state} · rooflined`;
-  find('job-title').textContent = `Job ${job.id}`;
-  find('job-state').replaceChildren(stateBadge(job.state));
-  find('cancel').hidden = finalStates.includes(job.state);
-  find('again').hidden = !finalStates.includes(job.state) || job.kind === 'source'; // whose code is not in its request
+  byId('job-title').textContent = `Job ${job.id}`;
+  byId('job-state').replaceChildren(stateBadge(job.state));
+  byId('cancel').hidden = finalStates.includes(job.state);
+  // A source job's request does not contain its code.
+  byId('again').hidden = !finalStates.includes(job.state) || job.kind === 'source';
   request = { ...job.request, device: job.device };
-  const took = show.duration(show.between(job.started_at, job.finished_at));
-  const what = `${job.runs[0]?.workload ?? ''} ${show.parameters(job.request)}`.trim();
-  find('job-facts').textContent = [what, `on ${job.device}`, `created ${show.instant(job.created_at)}`,
-    took ? `took ${took}` : null].filter(Boolean).join(' · ');
-  drawProblem(job.problem ? { title: job.state === 'failed' ? 'The job failed' : 'Problem', message: job.problem.message,
-    detail: `${job.problem.domain} error ${job.problem.code}` } : null);
+  const took = format.duration(format.between(job.started_at, job.finished_at));
+  const what = `${job.runs[0]?.workload ?? ''} ${format.parameters(job.request)}`.trim();
+  byId('job-facts').textContent = [
+    what,
+    `on ${job.device}`,
+    `created ${format.instant(job.created_at)}`,
+    took ? `took ${took}` : null,
+  ]
+    .filter(Boolean)
+    .join(' · ');
+  drawProblem(
+    job.problem
+      ? {
+          title: job.state === 'failed' ? 'The job failed' : 'Problem',
+          message: job.problem.message,
+          detail: `${job.problem.domain} error ${job.problem.code}`,
+        }
+      : null,
+  );
   variants = new Map(job.runs.map((run) => [run.id, run.variant]));
   if (finalStates.includes(job.state)) drawReports(job);
-  find('live').hidden = job.state !== 'running';
+  byId('live').hidden = job.state !== 'running';
   drawPasses(job);
 }
 
-/** How far each run came, of a job that did not get to its end, or not yet. */
+/** The state of each run's passes, while the job is not completed. */
 function drawPasses({ state, runs }) {
-  find('job-passes').hidden = state === 'completed';
-  find('job-passes').replaceChildren(...runs.map((run) => make('li', {}, make('span', { class: 'of' }, run.variant),
-    ...run.passes.map((pass) => make('span', {}, `${pass.pass} `, stateBadge(pass.state))))));
+  byId('job-passes').hidden = state === 'completed';
+  byId('job-passes').replaceChildren(
+    ...runs.map((run) =>
+      createElement(
+        'li',
+        {},
+        createElement('span', { class: 'of' }, run.variant),
+        ...run.passes.map((pass) => createElement('span', {}, `${pass.pass} `, stateBadge(pass.state))),
+      ),
+    ),
+  );
 }
 
 const historyOf = (run, metric) => `/history.html?job=${id}&run=${run}${metric ? `&metric=${metric}` : ''}`;
 
-/** The report of each run that yielded something, but for ceilings, which have none; the first two side by side, and the first
- * among its likes. */
+/** Links: the report of each run with results (ceilings jobs have none), the comparison of the first two runs, and the history
+ * of the first. */
 function drawReports({ runs: all, kind }) {
   const runs = all.filter((run) => run.passes.some((pass) => pass.state === 'completed'));
   const [first, second] = runs;
   const reported = kind === 'ceilings' ? [] : runs;
-  find('job-reports').replaceChildren(
-    ...reported.map((run) => make('a', { href: `/report.html?run=${run.id}` }, `Report ${run.variant}`)),
-    ...(second ? [make('a', { href: `/compare.html?a=${first.id}&b=${second.id}` }, 'Compare')] : []),
-    ...(first ? [make('a', { href: historyOf(first.id) }, 'History')] : []),
+  byId('job-reports').replaceChildren(
+    ...reported.map((run) => createElement('a', { href: `/report.html?run=${run.id}` }, `Report ${run.variant}`)),
+    ...(second ? [createElement('a', { href: `/compare.html?a=${first.id}&b=${second.id}` }, 'Compare')] : []),
+    ...(first ? [createElement('a', { href: historyOf(first.id) }, 'History')] : []),
   );
 }
 
 function drawProblem(problem) {
-  find('problem').hidden = problem === null;
+  byId('problem').hidden = problem === null;
   if (problem === null) return;
-  find('problem').replaceChildren(make('strong', {}, problem.title), make('p', {}, problem.message),
-    problem.detail ? make('p', { class: 'quiet mono' }, problem.detail) : '');
+  byId('problem').replaceChildren(createElement('strong', {}, problem.title), createElement('p', {}, problem.message),
+    problem.detail ? createElement('p', { class: 'quiet mono' }, problem.detail) : '');
 }
 
 const liveNumbers = [
-  ['Loss', 'train_loss', show.loss], ['Images/s', 'images_per_s', show.count],
-  ['Test accuracy', 'test_accuracy_ratio', show.percent],
+  ['Loss', 'train_loss', format.loss], ['Images/s', 'images_per_s', format.count],
+  ['Test accuracy', 'test_accuracy_ratio', format.percent],
 ];
 
 function drawProgress(data) {
-  const share = shareDone(data);
-  find('live').hidden = false;
+  const share = doneShare(data);
+  byId('live').hidden = false;
   const epoch = data.epoch >= 0 ? ` ${data.epoch + 1} of ${data.epochs}` : '';
-  find('live-what').textContent = `${variants.get(data.run_id) ?? ''} · ${data.pass} pass · ${data.phase}${epoch}`;
-  find('live-eta').textContent = data.eta_s === null ? '' : `about ${show.duration(data.eta_s)} left in this pass`;
-  if (share === null) find('live-bar').removeAttribute('value');
-  else find('live-bar').value = share;
-  find('live-numbers').replaceChildren(...liveNumbers.filter(([, field]) => data[field] !== null)
-    .map(([label, field, write]) => make('div', {}, make('dt', {}, label), make('dd', {}, write(data[field])))));
+  byId('live-what').textContent = `${variants.get(data.run_id) ?? ''} · ${data.pass} pass · ${data.phase}${epoch}`;
+  byId('live-eta').textContent = data.eta_s === null ? '' : `about ${format.duration(data.eta_s)} left in this pass`;
+  if (share === null) byId('live-bar').removeAttribute('value');
+  else byId('live-bar').value = share;
+  byId('live-numbers').replaceChildren(
+    ...liveNumbers
+      .filter(([, field]) => data[field] !== null)
+      .map(([label, field, write]) =>
+        createElement('div', {}, createElement('dt', {}, label), createElement('dd', {}, write(data[field]))),
+      ),
+  );
 }
 
 /* --- measurements and provenance ------------------------------------------------------------------------------------ */
 
-/** A name that may be broken behind each of its underscores. */
-const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, make('wbr')]);
+/** A name with line-break opportunities after its underscores. */
+const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, createElement('wbr')]);
 
 function wideTable(table, name, runs, rows) {
   table.replaceChildren(
-    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, name),
-      ...runs.map((run, index) => make('th', { scope: 'col' }, key(index), run.variant)))),
-    make('tbody', {}, ...rows));
+    createElement('thead', {}, createElement('tr', {}, createElement('th', { scope: 'col' }, name),
+      ...runs.map((run, index) => createElement('th', { scope: 'col' }, legendKey(index), run.variant)))),
+    createElement('tbody', {}, ...rows));
 }
 
 function drawMeasurements(runs) {
   const names = new Map();
   for (const run of runs) for (const one of run.measurements) names.set(`${one.pass} ${one.name}`, one);
-  find('measurements').hidden = names.size === 0;
-  const having = (name) => runs.find((run) => run.measurements.some((one) => one.name === name && one.value !== null));
-  const nameOf = (name) => (having(name)
-    ? [make('a', { class: 'plain', href: historyOf(having(name).run, name) }, ...breakable(name))] : breakable(name));
-  const rows = [...names.values()].map(({ pass, name }) => make('tr', {},
-    make('th', { scope: 'row' }, ...nameOf(name), ' ', make('span', { class: 'quiet' }, pass)),
+  byId('measurements').hidden = names.size === 0;
+  const runWithValue = (name) => runs.find((run) => run.measurements.some((one) => one.name === name && one.value !== null));
+  const nameOf = (name) =>
+    runWithValue(name)
+      ? [createElement('a', { class: 'plain', href: historyOf(runWithValue(name).run, name) }, ...breakable(name))]
+      : breakable(name);
+  const rows = [...names.values()].map(({ pass, name }) => createElement('tr', {},
+    createElement('th', { scope: 'row' }, ...nameOf(name), ' ', createElement('span', { class: 'quiet' }, pass)),
     ...runs.map((run) => {
       const one = run.measurements.find((other) => other.pass === pass && other.name === name);
-      return numberCell(show.byName(name, one?.value), one ? one.reason : 'this run has no such number');
+      return numberCell(format.byName(name, one?.value), one ? one.reason : 'this run has no such measurement');
     })));
-  wideTable(find('measurement-table'), 'Number', runs, rows);
-  for (const head of find('measurement-table').querySelectorAll('thead th + th')) head.className = 'n';
+  wideTable(byId('measurement-table'), 'Number', runs, rows);
+  for (const head of byId('measurement-table').querySelectorAll('thead th + th')) head.className = 'n';
 }
 
-/** A shape is n=1024 rows=2, as rooflinectl takes it; what is empty was not asked for. */
+/** Formats a value; a shape as n=1024 rows=2, like rooflinectl. Skips empty members. */
 function textOf(value) {
   if (Array.isArray(value)) return value.map(textOf).join('; ');
   if (value === null || typeof value !== 'object') return String(value);
@@ -119,10 +148,10 @@ function textOf(value) {
     .map(([name, one]) => (typeof one === 'object' ? textOf(one) : `${name}=${one}`)).join(' ');
 }
 const textCell = (value, runs) => (value === null || value === undefined || value === ''
-  ? make('td', { class: 'null', colspan: runs, ...unmeasured('not known') }, '—')
-  : make('td', { class: 'wrap', colspan: runs }, textOf(value)));
+  ? createElement('td', { class: 'null', colspan: runs, ...missingAttributes('unknown') }, '—')
+  : createElement('td', { class: 'wrap', colspan: runs }, textOf(value)));
 
-/** A cell for each run, or one for all where they agree. */
+/** A cell for each run, or one cell if all values are equal. */
 function textCells(values) {
   const same = values.every((value) => JSON.stringify(value) === JSON.stringify(values[0]));
   return same ? [textCell(values[0], values.length)] : values.map((value) => textCell(value, 1));
@@ -130,30 +159,37 @@ function textCells(values) {
 
 function drawProvenance(runs) {
   const facts = [
-    ['engine', (run) => run.engine], ['dataset', (run) => run.dataset && `${run.dataset}${run.partial ? ' (part of it)' : ''}`],
-    ['dataset SHA-256', (run) => run.dataset_sha256], ['commit', (run) => run.commit],
+    ['engine', (run) => run.engine],
+    ['dataset', (run) => run.dataset && `${run.dataset}${run.partial ? ' (partial)' : ''}`],
+    ['dataset SHA-256', (run) => run.dataset_sha256],
+    ['commit', (run) => run.commit],
     ['deterministic', (run) => (run.deterministic === null ? null : run.deterministic ? 'yes' : `no: ${run.deterministic_note}`)],
-    ['images an epoch', (run) => show.count(run.images_per_epoch)], ['steps an epoch', (run) => show.count(run.steps_per_epoch)],
-    ['parameters', (run) => show.count(run.parameters)], ['model: operations', (run) => show.plain(run.floor_operations)],
-    ['model: bytes', (run) => show.bytes(run.floor_bytes)],
+    ['images an epoch', (run) => format.count(run.images_per_epoch)],
+    ['steps an epoch', (run) => format.count(run.steps_per_epoch)],
+    ['parameters', (run) => format.count(run.parameters)],
+    ['model: operations', (run) => format.plain(run.floor_operations)],
+    ['model: bytes', (run) => format.bytes(run.floor_bytes)],
     ['passes', (run) => run.passes.map((pass) => `${pass.pass}: ${pass.state}`).join(', ')],
   ];
-  const given = (name) => runs.some((run) => (run.params?.[name] ?? '') !== '');
-  const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))].filter(given).map((name) => [`asked: ${name}`,
-    (run) => run.params?.[name]]);
+  const isSet = (name) => runs.some((run) => (run.params?.[name] ?? '') !== '');
+  const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))]
+    .filter(isSet)
+    .map((name) => [`parameter ${name}`, (run) => run.params?.[name]]);
   const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map((name) => [`device ${name}`,
-    (run) => (typeof run.device?.[name] === 'number' ? show.byName(name, run.device[name]) : run.device?.[name])]);
-  find('provenance').hidden = runs.length === 0;
-  const known = facts.filter(([, of]) => runs.some((run) => of(run) !== null)); // a kernel has no data set, training no shape
-  wideTable(find('provenance-table'), 'Fact', runs, [...known, ...params, ...device].map(([label, of]) => make('tr', {},
-    make('th', { scope: 'row' }, ...breakable(label)), ...textCells(runs.map(of)))));
+    (run) => (typeof run.device?.[name] === 'number' ? format.byName(name, run.device[name]) : run.device?.[name])]);
+  byId('provenance').hidden = runs.length === 0;
+  const known = facts.filter(([, of]) => runs.some((run) => of(run) !== null)); // hides facts that no run has
+  wideTable(byId('provenance-table'), 'Fact', runs, [...known, ...params, ...device].map(([label, of]) => createElement('tr', {},
+    createElement('th', { scope: 'row' }, ...breakable(label)), ...textCells(runs.map(of)))));
 }
 
 /* --- loading -------------------------------------------------------------------------------------------------------- */
 
 async function drawResults(job) {
   const [results, comparison, kernels] = await Promise.all([
-    get(`/jobs/${id}/results`), get(`/jobs/${id}/comparison`), all(`/jobs/${id}/kernels?limit=1000&most_metrics=${MOST_METRICS}`),
+    get(`/jobs/${id}/results`),
+    get(`/jobs/${id}/comparison`),
+    getAllPages(`/jobs/${id}/kernels?limit=1000&most_metrics=${METRICS_LIMIT}`),
   ]);
   const withFacts = results.runs.filter((run) => run.engine);
   drawComparison(results.runs, comparison.items);
@@ -173,37 +209,37 @@ async function refresh() {
   if (finalStates.includes(job.state)) {
     stopListening?.();
   } else {
-    stopListening ??= listen(id, (type, data) => {
+    stopListening ??= listenToJob(id, (type, data) => {
       if (type === 'progress') drawProgress(data);
-      else guarded();
+      else refreshSafely();
     });
   }
 }
 
-/** Refresh, one at a time; what goes wrong is shown and, while the daemon is away, tried again. */
+/** Refreshes, one request at a time. Shows errors, and retries while the daemon does not respond. */
 let refreshing = null;
-function guarded() {
+function refreshSafely() {
   refreshing = (refreshing ?? Promise.resolve()).then(refresh).catch((problem) => {
     drawProblem({ title: problem.title || 'The page failed', message: problem.message });
-    if (problem.status === 0) setTimeout(guarded, 3000);
+    if (problem.status === 0) setTimeout(refreshSafely, 3000);
     else if (problem.status === undefined) throw problem;
   });
   return refreshing;
 }
 
-find('cancel').addEventListener('click', async () => {
-  find('cancel').disabled = true;
-  await remove(`/jobs/${id}`).catch((problem) => drawProblem({ title: problem.title, message: problem.message }));
-  find('cancel').disabled = false;
-  guarded();
+byId('cancel').addEventListener('click', async () => {
+  byId('cancel').disabled = true;
+  await httpDelete(`/jobs/${id}`).catch((problem) => drawProblem({ title: problem.title, message: problem.message }));
+  byId('cancel').disabled = false;
+  refreshSafely();
 });
 
-find('again').addEventListener('click', async () => {
-  find('again').disabled = true;
+byId('again').addEventListener('click', async () => {
+  byId('again').disabled = true;
   await post('/jobs', request).then((job) => location.assign(`/job.html?id=${job.id}`),
     (problem) => drawProblem({ title: problem.title, message: problem.message }));
-  find('again').disabled = false;
+  byId('again').disabled = false;
 });
 
-if (Number.isSafeInteger(id) && id > 0) guarded();
-else drawProblem({ title: 'Which job?', message: 'The address needs a job’s number, like job.html?id=1.' });
+if (Number.isSafeInteger(id) && id > 0) refreshSafely();
+else drawProblem({ title: 'Which job?', message: 'The address needs the number of a job, like job.html?id=1.' });

@@ -1,74 +1,77 @@
-// The report of one kernel of a run: its facts, what the rules found, where it stands under the roofs, and every section.
-import { all, get } from '/lib/api.js';
-import { bar, find, make, numberCell, unmeasured } from '/lib/dom.js';
+// The report of one kernel: facts, findings, roofline, sections, curves and instructions.
+import { getAllPages, get } from '/lib/api.js';
+import { bar, byId, createElement, numberCell, missingAttributes } from '/lib/dom.js';
 import { drawInstructions } from '/lib/instructions.js';
 import { accessesOf } from '/lib/memory.js';
 import { drawRoofline } from '/lib/roofline.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks, tableOf } from '/lib/sections.js';
 import { drawSeries } from '/lib/series.js';
 import { postedCode } from '/lib/source.js';
-import * as show from '/lib/format.js';
+import * as format from '/lib/format.js';
 
 const asked = new URLSearchParams(location.search);
 const run = Number(asked.get('run'));
 
 function drawProblem(title, message) {
-  find('problem').hidden = false;
-  find('problem').replaceChildren(make('strong', {}, title), make('p', {}, message));
+  byId('problem').hidden = false;
+  byId('problem').replaceChildren(createElement('strong', {}, title), createElement('p', {}, message));
 }
 
 /* --- head ----------------------------------------------------------------------------------------------------------- */
 
 const nameOf = (kernel) => kernel.launch || kernel.name;
 
-/** A row by its metric, from whichever section has it. */
+/** Returns the row of a metric from any section. */
 const rowOf = (kernel, metric) => (kernel.sections ?? []).flatMap((section) => section.tables.flatMap((table) => table.rows))
   .find((row) => row.metric === metric);
 
 function fact(name, text, reason) {
-  return make('div', {}, make('dt', {}, name), text === null
-    ? make('dd', { class: 'null', ...unmeasured(reason) }, '—') : make('dd', {}, text));
+  return createElement('div', {}, createElement('dt', {}, name), text === null
+    ? createElement('dd', { class: 'null', ...missingAttributes(reason) }, '—') : createElement('dd', {}, text));
 }
 
 function factOf(kernel, name, metric) {
   const row = rowOf(kernel, metric);
-  return fact(name, show.quantity(row?.value, row?.unit), row?.reason ?? kernel.reason ?? 'its section was not collected');
+  return fact(name, format.quantity(row?.value, row?.unit), row?.reason ?? kernel.reason ?? 'its section was not collected');
 }
 
 function drawHead(report, kernel) {
   document.title = `${nameOf(kernel)} · rooflined`;
-  find('kernel-title').textContent = nameOf(kernel);
-  find('kernel-name').textContent = kernel.launch ? kernel.name : '';
-  find('run-facts').textContent = [report.workload, report.variant, `run ${report.run}`,
+  byId('kernel-title').textContent = nameOf(kernel);
+  byId('kernel-name').textContent = kernel.launch ? kernel.name : '';
+  byId('run-facts').textContent = [report.workload, report.variant, `run ${report.run}`,
     `on ${report.device_facts?.name ?? report.device}`, report.commit ? `commit ${report.commit.slice(0, 12)}` : null,
-    show.instant(report.at)].filter(Boolean).join(' · ');
-  find('job-link').href = `/job.html?id=${report.job}`;
-  find('job-link').textContent = `Job ${report.job}`;
-  find('job-link').hidden = false;
-  find('kernel-facts').replaceChildren(
-    fact('Duration', show.us((kernel.roofline.duration_s ?? NaN) * 1e6), kernel.reason),
-    fact('Grid', show.shape(kernel.grid), kernel.reason), fact('Block', show.shape(kernel.block), kernel.reason),
+    format.instant(report.at)].filter(Boolean).join(' · ');
+  byId('job-link').href = `/job.html?id=${report.job}`;
+  byId('job-link').textContent = `Job ${report.job}`;
+  byId('job-link').hidden = false;
+  byId('kernel-facts').replaceChildren(
+    fact('Duration', format.us((kernel.roofline.duration_s ?? NaN) * 1e6), kernel.reason),
+    fact('Grid', format.shape(kernel.grid), kernel.reason), fact('Block', format.shape(kernel.block), kernel.reason),
     factOf(kernel, 'SM throughput', 'sm__throughput.avg.pct_of_peak_sustained_elapsed'),
     factOf(kernel, 'Memory throughput', 'gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed'),
     factOf(kernel, 'Achieved occupancy', 'sm__warps_active.avg.pct_of_peak_sustained_active'),
     factOf(kernel, 'Registers a thread', 'launch__registers_per_thread'));
 }
 
-/** The kernels that the report has, by the list of the job's: those of the counters pass, else of the activity pass. */
+/** Lists the run's kernels of the same pass. */
 function drawChoice(kernels, kernel) {
   const ofRun = kernels.filter((one) => one.run === run && one.pass === kernel.pass);
-  find('kernel').replaceChildren(...(ofRun.length > 0 ? ofRun : [kernel]).map((one) => make('option', { value: one.ordinal },
-    `${one.ordinal} ${nameOf(one)}`)));
-  find('kernel').value = String(kernel.ordinal);
+  byId('kernel').replaceChildren(
+    ...(ofRun.length > 0 ? ofRun : [kernel]).map((one) =>
+      createElement('option', { value: one.ordinal }, `${one.ordinal} ${nameOf(one)}`),
+    ),
+  );
+  byId('kernel').value = String(kernel.ordinal);
 }
 
 function drawLinks(job) {
-  const csv = (page) => make('a',
+  const csv = (page) => createElement('a',
     { href: `/runs/${run}/report?format=csv&page=${page}${page === 'details' ? '&print_details=all' : ''}` }, `CSV, ${page}`);
   const other = job.runs.find((one) => one.id !== run);
-  find('links').replaceChildren(csv('details'), csv('raw'), make('a', { href: `/runs/${run}/report` }, 'JSON'),
-    ...(other ? [make('a', { href: `/compare.html?a=${other.id}&b=${run}` }, 'Compare')] : []),
-    make('a', { href: `/history.html?job=${job.id}&run=${run}` }, 'History'));
+  byId('links').replaceChildren(csv('details'), csv('raw'), createElement('a', { href: `/runs/${run}/report` }, 'JSON'),
+    ...(other ? [createElement('a', { href: `/compare.html?a=${other.id}&b=${run}` }, 'Compare')] : []),
+    createElement('a', { href: `/history.html?job=${job.id}&run=${run}` }, 'History'));
 }
 
 /* --- findings, roofs, sections -------------------------------------------------------------------------------------- */
@@ -76,66 +79,66 @@ function drawLinks(job) {
 const gain = (finding) => finding.speedup_pct ?? -1;
 
 function drawFindings(findings) {
-  find('findings').hidden = findings.length === 0;
-  find('finding-list').replaceChildren(...[...findings].sort((a, b) => gain(b) - gain(a)).map((finding) => findingItem(finding)));
+  byId('findings').hidden = findings.length === 0;
+  byId('finding-list').replaceChildren(...[...findings].sort((a, b) => gain(b) - gain(a)).map((finding) => findingItem(finding)));
 }
 
-/** share: the field that says how much of this rate the kernel reached, if there is one. */
+/** share: field with the reached share of this rate, or undefined. */
 const rateColumn = (label, field, reason, share) => ({ label, number: true, cell: (roof) => {
-  const cell = numberCell((roof.bytes ? show.bytesPerSecond : show.operationsPerSecond)(roof[field]), reason);
-  if (roof[share] > 0) cell.append(make('span', { class: 'parts quiet' }, show.percent(roof[share])));
+  const cell = numberCell((roof.bytes ? format.bytesPerSecond : format.operationsPerSecond)(roof[field]), reason);
+  if (roof[share] > 0) cell.append(createElement('span', { class: 'parts quiet' }, format.percent(roof[share])));
   return cell;
 } });
 const roofColumns = [
-  { label: 'Roof', cell: (roof) => make('th', { scope: 'row' }, roof.name) },
+  { label: 'Roof', cell: (roof) => createElement('th', { scope: 'row' }, roof.name) },
   rateColumn('Achieved', 'achieved_per_s', 'not counted'),
-  rateColumn('Theoretical', 'theoretical_per_s', 'not known of this device', 'of_theoretical_ratio'),
-  rateColumn('Measured', 'measured_per_s', 'no ceilings run measured it on this device', 'of_measured_ratio'),
+  rateColumn('Theoretical', 'theoretical_per_s', 'unknown for this device', 'of_theoretical_ratio'),
+  rateColumn('Measured', 'measured_per_s', 'no ceilings job measured it on this device', 'of_measured_ratio'),
 ];
-const drawRoofs = ({ levels, units }) => find('roof-table').replaceChildren(
+const drawRoofs = ({ levels, units }) => byId('roof-table').replaceChildren(
   tableOf('Roofs', roofColumns, [...levels.map((level) => ({ ...level, bytes: true })), ...units]));
 
-/** What the bars of a table are shares of: its rows must be parts of one kind. null: no bars. */
+/** Returns the full scale of a table's bars; null: no bars, because its rows are not comparable. */
 function scaleOf({ name, rows }) {
   const values = rows.map((row) => row.value).filter((value) => value !== null);
   if (name === '' || values.length < 3 || rows.some((row) => row.unit !== rows[0].unit) || Math.min(...values) < 0) return null;
   return rows[0].unit === '%' ? 100 : Math.max(...values);
 }
 
-/** What is shown with bars has the longest first, as of a breakdown the first decides. */
+/** Sorts tables with bars by value. */
 const longestFirst = (table) => (scaleOf(table) === null ? table
   : { ...table, rows: [...table.rows].sort((a, b) => (b.value ?? -1) - (a.value ?? -1)) });
 
-/** What is known without being counted says so where the pointer rests. */
+/** A value; its title says why it was not counted. */
 function quantityCell(row, scale) {
-  const cell = numberCell(show.quantity(row.value, row.unit), row.reason);
+  const cell = numberCell(format.quantity(row.value, row.unit), row.reason);
   if (row.value !== null && row.reason) cell.title = row.reason;
   if (row.value !== null && scale > 0) {
-    cell.prepend(make('span', { class: 'share', 'aria-hidden': 'true' }, bar('', row.value / scale)));
+    cell.prepend(createElement('span', { class: 'share', 'aria-hidden': 'true' }, bar('', row.value / scale)));
   }
   return cell;
 }
 
 const valueColumn = (scale) => ({ label: 'Value', number: true,
-  cell: (row) => (row.text ? make('td', { class: 'n' }, row.text) : quantityCell(row, scale)) });
+  cell: (row) => (row.text ? createElement('td', { class: 'n' }, row.text) : quantityCell(row, scale)) });
 
 function drawSections(kernel) {
   const found = (section) => kernel.findings.filter((finding) => finding.section === section.id).length;
-  const counted = (count) => make('span', { class: 'tag' }, count === 1 ? '1 finding' : `${count} findings`);
+  const counted = (count) => createElement('span', { class: 'tag' }, count === 1 ? '1 finding' : `${count} findings`);
   const badge = (section) => (found(section) > 0 ? counted(found(section)) : null);
-  find('no-sections').hidden = kernel.sections !== null;
-  find('no-sections').textContent = kernel.sections === null ? `No sections: ${kernel.reason}` : '';
+  byId('no-sections').hidden = kernel.sections !== null;
+  byId('no-sections').textContent = kernel.sections === null ? `No sections: ${kernel.reason}` : '';
   const sections = (kernel.sections ?? []).map((section) => ({ ...section, tables: section.tables.map(longestFirst) }));
-  find('sections').replaceChildren(...sectionBlocks(sections, (table) => [nameColumn, valueColumn(scaleOf(table))],
+  byId('sections').replaceChildren(...sectionBlocks(sections, (table) => [nameColumn, valueColumn(scaleOf(table))],
     badge, accessesOf));
-  const first = find('sections').firstElementChild;
+  const first = byId('sections').firstElementChild;
   if (first) first.open = true;
 }
 
 const limits = { occupancy_by_registers: ['launch__registers_per_thread'], occupancy_by_block_size: ['launch__block_size'],
   occupancy_by_shared_bytes: ['launch__shared_mem_per_block_static', 'launch__shared_mem_per_block_dynamic'] };
 
-/** Where the kernel stands on a curve of its occupancy; null where that is not known. */
+/** Returns the kernel's x value on an occupancy curve, or null. */
 function placeOf(kernel, curve) {
   const values = limits[curve]?.map((metric) => rowOf(kernel, metric)?.value ?? null) ?? [null];
   return values.includes(null) ? null : values.reduce((a, b) => a + b);
@@ -151,17 +154,17 @@ async function load(ordinal) {
     return;
   }
   const [job, kernels, code] = await Promise.all([get(`/jobs/${report.job}`),
-    all(`/jobs/${report.job}/kernels?run=${run}&limit=1000&most_metrics=0`),
+    getAllPages(`/jobs/${report.job}/kernels?run=${run}&limit=1000&most_metrics=0`),
     report.kind === 'source' ? postedCode(report.job) : null]);
-  find('report').hidden = false;
+  byId('report').hidden = false;
   drawHead(report, kernel);
   drawChoice(kernels, kernel);
   drawLinks(job);
   drawFindings(kernel.findings);
   drawRoofline(kernel.roofline);
   drawRoofs(kernel.roofline);
-  find('no-ceilings').hidden = report.ceilings_reason === null;
-  find('no-ceilings').textContent = `No measured roofs: ${report.ceilings_reason}.`;
+  byId('no-ceilings').hidden = report.ceilings_reason === null;
+  byId('no-ceilings').textContent = `No measured ceilings: ${report.ceilings_reason}.`;
   drawSections(kernel);
   drawSeries(kernel.series, (name) => placeOf(kernel, name));
   drawInstructions(kernel.instructions, code);
@@ -174,12 +177,12 @@ const guarded = (ordinal) => load(ordinal).catch((problem) => {
   if (problem.status === undefined) throw problem;
 });
 
-find('kernel').addEventListener('change', () => {
-  history.replaceState(null, '', `?run=${run}&kernel=${find('kernel').value}`);
-  guarded(Number(find('kernel').value));
+byId('kernel').addEventListener('change', () => {
+  history.replaceState(null, '', `?run=${run}&kernel=${byId('kernel').value}`);
+  guarded(Number(byId('kernel').value));
 });
 
 const ordinal = Number(asked.get('kernel') ?? 0);
 if (Number.isSafeInteger(run) && run > 0 && Number.isSafeInteger(ordinal) && ordinal >= 0) guarded(ordinal);
 else drawProblem('Which run?',
-  'The address needs a run’s number, like report.html?run=1, and may have a kernel’s, like &kernel=0.');
+  'The address needs the number of a run, like report.html?run=1, and may name a kernel, like &kernel=0.');

@@ -76,7 +76,7 @@ test('another number is chosen, and the address keeps it', async () => {
 
 test('without a job it asks for one', async () => {
   const page = await open(`${daemon.url}/history.html`);
-  assert.match(await page.locator('#problem').innerText(), /needs a job’s number/);
+  assert.match(await page.locator('#problem').innerText(), /needs the number of a job/);
   await page.close();
 });
 

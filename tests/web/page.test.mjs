@@ -58,7 +58,7 @@ test('bars begin below each other, and a long window counts in ms', async () => 
   assert.ok(begins.length > 3 && new Set(begins).size === 1, `bars begin at ${begins}`);
   const ticks = await page.locator('#timeline-chart text', { hasText: /^[\d.]+ (µs|ms)$/ }).allTextContents();
   assert.ok(ticks.length > 1 && ticks.every((text) => /^[\d.]{1,4} ms$/.test(text)), ticks.join());
-  assert.match(await page.locator('#provenance-table').innerText(), /asked: max_images/);
+  assert.match(await page.locator('#provenance-table').innerText(), /parameter max_images/);
   await page.close();
 });
 

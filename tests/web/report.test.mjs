@@ -259,7 +259,7 @@ test('a run without counters says why, and stands under the roofs by its model',
   assert.match(await page.locator('#roofline-legend').innerText(), /model at 0\.125 per byte/);
   await page.locator('#links a', { hasText: 'Compare' }).click();
   await page.locator('body[data-loaded="true"]').waitFor();
-  assert.match(await page.locator('#nothing').innerText(), /Neither run has kernels that were counted/);
+  assert.match(await page.locator('#nothing').innerText(), /Neither run has a counters pass/);
   await page.close();
 });
 

@@ -27,7 +27,7 @@ const sass = async (page) => (await rowsOf(page.locator('#instruction-table .row
 test('what does not compile shows its log, once for all variants that had it', async () => {
   const page = await openJob(made.failed, 'failed');
   assert.match(await page.locator('#problem').innerText(), /code\.cu\(4\): error: expected an expression/);
-  assert.deepEqual(await page.locator('#logs figcaption').allInnerTexts(), ['What the compiler said, default, fast_math']);
+  assert.deepEqual(await page.locator('#logs figcaption').allInnerTexts(), ['Compiler log, default, fast_math']);
   const log = await page.locator('#logs pre').innerText();
   assert.ok(log.startsWith(['code.cu(4): error: expected an expression', '      x[i] += <b>1</b>;', '              ^', '',
     'code.cu(2): warning'].join('\n')), log);
@@ -49,7 +49,7 @@ test('the source has line numbers, and says what the compiler said at its lines'
 
 test('of a binary there is no text', async () => {
   const page = await openJob(made.binary, 'completed');
-  assert.equal(await page.locator('#code').innerText(), 'A binary was posted: there is no text.');
+  assert.equal(await page.locator('#code').innerText(), 'A binary was posted, so there is no source text.');
   await page.close();
 });
 

@@ -1,5 +1,5 @@
-// The API as the pages use it. An answer of 400 or more becomes an ApiProblem; a 401 asks for the token once and tries again.
-import { make } from '/lib/dom.js';
+// Requests to the API. A status of 400 or more becomes an ApiProblem; a 401 shows the login dialog and repeats the request.
+import { createElement } from '/lib/dom.js';
 
 export class ApiProblem extends Error {
   constructor(status, document) {
@@ -16,7 +16,7 @@ async function request(path, options) {
     response = await fetch(path, { credentials: 'same-origin', headers: { accept: 'application/json', ...options.headers },
       ...options });
   } catch {
-    throw new ApiProblem(0, { title: 'No answer', detail: 'The daemon does not answer. The page tries again by itself.' });
+    throw new ApiProblem(0, { title: 'No response', detail: 'The daemon does not answer. The page retries automatically.' });
   }
   const text = await response.text();
   let document = {};
@@ -31,16 +31,28 @@ async function request(path, options) {
 
 let loggingIn = null;
 
-/** Ask for the token; resolves once the daemon has taken it and set its cookie. Only one dialog at a time. */
+/** Shows one login dialog. Resolves when the daemon has accepted the token and set its cookie. */
 function logIn() {
   loggingIn ??= new Promise((resolve) => {
-    const token = make('input', { type: 'password', name: 'token', autocomplete: 'current-password', required: '',
+    const token = createElement('input', { type: 'password', name: 'token', autocomplete: 'current-password', required: '',
       'aria-label': 'Access token' });
-    const wrong = make('p', { class: 'problem-line', role: 'alert' });
-    const form = make('form', {}, make('h2', {}, 'This daemon asks for a token'),
-      make('p', { class: 'quiet' }, 'Make one on its machine with ', make('code', {}, 'rooflinectl token'), '.'),
-      token, wrong, make('button', { type: 'submit' }, 'Log in'));
-    const dialog = make('dialog', {}, form);
+    const wrong = createElement('p', { class: 'problem-line', role: 'alert' });
+    const form = createElement(
+      'form',
+      {},
+      createElement('h2', {}, 'This daemon requires a token'),
+      createElement(
+        'p',
+        { class: 'quiet' },
+        'Create one on the daemon’s machine with ',
+        createElement('code', {}, 'rooflinectl token'),
+        '.',
+      ),
+      token,
+      wrong,
+      createElement('button', { type: 'submit' }, 'Log in'),
+    );
+    const dialog = createElement('dialog', {}, form);
     form.addEventListener('submit', async (event) => {
       event.preventDefault();
       try {
@@ -74,12 +86,12 @@ async function call(path, options = {}) {
 }
 
 export const get = (path) => call(path);
-export const remove = (path) => call(path, { method: 'DELETE' });
+export const httpDelete = (path) => call(path, { method: 'DELETE' });
 export const post = (path, body) => call(path, { method: 'POST', headers: { 'content-type': 'application/json' },
   body: JSON.stringify(body) });
 
-/** Every item of a paged list. */
-export async function all(path) {
+/** Returns the items of all pages of a list. */
+export async function getAllPages(path) {
   const items = [];
   let cursor = null;
   do {
@@ -95,9 +107,9 @@ export const finalStates = ['completed', 'failed', 'cancelled'];
 
 const REFUSED_MS = 2000;
 
-/** Listen to a job until it ends. The browser reconnects by itself with Last-Event-ID, but gives up when it is refused: then the
- * job is asked for, which asks for a token where one has gone, before it listens again. Returns a function that stops it. */
-export function listen(id, heard) {
+/** Calls onEvent for each event of a job until the job ends. The browser reconnects with Last-Event-ID, but not after a refusal:
+ * then this gets the job, which may show the login dialog, and connects again. Returns a function that stops it. */
+export function listenToJob(id, heard) {
   let source;
   let stopped = false;
   const stop = () => {
@@ -125,8 +137,8 @@ export function listen(id, heard) {
   return stop;
 }
 
-/** Share of the running pass that is done, or null: whole epochs and the part of this one. */
-export function shareDone({ epoch, epochs, step, steps }) {
+/** Returns the completed share of the running pass (whole epochs and part of the current one), or null. */
+export function doneShare({ epoch, epochs, step, steps }) {
   const part = steps > 0 && step >= 0 ? step / steps : 0;
   if (epochs > 0 && epoch >= 0) return Math.min(1, (epoch + part) / epochs);
   return steps > 0 ? part : null;

@@ -1,10 +1,10 @@
-// What the charts share: colours from the style sheet and the look of axes.
+// Colours from the style sheet, and the style of axes.
 export const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export const axisStyle = () => ({ stroke: token('--quiet'), grid: { stroke: token('--line'), width: 1 },
   ticks: { stroke: token('--line'), width: 1 }, font: '12px system-ui' });
 
-/** Draw again whenever the holder gets another width or the colour scheme changes. */
+/** Calls draw whenever the width of the holder or the colour scheme changes. */
 export function keepDrawn(holder, draw) {
   let width = 0;
   new ResizeObserver(() => {

@@ -1,4 +1,4 @@
-// The few things that every page does with the document. Text is always set as text: nothing from the API becomes markup.
+// DOM helpers. Text from the API is always set as text, never as markup.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -11,28 +11,28 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Make an element: make('td', {class: 'n', title: 'why'}, 'text', child, …); null attributes and children are left out. */
-export const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+/** Creates an element: createElement('td', {class: 'n', title: 'why'}, 'text', child, …). Skips null attributes and children. */
+export const createElement = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 
-/** The same of what a drawing consists of: shape('rect', {x: 1, y: 2}). */
-export const shape = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+/** Creates an SVG element: createSvgElement('rect', {x: 1, y: 2}). */
+export const createSvgElement = (tag, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
 
-export const find = (id) => document.getElementById(id);
+export const byId = (id) => document.getElementById(id);
 
-/** A state as a dot and a word. */
-export const stateBadge = (state) => make('span', { class: 'state', 'data-state': state }, state);
+/** A coloured dot and the name of a state. */
+export const stateBadge = (state) => createElement('span', { class: 'state', 'data-state': state }, state);
 
-/** Attributes of what stands for a number that was not measured: a dash that says why when it is pointed at, tapped or
- * focused. */
-export const unmeasured = (reason) =>
+/** Attributes of an element that replaces a missing number: the reason as title and label. */
+export const missingAttributes = (reason) =>
   ({ title: reason || 'not measured', 'aria-label': `not measured: ${reason || 'no reason given'}`, tabindex: 0 });
 
-/** A cell for a number that may not have been measured. */
-export const numberCell = (text, reason) => (text !== null ? make('td', { class: 'n' }, text)
-  : make('td', { class: 'n null', ...unmeasured(reason) }, '—'));
+/** A cell with a number, or a dash with the reason why it is missing. */
+export const numberCell = (text, reason) => (text !== null ? createElement('td', { class: 'n' }, text)
+  : createElement('td', { class: 'n null', ...missingAttributes(reason) }, '—'));
 
-// A title is for those who point with a mouse: the reason is also shown below the dash that has the focus.
-const why = make('div', { class: 'why', 'aria-hidden': 'true', hidden: '' });
+// A title needs a mouse, so the reason also appears below a focused dash.
+const why = createElement('div', { class: 'why', 'aria-hidden': 'true', hidden: '' });
 document.body.append(why);
 
 function showWhy() {
@@ -48,9 +48,9 @@ document.addEventListener('focusin', showWhy);
 document.addEventListener('focusout', () => { why.hidden = true; });
 addEventListener('scroll', showWhy, { capture: true, passive: true });
 
-/** A length as a share of its parent; set through the object model, which a strict content policy allows. */
+/** A bar whose width is a share of its parent. Sets the style by script, which the content security policy allows. */
 export function bar(className, share) {
-  const element = make('i', { class: className });
+  const element = createElement('i', { class: className });
   element.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
   return element;
 }

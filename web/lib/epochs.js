@@ -1,12 +1,12 @@
-// The epochs of a job's runs: two charts, and the same as a table for who can't see them.
+// The epochs of a job's runs: two charts and an accessible table.
 import uPlot from '/vendor/uPlot.esm.js';
 import { axisStyle, token } from '/lib/chart.js';
-import { find, make, numberCell } from '/lib/dom.js';
-import * as show from '/lib/format.js';
+import { byId, createElement, numberCell } from '/lib/dom.js';
+import * as format from '/lib/format.js';
 
 const charts = [];
 
-/** One line a run over the epochs; scale turns the field into what the axis shows. */
+/** A line for each run; scale converts the field to the axis' unit. */
 function chart(holder, runs, field, scale) {
   const last = Math.max(...runs.flatMap((run) => run.epochs.map((epoch) => epoch.epoch)), 0);
   const x = Array.from({ length: last + 1 }, (_, epoch) => epoch);
@@ -21,52 +21,62 @@ function chart(holder, runs, field, scale) {
     axes: [{ ...axis, splits: () => x.filter((epoch) => x.length <= 12 || epoch % Math.ceil(x.length / 12) === 0),
       values: (_, ticks) => ticks.map((tick) => (runs[0].epochs[tick]?.warmup ? 'warm-up' : String(tick))) },
       { ...axis, size: 62,
-        values: (_, ticks) => ticks.map((tick) => (field === 'epoch_ms' ? show.count(tick) : String(+tick.toFixed(2)))) }],
+        values: (_, ticks) => ticks.map((tick) => (field === 'epoch_ms' ? format.count(tick) : String(+tick.toFixed(2)))) }],
     series: [{ label: 'epoch' }, ...runs.map((run, index) => ({ label: run.variant, stroke: token(`--run-${index % 4}`), width: 2,
       points: { show: true, size: 7, fill: token(`--run-${index % 4}`) },
-      value: (_, value) => (value === null ? '—' : show.plain(value)) }))],
+      value: (_, value) => (value === null ? '—' : format.plain(value)) }))],
   };
   holder.replaceChildren();
   charts.push({ holder, plot: new uPlot(options, [x, ...series], holder) });
 }
 
 const columns = [
-  ['Time', 'epoch_ms', show.ms], ['Host time', 'host_ms', show.ms], ['Evaluation', 'evaluation_ms', show.ms],
-  ['Images/s', 'images_per_s', show.count],
-  ['Train loss', 'train_loss', show.loss], ['Test loss', 'test_loss', show.loss], 
-  ['Test accuracy', 'test_accuracy_ratio', show.percent],
-  ['Loss scale', 'loss_scale', show.count], ['Skipped', 'skipped_steps', show.count], 
-  ['SM clock, MHz', 'sm_clock_after_mhz', show.count],
-  ['Power, W', 'power_w', show.plain],
+  ['Time', 'epoch_ms', format.ms], ['Host time', 'host_ms', format.ms], ['Evaluation', 'evaluation_ms', format.ms],
+  ['Images/s', 'images_per_s', format.count],
+  ['Train loss', 'train_loss', format.loss], ['Test loss', 'test_loss', format.loss], 
+  ['Test accuracy', 'test_accuracy_ratio', format.percent],
+  ['Loss scale', 'loss_scale', format.count], ['Skipped', 'skipped_steps', format.count], 
+  ['SM clock, MHz', 'sm_clock_after_mhz', format.count],
+  ['Power, W', 'power_w', format.plain],
 ];
 
 function table(runs) {
   const rows = runs.flatMap((run) =>
-    run.epochs.map((epoch) => make('tr', {}, make('th', { scope: 'row' }, `${run.variant} ${epoch.epoch}`),
-    make('td', {}, epoch.warmup ? 'warm-up' : epoch.suspect ? 'suspect' : 'measured'),
+    run.epochs.map((epoch) => createElement('tr', {}, createElement('th', { scope: 'row' }, `${run.variant} ${epoch.epoch}`),
+    createElement('td', {}, epoch.warmup ? 'warm-up' : epoch.suspect ? 'suspect' : 'measured'),
     ...columns.map(([, field, write]) => numberCell(write(epoch[field]), epoch.unavailable?.[field])))));
-  find('epoch-table').replaceChildren(
-    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, 'Run, epoch'), make('th', { scope: 'col' }, 'Counts as'),
-      ...columns.map(([label]) => make('th', { scope: 'col', class: 'n' }, label)))),
-    make('tbody', {}, ...rows));
+  byId('epoch-table').replaceChildren(
+    createElement(
+      'thead',
+      {},
+      createElement(
+        'tr',
+        {},
+        createElement('th', { scope: 'col' }, 'Run, epoch'),
+        createElement('th', { scope: 'col' }, 'Counts as'),
+        ...columns.map(([label]) => createElement('th', { scope: 'col', class: 'n' }, label)),
+      ),
+    ),
+    createElement('tbody', {}, ...rows),
+  );
 }
 
 let drawn = [];
 function drawCharts() {
   for (const { plot } of charts.splice(0)) plot.destroy();
-  chart(find('chart-time'), drawn, 'epoch_ms', 1);
-  chart(find('chart-accuracy'), drawn, 'test_accuracy_ratio', 100);
+  chart(byId('chart-time'), drawn, 'epoch_ms', 1);
+  chart(byId('chart-accuracy'), drawn, 'test_accuracy_ratio', 100);
 }
 
 export function drawEpochs(runs) {
   drawn = runs;
-  find('epochs').hidden = runs.every((run) => run.epochs.length === 0);
-  if (find('epochs').hidden) return;
+  byId('epochs').hidden = runs.every((run) => run.epochs.length === 0);
+  if (byId('epochs').hidden) return;
   drawCharts();
   table(runs);
 }
 
 new ResizeObserver(() => {
   for (const { holder, plot } of charts) plot.setSize({ width: Math.max(240, holder.clientWidth), height: 230 });
-}).observe(find('epochs'));
+}).observe(byId('epochs'));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { if (drawn.length > 0) drawCharts(); });

@@ -1,12 +1,11 @@
-// Numbers and instants for people. Every formatter answers null for what is not a number, so that the caller shows a dash
-// with its reason, never a zero.
+// Formats numbers and times. Every formatter returns null for a value that is not a number; callers show a dash with its reason.
 
 const known = (value) => typeof value === 'number' && Number.isFinite(value);
 const format = (write) => (value) => (known(value) ? write(value) : null);
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const group = (value) => grouped.format(value).replaceAll(',', '\u202f');
 
-/** At least three significant digits, and of large numbers the whole one. */
+/** At least three significant digits; large numbers as integers. */
 function short(value) {
   const size = Math.abs(value);
   if (size === 0) return '0';
@@ -49,7 +48,7 @@ const scaled = (unit) => format((value) => {
 export const bytesPerSecond = scaled('B/s');
 export const operationsPerSecond = scaled('FLOP/s');
 
-/** Of a report's row, by its unit as the API spells it. */
+/** Formatters of a report row's value, by the API's name of the unit. */
 const byUnit = {
   '': plain, '%': format((value) => `${value.toFixed(2)} %`), ns: format((value) => us(value / 1000)), byte: bytes,
   hz: scaled('Hz'), 'byte/s': bytesPerSecond, 'sector/s': scaled('sector/s'),
@@ -58,7 +57,7 @@ const plainWith = (unit) => format((value) => `${plain(value)} ${unit}`);
 export const quantity = (value, unit) => (byUnit[unit] ?? plainWith(unit))(value);
 export const change = format((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(1)} %`);
 
-/** A kernel's type and sizes, or the batch of training: job and run have them. */
+/** A kernel's type and sizes, or the batch size of training. Accepts a job or a run's parameters. */
 export const parameters = ({ dtype, shape: sizes, batch_size: batch }) => [dtype,
   ...Object.entries(sizes ?? {}).map(([name, value]) => `${name}=${value}`), batch ? `batch ${batch}` : null]
   .filter(Boolean).join(' ');
@@ -72,7 +71,7 @@ export const duration = format((seconds) => {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 });
 
-/** Seconds between two RFC 3339 instants; NaN when one is missing. */
+/** Seconds between two RFC 3339 times; NaN when one is missing. */
 export const between = (from, to) => (from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : NaN);
 
 export const instant = (text) => (text
@@ -80,7 +79,7 @@ export const instant = (text) => (text
     minute: '2-digit', second: '2-digit', hourCycle: 'h23' })
   : null);
 
-// What a field is, told from the unit that ends its name; only a time may have its kind behind it (epoch_ms_median).
+// Formatters by the unit that ends a field's name. A time may have a suffix (epoch_ms_median).
 const bySuffix = [
   [/_bytes_per_s$/, bytesPerSecond], [/_operations_per_s$/, operationsPerSecond], [/_bytes$/, bytes], [/_ratio$/, percent],
   [/_pct$/, format((value) => `${value.toFixed(2)} %`)], [/_ms(_|$)/, ms], [/_us(_|$)/, us],

@@ -1,11 +1,11 @@
-// The memory tables of a report laid out by kind of access: a row for each that the kernel makes, a column for each count of it.
-import { make, numberCell } from '/lib/dom.js';
-import * as show from '/lib/format.js';
+// The memory tables of a report: a row for each kind of access, a column for each count.
+import { createElement, numberCell } from '/lib/dom.js';
+import * as format from '/lib/format.js';
 import { tableOf } from '/lib/sections.js';
 
 const ratio = (of, over, write) => ({ of, over, write });
 
-/* Columns are the labels; a row is its label and a metric, a ratio of two or null for each of them. */
+/* A row is its label and, for each column, a metric, a ratio of two metrics, or null. */
 
 const sharedRow = (label, op, instructions) => [label, instructions, `l1tex__data_pipe_lsu_wavefronts_mem_shared${op}.sum`,
   `l1tex__data_pipe_lsu_wavefronts_mem_shared${op}.sum.pct_of_peak_sustained_elapsed`,
@@ -13,15 +13,15 @@ const sharedRow = (label, op, instructions) => [label, instructions, `l1tex__dat
 
 const l1Row = (label, path, instructions, hitRate = `${path}_hit_rate`) => {
   const [requests, sectors] = [`l1tex__t_requests_pipe_${path}.sum`, `l1tex__t_sectors_pipe_${path}.sum`];
-  return [label, instructions, requests, sectors, ratio(sectors, requests, show.quotient),
+  return [label, instructions, requests, sectors, ratio(sectors, requests, format.quotient),
     `l1tex__t_output_wavefronts_pipe_${path}.sum`, `l1tex__t_output_wavefronts_pipe_${path}.sum.pct_of_peak_sustained_elapsed`,
     `l1tex__t_sector_pipe_${hitRate}.pct`, `l1tex__t_sectors_pipe_${path}_lookup_miss.sum`];
 };
 
 const l2Row = (label, source, missed) => {
   const [requests, sectors] = [`lts__t_requests${source}.sum`, `lts__t_sectors${source}.sum`];
-  return [label, requests, sectors, ratio(sectors, requests, show.quotient),
-    ratio(`lts__t_sectors${source}_lookup_hit.sum`, sectors, show.percent), `lts__t_sectors${source}.sum.per_second`,
+  return [label, requests, sectors, ratio(sectors, requests, format.quotient),
+    ratio(`lts__t_sectors${source}_lookup_hit.sum`, sectors, format.percent), `lts__t_sectors${source}.sum.per_second`,
     `lts__t_sectors${source}.avg.pct_of_peak_sustained_elapsed`, `lts__t_sectors${missed}_lookup_miss.sum`];
 };
 const l1OpRow = (label, op) => l2Row(label, `_srcunit_tex_op_${op}`, `_srcunit_tex_aperture_device_op_${op}`);
@@ -58,26 +58,27 @@ const layouts = {
     rows: [deviceRow('Load', 'read'), deviceRow('Store', 'write')] },
 };
 
-const counted = ['inst', 'sector', 'request']; // that the column names
+const counted = ['inst', 'sector', 'request']; // units that the column's name contains
 
 function cellOf(entry, counts) {
-  if (entry === null) return make('td', { class: 'n' });
+  if (entry === null) return createElement('td', { class: 'n' });
   const row = counts.get(entry.of ?? entry);
-  if (row === undefined) return make('td', { class: 'n' });
-  if (entry.of === undefined) return numberCell(show.quantity(row.value, counted.includes(row.unit) ? '' : row.unit), row.reason);
+  if (row === undefined) return createElement('td', { class: 'n' });
+  if (entry.of === undefined)
+    return numberCell(format.quantity(row.value, counted.includes(row.unit) ? '' : row.unit), row.reason);
   const over = counts.get(entry.over);
-  return over?.value > 0 ? numberCell(entry.write(row.value / over.value), row.reason) : make('td', { class: 'n' });
+  return over?.value > 0 ? numberCell(entry.write(row.value / over.value), row.reason) : createElement('td', { class: 'n' });
 }
 
 const happened = ([, ...entries], counts) => entries.some((entry) => counts.get(entry)?.value > 0);
 
-/** A table of the section by kind of access; null where it has no such layout, or nothing but a total. */
+/** Returns a table of the section by kind of access, or null if it has no such layout or only a total. */
 export function accessesOf(table) {
   const layout = layouts[table.name];
   const counts = new Map(table.rows.map((row) => [row.metric, row]));
   const rows = layout?.rows.filter((row) => happened(row, counts)) ?? [];
   if (rows.every(([label]) => label === 'Total')) return null;
-  const columns = [{ label: 'Access', cell: ([label]) => make('th', { scope: 'row' }, label) },
+  const columns = [{ label: 'Access', cell: ([label]) => createElement('th', { scope: 'row' }, label) },
     ...layout.columns.map((label, place) => ({ label, number: true, cell: (row) => cellOf(row[place + 1], counts) }))];
   const made = tableOf(`${table.name} by kind of access`, columns, rows);
   made.classList.add('accesses');

@@ -1,14 +1,14 @@
-// A value a run, in their order: a line with a point each, which says what it is to who points at it.
+// A chart with one value for each run, with a tooltip.
 import uPlot from '/vendor/uPlot.esm.js';
 import { axisStyle, token } from '/lib/chart.js';
-import { make } from '/lib/dom.js';
+import { createElement } from '/lib/dom.js';
 
 const HEIGHT = 260;
-const DOTS = 200; // more would be a band
+const MAX_DOTS = 200; // more would overlap
 
-/** Words beside the point that is pointed at; a click opens what it is of. */
+/** A plugin that shows a tooltip for the nearest point and opens its link on a click. */
 function pointing(points) {
-  const near = make('div', { class: 'near', role: 'status', hidden: '' });
+  const near = createElement('div', { class: 'near', role: 'status', hidden: '' });
   const place = (plot) => {
     const { idx } = plot.cursor;
     near.hidden = idx === null || idx === undefined;
@@ -29,7 +29,8 @@ function pointing(points) {
 
 let plot = null;
 
-/** Few points are dots too, suspect ones always. points: [{value, suspect, name, words, href}]; write: of a value on the axis. */
+/** Draws a line, with dots for suspect points and for few points. points: [{value, suspect, name, words, href}]; write: formats
+ * axis values. */
 export function drawPoints(holder, points, write) {
   plot?.destroy();
   plot = null;
@@ -44,7 +45,7 @@ export function drawPoints(holder, points, write) {
     axes: [{ ...axis, space: 70, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500],
       values: (_, ticks) => ticks.map((tick) => points[tick]?.name ?? '') },
       { ...axis, size: 80, values: (_, ticks) => ticks.map((tick) => write(tick) ?? '') }],
-    series: [{}, { stroke: colour, width: 2, spanGaps: true, points: dots(colour, points.length <= DOTS) },
+    series: [{}, { stroke: colour, width: 2, spanGaps: true, points: dots(colour, points.length <= MAX_DOTS) },
       { stroke: 'transparent', points: dots(token('--bad')) }],
   }, [points.map((_, index) => index), some(false), some(true)], holder);
 }

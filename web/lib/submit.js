@@ -1,8 +1,8 @@
-// Forms that post a job; what the daemon refuses is told at the field that it is about.
+// Forms that submit a job. An error appears at the field that it concerns.
 import { ApiProblem, post } from '/lib/api.js';
-import { make } from '/lib/dom.js';
+import { createElement } from '/lib/dom.js';
 
-/** The innermost field whose data-field, a path, the pointer begins with; null where there is none. */
+/** Returns the innermost field whose data-field is a prefix of the JSON pointer, or null. */
 function fieldOf(form, pointer) {
   const path = `${pointer.slice(1)}/`;
   return [...form.querySelectorAll('[data-field]')].filter((field) => path.startsWith(`${field.dataset.field}/`))
@@ -17,19 +17,21 @@ function forget(form) {
 function tell(form, problem) {
   const field = fieldOf(form, problem.pointer);
   field?.setAttribute('data-bad', '');
-  (field ?? form.querySelector('.actions')).append(make('span', { class: 'problem-line', role: 'alert' }, problem.message));
+  (field ?? form.querySelector('.actions')).append(
+    createElement('span', { class: 'problem-line', role: 'alert' }, problem.message),
+  );
   field?.querySelector('input, select')?.focus();
 }
 
-/** requestOf(form): the job that its fields ask for. */
-export function submitting(form, requestOf) {
+/** Submits buildRequest(form) when the form is submitted. */
+export function submitOnPost(form, buildRequest) {
   const button = form.querySelector('button[type="submit"]');
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     forget(form);
     button.disabled = true;
     try {
-      const job = await post('/jobs', requestOf(form));
+      const job = await post('/jobs', buildRequest(form));
       location.assign(`/job.html?id=${job.id}`);
     } catch (problem) {
       if (!(problem instanceof ApiProblem)) throw problem;

@@ -1,18 +1,18 @@
 // What the training runs of a job come to: a sentence, a card of bars for each number, and what is missing.
 import { barRow, card, mark } from '/lib/bars.js';
-import * as show from '/lib/format.js';
+import * as format from '/lib/format.js';
 
 const compared = [
-  { label: 'Epoch time, median', field: 'epoch_ms_median', write: show.ms, ratio: 'speedup_ratio', spread: 'epoch_ms' },
-  { label: 'Epoch time, min', field: 'epoch_ms_min', write: show.ms, ratio: 'speedup_min_ratio' },
-  { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${show.count(value)} /s` },
-  { label: 'Peak memory', field: 'peak_memory_bytes', write: show.bytes, ratio: 'peak_memory_ratio' },
-  { label: 'Test accuracy', field: 'test_accuracy_ratio', write: show.percent, ratio: 'test_accuracy_difference_ratio',
-    ratioWrite: show.points },
-  { label: 'Launches per step', field: 'launches_per_step', write: show.plain },
+  { label: 'Epoch time, median', field: 'epoch_ms_median', write: format.ms, ratio: 'speedup_ratio', spread: 'epoch_ms' },
+  { label: 'Epoch time, min', field: 'epoch_ms_min', write: format.ms, ratio: 'speedup_min_ratio' },
+  { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${format.count(value)} /s` },
+  { label: 'Peak memory', field: 'peak_memory_bytes', write: format.bytes, ratio: 'peak_memory_ratio' },
+  { label: 'Test accuracy', field: 'test_accuracy_ratio', write: format.percent, ratio: 'test_accuracy_difference_ratio',
+    ratioWrite: format.points },
+  { label: 'Launches per step', field: 'launches_per_step', write: format.plain },
 ];
 
-/** The least and the most of what a number of a run is the median of; null where that is one value or none. */
+/** The smallest and largest value behind a run's median, or null if there are fewer than two. */
 function spreadOf(metric, run) {
   const values = run.epochs.filter(({ warmup }) => !warmup).map((epoch) => epoch[metric.spread]).filter(Number.isFinite);
   return values.length > 1 ? [Math.min(...values), Math.max(...values)] : null;
@@ -23,7 +23,7 @@ function cardOf(metric, runs, pairs) {
   const spreads = runs.map((run) => spreadOf(metric, run));
   const largest = Math.max(...[...values, ...spreads.flat()].filter((value) => value !== null), 0);
   const ratios = metric.ratio ? pairs.map((pair) => {
-    const text = (metric.ratioWrite || show.times)(pair[metric.ratio]);
+    const text = (metric.ratioWrite || format.times)(pair[metric.ratio]);
     return text === null ? null : `${pairs.length > 1 ? `${pair.candidate.variant} ` : ''}${text}`;
   }).filter(Boolean) : [];
   return card(metric.label, ratios.join(' · '), runs.map((run, index) => {
@@ -38,7 +38,7 @@ function cardOf(metric, runs, pairs) {
 
 const titleOf = ({ variant }) => variant.replace(/^\w+/, (precision) => precision.toUpperCase());
 
-/** One sentence a pair, from what was measured; without a ratio it says why there is none. */
+/** One sentence for each pair: its ratios, or the reason why there are none. */
 function verdictOf(pairs) {
   return pairs.map((pair) => {
     const [from, to] = [titleOf(pair.baseline), titleOf(pair.candidate)];
@@ -49,7 +49,7 @@ function verdictOf(pairs) {
     const speed = ratio >= 1 ? `${to} is ${ratio.toFixed(2)} times as fast as ${from}`
       : `${to} is slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long`;
     const memory = pair.peak_memory_ratio;
-    const points = show.points(pair.test_accuracy_difference_ratio);
+    const points = format.points(pair.test_accuracy_difference_ratio);
     const also = [memory === null ? null : `${Math.round(memory * 100)} % of its peak memory`,
       points === null ? null : /^.0\.00/.test(points) ? 'the same test accuracy' : `${points} of test accuracy`].filter(Boolean);
     return `${speed}${also.length > 0 ? `, with ${also.join(' and ')}` : ''}.`;
@@ -63,14 +63,14 @@ const notesOf = (runs) => runs.flatMap((run) => [
     .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })),
 ]);
 
-/** What lib/comparison.js shows; null while no epoch was measured. */
+/** Content for lib/comparison.js; null while no epoch was measured. */
 export function trainingOf(runs, pairs) {
   const first = runs.find((run) => run.summary.epochs > 0);
   if (first === undefined) return null;
   const each = (of) => [...new Set(runs.map(of))].filter((one) => one !== null).join(', ');
   return { verdict: verdictOf(pairs), cards: compared.map((metric) => cardOf(metric, runs, pairs)), table: null,
-    facts: [each((run) => `${run.dataset}${run.partial ? ' (part of it)' : ''}`), `engine ${each((run) => run.engine)}`,
+    facts: [each((run) => `${run.dataset}${run.partial ? ' (partial)' : ''}`), `engine ${each((run) => run.engine)}`,
       `batch ${each((run) => run.params.batch_size)}`, `measured epochs: ${each((run) => run.summary.epochs)}`,
-      'bracket: the shortest to the longest epoch'],
+      'bracket: shortest to longest epoch'],
     notes: notesOf(runs) };
 }
