@@ -63,7 +63,7 @@ test('the table has every phase and adds up to a step', async () => {
   assert.deepEqual(cells[0], ['conv1_forward', 'forward', '18.07 %', '3.00 µs', '1.50 µs', '6.00 µs']);
   assert.deepEqual(cells.at(-1).filter(Boolean), ['step', '16.60 µs']);
   const note = await page.locator('#phase-note').innerText();
-  assert.match(note, /128 blocks, the first 4 steps .* has 2 microbatches\..* block 0, aligned within ±1\.25 µs\./);
+  assert.match(note, /128 blocks and the first 4 steps .* has 2 microbatches\. .* block 0, aligned within ±1\.25 µs\./);
   await page.close();
 });
 

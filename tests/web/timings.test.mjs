@@ -28,7 +28,7 @@ test('every variant has its cold and warm times and its rates, beside what the m
   assert.deepEqual((await values(page, 'Bandwidth, cold cache'))[1], ['vector', '822.4 GB/s', '95.00 %']);
   assert.deepEqual((await values(page, 'Rate, cold cache'))[1], ['vector', '205.6 GFLOP/s', '95.00 %']);
   const facts = await page.locator('#reasons li').first().innerText();
-  assert.match(facts, /^fp16 n=4194304 · engine cuda · 5 samples with either cache · SM clock 1.965 to 1.980 MHz · /);
+  assert.match(facts, /^fp16 n=4194304 · engine cuda · 5 samples in each cache mode · SM clock 1.965 to 1.980 MHz · /);
   assert.doesNotMatch(await page.locator('#provenance-table').innerText(), /dataset|epoch/, 'these are of training');
   await shoot(page, 'timings-light');
   await page.close();
@@ -72,8 +72,8 @@ test('two runs are told as the API compares them', async () => {
 
 test('the sentence is of what is not suspect', async () => {
   const page = await openJob(made);
-  assert.equal(await page.locator('#verdict').innerText(), 'vector is the fastest with a cold cache: 20.40 µs, 95.00 % of the '
-    + 'speed that its model allows. The next, scalar, takes 1.27 times as long.');
+  assert.equal(await page.locator('#verdict').innerText(), 'vector is the fastest with a cold cache: 20.40 µs, 95.00 % '
+    + 'of the model’s speed. The next, scalar, takes 1.27 times as long.');
   assert.equal(await page.locator('#reasons .bad').innerText(),
     'capped_registers, 5 of 5 cold samples are suspect: 9 us is less than the floor of 19.38 us');
   await page.close();
