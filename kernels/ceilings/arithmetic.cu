@@ -10,8 +10,10 @@
 
 enum { BLOCK = 256, BLOCKS_PER_SM = 8, CHAINS = 8, UNROLL = 32, ROUNDS = 256 };
 
-/* The operand of one instruction. ELEMENTS: numbers in it. ROUND_DIVISOR: slower types run ROUNDS / ROUND_DIVISOR rounds. from(x,
- * y): an operand of x, or of x and y. */
+/* The operand of one instruction.
+ *   ELEMENTS        numbers in it
+ *   ROUND_DIVISOR   a thread runs ROUNDS / ROUND_DIVISOR rounds: fewer for a slow type
+ *   from(x, y)      an operand with element x, or x and y */
 template <class T> struct operand;
 template <> struct operand<double> {
   enum { ELEMENTS = 1, ROUND_DIVISOR = 4 };
@@ -34,7 +36,8 @@ template <> struct operand<__nv_bfloat162> {
   __device__ static __nv_bfloat162 next(__nv_bfloat162 x, __nv_bfloat162 c) { return __hfma2(x, x, c); }
 };
 
-__device__ static inline float random_unit(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-24f; } /* [0, 1) */
+/* In [0, 1). */
+__device__ static inline float random_unit(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-24f; }
 
 template <class T> static __global__ void __launch_bounds__(BLOCK) multiply_add(uint64_t seed, T *results) {
   const uint64_t key = rl_hash64(seed + blockIdx.x) + threadIdx.x * 64;

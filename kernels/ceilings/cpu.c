@@ -29,8 +29,8 @@ typedef struct ceilings {
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* One run of a function over arrays of `bytes` each, in chunks that the threads share. chunk: processes `bytes` bytes from
- * `offset` on in every array, and xors what it reads into *sum. */
+/* All threads run chunk(…) over arrays of `bytes` bytes each. A call processes `bytes` bytes from `offset` on in each of its
+ * arrays and xors what it reads into *sum. */
 typedef struct sweep {
   ceilings *self;
   size_t bytes;

@@ -13,7 +13,7 @@ enum {
   WARPGROUPS = 2,
   BLOCK = WARPGROUPS * WGMMA_THREADS,
   K_STEPS = 4,                          /* different operand tiles */
-  ROUNDS = 400,                         /* passes over them */
+  ROUNDS = 400,                         /* times that all of them are multiplied */
   A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* of one step in k */
   B_BYTES = WGMMA_N * WGMMA_STEP_BYTES,
   CHAINS = 8, /* independent accumulators of a warp for mma.sync */
@@ -22,9 +22,8 @@ enum {
   FP64_ROUNDS = 200,
 };
 
-__device__ static inline float random_symmetric(uint64_t key) {
-  return (float)(rl_hash64(key) >> 40) * 0x1p-23f - 1;
-} /* [-1, 1) */
+/* In [-1, 1). */
+__device__ static inline float random_symmetric(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-23f - 1; }
 __device__ static inline void store(__half *to, float x) { *to = __float2half_rn(x); }
 __device__ static inline void store(__nv_bfloat16 *to, float x) { *to = __float2bfloat16_rn(x); }
 __device__ static inline void store(tf32 *to, float x) {

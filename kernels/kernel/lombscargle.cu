@@ -38,7 +38,7 @@ typedef struct engine {
   int samples, frequencies, blocks;
   int per_block; /* frequencies, of uniform */
   double first, step, origin;
-  rl_open_measurement facts[4];
+  rl_open_measurement measurements[4];
 } engine;
 
 static bool find_version(const rl_kernel_instance *instance, version *found) {
@@ -140,7 +140,8 @@ static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
 }
 
 /* Gets the code, loads it and runs it once: the time to the first result of a program that computes one periodogram. */
-static int first_pass(rl_kernel_instance *instance, engine *self, const version *v, rl_nvrtc_result *compiled, rl_error *err) {
+static int build_and_run_once(rl_kernel_instance *instance, engine *self, const version *v, rl_nvrtc_result *compiled,
+                              rl_error *err) {
   const int build = rl_kernel_build_find(instance->params.family, instance->params.build, err);
   const char *entry = self->uniform ? "uniform" : "periodogram", *symbol = entry;
   const void *image = NULL;
@@ -156,18 +157,19 @@ static int first_pass(rl_kernel_instance *instance, engine *self, const version 
   return rl_cuda_ok(cudaStreamSynchronize(stream), "the first launch", err);
 }
 
-static void note_facts(rl_kernel_instance *instance, engine *self, double first_pass_ms, const rl_nvrtc_result *compiled) {
+static void record_measurements(rl_kernel_instance *instance, engine *self, double first_pass_ms,
+                                const rl_nvrtc_result *compiled) {
   cudaFuncAttributes attributes = {};
   const bool known = cudaFuncGetAttributes(&attributes, (const void *)self->kernel) == cudaSuccess;
   const char *unknown = "the CUDA runtime does not report this kernel's attributes",
              *prebuilt = "it was compiled with the program";
-  self->facts[0] = {"first_pass_ms", first_pass_ms, NULL};
-  self->facts[1] = {"compile_ms", compiled->image ? compiled->compile_ms : NAN, prebuilt};
-  self->facts[2] = {"registers_per_thread", known ? attributes.numRegs : NAN, unknown};
-  self->facts[3] = {"local_bytes_per_thread", known ? (double)attributes.localSizeBytes : NAN, unknown};
+  self->measurements[0] = {"first_pass_ms", first_pass_ms, NULL};
+  self->measurements[1] = {"compile_ms", compiled->image ? compiled->compile_ms : NAN, prebuilt};
+  self->measurements[2] = {"registers_per_thread", known ? attributes.numRegs : NAN, unknown};
+  self->measurements[3] = {"local_bytes_per_thread", known ? (double)attributes.localSizeBytes : NAN, unknown};
   (void)cudaGetLastError();
-  instance->base.open_measurements = self->facts;
-  instance->base.open_measurement_count = sizeof self->facts / sizeof *self->facts;
+  instance->base.open_measurements = self->measurements;
+  instance->base.open_measurement_count = sizeof self->measurements / sizeof *self->measurements;
 }
 
 static int open_engine(rl_kernel_instance *instance, rl_error *err) {
@@ -180,8 +182,8 @@ static int open_engine(rl_kernel_instance *instance, rl_error *err) {
   if (configure(instance, self, err) < 0) return -1;
   rl_nvrtc_result compiled = {};
   const int64_t begin = rl_monotonic_ns();
-  int rc = first_pass(instance, self, &v, &compiled, err);
-  if (rc == 0) note_facts(instance, self, (double)(rl_monotonic_ns() - begin) * 1e-6, &compiled);
+  int rc = build_and_run_once(instance, self, &v, &compiled, err);
+  if (rc == 0) record_measurements(instance, self, (double)(rl_monotonic_ns() - begin) * 1e-6, &compiled);
   rl_nvrtc_clear(&compiled);
   return rc;
 }

@@ -21,8 +21,8 @@ struct alignas(8) warp_partials {
   char bytes[8 * WARP_SIZE];
 };
 
-/* `size` threads: up to a warp of neighbouring lanes, or the whole block; a power of two. The two buffers alternate: when a warp
- * writes one again, the __syncthreads of the reduction in between has shown that every warp has read it (WAR). */
+/* `size` threads: a power of two of neighbouring lanes up to a warp, or the whole block. Reductions alternate between two buffers
+ * (WAR): before a warp writes a buffer again, the __syncthreads of the reduction in between has ordered all reads of it. */
 struct thread_group {
   warp_partials *buffers; /* two, in shared memory */
   uint32_t size, buffer;  /* buffer: index of the last used one */

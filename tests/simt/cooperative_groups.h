@@ -1,8 +1,8 @@
-/* In the place of NVIDIA's header, which wants its own compiler: the groups that kernels use. */
+/* Replaces NVIDIA's header, which needs nvcc: the groups that kernels use. */
 #ifndef SIMT_COOPERATIVE_GROUPS_H
 #define SIMT_COOPERATIVE_GROUPS_H
 
-#include "machine.h"
+#include "emulator.h"
 
 namespace cooperative_groups {
 
@@ -13,8 +13,8 @@ struct cluster_group {
   }
   unsigned block_rank() const { return simt::cluster_rank(); }
   unsigned num_blocks() const { return simt::cluster_blocks(); }
-  template <class T> T *map_shared_rank(T *of, unsigned rank) const {
-    return (T *)simt::at_shared_address(simt::address_in_cluster(simt::shared_address(of), rank), alignof(T));
+  template <class T> T *map_shared_rank(T *local, unsigned rank) const {
+    return (T *)simt::shared_pointer(simt::mapa(simt::shared_address(local), rank), alignof(T));
   }
 };
 inline cluster_group this_cluster() { return {}; }

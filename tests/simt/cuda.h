@@ -1,5 +1,6 @@
-/* The language of device code, for the C++ that translate.py makes of it; included in front of everything. NVIDIA's own headers
- * give types and conversions, which they have for host code, too. Kernels see themselves compiled for compute capability 9.0. */
+/* CUDA's built-in variables, functions and launch syntax for the C++ that translate.py makes; included before everything else.
+ * Types and conversions come from NVIDIA's headers, which have them for host code too. __CUDA_ARCH__ is that of compute
+ * capability 9.0. */
 #ifndef SIMT_CUDA_H
 #define SIMT_CUDA_H
 
@@ -16,14 +17,14 @@
 #include <tuple>
 #include <type_traits>
 
-#include "machine.h"
+#include "emulator.h"
 #include "ptx.h"
 
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #define __CUDA_ARCH__ 900
-/* The runtime's own template loses the kernel's type. */
-#define cudaLaunchKernelEx simt::launch_by_config
+/* The runtime's template converts the kernel to a pointer without its type. */
+#define cudaLaunchKernelEx simt::launch_ex
 
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
@@ -32,41 +33,44 @@ static const int warpSize = simt::WARP;
 namespace simt {
 
 template <class T, size_t ALIGNMENT, class Site>
-T &shared(Site) { /* Site: a type of its own for each declaration and instance of it */
+T &shared(Site) { /* Site: a different type for each declaration and each template instance of it */
   static const char key = 0;
   return *(T *)shared_variable(&key, sizeof(T), std::max(ALIGNMENT, alignof(T)));
 }
 
-template <class T, size_t ALIGNMENT> T *dynamic_shared() { return (T *)dynamic_memory(std::max(ALIGNMENT, alignof(T))); }
+template <class T, size_t ALIGNMENT> T *dynamic_shared() { return (T *)dynamic_shared_memory(std::max(ALIGNMENT, alignof(T))); }
 
-cudaError_t note_launch(cudaError_t status); /* for cudaGetLastError */
+cudaError_t set_last_error(cudaError_t status); /* for cudaGetLastError; returns status */
 
-template <class... Parameters> struct launching {
-  shape of;
+template <class... Parameters> struct bound_launch {
+  launch_config config;
   void (*kernel)(Parameters...);
   cudaError_t operator()(std::type_identity_t<Parameters>... parameters) const {
-    return note_launch(launch(of, (const void *)kernel, [&] { kernel(parameters...); }));
+    return set_last_error(launch(config, (const void *)kernel, [&] { kernel(parameters...); }));
   }
 };
 
-struct launcher { /* what stands between <<< and >>> */
-  shape of;
-  launcher(dim3 grid, dim3 block, size_t dynamic_bytes = 0, cudaStream_t = NULL) : of{grid, block, dynamic_bytes} {}
-  template <class... Parameters> launching<Parameters...> operator()(void (*kernel)(Parameters...)) const { return {of, kernel}; }
+struct launcher { /* the arguments between <<< and >>> */
+  launch_config config;
+  launcher(dim3 grid, dim3 block, size_t dynamic_bytes = 0, cudaStream_t = NULL) : config{grid, block, dynamic_bytes} {}
+  template <class... Parameters> bound_launch<Parameters...> operator()(void (*kernel)(Parameters...)) const {
+    return {config, kernel};
+  }
 };
 
-template <class... Parameters> cudaError_t launch_by_config(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
-                                                            std::type_identity_t<Parameters>... parameters) {
-  shape of = {config->gridDim, config->blockDim, config->dynamicSmemBytes};
-  for (unsigned i = 0; i < config->numAttrs; i++) switch (config->attrs[i].id) {
+template <class... Parameters> cudaError_t launch_ex(const cudaLaunchConfig_t *requested, void (*kernel)(Parameters...),
+                                                     std::type_identity_t<Parameters>... parameters) {
+  launch_config config = {requested->gridDim, requested->blockDim, requested->dynamicSmemBytes};
+  for (unsigned i = 0; i < requested->numAttrs; i++) switch (requested->attrs[i].id) {
       case cudaLaunchAttributeProgrammaticStreamSerialization: break;
-      case cudaLaunchAttributeCooperative: of.cooperative = config->attrs[i].val.cooperative; break;
+      case cudaLaunchAttributeCooperative: config.cooperative = requested->attrs[i].val.cooperative; break;
       case cudaLaunchAttributeClusterDimension:
-        of.cluster = {config->attrs[i].val.clusterDim.x, config->attrs[i].val.clusterDim.y, config->attrs[i].val.clusterDim.z};
+        config.cluster = {requested->attrs[i].val.clusterDim.x, requested->attrs[i].val.clusterDim.y,
+                          requested->attrs[i].val.clusterDim.z};
         break;
-      default: die("launch attribute %d is not known", (int)config->attrs[i].id);
+      default: die("launch attribute %d is not known", (int)requested->attrs[i].id);
     }
-  return launching<Parameters...>{of, kernel}(parameters...);
+  return bound_launch<Parameters...>{config, kernel}(parameters...);
 }
 
 }  // namespace simt
@@ -76,21 +80,21 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribut
   return cudaFuncSetAttribute((const void *)kernel, attribute, value);
 }
 
-/* Compiled for what compute capability, so that kernels are launched as they see themselves. */
-template <class... Parameters> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *of, void (*)(Parameters...)) {
-  *of = {};
-  of->ptxVersion = of->binaryVersion = __CUDA_ARCH__ / 10;
+/* Reports the compute capability of __CUDA_ARCH__. */
+template <class... Parameters> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, void (*)(Parameters...)) {
+  *attributes = {};
+  attributes->ptxVersion = attributes->binaryVersion = __CUDA_ARCH__ / 10;
   return cudaSuccess;
 }
 
-/* Two: clusters take turns as soon as there are three; but as many as a cooperative launch needs. */
+/* Two clusters, so that with three or more some wait for others to exit; all for a cooperative launch. */
 template <class... Parameters>
 cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*)(Parameters...), const cudaLaunchConfig_t *config) {
   *count = 2;
   for (unsigned i = 0; i < config->numAttrs; i++) {
-    const cudaLaunchAttribute &of = config->attrs[i];
-    if (of.id == cudaLaunchAttributeCooperative) *count = (int)config->gridDim.x;
-    if (of.id == cudaLaunchAttributeClusterDimension && of.val.clusterDim.x > simt_most_cluster)
+    const cudaLaunchAttribute &attribute = config->attrs[i];
+    if (attribute.id == cudaLaunchAttributeCooperative) *count = (int)config->gridDim.x;
+    if (attribute.id == cudaLaunchAttributeClusterDimension && attribute.val.clusterDim.x > simt_max_cluster)
       return cudaErrorInvalidClusterSize;
   }
   return cudaSuccess;
@@ -100,130 +104,131 @@ namespace simt {
 
 /* --- warps ------------------------------------------------------------------------------------------------------------- */
 
-template <class T> struct exchanged {
+template <class T> struct shuffle_operand {
   T value;
-  uint32_t from;
+  uint32_t source; /* lane */
 };
 
-/* A lane that is not there leaves bytes of 0xff. */
-template <class T> T exchange(const char *name, uint32_t mask, T value, uint32_t from) {
-  static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2), "what can be shuffled");
-  exchanged<T> mine = {value, from};
-  meet(name, mask, &mine, [](void *const lanes[WARP]) {
+/* Returns the value of lane `source`; bytes of 0xff if that lane takes no part. */
+template <class T> T shuffle(const char *name, uint32_t mask, T value, uint32_t source) {
+  static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2),
+                "a type that can be shuffled");
+  shuffle_operand<T> own = {value, source};
+  sync_lanes(name, mask, &own, [](void *const lanes[WARP]) {
     T values[WARP];
     memset((void *)values, 0xff, sizeof values);
     for (int i = 0; i < WARP; i++)
-      if (lanes[i]) values[i] = ((exchanged<T> *)lanes[i])->value;
+      if (lanes[i]) values[i] = ((shuffle_operand<T> *)lanes[i])->value;
     for (int i = 0; i < WARP; i++)
-      if (lanes[i]) ((exchanged<T> *)lanes[i])->value = values[((exchanged<T> *)lanes[i])->from];
+      if (lanes[i]) ((shuffle_operand<T> *)lanes[i])->value = values[((shuffle_operand<T> *)lanes[i])->source];
   });
-  return mine.value;
+  return own.value;
 }
 
-/* The lanes of the mask where the predicate holds. */
-inline uint32_t vote(const char *name, uint32_t mask, bool holds) {
-  uint32_t mine = holds;
-  meet(name, mask, &mine, [](void *const lanes[WARP]) {
+/* Returns the mask of the lanes whose predicate holds. */
+inline uint32_t vote(const char *name, uint32_t mask, bool predicate) {
+  uint32_t own = predicate;
+  sync_lanes(name, mask, &own, [](void *const lanes[WARP]) {
     uint32_t votes = 0;
     for (int i = 0; i < WARP; i++)
       if (lanes[i]) votes |= *(uint32_t *)lanes[i] << i;
     for (int i = 0; i < WARP; i++)
       if (lanes[i]) *(uint32_t *)lanes[i] = votes;
   });
-  return mine;
+  return own;
 }
 
 }  // namespace simt
 
 template <class T> T __shfl_sync(uint32_t mask, T value, int from, int width = simt::WARP) {
-  return simt::exchange("__shfl_sync", mask, value,
-                        (simt::lane() & ~(uint32_t)(width - 1)) | ((uint32_t)from & (uint32_t)(width - 1)));
+  return simt::shuffle("__shfl_sync", mask, value,
+                       (simt::lane() & ~(uint32_t)(width - 1)) | ((uint32_t)from & (uint32_t)(width - 1)));
 }
 template <class T> T __shfl_xor_sync(uint32_t mask, T value, int with, int width = simt::WARP) {
   const uint32_t own = simt::lane(), from = own ^ (uint32_t)with;
-  return simt::exchange("__shfl_xor_sync", mask, value, from / (uint32_t)width > own / (uint32_t)width ? own : from);
+  return simt::shuffle("__shfl_xor_sync", mask, value, from / (uint32_t)width > own / (uint32_t)width ? own : from);
 }
 template <class T> T __shfl_down_sync(uint32_t mask, T value, unsigned by, int width = simt::WARP) {
   const uint32_t own = simt::lane();
-  return simt::exchange("__shfl_down_sync", mask, value, own % (uint32_t)width + by < (uint32_t)width ? own + by : own);
+  return simt::shuffle("__shfl_down_sync", mask, value, own % (uint32_t)width + by < (uint32_t)width ? own + by : own);
 }
 template <class T> T __shfl_up_sync(uint32_t mask, T value, unsigned by, int width = simt::WARP) {
   const uint32_t own = simt::lane();
-  return simt::exchange("__shfl_up_sync", mask, value, own % (uint32_t)width >= by ? own - by : own);
+  return simt::shuffle("__shfl_up_sync", mask, value, own % (uint32_t)width >= by ? own - by : own);
 }
 inline int __reduce_max_sync(uint32_t mask, int value) {
-  int most = value;
-  simt::meet("__reduce_max_sync", mask, &most, [](void *const lanes[simt::WARP]) {
-    int all = INT32_MIN;
+  int own = value;
+  simt::sync_lanes("__reduce_max_sync", mask, &own, [](void *const lanes[simt::WARP]) {
+    int largest = INT32_MIN;
     for (int i = 0; i < simt::WARP; i++)
-      if (lanes[i]) all = std::max(all, *(int *)lanes[i]);
+      if (lanes[i]) largest = std::max(largest, *(int *)lanes[i]);
     for (int i = 0; i < simt::WARP; i++)
-      if (lanes[i]) *(int *)lanes[i] = all;
+      if (lanes[i]) *(int *)lanes[i] = largest;
   });
-  return most;
+  return own;
 }
-inline uint32_t __ballot_sync(uint32_t mask, int holds) { return simt::vote("__ballot_sync", mask, holds); }
-inline int __any_sync(uint32_t mask, int holds) { return simt::vote("__any_sync", mask, holds) != 0; }
-inline int __all_sync(uint32_t mask, int holds) { return simt::vote("__all_sync", mask, !holds) == 0; }
+inline uint32_t __ballot_sync(uint32_t mask, int predicate) { return simt::vote("__ballot_sync", mask, predicate); }
+inline int __any_sync(uint32_t mask, int predicate) { return simt::vote("__any_sync", mask, predicate) != 0; }
+inline int __all_sync(uint32_t mask, int predicate) { return simt::vote("__all_sync", mask, !predicate) == 0; }
 inline void __syncwarp(uint32_t mask = ~0u) { simt::vote("__syncwarp", mask, false); }
 
 /* --- blocks, fences, atomics ------------------------------------------------------------------------------------------- */
 
 inline void __syncthreads() { simt::block_barrier("__syncthreads"); }
-inline void __threadfence_block() { simt::pass(); }
-inline void __threadfence() { simt::pass(); }
+inline void __threadfence_block() { simt::yield_point(); }
+inline void __threadfence() { simt::yield_point(); }
 inline void __trap() { simt::die("__trap"); }
-inline void __threadfence_system() { simt::pass(); }
-inline void __nanosleep(unsigned) { simt::pass(); }
-inline long long clock64() { return 0; } /* there is no time here */
+inline void __threadfence_system() { simt::yield_point(); }
+inline void __nanosleep(unsigned) { simt::yield_point(); }
+inline long long clock64() { return 0; } /* time is not emulated */
 inline void cudaGridDependencySynchronize() {}
 inline void cudaTriggerProgrammaticLaunchCompletion() {}
 
 namespace simt {
-/* Nothing comes between reading and writing, but anything may in front and behind. */
-template <class T, class Change> T atomically(T *at, Change change) {
-  pass();
-  const T old = *at;
-  *at = change(old);
-  pass();
+/* Other threads may run before and after, not in between. */
+template <class T, class Change> T atomically(T *address, Change change) {
+  yield_point();
+  const T old = *address;
+  *address = change(old);
+  yield_point();
   return old;
 }
 }  // namespace simt
-template <class T> T atomicAdd(T *at, std::type_identity_t<T> by) {
-  return simt::atomically(at, [&](T old) { return old + by; });
+template <class T> T atomicAdd(T *address, std::type_identity_t<T> by) {
+  return simt::atomically(address, [&](T old) { return old + by; });
 }
-template <class T> T atomicSub(T *at, std::type_identity_t<T> by) {
-  return simt::atomically(at, [&](T old) { return old - by; });
+template <class T> T atomicSub(T *address, std::type_identity_t<T> by) {
+  return simt::atomically(address, [&](T old) { return old - by; });
 }
-template <class T> T atomicExch(T *at, std::type_identity_t<T> to) {
-  return simt::atomically(at, [&](T) { return to; });
+template <class T> T atomicExch(T *address, std::type_identity_t<T> to) {
+  return simt::atomically(address, [&](T) { return to; });
 }
-template <class T> T atomicMax(T *at, std::type_identity_t<T> with) {
-  return simt::atomically(at, [&](T old) { return std::max(old, with); });
+template <class T> T atomicMax(T *address, std::type_identity_t<T> with) {
+  return simt::atomically(address, [&](T old) { return std::max(old, with); });
 }
-template <class T> T atomicMin(T *at, std::type_identity_t<T> with) {
-  return simt::atomically(at, [&](T old) { return std::min(old, with); });
+template <class T> T atomicMin(T *address, std::type_identity_t<T> with) {
+  return simt::atomically(address, [&](T old) { return std::min(old, with); });
 }
-template <class T> T atomicOr(T *at, std::type_identity_t<T> with) {
-  return simt::atomically(at, [&](T old) { return old | with; });
+template <class T> T atomicOr(T *address, std::type_identity_t<T> with) {
+  return simt::atomically(address, [&](T old) { return old | with; });
 }
-template <class T> T atomicAnd(T *at, std::type_identity_t<T> with) {
-  return simt::atomically(at, [&](T old) { return old & with; });
+template <class T> T atomicAnd(T *address, std::type_identity_t<T> with) {
+  return simt::atomically(address, [&](T old) { return old & with; });
 }
-template <class T> T atomicCAS(T *at, std::type_identity_t<T> expected, std::type_identity_t<T> to) {
-  return simt::atomically(at, [&](T old) { return old == expected ? to : old; });
+template <class T> T atomicCAS(T *address, std::type_identity_t<T> expected, std::type_identity_t<T> to) {
+  return simt::atomically(address, [&](T old) { return old == expected ? to : old; });
 }
 
 template <class T> T __ldg(const T *from) { return *from; }
 template <class T> T __ldcs(const T *from) { return *from; }
 template <class T> T __ldcg(const T *from) {
-  simt::pass(); /* what others write is waited for so */
+  simt::yield_point(); /* kernels use it in spin loops */
   return *from;
 }
 template <class T> void __stcg(T *to, std::type_identity_t<T> value) { *to = value; }
 template <class T> void __stcs(T *to, std::type_identity_t<T> value) { *to = value; }
 
-inline size_t __cvta_generic_to_shared(const void *of) { return simt::shared_address(of); }
+inline size_t __cvta_generic_to_shared(const void *generic) { return simt::shared_address(generic); }
 
 /* --- arithmetic -------------------------------------------------------------------------------------------------------- */
 
@@ -251,11 +256,11 @@ inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline unsigned __byte_perm(unsigned x, unsigned y, unsigned chosen) { /* without its modes that repeat a sign */
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) { /* without the sign-replicating modes */
   const uint64_t bytes = (uint64_t)y << 32 | x;
-  unsigned made = 0;
-  for (int i = 0; i < 4; i++) made |= (unsigned)(bytes >> (chosen >> i * 4 & 7) * 8 & 0xff) << i * 8;
-  return made;
+  unsigned result = 0;
+  for (int i = 0; i < 4; i++) result |= (unsigned)(bytes >> (selector >> i * 4 & 7) * 8 & 0xff) << i * 8;
+  return result;
 }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __double2hiint(double x) { return (int)(std::bit_cast<uint64_t>(x) >> 32); }
@@ -264,7 +269,7 @@ inline double __hiloint2double(int high, int low) {
   return std::bit_cast<double>((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
 }
 inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
-/* To the nearest integer there is; of what is no number double makes the least one, float zero (PTX ISA, "cvt"). */
+/* Saturating. NaN becomes INT32_MIN from double and 0 from float (PTX ISA, "cvt"). */
 inline int __double2int_rn(double x) {
   return std::isnan(x) ? INT32_MIN : (int)std::nearbyint(std::clamp(x, (double)INT32_MIN, (double)INT32_MAX));
 }

@@ -1,13 +1,13 @@
-/* Threads of the machine as fibers: a stack each, and the switch between it and the machine's own. */
-#include "machine_parts.h"
+/* Emulated threads as fibers: each has a stack; the scheduler runs on the stack of the caller of launch(). */
+#include "emulator_internal.h"
 #include "pool.h"
 
 uint3 threadIdx, blockIdx;
 
 namespace simt {
 
-/* simt_switch(save, to): what calls must keep (System V ABI, x86-64) goes on the old stack, its pointer into *save; then the same
- * back from `to`. */
+/* simt_switch(save, to): pushes the callee-saved registers (System V ABI, x86-64) on the current stack, stores the stack pointer
+ * in *save, and pops the same registers from the stack `to`. */
 extern "C" void simt_switch(void **save, void *to);
 asm(".text\n.globl simt_switch\n.type simt_switch, @function\nsimt_switch:\n"
     "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
@@ -17,41 +17,41 @@ asm(".text\n.globl simt_switch\n.type simt_switch, @function\nsimt_switch:\n"
 enum : size_t { STACK_BYTES = 128 << 10, CANARY = 0x5aa5c33cf00f1ee1 };
 static pool stacks = {STACK_BYTES};
 
-static struct { /* the stack that launches run on */
+static struct { /* the stack of the caller of launch() */
   void *pointer = NULL, *fake_stack = NULL;
   const void *bottom = NULL;
   size_t size = 0;
-} home;
+} scheduler_stack;
 
-void leave(bool for_good) {
-  thread &t = self();
-  SIMT_ASAN(__sanitizer_start_switch_fiber(for_good ? NULL : &t.fake_stack, home.bottom, home.size));
-  simt_switch(&t.stack_pointer, home.pointer);
+void suspend(bool exits) {
+  thread_state &t = self();
+  SIMT_ASAN(__sanitizer_start_switch_fiber(exits ? NULL : &t.fake_stack, scheduler_stack.bottom, scheduler_stack.size));
+  simt_switch(&t.stack_pointer, scheduler_stack.pointer);
   SIMT_ASAN(__sanitizer_finish_switch_fiber(t.fake_stack, NULL, NULL));
-  (void)for_good;
+  (void)exits;
 }
 
-void resume(thread &t) {
-  machine.running = &t;
+void resume(thread_state &t) {
+  emulator.running = &t;
   threadIdx = t.index;
-  blockIdx = t.of->of->index;
-  SIMT_ASAN(__sanitizer_start_switch_fiber(&home.fake_stack, t.stack, STACK_BYTES));
-  simt_switch(&home.pointer, t.stack_pointer);
-  SIMT_ASAN(__sanitizer_finish_switch_fiber(home.fake_stack, NULL, NULL));
-  machine.running = NULL;
+  blockIdx = t.warp->block->index;
+  SIMT_ASAN(__sanitizer_start_switch_fiber(&scheduler_stack.fake_stack, t.stack, STACK_BYTES));
+  simt_switch(&scheduler_stack.pointer, t.stack_pointer);
+  SIMT_ASAN(__sanitizer_finish_switch_fiber(scheduler_stack.fake_stack, NULL, NULL));
+  emulator.running = NULL;
 }
 
 static void run_thread() {
-  SIMT_ASAN(__sanitizer_finish_switch_fiber(NULL, &home.bottom, &home.size));
-  (*machine.body)();
+  SIMT_ASAN(__sanitizer_finish_switch_fiber(NULL, &scheduler_stack.bottom, &scheduler_stack.size));
+  (*emulator.body)();
   if (*(size_t *)self().stack != CANARY) die("a stack of %zu bytes is too small", (size_t)STACK_BYTES);
-  end_thread();
-  leave(true);
+  exit_thread();
+  suspend(true);
 }
 
-/* A stack from which simt_switch returns into run_thread. */
-void begin_fiber(thread &t) {
-  t.stack = stacks.take();
+/* Prepares a stack from which simt_switch returns into run_thread. */
+void create_fiber(thread_state &t) {
+  t.stack = stacks.allocate();
   *(size_t *)t.stack = CANARY;
   void **top = (void **)(t.stack + STACK_BYTES) - 2;
   top[0] = (void *)run_thread;
@@ -59,6 +59,6 @@ void begin_fiber(thread &t) {
   t.stack_pointer = top - 6;
 }
 
-void end_fiber(thread &t) { stacks.give_back(t.stack); }
+void destroy_fiber(thread_state &t) { stacks.release(t.stack); }
 
 }  // namespace simt

@@ -1,4 +1,4 @@
-/* Pieces of memory that are used again. */
+/* Memory blocks of one size that are reused. */
 #ifndef SIMT_POOL_H
 #define SIMT_POOL_H
 
@@ -6,27 +6,28 @@
 
 #include <vector>
 
-#include "machine.h"
+#include "emulator.h"
 
 namespace simt {
 
 struct pool {
-  size_t bytes; /* of a piece */
+  size_t block_bytes;
   std::vector<unsigned char *> free = {};
 
-  unsigned char *take() {
-    const size_t at_once = 32;
+  unsigned char *allocate() {
+    const size_t blocks_per_mmap = 32;
     if (free.empty()) {
-      void *made = mmap(NULL, bytes * at_once, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      if (made == MAP_FAILED) die("out of memory");
-      for (size_t i = 0; i < at_once; i++) free.push_back((unsigned char *)made + i * bytes);
+      void *mapped =
+          mmap(NULL, block_bytes * blocks_per_mmap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (mapped == MAP_FAILED) die("out of memory");
+      for (size_t i = 0; i < blocks_per_mmap; i++) free.push_back((unsigned char *)mapped + i * block_bytes);
     }
-    unsigned char *piece = free.back();
+    unsigned char *block = free.back();
     free.pop_back();
-    return piece;
+    return block;
   }
 
-  void give_back(unsigned char *piece) { free.push_back(piece); }
+  void release(unsigned char *block) { free.push_back(block); }
 };
 
 }  // namespace simt

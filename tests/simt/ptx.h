@@ -1,5 +1,5 @@
-/* Instructions of the PTX ISA 9.0 that kernels have in asm(), each a function of its operands in the order of the text
- * (translate.py), and a table of special registers. */
+/* The PTX instructions (ISA 9.0) of the kernels' asm(): each is a function of its operands in the order of the PTX text
+ * (translate.py). And the special registers. */
 #ifndef SIMT_PTX_H
 #define SIMT_PTX_H
 
@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "machine.h"
+#include "emulator.h"
 
 namespace simt::ptx {
 
@@ -20,22 +20,22 @@ namespace special {
 inline const struct {
   operator uint32_t() const { return cluster_rank(); }
 } cluster_ctarank;
-inline uint64_t looks; /* there is no time here but the order in which threads look at the clock */
+inline uint64_t clock_reads; /* stands in for time, which is not emulated */
 inline const struct {
-  operator uint64_t() const { return ++looks; }
+  operator uint64_t() const { return ++clock_reads; }
 } globaltimer;
 }  // namespace special
 
 inline void mov_u64(uint64_t &to, uint64_t from) { to = from; }
 inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
 
-/* Bytes of two words, or eight times their sign. */
-inline void prmt_b32(uint32_t &to, uint32_t x, uint32_t y, uint32_t chosen) {
+/* Each nibble of the selector picks a byte of {x, y}, or with bit 3 set eight copies of its sign. */
+inline void prmt_b32(uint32_t &to, uint32_t x, uint32_t y, uint32_t selector) {
   const uint64_t bytes = (uint64_t)y << 32 | x;
   to = 0;
   for (int i = 0; i < 4; i++) {
-    const uint32_t one = chosen >> i * 4, byte = (uint32_t)(bytes >> (one & 7) * 8) & 0xff;
-    to |= (one & 8 ? (byte & 0x80 ? 0xffu : 0) : byte) << i * 8;
+    const uint32_t nibble = selector >> i * 4, byte = (uint32_t)(bytes >> (nibble & 7) * 8) & 0xff;
+    to |= (nibble & 8 ? (byte & 0x80 ? 0xffu : 0) : byte) << i * 8;
   }
 }
 
@@ -43,55 +43,57 @@ inline void prmt_b32(uint32_t &to, uint32_t x, uint32_t y, uint32_t chosen) {
 
 inline void cp_async_cg_shared_global(uint32_t to, const void *from, int bytes) {
   if (bytes != 16) die("cp.async.cg of %d bytes", bytes);
-  copy_later(at_shared_address(to, 16), from, 16, 16);
+  cp_async(shared_pointer(to, 16), from, 16, 16);
 }
 inline void cp_async_cg_shared_global(uint32_t to, const void *from, int bytes, uint32_t copied) {
   if (bytes != 16 || copied > 16) die("cp.async.cg of %u of %d bytes", copied, bytes);
-  copy_later(at_shared_address(to, 16), from, 16, copied);
+  cp_async(shared_pointer(to, 16), from, 16, copied);
 }
 inline void cp_async_ca_shared_global(uint32_t to, const void *from, int bytes) {
   if (bytes != 4 && bytes != 8 && bytes != 16) die("cp.async.ca of %d bytes", bytes);
-  copy_later(at_shared_address(to, (size_t)bytes), from, (size_t)bytes, (size_t)bytes);
+  cp_async(shared_pointer(to, (size_t)bytes), from, (size_t)bytes, (size_t)bytes);
 }
-inline void cp_async_commit_group() { close_copy_group(); }
-inline void cp_async_wait_group(int but_the_last) { finish_copies((size_t)but_the_last, false); }
-inline void cp_async_wait_all() { finish_copies(0, true); }
+inline void cp_async_commit_group() { simt::cp_async_commit_group(); }
+inline void cp_async_wait_group(int newest_groups) { simt::cp_async_wait_group((size_t)newest_groups); }
+inline void cp_async_wait_all() { simt::cp_async_wait_all(); }
 
-/* --- mbarriers, and stores that count at them ------------------------------------------------------------------------------- */
+/* --- mbarriers and st.async ------------------------------------------------------------------------------------------------- */
 
-inline void mbarrier_init_shared_b64(uint32_t of, uint32_t count) { begin_arrivals(of, count); }
-inline void mbarrier_inval_shared_b64(uint32_t of) { end_arrivals(of); }
+inline void mbarrier_init_shared_b64(uint32_t barrier, uint32_t count) { mbarrier_init(barrier, count); }
+inline void mbarrier_inval_shared_b64(uint32_t barrier) { mbarrier_inval(barrier); }
 inline void fence_mbarrier_init_release_cluster() {}
-inline void mbarrier_arrive_shared_b64(uint64_t &state, uint32_t of) {
-  expect_bytes(of, 0);
+inline void mbarrier_arrive_shared_b64(uint64_t &state, uint32_t barrier) {
+  mbarrier_arrive(barrier, 0);
   state = 0;
 }
-inline void mbarrier_arrive_expect_tx_shared_b64(uint64_t &state, uint32_t of, uint32_t bytes) {
-  expect_bytes(of, bytes);
+inline void mbarrier_arrive_expect_tx_shared_b64(uint64_t &state, uint32_t barrier, uint32_t bytes) {
+  mbarrier_arrive(barrier, bytes);
   state = 0;
 }
-inline void mbarrier_try_wait_parity_acquire_cluster_shared_b64(bool &done, uint32_t of, uint32_t parity, uint32_t) {
-  done = look_for_phase(of, parity);
+inline void mbarrier_try_wait_parity_acquire_cluster_shared_b64(bool &done, uint32_t barrier, uint32_t parity, uint32_t) {
+  done = mbarrier_test_wait(barrier, parity);
 }
-inline void mbarrier_try_wait_parity_acquire_cta_shared_b64(bool &done, uint32_t of, uint32_t parity, uint32_t) {
-  done = look_for_phase(of, parity);
+inline void mbarrier_try_wait_parity_acquire_cta_shared_b64(bool &done, uint32_t barrier, uint32_t parity, uint32_t) {
+  done = mbarrier_test_wait(barrier, parity);
 }
 inline void selp_b32(uint32_t &to, uint32_t a, uint32_t b, bool p) { to = p ? a : b; }
 inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_b32(uint32_t to, uint32_t v, uint32_t barrier) {
-  send(to, &v, sizeof v, barrier);
+  st_async(to, &v, sizeof v, barrier);
 }
 inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v2_f32(uint32_t to, float a, float b, uint32_t barrier) {
   const float v[2] = {a, b};
-  send(to, v, sizeof v, barrier);
+  st_async(to, v, sizeof v, barrier);
 }
 inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v4_b32(uint32_t to, uint32_t a, uint32_t b, uint32_t c,
                                                                            uint32_t d, uint32_t barrier) {
   const uint32_t v[4] = {a, b, c, d};
-  send(to, v, sizeof v, barrier);
+  st_async(to, v, sizeof v, barrier);
 }
 
-/* --- ldmatrix: lane i has the address of row i % 8 of matrix i / 8, and gets elements 2 (i % 4) and the next of row i / 4 of
- * each --------- */
+/* --- ldmatrix --------------------------------------------------------------------------------------------------------------- */
+
+/* Lane i passes the address of row i % 8 of matrix i / 8. From each matrix it gets elements 2 (i % 4) and 2 (i % 4) + 1 of row i
+ * / 4. */
 
 struct matrices {
   uint32_t *to[4];
@@ -111,49 +113,49 @@ template <int COUNT, bool TRANSPOSED> void load_matrices(void *const lanes[WARP]
 }
 
 inline void ldmatrix_sync_aligned_m8n8_x4_shared_b16(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, uint32_t row) {
-  matrices mine = {{&a, &b, &c, &d}, (const uint16_t *)at_shared_address(row, 16)};
-  meet("ldmatrix.x4", ~0u, &mine, load_matrices<4, false>, true);
+  matrices own = {{&a, &b, &c, &d}, (const uint16_t *)shared_pointer(row, 16)};
+  sync_lanes("ldmatrix.x4", ~0u, &own, load_matrices<4, false>, true);
 }
 inline void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, uint32_t row) {
-  matrices mine = {{&a, &b, &c, &d}, (const uint16_t *)at_shared_address(row, 16)};
-  meet("ldmatrix.x4.trans", ~0u, &mine, load_matrices<4, true>, true);
+  matrices own = {{&a, &b, &c, &d}, (const uint16_t *)shared_pointer(row, 16)};
+  sync_lanes("ldmatrix.x4.trans", ~0u, &own, load_matrices<4, true>, true);
 }
-/* The addresses of the last lanes are not used. */
+/* Lanes 16 to 31 pass no address. */
 inline void ldmatrix_sync_aligned_m8n8_x2_shared_b16(uint32_t &a, uint32_t &b, uint32_t row) {
-  matrices mine = {{&a, &b}, lane() < 16 ? (const uint16_t *)at_shared_address(row, 16) : NULL};
-  meet("ldmatrix.x2", ~0u, &mine, load_matrices<2, false>, true);
+  matrices own = {{&a, &b}, lane() < 16 ? (const uint16_t *)shared_pointer(row, 16) : NULL};
+  sync_lanes("ldmatrix.x2", ~0u, &own, load_matrices<2, false>, true);
 }
 inline void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(uint32_t &a, uint32_t &b, uint32_t row) {
-  matrices mine = {{&a, &b}, lane() < 16 ? (const uint16_t *)at_shared_address(row, 16) : NULL};
-  meet("ldmatrix.x2.trans", ~0u, &mine, load_matrices<2, true>, true);
+  matrices own = {{&a, &b}, lane() < 16 ? (const uint16_t *)shared_pointer(row, 16) : NULL};
+  sync_lanes("ldmatrix.x2.trans", ~0u, &own, load_matrices<2, true>, true);
 }
 
-/* --- mma.m16n8k16
- * --------------------------------------------------------------------------------------------------------------------- A lane
- * has, of a[16][16], rows lane/4 and lane/4 + 8 of columns 2 (lane%4) + {0, 1} in a[0] and a[1], and of columns 8 more in a[2]
- * and a[3]; of b[16][8], column lane/4 of rows 2 (lane%4) + {0, 1} in b[0], 8 more in b[1]; of the sums as machine code of
- * mma.cuh says. Products are exact in float and added one after another; the order of the hardware is not documented. */
+/* --- mma.m16n8k16 ----------------------------------------------------------------------------------------------------------- */
 
+/* Lane i has, of a[16][16], rows i / 4 and i / 4 + 8 of columns 2 (i % 4) + {0, 1} in a[0] and a[1], and of the columns 8 further
+ * in a[2] and a[3]; of b[16][8], column i / 4 of rows 2 (i % 4) + {0, 1} in b[0] and 8 further in b[1]; of d[16][8], rows i / 4
+ * and i / 4 + 8 of columns 2 (i % 4) + {0, 1}. Products are exact in float and added in the order of k; the order of the hardware
+ * is not documented. */
 struct product {
-  float *sum[4];
-  float before[4];
+  float *d[4];
+  float c[4];
   uint32_t a[4], b[2];
 };
 
 inline void add_sums(void *const lanes[WARP], const float sums[16][8]) {
   for (int i = 0; i < WARP; i++) {
-    const product &of = *(const product *)lanes[i];
-    for (int k = 0; k < 4; k++) *of.sum[k] = of.before[k] + sums[i / 4 + k / 2 * 8][i % 4 * 2 + k % 2];
+    const product &lane = *(const product *)lanes[i];
+    for (int k = 0; k < 4; k++) *lane.d[k] = lane.c[k] + sums[i / 4 + k / 2 * 8][i % 4 * 2 + k % 2];
   }
 }
 
 template <float (*WIDEN)(uint16_t)> void multiply(void *const lanes[WARP]) {
   float a[16][16], b[16][8];
   for (int i = 0; i < WARP; i++) {
-    const product &of = *(const product *)lanes[i];
+    const product &lane = *(const product *)lanes[i];
     for (int k = 0; k < 8; k++)
-      a[i / 4 + k / 2 % 2 * 8][i % 4 * 2 + k % 2 + k / 4 * 8] = WIDEN((uint16_t)(of.a[k / 2] >> k % 2 * 16));
-    for (int k = 0; k < 4; k++) b[i % 4 * 2 + k % 2 + k / 2 * 8][i / 4] = WIDEN((uint16_t)(of.b[k / 2] >> k % 2 * 16));
+      a[i / 4 + k / 2 % 2 * 8][i % 4 * 2 + k % 2 + k / 4 * 8] = WIDEN((uint16_t)(lane.a[k / 2] >> k % 2 * 16));
+    for (int k = 0; k < 4; k++) b[i % 4 * 2 + k % 2 + k / 2 * 8][i / 4] = WIDEN((uint16_t)(lane.b[k / 2] >> k % 2 * 16));
   }
   float sums[16][8] = {};
   for (int row = 0; row < 16; row++)
@@ -168,8 +170,8 @@ inline float from_bfloat16(uint16_t bits) { return std::bit_cast<float>((uint32_
 template <float (*WIDEN)(uint16_t)> void m16n8k16(const char *name, float &d0, float &d1, float &d2, float &d3, uint32_t a0,
                                                   uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1, float c0,
                                                   float c1, float c2, float c3) {
-  product mine = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
-  meet(name, ~0u, &mine, multiply<WIDEN>, true);
+  product own = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
+  sync_lanes(name, ~0u, &own, multiply<WIDEN>, true);
 }
 template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(Operands &&...operands) {
   m16n8k16<from_half>("mma.m16n8k16.f16", operands...);
@@ -178,19 +180,18 @@ template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf1
   m16n8k16<from_bfloat16>("mma.m16n8k16.bf16", operands...);
 }
 
-/* --- mma.m16n8k8 of TF32
- * ----------------------------------------------------------------------------------------------------------------- A lane has,
- * of a[16][8], rows lane/4 and lane/4 + 8 of column lane%4 in a[0] and a[1], and of the column 4 more in a[2] and a[3]; of
- * b[8][8], column lane/4 of rows lane%4 and 4 more. The 13 lower bits of an operand are not looked at. */
+/* --- mma.m16n8k8 of TF32 ---------------------------------------------------------------------------------------------------- */
 
+/* Lane i has, of a[16][8], rows i / 4 and i / 4 + 8 of column i % 4 in a[0] and a[1], and of column i % 4 + 4 in a[2] and a[3];
+ * of b[8][8], column i / 4 of rows i % 4 and i % 4 + 4. The lowest 13 bits of an operand are ignored. */
 inline float tf32(uint32_t bits) { return std::bit_cast<float>(bits & ~0x1fffu); }
 
 inline void multiply_tf32(void *const lanes[WARP]) {
   float a[16][8], b[8][8], sums[16][8] = {};
   for (int i = 0; i < WARP; i++) {
-    const product &of = *(const product *)lanes[i];
-    for (int k = 0; k < 4; k++) a[i / 4 + k % 2 * 8][i % 4 + k / 2 * 4] = tf32(of.a[k]);
-    for (int k = 0; k < 2; k++) b[i % 4 + k * 4][i / 4] = tf32(of.b[k]);
+    const product &lane = *(const product *)lanes[i];
+    for (int k = 0; k < 4; k++) a[i / 4 + k % 2 * 8][i % 4 + k / 2 * 4] = tf32(lane.a[k]);
+    for (int k = 0; k < 2; k++) b[i % 4 + k * 4][i / 4] = tf32(lane.b[k]);
   }
   for (int row = 0; row < 16; row++)
     for (int k = 0; k < 8; k++)
@@ -201,10 +202,10 @@ inline void multiply_tf32(void *const lanes[WARP]) {
 inline void mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32(float &d0, float &d1, float &d2, float &d3, uint32_t a0,
                                                                uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1,
                                                                float c0, float c1, float c2, float c3) {
-  product mine = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
-  meet("mma.m16n8k8.tf32", ~0u, &mine, multiply_tf32, true);
+  product own = {{&d0, &d1, &d2, &d3}, {c0, c1, c2, c3}, {a0, a1, a2, a3}, {b0, b1}};
+  sync_lanes("mma.m16n8k8.tf32", ~0u, &own, multiply_tf32, true);
 }
-/* To the nearest, halves away from zero. */
+/* Rounds to nearest, ties away from zero. */
 inline void cvt_rna_tf32_f32(uint32_t &to, float from) {
   const uint32_t bits = std::bit_cast<uint32_t>(from);
   to = std::isfinite(from) ? (bits + 0x1000) & ~0x1fffu : bits;
@@ -223,28 +224,28 @@ inline void barrier_cluster_wait_acquire_aligned() { cluster_wait(); }
 
 /* --- distributed shared memory ---------------------------------------------------------------------------------------------- */
 
-inline void mapa_shared_cluster_u32(uint32_t &to, uint32_t address, uint32_t rank) { to = address_in_cluster(address, rank); }
+inline void mapa_shared_cluster_u32(uint32_t &to, uint32_t address, uint32_t rank) { to = mapa(address, rank); }
 
-/* --- memory that others look at: they may go on in front of each ------------------------------------------------------------ */
+/* --- global memory shared with other blocks: yield points ------------------------------------------------------------------- */
 
 inline void red_release_gpu_global_add_u32(uint32_t *to, uint32_t by) {
-  pass();
+  yield_point();
   *to += by;
 }
 inline void atom_acq_rel_gpu_global_add_u32(uint32_t &before, uint32_t *to, uint32_t by) {
-  pass();
+  yield_point();
   before = *to;
   *to += by;
-  pass();
+  yield_point();
 }
 inline void ld_acquire_gpu_global_u32(uint32_t &to, const uint32_t *from) {
-  pass();
+  yield_point();
   to = *from;
 }
 inline void ld_relaxed_gpu_global_v4_u32(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, const void *from) {
-  pass();
-  const uint32_t *at = (const uint32_t *)from;
-  a = at[0], b = at[1], c = at[2], d = at[3];
+  yield_point();
+  const uint32_t *words = (const uint32_t *)from;
+  a = words[0], b = words[1], c = words[2], d = words[3];
 }
 inline void st_relaxed_gpu_global_f32(float *to, float v) { *to = v; }
 inline void st_relaxed_gpu_global_v2_f32(float *to, float a, float b) { to[0] = a, to[1] = b; }
@@ -252,14 +253,14 @@ inline void st_relaxed_gpu_global_v4_f32(float *to, float a, float b, float c, f
   to[0] = a, to[1] = b, to[2] = c, to[3] = d;
 }
 
-/* --- approximations: as exact as float is, but for what is too small to be normal ------------------------------------------- */
+/* --- approximations, emulated by exact functions; .ftz flushes subnormals --------------------------------------------------- */
 
-inline float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+inline float flush(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 inline void max_NaN_f32(float &to, float a, float b) { to = std::isnan(a) || std::isnan(b) ? NAN : std::fmax(a, b); }
-inline void sqrt_approx_ftz_f32(float &y, float x) { y = std::sqrt(flushed(x)); }
-inline void rcp_approx_ftz_f32(float &y, float x) { y = flushed(1 / flushed(x)); }
-inline void ex2_approx_ftz_f32(float &y, float x) { y = flushed(std::exp2(flushed(x))); }
-/* The upper half of the result alone, 20 bits of fraction (PTX ISA, "rcp.approx.ftz.f64"). */
+inline void sqrt_approx_ftz_f32(float &y, float x) { y = std::sqrt(flush(x)); }
+inline void rcp_approx_ftz_f32(float &y, float x) { y = flush(1 / flush(x)); }
+inline void ex2_approx_ftz_f32(float &y, float x) { y = flush(std::exp2(flush(x))); }
+/* The upper word of the result: 20 bits of fraction (PTX ISA, "rcp.approx.ftz.f64"). */
 inline void rcp_approx_ftz_f64(double &y, double x) {
   y = std::bit_cast<double>(std::bit_cast<uint64_t>(1 / x) & 0xffffffff00000000u);
 }

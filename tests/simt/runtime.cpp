@@ -1,18 +1,18 @@
-/* The part of the CUDA runtime that launchers and tests call, on host memory: device memory is malloc's, so that AddressSanitizer
- * knows its bounds; everything is done when a call returns. */
+/* The part of the CUDA runtime that launchers and tests call. Device memory is host memory from malloc, so that AddressSanitizer
+ * knows its bounds. All calls are synchronous. */
 #include <cuda_runtime.h>
 
 #include <cstdlib>
 #include <cstring>
 
-#include "machine.h"
+#include "emulator.h"
 
-static cudaError_t last = cudaSuccess;
-uint32_t simt_most_cluster = 16;
+static cudaError_t last_error = cudaSuccess;
+uint32_t simt_max_cluster = 16;
 
 namespace simt {
-cudaError_t note_launch(cudaError_t status) {
-  if (status != cudaSuccess) last = status;
+cudaError_t set_last_error(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
   return status;
 }
 }  // namespace simt
@@ -35,19 +35,19 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
     case cudaDevAttrMultiProcessorCount: *value = 2; return cudaSuccess;
     case cudaDevAttrClusterLaunch: *value = 1; return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = simt::MOST_SHARED_BYTES; return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = simt::MAX_SHARED_BYTES; return cudaSuccess;
     default: return cudaErrorInvalidValue;
   }
 }
 
 cudaError_t cudaGetLastError(void) {
-  const cudaError_t status = last;
-  last = cudaSuccess;
+  const cudaError_t status = last_error;
+  last_error = cudaSuccess;
   return status;
 }
 
 const char *cudaGetErrorString(cudaError_t status) {
-  return status == cudaSuccess ? "no error" : "refused by the machine of tests/simt";
+  return status == cudaSuccess ? "no error" : "refused by the emulator of tests/simt";
 }
 
 const char *cudaGetErrorName(cudaError_t status) {
@@ -88,7 +88,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
 cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 
-/* Streams and events: NULL, since everything is done at once. */
+/* Streams and events are NULL. */
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
   *stream = NULL;
   return cudaSuccess;
@@ -103,11 +103,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
-  simt::allowed &of = simt::allowed_to(kernel);
-  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value >= 0 && value <= simt::MOST_SHARED_BYTES)
-    of.dynamic_bytes = (size_t)value;
+  simt::kernel_attributes &attributes = simt::attributes_of(kernel);
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value >= 0 && value <= simt::MAX_SHARED_BYTES)
+    attributes.max_dynamic_bytes = (size_t)value;
   else if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
-    of.cluster = value ? simt_most_cluster : simt::PORTABLE_CLUSTER;
+    attributes.max_cluster = value ? simt_max_cluster : simt::PORTABLE_CLUSTER;
   else return cudaErrorInvalidValue;
   return cudaSuccess;
 }

@@ -1,4 +1,4 @@
-/* functions.cuh against the C library in long double: errors in units in the last place, and what is zero, one or infinite. */
+/* functions.cuh against the C library in long double: errors in units in the last place, zeros, and the limits of powers. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -16,50 +16,56 @@ extern "C" {
 
 enum { RUNS = 4000 };
 
-template <class M> struct limits; /* least: power of two that is not yet zero */
+/* DIGITS: bits of the significand. MIN_EXPONENT: results of scaled_exp below 2^MIN_EXPONENT are zero. MIN_UNIT: the same for
+ * power_of_two. MAX_ULPS: error of a quotient of exponentials near 1. */
+template <class M> struct limits;
 template <> struct limits<float> {
-  enum { EPSILON = FLT_MANT_DIG, LEAST = -126, LEAST_UNIT = -126, FEW = 4 };
+  enum { DIGITS = FLT_MANT_DIG, MIN_EXPONENT = -126, MIN_UNIT = -126, MAX_ULPS = 4 };
 };
 template <> struct limits<double> {
-  enum { EPSILON = DBL_MANT_DIG, LEAST = -1020, LEAST_UNIT = -1022, FEW = 8 };
+  enum { DIGITS = DBL_MANT_DIG, MIN_EXPONENT = -1020, MIN_UNIT = -1022, MAX_ULPS = 8 };
 };
 
-static double random_of(double most) { return most * (2.0 * rand() / RAND_MAX - 1); }
+/* Uniform in [-magnitude, magnitude]. */
+static double random_number(double magnitude) { return magnitude * (2.0 * rand() / RAND_MAX - 1); }
 
-/* How far from the power of two next to them exponentials of numbers of some magnitude may be: as far as products are rounded. */
-template <class M> static M next_to(M x, int32_t *power) {
-  const long double exact = (long double)x * M_LOG2El, rounded = fabsl(exact) * exp2l(1 - limits<M>::EPSILON);
+/* Sets *power to nearest_power(x), which may be off by 1/2 and the rounding of x log2 e. Returns 1 and that rounding: the largest
+ * distance of log2(exp(x)) from the power over all numbers of this magnitude. */
+template <class M> static M check_nearest_power(M x, int32_t *power) {
+  const long double exact = (long double)x * M_LOG2El, rounding = fabsl(exact) * exp2l(1 - limits<M>::DIGITS);
   *power = nearest_power(x);
-  if (!(fabsl(*power - exact) <= 0.5L + rounded)) fail_msg("%.17g is next to 2^%d", (double)x, *power);
-  return (M)(1 + rounded);
+  if (!(fabsl(*power - exact) <= 0.5L + rounding)) fail_msg("nearest_power(%.17g) is %d", (double)x, *power);
+  return (M)(1 + rounding);
 }
 
-/* exp(x) / exp(most) is what softmax makes of them. An exponent is rounded, and so is log2 e, by which it is multiplied. */
-template <class M> static void check_quotient(M most, M x) {
+/* softmax computes exp(x) / exp(largest) from scaled_exp. Its argument x log2 e is rounded, so errors grow with |x - largest|. */
+template <class M> static void check_quotient(M largest, M x) {
   int32_t power;
-  const M apart = next_to(most, &power);
+  const M distance = check_nearest_power(largest, &power);
   const scaled_exp<M> exponential(power);
-  const M unit = exponential(most), y = exponential(x);
-  const long double exact = expl((long double)x - most), steps = -((long double)x - most) * M_LOG2El + apart;
-  if (!(fabsl(log2l(unit)) <= apart)) fail_msg("exp(%.17g) is %g units", (double)most, (double)unit);
-  if (-steps < limits<M>::LEAST + 1) return; /* y may be zero */
-  const long double ulps = fabsl((long double)y / unit / exact - 1) * exp2l(limits<M>::EPSILON);
-  const long double few = limits<M>::FEW + steps * (std::is_same_v<M, float> ? 1.5L : 0.25L);
-  if (!(ulps <= few)) fail_msg("exp(%.17g - %.17g): %Lg units in the last place of %Lg", (double)x, (double)most, ulps, few);
+  const M unit = exponential(largest), y = exponential(x);
+  const long double exact = expl((long double)x - largest), binades = -((long double)x - largest) * M_LOG2El + distance;
+  if (!(fabsl(log2l(unit)) <= distance)) fail_msg("exp(%.17g) is %g units", (double)largest, (double)unit);
+  if (-binades < limits<M>::MIN_EXPONENT + 1) return; /* y may be zero */
+  const long double ulps = fabsl((long double)y / unit / exact - 1) * exp2l(limits<M>::DIGITS);
+  const long double max_ulps = limits<M>::MAX_ULPS + binades * (std::is_same_v<M, float> ? 1.5L : 0.25L);
+  if (!(ulps <= max_ulps))
+    fail_msg("exp(%.17g - %.17g): an error of %Lg ulps, more than %Lg", (double)x, (double)largest, ulps, max_ulps);
 }
 
-template <class M> static void exponentials_are_right(void **) {
+template <class M> static void quotients_of_exponentials_are_accurate(void **) {
   const double magnitudes[] = {0, 1, 90, 1e3, 1e5, 3e7, 7e8};
   for (double magnitude : magnitudes)
     for (int run = 0; run < RUNS; run++) {
-      const M most = (M)random_of(magnitude), x = (M)(most - fabs(random_of(run % 2 ? 2 : -limits<M>::LEAST)));
-      check_quotient<M>(most, most);
-      check_quotient<M>(most, x);
+      const M largest = (M)random_number(magnitude),
+              x = (M)(largest - fabs(random_number(run % 2 ? 2 : -limits<M>::MIN_EXPONENT)));
+      check_quotient<M>(largest, largest);
+      check_quotient<M>(largest, x);
     }
 }
 
-/* At both ends of what they are zero below. */
-template <class M> static void exponentials_end_in_zero(void **) {
+/* Just above and below the smallest nonzero result, and far below. */
+template <class M> static void exponentials_underflow_to_zero(void **) {
   const int32_t powers[] = {MIN_POWER, -100, 0, 100, -MIN_POWER};
   for (int32_t power : powers) {
     const scaled_exp<M> exponential(power);
@@ -68,12 +74,12 @@ template <class M> static void exponentials_end_in_zero(void **) {
   }
   for (int32_t power = -100; power <= 100; power += 50) {
     const scaled_exp<M> exponential(power);
-    assert_true(exponential((M)((limits<M>::LEAST - 0.75 + power) * M_LN2)) == 0);
-    assert_true(exponential((M)((limits<M>::LEAST + 0.25 + power) * M_LN2)) > 0);
+    assert_true(exponential((M)((limits<M>::MIN_EXPONENT - 0.75 + power) * M_LN2)) == 0);
+    assert_true(exponential((M)((limits<M>::MIN_EXPONENT + 0.25 + power) * M_LN2)) > 0);
   }
 }
 
-template <class M> static void powers_are_bounded(void **) {
+template <class M> static void powers_are_clamped(void **) {
   assert_int_equal(nearest_power((M)-INFINITY), MIN_POWER);
   assert_int_equal(nearest_power((M)INFINITY), -MIN_POWER);
   assert_int_equal(nearest_power((M)-8e8), MIN_POWER);
@@ -82,16 +88,19 @@ template <class M> static void powers_are_bounded(void **) {
 }
 
 template <class M> static void units_are_powers_of_two(void **) {
-  for (int32_t power = 0; power >= limits<M>::LEAST_UNIT; power--) assert_true(power_of_two<M>(power) == exp2l(power));
-  for (int32_t power = limits<M>::LEAST_UNIT - 1; power >= -5000; power--) assert_true(power_of_two<M>(power) == 0);
+  for (int32_t power = 0; power >= limits<M>::MIN_UNIT; power--) assert_true(power_of_two<M>(power) == exp2l(power));
+  for (int32_t power = limits<M>::MIN_UNIT - 1; power >= -5000; power--) assert_true(power_of_two<M>(power) == 0);
   assert_true(power_of_two<M>(MIN_POWER) == 0 && power_of_two<M>(2 * MIN_POWER) == 0);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(exponentials_are_right<float>),   cmocka_unit_test(exponentials_are_right<double>),
-      cmocka_unit_test(exponentials_end_in_zero<float>), cmocka_unit_test(exponentials_end_in_zero<double>),
-      cmocka_unit_test(powers_are_bounded<float>),       cmocka_unit_test(powers_are_bounded<double>),
-      cmocka_unit_test(units_are_powers_of_two<float>),  cmocka_unit_test(units_are_powers_of_two<double>)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(quotients_of_exponentials_are_accurate<float>),
+                                     cmocka_unit_test(quotients_of_exponentials_are_accurate<double>),
+                                     cmocka_unit_test(exponentials_underflow_to_zero<float>),
+                                     cmocka_unit_test(exponentials_underflow_to_zero<double>),
+                                     cmocka_unit_test(powers_are_clamped<float>),
+                                     cmocka_unit_test(powers_are_clamped<double>),
+                                     cmocka_unit_test(units_are_powers_of_two<float>),
+                                     cmocka_unit_test(units_are_powers_of_two<double>)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

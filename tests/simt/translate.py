@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""translate.py FROM TO [NAME=VALUE...]: CUDA C++ as C++ for the machine of machine.h. Four things of the language are no C++:
+"""translate.py FROM TO [NAME=VALUE...]: translates CUDA C++ into C++ for the emulator (emulator.h). Four constructs are no C++:
 
-  __shared__ T a[N], b;        T (&a)[N] and T &b of the block's own memory
-  extern __shared__ T a[];     T *a, of what the launch asked for
+  __shared__ T a[N], b;        T (&a)[N] and T &b, references to the block's shared memory
+  extern __shared__ T a[];     T *a, a pointer to the dynamic shared memory
   kernel<<<config>>>(...)      simt::launcher(config)(kernel)(...)
   asm("op.x {%0, %1}, [%2];" : outputs : inputs)
-                               simt::ptx::op_x(%0, %1, %2): an instruction is a function of its operands (ptx.h), and one that the
-                               machine does not know does not compile
+                               simt::ptx::op_x(%0, %1, %2): an instruction is a function of its operands (ptx.h); an instruction
+                               without a function does not compile
 
-Everything else is left to cuda.h and the compiler. Lines keep their numbers. NAME=VALUE: an enumerator gets another value, so
-that a few images are as many for a small machine as hundreds are for a GPU."""
+cuda.h and the compiler do the rest. Line numbers stay the same. NAME=VALUE gives an enumerator another value: with smaller limits
+a few images exercise what hundreds do on a GPU."""
 import re
 import sys
 from pathlib import Path
@@ -17,13 +17,13 @@ from pathlib import Path
 
 def without_comments(text):
     def blank(match):
-        kept = match.group(0)
-        return kept if kept[0] in "\"'" else " " + "\n" * kept.count("\n")
+        token = match.group(0)
+        return token if token[0] in "\"'" else " " + "\n" * token.count("\n")
     return re.sub(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", blank, text, flags=re.S)
 
 
 def split(text, separator):
-    """At separators that no bracket or string holds."""
+    """Splits at the separators that are outside of brackets and strings."""
     parts, depth, quoted, start = [], 0, False, 0
     for i, c in enumerate(text):
         if c == '"' and text[i - 1] != "\\":
@@ -37,35 +37,35 @@ def split(text, separator):
     return [part.strip() for part in parts + [text[start:]]]
 
 
-def closing(text, at):
-    """Where the parenthesis that opens at `at` closes."""
+def closing_parenthesis(text, opening):
+    """Returns the index of the parenthesis that closes the one at index `opening`."""
     depth = 0
-    for i in range(at, len(text)):
+    for i in range(opening, len(text)):
         depth += (text[i] == "(") - (text[i] == ")")
         if depth == 0:
             return i
-    raise SystemExit(f"no closing parenthesis: {text[at:at + 60]}")
+    raise SystemExit(f"no closing parenthesis: {text[opening:opening + 60]}")
 
 
-def on_as_many_lines(made, original):
-    return made + "\n" * (original.count("\n") - made.count("\n"))
+def with_same_line_count(translation, original):
+    return translation + "\n" * (original.count("\n") - translation.count("\n"))
 
 
-def shared(match):
+def shared_declaration(match):
     extern, declaration = match.group(1), match.group(2)
     aligned = r"(?:__align__|alignas)\s*\(([^()]*)\)"
     alignment = (re.findall(aligned, declaration) or ["1"])[0]
     first, *others = split(re.sub(aligned, "", declaration), ",")
     kind, first = re.fullmatch(r"(.*?)(\w+\s*(?:\[.*\])?)", first, re.S).groups()
-    made = []
+    translated = []
     for variable in [first, *others]:
         name, extent = re.fullmatch(r"(\w+)\s*(.*)", variable, re.S).groups()
         if extern:
-            made.append(f"{kind.strip()} *const {name} = simt::dynamic_shared<{kind.strip()}, {alignment}>();")
+            translated.append(f"{kind.strip()} *const {name} = simt::dynamic_shared<{kind.strip()}, {alignment}>();")
         else:
-            made.append(f"typedef {kind.strip()} simt_{name} {extent};")
-            made.append(f"simt_{name} &{name} = simt::shared<simt_{name}, {alignment}>([] {{}});")
-    return on_as_many_lines(" ".join(made), match.group(0))
+            translated.append(f"typedef {kind.strip()} simt_{name} {extent};")
+            translated.append(f"simt_{name} &{name} = simt::shared<simt_{name}, {alignment}>([] {{}});")
+    return with_same_line_count(" ".join(translated), match.group(0))
 
 
 def operands(section):
@@ -83,21 +83,21 @@ def instruction(text, values):
 
 
 def assembly(text):
-    made = []
+    translated = []
     while found := re.search(r"\basm\s*(?:volatile)?\s*\(", text):
-        end = closing(text, found.end() - 1)
+        end = closing_parenthesis(text, found.end() - 1)
         code, *sections = split(text[found.end():end], ":")
         values = [value for section in sections[:2] for value in operands(section)]
         lines = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', code)).replace(r"\n", " ").replace(r"\t", " ").split(";")
         body = " ".join(instruction(line, values) for line in lines if line.strip(" {}"))
-        made += [text[:found.start()], on_as_many_lines("do { " + body + " } while (0)", text[found.start():end])]
+        translated += [text[:found.start()], with_same_line_count("do { " + body + " } while (0)", text[found.start():end])]
         text = text[end + 1:]
-    return "".join(made) + text
+    return "".join(translated) + text
 
 
 def translate(text):
     text = without_comments(text)
-    text = re.sub(r"(\bextern\s+)?\b__shared__\s+([^;]+);", shared, text)
+    text = re.sub(r"(\bextern\s+)?\b__shared__\s+([^;]+);", shared_declaration, text)
     text = re.sub(r"(\b[A-Za-z_][\w:]*(?:<[\w\s,:*&]*>)?)\s*<<<(.+?)>>>\s*\(", r"simt::launcher(\2)(\1)(", text, flags=re.S)
     return assembly(text)
 

@@ -1,5 +1,5 @@
-/* In the place of kernels/library, which calls cuBLASLt and cuDNN: products in plain loops, convolutions by the oracle, and a
- * tuner that takes what comes first. The engines around them are the project's own. */
+/* Replaces kernels/library, which calls cuBLASLt and cuDNN: products in plain loops, convolutions by the oracle, and a tuner that
+ * takes the first candidate. */
 #include <cublasLt.h>
 #include <cuda_fp16.h>
 
@@ -13,26 +13,26 @@
 
 extern "C" {
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
-  *handle = (cudnnHandle_t)handle; /* not NULL, and never looked into */
+  *handle = (cudnnHandle_t)handle; /* any non-NULL value; it is never dereferenced */
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; }
-const char *cudnnGetErrorString(cudnnStatus_t) { return "refused by the machine of tests/simt"; }
+const char *cudnnGetErrorString(cudnnStatus_t) { return "refused by the emulator of tests/simt"; }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
   *handle = (cublasLtHandle_t)handle;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
-const char *cublasLtGetStatusName(cublasStatus_t) { return "refused by the machine of tests/simt"; }
+const char *cublasLtGetStatusName(cublasStatus_t) { return "refused by the emulator of tests/simt"; }
 }
 
-static double value(const void *of, int64_t at, cudaDataType_t type) {
-  return type == CUDA_R_16F ? (double)__half2float(((const __half *)of)[at]) : (double)((const float *)of)[at];
+static double load(const void *from, int64_t i, cudaDataType_t type) {
+  return type == CUDA_R_16F ? (double)__half2float(((const __half *)from)[i]) : (double)((const float *)from)[i];
 }
 
-static void store(void *to, int64_t at, cudaDataType_t type, double value) {
-  if (type == CUDA_R_16F) ((__half *)to)[at] = __float2half_rn((float)value);
-  else ((float *)to)[at] = (float)value;
+static void store(void *to, int64_t i, cudaDataType_t type, double value) {
+  if (type == CUDA_R_16F) ((__half *)to)[i] = __float2half_rn((float)value);
+  else ((float *)to)[i] = (float)value;
 }
 
 /* --- products ---------------------------------------------------------------------------------------------------------- */
@@ -53,21 +53,21 @@ void rl_gemm_close(rl_gemm *gemm) { delete gemm; }
 double rl_gemm_us(const rl_gemm *) { return 0; }
 int rl_gemm_rank(const rl_gemm *) { return 0; }
 
-/* Rows of one side of a product, one after the other, each along k. */
-static std::vector<double> rows_of(const void *of, int64_t from, int64_t rows, int64_t k, int64_t row_step, int64_t k_step,
-                                   cudaDataType_t type) {
-  std::vector<double> made((size_t)(rows * k));
-  for (int64_t i = 0; i < rows * k; i++) made[(size_t)i] = value(of, from + i / k * row_step + i % k * k_step, type);
-  return made;
+/* Returns [rows][k], from element `first` of an operand on. */
+static std::vector<double> load_rows(const void *operand, int64_t first, int64_t rows, int64_t k, int64_t row_step,
+                                     int64_t k_step, cudaDataType_t type) {
+  std::vector<double> values((size_t)(rows * k));
+  for (int64_t i = 0; i < rows * k; i++) values[(size_t)i] = load(operand, first + i / k * row_step + i % k * k_step, type);
+  return values;
 }
 
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream, rl_error *) {
   const rl_gemm_shape &s = gemm->shape;
   for (int64_t p = 0; p < s.batch; p++) {
-    const std::vector<double> a = rows_of(gemm->a, p * s.stride_a, s.m, s.k, s.transpose_a ? s.lda : 1, s.transpose_a ? 1 : s.lda,
-                                          s.input),
-                              b = rows_of(gemm->b, p * s.stride_b, s.n, s.k, s.transpose_b ? 1 : s.ldb, s.transpose_b ? s.ldb : 1,
-                                          s.input);
+    const std::vector<double> a = load_rows(gemm->a, p * s.stride_a, s.m, s.k, s.transpose_a ? s.lda : 1,
+                                            s.transpose_a ? 1 : s.lda, s.input),
+                              b = load_rows(gemm->b, p * s.stride_b, s.n, s.k, s.transpose_b ? 1 : s.ldb,
+                                            s.transpose_b ? s.ldb : 1, s.input);
     for (int64_t i = 0; i < s.m * s.n; i++) {
       const double *left = &a[(size_t)(i % s.m * s.k)], *right = &b[(size_t)(i / s.m * s.k)];
       double sum = 0;
@@ -85,31 +85,31 @@ struct rl_dnn {
   void *x, *weights, *y;
 };
 
-/* A tensor images × planes × pixels, or images × pixels × planes in memory: as doubles, and back. */
-struct planes {
-  void *at;
-  int64_t images, count, pixels;
-  bool last;
+/* A tensor in memory, [images][channels][pixels] or [images][pixels][channels], and its values as [images][channels][pixels]. */
+struct tensor {
+  void *memory;
+  int64_t images, channels, pixels;
+  bool channels_last;
   cudaDataType_t type;
   std::vector<double> values;
-  planes(void *memory, int64_t n, int64_t of, int64_t each, const rl_conv_shape &shape)
-      : at(memory),
-        images(n),
-        count(of),
-        pixels(each),
-        last(shape.channels_last),
+  tensor(void *memory_, int64_t images_, int64_t channels_, int64_t pixels_, const rl_conv_shape &shape)
+      : memory(memory_),
+        images(images_),
+        channels(channels_),
+        pixels(pixels_),
+        channels_last(shape.channels_last),
         type(shape.type == CUDNN_DATA_HALF ? CUDA_R_16F : CUDA_R_32F),
-        values((size_t)(n * of * each)) {}
-  int64_t place(int64_t i) const {
-    const int64_t image = i / (count * pixels), plane = i / pixels % count, pixel = i % pixels;
-    return last ? (image * pixels + pixel) * count + plane : i;
+        values((size_t)(images_ * channels_ * pixels_)) {}
+  int64_t memory_index(int64_t i) const {
+    const int64_t image = i / (channels * pixels), channel = i / pixels % channels, pixel = i % pixels;
+    return channels_last ? (image * pixels + pixel) * channels + channel : i;
   }
-  double *load() {
-    for (size_t i = 0; i < values.size(); i++) values[i] = value(at, place((int64_t)i), type);
+  double *load_values() {
+    for (size_t i = 0; i < values.size(); i++) values[i] = load(memory, memory_index((int64_t)i), type);
     return values.data();
   }
-  void save() const {
-    for (size_t i = 0; i < values.size(); i++) store(at, place((int64_t)i), type, values[i]);
+  void store_values() const {
+    for (size_t i = 0; i < values.size(); i++) store(memory, memory_index((int64_t)i), type, values[i]);
   }
 };
 
@@ -123,21 +123,21 @@ int rl_dnn_enqueue(rl_dnn *plan, rl_stream, rl_error *) {
   const rl_conv_shape &s = plan->shape;
   const int64_t side = s.h + 2 * s.pad - s.kernel + 1;
   const rl_oracle_conv conv = {(int)s.c, (int)s.h, (int)s.k, (int)s.pad};
-  planes x(plan->x, s.n, s.c, s.h * s.w, s), weights(plan->weights, s.k, s.c, s.kernel * s.kernel, s),
+  tensor x(plan->x, s.n, s.c, s.h * s.w, s), weights(plan->weights, s.k, s.c, s.kernel * s.kernel, s),
       y(plan->y, s.n, s.k, side * side, s);
   std::vector<double> bias((size_t)s.k);
   switch (s.pass) {
     case RL_CONV_FORWARD:
-      rl_oracle_conv_forward(&conv, (int)s.n, x.load(), weights.load(), bias.data(), y.values.data());
-      y.save();
+      rl_oracle_conv_forward(&conv, (int)s.n, x.load_values(), weights.load_values(), bias.data(), y.values.data());
+      y.store_values();
       break;
     case RL_CONV_BACKWARD_DATA:
-      rl_oracle_conv_input_gradient(&conv, (int)s.n, y.load(), weights.load(), x.values.data());
-      x.save();
+      rl_oracle_conv_input_gradient(&conv, (int)s.n, y.load_values(), weights.load_values(), x.values.data());
+      x.store_values();
       break;
     case RL_CONV_BACKWARD_FILTER:
-      rl_oracle_conv_weight_gradient(&conv, (int)s.n, x.load(), y.load(), weights.values.data(), bias.data());
-      weights.save();
+      rl_oracle_conv_weight_gradient(&conv, (int)s.n, x.load_values(), y.load_values(), weights.values.data(), bias.data());
+      weights.store_values();
       break;
   }
   return 0;

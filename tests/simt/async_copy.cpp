@@ -1,0 +1,102 @@
+/* Asynchronous copies into shared memory: cp.async, and st.async with the mbarriers that its stores complete on. */
+#include "emulator_internal.h"
+
+#include <cstring>
+
+namespace simt {
+
+/* --- cp.async ---------------------------------------------------------------------------------------------------------- */
+
+static void complete(const pending_copy &c) {
+  memcpy(c.to, c.from, c.copied);
+  memset((char *)c.to + c.copied, 0, c.bytes - c.copied);
+}
+
+void cp_async(void *to, const void *from, size_t bytes, size_t copied) {
+  if ((uintptr_t)from % bytes) die("cp.async: %p is not aligned to %zu bytes", from, bytes);
+  thread_state &t = self();
+  const pending_copy c = {to, from, bytes, copied, t.open_copy_group};
+  if (random_below(2)) complete(c);
+  else t.copies.push_back(c);
+}
+
+void cp_async_commit_group() { self().open_copy_group++; }
+
+static void complete_groups_before(uint64_t end) {
+  thread_state &t = self();
+  size_t kept = 0;
+  for (const pending_copy &c : t.copies)
+    if (c.group < end) complete(c);
+    else t.copies[kept++] = c;
+  t.copies.resize(kept);
+}
+
+void cp_async_wait_group(size_t newest_groups) {
+  const uint64_t committed = self().open_copy_group;
+  complete_groups_before(committed > newest_groups ? committed - newest_groups : 0);
+}
+
+void cp_async_wait_all() { complete_groups_before(self().open_copy_group + 1); }
+
+/* --- mbarriers --------------------------------------------------------------------------------------------------------- */
+
+struct mbarrier { /* in the 8 bytes of the kernel's mbarrier object */
+  int32_t pending_bytes;
+  uint8_t count, pending_arrivals, parity, magic;
+};
+enum : uint8_t { INITIALISED = 0x5a };
+
+static mbarrier &mbarrier_at(uint32_t address) {
+  mbarrier &barrier = *(mbarrier *)shared_pointer(address, sizeof(mbarrier));
+  if (barrier.magic != INITIALISED) die("the mbarrier at %#x has not been initialised", address);
+  return barrier;
+}
+
+static void complete_phase_if_done(mbarrier &barrier) {
+  if (barrier.pending_arrivals || barrier.pending_bytes) return;
+  barrier.parity ^= 1;
+  barrier.pending_arrivals = barrier.count;
+}
+
+void mbarrier_init(uint32_t address, uint32_t count) {
+  *(mbarrier *)shared_pointer(address, sizeof(mbarrier)) = {0, (uint8_t)count, (uint8_t)count, 0, INITIALISED};
+}
+
+void mbarrier_inval(uint32_t address) { mbarrier_at(address).magic = 0; }
+
+void mbarrier_arrive(uint32_t address, uint32_t expected_bytes) {
+  mbarrier &barrier = mbarrier_at(address);
+  if (barrier.pending_arrivals == 0) die("more arrivals at the mbarrier at %#x than it was initialised for", address);
+  barrier.pending_arrivals--;
+  barrier.pending_bytes += (int32_t)expected_bytes;
+  complete_phase_if_done(barrier);
+}
+
+/* --- st.async ---------------------------------------------------------------------------------------------------------- */
+
+static void complete(const pending_store &s) {
+  memcpy(s.to, s.value, s.bytes);
+  s.barrier->pending_bytes -= (int32_t)s.bytes;
+  complete_phase_if_done(*s.barrier);
+}
+
+void st_async(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier) {
+  pending_store s = {shared_pointer(to, bytes), bytes, {}, &mbarrier_at(barrier)};
+  memcpy(s.value, value, bytes);
+  if (random_below(2)) complete(s);
+  else block_of_address(barrier).stores.push_back(s);
+}
+
+bool mbarrier_test_wait(uint32_t address, uint32_t parity) {
+  yield_point();
+  mbarrier &barrier = mbarrier_at(address);
+  std::vector<pending_store> &stores = block_of_address(address).stores;
+  size_t kept = 0;
+  for (size_t i = 0; i < stores.size(); i++)
+    if (stores[i].barrier == &barrier && random_below(4)) complete(stores[i]);
+    else stores[kept++] = stores[i];
+  stores.resize(kept);
+  return barrier.parity != (parity & 1);
+}
+
+}  // namespace simt

@@ -1,0 +1,104 @@
+/* An emulator of CUDA: runs kernels on the CPU, thread by thread, so that tests compare them with references where there is no
+ * GPU, also under AddressSanitizer and UndefinedBehaviorSanitizer. translate.py turns a kernel's source into C++; cuda.h and
+ * ptx.h implement the language that this C++ is compiled with; runtime.cpp is the part of the CUDA runtime that launchers call.
+ *
+ * What it does
+ *   Threads are fibers of one CPU thread. A thread runs until it waits for others or reaches a yield point (an atomic operation,
+ * a fence, a load in a spin loop). The scheduler picks at random: the warp that runs next, how often its lanes are resumed, the
+ *   order of its lanes, the order of blocks, and how many blocks are resident. RL_SIMT_SEED repeats a schedule. A missing barrier
+ *   gives a wrong result in most schedules.
+ *   Each block has its own shared memory, filled with 0xff (NaN) before the first use. Variables are aligned as declared and not
+ *   better, and AddressSanitizer knows their bounds. Static, dynamic and distributed shared memory have the limits of compute
+ *   capability 9.0.
+ *   cp.async copies at random when it is issued or when it is waited for; st.async stores at random when it is issued or when a
+ *   thread tests the mbarrier.
+ *   mma, ldmatrix, shuffles and votes run when all lanes of the mask have arrived, with the fragment layouts of the PTX ISA.
+ *
+ * What ends the program, with a list of what every thread waits for: a barrier or a warp operation at which not all threads
+ * arrive, lanes of a warp that arrive at different operations, shared addresses that are out of bounds or misaligned.
+ *
+ * What it does not do
+ *   Memory is sequentially consistent: it does not test fences or memory ordering. It does not model time.
+ *   Kernels run one after another: programmatic dependent launches do not overlap, and cudaGridDependencySynchronize returns at
+ *   once.
+ *   Plain loads and stores are no yield points: threads interleave only at waits and yield points.
+ *   It does not limit how many blocks are resident: a cooperative launch always fits.
+ *   What cuda.h and ptx.h do not implement (wgmma, TMA, textures, …) does not compile. */
+#ifndef SIMT_EMULATOR_H
+#define SIMT_EMULATOR_H
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+extern "C" uint32_t simt_max_cluster; /* blocks; 16 as with compute capability 9.0, unless a test lowers it */
+
+namespace simt {
+
+enum { WARP = 32, MAX_THREADS = 1024, NAMED_BARRIERS = 16 };
+enum { STATIC_BYTES = 48 << 10, MAX_SHARED_BYTES = 227 << 10, PORTABLE_CLUSTER = 8 };
+
+struct launch_config {
+  dim3 grid, block;
+  size_t dynamic_bytes = 0;
+  dim3 cluster = dim3(1);
+  bool cooperative = false; /* all blocks are resident */
+};
+
+/* What cudaFuncSetAttribute sets. */
+struct kernel_attributes {
+  size_t max_dynamic_bytes = STATIC_BYTES;
+  uint32_t max_cluster = PORTABLE_CLUSTER; /* blocks */
+};
+kernel_attributes &attributes_of(const void *kernel);
+
+/* Runs a kernel to its end. body: what each thread calls. */
+cudaError_t launch(const launch_config &config, const void *kernel, const std::function<void()> &body);
+
+/* --- called by the running thread -------------------------------------------------------------------------------------- */
+
+uint32_t lane();
+
+/* Waits until all lanes of `mask` that have not exited have called it with the same name (compared by address). The last one runs
+ * `perform` for all: lanes[i] is the `operand` of lane i, NULL where lane i takes no part. require_all: no lane of the mask may
+ * have exited. */
+typedef void (*lane_operation)(void *const lanes[WARP]);
+void sync_lanes(const char *name, uint32_t mask, void *operand, lane_operation perform, bool require_all = false);
+
+/* threads: how many arrive; 0: all of the block. waits: false for bar.arrive. */
+void block_barrier(const char *name, uint32_t id = 0, uint32_t threads = 0, bool waits = true);
+void cluster_arrive();
+void cluster_wait();
+
+/* Lets the scheduler run other threads. */
+void yield_point();
+
+/* Shared memory. Addresses are 32-bit addresses as in PTX: of the calling block, or of a block of its cluster. */
+void *shared_variable(const void *key, size_t bytes, size_t alignment);
+void *dynamic_shared_memory(size_t alignment);
+uint32_t shared_address(const void *pointer);
+uint32_t mapa(uint32_t address, uint32_t rank);
+void *shared_pointer(uint32_t address, size_t bytes); /* dies where the bytes are out of bounds or misaligned */
+uint32_t cluster_rank();
+uint32_t cluster_blocks();
+
+/* Copies `copied` bytes and zeroes the rest of `bytes`. */
+void cp_async(void *to, const void *from, size_t bytes, size_t copied);
+void cp_async_commit_group();
+void cp_async_wait_group(size_t newest_groups); /* waits for all but so many committed groups */
+void cp_async_wait_all();
+
+/* mbarriers, by shared addresses. Bytes may arrive before or after they are expected. */
+void mbarrier_init(uint32_t barrier, uint32_t count);
+void mbarrier_inval(uint32_t barrier);
+void mbarrier_arrive(uint32_t barrier, uint32_t expected_bytes);
+bool mbarrier_test_wait(uint32_t barrier, uint32_t parity);
+void st_async(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier);
+
+[[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+}  // namespace simt
+
+#endif

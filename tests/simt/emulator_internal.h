@@ -1,0 +1,119 @@
+/* The state of the emulator, for its own files: emulator.cpp launches and schedules, fiber.cpp runs threads, sync.cpp has the
+ * sync points, shared_memory.cpp and async_copy.cpp the memory of blocks and what arrives in it asynchronously. */
+#ifndef SIMT_EMULATOR_INTERNAL_H
+#define SIMT_EMULATOR_INTERNAL_H
+
+#include <memory>
+#include <vector>
+
+#include "emulator.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define SIMT_ASAN(...) __VA_ARGS__
+#else
+#define SIMT_ASAN(...)
+#endif
+
+namespace simt {
+
+struct pending_copy { /* cp.async */
+  void *to;
+  const void *from;
+  size_t bytes, copied;
+  uint64_t group;
+};
+
+struct pending_store { /* st.async */
+  void *to;
+  uint32_t bytes;
+  unsigned char value[16];
+  struct mbarrier *barrier;
+};
+
+struct warp_state;
+struct thread_state {
+  warp_state *warp = NULL;
+  uint32_t lane = 0;
+  uint3 index = {};
+  const char *waits_for = NULL;
+  unsigned char *stack = NULL;
+  void *stack_pointer = NULL, *fake_stack = NULL;
+  std::vector<pending_copy> copies;
+  uint64_t open_copy_group = 0;
+  uint64_t cluster_phase = 0; /* of the cluster's barrier, in which it arrived */
+};
+
+struct block_state;
+struct warp_state {
+  block_state *block = NULL;
+  thread_state *lanes[WARP] = {};
+  uint32_t live = 0, ready = 0, at_sync = 0; /* masks of lanes */
+  bool queued = false;                       /* in emulator.ready_warps */
+  /* Arguments of sync_lanes, of the lanes in at_sync. */
+  const char *name[WARP] = {};
+  uint32_t mask[WARP] = {};
+  void *operand[WARP] = {};
+  lane_operation perform = NULL;
+  bool require_all = false;
+};
+
+struct named_barrier {
+  uint32_t arrived = 0, expected = 0;
+  std::vector<thread_state *> waiting;
+};
+
+struct cluster_state;
+struct block_state {
+  cluster_state *cluster = NULL;
+  uint32_t rank = 0, live_threads = 0;
+  uint3 index = {};
+  unsigned char *shared = NULL;
+  std::vector<bool> initialised; /* of its shared variables */
+  std::vector<thread_state> threads;
+  std::vector<warp_state> warps;
+  named_barrier barriers[NAMED_BARRIERS];
+  std::vector<pending_store> stores; /* that complete on its mbarriers */
+};
+
+struct cluster_state {
+  std::vector<std::unique_ptr<block_state>> blocks;
+  uint32_t live_blocks = 0, threads = 0;
+  uint32_t arrived = 0; /* threads, at the barrier */
+  uint64_t phase = 0;   /* of the barrier */
+  std::vector<thread_state *> waiting;
+};
+
+extern struct emulator_state {
+  const launch_config *config = NULL;
+  const std::function<void()> *body = NULL;
+  std::vector<std::unique_ptr<cluster_state>> resident;
+  std::vector<warp_state *> ready_warps; /* that have a ready lane */
+  uint64_t yields = 0;                   /* since the last progress: a thread exited or a block's barrier completed */
+  bool yielded = false;                  /* by the warp that runs */
+  thread_state *running = NULL;
+} emulator;
+
+uint32_t random_below(uint32_t limit);
+thread_state &self(); /* the running thread; dies where none runs */
+
+void create_fiber(thread_state &t);
+void resume(thread_state &t); /* returns when it calls suspend */
+void suspend(bool exits = false);
+void destroy_fiber(thread_state &t);
+void exit_thread(); /* called on the thread's own stack */
+
+void make_ready(thread_state &t);
+/* If all expected lanes of the mask are at the sync point, performs the operation and makes them ready. */
+void try_sync_lanes(warp_state &w, uint32_t mask);
+
+void reset_shared_layout(size_t dynamic_bytes); /* before a launch */
+void allocate_shared_memory(block_state &b);
+void poison_shared_memory(block_state &b); /* so that a read by another block after the block's exit gives NaN */
+void free_shared_memory(block_state &b);
+block_state &block_of_address(uint32_t address);
+
+}  // namespace simt
+
+#endif
