@@ -26,12 +26,12 @@ typedef struct conv2_passes { /* of a stage */
   bool concurrent; /* the two gradients run on two streams */
 } conv2_passes;
 
-typedef struct cudnn_data { /* rl_training.own */
+typedef struct cudnn_data { /* rl_training.engine_data */
   cudnnHandle_t handle;
   conv2_passes stages[RL_STAGES];
 } cudnn_data;
 
-static cudnn_data *data_of(const rl_training *e) { return (cudnn_data *)e->own; }
+static cudnn_data *data_of(const rl_training *e) { return (cudnn_data *)e->engine_data; }
 static conv2_passes *passes_of(const rl_stage *s) { return &data_of(s->owner)->stages[s->index]; }
 
 static int conv2_forward(void *arg, rl_stream stream, rl_error *err) {
@@ -58,7 +58,7 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   const conv2_passes *p = passes_of(s);
   if (p->concurrent && rl_training_fork(e, stream, err) < 0) return -1;
   if (rl_dnn_enqueue(p->data, stream, err) < 0) return -1;
-  if (rl_dnn_enqueue(p->weight, p->concurrent ? e->side : stream, err) < 0) return -1;
+  if (rl_dnn_enqueue(p->weight, p->concurrent ? e->side_stream : stream, err) < 0) return -1;
   return p->concurrent ? rl_training_join(e, stream, err) : 0;
 }
 
@@ -74,7 +74,7 @@ static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_dnn **conv, r
   rl_dnn_search search = {(32u << 20) + (size_t)s->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
                           single};
   void *x = pass == RL_CONV_BACKWARD_DATA ? e->d_pooled1 : e->pooled1;
-  void *weights = pass == RL_CONV_BACKWARD_FILTER ? e->d_conv2_weight : rl_training_multiplied(e, RL_CONV2_W);
+  void *weights = pass == RL_CONV_BACKWARD_FILTER ? e->d_conv2_weight : rl_training_compute_weights(e, RL_CONV2_W);
   if (rl_conv_open(data_of(e)->handle, &shape, x, weights, e->product2, search, rl_training_stream(e), conv, err) < 0) return -1;
   size_t *bytes = &e->workspace_bytes[pass == RL_CONV_BACKWARD_FILTER], needed = rl_dnn_chosen(*conv)->workspace_bytes;
   if (needed > *bytes) *bytes = needed;
@@ -82,8 +82,8 @@ static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_dnn **conv, r
 }
 
 static int open_convs(rl_training *e, rl_error *err) {
-  e->own = calloc(1, sizeof(cudnn_data));
-  if (!e->own) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the engine");
+  e->engine_data = calloc(1, sizeof(cudnn_data));
+  if (!e->engine_data) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the engine");
   if (rl_cudnn_ok(cudnnCreate(&data_of(e)->handle), "starting cuDNN", err) < 0) return -1;
   for (int i = 0; i < RL_STAGES; i++) {
     rl_stage *s = &e->stages[i];
@@ -115,7 +115,7 @@ static int bind_convs(rl_training *e, rl_error *err) {
       return -1;
   }
   rl_stage *step = &e->stages[RL_STEP];
-  return step->gather.batch ? rl_training_beside(step, conv2_backward, &passes_of(step)->concurrent, err) : 0;
+  return step->gather.batch ? rl_training_tune_concurrency(step, conv2_backward, &passes_of(step)->concurrent, err) : 0;
 }
 
 static void close_convs(rl_training *e) {

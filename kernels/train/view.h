@@ -21,7 +21,7 @@ typedef struct rl_training_tensors { /* of the last step */
 } rl_training_tensors;
 
 /* What an engine keeps on chip is NULL in a view unless it was watched when the epoch was planned. */
-int rl_training_watch(rl_train_instance *instance, rl_error *err);
+int rl_training_expose_tensors(rl_train_instance *instance, rl_error *err);
 int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err);
 
 typedef struct rl_training_choice { /* the algorithm that tuning chose for a library call of a step */

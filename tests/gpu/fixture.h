@@ -59,7 +59,7 @@ static inline training open_training_as(rl_train_params params, bool watched) {
   if (!engine) fail_msg("%s", err.message);
   must(engine->open(device, &params, &t.instance, e));
   t.train = (rl_train_instance *)t.instance;
-  if (watched) must(rl_training_watch(t.train, e));
+  if (watched) must(rl_training_expose_tensors(t.train, e));
   must(device->ops->plan(device, &t.instance->iteration, &t.epoch, e));
   must(device->ops->plan(device, &t.instance->evaluation, &t.test, e));
   return t;

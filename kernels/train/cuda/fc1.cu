@@ -13,9 +13,10 @@ int rl_fc1_forward_launch(void *arg, rl_stream stream, rl_error *err) {
 int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
-  rl_stream weight_stream = s->fc1_beside ? e->side : stream;
-  return (s->fc1_beside && rl_training_fork(e, stream, err)) || rl_gemm_enqueue(s->fc1_data, stream, err) ||
-                 rl_gemm_enqueue(s->fc1_weight, weight_stream, err) || (s->fc1_beside && rl_training_join(e, stream, err))
+  rl_stream weight_stream = s->fc1_concurrent ? e->side_stream : stream;
+  return (s->fc1_concurrent && rl_training_fork(e, stream, err) < 0) || rl_gemm_enqueue(s->fc1_data, stream, err) < 0 ||
+                 rl_gemm_enqueue(s->fc1_weight, weight_stream, err) < 0 ||
+                 (s->fc1_concurrent && rl_training_join(e, stream, err) < 0)
              ? -1
              : 0;
 }
@@ -26,7 +27,7 @@ static rl_gemm_shape product(const rl_training *e, int64_t m, int64_t n, int64_t
 }
 
 static int enqueue_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {
-  return rl_fc1_forward_launch(arg, stream, err) || rl_head_launch(arg, stream, err) ? -1 : 0;
+  return rl_fc1_forward_launch(arg, stream, err) < 0 || rl_head_launch(arg, stream, err) < 0 ? -1 : 0;
 }
 
 /* parts[p][batch][128] = input[batch][K range p] · weights[128][K range p]ᵀ; row-major is column-major transposed. */
@@ -39,11 +40,11 @@ static int open_fc1_split(rl_stage *s, uint32_t parts, int max_algorithms, rl_ge
   shape.stride_a = shape.stride_b = RL_FLAT / parts;
   shape.stride_d = (int64_t)s->gather.batch * RL_FC1;
   shape.output = CUDA_R_32F;
-  return rl_gemm_open(e->cublas, &shape, rl_training_multiplied(e, RL_FC1_W), e->pooled2, e->parts, e->workspace[0],
+  return rl_gemm_open(e->cublas, &shape, rl_training_compute_weights(e, RL_FC1_W), e->pooled2, e->parts, e->workspace[0],
                       e->workspace_bytes[0], max_algorithms, rl_training_stream(e), gemm, err);
 }
 
-static uint32_t max_parts(uint32_t batch) { return batch >= RL_PART_ROWS ? 1 : RL_PART_ROWS / batch; }
+static uint32_t max_parts(uint32_t batch) { return batch >= RL_MAX_FC1_PART_ROWS ? 1 : RL_MAX_FC1_PART_ROWS / batch; }
 
 /* Chooses how many parts fc1's product is split into, by the time of the product and the head, which adds the parts up. */
 static int open_forward(rl_stage *s, bool tune, rl_error *err) {
@@ -58,11 +59,11 @@ static int open_forward(rl_stage *s, bool tune, rl_error *err) {
     uint32_t previous_parts = s->head.part_count;
     double us = 0;
     if (splits[i] > parts_limit || (recalled > 0 && splits[i] != (uint32_t)recalled)) continue;
-    if (open_fc1_split(s, splits[i], tune ? 8 : 1, &gemm, err)) return -1;
+    if (open_fc1_split(s, splits[i], tune ? 8 : 1, &gemm, err) < 0) return -1;
     s->fc1 = gemm;
     s->head.part_count = splits[i];
     if (!tune) return 0;
-    if (rl_tune_time(enqueue_fc1_and_head, s, rl_training_stream(s->owner), &us, err)) {
+    if (rl_tune_time(enqueue_fc1_and_head, s, rl_training_stream(s->owner), &us, err) < 0) {
       rl_gemm_close(previous);
       return -1;
     }
@@ -85,16 +86,16 @@ static int open_backward(rl_stage *s, int max_algorithms, rl_error *err) {
   weight.transpose_b = true;
   weight.ldb = RL_FC1;
   weight.output = CUDA_R_32F;
-  if (rl_gemm_open(e->cublas, &data, rl_training_multiplied(e, RL_FC1_W), e->d_fc1, e->d_pooled2, e->workspace[0],
-                   e->workspace_bytes[0], max_algorithms, rl_training_stream(e), &s->fc1_data, err))
+  if (rl_gemm_open(e->cublas, &data, rl_training_compute_weights(e, RL_FC1_W), e->d_fc1, e->d_pooled2, e->workspace[0],
+                   e->workspace_bytes[0], max_algorithms, rl_training_stream(e), &s->fc1_data, err) < 0)
     return -1;
   return rl_gemm_open(e->cublas, &weight, e->pooled2, e->d_fc1, e->d_fc1_weight, e->workspace[1], e->workspace_bytes[1],
                       max_algorithms, rl_training_stream(e), &s->fc1_weight, err);
 }
 
 int rl_fc1_open(rl_stage *s, bool tune, rl_error *err) {
-  if (open_forward(s, tune, err) || (s->train && open_backward(s, tune ? 16 : 1, err))) return -1;
-  return tune ? rl_training_beside(s, rl_fc1_backward_launch, &s->fc1_beside, err) : 0;
+  if (open_forward(s, tune, err) < 0 || (s->train && open_backward(s, tune ? 16 : 1, err) < 0)) return -1;
+  return tune ? rl_training_tune_concurrency(s, rl_fc1_backward_launch, &s->fc1_concurrent, err) : 0;
 }
 
 void rl_fc1_close(rl_stage *s) {

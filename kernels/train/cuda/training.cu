@@ -1,5 +1,6 @@
-/* See training.h. Nothing in an epoch needs the host, so that it is one captured graph; a dependent node of it costs about 0.9 µs
- * on an H200: few launches win. Library algorithms are chosen by timing, once (tune.h): the same choices repeat bit for bit. */
+/* Implements training.h. An epoch needs nothing from the host, so that it is one captured graph. A dependent node costs about 0.9
+ * µs on an H200, so that few launches win. Algorithms of libraries are chosen by timing, once (tune.h): the same choices give the
+ * same bits. */
 #include "train/cuda/training.h"
 
 #include <errno.h>
@@ -13,23 +14,22 @@
 
 enum { PRODUCT_WORKSPACE = 2 << 20 /* bytes for cuBLASLt */ };
 
-static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static rl_training *training_of(void *instance) { return (rl_training *)rl_training_base_of(instance); }
 
-/* --- stages ------------------------------------------------------------------------------------------------------------- */
-
-void *rl_training_multiplied(const rl_training *e, rl_tensor tensor) {
-  uint32_t at = rl_tensor_offsets[tensor];
-  return e->halves ? (void *)((uint16_t *)e->halves + at) : (void *)&e->weights[at];
+void *rl_training_compute_weights(const rl_training *e, rl_tensor tensor) {
+  uint32_t offset = rl_tensor_offsets[tensor];
+  return e->halves ? (void *)((uint16_t *)e->halves + offset) : (void *)&e->weights[offset];
 }
 
-int rl_training_beside(rl_stage *s, int (*launch)(void *arg, rl_stream stream, rl_error *err), bool *beside, rl_error *err) {
+int rl_training_tune_concurrency(rl_stage *s, int (*launch)(void *arg, rl_stream stream, rl_error *err), bool *concurrent,
+                                 rl_error *err) {
   double us[2];
   for (int i = 0; i < 2; i++) {
-    *beside = i;
-    if (rl_tune_time(launch, s, rl_training_stream(s->owner), &us[i], err)) return -1;
+    *concurrent = i;
+    if (rl_tune_time(launch, s, rl_training_stream(s->owner), &us[i], err) < 0) return -1;
   }
-  *beside = us[1] < us[0];
+  *concurrent = us[1] < us[0];
   return 0;
 }
 
@@ -43,9 +43,19 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
                        : rl_gather{e->test_images, e->test_labels, NULL, &e->state->test_step, stride, batch};
   s->head = {s->gather, e->parts, 1, &e->weights[rl_tensor_offsets[RL_FC1_B]]};
   const rl_partial_rows rows = recipe->rows(e->format, batch);
-  s->gradients = {
-      e->d_conv2_weight, rows.conv2_weight, e->format.half, e->d_fc1_weight, e->partial_conv1, e->partial_conv2, e->partial_head,
-      rows.conv1,        rows.conv2_bias,   rows.head,      batch,           e->d_fc1,         e->pooled2};
+  s->gradients = {.conv2_weight = e->d_conv2_weight,
+                  .conv2_rows = rows.conv2_weight,
+                  .half = e->format.half,
+                  .fc1_weight = e->d_fc1_weight,
+                  .conv1 = e->partial_conv1,
+                  .conv2_bias = e->partial_conv2,
+                  .head = e->partial_head,
+                  .conv1_rows = rows.conv1,
+                  .conv2_bias_rows = rows.conv2_bias,
+                  .head_rows = rows.head,
+                  .batch = batch,
+                  .d_fc1 = e->d_fc1,
+                  .fc1_in = e->pooled2};
   s->launch_count = s->train ? recipe->launch_count : recipe->forward_count;
   memcpy(s->launches, recipe->launches, s->launch_count * sizeof *s->launches);
   for (size_t i = 0; i < s->launch_count; i++) s->launches[i].arg = s;
@@ -53,19 +63,17 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
 
 static int open_products(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
-  for (int lane = 0; lane < RL_LANES; lane++) {
-    if (e->workspace_bytes[lane] < PRODUCT_WORKSPACE) e->workspace_bytes[lane] = PRODUCT_WORKSPACE;
-    if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->workspace_bytes[lane], &e->workspace[lane], err)) return -1;
+  for (int i = 0; i < RL_WORKSPACES; i++) {
+    if (e->workspace_bytes[i] < PRODUCT_WORKSPACE) e->workspace_bytes[i] = PRODUCT_WORKSPACE;
+    if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->workspace_bytes[i], &e->workspace[i], err) < 0) return -1;
   }
   for (int i = 0; i < RL_STAGES; i++)
-    if (e->stages[i].gather.batch && rl_fc1_open(&e->stages[i], i == RL_STEP, err)) return -1;
+    if (e->stages[i].gather.batch && rl_fc1_open(&e->stages[i], i == RL_STEP, err) < 0) return -1;
   return 0;
 }
 
-/* --- views --------------------------------------------------------------------------------------------------------------- */
-
-/* Rows of partial sums of conv2.weight's gradient, or the whole. */
-static size_t conv2_rows_bytes(const rl_training *e) {
+/* Returns the size of conv2.weight's gradient: partial sums, or one whole gradient. */
+static size_t conv2_gradient_bytes(const rl_training *e) {
   const uint32_t rows = e->recipe->rows(e->format, rl_training_step_images(e)).conv2_weight;
   return rl_tensor_sizes[RL_CONV2_W] * (rows ? rows * sizeof(float) : e->value_bytes);
 }
@@ -99,12 +107,10 @@ static int choices_of(const rl_training_base *training, rl_training_choice choic
     to->what = names[i];
     to->us = rl_gemm_us(products[i]);
     snprintf(to->how, sizeof to->how, "cuBLASLt, %u parts%s", i == 0 ? s->head.part_count : 1,
-             i == 2 && s->fc1_beside ? ", beside the other gradient" : "");
+             i == 2 && s->fc1_concurrent ? ", beside the other gradient" : "");
   }
   return count;
 }
-
-/* --- opening and closing ------------------------------------------------------------------------------------------------ */
 
 static void close_engine(rl_instance *instance) {
   if (!instance) return;
@@ -119,15 +125,15 @@ static void close_engine(rl_instance *instance) {
   if (e->cublas) cublasLtDestroy(e->cublas);
   if (e->fork) cudaEventDestroy(e->fork);
   if (e->join) cudaEventDestroy(e->join);
-  if (e->side) cudaStreamDestroy(e->side);
+  if (e->side_stream) cudaStreamDestroy(e->side_stream);
   rl_training_base_close(e);
   free(e);
 }
 
 static int open_handles(rl_training *e, rl_error *err) {
-  if (rl_cublas_ok(cublasLtCreate(&e->cublas), "starting cuBLASLt", err) ||
-      rl_cuda_ok(cudaStreamCreateWithFlags(&e->side, cudaStreamNonBlocking), "creating a stream", err) ||
-      rl_cuda_ok(cudaEventCreateWithFlags(&e->fork, cudaEventDisableTiming), "creating an event", err))
+  if (rl_cublas_ok(cublasLtCreate(&e->cublas), "starting cuBLASLt", err) < 0 ||
+      rl_cuda_ok(cudaStreamCreateWithFlags(&e->side_stream, cudaStreamNonBlocking), "creating a stream", err) < 0 ||
+      rl_cuda_ok(cudaEventCreateWithFlags(&e->fork, cudaEventDisableTiming), "creating an event", err) < 0)
     return -1;
   return rl_cuda_ok(cudaEventCreateWithFlags(&e->join, cudaEventDisableTiming), "creating an event", err);
 }
@@ -136,37 +142,37 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
   const rl_train_instance *t = &e->base;
   size_t batch = rl_training_step_images(e);
-  size_t test = smaller(e->recipe->test_batch, t->test_images), most = batch > test ? batch : test, v = e->value_bytes;
-  size_t part_rows = most > RL_PART_ROWS ? most : (size_t)RL_PART_ROWS;
-  const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? most * RL_C2 * RL_H2 * RL_H2 : 0;
+  size_t test = min_u32(e->recipe->test_batch, t->test_images), max_batch = batch > test ? batch : test, v = e->value_bytes;
+  size_t part_rows = max_batch > RL_MAX_FC1_PART_ROWS ? max_batch : (size_t)RL_MAX_FC1_PART_ROWS;
+  const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? max_batch * RL_C2 * RL_H2 * RL_H2 : 0;
   const rl_partial_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
-  const rl_training_buffer wanted[] = {
-      {&e->pooled1, RL_MEMORY_ACTIVATIONS, most * map1 * v},
-      {&e->codes1, RL_MEMORY_ACTIVATIONS, most * map1},
+  const rl_training_buffer buffers[] = {
+      {&e->pooled1, RL_MEMORY_ACTIVATIONS, max_batch * map1 * v},
+      {&e->codes1, RL_MEMORY_ACTIVATIONS, max_batch * map1},
       {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v},
-      {&e->pooled2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT * v},
-      {&e->codes2, RL_MEMORY_ACTIVATIONS, most * RL_FLAT},
+      {&e->pooled2, RL_MEMORY_ACTIVATIONS, max_batch * RL_FLAT * v},
+      {&e->codes2, RL_MEMORY_ACTIVATIONS, max_batch * RL_FLAT},
       {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
       {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v},
       {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FLAT * v},
       {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, batch * map1 * v},
-      {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, conv2_rows_bytes(e)},
+      {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, conv2_gradient_bytes(e)},
       {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
       {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
       {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
       {&e->partial_head, RL_MEMORY_WEIGHTS, rows.head * RL_HEAD_ROW * sizeof(float)},
   };
-  if (rl_training_allocate(e, wanted, sizeof wanted / sizeof *wanted, err) < 0) return -1;
-  void *const noisy[] = {e->pooled1, e->product2, e->pooled2, e->d_fc1, e->d_pooled2};
-  const size_t counts[] = {most * map1, product2, most * RL_FLAT, batch * RL_FC1, batch * RL_FLAT};
-  for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
-    if (counts[i] && rl_tune_fill_noise(noisy[i], counts[i], v, device->stream, err)) return -1;
+  if (rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err) < 0) return -1;
+  void *const noise_buffers[] = {e->pooled1, e->product2, e->pooled2, e->d_fc1, e->d_pooled2};
+  const size_t counts[] = {max_batch * map1, product2, max_batch * RL_FLAT, batch * RL_FC1, batch * RL_FLAT};
+  for (size_t i = 0; i < sizeof noise_buffers / sizeof *noise_buffers; i++)
+    if (counts[i] && rl_tune_fill_noise(noise_buffers[i], counts[i], v, device->stream, err) < 0) return -1;
   return 0;
 }
 
-static void describe_programs(rl_training *e) {
+static void describe_sequences(rl_training *e) {
   rl_train_instance *t = &e->base;
-  uint32_t batch = (uint32_t)t->params.batch_size, test = smaller(e->recipe->test_batch, t->test_images);
+  uint32_t batch = (uint32_t)t->params.batch_size, test = min_u32(e->recipe->test_batch, t->test_images);
   uint32_t test_tail = test ? t->test_images % test : 0;
   if (t->images >= batch) describe_stage(e, RL_STEP, batch, batch);
   if (t->tail) describe_stage(e, RL_TAIL, t->tail, batch);
@@ -187,7 +193,7 @@ static void describe_programs(rl_training *e) {
   t->base.step_sequence = t->images >= batch ? 1 : 2;
 }
 
-/* Unless the engine found a reason of its own. */
+/* Keeps the reason that the engine gave, if any. */
 static void note_determinism(rl_instance *instance) {
   if (!instance->deterministic) return;
   instance->deterministic_note = rl_choices_note();
@@ -195,21 +201,24 @@ static void note_determinism(rl_instance *instance) {
 }
 
 static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
-  const rl_training_layout layout = {e->recipe->channels_last, true, 0};
-  if (rl_tune_set_scope(e->base.base.device, err) || rl_training_base_open(e, params, &layout, err) < 0 || open_handles(e, err) ||
-      allocate_activations(e, err))
+  const rl_training_layout layout = {.channels_last = e->recipe->channels_last, .halves = true};
+  if (rl_tune_set_scope(e->base.base.device, err) < 0 || rl_training_base_open(e, params, &layout, err) < 0 ||
+      open_handles(e, err) < 0 || allocate_activations(e, err) < 0)
     return -1;
-  describe_programs(e);
-  if (rl_training_reset(&e->base.base, err) || (e->recipe->open && e->recipe->open(e, err)) || open_products(e, err) ||
-      (e->recipe->bind && e->recipe->bind(e, err)))
+  describe_sequences(e);
+  if (rl_training_reset(&e->base.base, err) < 0 || (e->recipe->open && e->recipe->open(e, err) < 0) ||
+      open_products(e, err) < 0 || (e->recipe->bind && e->recipe->bind(e, err) < 0))
     return -1;
   note_determinism(&e->base.base);
-  return rl_training_reset(&e->base.base, err); /* trials raise the overflow flag */
+  return rl_training_reset(&e->base.base, err); /* timing may have set the overflow flag */
 }
 
-static const rl_instance_ops operations = {rl_training_reset, rl_training_report, rl_training_save, rl_training_restore,
-                                           close_engine};
-static const rl_training_ops training_ops = {NULL, view, last_gradients, choices_of};
+static const rl_instance_ops operations = {.reset = rl_training_reset,
+                                           .report = rl_training_report,
+                                           .save = rl_training_save,
+                                           .restore = rl_training_restore,
+                                           .close = close_engine};
+static const rl_training_ops training_ops = {.view = view, .gradients = last_gradients, .choices = choices_of};
 
 int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_training *e = (rl_training *)calloc(1, sizeof *e);
@@ -218,7 +227,7 @@ int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *par
   e->ops = &training_ops;
   e->base.base.ops = &operations;
   e->base.base.device = device;
-  if (build(e, (const rl_train_params *)params, err)) {
+  if (build(e, (const rl_train_params *)params, err) < 0) {
     close_engine(&e->base.base);
     return -1;
   }

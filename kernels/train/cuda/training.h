@@ -1,88 +1,91 @@
-/* The shell of a training engine on the GPU: data set, parameters, activations, training state, programs, report, and the
- * launches of a step that engines share. Engines differ in how they do conv2 and fc1, and so in the launches that a step consists
- * of: an rl_recipe says both. */
+/* What the launch-graph engines of the GPU (fused, cudnn) share: activations, the launches of a step, their sequences. Engines
+ * differ in how they compute conv2, and so in the launches of a step: an rl_recipe describes both. */
 #ifndef RL_TRAIN_CUDA_TRAINING_H
 #define RL_TRAIN_CUDA_TRAINING_H
 
 #include "library/gemm.h"
 #include "train/cuda/training_state.h"
 
-enum { RL_MOST_LAUNCHES = 10, RL_LANES = 2 /* branches side by side, each with a workspace */ };
+enum { RL_MAX_STAGE_LAUNCHES = 10, RL_WORKSPACES = 2 /* one for each of the two streams */ };
 enum { RL_STEP, RL_TAIL, RL_TEST, RL_TEST_TAIL, RL_STAGES };
 
 typedef struct rl_training rl_training;
 
-typedef struct rl_stage { /* everything for one batch size; what a step's launches get */
+/* What the launches of a step need for one batch size; their argument. */
+typedef struct rl_stage {
   rl_training *owner;
   int index; /* RL_STEP… */
   bool train;
-  rl_gather gather; /* batch 0: there is no such stage */
+  rl_gather gather; /* batch 0: the stage is not used */
   rl_gemm *fc1, *fc1_data, *fc1_weight;
-  bool fc1_beside; /* the two gradients run side by side: a fork and a join in the graph cost some µs */
+  bool fc1_concurrent; /* fc1's two gradients run on two streams; a fork and a join in the graph cost some µs */
   rl_head head;
   rl_gradients gradients;
-  rl_launch launches[RL_MOST_LAUNCHES];
+  rl_launch launches[RL_MAX_STAGE_LAUNCHES];
   size_t launch_count;
 } rl_stage;
 
-typedef struct rl_partial_rows { /* of partial sums of gradients; 0 rows of conv2.weight: whole, in the activations' type */
+/* Rows of partial sums of each gradient. 0 rows of conv2.weight: one whole gradient in the activations' type. */
+typedef struct rl_partial_rows {
   uint32_t conv1, conv2_weight, conv2_bias, head;
 } rl_partial_rows;
 
 typedef struct rl_recipe {
-  const rl_launch *launches; /* of a step, arg: the stage's; the first forward_count are those of an evaluated batch */
+  const rl_launch *launches; /* of a step; arg is set to the rl_stage. The first forward_count evaluate a batch */
   size_t launch_count, forward_count;
-  bool channels_last;  /* in every precision, not just where tensor cores want it */
-  bool keeps_product;  /* conv2's product, then its gradient, lies in product2 */
+  bool channels_last;  /* NHWC in every precision; else in TF32 and FP16 only, for tensor cores */
+  bool keeps_product;  /* stores conv2's product, then its gradient, in product2 */
   uint32_t test_batch; /* images evaluated at once */
   rl_partial_rows (*rows)(rl_format format, uint32_t batch);
-  /* The engine's own part, each NULL where there is none. open: when stages and activations are there; may raise workspace_bytes.
-   * bind: when the workspace is there; may say that the instance is not deterministic. close: whatever open got to. */
+  /* The engine's own part; NULL: none. open is called after stages and activations exist, and may raise workspace_bytes; bind
+   * after the workspaces exist, and may set the instance's `deterministic` to false; close after any of them, even a failed one.
+   * choices returns the number of choices. */
   int (*open)(rl_training *training, rl_error *err);
   int (*bind)(rl_training *training, rl_error *err);
   void (*close)(rl_training *training);
-  int (*choices)(const rl_training *training, const rl_stage *stage, rl_training_choice *choices); /* returns how many */
+  int (*choices)(const rl_training *training, const rl_stage *stage, rl_training_choice *choices);
 } rl_recipe;
 
 struct rl_training : rl_training_base {
   const rl_recipe *recipe;
-  void *own; /* the engine's */
+  void *engine_data; /* owned by the recipe's functions */
   cublasLtHandle_t cublas;
-  cudaStream_t side;
+  cudaStream_t side_stream;
   cudaEvent_t fork, join;
 
   /* Activations and gradients. */
-  void *pooled1, *pooled2, *product2, *d_pooled1, *d_pooled2, *d_fc1, *d_conv2_weight; /* product2: NULL unless kept */
+  void *pooled1, *pooled2, *product2, *d_pooled1, *d_pooled2, *d_fc1, *d_conv2_weight; /* product2: NULL unless keeps_product */
   uint8_t *codes1, *codes2;
   float *parts, *d_fc1_weight, *partial_conv1, *partial_conv2, *partial_head;
-  void *workspace[RL_LANES];
-  size_t workspace_bytes[RL_LANES];
+  void *workspace[RL_WORKSPACES];
+  size_t workspace_bytes[RL_WORKSPACES];
 
   rl_stage stages[RL_STAGES];
-  rl_launch begin, test_begin;
+  rl_launch begin, test_begin; /* of an epoch; of an evaluation */
   rl_sequence sequences[3], test_sequences[3];
 };
 
 int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err);
 
-/* Launches, arg: rl_stage. */
+/* Launches; arg: rl_stage. */
 int rl_conv1_forward_launch(void *arg, rl_stream stream, rl_error *err);
-int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err); /* by conv2_forward.cu or conv2_float.cu */
+int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err); /* FP16: conv2_forward.cu, else conv2_float.cu */
 int rl_fc1_forward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_head_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_adam_launch(void *arg, rl_stream stream, rl_error *err);
-/* The weights as they are multiplied: FP16 copies where there are any. */
-void *rl_training_multiplied(const rl_training *training, rl_tensor tensor);
-/* Work queued on training->side between these two runs beside the main stream's. */
+/* Returns the weights that products read: the FP16 copies, if there are any. */
+void *rl_training_compute_weights(const rl_training *training, rl_tensor tensor);
+/* Work enqueued on training->side_stream between these two runs concurrently with that of `stream`. */
 int rl_training_fork(rl_training *training, rl_stream stream, rl_error *err);
 int rl_training_join(rl_training *training, rl_stream stream, rl_error *err);
-/* Whether a launch's two parts, side by side while *beside, are faster so. */
-int rl_training_beside(rl_stage *stage, int (*launch)(void *arg, rl_stream stream, rl_error *err), bool *beside, rl_error *err);
+/* Times a launch with *concurrent false and true and stores which is faster. */
+int rl_training_tune_concurrency(rl_stage *stage, int (*launch)(void *arg, rl_stream stream, rl_error *err), bool *concurrent,
+                                 rl_error *err);
 
-/* fc1.cu: fc1's products of a stage. tune: try many algorithms. */
-enum { RL_PART_ROWS = 64 * 18 }; /* parts × images that `head` may have to add up: what splitting fc1 is worth */
+/* fc1.cu: fc1's products of a stage. tune: times many algorithms instead of taking the heuristic's first. */
+enum { RL_MAX_FC1_PART_ROWS = 64 * 18 }; /* most parts × images that `head` adds up; more cost more than splitting fc1 gains */
 int rl_fc1_open(rl_stage *stage, bool tune, rl_error *err);
 void rl_fc1_close(rl_stage *stage);
 

@@ -1,14 +1,14 @@
-/* The launches that engines share: each takes what its kernels need from the stage, or from the whole engine. */
+/* The launches that engines share; each passes tensors of its stage and engine to the kernels (kernels.h). */
 #include "cuda_check.h"
 #include "train/cuda/training.h"
 
 int rl_training_fork(rl_training *e, rl_stream stream, rl_error *err) {
-  if (rl_cuda_ok(cudaEventRecord(e->fork, (cudaStream_t)stream), "forking", err)) return -1;
-  return rl_cuda_ok(cudaStreamWaitEvent(e->side, e->fork, 0), "forking", err);
+  if (rl_cuda_ok(cudaEventRecord(e->fork, (cudaStream_t)stream), "forking", err) < 0) return -1;
+  return rl_cuda_ok(cudaStreamWaitEvent(e->side_stream, e->fork, 0), "forking", err);
 }
 
 int rl_training_join(rl_training *e, rl_stream stream, rl_error *err) {
-  if (rl_cuda_ok(cudaEventRecord(e->join, e->side), "joining", err)) return -1;
+  if (rl_cuda_ok(cudaEventRecord(e->join, e->side_stream), "joining", err) < 0) return -1;
   return rl_cuda_ok(cudaStreamWaitEvent((cudaStream_t)stream, e->join, 0), "joining", err);
 }
 
@@ -25,7 +25,7 @@ int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err) {
   if (!e->format.half)
     return rl_conv2_float_forward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]], bias,
                                   (float *)e->pooled2, e->codes2, (cudaStream_t)stream, err);
-  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_multiplied(e, RL_CONV2_W), bias, e->pooled2, e->codes2,
+  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_compute_weights(e, RL_CONV2_W), bias, e->pooled2, e->codes2,
                           s->train ? e->state : NULL, (cudaStream_t)stream, err);
 }
 
@@ -39,7 +39,7 @@ int rl_head_launch(void *arg, rl_stream stream, rl_error *err) {
 int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
-  /* Sums of products of finite FP16 values are finite in FP32; in FP16 they may not be. */
+  /* conv2.weight's gradient can overflow only if it is stored in FP16. */
   const void *conv2_gradient = s->gradients.conv2_rows ? NULL : s->gradients.conv2_weight;
   return rl_conv1_backward(e->format, s->gather, e->d_pooled1, e->codes1, e->partial_conv1, conv2_gradient, e->state,
                            (cudaStream_t)stream, err);

@@ -13,54 +13,52 @@ static_assert(sizeof(rl_train_state) <= STATE_BYTES, "the training state fits");
 
 cudaStream_t rl_training_stream(const rl_training_base *e) { return (cudaStream_t)e->base.base.device->stream; }
 
-/* --- parameters -------------------------------------------------------------------------------------------------------- */
-
-/* Where parameter i of PyTorch's flat order lies in ours. */
-static uint32_t place(const rl_training_base *e, uint32_t i) {
+/* Returns the index in the engine's order of parameter i of PyTorch's flat order. */
+static uint32_t parameter_index(const rl_training_base *e, uint32_t i) {
   if (!e->format.channels_last) return i;
   if (i >= rl_tensor_offsets[RL_CONV2_W] && i < rl_tensor_offsets[RL_CONV2_B]) {
-    uint32_t at = rl_tensor_offsets[RL_CONV2_W], tap = (i - at) % 9, c = (i - at) / 9 % RL_C1, k = (i - at) / 9 / RL_C1;
-    return at + (k * 9 + tap) * RL_C1 + c;
+    uint32_t offset = rl_tensor_offsets[RL_CONV2_W], tap = (i - offset) % 9, c = (i - offset) / 9 % RL_C1,
+             k = (i - offset) / 9 / RL_C1;
+    return offset + (k * 9 + tap) * RL_C1 + c;
   }
   if (i >= rl_tensor_offsets[RL_FC1_W] && i < rl_tensor_offsets[RL_FC1_B]) {
-    const uint32_t map = RL_P2 * RL_P2;
-    uint32_t at = rl_tensor_offsets[RL_FC1_W], pixel = (i - at) % map, c = (i - at) / map % RL_C2, row = (i - at) / RL_FLAT;
-    return at + row * RL_FLAT + pixel * RL_C2 + c;
+    const uint32_t pixels = RL_P2 * RL_P2;
+    uint32_t offset = rl_tensor_offsets[RL_FC1_W], pixel = (i - offset) % pixels, c = (i - offset) / pixels % RL_C2,
+             row = (i - offset) / RL_FLAT;
+    return offset + row * RL_FLAT + pixel * RL_C2 + c;
   }
   return i;
 }
 
-static float *make_floats(rl_error *err) {
-  float *made = (float *)malloc(RL_PARAMETERS * sizeof *made);
-  if (!made) rl_fail(err, RL_SYS, ENOMEM, "out of memory for the parameters");
-  return made;
+static float *allocate_parameters(rl_error *err) {
+  float *result = (float *)malloc(RL_PARAMETERS * sizeof *result);
+  if (!result) rl_fail(err, RL_SYS, ENOMEM, "out of memory for the parameters");
+  return result;
 }
 
 static int download_parameters(rl_training_base *e, const float *from, float *out, rl_error *err) {
   rl_device *device = e->base.base.device;
-  float *ours = make_floats(err);
-  if (!ours || device->ops->download(device, ours, from, RL_PARAMETERS * sizeof *ours, err)) {
-    free(ours);
+  float *device_order = allocate_parameters(err);
+  if (!device_order || device->ops->download(device, device_order, from, RL_PARAMETERS * sizeof *device_order, err) < 0) {
+    free(device_order);
     return -1;
   }
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) out[i] = ours[place(e, i)];
-  free(ours);
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) out[i] = device_order[parameter_index(e, i)];
+  free(device_order);
   return 0;
 }
 
 static int upload_parameters(rl_training_base *e, const float *weights, rl_error *err) {
   rl_device *device = e->base.base.device;
-  float *ours = make_floats(err);
-  if (!ours) return -1;
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) ours[place(e, i)] = weights[i];
-  int rc = device->ops->upload(device, e->weights, ours, RL_PARAMETERS * sizeof *ours, err);
-  free(ours);
+  float *device_order = allocate_parameters(err);
+  if (!device_order) return -1;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) device_order[parameter_index(e, i)] = weights[i];
+  int rc = device->ops->upload(device, e->weights, device_order, RL_PARAMETERS * sizeof *device_order, err);
+  free(device_order);
   rl_adam adam = rl_training_adam(e);
-  if (rc || (e->halves && rl_adam_halves(&adam, rl_training_stream(e), err))) return -1;
+  if (rc || (e->halves && rl_adam_halves(&adam, rl_training_stream(e), err) < 0)) return -1;
   return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "setting the parameters", err);
 }
-
-/* --- state ------------------------------------------------------------------------------------------------------------- */
 
 static int write_state(rl_training_base *e, rl_error *err) {
   const double beta1 = 0.9f, beta2 = 0.999f;
@@ -80,11 +78,11 @@ static int write_state(rl_training_base *e, rl_error *err) {
 int rl_training_reset(rl_instance *instance, rl_error *err) {
   rl_training_base *e = rl_training_base_of(instance);
   rl_device *device = instance->device;
-  float *weights = make_floats(err);
+  float *weights = allocate_parameters(err);
   if (!weights) return -1;
   rl_model_initialise((uint64_t)e->base.params.seed, weights);
-  int rc = device->ops->zero(device, e->first, 2 * RL_PADDED * sizeof(float), err) || write_state(e, err) ||
-           upload_parameters(e, weights, err);
+  int rc = device->ops->zero(device, e->first, 2 * RL_PADDED_PARAMETERS * sizeof(float), err) < 0 || write_state(e, err) < 0 ||
+           upload_parameters(e, weights, err) < 0;
   free(weights);
   return rc ? -1 : 0;
 }
@@ -102,12 +100,12 @@ static int read_losses(rl_train_instance *instance, float *out, rl_error *err) {
 
 static int report_training(rl_training_base *e, const rl_train_state *state, rl_report *out, rl_error *err) {
   if (state->step == 0) return 0;
-  float *each = (float *)malloc(e->base.steps * sizeof *each);
-  if (!each) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the losses");
-  int rc = read_losses(&e->base, each, err);
+  float *losses = (float *)malloc(e->base.steps * sizeof *losses);
+  if (!losses) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the losses");
+  int rc = read_losses(&e->base, losses, err);
   double sum = 0;
-  for (uint32_t i = 0; i < state->step && !rc; i++) sum += each[i];
-  free(each);
+  for (uint32_t i = 0; i < state->step && !rc; i++) sum += losses[i];
+  free(losses);
   out->train_loss = sum / state->step;
   return rc;
 }
@@ -115,39 +113,40 @@ static int report_training(rl_training_base *e, const rl_train_state *state, rl_
 static int report_test(rl_training_base *e, const rl_train_state *state, rl_report *out, rl_error *err) {
   if (state->test_step == 0) return 0;
   rl_device *device = e->base.base.device;
-  uint32_t count = e->base.test_images, right = 0;
-  float *each = (float *)malloc(count * (sizeof *each + 1));
-  uint8_t *correct = (uint8_t *)(each + count);
-  if (!each) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the evaluation");
+  uint32_t count = e->base.test_images, correct_count = 0;
+  float *losses = (float *)malloc(count * (sizeof *losses + 1));
+  uint8_t *correct = (uint8_t *)(losses + count);
+  if (!losses) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the evaluation");
   double sum = 0;
-  int rc = device->ops->download(device, each, e->test_losses, count * sizeof *each, err) ||
-           device->ops->download(device, correct, e->test_correct, count, err);
+  int rc = device->ops->download(device, losses, e->test_losses, count * sizeof *losses, err) < 0 ||
+           device->ops->download(device, correct, e->test_correct, count, err) < 0;
   for (uint32_t i = 0; i < count && !rc; i++) {
-    sum += each[i];
-    right += correct[i];
+    sum += losses[i];
+    correct_count += correct[i];
   }
-  free(each);
+  free(losses);
   out->test_loss = sum / count;
-  out->test_accuracy_ratio = (double)right / count;
+  out->test_accuracy_ratio = (double)correct_count / count;
   return rc ? -1 : 0;
 }
 
 int rl_training_report(rl_instance *instance, rl_report *out, rl_error *err) {
   rl_training_base *e = rl_training_base_of(instance);
   rl_train_state state;
-  rl_report made = {(double)e->base.images, NAN, NAN, NAN, NAN, NAN};
-  if (read_state(e, &state, err) || report_training(e, &state, &made, err) || report_test(e, &state, &made, err)) return -1;
+  rl_report result = {(double)e->base.images, NAN, NAN, NAN, NAN, NAN};
+  if (read_state(e, &state, err) < 0 || report_training(e, &state, &result, err) < 0 || report_test(e, &state, &result, err) < 0)
+    return -1;
   if (e->format.half) {
-    made.loss_scale = state.scale.scale;
-    made.skipped_steps = state.scale.skipped;
+    result.loss_scale = state.scale.scale;
+    result.skipped_steps = state.scale.skipped;
   }
-  *out = made;
+  *out = result;
   return 0;
 }
 
 static int copy_kept(rl_training_base *e, void *to, const void *from, rl_error *err) {
   if (rl_cuda_ok(cudaMemcpyAsync(to, from, e->kept_bytes, cudaMemcpyDeviceToDevice, rl_training_stream(e)), "copying the state",
-                 err))
+                 err) < 0)
     return -1;
   return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "copying the state", err);
 }
@@ -155,13 +154,13 @@ static int copy_kept(rl_training_base *e, void *to, const void *from, rl_error *
 int rl_training_save(rl_instance *instance, rl_error *err) {
   rl_training_base *e = rl_training_base_of(instance);
   rl_device *device = instance->device;
-  if (!e->saved && device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->kept_bytes, (void **)&e->saved, err)) return -1;
+  if (!e->saved && device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->kept_bytes, (void **)&e->saved, err) < 0) return -1;
   return copy_kept(e, e->saved, e->kept, err);
 }
 
 int rl_training_restore(rl_instance *instance, rl_error *err) {
   rl_training_base *e = rl_training_base_of(instance);
-  if (!e->saved) return rl_fail(err, RL_INPUT, 0, "nothing was saved");
+  if (!e->saved) return rl_fail(err, RL_INPUT, 0, "no state was saved");
   return copy_kept(e, e->kept, e->saved, err);
 }
 
@@ -191,11 +190,9 @@ static int read_gradients(rl_train_instance *instance, float *out, rl_error *err
   return rc;
 }
 
-/* --- views -------------------------------------------------------------------------------------------------------------- */
-
-int rl_training_watch(rl_train_instance *instance, rl_error *err) {
+int rl_training_expose_tensors(rl_train_instance *instance, rl_error *err) {
   rl_training_base *e = rl_training_base_of(instance);
-  return e->ops->watch ? e->ops->watch(e, err) : 0;
+  return e->ops->expose_tensors ? e->ops->expose_tensors(e, err) : 0;
 }
 
 int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err) {
@@ -213,8 +210,6 @@ int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[
   return e->ops->choices ? e->ops->choices(e, choices) : 0;
 }
 
-/* --- launches ----------------------------------------------------------------------------------------------------------- */
-
 int rl_training_begin_epoch(void *arg, rl_stream stream, rl_error *err) {
   rl_training_base *e = rl_training_base_of(arg);
   return rl_epoch_begin(e->state, e->order, e->base.images, (cudaStream_t)stream, err);
@@ -224,8 +219,6 @@ int rl_training_begin_test(void *arg, rl_stream stream, rl_error *err) {
   uint32_t *step = &rl_training_base_of(arg)->state->test_step;
   return rl_cuda_ok(cudaMemsetAsync(step, 0, sizeof *step, (cudaStream_t)stream), "starting the evaluation", err);
 }
-
-/* --- opening and closing ------------------------------------------------------------------------------------------------ */
 
 int rl_training_allocate(rl_training_base *e, const rl_training_buffer *buffers, size_t count, rl_error *err) {
   rl_device *device = e->base.base.device;
@@ -265,8 +258,8 @@ static int load_dataset(rl_training_base *e, const rl_train_params *params, rl_e
 /* Weights, FP16 copies, state, moments, one after the other. */
 static int allocate_kept(rl_training_base *e, const rl_training_layout *layout, rl_error *err) {
   rl_device *device = e->base.base.device;
-  const size_t floats = RL_PADDED * sizeof(float), moments = 2 * floats;
-  const size_t halves = layout->halves && e->format.half ? RL_PADDED * sizeof(uint16_t) : 0;
+  const size_t floats = RL_PADDED_PARAMETERS * sizeof(float), moments = 2 * floats;
+  const size_t halves = layout->halves && e->format.half ? RL_PADDED_PARAMETERS * sizeof(uint16_t) : 0;
   const size_t front = floats + halves + STATE_BYTES;
   const size_t bytes = front + (layout->min_moment_bytes > moments ? layout->min_moment_bytes : moments);
   e->kept_bytes = front + moments;
@@ -275,7 +268,7 @@ static int allocate_kept(rl_training_base *e, const rl_training_layout *layout, 
   e->halves = halves ? e->kept + floats : NULL;
   e->state = (rl_train_state *)(e->kept + floats + halves);
   e->first = (float *)(e->kept + front);
-  e->second = e->first + RL_PADDED;
+  e->second = e->first + RL_PADDED_PARAMETERS;
   return device->ops->zero(device, e->kept, e->kept_bytes, err);
 }
 

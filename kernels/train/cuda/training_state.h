@@ -12,7 +12,7 @@ typedef struct rl_training_base rl_training_base;
 /* What tests and benchmarks ask of an engine (train/view.h). */
 typedef struct rl_training_ops {
   /* Stores from now on everything that `view` and `gradients` give. NULL: the engine always does. */
-  int (*watch)(rl_training_base *training, rl_error *err);
+  int (*expose_tensors)(rl_training_base *training, rl_error *err);
   /* Fills in the pointers of `tensors`; the other members are set. */
   void (*view)(const rl_training_base *training, rl_training_tensors *tensors);
   /* Where the last step's gradients lie; it had `batch` images. */
@@ -52,7 +52,7 @@ typedef struct rl_training_buffer {
   size_t bytes;
 } rl_training_buffer;
 
-enum { RL_PADDED = (RL_PARAMETERS + 63) / 64 * 64 }; /* floats that weights, or a moment, take */
+enum { RL_PADDED_PARAMETERS = (RL_PARAMETERS + 63) / 64 * 64 }; /* floats that weights, or a moment, take */
 
 /* From an rl_instance, an rl_train_instance or a launch's argument. */
 static inline rl_training_base *rl_training_base_of(void *instance) { return (rl_training_base *)instance; }
