@@ -159,6 +159,17 @@ int rl_handle_get_comparison(rl_call *call, rl_error *err) {
   return reply_job_rows(call, RL_QUERY_COMPARISON, &job, 1, 0, 0, err);
 }
 
+/* 404 when the run that a query parameter names does not exist. */
+static int require_run(rl_call *call, const char *name, int64_t run_id, rl_error *err) {
+  bool found;
+  if (rl_store_has_run(call->server->store, run_id, &found, err) < 0) return -1;
+  if (found) return 0;
+  rl_call_fail_parameter(call, err, name, "names no run");
+  err->domain = RL_HTTP;
+  err->code = 404;
+  return -1;
+}
+
 int rl_handle_get_history(rl_call *call, rl_error *err) {
   history_query query = {.limit = DEFAULT_HISTORY};
   int64_t from = 0, to = 0;
@@ -167,6 +178,7 @@ int rl_handle_get_history(rl_call *call, rl_error *err) {
   if (query.metric[0] == '\0') return rl_call_fail_parameter(call, err, "metric", "must not be empty");
   if (query.from[0] != '\0' && rl_call_parse_instant(call, "from", query.from, &from, err) < 0) return -1;
   if (query.to[0] != '\0' && rl_call_parse_instant(call, "to", query.to, &to, err) < 0) return -1;
+  if (query.like > 0 && require_run(call, "like", query.like, err) < 0) return -1;
   rl_binding bindings[] = {bind_text(":metric", query.metric),
                            bind_text(":workload", query.workload),
                            bind_text(":device", query.device),

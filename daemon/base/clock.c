@@ -1,8 +1,7 @@
 #include "base/clock.h"
 
-#include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 static int64_t read_clock(clockid_t id) {
@@ -28,39 +27,76 @@ char *rl_instant_format(int64_t ns, char *text) {
   return text;
 }
 
+/* Reads exactly `digits` digits and advances *text past them. */
+static bool read_number(const char **text, int digits, int *value) {
+  *value = 0;
+  for (int i = 0; i < digits; i++, (*text)++) {
+    if (**text < '0' || **text > '9') return false;
+    *value = *value * 10 + (**text - '0');
+  }
+  return true;
+}
+
+static bool skip_character(const char **text, char upper, char lower) {
+  if (**text != upper && **text != lower) return false;
+  (*text)++;
+  return true;
+}
+
+static int days_in_month(int year, int month) {
+  static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  return month == 2 && leap ? 29 : days[month - 1];
+}
+
+static bool read_date(const char **text, struct tm *parts) {
+  if (!read_number(text, 4, &parts->tm_year) || !skip_character(text, '-', '-') || !read_number(text, 2, &parts->tm_mon) ||
+      !skip_character(text, '-', '-') || !read_number(text, 2, &parts->tm_mday))
+    return false;
+  return parts->tm_mon >= 1 && parts->tm_mon <= 12 && parts->tm_mday >= 1 &&
+         parts->tm_mday <= days_in_month(parts->tm_year, parts->tm_mon);
+}
+
+/* A second of 60 is a leap second. */
+static bool read_time(const char **text, struct tm *parts) {
+  if (!read_number(text, 2, &parts->tm_hour) || !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_min) ||
+      !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_sec))
+    return false;
+  return parts->tm_hour <= 23 && parts->tm_min <= 59 && parts->tm_sec <= 60;
+}
+
+/* Digits after the ninth are ignored. */
+static bool read_fraction(const char **text, int64_t *ns) {
+  int64_t unit_ns = 100000000;
+  *ns = 0;
+  if (!skip_character(text, '.', '.')) return true;
+  if (**text < '0' || **text > '9') return false;
+  for (; **text >= '0' && **text <= '9'; (*text)++, unit_ns /= 10) *ns += (**text - '0') * unit_ns;
+  return true;
+}
+
+static bool read_zone(const char **text, int64_t *offset_s) {
+  int hours = 0, minutes = 0;
+  *offset_s = 0;
+  if (skip_character(text, 'Z', 'z')) return true;
+  int sign = **text == '-' ? -1 : 1;
+  if (!skip_character(text, '+', '-') || !read_number(text, 2, &hours) || !skip_character(text, ':', ':') ||
+      !read_number(text, 2, &minutes) || hours > 23 || minutes > 59)
+    return false;
+  *offset_s = sign * (hours * 3600 + minutes * 60);
+  return true;
+}
+
 int rl_instant_parse(const char *text, int64_t *ns) {
   struct tm parts = {0};
-  int used = 0;
-  char zone = 0;
-  if (sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday, &zone, &parts.tm_hour,
-             &parts.tm_min, &parts.tm_sec, &used) != 7 ||
-      (zone != 'T' && zone != 't'))
+  int64_t fraction_ns, offset_s;
+  if (!read_date(&text, &parts) || !skip_character(&text, 'T', 't') || !read_time(&text, &parts) ||
+      !read_fraction(&text, &fraction_ns) || !read_zone(&text, &offset_s) || *text != '\0')
     return -1;
-  if (parts.tm_year < 1970 || parts.tm_year > 2261 || parts.tm_mon < 1 || parts.tm_mon > 12 || parts.tm_mday < 1 ||
-      parts.tm_mday > 31 || parts.tm_hour < 0 || parts.tm_hour > 23 || parts.tm_min < 0 || parts.tm_min > 59 ||
-      parts.tm_sec < 0 || parts.tm_sec > 60)
-    return -1;
-  const char *rest = text + used;
-  int64_t fraction = 0;
-  if (*rest == '.') {
-    int digits = 0;
-    for (rest++; isdigit((unsigned char)*rest); rest++, digits++)
-      if (digits < 9) fraction = fraction * 10 + (*rest - '0');
-    if (digits == 0) return -1;
-    for (; digits < 9; digits++) fraction *= 10;
-  }
-  int64_t offset_s = 0;
-  if ((*rest == 'Z' || *rest == 'z') && rest[1] == '\0') {
-  } else {
-    int hours = 0, minutes = 0, length = 0;
-    char sign = *rest;
-    if ((sign != '+' && sign != '-') || sscanf(rest + 1, "%2d:%2d%n", &hours, &minutes, &length) != 2 ||
-        rest[1 + length] != '\0' || hours > 23 || minutes > 59)
-      return -1;
-    offset_s = (sign == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
-  }
   parts.tm_year -= 1900;
   parts.tm_mon -= 1;
-  *ns = ((int64_t)timegm(&parts) - offset_s) * 1000000000 + fraction;
+  const int64_t seconds = (int64_t)timegm(&parts) - offset_s;
+  const __int128 wide_ns = (__int128)seconds * 1000000000 + fraction_ns;
+  *ns = wide_ns < INT64_MIN ? INT64_MIN : wide_ns > INT64_MAX ? INT64_MAX : (int64_t)wide_ns;
   return 0;
 }

@@ -1,5 +1,5 @@
-/* The two clocks. Instants are UTC nanoseconds since 1970 as signed 64-bit integers, and RFC 3339 text with
- * nanoseconds in JSON; durations come from the monotonic clock, which a clock set back does not touch. */
+/* Wall-clock and monotonic time. An instant is a number of nanoseconds since 1970-01-01T00:00:00Z as int64_t, in JSON RFC 3339
+ * text with nanoseconds. Durations are differences of monotonic time, which a change of the wall clock does not affect. */
 #ifndef RL_BASE_CLOCK_H
 #define RL_BASE_CLOCK_H
 
@@ -13,9 +13,10 @@ int64_t rl_now_ns(void);       /* UTC */
 int64_t rl_monotonic_ns(void); /* since an arbitrary start */
 
 enum { RL_INSTANT_SIZE = 40 };
-/* "2026-11-20T21:53:00.123456789Z" into text[RL_INSTANT_SIZE]; returns text. */
+/* Writes "2026-11-20T21:53:00.123456789Z" to text[RL_INSTANT_SIZE] and returns text. */
 char *rl_instant_format(int64_t ns, char *text);
-/* The reverse (the fraction may be absent or shorter); -1 when text is not such an instant. */
+/* Parses RFC 3339 text; the fraction may be absent or of any length. An instant outside the range of *ns, 1677 to 2262, becomes
+ * the nearest value in it. Returns -1 when text is no date and time. */
 int rl_instant_parse(const char *text, int64_t *ns);
 
 #ifdef __cplusplus

@@ -5,34 +5,74 @@
 
 #include "base/utf8.h"
 
-enum { DEEPEST = 32 };
+enum { MAX_DEPTH = 32 };
 
-static int refuse_text(size_t at, const char *what, rl_error *err) {
-  return rl_fail(err, RL_INPUT, (int)at, "the JSON text %s, at byte %zu", what, at);
+static int refuse(size_t offset, const char *problem, rl_error *err) {
+  return rl_fail(err, RL_INPUT, (int)offset, "the JSON text %s, at byte %zu", problem, offset);
 }
 
-/* What cJSON takes and we must not: nesting, over which it recurses; NUL, also as an escape, which ends a text for us and not for
- * the sender; bytes that are no UTF-8, which it would hand on. */
+static size_t count_digits(const char *text, size_t length) {
+  size_t count = 0;
+  while (count < length && text[count] >= '0' && text[count] <= '9') count++;
+  return count;
+}
+
+/* Bytes of the number at the front of text by JSON's grammar, which cJSON does not enforce ("01", "1.", "-.5"); 0: no number. */
+static size_t number_size(const char *text, size_t length) {
+  size_t size = length > 0 && text[0] == '-';
+  const size_t whole = count_digits(text + size, length - size);
+  if (whole == 0 || (whole > 1 && text[size] == '0')) return 0;
+  size += whole;
+  if (size < length && text[size] == '.') {
+    const size_t digits = count_digits(text + size + 1, length - size - 1);
+    if (digits == 0) return 0;
+    size += 1 + digits;
+  }
+  if (size < length && (text[size] == 'e' || text[size] == 'E')) {
+    const size_t sign = size + 1 < length && (text[size + 1] == '+' || text[size + 1] == '-');
+    const size_t digits = count_digits(text + size + 1 + sign, length - size - 1 - sign);
+    if (digits == 0) return 0;
+    size += 1 + sign + digits;
+  }
+  return size;
+}
+
+typedef struct scan {
+  int depth;
+  bool quoted, escaped;
+} scan; /* what the bytes before have opened */
+
+/* One character of `size` bytes at text + offset, or a whole number: returns the bytes to skip, 0 after an error. */
+static size_t check_character(scan *state, const char *text, size_t length, size_t offset, size_t size, rl_error *err) {
+  const char c = text[offset];
+  if (state->escaped) {
+    if (length - offset >= 5 && memcmp(text + offset, "u0000", 5) == 0) return refuse(offset, "has an escaped NUL", err), 0;
+    state->escaped = false;
+  } else if (c == '"') {
+    state->quoted = !state->quoted;
+  } else if (state->quoted) {
+    state->escaped = c == '\\';
+  } else if (c == '{' || c == '[') {
+    if (++state->depth > MAX_DEPTH) return refuse(offset, "is nested too deep", err), 0;
+  } else if (c == '}' || c == ']') {
+    state->depth--;
+  } else if (c == '-' || (c >= '0' && c <= '9')) {
+    size = number_size(text + offset, length - offset);
+    if (size == 0) return refuse(offset, "has a malformed number", err), 0;
+  }
+  return size;
+}
+
+/* Refuses what cJSON accepts: deep nesting, over which it recurses; NUL, also escaped, which would end the text early for C code;
+ * bytes that are not UTF-8; malformed numbers. */
 static int check_text(const char *text, size_t length, rl_error *err) {
-  int depth = 0;
-  bool quoted = false, escaped = false;
-  for (size_t at = 0, size = 0; at < length; at += size) {
-    char c = text[at];
-    size = rl_utf8_size(text + at, length - at);
-    if (size == 0) return refuse_text(at, "is not UTF-8", err);
-    if (c == '\0') return refuse_text(at, "has a NUL byte", err);
-    if (escaped) {
-      if (length - at >= 5 && memcmp(text + at, "u0000", 5) == 0) return refuse_text(at, "has an escaped NUL", err);
-      escaped = false;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (quoted) {
-      escaped = c == '\\';
-    } else if (c == '{' || c == '[') {
-      if (++depth > DEEPEST) return refuse_text(at, "is nested too deep", err);
-    } else if (c == '}' || c == ']') {
-      depth--;
-    }
+  scan state = {0};
+  for (size_t offset = 0, size = 0; offset < length; offset += size) {
+    size = rl_utf8_size(text + offset, length - offset);
+    if (size == 0) return refuse(offset, "is not UTF-8", err);
+    if (text[offset] == '\0') return refuse(offset, "has a NUL byte", err);
+    size = check_character(&state, text, length, offset, size, err);
+    if (size == 0) return -1;
   }
   return 0;
 }

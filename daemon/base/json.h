@@ -1,4 +1,4 @@
-/* JSON text from outside: cJSON parses it, after what it would take and we must not is refused. Stateless, thread-safe. */
+/* Parsing JSON text from outside: stricter than cJSON, which does the parsing. Stateless, thread-safe. */
 #ifndef RL_BASE_JSON_H
 #define RL_BASE_JSON_H
 
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Parse JSON text of a bounded length: NULL and a filled err (RL_INPUT, code = byte offset) on bad JSON, bytes that are no UTF-8,
- * nesting deeper than 32, an embedded NUL (\u0000 too) or trailing text. The caller deletes the result. */
+/* Parses JSON text. Returns NULL and fills err (RL_INPUT, code: byte offset) when the text is not JSON, is not UTF-8, is nested
+ * deeper than 32, contains NUL (also as \u0000), or continues after the value. The caller deletes the result. */
 cJSON *rl_json_parse(const char *text, size_t length, rl_error *err);
 
 #ifdef __cplusplus

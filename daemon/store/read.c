@@ -139,12 +139,21 @@ int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_
   return 0;
 }
 
-int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err) {
+/* Whether a statement yields a row. */
+static int has_row(rl_store *store, const char *name, rl_binding binding, bool *found, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  if (start(store, "ceilings_due", RL_BINDINGS(RL_INT(":pass", pass_id)), &cursor, err) < 0) return -1;
-  int found = rl_db_step(&cursor->db, cursor->row, err);
-  if (found >= 0) *due = found > 0;
-  return found < 0 ? -1 : 0;
+  if (start(store, name, &binding, 1, &cursor, err) < 0) return -1;
+  int rc = rl_db_step(&cursor->db, cursor->row, err);
+  if (rc >= 0) *found = rc > 0;
+  return rc < 0 ? -1 : 0;
+}
+
+int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err) {
+  return has_row(store, "ceilings_due", (rl_binding)RL_INT(":pass", pass_id), due, err);
+}
+
+int rl_store_has_run(rl_store *store, int64_t run_id, bool *found, rl_error *err) {
+  return has_row(store, "run_known", (rl_binding)RL_INT(":run", run_id), found, err);
 }
 
 int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err) {
@@ -161,11 +170,7 @@ int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err) {
 }
 
 int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  if (start(store, "token_known", RL_BINDINGS(RL_TEXT(":hash", hash)), &cursor, err) < 0) return -1;
-  int found = rl_db_step(&cursor->db, cursor->row, err);
-  if (found >= 0) *known = found > 0;
-  return found < 0 ? -1 : 0;
+  return has_row(store, "token_known", (rl_binding)RL_TEXT(":hash", hash), known, err);
 }
 
 void rl_store_close_readers(rl_store *store) {

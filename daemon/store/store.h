@@ -51,6 +51,7 @@ int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, con
 int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err);  /* RL_HTTP 404 */
 int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *life, rl_error *err); /* the same */
+int rl_store_has_run(rl_store *store, int64_t run_id, bool *found, rl_error *err);
 int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err);
 
 /* --- writing: the rest ------------------------------------------------------------------------------------------------- */

@@ -317,4 +317,5 @@ def test_history_like(daemon):
     assert all(point["variant"] == "vector" and point["value"] > 0 for point in points)
     (alone,) = daemon.get(f"/history?metric=time_cold_us_median&like={other['scalar']}").json()["items"]
     assert alone["run"] == other["scalar"]
-    assert daemon.get("/history?metric=time_cold_us_median&like=999999").json() == {"items": [], "truncated": False}
+    unknown = daemon.get("/history?metric=time_cold_us_median&like=999999")
+    assert (unknown.status_code, unknown.json()["code"], unknown.json()["parameter"]) == (404, "not_found", "like")

@@ -218,10 +218,48 @@ static void json_text_is_bounded(void **state) {
   cJSON_Delete(quoted);
 }
 
+static void numbers_follow_the_grammar(void **state) {
+  (void)state;
+  static const char *const right[] = {"0", "-0", "10", "-1.25", "0.5e-3", "1E+2", "[1,2]", "{\"01\":\"1.\"}"};
+  static const char *const wrong[] = {"01", "-01", "1.", "-", "-.5", "1e", "1e+", "1.e5", "[1,02]", "{\"a\":1.}", "+1", "0x1"};
+  rl_error err;
+  for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+    cJSON *value = rl_json_parse(right[i], strlen(right[i]), &err);
+    if (value == NULL) fail_msg("%s: %s", right[i], err.message);
+    cJSON_Delete(value);
+  }
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    if (rl_json_parse(wrong[i], strlen(wrong[i]), &err) != NULL) fail_msg("accepted: %s", wrong[i]);
+    assert_int_equal(err.domain, RL_INPUT);
+  }
+}
+
+static void integers_have_the_size_of_their_member(void **state) {
+  (void)state;
+  typedef struct narrow {
+    uint32_t count;
+    int64_t total;
+  } narrow;
+  static const rl_field table[] = {RL_FIELD(narrow, count, RL_FIELD_INT), RL_FIELD(narrow, total, RL_FIELD_INT), {0}};
+  narrow out = {0};
+  rl_error err;
+  static const char text[] = "{\"count\":4294967295,\"total\":-7}";
+  assert_int_equal(rl_fields_parse(table, text, strlen(text), &out, sizeof out, &err), 0);
+  assert_true(out.count == UINT32_MAX && out.total == -7);
+  char *printed = rl_fields_print(table, &out);
+  assert_string_equal(printed, text);
+  free(printed);
+  static const char *const wrong[] = {"{\"count\":-1}", "{\"count\":4294967296}"};
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(rl_fields_parse(table, wrong[i], strlen(wrong[i]), &out, sizeof out, &err), -1);
+    assert_string_equal(err.pointer, "/count");
+  }
+}
+
 static void text_is_utf8(void **state) {
   (void)state;
   static const struct {
-    const char *text, *mended;
+    const char *text, *sanitized;
   } cases[] = {
       {"", ""},
       {"a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xed\x9f\xbf \xf4\x8f\xbf\xbf", NULL},
@@ -234,13 +272,13 @@ static void text_is_utf8(void **state) {
       {"\xf4\x90\x80\x80\xf5\x80\x80\x80", "????????"},      /* beyond U+10FFFF */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const char *mended = cases[i].mended != NULL ? cases[i].mended : cases[i].text;
+    const char *sanitized = cases[i].sanitized != NULL ? cases[i].sanitized : cases[i].text;
     size_t size = strlen(cases[i].text);
     char text[64];
     strcpy(text, cases[i].text);
-    assert_int_equal(rl_utf8_valid(text, size), strcmp(text, mended) == 0);
+    assert_int_equal(rl_utf8_valid(text, size), strcmp(text, sanitized) == 0);
     rl_utf8_sanitize(text, size);
-    assert_string_equal(text, mended);
+    assert_string_equal(text, sanitized);
     assert_true(rl_utf8_valid(text, size));
   }
 }
@@ -314,7 +352,30 @@ static void instants(void **state) {
   assert_int_equal(ns, 1763675580123456789);
   assert_int_equal(rl_instant_parse("2025-11-20T22:53:00.5+01:00", &ns), 0);
   assert_int_equal(ns, 1763675580500000000);
+  static const struct {
+    const char *text;
+    int64_t ns;
+  } instants[] = {{"1970-01-01T00:00:00Z", 0},
+                  {"1969-12-31T23:59:59.5Z", -500000000},
+                  {"2024-02-29t00:00:00z", 1709164800000000000},
+                  {"1677-09-21T00:12:43.145224193Z", INT64_MIN + 1},
+                  {"2262-04-11T23:47:16.854775807Z", INT64_MAX},
+                  {"2262-04-11T23:47:16.854775808Z", INT64_MAX}, /* later than int64_t can hold */
+                  {"0001-01-01T00:00:00Z", INT64_MIN},
+                  {"9999-12-31T23:59:59Z", INT64_MAX}};
+  for (size_t i = 0; i < sizeof instants / sizeof *instants; i++) {
+    if (rl_instant_parse(instants[i].text, &ns) < 0) fail_msg("refused: %s", instants[i].text);
+    if (ns != instants[i].ns) fail_msg("%s is %lld", instants[i].text, (long long)ns);
+  }
   static const char *const wrong[] = {"",
+                                      "2026-02-30T00:00:00Z",
+                                      "2025-02-29T00:00:00Z",
+                                      "2026-04-31T00:00:00Z",
+                                      "2026-1-1T0:0:0Z",
+                                      "2026-01-01T00:00: 1Z",
+                                      "2026-01-01T00:00:00+1:00",
+                                      "2026-00-01T00:00:00Z",
+                                      "2026-01-01T00:60:00Z",
                                       "yesterday",
                                       "2025-11-20",
                                       "2025-13-20T00:00:00Z",
@@ -322,7 +383,8 @@ static void instants(void **state) {
                                       "2025-11-20T21:53:00Zx",
                                       "2025-11-20T21:53:00.Z",
                                       "2025-11-20T25:00:00Z"};
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(rl_instant_parse(wrong[i], &ns), -1);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    if (rl_instant_parse(wrong[i], &ns) != -1) fail_msg("accepted: %s", wrong[i]);
 }
 
 static void errors_keep_their_context(void **state) {
@@ -352,6 +414,8 @@ int main(void) {
                                      cmocka_unit_test(pointers_are_checked),
                                      cmocka_unit_test(numbers_keep_every_bit),
                                      cmocka_unit_test(json_text_is_bounded),
+                                     cmocka_unit_test(numbers_follow_the_grammar),
+                                     cmocka_unit_test(integers_have_the_size_of_their_member),
                                      cmocka_unit_test(mistakes_name_their_place),
                                      cmocka_unit_test(text_is_utf8),
                                      cmocka_unit_test(a_cache_is_bounded),
