@@ -102,6 +102,12 @@ function(rl_python_test name files)
     ENVIRONMENT "ROOFLINED_BUILD=${CMAKE_BINARY_DIR};ROOFLINED_SOURCE=${CMAKE_SOURCE_DIR}")
 endfunction()
 
+# rl_generated_file(NAME FILE): a CTest test that a generated file of the tree is current (scripts/generated.sh lists them).
+function(rl_generated_file name file)
+  add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/scripts/generated.sh --check ${file})
+  set_tests_properties(${name} PROPERTIES LABELS unit ENVIRONMENT "ROOFLINED_BUILD=${CMAKE_BINARY_DIR}")
+endfunction()
+
 # rl_fuzz_target(NAME SOURCES... [LIBS...]): built with RL_FUZZ; run by scripts/fuzz.sh.
 function(rl_fuzz_target name)
   if(RL_FUZZ)

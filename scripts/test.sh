@@ -98,15 +98,8 @@ gpu() {
   CTEST_PARALLEL_LEVEL=1 suite gpu cuda -L gpu
 }
 
-# What is both generated and kept must be what the build generates now: only the lock files of the page and its tests are.
-generated() {
-  local folder
-  for folder in web tests/web; do
-    npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --loglevel=error \
-      --prefix "$folder" || return 1
-  done
-  git diff --exit-code --stat -- web/package-lock.json tests/web/package-lock.json && echo "lock files are fresh"
-}
+# Generated files that are kept in the tree must equal what their generators print now.
+generated() { scripts/generated.sh --check; }
 
 all=(install_all build_dev generated unit simt programs
   build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)

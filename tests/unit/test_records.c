@@ -1,4 +1,4 @@
-/* records: growing arrays with a limit. */
+/* records: growing arrays with a limit; the schemas of API responses that are records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "model/records.h"
-#include "wire/wire.h"
 
 static void arrays_grow_and_keep_their_order(void **state) {
   (void)state;
@@ -66,7 +66,7 @@ static void growth_stops_at_the_limit(void **state) {
   assert_int_equal(err.code, RL_WIRE_LIMIT);
   assert_int_equal(records.row_count, 8);
   assert_int_equal(rl_records_add_name(&records, "x", 500, &err), -1);
-  assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 2, &err), 0); /* what failed took nothing of the limit */
+  assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 2, &err), 0); /* failed calls do not count towards the limit */
   assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, SIZE_MAX / 8, &err), -1);
   rl_records_clear(&records);
 }
@@ -83,9 +83,91 @@ static void a_missing_value_needs_a_reason(void **state) {
   rl_records_clear(&records);
 }
 
+/* --- records in API responses ------------------------------------------------------------------------------------------ */
+
+/* A schema of openapi.json whose properties are the fields of a record, without `hidden` and with `added`. */
+typedef struct response {
+  const char *schema;
+  const rl_field *fields;
+  const char *const *hidden, *const *added;
+} response;
+
+#define NAMES(...) \
+  (const char *const[]) { __VA_ARGS__ __VA_OPT__(, ) NULL }
+static const response responses[] = {
+    {"Epoch", rl_epoch_fields, NAMES(), NAMES("epoch_ms", "images_per_s", "suspect", "suspect_reason")},
+    {"Sample", rl_sample_fields, NAMES(), NAMES("suspect", "suspect_reason")},
+    {"Measurement", rl_measurement_fields, NAMES(), NAMES("pass")},
+    {"Kernel", rl_kernel_fields, NAMES("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+     NAMES("id", "run", "variant", "pass", "grid", "block", "metrics", "phases")},
+    {"Phase", rl_phase_fields, NAMES("ordinal", "position"), NAMES()},
+    {"Instruction", rl_instruction_fields, NAMES("ordinal"), NAMES()},
+    {"ProgressEvent", rl_progress_fields, NAMES(), NAMES("run_id", "at")},
+};
+
+static bool is_among(const char *const *names, const char *name) {
+  for (; *names != NULL; names++)
+    if (strcmp(*names, name) == 0) return true;
+  return false;
+}
+
+static const char *type_name(const rl_field *field) {
+  switch (field->type) {
+    case RL_FIELD_BOOL: return "boolean";
+    case RL_FIELD_INT: return "integer";
+    case RL_FIELD_REAL:
+    case RL_FIELD_MEASURE: return "number";
+    case RL_FIELD_JSON: return "object"; /* {} for NULL */
+    default: return "string";
+  }
+}
+
+static void check_property(const char *schema, const rl_field *field, const cJSON *property) {
+  const bool nullable = field->type == RL_FIELD_MEASURE || (field->zero_is_null && field->type != RL_FIELD_JSON);
+  const cJSON *type = cJSON_GetObjectItemCaseSensitive(property, "type");
+  const cJSON *first = nullable ? cJSON_GetArrayItem(type, 0) : type, *second = nullable ? cJSON_GetArrayItem(type, 1) : NULL;
+  if (!cJSON_IsString(first) || strcmp(first->valuestring, type_name(field)) != 0 ||
+      (nullable && (!cJSON_IsString(second) || strcmp(second->valuestring, "null") != 0)))
+    fail_msg("%s.%s of openapi.json must be of type %s%s", schema, field->name, type_name(field), nullable ? " or null" : "");
+}
+
+static void check_response(const response *shape, const cJSON *schema) {
+  const cJSON *properties = cJSON_GetObjectItemCaseSensitive(schema, "properties");
+  int expected = 0;
+  if (properties == NULL) fail_msg("openapi.json has no schema %s", shape->schema);
+  for (const rl_field *field = shape->fields; field->name != NULL; field++) {
+    const cJSON *property = cJSON_GetObjectItemCaseSensitive(properties, field->name);
+    const bool hidden = is_among(shape->hidden, field->name);
+    if (hidden != (property == NULL))
+      fail_msg("%s of openapi.json must %shave %s", shape->schema, hidden ? "not " : "", field->name);
+    if (!hidden) check_property(shape->schema, field, property);
+    expected += !hidden;
+  }
+  for (const char *const *name = shape->added; *name != NULL; name++, expected++)
+    if (!cJSON_HasObjectItem(properties, *name)) fail_msg("%s of openapi.json must have %s", shape->schema, *name);
+  if (cJSON_GetArraySize(properties) != expected) fail_msg("%s of openapi.json has properties of no record", shape->schema);
+}
+
+static void responses_have_the_fields_of_their_records(void **state) {
+  (void)state;
+  static char text[1 << 20];
+  rl_error err;
+  FILE *document = fopen(RL_SOURCE "/schema/openapi.json", "r");
+  assert_non_null(document);
+  size_t length = fread(text, 1, sizeof text, document);
+  fclose(document);
+  cJSON *openapi = rl_json_parse(text, length, &err);
+  if (openapi == NULL) fail_msg("openapi.json: %s", err.message);
+  const cJSON *components = cJSON_GetObjectItemCaseSensitive(openapi, "components");
+  const cJSON *schemas = cJSON_GetObjectItemCaseSensitive(components, "schemas");
+  for (size_t i = 0; i < sizeof responses / sizeof *responses; i++)
+    check_response(&responses[i], cJSON_GetObjectItemCaseSensitive(schemas, responses[i].schema));
+  cJSON_Delete(openapi);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(arrays_grow_and_keep_their_order),
-                                     cmocka_unit_test(growth_stops_at_the_limit),
-                                     cmocka_unit_test(a_missing_value_needs_a_reason)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(arrays_grow_and_keep_their_order), cmocka_unit_test(growth_stops_at_the_limit),
+      cmocka_unit_test(a_missing_value_needs_a_reason), cmocka_unit_test(responses_have_the_fields_of_their_records)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
