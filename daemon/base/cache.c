@@ -11,7 +11,7 @@
 
 enum {
   NAME_SIZE = 80,
-  LISTED_MOST = 4096 /* of more, the rest is for the next time */,
+  MAX_LISTED = 4096 /* files in one pass; the next call sees the rest */,
   MIB = 1 << 20,
   HOUR_S = 3600,
   DAY_S = 86400
@@ -20,30 +20,31 @@ static const int64_t SECOND_NS = 1000000000;
 
 static const struct kind {
   const char *pattern;
-  int64_t files, bytes, unused_s; /* at most; 0: any number */
+  int64_t max_files, max_bytes; /* 0: no limit */
+  int64_t max_unused_s;
 } kinds[] = {
     {"*.rln", 512, 512 * MIB, 90 * DAY_S},                     /* compiled code */
-    {"counters-????????????????", 256, 256 * MIB, 90 * DAY_S}, /* plans: which counters are collected in which passes */
-    {".????????????????.*", 0, 0, HOUR_S},                     /* of either, before it got its name */
+    {"counters-????????????????", 256, 256 * MIB, 90 * DAY_S}, /* counter plans */
+    {".????????????????.*", 0, 0, HOUR_S},                     /* incomplete file of either kind */
     {"counters-????????????????.*", 0, 0, HOUR_S},
 };
 
-typedef struct kept {
+typedef struct cache_file {
   char name[NAME_SIZE];
   int64_t used_ns, bytes;
-} kept;
+} cache_file;
 
 static int by_age(const void *a, const void *b) {
-  int64_t left = ((const kept *)a)->used_ns, right = ((const kept *)b)->used_ns;
+  int64_t left = ((const cache_file *)a)->used_ns, right = ((const cache_file *)b)->used_ns;
   return (left > right) - (left < right);
 }
 
-static size_t list(DIR *folder, const char *pattern, kept *files) {
+static size_t list(DIR *folder, const char *pattern, cache_file *files) {
   struct stat facts;
   size_t count = 0;
   rewinddir(folder);
-  for (struct dirent *entry; count < LISTED_MOST && (entry = readdir(folder)) != NULL;) {
-    kept *file = &files[count];
+  for (struct dirent *entry; count < MAX_LISTED && (entry = readdir(folder)) != NULL;) {
+    cache_file *file = &files[count];
     if (fnmatch(pattern, entry->d_name, FNM_PERIOD) != 0 || snprintf(file->name, NAME_SIZE, "%s", entry->d_name) >= NAME_SIZE ||
         fstatat(dirfd(folder), file->name, &facts, AT_SYMLINK_NOFOLLOW) < 0)
       continue;
@@ -54,13 +55,13 @@ static size_t list(DIR *folder, const char *pattern, kept *files) {
   return count;
 }
 
-static void prune(DIR *folder, const struct kind *kind, int64_t now_ns, kept *files) {
+static void prune(DIR *folder, const struct kind *kind, int64_t now_ns, cache_file *files) {
   int64_t left = (int64_t)list(folder, kind->pattern, files), bytes = 0;
   for (int64_t i = 0; i < left; i++) bytes += files[i].bytes;
   qsort(files, (size_t)left, sizeof *files, by_age);
-  for (const kept *file = files; left > 0; file++, left--) {
-    bool many = kind->files > 0 && (left > kind->files || bytes > kind->bytes);
-    if (!many && now_ns - file->used_ns <= kind->unused_s * SECOND_NS) return;
+  for (const cache_file *file = files; left > 0; file++, left--) {
+    bool exceeds = kind->max_files > 0 && (left > kind->max_files || bytes > kind->max_bytes);
+    if (!exceeds && now_ns - file->used_ns <= kind->max_unused_s * SECOND_NS) return;
     (void)unlinkat(dirfd(folder), file->name, 0);
     bytes -= file->bytes;
   }
@@ -68,7 +69,7 @@ static void prune(DIR *folder, const struct kind *kind, int64_t now_ns, kept *fi
 
 void rl_cache_prune(const char *path, int64_t now_ns) {
   DIR *folder = opendir(path);
-  kept *files = folder != NULL ? calloc(LISTED_MOST, sizeof *files) : NULL;
+  cache_file *files = folder != NULL ? calloc(MAX_LISTED, sizeof *files) : NULL;
   for (size_t i = 0; files != NULL && i < sizeof kinds / sizeof *kinds; i++) prune(folder, &kinds[i], now_ns, files);
   free(files);
   if (folder != NULL) closedir(folder);

@@ -1,14 +1,14 @@
-/* What workers keep in files because it takes long to make ($ROOFLINED_CACHE_DIR, which the daemon sets): compiled code and
- * counter plans. Here are its bounds; what was used longest ago, by the time of its last change, goes first. Thread-safe. */
+/* Bounds of the workers' cache of compiled code and counter plans in files ($ROOFLINED_CACHE_DIR, set by the daemon). Least
+ * recently used first, by modification time. Thread-safe. */
 #ifndef RL_BASE_CACHE_H
 #define RL_BASE_CACHE_H
 
 #include <stdint.h>
 
-#define RL_CACHE_FOLDER "cache" /* of the state folder */
+#define RL_CACHE_FOLDER "cache" /* in the state folder */
 
-/* Remove what exceeds the bounds, and what killed processes left half written; files of other names stay. A folder that is not
- * there is empty. now_ns: rl_now_ns. */
+/* Removes files beyond the bounds and incomplete files of killed processes; other files stay. A missing folder is empty. now_ns:
+ * rl_now_ns. */
 void rl_cache_prune(const char *path, int64_t now_ns);
 
 #endif

@@ -7,10 +7,10 @@
 
 #include "base/utf8.h"
 
-/* What it quotes need not be UTF-8, and the end of its place may have cut a character in two. */
-static void mend(char *text) { rl_utf8_sanitize(text, strlen(text)); }
+/* Quoted text need not be UTF-8, and the end of the buffer may have cut a character in two. */
+static void sanitize(char *text) { rl_utf8_sanitize(text, strlen(text)); }
 
-static void put(rl_error *err, rl_domain domain, int code, const char *pointer, const char *format, va_list args) {
+static void fill(rl_error *err, rl_domain domain, int code, const char *pointer, const char *format, va_list args) {
   if (err == NULL) return;
   char message[sizeof err->message];
   vsnprintf(message, sizeof message, format, args);
@@ -18,14 +18,14 @@ static void put(rl_error *err, rl_domain domain, int code, const char *pointer, 
   err->code = code;
   snprintf(err->pointer, sizeof err->pointer, "%s", pointer);
   memcpy(err->message, message, sizeof message);
-  mend(err->message);
-  mend(err->pointer);
+  sanitize(err->message);
+  sanitize(err->pointer);
 }
 
 int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  put(err, domain, code, "", format, args);
+  fill(err, domain, code, "", format, args);
   va_end(args);
   return -1;
 }
@@ -33,7 +33,7 @@ int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) 
 int rl_fail_at(rl_error *err, const char *pointer, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  put(err, RL_INPUT, 0, pointer, format, args);
+  fill(err, RL_INPUT, 0, pointer, format, args);
   va_end(args);
   return -1;
 }
@@ -42,7 +42,7 @@ int rl_fail_errno(rl_error *err, const char *format, ...) {
   int code = errno;
   va_list args;
   va_start(args, format);
-  put(err, RL_SYS, code, "", format, args);
+  fill(err, RL_SYS, code, "", format, args);
   va_end(args);
   if (err != NULL) {
     size_t used = strlen(err->message);
@@ -61,7 +61,7 @@ int rl_wrap(rl_error *err, const char *format, ...) {
   size_t used = strlen(message);
   snprintf(message + used, sizeof message - used, ": %s", err->message);
   memcpy(err->message, message, sizeof message);
-  mend(err->message);
+  sanitize(err->message);
   return -1;
 }
 

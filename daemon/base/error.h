@@ -10,14 +10,14 @@ extern "C" {
 typedef enum rl_domain {
   RL_OK = 0,
   RL_SYS,     /* code: errno */
-  RL_INPUT,   /* what a client or a file said; code: of JSON that can't be read the byte, else 0 */
+  RL_INPUT,   /* invalid input of a client or a file; code: byte offset in malformed JSON, else 0 */
   RL_CUDA,    /* code: cudaError_t or CUresult */
   RL_CUPTI,   /* code: CUptiResult */
   RL_CUDNN,   /* code: cudnnStatus_t */
   RL_CUBLAS,  /* code: cublasStatus_t */
   RL_STORAGE, /* the database; code: rl_storage_code */
   RL_HTTP,    /* code: status */
-  RL_WIRE     /* a broken frame or a worker that went away; code: rl_wire_code */
+  RL_WIRE     /* a malformed frame, or a worker that exited; code: rl_wire_code */
 } rl_domain;
 
 typedef enum rl_wire_code {
@@ -46,17 +46,17 @@ typedef enum rl_storage_code {
 typedef struct rl_error {
   rl_domain domain;
   int code;
-  char pointer[96];  /* RFC 6901 pointer to the offending field, "" when there is none */
-  char message[384]; /* one sentence that says what to do */
+  char pointer[96];  /* RFC 6901 pointer to the invalid field; "": none */
+  char message[384]; /* what failed, and what to do */
 } rl_error;          /* both texts are UTF-8 */
 
-/* Fill *err (NULL is allowed) and return -1. */
+/* Fills *err, unless err is NULL, and returns -1. */
 int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The same for a field of a JSON document; pointer is formatted in front: rl_fail_at(err, "/epochs", "must be ..."). */
+/* The same with RL_INPUT for a field of a JSON document: rl_fail_at(err, "/epochs", "must be ..."). */
 int rl_fail_at(rl_error *err, const char *pointer, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The same for the current errno: "<message>: <strerror>". */
+/* The same with RL_SYS and errno: "<message>: <strerror>". */
 int rl_fail_errno(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Put context in front of the message; returns -1. */
+/* Prepends "<context>: " to the message; returns -1. */
 int rl_wrap(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "sys" "input" "cuda" ... */
 const char *rl_domain_name(rl_domain domain);

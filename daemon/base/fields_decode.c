@@ -1,4 +1,4 @@
-/* The way in: JSON into a struct, each field checked against its row. */
+/* Decoding JSON into a struct and checking each field against its row of the table. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-enum { LARGEST_STRUCT = 16384 };
-static const double EXACT = 9007199254740992.0; /* 2^53 */
+enum { MAX_STRUCT_SIZE = 16384 };
+static const double MAX_WHOLE = 9007199254740992.0; /* 2^53 */
 
 static const rl_field *find(const rl_field *table, const char *name) {
   for (const rl_field *field = table; field->name != NULL; field++)
@@ -22,7 +22,7 @@ static int name_index(const char *const *names, const char *text) {
   return -1;
 }
 
-/* "one of a, b, c" for messages */
+/* Writes "a, b, c". */
 static const char *list_names(const char *const *names, char *text, size_t size) {
   size_t used = 0;
   text[0] = '\0';
@@ -31,15 +31,15 @@ static const char *list_names(const char *const *names, char *text, size_t size)
   return text;
 }
 
-static bool plain_text(const char *text) {
+static bool is_plain_text(const char *text) {
   for (const unsigned char *c = (const unsigned char *)text; *c != 0; c++)
     if (*c < 0x20 || *c == 0x7f) return false;
   return rl_utf8_valid(text, strlen(text));
 }
 
-/* RFC 6901: ~ is ~0, / is ~1 */
-static void pointer_to(char *pointer, size_t size, const char *at, const char *name) {
-  size_t used = (size_t)snprintf(pointer, size, "%s/", at);
+/* Writes path, a slash and the name; RFC 6901: ~ becomes ~0, / becomes ~1. */
+static void format_pointer(char *pointer, size_t size, const char *path, const char *name) {
+  size_t used = (size_t)snprintf(pointer, size, "%s/", path);
   for (; *name != '\0' && used + 3 < size; name++) {
     if (*name == '~' || *name == '/') {
       pointer[used++] = '~';
@@ -51,34 +51,34 @@ static void pointer_to(char *pointer, size_t size, const char *at, const char *n
   pointer[used < size ? used : size - 1] = '\0';
 }
 
-static int decode_uint32(const rl_field *field, double value, const char *at, void *out, rl_error *err) {
-  if (value < 0 || value > UINT32_MAX) return rl_fail_at(err, at, "%s must be between 0 and %u", field->name, UINT32_MAX);
+static int decode_uint32(const rl_field *field, double value, const char *path, void *out, rl_error *err) {
+  if (value < 0 || value > UINT32_MAX) return rl_fail_at(err, path, "%s must be between 0 and %u", field->name, UINT32_MAX);
   memcpy(out, &(uint32_t){(uint32_t)value}, sizeof(uint32_t));
   return 0;
 }
 
-static int decode_number(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
+static int decode_number(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   bool whole = field->type == RL_FIELD_INT || field->type == RL_FIELD_INTS, bounded = field->minimum != 0 || field->maximum != 0;
   double value = item->valuedouble;
-  if (!cJSON_IsNumber(item) || !isfinite(value) || (whole && (value != floor(value) || fabs(value) > EXACT)))
-    return rl_fail_at(err, at, "%s must be a %s", field->name, whole ? "whole number" : "number");
+  if (!cJSON_IsNumber(item) || !isfinite(value) || (whole && (value != floor(value) || fabs(value) > MAX_WHOLE)))
+    return rl_fail_at(err, path, "%s must be a %s", field->name, whole ? "whole number" : "number");
   if (bounded && (value < field->minimum || value > field->maximum))
-    return rl_fail_at(err, at, "%s must be between %.10g and %.10g", field->name, field->minimum, field->maximum);
+    return rl_fail_at(err, path, "%s must be between %.10g and %.10g", field->name, field->minimum, field->maximum);
   if (!whole) memcpy(out, &value, sizeof value);
-  else if (field->size == sizeof(uint32_t)) return decode_uint32(field, value, at, out, err);
+  else if (field->size == sizeof(uint32_t)) return decode_uint32(field, value, path, out, err);
   else memcpy(out, &(int64_t){(int64_t)value}, sizeof(int64_t));
   return 0;
 }
 
-static int decode_choices(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
+static int decode_choices(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   char names[512], where[sizeof err->pointer];
   uint32_t bits = 0;
   int index = 0;
   if (!cJSON_IsArray(item) || (item->child == NULL && !field->may_be_empty))
-    return rl_fail_at(err, at, "%s must be %s array of: %s", field->name, field->may_be_empty ? "an" : "a non-empty",
+    return rl_fail_at(err, path, "%s must be %s array of: %s", field->name, field->may_be_empty ? "an" : "a non-empty",
                       list_names(field->names, names, sizeof names));
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
-    snprintf(where, sizeof where, "%.80s/%d", at, index);
+    snprintf(where, sizeof where, "%.80s/%d", path, index);
     int bit = cJSON_IsString(member) ? name_index(field->names, member->valuestring) : -1;
     if (bit < 0) return rl_fail_at(err, where, "%s takes: %s", field->name, list_names(field->names, names, sizeof names));
     if (bits & (1u << bit)) return rl_fail_at(err, where, "%s names %s twice", field->name, member->valuestring);
@@ -88,13 +88,13 @@ static int decode_choices(const rl_field *field, const cJSON *item, const char *
   return 0;
 }
 
-static int decode_ints(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
+static int decode_ints(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   char where[sizeof err->pointer];
-  int most = (int)(field->size / sizeof(int64_t)), index = 0;
-  if (!cJSON_IsArray(item) || item->child == NULL || cJSON_GetArraySize(item) > most)
-    return rl_fail_at(err, at, "%s must be an array of 1 to %d whole numbers", field->name, most);
+  int max_count = (int)(field->size / sizeof(int64_t)), index = 0;
+  if (!cJSON_IsArray(item) || item->child == NULL || cJSON_GetArraySize(item) > max_count)
+    return rl_fail_at(err, path, "%s must be an array of 1 to %d whole numbers", field->name, max_count);
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
-    snprintf(where, sizeof where, "%.80s/%d", at, index);
+    snprintf(where, sizeof where, "%.80s/%d", path, index);
     if (decode_number(field, member, where, (int64_t *)out + index, err) < 0) return -1;
   }
   return 0;
@@ -106,7 +106,7 @@ static bool is_name(const char *text) {
   return length > 0 && length <= RL_FIELD_NAME_MAX && text[length] == '\0';
 }
 
-/* Whether a line of text is this name. */
+/* Whether one line of text equals name. */
 static bool has_line(const char *text, const char *name) {
   size_t length = strlen(name);
   for (const char *line = text; line != NULL && *line != '\0'; line = strchr(line, '\n'), line += line != NULL)
@@ -114,14 +114,14 @@ static bool has_line(const char *text, const char *name) {
   return false;
 }
 
-static int decode_name_list(const rl_field *field, const cJSON *item, const char *at, char *out, rl_error *err) {
+static int decode_name_list(const rl_field *field, const cJSON *item, const char *path, char *out, rl_error *err) {
   char where[sizeof err->pointer];
   size_t used = 0;
   int index = 0;
-  if (!cJSON_IsArray(item)) return rl_fail_at(err, at, "%s must be an array of names", field->name);
+  if (!cJSON_IsArray(item)) return rl_fail_at(err, path, "%s must be an array of names", field->name);
   out[0] = '\0';
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
-    snprintf(where, sizeof where, "%.80s/%d", at, index);
+    snprintf(where, sizeof where, "%.80s/%d", path, index);
     if (!cJSON_IsString(member) || !is_name(member->valuestring))
       return rl_fail_at(err, where, "%s takes names of at most %d letters, digits, _ and .", field->name, RL_FIELD_NAME_MAX);
     if (has_line(out, member->valuestring)) return rl_fail_at(err, where, "%s names %s twice", field->name, member->valuestring);
@@ -132,26 +132,26 @@ static int decode_name_list(const rl_field *field, const cJSON *item, const char
   return 0;
 }
 
-/* What stays in the document; null is absent. */
-static int decode_pointer(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
+/* Stores a pointer into the document; null: absent. */
+static int decode_pointer(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   const void *found = item;
   if (cJSON_IsNull(item) && !field->required) return 0;
   if (field->type == RL_FIELD_STRING) {
     found = item->valuestring;
     if (!cJSON_IsString(item) || strlen(item->valuestring) > (size_t)field->maximum)
-      return rl_fail_at(err, at, "%s must be a string of at most %.0f bytes", field->name, field->maximum);
+      return rl_fail_at(err, path, "%s must be a string of at most %.0f bytes", field->name, field->maximum);
   } else if (field->type == RL_FIELD_OBJECT) {
-    if (!cJSON_IsObject(item)) return rl_fail_at(err, at, "%s must be an object", field->name);
+    if (!cJSON_IsObject(item)) return rl_fail_at(err, path, "%s must be an object", field->name);
   } else if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) > (int)field->maximum) {
-    return rl_fail_at(err, at, "%s must be an array of at most %.0f %s", field->name, field->maximum,
+    return rl_fail_at(err, path, "%s must be an array of at most %.0f %s", field->name, field->maximum,
                       field->fields != NULL ? "objects" : "strings");
   }
   memcpy(out, &found, sizeof found);
   return 0;
 }
 
-static int decode_bool(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
-  if (!cJSON_IsBool(item)) return rl_fail_at(err, at, "%s must be true or false", field->name);
+static int decode_bool(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
+  if (!cJSON_IsBool(item)) return rl_fail_at(err, path, "%s must be true or false", field->name);
   if (field->size == sizeof(int64_t)) memcpy(out, &(int64_t){cJSON_IsTrue(item)}, sizeof(int64_t));
   else memcpy(out, &(bool){cJSON_IsTrue(item)}, sizeof(bool));
   return 0;
@@ -162,23 +162,23 @@ double rl_sanitize_measure(double value) {
   return fabs(value) < RL_MEASURE_MIN ? 0 : value;
 }
 
-static int decode_measure(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
+static int decode_measure(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   double value = NAN;
   if (!cJSON_IsNull(item)) {
-    if (decode_number(field, item, at, &value, err) < 0) return -1;
+    if (decode_number(field, item, path, &value, err) < 0) return -1;
     value = rl_sanitize_measure(value);
-    if (isnan(value)) return rl_fail_at(err, at, "%s must be null or at most %g", field->name, RL_MEASURE_MAX);
+    if (isnan(value)) return rl_fail_at(err, path, "%s must be null or at most %g", field->name, RL_MEASURE_MAX);
   }
   memcpy(out, &value, sizeof value);
   return 0;
 }
 
-/* The index of the name; -1: it is none. */
-static int choice_of(const rl_field *field, const cJSON *item, const char *at, rl_error *err) {
+/* Returns the index of the name, or -1 with an error. */
+static int find_choice(const rl_field *field, const cJSON *item, const char *path, rl_error *err) {
   char names[192];
   int choice = cJSON_IsString(item) ? name_index(field->names, item->valuestring) : -1;
   if (choice >= 0) return choice;
-  return rl_fail_at(err, at, "%s must be one of: %s", field->name, list_names(field->names, names, sizeof names));
+  return rl_fail_at(err, path, "%s must be one of: %s", field->name, list_names(field->names, names, sizeof names));
 }
 
 static bool is_sha256(const char *text) {
@@ -186,75 +186,75 @@ static bool is_sha256(const char *text) {
   return (length == 0 || length == 64) && strspn(text, "0123456789abcdef") == length;
 }
 
-static int decode_text(const rl_field *field, const cJSON *item, const char *at, char *out, rl_error *err) {
+static int decode_text(const rl_field *field, const cJSON *item, const char *path, char *out, rl_error *err) {
   if (cJSON_IsNull(item) && !field->required) return 0;
-  if (!cJSON_IsString(item) || !plain_text(item->valuestring))
-    return rl_fail_at(err, at, "%s must be a string of UTF-8 without control characters", field->name);
+  if (!cJSON_IsString(item) || !is_plain_text(item->valuestring))
+    return rl_fail_at(err, path, "%s must be a string of UTF-8 without control characters", field->name);
   if (strlen(item->valuestring) >= field->size)
-    return rl_fail_at(err, at, "%s must be shorter than %zu bytes", field->name, field->size);
+    return rl_fail_at(err, path, "%s must be shorter than %zu bytes", field->name, field->size);
   if (field->type == RL_FIELD_SHA256 && !is_sha256(item->valuestring))
-    return rl_fail_at(err, at, "%s must be 64 hexadecimal digits, or empty", field->name);
-  if (field->names != NULL && choice_of(field, item, at, err) < 0) return -1;
+    return rl_fail_at(err, path, "%s must be 64 hexadecimal digits, or empty", field->name);
+  if (field->names != NULL && find_choice(field, item, path, err) < 0) return -1;
   memcpy(out, item->valuestring, strlen(item->valuestring) + 1);
   return 0;
 }
 
-static int decode_choice(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
-  int choice = choice_of(field, item, at, err);
+static int decode_choice(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
+  int choice = find_choice(field, item, path, err);
   if (choice < 0) return -1;
   memcpy(out, &choice, sizeof choice);
   return 0;
 }
 
-static int decode_json(const rl_field *field, const cJSON *item, const char *at, char *out, rl_error *err) {
-  const size_t spare = 5; /* what cJSON wants to have left behind the text */
+static int decode_json(const rl_field *field, const cJSON *item, const char *path, char *out, rl_error *err) {
+  const size_t spare = 5; /* bytes that cJSON_PrintPreallocated needs behind the text */
   if (cJSON_IsNull(item) && !field->required) return 0;
   if (!cJSON_IsObject(item) && !(field->may_be_array && cJSON_IsArray(item)))
-    return rl_fail_at(err, at, "%s must be an object%s", field->name, field->may_be_array ? " or an array" : "");
+    return rl_fail_at(err, path, "%s must be an object%s", field->name, field->may_be_array ? " or an array" : "");
   if (!cJSON_PrintPreallocated((cJSON *)item, out, (int)field->size, 0))
-    return rl_fail_at(err, at, "%s must be shorter than %zu bytes", field->name, field->size - spare);
+    return rl_fail_at(err, path, "%s must be shorter than %zu bytes", field->name, field->size - spare);
   return 0;
 }
 
-static int decode_one(const rl_field *field, const cJSON *item, const char *at, void *out, rl_error *err) {
+static int decode_one(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   switch (field->type) {
-    case RL_FIELD_BOOL: return decode_bool(field, item, at, out, err);
+    case RL_FIELD_BOOL: return decode_bool(field, item, path, out, err);
     case RL_FIELD_INT:
-    case RL_FIELD_REAL: return decode_number(field, item, at, out, err);
-    case RL_FIELD_MEASURE: return decode_measure(field, item, at, out, err);
+    case RL_FIELD_REAL: return decode_number(field, item, path, out, err);
+    case RL_FIELD_MEASURE: return decode_measure(field, item, path, out, err);
     case RL_FIELD_TEXT:
-    case RL_FIELD_SHA256: return decode_text(field, item, at, out, err);
-    case RL_FIELD_CHOICE: return decode_choice(field, item, at, out, err);
-    case RL_FIELD_CHOICES: return decode_choices(field, item, at, out, err);
-    case RL_FIELD_NAMES: return decode_name_list(field, item, at, out, err);
-    case RL_FIELD_JSON: return decode_json(field, item, at, out, err);
-    case RL_FIELD_INTS: return decode_ints(field, item, at, out, err);
+    case RL_FIELD_SHA256: return decode_text(field, item, path, out, err);
+    case RL_FIELD_CHOICE: return decode_choice(field, item, path, out, err);
+    case RL_FIELD_CHOICES: return decode_choices(field, item, path, out, err);
+    case RL_FIELD_NAMES: return decode_name_list(field, item, path, out, err);
+    case RL_FIELD_JSON: return decode_json(field, item, path, out, err);
+    case RL_FIELD_INTS: return decode_ints(field, item, path, out, err);
     case RL_FIELD_STRING:
     case RL_FIELD_OBJECT:
-    case RL_FIELD_ARRAY: return decode_pointer(field, item, at, out, err);
+    case RL_FIELD_ARRAY: return decode_pointer(field, item, path, out, err);
   }
-  return rl_fail_at(err, at, "%s has no known type", field->name);
+  return rl_fail_at(err, path, "%s has no known type", field->name);
 }
 
-int rl_fields_decode(const rl_field *table, const cJSON *object, const char *at, void *out, size_t struct_size, rl_error *err) {
-  _Alignas(16) unsigned char copy[LARGEST_STRUCT];
+int rl_fields_decode(const rl_field *table, const cJSON *object, const char *path, void *out, size_t struct_size, rl_error *err) {
+  _Alignas(16) unsigned char copy[MAX_STRUCT_SIZE];
   char pointer[sizeof err->pointer];
   uint64_t seen = 0;
   if (struct_size > sizeof copy) return rl_fail(err, RL_SYS, 0, "a struct of %zu bytes is too large", struct_size);
-  if (!cJSON_IsObject(object)) return rl_fail_at(err, at, "must be a JSON object");
+  if (!cJSON_IsObject(object)) return rl_fail_at(err, path, "must be a JSON object");
   memcpy(copy, out, struct_size);
   for (const cJSON *item = object->child; item != NULL; item = item->next) {
-    pointer_to(pointer, sizeof pointer, at, item->string);
+    format_pointer(pointer, sizeof pointer, path, item->string);
     const rl_field *field = find(table, item->string);
     if (field == NULL) return rl_fail_at(err, pointer, "unknown key");
     uint64_t bit = UINT64_C(1) << (field - table);
-    if (seen & bit) return rl_fail_at(err, pointer, "the key stands here twice");
+    if (seen & bit) return rl_fail_at(err, pointer, "the key is repeated");
     seen |= bit;
     if (decode_one(field, item, pointer, copy + field->offset, err) < 0) return -1;
   }
   for (const rl_field *field = table; field->name != NULL; field++)
     if (field->required && !(seen & (UINT64_C(1) << (field - table)))) {
-      pointer_to(pointer, sizeof pointer, at, field->name);
+      format_pointer(pointer, sizeof pointer, path, field->name);
       return rl_fail_at(err, pointer, "%s is required", field->name);
     }
   memcpy(out, copy, struct_size);

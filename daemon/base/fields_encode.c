@@ -1,4 +1,4 @@
-/* The way out: a struct into JSON. */
+/* Encoding a struct as JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/fields.h"
 
-/* cJSON writes 15 digits when that comes close; what then reads back as another number is written out with 17. */
+/* cJSON prints 15 digits; a number that needs 17 to be read back exactly is printed here. */
 static cJSON *encode_number(double value) {
   char text[32];
   snprintf(text, sizeof text, "%.15g", value);
@@ -26,7 +26,7 @@ int64_t rl_field_integer(const rl_field *field, const void *member) {
   }
 }
 
-static const void *pointed_at(const void *in) {
+static const void *read_pointer(const void *in) {
   const void *pointer;
   memcpy(&pointer, in, sizeof pointer);
   return pointer;
@@ -77,22 +77,22 @@ static cJSON *encode_one(const rl_field *field, const void *in) {
         cJSON_AddItemToArray(array, encode_number((double)((const int64_t *)in)[i]));
       return array;
     }
-    case RL_FIELD_STRING: return cJSON_CreateString(pointed_at(in));
+    case RL_FIELD_STRING: return cJSON_CreateString(read_pointer(in));
     case RL_FIELD_OBJECT:
-    case RL_FIELD_ARRAY: return cJSON_Duplicate(pointed_at(in), true);
+    case RL_FIELD_ARRAY: return cJSON_Duplicate(read_pointer(in), true);
   }
   return NULL;
 }
 
-static bool absent(const rl_field *field, const void *in) {
+static bool is_absent(const rl_field *field, const void *in) {
   bool pointer = field->type == RL_FIELD_STRING || field->type == RL_FIELD_OBJECT || field->type == RL_FIELD_ARRAY;
-  return pointer && pointed_at(in) == NULL;
+  return pointer && read_pointer(in) == NULL;
 }
 
 int rl_fields_encode(const rl_field *table, const void *in, cJSON *object) {
   for (const rl_field *field = table; field->name != NULL; field++) {
     const void *member = (const unsigned char *)in + field->offset;
-    if (absent(field, member)) continue;
+    if (is_absent(field, member)) continue;
     cJSON *item = encode_one(field, member);
     if (item == NULL || !cJSON_AddItemToObject(object, field->name, item)) {
       cJSON_Delete(item);

@@ -1,4 +1,4 @@
-/* What a table says of itself: JSON Schema, of which OpenAPI is made. */
+/* The JSON Schema of a field table, which openapi.json is checked against. */
 #include "base/fields.h"
 
 static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "string",
@@ -10,17 +10,17 @@ static void add_bounds(cJSON *schema, const rl_field *field) {
   cJSON_AddNumberToObject(schema, "maximum", field->maximum);
 }
 
-/* "items" of an array of one type; the holder of what its members may be. */
-static cJSON *add_items(cJSON *schema, const char *type, double least, double most) {
-  cJSON_AddNumberToObject(schema, "minItems", least);
-  cJSON_AddNumberToObject(schema, "maxItems", most);
+/* Adds "items" of one type with the bounds of their number; returns the schema of an item. */
+static cJSON *add_items(cJSON *schema, const char *type, double min_items, double max_items) {
+  cJSON_AddNumberToObject(schema, "minItems", min_items);
+  cJSON_AddNumberToObject(schema, "maxItems", max_items);
   cJSON *items = cJSON_AddObjectToObject(schema, "items");
   cJSON_AddStringToObject(items, "type", type);
   return items;
 }
 
-/* What types that hold others say more; the schema of a table begins with its own "type". */
-static void describe_parts(cJSON *schema, const rl_field *field) {
+/* Adds the keywords of strings, arrays and objects. The schema of a nested table repeats "type", which is already there. */
+static void describe_members(cJSON *schema, const rl_field *field) {
   if (field->type == RL_FIELD_INTS) add_bounds(add_items(schema, "integer", 1, (double)(field->size / sizeof(int64_t))), field);
   if (field->type == RL_FIELD_STRING) cJSON_AddNumberToObject(schema, "maxLength", field->maximum);
   if (field->type == RL_FIELD_ARRAY && field->fields == NULL) add_items(schema, "string", 0, field->maximum);
@@ -49,7 +49,7 @@ static void add_summary(cJSON *property, const rl_field *field) {
 
 static bool is_list_of_names(const rl_field *field) { return field->type == RL_FIELD_CHOICES || field->type == RL_FIELD_NAMES; }
 
-/* The holder of what each name may be. */
+/* Adds "items" of a list of names; returns the schema of a name. */
 static cJSON *add_names(cJSON *schema, const rl_field *field) {
   if (field->type == RL_FIELD_CHOICES && !field->may_be_empty) cJSON_AddNumberToObject(schema, "minItems", 1);
   cJSON_AddBoolToObject(schema, "uniqueItems", 1);
@@ -71,11 +71,11 @@ static void describe_field(cJSON *property, const rl_field *field) {
   cJSON_AddStringToObject(property, "type", schema_types[field->type]);
   add_summary(property, field);
   if (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL || field->type == RL_FIELD_MEASURE) add_bounds(property, field);
-  describe_parts(property, field);
+  describe_members(property, field);
   if (field->type == RL_FIELD_TEXT) cJSON_AddNumberToObject(property, "maxLength", (double)field->size - 1);
   if (field->type == RL_FIELD_SHA256) cJSON_AddStringToObject(property, "pattern", "^([0-9a-f]{64})?$");
-  cJSON *named = is_list_of_names(field) ? add_names(property, field) : property;
-  if (field->names != NULL) add_enum(named, field->names);
+  cJSON *holder = is_list_of_names(field) ? add_names(property, field) : property;
+  if (field->names != NULL) add_enum(holder, field->names);
 }
 
 cJSON *rl_fields_schema(const rl_field *table) {

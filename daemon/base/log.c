@@ -12,9 +12,9 @@ static const char *program_name = "rooflined";
 static rl_level threshold = RL_LOG_INFO;
 static bool journal;
 
-void rl_log_open(const char *program, rl_level most) {
+void rl_log_open(const char *program, rl_level max_level) {
   program_name = program;
-  threshold = most;
+  threshold = max_level;
   journal = getenv("JOURNAL_STREAM") != NULL;
 }
 
@@ -33,9 +33,9 @@ void rl_log(rl_level level, const char *format, ...) {
   used += wrote < 0 ? 0 : wrote;
   if (used > (int)sizeof line - 2) used = (int)sizeof line - 2;
   line[used++] = '\n';
-  /* A client's text must not forge a line of its own. */
-  for (int at = 0; at < used - 1; at++)
-    if ((unsigned char)line[at] < 0x20 || line[at] == 0x7f) line[at] = ' ';
+  /* Text of a client must not start a new line. */
+  for (int i = 0; i < used - 1; i++)
+    if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f) line[i] = ' ';
   ssize_t ignored = write(STDERR_FILENO, line, (size_t)used);
   (void)ignored;
 }

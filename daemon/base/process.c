@@ -21,29 +21,29 @@ enum { KILL_WAIT_MS = 2000, EXEC_FAILED = 127 };
 
 static void free_list(char ***list) { free(*list); }
 
-static bool overridden(const char *entry, const char *const *variables) {
+static bool is_overridden(const char *entry, const char *const *variables) {
   size_t length = strcspn(entry, "=") + 1;
   for (; *variables != NULL; variables++)
     if (strncmp(entry, *variables, length) == 0) return true;
   return false;
 }
 
-/* Our environment with `variables` put over it. */
+/* Returns our environment overridden by `variables`. */
 static char **make_environment(const char *const *variables) {
-  size_t ours = 0, theirs = 0, used = 0;
-  while (environ[ours] != NULL) ours++;
-  while (variables[theirs] != NULL) theirs++;
-  char **list = calloc(ours + theirs + 1, sizeof *list);
+  size_t inherited = 0, added = 0, used = 0;
+  while (environ[inherited] != NULL) inherited++;
+  while (variables[added] != NULL) added++;
+  char **list = calloc(inherited + added + 1, sizeof *list);
   if (list == NULL) return NULL;
-  for (size_t i = 0; i < ours; i++)
-    if (!overridden(environ[i], variables)) list[used++] = environ[i];
-  for (size_t i = 0; i < theirs; i++) list[used++] = (char *)(uintptr_t)variables[i];
+  for (size_t i = 0; i < inherited; i++)
+    if (!is_overridden(environ[i], variables)) list[used++] = environ[i];
+  for (size_t i = 0; i < added; i++) list[used++] = (char *)(uintptr_t)variables[i];
   return list;
 }
 
-/* In the child, between fork and exec of a program with threads: only what is async-signal-safe. */
-static void become(const char *const *arguments, char **environment, int input, int output, int errors, int report,
-                   pid_t parent) {
+/* In the child after fork from a multithreaded process: calls async-signal-safe functions only. */
+static void execute(const char *const *arguments, char **environment, int input, int output, int errors, int report,
+                    pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   signal(SIGPIPE, SIG_DFL);
@@ -69,62 +69,62 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
   rl_auto(rl_close_descriptor) int outcome = report[0];
   rl_auto(rl_close_descriptor) int child_report = report[1];
   rl_auto(free_list) char **environment = make_environment(variables);
-  if (environment == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory to start %s", arguments[0]);
+  if (environment == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory to start %s", arguments[0]);
   if (fcntl(input, F_SETFL, O_NONBLOCK) < 0 || fcntl(output, F_SETFL, O_NONBLOCK) < 0)
     return rl_fail_errno(err, "can't set up the pipes of %s", arguments[0]);
 
   pid_t parent = getpid(), pid = fork();
   if (pid < 0) return rl_fail_errno(err, "can't start %s", arguments[0]);
-  if (pid == 0) become(arguments, environment, child_input, child_output, errors, child_report, parent);
-  setpgid(pid, pid); /* here too: whoever comes first */
+  if (pid == 0) execute(arguments, environment, child_input, child_output, errors, child_report, parent);
+  setpgid(pid, pid); /* in both processes: the order is not defined */
   close(child_report);
   child_report = -1;
   int code = 0;
   ssize_t got;
   do got = read(outcome, &code, sizeof code);
   while (got < 0 && errno == EINTR);
-  int watch = got == 0 ? pidfd_open(pid, 0) : -1;
-  if (watch < 0) {
+  int pidfd = got == 0 ? pidfd_open(pid, 0) : -1;
+  if (pidfd < 0) {
     if (got == 0) code = errno;
     kill(-pid, SIGKILL);
     waitpid(pid, NULL, 0);
     errno = code;
     return rl_fail_errno(err, "can't execute %s", arguments[0]);
   }
-  *process = (rl_process){.pid = pid, .watch = watch, .input = input, .output = output};
+  *process = (rl_process){.pid = pid, .pidfd = pidfd, .input = input, .output = output};
   input = output = -1;
   return 0;
 }
 
-static bool ended_within(int watch, int timeout_ms) {
-  struct pollfd entry = {.fd = watch, .events = POLLIN};
+static bool exits_within(int pidfd, int timeout_ms) {
+  struct pollfd entry = {.fd = pidfd, .events = POLLIN};
   int ready;
   do ready = poll(&entry, 1, timeout_ms);
   while (ready < 0 && errno == EINTR);
   return ready > 0;
 }
 
-bool rl_process_has_exited(const rl_process *process) { return process->pid != 0 && ended_within(process->watch, 0); }
+bool rl_process_has_exited(const rl_process *process) { return process->pid != 0 && exits_within(process->pidfd, 0); }
 
-/* Not with WNOHANG: the kernel says so through the descriptor a moment before it lets the process be waited for. */
-static bool wait_for_ended(pid_t pid, int *status) {
+/* Without WNOHANG: the pidfd becomes readable slightly before the process can be reaped. */
+static bool reap(pid_t pid, int *status) {
   pid_t waited;
   do waited = waitpid(pid, status, 0);
   while (waited < 0 && errno == EINTR);
   return waited == pid;
 }
 
-void rl_process_terminate(rl_process *process, int grace_ms, char ending[RL_EXIT_STATUS_SIZE]) {
+void rl_process_terminate(rl_process *process, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
   int status = 0;
   if (process->pid == 0) return;
   close(process->input);
-  (void)ended_within(process->watch, grace_ms);
-  kill(-process->pid, SIGKILL); /* it, or only what it started: until it is waited for, its group is still its own */
-  if (!ended_within(process->watch, KILL_WAIT_MS) || !wait_for_ended(process->pid, &status))
-    snprintf(ending, RL_EXIT_STATUS_SIZE, "does not end, not even by SIGKILL");
-  else if (WIFSIGNALED(status)) snprintf(ending, RL_EXIT_STATUS_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
-  else snprintf(ending, RL_EXIT_STATUS_SIZE, "exited with %d", WEXITSTATUS(status));
+  (void)exits_within(process->pidfd, grace_ms);
+  kill(-process->pid, SIGKILL); /* also kills its children; the group id is not reused before the process is reaped */
+  if (!exits_within(process->pidfd, KILL_WAIT_MS) || !reap(process->pid, &status))
+    snprintf(exit_status, RL_EXIT_STATUS_SIZE, "did not exit, not even by SIGKILL");
+  else if (WIFSIGNALED(status)) snprintf(exit_status, RL_EXIT_STATUS_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
+  else snprintf(exit_status, RL_EXIT_STATUS_SIZE, "exited with %d", WEXITSTATUS(status));
   close(process->output);
-  close(process->watch);
+  close(process->pidfd);
   *process = (rl_process){0};
 }

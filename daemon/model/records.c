@@ -11,9 +11,9 @@ const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
 const char *const rl_activity_kind_names[] = {"kernel", "memcpy",   "memset", "memory", "runtime", "driver",
                                               "range",  "overhead", "span",   "phase",  NULL};
 
-/* A producer sends every field, so a frame that lacks one is broken. JSON fields may be empty: null. */
+/* A producer sends every field, so a frame without one is malformed. JSON fields may be null. */
 #define WIRE(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
-/* Of what can't be more than all of it. */
+/* A ratio that can't exceed 1. */
 #define FRACTION(STRUCT, MEMBER) WIRE(STRUCT, MEMBER, RL_FIELD_MEASURE, .minimum = 0, .maximum = 1)
 
 static const char *const dataset_names[] = {"mnist", "custom", "synthetic", "", NULL};
@@ -21,16 +21,16 @@ static const char *const dataset_names[] = {"mnist", "custom", "synthetic", "", 
 const rl_field rl_run_facts_fields[] = {
     WIRE(rl_run_facts, engine, RL_FIELD_TEXT, .summary = "engine that ran"),
     WIRE(rl_run_facts, dataset, RL_FIELD_TEXT, .names = dataset_names, .zero_is_null = true),
-    WIRE(rl_run_facts, dataset_sha256, RL_FIELD_SHA256, .summary = "over the decoded images and labels", .zero_is_null = true),
-    WIRE(rl_run_facts, deterministic, RL_FIELD_BOOL, .summary = "same seed, device and engine: the same bits"),
-    WIRE(rl_run_facts, deterministic_note, RL_FIELD_TEXT, .summary = "why not", .zero_is_null = true),
+    WIRE(rl_run_facts, dataset_sha256, RL_FIELD_SHA256, .summary = "of the decoded images and labels", .zero_is_null = true),
+    WIRE(rl_run_facts, deterministic, RL_FIELD_BOOL, .summary = "equal seed, device and engine give equal bits"),
+    WIRE(rl_run_facts, deterministic_note, RL_FIELD_TEXT, .summary = "why it is not deterministic", .zero_is_null = true),
     WIRE(rl_run_facts, partial, RL_FIELD_BOOL, .summary = "fewer images than the data set has"),
     WIRE(rl_run_facts, images_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     WIRE(rl_run_facts, steps_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
     WIRE(rl_run_facts, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-    WIRE(rl_run_facts, floor_operations, RL_FIELD_MEASURE, .summary = "least operations of one iteration"),
-    WIRE(rl_run_facts, floor_bytes, RL_FIELD_MEASURE, .summary = "least bytes that one iteration must move"),
-    WIRE(rl_run_facts, floor_written_bytes, RL_FIELD_MEASURE, .summary = "what of them is written"),
+    WIRE(rl_run_facts, floor_operations, RL_FIELD_MEASURE, .summary = "minimum operations of one iteration"),
+    WIRE(rl_run_facts, floor_bytes, RL_FIELD_MEASURE, .summary = "minimum bytes that one iteration moves"),
+    WIRE(rl_run_facts, floor_written_bytes, RL_FIELD_MEASURE, .summary = "the part of them that is written"),
     WIRE(rl_run_facts, floor_precision, RL_FIELD_TEXT, .summary = "of the operations", .zero_is_null = true),
     RL_FIELD(rl_run_facts, device_facts, RL_FIELD_JSON),
     WIRE(rl_run_facts, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
@@ -156,7 +156,7 @@ static const rl_field name_fields[] = {{.name = "name", .type = RL_FIELD_STRING,
 const rl_field rl_progress_fields[] = {
     WIRE(rl_progress, pass, RL_FIELD_TEXT, .names = rl_pass_names),
     WIRE(rl_progress, phase, RL_FIELD_TEXT, .summary = "prepare, warmup, epoch, samples, trace, counters or evaluate"),
-    WIRE(rl_progress, epoch, RL_FIELD_INT, .minimum = -1, .maximum = 9e15, .summary = "-1 where there is no such thing"),
+    WIRE(rl_progress, epoch, RL_FIELD_INT, .minimum = -1, .maximum = 9e15, .summary = "-1: not applicable"),
     WIRE(rl_progress, epochs, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
     WIRE(rl_progress, step, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
     WIRE(rl_progress, steps, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
@@ -168,14 +168,15 @@ const rl_field rl_progress_fields[] = {
 
 static const size_t DEFAULT_LIMIT = (size_t)1 << 30;
 
-/* An array of n items has room for the next power of two, so no capacity needs keeping. */
-static size_t room_for(size_t count) {
-  size_t room = 16;
-  while (room < count) room *= 2;
-  return count == 0 ? 0 : room;
+/* The capacity of an array of count items: the next power of two, so it need not be stored. */
+static size_t capacity_for(size_t count) {
+  size_t capacity = 16;
+  while (capacity < count) capacity *= 2;
+  return count == 0 ? 0 : capacity;
 }
 
-static int take_bytes(rl_records *records, size_t bytes, rl_error *err) {
+/* Counts bytes towards the limit. */
+static int reserve_bytes(rl_records *records, size_t bytes, rl_error *err) {
   size_t limit = records->limit_bytes != 0 ? records->limit_bytes : DEFAULT_LIMIT;
   if (bytes > limit || records->bytes > limit - bytes)
     return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "the pass yields more than %zu bytes of records", limit);
@@ -209,17 +210,17 @@ const void *rl_records_items(const rl_records *records, rl_record kind) {
 static void **items_of(rl_records *records, const rl_record_kind *kind) { return (void **)((char *)records + kind->items); }
 static size_t *count_of(rl_records *records, const rl_record_kind *kind) { return (size_t *)((char *)records + kind->count); }
 
-int rl_records_add(rl_records *records, rl_record which, const void *items, size_t added, rl_error *err) {
-  const rl_record_kind *kind = &rl_record_kinds[which];
+int rl_records_add(rl_records *records, rl_record number, const void *items, size_t added, rl_error *err) {
+  const rl_record_kind *kind = &rl_record_kinds[number];
   void **array = items_of(records, kind);
   size_t *count = count_of(records, kind);
-  if (added > SIZE_MAX / 4 / kind->size || take_bytes(records, added * kind->size, err) < 0) return -1;
-  size_t room = room_for(*count + added);
-  if (room != room_for(*count)) {
-    void *grown = realloc(*array, room * kind->size);
+  if (added > SIZE_MAX / 4 / kind->size || reserve_bytes(records, added * kind->size, err) < 0) return -1;
+  size_t capacity = capacity_for(*count + added);
+  if (capacity != capacity_for(*count)) {
+    void *grown = realloc(*array, capacity * kind->size);
     if (grown == NULL) {
       records->bytes -= added * kind->size;
-      return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for %zu bytes of records", room * kind->size);
+      return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "out of memory for %zu bytes of records", capacity * kind->size);
     }
     *array = grown;
   }
@@ -228,24 +229,24 @@ int rl_records_add(rl_records *records, rl_record which, const void *items, size
   return 0;
 }
 
-/* A library's words may hold line ends, or be cut inside a character, which the other side of the wire would refuse. */
-static void make_plain(char *text) {
+/* Makes a library's text acceptable to the receiver: it may contain line ends, or end inside a character. */
+static void sanitize_text(char *text) {
   rl_utf8_sanitize(text, strlen(text));
   for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
     if (*c < 0x20 || *c == 0x7f) *c = ' ';
 }
 
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err) {
-  rl_kernel_metric plain = *metric;
-  make_plain(plain.metric);
-  make_plain(plain.reason);
-  return rl_records_add(records, RL_RECORD_METRIC, &plain, 1, err);
+  rl_kernel_metric sanitized = *metric;
+  sanitize_text(sanitized.metric);
+  sanitize_text(sanitized.reason);
+  return rl_records_add(records, RL_RECORD_METRIC, &sanitized, 1, err);
 }
 
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err) {
-  if (take_bytes(records, length + 1, err) < 0) return -1;
+  if (reserve_bytes(records, length + 1, err) < 0) return -1;
   char *copy = strndup(name, length);
-  if (copy == NULL) rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a name of %zu bytes", length);
+  if (copy == NULL) rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "out of memory for a name of %zu bytes", length);
   if (copy != NULL && rl_records_add(records, RL_RECORD_NAME, &copy, 1, err) == 0) return 0;
   free(copy);
   records->bytes -= length + 1;

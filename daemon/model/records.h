@@ -1,5 +1,6 @@
-/* What a pass yields: plain structs that travel in frames and end as rows. Each has one field table, which serves the wire
- * and the tests. NAN is "not measured", and then the reason stands beside it. Strings are UTF-8. */
+/* Records: the results of a pass. Plain structs; each kind has one field table, from which its JSON in frames, its INSERT
+ * statement and the check of its API schema are made. NAN means "not measured", and the record has the reason. Strings are UTF-8.
+ */
 #ifndef RL_MODEL_RECORDS_H
 #define RL_MODEL_RECORDS_H
 
@@ -19,17 +20,17 @@ extern const char *const rl_pass_names[]; /* "timing" "activity" "counters", NUL
 
 enum { RL_NAME_SIZE = 64, RL_REASON_SIZE = 192, RL_METRIC_NAME_SIZE = 128, RL_KERNEL_NAME_SIZE = 512 };
 
-typedef struct rl_run_facts { /* exactly one a pass, before any other record */
+typedef struct rl_run_facts { /* exactly one for each pass, before all other records */
   char engine[16];
   char dataset[16], dataset_sha256[65];
   bool deterministic;
   char deterministic_note[RL_REASON_SIZE];
   bool partial; /* fewer images than the data set has */
   int64_t images_per_epoch, steps_per_epoch, parameters;
-  double floor_operations, floor_bytes, floor_written_bytes; /* rl_cost of one iteration */
-  char floor_precision[8];                                   /* of the operations; "" when a device has no rate for them */
-  char device_facts[4096]; /* JSON object: rl_device_facts plus what only an open device knows */
-  char commit[48];         /* the worker's git commit, "-dirty" when it had changes */
+  double floor_operations, floor_bytes, floor_written_bytes; /* rl_cost of one iteration, the minimum work */
+  char floor_precision[8];                                   /* of floor_operations; "": no rate of a device bounds them */
+  char device_facts[4096]; /* JSON object: rl_device_facts and the attributes of the open device */
+  char commit[48];         /* git commit of the worker; "-dirty": with uncommitted changes */
 } rl_run_facts;
 
 typedef struct rl_epoch { /* timing */
@@ -38,20 +39,20 @@ typedef struct rl_epoch { /* timing */
   double device_ms, host_ms, evaluation_ms, images;
   double train_loss, test_loss, test_accuracy_ratio, loss_scale, skipped_steps;
   double sm_clock_before_mhz, sm_clock_after_mhz, memory_clock_mhz, temperature_c, power_w;
-  char throttle_reasons[128]; /* NVML's names, comma-separated; "" when none or not known */
-  char unavailable[768];      /* JSON object: field -> reason, for every NAN above */
+  char throttle_reasons[128]; /* NVML's names, comma-separated; "": none, or unknown */
+  char unavailable[768];      /* JSON object {field: reason} for every NAN above */
 } rl_epoch;
 
 typedef enum rl_sample_mode { RL_SAMPLE_COLD, RL_SAMPLE_WARM, RL_SAMPLE_MODES } rl_sample_mode;
 extern const char *const rl_sample_mode_names[]; /* "cold" "warm", NULL */
 
 typedef struct rl_sample { /* timing of single launches */
-  int mode;                /* rl_sample_mode: what the caches hold when the launch begins */
-  int64_t ordinal;         /* counts from 0 within the mode, in the order of time */
-  double device_us;        /* on the device's clock; warm: mean of launches that follow one another */
+  int mode;                /* rl_sample_mode; cold: other data fills the caches when the launch begins */
+  int64_t ordinal;         /* from 0 within the mode, in time order */
+  double device_us;        /* by the device's clock; warm: mean of back-to-back launches */
 } rl_sample;
 
-typedef struct rl_measurement { /* one number about the run under this pass; the unit ends the name */
+typedef struct rl_measurement { /* one number of the run under this pass; the name ends with its unit */
   char name[RL_NAME_SIZE];
   double value;
   char reason[RL_REASON_SIZE]; /* why value is NAN */
@@ -59,52 +60,54 @@ typedef struct rl_measurement { /* one number about the run under this pass; the
 
 typedef struct rl_kernel {                        /* activity: aggregate over an epoch; counters: one kernel of one step */
   int64_t ordinal;                                /* order of first appearance; counters: index in the step */
-  char launch[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* rl_launch.name and range; "" when not known */
+  char launch[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* rl_launch.name and range; "": unknown */
   char name[RL_KERNEL_NAME_SIZE];                 /* demangled function name; CPU: the launch's name */
   int64_t launches;
-  double total_us, min_us, median_us, max_us, share_ratio; /* share of the epoch's time */
+  double total_us, min_us, median_us, max_us, share_ratio; /* share_ratio: of the epoch's time */
   double registers_per_thread, static_shared_bytes, dynamic_shared_bytes;
   int64_t grid_x, grid_y, grid_z, block_x, block_y, block_z; /* 0 on the CPU */
   double theoretical_occupancy_ratio;
-  char code_sha256[65];        /* of the machine code; "" when not known */
-  char reason[RL_REASON_SIZE]; /* why what is NAN is NAN */
+  char code_sha256[65];        /* of the machine code; "": unknown */
+  char reason[RL_REASON_SIZE]; /* why numbers are NAN */
 } rl_kernel;
 
-typedef struct rl_phase { /* activity: part of each step of a kernel that stamps its parts; times are of one step in one block */
+typedef struct rl_phase { /* activity: phase of each step inside a kernel that records the times itself; of one step in one block
+                           */
   int64_t ordinal;        /* rl_kernel.ordinal in the same pass */
   int64_t position;       /* in a step */
-  char name[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* "conv1_forward", "forward": what a launch of its own would be called */
-  int64_t steps, blocks;                        /* that were stamped */
-  double mean_us, min_us, max_us; /* over all of them; 0 where a block had no part in it, so that means add up to a step */
-  double share_ratio;             /* of that step */
+  char name[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* "conv1_forward", "forward": as of a separate launch */
+  int64_t steps, blocks;                        /* number of steps and blocks that were timed */
+  double mean_us, min_us,
+      max_us;         /* over all of them; a block without a part in the phase counts as 0, so that means add up to a step */
+  double share_ratio; /* of the step */
 } rl_phase;
 
 typedef struct rl_kernel_metric {   /* counters */
   int64_t ordinal;                  /* rl_kernel.ordinal in the same pass */
-  char metric[RL_METRIC_NAME_SIZE]; /* the metric's own name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
+  char metric[RL_METRIC_NAME_SIZE]; /* CUPTI's name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
   double value;
-  char reason[RL_REASON_SIZE]; /* why there is no value, or why it is known without being counted; "" */
+  char reason[RL_REASON_SIZE]; /* why there is no value, or why it is known without being counted; "": neither */
 } rl_kernel_metric;
 
 typedef struct rl_instruction { /* counters: one machine instruction of a kernel */
   int64_t ordinal;              /* rl_kernel.ordinal in the same pass */
   int64_t offset;               /* bytes from the start of its function */
-  char opcode[32];              /* with its modifiers: "LDG.E.U16"; "" when not disassembled */
-  char sass[224];               /* the whole instruction, "" when not disassembled */
-  char file[256];               /* of the source, "" when not known */
-  int64_t line;                 /* 0 when not known */
-  char counts[3072];            /* JSON object: metric -> number; {} when it was neither executed nor sampled */
-  char reason[RL_REASON_SIZE];  /* why what is missing is missing */
+  char opcode[32];              /* with its modifiers: "LDG.E.U16"; "": not disassembled */
+  char sass[224];               /* the complete instruction; "": not disassembled */
+  char file[256];               /* source file; "": unknown */
+  int64_t line;                 /* 0: unknown */
+  char counts[3072];            /* JSON object {metric: number}; {}: neither executed nor sampled */
+  char reason[RL_REASON_SIZE];  /* why texts or counts are missing */
 } rl_instruction;
 
-typedef struct rl_series_point { /* counters: a point of a curve that belongs to a kernel */
+typedef struct rl_series_point { /* counters: a point of a curve of a kernel */
   int64_t ordinal;               /* rl_kernel.ordinal in the same pass */
   char name[RL_NAME_SIZE];       /* of the series: "sm_active_pct", "occupancy_by_registers" */
-  double x;                      /* grows within a series; a time line's: ns since the kernel began */
-  double value;                  /* NAN: this point was not measured */
+  double x;                      /* rises within a series; of a timeline: ns since the kernel began */
+  double value;                  /* NAN: not measured */
 } rl_series_point;
 
-typedef struct rl_progress {          /* not stored as a result: an event */
+typedef struct rl_progress {          /* an event, not a result */
   char pass[16], phase[16];           /* phase: "prepare" "warmup" "epoch" "samples" "trace" "counters" "evaluate" */
   int64_t epoch, epochs, step, steps; /* -1 where there is no such thing */
   double train_loss, images_per_s, eta_s, test_accuracy_ratio;
@@ -114,7 +117,7 @@ extern const rl_field rl_run_facts_fields[], rl_epoch_fields[], rl_sample_fields
     rl_phase_fields[], rl_instruction_fields[], rl_series_point_fields[], rl_kernel_metric_fields[], rl_activity_row_fields[],
     rl_progress_fields[];
 
-/* One activity record, packed little-endian, as it travels in ROWS frames. Times are ns since the start of the trace. */
+/* One activity record, packed and little-endian as in ROWS frames. Times are ns since the start of the trace. */
 typedef enum rl_activity_kind {
   RL_ACTIVITY_KERNEL,
   RL_ACTIVITY_MEMCPY,
@@ -124,8 +127,8 @@ typedef enum rl_activity_kind {
   RL_ACTIVITY_DRIVER,
   RL_ACTIVITY_RANGE,
   RL_ACTIVITY_OVERHEAD,
-  RL_ACTIVITY_SPAN,  /* SPAN: a CPU engine's launch */
-  RL_ACTIVITY_PHASE, /* inside a launch, as one of its blocks stamped it */
+  RL_ACTIVITY_SPAN,  /* a launch of a CPU engine */
+  RL_ACTIVITY_PHASE, /* of one block inside a launch */
   RL_ACTIVITY_KINDS
 } rl_activity_kind;
 extern const char *const rl_activity_kind_names[];
@@ -133,7 +136,7 @@ extern const char *const rl_activity_kind_names[];
 typedef struct __attribute__((packed)) rl_activity_row {
   int64_t start_ns, end_ns;
   uint32_t kind, name;                            /* name: index into rl_records.names */
-  uint32_t stream, correlation, graph_node, step; /* 0 where there is none; a phase: its launch's, and the step, from 1 */
+  uint32_t stream, correlation, graph_node, step; /* 0: none; of a phase: those of its launch, and the step from 1 */
   uint32_t grid[3], block[3];
   uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
   uint64_t bytes; /* memcpy, memset, memory */
@@ -141,10 +144,10 @@ typedef struct __attribute__((packed)) rl_activity_row {
 #ifndef __cplusplus
 _Static_assert(sizeof(rl_activity_row) == 84, "the wire format of an activity row");
 _Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_SIZE,
-               "metrics travel as they lie in memory, without gaps");
+               "METRIC frames hold metrics as in memory, without padding");
 #endif
 
-/* Everything one pass yielded, collected until it is committed as a whole. Growth is bounded by limit_bytes. */
+/* All records of a pass, collected until they are committed together. At most limit_bytes. */
 typedef struct rl_records {
   bool has_facts;
   rl_run_facts facts;
@@ -171,7 +174,7 @@ typedef struct rl_records {
   size_t bytes, limit_bytes; /* limit_bytes 0: 1 GiB */
 } rl_records;
 
-/* What a pass may have many of. */
+/* Kinds of records, in the order in which they are sent and stored. */
 typedef enum rl_record {
   RL_RECORD_EPOCH,
   RL_RECORD_SAMPLE,
@@ -210,9 +213,9 @@ int rl_records_add(rl_records *records, rl_record kind, const void *items, size_
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
 /* Appends a copy of the name; rl_activity_row.name is its index. */
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err);
-/* Convenience for producers: value NAN needs a reason. */
+/* Appends a measurement. RL_INPUT when value is NAN and reason is NULL or empty. */
 int rl_records_measure(rl_records *records, const char *name, double value, const char *reason, rl_error *err);
-void rl_records_clear(rl_records *records); /* frees all; leaves it zeroed but for limit_bytes */
+void rl_records_clear(rl_records *records); /* frees all records; keeps limit_bytes */
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
-/* The queue and the state machine of jobs. States: queued -> running -> completed | failed | cancelled; a daemon that stops
- * or dies leaves `interrupted` or `running`, and the next start puts both back to `queued` in their old place: passes that were
- * committed stay, the unfinished one is done again. A job that kills its worker twice, or that ran at five
- * crashes of the daemon or the host, is failed. All calls are thread-safe; every change is on disk before the call returns. */
+/* The queue and the state machine of jobs: queued -> running -> completed | failed | cancelled. A daemon that stops leaves jobs
+ * `interrupted`, and one that crashes leaves them `running`; the next start sets both to `queued`, in their old order. Committed
+ * passes stay; the unfinished pass is repeated. A job fails when its worker dies twice, or when the daemon or the host crashes
+ * five times during its passes. All calls are thread-safe; every change is on disk before the call returns. */
 #ifndef RL_QUEUE_QUEUE_H
 #define RL_QUEUE_QUEUE_H
 
@@ -14,68 +14,67 @@
 typedef struct rl_store rl_store;
 typedef struct rl_queue rl_queue;
 
-int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **jobs, rl_error *err); /* requeues what was interrupted */
-void rl_queue_close(rl_queue *jobs);
+int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_error *err); /* requeues interrupted jobs */
+void rl_queue_close(rl_queue *queue);
 
 enum { RL_DEVICES_MAX = 32 };
 
-/* Which device ids exist and which one is the default; told once by the fleet, before requests are served; at most
- * RL_DEVICES_MAX. */
-int rl_queue_set_devices(rl_queue *jobs, const char *const *ids, const bool *usable, int count, const char *fallback,
+/* Sets the device ids, which of them are usable, and the default device (NULL: none). Called once, before requests are served. At
+ * most RL_DEVICES_MAX devices. */
+int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *fallback,
                          rl_error *err);
 
-/* What a job without a deadline of its own may take from its start, in seconds; 3600 until it is told. */
-void rl_queue_set_deadline(rl_queue *jobs, int64_t seconds);
+/* Sets the deadline of jobs without one, in seconds from their start; the default is 3600. */
+void rl_queue_set_deadline(rl_queue *queue, int64_t seconds);
 
-/* Measure the ceilings of a device again, by a job of the daemon's own, when a pass finds its driver or clocks changed; not until
- * told. */
-void rl_queue_set_refresh(rl_queue *jobs, bool refresh);
+/* Enables a job of the daemon that measures the ceilings of a device again when its driver or clocks have changed; off by
+ * default. */
+void rl_queue_set_refresh(rl_queue *queue, bool refresh);
 
-/* Accept a job. key NULL: no idempotency. *existing is true when the key and the body hash were seen before (then *id is the
- * earlier job). Errors: RL_INPUT at /device (unknown or unusable device, or no GPU where one is needed), RL_HTTP 422 (same key,
- * other body), RL_HTTP 429 (queue full), RL_HTTP 503 (stopping), RL_SQLITE/RL_SYS (507-like: disk full). */
-int rl_queue_submit(rl_queue *jobs, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
+/* Accepts a job. key: the Idempotency-Key, or NULL. *existing: a job with this key and body hash exists, and *id is its id.
+ * Errors: RL_INPUT at /device (unknown or unusable device, or a GPU is needed and there is none), RL_HTTP 422 (same key, other
+ * body), 429 (queue full) and 503 (stopping), RL_STORAGE (RL_STORAGE_FULL: disk full). */
+int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                     rl_error *err);
-/* Cancel, on disk when it returns, queued or running; a worker that is at it is told, and what it yet yields is thrown away.
- * RL_HTTP 404; 409 when it has finished already. */
-int rl_queue_cancel(rl_queue *jobs, int64_t id, rl_error *err);
+/* Cancels a queued or running job. Its worker learns of it by rl_queue_should_cancel; records that it still sends are discarded.
+ * RL_HTTP 404, or 409 when the job has finished. */
+int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err);
 
-/* --- for the lane that serves a device --------------------------------------------------------------------------------- */
+/* --- for the thread that serves a device ------------------------------------------------------------------------------ */
 
-/* Wait for the next pass to do on this device, at most timeout_ms: 1 and *claim, which the caller clears, 0 on time-out or when
- * stopping, -1 on error. Moves the job to running with its first pass; prefers the running job, then the oldest queued one. */
-int rl_queue_claim(rl_queue *jobs, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
-/* The job that the device works on, 0: none. Waits for nothing, not for a pass that is being stored either; agrees with the store
- * but for the moment between a transition's commit and its being known here. */
-int64_t rl_queue_job_on_device(rl_queue *jobs, const char *device);
-bool rl_queue_should_cancel(rl_queue *jobs, int64_t job_id); /* waits for nothing; polled while a pass runs */
-/* Record progress as an event (at most 4 a second a job are kept; the rest is dropped, and so is what comes while another lane's
- * pass is being stored). */
-void rl_queue_progress(rl_queue *jobs, int64_t job_id, int64_t run_id, const rl_progress *progress);
-/* What the compiler said of the run's code; kept with the run whatever becomes of it. */
-void rl_queue_log(rl_queue *jobs, const rl_claim *claim, const char *text);
-/* Store a finished pass as a whole, and complete the job when it was the last. */
-int rl_queue_commit(rl_queue *jobs, const rl_claim *claim, const rl_records *records, rl_error *err);
-/* The worker said the pass can't be done: the job fails. */
-int rl_queue_fail(rl_queue *jobs, const rl_claim *claim, const rl_error *why, rl_error *err);
-/* The pass is unavailable here (no counters on a CPU, privilege refused): committed as `unavailable` with the reason; the job
- * goes on. */
-int rl_queue_unavailable(rl_queue *jobs, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err);
-/* The worker died or hung during the pass: retried once, then the job fails with the reason. */
-int rl_queue_worker_died(rl_queue *jobs, const rl_claim *claim, const char *reason, rl_error *err);
-/* The worker obeyed a cancel. */
-int rl_queue_cancelled(rl_queue *jobs, const rl_claim *claim, rl_error *err);
-/* No more claims; running jobs become `interrupted` once their lane lets go. */
-void rl_queue_stop(rl_queue *jobs);
-int rl_queue_interrupted(rl_queue *jobs, const rl_claim *claim, rl_error *err);
+/* Waits at most timeout_ms for the next pass of a device. Returns 1 and *claim, which the caller clears, or 0 on a timeout or
+ * when the queue stops. The running job comes before the oldest queued one; a job is running from its first pass on. */
+int rl_queue_claim(rl_queue *queue, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
+/* Returns the id of the device's running job, 0: none. Never blocks, so it may be behind the store while a transition commits. */
+int64_t rl_queue_job_on_device(rl_queue *queue, const char *device);
+bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id); /* never blocks; polled while a pass runs */
+/* Stores progress as an event. Drops it when the job's last one is less than 250 ms old, or while another device's pass is
+ * stored. */
+void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress);
+/* Stores the compiler's log with the run, also when its pass fails. */
+void rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text);
+/* Stores all records of a finished pass, and completes the job after its last pass. */
+int rl_queue_commit(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err);
+/* Fails the job because the worker reported an error. */
+int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *why, rl_error *err);
+/* Commits the pass as `unavailable` with the reason (no counters on a CPU, no privilege); the job continues. */
+int rl_queue_unavailable(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err);
+/* The worker died or hung during the pass: the pass is retried once, then the job fails with the reason. */
+int rl_queue_worker_died(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err);
+/* The worker has stopped for a cancelled job. */
+int rl_queue_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err);
+/* Ends all claims; each running job becomes `interrupted` when its thread calls rl_queue_interrupted. */
+void rl_queue_stop(rl_queue *queue);
+int rl_queue_interrupted(rl_queue *queue, const rl_claim *claim, rl_error *err);
 
-/* Called, outside any lock, after an event of a job was stored: the API wakes its SSE listeners with it. One listener. */
-void rl_queue_set_listener(rl_queue *jobs, void (*heard)(void *context, int64_t job_id), void *context);
+/* Sets the only listener, or removes it (NULL). It is called after an event of a job was stored, without the queue's lock. When
+ * this returns, the previous listener is not running. */
+void rl_queue_set_listener(rl_queue *queue, void (*on_event)(void *context, int64_t job_id), void *context);
 
-/* What became of jobs since the program started; lives as long as jobs. */
-const struct rl_job_statistics *rl_queue_statistics(const rl_queue *jobs);
+/* Statistics of jobs since the program started; valid as long as queue is. */
+const struct rl_job_statistics *rl_queue_statistics(const rl_queue *queue);
 
-int rl_queue_count(rl_queue *jobs, rl_job_counts *counts, rl_error *err);
+int rl_queue_count(rl_queue *queue, rl_job_counts *counts, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_queue_cleanup, rl_queue *, rl_queue_close, NULL)
 #endif

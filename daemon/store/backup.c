@@ -1,5 +1,5 @@
-/* SQLite's online backup: a snapshot, whatever the daemon writes meanwhile. It is made beside its place and linked
- * there when it is whole, so that a file with the asked name is always a usable one. */
+/* SQLite's online backup: one snapshot, also while the daemon writes. It is written to FILE.partial and linked to FILE when it is
+ * complete, so that FILE is always a usable database. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,11 +12,11 @@ static const rl_embedded no_statements[] = {{0}};
 static int copy_pages(rl_db *from, rl_db *to, rl_error *err) {
   sqlite3_backup *backup = sqlite3_backup_init(to->handle, "main", from->handle, "main");
   if (backup == NULL) return rl_db_fail(to, "write the backup", err);
-  sqlite3_backup_step(backup, -1); /* all pages under one snapshot; its result comes again below */
+  sqlite3_backup_step(backup, -1); /* all pages from one snapshot; sqlite3_backup_finish returns its result */
   return sqlite3_backup_finish(backup) == SQLITE_OK ? 0 : rl_db_fail(to, "write the backup", err);
 }
 
-/* Into partial, which is an empty file. */
+/* partial: an empty file. */
 static int write_backup(const char *database, const char *partial, rl_error *err) {
   rl_db from = {0}, to = {0};
   int rc = rl_db_open(database, SQLITE_OPEN_READWRITE, no_statements, &from, err);
@@ -31,7 +31,7 @@ int rl_store_backup(const char *folder, const char *file, rl_error *err) {
   rl_auto(rl_free_text) char *database = NULL;
   rl_auto(rl_free_text) char *partial = NULL;
   if (asprintf(&database, "%s/rooflined.db", folder) < 0 || asprintf(&partial, "%s.partial", file) < 0)
-    return rl_fail_errno(err, "memory is out");
+    return rl_fail_errno(err, "cannot write %s", file);
   if (access(database, F_OK) < 0) return rl_fail_errno(err, "there is no database %s", database);
   if (access(file, F_OK) == 0) return rl_fail(err, RL_SYS, EEXIST, "%s exists already: name a new file", file);
   if (unlink(partial) < 0 && errno != ENOENT) return rl_fail_errno(err, "cannot replace %s", partial);

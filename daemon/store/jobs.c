@@ -1,4 +1,4 @@
-/* Jobs: accepting, finishing, putting back. */
+/* Jobs: inserting, finishing and requeuing them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ int rl_store_read_key(rl_db *db, const char *key, const char *body_sha256, int64
   if (found <= 0) return found;
   const char *before = (const char *)sqlite3_column_text(row, 1);
   if (before == NULL || body_sha256 == NULL || strcmp(before, body_sha256) != 0)
-    return rl_fail(err, RL_HTTP, 422, "this Idempotency-Key came before with another body, for job %lld: use a new key",
+    return rl_fail(err, RL_HTTP, 422, "this Idempotency-Key was used with another body, for job %lld: use a new key",
                    (long long)sqlite3_column_int64(row, 0));
   *id = sqlite3_column_int64(row, 0);
   return 1;
@@ -24,8 +24,8 @@ int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err) {
   return 0;
 }
 
-/* A statement that inserts one row and returns its id. */
-static int insert(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
+/* Runs an INSERT ... RETURNING id. */
+static int insert_returning(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   if (rl_db_first(db, name, bindings, count, &row, err) < 0) return -1;
   *id = sqlite3_column_int64(row, 0);
@@ -35,11 +35,11 @@ static int insert(rl_db *db, const char *name, const rl_binding *bindings, int c
 static int insert_run(rl_db *db, const rl_job_spec *spec, int64_t job, int ordinal, rl_error *err) {
   const rl_run_spec *run = &spec->runs[ordinal];
   int64_t id = 0;
-  if (insert(db, "run_insert",
-             RL_BINDINGS(RL_INT(":job", job), RL_INT(":ordinal", ordinal), RL_TEXT(":workload", run->workload),
-                         RL_TEXT(":variant", run->variant), RL_TEXT(":params", run->params),
-                         RL_TEXT_OR_NULL(":nondefault_params", run->nondefault_params)),
-             &id, err) < 0)
+  if (insert_returning(db, "run_insert",
+                       RL_BINDINGS(RL_INT(":job", job), RL_INT(":ordinal", ordinal), RL_TEXT(":workload", run->workload),
+                                   RL_TEXT(":variant", run->variant), RL_TEXT(":params", run->params),
+                                   RL_TEXT_OR_NULL(":nondefault_params", run->nondefault_params)),
+                       &id, err) < 0)
     return -1;
   for (int pass = 0; pass < RL_PASSES; pass++)
     if ((spec->passes & (1u << pass)) != 0 && rl_db_run(db, err, "pass_insert", RL_INT(":job", job), RL_INT(":run", id),
@@ -60,12 +60,13 @@ static int insert_job(rl_db *db, const rl_job_spec *spec, const char *key, const
   if (spec->source != NULL &&
       rl_db_run(db, err, "source_insert", RL_TEXT(":sha256", spec->source_sha256), RL_TEXT(":text", spec->source)) < 0)
     return -1;
-  if (insert(db, "job_insert",
-             RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device), RL_TEXT(":request", spec->request),
-                         RL_TEXT_OR_NULL(":profile", spec->profile), RL_TEXT_OR_NULL(":source", spec->source_sha256),
-                         RL_INT(":deadline_s", spec->deadline_s), RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key),
-                         RL_TEXT(":body_sha256", body_sha256), RL_TEXT(":origin", spec->automatic ? "daemon" : "client")),
-             id, err) < 0)
+  if (insert_returning(
+          db, "job_insert",
+          RL_BINDINGS(RL_TEXT(":kind", spec->kind), RL_TEXT(":device", spec->device), RL_TEXT(":request", spec->request),
+                      RL_TEXT_OR_NULL(":profile", spec->profile), RL_TEXT_OR_NULL(":source", spec->source_sha256),
+                      RL_INT(":deadline_s", spec->deadline_s), RL_INT(":now", rl_now_ns()), RL_TEXT(":key", key),
+                      RL_TEXT(":body_sha256", body_sha256), RL_TEXT(":origin", spec->automatic ? "daemon" : "client")),
+          id, err) < 0)
     return -1;
   for (int i = 0; i < spec->run_count; i++)
     if (insert_run(db, spec, *id, i, err) < 0) return -1;
@@ -89,11 +90,11 @@ int rl_store_run_log(rl_store *store, int64_t run_id, const char *text, rl_error
   return rl_store_end(store, rl_db_run(&store->writer, err, "run_log", RL_INT(":run", run_id), RL_TEXT(":log", text)), err);
 }
 
-int rl_store_jobs_requeue(rl_store *store, int64_t most, int64_t *count, rl_error *err) {
+int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, rl_error *err) {
   rl_db *db = &store->writer;
   int64_t moved = 0;
   if (rl_store_begin(store, err) < 0) return -1;
-  int rc = rl_store_count_crashes(db, most, err);
+  int rc = rl_store_count_crashes(db, max_crashes, err);
   if (rc == 0) rc = rl_db_run(db, err, "events_requeue", RL_INT(":now", rl_now_ns()));
   if (rc == 0) rc = rl_db_run(db, err, "jobs_requeue");
   if (rc == 0) moved = sqlite3_changes64(db->handle);
@@ -102,33 +103,33 @@ int rl_store_jobs_requeue(rl_store *store, int64_t most, int64_t *count, rl_erro
   return 0;
 }
 
-static int state_named(const char *name) {
+static int parse_state(const char *name) {
   for (int i = 0; name != NULL && rl_job_state_names[i] != NULL; i++)
     if (strcmp(name, rl_job_state_names[i]) == 0) return i;
   return -1;
 }
 
-int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *life, rl_error *err) {
+int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "job_life", &row, RL_INT(":job", job_id));
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
   const char *kind = (const char *)sqlite3_column_text(row, 0);
-  int state = state_named((const char *)sqlite3_column_text(row, 1));
+  int state = parse_state((const char *)sqlite3_column_text(row, 1));
   if (kind == NULL || state < 0) return rl_db_fail(db, "read a job", err);
-  *life = (rl_job_status){.state = (rl_job_state)state,
-                          .created_ns = sqlite3_column_int64(row, 2),
-                          .started_ns = sqlite3_column_int64(row, 3),
-                          .finished_ns = sqlite3_column_int64(row, 4)};
-  snprintf(life->kind, sizeof life->kind, "%s", kind);
+  *status = (rl_job_status){.state = (rl_job_state)state,
+                            .created_ns = sqlite3_column_int64(row, 2),
+                            .started_ns = sqlite3_column_int64(row, 3),
+                            .finished_ns = sqlite3_column_int64(row, 4)};
+  snprintf(status->kind, sizeof status->kind, "%s", kind);
   return 0;
 }
 
 int rl_store_finish(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
-  rl_job_status now;
-  if (rl_store_read_status(db, job_id, &now, err) < 0) return -1;
-  if (rl_job_is_final(now.state))
-    return rl_fail(err, RL_HTTP, 409, "job %lld is already %s", (long long)job_id, rl_job_state_names[now.state]);
+  rl_job_status current;
+  if (rl_store_read_status(db, job_id, &current, err) < 0) return -1;
+  if (rl_job_is_final(current.state))
+    return rl_fail(err, RL_HTTP, 409, "job %lld is already %s", (long long)job_id, rl_job_state_names[current.state]);
   if (rl_db_run(db, err, "job_release_passes", RL_INT(":job", job_id)) < 0 ||
       rl_db_run(db, err, "job_finish", RL_INT(":job", job_id), RL_TEXT(":state", rl_job_state_names[state]),
                 RL_INT(":now", rl_now_ns()), RL_TEXT(":domain", problem != NULL ? rl_domain_name(problem->domain) : NULL),

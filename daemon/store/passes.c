@@ -1,4 +1,4 @@
-/* Passes: claiming one, storing all that it yielded, putting it back when its worker died. */
+/* Passes: claiming the next one, storing its records, and retrying it after a crash. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 
 /* --- claim ------------------------------------------------------------------------------------------------------------- */
 
-static void copy(char *to, size_t size, sqlite3_stmt *row, int column) {
+/* Copies a text column, truncated to the buffer; NULL becomes "". */
+static void copy_text(char *to, size_t size, sqlite3_stmt *row, int column) {
   const char *text = (const char *)sqlite3_column_text(row, column);
   size_t length = text != NULL ? strnlen(text, size - 1) : 0;
   memcpy(to, text != NULL ? text : "", length);
@@ -23,18 +24,18 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
                       .pass_id = sqlite3_column_int64(row, 2),
                       .pass = (rl_pass)sqlite3_column_int(row, 3),
                       .deadline_ns = sqlite3_column_int64(row, 7) * 1000000000};
-  copy(claim->run.workload, sizeof claim->run.workload, row, 4);
-  copy(claim->run.variant, sizeof claim->run.variant, row, 5);
-  copy(claim->run.params, sizeof claim->run.params, row, 6);
-  copy(claim->profile, sizeof claim->profile, row, 8);
+  copy_text(claim->run.workload, sizeof claim->run.workload, row, 4);
+  copy_text(claim->run.variant, sizeof claim->run.variant, row, 5);
+  copy_text(claim->run.params, sizeof claim->run.params, row, 6);
+  copy_text(claim->profile, sizeof claim->profile, row, 8);
   const char *source = (const char *)sqlite3_column_text(row, 9);
   if (source == NULL) return 1;
   claim->source = strdup(source);
-  return claim->source != NULL ? 1 : rl_fail(err, RL_SYS, ENOMEM, "no memory for posted code");
+  return claim->source != NULL ? 1 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for posted code");
 }
 
-/* An update of a job at this moment: 1 when it changed the job. */
-static int if_changed(rl_db *db, const char *name, int64_t job_id, int64_t now, rl_error *err) {
+/* Runs an UPDATE ... RETURNING with :job and :now. Returns 1 when it changed the job, 0 when it did not. */
+static int update_returning(rl_db *db, const char *name, int64_t job_id, int64_t now, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int changed = rl_db_row(db, err, name, &row, RL_INT(":job", job_id), RL_INT(":now", now));
   return changed > 0 && rl_db_step(db, row, err) < 0 ? -1 : changed;
@@ -45,9 +46,9 @@ static int claim_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *
   if (found <= 0) return found;
   int64_t now = rl_now_ns();
   if (rl_db_run(db, err, "pass_start", RL_INT(":pass", claim->pass_id), RL_INT(":now", now)) < 0) return -1;
-  int starts = if_changed(db, "job_start", claim->job_id, now, err);
-  if (starts > 0) starts = rl_store_add_state_event(db, claim->job_id, RL_JOB_RUNNING, NULL, err);
-  return starts < 0 ? -1 : 1;
+  int started = update_returning(db, "job_start", claim->job_id, now, err);
+  if (started > 0) started = rl_store_add_state_event(db, claim->job_id, RL_JOB_RUNNING, NULL, err);
+  return started < 0 ? -1 : 1;
 }
 
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err) {
@@ -61,16 +62,16 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 
 /* --- commit ------------------------------------------------------------------------------------------------------------ */
 
-/* Times against the least that the work can take by the device's ceilings, after the pass knows its device, and against the
- * conditions that they were taken under. */
-static int judge_times(rl_db *db, int64_t pass, rl_error *err) {
+/* Finds the ceilings of the pass's device, stores the floors that follow from them, and marks as suspect the times that are
+ * faster than their floor or were taken on a throttled device. */
+static int mark_suspect_times(rl_db *db, int64_t pass, rl_error *err) {
   static const char *const steps[] = {"pass_ceilings", "floors_insert", "epochs_suspect", "samples_suspect", "samples_throttled"};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
     if (rl_db_run(db, err, steps[i], RL_INT(":pass", pass)) < 0) return -1;
   return 0;
 }
 
-/* 1: the pass runs and may be stored; 0: it was stored before. *job_done: its job has completed. */
+/* Returns 1 when the pass is running and may be stored, 0 when it was stored before. *job_done: its job is completed. */
 static int check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "pass_state", &row, RL_INT(":job", claim->job_id), RL_INT(":run", claim->run_id),
@@ -83,14 +84,14 @@ static int check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_erro
   *job_done = strcmp(job, "completed") == 0;
   if (strcmp(pass, "completed") == 0 || strcmp(pass, "unavailable") == 0) return 0;
   if (strcmp(pass, "running") == 0 && strcmp(job, "running") == 0) return 1;
-  return rl_fail(err, RL_HTTP, 409, "job %lld is %s and its pass %lld is %s: what the worker sent is not stored",
+  return rl_fail(err, RL_HTTP, 409, "job %lld is %s and its pass %lld is %s: the worker's records are not stored",
                  (long long)claim->job_id, job, (long long)claim->pass_id, pass);
 }
 
 static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
                        rl_error *err) {
-  int runs = check_claim(db, claim, job_done, err);
-  if (runs <= 0) return runs;
+  int is_running = check_claim(db, claim, job_done, err);
+  if (is_running <= 0) return is_running;
   static const rl_records nothing;
   if (records == NULL) records = &nothing;
   int64_t now = rl_now_ns();
@@ -98,10 +99,10 @@ static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *recor
       rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason), RL_INT(":now", now),
                 RL_INT(":rows", records->row_count), RL_TEXT_OR_NULL(":commit", records->facts.commit),
                 RL_TEXT_OR_NULL(":facts", records->facts.device_facts)) < 0 ||
-      (claim->pass == RL_PASS_TIMING && judge_times(db, claim->pass_id, err) < 0) ||
+      (claim->pass == RL_PASS_TIMING && mark_suspect_times(db, claim->pass_id, err) < 0) ||
       rl_store_add_pass_event(db, claim, reason != NULL ? "unavailable" : "completed", reason, err) < 0)
     return -1;
-  int completed = if_changed(db, "job_complete", claim->job_id, now, err);
+  int completed = update_returning(db, "job_complete", claim->job_id, now, err);
   *job_done = completed > 0;
   return completed > 0 ? rl_store_add_state_event(db, claim->job_id, RL_JOB_COMPLETED, NULL, err) : completed;
 }
@@ -115,48 +116,52 @@ int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_record
   return 0;
 }
 
-/* --- death ------------------------------------------------------------------------------------------------------------- */
+/* --- crashes ----------------------------------------------------------------------------------------------------------- */
 
-/* Counted apart: a job survives more deaths of the daemon, which may have nothing to do with it, than of its worker. */
-typedef struct deceased {
-  const char *name, *count; /* the statement that counts it */
-} deceased;
-static const deceased the_worker = {"worker", "job_died"}, the_daemon = {"daemon", "job_crashed"};
+/* Which process died during a pass. They are counted separately: a job survives more deaths of the daemon, which it rarely
+ * causes, than of its worker. */
+typedef struct crash_kind {
+  const char *process;
+  const char *count_statement;
+} crash_kind;
+static const crash_kind worker_crash = {"worker", "job_died"}, daemon_crash = {"daemon", "job_crashed"};
 
-static int count_death(rl_db *db, deceased who, const rl_claim *claim, const char *reason, int64_t *deaths, rl_error *err) {
+static int count_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t *crashes, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int found = rl_db_row(db, err, who.count, &row, RL_INT(":job", claim->job_id));
+  int found = rl_db_row(db, err, kind.count_statement, &row, RL_INT(":job", claim->job_id));
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)claim->job_id);
-  *deaths = sqlite3_column_int64(row, 0);
+  *crashes = sqlite3_column_int64(row, 0);
   if (rl_db_step(db, row, err) < 0) return -1;
   return rl_db_run(db, err, "pass_died", RL_INT(":pass", claim->pass_id), RL_INT(":job", claim->job_id),
                    RL_TEXT(":reason", reason));
 }
 
-static int note_death(rl_db *db, deceased who, const rl_claim *claim, const char *reason, int64_t most, bool *job_failed,
-                      rl_error *err) {
+/* Sets the pass to pending, or fails the job at max_crashes. */
+static int record_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t max_crashes,
+                        bool *job_failed, rl_error *err) {
   rl_error why;
-  int64_t deaths = 0;
-  if (count_death(db, who, claim, reason, &deaths, err) < 0 || rl_store_add_pass_event(db, claim, "died", reason, err) < 0)
+  int64_t crashes = 0;
+  if (count_crash(db, kind, claim, reason, &crashes, err) < 0 || rl_store_add_pass_event(db, claim, "died", reason, err) < 0)
     return -1;
-  *job_failed = deaths >= most;
+  *job_failed = crashes >= max_crashes;
   if (!*job_failed) return 0;
-  rl_fail(&why, RL_WIRE, 0, "the %s died %lld times during this job, in the end: %s", who.name, (long long)deaths, reason);
+  rl_fail(&why, RL_WIRE, 0, "the %s died %lld times during this job, in the end: %s", kind.process, (long long)crashes, reason);
   return rl_store_finish(db, claim->job_id, RL_JOB_FAILED, &why, err);
 }
 
-int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t most, bool *job_failed,
+int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t max_deaths, bool *job_failed,
                        rl_error *err) {
   bool failed = false;
   if (rl_store_begin(store, err) < 0) return -1;
-  if (rl_store_end(store, note_death(&store->writer, the_worker, claim, reason, most, &failed, err), err) < 0) return -1;
+  if (rl_store_end(store, record_crash(&store->writer, worker_crash, claim, reason, max_deaths, &failed, err), err) < 0)
+    return -1;
   *job_failed = failed;
   return 0;
 }
 
-/* 1 and whose it is, when a pass still runs. */
-static int crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
+/* Returns 1 and fills the ids of *claim when a pass was left running by a crash, 0 when none was. */
+static int next_crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "pass_crashed", &row);
   if (found <= 0) return found;
@@ -164,16 +169,17 @@ static int crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
                       .run_id = sqlite3_column_int64(row, 1),
                       .pass_id = sqlite3_column_int64(row, 2),
                       .pass = (rl_pass)sqlite3_column_int(row, 3)};
-  copy(claim->run.variant, sizeof claim->run.variant, row, 4);
+  copy_text(claim->run.variant, sizeof claim->run.variant, row, 4);
   return 1;
 }
 
-int rl_store_count_crashes(rl_db *db, int64_t most, rl_error *err) {
+int rl_store_count_crashes(rl_db *db, int64_t max_crashes, rl_error *err) {
   rl_claim claim;
   bool failed;
   int found;
-  while ((found = crashed_pass(db, &claim, err)) > 0)
-    if (note_death(db, the_daemon, &claim, "the daemon or the host went down in the middle of the pass", most, &failed, err) < 0)
+  while ((found = next_crashed_pass(db, &claim, err)) > 0)
+    if (record_crash(db, daemon_crash, &claim, "the daemon or the host went down in the middle of the pass", max_crashes, &failed,
+                     err) < 0)
       return -1;
   return found;
 }

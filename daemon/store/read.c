@@ -1,19 +1,19 @@
-/* Reads: a cursor is a reader connection while one of its queries runs. */
+/* Queries, on a pool of reader connections. A cursor is a connection and the query that it runs. */
 #include <errno.h>
 #include <time.h>
 
 #include "store/store_internal.h"
 
-enum { READERS_MAX = 32, WAIT_S = 2 };
+enum { READERS_MAX = 32, WAIT_S = 2 /* for a reader that is in use */ };
 
 struct rl_cursor {
   rl_store *store;
   rl_db db;
   sqlite3_stmt *row;
-  rl_cursor *next; /* idle ones */
+  rl_cursor *next; /* in the list of idle cursors */
 };
 
-static const char *const names[RL_QUERIES] = {
+static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_JOB] = "job",
     [RL_QUERY_SOURCE] = "source",
     [RL_QUERY_JOBS] = "jobs",
@@ -38,12 +38,12 @@ static void free_cursor(rl_cursor *cursor) {
   free(cursor);
 }
 
-RL_DEFINE_CLEANUP(cursor_freed, rl_cursor *, free_cursor, NULL)
+RL_DEFINE_CLEANUP(cursor_cleanup, rl_cursor *, free_cursor, NULL)
 
 static rl_cursor *open_reader(rl_store *store, rl_error *err) {
-  rl_auto(cursor_freed) rl_cursor *cursor = calloc(1, sizeof *cursor);
+  rl_auto(cursor_cleanup) rl_cursor *cursor = calloc(1, sizeof *cursor);
   if (cursor == NULL) {
-    rl_fail_errno(err, "memory is out");
+    rl_fail_errno(err, "cannot open a reader connection");
     return NULL;
   }
   cursor->store = store;
@@ -53,7 +53,7 @@ static rl_cursor *open_reader(rl_store *store, rl_error *err) {
   return rl_steal(&cursor);
 }
 
-/* An idle reader, a new one, or the first that comes back. */
+/* Takes an idle reader, opens a new one, or waits until one is returned. RL_HTTP 503 after WAIT_S seconds. */
 static rl_cursor *take_reader(rl_store *store, rl_error *err) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -69,7 +69,7 @@ static rl_cursor *take_reader(rl_store *store, rl_error *err) {
   pthread_mutex_unlock(&store->readers_mutex);
   if (cursor != NULL) return cursor;
   if (!may_open) {
-    rl_fail(err, RL_HTTP, 503, "%d readers use the database already: try again later", READERS_MAX);
+    rl_fail(err, RL_HTTP, 503, "%d readers are using the database: try again later", READERS_MAX);
     return NULL;
   }
   cursor = open_reader(store, err);
@@ -91,11 +91,11 @@ static int start(rl_store *store, const char *name, const rl_binding *bindings, 
 }
 
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
-  return start(store, names[query], bindings, count, cursor, err);
+  return start(store, query_names[query], bindings, count, cursor, err);
 }
 
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
-  if (cursor->row == NULL) return 0; /* the end was told before: a further step would begin again */
+  if (cursor->row == NULL) return 0; /* at the end: another step would restart the statement */
   int rc = rl_db_step(&cursor->db, cursor->row, err);
   if (rc <= 0) {
     cursor->row = NULL;
@@ -127,15 +127,15 @@ int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha25
   return cursor != NULL ? rl_store_read_key(&cursor->db, key, body_sha256, id, err) : -1;
 }
 
-int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *life, rl_error *err) {
+int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *status, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
-  return cursor != NULL ? rl_store_read_status(&cursor->db, job_id, life, err) : -1;
+  return cursor != NULL ? rl_store_read_status(&cursor->db, job_id, status, err) : -1;
 }
 
 int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err) {
-  rl_job_status life;
-  if (rl_store_job_status(store, job_id, &life, err) < 0) return -1;
-  *state = life.state;
+  rl_job_status status;
+  if (rl_store_job_status(store, job_id, &status, err) < 0) return -1;
+  *state = status.state;
   return 0;
 }
 

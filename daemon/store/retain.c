@@ -1,19 +1,19 @@
-/* Retention. Each step is a transaction of about BATCH rows, so that other writers never wait long, nor does a stop. */
+/* Retention. Each step is a transaction of about BATCH rows, so that other writers and a stop wait only briefly. */
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "store/store_internal.h"
 
-enum { BATCH = 5000, KERNELS_BATCH = 5 /* each with its metrics, instructions and series */ };
+enum { BATCH = 5000, KERNELS_BATCH = 5 /* kernels, each with thousands of metrics, instructions and points */ };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
 typedef struct horizon {
   int64_t activity_ns, events_ns, jobs_ns;
-} horizon; /* what finished before may go */
+} horizon; /* rows of jobs and passes that finished before may be deleted */
 
-typedef int64_t removals[RL_REMOVED_KINDS]; /* rows, by what they were */
+typedef int64_t removals[RL_REMOVED_KINDS]; /* number of deleted rows by kind */
 
-/* The id of the first row, 0 when there is none. */
+/* Reads the first column of the first row into *id, 0 when there is no row. Returns 1, 0 or -1. */
 static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_first(db, name, bindings, count, &row, err);
@@ -21,7 +21,7 @@ static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int
   return found;
 }
 
-/* One batch of a pass's raw rows; with the last one, what described them. 1: that was the last. */
+/* Deletes one batch of a pass's raw rows, and with the last batch their names and spans. Returns 1 after the last batch. */
 static int delete_activity(rl_db *db, int64_t pass, removals removed, rl_error *err) {
   if (rl_db_run(db, err, "activity_delete", RL_INT(":pass", pass), RL_INT(":batch", BATCH)) < 0) return -1;
   int64_t changes = sqlite3_changes64(db->handle);
@@ -47,7 +47,7 @@ static int delete_kernels(rl_db *db, int64_t job, rl_error *err) {
   return sqlite3_changes64(db->handle) < KERNELS_BATCH;
 }
 
-/* The job, and the posted code that no other names. */
+/* Deletes the job, and its posted code when no other job refers to it. */
 static int delete_job_row(rl_db *db, int64_t job, removals removed, rl_error *err) {
   char source[RL_SHA256_SIZE] = "";
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
@@ -59,7 +59,7 @@ static int delete_job_row(rl_db *db, int64_t job, removals removed, rl_error *er
   return source[0] == '\0' || rl_db_run(db, err, "source_delete", RL_TEXT(":sha256", source)) == 0 ? 1 : -1;
 }
 
-/* What belongs to a job goes in batches of its own, its row with the last. */
+/* Deletes one batch of a job's rows, and with the last batch the job. Returns 1 after the last batch. */
 static int delete_job(rl_db *db, int64_t job, removals removed, rl_error *err) {
   int64_t pass = 0;
   int found = first_id(db, "activity_of_job", RL_BINDINGS(RL_INT(":job", job)), &pass, err);
@@ -69,59 +69,60 @@ static int delete_job(rl_db *db, int64_t job, removals removed, rl_error *err) {
   return done > 0 ? delete_job_row(db, job, removed, err) : done;
 }
 
-static const struct layer { /* in the order in which they go */
+static const struct layer { /* in the order of their deletion */
   const char *oldest;
-  int (*remove)(rl_db *db, int64_t id, removals removed, rl_error *err); /* one batch; 1: that was its last */
-  size_t before;                                                         /* in horizon */
+  int (*remove)(rl_db *db, int64_t id, removals removed, rl_error *err); /* one batch; 1: the last one */
+  size_t before;                                                         /* offset in horizon */
 } layers[] = {
     {"activity_oldest", delete_activity, offsetof(horizon, activity_ns)},
     {"events_oldest", delete_events, offsetof(horizon, events_ns)},
     {"job_oldest", delete_job, offsetof(horizon, jobs_ns)},
 };
 
-/* One batch of the first layer that has something to remove: 1, or 0 when none has. *whole: nothing is left half removed. */
-static int remove_batch(rl_db *db, const horizon *limits, removals removed, bool *whole, rl_error *err) {
+/* Deletes one batch from the first layer that has rows to delete. Returns 1, or 0 when none has. *complete: no job or pass is
+ * partly deleted. */
+static int remove_batch(rl_db *db, const horizon *limits, removals removed, bool *complete, rl_error *err) {
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
     int64_t id = 0, before = *(const int64_t *)((const char *)limits + layers[i].before);
     int found = first_id(db, layers[i].oldest, RL_BINDINGS(RL_INT(":before", before)), &id, err);
     if (found < 0) return -1;
     if (found == 0) continue;
     int last = layers[i].remove(db, id, removed, err);
-    *whole = last > 0;
+    *complete = last > 0;
     return last < 0 ? -1 : 1;
   }
   return 0;
 }
 
-/* 1: no more than max_bytes are in use; 0 means that there is no such limit. */
-static int small_enough(rl_db *db, int64_t max_bytes, rl_error *err) {
+/* Returns 1 when at most max_bytes are in use, else 0. max_bytes 0: no limit, returns 0. */
+static int is_small_enough(rl_db *db, int64_t max_bytes, rl_error *err) {
   int64_t used = 0;
   if (max_bytes == 0) return 0;
   return first_id(db, "database_bytes", NULL, 0, &used, err) < 0 ? -1 : used <= max_bytes;
 }
 
-/* Batches until the layers are empty or, with a limit, until so few bytes are in use. */
+/* Deletes batches until the layers are empty or, with max_bytes, until at most that many bytes are in use. */
 static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes, const atomic_bool *stop, int64_t *removed,
                       rl_error *err) {
-  bool whole = true;
+  bool complete = true;
   for (int more = 1; more > 0 && !atomic_load(stop);) {
-    removals gone = {0};
+    removals deleted = {0};
     if (rl_store_begin(store, err) < 0) return -1;
-    int enough = whole ? small_enough(&store->writer, max_bytes, err) : 0;
-    more = enough == 0 ? remove_batch(&store->writer, limits, gone, &whole, err) : enough > 0 ? 0 : -1;
+    int enough = complete ? is_small_enough(&store->writer, max_bytes, err) : 0;
+    more = enough == 0 ? remove_batch(&store->writer, limits, deleted, &complete, err) : enough > 0 ? 0 : -1;
     more = rl_store_end(store, more, err);
     if (more < 0) return -1;
     for (int i = 0; i < RL_REMOVED_KINDS; i++) {
-      *removed += gone[i];
-      atomic_fetch_add(&store->removed_rows[i], gone[i]);
+      *removed += deleted[i];
+      atomic_fetch_add(&store->removed_rows[i], deleted[i]);
     }
   }
   return 0;
 }
 
-int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind what) { return atomic_load(&store->removed_rows[what]); }
+int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind kind) { return atomic_load(&store->removed_rows[kind]); }
 
-/* Give free pages back to the file system, some at a time, and empty the log. */
+/* Returns free pages to the file system in steps, and truncates the write-ahead log. */
 static int shrink(rl_store *store, const atomic_bool *stop, rl_error *err) {
   for (int64_t pages = 1, before = 0; pages > 0 && pages != before;) {
     if (atomic_load(stop)) return 0;

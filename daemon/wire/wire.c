@@ -13,12 +13,12 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows travel as they lie in memory");
 
 static const char magic[4] = {'R', 'L', 'F', 'W'};
-enum { WRITE_TIMEOUT_MS = 5000, FIRST_ROOM = 8 << 10 };
+enum { WRITE_TIMEOUT_MS = 5000, INITIAL_CAPACITY = 8 << 10 };
 
-/* What a frame of each type may weigh, and whether it is text as it stands. */
+/* The bounds of a payload in bytes, and whether it is plain text. */
 static const struct {
   const char *name;
-  uint32_t least, most;
+  uint32_t min_bytes, max_bytes;
   bool text;
 } frames[RL_FRAME_TYPES] = {
     [RL_FRAME_HELLO] = {"HELLO", 2, RL_WIRE_CONTROL_MAX},
@@ -83,12 +83,12 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
                    RL_WIRE_VERSION);
   if (type == 0 || type >= RL_FRAME_TYPES || data[6] != 0 || data[7] != 0)
     return rl_fail(err, RL_WIRE, RL_WIRE_TYPE, "the frame has the unknown type %u", type);
-  if (length > frames[type].most)
+  if (length > frames[type].max_bytes)
     return rl_fail(err, RL_WIRE, RL_WIRE_TOO_LARGE, "a %s frame has %u bytes, more than %u", frames[type].name, length,
-                   frames[type].most);
-  if (length < frames[type].least)
+                   frames[type].max_bytes);
+  if (length < frames[type].min_bytes)
     return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a %s frame has %u bytes, fewer than %u", frames[type].name, length,
-                   frames[type].least);
+                   frames[type].min_bytes);
   if (size - RL_WIRE_HEADER < length) return 0;
   *frame = (rl_frame){.type = (rl_frame_type)type, .length = length, .payload = data + RL_WIRE_HEADER};
   return RL_WIRE_HEADER + (int64_t)length;
@@ -97,15 +97,15 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
 struct rl_frame_reader {
   int descriptor;
   unsigned char *data;
-  size_t begin, end, room; /* bytes [begin, end) have come and were not handed out; room leaves one byte for the NUL */
-  unsigned char held;      /* the byte that the NUL behind the last payload stands on, at data[begin] */
-  bool holding;
+  size_t begin, end, capacity; /* bytes [begin, end) are not returned yet; data has one byte more than capacity, for the NUL */
+  unsigned char saved;         /* the byte at data[begin] that the NUL behind the last payload replaces */
+  bool has_saved;
 };
 
 rl_frame_reader *rl_frame_reader_new(int descriptor) {
   rl_frame_reader *reader = calloc(1, sizeof *reader);
   if (reader == NULL) return NULL;
-  *reader = (rl_frame_reader){.descriptor = descriptor, .data = malloc(FIRST_ROOM + 1), .room = FIRST_ROOM};
+  *reader = (rl_frame_reader){.descriptor = descriptor, .data = malloc(INITIAL_CAPACITY + 1), .capacity = INITIAL_CAPACITY};
   if (reader->data == NULL) {
     free(reader);
     return NULL;
@@ -119,35 +119,35 @@ void rl_frame_reader_free(rl_frame_reader *reader) {
   free(reader);
 }
 
-/* Room behind `end`: first by moving what is there to the front, then by growing to what the started frame needs. */
-static int make_room(rl_frame_reader *reader, rl_error *err) {
-  size_t have = reader->end - reader->begin, need = FIRST_ROOM;
-  if (have >= RL_WIRE_HEADER) {
+/* Makes space behind `end`: moves the unread bytes to the front, then grows the buffer to the size of the frame at the front. */
+static int reserve(rl_frame_reader *reader, rl_error *err) {
+  size_t unread = reader->end - reader->begin, need = INITIAL_CAPACITY;
+  if (unread >= RL_WIRE_HEADER) {
     uint32_t length;
-    memcpy(&length, reader->data + reader->begin + 8, sizeof length); /* bounded: decode has seen this header */
+    memcpy(&length, reader->data + reader->begin + 8, sizeof length); /* in bounds: rl_frame_decode has accepted this header */
     if (RL_WIRE_HEADER + (size_t)length > need) need = RL_WIRE_HEADER + (size_t)length;
   }
-  if (reader->begin > 0) memmove(reader->data, reader->data + reader->begin, have);
+  if (reader->begin > 0) memmove(reader->data, reader->data + reader->begin, unread);
   reader->begin = 0;
-  reader->end = have;
-  if (need <= reader->room) return 0;
+  reader->end = unread;
+  if (need <= reader->capacity) return 0;
   unsigned char *grown = realloc(reader->data, need + 1);
-  if (grown == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a frame of %zu bytes", need);
+  if (grown == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "out of memory for a frame of %zu bytes", need);
   reader->data = grown;
-  reader->room = need;
+  reader->capacity = need;
   return 0;
 }
 
-/* Wait until the descriptor can be read (or written): 1, or 0 when the time is over. Below 0: no deadline. */
+/* Waits until the descriptor can be read or written (events). Returns 1, or 0 at the deadline; deadline_ns < 0: no deadline. */
 static int wait_for(int descriptor, short events, int64_t deadline_ns, rl_error *err) {
   for (;;) {
-    int64_t left_ms = -1;
+    int64_t remaining_ms = -1;
     if (deadline_ns >= 0) {
-      left_ms = (deadline_ns - rl_monotonic_ns() + 999999) / 1000000;
-      if (left_ms < 0) left_ms = 0;
+      remaining_ms = (deadline_ns - rl_monotonic_ns() + 999999) / 1000000;
+      if (remaining_ms < 0) remaining_ms = 0;
     }
     struct pollfd entry = {.fd = descriptor, .events = events};
-    int ready = poll(&entry, 1, left_ms > INT32_MAX ? INT32_MAX : (int)left_ms);
+    int ready = poll(&entry, 1, remaining_ms > INT32_MAX ? INT32_MAX : (int)remaining_ms);
     if (ready >= 0) return ready;
     if (errno != EINTR) return rl_fail_errno(err, "can't wait for a frame");
   }
@@ -155,8 +155,8 @@ static int wait_for(int descriptor, short events, int64_t deadline_ns, rl_error 
 
 int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_error *err) {
   int64_t deadline = timeout_ms < 0 ? -1 : rl_monotonic_ns() + (int64_t)timeout_ms * 1000000;
-  if (reader->holding) reader->data[reader->begin] = reader->held;
-  reader->holding = false;
+  if (reader->has_saved) reader->data[reader->begin] = reader->saved;
+  reader->has_saved = false;
   for (;;) {
     rl_frame found;
     int64_t used = rl_frame_decode(reader->data + reader->begin, reader->end - reader->begin, &found, err);
@@ -164,17 +164,17 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
     if (used > 0) {
       reader->begin += (size_t)used;
       if (frames[found.type].text) rl_utf8_sanitize((char *)reader->data + reader->begin - found.length, found.length);
-      reader->held = reader->data[reader->begin];
+      reader->saved = reader->data[reader->begin];
       reader->data[reader->begin] = '\0';
-      reader->holding = true;
+      reader->has_saved = true;
       *frame = found;
       return 0;
     }
-    if (make_room(reader, err) < 0) return -1;
+    if (reserve(reader, err) < 0) return -1;
     int ready = wait_for(reader->descriptor, POLLIN, deadline, err);
     if (ready < 0) return -1;
-    if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "no frame came within %d ms", timeout_ms);
-    ssize_t got = read(reader->descriptor, reader->data + reader->end, reader->room - reader->end);
+    if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "no frame arrived within %d ms", timeout_ms);
+    ssize_t got = read(reader->descriptor, reader->data + reader->end, reader->capacity - reader->end);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) return rl_fail_errno(err, "can't read a frame");
     if (got == 0)
@@ -188,7 +188,7 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err) {
-  if (type <= 0 || type >= RL_FRAME_TYPES || length < frames[type].least || length > frames[type].most)
+  if (type <= 0 || type >= RL_FRAME_TYPES || length < frames[type].min_bytes || length > frames[type].max_bytes)
     return rl_fail(err, RL_WIRE, RL_WIRE_TOO_LARGE, "a frame of type %d can't carry %zu bytes", (int)type, length);
   unsigned char header[RL_WIRE_HEADER] = {magic[0], magic[1], magic[2], magic[3], RL_WIRE_VERSION, (unsigned char)type};
   memcpy(header + 8, &(uint32_t){(uint32_t)length}, sizeof(uint32_t));
@@ -202,27 +202,27 @@ int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size
     if (wrote < 0 && errno == EAGAIN) {
       int ready = wait_for(descriptor, POLLOUT, deadline, err);
       if (ready < 0) return -1;
-      if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "the other side takes no frames");
+      if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "the other side does not read its frames");
       continue;
     }
     if (wrote < 0 && errno == EPIPE) return rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "the other side closed the pipe");
     if (wrote < 0) return rl_fail_errno(err, "can't write a frame");
-    size_t left = (size_t)wrote;
-    while (count > 0 && left >= part->iov_len) {
-      left -= part->iov_len;
+    size_t unaccounted = (size_t)wrote;
+    while (count > 0 && unaccounted >= part->iov_len) {
+      unaccounted -= part->iov_len;
       part++;
       count--;
     }
     if (count > 0) {
-      part->iov_base = (char *)part->iov_base + left;
-      part->iov_len -= left;
+      part->iov_base = (char *)part->iov_base + unaccounted;
+      part->iov_len -= unaccounted;
     }
   }
   return 0;
 }
 
-/* A library's message may hold line ends, and a name from posted code any bytes, which the other side would refuse. */
-static void plain_strings(cJSON *object) {
+/* Makes the strings acceptable to the receiver: a library's message may contain line ends, a name from posted code any bytes. */
+static void sanitize_strings(cJSON *object) {
   for (cJSON *item = object->child; item != NULL; item = item->next) {
     if (!cJSON_IsString(item)) continue;
     rl_utf8_sanitize(item->valuestring, strlen(item->valuestring));
@@ -235,11 +235,11 @@ int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, 
   char *text = NULL;
   cJSON *object = cJSON_CreateObject();
   if (object != NULL && rl_fields_encode(table, message, object) == 0) {
-    plain_strings(object);
+    sanitize_strings(object);
     text = cJSON_PrintUnformatted(object);
   }
   cJSON_Delete(object);
-  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a %s frame", frames[type].name);
+  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a %s frame", frames[type].name);
   int rc = rl_frame_write(descriptor, type, text, strlen(text), err);
   free(text);
   return rc;

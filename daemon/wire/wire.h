@@ -3,13 +3,12 @@
  * bulk payloads (METRIC, ROWS) are packed rows (at most 4 MiB). A truncated, oversized or unknown frame ends the worker, not the
  * daemon.
  *
- *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (text that the next REQUEST names by its hash) · RELEASE
- *                      (empty), between requests: let go of what is kept of the device for the next of them
- *   worker -> daemon   HELLO (rl_hello), once, first; then for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT
- *                      KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, then exactly one of DONE (empty), UNAVAILABLE
- *                      (rl_failure), FAILED (rl_failure), CANCELLED (empty). Anywhere before that, LOG: what the compiler said of
- *                      posted code, as text; all of a pass together at most as long as one. For RELEASE: RELEASED (empty).
- * A worker whose standard input closes exits at once. */
+ *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (posted code, to which the next REQUEST refers by its hash)
+ * · RELEASE (empty, between requests): free what is cached on the device worker -> daemon   HELLO (rl_hello), once, first; then
+ * for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, then
+ * exactly one of DONE (empty), UNAVAILABLE (rl_failure), FAILED (rl_failure), CANCELLED (empty). Anywhere before the last one,
+ * LOG: the compiler's log for posted code, as text; together at most RL_WIRE_CONTROL_MAX bytes a pass. For RELEASE: RELEASED
+ * (empty). A worker exits when its standard input closes. */
 #ifndef RL_WIRE_WIRE_H
 #define RL_WIRE_WIRE_H
 
@@ -47,7 +46,7 @@ typedef enum rl_frame_type {
   RL_FRAME_TYPES
 } rl_frame_type;
 
-typedef struct rl_hello { /* a worker that can't serve still says hello, with usable false and the reason */
+typedef struct rl_hello { /* also from a worker that can't serve: usable false, and the reason */
   int64_t protocol;       /* RL_WIRE_VERSION */
   char program[48], commit[48];
   char device[16]; /* "cpu" "gpu0" */
@@ -60,7 +59,7 @@ typedef struct rl_hello { /* a worker that can't serve still says hello, with us
 typedef struct rl_request {
   char workload[32], params[RL_PARAMS_SIZE];
   int pass;                      /* rl_pass */
-  char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile; "": the usual one */
+  char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile; "": the default one */
 } rl_request;
 
 typedef struct rl_failure {
@@ -74,30 +73,30 @@ extern const rl_field rl_hello_fields[], rl_request_fields[], rl_failure_fields[
 typedef struct rl_frame {
   rl_frame_type type;
   uint32_t length;
-  const unsigned char *payload; /* valid until the next read; followed by a NUL byte. Of NAME and LOG: UTF-8, whatever came */
+  const unsigned char *payload; /* valid until the next read; followed by a NUL byte. NAME and LOG: made valid UTF-8 */
 } rl_frame;
 
 const char *rl_frame_name(rl_frame_type type); /* "EPOCH" */
 
 typedef struct rl_frame_reader rl_frame_reader;       /* owns its buffer, not the descriptor */
-rl_frame_reader *rl_frame_reader_new(int descriptor); /* NULL when memory is out; may be non-blocking or not */
+rl_frame_reader *rl_frame_reader_new(int descriptor); /* NULL when out of memory; blocking or not */
 void rl_frame_reader_free(rl_frame_reader *reader);
-/* Wait at most timeout_ms (-1: for ever) for a whole frame. -1 with RL_WIRE and an rl_wire_code; after anything but
- * RL_WIRE_TIMEOUT the stream is unusable. A time-out in the middle of a frame keeps what has come. */
+/* Waits at most timeout_ms (-1: no limit) for a complete frame. Returns 0, or -1 with RL_WIRE and an rl_wire_code. After
+ * RL_WIRE_TIMEOUT the next call continues with the bytes received so far; after any other error the stream is unusable. */
 int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_error *err);
-/* Decode a header and payload that are in memory: what the reader uses and the fuzz target calls. Returns bytes used, 0 when more
- * is needed, -1 on a broken frame. */
+/* Decodes the frame at the front of data. Returns the bytes of the frame, 0 when data ends before it, -1 when it is malformed. */
 int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame, rl_error *err);
 
-/* Write one whole frame; EINTR and partial writes handled; SIGPIPE must be ignored. Not thread-safe per descriptor. A
- * non-blocking descriptor has 5 s for all of it, however slowly the other side reads: RL_WIRE_TIMEOUT. */
+/* Writes one complete frame, in spite of EINTR and partial writes. SIGPIPE must be ignored. One thread at a time for a
+ * descriptor. On a non-blocking descriptor the whole write has 5 s: RL_WIRE_TIMEOUT. */
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err);
+/* Writes a frame whose payload is the JSON of a message. */
 int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, const void *message, rl_error *err);
 
-/* Put one record frame into records (FACTS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS): 1 when it
- * was one, 0 when it is another type, -1 when it is broken. Name indices of rows are checked against the names before. */
+/* Appends a frame's records (FACTS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS). Returns 1, 0 for a
+ * frame of another type, -1 for malformed records. Rows may refer only to names that came before. */
 int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err);
-/* The reverse: send every record of a pass as frames, in the order the protocol wants. */
+/* Sends all records of a pass as frames, in the order of the protocol. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err);
 
 #endif

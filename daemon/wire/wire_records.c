@@ -1,28 +1,28 @@
-/* The records of a pass in frames (wire.h). */
+/* Frames that carry the records of a pass. */
 #include <math.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "wire/wire.h"
 
-static int broken(const rl_frame *frame, rl_error *err) {
+static int fail_malformed(const rl_frame *frame, rl_error *err) {
   if (err != NULL) {
     err->domain = RL_WIRE;
     err->code = RL_WIRE_PAYLOAD;
   }
-  return rl_wrap(err, "broken %s frame", rl_frame_name(frame->type));
+  return rl_wrap(err, "malformed %s frame", rl_frame_name(frame->type));
 }
 
 static int parse(const rl_frame *frame, const rl_field *table, void *out, size_t size, rl_error *err) {
-  if (rl_fields_parse(table, (const char *)frame->payload, frame->length, out, size, err) < 0) return broken(frame, err);
+  if (rl_fields_parse(table, (const char *)frame->payload, frame->length, out, size, err) < 0) return fail_malformed(frame, err);
   return 0;
 }
 
-/* So large that SQLite's integers hold bytes, and differences of times. */
-static bool is_possible(const rl_activity_row *row) {
-  const int64_t most = INT64_MAX / 4;
-  return row->kind < RL_ACTIVITY_KINDS && row->start_ns >= -most && row->start_ns <= most && row->end_ns >= -most &&
-         row->end_ns <= most && row->bytes <= INT64_MAX;
+/* Whether int64_t, and so SQLite's integers, can hold the bytes and differences of times. */
+static bool is_in_range(const rl_activity_row *row) {
+  const int64_t max_ns = INT64_MAX / 4;
+  return row->kind < RL_ACTIVITY_KINDS && row->start_ns >= -max_ns && row->start_ns <= max_ns && row->end_ns >= -max_ns &&
+         row->end_ns <= max_ns && row->bytes <= INT64_MAX;
 }
 
 static int check_rows(const rl_frame *frame, const rl_records *records, rl_error *err) {
@@ -30,14 +30,14 @@ static int check_rows(const rl_frame *frame, const rl_records *records, rl_error
     return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a ROWS frame has %u bytes, not a whole number of rows", frame->length);
   const rl_activity_row *rows = (const rl_activity_row *)frame->payload;
   for (size_t i = 0; i < frame->length / sizeof *rows; i++)
-    if (!is_possible(&rows[i]) || rows[i].name >= records->name_count)
+    if (!is_in_range(&rows[i]) || rows[i].name >= records->name_count)
       return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "row %zu has kind %u, name %u of %zu, %llu bytes and times %lld to %lld", i,
                      rows[i].kind, rows[i].name, records->name_count, (unsigned long long)rows[i].bytes,
                      (long long)rows[i].start_ns, (long long)rows[i].end_ns);
   return 0;
 }
 
-/* Text that ends with a NUL inside its place, UTF-8 without control characters: what the field tables ask of text in messages. */
+/* Whether the buffer holds NUL-terminated UTF-8 without control characters, as the field tables require of text in messages. */
 static bool is_text(const char *text, size_t size) {
   size_t length = strnlen(text, size);
   for (size_t i = 0; i < length; i++)
@@ -48,12 +48,12 @@ static bool is_text(const char *text, size_t size) {
 static int check_metrics(const rl_frame *frame, rl_error *err) {
   if (frame->length % sizeof(rl_kernel_metric) != 0)
     return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a METRIC frame has %u bytes, not a whole number of metrics", frame->length);
-  for (size_t at = 0; at < frame->length; at += sizeof(rl_kernel_metric)) {
+  for (size_t offset = 0; offset < frame->length; offset += sizeof(rl_kernel_metric)) {
     rl_kernel_metric metric;
-    memcpy(&metric, frame->payload + at, sizeof metric);
+    memcpy(&metric, frame->payload + offset, sizeof metric);
     if (metric.ordinal < 0 || !(isnan(metric.value) || rl_sanitize_measure(metric.value) == metric.value) ||
         !is_text(metric.metric, sizeof metric.metric) || !is_text(metric.reason, sizeof metric.reason))
-      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a metric has an ordinal, a value or texts that it can't have");
+      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a metric has an invalid ordinal, value or text");
   }
   return 0;
 }
@@ -65,19 +65,19 @@ static const rl_frame_type frame_types[RL_RECORD_KINDS] = {
     [RL_RECORD_POINT] = RL_FRAME_POINT,   [RL_RECORD_NAME] = RL_FRAME_NAME,
     [RL_RECORD_METRIC] = RL_FRAME_METRIC, [RL_RECORD_ROW] = RL_FRAME_ROWS};
 
-static int collect_facts(const rl_frame *frame, rl_records *records, rl_error *err) {
-  if (records->has_facts) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a second FACTS frame came");
+static int receive_facts(const rl_frame *frame, rl_records *records, rl_error *err) {
+  if (records->has_facts) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the pass has a second FACTS frame");
   if (parse(frame, rl_run_facts_fields, &records->facts, sizeof records->facts, err) < 0) return -1;
   records->has_facts = true;
   return 0;
 }
 
-static int collect_name(const rl_frame *frame, rl_records *records, rl_error *err) {
+static int receive_name(const rl_frame *frame, rl_records *records, rl_error *err) {
   if (memchr(frame->payload, '\0', frame->length) != NULL) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a name has a NUL byte");
   return rl_records_add_name(records, (const char *)frame->payload, frame->length, err);
 }
 
-static int collect_message(const rl_frame *frame, rl_record kind, rl_records *records, rl_error *err) {
+static int receive_message(const rl_frame *frame, rl_record kind, rl_records *records, rl_error *err) {
   union {
     rl_epoch epoch;
     rl_sample sample;
@@ -87,32 +87,32 @@ static int collect_message(const rl_frame *frame, rl_record kind, rl_records *re
     rl_instruction instruction;
     rl_series_point point;
   } message;
-  const rl_record_kind *as = &rl_record_kinds[kind];
-  memset(&message, 0, as->size);
-  if (parse(frame, as->fields, &message, as->size, err) < 0) return -1;
+  const rl_record_kind *facts = &rl_record_kinds[kind];
+  memset(&message, 0, facts->size);
+  if (parse(frame, facts->fields, &message, facts->size, err) < 0) return -1;
   return rl_records_add(records, kind, &message, 1, err);
 }
 
-static int collect_as(const rl_frame *frame, rl_record kind, rl_records *records, rl_error *err) {
-  if (rl_record_kinds[kind].encoding == RL_ENCODE_TEXT) return collect_name(frame, records, err);
-  if (rl_record_kinds[kind].encoding == RL_ENCODE_JSON) return collect_message(frame, kind, records, err);
+static int receive_kind(const rl_frame *frame, rl_record kind, rl_records *records, rl_error *err) {
+  if (rl_record_kinds[kind].encoding == RL_ENCODE_TEXT) return receive_name(frame, records, err);
+  if (rl_record_kinds[kind].encoding == RL_ENCODE_JSON) return receive_message(frame, kind, records, err);
   if ((kind == RL_RECORD_METRIC ? check_metrics(frame, err) : check_rows(frame, records, err)) < 0) return -1;
   return rl_records_add(records, kind, frame->payload, frame->length / rl_record_kinds[kind].size, err);
 }
 
 int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err) {
-  if (frame->type == RL_FRAME_FACTS) return collect_facts(frame, records, err) < 0 ? -1 : 1;
+  if (frame->type == RL_FRAME_FACTS) return receive_facts(frame, records, err) < 0 ? -1 : 1;
   for (int kind = 0; kind < RL_RECORD_KINDS; kind++)
-    if (frame_types[kind] == frame->type) return collect_as(frame, (rl_record)kind, records, err) < 0 ? -1 : 1;
+    if (frame_types[kind] == frame->type) return receive_kind(frame, (rl_record)kind, records, err) < 0 ? -1 : 1;
   return 0;
 }
 
-/* What comes in thousands, as it lies in memory. */
+/* Sends an array of structs as in memory, in frames of at most RL_WIRE_BULK_MAX bytes. */
 static int send_structs(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
-  const size_t size = rl_record_kinds[kind].size, most = RL_WIRE_BULK_MAX / size;
-  for (size_t at = 0; at < count; at += most) {
-    size_t some = count - at < most ? count - at : most;
-    if (rl_frame_write(descriptor, frame_types[kind], items + at * size, some * size, err) < 0) return -1;
+  const size_t size = rl_record_kinds[kind].size, max_count = RL_WIRE_BULK_MAX / size;
+  for (size_t first = 0; first < count; first += max_count) {
+    size_t sent = count - first < max_count ? count - first : max_count;
+    if (rl_frame_write(descriptor, frame_types[kind], items + first * size, sent * size, err) < 0) return -1;
   }
   return 0;
 }
@@ -124,9 +124,9 @@ static int send_names(int descriptor, char *const *names, size_t count, rl_error
 }
 
 static int send_messages(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
-  const rl_record_kind *as = &rl_record_kinds[kind];
+  const rl_record_kind *facts = &rl_record_kinds[kind];
   for (size_t i = 0; i < count; i++)
-    if (rl_message_write(descriptor, frame_types[kind], as->fields, items + i * as->size, err) < 0) return -1;
+    if (rl_message_write(descriptor, frame_types[kind], facts->fields, items + i * facts->size, err) < 0) return -1;
   return 0;
 }
 
@@ -141,7 +141,7 @@ static int send_kind(int descriptor, rl_record kind, const rl_records *records, 
   return send_structs(descriptor, kind, items, count, err);
 }
 
-/* Kinds go in their order: names come before the rows that name them. */
+/* Kinds are sent in their order: names before the rows that refer to them. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
   if (records->has_facts && rl_message_write(descriptor, RL_FRAME_FACTS, rl_run_facts_fields, &records->facts, err) < 0)
     return -1;
