@@ -1,4 +1,4 @@
-# What every target of the project shares: warnings, sanitizers, the include roots, the CUDA toolchain, embedded files, tests.
+# Functions and settings of all targets: warnings, sanitizers, include roots, the CUDA toolchain, embedded files, tests.
 
 find_program(RL_CCACHE ccache)
 if(RL_CCACHE)
@@ -16,7 +16,7 @@ if(NOT RL_CUDA STREQUAL "OFF")
   endif()
   if(RL_NVCC AND RL_CUDNN_INCLUDE)
     set(CMAKE_CUDA_COMPILER ${RL_NVCC})
-    set(CMAKE_CUDA_ARCHITECTURES OFF) # named below: CMake 3.25 does not know every one
+    set(CMAKE_CUDA_ARCHITECTURES OFF) # set below: CMake 3.25 does not know all of them
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     set(CMAKE_CUDA_STANDARD 17)
@@ -51,7 +51,7 @@ if(RL_FUZZ)
   target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>)
 endif()
 
-# What is installed, without the tests: each program and module adds itself.
+# Everything that is installed, without the tests: each program and module adds itself.
 add_custom_target(installed)
 
 # rl_library(NAME SOURCES... [LIBS...]): a static library with the project's flags.
@@ -85,13 +85,13 @@ function(rl_unit_test name)
   endif()
   set(timeout 300)
   if(RL_SANITIZE)
-    set(timeout 900) # what takes a minute takes several
+    set(timeout 900) # several times slower
   endif()
-  # Exit code 77: the test can't run here and says why.
+  # Exit code 77: skipped, with a printed reason.
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${timeout})
 endfunction()
 
-# rl_python_test(NAME FILES [LABELS...] [TIMEOUT s]): pytest of Debian's own Python against the programs of this build.
+# rl_python_test(NAME FILES [LABELS...] [TIMEOUT s]): pytest of Debian's Python, run with the programs of this build.
 function(rl_python_test name files)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -118,9 +118,8 @@ function(rl_fuzz_target name)
   endif()
 endfunction()
 
-# rl_embed(TARGET NAME FILE...): compiles the files into TARGET as a NULL-named-terminated array
-#   const struct rl_embedded { const char *name; const char *text; size_t size; } NAME[]   (cmake/embedded.h)
-# name is the file's name without folder and last extension.
+# rl_embed(TARGET NAME FILE...): compiles the files into TARGET as an array `const rl_embedded NAME[]` (cmake/embedded.h), in their order. The
+# last element has a NULL name.
 function(rl_embed target name)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
   add_custom_command(OUTPUT ${output}

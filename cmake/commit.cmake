@@ -1,7 +1,7 @@
-# cmake -DSOURCE=dir -DOUTPUT=header -P commit.cmake: the git commit of the tree, written only when it changed.
+# cmake -DSOURCE=dir -DOUTPUT=header -P commit.cmake: writes the git commit of the tree to a header, if it has changed.
 execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=* OUTPUT_VARIABLE commit
   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
-if(NOT "$ENV{ROOFLINED_COMMIT}" STREQUAL "") # a source tree without its history, as in an image's build
+if(NOT "$ENV{ROOFLINED_COMMIT}" STREQUAL "") # a source tree without .git, as in the build of an image
   set(commit "$ENV{ROOFLINED_COMMIT}")
 elseif(failed)
   set(commit "unknown")

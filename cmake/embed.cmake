@@ -1,4 +1,4 @@
-# cmake -DNAME=array -DOUTPUT=file.c "-DFILES=a;b" -P embed.cmake
+# cmake -DNAME=array -DOUTPUT=file.c "-DFILES=a;b" -P embed.cmake: writes a C file with the files' bytes (rl_embed).
 set(bodies "")
 set(rows "")
 set(index 0)

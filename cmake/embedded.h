@@ -1,12 +1,12 @@
-/* A file compiled into the program by rl_embed(). Arrays of them end with a NULL name. */
+/* A file that rl_embed() (cmake/RooflinedBuild.cmake) compiled into the program. Arrays of them end with a NULL name. */
 #ifndef RL_EMBEDDED_H
 #define RL_EMBEDDED_H
 
 #include <stddef.h>
 
 typedef struct rl_embedded {
-  const char *name; /* of the file, without folder and last extension */
-  const char *text; /* NUL-terminated beyond size */
+  const char *name; /* file name without folder and last extension */
+  const char *text; /* size bytes and a NUL */
   size_t size;
 } rl_embedded;
 

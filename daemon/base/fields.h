@@ -19,10 +19,8 @@ typedef enum rl_field_type {
   RL_FIELD_BOOL,    /* bool, or an int64_t that is 0 or 1: by its size */
   RL_FIELD_INT,     /* int64_t, or uint32_t: by its size; a whole number within [minimum, maximum], |value| <= 2^53 */
   RL_FIELD_REAL,    /* double, finite, within [minimum, maximum] */
-  RL_FIELD_MEASURE, /* double; null is NAN: a number that may be unavailable, and that can be measured (rl_sanitize_measure),
-                       within [minimum, maximum] */
-  RL_FIELD_TEXT,    /* char[size], NUL-terminated UTF-8 without control characters; one of names unless names is NULL; null or
-                       absent:    unchanged */
+  RL_FIELD_MEASURE, /* double that may be unavailable: null is NAN; within [minimum, maximum] */
+  RL_FIELD_TEXT,    /* char[size], NUL-terminated UTF-8 without control characters; one of names, if not NULL; null: unchanged */
   RL_FIELD_SHA256,  /* char[65]: 64 lower-case hexadecimal digits; "": unknown */
   RL_FIELD_CHOICE,  /* int: index into names */
   RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]; JSON: an array without repeats, not empty unless may_be_empty */

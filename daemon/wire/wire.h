@@ -1,14 +1,23 @@
-/* Frames between the daemon and a worker, over a pipe. Header, 12 bytes little-endian: "RLFW", version (1 byte), type
- * (1 byte), zero (2 bytes), payload length (4 bytes). Control payloads are JSON objects with a field table each (at most 64 KiB);
- * bulk payloads (METRIC, ROWS) are packed rows (at most 4 MiB). A truncated, oversized or unknown frame ends the worker, not the
+/* Frames between the daemon and a worker, over a pipe. Header, 12 bytes little-endian: "RLFW", version (1 byte), type (1 byte),
+ * zero (2 bytes), payload length (4 bytes). Control payloads are JSON objects with a field table each (at most 64 KiB); bulk
+ * payloads (METRIC, ROWS) are packed structs (at most 4 MiB). A truncated, oversized or unknown frame ends the worker, not the
  * daemon.
  *
- *   daemon -> worker   REQUEST (rl_request) · CANCEL (empty) · SOURCE (posted code, to which the next REQUEST refers by its hash)
- * · RELEASE (empty, between requests): free what is cached on the device worker -> daemon   HELLO (rl_hello), once, first; then
- * for a request: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, then
- * exactly one of DONE (empty), UNAVAILABLE (rl_failure), FAILED (rl_failure), CANCELLED (empty). Anywhere before the last one,
- * LOG: the compiler's log for posted code, as text; together at most RL_WIRE_CONTROL_MAX bytes a pass. For RELEASE: RELEASED
- * (empty). A worker exits when its standard input closes. */
+ * From the daemon:
+ * - REQUEST: rl_request.
+ * - SOURCE: posted code, to which the next REQUEST refers by its hash.
+ * - CANCEL, empty.
+ * - RELEASE, empty, between requests: free what is cached on the device.
+ *
+ * From the worker:
+ * - HELLO: rl_hello; once, first.
+ * - For a REQUEST: FACTS, then any of PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, then
+ * exactly one of DONE (empty), UNAVAILABLE (rl_failure), FAILED (rl_failure), CANCELLED (empty).
+ * - LOG, anywhere before that last frame: the compiler's log for posted code as text, at most RL_WIRE_CONTROL_MAX bytes in a
+ * pass.
+ * - RELEASED, empty: the answer to RELEASE.
+ *
+ * A worker exits when its standard input closes. */
 #ifndef RL_WIRE_WIRE_H
 #define RL_WIRE_WIRE_H
 

@@ -1,13 +1,12 @@
 -- The views: what people query with the sqlite3 shell (docs/schema.md) and what the API reads. An upgrade drops and creates them all.
 -- Where a number is NULL, its reason stands in a *_reason column or in `unavailable`, a JSON object {column: reason}.
 
--- One row a run. Times are over the timing pass's epochs without warm-up; accuracy is the last epoch's. What is NULL has its reason in
--- unavailable, a JSON object {column: reason}.
+-- One row for each run. Times are of the timing pass's epochs without warm-up; losses and accuracy are the last epoch's.
 CREATE VIEW v_runs AS
 SELECT job, run, job_state, workload, variant, "precision", batch_size, seed, engine, dataset, "partial", deterministic, device,
   device_name, git_commit, at, epochs, epoch_ms_median, epoch_ms_min, images_per_epoch * 1000 / epoch_ms_median AS images_per_s,
   peak_memory_bytes, test_accuracy_ratio, train_loss, test_loss, launches_per_step, launch_gap_ratio, suspect, suspect_reason,
-  json_patch('{}', json_object( -- a merge patch drops what is null
+  json_patch('{}', json_object( -- a merge patch drops members that are null
     'epoch_ms_median', iif(epoch_ms_median IS NULL, timing_reason, NULL),
     'epoch_ms_min', iif(epoch_ms_min IS NULL, timing_reason, NULL),
     'images_per_s', iif(epoch_ms_median IS NULL OR images_per_epoch IS NULL, timing_reason, NULL),
@@ -20,9 +19,9 @@ FROM (
     r.dataset, r."partial", r.deterministic, j.device, d.name AS device_name, t.git_commit, t.finished_at AS at,
     (SELECT count(*) FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0) AS epochs,
     (SELECT avg(epoch_ms) FROM (
-       SELECT e.epoch_ms, row_number() OVER (ORDER BY e.epoch_ms) AS place, count(*) OVER () AS n
+       SELECT e.epoch_ms, row_number() OVER (ORDER BY e.epoch_ms) AS rank, count(*) OVER () AS n
        FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0 AND e.epoch_ms IS NOT NULL)
-     WHERE place IN ((n + 1) / 2, (n + 2) / 2)) AS epoch_ms_median,
+     WHERE rank IN ((n + 1) / 2, (n + 2) / 2)) AS epoch_ms_median,
     (SELECT min(e.epoch_ms) FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0) AS epoch_ms_min,
     (SELECT avg(e.images) FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0) AS images_per_epoch,
     EXISTS (SELECT 1 FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0 AND e.suspect = 1)
@@ -50,7 +49,7 @@ FROM (
     LEFT JOIN measurements launches ON launches.pass_id = t.id AND launches.name = 'launches_per_step'
     LEFT JOIN measurements gap ON gap.pass_id = a.id AND gap.name = 'launch_gap_ratio');
 
--- One row a run: the medians of its samples with a cold cache and with a warm one.
+-- One row for each run: the medians of its samples with a cold and with a warm cache.
 CREATE VIEW v_launch_times AS
 SELECT run, cold_us, warm_us, iif(cold_us IS NULL, coalesce(cold_reason, reason), NULL) AS cold_reason,
   iif(warm_us IS NULL, coalesce(warm_reason, reason), NULL) AS warm_reason,
@@ -66,8 +65,8 @@ FROM (
     LEFT JOIN measurements cold ON cold.pass_id = t.id AND cold.name = 'time_cold_us_median'
     LEFT JOIN measurements warm ON warm.pass_id = t.id AND warm.name = 'time_warm_us_median') medians;
 
--- Any two runs of one workload, of whichever jobs: ask for both, or for the runs of a job. Ratios of a suspect time are NULL: a result
--- faster than its floor is no baseline and no success. What is NULL has its reason in unavailable, a JSON object {column: reason}.
+-- One row for each ordered pair of runs of one workload, of any jobs; filter by both runs, or by a job. Ratios of a suspect time are NULL:
+-- a time below its floor is wrong.
 CREATE VIEW v_pairs AS
 SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant, candidate_job, candidate_run, candidate_device, candidate_variant,
   baseline_epoch_ms_median, candidate_epoch_ms_median, baseline_epoch_ms_min, candidate_epoch_ms_min,
@@ -83,7 +82,7 @@ SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant, 
   candidate_test_accuracy_ratio - baseline_test_accuracy_ratio AS test_accuracy_difference_ratio,
   baseline_launches_per_step, candidate_launches_per_step, baseline_launch_gap_ratio, candidate_launch_gap_ratio,
   baseline_unavailable, candidate_unavailable,
-  json_patch('{}', json_object( -- a merge patch drops what is null
+  json_patch('{}', json_object( -- a merge patch drops members that are null
     'speedup_ratio', coalesce(epoch_suspect, baseline_name || (baseline_unavailable ->> '$.epoch_ms_median'),
                               candidate_name || (candidate_unavailable ->> '$.epoch_ms_median')),
     'speedup_min_ratio', coalesce(epoch_suspect, baseline_name || (baseline_unavailable ->> '$.epoch_ms_min'),
@@ -117,6 +116,7 @@ FROM (
   FROM v_runs b JOIN v_runs c ON c.workload = b.workload
     JOIN v_launch_times bt ON bt.run = b.run JOIN v_launch_times ct ON ct.run = c.run);
 
+-- The fp32 run of a job (the first, if there are several) with every other run of the same workload in the job.
 CREATE VIEW v_comparisons AS
 SELECT baseline_job AS job, baseline_device AS device, *
 FROM v_pairs
@@ -135,7 +135,7 @@ SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.params ->> '$.
   j.device, p.finished_at AS at, p.name AS pass, s.mode, s.ordinal, s.device_us, s.suspect, s.suspect_reason
 FROM samples s JOIN passes p ON p.id = s.pass_id JOIN runs r ON r.id = p.run_id JOIN jobs j ON j.id = p.job_id;
 
--- The newest ceilings of each device and driver. stale_reason: the device was seen with another driver or other clocks since.
+-- The newest ceilings pass of each device and driver. stale_reason: the device has reported another driver or other clocks since.
 CREATE VIEW v_ceiling_passes AS
 SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, j.device, d.name AS device_name, d.identity AS device_identity, d.driver,
   p.finished_at AS at, unixepoch() - p.finished_ns / 1000000000 AS age_s, p.git_commit, d.sm_clock_max_mhz, d.memory_clock_max_mhz,
@@ -144,8 +144,8 @@ SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, j.device, d.name AS de
        THEN printf('measured with clocks of at most %g and %g MHz, and the device has %g and %g MHz now', d.sm_clock_max_mhz,
                    d.memory_clock_max_mhz, now.sm_clock_max_mhz, now.memory_clock_max_mhz)
        WHEN now.clock_setting IS NOT d.clock_setting
-       THEN printf('measured with the clocks set to %s, and the device has %s now', coalesce(d.clock_setting, 'what is not known'),
-                   coalesce(now.clock_setting, 'what is not known')) END AS stale_reason,
+       THEN printf('measured with the clocks set to %s, and the device has %s now', coalesce(d.clock_setting, 'unknown settings'),
+                   coalesce(now.clock_setting, 'unknown settings')) END AS stale_reason,
   d.clock_setting
 FROM runs r JOIN passes p ON p.run_id = r.id AND p.ordinal = 0 AND p.state = 'completed'
   JOIN jobs j ON j.id = p.job_id JOIN devices d ON d.id = p.device_id
@@ -155,7 +155,7 @@ WHERE r.workload = 'ceilings' AND r.id = (
     CROSS JOIN devices nd ON nd.id = np.device_id
   WHERE nr.workload = 'ceilings' AND nd.identity = d.identity AND nd.driver IS d.driver ORDER BY nr.id DESC LIMIT 1);
 
--- One row for each rate.
+-- One row for each rate of those passes.
 CREATE VIEW v_ceilings AS
 SELECT c.job, c.run, c.device, c.device_name, c.device_identity, c.driver, c.at, c.age_s, c.git_commit, m.name, m.value, m.reason,
   c.sm_clock_max_mhz, c.memory_clock_max_mhz,
@@ -164,9 +164,9 @@ SELECT c.job, c.run, c.device, c.device_name, c.device_identity, c.driver, c.at,
   (SELECT value FROM measurements WHERE pass_id = c.pass_id AND name = 'throttled_ratio') AS throttled_ratio, c.stale_reason
 FROM v_ceiling_passes c JOIN measurements m ON m.pass_id = c.pass_id AND m.name GLOB '*_per_s';
 
--- The least time of an iteration (an epoch; the launches of a kernel job), by the ceilings that its timing pass is held against. What a
--- cache may hold need not come from memory: once the caches are warm any bytes, when they are cold those that are written. The same
--- holds between the last cache and those before it. NULL terms are not known, and bound nothing.
+-- The floor of an iteration (an epoch, or the launches of a kernel job): its minimum time by the ceilings of its timing pass. Bytes that a
+-- cache can hold need not come from memory: with warm caches any bytes, with cold caches the written ones. The same applies between the
+-- last cache and those before it. NULL terms are unknown and bound nothing.
 CREATE VIEW v_floors AS
 SELECT job, run, pass_id, cache, ceilings_id, floor_ms,
   CASE floor_ms
@@ -174,7 +174,7 @@ SELECT job, run, pass_id, cache, ceilings_id, floor_ms,
     WHEN memory_ms THEN printf('%.6g bytes from memory at %.6g/s', memory_bytes, memory_bytes_per_s)
     WHEN cached_ms THEN printf('%.6g bytes from the last cache at %.6g/s', cached_bytes, cached_bytes_per_s) END AS arithmetic,
   CASE WHEN ceilings_id IS NULL THEN 'no ceilings of this device with its driver and clocks yet: run a job of the kind ceilings'
-       WHEN floor_ms IS NULL THEN 'the ceilings hold no rate for what the workload must at least do' END AS reason
+       WHEN floor_ms IS NULL THEN 'the ceilings have no rate for the minimum work of the workload' END AS reason
 FROM (
   SELECT *, nullif(max(coalesce(operations_ms, 0), coalesce(memory_ms, 0), coalesce(cached_ms, 0)), 0) AS floor_ms
   FROM (

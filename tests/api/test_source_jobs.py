@@ -146,11 +146,11 @@ def test_a_fault_fails_its_own_job_at_once(stand_in):
 
 
 @pytest.mark.parametrize("field, said", (
-    ("images", "broken EPOCH frame: images must be null or at most 1e+100"),
-    ("dataset", 'broken FACTS frame: dataset must be one of: mnist, custom, synthetic, ""'),
-    ("dataset_sha256", "broken FACTS frame: dataset_sha256 must be 64 hexadecimal digits, or empty"),
+    ("images", "malformed EPOCH frame: images must be null or at most 1e+100"),
+    ("dataset", 'malformed FACTS frame: dataset must be one of: mnist, custom, synthetic, ""'),
+    ("dataset_sha256", "malformed FACTS frame: dataset_sha256 must be 64 hexadecimal digits, or empty"),
     ("code_sha256", "broken KERNEL frame: code_sha256 must be 64 hexadecimal digits, or empty"),
-    ("test_accuracy_ratio", "broken EPOCH frame: test_accuracy_ratio must be between 0 and 1"),
+    ("test_accuracy_ratio", "malformed EPOCH frame: test_accuracy_ratio must be between 0 and 1"),
     ("theoretical_occupancy_ratio", "broken KERNEL frame: theoretical_occupancy_ratio must be between 0 and 1"),
     ("share_ratio", "broken PHASE frame: share_ratio must be between 0 and 1"),
     ("pass", "pass must be one of: timing, activity, counters")))

@@ -1,5 +1,5 @@
-/* Preloaded into a program, moves its wall clock by the seconds that the file $CLOCK_SHIFT_FILE says, while it runs: what an
- * administrator or NTP does to a machine. The monotonic clock stays as it is. */
+/* Preloaded into a program: adds the seconds in the file $CLOCK_SHIFT_FILE to its wall clock, as an administrator or NTP sets a
+ * clock while it runs. The monotonic clock is unchanged. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -11,14 +11,14 @@ from harness import Daemon  # noqa: E402
 
 @pytest.fixture
 def start(tmp_path):
-    """start(*options, state=, env=): a daemon that is stopped at the end of the test."""
-    started = []
+    """start(*options, state=, env=): starts a daemon, which is stopped at the end of the test."""
+    daemons = []
 
-    def one(*options, state=None, env=None, wait=True):
-        made = Daemon(state or tmp_path / "state", *options, env=env, wait=wait)
-        started.append(made)
-        return made
+    def start_one(*options, state=None, env=None, wait=True):
+        daemon = Daemon(state or tmp_path / "state", *options, env=env, wait=wait)
+        daemons.append(daemon)
+        return daemon
 
-    yield one
-    for made in started:
-        made.stop()
+    yield start_one
+    for daemon in daemons:
+        daemon.stop()

@@ -1,4 +1,4 @@
-"""A real daemon that may be killed at any moment, its workers, and what must hold of its database."""
+"""A daemon that tests kill at any moment, its workers, and the invariants of its database."""
 
 import os
 import pathlib
@@ -20,28 +20,28 @@ MARK = "ROOFLINED_TEST_MARK"
 
 
 def job(**changes):
-    """A short one on the CPU, on the few digits that Daemon writes down."""
+    """A short training job on the CPU, on the digits that Daemon writes."""
     return {"kind": "train", "engine": "blas", "dataset": "files", "max_images": 256, "epochs": 1, "warmup_epochs": 0,
             "precisions": ["fp32"], **changes}
 
 
 def endless(**changes):
-    """One that runs until something ends it."""
+    """A job that runs until it is ended."""
     return job(epochs=1000, max_images=0, engine="reference", **changes)
 
 
-def wait_until(condition, seconds=60, what="the condition"):
+def wait_until(condition, seconds=60, condition_name="the condition"):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         value = condition()
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError(f"{what} did not come true within {seconds} s")
+    raise AssertionError(f"{condition_name} was not true within {seconds} s")
 
 
 class Daemon:
-    """options: further command line; env: over a clean environment. start=False: don't wait until it answers."""
+    """options: further command-line options; env: added to a clean environment; wait: until the daemon answers."""
 
     def __init__(self, state, *options, env=None, wait=True):
         self.state = pathlib.Path(state)
@@ -68,7 +68,7 @@ class Daemon:
         return pathlib.Path(self.log.name).read_text(errors="replace")
 
     def signal(self, number):
-        """Returns (exit status, seconds until it had ended)."""
+        """Sends a signal and waits; returns (exit status, seconds until the exit)."""
         begin = time.monotonic()
         self.process.send_signal(number)
         status = self.process.wait(30)
@@ -114,7 +114,7 @@ class Daemon:
         return done
 
     def processes(self):
-        """Ids of everything that it has started and that still runs, itself left out."""
+        """Process ids of the running processes that the daemon has started."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
@@ -125,7 +125,7 @@ class Daemon:
         return [pid for pid in found if pid != self.process.pid]
 
     def worker(self):
-        """The worker that is at it, once its job has made progress."""
+        """The process id of a running worker."""
         return wait_until(self.processes, 30, "a worker")[0]
 
     def wait_for_progress(self, number):
@@ -137,7 +137,7 @@ class Daemon:
 
 
 def assert_sound(daemon):
-    """What holds of a database after whatever happened."""
+    """Checks what must be true of the database after any crash."""
     assert daemon.rows("PRAGMA integrity_check") == [("ok",)]
     assert daemon.rows("PRAGMA foreign_key_check") == []
     # A pass has all of its epochs or none.
@@ -148,19 +148,19 @@ def assert_sound(daemon):
         HAVING count(e.epoch) <> CASE WHEN p.state = 'completed'
             THEN (r.params ->> '$.epochs') + (r.params ->> '$.warmup_epochs') ELSE 0 END
           OR count(e.epoch) <> count(DISTINCT e.epoch)""") == []
-    # A completed job has no pass left to do, and a job's events are numbered without gaps.
+    # A completed job has no unfinished pass, and a job's events are numbered without gaps.
     assert daemon.rows("""
         SELECT j.id FROM jobs j JOIN passes p ON p.job_id = j.id
         WHERE j.state = 'completed' AND p.state NOT IN ('completed', 'unavailable')""") == []
     assert daemon.rows("SELECT job_id FROM events GROUP BY job_id HAVING max(seq) <> count(*) OR min(seq) <> 1") == []
-    # Each change has its event, once: the last one tells the state that the job is in, none tells what the one before it told.
+    # Each change has exactly one event: the last state event has the job's state, and no two in a row have the same.
     assert daemon.rows("""
         SELECT j.id, j.state FROM jobs j WHERE j.state IS NOT (
           SELECT data ->> '$.state' FROM events WHERE job_id = j.id AND type = 'state' ORDER BY seq DESC LIMIT 1)""") == []
     assert daemon.rows("""
-        SELECT * FROM (SELECT job_id, seq, data ->> '$.state' AS told,
+        SELECT * FROM (SELECT job_id, seq, data ->> '$.state' AS reported,
           lag(data ->> '$.state') OVER (PARTITION BY job_id ORDER BY seq) AS before FROM events WHERE type = 'state')
-        WHERE told = before""") == []
+        WHERE reported = before""") == []
     assert daemon.rows("""
         SELECT p.id, p.state FROM passes p WHERE (p.state IN ('completed', 'unavailable')) <> (
           SELECT count(*) FROM events e WHERE e.job_id = p.job_id AND e.type = 'pass' AND e.data ->> '$.run_id' = p.run_id

@@ -1,5 +1,4 @@
-"""kill -9 of the daemon behind each commit of a job's life, one after the other: what belongs together is on disk or none of it
-is."""
+"""kill -9 of the daemon after each commit of a job: each transaction is on disk completely or not at all."""
 
 import contextlib
 import os
@@ -10,32 +9,32 @@ import pytest
 import requests
 from harness import BUILD, FINAL, assert_sound, endless, job, wait_until
 
-COMMITS_MOST = 200
+MAX_COMMITS = 200
 
 
 @contextlib.contextmanager
-def doomed(start, state, commits):
-    """A daemon that dies behind its so-manieth commit, at the latest when the block is over."""
+def killed_after(start, state, commits):
+    """A daemon that is killed after its commit number `commits`, at the latest at the end of the block."""
     env = {"LD_PRELOAD": str(BUILD / "tests" / "sync_kill.so"), "SYNC_KILL_AFTER": str(commits),
            "ASAN_OPTIONS": "verify_asan_link_order=0"}
     daemon = start(state=state, env=env, wait=False)
     try:
         yield daemon
     except (requests.RequestException, AssertionError):
-        daemon.process.wait(30)  # the answer that did not come must be the death's doing
+        daemon.process.wait(30)  # the answer is missing because the daemon was killed
         assert daemon.process.returncode == -signal.SIGKILL
     finally:
         if daemon.process.poll() is None:
             daemon.kill()
-        wait_until(lambda: not daemon.processes(), 10, "the workers' end")
+        wait_until(lambda: not daemon.processes(), 10, "the exit of all workers")
 
 
-def completes(daemon):
+def run_to_completion(daemon):
     daemon.wait_until_it_answers()
     daemon.wait_for(daemon.submit(job(precisions=["fp32"], passes=["timing", "counters"])))
 
 
-def is_cancelled(daemon):
+def cancel(daemon):
     daemon.wait_until_it_answers()
     number = daemon.submit(endless())
     daemon.wait_for(number, "running")
@@ -43,32 +42,32 @@ def is_cancelled(daemon):
     daemon.wait_for(number, "cancelled")
 
 
-def kills_its_worker(daemon):
+def kill_workers(daemon):
     daemon.wait_until_it_answers()
     number = daemon.submit(endless())
     for _ in range(2):
         (worker, *_) = wait_until(lambda: daemon.job(number) and daemon.processes(), 30, "a worker")
         os.kill(worker, signal.SIGKILL)
-        wait_until(lambda: daemon.job(number)["state"] in FINAL or worker not in daemon.processes(), 30, "the worker's end")
+        wait_until(lambda: daemon.job(number)["state"] in FINAL or worker not in daemon.processes(), 30, "the exit of the worker")
     daemon.wait_for(number, "failed")
 
 
-@pytest.mark.parametrize("life", [completes, is_cancelled, kills_its_worker])
-def test_killed_behind_each_commit(start, tmp_path, life):
-    """A life is tried with a death behind the first commit, behind the second, until it gets through; each death leaves a sound
-    database, and so does the next start, which takes the job up again."""
+@pytest.mark.parametrize("scenario", [run_to_completion, cancel, kill_workers])
+def test_killed_after_each_commit(start, tmp_path, scenario):
+    """Repeats the scenario with a kill after the first commit, the second, and so on, until it completes. The database is sound
+    after each kill and after the next start."""
     fresh = tmp_path / "fresh"
     start(state=fresh).stop()
-    died = 0
-    for commits in range(1, COMMITS_MOST):
-        state = tmp_path / f"death-{commits}"
+    kills = 0
+    for commits in range(1, MAX_COMMITS):
+        state = tmp_path / f"killed-{commits}"
         shutil.copytree(fresh, state)
-        with doomed(start, state, commits) as daemon:
-            life(daemon)
+        with killed_after(start, state, commits) as daemon:
+            scenario(daemon)
             break
-        died += 1
+        kills += 1
         assert_sound(daemon)
-        next_one = start(state=state)
-        assert_sound(next_one)
-        next_one.kill()
-    assert 3 < died < COMMITS_MOST - 1, "no life was long enough to be cut short, or all were"
+        restarted = start(state=state)
+        assert_sound(restarted)
+        restarted.kill()
+    assert 3 < kills < MAX_COMMITS - 1, "the scenario was never killed, or always"

@@ -14,7 +14,7 @@ SEED = int(os.environ.get("ROOFLINED_SEED", random.randrange(2**32)))
 
 
 class Submitter(threading.Thread):
-    """Submits until the daemon is gone. What got no answer is submitted again with the same key by the next one."""
+    """Submits jobs until the daemon is killed. The next Submitter repeats requests without an answer, with the same key."""
 
     def __init__(self, daemon, rng, unanswered, accepted):
         super().__init__()
@@ -55,10 +55,10 @@ def kill_at_random(start, rng, unanswered, accepted, submit):
             submitter.join()
     if daemon.process.poll() is None:
         daemon.kill()
-    wait_until(lambda: not daemon.processes(), 5, "the workers' end")
+    wait_until(lambda: not daemon.processes(), 5, "the exit of all workers")
 
 
-def test_no_accepted_job_is_lost_and_no_result_is_doubled(start):
+def test_no_accepted_job_is_lost_and_no_result_is_stored_twice(start):
     print(f"ROOFLINED_SEED={SEED}")
     rng = random.Random(SEED)
     unanswered, accepted = {}, {}
@@ -73,7 +73,7 @@ def test_no_accepted_job_is_lost_and_no_result_is_doubled(start):
         assert done["state"] == ("failed" if done["daemon_deaths"] == DAEMON_DEATHS_MAX else "completed"), done
         assert done["worker_deaths"] == 0, done
     assert_sound(daemon)
-    assert daemon.rows("SELECT count(*) FROM jobs") == [(len(accepted),)], "an answer that was lost made a second job"
+    assert daemon.rows("SELECT count(*) FROM jobs") == [(len(accepted),)], "a repeated request made a second job"
     print(f"{KILLS} kills, {len(accepted)} jobs")
 
 

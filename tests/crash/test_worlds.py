@@ -1,4 +1,4 @@
-"""Bad worlds: workers that die or hang, disks, folders, files and clocks that are not as they should be."""
+"""Faulty environments: workers that die or hang, full disks, unusable folders and files, changed clocks."""
 
 import concurrent.futures
 import contextlib
@@ -20,7 +20,7 @@ from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, job, wait_unt
 
 
 def kill_worker_of(daemon, number, but=()):
-    """Kill the worker in the middle of the job; returns its id."""
+    """Kills the worker during a job; returns the job's id."""
     daemon.wait_for_progress(number)
     worker = wait_until(lambda: [pid for pid in daemon.processes() if pid not in but], 30, "a worker")[0]
     os.kill(worker, signal.SIGKILL)
@@ -158,7 +158,7 @@ def test_the_watchdog_is_fed_while_clients_hold_every_connection(start, tmp_path
 
 @contextlib.contextmanager
 def held_up(daemon, count):
-    """So many clients whose requests wait for another program that writes to the database; all are answered at the end."""
+    """That many clients whose requests wait for another program's lock on the database; all get an answer in the end."""
     with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", isolation_level=None)) as base, \
             concurrent.futures.ThreadPoolExecutor(count) as pool:
         base.execute("BEGIN IMMEDIATE")
@@ -171,7 +171,7 @@ def held_up(daemon, count):
 
 
 def test_the_watchdog_starves_while_no_thread_comes_back_to_its_client(start, tmp_path):
-    """One request that is held up is nothing, and neither are listeners; of more than there are threads, each has one."""
+    """The daemon answers others while one request waits or while clients listen, also with more listeners than threads."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, contextlib.ExitStack() as clients:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(8)
@@ -201,7 +201,7 @@ def test_the_watchdog_starves_while_no_thread_comes_back_to_its_client(start, tm
 
 
 def refused(*options, env=None):
-    """Start a daemon that must not start; returns (status, what it said)."""
+    """Starts a daemon that must refuse to start; returns (exit status, output)."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
     ended = subprocess.run([str(PROGRAM), "--port", "0", *options], capture_output=True, text=True, timeout=60,
                            env={**clean, **(env or {})})
@@ -383,7 +383,7 @@ def test_the_example_configuration_names_every_setting_with_its_default(tmp_path
 
 
 def test_one_worker_beside_the_program_is_enough(tmp_path):
-    """A GPU host may have only the CUDA worker; here a stranger stands for it."""
+    """A GPU host may have the CUDA worker alone; another program stands in for it."""
     shutil.copy2(PROGRAM, tmp_path / "rooflined")
     shutil.copy2("/bin/false", tmp_path / "rooflined-worker-strange")
     process = subprocess.Popen([tmp_path / "rooflined", "--port", "0", "--state", tmp_path / "state"], stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-/* A worker's output as the daemon reads it: frames, records, messages, from any bytes. */
+/* Any bytes as a worker's output: frames, records and messages. */
 #include <stdlib.h>
 
 #include "wire/wire.h"
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
       case RL_FRAME_UNAVAILABLE:
       case RL_FRAME_FAILED: parse(&frame, rl_failure_fields, &failure, sizeof failure); break;
       default:
-        if (rl_records_receive(&frame, &records, &err) < 0) size = (size_t)used; /* the daemon stops here as well */
+        if (rl_records_receive(&frame, &records, &err) < 0) size = (size_t)used; /* the daemon stops reading here, too */
     }
   }
   for (size_t i = 0; i < records.row_count; i++)

@@ -48,8 +48,8 @@ typedef struct fixture {
   rl_store *store;
 } fixture;
 
-static inline int remove_entry(const char *path, const struct stat *facts, int type, struct FTW *place) {
-  (void)facts, (void)type, (void)place;
+static inline int remove_entry(const char *path, const struct stat *facts, int type, struct FTW *position) {
+  (void)facts, (void)type, (void)position;
   return remove(path);
 }
 
@@ -72,7 +72,7 @@ static inline int close_fixture(void **state) {
   return 0;
 }
 
-/* Close and open again, as a restart does. */
+/* Closes and opens the store, as a restart does. */
 static inline void reopen(fixture *made) {
   rl_store_close(made->store);
   made->store = NULL;
@@ -246,7 +246,8 @@ static inline void add_metrics(sample *made) {
   made->records.metrics = made->metrics, made->records.metric_count = 2;
 }
 
-/* Everything a pass can yield. scale stretches the epochs' times: 1 gives a median of 110 ms and a least of 100 ms. */
+/* Records of every kind that the pass yields. scale multiplies the epochs' times: 1 gives a median of 110 ms and a minimum of 100
+ * ms. */
 static inline void fill_sample(sample *made, rl_pass pass, double scale) {
   memset(made, 0, sizeof *made);
   made->records.measurements = made->measurements;
@@ -272,7 +273,7 @@ typedef struct rate {
   double value;
 } rate;
 
-/* A ceilings job of a device with these facts, done: its rates, up to a NULL name. */
+/* Completes a ceilings job of a device with these facts. rates: up to a NULL name. Returns its id. */
 static inline int64_t do_ceilings(rl_store *store, const char *facts, const rate *rates) {
   rl_job_spec spec = {.kind = "ceilings", .device = "cpu", .passes = 1u << RL_PASS_TIMING, .run_count = 1, .request = "{}"};
   strcpy(spec.runs[0].workload, "ceilings");
@@ -291,10 +292,10 @@ static inline int64_t do_ceilings(rl_store *store, const char *facts, const rate
   return id;
 }
 
-/* By which the epochs of fill_sample need 10 ms at least. */
+/* With these rates the floor of fill_sample's epochs is 10 ms. */
 static const rate slow_rates[] = {{"fp32_operations_per_s", 1e11}, {"dram_read_bytes_per_s", 1e11}, {0}};
 
-/* A connection that knows nothing of the store's. */
+/* Opens a connection besides those of the store. */
 static inline sqlite3 *connect_to(const fixture *made) {
   char path[96];
   sqlite3 *db = NULL;
@@ -304,7 +305,7 @@ static inline sqlite3 *connect_to(const fixture *made) {
   return db;
 }
 
-/* One number that a statement of plain SQL yields. */
+/* Returns the number in the first column of the first row; -1 without a row. */
 static inline int64_t ask_over(sqlite3 *db, const char *sql) {
   sqlite3_stmt *row = NULL;
   if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) != SQLITE_OK) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
@@ -320,7 +321,7 @@ static inline int64_t ask(const fixture *made, const char *sql) {
   return value;
 }
 
-/* The rows of a query as one JSON array. */
+/* Returns the rows of a query as a JSON array. */
 static inline cJSON *read_rows(rl_store *store, rl_query query, const rl_binding *bindings, int count) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *text = NULL;
@@ -336,7 +337,7 @@ static inline cJSON *read_rows(rl_store *store, rl_query query, const rl_binding
 }
 #define READ(STORE, QUERY, ...) read_rows((STORE), (QUERY), RL_BINDINGS(__VA_ARGS__))
 
-/* "runs.0.summary.epoch_ms_median" */
+/* Returns the node at a path like "runs.0.summary.epoch_ms_median". */
 static inline const cJSON *at(const cJSON *node, const char *path) {
   char copy[128];
   snprintf(copy, sizeof copy, "%s", path);

@@ -1,4 +1,4 @@
-/* jobs: the queue and the state machine, over a real store. */
+/* queue: the state machine of jobs, on a store in a temporary folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,17 +83,17 @@ static void commit(world *at, const rl_claim *taken) {
 /* "state:queued state:running ..." */
 static void assert_events(world *at, int64_t id, const char *wanted) {
   cJSON *rows = READ(at->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 100));
-  char told[1024] = "";
+  char answered[1024] = "";
   const cJSON *row;
   cJSON_ArrayForEach (row, rows) {
     const cJSON *data = cJSON_GetObjectItem(row, "data") != NULL ? cJSON_GetObjectItem(row, "data") : row;
     const cJSON *state = cJSON_GetObjectItem(data, "state"), *pass = cJSON_GetObjectItem(data, "pass");
-    size_t used = strlen(told);
-    snprintf(told + used, sizeof told - used, "%s%s%s%s", used > 0 ? " " : "", pass != NULL ? pass->valuestring : "job",
+    size_t used = strlen(answered);
+    snprintf(answered + used, sizeof answered - used, "%s%s%s%s", used > 0 ? " " : "", pass != NULL ? pass->valuestring : "job",
              state != NULL ? ":" : "", state != NULL ? state->valuestring : "");
   }
   cJSON_Delete(rows);
-  assert_string_equal(told, wanted);
+  assert_string_equal(answered, wanted);
 }
 
 static void a_job_runs_pass_by_pass(void **state) {
@@ -189,7 +189,7 @@ static void a_cancel_survives_a_crash(void **state) {
   int64_t id = put(at, "cpu", 1);
   take(at, "cpu");
   GOOD(rl_queue_cancel(at->jobs, id, &err));
-  restart(at); /* before the worker obeyed */
+  restart(at); /* before the worker stopped */
   assert_state(at, id, RL_JOB_CANCELLED);
   assert_int_equal(rl_queue_claim(at->jobs, "cpu", 0, &none, &err), 0);
 }
@@ -239,7 +239,7 @@ static void interrupted_jobs_are_taken_up_again(void **state) {
   assert_state(at, stopped, RL_JOB_QUEUED);
   assert_state(at, crashed, RL_JOB_QUEUED);
   rl_claim resumed = take(at, "cpu");
-  assert_int_equal(resumed.pass_id, taken.pass_id); /* what was committed is not done again */
+  assert_int_equal(resumed.pass_id, taken.pass_id); /* committed passes are not repeated */
   commit(at, &resumed);
   assert_state(at, stopped, RL_JOB_COMPLETED);
   assert_int_equal(ask(&at->base, "SELECT count(*) FROM epochs"), 8);
@@ -288,8 +288,8 @@ static void a_retry_gets_its_job_though_the_device_is_gone(void **state) {
 typedef struct storing {
   world *at;
   rl_claim claim;
-  int rc;           /* of the commit */
-  atomic_bool told; /* everything that was asked meanwhile */
+  int rc;               /* of the commit */
+  atomic_bool answered; /* all questions during the commit */
 } storing;
 
 static void *store_it(void *argument) {
@@ -307,11 +307,11 @@ static void *ask_meanwhile(void *argument) {
   int64_t job_id = rl_queue_job_on_device(with->at->jobs, "cpu");
   if (job_id == 0 || rl_queue_should_cancel(with->at->jobs, job_id)) return NULL;
   rl_queue_progress(with->at->jobs, job_id, with->claim.run_id, &progress);
-  atomic_store(&with->told, true);
+  atomic_store(&with->answered, true);
   return NULL;
 }
 
-/* The store's writer is taken, so the commit lasts as long as we like. */
+/* Locks the store's writer, so that the commit lasts until it is unlocked. */
 static void nobody_waits_for_a_pass_that_is_being_stored(void **state) {
   world *at = *state;
   put(at, "cpu", 1);
@@ -329,7 +329,7 @@ static void nobody_waits_for_a_pass_that_is_being_stored(void **state) {
   pthread_join(committing, NULL);
   if (!answered) pthread_join(asking, NULL);
   assert_true(answered);
-  assert_true(atomic_load(&with.told));
+  assert_true(atomic_load(&with.answered));
   assert_int_equal(with.rc, 0);
 }
 
@@ -372,7 +372,7 @@ static void a_waiting_claim_is_woken(void **state) {
   rl_queue_close(at->jobs);
   open_jobs(at, 3);
   assert_int_equal(rl_queue_claim(at->jobs, "cpu", 200, &none, &err), 0);
-  assert_true(rl_monotonic_ns() - begin >= 200000000); /* and does not return early either */
+  assert_true(rl_monotonic_ns() - begin >= 200000000); /* and not before the timeout */
 }
 
 static void progress_is_thinned(void **state) {

@@ -1,7 +1,7 @@
-/* store under faults. The Nth write, sync or truncation of SQLite fails (once, or from then on), or the process ends
- * there; or the Nth allocation fails; for all N over: making a database; and in one that is there: submit, and claim and commit
- * of two passes. Whatever happens, what was acknowledged is there after a restart, every pass is whole or absent, the database is
- * intact and the job can be brought to its end. */
+/* store with injected faults: the Nth write, sync or truncation of SQLite fails (once, or from then on), or the process exits
+ * there, or the Nth allocation fails. For all N, in two scenes: creating a database; and in an existing one, submitting a job,
+ * claiming and committing its two passes. After a restart, acknowledged changes are on disk, each pass is stored completely or
+ * not at all, the database is intact, and the job can be completed. */
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -14,22 +14,22 @@ typedef enum mode { OFF, ONCE, FROM_THEN_ON, DIE } mode;
 
 typedef struct fault {
   mode mode;
-  int64_t at, seen;
+  int64_t at, seen; /* number of the failing operation, and of operations so far */
 } fault;
 static fault disk, memory;
-/* Is this operation the one? */
-static int strikes(fault *of) {
+/* Counts an operation; returns whether it fails. */
+static int should_fail(fault *of) {
   of->seen++;
   if (of->mode == OFF || of->seen < of->at || (of->mode == ONCE && of->seen > of->at)) return 0;
   if (of->mode == DIE) _exit(9);
   return 1;
 }
 
-static int disk_fails(void) { return strikes(&disk); }
+static int disk_fails(void) { return should_fail(&disk); }
 
 typedef struct file {
   sqlite3_file base;
-  sqlite3_file *real; /* lies behind this struct */
+  sqlite3_file *real; /* in the bytes behind this struct */
 } file;
 
 static sqlite3_vfs *real_vfs;
@@ -88,7 +88,7 @@ static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, i
 }
 
 static sqlite3_mem_methods real_memory;
-static int memory_fails(void) { return strikes(&memory); }
+static int memory_fails(void) { return should_fail(&memory); }
 static void *allocate(int size) { return memory_fails() ? NULL : real_memory.xMalloc(size); }
 static void *reallocate(void *old, int size) { return memory_fails() ? NULL : real_memory.xRealloc(old, size); }
 
@@ -114,7 +114,7 @@ static void install(void) {
 
 typedef struct progress {
   int submitted, committed;
-} progress; /* what was acknowledged */
+} progress; /* acknowledged changes */
 
 static int submit_once(rl_store *store, rl_error *why) {
   rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_ACTIVITY);
@@ -133,7 +133,7 @@ static int do_one(rl_store *store, rl_error *why) {
   return rl_store_pass_commit(store, &taken, &made.records, NULL, &done, why) < 0 ? -1 : 1;
 }
 
-/* A refusal says what is the matter. */
+/* Checks that an error names its cause. */
 static void check_error(const rl_error *why) {
   assert_int_equal(why->domain, RL_STORAGE);
   assert_in_range(why->code, RL_STORAGE_FULL, RL_STORAGE_INTERNAL);
@@ -156,8 +156,8 @@ static void work(rl_store *store, volatile progress *seen) {
   }
 }
 
-/* What the faults happen in: opening a folder that has no database yet, or a job in one that has. */
-typedef enum scene { MAKING, WORKING, SCENES } scene;
+/* Opening a folder without a database, or running a job in a folder with one. */
+typedef enum scene { CREATING, WORKING, SCENES } scene;
 
 static void act(const char *folder, scene where, volatile progress *seen) {
   rl_error why = {0};
@@ -202,8 +202,8 @@ static void check_rows(sqlite3 *db, const volatile progress *seen, int64_t at) {
 /* --- folders ----------------------------------------------------------------------------------------------------------- */
 
 static void make_folder(char folder[64]) {
-  static const char *const places[] = {"/dev/shm", "/tmp"}; /* in memory when that is possible: there are many thousand syncs */
-  snprintf(folder, 64, "%s/rooflined-store-XXXXXX", places[access(places[0], W_OK) != 0]);
+  static const char *const folders[] = {"/dev/shm", "/tmp"}; /* preferably in memory: there are thousands of syncs */
+  snprintf(folder, 64, "%s/rooflined-store-XXXXXX", folders[access(folders[0], W_OK) != 0]);
   assert_non_null(mkdtemp(folder));
 }
 
@@ -247,13 +247,13 @@ static int make_starts(void **state) {
   progress nothing = {0};
   disk = memory = (fault){.mode = OFF};
   make_folder(folder);
-  act(folder, MAKING, &nothing);
+  act(folder, CREATING, &nothing);
   for (int part = 0; part < PARTS; part++) get(folder, part, &starts[WORKING][part]);
   remove_folder(folder);
   return 0;
 }
 
-/* --- what they left ---------------------------------------------------------------------------------------------------- */
+/* --- after the fault ---------------------------------------------------------------------------------------------------- */
 
 static rl_store *open_left(const char *folder, int64_t at) {
   rl_store *store = NULL;
@@ -261,22 +261,22 @@ static rl_store *open_left(const char *folder, int64_t at) {
   return store;
 }
 
-/* Is it, opened and closed, the same file, byte for byte, as one that was checked before? */
+/* Whether the file, after opening and closing the store, equals one that was checked before. */
 static bool checked_before(const char *folder, int64_t at) {
-  enum { MOST_CHECKED = 64 };
-  static content checked[MOST_CHECKED], it;
+  enum { MAX_CHECKED = 64 };
+  static content checked[MAX_CHECKED], it;
   static int count;
   rl_store_close(open_left(folder, at));
   get(folder, 0, &it);
   for (int i = 0; i < count; i++)
     if (checked[i].size == it.size && memcmp(checked[i].bytes, it.bytes, it.size) == 0) return true;
-  assert_true(count < MOST_CHECKED);
+  assert_true(count < MAX_CHECKED);
   checked[count++] = it;
   return false;
 }
 
 static void check(const char *folder, scene where, const volatile progress *seen, int64_t at) {
-  if (where == MAKING && checked_before(folder, at)) return; /* what was left is one of few */
+  if (where == CREATING && checked_before(folder, at)) return; /* few different files occur */
   int64_t requeued;
   rl_store *store = open_left(folder, at);
   check_rows(store->writer.handle, seen, at);
@@ -285,14 +285,13 @@ static void check(const char *folder, scene where, const volatile progress *seen
   for (int rc; (rc = do_one(store, &err)) != 0;)
     if (rc < 0) fail_msg("fault %d: going on: %s", (int)at, err.message);
   if (ask_over(store->writer.handle, "SELECT count(*) FROM jobs WHERE state = 'completed'") != 1)
-    fail_msg("fault %d: not brought to its end", (int)at);
+    fail_msg("fault %d: the job was not completed", (int)at);
   rl_store_close(store);
 }
 
 /* --- the tests --------------------------------------------------------------------------------------------------------- */
 
-/* Each operation in turn; under a sanitizer, where each takes several times as long, each twelfth, from another one on each
- * time. */
+/* Every operation; with a sanitizer, which is several times slower, every twelfth from a varying start. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STRIDE = 12 };
 #else
@@ -314,11 +313,11 @@ static void without_a_fault(scene where) {
   remove_folder(folder);
 }
 
-static void faults(scene where, fault *of, mode how, int64_t most) {
+static void faults(scene where, fault *of, mode how, int64_t max_faults) {
   without_a_fault(where);
   int64_t count = of->seen;
   assert_true(count > 25);
-  for (int64_t at = first_fault(); at <= count; at += STRIDE * (1 + count / most)) {
+  for (int64_t at = first_fault(); at <= count; at += STRIDE * (1 + count / max_faults)) {
     char folder[64];
     progress seen = {0};
     fresh_folder(folder, where);
@@ -332,12 +331,12 @@ static void faults(scene where, fault *of, mode how, int64_t most) {
 
 static void one_operation_fails(void **state) {
   (void)state;
-  for (scene where = MAKING; where < SCENES; where++) faults(where, &disk, ONCE, INT64_MAX);
+  for (scene where = CREATING; where < SCENES; where++) faults(where, &disk, ONCE, INT64_MAX);
 }
 
 static void disk_stays_broken(void **state) {
   (void)state;
-  for (scene where = MAKING; where < SCENES; where++) faults(where, &disk, FROM_THEN_ON, INT64_MAX);
+  for (scene where = CREATING; where < SCENES; where++) faults(where, &disk, FROM_THEN_ON, INT64_MAX);
 }
 
 static void process_ends_in(scene where, volatile progress *seen) {
@@ -364,16 +363,16 @@ static void process_ends_in(scene where, volatile progress *seen) {
 static void process_ends(void **state) {
   (void)state;
   volatile progress *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  for (scene where = MAKING; where < SCENES; where++) process_ends_in(where, seen);
+  for (scene where = CREATING; where < SCENES; where++) process_ends_in(where, seen);
   munmap((void *)seen, sizeof *seen);
 }
 
-/* Of many thousand allocations so many, spread over all of them. */
+/* Number of failing allocations, spread over all of the thousands. */
 enum { ALLOCATIONS_FAILED = 150 };
 
 static void memory_runs_out(void **state) {
   (void)state;
-  for (scene where = MAKING; where < SCENES; where++) faults(where, &memory, ONCE, ALLOCATIONS_FAILED);
+  for (scene where = CREATING; where < SCENES; where++) faults(where, &memory, ONCE, ALLOCATIONS_FAILED);
 }
 
 int main(void) {

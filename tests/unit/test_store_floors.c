@@ -1,4 +1,4 @@
-/* store: ceilings of devices, the least times that follow from them, and what is faster than that. */
+/* store: ceilings of devices, the floors that follow from them, and times that are faster. */
 #include "store_fixture.h"
 
 enum { TIMING = 1u << RL_PASS_TIMING };
@@ -77,7 +77,7 @@ static void without_ceilings_there_is_no_floor(void **state) {
   assert_int_equal(ask(f, "SELECT count(*) FROM v_runs WHERE suspect"), 0);
 }
 
-/* Operations of a precision are bounded by the fastest of the rates that could do them. */
+/* Operations of a precision are bounded by the fastest rate that can execute them. */
 static void operations_take_time(void **state) {
   fixture *f = *state;
   static const rate rates[] = {{"fp32_operations_per_s", 1e11},
@@ -103,8 +103,8 @@ static void bytes_take_time(void **state) {
   const work on_cpu = {TEST_CPU, "", NAN, 20, 1e5, 1e5}, on_gpu = {TEST_GPU, "", NAN, 20, 1e5, 1e5};
   do_ceilings(f->store, TEST_CPU, memory);
   int64_t id = do_work(f->store, on_cpu);
-  assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6); /* what is written may stay in a cache */
-  assert_floor(f, id, "floor_warm_us", 6e7 / 1e11 * 1e6); /* and of the rest as much as the caches hold */
+  assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6); /* written bytes may stay in a cache */
+  assert_floor(f, id, "floor_warm_us", 6e7 / 1e11 * 1e6); /* as much as the caches hold need not come from memory */
   assert_floor(f, id, "floor_ms", 0.6);
   do_ceilings(f->store, TEST_CPU, both);
   id = do_work(f->store, on_cpu);
@@ -169,7 +169,7 @@ static void samples_of_a_slowed_device_are_suspect(void **state) {
   static const rate capped[] = {{"throttled_ratio", 0.5}, {"throttled_by_sw_power_cap_ratio", 0.5}, {0}};
   static const rate free_running[] = {{"throttled_ratio", 0}, {0}};
   const work some = {TEST_CPU, "", NAN, 20, 800, 700};
-  do_work(f->store, some); /* nobody knows */
+  do_work(f->store, some); /* precision unknown */
   do_work_under(f->store, some, free_running);
   assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE suspect"), 0);
   int64_t id = do_work_under(f->store, some, capped);
@@ -223,7 +223,7 @@ static void the_list_has_the_newest_and_says_what_is_stale(void **state) {
   assert_number(rows, "0.sm_clock_max_mhz", 1980);
   assert_true(cJSON_IsFalse(at(rows, "0.stale")));
   cJSON_Delete(rows);
-  do_work(f->store, (work){GPU_WITH("580.1", "1755000"), "fp32", 1e9, 20, 1e5, 1e5}); /* its owner changed the clocks */
+  do_work(f->store, (work){GPU_WITH("580.1", "1755000"), "fp32", 1e9, 20, 1e5, 1e5}); /* other clocks */
   rows = READ(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
   assert_true(cJSON_IsTrue(at(rows, "0.stale")));
   assert_non_null(strstr(at(rows, "0.stale_reason")->valuestring, "1755"));

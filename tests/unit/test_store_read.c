@@ -1,11 +1,11 @@
-/* store: what the named queries and the views say, that they use indices, and that readers are bounded. */
+/* store: results of the named queries and the views, their use of indices, and the bound on readers. */
 #include <pthread.h>
 
 #include "store_fixture.h"
 
 enum { TIMING = 1u << RL_PASS_TIMING, ALL = (1u << RL_PASSES) - 1 };
 
-/* A job with every pass done: fp32 at scale 1, fp16 twice as fast. */
+/* A job with all passes completed: fp32 at scale 1, fp16 twice as fast. */
 static int64_t finished_job(rl_store *store) {
   int64_t id = submit(store, "cpu", ALL);
   for (int pass = 0; pass < RL_PASSES; pass++) {
@@ -64,7 +64,7 @@ static void results(void **state) {
   cJSON_Delete(rows);
 }
 
-/* A pass that timed single launches: what it lacks is null. */
+/* A pass with samples and no epochs: the numbers of epochs are null. */
 static void samples_of_launches(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
@@ -100,7 +100,7 @@ static void median_of_an_even_count(void **state) {
   bool done;
   fill_sample(&made, RL_PASS_TIMING, 1);
   made.epochs[0].warmup = false;  /* 500 100 130 110 */
-  made.epochs[1].device_ms = NAN; /* the host's 101 counts then */
+  made.epochs[1].device_ms = NAN; /* then host_ms, 101, counts */
   GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
   cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
   assert_number(rows, "0.runs.0.summary.epoch_ms_median", 120);
@@ -145,7 +145,8 @@ static void comparison(void **state) {
   cJSON_Delete(rows);
 }
 
-/* Of whichever jobs, either way round, and a run beside itself; whose ratio lacks what says which run, where names don't. */
+/* Runs of any jobs in either order, and a run with itself. The reason of a missing ratio names the run when the variants are
+ * equal. */
 static void comparison_of_any_two_runs(void **state) {
   fixture *f = *state;
   const int64_t id = finished_job(f->store), other = submit(f->store, "cpu", TIMING);
@@ -346,6 +347,36 @@ static void jobs(void **state) {
   cJSON_Delete(rows);
 }
 
+static void submit_with_params(rl_store *store, const char *params, const char *nondefault_params) {
+  rl_job_spec spec = make_spec("cpu", TIMING);
+  int64_t id = 0;
+  bool existing;
+  for (int i = 0; i < spec.run_count; i++) {
+    snprintf(spec.runs[i].params, sizeof spec.runs[i].params, "%s", params);
+    snprintf(spec.runs[i].nondefault_params, sizeof spec.runs[i].nondefault_params, "%s", nondefault_params);
+  }
+  GOOD(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  for (int i = 0; i < spec.run_count; i++) do_pass(store, "cpu", 1);
+}
+
+/* A workload that got a parameter since the first job: both jobs have its default. */
+static void runs_are_alike_by_nondefault_params(void **state) {
+  fixture *f = *state;
+  submit_with_params(f->store, "{\"batch_size\":64}", "{}");
+  submit_with_params(f->store, "{\"batch_size\":64,\"dropout\":0}", "{}");
+  submit_with_params(f->store, "{\"batch_size\":64,\"dropout\":0.5}", "{\"dropout\":0.5}");
+  cJSON *rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "epoch_ms_median"), RL_INT(":like", 1));
+  assert_int_equal(cJSON_GetArraySize(rows), 2);
+  assert_number(rows, "0.run", 1);
+  assert_number(rows, "1.run", 3);
+  cJSON_Delete(rows);
+  bool found = true;
+  GOOD(rl_store_has_run(f->store, 99, &found, &err));
+  assert_false(found);
+  GOOD(rl_store_has_run(f->store, 3, &found, &err));
+  assert_true(found);
+}
+
 static void views_answer_the_shell(void **state) {
   fixture *f = *state;
   finished_job(f->store);
@@ -427,7 +458,7 @@ static void cursor_keeps_its_snapshot(void **state) {
   GOOD(rl_store_event_append(f->store, id, "b", "{}", &seq, &err));
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 0);
-  assert_int_equal(rl_cursor_next(cursor, &text, &err), 0); /* and it stays the end */
+  assert_int_equal(rl_cursor_next(cursor, &text, &err), 0); /* also when called again */
   rl_cursor_close(cursor);
   rl_cursor_close(NULL);
   cJSON *rows = READ(f->store, RL_QUERY_EVENTS, RL_INT(":job", id));
@@ -511,6 +542,7 @@ int main(void) {
                                      WITH_STORE(timeline),
                                      WITH_STORE(history),
                                      WITH_STORE(jobs),
+                                     WITH_STORE(runs_are_alike_by_nondefault_params),
                                      WITH_STORE(views_answer_the_shell),
                                      WITH_STORE(statements_use_indices),
                                      WITH_STORE(documented_examples_run),

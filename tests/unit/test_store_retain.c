@@ -1,4 +1,4 @@
-/* store: what retention removes and in which order, the online backup, sizes. */
+/* store: the order in which retention deletes rows, the online backup, and sizes. */
 #include <errno.h>
 
 #include "base/clock.h"
@@ -26,7 +26,7 @@ static int64_t big_job(rl_store *store) {
   return id;
 }
 
-static atomic_bool stop; /* what retention is told */
+static atomic_bool stop; /* for rl_store_retain */
 
 static int64_t retain(rl_store *store, rl_retention retention, int64_t days_later) {
   int64_t removed = -1;
@@ -52,9 +52,9 @@ static void raw_rows_go_before_jobs(void **state) {
                        "activity_spans)"),
                    0);
   assert_int_equal(ask(f, "SELECT count(*) FROM kernels"), 4); /* aggregates stay */
-  assert_int_equal(ask(f, "SELECT count(*) FROM events"), 1);  /* of the job that waits */
+  assert_int_equal(ask(f, "SELECT count(*) FROM events"), 1);  /* of the queued job */
   cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
-  assert_number(rows, "0.runs.0.passes.0.activity_rows", ROWS); /* what there was is still known */
+  assert_number(rows, "0.runs.0.passes.0.activity_rows", ROWS); /* the number of deleted rows stays */
   assert_true(cJSON_IsFalse(at(rows, "0.runs.0.passes.0.activity_kept")));
   cJSON_Delete(rows);
   assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_ACTIVITY), 2 * ROWS);
@@ -71,7 +71,7 @@ static void raw_rows_go_before_jobs(void **state) {
   rl_job_state left;
   GOOD(rl_store_job_state(f->store, waiting, &left, &err));
   assert_int_equal(left, RL_JOB_QUEUED);
-  assert_true(submit(f->store, "cpu", ALL) > waiting); /* numbers are not used again */
+  assert_true(submit(f->store, "cpu", ALL) > waiting); /* ids are not reused */
 }
 
 static void running_jobs_stay(void **state) {
@@ -94,7 +94,7 @@ static void size_is_bounded(void **state) {
   assert_true(retain(f->store, (rl_retention){.max_bytes = limit}, 0) > 0);
   GOOD(rl_store_bytes(f->store, &after, &log, &err));
   assert_true(after + log <= limit);
-  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 3); /* raw rows were enough */
+  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 3); /* deleting raw rows was enough */
   char sql[128];
   snprintf(sql, sizeof sql, "SELECT count(*) FROM passes WHERE job_id = %d AND activity_kept", (int)first);
   assert_int_equal(ask(f, sql), 0);
@@ -125,18 +125,18 @@ static void a_stop_ends_it_after_a_batch(void **state) {
 
 typedef struct watch {
   sqlite3 *db;
-  int64_t before, most; /* rows: so far, and in one transaction */
+  int64_t before, largest; /* number of deleted rows: so far, and in one transaction */
 } watch;
 
 static int count_changes(void *context) {
   watch *at = context;
   int64_t now = sqlite3_total_changes64(at->db);
-  if (now - at->before > at->most) at->most = now - at->before;
+  if (now - at->before > at->largest) at->largest = now - at->before;
   at->before = now;
   return 0;
 }
 
-/* What hangs on its kernels goes before it, a few kernels at a time. */
+/* The rows of its kernels are deleted before the job, a few kernels at a time. */
 static void a_large_job_goes_in_batches(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
@@ -153,7 +153,7 @@ static void a_large_job_goes_in_batches(void **state) {
   retain(f->store, (rl_retention){.job_days = 30}, 31);
   sqlite3_commit_hook(at.db, NULL, NULL);
   assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM instructions)"), 0);
-  assert_in_range(at.most, 1, 5000);
+  assert_in_range(at.largest, 1, 5000);
 }
 
 /* --- backup ------------------------------------------------------------------------------------------------------------ */
@@ -168,7 +168,7 @@ static void backup_is_a_database(void **state) {
   GOOD(rl_store_backup(f->folder, file, &err)); /* while the store is open */
   REFUSED(rl_store_backup(f->folder, file, &err), RL_SYS, EEXIST);
   strcat(file, "-wal");
-  assert_int_equal(access(file, F_OK), -1); /* one file, nothing beside it */
+  assert_int_equal(access(file, F_OK), -1); /* no other file remains */
   assert_int_equal(ask(&copy, "SELECT count(*) FROM activity"), 2 * ROWS);
   assert_int_equal(ask(&copy, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
   GOOD(rl_store_open(copy.folder, &copy.store, &err));
@@ -179,7 +179,7 @@ static void backup_is_a_database(void **state) {
   rl_store_close(f->store);
   f->store = NULL;
   snprintf(file, sizeof file, "%s/second.db", copy.folder);
-  GOOD(rl_store_backup(f->folder, file, &err)); /* and while it is not */
+  GOOD(rl_store_backup(f->folder, file, &err)); /* and while it is closed */
 }
 
 static void backup_needs_a_place(void **state) {
@@ -216,7 +216,7 @@ static void posted_code_goes_with_its_last_job(void **state) {
   GOOD(rl_store_job_finish(f->store, first, RL_JOB_CANCELLED, NULL, &err));
   retain(f->store, retention, 31);
   assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 2);
-  assert_int_equal(ask(f, "SELECT count(*) FROM sources"), 2); /* the second job names it still */
+  assert_int_equal(ask(f, "SELECT count(*) FROM sources"), 2); /* the second job still refers to it */
   GOOD(rl_store_job_finish(f->store, second, RL_JOB_CANCELLED, NULL, &err));
   retain(f->store, retention, 31);
   assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);

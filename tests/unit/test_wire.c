@@ -1,4 +1,4 @@
-/* wire: whole frames get through in whatever pieces they come, and broken ones are named. */
+/* wire: frames arrive complete however they are split, and malformed frames are refused with their cause. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,7 +150,7 @@ static void metrics_are_looked_at_before_they_are_believed(void **state) {
   rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof good - 1, .payload = (const unsigned char *)&good};
   assert_int_equal(rl_records_receive(&frame, &records, &err), -1);
   assert_int_equal(records.metric_count, 0);
-  /* What a library says in two lines is sent as one, and a cut character as none. */
+  /* A library's two lines are sent as one; a truncated character becomes question marks. */
   assert_int_equal(rl_records_add_metric(&records, &cases[3], &err), 0);
   assert_string_equal(records.metrics[0].reason, "two lines");
   strcpy(cases[3].reason, "cut \xc3");
@@ -186,7 +186,7 @@ static void frames_come_in_any_pieces(void **state) {
   }
   assert_int_equal(whole, 4);
   assert_int_equal(frame.type, RL_FRAME_CANCEL);
-  /* all at once: the NUL behind one payload must not eat the next header */
+  /* in one write: the NUL behind a payload must not overwrite the next header */
   assert_int_equal(write(to.in, bytes, (size_t)size), size);
   for (int i = 0; i < 4; i++) assert_int_equal(rl_frame_read(to.reader, 0, &frame, &err), 0);
   close_line(&from);
@@ -229,7 +229,7 @@ static void *read_slowly(void *argument) {
   return NULL;
 }
 
-/* The largest frame would take it 20 s. */
+/* A slow reader, which would need 20 s for the largest frame. */
 static void who_reads_a_little_at_a_time_holds_nobody_up(void **state) {
   (void)state;
   static char text[RL_WIRE_BULK_MAX];
@@ -241,7 +241,7 @@ static void who_reads_a_little_at_a_time_holds_nobody_up(void **state) {
   assert_int_equal(pthread_create(&thread, NULL, read_slowly, &at.out), 0);
   assert_int_equal(rl_frame_write(at.in, RL_FRAME_SOURCE, text, sizeof text, &err), -1);
   assert_int_equal(err.code, RL_WIRE_TIMEOUT);
-  close(at.in); /* it reads to the end */
+  close(at.in); /* the reader reads to the end */
   pthread_join(thread, NULL);
   at.in = dup(at.out);
   close_line(&at);
@@ -333,7 +333,7 @@ static void broken_records_are_refused(void **state) {
       {RL_FRAME_PHASE,
        "{\"ordinal\":0,\"position\":-1,\"name\":\"a\",\"phase\":\"\",\"steps\":1,\"blocks\":1,\"mean_us\":1,"
        "\"min_us\":1,\"max_us\":1,\"share_ratio\":1}"},
-      {RL_FRAME_POINT, "{\"ordinal\":0,\"name\":\"a\",\"x\":null,\"value\":1}"}, /* a point is somewhere */
+      {RL_FRAME_POINT, "{\"ordinal\":0,\"name\":\"a\",\"x\":null,\"value\":1}"}, /* x is required */
       {RL_FRAME_KERNEL, "[]"},
       {RL_FRAME_FACTS, "{"},
   };
@@ -347,7 +347,7 @@ static void broken_records_are_refused(void **state) {
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .name = 0};
   assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), 1);
   assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row - 1, &records, &err), -1);
-  row.name = 1; /* of a name that did not come */
+  row.name = 1; /* there is only name 0 */
   assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
   static const rl_activity_row impossible[] = {{.kind = RL_ACTIVITY_KINDS}, {.bytes = (uint64_t)INT64_MAX + 1},
                                                {.start_ns = INT64_MAX / 2}, {.end_ns = INT64_MAX / 2},
@@ -372,7 +372,7 @@ static void a_message_with_line_ends_still_arrives(void **state) {
   close_line(&at);
 }
 
-/* A compiler's log quotes posted code, names and failures quote what that code is called. */
+/* A compiler's log, names and failures quote posted code, which need not be UTF-8. */
 static void text_that_is_no_utf8_is_mended(void **state) {
   (void)state;
   line at = open_line();

@@ -1,30 +1,31 @@
--- :a :b :kernel_a :kernel_b :numbers; columns: pair of kernels, numbers of a's and of b's. Kernels of the counters passes: the n-th of a launch and name in
--- one run belongs to the n-th of that launch and name in the other; of what is left the n-th of a launch to the n-th of that launch, and two that are
--- alone, whatever they are called. With an ordinal only the pair that has it; with both they are the pair.
+-- :a :b :kernel_a :kernel_b :numbers; columns: pair of kernels, numbers of a's kernel, numbers of b's kernel.
+-- Pairs the kernels of two runs' counters passes: first the n-th kernel of a launch and name with the n-th of the same launch and name;
+-- then, among the rest, the n-th of a launch with the n-th of the same launch; and the only kernels of two runs with each other. With one
+-- ordinal given: only the pair with that kernel. With both: these two kernels.
 WITH sides (side, run, kernel) AS (SELECT 'a', :a, :kernel_a UNION ALL SELECT 'b', :b, :kernel_b),
   counted AS (
     SELECT sides.side, k.id, k.ordinal, k.name, k.code_sha256, coalesce(k.launch, k.name) AS launched,
       count(*) OVER (PARTITION BY sides.side) = 1 AS alone,
-      row_number() OVER (PARTITION BY sides.side, coalesce(k.launch, k.name), k.name ORDER BY k.ordinal) AS place,
+      row_number() OVER (PARTITION BY sides.side, coalesce(k.launch, k.name), k.name ORDER BY k.ordinal) AS rank,
       json_object('ordinal', k.ordinal, 'name', k.name, 'launch', k.launch, 'code_sha256', k.code_sha256) AS kernel
     FROM sides JOIN passes p ON p.run_id = sides.run AND p.name = 'counters' JOIN kernels k ON k.pass_id = p.id
     WHERE :kernel_a IS NULL OR :kernel_b IS NULL OR k.ordinal = sides.kernel),
   of_a AS MATERIALIZED (SELECT * FROM counted WHERE side = 'a'),
   of_b AS MATERIALIZED (SELECT * FROM counted WHERE side = 'b'),
-  namesakes AS MATERIALIZED (
+  same_name AS MATERIALIZED (
     SELECT of_a.ordinal AS a, of_b.ordinal AS b
-    FROM of_a JOIN of_b ON of_b.launched = of_a.launched AND of_b.name = of_a.name AND of_b.place = of_a.place),
+    FROM of_a JOIN of_b ON of_b.launched = of_a.launched AND of_b.name = of_a.name AND of_b.rank = of_a.rank),
   left_a AS MATERIALIZED (
-    SELECT ordinal, launched, alone, row_number() OVER (PARTITION BY launched ORDER BY ordinal) AS place
-    FROM of_a WHERE ordinal NOT IN (SELECT a FROM namesakes)),
+    SELECT ordinal, launched, alone, row_number() OVER (PARTITION BY launched ORDER BY ordinal) AS rank
+    FROM of_a WHERE ordinal NOT IN (SELECT a FROM same_name)),
   left_b AS MATERIALIZED (
-    SELECT ordinal, launched, alone, row_number() OVER (PARTITION BY launched ORDER BY ordinal) AS place
-    FROM of_b WHERE ordinal NOT IN (SELECT b FROM namesakes)),
+    SELECT ordinal, launched, alone, row_number() OVER (PARTITION BY launched ORDER BY ordinal) AS rank
+    FROM of_b WHERE ordinal NOT IN (SELECT b FROM same_name)),
   together AS MATERIALIZED (
-    SELECT a, b FROM namesakes
+    SELECT a, b FROM same_name
     UNION ALL
     SELECT left_a.ordinal, left_b.ordinal
-    FROM left_a FULL JOIN left_b ON (left_b.place = left_a.place AND left_b.launched = left_a.launched) OR (left_a.alone AND left_b.alone)),
+    FROM left_a FULL JOIN left_b ON (left_b.rank = left_a.rank AND left_b.launched = left_a.launched) OR (left_a.alone AND left_b.alone)),
   pairs AS ( -- LIMIT: put in order here, before the numbers are read
     SELECT of_a.id AS a, of_b.id AS b, json_object(
         'a', json(coalesce(of_a.kernel, 'null')), 'b', json(coalesce(of_b.kernel, 'null')),

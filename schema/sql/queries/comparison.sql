@@ -1,5 +1,5 @@
--- :job :a :b; the fp32 run of a job against its others, or two runs that are named
-WITH asked AS (
+-- :job, or :a :b. The fp32 run of a job with each of its other runs, or run :a with run :b.
+WITH requested AS (
   SELECT baseline_run, candidate_run FROM v_comparisons WHERE job = :job
   UNION ALL SELECT :a, :b WHERE :a IS NOT NULL)
 SELECT json_object(
@@ -21,6 +21,6 @@ SELECT json_object(
   'speedup_ratio', p.speedup_ratio, 'speedup_min_ratio', p.speedup_min_ratio, 'speedup_cold_ratio', p.speedup_cold_ratio,
   'speedup_warm_ratio', p.speedup_warm_ratio, 'peak_memory_ratio', p.peak_memory_ratio,
   'test_accuracy_difference_ratio', p.test_accuracy_difference_ratio, 'unavailable', json(p.unavailable))
-FROM asked JOIN v_pairs p ON p.baseline_run = asked.baseline_run AND p.candidate_run = asked.candidate_run
+FROM requested JOIN v_pairs p ON p.baseline_run = requested.baseline_run AND p.candidate_run = requested.candidate_run
   JOIN v_runs b ON b.run = p.baseline_run JOIN v_runs c ON c.run = p.candidate_run
 ORDER BY p.candidate_run

@@ -1,4 +1,5 @@
--- :metric :workload :device :like :from :to :limit; like: a run. The newest, oldest first; but what reaches the limit, one too many, last
+-- :metric :workload :device :like :from :to :limit. :like: a run; only runs with its workload, variant, non-default parameters and device.
+-- The newest :limit rows, oldest first. The row beyond the page, at :limit, comes last: it shows that older rows were cut off.
 SELECT json_object(
   'job', job, 'run', run, 'at', at, 'workload', workload, 'variant', variant, 'engine', engine, 'device', device, 'device_name', device_name,
   'commit', git_commit, 'metric', :metric, 'value', value,

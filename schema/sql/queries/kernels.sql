@@ -1,4 +1,4 @@
--- :job :pass :run :most_metrics :after :limit; columns: kernel, its id (the next page's :after)
+-- :job :pass :run :most_metrics :after :limit; columns: kernel, its id (:after of the next page)
 SELECT json_object(
   'id', k.id, 'run', p.run_id, 'variant', r.variant, 'pass', p.name, 'ordinal', k.ordinal, 'launch', k.launch, 'phase', k.phase, 'name', k.name,
   'launches', k.launches, 'total_us', k.total_us, 'min_us', k.min_us, 'median_us', k.median_us, 'max_us', k.max_us, 'share_ratio', k.share_ratio,

@@ -1,5 +1,5 @@
--- :run :kernel :inside; columns: kernel, its numbers [[name, value, reason]...], series, instructions (both NULL without :inside). Kernels of the pass
--- that saw most of them: counters, else activity.
+-- :run :kernel :inside; columns: kernel, its numbers [[name, value, reason]...], series, instructions (both NULL without :inside).
+-- Kernels of the counters pass, or of the activity pass when it has none.
 SELECT json_object(
     'ordinal', k.ordinal, 'name', k.name, 'launch', k.launch, 'phase', k.phase, 'pass', p.name,
     'grid', json(iif(k.grid_x IS NULL, 'null', json_array(k.grid_x, k.grid_y, k.grid_z))),

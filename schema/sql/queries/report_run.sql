@@ -1,5 +1,5 @@
--- :run; columns: the run, its numbers [[name, value, reason]...], the device's compute capability, the sections that were asked for (NULL: not known)
-WITH modelled AS ( -- no_model: why the workload's least cost is not that of a kernel
+-- :run; columns: the run, its numbers [[name, value, reason]...], the device's compute capability, the requested sections (NULL: unknown)
+WITH modelled AS ( -- no_model: why the workload's minimum work is not that of one kernel
   SELECT r.floor_bytes, r.floor_operations,
     CASE WHEN j.kind = 'train' THEN 'the model of a training run is of a whole epoch'
          WHEN (SELECT count(*) FROM passes p JOIN kernels k ON k.pass_id = p.id WHERE p.run_id = r.id AND p.name = 'counters') > 1
@@ -13,7 +13,7 @@ SELECT json_object(
                             WHEN c.state = 'unavailable' THEN c.reason
                             WHEN c.state <> 'completed' THEN 'the counters pass is ' || c.state END,
     'ceilings_reason', CASE
-      WHEN d.id IS NULL THEN 'no pass has told yet what device the run is on'
+      WHEN d.id IS NULL THEN 'no pass has reported its device yet'
       WHEN NOT EXISTS (SELECT 1 FROM v_ceiling_passes x WHERE x.device_identity = d.identity AND x.driver IS d.driver
                          AND x.sm_clock_max_mhz IS d.sm_clock_max_mhz AND x.memory_clock_max_mhz IS d.memory_clock_max_mhz
                          AND x.clock_setting IS d.clock_setting)

@@ -1,5 +1,6 @@
--- :pass. A row, the device's id, where a timing pass found no ceilings of its device as the device is now, while the same place had some
--- before the change: and nobody measures them now, nor did the daemon ask for that since the device was last seen as it was.
+-- A row when the daemon should measure the ceilings of the pass's device again: the timing pass found no ceilings for the device's present
+-- driver and clocks, the device id had ceilings before, no ceilings job waits or runs, and the daemon has submitted none since the device
+-- last reported the old driver and clocks.
 SELECT j.device
 FROM passes p JOIN jobs j ON j.id = p.job_id
   JOIN passes np ON np.id = (

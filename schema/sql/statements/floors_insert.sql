@@ -1,4 +1,4 @@
--- Epochs follow one another, so their caches are warm
+-- The caches are warm in epochs, which run back to back
 INSERT INTO measurements (pass_id, name, value, reason)
 SELECT pass_id, 'floor_ms', floor_ms, reason FROM v_floors
 WHERE pass_id = :pass AND cache = 'warm' AND EXISTS (SELECT 1 FROM epochs WHERE pass_id = :pass)

@@ -1,1 +1,1 @@
-PRAGMA cache_size = -256; -- as the writer's
+PRAGMA cache_size = -256; -- KiB, as in open_writer

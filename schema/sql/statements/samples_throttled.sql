@@ -1,4 +1,4 @@
--- Times of a device that was slowed down when its sensors were read right after
+-- Marks the samples when the sensors, read after them, showed a throttled device
 UPDATE samples SET suspect = 1,
   suspect_reason = (
     SELECT printf('the device was slowed down while it was timed: %s', group_concat(replace(replace(name, 'throttled_by_', ''), '_ratio', ''), ', '))
