@@ -118,8 +118,8 @@ function(rl_fuzz_target name)
   endif()
 endfunction()
 
-# rl_embed(TARGET NAME FILE...): compiles the files into TARGET as an array `const rl_embedded NAME[]` (cmake/embedded.h), in their order. The
-# last element has a NULL name.
+# rl_embed(TARGET NAME FILE...): compiles the files into TARGET as an array `const rl_embedded NAME[]` (cmake/embedded.h), in
+# their order. The last element has a NULL name.
 function(rl_embed target name)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
   add_custom_command(OUTPUT ${output}

@@ -27,7 +27,6 @@ LAYERS = {
 }
 # The first module of each circle that is still to be opened.
 CIRCLES = {
-    "daemon/store/db",
     "daemon/worker/pass",
 }
 INCLUDE_ROOTS = ("daemon", "kernels", "")
